@@ -1,0 +1,199 @@
+import { exitOfStatus, exits, Failure } from "./failure"
+import type { Connection } from "./settings"
+import { millis, pause } from "./time"
+import { version } from "./version"
+
+type Value = string | number | boolean | undefined
+export type Query = Record<string, Value>
+
+interface Call {
+  method: "GET" | "POST" | "DELETE"
+  path: string
+  query?: Query | undefined
+  body?: unknown
+  headers?: Record<string, string> | undefined
+  /** Milliseconds; default: the client's. */
+  timeout?: number | undefined
+}
+
+export interface Meta {
+  request_id?: string
+  total?: number | null
+  has_more?: boolean
+  next_cursor?: string | null
+  next_after?: string | null
+}
+
+export interface Reply<Data> {
+  data: Data
+  meta: Meta
+}
+
+export interface Client {
+  readonly url: string
+  get<Data>(path: string, query?: Query, timeout?: number): Promise<Reply<Data>>
+  post<Data>(path: string, body?: unknown, headers?: Record<string, string>): Promise<Reply<Data>>
+  remove<Data>(path: string, query?: Query): Promise<Reply<Data>>
+  /** A file or a message as it is. */
+  bytes(path: string): Promise<Uint8Array>
+  /** A route without the envelope; any status is an answer. */
+  plain(path: string): Promise<{ status: number; body: unknown }>
+}
+
+export interface ClientOptions {
+  /** Milliseconds for one call, its retries included. */
+  timeout: number
+  dry_run: boolean
+  /** Called with a line for people: what was asked, what came, how long it took. */
+  trace?: ((line: string) => void) | undefined
+}
+
+/** Thrown instead of sending when `--dry-run` is given: the request that would have gone out. */
+export class DryRun extends Error {
+  readonly request: Record<string, unknown>
+
+  constructor(request: Record<string, unknown>) {
+    super("dry run")
+    this.request = request
+  }
+}
+
+interface Answer {
+  status: number
+  headers: Headers
+  bytes: Uint8Array
+}
+
+/**
+ * The typed HTTP client. Throws Failure for everything that is not a 2xx. Repeats nothing but a GET
+ * that was answered 503 with Retry-After, as long as the time limit allows.
+ */
+export function openClient(connection: Connection, options: ClientOptions): Client {
+  const call = async (request: Call): Promise<Answer> => {
+    const answer = await patiently(connection, options, request)
+    if (answer.status < 200 || answer.status > 299) throw refusal(answer, connection.url)
+    return answer
+  }
+  const envelope = async <Data>(request: Call): Promise<Reply<Data>> => {
+    const body = parsed(await call(request), connection.url)
+    const { data, meta } = body as { data: Data; meta?: Meta }
+    return { data, meta: meta ?? {} }
+  }
+  return {
+    url: connection.url,
+    get: (path, query, timeout) => envelope({ method: "GET", path, query, timeout }),
+    post: (path, body, headers) => envelope({ method: "POST", path, body, headers }),
+    remove: (path, query) => envelope({ method: "DELETE", path, query }),
+    bytes: async (path) => (await call({ method: "GET", path })).bytes,
+    async plain(path) {
+      const answer = await once(connection, options, { method: "GET", path }, options.timeout)
+      return { status: answer.status, body: parsed(answer, connection.url) }
+    },
+  }
+}
+
+async function patiently(connection: Connection, options: ClientOptions, call: Call) {
+  if (options.dry_run && call.method !== "GET") throw new DryRun(described(connection, call))
+  if (connection.api_key === null) throw noKey(connection)
+  const deadline = millis() + (call.timeout ?? options.timeout)
+
+  while (true) {
+    const answer = await once(connection, options, call, deadline - millis())
+    const wait = Number(answer.headers.get("retry-after") ?? Number.NaN) * 1000
+    const again = call.method === "GET" && answer.status === 503 && Number.isFinite(wait)
+    if (!again || millis() + wait >= deadline) return answer
+    options.trace?.(`503, again in ${wait / 1000} s`)
+    await pause(wait)
+  }
+}
+
+async function once(
+  connection: Connection,
+  options: ClientOptions,
+  call: Call,
+  timeout: number,
+): Promise<Answer> {
+  const url = addressOf(connection, call)
+  const started = millis()
+  try {
+    const response = await fetch(url, {
+      method: call.method,
+      headers: headersOf(connection, call),
+      redirect: "manual", // the key goes where it was meant to go, and nowhere else
+      signal: AbortSignal.timeout(Math.max(1, timeout)),
+      ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
+      ...(isLoopback(url) ? { proxy: false as const } : {}),
+    })
+    const bytes = new Uint8Array(await response.arrayBuffer())
+    const id = response.headers.get("x-request-id") ?? "-"
+    options.trace?.(`${call.method} ${url} ${response.status} ${millis() - started} ms ${id}`)
+    return { status: response.status, headers: response.headers, bytes }
+  } catch (error) {
+    throw unreachable(error, connection.url, timeout)
+  }
+}
+
+function addressOf({ url }: Connection, { path, query }: Call): string {
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(query ?? {})) {
+    if (value !== undefined) search.set(name, String(value))
+  }
+  return search.size === 0 ? url + path : `${url}${path}?${search}`
+}
+
+function headersOf({ api_key }: Connection, { body, headers }: Call): Record<string, string> {
+  return {
+    accept: "application/json, */*;q=0.5",
+    "user-agent": `belfry-cli/${version}`,
+    ...(api_key === null ? {} : { "x-api-key": api_key }),
+    ...(body === undefined ? {} : { "content-type": "application/json" }),
+    ...headers,
+  }
+}
+
+function described(connection: Connection, call: Call): Record<string, unknown> {
+  const headers = headersOf(connection, call)
+  if (headers["x-api-key"]) headers["x-api-key"] = `${headers["x-api-key"].slice(0, 17)}…`
+  const url = addressOf(connection, call)
+  return { dry_run: true, method: call.method, url, headers, body: call.body ?? null }
+}
+
+const isLoopback = (url: string) =>
+  /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(new URL(url).hostname)
+
+function noKey({ url }: Connection): Failure {
+  const more = { hint: "give one with --api-key or BELFRY_API_KEY, or start `belfry up` here" }
+  return new Failure(exits.unauthorized, "unauthorized", `There is no API key for ${url}.`, more)
+}
+
+function parsed({ bytes, status }: Answer, url: string): unknown {
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes))
+  } catch {
+    const message = `${url} answered ${status} with something that is not JSON. Is it a Belfry server?`
+    throw new Failure(status < 300 ? exits.failed : exitOfStatus(status), "bad_answer", message)
+  }
+}
+
+function refusal(answer: Answer, url: string): Failure {
+  const body = parsed(answer, url) as { error?: Partial<Failure>; meta?: Meta } | null
+  const { code, message, details } = body?.error ?? {}
+  const request_id = body?.meta?.request_id ?? answer.headers.get("x-request-id") ?? undefined
+  return new Failure(
+    exitOfStatus(answer.status),
+    code ?? "bad_answer",
+    message ?? `${url} answered ${answer.status}.`,
+    { details: details ?? {}, ...(request_id ? { request_id } : {}) },
+  )
+}
+
+function unreachable(error: unknown, url: string, timeout: number): Failure {
+  const cause = error instanceof Error ? error : new Error(String(error))
+  if (cause.name === "TimeoutError") {
+    const message = `${url} gave no answer within ${Math.round(timeout / 100) / 10} s.`
+    return new Failure(exits.try_later, "timeout", message, { hint: "allow more with --timeout" })
+  }
+  const reason = "code" in cause ? String(cause.code) : cause.message
+  const details = { url, reason }
+  return new Failure(exits.unreachable, "unreachable", `No server answers at ${url}.`, { details })
+}

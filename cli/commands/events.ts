@@ -1,0 +1,21 @@
+import type { Command } from "commander"
+import { examples, lazily } from "../action"
+
+/** What happened in the project. */
+export function define(program: Command): void {
+  const events = program.command("events").description("what happened in the project")
+
+  events
+    .command("list")
+    .description("events, oldest first")
+    .option("--after <event>", "only those behind this event id")
+    .option("--since <when>", "only after a time, or a span back: 10m")
+    .option("--types <patterns>", "only these, for example email.*,webhook.disabled")
+    .option("--limit <number>", "how many (default: 25)")
+    .option("--follow", "go on with new ones as they come; one a line")
+    .addHelpText(
+      "after",
+      examples("events list --types email.bounced --since 1d", "events list --follow --ndjson"),
+    )
+    .action(lazily(async () => (await import("../events")).list))
+}

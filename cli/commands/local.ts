@@ -1,0 +1,54 @@
+import type { Command } from "commander"
+import { examples, lazily, several } from "../action"
+
+/** Commands of this machine: those that open the data themselves, and what tells about a server. */
+export function define(program: Command): void {
+  program
+    .command("up")
+    .description("start everything on this machine, for one person: API, delivery, a mailbox")
+    .option("--port <number>", "HTTP port; 0 takes a free one (default: 8080, or a free one)")
+    .option("--data-dir <dir>", "folder for everything that is kept")
+    .option("--new-key", "revoke the API key of this folder and make a new one")
+    .addHelpText("after", examples("up", "up --port 0 --data-dir /tmp/belfry --json"))
+    .action(lazily(async () => (await import("../local/up")).up))
+
+  program
+    .command("serve")
+    .description("run the service, as configured, until SIGTERM")
+    .option("--listen <address>", "HTTP address, for example 0.0.0.0:8080")
+    .option("--data-dir <dir>", "folder for everything that is kept")
+    .option("--set <key=value>", "any other setting; may be repeated", several)
+    .addHelpText(
+      "after",
+      examples(
+        "serve --listen 127.0.0.1:8080 --data-dir /var/lib/belfry",
+        "serve --config /etc/belfry.toml --set log.level=debug",
+      ),
+    )
+    .action(lazily(async () => (await import("../local/serve")).serve))
+
+  for (const [name, about] of [
+    ["init", "make master key, first account, project and key where there is none"],
+    ["migrate", "bring the database to the schema of this version"],
+  ] as const) {
+    program
+      .command(name)
+      .description(about)
+      .option("--data-dir <dir>", "folder for everything that is kept")
+      .option("--set <key=value>", "any other setting; may be repeated", several)
+      .addHelpText("after", examples(`${name} --data-dir /var/lib/belfry`, `${name} --json`))
+      .action(lazily(async () => (await import("../local/prepare"))[name]))
+  }
+
+  program
+    .command("status")
+    .description("say whether the server lives, is ready, and what waits")
+    .addHelpText("after", examples("status", "status --url https://mail.example.test --json"))
+    .action(lazily(async () => (await import("../status")).status))
+
+  program
+    .command("version")
+    .description("print the version and what it runs on")
+    .addHelpText("after", examples("version"))
+    .action(lazily(async () => (await import("../status")).versions))
+}

@@ -1,0 +1,61 @@
+import { type Client, openClient } from "./client"
+import { environment } from "./environment"
+import type { GlobalFlags } from "./global-flags"
+import { type Form, type Output, openOutput, write } from "./output"
+import { type Connection, connection } from "./settings"
+import { type Paint, painter, readTerminal, type Terminal } from "./terminal"
+import { duration } from "./time"
+
+/** What a command works with. */
+export interface Context {
+  readonly flags: GlobalFlags
+  readonly terminal: Terminal
+  readonly paint: Paint
+  readonly output: Output
+  /** `--timeout` in milliseconds. */
+  readonly timeout: number | undefined
+  connection(): Connection
+  client(timeout?: number): Client
+}
+
+/** What an action gets: the context, its own options, its arguments. Returns the exit, default 0. */
+export type Action<Options> = (
+  context: Context,
+  options: Options,
+  ...words: string[]
+) => Promise<number | undefined>
+
+const DEFAULT_TIMEOUT = 30_000
+
+export function openContext(flags: GlobalFlags): Context {
+  const terminal = readTerminal(environment, !flags.color)
+  const paint = painter(terminal.colour)
+  const fields = flags.json ? flags.json.split(",").map((name) => name.trim()) : undefined
+  const timeout = flags.timeout === undefined ? undefined : duration(flags.timeout, "--timeout")
+  const where = () =>
+    connection({ profile: flags.profile, url: flags.url, api_key: flags.apiKey }, environment)
+  const trace = (line: string) => void write(process.stderr, `${line}\n`)
+
+  return {
+    flags,
+    terminal,
+    paint,
+    timeout,
+    output: openOutput({ form: formOf(flags, terminal.out), fields, terminal, paint }),
+    connection: where,
+    client: (limit) =>
+      openClient(where(), {
+        timeout: limit ?? timeout ?? DEFAULT_TIMEOUT,
+        dry_run: flags.dryRun === true,
+        trace: flags.verbose ? trace : undefined,
+      }),
+  }
+}
+
+/** Tables on a terminal, JSON in a pipe, and whatever a flag says. */
+export function formOf(flags: Partial<GlobalFlags>, is_terminal: boolean): Form {
+  if (flags.quiet) return "quiet"
+  if (flags.ndjson) return "ndjson"
+  if (flags.json !== undefined) return "json"
+  return is_terminal ? "human" : "json"
+}

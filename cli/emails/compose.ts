@@ -1,0 +1,113 @@
+import { basename } from "node:path"
+import { usage } from "../failure"
+import { readBytes, readJson, readText } from "../input"
+
+/** What `emails send` takes, as commander reads it. */
+export interface SendOptions {
+  to?: string
+  from?: string
+  cc?: string[]
+  bcc?: string[]
+  subject?: string
+  text?: string
+  html?: string
+  textFile?: string
+  htmlFile?: string
+  attach?: string[]
+  replyTo?: string
+  tag?: string[]
+  metadata?: string[]
+  header?: string[]
+  file?: string
+  idempotencyKey?: string
+  wait?: boolean
+}
+
+export type SendBody = Record<string, unknown>
+
+/** The body of POST /v1/emails: the file first, then every option on top. Reads files and stdin. */
+export async function composeBody(options: SendOptions): Promise<SendBody> {
+  const { text, html, textFile, htmlFile, attach, metadata, header } = options
+  if (text !== undefined && textFile !== undefined) throw usage("--text and --text-file: use one")
+  if (html !== undefined && htmlFile !== undefined) throw usage("--html and --html-file: use one")
+
+  const body: SendBody = {
+    ...(options.file === undefined ? {} : await readObject(options.file)),
+    ...stated({
+      to: options.to,
+      from: options.from,
+      cc: options.cc,
+      bcc: options.bcc,
+      subject: options.subject,
+      text: await bodyOf(text, textFile, "--text"),
+      html: await bodyOf(html, htmlFile, "--html"),
+      reply_to: options.replyTo,
+      tags: options.tag,
+    }),
+  }
+  if (metadata) body.metadata = { ...asObject(body.metadata), ...pairs(metadata) }
+  if (header)
+    body.headers = { ...asObject(body.headers), ...Object.fromEntries(header.map(parted)) }
+  if (attach) body.attachments = [...asList(body.attachments), ...(await attachments(attach))]
+  return body
+}
+
+const stated = (body: SendBody): SendBody =>
+  Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined))
+
+async function readObject(path: string): Promise<SendBody> {
+  const body = await readJson(path, "--file")
+  if (typeof body !== "object" || body === null || Array.isArray(body)) {
+    throw usage("--file: expected one JSON object", "for several emails use `belfry emails batch`")
+  }
+  return body as SendBody
+}
+
+async function bodyOf(inline: string | undefined, file: string | undefined, option: string) {
+  if (file !== undefined) return await readText(file, `${option}-file`)
+  return inline === "-" ? await readText("-", option) : inline
+}
+
+const asObject = (value: unknown) => (typeof value === "object" && value !== null ? value : {})
+const asList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
+
+function pairs(given: string[]): Record<string, unknown> {
+  const all: Record<string, unknown> = {}
+  for (const text of given) {
+    if (text.trimStart().startsWith("{")) {
+      Object.assign(all, parsedObject(text))
+      continue
+    }
+    const at = text.indexOf("=")
+    if (at < 1) throw usage(`--metadata: "${text}" is neither k=v nor a JSON object`)
+    all[text.slice(0, at)] = text.slice(at + 1)
+  }
+  return all
+}
+
+function parsedObject(text: string): object {
+  try {
+    return JSON.parse(text) as object
+  } catch {
+    throw usage(`--metadata: ${text} is not JSON`)
+  }
+}
+
+function parted(text: string): [string, string] {
+  const at = text.indexOf(":")
+  if (at < 1) throw usage(`--header: "${text}" has no colon`, "write 'X-Name: value'")
+  return [text.slice(0, at).trim(), text.slice(at + 1).trim()]
+}
+
+const attachments = (paths: string[]) =>
+  Promise.all(
+    paths.map(async (path) => {
+      const bytes = await readBytes(path, "--attach")
+      const [type = "application/octet-stream"] = Bun.file(path).type.split(";")
+      return {
+        filename: path === "-" ? "attachment" : basename(path),
+        content: Buffer.from(bytes).toString("base64"),
+        content_type: path === "-" ? "application/octet-stream" : type,
+      }
+    }),
+  )

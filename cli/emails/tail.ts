@@ -1,0 +1,61 @@
+import type { Client } from "../client"
+import type { Action, Context } from "../context"
+import { eventLine } from "../events"
+import { exits, Failure } from "../failure"
+import { follow, serverTime, startAt } from "../feed"
+import type { Email, EmailEvents } from "../records"
+import { millis, moment, pause } from "../time"
+import { settled } from "./settled"
+import { eventText } from "./show"
+
+const POLL = 250
+
+interface TailOptions {
+  since?: string
+}
+
+/** Follows everything until Ctrl-C or --timeout, or one email until it is settled. */
+export const tail: Action<TailOptions> = async (context, { since }, id) => {
+  const deadline = context.timeout === undefined ? Infinity : millis() + context.timeout
+  if (id !== undefined) return await tailOne(context, id, deadline)
+
+  const { output, paint } = context
+  const client = context.client()
+  const begin = since === undefined ? await serverTime(client) : moment(since, "--since")
+  const start = await startAt(client, begin)
+  await output.note(paint.dim("following; Ctrl-C ends it"))
+  for await (const event of follow(client, start, "email.*", deadline)) {
+    await output.line(event, () => eventLine(event, paint))
+  }
+  return exits.done
+}
+
+async function tailOne(context: Context, id: string, deadline: number): Promise<number> {
+  const { output, paint } = context
+  const client = context.client()
+  const path = `/v1/emails/${encodeURIComponent(id)}`
+  const seen = new Set<string>()
+  while (true) {
+    const { data } = await client.get<EmailEvents>(`${path}/events`)
+    for (const event of data.events) {
+      if (seen.has(event.id)) continue
+      seen.add(event.id)
+      await output.line(event, () => eventText(event, paint))
+    }
+    if (await isOver(client, path, data.status)) return exits.done
+    if (millis() + POLL > deadline) throw notSettled(data)
+    await pause(POLL)
+  }
+}
+
+/** Only the email itself tells which provider had it, and so whether `sent` is the last word. */
+async function isOver(client: Client, path: string, status: string): Promise<boolean> {
+  if (status !== "sent") return settled({ status, provider: null })
+  return settled((await client.get<Email>(path)).data)
+}
+
+function notSettled({ email_id, status }: EmailEvents): Failure {
+  const message = `Email ${email_id} is still ${status}: the time to wait is over.`
+  const hint = `\`belfry emails get ${email_id}\` says why`
+  return new Failure(exits.failed, "timeout", message, { details: { email_id, status }, hint })
+}

@@ -1,0 +1,91 @@
+/** What a script may rely on: each number has one meaning in every command. */
+export const exits = {
+  done: 0,
+  failed: 1,
+  usage: 2,
+  not_found: 3,
+  unauthorized: 4,
+  conflict: 5,
+  limited: 6,
+  invalid: 7,
+  partly_failed: 8,
+  unreachable: 69,
+  storage: 74,
+  try_later: 75,
+  interrupted: 130,
+} as const
+
+export type Exit = (typeof exits)[keyof typeof exits]
+
+interface More {
+  details?: Record<string, unknown>
+  /** What to do next, one line. */
+  hint?: string
+  request_id?: string
+}
+
+/** A command cannot go on. Carries everything that is shown, and the number the process ends with. */
+export class Failure extends Error {
+  override readonly name = "Failure"
+  readonly exit: Exit
+  readonly code: string
+  readonly details: Record<string, unknown>
+  readonly hint: string | undefined
+  readonly request_id: string | undefined
+
+  constructor(exit: Exit, code: string, message: string, more: More = {}) {
+    super(message)
+    this.exit = exit
+    this.code = code
+    this.details = more.details ?? {}
+    this.hint = more.hint
+    this.request_id = more.request_id
+  }
+}
+
+/** The command line itself is wrong. Exit 2. */
+export const usage = (message: string, hint?: string): Failure =>
+  new Failure(exits.usage, "usage", message, hint ? { hint } : {})
+
+/** The exit for an answer of the API that is not a 2xx. */
+export function exitOfStatus(status: number): Exit {
+  switch (status) {
+    case 404:
+      return exits.not_found
+    case 401:
+    case 403:
+      return exits.unauthorized
+    case 409:
+      return exits.conflict
+    case 402:
+    case 429:
+      return exits.limited
+    case 400:
+    case 413:
+    case 422:
+      return exits.invalid
+    case 503:
+    case 504:
+      return exits.try_later
+    default:
+      return exits.failed
+  }
+}
+
+const next_steps: Partial<Record<string, string>> = {
+  unauthorized: "give a key with --api-key or BELFRY_API_KEY, or start `belfry up` on this machine",
+  unreachable: "start a server with `belfry up`, or name one with --url or BELFRY_URL",
+  domain_not_verified: "send from an address at a verified domain, or at mailbox.test under `up`",
+  sender_not_configured: "say who sends with --from",
+  rate_limited: "send more slowly, or use `belfry emails batch`",
+  service_unavailable: "see `belfry status`, then try again",
+}
+
+/** The one line that says what to do about it. */
+export function nextStep(failure: Failure): string | undefined {
+  if (failure.hint) return failure.hint
+  const { required_scope, retry_after } = failure.details
+  if (typeof required_scope === "string") return `use a key with the scope ${required_scope}`
+  if (typeof retry_after === "number") return `try again in ${retry_after} s`
+  return next_steps[failure.code]
+}

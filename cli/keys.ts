@@ -1,0 +1,101 @@
+import { confirm } from "./confirm"
+import type { Action } from "./context"
+import { limitOf, listUpTo } from "./paging"
+import type { Key } from "./records"
+import { type Column, fields } from "./table"
+import type { Paint } from "./terminal"
+import { age, moment } from "./time"
+
+interface CreateOptions {
+  name: string
+  scope?: string[]
+  expires?: string
+  ip?: string[]
+  idempotencyKey?: string
+}
+
+export const create: Action<CreateOptions> = async (context, options) => {
+  const { output, paint } = context
+  const body = {
+    name: options.name,
+    // Nothing said is nothing granted: the server then asks for scopes.
+    scopes: (options.scope ?? []).flatMap((scope) => scope.split(",")),
+    ...(options.expires ? { expires_at: expiry(options.expires) } : {}),
+    ...(options.ip ? { ip_addresses: options.ip } : {}),
+  }
+  const headers = options.idempotencyKey ? { "idempotency-key": options.idempotencyKey } : undefined
+  const { data } = await context.client().post<Key>("/v1/api-keys", body, headers)
+  await output.record(data, () =>
+    [`${paint.green("✓")} made ${data.id}`, "", `  ${data.key ?? ""}`, "", "Shown this once."].join(
+      "\n",
+    ),
+  )
+  await output.next(`belfry keys get ${data.id}`)
+  return undefined
+}
+
+/** A span counts forward here. */
+function expiry(text: string): string {
+  const from_now = /^\d+(ms|s|m|h|d)$/.test(text)
+  if (!from_now) return moment(text, "--expires")
+  const [now, back] = [moment("0s", "--expires"), moment(text, "--expires")]
+  return new Date(2 * Date.parse(now) - Date.parse(back)).toISOString()
+}
+
+const columns: Column<Key>[] = [
+  { title: "ID", cell: ({ id }) => id },
+  { title: "NAME", cell: ({ name }) => name, flexible: true },
+  { title: "KEY", cell: ({ prefix, last4 }) => `${prefix}…${last4}` },
+  { title: "SCOPES", cell: ({ scopes }) => scopes.join(" "), flexible: true },
+  { title: "STATUS", cell: ({ status }) => status, paint: paintStatus },
+  { title: "USED", cell: ({ last_used_at }) => age(last_used_at) || "never" },
+  { title: "AGE", cell: ({ created_at }) => age(created_at) },
+]
+
+function paintStatus(text: string, { status }: Key, paint: Paint): string {
+  return status === "active" ? paint.green(text) : paint.red(text)
+}
+
+interface ListOptions {
+  status?: string
+  limit?: string
+}
+
+export const list: Action<ListOptions> = async (context, { status, limit }) => {
+  const query = { status }
+  const found = await listUpTo<Key>(context.client(), "/v1/api-keys", query, limitOf(limit))
+  await context.output.list(found.rows, columns)
+  if (found.more) await context.output.next(`belfry keys list --limit ${2 * limitOf(limit)}`)
+  return undefined
+}
+
+export const get: Action<object> = async (context, _, id = "") => {
+  const { data } = await context.client().get<Key>(`/v1/api-keys/${encodeURIComponent(id)}`)
+  await context.output.record(data, () => shown(data, context.paint))
+  return undefined
+}
+
+function shown(key: Key, paint: Paint): string {
+  return fields(
+    [
+      ["id", key.id],
+      ["name", key.name],
+      ["key", `${key.prefix}…${key.last4}`],
+      ["status", key.status],
+      ["scopes", key.scopes.join(" ")],
+      ["expires", key.expires_at],
+      ["last used", key.last_used_at],
+      ["created", key.created_at],
+    ],
+    paint,
+  )
+}
+
+export const revoke: Action<object> = async (context, _, id = "") => {
+  const what = `Key ${id} will stop working at the next request. This cannot be undone.`
+  await confirm(context, what, "revoke")
+  const { data } = await context.client().remove<Key>(`/v1/api-keys/${encodeURIComponent(id)}`)
+  const { output, paint } = context
+  await output.record(data, () => `${paint.green("✓")} revoked ${data.name} (${data.id})`)
+  return undefined
+}

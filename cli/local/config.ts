@@ -1,0 +1,74 @@
+import type { Explanation, Loaded } from "../../src/core/config"
+import type { Action } from "../context"
+import { environment } from "../environment"
+import { profilesPath } from "../settings"
+import { type Column, fields } from "../table"
+import { explained, type LocalOptions, localSettings } from "./settings"
+
+const written = (value: unknown): string => {
+  if (value === null) return "none"
+  return typeof value === "string" ? value : JSON.stringify(value)
+}
+
+const columns: Column<Row>[] = [
+  { title: "KEY", cell: ({ key }) => key },
+  { title: "VALUE", cell: ({ value }) => written(value), flexible: true },
+  { title: "SOURCE", cell: ({ source }) => source, flexible: true },
+]
+
+type Row = Record<string, unknown> & { key: string; value: unknown; source: string }
+
+export const show: Action<LocalOptions> = async (context, options) => {
+  const rows: Row[] = localSettings(context.flags, options)
+    .all()
+    .map((one) => ({ ...one }))
+  await context.output.list(rows, columns)
+  await context.output.next("belfry config explain data_dir")
+  return undefined
+}
+
+export const explain: Action<object> = async (context, _, key = "") => {
+  const found = lookUp(localSettings(context.flags, {}), key)
+  await context.output.record({ ...found }, () =>
+    [
+      `${context.paint.bold(found.key)}  ${found.about}`,
+      fields(
+        [
+          ["value", written(found.value)],
+          ["source", found.source],
+          ["default", written(found.default)],
+        ],
+        context.paint,
+      ),
+    ].join("\n"),
+  )
+  return undefined
+}
+
+/** The bare value, for a script: text as it is, anything else as JSON. */
+export const get: Action<object> = async (context, _, key = "") => {
+  const { value } = lookUp(localSettings(context.flags, {}), key)
+  const json = context.flags.json !== undefined
+  await context.output.raw(
+    `${json ? JSON.stringify(value) : value === null ? "" : written(value)}\n`,
+  )
+  return undefined
+}
+
+function lookUp(loaded: Loaded, key: string): Explanation {
+  try {
+    return loaded.explain(key)
+  } catch (error) {
+    throw explained(error)
+  }
+}
+
+export const path: Action<object> = async (context) => {
+  const config = context.flags.config ?? (environment.BELFRY_CONFIG || null)
+  const { data_dir } = localSettings(context.flags, {}).values
+  const record = { config, profiles: profilesPath(environment), data_dir }
+  await context.output.record(record, () =>
+    fields(Object.entries({ ...record, config: config ?? "none" }), context.paint),
+  )
+  return undefined
+}

@@ -1,0 +1,114 @@
+import { cleanLine, type Paint } from "../terminal"
+import { clockTime } from "../time"
+
+/** One fact about a message, as the bus of the server tells it. */
+export type MessageFact = {
+  id: string
+  project_id: string
+  channel: string
+  status: string
+  status_reason: string | null
+  recipient: string
+  at: string
+  event_type: string | null
+  elapsed_ms: number | null
+  next_attempt_at: string | null
+}
+
+interface Story {
+  steps: MessageFact[]
+  touched: number
+}
+
+const MAX_STORIES = 1000
+const LINES_A_SECOND = 40
+const QUIET_MILLISECONDS = 700
+const final = ["delivered", "bounced", "complained", "failed"]
+
+export interface Live {
+  hear(fact: MessageFact): void
+  /** Call a few times a second: tells the stories that stand still, and what was left out. */
+  tick(): void
+}
+
+/**
+ * On a terminal one line a message, when it is settled or stands still for a moment; elsewhere one
+ * line a fact. What it remembers is bounded, and so are the lines a person must read in a second.
+ */
+export function liveLines(
+  print: (line: string) => void,
+  options: { one_line_each: boolean; paint: Paint; now: () => number },
+): Live {
+  const { one_line_each, paint, now } = options
+  const stories = new Map<string, Story>()
+  let budget = LINES_A_SECOND
+  let left_out = 0
+  let second = now()
+
+  const say = (steps: MessageFact[]) => {
+    if (one_line_each && budget <= 0) left_out += 1
+    else {
+      budget -= 1
+      print(storyLine(steps, paint))
+    }
+  }
+  const refill = () => {
+    if (now() - second < 1000) return
+    if (left_out > 0) print(paint.dim(`  … and ${left_out} more`))
+    second = now()
+    budget = LINES_A_SECOND
+    left_out = 0
+  }
+  const tell = (id: string, story: Story) => {
+    stories.delete(id)
+    say(story.steps)
+  }
+
+  return {
+    hear(fact) {
+      refill()
+      if (!one_line_each) return say([fact])
+      const story = stories.get(fact.id) ?? { steps: [], touched: 0 }
+      story.steps.push(fact)
+      story.touched = now()
+      stories.set(fact.id, story)
+      if (final.includes(fact.status) || fact.next_attempt_at !== null) tell(fact.id, story)
+      const [oldest] = stories
+      if (stories.size > MAX_STORIES && oldest) tell(...oldest)
+    },
+    tick() {
+      refill()
+      for (const [id, story] of stories) {
+        if (now() - story.touched >= QUIET_MILLISECONDS) tell(id, story)
+      }
+    },
+  }
+}
+
+/** `12:00:01.102 0199a1c2…3f9e queued → .104 sending → .131 sent → .140 delivered  38 ms`. */
+export function storyLine(steps: readonly MessageFact[], paint: Paint): string {
+  const [first] = steps
+  const last = steps.at(-1)
+  if (!first || !last) return ""
+  const begin = clockTime(first.at)
+  const words = steps.map((step, index) => {
+    const at = clockTime(step.at)
+    const short = at.slice(0, 8) === begin.slice(0, 8) ? at.slice(8) : at
+    return (index === 0 ? "" : `${paint.dim(short)} `) + statusWord(step, paint)
+  })
+  const took = last.elapsed_ms === null ? "" : paint.dim(`  ${Math.round(last.elapsed_ms)} ms`)
+  const id = `${first.id.slice(0, 8)}…${first.id.slice(-4)}`
+  const whom = paint.dim(`  ${cleanLine(last.recipient)}`)
+  return `${paint.dim(begin)} ${paint.cyan(cleanLine(id))} ${words.join(" → ")}${took}${whom}${why(last)}`
+}
+
+function statusWord({ status }: MessageFact, paint: Paint): string {
+  const word = cleanLine(status)
+  if (status === "delivered" || status === "sent") return paint.green(word)
+  return final.includes(status) ? paint.red(`${word} ✗`) : paint.yellow(word)
+}
+
+function why({ status_reason, next_attempt_at }: MessageFact): string {
+  const again = next_attempt_at === null ? "" : `  again at ${clockTime(next_attempt_at)}`
+  return again + (status_reason === null ? "" : `  (${cleanLine(status_reason)})`)
+}

@@ -1,0 +1,88 @@
+import { type Loaded, useSettings } from "../../src/core/config"
+import { recentLines } from "../../src/core/log"
+import type { Secrets } from "../../src/core/secrets"
+import type { Store } from "../../src/store/store"
+import type { Action } from "../context"
+import { usage } from "../failure"
+import { fields } from "../table"
+import { type LocalOptions, localSettings } from "./settings"
+import { startFailure } from "./trouble"
+
+/** Makes master key, account, project and key where there is none. A second time changes nothing. */
+export const init: Action<LocalOptions> = async (context, options) => {
+  const loaded = prepared(context.flags.dryRun, localSettings(context.flags, options, QUIET))
+  const first = await withStore(loaded, async (store, secrets) => {
+    const { ensureFirst } = await import("../../src/accounts/first")
+    return await ensureFirst(store, secrets, { keep_key: false, new_key: false })
+  })
+  const { data_dir } = loaded.values
+  const record = { ...first, data_dir }
+  const { output, paint } = context
+  await output.record(record, () => {
+    if (!first.created)
+      return `${paint.green("✓")} already there: nothing was changed (${data_dir})`
+    const made = fields(
+      [
+        ["account", first.account_id],
+        ["project", first.project_id],
+        ["API key", first.api_key],
+        ["data", data_dir],
+      ],
+      paint,
+    )
+    return `${paint.green("✓")} made, and shown this once:\n${made}`
+  })
+  await output.next("belfry serve")
+  return undefined
+}
+
+/** Opening the store migrates it; this tells what that did. */
+export const migrate: Action<LocalOptions> = async (context, options) => {
+  const loaded = prepared(context.flags.dryRun, localSettings(context.flags, options, QUIET))
+  await withStore(loaded, async () => {})
+  const applied = appliedMigrations()
+  const engine = loaded.values.database_url ? "postgres" : "sqlite"
+  const { output, paint } = context
+  await output.record({ engine, applied }, () =>
+    applied.length === 0
+      ? `${paint.green("✓")} ${engine}: nothing to do, the schema is this version's`
+      : `${paint.green("✓")} ${engine}: applied ${applied.join(", ")}`,
+  )
+  return undefined
+}
+
+/** The result is the message here; a log beside it would say the same twice. */
+const QUIET = { "log.level": "warn" } as const
+
+function prepared(is_dry_run: boolean | undefined, loaded: Loaded): Loaded {
+  if (is_dry_run) throw usage("--dry-run is not possible here: it changes what it looks at")
+  useSettings(loaded) // before any module with tables is loaded
+  return loaded
+}
+
+async function withStore<Result>(
+  { values }: Loaded,
+  act: (store: Store, secrets: Secrets) => Promise<Result>,
+): Promise<Result> {
+  try {
+    const { openSecrets } = await import("../../src/core/secrets")
+    const { openStore } = await import("../../src/store/open")
+    const store = await openStore(values)
+    try {
+      const master_key = values["security.master_key"]
+      return await act(store, openSecrets({ data_dir: values.data_dir, master_key }))
+    } finally {
+      await store.close()
+    }
+  } catch (error) {
+    throw startFailure(error, { listen: "", data_dir: values.data_dir })
+  }
+}
+
+/** The store says what it applied in the log, which keeps its last lines whatever the level. */
+function appliedMigrations(): string[] {
+  return recentLines().flatMap((line) => {
+    const { message, tags } = JSON.parse(line) as { message?: string; tags?: string[] }
+    return message === "migrations applied" ? (tags ?? []) : []
+  })
+}

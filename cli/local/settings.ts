@@ -1,0 +1,47 @@
+import { resolve } from "node:path"
+import { type Loaded, loadSettings, type Settings, type Sources } from "../../src/core/config"
+import { exits, Failure, usage } from "../failure"
+import type { GlobalFlags } from "../global-flags"
+
+/** What local commands take of their settings from the command line. */
+export interface LocalOptions {
+  dataDir?: string
+  listen?: string
+  set?: string[]
+}
+
+/** Settings of a server on this machine. Faults, all at once, end with exit 2. */
+export function localSettings(
+  flags: Pick<GlobalFlags, "config">,
+  options: LocalOptions,
+  defaults: Partial<Settings> = {},
+): Loaded {
+  const given: Record<string, string | undefined> = {
+    ...Object.fromEntries((options.set ?? []).map(pair)),
+    ...(options.listen === undefined ? {} : { "http.listen": options.listen }),
+    ...(options.dataDir === undefined ? {} : { data_dir: resolve(options.dataDir) }),
+  }
+  try {
+    // An unknown name in --set is found there, together with every other fault.
+    const named = given as NonNullable<Sources["flags"]>
+    return loadSettings({ flags: named, file: flags.config, defaults })
+  } catch (error) {
+    throw explained(error)
+  }
+}
+
+function pair(text: string): [string, string] {
+  const at = text.indexOf("=")
+  if (at < 1) throw usage(`--set: "${text}" is not key=value`, "belfry config show lists the keys")
+  return [text.slice(0, at), text.slice(at + 1)]
+}
+
+/** A ConfigError as a failure of the command line; anything else as it is. */
+export function explained(error: unknown): unknown {
+  if (!(error instanceof Error) || error.name !== "ConfigError") return error
+  const faults = "faults" in error && Array.isArray(error.faults) ? error.faults : []
+  return new Failure(exits.usage, "invalid_configuration", error.message, {
+    details: { faults },
+    hint: "`belfry config show` lists every setting",
+  })
+}

@@ -1,0 +1,129 @@
+import { join } from "node:path"
+import type { Loaded, Settings } from "../../src/core/config"
+import { hostAndPort } from "../../src/core/config"
+import type { Running } from "../../src/server"
+import type { Action, Context } from "../context"
+import { environment } from "../environment"
+import { usage } from "../failure"
+import { LOCAL_PROFILE, profilesPath, saveProfile } from "../settings"
+import { millis } from "../time"
+import { banner } from "./banner"
+import { liveLines, type MessageFact } from "./live"
+import { LOOPBACK, portNumber, settledPort } from "./ports"
+import { startServer, untilStopped } from "./run"
+import { localSettings } from "./settings"
+import { startFailure } from "./trouble"
+
+const DEFAULT_PORT = 8080
+const TICK = 250
+/** What a slow reader of our output may leave waiting in memory. */
+const MAX_WAITING_BYTES = 4 * 1024 * 1024
+
+export interface UpOptions {
+  port?: string
+  dataDir?: string
+  newKey?: boolean
+}
+
+/** Everything on this machine, for one person, on loopback only. */
+export const up: Action<UpOptions> = async (context, options) => {
+  if (context.flags.dryRun) throw usage("--dry-run means nothing here")
+  const loaded = await upSettings(context.flags, options)
+  const running = await startServer(loaded, "up")
+  const { project_id, api_key } = await firstKey(running, options.newKey === true)
+  await keepProfile(context, { url: running.url, api_key })
+
+  const { url, data_dir, smtp } = running
+  const { output, paint } = context
+  const is_json = context.flags.json !== undefined || context.flags.ndjson === true
+  if (is_json) {
+    await output.raw(`${JSON.stringify({ url, api_key, project_id, data_dir, smtp })}\n`)
+  } else {
+    await output.raw(`\n${banner(running, api_key, loaded.values, paint)}\n`)
+  }
+  const silence = is_json ? jsonLines(running) : humanLines(context, running)
+  try {
+    await untilStopped(running)
+  } finally {
+    silence()
+  }
+  return undefined
+}
+
+/** The settings as for `serve`, but on loopback, in a folder of its own, and with little log. */
+export async function upSettings(
+  flags: Pick<Context["flags"], "config">,
+  options: Pick<UpOptions, "port" | "dataDir">,
+): Promise<Loaded> {
+  const requested = options.port === undefined ? undefined : portNumber(options.port)
+  const defaults: Partial<Settings> = {
+    data_dir: join(dataHome(), "belfry-up"),
+    "http.listen": `${LOOPBACK}:${DEFAULT_PORT}`,
+    "http.allow_private": ["127.0.0.0/8", "::1/128"],
+    "log.level": "warn",
+  }
+  const load = (set: string[]) => localSettings(flags, { ...options, set }, defaults)
+  const base = load([])
+  const configured = base.explain("http.listen").source !== "default"
+  const wanted = requested ?? hostAndPort(base.values["http.listen"]).port
+  const port = await settledPort(wanted, requested !== undefined || configured)
+  const set = [`http.listen=${LOOPBACK}:${port}`]
+
+  if (base.explain("mailbox.listen").source === "default") {
+    // Who takes any free port for HTTP runs several side by side: none gets the usual SMTP port.
+    const usual = hostAndPort(base.values["mailbox.listen"]).port
+    const smtp = requested === 0 ? 0 : await settledPort(usual, false)
+    set.push(`mailbox.listen=${LOOPBACK}:${smtp}`)
+  }
+  return load(set)
+}
+
+const dataHome = () => environment.XDG_DATA_HOME || join(environment.HOME || ".", ".local", "share")
+
+async function firstKey(running: Running, new_key: boolean) {
+  try {
+    const { ensureFirst } = await import("../../src/accounts/first")
+    return await ensureFirst(running.store, running.secrets, { keep_key: true, new_key })
+  } catch (error) {
+    await running.stop()
+    throw startFailure(error, { listen: running.url, data_dir: running.data_dir })
+  }
+}
+
+/** Other terminals then need no settings. That it fails is no reason not to run. */
+async function keepProfile(context: Context, profile: { url: string; api_key: string | null }) {
+  try {
+    saveProfile(profilesPath(environment), LOCAL_PROFILE, profile)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    await context.output.note(`The profile "${LOCAL_PROFILE}" was not stored: ${reason}`)
+  }
+}
+
+function humanLines(context: Context, { bus }: Running): () => void {
+  const print = (line: string) => void process.stdout.write(`${line}\n`)
+  const one_line_each = context.terminal.out
+  const live = liveLines(print, { one_line_each, paint: context.paint, now: millis })
+  const timer = setInterval(() => live.tick(), TICK)
+  const off = bus.on("message", (fact) => {
+    if (process.stdout.writableLength < MAX_WAITING_BYTES) live.hear(fact as MessageFact)
+  })
+  return () => {
+    clearInterval(timer)
+    off()
+  }
+}
+
+/** A reader that does not read loses events, and is told how many, but costs no memory. */
+function jsonLines({ bus }: Running): () => void {
+  let dropped = 0
+  return bus.on("message", (fact) => {
+    if (process.stdout.writableLength >= MAX_WAITING_BYTES) {
+      dropped += 1
+      return
+    }
+    if (dropped > 0) process.stdout.write(`${JSON.stringify({ dropped })}\n`)
+    dropped = 0
+    process.stdout.write(`${JSON.stringify(fact)}\n`)
+  })
+}

@@ -1,0 +1,114 @@
+import type { Client, Query } from "./client"
+import { confirm } from "./confirm"
+import type { Action } from "./context"
+import { exits, Failure } from "./failure"
+import { limitOf, listUpTo } from "./paging"
+import { address, type Mail, type MailSummary } from "./records"
+import { type Column, fields } from "./table"
+import { cleanText, type Paint } from "./terminal"
+import { age, millis, moment, pause } from "./time"
+
+const POLL = 200
+const DEFAULT_WAIT = 30_000
+
+interface Filters {
+  to?: string
+  from?: string
+  search?: string
+  subject?: string
+  since?: string
+  limit?: string
+}
+
+const columns: Column<MailSummary>[] = [
+  { title: "ID", cell: ({ id }) => id },
+  { title: "FROM", cell: ({ from }) => address(from), flexible: true },
+  { title: "TO", cell: ({ to }) => address(to), flexible: true },
+  { title: "SUBJECT", cell: ({ subject }) => subject ?? "", flexible: true },
+  { title: "AGE", cell: ({ created_at }) => age(created_at) },
+]
+
+const queryOf = ({ to, from, search, since }: Filters): Query => ({
+  to,
+  from,
+  search,
+  since: since === undefined ? undefined : moment(since, "--since"),
+})
+
+export const list: Action<Filters> = async (context, options) => {
+  const limit = limitOf(options.limit)
+  const { rows } = await listUpTo<MailSummary>(
+    context.client(),
+    "/v1/mailbox",
+    queryOf(options),
+    limit,
+  )
+  await context.output.list(rows, columns)
+  if (rows[0]) await context.output.next(`belfry mailbox get ${rows[0].id}`)
+  return undefined
+}
+
+export const get: Action<object> = async (context, _, id = "") => {
+  const mail = await read(context.client(), id)
+  await context.output.record(mail, () => shown(mail, context.paint))
+  return undefined
+}
+
+const read = async (client: Client, id: string): Promise<Mail> =>
+  (await client.get<Mail>(`/v1/mailbox/${encodeURIComponent(id)}`)).data
+
+function shown(mail: Mail, paint: Paint): string {
+  const head = fields(
+    [
+      ["id", mail.id],
+      ["email", mail.email_id],
+      ["from", address(mail.from)],
+      ["to", address(mail.to)],
+      ["subject", mail.subject],
+      ["at", mail.created_at],
+      ["attached", mail.attachments.map(({ filename }) => filename ?? "unnamed").join(", ")],
+    ],
+    paint,
+  )
+  return `${head}\n\n${cleanText(mail.text ?? mail.html ?? "").trimEnd()}`
+}
+
+/** Prints the newest mail that fits, as soon as there is one. Exit 1 when the time is over first. */
+export const wait: Action<Filters> = async (context, options) => {
+  const limit = context.timeout ?? DEFAULT_WAIT
+  const client = context.client(Math.max(limit, 5000))
+  const query = { ...queryOf(options), per_page: 100 }
+  const deadline = millis() + limit
+
+  while (true) {
+    const id = await newest(client, query, options.subject)
+    if (id !== undefined) {
+      const mail = await read(client, id)
+      await context.output.record(mail, () => shown(mail, context.paint))
+      return exits.done
+    }
+    if (millis() + POLL > deadline) throw nothingCame(options, limit)
+    await pause(POLL)
+  }
+}
+
+async function newest(client: Client, query: Query, subject: string | undefined) {
+  const { data } = await client.get<MailSummary[]>("/v1/mailbox", query)
+  const wanted = subject?.toLowerCase() ?? ""
+  return data.find((mail) => (mail.subject ?? "").toLowerCase().includes(wanted))?.id
+}
+
+function nothingCame({ to, from, subject }: Filters, limit: number): Failure {
+  const where = [`to ${to}`, from && `from ${from}`, subject && `with "${subject}" in its subject`]
+  const message = `No mail ${where.filter(Boolean).join(" ")} came within ${limit / 1000} s.`
+  const hint = `\`belfry mailbox list\` shows what is there, \`belfry emails list --to ${to}\` why`
+  return new Failure(exits.failed, "timeout", message, { details: { to, limit_ms: limit }, hint })
+}
+
+export const clear: Action<Filters> = async (context, { to }) => {
+  const which = to ? `every mail to ${to}` : "every mail of the project"
+  await confirm(context, `This removes ${which} from the mailbox.`, "clear")
+  const { data } = await context.client().remove<{ deleted: number }>("/v1/mailbox", { to })
+  await context.output.record(data, () => `${context.paint.green("✓")} removed ${data.deleted}`)
+  return undefined
+}

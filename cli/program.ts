@@ -1,0 +1,94 @@
+import { Command, CommanderError, type Option } from "commander"
+import { DryRun } from "./client"
+import * as config from "./commands/config"
+import * as emails from "./commands/emails"
+import * as events from "./commands/events"
+import * as keys from "./commands/keys"
+import * as local from "./commands/local"
+import * as mailbox from "./commands/mailbox"
+import * as profiles from "./commands/profiles"
+import { openContext } from "./context"
+import { environment } from "./environment"
+import { exits, Failure } from "./failure"
+import { addGlobalFlags, type GlobalFlags, globalFlags, normalized } from "./global-flags"
+import { watchInterrupts, watchReaders } from "./interrupt"
+import { write } from "./output"
+import { errorBody, errorText } from "./report"
+import { painter, wantsColour } from "./terminal"
+import { version } from "./version"
+
+/** Runs one command line and ends the process with its exit code. */
+export async function run(words: string[]): Promise<never> {
+  watchInterrupts()
+  watchReaders()
+  const program = createProgram()
+  let flags: GlobalFlags = { color: true }
+  program.hook("preAction", (_, command) => {
+    flags = globalFlags(command)
+  })
+  try {
+    await program.parseAsync(normalized(words, program), { from: "user" })
+    process.exit(process.exitCode ?? exits.done)
+  } catch (error) {
+    process.exit(await ended(error, flags))
+  }
+}
+
+/** The whole tree. Commands load what they do when they run: `--help` stays quick. */
+export function createProgram(): Command {
+  const program = new Command("belfry")
+    .description("Email, push, SMS and inbox behind one API, from one executable that you own.")
+    .exitOverride()
+    .configureOutput({ outputError: () => {} }) // told by `ended`, in the form the reader wants
+    .configureHelp({ optionTerm: (option) => term(option) })
+    .helpCommand(false)
+    .version(version, "-V, --version", "print the version")
+  const nouns = [local, emails, mailbox, events, keys, profiles, config]
+  for (const noun of nouns) noun.define(program)
+  addGlobalFlags(program)
+  return program.addHelpText(
+    "after",
+    `
+Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 not authorized, 5 conflict, 6 rate or quota,
+  7 validation, 8 partly failed, 69 not reachable, 74 storage, 75 try again later, 130 interrupted
+
+Example:
+  $ belfry up
+  $ belfry emails send --to ann@mailbox.test --from me@mailbox.test --subject Hi --text hello`,
+  )
+}
+
+const term = (option: Option) => option.flags.replace("--json [fields]", "--json[=fields]")
+
+/** Tells what went wrong, and gives the exit code for it. */
+async function ended(error: unknown, flags: GlobalFlags): Promise<number> {
+  if (error instanceof DryRun) {
+    await openContext({ ...flags, dryRun: true }).output.record(error.request, () =>
+      JSON.stringify(error.request, null, 2),
+    )
+    return exits.done
+  }
+  if (error instanceof CommanderError && isHelp(error)) {
+    return error.exitCode === 0 ? exits.done : exits.usage
+  }
+  const failure = asFailure(error)
+  const is_terminal = process.stderr.isTTY === true
+  const paint = painter(wantsColour(environment, is_terminal, flags.color === false))
+  const text = is_terminal ? errorText(failure, paint) : errorBody(failure)
+  await write(process.stderr, `${text}\n`)
+  if (flags.verbose && error instanceof Error) await write(process.stderr, `${error.stack}\n`)
+  return failure.exit
+}
+
+const isHelp = ({ code }: CommanderError) =>
+  ["commander.help", "commander.helpDisplayed", "commander.version"].includes(code)
+
+function asFailure(error: unknown): Failure {
+  if (error instanceof Failure) return error
+  if (error instanceof CommanderError) {
+    const message = error.message.replace(/^error: /, "").replaceAll("\n", " ")
+    return new Failure(exits.usage, "usage", message, { hint: "see --help" })
+  }
+  const message = error instanceof Error ? error.message : String(error)
+  return new Failure(exits.failed, "internal_error", message)
+}

@@ -1,0 +1,117 @@
+/** The records of the wire that the command line looks into. Everything else passes unread. */
+export type Mailbox = { email: string; name: string | null }
+
+export type EmailRef = { id: string; status: string; rfc_message_id: string | null }
+
+export type Email = {
+  id: string
+  status: string
+  status_reason: string | null
+  from: Mailbox | null
+  to: Mailbox
+  subject: string | null
+  rfc_message_id: string | null
+  provider: string | null
+  attempts: number
+  next_attempt_at: string | null
+  error: { code: string; message: string; smtp_code: number | null } | null
+  timeline?: TimelineEntry[]
+  attachments?: { id: string; filename: string; size: number }[]
+  created_at: string
+  sent_at: string | null
+  delivered_at: string | null
+}
+
+export type TimelineEntry = {
+  type: string
+  timestamp: string
+  recipient_email: string | null
+  detail: Record<string, unknown> | null
+}
+
+export type EmailEvent = TimelineEntry & {
+  id: string
+  bounce_type: string | null
+  bounce_subtype: string | null
+}
+
+export type EmailEvents = { email_id: string; status: string; events: EmailEvent[] }
+
+export type Attempt = {
+  attempt: number
+  provider: string
+  started_at: string
+  duration_ms: number
+  outcome: string
+  mx: string | null
+  tls: string | null
+  smtp_code: number | null
+  enhanced_code: string | null
+  response: string | null
+}
+
+export type BatchResult = {
+  id: string
+  total: number
+  succeeded: number
+  failed: number
+  results: BatchItem[]
+}
+
+export type BatchItem = {
+  index: number
+  id?: string
+  status?: string
+  error?: { code: string; message: string }
+}
+
+export type Content = {
+  subject: string | null
+  html: string | null
+  text: string | null
+  headers: Record<string, string>
+}
+
+export type Key = {
+  id: string
+  name: string
+  prefix: string
+  last4: string
+  scopes: string[]
+  status: string
+  expires_at: string | null
+  last_used_at: string | null
+  created_at: string
+  key?: string
+}
+
+export type MailSummary = {
+  id: string
+  email_id: string | null
+  from: Mailbox | string | null
+  to: Mailbox | string | null
+  subject: string | null
+  created_at: string
+}
+
+export type Mail = MailSummary & {
+  html: string | null
+  text: string | null
+  attachments: { filename: string | null; size?: number }[]
+}
+
+/** What happened, as webhooks and the event feed tell it. */
+export type Envelope = {
+  id: string
+  type: string
+  api_version: string
+  created_at: string
+  data: Record<string, unknown>
+}
+
+/** `Ann <a@b.c>` of either form in which an address may arrive. */
+export function address(value: Mailbox | string | null | undefined): string {
+  if (value === null || value === undefined) return ""
+  if (typeof value === "string") return value
+  return value.name ? `${value.name} <${value.email}>` : value.email
+}

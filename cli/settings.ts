@@ -1,0 +1,140 @@
+import {
+  chmodSync,
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  unlinkSync,
+  writeSync,
+} from "node:fs"
+import { dirname, join } from "node:path"
+import { exits, Failure, usage } from "./failure"
+
+export type Environment = Record<string, string | undefined>
+
+export interface Profile {
+  url: string
+  api_key: string | null
+}
+
+export interface Profiles {
+  /** The chosen one; null: `local`, if there is one. */
+  current: string | null
+  profiles: Record<string, Profile>
+}
+
+/** Where the API is and who calls. */
+export interface Connection {
+  url: string
+  api_key: string | null
+  profile: string | null
+}
+
+export interface Chosen {
+  url?: string | undefined
+  api_key?: string | undefined
+  profile?: string | undefined
+}
+
+const DEFAULT_URL = "http://127.0.0.1:8080"
+export const LOCAL_PROFILE = "local"
+
+/** `$XDG_CONFIG_HOME/belfry/profiles.json`, else under `~/.config`. */
+export function profilesPath(environment: Environment): string {
+  const home = environment.XDG_CONFIG_HOME || join(environment.HOME || ".", ".config")
+  return join(home, "belfry", "profiles.json")
+}
+
+/** Flags > BELFRY_URL, BELFRY_API_KEY (or its _FILE), BELFRY_PROFILE > profile > default. */
+export function connection(flags: Chosen, environment: Environment): Connection {
+  const stored = readProfiles(profilesPath(environment))
+  const wanted = flags.profile ?? (environment.BELFRY_PROFILE || undefined)
+  const name = wanted ?? stored.current ?? LOCAL_PROFILE
+  const profile = Object.hasOwn(stored.profiles, name) ? stored.profiles[name] : undefined
+  if (wanted !== undefined && !profile) throw unknownProfile(wanted, stored)
+
+  const url = webAddress(flags.url ?? (environment.BELFRY_URL || profile?.url || DEFAULT_URL))
+  const given_key = flags.api_key ?? (environment.BELFRY_API_KEY || keyFile(environment))
+  // A key of a profile goes to that profile's server only, whatever --url says.
+  const own = profile && sameServer(profile.url, url) ? profile.api_key : null
+  return { url, api_key: given_key ?? own, profile: profile ? name : null }
+}
+
+/** `BELFRY_API_KEY_FILE`, as for every secret, keeps the key out of the environment. */
+function keyFile({ BELFRY_API_KEY_FILE: path }: Environment): string | undefined {
+  if (!path) return undefined
+  try {
+    return readFileSync(path, "utf8").trim()
+  } catch {
+    throw new Failure(exits.storage, "storage", `BELFRY_API_KEY_FILE: ${path} cannot be read`)
+  }
+}
+
+export function unknownProfile(name: string, { profiles }: Profiles): Failure {
+  const known = Object.keys(profiles)
+  const hint = known.length > 0 ? `known: ${known.join(", ")}` : "`belfry up` makes one: local"
+  return usage(`there is no profile "${name}"`, hint)
+}
+
+function webAddress(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (!url || !/^https?:$/.test(url.protocol)) {
+    throw usage(`"${text}" is not the address of a server`, "write http://127.0.0.1:8080")
+  }
+  return text.replace(/\/+$/, "")
+}
+
+function sameServer(one: string, other: string): boolean {
+  const origin = (text: string) => {
+    const url = new URL(text)
+    const host = /^(localhost|127\.0\.0\.1|\[::1\])$/.test(url.hostname) ? "loopback" : url.hostname
+    return `${url.protocol}//${host}:${url.port}`
+  }
+  return URL.canParse(one) && origin(one) === origin(other)
+}
+
+/** No file means no profiles. Throws with exit 74 when the file is there and unreadable. */
+export function readProfiles(path: string): Profiles {
+  let text: string
+  try {
+    text = readFileSync(path, "utf8")
+  } catch (error) {
+    if (isMissing(error)) return { current: null, profiles: {} }
+    throw new Failure(exits.storage, "storage", `${path} cannot be read: ${String(error)}`)
+  }
+  try {
+    const { current, profiles } = JSON.parse(text) as Partial<Profiles>
+    return { current: current ?? null, profiles: profiles ?? {} }
+  } catch {
+    throw new Failure(exits.storage, "storage", `${path} is not JSON`, { hint: "remove the file" })
+  }
+}
+
+const isMissing = (error: unknown) =>
+  error instanceof Error && "code" in error && error.code === "ENOENT"
+
+/** Readable by its owner only, and never half written: keys are in it. */
+export function writeProfiles(path: string, profiles: Profiles): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  const draft = `${path}.${process.pid}.new`
+  const file = openSync(draft, "w", 0o600)
+  try {
+    chmodSync(draft, 0o600)
+    writeSync(file, `${JSON.stringify(profiles, null, 2)}\n`)
+    fsyncSync(file)
+  } catch (error) {
+    unlinkSync(draft)
+    throw error
+  } finally {
+    closeSync(file)
+  }
+  renameSync(draft, path)
+}
+
+/** Adds or replaces one profile; the others and the choice stay. */
+export function saveProfile(path: string, name: string, profile: Profile): void {
+  const stored = readProfiles(path)
+  writeProfiles(path, { ...stored, profiles: { ...stored.profiles, [name]: profile } })
+}

@@ -1,0 +1,53 @@
+import { usage } from "./failure"
+
+const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+export const millis = (): number => Date.now()
+
+/** `250ms`, `10s`, `5m`, `2h`, `30d`; a bare number counts seconds. Milliseconds, or exit 2. */
+export function duration(text: string, option: string): number {
+  const [, amount, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(text.trim()) ?? []
+  const factor = units[unit ?? "s"]
+  if (amount === undefined || factor === undefined) {
+    throw usage(`${option}: "${text}" is not a time span`, "write 250ms, 10s, 5m, 2h or 30d")
+  }
+  return Math.round(Number(amount) * factor)
+}
+
+/** A moment: an ISO time (without an offset: this machine's), or a span that counts back from now. */
+export function moment(text: string, option: string): string {
+  if (/^\d+(\.\d+)?(ms|s|m|h|d)$/.test(text)) {
+    return new Date(millis() - duration(text, option)).toISOString()
+  }
+  const parsed = new Date(text)
+  if (Number.isNaN(parsed.getTime())) {
+    throw usage(`${option}: "${text}" is not a time`, "write 2026-11-21T10:30:00Z, or 10m for ago")
+  }
+  return parsed.toISOString()
+}
+
+/** `3 s`, `5 min`, `2 h`, `4 d`: how long ago, for people. */
+export function age(iso: unknown, now = millis()): string {
+  const at = typeof iso === "string" ? new Date(iso).getTime() : Number.NaN
+  if (Number.isNaN(at)) return ""
+  const seconds = Math.round((now - at) / 1000)
+  const distance = span(Math.abs(seconds))
+  return seconds < 0 ? `in ${distance}` : distance
+}
+
+function span(seconds: number): string {
+  if (seconds < 60) return `${seconds} s`
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h`
+  return `${Math.floor(seconds / 86_400)} d`
+}
+
+/** `12:00:01.102` in this machine's time zone. */
+export function clockTime(iso: string): string {
+  const at = new Date(iso)
+  const two = (part: number) => String(part).padStart(2, "0")
+  const seconds = `${two(at.getSeconds())}.${String(at.getMilliseconds()).padStart(3, "0")}`
+  return `${two(at.getHours())}:${two(at.getMinutes())}:${seconds}`
+}
+
+export const pause = (milliseconds: number): Promise<void> => Bun.sleep(milliseconds)

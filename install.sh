@@ -1,0 +1,253 @@
+#!/bin/sh
+# From a fresh machine to a built Belfry. Run it as often as you like: it does only what is missing.
+set -eu
+
+BUN_VERSION=1.4.5
+
+usage() {
+  cat <<'END'
+./install.sh              gets Bun, the libraries of bun.lock, and builds dist/belfry
+./install.sh up [...]     the same, then starts Belfry here; the words after `up` are its own
+./install.sh test [...]   the same, with the programs the tests talk to, then runs all tests
+                          (--full: the sizes of a release; or parts of paths: `test scenarios`)
+./install.sh check        the same, then types, lint, format, schema drift and licences
+./install.sh build        only what is needed to build
+./install.sh COMMAND ...  any other command of Belfry, such as `status` or `version`
+
+Needed: npm, or Bun 1.4.5 or newer, or curl with unzip. Nothing outside this folder changes, but
+Bun (npm's global one, where there is none and npm may write there) and, for `test` as root on
+Debian, the missing packages. No service is started or enabled by them.
+END
+}
+
+# Everything said goes to stderr: stdout belongs to the command that is run at the end.
+say() { printf '%s\n' "install: $*" >&2; }
+die() {
+  say "$*"
+  exit 1
+}
+
+# --- Bun -------------------------------------------------------------------------------------
+
+# Whether version $1 is BUN_VERSION or newer. Anything that is not three numbers is too old.
+new_enough() {
+  awk -v have="$1" -v want="$BUN_VERSION" 'BEGIN {
+    if (split(have, h, ".") < 3) exit 1
+    split(want, w, ".")
+    for (i = 1; i <= 3; i++) if (h[i] + 0 != w[i] + 0) exit !(h[i] + 0 > w[i] + 0)
+  }'
+}
+
+works() {
+  [ -x "$1" ] && new_enough "$("$1" --version 2>/dev/null || true)"
+}
+
+# Sets `bun` to the first one that will do.
+find_bun() {
+  for bun in "$root/.bun/bin/bun" "$(command -v bun || true)" "${HOME:-}/.bun/bin/bun"; do
+    if works "$bun"; then return 0; fi
+  done
+  # npm's folder need not be on the PATH.
+  command -v npm >/dev/null && bun=$(npm prefix --global 2>/dev/null)/bin/bun && works "$bun"
+}
+
+# With scripts switched off npm leaves the package without its binary; its own script repairs that.
+npm_bun() {
+  log=$(mktemp)
+  if npm install --global --no-audit --no-fund --allow-scripts=bun "$@" "bun@$BUN_VERSION" \
+    >"$log" 2>&1 </dev/null; then
+    folder=$(npm root --global "$@" 2>/dev/null)/bun
+    bun=$(npm prefix --global "$@" 2>/dev/null)/bin/bun
+    works "$bun" || node "$folder/install.js" >>"$log" 2>&1 </dev/null || true
+    if works "$bun"; then
+      rm -f "$log"
+      return 0
+    fi
+  fi
+  say "npm could not install Bun: $(grep -v '^npm warn' "$log" | grep . | head -n 3 | tr '\n' ' ')"
+  rm -f "$log"
+  return 1
+}
+
+curl_bun() {
+  if ! command -v unzip >/dev/null && can_install; then install_packages unzip; fi
+  command -v unzip >/dev/null || die "Bun's installer needs unzip, which is not installed"
+  command -v bash >/dev/null || die "Bun's installer needs bash, which is not installed"
+  # A shell the installer does not know keeps its hands off the start-up files of yours.
+  curl -fsSL https://bun.sh/install |
+    BUN_INSTALL="$root/.bun" SHELL=/bin/sh bash -s "bun-v$BUN_VERSION" >&2
+  bun=$root/.bun/bin/bun
+  works "$bun"
+}
+
+get_bun() {
+  if find_bun; then return 0; fi
+  if command -v npm >/dev/null; then
+    if ! command -v bun >/dev/null; then
+      say "getting Bun $BUN_VERSION from npm"
+      if npm_bun; then return 0; fi
+    fi
+    say "getting Bun $BUN_VERSION from npm, into .bun/ of this folder"
+    if npm_bun --prefix "$root/.bun"; then return 0; fi
+  fi
+  if command -v curl >/dev/null; then
+    say "getting Bun $BUN_VERSION from bun.sh, into .bun/ of this folder"
+    if curl_bun; then return 0; fi
+  fi
+  die "could not get Bun $BUN_VERSION: install npm or curl, or Bun itself (https://bun.sh), and try again"
+}
+
+# --- libraries and the binary ----------------------------------------------------------------
+
+get_libraries() {
+  stamp=$(cat package.json bun.lock | cksum)
+  if [ "$(cat node_modules/.belfry-stamp 2>/dev/null || true)" = "$stamp" ]; then return 0; fi
+  say "installing the libraries of bun.lock"
+  "$bun" install --frozen-lockfile >&2 </dev/null || die "the libraries could not be installed"
+  printf '%s\n' "$stamp" >node_modules/.belfry-stamp
+}
+
+# A folder's time changes when a file in it comes or goes, so folders are looked at as well.
+up_to_date() {
+  [ -x dist/belfry ] && [ -f dist/.built ] &&
+    [ -z "$(find src cli migrations package.json bun.lock tsconfig.json -newer dist/.built)" ]
+}
+
+build() {
+  if up_to_date; then return 0; fi
+  say "building dist/belfry"
+  mkdir -p dist
+  : >dist/.building
+  "$bun" run --silent build >&2 </dev/null || die "dist/belfry could not be built"
+  mv dist/.building dist/.built
+}
+
+ready() {
+  get_bun
+  # Scripts of package.json call `bun` by its name.
+  PATH=$(dirname "$bun"):$PATH
+  export PATH
+  get_libraries
+}
+
+# --- what the tests talk to ------------------------------------------------------------------
+
+# Debian's packages for the programs that are not here.
+wanted_packages() {
+  [ -n "$(find /usr/lib/postgresql/*/bin/initdb 2>/dev/null)" ] || has initdb || echo postgresql
+  { has smtp-sink && has smtp-source; } || echo postfix
+  for program in swaks wrk strace python3 faketime; do has "$program" || echo "$program"; done
+}
+
+has() {
+  command -v "$1" >/dev/null || [ -x "/usr/sbin/$1" ]
+}
+
+is_root() { [ "$(id -u)" -eq 0 ]; }
+
+can_install() { is_root && command -v apt-get >/dev/null; }
+
+# While the file is there, Debian starts no service that a package brings.
+no_services=/usr/sbin/policy-rc.d
+made_no_services=
+
+allow_services() {
+  if [ -n "$made_no_services" ]; then rm -f "$no_services"; fi
+  made_no_services=
+}
+
+# Installs what it can of the packages; never removes one that is there (another mail server, say).
+install_packages() {
+  if [ ! -e "$no_services" ]; then
+    made_no_services=yes
+    trap allow_services EXIT
+    trap 'exit 130' INT TERM HUP
+    printf '#!/bin/sh\nexit 101\n' >"$no_services"
+    chmod 755 "$no_services"
+  fi
+  apt_get update || say "apt-get update failed; trying with what is known"
+  if command -v debconf-set-selections >/dev/null; then
+    echo 'postfix postfix/main_mailer_type select No configuration' | debconf-set-selections || true
+  fi
+  if ! apt_get install "$@"; then
+    for package in "$@"; do apt_get install "$package" || say "could not install $package"; done
+  fi
+  allow_services
+}
+
+apt_get() {
+  action=$1
+  shift
+  log=$(mktemp)
+  case $action in
+    update) set -- update ;;
+    *) set -- install -y --no-install-recommends --no-remove "$@" ;;
+  esac
+  if DEBIAN_FRONTEND=noninteractive apt-get -q "$@" >"$log" 2>&1 </dev/null; then
+    rm -f "$log"
+  else
+    tail -n 5 "$log" >&2
+    rm -f "$log"
+    return 1
+  fi
+}
+
+get_peers() {
+  packages=$(wanted_packages | tr '\n' ' ')
+  if [ -z "$packages" ]; then return 0; fi
+  if can_install; then
+    say "installing what the tests talk to: $packages"
+    # shellcheck disable=SC2086 # a list of words
+    install_packages $packages
+  elif command -v apt-get >/dev/null; then
+    say "not root, so these packages cannot be installed: $packages"
+    say "tests that need them are not run; to have them: sudo apt-get install $packages"
+  else
+    say "tests that need them are not run, for these are not here (Debian's names): $packages"
+  fi
+}
+
+# --- the commands ----------------------------------------------------------------------------
+
+tell_limits() {
+  if is_root; then return 0; fi
+  say "not root: ports below 1024 (25, 80, 443, 465, 587) may be out of reach; higher ones serve"
+}
+
+from=$PWD
+root=$(cd "$(dirname "$0")" && pwd)
+cd "$root"
+command=${1:-}
+if [ $# -gt 0 ]; then shift; fi
+
+case $command in
+  help | -h | --help)
+    usage
+    ;;
+  '')
+    ready
+    build
+    say "dist/belfry is ready; ./install.sh up starts it"
+    ;;
+  build)
+    ready
+    build
+    ;;
+  check)
+    ready
+    exec "$bun" test/harness/check.ts "$@"
+    ;;
+  test)
+    get_peers
+    ready
+    build
+    exec env BELFRY_TEST_BINARY="$root/dist/belfry" "$bun" test/harness/run.ts "$@"
+    ;;
+  *)
+    ready
+    build
+    case $command in up | serve) tell_limits ;; esac
+    cd "$from"
+    exec "$root/dist/belfry" "$command" "$@"
+    ;;
+esac

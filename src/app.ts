@@ -1,0 +1,50 @@
+import { Elysia } from "elysia"
+import { apiKeyRoutes } from "./api-keys/routes"
+import type { Secrets } from "./core/secrets"
+import type { Workers } from "./core/workers"
+import { type EmailParts, emailRoutes } from "./emails/routes"
+import { eventRoutes } from "./events/routes"
+import type { Health } from "./http/health"
+import { notFound } from "./http/not-found"
+import type { AnyRoute } from "./http/route"
+import { healthRoutes } from "./http/routes"
+import { mount } from "./http/serve"
+import { mailboxRoutes } from "./mailbox/routes"
+import { docsRoutes } from "./pages/routes"
+
+export interface AppParts extends EmailParts {
+  secrets: Secrets
+  workers: Workers
+  health: Health
+  trusted_proxies: string[]
+}
+
+/** Every route there is. */
+export function routeTable(parts: AppParts): AnyRoute[] {
+  const { store, health } = parts
+  const routes: AnyRoute[] = [
+    ...healthRoutes(health),
+    ...apiKeyRoutes(parts),
+    ...emailRoutes(parts),
+    ...mailboxRoutes(parts),
+    ...eventRoutes(store),
+  ]
+  return [...routes, ...docsRoutes(routes)]
+}
+
+/** The whole interface behind one `fetch`. */
+export function createApp(parts: AppParts) {
+  const routes = routeTable(parts)
+  const absent = notFound(routes)
+  const app = new Elysia({ normalize: false }).onError(({ code, request, error }) => {
+    if (code === "NOT_FOUND") return absent(request)
+    throw error
+  })
+  mount(app as unknown as Elysia, routes, {
+    store: parts.store,
+    secrets: parts.secrets,
+    trusted_proxies: parts.trusted_proxies,
+    refuseWhileUnwell: (route) => parts.health.refuse(route),
+  })
+  return app
+}

@@ -1,0 +1,111 @@
+import { networkInterfaces } from "node:os"
+import ipaddr from "ipaddr.js"
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6
+
+/** Everything that is not the public internet, named again beside the library's own classes. */
+const refused = [
+  "0.0.0.0/8",
+  "10.0.0.0/8",
+  "100.64.0.0/10",
+  "127.0.0.0/8",
+  "169.254.0.0/16",
+  "172.16.0.0/12",
+  "192.0.0.0/24",
+  "192.168.0.0/16",
+  "198.18.0.0/15",
+  "224.0.0.0/3",
+].map((network) => ipaddr.IPv4.parseCIDR(network))
+
+/** The only block of IPv6 that is given out for the public internet. */
+const global_unicast = ipaddr.IPv6.parseCIDR("2000::/3")
+const nat64 = ipaddr.IPv6.parseCIDR("64:ff9b::/96")
+
+/**
+ * Whether the address belongs to the public internet, judged by its bytes. An IPv4 address inside
+ * an IPv6 one is judged as what it is (mapped, RFC 4291; NAT64, RFC 6052); tunnels (6to4, Teredo)
+ * and what cannot be read are refused. RFC 6890 for the classes.
+ */
+export function isPublic(text: string): boolean {
+  const address = parse(text)
+  if (!address) return false
+  if (address instanceof ipaddr.IPv4) return isPublicV4(address)
+  if (address.match(nat64)) return isPublicV4(lastFour(address))
+  return address.match(global_unicast) && address.range() === "unicast"
+}
+
+/**
+ * Whether the operator's list lets us go there: networks and addresses by bytes, or the name of
+ * the host itself, whatever it resolves to.
+ */
+export function isAllowed(host: string, text: string, allow_private: readonly string[]): boolean {
+  const address = parse(text)
+  const name = host.toLowerCase().replace(/\.$/, "")
+  return allow_private.some((entry) => {
+    if (entry.toLowerCase().replace(/\.$/, "") === name) return true
+    const network = networkOf(entry)
+    return network && address ? isInside(address, network) : false
+  })
+}
+
+const own = new Map<string, number>()
+
+/**
+ * Tells that this process listens there (`0.0.0.0`, `::` and "" are every address of the machine),
+ * so that nobody can make it call itself. Returns the function that takes it back.
+ */
+export function listening(address: string, port: number): () => void {
+  const key = `${address}|${port}`
+  own.set(key, (own.get(key) ?? 0) + 1)
+  return () => {
+    const left = (own.get(key) ?? 1) - 1
+    if (left > 0) own.set(key, left)
+    else own.delete(key)
+  }
+}
+
+/** Whether a connection there would end at one of our own listeners. */
+export function isOurs(text: string, port: number): boolean {
+  const address = parse(text)?.toNormalizedString()
+  return [...own.keys()].some((key) => {
+    const [host = "", listener] = key.split("|")
+    if (Number(listener) !== port) return false
+    const bound = parse(host)
+    if (bound && bound.range() !== "unspecified") return bound.toNormalizedString() === address
+    return isOfThisMachine(address)
+  })
+}
+
+function isOfThisMachine(address: string | undefined): boolean {
+  if (!address) return false
+  if (["loopback", "unspecified"].includes(ipaddr.process(address).range())) return true
+  const interfaces = Object.values(networkInterfaces()).flatMap((entries) => entries ?? [])
+  return interfaces.some((entry) => parse(entry.address)?.toNormalizedString() === address)
+}
+
+function isPublicV4(address: ipaddr.IPv4): boolean {
+  return address.range() === "unicast" && !refused.some((network) => address.match(network))
+}
+
+function lastFour(address: ipaddr.IPv6): ipaddr.IPv4 {
+  return new ipaddr.IPv4(address.toByteArray().slice(12))
+}
+
+/** IPv4-mapped IPv6 becomes the IPv4 address it is; a zone (`%eth0`) makes no difference. */
+function parse(text: string): Address | undefined {
+  const bare = text.replace(/%.*$/, "")
+  return ipaddr.isValid(bare) ? ipaddr.process(bare) : undefined
+}
+
+function networkOf(entry: string): [Address, number] | undefined {
+  if (ipaddr.isValidCIDR(entry)) return ipaddr.parseCIDR(entry)
+  const address = parse(entry)
+  return address && [address, address.kind() === "ipv4" ? 32 : 128]
+}
+
+function isInside(address: Address, [network, bits]: [Address, number]): boolean {
+  if (address instanceof ipaddr.IPv4) {
+    return network instanceof ipaddr.IPv4 && address.match(network, bits)
+  }
+  return network instanceof ipaddr.IPv6 && address.match(network, bits)
+}

@@ -1,0 +1,95 @@
+import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs"
+import { type FileHandle, open, readFile, rename, rm } from "node:fs/promises"
+import { join } from "node:path"
+import { codeOf } from "./faults"
+import { newId } from "./ids"
+import { millis } from "./time"
+
+const FOLDERS = 256
+const STALE_DRAFT_MS = 3_600_000
+
+export interface Blobs {
+  /** Resolves when the bytes are on disk under their hash; the same bytes twice are one file. */
+  put(bytes: Uint8Array): Promise<{ sha256: string; size: number }>
+  /** The bytes, or undefined when there are none of that hash. */
+  get(sha256: string): Promise<Uint8Array | undefined>
+  /** Where the file is (or would be), for a worker that reads it itself. */
+  path(sha256: string): string
+}
+
+/** Files named by their content. Throws when the folder cannot be made. */
+export function openBlobs(dir: string): Blobs {
+  const drafts = prepare(dir)
+  const path = (sha256: string): string => {
+    if (!/^[0-9a-f]{64}$/.test(sha256)) throw new Error("a blob is named by 64 hex digits")
+    return join(dir, sha256.slice(0, 2), sha256)
+  }
+  return {
+    path,
+    async put(bytes) {
+      const sha256 = new Bun.CryptoHasher("sha256").update(bytes).digest("hex")
+      if (!isThere(path(sha256), bytes.length)) {
+        await write(join(drafts, newId()), path(sha256), bytes)
+      }
+      // Also when it was there: the one who put it may not have come to this line yet.
+      await syncFolder(join(dir, sha256.slice(0, 2)))
+      return { sha256, size: bytes.length }
+    },
+    async get(sha256) {
+      try {
+        return await readFile(path(sha256))
+      } catch (error) {
+        if (codeOf(error) === "ENOENT") return undefined
+        throw error
+      }
+    },
+  }
+}
+
+/** All folders are made at the start, so that `put` never has to sync more than one of them. */
+function prepare(dir: string): string {
+  const drafts = join(dir, "drafts")
+  mkdirSync(drafts, { recursive: true, mode: 0o700 })
+  const there = new Set(readdirSync(dir))
+  for (let number = 0; number < FOLDERS; number++) {
+    const name = number.toString(16).padStart(2, "0")
+    if (!there.has(name)) mkdirSync(join(dir, name), { recursive: true, mode: 0o700 })
+  }
+  for (const name of readdirSync(drafts)) removeStale(join(drafts, name))
+  return drafts
+}
+
+/** Left by a crash. Young ones may be those of another node on the same folder. */
+function removeStale(draft: string): void {
+  const found = statSync(draft, { throwIfNoEntry: false })
+  if (found && found.mtimeMs < millis() - STALE_DRAFT_MS) rmSync(draft, { force: true })
+}
+
+function isThere(path: string, size: number): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.size === size
+}
+
+async function write(draft: string, path: string, bytes: Uint8Array): Promise<void> {
+  try {
+    await using(await open(draft, "wx", 0o600), async (file) => {
+      await file.writeFile(bytes)
+      await file.sync()
+    })
+    await rename(draft, path)
+  } catch (error) {
+    await rm(draft, { force: true })
+    throw error
+  }
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  await using(await open(folder, "r"), (handle) => handle.sync())
+}
+
+async function using(file: FileHandle, use: (file: FileHandle) => Promise<void>): Promise<void> {
+  try {
+    await use(file)
+  } finally {
+    await file.close()
+  }
+}

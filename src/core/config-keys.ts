@@ -1,0 +1,107 @@
+import {
+  databaseUrl,
+  domains,
+  duration,
+  flag,
+  folder,
+  hostName,
+  type Kind,
+  key32,
+  listen,
+  nameServers,
+  networks,
+  networksOrHosts,
+  oneOf,
+  text,
+  webUrl,
+  whole,
+} from "./config-kinds"
+
+const SECOND = 1000
+const HOUR = 3_600_000
+
+/** One setting: what it takes, what it is when nobody says, and what it means in one line. */
+export interface Key<V> {
+  readonly kind: Kind<NonNullable<V>>
+  readonly fallback: V
+  readonly about: string
+  /** Never printed, whatever its value. */
+  readonly secret: boolean
+}
+
+const key = <V>(kind: Kind<V>, fallback: V, about: string): Key<V> =>
+  ({ kind, fallback, about, secret: false }) as Key<V>
+
+const optional = <V>(kind: Kind<V>, about: string, secret = false): Key<V | null> =>
+  ({ kind, fallback: null, about, secret }) as Key<V | null>
+
+/** Every setting there is. `data_dir`'s own default depends on the environment: config-sources. */
+export const keys = {
+  data_dir: key(folder, "", "Folder of the database, the blobs and the master key."),
+  database_url: optional(databaseUrl, "Postgres to use; without it SQLite in data_dir."),
+  base_url: optional(webUrl, "Public address of this instance, for the links in messages."),
+
+  "log.level": key(oneOf("debug", "info", "warn", "error"), "info", "Least level that is logged."),
+  "log.format": key(oneOf("auto", "json", "text"), "auto", "auto: text on a terminal, else JSON."),
+
+  "http.listen": key(listen, ":8080", "Address of the HTTP API; port 0 takes a free one."),
+  "http.idle_timeout": key(duration, 10 * SECOND, "A silent HTTP connection is closed after this."),
+  "http.trusted_proxies": key(networks, [], "Proxies whose X-Forwarded-For is believed."),
+  "http.allow_private": key(
+    networksOrHosts,
+    [],
+    "Private networks and hosts that outgoing HTTP requests may reach.",
+  ),
+
+  "delivery.provider": key(oneOf("mailbox", "smtp"), "mailbox", "Where email is handed over."),
+  "delivery.concurrency": key(whole(1, 1000), 20, "Messages that are delivered at the same time."),
+  "delivery.lease": key(duration, 30 * SECOND, "A claimed job may be claimed again after this."),
+  "delivery.retry.max_age": key(duration, 48 * HOUR, "An email is tried again until this age."),
+  "delivery.allow_private": key(
+    networksOrHosts,
+    [],
+    "Private networks and hosts that deliveries may reach.",
+  ),
+
+  "providers.smtp.host": optional(hostName, "Mail relay for delivery.provider smtp."),
+  "providers.smtp.port": key(whole(1, 65_535), 587, "Port of the mail relay."),
+  "providers.smtp.username": optional(text, "User name at the mail relay."),
+  "providers.smtp.password": optional(text, "Password at the mail relay.", true),
+  "providers.smtp.tls": key(
+    oneOf("starttls", "implicit", "none"),
+    "starttls",
+    "TLS to the mail relay: STARTTLS is demanded, from the first byte, or none.",
+  ),
+
+  sending_domains: key(domains, [], "Domains that count as verified on the operator's word."),
+
+  "mailbox.enabled": key(flag, true, "Whether the embedded mailbox (mailbox.test) runs."),
+  "mailbox.listen": key(listen, "127.0.0.1:1025", "SMTP address of the embedded mailbox."),
+
+  "dns.servers": key(nameServers, [], "Name servers; without any, those of /etc/resolv.conf."),
+
+  "storage.sqlite.path": optional(folder, "SQLite file; without it belfry.db in data_dir."),
+  "storage.cache_mb": key(whole(1, 65_536), 64, "Page cache of each SQLite connection."),
+  "storage.ballast_mb": key(whole(0, 65_536), 64, "File dropped when the disk is full; 0: none."),
+  "storage.min_free_mb": key(whole(0, 10_000_000), 512, "No sends below this free space; 0: off."),
+  "storage.blobs.dir": optional(folder, "Folder of attachments; without it blobs in data_dir."),
+  "storage.wal_autocheckpoint": key(whole(0, 1_000_000), 1000, "SQLite's pages; 0: Litestream."),
+
+  "security.master_key": optional(
+    key32,
+    "Seals secrets at rest; else master.key in data_dir.",
+    true,
+  ),
+} as const
+
+export type KeyName = keyof typeof keys
+
+type ValueOf<K> = K extends Key<infer V> ? V : never
+
+export type Settings = { [K in KeyName]: ValueOf<(typeof keys)[K]> }
+
+export const keyNames = Object.keys(keys) as KeyName[]
+
+/** `log.level` → `BELFRY_LOG_LEVEL`; `database_url` keeps the name that every host gives it. */
+export const variableOf = (name: KeyName): string =>
+  name === "database_url" ? "DATABASE_URL" : `BELFRY_${name.toUpperCase().replaceAll(".", "_")}`

@@ -1,0 +1,131 @@
+import ipaddr from "ipaddr.js"
+
+/** How one kind of setting is read from text (environment, flags) or from a TOML value. */
+export interface Kind<V> {
+  /** Completes "… is not valid: expected …". */
+  readonly expected: string
+  /** The value, or undefined when the text or TOML value does not fit. */
+  readonly parse: (raw: unknown) => V | undefined
+  /** How `config show` and `config explain` write the value. */
+  readonly show: (value: V) => unknown
+}
+
+const kind = <V>(expected: string, parse: Kind<V>["parse"], show?: Kind<V>["show"]): Kind<V> => ({
+  expected,
+  parse,
+  show: show ?? ((value) => value),
+})
+
+const textThat = (expected: string, fits: (text: string) => boolean): Kind<string> =>
+  kind(expected, (raw) => (typeof raw === "string" && fits(raw) ? raw : undefined))
+
+export const text = textThat("a text without line breaks", (value) => !/[\r\n\0]/.test(value))
+
+export const folder = textThat("a path", (value) => value !== "" && !value.includes("\0"))
+
+/** One line of a name or an address, as host names and IP literals are. */
+export const hostName = textThat("a host name or an IP address", (value) =>
+  /^[A-Za-z0-9_.:-]+$/.test(value),
+)
+
+export const databaseUrl = textThat("a URL that begins with postgres://", (value) =>
+  /^postgres(ql)?:\/\/./.test(value),
+)
+
+export const webUrl = kind("an http:// or https:// URL without a query", (raw) => {
+  if (typeof raw !== "string" || !URL.canParse(raw)) return undefined
+  const { protocol, search, hash, username } = new URL(raw)
+  if (!/^https?:$/.test(protocol) || search || hash || username) return undefined
+  return raw.replace(/\/+$/, "")
+})
+
+/** 32 bytes, because that is what AES-256 takes. */
+export const key32 = textThat("32 bytes in base64 (openssl rand -base64 32)", (value) =>
+  isKey32(value),
+)
+
+const isKey32 = (value: string) =>
+  /^[A-Za-z0-9+/]{43}=?$/.test(value) && Buffer.from(value, "base64").length === 32
+
+export const oneOf = <const T extends string>(...choices: T[]): Kind<T> =>
+  kind(`one of ${choices.join(", ")}`, (raw) => choices.find((choice) => choice === raw))
+
+export const flag = kind<boolean>("true or false", (raw) => {
+  if (typeof raw === "boolean") return raw
+  if (typeof raw !== "string") return undefined
+  if (/^(true|yes|on|1)$/i.test(raw)) return true
+  return /^(false|no|off|0)$/i.test(raw) ? false : undefined
+})
+
+export const whole = (least: number, most: number): Kind<number> =>
+  kind(`a whole number from ${least} to ${most}`, (raw) => {
+    const value = typeof raw === "string" && /^\d+$/.test(raw) ? Number(raw) : raw
+    const fits = typeof value === "number" && Number.isInteger(value)
+    return fits && value >= least && value <= most ? value : undefined
+  })
+
+const units = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+type Unit = keyof typeof units
+
+/** Written with its unit everywhere, so that nobody has to guess seconds or milliseconds. */
+export const duration = kind<number>(
+  'a duration with its unit, such as "250ms", "30s", "5m" or "48h"',
+  (raw) => {
+    const found = typeof raw === "string" && /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(raw)
+    return found ? Math.round(Number(found[1]) * units[found[2] as Unit]) : undefined
+  },
+  (value) => {
+    const fitting = (["h", "m", "s", "ms"] as const).find((unit) => value % units[unit] === 0)
+    return value === 0 ? "0s" : `${value / units[fitting ?? "ms"]}${fitting ?? "ms"}`
+  },
+)
+
+/** `:8080`, `127.0.0.1:1025`, `[::1]:25`: what a server listens on. */
+export const listen = textThat("host:port or :port, with a port from 0 to 65535", (value) => {
+  const found = /^(\[[0-9a-fA-F:.]+\]|[^:[\]\s]*):(\d{1,5})$/.exec(value)
+  return found !== null && Number(found[2]) <= 65_535
+})
+
+/** The two parts of a checked `listen` text; an empty host means every address. */
+export function hostAndPort(value: string): { host: string; port: number } {
+  const colon = value.lastIndexOf(":")
+  const host = value.slice(0, colon).replace(/^\[|\]$/g, "")
+  return { host, port: Number(value.slice(colon + 1)) }
+}
+
+/** A TOML list, or one text with commas between the items. */
+const list = (expected: string, item: (text: string) => string | undefined): Kind<string[]> =>
+  kind(`a list of ${expected}`, (raw) => {
+    const parts = typeof raw === "string" ? raw.split(",") : raw
+    if (!Array.isArray(parts)) return undefined
+    const items: string[] = []
+    for (const part of parts) {
+      if (typeof part !== "string") return undefined
+      const value = part.trim() === "" ? "" : item(part.trim())
+      if (value === undefined) return undefined
+      if (value !== "") items.push(value)
+    }
+    return items
+  })
+
+const isNetwork = (value: string) => ipaddr.isValid(value) || ipaddr.isValidCIDR(value)
+const isName = (value: string) => /^[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?$/.test(value)
+
+export const networks = list("IP addresses and networks (10.0.0.0/8)", (value) =>
+  isNetwork(value) ? value : undefined,
+)
+
+export const networksOrHosts = list(
+  "networks (10.0.0.0/8), IP addresses and host names",
+  (value) => (isNetwork(value) || isName(value.toLowerCase()) ? value.toLowerCase() : undefined),
+)
+
+export const domains = list("domain names", (value) =>
+  isName(value.toLowerCase()) ? value.toLowerCase().replace(/\.$/, "") : undefined,
+)
+
+/** `9.9.9.9`, `127.0.0.1:5353`, `[::1]:53` or a bare IPv6 address. */
+export const nameServers = list("name servers, each an IP address or address:port", (value) => {
+  const bare = /^(?:\[(.+)\]|([0-9.]+))(?::(\d{1,5}))?$/.exec(value)
+  return ipaddr.isValid(bare?.[1] ?? bare?.[2] ?? value) ? value : undefined
+})

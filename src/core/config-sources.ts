@@ -1,0 +1,118 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { type KeyName, keyNames, variableOf } from "./config-keys"
+
+export type Environment = Record<string, string | undefined>
+
+/** One value somebody gave, and where: `source` completes "from …". */
+export interface Given {
+  name: string
+  raw: unknown
+  source: string
+}
+
+/** Names that belong to the command line, the installer and the tests: never a fault. */
+const foreign = /^BELFRY_((URL|API_KEY|PROFILE|CONFIG|NO_COLOR)(_FILE)?|(INSTALL|TEST)_.*)$/
+
+export function fromFlags(flags: Record<string, unknown>): Given[] {
+  return Object.entries(flags).flatMap(([name, raw]) =>
+    raw === undefined ? [] : [{ name, raw, source: `flag --${name.replaceAll(/[._]/g, "-")}` }],
+  )
+}
+
+/** An empty variable counts as not set: that is how shells and unit files switch one off. */
+export function fromEnvironment(environment: Environment): Given[] {
+  return keyNames.flatMap((name) => {
+    const variable = variableOf(name)
+    const raw = environment[variable]
+    return raw ? [{ name, raw, source: `environment ${variable}` }] : []
+  })
+}
+
+/** `BELFRY_…_FILE` first, then a file named like the key in the service manager's credentials. */
+export function fromFiles(environment: Environment, faults: string[]): Given[] {
+  const folder = environment.CREDENTIALS_DIRECTORY
+  return keyNames.flatMap((name) => {
+    const variable = `${variableOf(name)}_FILE`
+    const path = environment[variable]
+    if (path) {
+      const raw = readText(path)
+      if (raw !== undefined) return [{ name, raw, source: `file ${path} (${variable})` }]
+      faults.push(`${variable}: the file ${path} cannot be read`)
+    }
+    const raw = folder ? readText(join(folder, name)) : undefined
+    return raw === undefined ? [] : [{ name, raw, source: `credential ${name}` }]
+  })
+}
+
+/** The TOML file with nested tables written as dotted keys. Missing or broken: one fault. */
+export function fromToml(path: string, faults: string[]): Given[] {
+  const text = readText(path)
+  if (text === undefined) {
+    faults.push(`the configuration file ${path} cannot be read`)
+    return []
+  }
+  try {
+    return flatten(Bun.TOML.parse(text) as object, "", `file ${path}`)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    faults.push(`the configuration file ${path} is not TOML: ${reason}`)
+    return []
+  }
+}
+
+/** Variables that look like ours and are not, so that a typing error cannot pass unseen. */
+export function unknownVariables(environment: Environment): string[] {
+  const known = new Set(keyNames.map(variableOf).flatMap((name) => [name, `${name}_FILE`]))
+  return Object.keys(environment).filter(
+    (name) => name.startsWith("BELFRY_") && !known.has(name) && !foreign.test(name),
+  )
+}
+
+/** The XDG base directory rule: `$XDG_DATA_HOME/belfry`, else `~/.local/share/belfry`. */
+export function defaultDataDir(environment: Environment): string {
+  const home = environment.XDG_DATA_HOME || join(environment.HOME || ".", ".local", "share")
+  return join(home, "belfry")
+}
+
+function flatten(table: object, prefix: string, source: string): Given[] {
+  return Object.entries(table).flatMap(([part, raw]: [string, unknown]) => {
+    const name = prefix + part
+    const nested = typeof raw === "object" && raw !== null && !Array.isArray(raw)
+    return nested ? flatten(raw, `${name}.`, source) : [{ name, raw, source }]
+  })
+}
+
+/** Editors end files with a line break that is no part of a secret. */
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8").replace(/\r?\n$/, "")
+  } catch {
+    return undefined
+  }
+}
+
+/** The known name with the fewest typing errors away, if it is near enough to be a good guess. */
+export function nearest(name: string, among: readonly string[]): string | undefined {
+  const ranked = among
+    .map((candidate) => ({ candidate, away: distance(name, candidate) }))
+    .sort((a, b) => a.away - b.away)
+  const best = ranked[0]
+  return best && best.away <= Math.max(2, name.length / 2) ? best.candidate : undefined
+}
+
+/** Levenshtein distance, one row at a time. */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, column) => column)
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const change = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      next.push(Math.min(change, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row[b.length] ?? 0
+}
+
+export const isKeyName = (name: string): name is KeyName => keyNames.some((known) => known === name)

@@ -1,0 +1,163 @@
+import { type KeyName, keyNames, keys, type Settings, variableOf } from "./config-keys"
+import {
+  defaultDataDir,
+  type Environment,
+  fromEnvironment,
+  fromFiles,
+  fromFlags,
+  fromToml,
+  type Given,
+  isKeyName,
+  nearest,
+  unknownVariables,
+} from "./config-sources"
+
+export type { KeyName, Settings } from "./config-keys"
+export { hostAndPort } from "./config-kinds"
+
+/** What the operator wrote is wrong. The message lists every fault; nothing was started. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError"
+  readonly faults: readonly string[]
+
+  constructor(faults: readonly string[]) {
+    super(["The configuration is not valid:", ...faults].join("\n- "))
+    this.faults = faults
+  }
+}
+
+export interface Explanation {
+  key: KeyName
+  /** As an operator writes it; secrets are masked. */
+  value: unknown
+  source: string
+  default: unknown
+  about: string
+}
+
+export interface Loaded {
+  values: Settings
+  /** Where a value comes from. Throws ConfigError for an unknown key, naming the nearest one. */
+  explain(key: string): Explanation
+  all(): Explanation[]
+}
+
+export interface Sources {
+  flags?: { [K in KeyName]?: string | number | boolean | string[] | undefined } | undefined
+  /** Default: the environment of this process. */
+  environment?: Environment | undefined
+  /** A TOML file, as by `--config`; without it `BELFRY_CONFIG`. */
+  file?: string | undefined
+  /** What a command wants where nobody says anything; in the units of Settings. */
+  defaults?: Partial<Settings> | undefined
+}
+
+/**
+ * Flags, then `BELFRY_*`, then `BELFRY_*_FILE` and credentials, then the TOML file, then defaults.
+ * Throws one ConfigError with every fault in it.
+ */
+export function loadSettings(sources: Sources = {}): Loaded {
+  const environment = sources.environment ?? process.env
+  const faults: string[] = []
+  const given = collect(sources, environment, faults)
+  const fallbacks: Settings = { ...factory(environment), ...sources.defaults }
+  const values = { ...fallbacks }
+  const origins: Partial<Record<KeyName, string>> = {}
+
+  // The weakest source first, so that a stronger one overwrites it; each is checked all the same.
+  for (const { name, raw, source } of given.toReversed()) {
+    if (!isKeyName(name)) {
+      faults.push(`${name} (${source}) is not a setting${hint(name, keyNames)}`)
+      continue
+    }
+    const value = keys[name].kind.parse(raw)
+    if (value === undefined) faults.push(mistake(name, raw, source))
+    else {
+      Object.assign(values, { [name]: value })
+      origins[name] = source
+    }
+  }
+  faults.push(...contradictions(values))
+  if (faults.length > 0) throw new ConfigError(faults)
+  return loaded(values, fallbacks, origins)
+}
+
+let process_settings: Loaded | undefined
+
+/** Decides for this process; call it before any tables module is imported. */
+export function useSettings(chosen: Loaded): void {
+  process_settings = chosen
+}
+
+/** The settings of this process, loaded from the environment when nobody decided before. */
+export function settings(): Settings {
+  process_settings ??= loadSettings()
+  return process_settings.values
+}
+
+/** The settings if they are decided: for those who must work before that, and never throw. */
+export const decidedSettings = (): Settings | undefined => process_settings?.values
+
+function collect(sources: Sources, environment: Environment, faults: string[]): Given[] {
+  for (const name of unknownVariables(environment)) {
+    faults.push(`${name} (environment) is not a setting${hint(name, keyNames.map(variableOf))}`)
+  }
+  const file = sources.file ?? (environment.BELFRY_CONFIG || undefined)
+  return [
+    ...fromFlags(sources.flags ?? {}),
+    ...fromEnvironment(environment),
+    ...fromFiles(environment, faults),
+    ...(file === undefined ? [] : fromToml(file, faults)),
+  ]
+}
+
+function factory(environment: Environment): Settings {
+  const entries = keyNames.map((name) => [name, keys[name].fallback])
+  return { ...(Object.fromEntries(entries) as Settings), data_dir: defaultDataDir(environment) }
+}
+
+function contradictions(values: Settings): string[] {
+  if (values["delivery.provider"] !== "smtp" || values["providers.smtp.host"] !== null) return []
+  return ["providers.smtp.host is missing: delivery.provider is smtp, so expected the relay's name"]
+}
+
+function mistake(name: KeyName, raw: unknown, source: string): string {
+  const { kind, secret } = keys[name]
+  const written = secret ? "a hidden value" : withoutPassword(JSON.stringify(raw) ?? String(raw))
+  return `${name}: ${written} from ${source} is not valid: expected ${kind.expected}`
+}
+
+function hint(name: string, among: readonly string[]): string {
+  const guess = nearest(name, among)
+  return guess ? `; did you mean ${guess}?` : ""
+}
+
+function loaded(
+  values: Settings,
+  fallbacks: Settings,
+  origins: Partial<Record<KeyName, string>>,
+): Loaded {
+  const explain = (name: string): Explanation => {
+    if (!isKeyName(name)) {
+      throw new ConfigError([`${name} is not a setting${hint(name, keyNames)}`])
+    }
+    return {
+      key: name,
+      value: shown(name, values[name]),
+      source: origins[name] ?? "default",
+      default: shown(name, fallbacks[name]),
+      about: keys[name].about,
+    }
+  }
+  return { values, explain, all: () => keyNames.map(explain) }
+}
+
+function shown(name: KeyName, value: unknown): unknown {
+  if (value === null) return null
+  const { kind, secret } = keys[name]
+  if (secret) return "********"
+  const written = (kind.show as (value: unknown) => unknown)(value)
+  return typeof written === "string" ? withoutPassword(written) : written
+}
+
+const withoutPassword = (text: string) => text.replace(/(:\/\/[^:/@\s]*:)[^@\s]*@/, "$1********@")

@@ -1,0 +1,128 @@
+import { statfsSync } from "node:fs"
+import { open, rm, statfs } from "node:fs/promises"
+import { join } from "node:path"
+import { openBallast } from "./ballast"
+import { storageFault } from "./faults"
+import { log } from "./log"
+import { monotonic } from "./time"
+
+const MB = 1024 * 1024
+const REFRESH_MS = 250
+const PROBE_EVERY_MS = 1000
+const PROBE_BYTES = 64 * 1024
+
+export interface DiskOptions {
+  dir: string
+  /** The floor; 0 switches it off. */
+  min_free_mb: number
+  /** Size of the file that is given up when the disk is full; 0: none. */
+  ballast_mb: number
+  /** A write of the storage itself that must also succeed before it counts as healthy again. */
+  probe?: (() => Promise<void>) | undefined
+}
+
+export interface Disk {
+  /** Free for us, not older than 250 ms; Infinity while the system does not tell. */
+  free_bytes(): number
+  /** `low`: under the floor, so nothing new is accepted while deliveries drain. */
+  state(): "ok" | "low"
+  /** False from `failed` until a probe could write and sync again. */
+  healthy(): boolean
+  /**
+   * Tells of an error. Answers what it says about the storage; undefined: nothing, and nothing
+   * changes. A failed fsync is final: `died` resolves and no probe heals it.
+   */
+  failed(error: unknown): "unhealthy" | "dead" | undefined
+  readonly died: Promise<Error>
+  /** Makes the ballast where there is room for it, and from now on again after it was dropped. */
+  keepBallast(): Promise<void>
+  /** Gives the ballast's space back, so that deletes can work on a full disk. */
+  dropBallast(): Promise<void>
+  close(): void
+}
+
+/** Watches the file system of `dir`, which must exist. */
+export function openDisk(options: DiskOptions): Disk {
+  const floor = options.min_free_mb * MB
+  const ballast = openBallast(join(options.dir, "ballast"), options.ballast_mb * MB)
+  const death = Promise.withResolvers<Error>()
+  let free = readFree(options.dir)
+  let ill = false
+  let dead = false
+  let busy = false
+  let last_probe = Number.NEGATIVE_INFINITY
+
+  const failed = (error: unknown) => {
+    const fault = storageFault(error)
+    if (fault === undefined) return undefined
+    if (!ill) log.error("the storage does not take writes", { error })
+    if (!ill) last_probe = monotonic()
+    ill = true
+    if (fault === "dead" && !dead) {
+      dead = true
+      death.resolve(error instanceof Error ? error : new Error(String(error)))
+    }
+    void ballast.drop()
+    return fault
+  }
+
+  const heal = async () => {
+    if (dead || monotonic() - last_probe < PROBE_EVERY_MS) return
+    last_probe = monotonic()
+    try {
+      await writeProbe(join(options.dir, "probe"))
+      await options.probe?.()
+      ill = dead
+      if (!ill) log.info("the storage takes writes again")
+    } catch (error) {
+      failed(error)
+    }
+  }
+
+  const look = async () => {
+    if (busy) return
+    busy = true
+    try {
+      free = await statfs(options.dir).then(freeOf, () => Number.POSITIVE_INFINITY)
+      if (ill) await heal()
+      else await ballast.restore(free, floor)
+    } finally {
+      busy = false
+    }
+  }
+
+  const timer = setInterval(() => void look(), REFRESH_MS)
+  timer.unref()
+  return {
+    free_bytes: () => free,
+    state: () => (free < floor ? "low" : "ok"),
+    healthy: () => !ill,
+    failed,
+    died: death.promise,
+    keepBallast: () => ballast.keep(free, floor),
+    dropBallast: () => ballast.drop(),
+    close: () => clearInterval(timer),
+  }
+}
+
+const freeOf = (system: { bavail: number; bsize: number }) => system.bavail * system.bsize
+
+function readFree(dir: string): number {
+  try {
+    return freeOf(statfsSync(dir))
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
+}
+
+/** Large enough not to fit into what a nearly full disk has left. */
+async function writeProbe(path: string): Promise<void> {
+  const file = await open(path, "w", 0o600)
+  try {
+    await file.writeFile(Buffer.alloc(PROBE_BYTES, 1))
+    await file.sync()
+  } finally {
+    await file.close()
+    await rm(path, { force: true })
+  }
+}

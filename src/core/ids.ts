@@ -1,0 +1,13 @@
+/** UUIDv7: made by us, so a row is known before it is written, and sorted by time of making. */
+export const newId = (): string => Bun.randomUUIDv7()
+
+/** `evt_<uuid>`: events have their own prefix because receivers log them beside message ids. */
+export const newEventId = (): string => `evt_${Bun.randomUUIDv7()}`
+
+/** `req_<32 hex>` */
+export const newRequestId = (): string => `req_${Bun.randomUUIDv7().replaceAll("-", "")}`
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** Whether the text is a UUID as we write them: lower case, with hyphens. */
+export const isUuid = (text: string): boolean => uuid.test(text)

@@ -1,0 +1,59 @@
+const MASK = "********"
+const MAX_DEPTH = 6
+
+const secret_words = [
+  "pass(word|wd|phrase)?",
+  "secret",
+  "authorization",
+  "cookie",
+  "credential",
+  "(private|master|api)_?key",
+  "(^|[_-])(token|otp|pin)",
+]
+const secretName = new RegExp(`(${secret_words.join("|")})s?$`, "i")
+
+const secretValues: readonly [RegExp, string][] = [
+  [/\b(svc_(?:live|test)_)[A-Za-z0-9_-]+/g, `$1${MASK}`],
+  [/\b(svca_(?:sec|pub)_)[A-Za-z0-9_-]+/g, `$1${MASK}`],
+  [/\b(whsec_)[A-Za-z0-9+/=_-]+/g, `$1${MASK}`],
+  [/\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]+/gi, `$1 ${MASK}`],
+  [/(\b[a-z][a-z0-9+.-]*:\/\/[^\s:/@]*:)[^\s@]*@/gi, `$1${MASK}@`],
+  [/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z ]*PRIVATE KEY-----|$)/g, MASK],
+]
+
+/** The text without anything that looks like a secret of ours or of a URL. */
+export function mask(text: string): string {
+  return secretValues.reduce((cleaned, [look, put]) => cleaned.replace(look, put), text)
+}
+
+/**
+ * A value fit for a JSON line: secrets masked by field name or by look, errors written out with
+ * their stack, what JSON cannot hold named instead.
+ */
+export function maskField(name: string, value: unknown, depth = 0): unknown {
+  if (value === null || value === undefined || typeof value === "boolean") return value
+  if (secretName.test(name) && typeof value !== "number") return MASK
+  if (typeof value === "string") return mask(value)
+  if (typeof value === "number") return Number.isFinite(value) ? value : String(value)
+  if (value instanceof Error) return maskError(value, depth)
+  if (typeof value !== "object") return String(value)
+  if (depth >= MAX_DEPTH) return "…"
+  if (value instanceof Date) return value.toJSON()
+  if (ArrayBuffer.isView(value)) return `${value.byteLength} bytes`
+  if (Array.isArray(value)) return value.map((item) => maskField(name, item, depth + 1))
+  const entries = Object.entries(value)
+  return Object.fromEntries(entries.map(([key, item]) => [key, maskField(key, item, depth + 1)]))
+}
+
+function maskError(error: Error, depth: number): unknown {
+  const own: Record<string, unknown> = { ...error }
+  const written: Record<string, unknown> = { name: error.name, message: mask(error.message) }
+  if (error.stack) written.stack = mask(error.stack)
+  for (const [key, item] of Object.entries(own)) {
+    if (depth < MAX_DEPTH && !(key in written)) written[key] = maskField(key, item, depth + 1)
+  }
+  if (error.cause !== undefined && depth < MAX_DEPTH) {
+    written.cause = maskField("cause", error.cause, depth + 1)
+  }
+  return written
+}

@@ -1,0 +1,101 @@
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  hkdfSync,
+  randomBytes,
+  timingSafeEqual,
+} from "node:crypto"
+import { masterKey } from "./master-key"
+
+const VERSION = "v1"
+const IV_BYTES = 12
+const TAG_BYTES = 16
+
+export interface Secrets {
+  /** Eight hex digits that name the master key without telling anything about it. */
+  readonly key_id: string
+  /** AES-256-GCM; the context (`table:id:column`) must be given again to open it. */
+  seal(plain: string, context: string): string
+  /** Throws SecretError for another key, another context or a changed byte. */
+  open(sealed: string, context: string): string
+  /** HMAC-SHA-256 under a key of its own for each purpose, so that no two uses can be confused. */
+  mac(purpose: string, text: string): Buffer
+}
+
+/** A sealed text that cannot be opened. The message never holds the text or the key. */
+export class SecretError extends Error {
+  override readonly name = "SecretError"
+}
+
+export interface SecretsOptions {
+  data_dir: string
+  /** 32 bytes in base64; without it `<data_dir>/master.key`, made at the first start. */
+  master_key: string | null
+}
+
+export function openSecrets(options: SecretsOptions): Secrets {
+  const master = masterKey(options)
+  const sealing = derive(master, "belfry seal")
+  const key_id = derive(master, "belfry key id").subarray(0, 4).toString("hex")
+  const purposes = new Map<string, Buffer>()
+
+  return {
+    key_id,
+    seal(plain, context) {
+      const iv = randomBytes(IV_BYTES)
+      const cipher = createCipheriv("aes-256-gcm", sealing, iv)
+      cipher.setAAD(additional(key_id, context))
+      const bytes = Buffer.concat([iv, cipher.update(plain, "utf8"), cipher.final()])
+      const whole = Buffer.concat([bytes, cipher.getAuthTag()])
+      return `${VERSION}.${key_id}.${whole.toString("base64url")}`
+    },
+    open(sealed, context) {
+      const whole = payload(sealed, key_id)
+      const decipher = createDecipheriv("aes-256-gcm", sealing, whole.subarray(0, IV_BYTES))
+      decipher.setAAD(additional(key_id, context))
+      decipher.setAuthTag(whole.subarray(-TAG_BYTES))
+      try {
+        const plain = decipher.update(whole.subarray(IV_BYTES, -TAG_BYTES))
+        return Buffer.concat([plain, decipher.final()]).toString("utf8")
+      } catch {
+        throw new SecretError("A sealed value was changed, or belongs to another place.")
+      }
+    },
+    mac(purpose, text) {
+      const key = purposes.get(purpose) ?? derive(master, `belfry mac ${purpose}`)
+      purposes.set(purpose, key)
+      return createHmac("sha256", key).update(text, "utf8").digest()
+    },
+  }
+}
+
+/** RFC 5869: one independent key for each use of the master key. */
+const derive = (master: Buffer, use: string): Buffer =>
+  Buffer.from(hkdfSync("sha256", master, Buffer.alloc(0), use, 32))
+
+const additional = (key_id: string, context: string) =>
+  Buffer.from(`${VERSION}.${key_id}.${context}`, "utf8")
+
+function payload(sealed: string, key_id: string): Buffer {
+  const [version, sealed_with, text, ...rest] = sealed.split(".")
+  if (version !== VERSION || !sealed_with || !text || rest.length > 0) {
+    throw new SecretError("A sealed value is not in a form that this version knows.")
+  }
+  if (!same(sealed_with, key_id)) {
+    throw new SecretError(
+      `A value was sealed with master key ${sealed_with.slice(0, 16)}, but this is ${key_id}.`,
+    )
+  }
+  const whole = Buffer.from(text, "base64url")
+  // Decoding forgives stray characters and spare bits; only the one spelling we wrote may pass.
+  if (whole.toString("base64url") !== text || whole.length < IV_BYTES + TAG_BYTES) {
+    throw new SecretError("A sealed value was changed, or belongs to another place.")
+  }
+  return whole
+}
+
+function same(a: string, b: string): boolean {
+  const [left, right] = [Buffer.from(a), Buffer.from(b)]
+  return left.length === right.length && timingSafeEqual(left, right)
+}

@@ -1,0 +1,37 @@
+/**
+ * The only source of time. Tests move it; nothing else may ask the machine what time it is.
+ * Lengths of time are measured with `monotonic()`, which no clock change can bend.
+ */
+export const clock = { read: (): number => Date.now() }
+
+/** Epoch milliseconds. */
+export const millis = (): number => clock.read()
+
+/** ISO 8601, UTC, milliseconds: fixed width, so text order is time order. */
+export const now = (): string => isoFrom(clock.read())
+
+/** The ISO text of a moment `seconds` (fractions allowed, negative is the past) from now. */
+export const secondsFromNow = (seconds: number): string => isoFrom(clock.read() + seconds * 1000)
+
+/** ISO text of epoch milliseconds. Throws RangeError outside the years a Date can hold. */
+export const isoFrom = (epochMillis: number): string => new Date(epochMillis).toISOString()
+
+/** Epoch milliseconds of an ISO 8601 text, or NaN. */
+export const millisFrom = (iso: string): number => new Date(iso).getTime()
+
+/** Milliseconds since some fixed moment: for durations and deadlines, never for the calendar. */
+export const monotonic = (): number => performance.now()
+
+/** Resolves after `ms` milliseconds, or at once when the signal is aborted: it never rejects. */
+export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer)
+      signal?.removeEventListener("abort", done)
+      resolve()
+    }
+    const timer = setTimeout(done, ms)
+    if (signal?.aborted) done()
+    else signal?.addEventListener("abort", done, { once: true })
+  })
+}

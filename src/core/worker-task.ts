@@ -1,0 +1,78 @@
+import { parentPort } from "node:worker_threads"
+import { ApiError } from "./errors"
+
+/** What the pool sends, one at a time. */
+export interface Task {
+  id: number
+  task: string
+  input: unknown
+}
+
+export interface TaskError {
+  name: string
+  message: string
+  code?: string
+  details?: object
+  status?: number
+  stack?: string
+}
+
+/** What the thread sends: once `ready`, then one answer a task. */
+export type Answer =
+  | { ready: true }
+  | { id: number; ok: true; value: unknown }
+  | { id: number; ok: false; error: TaskError }
+
+type Tasks = Record<string, (input: never) => unknown>
+
+const MAX_DEPTH = 4
+
+/**
+ * Called once by the worker file: answers every task of the pool with the function of that name.
+ * Bytes in a result are moved to the main thread, not copied; an ApiError keeps its code there.
+ */
+export function serveTasks(tasks: Tasks): void {
+  const port = parentPort
+  if (!port) throw new Error("tasks are served in a worker thread only")
+  port.on("message", async (message: Task) => {
+    const answer = await perform(tasks, message)
+    try {
+      port.postMessage(answer, answer.ok ? [...buffers(answer.value)] : [])
+    } catch (error) {
+      port.postMessage({ id: message.id, ok: false, error: written(error) })
+    }
+  })
+  port.postMessage({ ready: true })
+}
+
+async function perform(tasks: Tasks, message: Task) {
+  const { id, task, input } = message
+  try {
+    if (!Object.hasOwn(tasks, task)) throw new Error(`there is no task "${task}"`)
+    const value: unknown = await tasks[task]?.(input as never)
+    return { id, ok: true as const, value }
+  } catch (error) {
+    return { id, ok: false as const, error: written(error) }
+  }
+}
+
+function written(error: unknown): TaskError {
+  if (!(error instanceof Error)) return { name: "Error", message: String(error) }
+  const { name, message, stack } = error
+  const plain: TaskError = { name, message, ...(stack && { stack }) }
+  if (error instanceof ApiError) {
+    return { ...plain, code: error.code, details: error.details, status: error.status }
+  }
+  return "code" in error && typeof error.code === "string" ? { ...plain, code: error.code } : plain
+}
+
+/** Buffers that belong to one array alone; a shared pool must never be given away. */
+function buffers(value: unknown, found = new Set<ArrayBuffer>(), depth = 0): Set<ArrayBuffer> {
+  if (value instanceof Uint8Array) {
+    const { buffer } = value
+    if (buffer instanceof ArrayBuffer && buffer.byteLength === value.byteLength) found.add(buffer)
+  } else if (typeof value === "object" && value !== null && depth < MAX_DEPTH) {
+    for (const item of Object.values(value)) buffers(item, found, depth + 1)
+  }
+  return found
+}

@@ -1,0 +1,196 @@
+import { ApiError, isErrorCode } from "./errors"
+import { log } from "./log"
+import type { Answer, Task, TaskError } from "./worker-task"
+
+const MAX_WAITING = 1000
+const MAX_FAILED_STARTS = 3
+
+/** The task ran longer than it may; its thread is gone, and another one takes its place. */
+export class WorkerTimeout extends Error {
+  override readonly name = "WorkerTimeout"
+  readonly task: string
+  readonly deadline_ms: number
+
+  constructor(task: string, deadline_ms: number) {
+    super(`the task "${task}" took longer than ${deadline_ms} ms`)
+    this.task = task
+    this.deadline_ms = deadline_ms
+  }
+}
+
+export interface Workers {
+  /**
+   * Runs one task in a thread of the pool. The deadline counts from when it starts there, not from
+   * when it began to wait. Rejects with what the task threw (an ApiError keeps its code), with
+   * WorkerTimeout, or with `service_unavailable` when 1,000 tasks wait already.
+   */
+  run<T>(task: string, input: unknown, options: { deadline_ms: number }): Promise<T>
+  /** Stops the threads; what runs or waits is rejected with `service_unavailable`. */
+  close(): Promise<void>
+}
+
+interface Job {
+  task: string
+  input: unknown
+  deadline_ms: number
+  resolve(value: unknown): void
+  reject(error: Error): void
+}
+
+interface Thread {
+  worker: Worker
+  ready: boolean
+  job: Job | undefined
+  timer: ReturnType<typeof setTimeout> | undefined
+}
+
+/** Threads start when there is work for them and then stay; `entry` is for tests. */
+export function openWorkers(options: { size: number; entry?: string }): Workers {
+  const pool = new Pool(Math.max(1, options.size), options.entry ?? workerEntry())
+  return {
+    run: <T>(task: string, input: unknown, { deadline_ms }: { deadline_ms: number }) =>
+      new Promise<T>((resolve, reject) => {
+        const settle = resolve as (value: unknown) => void
+        pool.add({ task, input, deadline_ms, resolve: settle, reject })
+      }),
+    close: () => pool.close(),
+  }
+}
+
+/**
+ * The file of the threads. In the compiled binary every module's URL is that of the root, and an
+ * extra entry keeps its path from there; in the sources it is one folder up.
+ */
+export function workerEntry(module_url: string = import.meta.url): string {
+  const compiled = /\/(\$bunfs|~BUN)\//.test(module_url)
+  return new URL(compiled ? "./src/worker.ts" : "../worker.ts", module_url).href
+}
+
+class Pool {
+  private readonly size: number
+  private readonly entry: string
+  private readonly threads = new Set<Thread>()
+  private readonly waiting: Job[] = []
+  private last_id = 0
+  private failed_starts = 0
+  private closed = false
+
+  constructor(size: number, entry: string) {
+    this.size = size
+    this.entry = entry
+  }
+
+  add(job: Job): void {
+    if (this.closed) job.reject(closing())
+    else if (this.waiting.length >= MAX_WAITING) job.reject(overrun())
+    else {
+      this.waiting.push(job)
+      this.assign()
+    }
+  }
+
+  async close(): Promise<void> {
+    this.closed = true
+    for (const job of this.waiting.splice(0)) job.reject(closing())
+    for (const thread of [...this.threads]) this.remove(thread, closing())
+  }
+
+  private assign(): void {
+    for (const thread of this.threads) {
+      if (thread.ready && !thread.job) this.give(thread)
+    }
+    const starting = [...this.threads].filter((thread) => !thread.ready).length
+    const missing = Math.min(this.waiting.length - starting, this.size - this.threads.size)
+    for (let count = 0; count < missing; count++) this.start()
+  }
+
+  private give(thread: Thread): void {
+    const job = this.nextSent(thread)
+    if (!job) {
+      thread.worker.unref()
+      return
+    }
+    thread.worker.ref()
+    thread.job = job
+    thread.timer = setTimeout(() => {
+      this.remove(thread, new WorkerTimeout(job.task, job.deadline_ms))
+      this.assign()
+    }, job.deadline_ms)
+  }
+
+  /** The next job that could be posted; what cannot be copied to a thread is rejected here. */
+  private nextSent(thread: Thread): Job | undefined {
+    for (let job = this.waiting.shift(); job; job = this.waiting.shift()) {
+      const task: Task = { id: ++this.last_id, task: job.task, input: job.input }
+      try {
+        thread.worker.postMessage(task)
+        return job
+      } catch (error) {
+        job.reject(error instanceof Error ? error : new Error(String(error)))
+      }
+    }
+    return undefined
+  }
+
+  private start(): void {
+    const thread: Thread = {
+      worker: new Worker(this.entry),
+      ready: false,
+      job: undefined,
+      timer: undefined,
+    }
+    this.threads.add(thread)
+    thread.worker.onmessage = (event: MessageEvent<Answer>) => this.answered(thread, event.data)
+    thread.worker.onerror = (event: ErrorEvent) => this.died(thread, event.message)
+    thread.worker.addEventListener("close", () => this.died(thread, "it ended"))
+  }
+
+  private answered(thread: Thread, answer: Answer): void {
+    if (!this.threads.has(thread)) return
+    if ("ready" in answer) {
+      thread.ready = true
+      this.failed_starts = 0
+    } else {
+      clearTimeout(thread.timer)
+      const job = thread.job
+      thread.job = undefined
+      if (answer.ok) job?.resolve(answer.value)
+      else job?.reject(revived(answer.error))
+    }
+    this.give(thread)
+  }
+
+  private died(thread: Thread, reason: string): void {
+    if (!this.threads.has(thread)) return
+    log.error("a worker thread died", { reason, task: thread.job?.task })
+    if (!thread.ready) this.failed_starts += 1
+    this.remove(thread, new Error(`the worker thread died: ${reason}`))
+    if (this.failed_starts >= MAX_FAILED_STARTS) {
+      this.failed_starts = 0
+      const error = new Error(`the worker threads cannot start: ${reason}`)
+      for (const job of this.waiting.splice(0)) job.reject(error)
+    }
+    this.assign()
+  }
+
+  private remove(thread: Thread, error: Error): void {
+    this.threads.delete(thread)
+    clearTimeout(thread.timer)
+    thread.worker.terminate()
+    thread.job?.reject(error)
+  }
+}
+
+const overrun = () =>
+  new ApiError("service_unavailable", "Too much work is waiting; try again in a moment.")
+
+const closing = () => new ApiError("service_unavailable", "The server is shutting down.")
+
+function revived(error: TaskError): Error {
+  const { name, message, code, details, status, stack } = error
+  const known = name === "ApiError" && isErrorCode(code)
+  const copy = known ? new ApiError(code, message, details, { status }) : new Error(message)
+  if (!known) Object.assign(copy, { name }, code === undefined ? {} : { code })
+  if (stack) copy.stack = stack
+  return copy
+}

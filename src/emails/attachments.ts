@@ -1,0 +1,88 @@
+import type { Problems } from "../http/problems"
+
+/** One file as the request gives it, decoded. */
+export interface GivenFile {
+  filename: string
+  content_type: string
+  content_id: string | null
+  bytes: Uint8Array
+}
+
+const MOST_FILES = 50
+const MAX_NAME = 255
+const MEDIA_TYPE =
+  /^[A-Za-z0-9!#$&^_.+-]{1,127}\/[A-Za-z0-9!#$&^_.+-]{1,127}(; ?[\x20-\x7e]{1,200})?$/
+const CONTENT_ID = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~.@-]{1,255}$/
+
+/** Control characters, path separators, quotes, and what turns the reading direction around. */
+const UNSAFE_NAME = /[\p{Cc}\u2028\u2029/\\"\u202a-\u202e\u2066-\u2069]/u
+
+/** Reads `attachments`: strict base64, safe names, at most 50. */
+export function readAttachments(value: unknown, problems: Problems): GivenFile[] {
+  if (value === undefined || value === null) return []
+  if (!Array.isArray(value)) {
+    problems.add("attachments", "invalid", "A list of {filename, content, content_type}.")
+    return []
+  }
+  if (value.length > MOST_FILES) {
+    problems.add("attachments", "too_many", `At most ${MOST_FILES} files.`)
+    return []
+  }
+  return value.flatMap((item, at) => readOne(item, `attachments.${at}`, problems))
+}
+
+function readOne(item: unknown, path: string, problems: Problems): GivenFile[] {
+  if (typeof item !== "object" || item === null) {
+    problems.add(path, "invalid", "An object {filename, content, content_type}.")
+    return []
+  }
+  const { filename, content, content_type, content_id } = item as Record<string, unknown>
+  const before = problems.list.length
+  checkName(filename, `${path}.filename`, problems)
+  checkForm(
+    content_type ?? "application/octet-stream",
+    MEDIA_TYPE,
+    `${path}.content_type`,
+    problems,
+  )
+  if (content_id != null) checkForm(content_id, CONTENT_ID, `${path}.content_id`, problems)
+  const bytes = decode(content, `${path}.content`, problems)
+  if (!bytes || problems.list.length > before) return []
+  return [
+    {
+      filename: filename as string,
+      content_type: (content_type as string | undefined) ?? "application/octet-stream",
+      content_id: (content_id as string | undefined) ?? null,
+      bytes,
+    },
+  ]
+}
+
+function checkName(name: unknown, path: string, problems: Problems) {
+  if (name === undefined) return problems.add(path, "required", "The field is required.")
+  if (typeof name !== "string" || name === "" || name.length > MAX_NAME) {
+    return problems.add(path, "invalid", `A text of 1 to ${MAX_NAME} characters.`)
+  }
+  if (UNSAFE_NAME.test(name) || !name.isWellFormed() || name === "." || name === "..") {
+    problems.add(path, "invalid", "No path, quotes or control characters in a file name.")
+  }
+}
+
+function checkForm(value: unknown, form: RegExp, path: string, problems: Problems) {
+  if (typeof value === "string" && form.test(value)) return
+  problems.add(path, "invalid", "This is not in the form of this field.")
+}
+
+/** Strict: what the decoder would skip silently is a mistake of the sender. */
+function decode(content: unknown, path: string, problems: Problems): Uint8Array | undefined {
+  if (content === undefined) {
+    problems.add(path, "required", "The field is required.")
+    return undefined
+  }
+  if (typeof content === "string") {
+    const bytes = Buffer.from(content, "base64")
+    if (bytes.toString("base64") === content) return bytes
+  }
+  problems.add(path, "invalid", "Strict base64 (RFC 4648, section 4), padded, without line breaks.")
+  return undefined
+}

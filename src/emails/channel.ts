@@ -1,0 +1,116 @@
+import { eq } from "drizzle-orm"
+import type { Blobs } from "../core/blobs"
+import { log } from "../core/log"
+import type { Workers } from "../core/workers"
+import { isAscii } from "../lib/address"
+import type { Channel, Outcome } from "../messages/channel"
+import { isOpen, type Message } from "../messages/facts"
+import { messageRaws, type Recipient } from "../messages/tables"
+import { newRowInserter, prepared } from "../store/statements"
+import type { Reader, Store } from "../store/store"
+import { compose } from "./compose"
+import type { EmailContent } from "./prepare"
+import type { EmailProvider } from "./providers/provider"
+
+export interface EmailChannelParts {
+  store: Store
+  workers: Workers
+  blobs: Blobs
+  provider: EmailProvider
+}
+
+/** Composes once, keeps the bytes, and hands them to the provider for everybody still open. */
+export const emailChannel = (parts: EmailChannelParts): Channel => ({
+  async deliver(message, content) {
+    const open = message.recipients.filter(({ status }) => isOpen(status))
+    const raw = await rawOf(parts, message, content as EmailContent)
+    if (!(raw instanceof Uint8Array)) return failed(parts.provider, open, raw.reason)
+    const from = message.envelope?.from.email ?? ""
+    return parts.provider.send({
+      message_id: message.id,
+      project_id: message.project_id,
+      from,
+      to: open.map(({ email }) => email),
+      raw,
+      smtputf8: ![from, ...message.recipients.map(({ email }) => email)].every(isAsciiLocal),
+    })
+  },
+})
+
+/** The bytes of the first attempt, or new ones, which are on disk before they leave. */
+async function rawOf(
+  { store, workers, blobs }: EmailChannelParts,
+  message: Message,
+  content: EmailContent,
+): Promise<Uint8Array | { reason: string }> {
+  const [kept] = await findRaw(store.read, { message_id: message.id })
+  if (kept) return kept.raw
+  try {
+    const raw = await compose(workers, composable(message, content, blobs))
+    await store.tx((tx) => insertRaw(tx, [{ message_id: message.id, raw: Buffer.from(raw) }]))
+    return raw
+  } catch (error) {
+    if (isTransient(error)) throw error
+    log.error("a message could not be composed", { message_id: message.id, error })
+    return { reason: `The message could not be composed: ${(error as Error).message}` }
+  }
+}
+
+/** A busy or draining box is no fault of the message: the job comes again. */
+const isTransient = (error: unknown) => {
+  const { code, name } = error as { code?: string; name?: string }
+  return (
+    code === "service_unavailable" || name === "WorkerTimeout" || /SQLITE|POSTGRES/.test(code ?? "")
+  )
+}
+
+function composable(message: Message, { html, text, headers }: EmailContent, blobs: Blobs) {
+  const { id, created_at, subject, sender_domain, envelope, recipients } = message
+  const named = (kind: Recipient["kind"]) =>
+    recipients.filter((one) => one.kind === kind).map(({ email, name }) => ({ email, name }))
+  const [to] = named("to")
+  if (!envelope || !to) throw new Error("the message has no sender or no recipient")
+  return {
+    message_id: id,
+    domain: sender_domain ?? "",
+    created_at,
+    from: envelope.from,
+    to,
+    cc: named("cc"),
+    reply_to: envelope.reply_to,
+    subject: subject ?? "",
+    text,
+    html,
+    headers,
+    attachments: envelope.attachments.map(({ sha256, filename, content_type, content_id }) => ({
+      filename,
+      content_type,
+      content_id,
+      path: blobs.path(sha256),
+    })),
+  }
+}
+
+const NO_REPLY = { smtp_code: null, enhanced_code: null, response: null, mx: null, tls: null }
+
+function failed(provider: EmailProvider, open: Recipient[], reason: string): Outcome {
+  const all = open.map(({ email }) => ({
+    email,
+    status: "failed" as const,
+    reason,
+    bounce_subtype: null,
+    code: "internal_error",
+    reply: NO_REPLY,
+  }))
+  const [first, ...others] = all
+  if (!first) throw new Error("no recipient is open")
+  return { ...first, others, provider: provider.name, transcript: [], schedule: provider.schedule }
+}
+
+const isAsciiLocal = (email: string) => isAscii(email.slice(0, email.lastIndexOf("@")))
+
+const insertRaw = newRowInserter(messageRaws, "message_id")
+
+const findRaw = prepared({ message_id: messageRaws.message_id }, (db: Reader, slot) =>
+  db.select().from(messageRaws).where(eq(messageRaws.message_id, slot.message_id)),
+)

@@ -1,0 +1,38 @@
+import type { Workers } from "../core/workers"
+import type { Mailbox } from "../lib/address"
+
+/** Long enough for 10 MB of attachments on a slow machine, short enough not to hold a worker. */
+const COMPOSE_DEADLINE_MS = 10_000
+
+export interface MailToCompose {
+  message_id: string
+  /** Right-hand side of the Message-ID: the domain of `from`. */
+  domain: string
+  created_at: string
+  from: Mailbox
+  to: Mailbox
+  cc: Mailbox[]
+  reply_to: string | null
+  subject: string
+  text: string | null
+  html: string | null
+  headers: Record<string, string>
+  attachments: AttachedFile[]
+}
+
+export interface AttachedFile {
+  filename: string
+  content_type: string
+  /** Makes the part inline, for `cid:` links of the html. */
+  content_id: string | null
+  /** Of the blob's file, which the worker reads. */
+  path: string
+}
+
+/**
+ * The message as it is stored, counted and sent: CRLF, no bare CR, LF or NUL, and the same bytes
+ * every time, because boundary, date and Message-ID come from the message's own row. Rejects with
+ * WorkerTimeout after ten seconds, and with an Error where the input cannot become a message.
+ */
+export const compose = (workers: Workers, input: MailToCompose): Promise<Uint8Array> =>
+  workers.run<Uint8Array>("compose", input, { deadline_ms: COMPOSE_DEADLINE_MS })

@@ -1,0 +1,125 @@
+import { and, asc, desc, eq } from "drizzle-orm"
+import type { Caller } from "../api-keys/authenticate"
+import type { Blobs } from "../core/blobs"
+import { fail } from "../core/errors"
+import { isUuid, newId } from "../core/ids"
+import { now } from "../core/time"
+import * as feed from "../events/feed"
+import { comparable, type Mailbox } from "../lib/address"
+import type { Message } from "../messages/facts"
+import type { NewMessage } from "../messages/pipeline"
+import { abandon } from "../messages/settle"
+import { attempts, messageContents, messageRaws, messages } from "../messages/tables"
+import type { Reader, Tx } from "../store/store"
+import { jobs } from "../store/tables"
+import type { EmailContent } from "./prepare"
+import { eventEntry, whole } from "./record"
+
+const gone = () => fail("not_found", "There is no such email.")
+
+/** A message of the project, or 404: an absent one and a foreign one answer alike. */
+export async function find(db: Reader, project_id: string, id: string): Promise<Message> {
+  if (!isUuid(id)) return gone()
+  const ours = and(
+    eq(messages.id, id),
+    eq(messages.project_id, project_id),
+    eq(messages.channel, "email"),
+  )
+  const [message] = await db.select().from(messages).where(ours)
+  return message ?? gone()
+}
+
+/** The whole record. */
+export async function get(db: Reader, project_id: string, id: string) {
+  const message = await find(db, project_id, id)
+  const [content, story] = [await lookupContent(db, id), await feed.about(db, project_id, id)]
+  return whole(message, content, story)
+}
+
+export async function events(db: Reader, project_id: string, id: string) {
+  const { status } = await find(db, project_id, id)
+  const story = await feed.about(db, project_id, id)
+  return { email_id: id, status, events: story.map(eventEntry) }
+}
+
+export async function content(db: Reader, project_id: string, id: string) {
+  const { subject } = await find(db, project_id, id)
+  const kept = (await lookupContent(db, id)) ?? fail("not_found", "The content is no longer kept.")
+  return { subject, html: kept.html, text: kept.text, headers: kept.headers }
+}
+
+/** The bytes that were handed over; there are none before the first attempt. */
+export async function raw(db: Reader, project_id: string, id: string): Promise<Uint8Array> {
+  await find(db, project_id, id)
+  const [row] = await db.select().from(messageRaws).where(eq(messageRaws.message_id, id))
+  return row?.raw ?? fail("not_found", "The message has not been composed yet; try again soon.")
+}
+
+export async function attachment(db: Reader, blobs: Blobs, project_id: string, ids: FileIds) {
+  const { envelope } = await find(db, project_id, ids.email_id)
+  const row = envelope?.attachments.find(({ id }) => id === ids.attachment_id)
+  const bytes = row && (await blobs.get(row.sha256))
+  if (!row || !bytes) return fail("not_found", "There is no such attachment.")
+  return { ...row, bytes }
+}
+
+interface FileIds {
+  email_id: string
+  attachment_id: string
+}
+
+/** Oldest first. */
+export async function attemptsOf(db: Reader, project_id: string, id: string) {
+  await find(db, project_id, id)
+  const rows = db.select().from(attempts).where(eq(attempts.message_id, id))
+  return (await rows.orderBy(asc(attempts.attempt))).map(({ message_id: _, ...row }) => row)
+}
+
+/** Ends a message that still waits. One that is on its way, or settled, is a 409. */
+export async function cancel(tx: Tx, project_id: string, id: string) {
+  const message = await find(tx, project_id, id)
+  if (message.status !== "queued") {
+    fail("conflict", `The email is ${message.status}; only a queued one can be cancelled.`, {
+      reason: "not_queued",
+      id,
+    })
+  }
+  await abandon(tx, message, "cancelled", "The email was cancelled before it was sent.")
+  await tx.delete(jobs).where(and(eq(jobs.id, id), eq(jobs.state, 0)))
+  return get(tx, project_id, id)
+}
+
+/** A new message with the frozen content of an old one, to the same or another recipient. */
+export async function again(
+  db: Reader,
+  caller: Caller,
+  id: string,
+  to: Mailbox | undefined,
+  idempotency_key: string | null,
+): Promise<NewMessage> {
+  const message = await find(db, caller.project_id, id)
+  const kept = await lookupContent(db, id)
+  if (!kept) return fail("conflict", "The content is no longer kept.", { reason: "expired", id })
+  const [first] = message.recipients
+  const recipient = to ?? { email: first?.email ?? "", name: first?.name ?? null }
+  const fresh = newId()
+  return {
+    ...message,
+    id: fresh,
+    recipient: comparable(recipient.email),
+    recipients: [{ ...recipient, kind: "to", status: "queued", status_reason: null }],
+    batch_id: null,
+    source: "api",
+    api_key_id: caller.key_id,
+    idempotency_key,
+    rfc_message_id: `<${fresh}@${message.sender_domain}>`,
+    created_at: now(),
+    content: kept,
+  }
+}
+
+async function lookupContent(db: Reader, message_id: string): Promise<EmailContent | undefined> {
+  const rows = db.select().from(messageContents).where(eq(messageContents.message_id, message_id))
+  const [row] = await rows.orderBy(desc(messageContents.message_id)).limit(1)
+  return row?.content as EmailContent | undefined
+}

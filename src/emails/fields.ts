@@ -1,0 +1,157 @@
+import type { Problems } from "../http/problems"
+import { type Mailbox, parseMailbox } from "../lib/address"
+import { type GivenFile, readAttachments } from "./attachments"
+import { readHeaders, readMetadata, readTags } from "./extras"
+
+/** A send request, read and checked as far as its own fields go. */
+export interface SendEmail {
+  to: Mailbox
+  from: Mailbox | undefined
+  cc: Mailbox[]
+  bcc: Mailbox[]
+  subject: string
+  html: string | null
+  text: string | null
+  reply_to: string | null
+  tags: string[]
+  metadata: Record<string, unknown>
+  headers: Record<string, string>
+  attachments: GivenFile[]
+}
+
+export const MAX_SUBJECT = 998
+export const MAX_COPIES = 49
+
+/** What this server does not offer yet: refused, because ignoring it would break a promise. */
+const NOT_OFFERED = [
+  "template_id",
+  "variables",
+  "template_data",
+  "track_opens",
+  "track_clicks",
+  "scheduled_at",
+  "category",
+  "subscriber_id",
+]
+
+const NOBODY: Mailbox = { email: "", name: null }
+
+/** Reads the body of `POST /v1/emails`. The result counts only while there are no problems. */
+export function readSendEmail(body: unknown, problems: Problems): SendEmail {
+  const given = asObject(body, problems)
+  for (const name of NOT_OFFERED) {
+    if (given[name] == null) continue
+    problems.add(name, "not_available", `${name} is not available on this server; leave it out.`)
+  }
+  const email: SendEmail = {
+    to: readOneAddress(given.to, "to", problems) ?? NOBODY,
+    from: given.from == null ? undefined : readAddress(given.from, "from", problems),
+    cc: readCopies(given.cc, "cc", problems),
+    bcc: readCopies(given.bcc, "bcc", problems),
+    subject: readSubject(given.subject, problems),
+    html: readText(given.html, "html", problems),
+    text: readText(given.text, "text", problems),
+    reply_to: readReplyTo(given.reply_to, problems),
+    tags: readTags(given.tags, problems),
+    metadata: readMetadata(given.metadata, problems),
+    headers: readHeaders(given.headers, problems),
+    attachments: readAttachments(given.attachments, problems),
+  }
+  if (given.html == null && given.text == null) {
+    problems.add("html", "required", "An email needs html or text.")
+  }
+  if (email.cc.length + email.bcc.length > MAX_COPIES) {
+    problems.add("cc", "too_many", `cc and bcc together have at most ${MAX_COPIES} addresses.`)
+  }
+  return email
+}
+
+function asObject(body: unknown, problems: Problems): Record<string, unknown> {
+  if (typeof body === "object" && body !== null && !Array.isArray(body)) {
+    return body as Record<string, unknown>
+  }
+  problems.add("body", "invalid", "The body is a JSON object.")
+  return {}
+}
+
+function readOneAddress(value: unknown, path: string, problems: Problems): Mailbox | undefined {
+  if (value == null) {
+    problems.add(path, "required", "The field is required.")
+    return undefined
+  }
+  if (!Array.isArray(value)) return readAddress(value, path, problems)
+  if (value.length === 1) return readAddress(value[0], path, problems)
+  const hint = "Exactly one recipient. Use POST /v1/emails/batch for several, or cc and bcc."
+  problems.add(path, "invalid", hint)
+  return undefined
+}
+
+function readCopies(value: unknown, path: string, problems: Problems): Mailbox[] {
+  if (value == null) return []
+  const list = Array.isArray(value) ? value : [value]
+  if (list.length > MAX_COPIES) {
+    problems.add(path, "too_many", `At most ${MAX_COPIES} addresses.`)
+    return []
+  }
+  return list.flatMap((one, at) => {
+    const where = Array.isArray(value) ? `${path}.${at}` : path
+    return readAddress(one, where, problems) ?? []
+  })
+}
+
+/** `a@b.c`, `Name <a@b.c>`, or `{email, name?}`. */
+function readAddress(value: unknown, path: string, problems: Problems): Mailbox | undefined {
+  if (typeof value === "string") {
+    return parseMailbox(value) ?? refuseAddress(path, problems)
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    problems.add(path, "invalid", "A mailbox, or an object {email, name}.")
+    return undefined
+  }
+  const { email, name } = value as Record<string, unknown>
+  if (email === undefined) {
+    problems.add(`${path}.email`, "required", "The field is required.")
+    return undefined
+  }
+  const mailbox = typeof email === "string" ? parseMailbox(email) : undefined
+  if (!mailbox || mailbox.name !== null) return refuseAddress(`${path}.email`, problems)
+  if (name == null) return mailbox
+  if (typeof name === "string" && isLine(name, MAX_SUBJECT)) return { email: mailbox.email, name }
+  problems.add(`${path}.name`, "invalid", "One line of text, without control characters.")
+  return undefined
+}
+
+function refuseAddress(path: string, problems: Problems): undefined {
+  problems.add(path, "invalid_email", "This is not one email address.")
+  return undefined
+}
+
+function readSubject(value: unknown, problems: Problems): string {
+  if (value == null) problems.add("subject", "required", "The field is required.")
+  else if (typeof value === "string" && value !== "" && isLine(value, MAX_SUBJECT)) return value
+  else problems.add("subject", "invalid", `One line of 1 to ${MAX_SUBJECT} characters.`)
+  return ""
+}
+
+function readText(value: unknown, path: string, problems: Problems): string | null {
+  if (value == null) return null
+  if (typeof value === "string" && !value.includes("\0")) return value.toWellFormed()
+  problems.add(path, "invalid", "A text without NUL characters.")
+  return null
+}
+
+function readReplyTo(value: unknown, problems: Problems): string | null {
+  if (value == null || (Array.isArray(value) && value.length === 0)) return null
+  if (Array.isArray(value) && value.length > 1) {
+    problems.add("reply_to", "invalid", "One address.")
+    return null
+  }
+  const mailbox = readAddress(Array.isArray(value) ? value[0] : value, "reply_to", problems)
+  return mailbox?.email ?? null
+}
+
+const CONTROL = /[\p{Cc}\u2028\u2029]/u
+
+/** Control characters are refused, never cleaned: a line break would begin another header. */
+export const isLine = (text: string, most: number) =>
+  text.length <= most && !CONTROL.test(text) && text.isWellFormed()

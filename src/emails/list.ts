@@ -1,0 +1,118 @@
+import { and, desc, eq, exists, gte, inArray, like, lt, type SQL, sql } from "drizzle-orm"
+import { millisFrom } from "../core/time"
+import type { Page, Window } from "../http/page"
+import { comparable } from "../lib/address"
+import { messages, messageTags, type Status, type Stream } from "../messages/tables"
+import { totals } from "../store/counters"
+import type { Reader } from "../store/store"
+import { listed } from "./record"
+
+export const STATUSES: Status[] = [
+  "queued",
+  "sending",
+  "sent",
+  "delivered",
+  "bounced",
+  "complained",
+  "failed",
+]
+
+export interface Filter {
+  status?: Status
+  to?: string
+  from?: string
+  tag?: string
+  domain?: string
+  subject?: string
+  stream?: Stream
+  batch_id?: string
+  template_id?: string
+  after: string | undefined
+  before: string | undefined
+}
+
+/** The project's emails, newest first: ids rise with time, so the index is walked backwards. */
+export async function list(db: Reader, project_id: string, filter: Filter, window: Window) {
+  const wanted = matching(db, project_id, filter)
+  const older = window.after === undefined ? undefined : lt(messages.id, window.after)
+  const rows = db.select().from(messages).where(and(wanted, older))
+  const some = await rows.orderBy(desc(messages.id)).limit(window.limit).offset(window.offset)
+  const total = () => count(db, project_id, filter, wanted)
+  return { rows: some.map(listed), total } satisfies Page<object>
+}
+
+function matching(db: Reader, project_id: string, filter: Filter): SQL | undefined {
+  const { status, to, from, tag, domain, subject, stream, batch_id, after, before } = filter
+  return and(
+    eq(messages.project_id, project_id),
+    eq(messages.channel, "email"),
+    status && eq(messages.status, status),
+    to === undefined ? undefined : eq(messages.recipient, comparable(to)),
+    from === undefined ? undefined : eq(messages.sender, comparable(from)),
+    domain === undefined ? undefined : eq(messages.sender_domain, domain.toLowerCase()),
+    subject === undefined ? undefined : contains(subject),
+    stream && eq(messages.stream, stream),
+    batch_id === undefined ? undefined : eq(messages.batch_id, batch_id),
+    filter.template_id === undefined ? undefined : sql`1 = 0`, // no message has a template yet
+    tag === undefined ? undefined : exists(tagged(db, project_id, tag)),
+    after === undefined ? undefined : gte(messages.created_at, after),
+    before === undefined ? undefined : lt(messages.created_at, before),
+    // The bounds once more as ids, which rise with time: so the index can skip what is outside.
+    after === undefined ? undefined : gte(messages.id, firstIdAt(millisFrom(after) - SKEW)),
+    before === undefined ? undefined : lt(messages.id, firstIdAt(millisFrom(before) + SKEW)),
+  )
+}
+
+/** An id is made a little before or after the row's time is read. */
+const SKEW = 60_000
+
+/** The smallest UUIDv7 of a millisecond (RFC 9562, 5.7). */
+function firstIdAt(milliseconds: number): string {
+  const hex = Math.max(0, milliseconds).toString(16).padStart(12, "0")
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
+}
+
+const contains = (text: string) =>
+  like(sql`lower(${messages.subject})`, sql`${`%${escaped(text.toLowerCase())}%`} ESCAPE '\\'`)
+
+const escaped = (text: string) => text.replace(/[%_\\]/g, "\\$&")
+
+const tagged = (db: Reader, project_id: string, tag: string) =>
+  db
+    .select({ one: sql`1` })
+    .from(messageTags)
+    .where(
+      and(
+        eq(messageTags.project_id, project_id),
+        eq(messageTags.tag, tag),
+        eq(messageTags.message_id, messages.id),
+      ),
+    )
+
+const SETTLED = ["sent", "delivered", "bounced", "complained", "failed"].map(
+  (status) => `email.${status}`,
+)
+
+/** From the counters where they know it; other filters are counted as they are asked. */
+async function count(db: Reader, project_id: string, filter: Filter, wanted: SQL | undefined) {
+  const names = Object.entries(filter).filter(([, value]) => value !== undefined)
+  const only = names.length === 1 ? filter.status : undefined
+  if (names.length > 0 && !only) return countRows(db, wanted)
+
+  const sums = await totals(db, project_id, ["email", ...SETTLED])
+  if (!only) return sums.get("email") ?? 0
+  const settled = sums.get(`email.${only}`)
+  if (settled !== undefined) return settled
+  const inHand = await countRows(db, sending(project_id)) // at most what the nodes do at once
+  if (only === "sending") return inHand
+  const done = SETTLED.reduce((sum, name) => sum + (sums.get(name) ?? 0), 0)
+  return Math.max(0, (sums.get("email") ?? 0) - done - inHand)
+}
+
+const sending = (project_id: string) =>
+  and(eq(messages.project_id, project_id), inArray(messages.status, ["sending"]))
+
+async function countRows(db: Reader, wanted: SQL | undefined): Promise<number> {
+  const [row] = await db.select({ n: sql<number>`count(*)` }).from(messages).where(wanted)
+  return Number(row?.n ?? 0)
+}

@@ -1,0 +1,153 @@
+import type { Caller } from "../api-keys/authenticate"
+import type { Blobs } from "../core/blobs"
+import { ApiError, fail } from "../core/errors"
+import { newId } from "../core/ids"
+import { now } from "../core/time"
+import { unavailable } from "../http/envelope"
+import { comparable, domainOf, type Mailbox } from "../lib/address"
+import type { NewMessage } from "../messages/pipeline"
+import type { AttachmentRow, Recipient } from "../messages/tables"
+import type { SendEmail } from "./fields"
+import { textFromHtml } from "./text-from-html"
+
+/** Decoded attachments, html and text together. */
+export const MAX_MESSAGE_BYTES = 10_485_760
+
+/** The domain that is verified wherever mail goes to the embedded mailbox. */
+export const MAILBOX_DOMAIN = "mailbox.test"
+
+/** What of an email is large and cold. */
+export interface EmailContent {
+  html: string | null
+  text: string | null
+  headers: Record<string, string>
+}
+
+/** What may be sent from here, and to whom: the operator's configuration as rules. */
+export interface SendRules {
+  /** The operator's word that a domain is his: it stands in for verification. */
+  sending_domains: Set<string>
+  /** Mail goes to the embedded mailbox. */
+  to_mailbox: boolean
+  /** The mailbox takes mail for every address; under `serve` only for its own domain. */
+  mailbox_takes_all: boolean
+}
+
+export interface Sender {
+  caller: Caller
+  source: "api" | "smtp"
+  batch_id: string | null
+  idempotency_key: string | null
+}
+
+/**
+ * Everything that may be refused or must wait before the transaction: sender, domain, provider,
+ * size; then the attachments are put on disk.
+ */
+export async function prepare(
+  email: SendEmail,
+  sender: Sender,
+  rules: SendRules,
+  blobs: Blobs,
+): Promise<NewMessage> {
+  const from = email.from ?? fail("sender_not_configured", NO_SENDER, { provider: "email" })
+  const sender_domain = domainOf(from.email)
+  refuseDomain(sender_domain, rules)
+  refuseUnreachable(email, rules)
+  refuseSize(email)
+  const attachments = await store(email, blobs)
+  return assemble(email, { from, sender_domain, attachments }, sender)
+}
+
+const NO_SENDER = "Give `from`: this project has no default sender."
+
+function refuseDomain(domain: string, { sending_domains, to_mailbox }: SendRules) {
+  if (sending_domains.has(domain) || (to_mailbox && domain === MAILBOX_DOMAIN)) return
+  const hint = to_mailbox ? ` Use an address at ${MAILBOX_DOMAIN} for a first try.` : ""
+  const message = `The domain ${domain} is not verified for sending.${hint}`
+  fail("domain_not_verified", message, { domain, domain_id: null })
+}
+
+/** Nothing is accepted that nothing can deliver. */
+function refuseUnreachable({ to, cc, bcc }: SendEmail, rules: SendRules) {
+  if (!rules.to_mailbox || rules.mailbox_takes_all) return
+  const outside = [to, ...cc, ...bcc].find(({ email }) => domainOf(email) !== MAILBOX_DOMAIN)
+  if (!outside) return
+  const message = `No provider is configured that could deliver to ${outside.email}.`
+  throw unavailable(message, "no_provider", 60)
+}
+
+function refuseSize({ html, text, attachments }: SendEmail) {
+  const bodies = Buffer.byteLength(html ?? "") + Buffer.byteLength(text ?? "")
+  const files = attachments.reduce((sum, { bytes }) => sum + bytes.length, 0)
+  const received_bytes = bodies + files
+  if (received_bytes <= MAX_MESSAGE_BYTES) return
+  throw new ApiError(
+    "payload_too_large",
+    `The message has ${received_bytes} bytes; at most ${MAX_MESSAGE_BYTES} are allowed.`,
+    { limit_bytes: MAX_MESSAGE_BYTES, received_bytes },
+  )
+}
+
+async function store({ attachments }: SendEmail, blobs: Blobs): Promise<AttachmentRow[]> {
+  const rows: AttachmentRow[] = []
+  for (const { bytes, ...file } of attachments) {
+    rows.push({ id: newId(), ...file, ...(await blobs.put(bytes)) })
+  }
+  return rows
+}
+
+interface Parts {
+  from: Mailbox
+  sender_domain: string
+  attachments: AttachmentRow[]
+}
+
+function assemble(email: SendEmail, parts: Parts, sender: Sender): NewMessage {
+  const { from, sender_domain, attachments } = parts
+  const { caller, source, batch_id, idempotency_key } = sender
+  const id = newId()
+  const { html, headers } = email
+  const text = email.text ?? (html === null ? null : textFromHtml(html))
+  const content: EmailContent = { html, text, headers }
+  return {
+    id,
+    account_id: caller.account_id,
+    project_id: caller.project_id,
+    channel: "email",
+    recipient: comparable(email.to.email),
+    sender: comparable(from.email),
+    sender_domain,
+    subject: email.subject,
+    recipients: recipientsOf(email),
+    envelope: { from, reply_to: email.reply_to, attachments },
+    batch_id,
+    stream: "transactional",
+    source,
+    tags: email.tags,
+    metadata: email.metadata,
+    api_key_id: caller.key_id,
+    idempotency_key,
+    rfc_message_id: `<${id}@${sender_domain}>`,
+    sandbox: false,
+    created_at: now(),
+    content,
+  }
+}
+
+/** Each address once, in the most visible place it was named. */
+function recipientsOf({ to, cc, bcc }: SendEmail): Recipient[] {
+  const seen = new Set<string>()
+  const all = [
+    { kind: "to" as const, list: [to] },
+    { kind: "cc" as const, list: cc },
+    { kind: "bcc" as const, list: bcc },
+  ]
+  return all.flatMap(({ kind, list }) =>
+    list.flatMap(({ email, name }) => {
+      const known = seen.has(comparable(email))
+      seen.add(comparable(email))
+      return known ? [] : [{ email, name, kind, status: "queued" as const, status_reason: null }]
+    }),
+  )
+}

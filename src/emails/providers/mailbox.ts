@@ -1,0 +1,23 @@
+import { mailboxSchedule } from "../schedule"
+import type { EmailProvider } from "./provider"
+import { courier } from "./smtp"
+
+/** Longer than the 20 s of the simulator's `slow@`, which is delivered in the end. */
+const ACCEPTED_MS = 40_000
+
+/** Just below the server's own limit, so that it is never the server who hangs up first. */
+const IDLE_MS = 50_000
+
+/**
+ * The embedded mailbox, by the same client as any relay: what works here works out there. It is
+ * the recipient's own server, so what it accepts is delivered.
+ */
+export const mailbox = ({ port }: { port: number }): EmailProvider =>
+  courier("mailbox", "delivered", {
+    host: "127.0.0.1",
+    port,
+    tls: "none",
+    schedule: mailboxSchedule,
+    timeouts: { accepted: ACCEPTED_MS },
+    limits: { idle: IDLE_MS },
+  })

@@ -1,0 +1,23 @@
+import type { Settings } from "../../core/config"
+import { smtpSchedule } from "../schedule"
+import { mailbox } from "./mailbox"
+import type { EmailProvider } from "./provider"
+import { smtp } from "./smtp"
+
+/** The provider which the settings name. `mailbox_port` is where the embedded mailbox listens. */
+export function openProvider(settings: Settings, mailbox_port: number | null): EmailProvider {
+  if (settings["delivery.provider"] === "mailbox") {
+    if (mailbox_port === null) {
+      throw new Error("delivery.provider is mailbox, but mailbox.enabled is false.")
+    }
+    return mailbox({ port: mailbox_port })
+  }
+  return smtp({
+    host: settings["providers.smtp.host"] ?? "",
+    port: settings["providers.smtp.port"],
+    username: settings["providers.smtp.username"] ?? undefined,
+    password: settings["providers.smtp.password"] ?? undefined,
+    tls: settings["providers.smtp.tls"],
+    schedule: smtpSchedule(settings["delivery.retry.max_age"] / 1000),
+  })
+}

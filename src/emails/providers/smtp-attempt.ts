@@ -1,0 +1,104 @@
+import { isMailbox } from "../../lib/address"
+import { isClean } from "../../lib/crlf"
+import type { RecipientOutcome, Reply } from "../../messages/channel"
+import type { OutgoingMail } from "./provider"
+import { Unsendable } from "./smtp-envelope"
+import type { Pool } from "./smtp-pool"
+import type { SmtpReply } from "./smtp-reply"
+import { isGood, Refusal, type Session, type Transaction } from "./smtp-session"
+import { bounced, FAILED, RETRY, refusalVerdict, SENT, type Verdict, verdict } from "./smtp-verdict"
+import { Trouble } from "./smtp-wire"
+
+/** What one attempt says about one recipient. */
+export type Judged = Omit<RecipientOutcome, "email">
+
+export interface Attempt {
+  /** One a recipient, in the order of `mail.to`. */
+  judged: Judged[]
+  transcript: string[]
+}
+
+/** One attempt over a connection of the pool. It never rejects. */
+export async function attempt(pool: Pool, mail: OutgoingMail, mx: string): Promise<Attempt> {
+  const transcript: string[] = []
+  const fault = faultOf(mail)
+  const judged = fault
+    ? everyone(mail, judge({ ...FAILED, code: "internal_error" }, fault, { mx }))
+    : await overPool(pool, mail, { mx, transcript, fresh: false })
+  return { judged, transcript }
+}
+
+interface Circumstances {
+  mx: string
+  transcript: string[]
+  fresh: boolean
+}
+
+async function overPool(pool: Pool, mail: OutgoingMail, how: Circumstances): Promise<Judged[]> {
+  let session: Session | undefined
+  try {
+    session = await pool.acquire(how.transcript, how)
+    const transaction = await session.deliver(mail)
+    pool.release(session)
+    return mail.to.map((_, index) => settle(transaction, index, { ...how, tls: session?.tls }))
+  } catch (error) {
+    how.transcript.push(`* ${(error as Error).message}`)
+    if (session) {
+      session.quit()
+      pool.release(session)
+      // A server may hang up between two messages, so that was no attempt yet.
+      if (session.used > 1 && isHangUp(error)) return overPool(pool, mail, { ...how, fresh: true })
+    }
+    return everyone(mail, refusal(error as Error, { ...how, tls: session?.tls }))
+  }
+}
+
+const isHangUp = (error: unknown) =>
+  (error instanceof Trouble && error.kind === "connection") ||
+  (error instanceof Refusal && error.reply.code === 421)
+
+interface Place {
+  mx: string
+  tls?: string | null | undefined
+}
+
+function settle({ recipients, end, trouble }: Transaction, index: number, place: Place): Judged {
+  const reply = recipients[index]
+  if (reply && !isGood(reply)) return judge(verdict(reply), reply.text, place, reply)
+  if (end && isGood(end)) return judge(SENT, null, place, end)
+  if (end) return judge(verdict(end), end.text, place, end)
+  return judge(RETRY, trouble?.message ?? "the server did not answer", place)
+}
+
+/** Why the whole message got nowhere. Whatever is not the server's last word is tried again. */
+function refusal(error: Error, place: Place): Judged {
+  if (error instanceof Unsendable) {
+    const subtype = error.enhanced === "5.3.4" ? "MessageTooLarge" : "ContentRejected"
+    const judged = judge(bounced(subtype), `${error.enhanced} ${error.message}`, place)
+    return { ...judged, reply: { ...judged.reply, enhanced_code: error.enhanced } }
+  }
+  if (!(error instanceof Refusal)) return judge(RETRY, error.message, place)
+  const { reply, phase } = error
+  const verdict = phase === "STARTTLS" ? RETRY : refusalVerdict(reply)
+  return judge(verdict, `${phase}: ${reply.text}`, place, reply)
+}
+
+function judge(verdict: Verdict, reason: string | null, place: Place, said?: SmtpReply): Judged {
+  const reply: Reply = {
+    smtp_code: said?.code ?? null,
+    enhanced_code: said?.enhanced ?? null,
+    response: said?.text ?? null,
+    mx: place.mx,
+    tls: place.tls ?? null,
+  }
+  return { ...verdict, reason, reply }
+}
+
+const everyone = (mail: OutgoingMail, judged: Judged): Judged[] => mail.to.map(() => judged)
+
+/** Mistakes of ours that must not reach a command line of SMTP, where they would be another command. */
+function faultOf({ from, to, raw }: OutgoingMail): string | undefined {
+  const bad = [...(from === "" ? [] : [from]), ...to].find((address) => !isMailbox(address))
+  if (bad !== undefined) return `${JSON.stringify(bad)} is not an address`
+  return isClean(raw) ? undefined : "the message holds a bare CR, LF or NUL"
+}

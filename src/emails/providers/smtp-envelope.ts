@@ -1,0 +1,52 @@
+import { isAscii as isSevenBit } from "node:buffer"
+import { hostname } from "node:os"
+import { isAscii, needsSmtputf8, wireForm } from "../../lib/address"
+
+export interface Envelope {
+  from: string
+  to: string[]
+  raw: Uint8Array
+  smtputf8: boolean
+}
+
+/** What EHLO offered: keyword in upper case → parameters. */
+export type Extensions = Map<string, string>
+
+/** The message cannot be put to this server at all; `enhanced` is RFC 3463, in words of ours. */
+export class Unsendable extends Error {
+  readonly enhanced: "5.3.4" | "5.6.7"
+
+  constructor(enhanced: Unsendable["enhanced"], message: string) {
+    super(message)
+    this.enhanced = enhanced
+  }
+}
+
+/** MAIL, one RCPT a recipient, DATA. Throws Unsendable where the server cannot take it. */
+export function commandsFor(envelope: Envelope, extensions: Extensions): string[] {
+  const { raw } = envelope
+  const [sender = "", ...recipients] = [envelope.from, ...envelope.to].map(wireForm)
+  const wide = envelope.smtputf8 || [sender, ...recipients].some(needsSmtputf8)
+  if (wide && !extensions.has("SMTPUTF8")) {
+    throw new Unsendable("5.6.7", "the server does not take addresses outside ASCII (SMTPUTF8)")
+  }
+  const limit = Number(extensions.get("SIZE") || 0)
+  if (limit > 0 && raw.length > limit) {
+    const fact = `the message has ${raw.length} bytes, the server takes ${limit}`
+    throw new Unsendable("5.3.4", fact)
+  }
+  const parameters = [
+    extensions.has("SIZE") ? ` SIZE=${raw.length}` : "",
+    extensions.has("8BITMIME") && (wide || !isSevenBit(raw)) ? " BODY=8BITMIME" : "",
+    wide ? " SMTPUTF8" : "",
+  ]
+  const names = recipients.map((address) => `RCPT TO:<${address}>`)
+  return [`MAIL FROM:<${sender}>${parameters.join("")}`, ...names, "DATA"]
+}
+
+/** RFC 5321, 4.1.3: a client without a full name of its own gives its address. */
+export function ownName(address: string): string {
+  const name = hostname()
+  if (isAscii(name) && /^[a-z0-9-]+(?:\.[a-z0-9-]+)+$/i.test(name)) return name
+  return address.includes(":") ? `[IPv6:${address}]` : `[${address}]`
+}

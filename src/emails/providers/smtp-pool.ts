@@ -1,0 +1,115 @@
+import { Session, type SmtpServer } from "./smtp-session"
+import { Trouble } from "./smtp-wire"
+
+export interface PoolLimits {
+  max_connections: number
+  /** Milliseconds a connection may wait for its next message. */
+  idle: number
+  /** Milliseconds a message may wait for a connection. */
+  queue: number
+}
+
+interface Turn {
+  resolve(): void
+  reject(trouble: Trouble): void
+}
+
+/** Warm connections to one server, handed out one at a time, the last used first. */
+export class Pool {
+  #server: SmtpServer
+  #limits: PoolLimits
+  #idle = new Map<Session, ReturnType<typeof setTimeout>>()
+  #busy = new Set<Session>()
+  #turns = new Set<Turn>()
+  #closed = false
+
+  constructor(server: SmtpServer, limits: PoolLimits) {
+    this.#server = server
+    this.#limits = limits
+  }
+
+  /** Rejects with Trouble or Refusal. Whoever takes a session gives it back to `release`. */
+  async acquire(transcript: string[], { fresh }: { fresh: boolean }): Promise<Session> {
+    while (!this.#closed) {
+      const warm = fresh ? undefined : this.#takeIdle()
+      if (warm) {
+        transcript.push("* on a warm connection")
+        warm.transcript = transcript
+        return warm
+      }
+      if (this.#busy.size < this.#limits.max_connections) return this.#open(transcript)
+      await this.#turn()
+    }
+    throw closed()
+  }
+
+  release(session: Session): void {
+    this.#busy.delete(session)
+    if (!session.alive || this.#closed) session.quit()
+    else this.#keep(session)
+    for (const turn of this.#turns) {
+      turn.resolve()
+      break
+    }
+  }
+
+  /** Idle connections end at once, busy ones are cut: their messages come out as `retry`. */
+  async close(): Promise<void> {
+    this.#closed = true
+    for (const turn of this.#turns) turn.reject(closed())
+    for (const [session, timer] of this.#idle) {
+      clearTimeout(timer)
+      session.quit()
+    }
+    this.#idle.clear()
+    for (const session of this.#busy) session.abort()
+  }
+
+  #takeIdle(): Session | undefined {
+    for (const session of [...this.#idle.keys()].reverse()) {
+      clearTimeout(this.#idle.get(session))
+      this.#idle.delete(session)
+      if (session.alive) {
+        this.#busy.add(session)
+        return session
+      }
+      session.quit()
+    }
+    return undefined
+  }
+
+  /** Counted as busy from here on, so that a slow greeting cannot let too many begin. */
+  async #open(transcript: string[]): Promise<Session> {
+    const session = new Session(this.#server, transcript)
+    this.#busy.add(session)
+    try {
+      return await session.open()
+    } catch (error) {
+      this.release(session)
+      throw error
+    }
+  }
+
+  #keep(session: Session) {
+    const timer = setTimeout(() => {
+      this.#idle.delete(session)
+      session.quit()
+    }, this.#limits.idle)
+    timer.unref()
+    this.#idle.set(session, timer)
+  }
+
+  #turn(): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const turn: Turn = { resolve, reject }
+    const late = () => reject(new Trouble("timeout", "no connection to the server became free"))
+    const timer = setTimeout(late, this.#limits.queue)
+    this.#turns.add(turn)
+    return promise.finally(() => {
+      clearTimeout(timer)
+      this.#turns.delete(turn)
+    })
+  }
+}
+
+const closed = () => new Trouble("connection", "the provider was closed")

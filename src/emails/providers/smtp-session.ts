@@ -1,0 +1,217 @@
+import { dotStuffed } from "../../lib/dot-stuff"
+import { commandsFor, type Envelope, type Extensions, ownName } from "./smtp-envelope"
+import type { SmtpReply } from "./smtp-reply"
+import { type TlsNames, Trouble, Wire } from "./smtp-wire"
+
+export interface SmtpServer extends TlsNames {
+  port: number
+  username?: string | undefined
+  password?: string | undefined
+  /** `starttls` insists on it: a server that does not offer it gets no mail. */
+  tls: "starttls" | "implicit" | "none"
+  timeouts: Timeouts
+}
+
+/** In milliseconds, each for one phase; `reply` for one reply, however slowly it drips. */
+export interface Timeouts {
+  connect: number
+  greeting: number
+  reply: number
+  /** From the end of the message to the reply about it. */
+  accepted: number
+}
+
+/** What one transaction came to. Without `end` the message itself was not answered. */
+export interface Transaction {
+  /** One reply a recipient, in order; missing from where the connection was lost. */
+  recipients: SmtpReply[]
+  end?: SmtpReply
+  trouble?: Trouble
+}
+
+/** The server refused us before any recipient was named. */
+export class Refusal extends Error {
+  readonly phase: "greeting" | "EHLO" | "STARTTLS" | "AUTH" | "MAIL"
+  readonly reply: SmtpReply
+
+  constructor(phase: Refusal["phase"], reply: SmtpReply) {
+    super(reply.text)
+    this.phase = phase
+    this.reply = reply
+  }
+}
+
+const MAX_TRANSCRIPT_LINES = 200
+
+/** One connection, greeted and logged in, good for one transaction after another (RFC 5321). */
+export class Session {
+  readonly server: SmtpServer
+  /** Transactions so far: a connection that was used before may have died unnoticed. */
+  used = 0
+  /** Whose turn it is gives its own: what is said, without credentials and the message. */
+  transcript: string[]
+  tls: string | null = null
+  #connected: Wire | undefined
+  #extensions: Extensions = new Map()
+  #dirty = false
+
+  constructor(server: SmtpServer, transcript: string[]) {
+    this.server = server
+    this.transcript = transcript
+  }
+
+  /** Rejects with Trouble or Refusal; the connection is closed then. */
+  async open(): Promise<this> {
+    const { host, port, tls, timeouts } = this.server
+    this.#note(`* ${host}:${port}`)
+    const wire = await Wire.open(port, host, timeouts.connect)
+    this.#connected = wire
+    try {
+      if (tls === "implicit") this.tls = await this.#wire.secure(this.server, timeouts.connect)
+      this.#expect("greeting", 220, await this.#hear("for the greeting", timeouts.greeting))
+      await this.#hello()
+      if (tls === "starttls") await this.#startTls()
+      if (this.server.username !== undefined) await this.#login(this.server.username)
+      return this
+    } catch (error) {
+      wire.quit()
+      throw error
+    }
+  }
+
+  /** Can be used once more: connected, and the server has not spoken since. */
+  get alive(): boolean {
+    return this.#connected?.alive === true && !this.#connected.unasked
+  }
+
+  quit(): void {
+    this.#connected?.quit()
+  }
+
+  abort(): void {
+    this.#connected?.close()
+  }
+
+  /** Throws Refusal at MAIL, Unsendable, or Trouble while no recipient was answered yet. */
+  async deliver(envelope: Envelope): Promise<Transaction> {
+    const lines = commandsFor(envelope, this.#extensions)
+    this.used++
+    if (this.#dirty) this.#expect("MAIL", 250, await this.#ask("RSET"))
+    this.#dirty = true
+    const pipelined = this.#extensions.has("PIPELINING")
+    if (pipelined) this.#say(...lines)
+    const next = (line: string) => (pipelined ? this.#hear(`after ${line}`) : this.#ask(line))
+
+    const [mail = "", ...recipients] = lines
+    this.#expect("MAIL", 250, await next(mail))
+    const result: Transaction = { recipients: [] }
+    try {
+      const data = recipients.pop() ?? "DATA"
+      for (const line of recipients) result.recipients.push(await next(line))
+      const some = result.recipients.some(isGood)
+      if (!some && !pipelined) return result
+      const go = await next(data)
+      if (go.code === 354 && some) result.end = await this.#content(envelope.raw)
+      else if (go.code === 354)
+        this.#wire.quit() // without a recipient there is no message
+      else if (go.code >= 400) result.end = go
+      else throw new Trouble("protocol", `unexpected reply to DATA: ${go.text}`)
+      this.#dirty = go.code !== 354
+    } catch (error) {
+      if (!(error instanceof Trouble)) throw error
+      result.trouble = error
+    }
+    return result
+  }
+
+  async #content(raw: Uint8Array): Promise<SmtpReply> {
+    const { reply, accepted } = this.server.timeouts
+    if (this.#wire.unasked) throw new Trouble("protocol", "the server spoke out of turn")
+    this.#note(`C: (${raw.length} bytes)`)
+    const whole = await this.#wire.send(dotStuffed(raw), reply).catch((error) => {
+      if (this.#wire.unasked) return false // refused while we wrote, then hung up
+      throw error
+    })
+    const answer = await this.#hear("for the reply to the message", accepted)
+    if (whole) return answer
+    this.#wire.close()
+    if (answer.code >= 400) return answer
+    throw new Trouble("protocol", "the server accepted the message before it was sent")
+  }
+
+  get #wire(): Wire {
+    if (!this.#connected) throw new Trouble("connection", "not connected")
+    return this.#connected
+  }
+
+  async #hello() {
+    const reply = await this.#ask(`EHLO ${ownName(this.#wire.localAddress)}`)
+    this.#expect("EHLO", 250, reply)
+    this.#extensions = new Map(reply.lines.slice(1).map(extension))
+  }
+
+  async #startTls() {
+    if (!this.#extensions.has("STARTTLS")) {
+      throw new Trouble("tls", "the server does not offer STARTTLS, and we send nothing without")
+    }
+    this.#expect("STARTTLS", 220, await this.#ask("STARTTLS"))
+    this.tls = await this.#wire.secure(this.server, this.server.timeouts.connect)
+    this.#note(`* ${this.tls}`)
+    await this.#hello()
+  }
+
+  /** RFC 4954, PLAIN or else LOGIN. */
+  async #login(username: string) {
+    const password = this.server.password ?? ""
+    const mechanisms = (this.#extensions.get("AUTH") ?? "").toUpperCase().split(/[ =]+/)
+    const secret = (text: string, shown = "***") => this.#ask(base64(text), shown)
+    if (mechanisms.includes("PLAIN") || !mechanisms.includes("LOGIN")) {
+      const plain = base64(`\0${username}\0${password}`)
+      this.#expect("AUTH", 235, await this.#ask(`AUTH PLAIN ${plain}`, "AUTH PLAIN ***"))
+      return
+    }
+    this.#expect("AUTH", 334, await this.#ask("AUTH LOGIN"))
+    this.#expect("AUTH", 334, await secret(username))
+    this.#expect("AUTH", 235, await secret(password))
+  }
+
+  #expect(phase: Refusal["phase"], code: number, reply: SmtpReply) {
+    if (reply.code === code) return
+    if (reply.code >= 400) throw new Refusal(phase, reply)
+    throw new Trouble("protocol", `unexpected reply to ${phase}: ${reply.text}`)
+  }
+
+  #ask(line: string, shown = line): Promise<SmtpReply> {
+    this.#write([line], [shown])
+    return this.#hear(`after ${shown}`)
+  }
+
+  #say(...lines: string[]) {
+    this.#write(lines, lines)
+  }
+
+  #write(lines: string[], shown: string[]) {
+    if (this.#wire.unasked) throw new Trouble("protocol", "the server spoke out of turn")
+    for (const line of shown) this.#note(`C: ${line}`)
+    this.#wire.write(`${lines.join("\r\n")}\r\n`)
+  }
+
+  async #hear(what: string, ms = this.server.timeouts.reply): Promise<SmtpReply> {
+    const reply = await this.#wire.read(what, ms)
+    this.#note(`S: ${reply.text}`)
+    return reply
+  }
+
+  #note(line: string) {
+    if (this.transcript.length < MAX_TRANSCRIPT_LINES) this.transcript.push(line)
+  }
+}
+
+export const isGood = (reply: SmtpReply): boolean => reply.code >= 200 && reply.code < 300
+
+const extension = (line: string): [string, string] => {
+  const [, name = "", value = ""] = /^([^ =]*)[ =]?(.*)$/.exec(line) ?? []
+  return [name.toUpperCase(), value]
+}
+
+const base64 = (text: string) => Buffer.from(text).toString("base64")

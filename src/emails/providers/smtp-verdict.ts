@@ -1,0 +1,63 @@
+import type { RecipientOutcome } from "../../messages/channel"
+import type { SmtpReply } from "./smtp-reply"
+
+export type Verdict = Pick<RecipientOutcome, "status" | "bounce_subtype" | "code">
+
+export const SENT: Verdict = { status: "sent", bounce_subtype: null, code: null }
+export const RETRY: Verdict = { status: "retry", bounce_subtype: null, code: null }
+export const FAILED: Verdict = { status: "failed", bounce_subtype: null, code: "provider_error" }
+
+export const bounced = (bounce_subtype: string): Verdict => ({
+  status: "bounced",
+  bounce_subtype,
+  code: null,
+})
+
+/** RFC 4954, 6: the relay wants a login. That is between it and us, not the recipient's fault. */
+const LOGIN_CODES = new Set([530, 534, 535, 538])
+
+/** The words with which a server speaks about us rather than about the message. */
+const BLAMES_US =
+  /\b(?:ips?|host|client|server|block ?list(?:ed)?|black ?list(?:ed)?|[rd]n?s?bl|spamhaus|reputation|ptr|r(?:everse )?dns|helo)\b|\d+\.\d+\.\d+\.\d+/i
+
+const TOO_LARGE = /size|large|\bbig\b|length/i
+const NOBODY =
+  /unknown (?:user|recipient|mailbox)|(?:user|recipient|mailbox) (?:is )?(?:unknown|unavailable|not found)|no (?:such|mailbox)|does(?: not|n't) exist|invalid (?:recipient|mailbox)/i
+const SPAM = /spam|virus|malware|content|message (?:was )?(?:rejected|refused)/i
+const POLICY = /policy|denied|not (?:allowed|permitted)|prohibited|block|relay/i
+
+/** What a refusal at RCPT, at DATA or of the message itself means for its recipient. */
+export function verdict(reply: SmtpReply): Verdict {
+  if (reply.code < 500) return RETRY
+  return LOGIN_CODES.has(reply.code) ? FAILED : bounced(subtype(reply))
+}
+
+/** A refusal of us, before any recipient was named. */
+export const refusalVerdict = (reply: SmtpReply): Verdict => {
+  if (reply.code < 500) return RETRY
+  return reply.enhanced === "5.3.4" ? bounced("MessageTooLarge") : FAILED
+}
+
+/** RFC 3463 where the server uses it; its words otherwise, and where codes are known to lie. */
+export function subtype({ code, enhanced, text }: SmtpReply): string {
+  const words = text.replace(/^\d+ (?:\d\.\d+\.\d+ )?/, "")
+  const [, subject, detail] = (enhanced ?? "").split(".")
+  if (/attachment|file type/i.test(words) && (subject === "7" || subject === "6" || code === 552)) {
+    return "AttachmentRejected"
+  }
+  if (code === 552 && TOO_LARGE.test(words)) return "MessageTooLarge"
+  if (enhanced === null) return fromWords(code, words)
+  if (subject === "1") return detail === "7" || detail === "8" ? "PolicyRejected" : "NoEmail"
+  if (enhanced === "5.2.2") return "MailboxFull"
+  if (enhanced === "5.2.3" || enhanced === "5.3.4") return "MessageTooLarge"
+  if (subject === "6") return "ContentRejected"
+  if (subject === "7") return BLAMES_US.test(words) ? "InfrastructureRejected" : "PolicyRejected"
+  return "General"
+}
+
+function fromWords(code: number, words: string): string {
+  if (code === 552) return "MailboxFull"
+  if (NOBODY.test(words)) return "NoEmail"
+  if (POLICY.test(words)) return BLAMES_US.test(words) ? "InfrastructureRejected" : "PolicyRejected"
+  return SPAM.test(words) ? "ContentRejected" : "General"
+}

@@ -1,0 +1,187 @@
+import { connect, isIP, type Socket } from "node:net"
+import { checkServerIdentity, connect as connectTls, type TLSSocket } from "node:tls"
+import { ReplyReader, type SmtpReply } from "./smtp-reply"
+
+/** Small enough that a slow but living link moves one within the silence time-out. */
+const CHUNK_BYTES = 64 * 1024
+
+/** How long a server may take over our QUIT before the socket is torn down. */
+const FAREWELL_MS = 1_000
+
+/** The connection failed us, as opposed to a refusal, which is a reply. Another time it may work. */
+export class Trouble extends Error {
+  readonly kind: "connection" | "timeout" | "tls" | "protocol"
+
+  constructor(kind: Trouble["kind"], message: string) {
+    super(message)
+    this.kind = kind
+  }
+}
+
+export interface TlsNames {
+  host: string
+  servername?: string | undefined
+  ca?: string | undefined
+}
+
+interface Waiter {
+  resolve(): void
+  reject(trouble: Trouble): void
+}
+
+/** A socket that is read in whole replies. After the first trouble it is destroyed for good. */
+export class Wire {
+  #socket: Socket
+  #reader = new ReplyReader()
+  #replies: SmtpReply[] = []
+  #trouble: Trouble | undefined
+  #waiter: Waiter | undefined
+  #deafen: () => void = () => {}
+
+  private constructor(socket: Socket) {
+    this.#socket = socket
+    this.#listen()
+  }
+
+  /** Rejects with Trouble only. */
+  static async open(port: number, host: string, ms: number): Promise<Wire> {
+    const wire = new Wire(connect({ port, host }).setNoDelay(true))
+    await wire.#until("connect", `connecting to ${host}:${port}`, ms)
+    return wire
+  }
+
+  get alive(): boolean {
+    return this.#trouble === undefined
+  }
+
+  /** The server said something that nobody asked for. */
+  get unasked(): boolean {
+    return this.#replies.length > 0 || this.#reader.halfway
+  }
+
+  get localAddress(): string {
+    return this.#socket.localAddress ?? "127.0.0.1"
+  }
+
+  /** The next reply. Replies that came before a trouble are still given out. */
+  async read(waitingFor: string, ms: number): Promise<SmtpReply> {
+    if (this.#replies.length === 0) await this.#wait(waitingFor, ms)
+    const reply = this.#replies.shift()
+    if (!reply) throw this.#fail("protocol", `no reply ${waitingFor}`)
+    return reply
+  }
+
+  write(text: string): void {
+    if (this.#trouble) throw this.#trouble
+    this.#socket.write(text)
+  }
+
+  /**
+   * Writes all of it, each chunk within `ms` of the one before. False: the server answered before
+   * the last chunk was out, so its answer cannot be about the whole.
+   */
+  async send(bytes: Uint8Array, ms: number): Promise<boolean> {
+    for (let from = 0; from < bytes.length; from += CHUNK_BYTES) {
+      if (this.#trouble) throw this.#trouble
+      if (this.unasked) return false
+      const last = from + CHUNK_BYTES >= bytes.length
+      const room = this.#socket.write(bytes.subarray(from, from + CHUNK_BYTES))
+      if (!room && !last) await this.#until("drain", "for the server to take the message", ms)
+    }
+    return true
+  }
+
+  /** Turns the connection into TLS 1.2 or later, with a certificate that is good for the name. */
+  async secure({ host, servername, ca }: TlsNames, ms: number): Promise<string> {
+    // What came before the handshake was never protected: an attacker may have put it there.
+    if (this.unasked) throw this.#fail("protocol", "the server spoke before the TLS handshake")
+    const name = servername ?? host
+    const plain = this.#socket
+    this.#deafen()
+    const socket = connectTls({
+      socket: plain,
+      host: name,
+      ...(isIP(name) === 0 && { servername: name }),
+      ...(ca !== undefined && { ca }),
+      minVersion: "TLSv1.2",
+      rejectUnauthorized: true,
+    })
+    this.#socket = socket
+    this.#listen("tls")
+    await this.#until("secureConnect", "for the TLS handshake", ms)
+    return this.#judge(socket, name)
+  }
+
+  /** Bun and Node differ in what they check on an upgraded socket, so it is checked here again. */
+  #judge(socket: TLSSocket, name: string): string {
+    const wrong = socket.authorized
+      ? checkServerIdentity(name, socket.getPeerCertificate())
+      : (socket.authorizationError ?? "certificate not accepted")
+    if (wrong) throw this.#fail("tls", `TLS: ${wrong instanceof Error ? wrong.message : wrong}`)
+    return socket.getProtocol() ?? "TLS"
+  }
+
+  close(): void {
+    this.#fail("connection", "closed by us")
+  }
+
+  /** Says goodbye without waiting for the answer. */
+  quit(): void {
+    if (!this.alive) return
+    const socket = this.#socket
+    this.#trouble = new Trouble("connection", "closed by us")
+    socket.end("QUIT\r\n")
+    setTimeout(() => socket.destroy(), FAREWELL_MS).unref()
+  }
+
+  #listen(kind: "connection" | "tls" = "connection") {
+    const socket = this.#socket
+    const closed = () => this.#fail("connection", "the server closed the connection")
+    const receive = (bytes: Buffer) => this.#receive(bytes)
+    socket.on("data", receive).on("end", closed).on("close", closed)
+    // Stays for good: an error nobody listens to ends the process.
+    socket.on("error", (error) => this.#fail(kind, `${kind}: ${error.message || error.name}`))
+    this.#deafen = () => socket.off("data", receive).off("end", closed).off("close", closed)
+  }
+
+  #receive(bytes: Buffer) {
+    try {
+      this.#replies.push(...this.#reader.push(bytes))
+    } catch (error) {
+      this.#fail("protocol", (error as Error).message)
+    }
+    if (this.#replies.length > 0) this.#waiter?.resolve()
+  }
+
+  #fail(kind: Trouble["kind"], message: string): Trouble {
+    if (!this.#trouble) {
+      this.#trouble = new Trouble(kind, message)
+      this.#waiter?.reject(this.#trouble)
+      this.#socket.destroy()
+    }
+    return this.#trouble
+  }
+
+  async #until(event: "connect" | "secureConnect" | "drain", what: string, ms: number) {
+    const socket = this.#socket
+    const woken = () => this.#waiter?.resolve()
+    socket.once(event, woken)
+    try {
+      await this.#wait(what, ms)
+    } finally {
+      socket.off(event, woken)
+    }
+  }
+
+  #wait(what: string, ms: number): Promise<void> {
+    if (this.#trouble) return Promise.reject(this.#trouble)
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const late = () => this.#fail("timeout", `timed out after ${ms / 1000} s ${what}`)
+    const timer = setTimeout(late, ms)
+    this.#waiter = { resolve, reject }
+    return promise.finally(() => {
+      clearTimeout(timer)
+      this.#waiter = undefined
+    })
+  }
+}

@@ -1,0 +1,64 @@
+import type { Schedule } from "../../messages/channel"
+import { smtpSchedule } from "../schedule"
+import type { EmailProvider } from "./provider"
+import { attempt } from "./smtp-attempt"
+import { Pool, type PoolLimits } from "./smtp-pool"
+import type { Timeouts } from "./smtp-session"
+
+const TIMEOUTS: Timeouts = {
+  connect: 10_000,
+  greeting: 10_000,
+  reply: 20_000,
+  accepted: 20_000,
+}
+
+const LIMITS: PoolLimits = { max_connections: 20, idle: 30_000, queue: 60_000 }
+
+export interface SmtpOptions {
+  host: string
+  port: number
+  /** Logs in where it is given, with PLAIN or LOGIN. */
+  username?: string | undefined
+  password?: string | undefined
+  tls: "starttls" | "implicit" | "none"
+  /** The name the certificate must be good for, where it is not `host`. */
+  servername?: string | undefined
+  /** PEM of the authority to trust instead of the system's. */
+  ca?: string | undefined
+  schedule?: Schedule
+  timeouts?: Partial<Timeouts>
+  limits?: Partial<PoolLimits>
+}
+
+/**
+ * Any relay that speaks SMTP (RFC 5321), over connections that stay warm. `send` never rejects,
+ * and says `sent` only for a message that the server took with its reply after DATA. A reply that
+ * got lost is `retry`: twice is better than never.
+ */
+export const smtp = (options: SmtpOptions): EmailProvider => courier("smtp", "sent", options)
+
+/** `accepted` is what a message is once the other side has it. */
+export function courier(
+  name: EmailProvider["name"],
+  accepted: "sent" | "delivered",
+  { schedule = smtpSchedule(), timeouts, limits, ...server }: SmtpOptions,
+): EmailProvider {
+  const patience = { ...TIMEOUTS, ...timeouts }
+  const pool = new Pool({ ...server, timeouts: patience }, { ...LIMITS, ...limits })
+  return {
+    name,
+    schedule,
+    close: () => pool.close(),
+    async send(mail) {
+      const { judged, transcript } = await attempt(pool, mail, server.host)
+      const outcomes = judged.map((one, index) => ({
+        ...one,
+        email: mail.to[index] ?? "",
+        status: one.status === "sent" ? accepted : one.status,
+      }))
+      const [first, ...others] = outcomes
+      if (!first) throw new TypeError("a mail without a recipient")
+      return { ...first, provider: name, others, transcript, schedule }
+    },
+  }
+}

@@ -1,0 +1,76 @@
+import type { Event } from "../events/feed"
+import type { Message } from "../messages/facts"
+import type { Recipient } from "../messages/tables"
+import type { EmailContent } from "./prepare"
+
+/** The Email record as lists show it: everything but bodies, headers and timeline. */
+export function listed(message: Message) {
+  const { account_id: _, channel: __, recipient: ___, sender: ____, ...row } = message
+  const { sender_domain: _____, envelope, last_event_type, last_event_at, ...fields } = row
+  const [to] = message.recipients
+  return {
+    ...fields,
+    from: envelope?.from ?? null,
+    to: { email: to?.email ?? "", name: to?.name ?? null },
+    cc: named(message.recipients, "cc"),
+    bcc: named(message.recipients, "bcc"),
+    recipients: message.recipients.map(({ name: _, ...recipient }) => recipient),
+    reply_to: envelope?.reply_to ?? null,
+    attachments: (envelope?.attachments ?? []).map(({ content_id: _, ...file }) => file),
+    last_event: last_event_type ? { type: last_event_type, timestamp: last_event_at } : null,
+    ...NOT_KEPT_YET,
+  }
+}
+
+/** Fields of the record whose features are not part of this server. */
+const NOT_KEPT_YET = {
+  template: null,
+  track_opens: false,
+  track_clicks: false,
+  open_count: 0,
+  click_count: 0,
+  opened_at: null,
+  last_opened_at: null,
+  clicked_at: null,
+  category: null,
+  subscriber_id: null,
+  thread_id: null,
+  scheduled_at: null,
+}
+
+/** The whole record, with bodies and timeline. Bodies are null once they are no longer kept. */
+export const whole = (message: Message, content: EmailContent | undefined, story: Event[]) => ({
+  ...listed(message),
+  html: content?.html ?? null,
+  text: content?.text ?? null,
+  headers: content?.headers ?? {},
+  timeline: story.map(timelineEntry),
+})
+
+function timelineEntry({ type, created_at, data, detail }: Event) {
+  const { recipient_email = null } = data
+  return { type, timestamp: created_at, recipient_email, detail: detail ?? null }
+}
+
+/** One entry of EmailEvents; `type` is the webhook type. */
+export function eventEntry({ id, type, created_at, data, detail }: Event) {
+  const known = data as Record<string, string | null | undefined>
+  return {
+    id,
+    type,
+    timestamp: known.timestamp ?? created_at,
+    recipient_email: known.recipient_email ?? null,
+    bounce_type: known.bounce_type ?? null,
+    bounce_subtype: known.bounce_subtype ?? null,
+    complaint_feedback_type: known.complaint_feedback_type ?? null,
+    url: known.url ?? null,
+    user_agent: known.user_agent ?? null,
+    actor: known.actor ?? null,
+    detail: detail ?? NO_DETAIL,
+  }
+}
+
+const NO_DETAIL = { smtp_code: null, enhanced_code: null, mx: null, tls: null, response: null }
+
+const named = (recipients: Recipient[], kind: Recipient["kind"]) =>
+  recipients.filter((one) => one.kind === kind).map(({ email, name }) => ({ email, name }))

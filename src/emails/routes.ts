@@ -1,0 +1,234 @@
+import type { Static } from "@sinclair/typebox"
+import type { Blobs } from "../core/blobs"
+import type { Call } from "../http/call"
+import { takeOrUndo } from "../http/idempotency"
+import { asPage, type Cursors, datesOf, windowOf } from "../http/page"
+import type { Problems } from "../http/problems"
+import { type Answer, type AnyRoute, route } from "../http/route"
+import { type Mailbox, parseMailbox } from "../lib/address"
+import type { Store } from "../store/store"
+import { accept, reply } from "./accept"
+import { type Batch, batchReply, modeOf, prepareBatch, readBatch } from "./batch"
+import * as emails from "./emails"
+import { readSendEmail, type SendEmail } from "./fields"
+import { file, message } from "./files"
+import type { Intake } from "./intake"
+import * as lists from "./list"
+import { prepare, type SendRules } from "./prepare"
+import * as schemas from "./schemas"
+
+const SEND_LIMIT_BYTES = 15_728_640
+const BATCH_LIMIT_BYTES = 33_554_432
+
+export interface EmailParts {
+  store: Store
+  blobs: Blobs
+  intake: Intake
+  rules: SendRules
+  cursors: Cursors
+}
+
+export const emailRoutes = (parts: EmailParts): AnyRoute[] => [
+  ...sendRoutes(parts),
+  ...readRoutes(parts),
+  ...partRoutes(parts),
+  ...repeatRoutes(parts),
+]
+
+const SEND = { callers: ["key", "console"], scope: "email:send" } satisfies Partial<AnyRoute>
+const READ = {
+  callers: ["key", "console"],
+  scope: "email:read",
+  status: [200],
+} satisfies Partial<AnyRoute>
+const ONE = "/v1/emails/{email_id}"
+
+function sendRoutes(parts: EmailParts): AnyRoute[] {
+  return [
+    route<SendEmail, unknown>({
+      ...SEND,
+      method: "POST",
+      path: "/v1/emails",
+      status: [201],
+      summary: "Send an email",
+      body: schemas.SendEmail,
+      read: readSendEmail,
+      response: schemas.Accepted,
+      limit: SEND_LIMIT_BYTES,
+      idempotent: true,
+      handle: (call) => sendOne(parts, call),
+    }),
+    route<Batch, unknown>({
+      ...SEND,
+      method: "POST",
+      path: "/v1/emails/batch",
+      status: [200],
+      summary: "Send up to 100 emails",
+      body: schemas.BatchRequest,
+      read: readBatch,
+      limit: BATCH_LIMIT_BYTES,
+      idempotent: true,
+      handle: (call) => sendBatch(parts, call),
+    }),
+  ]
+}
+
+function readRoutes(parts: EmailParts): AnyRoute[] {
+  const { store } = parts
+  return [
+    route<unknown, EmailQuery>({
+      ...READ,
+      method: "GET",
+      path: "/v1/emails",
+      summary: "List emails, newest first",
+      query: schemas.emailQuery,
+      response: schemas.ListedEmail,
+      handle: (call) => list(parts, call),
+    }),
+    route({
+      ...READ,
+      method: "GET",
+      path: ONE,
+      summary: "One email, with bodies and timeline",
+      response: schemas.Email,
+      handle: async (call) => ({ data: await emails.get(store.read, ...named(call)) }),
+    }),
+    ...(["GET", "POST"] as const).map((method) =>
+      route({
+        ...READ,
+        method,
+        path: `${ONE}/events`,
+        summary: "What happened to an email, oldest first",
+        response: schemas.EmailEvents,
+        handle: async (call) => ({ data: await emails.events(store.read, ...named(call)) }),
+      }),
+    ),
+    route({
+      ...READ,
+      method: "GET",
+      path: `${ONE}/attempts`,
+      summary: "Every try at handing it over",
+      handle: async (call) => ({ data: await emails.attemptsOf(store.read, ...named(call)) }),
+    }),
+  ]
+}
+
+function partRoutes({ store, blobs }: EmailParts): AnyRoute[] {
+  return [
+    route({
+      ...READ,
+      method: "GET",
+      path: `${ONE}/content`,
+      summary: "Subject, bodies and headers",
+      handle: async (call) => ({ data: await emails.content(store.read, ...named(call)) }),
+    }),
+    route({
+      ...READ,
+      method: "GET",
+      path: `${ONE}/raw`,
+      summary: "The message as it was sent",
+      produces: "message/rfc822",
+      handle: async (call) => message(await emails.raw(store.read, ...named(call))),
+    }),
+    route({
+      ...READ,
+      method: "GET",
+      path: `${ONE}/attachments/{attachment_id}`,
+      summary: "One attachment",
+      produces: "application/octet-stream",
+      handle: async ({ project_id, params }) =>
+        file(await emails.attachment(store.read, blobs, project_id, params as never)),
+    }),
+  ]
+}
+
+function repeatRoutes(parts: EmailParts): AnyRoute[] {
+  const { store } = parts
+  return [
+    route({
+      ...SEND,
+      method: "POST",
+      path: `${ONE}/cancel`,
+      status: [200],
+      summary: "Cancel an email that still waits",
+      response: schemas.Email,
+      handle: async (call) => ({
+        data: await store.tx((tx) => emails.cancel(tx, ...named(call))),
+      }),
+    }),
+    route<{ to: Mailbox | undefined }, unknown>({
+      ...SEND,
+      method: "POST",
+      path: `${ONE}/resend`,
+      status: [201],
+      summary: "Send the same content again",
+      body: schemas.ResendRequest,
+      read: readResend,
+      response: schemas.Accepted,
+      idempotent: true,
+      handle: (call) => sendAgain(parts, call),
+    }),
+  ]
+}
+
+type EmailQuery = Static<typeof schemas.emailQuery>
+
+const named = ({ project_id, params }: Call): [string, string] => [
+  project_id,
+  params.email_id ?? "",
+]
+
+async function sendOne({ intake, rules, blobs }: EmailParts, call: Call<SendEmail>) {
+  const { caller, claim, body } = call
+  const sender = {
+    caller,
+    source: "api",
+    batch_id: null,
+    idempotency_key: claim?.key ?? null,
+  } as const
+  const email = await prepare(body, sender, rules, blobs)
+  await intake.submit(email, claim)
+  return reply(email)
+}
+
+async function sendBatch({ store, rules, blobs }: EmailParts, call: Call<Batch>): Promise<Answer> {
+  const { caller, claim, body, request } = call
+  const circumstances = { caller, rules, blobs, idempotency_key: claim?.key ?? null }
+  const prepared = await prepareBatch(body, modeOf(request, body), circumstances)
+  const answer = batchReply(prepared, body.bare)
+  await store.tx(async (tx) => {
+    await takeOrUndo(tx, claim, () => ({ status: 200, answer: JSON.stringify(answer) }))
+    await accept(
+      tx,
+      prepared.accepted.map((one) => one.message),
+    )
+  })
+  return answer
+}
+
+async function sendAgain({ store, intake }: EmailParts, call: Call<{ to: Mailbox | undefined }>) {
+  const { caller, claim, body, params } = call
+  const key = claim?.key ?? null
+  const email = await emails.again(store.read, caller, params.email_id ?? "", body.to, key)
+  await intake.submit(email, claim)
+  return reply(email)
+}
+
+async function list({ store, cursors }: EmailParts, call: Call<unknown, EmailQuery>) {
+  const { project_id, query, request } = call
+  const { page: _, per_page: __, cursor: ___, ...rest } = query
+  const { created_after, created_before, start_date, end_date, ...filter } = rest
+  const dates = datesOf(query)
+  const wanted = { ...filter, ...dates } as lists.Filter
+  const page = await lists.list(store.read, project_id, wanted, windowOf(query, cursors))
+  return asPage(request, query, cursors, page)
+}
+
+function readResend(body: unknown, problems: Problems): { to: Mailbox | undefined } {
+  const { to } = body as { to?: unknown }
+  if (to == null) return { to: undefined }
+  const { email } = (typeof to === "object" ? to : { email: to }) as { email?: unknown }
+  const mailbox = typeof email === "string" ? parseMailbox(email) : undefined
+  if (!mailbox) problems.add("to", "invalid_email", "This is not one email address.")
+  return { to: mailbox }
+}

@@ -1,0 +1,168 @@
+import { Type as t } from "@sinclair/typebox"
+import { dateFilters, pageQuery } from "../http/page"
+import { STATUSES } from "./list"
+
+const mailbox = t.Object({ email: t.String(), name: t.Optional(t.Union([t.String(), t.Null()])) })
+const address = t.Union([t.String({ maxLength: 998 }), mailbox])
+const nullable = <Schema extends ReturnType<typeof t.String>>(schema: Schema) =>
+  t.Union([schema, t.Null()])
+const time = t.String({ format: "date-time" })
+
+export const SendEmail = t.Object({
+  to: t.Union([address, t.Array(address, { minItems: 1, maxItems: 1 })]),
+  from: t.Optional(address),
+  cc: t.Optional(t.Union([address, t.Array(address, { maxItems: 49 })])),
+  bcc: t.Optional(t.Union([address, t.Array(address, { maxItems: 49 })])),
+  subject: t.String({ minLength: 1, maxLength: 998 }),
+  html: t.Optional(t.String()),
+  text: t.Optional(t.String({ description: "Made from html when absent." })),
+  reply_to: t.Optional(t.Union([t.String(), t.Array(t.String(), { maxItems: 1 })])),
+  tags: t.Optional(
+    t.Union([
+      t.Array(t.String({ maxLength: 100 }), { maxItems: 10 }),
+      t.Array(t.Object({ name: t.String(), value: t.String() }), { maxItems: 10 }),
+    ]),
+  ),
+  metadata: t.Optional(t.Record(t.String({ maxLength: 64 }), t.Unknown())),
+  headers: t.Optional(t.Record(t.String(), t.String({ maxLength: 998 }))),
+  attachments: t.Optional(
+    t.Array(
+      t.Object({
+        filename: t.String({ maxLength: 255 }),
+        content: t.String({ description: "Strict base64." }),
+        content_type: t.Optional(t.String()),
+        content_id: t.Optional(t.String()),
+      }),
+      { maxItems: 50 },
+    ),
+  ),
+})
+
+export const BatchRequest = t.Union([
+  t.Object({ messages: t.Array(SendEmail, { minItems: 1, maxItems: 100 }) }),
+  t.Array(SendEmail, { minItems: 1, maxItems: 100 }),
+])
+
+export const ResendRequest = t.Object({ to: t.Optional(address) })
+
+export const Accepted = t.Object({
+  id: t.String(),
+  status: t.Literal("queued"),
+  rfc_message_id: t.String(),
+  to: mailbox,
+  scheduled_at: nullable(time),
+  created_at: time,
+})
+
+const named = t.Object({ email: t.String(), name: nullable(t.String()) })
+const status = t.Union(STATUSES.map((one) => t.Literal(one)))
+
+export const ListedEmail = t.Object({
+  id: t.String(),
+  project_id: t.String(),
+  batch_id: nullable(t.String()),
+  rfc_message_id: t.String(),
+  status,
+  status_reason: nullable(t.String()),
+  from: named,
+  to: named,
+  cc: t.Array(named),
+  bcc: t.Array(named),
+  recipients: t.Array(
+    t.Object({
+      email: t.String(),
+      kind: t.String(),
+      status,
+      status_reason: nullable(t.String()),
+    }),
+  ),
+  reply_to: nullable(t.String()),
+  subject: t.String(),
+  tags: t.Array(t.String()),
+  metadata: t.Record(t.String(), t.Unknown()),
+  attachments: t.Array(
+    t.Object({
+      id: t.String(),
+      filename: t.String(),
+      content_type: t.String(),
+      size: t.Integer(),
+      sha256: t.String(),
+    }),
+  ),
+  provider: nullable(t.String()),
+  attempts: t.Integer(),
+  next_attempt_at: nullable(time),
+  error: t.Union([
+    t.Null(),
+    t.Object({
+      code: t.String(),
+      message: t.String(),
+      smtp_code: t.Union([t.Integer(), t.Null()]),
+      enhanced_code: nullable(t.String()),
+    }),
+  ]),
+  last_event: t.Union([t.Null(), t.Object({ type: t.String(), timestamp: time })]),
+  stream: t.String(),
+  source: t.String(),
+  sandbox: t.Boolean(),
+  api_key_id: nullable(t.String()),
+  idempotency_key: nullable(t.String()),
+  queued_at: nullable(time),
+  sent_at: nullable(time),
+  delivered_at: nullable(time),
+  bounced_at: nullable(time),
+  created_at: time,
+  updated_at: time,
+})
+
+export const Email = t.Composite([
+  ListedEmail,
+  t.Object({
+    html: nullable(t.String()),
+    text: nullable(t.String()),
+    headers: t.Record(t.String(), t.String()),
+    timeline: t.Array(
+      t.Object({
+        type: t.String(),
+        timestamp: time,
+        recipient_email: nullable(t.String()),
+        detail: t.Unknown(),
+      }),
+    ),
+  }),
+])
+
+export const EmailEvents = t.Object({
+  email_id: t.String(),
+  status,
+  events: t.Array(
+    t.Object({
+      id: t.String(),
+      type: t.String(),
+      timestamp: time,
+      recipient_email: nullable(t.String()),
+      bounce_type: nullable(t.String()),
+      bounce_subtype: nullable(t.String()),
+      complaint_feedback_type: nullable(t.String()),
+      url: nullable(t.String()),
+      user_agent: nullable(t.String()),
+      actor: nullable(t.String()),
+      detail: t.Unknown(),
+    }),
+  ),
+})
+
+export const emailQuery = pageQuery({
+  status: t.Optional(status),
+  to: t.Optional(t.String({ maxLength: 254 })),
+  from: t.Optional(t.String({ maxLength: 254 })),
+  tag: t.Optional(t.String({ maxLength: 100 })),
+  domain: t.Optional(t.String({ maxLength: 253, description: "Of the sender." })),
+  template_id: t.Optional(t.String()),
+  subject: t.Optional(t.String({ maxLength: 998, description: "A part of it, in any case." })),
+  stream: t.Optional(
+    t.Union([t.Literal("transactional"), t.Literal("broadcast"), t.Literal("auth")]),
+  ),
+  batch_id: t.Optional(t.String({ maxLength: 36 })),
+  ...dateFilters,
+})

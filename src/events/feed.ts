@@ -1,0 +1,123 @@
+import { and, asc, eq, gt, like, or, type SQL, sql } from "drizzle-orm"
+import { fail } from "../core/errors"
+import { millis, sleep } from "../core/time"
+import { engine } from "../store/columns"
+import type { Reader } from "../store/store"
+import { onEmitted } from "./emit"
+import { events } from "./tables"
+
+export const API_VERSION = "2026-02-01"
+
+const READABLE_DAYS = 30
+const DAY_MILLISECONDS = 86_400_000
+const POLL_MILLISECONDS = 1000
+
+export type Event = typeof events.$inferSelect
+
+/** What the world sees of an event, in webhooks and in the feed alike. */
+export const envelopeOf = ({ id, type, created_at, data }: Event) => ({
+  id,
+  type,
+  api_version: API_VERSION,
+  created_at,
+  data,
+})
+
+export interface FeedQuery {
+  after?: string | undefined
+  limit: number
+  types: string[]
+}
+
+/** The project's events after a known one, oldest first; without one from the beginning. */
+export async function read(db: Reader, project_id: string, query: FeedQuery): Promise<Event[]> {
+  const later = query.after ? await laterThan(db, project_id, query.after) : undefined
+  const wanted = and(eq(events.project_id, project_id), later, settled, matching(query.types))
+  const rows = db.select().from(events).where(wanted)
+  return rows.orderBy(asc(events.position), asc(events.id)).limit(query.limit)
+}
+
+/** As `read`, but waits up to `wait_ms` for the first event. An aborted signal ends the wait. */
+export async function readWaiting(
+  db: Reader,
+  project_id: string,
+  query: FeedQuery,
+  wait_ms: number,
+  signal: AbortSignal,
+): Promise<Event[]> {
+  const end = millis() + wait_ms
+  while (true) {
+    const rung = bell(Math.min(POLL_MILLISECONDS, end - millis()), signal)
+    const rows = await read(db, project_id, query)
+    if (rows.length > 0 || signal.aborted || millis() >= end) {
+      rung.cancel()
+      return rows
+    }
+    await rung.heard
+  }
+}
+
+/** The newest event's id, for a reader who wants only what comes. */
+export async function newest(db: Reader, project_id: string): Promise<string | undefined> {
+  const ours = and(eq(events.project_id, project_id), settled)
+  const rows = db.select({ id: events.id }).from(events).where(ours)
+  const [row] = await rows.orderBy(sql`position desc, id desc`).limit(1)
+  return row?.id
+}
+
+/** All events about one subject, oldest first. */
+export const about = (db: Reader, project_id: string, subject_id: string): Promise<Event[]> =>
+  db
+    .select()
+    .from(events)
+    .where(and(eq(events.subject_id, subject_id), eq(events.project_id, project_id)))
+    .orderBy(asc(events.id))
+
+async function laterThan(db: Reader, project_id: string, after: string): Promise<SQL | undefined> {
+  const ours = and(eq(events.project_id, project_id), eq(events.id, after))
+  const [row] = await db.select().from(events).where(ours)
+  if (!row) return refuseCursor("unknown_event", "No event has this id.")
+  if (Date.parse(row.created_at) < millis() - READABLE_DAYS * DAY_MILLISECONDS) {
+    return refuseCursor("cursor_expired", `Events are readable for ${READABLE_DAYS} days.`)
+  }
+  const { position, id } = row
+  return or(gt(events.position, position), and(eq(events.position, position), gt(events.id, id)))
+}
+
+function refuseCursor(reason: string, message: string): never {
+  const fields = [{ path: "after", code: reason, message }]
+  return fail("validation_error", `after: ${message}`, { reason, fields })
+}
+
+/**
+ * On Postgres a transaction that began earlier may commit later, and a reader who went past it
+ * would never see its events: only what is older than every open transaction is shown.
+ */
+const settled =
+  engine === "postgres"
+    ? sql`position < (pg_snapshot_xmin(pg_current_snapshot())::text)::bigint`
+    : undefined
+
+/** `email.*`, `*`, or exact types. */
+function matching(types: string[]): SQL | undefined {
+  if (types.length === 0 || types.includes("*")) return undefined
+  return or(
+    ...types.map((type) =>
+      type.endsWith(".*")
+        ? like(events.type, `${type.slice(0, -1).replace(/[%_\\]/g, "")}%`)
+        : eq(events.type, type),
+    ),
+  )
+}
+
+function bell(milliseconds: number, signal: AbortSignal) {
+  const stop = new AbortController()
+  const off = onEmitted(() => stop.abort())
+  const cancel = () => stop.abort()
+  signal.addEventListener("abort", cancel, { once: true })
+  const heard = sleep(Math.max(1, milliseconds), stop.signal).finally(() => {
+    off()
+    signal.removeEventListener("abort", cancel)
+  })
+  return { heard, cancel }
+}

@@ -1,0 +1,54 @@
+import { type Static, Type as t } from "@sinclair/typebox"
+import type { Call } from "../http/call"
+import { type AnyRoute, route } from "../http/route"
+import type { Store } from "../store/store"
+import * as feed from "./feed"
+
+const MOST = 100
+
+const Envelope = t.Object({
+  id: t.String(),
+  type: t.String(),
+  api_version: t.String(),
+  created_at: t.String(),
+  data: t.Record(t.String(), t.Unknown()),
+})
+
+const feedQuery = t.Object({
+  after: t.Optional(t.String({ maxLength: 64, description: "The id of the last event seen." })),
+  limit: t.Integer({ default: 25, minimum: 1, maximum: MOST }),
+  types: t.Optional(
+    t.String({ maxLength: 1000, description: "Comma list; `email.*` is allowed." }),
+  ),
+  wait: t.Integer({ default: 0, minimum: 0, maximum: 25, description: "Seconds to wait." }),
+})
+
+type FeedQuery = Static<typeof feedQuery>
+
+export const eventRoutes = (store: Store): AnyRoute[] => [
+  route<unknown, FeedQuery>({
+    method: "GET",
+    path: "/v1/events",
+    callers: ["key", "console"],
+    scope: "webhooks:read",
+    status: [200],
+    summary: "Events after a known one, oldest first; waits for the first if asked to",
+    query: feedQuery,
+    response: Envelope,
+    handle: (call) => read(store, call),
+  }),
+]
+
+async function read(
+  store: Store,
+  { project_id, query, request, signal }: Call<unknown, FeedQuery>,
+) {
+  const types = (query.types ?? "").split(",").flatMap((type) => type.trim() || [])
+  const wanted = { after: query.after, limit: query.limit + 1, types }
+  const stop = AbortSignal.any([signal, request.signal])
+  const found = await feed.readWaiting(store.read, project_id, wanted, query.wait * 1000, stop)
+  const rows = found.slice(0, query.limit)
+  const next_after = rows.at(-1)?.id ?? query.after ?? null
+  const meta = { next_after, has_more: found.length > query.limit }
+  return { data: rows.map(feed.envelopeOf), meta }
+}

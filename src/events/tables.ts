@@ -1,0 +1,31 @@
+import { id, index, json, position, ref, table, text, time } from "../store/columns"
+
+/** What the answer to a read of one message shows besides the event's public data. */
+export interface EventDetail {
+  smtp_code: number | null
+  enhanced_code: string | null
+  mx: string | null
+  tls: string | null
+  response: string | null
+}
+
+/** Facts, immutable, in the order in which they became true. */
+export const events = table(
+  "events",
+  {
+    id: id(),
+    position: position(),
+    account_id: ref().notNull(),
+    project_id: ref().notNull(),
+    /** The message, domain or user the fact is about. */
+    subject_id: ref(),
+    type: text().notNull(),
+    data: json<Record<string, unknown>>().notNull(),
+    detail: json<EventDetail | null>(),
+    created_at: time().notNull(),
+  },
+  (event) => [
+    index("events_by_project").on(event.project_id, event.position, event.id),
+    index("events_by_subject").on(event.subject_id, event.id),
+  ],
+)

@@ -1,0 +1,18 @@
+import type { Caller } from "../api-keys/authenticate"
+import type { Claim } from "./idempotency"
+
+/** One request, as a handler sees it: who calls, and what was understood of it. */
+export interface Call<Body = unknown, Query = unknown> {
+  request: Request
+  params: Record<string, string>
+  request_id: string
+  ip: string
+  caller: Caller
+  project_id: string
+  body: Body
+  query: Query
+  /** Present when the request carried an `Idempotency-Key`. */
+  claim: Claim | undefined
+  /** Aborted when the caller hangs up or the time limit passes. */
+  signal: AbortSignal
+}

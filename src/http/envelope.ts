@@ -1,0 +1,56 @@
+import { ApiError, codes } from "../core/errors"
+import { log } from "../core/log"
+import { troubleOf } from "../store/trouble"
+import type { Answer } from "./route"
+
+export type HeaderFields = Record<string, string>
+
+const JSON_TYPE = "application/json;charset=utf-8"
+
+/** `{data, meta}` with the request id, or the finished response with our headers added. */
+export function respond(answer: Answer, status: number, id: string, headers: HeaderFields) {
+  if (answer instanceof Response) return decorate(answer, id, headers)
+  const body = { ...answer.top, data: answer.data, meta: { request_id: id, ...answer.meta } }
+  const all = { "content-type": JSON_TYPE, "x-request-id": id, ...headers, ...answer.headers }
+  return new Response(JSON.stringify(body), { status: answer.status ?? status, headers: all })
+}
+
+/** The only place where an exception becomes an answer. */
+export function respondError(thrown: unknown, id: string, headers: HeaderFields) {
+  const error = asApiError(thrown, id)
+  const { code, message, details } = error
+  const body = { error: { code, message, details }, meta: { request_id: id } }
+  const all = { "content-type": JSON_TYPE, "x-request-id": id, ...headers, ...error.headers }
+  return new Response(JSON.stringify(body), { status: error.status, headers: all })
+}
+
+function asApiError(thrown: unknown, request_id: string): ApiError {
+  if (thrown instanceof ApiError) return thrown
+  const trouble = troubleOf(thrown)
+  log.error(trouble ? "the storage refused" : "a request failed", { request_id, error: thrown })
+  return trouble ? storageRefused() : new ApiError("internal_error", INTERNAL)
+}
+
+const INTERNAL = "Something broke on our side. The request id helps to find it in the log."
+
+/** 503 with the seconds after which another try makes sense. */
+export const unavailable = (message: string, reason: string, retry_after = 5) =>
+  new ApiError(
+    "service_unavailable",
+    message,
+    { reason, retry_after },
+    { headers: { "retry-after": String(retry_after) } },
+  )
+
+const storageRefused = () =>
+  unavailable("The storage cannot be written at the moment. Nothing was accepted.", "storage")
+
+function decorate(response: Response, id: string, headers: HeaderFields): Response {
+  for (const [name, value] of Object.entries(headers)) response.headers.set(name, value)
+  response.headers.set("x-request-id", id)
+  return response
+}
+
+/** For the reference: every code with the status it has. */
+export const errorCodes = () =>
+  Object.entries(codes).map(([code, { status }]) => ({ code, status }))

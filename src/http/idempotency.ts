@@ -1,0 +1,125 @@
+import { eq, lt } from "drizzle-orm"
+import { ApiError } from "../core/errors"
+import { isoFrom, millis, millisFrom, now } from "../core/time"
+import { newRowInserter, prepared } from "../store/statements"
+import type { Reader, Store, Tx } from "../store/store"
+import { canonicalJson } from "./json"
+import { invalid } from "./problems"
+import { idempotency } from "./tables"
+
+const KEPT_MILLISECONDS = 24 * 3_600_000
+const FORM = /^[\x21-\x7e]{1,255}$/
+const PURGE_LIMIT = 500
+
+/** A request that wants to be executed once: which one it is, and what it says. */
+export interface Claim {
+  /** Project, method, path and the caller's key. */
+  request: string
+  project_id: string
+  key: string
+  body_hash: string
+}
+
+export interface Stored {
+  status: number
+  answer: string
+}
+
+/** Undefined without the header. A malformed key is a 422. */
+export function claimOf(request: Request, project_id: string, path: string, body: unknown) {
+  const key = request.headers.get("idempotency-key")
+  if (key === null) return undefined
+  if (!FORM.test(key)) {
+    throw invalid("Idempotency-Key", "invalid", "1 to 255 visible ASCII characters are allowed.")
+  }
+  const body_hash = new Bun.CryptoHasher("sha256").update(canonicalJson(body)).digest("hex")
+  return { request: `${project_id} ${request.method} ${path} ${key}`, project_id, key, body_hash }
+}
+
+/** The stored answer of the same request. The same key with another body is a 422. */
+export async function lookup(db: Reader, claim: Claim): Promise<Stored | undefined> {
+  const [row] = await findRow(db, { request: claim.request })
+  if (!row || millisFrom(row.created_at) <= millis() - KEPT_MILLISECONDS) return undefined
+  if (row.body_hash === claim.body_hash) return row
+  const message = "This Idempotency-Key was used with another body. Use a new key."
+  throw new ApiError("validation_error", message, { reason: "idempotency_key_reused", fields: [] })
+}
+
+/**
+ * Takes the claims whose answers are given here, in the transaction of what they make. Returns the
+ * requests that were new; the others were answered before, by this node or another.
+ */
+export async function take(tx: Tx, list: { claim: Claim; stored: Stored }[]) {
+  const created_at = now()
+  const rows = list.map(({ claim, stored }) => ({
+    request: claim.request,
+    project_id: claim.project_id,
+    body_hash: claim.body_hash,
+    ...stored,
+    created_at,
+  }))
+  return insertNew(tx, rows)
+}
+
+/** Thrown inside a transaction when another one took the claim first: everything is undone. */
+export class AlreadyAnswered extends Error {
+  readonly claim: Claim
+
+  constructor(claim: Claim) {
+    super("The request was answered before.")
+    this.claim = claim
+  }
+}
+
+/** As `take`, for one claim whose answer is only known after the work. */
+export async function takeOrUndo(tx: Tx, claim: Claim | undefined, stored: () => Stored) {
+  if (!claim) return
+  const fresh = await take(tx, [{ claim, stored: stored() }])
+  if (!fresh.has(claim.request)) throw new AlreadyAnswered(claim)
+}
+
+/** Requests that are running here and now, so that a second one is told so. */
+export class Running {
+  readonly #requests = new Set<string>()
+
+  begin({ request }: Claim) {
+    if (this.#requests.has(request)) throw inProgress()
+    this.#requests.add(request)
+  }
+
+  end({ request }: Claim) {
+    this.#requests.delete(request)
+  }
+}
+
+const inProgress = () =>
+  new ApiError(
+    "conflict",
+    "A request with this Idempotency-Key is still running. Ask again in a second.",
+    { reason: "in_progress", id: null, retry_after: 1 },
+    { headers: { "retry-after": "1" } },
+  )
+
+/** Forgets what is older than a day, some at a time. Returns how many rows went. */
+export async function purge(store: Store): Promise<number> {
+  const old = lt(idempotency.created_at, isoFrom(millis() - KEPT_MILLISECONDS))
+  const rows = store.read.select({ request: idempotency.request }).from(idempotency).where(old)
+  const some = await rows.limit(PURGE_LIMIT)
+  if (some.length === 0) return 0
+  await store.tx(async (tx) => {
+    for (const { request } of some) await removeRow(tx, { request })
+  })
+  return some.length
+}
+
+const insertNew = newRowInserter(idempotency, "request")
+
+const { request } = idempotency
+
+const findRow = prepared({ request }, (db: Reader, slot) =>
+  db.select().from(idempotency).where(eq(request, slot.request)),
+)
+
+const removeRow = prepared({ request }, (tx: Tx, slot) =>
+  tx.delete(idempotency).where(eq(request, slot.request)),
+)

@@ -1,0 +1,50 @@
+import type { Elysia } from "elysia"
+import { listening } from "../core/addresses"
+import { sleep } from "../core/time"
+
+/** Above every limit of ours, so that the 413 with both numbers is ours too. */
+const MAX_BODY_BYTES = 64 * 1024 * 1024
+const DRAIN_MILLISECONDS = 20_000
+
+export interface Listener {
+  port: number
+  url: string
+  /** Stops listening, gives running requests 20 s, then closes every connection. */
+  stop(): Promise<void>
+}
+
+export interface ListenOptions {
+  host: string
+  port: number
+  idle_seconds: number
+}
+
+/** Binds the socket. Throws where the port is taken (`EADDRINUSE`). */
+export function listen(app: Elysia, { host, port, idle_seconds }: ListenOptions): Listener {
+  const server = Bun.serve({
+    ...(host !== "" && { hostname: host }),
+    port,
+    idleTimeout: idle_seconds,
+    maxRequestBodySize: MAX_BODY_BYTES,
+    // A long poll is silent for up to 25 s without being idle; requests have their own limit.
+    fetch: (request) => {
+      server.timeout(request, REQUEST_SECONDS)
+      return app.fetch(request)
+    },
+  })
+  app.server = server as unknown as NonNullable<Elysia["server"]>
+  const shown = host === "" || host === "0.0.0.0" || host === "::" ? "localhost" : host
+  const bound = server.port ?? port
+  const forget = listening(host === "" ? "0.0.0.0" : host, bound)
+  return {
+    port: bound,
+    url: `http://${shown.includes(":") ? `[${shown}]` : shown}:${bound}`,
+    async stop() {
+      await Promise.race([server.stop(), sleep(DRAIN_MILLISECONDS)])
+      await server.stop(true)
+      forget()
+    },
+  }
+}
+
+const REQUEST_SECONDS = 35

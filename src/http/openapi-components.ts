@@ -1,0 +1,101 @@
+import { codes } from "../core/errors"
+
+const text = { type: "string" } as const
+const count = { type: "integer" } as const
+const object = (properties: Record<string, object>) => ({
+  type: "object",
+  properties,
+  required: Object.keys(properties),
+})
+const nullable = (type: string) => ({ type: [type, "null"] })
+
+export const securitySchemes = {
+  apiKey: { type: "apiKey", in: "header", name: "X-API-Key", description: "`svc_live_…`" },
+  bearer: { type: "http", scheme: "bearer", description: "The same key as a bearer token." },
+}
+
+const header = (name: string, schema: object, description: string) => ({
+  name,
+  in: "header" as const,
+  required: false,
+  description,
+  schema: schema as Record<string, unknown>,
+})
+
+export const parameters = {
+  IdempotencyKey: header(
+    "Idempotency-Key",
+    { type: "string", pattern: "^[\\x21-\\x7e]{1,255}$" },
+    "Makes a repetition safe for 24 hours: the same key and body get the first answer again.",
+  ),
+  RequestId: header(
+    "X-Request-Id",
+    { type: "string", pattern: "^[A-Za-z0-9_-]{8,64}$" },
+    "Taken over as the request's id; otherwise the server makes one.",
+  ),
+  Strict: header(
+    "X-Strict",
+    { type: "string", enum: ["1"] },
+    "Unknown fields are refused instead of ignored.",
+  ),
+}
+
+export const headers = {
+  RequestId: { description: "The request's id, as in meta.request_id.", schema: text },
+  RateLimit: { description: "`r` requests are left, for `t` seconds (IETF form).", schema: text },
+  RateLimitPolicy: { description: "`q` requests in `w` seconds.", schema: text },
+  XRateLimitLimit: { description: "Requests a minute.", schema: count },
+  XRateLimitRemaining: { description: "Requests left in this minute.", schema: count },
+  XRateLimitReset: { description: "Epoch seconds at which the minute ends.", schema: count },
+  IdempotentReplayed: {
+    description: "Present when this is the stored answer of an earlier request.",
+    schema: { type: "string", enum: ["true"] },
+  },
+  RetryAfter: { description: "Seconds to wait; with 429, 503 and 409 in progress.", schema: count },
+}
+
+export const reference = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` })
+
+/** What every answer carries, and what those under `/v1` carry besides. */
+export const commonHeaders = { "X-Request-Id": reference("headers", "RequestId") }
+export const rateHeaders = {
+  "X-RateLimit-Limit": reference("headers", "XRateLimitLimit"),
+  "X-RateLimit-Remaining": reference("headers", "XRateLimitRemaining"),
+  "X-RateLimit-Reset": reference("headers", "XRateLimitReset"),
+  RateLimit: reference("headers", "RateLimit"),
+  "RateLimit-Policy": reference("headers", "RateLimitPolicy"),
+}
+
+export const responses = {
+  Error: {
+    description: "A failure. `error.code` and the status say which.",
+    headers: { ...commonHeaders, "Retry-After": reference("headers", "RetryAfter") },
+    content: { "application/json": { schema: reference("schemas", "Error") } },
+  },
+}
+
+export const schemas = (): Record<string, Record<string, unknown>> => ({
+  Meta: object({ request_id: text }),
+  ListMeta: object({
+    request_id: text,
+    page: { ...nullable("integer"), description: "Null while a cursor is used." },
+    per_page: count,
+    total: { ...nullable("integer"), description: "Null while a cursor is used." },
+    total_pages: { ...nullable("integer"), description: "Null while a cursor is used." },
+    has_more: { type: "boolean" },
+    next_cursor: { ...nullable("string"), description: "Null on the last page." },
+  }),
+  FeedMeta: object({
+    request_id: text,
+    next_after: { ...nullable("string"), description: "The `after` of the next request." },
+    has_more: { type: "boolean" },
+  }),
+  Error: object({
+    error: object({
+      code: { type: "string", enum: Object.keys(codes) },
+      message: { ...text, description: "For people. It may change at any time." },
+      details: { type: "object", description: "Depends on the code; `{}` where it has none." },
+    }),
+    meta: reference("schemas", "Meta"),
+  }),
+})

@@ -1,0 +1,111 @@
+import * as components from "./openapi-components"
+import { bodyOf, parametersOf, responsesOf } from "./openapi-parts"
+import type { AnyRoute, CallerKind } from "./route"
+
+export type Schema = Record<string, unknown>
+
+export interface Parameter {
+  name: string
+  in: "path" | "query" | "header"
+  required: boolean
+  description?: string
+  schema: Schema
+}
+
+export interface Reference {
+  $ref: string
+}
+
+export interface Operation {
+  operationId: string
+  summary: string
+  tags: string[]
+  "x-callers": CallerKind[]
+  "x-required-scope": string
+  security: Record<string, string[]>[]
+  parameters: (Parameter | Reference)[]
+  requestBody?: { required: boolean; content: Record<string, { schema: Schema }> }
+  responses: Record<string, object>
+}
+
+/** The parts of an OpenAPI 3.1 document that this server writes. */
+export interface OpenApi {
+  openapi: "3.1.0"
+  info: { title: string; version: string; description: string; license: object }
+  servers: { url: string }[]
+  tags: { name: string }[]
+  paths: Record<string, Record<string, Operation>>
+  components: {
+    securitySchemes: Record<string, object>
+    parameters: Record<string, Parameter>
+    headers: Record<string, object>
+    schemas: Record<string, Schema>
+    responses: Record<string, object>
+  }
+}
+
+const ABOUT =
+  "Every answer is `{data, meta}`, every failure `{error: {code, message, details}, meta}`. " +
+  "Branch on the status and `error.code`, never on the message. Answers with 429, 500, 502, 503 " +
+  "and 504 are worth another try, with growing pauses; everything else is final."
+
+/** Describes the table: TypeBox schemas are JSON Schema, which OpenAPI 3.1 takes as it is. */
+export function openApi(routes: AnyRoute[], version: string): OpenApi {
+  const paths: OpenApi["paths"] = {}
+  for (const route of routes) {
+    const methods = paths[route.path] ?? {}
+    methods[route.method.toLowerCase()] = operationOf(route)
+    paths[route.path] = methods
+  }
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Belfry",
+      version,
+      description: ABOUT,
+      license: { name: "Apache-2.0", identifier: "Apache-2.0" },
+    },
+    servers: [{ url: "/" }],
+    tags: [...new Set(routes.map(tagOf))].map((name) => ({ name })),
+    paths,
+    components: {
+      securitySchemes: components.securitySchemes,
+      parameters: components.parameters,
+      headers: components.headers,
+      schemas: components.schemas(),
+      responses: components.responses,
+    },
+  }
+}
+
+function operationOf(route: AnyRoute): Operation {
+  const requestBody = bodyOf(route)
+  return {
+    operationId: operationId(route),
+    summary: route.summary,
+    tags: [tagOf(route)],
+    "x-callers": route.callers,
+    "x-required-scope": route.scope,
+    security: route.callers.includes("key") ? [{ apiKey: [] }, { bearer: [] }] : [],
+    parameters: parametersOf(route),
+    ...(requestBody && { requestBody }),
+    responses: responsesOf(route),
+  }
+}
+
+/** `GET /v1/emails/{email_id}/events` is `getEmailsByEmailIdEvents`: unique, and stable. */
+function operationId({ method, path }: AnyRoute): string {
+  const words = path
+    .replace(/^\/v1(?=\/)/, "")
+    .replaceAll(/\{(\w+)\}/g, "by_$1")
+    .split(/[^A-Za-z0-9]+/)
+    .filter(Boolean)
+  const capital = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+  return method.toLowerCase() + capital.join("")
+}
+
+/** The first word behind `/v1`; what lives outside is about the server itself. */
+function tagOf({ path }: AnyRoute): string {
+  const [, version, area = ""] = path.split("/")
+  return version === "v1" && !/^(health|openapi)/.test(area) ? area : "server"
+}

@@ -1,0 +1,150 @@
+import { type TObject, Type as t } from "@sinclair/typebox"
+import type { Secrets } from "../core/secrets"
+import { isoFrom, millisFrom } from "../core/time"
+import { invalid, Problems } from "./problems"
+import type { Answer } from "./route"
+
+const DEFAULT_PER_PAGE = 25
+const MAX_PER_PAGE = 100
+const DEEPEST_ROW = 10_000
+const MAC_BYTES = 16
+
+export interface PageQuery {
+  page: number
+  per_page: number
+  cursor?: string
+}
+
+export const paging = {
+  page: t.Integer({ default: 1, minimum: 1, description: "From 1." }),
+  per_page: t.Integer({ default: DEFAULT_PER_PAGE, minimum: 1, maximum: MAX_PER_PAGE }),
+  cursor: t.Optional(
+    t.String({ maxLength: 512, description: "meta.next_cursor of the page before." }),
+  ),
+}
+
+/** Inclusive lower, exclusive upper bound. */
+export const dateFilters = {
+  created_after: t.Optional(t.String()),
+  created_before: t.Optional(t.String()),
+  start_date: t.Optional(t.String({ description: "Alias of created_after." })),
+  end_date: t.Optional(t.String({ description: "Alias of created_before." })),
+}
+
+export const pageQuery = <Fields extends TObject["properties"]>(fields: Fields) =>
+  t.Object({ ...paging, ...fields })
+
+/** Where a list begins: after a row (keyset), or a number of rows in. */
+export interface Window {
+  limit: number
+  offset: number
+  /** The id of the last row already seen; rows with smaller ids follow. */
+  after: string | undefined
+}
+
+/** What a `list` function returns; `total` is asked for only where the page needs it. */
+export interface Page<Row> {
+  rows: Row[]
+  total: () => Promise<number>
+}
+
+/** One row more than shown is read, which tells whether there is a next page. */
+export function windowOf(query: PageQuery, cursors: Cursors): Window {
+  const limit = query.per_page + 1
+  if (query.cursor !== undefined) return { limit, offset: 0, after: cursors.read(query.cursor) }
+  if (query.page * query.per_page > DEEPEST_ROW) throw tooDeep()
+  return { limit, offset: (query.page - 1) * query.per_page, after: undefined }
+}
+
+/** A page of rows with ids, as every list answers it. */
+export async function asPage<Row extends { id: string }>(
+  request: Request,
+  query: PageQuery,
+  cursors: Cursors,
+  page: Page<Row>,
+): Promise<Answer> {
+  const { per_page } = query
+  const rows = page.rows.slice(0, per_page)
+  const has_more = page.rows.length > per_page
+  const last = rows.at(-1)
+  const next_cursor = has_more && last ? cursors.write(last.id) : null
+  const place = query.cursor === undefined ? await numbered(query, page.total) : UNNUMBERED
+  const meta = { per_page, ...place, has_more, next_cursor }
+  const headers: Record<string, string> = has_more
+    ? { link: `<${nextAddress(request, query, next_cursor)}>; rel="next"` }
+    : {}
+  return { data: rows, meta, headers }
+}
+
+const UNNUMBERED = { page: null, total: null, total_pages: null }
+
+async function numbered({ page, per_page }: PageQuery, count: () => Promise<number>) {
+  const total = await count()
+  return { page, total, total_pages: Math.ceil(total / per_page) }
+}
+
+function nextAddress({ url }: Request, query: PageQuery, next_cursor: string | null): string {
+  const { pathname, searchParams } = new URL(url)
+  if (query.cursor === undefined) searchParams.set("page", String(query.page + 1))
+  else searchParams.set("cursor", next_cursor ?? "")
+  return `${pathname}?${searchParams}`
+}
+
+/** Cursors are data that comes back: MACed, so that nobody makes up his own. */
+export class Cursors {
+  readonly #secrets: Secrets
+
+  constructor(secrets: Secrets) {
+    this.#secrets = secrets
+  }
+
+  write(id: string): string {
+    return `${Buffer.from(id).toString("base64url")}.${this.#mac(id)}`
+  }
+
+  read(cursor: string): string {
+    const [data = "", mac] = cursor.split(".")
+    const id = Buffer.from(data, "base64url").toString()
+    if (mac !== this.#mac(id)) throw invalid("cursor", "invalid", "This cursor is not one of ours.")
+    return id
+  }
+
+  #mac = (id: string) =>
+    this.#secrets.mac("cursor", id).subarray(0, MAC_BYTES).toString("base64url")
+}
+
+interface DateQuery {
+  created_after?: string
+  created_before?: string
+  start_date?: string
+  end_date?: string
+}
+
+const WITH_OFFSET = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/
+
+/** The two bounds of a list, whichever names they were given under. */
+export function datesOf(query: DateQuery) {
+  const problems = new Problems()
+  const read = (name: keyof DateQuery) => {
+    const text = query[name]
+    return text === undefined ? undefined : readTime(name, text, problems)
+  }
+  const after = read("created_after") ?? read("start_date")
+  const before = read("created_before") ?? read("end_date")
+  problems.throwIfAny()
+  return { after, before }
+}
+
+/** ISO 8601 with an offset becomes our form, in UTC; anything else is a problem. */
+export function readTime(path: string, text: string, problems: Problems): string | undefined {
+  const milliseconds = WITH_OFFSET.test(text) ? millisFrom(text) : Number.NaN
+  if (!Number.isNaN(milliseconds)) return isoFrom(milliseconds)
+  problems.add(path, "invalid", "A time needs ISO 8601 with an offset: 2026-11-21T10:30:00Z.")
+  return undefined
+}
+
+function tooDeep() {
+  const error = invalid("page", "use_cursor", `Beyond row ${DEEPEST_ROW} use meta.next_cursor.`)
+  Object.assign(error.details, { reason: "use_cursor" })
+  return error
+}

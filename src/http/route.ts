@@ -1,0 +1,58 @@
+import type { TObject, TSchema } from "@sinclair/typebox"
+import type { Call } from "./call"
+import type { Problems } from "./problems"
+
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
+
+export type CallerKind = "key" | "console" | "app" | "user" | "subscriber" | "none"
+
+/** What a handler returns: `data` under its envelope, or a finished response without one. */
+export type Answer =
+  | {
+      data: unknown
+      status?: number
+      top?: object
+      meta?: object
+      headers?: Record<string, string>
+    }
+  | Response
+
+/**
+ * One row of the service's interface. Nothing answers without such a row, and a row cannot be
+ * written without saying who may call and with which scope.
+ */
+export interface Route<Body = unknown, Query = unknown> {
+  method: Method
+  /** With `{name}` for one segment, as in the contract. */
+  path: string
+  callers: CallerKind[]
+  /** A scope, several joined by `|`, `role:…`, or `-`: the credential alone is enough. */
+  scope: string
+  /** Of a success, as the contract lists them; the first is the default. */
+  status: [number, ...number[]]
+  summary: string
+  /** The body's shape, for the reference and, without `read`, for validation. */
+  body?: TSchema
+  /** Reads a body that needs more than a schema can say. Problems go into the collection. */
+  read?: (body: unknown, problems: Problems) => Body
+  query?: TObject
+  /** Request headers that only this route reads, for the reference. */
+  headers?: TObject
+  /** Of `data`, for the reference. */
+  response?: TSchema
+  /** The content type of an answer without an envelope. */
+  produces?: string
+  /** Bytes of body; without it the default of 1 MiB. */
+  limit?: number
+  /** An `Idempotency-Key` is honoured. */
+  idempotent?: boolean
+  /** The stored answer holds a secret: it is sealed, with the claim's request as context. */
+  sealed?: boolean
+  handle: (call: Call<Body, Query>) => Promise<Answer> | Answer
+}
+
+/** A route of any body and query, as tables hold it. */
+export type AnyRoute = Route<never, never>
+
+/** Gives the handler the types of its own body and query; the table forgets them again. */
+export const route = <Body, Query>(row: Route<Body, Query>): AnyRoute => row as unknown as AnyRoute

@@ -1,0 +1,199 @@
+import type { Elysia } from "elysia"
+import type { Caller } from "../api-keys/authenticate"
+import { ApiError } from "../core/errors"
+import { newRequestId } from "../core/ids"
+import type { Secrets } from "../core/secrets"
+import type { Store } from "../store/store"
+import { DEFAULT_LIMIT_BYTES, readJson, refuseDeclared } from "./body"
+import type { Call } from "./call"
+import { clientAddress } from "./client-address"
+import { type HeaderFields, respond, respondError } from "./envelope"
+import { type Admitted, Guard } from "./guard"
+import * as idempotency from "./idempotency"
+import { Problems } from "./problems"
+import { type Quota, quotaHeaders, RateLimits } from "./rate-limit"
+import type { Answer, AnyRoute } from "./route"
+import { check, readQuery, refuseUnknown } from "./validate"
+
+const TIME_LIMIT_MILLISECONDS = 30_000
+const OWN_REQUEST_ID = /^[A-Za-z0-9_-]{8,64}$/
+
+export interface ServeOptions {
+  store: Store
+  secrets: Secrets
+  trusted_proxies: string[]
+  /** Throws 503 while starting, draining or out of storage; asked before anything is read. */
+  refuseWhileUnwell: (route: AnyRoute) => void
+}
+
+interface Peer {
+  requestIP(request: Request): { address: string } | null
+}
+
+interface State {
+  route: AnyRoute
+  request: Request
+  params: Record<string, string>
+  id: string
+  ip: string
+  quota?: Quota
+  caller?: Caller
+}
+
+/** Puts every row of the table on the router, each behind the same order of checks. */
+export function mount(app: Elysia, routes: AnyRoute[], options: ServeOptions) {
+  const desk = new Desk(options)
+  for (const route of routes) {
+    const path = route.path.replaceAll(/\{(\w+)\}/g, ":$1")
+    const handler = ({ request, params, server }: Context) =>
+      desk.answer(route, request, params, server)
+    app.route(route.method, path, handler as never)
+    if (route.method === "GET") app.route("HEAD", path, handler as never)
+  }
+}
+
+interface Context {
+  request: Request
+  params: Record<string, string>
+  server: Peer | null
+}
+
+class Desk {
+  readonly #options: ServeOptions
+  readonly #guard: Guard
+  readonly #running = new idempotency.Running()
+
+  constructor(options: ServeOptions) {
+    this.#options = options
+    this.#guard = new Guard(options.store, new RateLimits())
+  }
+
+  async answer(
+    route: AnyRoute,
+    request: Request,
+    params: Record<string, string>,
+    server: Peer | null,
+  ): Promise<Response> {
+    const peer = server?.requestIP(request)?.address ?? "127.0.0.1"
+    const ip = clientAddress(peer, request.headers, this.#options.trusted_proxies)
+    const state: State = { route, request, params, id: requestId(request), ip }
+    try {
+      const answer = await withDeadline((signal) => this.#run(state, signal))
+      return respond(answer, route.status[0], state.id, headersOf(state))
+    } catch (error) {
+      return respondError(error, state.id, headersOf(state))
+    }
+  }
+
+  /** The order of the contract, 00 section 6: whoever fails two checks hears of the first. */
+  async #run(state: State, signal: AbortSignal): Promise<Answer> {
+    const { route, request } = state
+    const limit = route.limit ?? DEFAULT_LIMIT_BYTES
+    refuseDeclared(request, limit)
+    if (route.callers.includes("none")) state.quota = this.#guard.admitAnybody(state)
+    else await this.#guard.admit(state, (admitted) => remember(state, admitted))
+    this.#options.refuseWhileUnwell(route)
+
+    const raw = route.method === "GET" ? {} : await readJson(request, limit)
+    const caller = state.caller as Caller
+    const project_id = caller?.project_id ?? ""
+    const { id: request_id, params, ip } = state
+    const call = { request, params, request_id, ip, caller, project_id, signal }
+    const path = new URL(request.url).pathname
+    const claim = route.idempotent ? idempotency.claimOf(request, project_id, path, raw) : undefined
+    if (!claim) return handle(route, { ...call, claim }, raw)
+
+    this.#running.begin(claim)
+    try {
+      return await this.#once(route, { ...call, claim }, raw)
+    } finally {
+      this.#running.end(claim)
+    }
+  }
+
+  async #once(route: AnyRoute, call: Claimed, raw: unknown): Promise<Answer> {
+    const stored = await this.#lookup(route, call.claim)
+    if (stored) return stored
+    try {
+      return await handle(route, call, raw)
+    } catch (error) {
+      if (!(error instanceof idempotency.AlreadyAnswered)) throw error
+      const other = await this.#lookup(route, call.claim)
+      if (!other) throw error
+      return other
+    }
+  }
+
+  /** The answer as it was, under the id of the request that asks for it again. */
+  async #lookup({ sealed }: AnyRoute, claim: idempotency.Claim): Promise<Answer | undefined> {
+    const { store, secrets } = this.#options
+    const stored = await idempotency.lookup(store.read, claim)
+    if (!stored) return undefined
+    const text = sealed ? secrets.open(stored.answer, claim.request) : stored.answer
+    const kept = JSON.parse(text) as { top?: object; data: unknown; meta?: object }
+    return { ...kept, status: stored.status, headers: { "idempotent-replayed": "true" } }
+  }
+}
+
+function handle(route: AnyRoute, call: Unread, raw: unknown): Promise<Answer> | Answer {
+  const problems = new Problems()
+  const strict = call.request.headers.get("x-strict") === "1"
+  const body = readBody(route, raw, strict, problems)
+  const query = readSearch(route, call.request, strict, problems)
+  problems.throwIfAny()
+  return route.handle({ ...call, body, query } as Call<never, never>)
+}
+
+type Claimed = Unread & { claim: idempotency.Claim }
+
+type Unread = Omit<Call, "body" | "query">
+
+function readBody(route: AnyRoute, raw: unknown, strict: boolean, problems: Problems): unknown {
+  if (strict && route.body) refuseUnknown(route.body, raw, problems)
+  if (route.read) return route.read(raw, problems)
+  if (route.body) check(route.body, raw, problems)
+  return raw
+}
+
+function readSearch(route: AnyRoute, { url }: Request, strict: boolean, problems: Problems) {
+  if (!route.query) return {}
+  const { searchParams } = new URL(url)
+  if (strict) refuseUnknown(route.query, Object.fromEntries(searchParams), problems)
+  return readQuery(route.query, searchParams, problems)
+}
+
+const requestId = ({ headers }: Request) => {
+  const own = headers.get("x-request-id")
+  return own && OWN_REQUEST_ID.test(own) ? own : newRequestId()
+}
+
+function remember(state: State, { caller, quota }: Admitted) {
+  state.caller = caller
+  state.quota = quota
+}
+
+function headersOf({ caller, quota, route }: State): HeaderFields {
+  const headers: HeaderFields = quota && route.path.startsWith("/v1") ? quotaHeaders(quota) : {}
+  if (!caller) return headers
+  headers["x-account-sending-status"] = caller.sending_status
+  if (caller.sending_status_reason) {
+    headers["x-account-sending-status-reason"] = caller.sending_status_reason
+  }
+  return headers
+}
+
+async function withDeadline<Result>(
+  run: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const stop = new AbortController()
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => {
+    stop.abort()
+    late.reject(new ApiError("timeout", "The request took longer than 30 seconds."))
+  }, TIME_LIMIT_MILLISECONDS)
+  try {
+    return await Promise.race([run(stop.signal), late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}

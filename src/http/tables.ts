@@ -1,0 +1,19 @@
+import { id, index, int, ref, table, text, time } from "../store/columns"
+
+/**
+ * What a request with an `Idempotency-Key` was answered, committed with what it made. The answer
+ * is sealed where it holds a secret.
+ */
+export const idempotency = table(
+  "idempotency",
+  {
+    /** Project, method, path and the caller's key: one request of one project. */
+    request: id(),
+    project_id: ref().notNull(),
+    body_hash: text().notNull(),
+    status: int().notNull(),
+    answer: text().notNull(),
+    created_at: time().notNull(),
+  },
+  (row) => [index("idempotency_by_age").on(row.created_at)],
+)

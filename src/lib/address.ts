@@ -1,0 +1,120 @@
+import { domainToASCII } from "node:url"
+
+/** RFC 5321, 4.5.3.1: octets, of the form that goes over the wire. */
+const MAX_LOCAL_OCTETS = 64
+const MAX_DOMAIN_OCTETS = 253
+const MAX_ADDRESS_OCTETS = 254
+
+/** Room for a display name; a bound on the work, not a rule of the format. */
+const MAX_TEXT = 1_000
+
+export interface Mailbox {
+  email: string
+  name: string | null
+}
+
+/**
+ * Exactly one mailbox of RFC 5322: `a@b.test`, `<a@b.test>`, `Name <a@b.test>` or
+ * `"Quoted, name" <a@b.test>`. Anything else (lists, groups, comments, routes, address literals,
+ * control characters) is undefined. We are strict because the mailer is not: it turns what it
+ * cannot read into other addresses that exist. Non-ASCII names, local parts (RFC 6531) and
+ * domains (IDNA) are welcome; the spelling of the caller is kept.
+ */
+export function parseMailbox(text: string): Mailbox | undefined {
+  if (text.length > MAX_TEXT || !isName(text)) return undefined
+  const trimmed = text.replace(/^ +| +$/g, "")
+  if (!trimmed.endsWith(">")) return isMailbox(trimmed) ? { email: trimmed, name: null } : undefined
+
+  const split = splitNamed(trimmed)
+  return split && isMailbox(split.email) ? split : undefined
+}
+
+/** A bare address, `local@domain`, without name, brackets or spaces around it. */
+export function isMailbox(email: string): boolean {
+  const parts = splitAddress(email)
+  if (!parts) return false
+  const domain = wireDomain(parts.domain)
+  if (!domain || !isLocalPart(parts.local)) return false
+  return Math.max(octets(email), octets(`${parts.local}@${domain}`)) <= MAX_ADDRESS_OCTETS
+}
+
+/** Fit for a single line: no control character, no line or paragraph separator, whole characters. */
+export const isName = (text: string): boolean =>
+  !/[\p{Cc}\u2028\u2029]/u.test(text) && text.isWellFormed()
+
+/** The domain as A-labels in lower case; empty for what `isMailbox` refuses. */
+export const domainOf = (email: string): string =>
+  wireDomain(splitAddress(email)?.domain ?? "") ?? ""
+
+/** The form in which two spellings of one address are equal: lower case, A-label domain. */
+export function comparable(email: string): string {
+  const parts = splitAddress(email)
+  const domain = parts && wireDomain(parts.domain)
+  if (!parts || !domain) return email.toLowerCase()
+  return `${parts.local.normalize("NFC").toLowerCase()}@${domain}`
+}
+
+/** For envelope and header: the local part untouched, a domain outside ASCII as A-labels. */
+export function wireForm(email: string): string {
+  const parts = splitAddress(email)
+  if (!parts || isAscii(parts.domain)) return email
+  return `${parts.local}@${wireDomain(parts.domain) ?? parts.domain}`
+}
+
+/** The address cannot be written without SMTPUTF8 (RFC 6531): its local part is not ASCII. */
+export const needsSmtputf8 = (email: string): boolean =>
+  !isAscii(splitAddress(email)?.local ?? email)
+
+export const isAscii = (text: string): boolean => !/[^\x00-\x7f]/.test(text)
+
+function splitNamed(text: string): Mailbox | undefined {
+  const quoted = /^"((?:[^"\\]|\\.)*)" *<([^<>]*)>$/u.exec(text)
+  if (quoted) return { name: unquote(quoted[1] ?? ""), email: quoted[2] ?? "" }
+  // A name outside quotes may hold no "specials" but the dot: a comma or colon there is a list
+  // or a group, an at sign a second address.
+  const plain = /^([^"(),:;<>@[\]\\]*)<([^<>]*)>$/u.exec(text)
+  return plain ? { name: plain[1]?.replace(/ +$/, "") || null, email: plain[2] ?? "" } : undefined
+}
+
+const unquote = (text: string): string | null => text.replace(/\\(.)/gu, "$1").trim() || null
+
+function splitAddress(email: string): { local: string; domain: string } | undefined {
+  const at = email.lastIndexOf("@")
+  return at < 1 ? undefined : { local: email.slice(0, at), domain: email.slice(at + 1) }
+}
+
+const ATOM = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+$/
+
+/** Without angle brackets: the mailer turns them into spaces, which is another mailbox. */
+const QUOTED = /^"(?:[ !#-;=?-[\]-~]|\\[ -;=?-~])+"$/
+
+/** Not in an atom, though no control character: spaces and the invisible, which only deceive. */
+const INVISIBLE = /[\p{C}\p{Z}]/u
+
+function isLocalPart(local: string): boolean {
+  if (octets(local) > MAX_LOCAL_OCTETS) return false
+  const ascii = local.replace(/[^\x00-\x7f]/gu, "x")
+  if (ascii !== local && INVISIBLE.test(local.replace(/ /g, ""))) return false
+  return QUOTED.test(ascii) || ascii.split(".").every((atom) => ATOM.test(atom))
+}
+
+const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
+
+/** A top level of digits, or hexadecimal, is an IP address to a resolver, never a domain. */
+const NUMBER = /^(?:\d+|0x[0-9a-f]*)$/
+
+function wireDomain(domain: string): string | undefined {
+  const ascii = isAscii(domain) ? domain.toLowerCase() : aLabels(domain)
+  const labels = ascii.split(".")
+  const top = labels.at(-1) ?? ""
+  if (labels.length < 2 || ascii.length > MAX_DOMAIN_OCTETS || NUMBER.test(top)) return undefined
+  return labels.every((label) => LABEL.test(label)) ? ascii : undefined
+}
+
+/** `domainToASCII` reads a host of a URL: what has a meaning only there must not reach it. */
+function aLabels(domain: string): string {
+  if (!/^[A-Za-z0-9.\u0080-\u{10ffff}-]+$/u.test(domain) || INVISIBLE.test(domain)) return ""
+  return domainToASCII(domain)
+}
+
+const octets = (text: string): number => Buffer.byteLength(text)

@@ -1,0 +1,57 @@
+const MAX_HEAD_BYTES = 64 * 1024
+
+/**
+ * The header fields of a message, names in lower case, unfolded, encoded words decoded, in the
+ * order of the message. Reads the first 64 KB and never throws: what is no field is left out.
+ */
+export function headerFields(raw: Uint8Array): [name: string, value: string][] {
+  const start = Buffer.from(raw.buffer, raw.byteOffset, Math.min(raw.byteLength, MAX_HEAD_BYTES))
+  const end = start.indexOf("\r\n\r\n")
+  const head = start.subarray(0, end === -1 ? start.length : end).toString("utf8")
+  const fields: [string, string][] = []
+  for (const line of head.replace(/\r\n(?=[ \t])/g, "").split("\r\n")) {
+    const [, name, value] = /^([!-9;-~]+)[ \t]*:(.*)$/s.exec(line) ?? []
+    if (name !== undefined) fields.push([name.toLowerCase(), decodeWords(value ?? "").trim()])
+  }
+  return fields
+}
+
+/** The first field of that name (in lower case). */
+export const headerOf = (fields: [string, string][], name: string): string | undefined =>
+  fields.find(([key]) => key === name)?.[1]
+
+const WORD = "=\\?([A-Za-z0-9_-]+)(?:\\*[A-Za-z-]+)?\\?([bqBQ])\\?([!->@-~]*)\\?="
+const WORDS = new RegExp(`${WORD}(?:[ \\t]+${WORD.replaceAll(/\((?!\?)/g, "(?:")})*`, "g")
+
+/**
+ * RFC 2047. Neighbours of one charset are joined before decoding: some mailers split a character
+ * between two words. A charset nobody knows leaves the words as they are.
+ */
+export const decodeWords = (text: string): string =>
+  text.replace(WORDS, (run) => {
+    const parts: { charset: string; bytes: Buffer }[] = []
+    for (const [, name = "", encoding = "", payload = ""] of run.matchAll(new RegExp(WORD, "g"))) {
+      const charset = name.toLowerCase()
+      const last = parts.at(-1)
+      const bytes = /b/i.test(encoding) ? Buffer.from(payload, "base64") : fromQ(payload)
+      if (last?.charset === charset) last.bytes = Buffer.concat([last.bytes, bytes])
+      else parts.push({ charset, bytes })
+    }
+    try {
+      return parts.map(({ charset, bytes }) => inCharset(charset, bytes)).join("")
+    } catch {
+      return run
+    }
+  })
+
+/** The label comes from the message, so it may name anything: the decoder throws for the unknown. */
+const inCharset = (charset: string, bytes: Buffer) =>
+  new TextDecoder(charset as Bun.Encoding).decode(bytes)
+
+const fromQ = (payload: string): Buffer => {
+  const spaced = payload.replaceAll("_", " ")
+  const plain = spaced.replace(/=([0-9A-Fa-f]{2})/g, (_, hex) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  )
+  return Buffer.from(plain, "latin1")
+}

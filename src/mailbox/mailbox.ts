@@ -1,0 +1,125 @@
+import { and, count, desc, eq, gte, inArray, lt, or, type SQL, sql } from "drizzle-orm"
+import { fail } from "../core/errors"
+import type { Workers } from "../core/workers"
+import type { Page, Window } from "../http/page"
+import { comparable } from "../lib/address"
+import { bump, total } from "../store/counters"
+import type { Reader, Tx } from "../store/store"
+import type { ParsedMail } from "./parse-task"
+import { mailboxMails, mailboxRecipients } from "./tables"
+
+const PARSE_DEADLINE_MS = 10_000
+const COUNTER = "mailbox_mails"
+
+export type Mail = typeof mailboxMails.$inferSelect
+
+export interface MailFilter {
+  /** An envelope recipient, exactly. */
+  to?: string | undefined
+  from?: string | undefined
+  /** Part of the subject, the sender or the recipient, in any case. */
+  search?: string | undefined
+  /** ISO 8601; mail of this moment or later. */
+  since?: string | undefined
+}
+
+export interface MailSummary {
+  id: string
+  email_id: string | null
+  from: string
+  to: string
+  subject: string
+  created_at: string
+}
+
+/** Written with its recipients and its counter, all in the caller's transaction. */
+export async function keep(tx: Tx, mail: Mail): Promise<void> {
+  const { id: mail_id, project_id } = mail
+  await tx.insert(mailboxMails).values(mail)
+  const addresses = [...new Set(mail.recipients.map(comparable))]
+  const rows = addresses.map((address) => ({ mail_id, project_id, address }))
+  if (rows.length > 0) await tx.insert(mailboxRecipients).values(rows)
+  await bump(tx, project_id, COUNTER, 1)
+}
+
+/** Newest first. */
+export async function list(
+  db: Reader,
+  project_id: string,
+  filter: MailFilter,
+  { limit = 25, offset = 0, after }: Partial<Window> = {},
+): Promise<Page<MailSummary>> {
+  const conditions = conditionsOf(db, project_id, filter)
+  const where = and(eq(mailboxMails.project_id, project_id), ...conditions)
+  const older = after === undefined ? undefined : lt(mailboxMails.id, after)
+  const rows = await db
+    .select(summary)
+    .from(mailboxMails)
+    .where(and(where, older))
+    .orderBy(desc(mailboxMails.id))
+    .limit(limit)
+    .offset(offset)
+  return {
+    rows,
+    async total() {
+      if (conditions.length === 0) return total(db, project_id, COUNTER)
+      const [counted] = await db.select({ value: count() }).from(mailboxMails).where(where)
+      return counted?.value ?? 0
+    },
+  }
+}
+
+/** Throws `not_found`; looks within the project only. */
+export async function find(db: Reader, project_id: string, id: string): Promise<Mail> {
+  const ours = and(eq(mailboxMails.project_id, project_id), eq(mailboxMails.id, id))
+  const [mail] = await db.select().from(mailboxMails).where(ours)
+  return mail ?? fail("not_found", `There is no mail "${id}" in this mailbox.`)
+}
+
+/** Removes the mail of one recipient, or all of the project's. */
+export async function clear(
+  tx: Tx,
+  project_id: string,
+  { to }: Pick<MailFilter, "to">,
+): Promise<{ deleted: number }> {
+  const conditions = conditionsOf(tx, project_id, { to })
+  const deleted = await tx
+    .delete(mailboxMails)
+    .where(and(eq(mailboxMails.project_id, project_id), ...conditions))
+    .returning({ id: mailboxMails.id })
+  await bump(tx, project_id, COUNTER, -deleted.length)
+  return { deleted: deleted.length }
+}
+
+/** Headers, bodies and attachments of the raw message, parsed in a worker within ten seconds. */
+export const parse = (workers: Workers, { raw }: Pick<Mail, "raw">): Promise<ParsedMail> =>
+  workers.run<ParsedMail>("parse", new Uint8Array(raw), { deadline_ms: PARSE_DEADLINE_MS })
+
+const { id, email_id, from_address, to_address, subject, created_at } = mailboxMails
+
+const summary = { id, email_id, from: from_address, to: to_address, subject, created_at }
+
+function conditionsOf(db: Reader, project_id: string, filter: MailFilter): SQL[] {
+  const { to, from, search, since } = filter
+  const conditions: (SQL | undefined)[] = []
+  if (to !== undefined) conditions.push(inArray(id, mailsTo(db, project_id, to)))
+  if (from !== undefined) conditions.push(eq(from_address, comparable(from)))
+  if (since !== undefined) conditions.push(gte(created_at, since))
+  if (search) conditions.push(or(...[subject, from_address, to_address].map(contains(search))))
+  return conditions.filter((condition) => condition !== undefined)
+}
+
+function mailsTo(db: Reader, project_id: string, to: string) {
+  const recipient = mailboxRecipients
+  return db
+    .select({ mail_id: recipient.mail_id })
+    .from(recipient)
+    .where(and(eq(recipient.project_id, project_id), eq(recipient.address, comparable(to))))
+}
+
+type Column = typeof subject | typeof from_address | typeof to_address
+
+const contains = (text: string) => {
+  const pattern = `%${text.toLowerCase().replace(/[\\%_]/g, "\\$&")}%`
+  return (column: Column) => sql`lower(${column}) LIKE ${pattern} ESCAPE '\\'`
+}

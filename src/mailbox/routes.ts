@@ -1,0 +1,92 @@
+import { type Static, Type as t } from "@sinclair/typebox"
+import type { Workers } from "../core/workers"
+import type { Call } from "../http/call"
+import { asPage, type Cursors, pageQuery, readTime, windowOf } from "../http/page"
+import { Problems } from "../http/problems"
+import { type AnyRoute, route } from "../http/route"
+import type { Store } from "../store/store"
+import * as mailbox from "./mailbox"
+
+const Summary = t.Object({
+  id: t.String(),
+  email_id: t.Union([t.String(), t.Null()]),
+  from: t.String(),
+  to: t.String(),
+  subject: t.String(),
+  created_at: t.String(),
+})
+
+const mailQuery = pageQuery({
+  to: t.Optional(t.String({ maxLength: 254 })),
+  from: t.Optional(t.String({ maxLength: 254 })),
+  search: t.Optional(t.String({ maxLength: 200 })),
+  since: t.Optional(t.String()),
+})
+
+const clearQuery = t.Object({ to: t.Optional(t.String({ maxLength: 254 })) })
+
+export interface MailboxParts {
+  store: Store
+  workers: Workers
+  cursors: Cursors
+}
+
+export function mailboxRoutes({ store, workers, cursors }: MailboxParts): AnyRoute[] {
+  const may = (scope: string): Pick<AnyRoute, "callers" | "scope" | "status"> => ({
+    callers: ["key", "console"],
+    scope,
+    status: [200],
+  })
+  return [
+    route<unknown, Static<typeof mailQuery>>({
+      ...may("email:read"),
+      method: "GET",
+      path: "/v1/mailbox",
+      summary: "Mail in the embedded mailbox, newest first",
+      query: mailQuery,
+      response: Summary,
+      handle: async ({ project_id, query, request }) => {
+        const { to, from, search } = query
+        const filter = { to, from, search, since: sinceOf(query.since) }
+        const window = windowOf(query, cursors)
+        const page = await mailbox.list(store.read, project_id, filter, window)
+        return asPage(request, query, cursors, page)
+      },
+    }),
+    route({
+      ...may("email:read"),
+      method: "GET",
+      path: "/v1/mailbox/{mail_id}",
+      summary: "One mail, parsed",
+      handle: async (call) => ({ data: await read(store, workers, call) }),
+    }),
+    route<unknown, Static<typeof clearQuery>>({
+      ...may("email:send"),
+      method: "DELETE",
+      path: "/v1/mailbox",
+      summary: "Empty the mailbox, or one recipient's part of it",
+      query: clearQuery,
+      handle: async ({ project_id, query: { to } }) => ({
+        data: await store.tx((tx) => mailbox.clear(tx, project_id, { to })),
+      }),
+    }),
+  ]
+}
+
+async function read(store: Store, workers: Workers, { project_id, params }: Call) {
+  const mail = await mailbox.find(store.read, project_id, params.mail_id ?? "")
+  const { headers, html, text, attachments } = await mailbox.parse(workers, mail)
+  const { id, email_id, from_address, to_address, subject, created_at } = mail
+  const raw_url = email_id ? `/v1/emails/${email_id}/raw` : null
+  const addresses = { from: from_address, to: to_address }
+  const parts = { headers, subject, html, text, attachments, raw_url }
+  return { id, email_id, ...addresses, ...parts, created_at }
+}
+
+function sinceOf(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined
+  const problems = new Problems()
+  const since = readTime("since", text, problems)
+  problems.throwIfAny()
+  return since
+}

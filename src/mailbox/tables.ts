@@ -1,0 +1,43 @@
+import { bytes, id, index, int, json, primaryKey, ref, table, text, time } from "../store/columns"
+
+/** Mail that the embedded server took: the bytes as they came, and what lists need of them. */
+export const mailboxMails = table(
+  "mailbox_mails",
+  {
+    id: id(),
+    project_id: ref().notNull(),
+    account_id: ref().notNull(),
+    /** The message it came from; null for mail that we did not send. */
+    email_id: ref(),
+    mail_from: text().notNull(),
+    recipients: json<string[]>().notNull(),
+    to_address: text().notNull(),
+    from_address: text().notNull(),
+    subject: text().notNull(),
+    raw: bytes().notNull(),
+    size: int().notNull(),
+    created_at: time().notNull(),
+  },
+  (mail) => [index("mailbox_mails_by_project").on(mail.project_id, mail.id)],
+)
+
+/** One row a recipient, because `?to=` must find a copy too and JSON is never searched. */
+export const mailboxRecipients = table(
+  "mailbox_recipients",
+  {
+    mail_id: ref()
+      .notNull()
+      .references(() => mailboxMails.id, { onDelete: "cascade" }),
+    project_id: ref().notNull(),
+    /** In comparable form. */
+    address: text().notNull(),
+  },
+  (recipient) => [
+    primaryKey({ columns: [recipient.mail_id, recipient.address] }),
+    index("mailbox_recipients_by_address").on(
+      recipient.project_id,
+      recipient.address,
+      recipient.mail_id,
+    ),
+  ],
+)

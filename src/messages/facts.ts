@@ -1,0 +1,75 @@
+import { millis, now } from "../core/time"
+import type { NewEvent } from "../events/emit"
+import type { EventDetail } from "../events/tables"
+import type { Tx } from "../store/store"
+import * as activity from "./activity"
+import type { messages, Status } from "./tables"
+
+export type Message = typeof messages.$inferSelect
+
+/** Something that became true of one recipient of a message. */
+export interface Fact {
+  type: string
+  recipient_email: string
+  bounce_type?: "Permanent" | "Transient"
+  bounce_subtype?: string | null
+  complaint_feedback_type?: string
+  error?: { code: string; message: string }
+  detail?: EventDetail | null
+}
+
+const RANKS: Record<Status, number> = {
+  queued: 0,
+  sending: 1,
+  sent: 2,
+  delivered: 3,
+  failed: 4,
+  bounced: 5,
+  complained: 6,
+}
+
+/** A status never moves to a lower rank; a late lower fact only enters the timeline. */
+export const outranks = (next: Status, current: Status) => RANKS[next] > RANKS[current]
+
+export const isOpen = (status: Status) => status === "queued" || status === "sending"
+
+/** The event of a fact, with the data fields of its type. */
+export function eventOf(message: Message, fact: Fact): NewEvent {
+  const { id, account_id, project_id, tags, metadata, subject } = message
+  const data = {
+    message_id: id,
+    recipient_email: fact.recipient_email,
+    timestamp: now(),
+    bounce_type: fact.bounce_type ?? null,
+    bounce_subtype: fact.bounce_subtype ?? null,
+    complaint_feedback_type: fact.complaint_feedback_type ?? null,
+    tags,
+    metadata,
+    subject,
+    ...(fact.error && { error: fact.error }),
+  }
+  const type = `${message.channel}.${fact.type}`
+  return { account_id, project_id, subject_id: id, type, data, detail: fact.detail ?? null }
+}
+
+/** Tells the watchers once the change is on disk. */
+export function announce(tx: Tx, message: Message, event_type: string | null) {
+  if (!activity.isWatched()) return
+  const { id, project_id, channel, status, status_reason, recipient, next_attempt_at } = message
+  const elapsed_ms = millis() - Date.parse(message.created_at)
+  const at = now()
+  tx.afterCommit(() =>
+    activity.tell({
+      id,
+      project_id,
+      channel,
+      status,
+      status_reason,
+      recipient,
+      at,
+      event_type,
+      elapsed_ms,
+      next_attempt_at,
+    }),
+  )
+}

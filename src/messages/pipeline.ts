@@ -1,0 +1,192 @@
+import { and, eq, inArray } from "drizzle-orm"
+import { now } from "../core/time"
+import { emitAll } from "../events/emit"
+import { bumpAll, type Changes } from "../store/counters"
+import type { Verdict } from "../store/job-loop"
+import { enqueueAll, type Job, PRIORITIES } from "../store/queue"
+import { inserter, prepared } from "../store/statements"
+import type { Reader, Store, Tx } from "../store/store"
+import type { Channel, Outcome } from "./channel"
+import { announce, eventOf, isOpen, type Message } from "./facts"
+import { settle, settleDead, wait } from "./settle"
+import { type ChannelName, messageContents, messages, messageTags, type Status } from "./tables"
+
+export type { Message } from "./facts"
+
+export type Channels = Record<ChannelName, Channel>
+
+/** A message on its way in: complete but for what every new message has in common. */
+export interface NewMessage
+  extends Omit<
+    Message,
+    | "status"
+    | "status_reason"
+    | "provider"
+    | "attempts"
+    | "next_attempt_at"
+    | "error"
+    | "last_event_type"
+    | "last_event_at"
+    | "queued_at"
+    | "sent_at"
+    | "delivered_at"
+    | "bounced_at"
+    | "updated_at"
+  > {
+  content: unknown
+}
+
+interface Delivery {
+  message_id: string
+}
+
+const TEN_MINUTES = 600
+
+/** Speaks only when a handler throws: an outcome brings the schedule of its provider. */
+export const deliverMessage: Job<Delivery> = {
+  name: "message.deliver",
+  schedule: (attempt, age) => (age > 48 * 3600 ? undefined : Math.min(5 * attempt, TEN_MINUTES)),
+}
+
+/** The only way in. Messages, contents, events and jobs are written together or not at all. */
+export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
+  const accepted = list.map(asMessage)
+  await insertMessages(tx, accepted)
+  await insertContents(
+    tx,
+    list.map(({ id, content }) => ({ message_id: id, content })),
+  )
+  await insertTags(tx, accepted.flatMap(tagsOf))
+  await emitAll(tx, accepted.flatMap(queuedEvents))
+  await enqueueAll(tx, deliverMessage, accepted.map(deliveryOf))
+  for (const [project_id, changes] of countsOf(accepted)) await bumpAll(tx, project_id, changes)
+  for (const message of accepted) announce(tx, message, `${message.channel}.queued`)
+  return accepted
+}
+
+/** The only way out: one attempt. It may run twice, so a settled message is left alone. */
+export async function deliver(
+  store: Store,
+  channels: Channels,
+  { message_id }: Delivery,
+  attempt: number,
+): Promise<Verdict> {
+  const [found] = await findWithContent(store.read, { id: message_id })
+  if (!found?.message.recipients.some(({ status }) => isOpen(status))) return {}
+
+  const message = await store.tx((tx) => markSending(tx, found.message, attempt))
+  if (!message) return {}
+  const started_at = now()
+  const channel: Channel = channels[message.channel]
+  const outcome = await channel.deliver(message, found.content)
+  return verdictOf(message_id, { outcome, started_at, attempt })
+}
+
+/** The queue has tried often enough: whoever is still open has failed. */
+export const giveUp = (tx: Tx, { message_id }: Delivery, reason: string) =>
+  settleDead(tx, message_id, reason)
+
+interface Attempt {
+  outcome: Outcome
+  started_at: string
+  attempt: number
+}
+
+function verdictOf(message_id: string, tried: Attempt): Verdict {
+  const { outcome } = tried
+  const deferred = [outcome, ...outcome.others].find(({ status }) => status === "retry")
+  if (!deferred) return { done: (tx) => settle(tx, message_id, tried) }
+  return {
+    retry: deferred.reason ?? "The other side asked for another attempt.",
+    schedule: outcome.schedule,
+    waiting: (tx, next_at) => wait(tx, message_id, tried, next_at),
+    dying: (tx) => settle(tx, message_id, tried),
+  }
+}
+
+/** Undefined when the message was settled or cancelled meanwhile. */
+async function markSending(tx: Tx, { id }: Message, attempts: number) {
+  const [marked] = await mark(tx, { id, attempts, updated_at: now() })
+  if (marked) announce(tx, marked, null)
+  if (marked) return marked
+  const [message] = await tx.select().from(messages).where(eq(messages.id, id))
+  return message?.recipients.some(({ status }) => isOpen(status)) ? message : undefined
+}
+
+function asMessage({ content: _, ...fresh }: NewMessage): Message {
+  const { created_at } = fresh
+  return {
+    ...fresh,
+    status: "queued",
+    status_reason: null,
+    provider: null,
+    attempts: 0,
+    next_attempt_at: null,
+    error: null,
+    last_event_type: `${fresh.channel}.queued`,
+    last_event_at: created_at,
+    queued_at: created_at,
+    sent_at: null,
+    delivered_at: null,
+    bounced_at: null,
+    updated_at: created_at,
+  }
+}
+
+const tagsOf = ({ id: message_id, project_id, tags }: Message) =>
+  [...new Set(tags)].map((tag) => ({ project_id, tag, message_id }))
+
+const queuedEvents = (message: Message) =>
+  message.recipients.map(({ email }) =>
+    eventOf(message, { type: "queued", recipient_email: email }),
+  )
+
+const deliveryOf = ({ id, project_id, stream }: Message) => ({
+  id, // the job carries the message's id: cancelling finds it without a search
+  payload: { message_id: id },
+  project_id,
+  priority: {
+    auth: PRIORITIES.urgent,
+    transactional: PRIORITIES.normal,
+    broadcast: PRIORITIES.bulk,
+  }[stream],
+})
+
+function countsOf(accepted: Message[]): Map<string, Changes> {
+  const counts = new Map<string, Changes>()
+  for (const { project_id, channel } of accepted) {
+    const changes: Changes = counts.get(project_id) ?? new Map()
+    changes.set(channel, (changes.get(channel) ?? 0) + 1)
+    counts.set(project_id, changes)
+  }
+  return counts
+}
+
+const insertMessages = inserter(messages)
+const insertContents = inserter(messageContents)
+const insertTags = inserter(messageTags)
+
+const { id, status, attempts, updated_at } = messages
+
+const OPEN: Status[] = ["queued", "sending"]
+
+const mark = prepared({ id, attempts, updated_at }, (tx: Tx, slot) =>
+  tx
+    .update(messages)
+    .set({
+      status: "sending",
+      next_attempt_at: null,
+      attempts: slot.attempts,
+      updated_at: slot.updated_at,
+    })
+    .where(and(eq(id, slot.id), inArray(status, OPEN)))
+    .returning(),
+)
+
+const findWithContent = prepared({ id }, (db: Reader, slot) =>
+  db
+    .select({ message: messages, content: messageContents.content })
+    .from(messages)
+    .innerJoin(messageContents, eq(messageContents.message_id, id))
+    .where(eq(id, slot.id)),
+)

@@ -1,0 +1,147 @@
+import {
+  bool,
+  bytes,
+  id,
+  index,
+  int,
+  json,
+  primaryKey,
+  ref,
+  table,
+  text,
+  time,
+} from "../store/columns"
+
+export type ChannelName = "email" | "push" | "sms" | "in_app"
+
+export type Status =
+  | "queued"
+  | "sending"
+  | "sent"
+  | "delivered"
+  | "failed"
+  | "bounced"
+  | "complained"
+
+export type Stream = "transactional" | "broadcast" | "auth"
+
+/** One address of a message and what became of it. The first one decides the message's status. */
+export interface Recipient {
+  email: string
+  name: string | null
+  kind: "to" | "cc" | "bcc"
+  status: Status
+  status_reason: string | null
+}
+
+export interface MessageError {
+  code: string
+  message: string
+  smtp_code: number | null
+  enhanced_code: string | null
+}
+
+export interface AttachmentRow {
+  id: string
+  filename: string
+  content_type: string
+  content_id: string | null
+  size: number
+  sha256: string
+}
+
+/** What lists show besides the columns: never searched, written once. */
+export interface Envelope {
+  from: { email: string; name: string | null }
+  reply_to: string | null
+  attachments: AttachmentRow[]
+}
+
+/** Small and hot: what lists and the pipeline need. One table serves every channel. */
+export const messages = table(
+  "messages",
+  {
+    id: id(),
+    account_id: ref().notNull(),
+    project_id: ref().notNull(),
+    channel: text<ChannelName>().notNull(),
+    status: text<Status>().notNull(),
+    status_reason: text(),
+    /** In the form in which addresses compare: lower case, A-label domain. */
+    recipient: text().notNull(),
+    sender: text(),
+    sender_domain: text(),
+    subject: text(),
+    recipients: json<Recipient[]>().notNull(),
+    envelope: json<Envelope | null>(),
+    batch_id: ref(),
+    stream: text<Stream>().notNull(),
+    source: text().notNull(),
+    tags: json<string[]>().notNull(),
+    metadata: json<Record<string, unknown>>().notNull(),
+    api_key_id: ref(),
+    idempotency_key: text(),
+    rfc_message_id: text(),
+    sandbox: bool().notNull(),
+    provider: text(),
+    attempts: int().notNull(),
+    next_attempt_at: time(),
+    error: json<MessageError | null>(),
+    last_event_type: text(),
+    last_event_at: time(),
+    queued_at: time(),
+    sent_at: time(),
+    delivered_at: time(),
+    bounced_at: time(),
+    created_at: time().notNull(),
+    updated_at: time().notNull(),
+  },
+  (message) => [
+    index("messages_by_project").on(message.project_id, message.channel, message.id),
+    index("messages_by_status").on(message.project_id, message.status, message.id),
+    index("messages_by_recipient").on(message.project_id, message.recipient, message.id),
+  ],
+)
+
+/** Large and cold: written once, read once by the channel that delivers. */
+export const messageContents = table("message_contents", {
+  message_id: id().references(() => messages.id, { onDelete: "cascade" }),
+  content: json<unknown>().notNull(),
+})
+
+/** The very bytes that were handed over: composed at the first attempt, the same ever after. */
+export const messageRaws = table("message_raws", {
+  message_id: id().references(() => messages.id, { onDelete: "cascade" }),
+  raw: bytes().notNull(),
+})
+
+/** For the filter by tag, which must not search inside JSON. */
+export const messageTags = table(
+  "message_tags",
+  {
+    project_id: ref().notNull(),
+    tag: text().notNull(),
+    message_id: ref().notNull(),
+  },
+  (tag) => [primaryKey({ columns: [tag.project_id, tag.tag, tag.message_id] })],
+)
+
+/** One try at handing a message over, with the server's own words. */
+export const attempts = table(
+  "attempts",
+  {
+    message_id: ref().notNull(),
+    attempt: int().notNull(),
+    provider: text().notNull(),
+    started_at: time().notNull(),
+    duration_ms: int().notNull(),
+    outcome: text().notNull(),
+    mx: text(),
+    tls: text(),
+    smtp_code: int(),
+    enhanced_code: text(),
+    response: text(),
+    transcript: json<string[]>().notNull(),
+  },
+  (attempt) => [primaryKey({ columns: [attempt.message_id, attempt.attempt] })],
+)

@@ -1,0 +1,1 @@
+export const docsPage = (_: object) => new Response("")

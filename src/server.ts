@@ -1,0 +1,213 @@
+import { mkdirSync } from "node:fs"
+import { join } from "node:path"
+import type { Elysia } from "elysia"
+import { firstProject } from "./accounts/first"
+import { probe } from "./accounts/instance"
+import { createApp } from "./app"
+import { channelTable } from "./channels"
+import { type Blobs, openBlobs } from "./core/blobs"
+import { type Bus, createBus } from "./core/bus"
+import { hostAndPort, type Loaded, type Settings } from "./core/config"
+import { type Disk, openDisk } from "./core/disk"
+import { log } from "./core/log"
+import { openSecrets, type Secrets } from "./core/secrets"
+import { openWorkers } from "./core/workers"
+import { Intake } from "./emails/intake"
+import { MAILBOX_DOMAIN, type SendRules } from "./emails/prepare"
+import { openProvider } from "./emails/providers/open"
+import { joinNodes } from "./events/nodes"
+import { Health } from "./http/health"
+import * as idempotency from "./http/idempotency"
+import { type Listener, listen } from "./http/listener"
+import { Cursors } from "./http/page"
+import { jobTable } from "./jobs"
+import { plan } from "./mailbox/complain"
+import { type MailboxServer, openMailbox } from "./mailbox/server"
+import { watch } from "./messages/activity"
+import { JobLoop } from "./store/job-loop"
+import { openStore } from "./store/open"
+import type { Store } from "./store/store"
+
+const WORKER_THREADS = 2
+const DRAIN_MILLISECONDS = 20_000
+const PURGE_MILLISECONDS = 60_000
+
+export interface Running {
+  url: string
+  port: number
+  /** Ports of the mail servers; null where there is none. */
+  smtp: { submission: number | null; inbound: number | null; mailbox: number | null }
+  data_dir: string
+  store: Store
+  secrets: Secrets
+  /** Topic `message`: each change of a message's status, once it is on disk. */
+  bus: Bus
+  /** Resolves when the storage lost what was written: nothing may be acknowledged any more. */
+  failed: Promise<Error>
+  /** Takes no more work, lets what runs end (20 s at most), gives the rest back, and closes. */
+  stop(): Promise<void>
+}
+
+export interface StartOptions {
+  loaded: Loaded
+  mode: "up" | "serve"
+}
+
+/** Starts everything in the order of need; `stop` goes back in the reverse order. */
+export async function start({ loaded, mode }: StartOptions): Promise<Running> {
+  const settings = loaded.values
+  const undo: (() => unknown)[] = []
+  try {
+    const running = await assemble(settings, mode, undo)
+    log.info("started", { url: running.url, mode, data_dir: settings.data_dir })
+    return running
+  } catch (error) {
+    for (const step of undo.reverse()) await step()
+    throw error
+  }
+}
+
+async function assemble(
+  settings: Settings,
+  mode: StartOptions["mode"],
+  undo: (() => unknown)[],
+): Promise<Running> {
+  const { store, secrets, blobs, disk } = await openStorage(settings, undo)
+  const workers = openWorkers({ size: WORKER_THREADS })
+  undo.push(() => workers.close())
+
+  const mailbox = await startMailbox(settings, store, undo)
+  const provider = openProvider(settings, mailbox?.port ?? null)
+  undo.push(() => provider.close())
+
+  const channels = channelTable({ store, workers, blobs, provider })
+  const loop = new JobLoop({
+    store,
+    handlers: jobTable(store, channels),
+    concurrency: settings["delivery.concurrency"],
+    lease_ms: settings["delivery.lease"],
+    alone: settings.database_url === null,
+  })
+  const health = new Health({ disk, progressedAt: () => loop.progressed_at, smtp: () => true })
+  const parts = {
+    store,
+    secrets,
+    blobs,
+    workers,
+    health,
+    intake: new Intake(store),
+    rules: rulesOf(settings, mode),
+    cursors: new Cursors(secrets),
+    trusted_proxies: settings["http.trusted_proxies"],
+  }
+  const listener = openListener(createApp(parts) as unknown as Elysia, settings)
+  undo.push(() => listener.stop())
+  await loop.start()
+  undo.push(() => loop.stop(DRAIN_MILLISECONDS))
+  undo.push(joinNodes(store), keepTidy(store))
+
+  const bus = createBus()
+  undo.push(watch((activity) => bus.publish("message", activity)))
+  return {
+    url: listener.url,
+    port: listener.port,
+    smtp: { submission: null, inbound: null, mailbox: mailbox?.port ?? null },
+    data_dir: settings.data_dir,
+    store,
+    secrets,
+    bus,
+    failed: disk.died,
+    stop: stopper(health, listener, loop, undo),
+  }
+}
+
+interface Storage {
+  store: Store
+  secrets: Secrets
+  blobs: Blobs
+  disk: Disk
+}
+
+async function openStorage(settings: Settings, undo: (() => unknown)[]): Promise<Storage> {
+  const { data_dir } = settings
+  mkdirSync(data_dir, { recursive: true, mode: 0o700 })
+  const ear: { hear: (error: unknown) => void } = { hear: () => {} }
+  const store = await openStore(settings, (error) => ear.hear(error))
+  undo.push(() => store.close())
+
+  const disk = openDisk({
+    dir: data_dir,
+    min_free_mb: settings["storage.min_free_mb"],
+    ballast_mb: settings["storage.ballast_mb"],
+    probe: () => probe(store),
+  })
+  undo.push(() => disk.close())
+  ear.hear = (error) => void disk.failed(error)
+  await disk.keepBallast()
+
+  const secrets = openSecrets({ data_dir, master_key: settings["security.master_key"] })
+  const blobs = openBlobs(settings["storage.blobs.dir"] ?? join(data_dir, "blobs"))
+  return { store, secrets, blobs, disk }
+}
+
+async function startMailbox(settings: Settings, store: Store, undo: (() => unknown)[]) {
+  if (!settings["mailbox.enabled"]) return undefined
+  let fallback: string | undefined
+  const server: MailboxServer = await openMailbox({
+    store,
+    listen: hostAndPort(settings["mailbox.listen"]),
+    fallback_project: () => {
+      // Mail of strangers waits for the first project; asked again until there is one.
+      if (!fallback)
+        void firstProject(store.read).then(([row]) => {
+          fallback = row?.project_id
+        })
+      return fallback
+    },
+    complained: (message_id) => plan(store, message_id),
+  })
+  undo.push(() => server.close())
+  return server
+}
+
+function rulesOf(settings: Settings, mode: StartOptions["mode"]): SendRules {
+  const to_mailbox = settings["delivery.provider"] === "mailbox"
+  return {
+    sending_domains: new Set(settings.sending_domains.filter((name) => name !== MAILBOX_DOMAIN)),
+    to_mailbox,
+    mailbox_takes_all: to_mailbox && mode === "up",
+  }
+}
+
+function openListener(app: Elysia, settings: Settings): Listener {
+  const { host, port } = hostAndPort(settings["http.listen"])
+  const idle_seconds = Math.ceil(settings["http.idle_timeout"] / 1000)
+  return listen(app, { host, port, idle_seconds })
+}
+
+/** Forgets what is past its time, a little at a time. */
+function keepTidy(store: Store): () => void {
+  const purge = async () => {
+    while ((await idempotency.purge(store)) > 0);
+  }
+  const run = () =>
+    void purge().catch((error) => log.warn("old rows could not be removed", { error }))
+  const timer = setInterval(run, PURGE_MILLISECONDS)
+  return () => clearInterval(timer)
+}
+
+/** Requests first, then the loop: what they accepted may still be on its way to the relay. */
+function stopper(health: Health, listener: Listener, loop: JobLoop, undo: (() => unknown)[]) {
+  let stopped: Promise<void> | undefined
+  const stop = async () => {
+    log.info("stopping", { running_jobs: loop.running })
+    health.drain()
+    await Promise.all([listener.stop(), loop.stop(DRAIN_MILLISECONDS)])
+    for (const step of undo.reverse()) await step()
+    log.info("stopped")
+  }
+  return () => {
+    stopped ??= stop()
+    return stopped
+  }
+}

@@ -1,0 +1,93 @@
+import { sql } from "drizzle-orm"
+import * as postgres from "drizzle-orm/pg-core"
+import * as sqlite from "drizzle-orm/sqlite-core"
+import { settings } from "../core/config"
+
+/** Chosen once, before the first table is declared. One process knows one engine. */
+export const engine = settings().database_url ? "postgres" : "sqlite"
+
+/** A prepared statement hands NULL to the encoder too, so every encoder must let it through. */
+const orNull =
+  <From, To>(convert: (value: From) => To) =>
+  (value: From): To =>
+    value === null ? (null as To) : convert(value)
+
+/** Milliseconds since 1970 in the database, ISO 8601 text in code: a row is already an answer. */
+const timeCodec = {
+  toDriver: orNull((iso: string) => {
+    const milliseconds = Date.parse(iso)
+    if (Number.isNaN(milliseconds)) throw new TypeError(`"${iso}" is not a time`)
+    return milliseconds
+  }),
+  fromDriver: (milliseconds: number | string) => new Date(Number(milliseconds)).toISOString(),
+}
+
+/**
+ * Text on both engines, on purpose. We never search inside JSON, and a `jsonb` column would
+ * receive a text already encoded and encode it a second time.
+ */
+const jsonCodec = {
+  dataType: () => "text",
+  toDriver: orNull((value: unknown) => JSON.stringify(value)),
+  fromDriver: (text: string): unknown => JSON.parse(text),
+}
+
+type Time = { data: string; driverData: number }
+type Json = { data: unknown; driverData: string }
+type Bytes = { data: Buffer; driverData: Uint8Array }
+
+/** Ids sort by byte on both engines: a locale's collation may order them differently. */
+const pgId = postgres.customType<{ data: string; driverData: string }>({
+  dataType: () => 'text COLLATE "C"',
+})
+
+const onSqlite = {
+  table: sqlite.sqliteTable,
+  index: sqlite.index,
+  uniqueIndex: sqlite.uniqueIndex,
+  primaryKey: sqlite.primaryKey,
+  text: () => sqlite.text(),
+  ref: () => sqlite.text(),
+  int: () => sqlite.integer(),
+  bool: () => sqlite.integer({ mode: "boolean" }),
+  bytes: () => sqlite.blob({ mode: "buffer" }),
+  position: () => sqlite.integer().notNull().default(0),
+  time: sqlite.customType<Time>({ dataType: () => "integer", ...timeCodec }),
+  json: sqlite.customType<Json>(jsonCodec),
+}
+
+const onPostgres = {
+  table: postgres.pgTable,
+  index: postgres.index,
+  uniqueIndex: postgres.uniqueIndex,
+  primaryKey: postgres.primaryKey,
+  text: () => postgres.text(),
+  ref: () => pgId(),
+  int: () => postgres.bigint({ mode: "number" }), // exact to 2^53, as on SQLite
+  bool: () => postgres.boolean(),
+  bytes: postgres.customType<Bytes>({ dataType: () => "bytea", fromDriver: Buffer.from }),
+  position: () =>
+    postgres
+      .bigint({ mode: "number" })
+      .notNull()
+      .default(sql`(pg_current_xact_id()::text)::bigint`),
+  time: postgres.customType<Time>({ dataType: () => "bigint", ...timeCodec }),
+  json: postgres.customType<Json>(jsonCodec),
+}
+
+/** Typed as SQLite throughout. What only one engine can do does not belong in this file. */
+const words = engine === "sqlite" ? onSqlite : (onPostgres as unknown as typeof onSqlite)
+
+export const { table, index, uniqueIndex, primaryKey, int, bool, bytes, time, ref } = words
+
+/**
+ * The order of commits, filled in by the database: the transaction's number on Postgres, always 0
+ * on SQLite, whose single writer makes ids in the order of their commits anyway.
+ */
+export const { position } = words
+
+export const id = () => words.ref().primaryKey()
+
+export const text = <T extends string = string>() => words.text().$type<T>()
+
+export const json = <T>() => words.json().$type<T>()

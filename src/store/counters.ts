@@ -1,0 +1,50 @@
+import { and, eq, inArray, sql } from "drizzle-orm"
+import { engine } from "./columns"
+import { prepared } from "./statements"
+import type { Reader, Tx } from "./store"
+import { counters } from "./tables"
+
+const SHARDS = engine === "postgres" ? 16 : 1
+
+/** Changes of one transaction, added up by name before they are written. */
+export type Changes = Map<string, number>
+
+/** Adds to a total (or takes away), in the transaction that adds or removes the row. */
+export const bump = (tx: Tx, project_id: string, name: string, by: number) =>
+  bumpAll(tx, project_id, new Map([[name, by]]))
+
+/** Several totals at once, always in the order of their names, so that no two writers deadlock. */
+export async function bumpAll(tx: Tx, project_id: string, changes: Changes) {
+  const shard = SHARDS === 1 ? 0 : Math.floor(Math.random() * SHARDS)
+  for (const name of [...changes.keys()].sort()) {
+    const value = changes.get(name) ?? 0
+    if (value !== 0) await addTo(tx, { project_id, name, shard, value })
+  }
+}
+
+export async function total(db: Reader, project_id: string, name: string): Promise<number> {
+  const all = await totals(db, project_id, [name])
+  return all.get(name) ?? 0
+}
+
+/** The sum of the shards, by name. A name that was never bumped is 0. */
+export async function totals(db: Reader, project_id: string, names: string[]): Promise<Changes> {
+  const ours = and(eq(counters.project_id, project_id), inArray(counters.name, names))
+  const sums = new Map(names.map((name) => [name, 0]))
+  for (const { name, value } of await db.select().from(counters).where(ours)) {
+    sums.set(name, (sums.get(name) ?? 0) + value)
+  }
+  return sums
+}
+
+const { project_id, name, shard, value } = counters
+
+const addTo = prepared({ project_id, name, shard, value }, (tx: Tx, row) =>
+  tx
+    .insert(counters)
+    .values(row)
+    .onConflictDoUpdate({
+      target: [project_id, name, shard],
+      set: { value: sql`${value} + excluded.value` },
+    }),
+)

@@ -1,0 +1,233 @@
+import { newId } from "../core/ids"
+import { log } from "../core/log"
+import { millis, secondsFromNow, sleep } from "../core/time"
+import type { Schedule } from "./queue"
+import * as queue from "./queue"
+import type { Store, Tx } from "./store"
+
+const POLL_MILLISECONDS = 1000
+const SWEEP_MILLISECONDS = 5000
+const FINISH_PAUSE_MILLISECONDS = 500
+const CLAIM_LIMIT = 200
+
+type Write = (tx: Tx) => Promise<void>
+
+/** What a handler answers. A handler that throws asks for another try. */
+export type Verdict =
+  | { done?: Write }
+  | {
+      retry: string
+      schedule?: Schedule
+      /** Written with the job's return to the queue … */
+      waiting?: (tx: Tx, next_at: string) => Promise<void>
+      /** … or, when the schedule is at its end, before `onDead`. */
+      dying?: Write
+    }
+
+export interface Handler<Payload> {
+  run(payload: Payload, job: queue.ClaimedJob): Promise<Verdict>
+  /** Writes the last word about the work, in the transaction that gives up on it. */
+  onDead?: (tx: Tx, payload: Payload, reason: string) => Promise<void>
+}
+
+interface Line {
+  schedule: Schedule
+  handler: Handler<never>
+}
+
+export type Handlers = Record<string, Line>
+
+/** One line of the job table: the kind of work and who does it. */
+export const bind = <Payload>(job: queue.Job<Payload>, handler: Handler<Payload>): Handlers => ({
+  [job.name]: { schedule: job.schedule, handler },
+})
+
+export interface JobLoopOptions {
+  store: Store
+  handlers: Handlers
+  concurrency: number
+  lease_ms: number
+  /** True where no other process can share the queue: then every lease at the start is a dead one. */
+  alone: boolean
+}
+
+/**
+ * Claims due jobs and runs them, `concurrency` side by side. Each freed slot is filled at once, so
+ * one that hangs holds one slot and nothing else. What waits in memory is at most a claim.
+ */
+export class JobLoop {
+  /** When the loop last looked for work: `/readyz` asks whether it still does. */
+  progressed_at = millis()
+
+  readonly #options: JobLoopOptions
+  readonly #lease: queue.Lease
+  #waiting: queue.ClaimedJob[] = []
+  readonly #running = new Set<Promise<void>>()
+  #stopping = false
+  #rung = false
+  #wake: () => void = () => {}
+  #loop: Promise<void> = Promise.resolve()
+  #silence: () => void = () => {}
+  #timers: Timer[] = []
+
+  constructor(options: JobLoopOptions) {
+    this.#options = options
+    this.#lease = { owner: newId(), lease_ms: options.lease_ms }
+  }
+
+  async start() {
+    const { store, alone, lease_ms } = this.#options
+    if (alone) while ((await queue.sweep(store, this.#lease.owner, true)) > 0);
+    this.#silence = queue.onEnqueued(() => this.wake())
+    this.#every(lease_ms / 3, () => this.#keep())
+    this.#every(SWEEP_MILLISECONDS, () => queue.sweep(store, this.#lease.owner, false))
+    this.#loop = this.#turn()
+  }
+
+  /** There may be work: look now instead of at the next poll. */
+  wake() {
+    this.#rung = true
+    this.#wake()
+  }
+
+  get running(): number {
+    return this.#running.size
+  }
+
+  /** Takes nothing new, waits for what runs (at most `drain_ms`), and gives the rest back. */
+  async stop(drain_ms: number) {
+    this.#stopping = true
+    this.wake()
+    await this.#loop
+    await Promise.race([Promise.all(this.#running), sleep(drain_ms)])
+    for (const timer of this.#timers) clearInterval(timer)
+    this.#silence()
+  }
+
+  async #turn() {
+    while (!this.#stopping) {
+      this.progressed_at = millis()
+      this.#rung = false
+      try {
+        await this.#fill()
+      } catch (error) {
+        log.warn("could not claim jobs; trying again", { error })
+      }
+      if (!this.#stopping) await this.#rest()
+    }
+    await this.#giveBack()
+  }
+
+  /** Runs until every slot is taken or nothing is due. */
+  async #fill() {
+    const { concurrency, store } = this.#options
+    while (!this.#stopping && this.#running.size < concurrency) {
+      if (this.#waiting.length === 0) {
+        const room = Math.min(CLAIM_LIMIT, 2 * concurrency)
+        this.#waiting = await queue.claim(store, room, this.#lease)
+        this.progressed_at = millis()
+      }
+      const job = this.#waiting.shift()
+      if (!job) return
+      this.#begin(job)
+    }
+  }
+
+  #begin(job: queue.ClaimedJob) {
+    const work = this.#work(job).finally(() => {
+      this.#running.delete(work)
+      this.wake()
+    })
+    this.#running.add(work)
+  }
+
+  async #rest() {
+    if (this.#rung) return
+    const pause = await this.#pause()
+    if (this.#rung) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, pause)
+    this.#wake = resolve
+    await promise
+    clearTimeout(timer)
+  }
+
+  /** With a free slot until the next job is due; otherwise a slot will ring. */
+  async #pause(): Promise<number> {
+    if (this.#running.size >= this.#options.concurrency) return POLL_MILLISECONDS
+    try {
+      const due = await queue.nextDue(this.#options.store.read)
+      if (due === undefined) return POLL_MILLISECONDS
+      return Math.min(POLL_MILLISECONDS, Math.max(1, due - millis()))
+    } catch {
+      return POLL_MILLISECONDS
+    }
+  }
+
+  async #work(job: queue.ClaimedJob) {
+    const line = this.#options.handlers[job.name]
+    const verdict = await attempt(line?.handler, job)
+    while (true) {
+      try {
+        await this.#options.store.tx((tx) => finish(tx, line, job, verdict))
+        return
+      } catch (error) {
+        // What was done must not be done again: hold the slot until storage takes the result.
+        log.error("could not record the end of a job; trying again", { job_id: job.id, error })
+        if (this.#stopping) return
+        await sleep(FINISH_PAUSE_MILLISECONDS)
+      }
+    }
+  }
+
+  async #keep() {
+    if (this.#running.size + this.#waiting.length === 0) return
+    await queue.heartbeat(this.#options.store, this.#lease)
+  }
+
+  async #giveBack() {
+    const jobs = this.#waiting
+    this.#waiting = []
+    if (jobs.length === 0) return
+    await this.#options.store.tx(async (tx) => {
+      for (const job of jobs) await queue.release(tx, job, job.run_at, job.last_error)
+    })
+  }
+
+  #every(milliseconds: number, work: () => Promise<unknown>) {
+    const run = () =>
+      void work().catch((error) => log.warn("upkeep of the queue failed", { error }))
+    this.#timers.push(setInterval(run, milliseconds))
+  }
+}
+
+async function attempt(
+  handler: Handler<never> | undefined,
+  job: queue.ClaimedJob,
+): Promise<Verdict> {
+  try {
+    if (!handler) throw new Error(`No handler for job "${job.name}"`)
+    return await handler.run(job.payload as never, job)
+  } catch (error) {
+    log.error("a job failed", { job: job.name, job_id: job.id, attempt: job.attempt, error })
+    return { retry: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+/** One transaction: the job's end and what it means for its subject, or neither. */
+async function finish(tx: Tx, line: Line | undefined, job: queue.ClaimedJob, verdict: Verdict) {
+  if (!("retry" in verdict)) {
+    if (await queue.complete(tx, job)) await verdict.done?.(tx)
+    return
+  }
+  const schedule = verdict.schedule ?? line?.schedule
+  const seconds = schedule?.(job.attempt, queue.ageSeconds(job))
+  if (seconds === undefined) {
+    if (!(await queue.bury(tx, job, verdict.retry))) return
+    await verdict.dying?.(tx)
+    await line?.handler.onDead?.(tx, job.payload as never, verdict.retry)
+    return
+  }
+  const next_at = secondsFromNow(seconds)
+  if (await queue.release(tx, job, next_at, verdict.retry)) await verdict.waiting?.(tx, next_at)
+}

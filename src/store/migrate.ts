@@ -1,0 +1,87 @@
+import type { Database } from "bun:sqlite"
+import type { ReservedSQL, SQL } from "bun"
+import { log } from "../core/log"
+import { millis } from "../core/time"
+import { embedded, type Migration } from "./migrations"
+
+/** Any number, as long as every node uses the same. */
+const MIGRATION_LOCK = 727_001
+
+const LEDGER = `CREATE TABLE IF NOT EXISTS belfry_migrations (
+  tag text PRIMARY KEY NOT NULL, applied_at bigint NOT NULL)`
+
+/** The database was made by a later version, whose rows this one would misread. */
+export class SchemaTooNew extends Error {
+  constructor(tag: string) {
+    super(
+      `The database has the migration "${tag}", which this version of belfry does not know. ` +
+        "Run the newer version, or restore a backup from before the upgrade.",
+    )
+    this.name = "SchemaTooNew"
+  }
+}
+
+/** Applies what is missing, each migration whole or not at all. Returns the names of the new ones. */
+export function migrateSqlite(writer: Database, list = embedded.sqlite): string[] {
+  writer.run(LEDGER)
+  const rows = writer.query("SELECT tag FROM belfry_migrations").all() as { tag: string }[]
+  const missing = pending(list, rows)
+  for (const migration of missing) {
+    writer.transaction(() => {
+      for (const statement of statements(migration)) writer.run(statement)
+      const row = [migration.tag, millis()]
+      writer.run("INSERT INTO belfry_migrations (tag, applied_at) VALUES (?, ?)", row)
+    })()
+  }
+  return announce(missing)
+}
+
+/** Several nodes may start at once: the first one migrates, the others wait at the lock. */
+export async function migratePostgres(pool: SQL, list = embedded.postgres): Promise<string[]> {
+  const connection = await pool.reserve()
+  try {
+    await connection`SELECT pg_advisory_lock(${MIGRATION_LOCK})`
+    await connection.unsafe(LEDGER)
+    const rows = (await connection`SELECT tag FROM belfry_migrations`) as { tag: string }[]
+    const missing = pending(list, rows)
+    for (const migration of missing) await applyPostgres(connection, migration)
+    return announce(missing)
+  } finally {
+    await connection`SELECT pg_advisory_unlock(${MIGRATION_LOCK})`
+    connection.release()
+  }
+}
+
+async function applyPostgres(connection: ReservedSQL, migration: Migration) {
+  await connection.unsafe("BEGIN")
+  try {
+    for (const statement of statements(migration)) await connection.unsafe(statement)
+    const { tag } = migration
+    await connection`INSERT INTO belfry_migrations (tag, applied_at) VALUES (${tag}, ${millis()})`
+    await connection.unsafe("COMMIT")
+  } catch (error) {
+    await connection.unsafe("ROLLBACK")
+    throw error
+  }
+}
+
+function pending(list: Migration[], applied: { tag: string }[]): Migration[] {
+  const known = new Set(list.map(({ tag }) => tag))
+  const stranger = applied.find(({ tag }) => !known.has(tag))
+  if (stranger) throw new SchemaTooNew(stranger.tag)
+
+  const done = new Set(applied.map(({ tag }) => tag))
+  return list.filter(({ tag }) => !done.has(tag))
+}
+
+const statements = ({ sql }: Migration) =>
+  sql
+    .split("--> statement-breakpoint")
+    .map((statement) => statement.trim())
+    .filter((statement) => statement !== "")
+
+function announce(applied: Migration[]): string[] {
+  const tags = applied.map(({ tag }) => tag)
+  if (tags.length > 0) log.info("migrations applied", { tags })
+  return tags
+}

@@ -1,0 +1,20 @@
+// Written by `bun run generate`; do not edit.
+import sqlite0 from "../../migrations/sqlite/0000_start.sql" with { type: "text" }
+import postgres0 from "../../migrations/postgres/0000_start.sql" with { type: "text" }
+
+/** One step of the schema. `when` decides the order: milliseconds since 1970. */
+export interface Migration {
+  tag: string
+  when: number
+  sql: string
+}
+
+/** The migrations of both engines, oldest first. The binary carries them. */
+export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
+  sqlite: [
+    { tag: "0000_start", when: 1795231740952, sql: sqlite0 },
+  ],
+  postgres: [
+    { tag: "0000_start", when: 1795231741138, sql: postgres0 },
+  ],
+}

@@ -1,0 +1,199 @@
+import { and, eq, inArray, lt, lte, ne, sql } from "drizzle-orm"
+import { newId } from "../core/ids"
+import { millis, now, secondsFromNow } from "../core/time"
+import { inserter, prepared, skipLocked } from "./statements"
+import type { Reader, Store, Tx } from "./store"
+import { jobs } from "./tables"
+
+/** Lower is sooner. A level waits for no other level's future work: one seek each. */
+export const PRIORITIES = { urgent: 0, normal: 1, bulk: 2 } as const
+
+export const READY = 0
+export const LEASED = 1
+export const DEAD = 2
+
+const SWEEP_LIMIT = 500
+
+/** Seconds until the next attempt, or `undefined` to give up. Attempts count from 1. */
+export type Schedule = (attempt: number, age_seconds: number) => number | undefined
+
+/** A kind of work. Delivery is at least once: its handler must tolerate a second run. */
+export interface Job<Payload> {
+  name: string
+  schedule: Schedule
+  payload?: Payload // carries the type only; never set
+}
+
+export interface Enqueued<Payload> {
+  payload: Payload
+  project_id: string | null
+  id?: string
+  priority?: number
+  run_at?: string
+}
+
+export type ClaimedJob = typeof jobs.$inferSelect
+
+/** Part of the caller's transaction: if that rolls back, there is no job either. */
+export async function enqueueAll<Payload>(tx: Tx, job: Job<Payload>, list: Enqueued<Payload>[]) {
+  const created_at = now()
+  const fresh = { state: READY, attempt: 0, owner: null, lease_until: null }
+  const rows = list.map(({ id, payload, project_id, priority, run_at }) => ({
+    id: id ?? newId(),
+    name: job.name,
+    project_id,
+    payload,
+    priority: priority ?? PRIORITIES.normal,
+    run_at: run_at ?? created_at,
+    created_at,
+    ...fresh,
+  }))
+  await insertJobs(tx, rows)
+  tx.afterCommit(ringJobs)
+}
+
+export const enqueue = <Payload>(tx: Tx, job: Job<Payload>, work: Enqueued<Payload>) =>
+  enqueueAll(tx, job, [work])
+
+/** Who wants to know of new work: the loop of this process, and the other nodes. */
+const bells = new Set<() => void>()
+
+/** Calls `listener` after each commit that brought work, until the returned function is called. */
+export function onEnqueued(listener: () => void): () => void {
+  bells.add(listener)
+  return () => void bells.delete(listener)
+}
+
+/** Wakes every loop of this process; also called when another node says that there is work. */
+export function ringJobs() {
+  for (const bell of bells) bell()
+}
+
+export interface Lease {
+  owner: string
+  lease_ms: number
+}
+
+/** Takes up to `limit` due jobs, highest priority first, and leases them to the owner. */
+export async function claim(store: Store, limit: number, lease: Lease): Promise<ClaimedJob[]> {
+  const claimed: ClaimedJob[] = []
+  for (const priority of Object.values(PRIORITIES)) {
+    const room = limit - claimed.length
+    if (room === 0) break
+    const due = { priority, now: now(), limit: room }
+    if ((await findDue(store.read, due)).length === 0) continue // an idle box writes nothing
+    const taken = { ...due, owner: lease.owner, lease_until: secondsFromNow(lease.lease_ms / 1000) }
+    const rows = await store.tx((tx) => claimDue(tx, taken))
+    claimed.push(...rows.sort((a, b) => (a.id < b.id ? -1 : 1))) // RETURNING promises no order
+  }
+  return claimed
+}
+
+/** The attempt is the fence: who lost the lease meanwhile changes nothing. Returns who held it. */
+export async function complete(tx: Tx, { id, owner, attempt }: ClaimedJob): Promise<boolean> {
+  const done = await deleteJob(tx, { id, owner, attempt })
+  return done.length > 0
+}
+
+/** Gives the job back for a later attempt. Fenced as `complete` is. */
+export async function release(tx: Tx, job: ClaimedJob, run_at: string, reason: string | null) {
+  const change = { state: READY, owner: null, lease_until: null, run_at, last_error: reason }
+  return fenced(tx, job, change)
+}
+
+/** Buries the job with its reason, where it stays visible. Fenced as `complete` is. */
+export async function bury(tx: Tx, job: ClaimedJob, reason: string) {
+  const change = { state: DEAD, owner: null, lease_until: null, dead_at: now(), last_error: reason }
+  return fenced(tx, job, change)
+}
+
+async function fenced(tx: Tx, job: ClaimedJob, change: Partial<ClaimedJob>) {
+  const held = and(
+    eq(jobs.id, job.id),
+    eq(jobs.owner, job.owner ?? ""),
+    eq(jobs.attempt, job.attempt),
+  )
+  const rows = await tx.update(jobs).set(change).where(held).returning({ id: jobs.id })
+  return rows.length > 0
+}
+
+/** Keeps everything that the owner works on. One statement, however much that is. */
+export async function heartbeat(store: Store, { owner, lease_ms }: Lease) {
+  const lease_until = secondsFromNow(lease_ms / 1000)
+  const held = and(eq(jobs.state, LEASED), eq(jobs.owner, owner))
+  await store.tx((tx) => tx.update(jobs).set({ lease_until }).where(held))
+}
+
+/** Frees what others left behind: leases that ran out or, where nobody else can live, all. */
+export async function sweep(store: Store, owner: string, everything: boolean): Promise<number> {
+  const abandoned = everything
+    ? and(eq(jobs.state, LEASED), ne(jobs.owner, owner))
+    : and(eq(jobs.state, LEASED), ne(jobs.owner, owner), lt(jobs.lease_until, now()))
+  const some = await store.read
+    .select({ id: jobs.id })
+    .from(jobs)
+    .where(abandoned)
+    .limit(SWEEP_LIMIT)
+  if (some.length === 0) return 0
+
+  const ids = some.map(({ id }) => id)
+  const freed = await store.tx((tx) =>
+    tx
+      .update(jobs)
+      .set({ state: READY, owner: null, lease_until: null })
+      .where(and(inArray(jobs.id, ids), abandoned))
+      .returning({ id: jobs.id }),
+  )
+  return freed.length
+}
+
+/** The moment of the next due job, in milliseconds; `undefined` when there is none. */
+export async function nextDue(db: Reader): Promise<number | undefined> {
+  const times: number[] = []
+  for (const priority of Object.values(PRIORITIES)) {
+    const ready = and(sql`state = 0`, eq(jobs.priority, priority))
+    const first = db.select({ run_at: jobs.run_at }).from(jobs).where(ready)
+    const [job] = await first.orderBy(jobs.run_at).limit(1)
+    if (job) times.push(Date.parse(job.run_at))
+  }
+  return times.length === 0 ? undefined : Math.min(...times)
+}
+
+/** For how many seconds the job has been wanted. */
+export const ageSeconds = ({ created_at }: ClaimedJob) => (millis() - Date.parse(created_at)) / 1000
+
+const insertJobs = inserter(jobs)
+
+const { id, owner, attempt, priority, run_at, lease_until } = jobs
+const due = { priority, now: run_at, limit: attempt }
+
+const findDue = prepared(due, (db: Reader, slot) =>
+  db
+    .select({ id: jobs.id })
+    .from(jobs)
+    .where(and(sql`state = 0`, eq(priority, slot.priority), lte(run_at, slot.now)))
+    .limit(1),
+)
+
+const claimDue = prepared({ ...due, owner, lease_until }, (tx: Tx, slot) => {
+  const isDue = and(sql`state = 0`, eq(priority, slot.priority), lte(run_at, slot.now))
+  const ids = tx.select({ id: jobs.id }).from(jobs).where(isDue)
+  const first = ids.orderBy(run_at, jobs.id).limit(slot.limit as unknown as number)
+  return tx
+    .update(jobs)
+    .set({
+      state: LEASED,
+      attempt: sql`${attempt} + 1`,
+      owner: slot.owner,
+      lease_until: slot.lease_until,
+    })
+    .where(inArray(jobs.id, skipLocked(first)))
+    .returning()
+})
+
+const deleteJob = prepared({ id, owner, attempt }, (tx: Tx, slot) =>
+  tx
+    .delete(jobs)
+    .where(and(eq(id, slot.id), eq(owner, slot.owner), eq(attempt, slot.attempt)))
+    .returning({ id }),
+)

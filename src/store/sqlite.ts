@@ -1,0 +1,121 @@
+import { Database, SQLiteError } from "bun:sqlite"
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs"
+import { drizzle } from "drizzle-orm/bun-sqlite"
+import { demandPermit, GroupCommit } from "./group-commit"
+import { migrateSqlite } from "./migrate"
+import { rawSqlite } from "./statements"
+import type { Reader, Store, Tx } from "./store"
+
+const BUSY_MILLISECONDS = 250
+const WAL_LIMIT_BYTES = 64 * 1024 * 1024
+const STATEMENT_CACHE = 512
+
+/** 3.51.3 and 3.53.0 mend a corruption of the WAL; 3.52.0 was withdrawn with it inside. */
+const SAFE_VERSION = /^3\.(51\.([3-9]|\d{2,})|5[3-9]\.|[6-9]\d\.|\d{3,}\.)|^[4-9]/
+
+export interface SqliteOptions {
+  path: string
+  cache_mb: number
+  wal_autocheckpoint: number
+  /** Hears of every failed group: a full disk, a lost fsync. */
+  onTrouble?: (error: unknown) => void
+}
+
+/**
+ * One connection writes, a second one reads. The reader never waits for the writer (WAL), and
+ * it never sees a group that is still open. Refuses a file that another process holds.
+ */
+export function openSqlite(options: SqliteOptions): Store {
+  Database.MAX_QUERY_CACHE_SIZE = STATEMENT_CACHE // before opening, else the 21st evicts
+  const release = lock(options.path)
+  try {
+    return open(options, release)
+  } catch (error) {
+    release()
+    throw error
+  }
+}
+
+function open({ path, onTrouble = () => {}, ...tuning }: SqliteOptions, release: () => void) {
+  const writer = openWriter(path, tuning)
+  const reader = new Database(path, { strict: true })
+  reader.run("PRAGMA query_only = ON")
+  reader.run(`PRAGMA cache_size = -${tuning.cache_mb * 1024}`)
+
+  const group = new GroupCommit(writer, onTrouble)
+  const tx = drizzle(writer, { logger: group }) as unknown as Tx
+  tx.afterCommit = (effect) => void demandPermit().effects.push(effect)
+  rawSqlite.set(tx, writer)
+  const read = drizzle(reader) as unknown as Reader
+  rawSqlite.set(read, reader)
+
+  const store: Store = {
+    read,
+    tx: (closure) => group.run(() => closure(tx)),
+    notify() {}, // one process holds the file: the bus in its memory reaches everybody
+    listen() {},
+    stats: group.stats,
+    async close() {
+      await group.idle()
+      reader.close()
+      writer.close()
+      release()
+    },
+  }
+  return store
+}
+
+function openWriter(path: string, tuning: Pick<SqliteOptions, "cache_mb" | "wal_autocheckpoint">) {
+  const writer = new Database(path, { create: true, strict: true })
+  refuseUnsafe(writer)
+  writer.run("PRAGMA auto_vacuum = INCREMENTAL") // only before the first table
+  writer.run("PRAGMA journal_mode = WAL")
+  writer.run("PRAGMA synchronous = FULL") // a 2xx means "on disk"
+  writer.run(`PRAGMA busy_timeout = ${BUSY_MILLISECONDS}`) // it blocks the event loop: short
+  writer.run(`PRAGMA cache_size = -${tuning.cache_mb * 1024}`)
+  writer.run("PRAGMA temp_store = MEMORY")
+  writer.run(`PRAGMA wal_autocheckpoint = ${tuning.wal_autocheckpoint}`)
+  writer.run(`PRAGMA journal_size_limit = ${WAL_LIMIT_BYTES}`)
+  migrateSqlite(writer)
+  writer.run("PRAGMA foreign_keys = ON") // after migrations: a rebuilt table needs it off
+  chmodSync(path, 0o600)
+  return writer
+}
+
+function refuseUnsafe(database: Database) {
+  const row = database.query("SELECT sqlite_version() AS version").get() as { version: string }
+  if (SAFE_VERSION.test(row.version)) return
+  throw new Error(`SQLite ${row.version} may corrupt a WAL file; run a newer Bun.`)
+}
+
+/** A data folder that another process works in. `holder` is its process id, if it left one. */
+export class FolderInUse extends Error {
+  readonly holder: string | undefined
+
+  constructor(path: string, holder: string | undefined) {
+    const who = holder ? `the process ${holder}` : "another process"
+    super(`${path} is in use by ${who}. Stop it, or choose another data folder.`)
+    this.name = "FolderInUse"
+    this.holder = holder
+  }
+}
+
+/**
+ * An exclusive transaction on a file of its own: SQLite takes an operating-system lock for it,
+ * which dies with this process however it dies. The pid beside it is only for people.
+ */
+function lock(path: string): () => void {
+  const pidFile = `${path}.pid`
+  const guard = new Database(`${path}.lock`, { create: true })
+  try {
+    guard.run("PRAGMA locking_mode = EXCLUSIVE")
+    guard.run("BEGIN EXCLUSIVE")
+  } catch (error) {
+    guard.close()
+    if (!(error instanceof SQLiteError) || !error.code?.startsWith("SQLITE_BUSY")) throw error
+    const holder = existsSync(pidFile) ? readFileSync(pidFile, "utf8").trim() : undefined
+    throw new FolderInUse(path, holder || undefined)
+  }
+  writeFileSync(pidFile, `${process.pid}\n`)
+  return () => guard.close()
+}

@@ -1,0 +1,144 @@
+import type { Database } from "bun:sqlite"
+import {
+  type Column,
+  type GetColumnData,
+  getTableColumns,
+  getTableName,
+  type SQL,
+  sql,
+} from "drizzle-orm"
+import type { SQLiteTable } from "drizzle-orm/sqlite-core"
+import { engine } from "./columns"
+import { demandPermit } from "./group-commit"
+import type { Reader, Tx } from "./store"
+
+type Holes = Record<string, Column>
+type Slots<Named extends Holes> = { [Name in keyof Named]: SQL<GetColumnData<Named[Name]>> }
+type Values<Named extends Holes> = { [Name in keyof Named]: GetColumnData<Named[Name]> }
+
+interface Statement<Rows> {
+  execute(values: Record<string, unknown>): Promise<Rows>
+}
+
+/** The driver's connection behind a SQLite `Reader` or `Tx`; `sqlite.ts` enters both. */
+export const rawSqlite = new WeakMap<Reader, Database>()
+
+/**
+ * A statement for a hot path: compiled once a connection instead of once a call (9 µs against
+ * 65 µs an insert). `holes` names its values by the columns they belong to, which gives them a
+ * type and the column's own conversion. On SQLite there is one `Tx` for the life of the store,
+ * so it is compiled once; on Postgres once a transaction, where the round trip hides the cost.
+ */
+export function prepared<Db extends Reader, Named extends Holes, Rows>(
+  holes: Named,
+  build: (database: Db, slots: Slots<Named>) => { prepare(): Statement<Rows> },
+) {
+  const compiled = new WeakMap<Db, Statement<Rows>>()
+  const slots = slotsFor(holes)
+
+  return async (database: Db, values: Values<Named>): Promise<Rows> => {
+    let statement = compiled.get(database)
+    if (!statement) {
+      statement = build(database, slots).prepare()
+      compiled.set(database, statement)
+    }
+    return await statement.execute(values)
+  }
+}
+
+type Row<Table extends SQLiteTable> = Table["$inferInsert"]
+
+/**
+ * Writes whole rows on a hot path: on SQLite one bare prepared statement a row, on Postgres one
+ * statement for all of them. A column that the database fills in is left to it; a value that is
+ * missing is NULL.
+ */
+export function inserter<Table extends SQLiteTable>(table: Table) {
+  const write = rowWriter(table, "")
+  return async (tx: Tx, rows: Row<Table>[]): Promise<void> => {
+    await write(tx, rows as Record<string, unknown>[])
+  }
+}
+
+/** As `inserter`, but a row that exists already is left alone. Returns which rows are new. */
+export function newRowInserter<Table extends SQLiteTable>(table: Table, key: keyof Row<Table>) {
+  const write = rowWriter(table, " ON CONFLICT DO NOTHING", key as string)
+  return (tx: Tx, rows: Row<Table>[]) => write(tx, rows as Record<string, unknown>[])
+}
+
+function rowWriter(table: SQLiteTable, conflict: string, key?: string) {
+  const columns = Object.entries(getTableColumns(table)).filter(([, column]) => !isFilled(column))
+  const names = columns.map(([, column]) => `"${column.name}"`).join(", ")
+  const into = `INSERT INTO "${getTableName(table)}" (${names})`
+
+  const holes = columns.map(() => "?").join(", ")
+  const one = `${into} VALUES (${holes})${conflict}`
+  const kinds = columns.map(([, column]) => `"${column.name}" ${transport(column)}`).join(", ")
+  const picks = columns.map(([, column]) => unpack(column)).join(", ")
+  const back = key ? ` RETURNING "${key}"` : ""
+  const head = `${into} SELECT ${picks} FROM jsonb_to_recordset(`
+  const tail = `::text::jsonb) AS given(${kinds})${conflict}${back}`
+
+  return async (tx: Tx, rows: Record<string, unknown>[]): Promise<Set<unknown>> => {
+    const fresh = new Set<unknown>()
+    if (rows.length === 0) return fresh
+    const database = rawSqlite.get(tx)
+    if (database) {
+      demandPermit()
+      const statement = database.query(one)
+      for (const row of rows) {
+        const values = columns.map(([name, column]) => encode(column, row[name])) as never[]
+        if (statement.run(...values).changes > 0 && key) fresh.add(row[key])
+      }
+      return fresh
+    }
+    const given = JSON.stringify(rows.map((row) => asJson(columns, row)))
+    const query = sql`${sql.raw(head)}${given}${sql.raw(tail)}`
+    const answer = (await (tx as unknown as Executor).execute(query)) as Record<string, unknown>[]
+    if (key) for (const row of answer) fresh.add(row[key])
+    return fresh
+  }
+}
+
+interface Executor {
+  execute(query: SQL): Promise<unknown>
+}
+
+/** `position` alone: its default is the database's business. */
+const isFilled = (column: Column) => column.hasDefault
+
+function encode(column: Column, value: unknown) {
+  if (value === null || value === undefined) return null
+  return column.mapToDriverValue(value)
+}
+
+function asJson(columns: [string, Column][], row: Record<string, unknown>) {
+  const packed: Record<string, unknown> = {}
+  for (const [name, column] of columns) {
+    const value = encode(column, row[name])
+    packed[column.name] =
+      value instanceof Uint8Array ? Buffer.from(value).toString("base64") : value
+  }
+  return packed
+}
+
+const isBytes = (column: Column) => column.getSQLType() === "bytea"
+const transport = (column: Column) =>
+  isBytes(column) ? "text" : column.getSQLType().replace(/ COLLATE .*/, "")
+const unpack = (column: Column) =>
+  isBytes(column) ? `decode("${column.name}", 'base64')` : `"${column.name}"`
+
+/** Lets several nodes claim from one queue. SQLite has one writer, so it has nothing to skip. */
+export function skipLocked<Query extends object>(query: Query): Query {
+  if (engine === "sqlite") return query
+  const select = query as unknown as { for(strength: string, options: object): Query }
+  return select.for("update", { skipLocked: true })
+}
+
+function slotsFor<Named extends Holes>(holes: Named) {
+  const slots = Object.entries(holes).map(([name, column]) => [
+    name,
+    sql`${sql.param(sql.placeholder(name), column)}`,
+  ])
+  return Object.fromEntries(slots) as Slots<Named>
+}

@@ -1,0 +1,40 @@
+import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core"
+
+/** "async", so that every query is awaited: SQLite would not mind, Postgres would. */
+type Database = BaseSQLiteDatabase<"async", unknown>
+
+/** Sees what is committed. It cannot write, and the compiler says so. */
+export type Reader = Pick<Database, "select" | "selectDistinct" | "$with" | "with">
+
+/** An open transaction. It sees its own writes, and serves wherever a `Reader` is wanted. */
+export type Tx = Reader &
+  Pick<Database, "insert" | "update" | "delete"> & {
+    /** Runs `effect` once the commit is on disk, and never when it does not come. */
+    afterCommit(effect: () => void): void
+  }
+
+export type Closure<Result> = (tx: Tx) => Promise<Result>
+
+export interface Store {
+  readonly read: Reader
+
+  /**
+   * Resolves when the commit that carries the closure is on disk. A closure that throws leaves
+   * nothing behind. It awaits nothing but its own `tx`, and it may be run again after a conflict
+   * with another transaction, so it changes nothing outside either.
+   */
+  tx<Result>(closure: Closure<Result>): Promise<Result>
+
+  /** Tells every node on this database. A message may be lost: poll behind it. */
+  notify(topic: string, payload: string): void
+  listen(topic: string, hear: (payload: string) => void): void
+
+  close(): Promise<void>
+
+  readonly stats: Stats
+}
+
+export interface Stats {
+  closures: number
+  commits: number
+}

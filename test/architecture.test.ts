@@ -1,0 +1,119 @@
+import { expect, test } from "bun:test"
+import { dirname } from "node:path/posix"
+import { circle, edges, reachable, show, sources } from "./harness/sources"
+
+/** A file imports from its own level or from the levels above it. This list is the architecture. */
+const levels = [
+  ["lib"],
+  ["core"],
+  ["store"],
+  ["events", "plans"],
+  ["accounts", "projects", "members", "api-keys", "usage", "session", "settings"],
+  ["http"],
+  ["subscribers", "topics", "templates", "domains", "suppressions", "providers", "webhooks"],
+  ["messages"],
+  ["emails", "push", "sms", "inbox"],
+  ["smtp", "inbound", "broadcasts", "workflows", "auth", "ai", "pages", "mailbox"],
+  ["routes"], // every routes.ts, of any folder: the shell around the features
+  ["."], // app.ts, jobs.ts, channels.ts, server.ts, worker.ts: they know everyone
+]
+
+const MAX_LINES = 250
+
+/** Written by `bun run generate`: it grows with the years, and nobody reads it. */
+const GENERATED = "src/store/migrations.ts"
+
+/** The commands that work on the machine itself; all others are clients of the API. */
+const LOCAL = /^cli\/(local\/|commands\/(local|up|serve|init|migrate|config|backup|restore)\.ts$)/
+
+const VAGUE = /(^|\/)(service|utils?|helpers?|common|manager|types|constants|index)\.tsx?$/
+
+const src = sources.filter(({ path }) => path.startsWith("src/"))
+const arrows = edges.filter(({ from, to }) => from.startsWith("src/") && to.startsWith("src/"))
+
+const isRoutes = (path: string) => /\/routes\.ts$/.test(path)
+
+function levelOf(path: string): number {
+  const [, folder = "", rest] = path.split("/")
+  const home = isRoutes(path) ? "routes" : rest === undefined ? "." : folder
+  return levels.findIndex((level) => level.includes(home))
+}
+
+const paths = (files: { path: string }[]) => files.map(({ path }) => path)
+
+test("every file of src has a known home", () => {
+  expect(paths(src.filter(({ path }) => levelOf(path) < 0))).toEqual([])
+})
+
+test("imports only point up the list", () => {
+  const wrong = arrows.filter(({ from, to }) => levelOf(to) > levelOf(from))
+  expect(wrong.map(show)).toEqual([])
+})
+
+test("only app.ts and a parent's routes.ts import a routes.ts", () => {
+  const mayMount = (from: string, to: string) =>
+    from === "src/app.ts" || (isRoutes(from) && to.startsWith(`${dirname(from)}/`))
+  const wrong = arrows.filter(({ from, to }) => isRoutes(to) && !mayMount(from, to))
+  expect(wrong.map(show)).toEqual([])
+})
+
+test("src knows nothing of the command line, nor of the tests", () => {
+  const wrong = edges.filter(({ from, to }) => from.startsWith("src/") && !to.startsWith("src/"))
+  expect(wrong.map(show)).toEqual([])
+})
+
+test("of the command line only the local commands know src", () => {
+  const wrong = edges.filter(
+    ({ from, to }) => from.startsWith("cli/") && to.startsWith("src/") && !LOCAL.test(from),
+  )
+  expect(wrong.map(show)).toEqual([])
+})
+
+test("nothing imports itself by a detour", () => {
+  expect(circle()?.join(" -> ")).toBeUndefined()
+})
+
+test("no file outgrows a sitting", () => {
+  const long = sources.filter(
+    ({ path, text }) => path !== GENERATED && text.trimEnd().split("\n").length > MAX_LINES,
+  )
+  expect(paths(long)).toEqual([])
+})
+
+test("every file has a name that says what it holds", () => {
+  const wrong = sources.filter(({ path }) => VAGUE.test(path) || /[A-Z_]/.test(path))
+  expect(paths(wrong)).toEqual([])
+})
+
+test("no checker is told to look away", () => {
+  const silenced = /biome-ignore|@ts-(ignore|expect-error|nocheck)/
+  expect(paths(sources.filter(({ text }) => silenced.test(text)))).toEqual([])
+})
+
+test("lib is pure: neither files, nor network, nor a database", () => {
+  const impure = /^(node:(fs|net|tls|https?|http2|dns|child_process)|bun:sqlite|drizzle-orm)/
+  const wrong = src.filter(
+    ({ path, packages }) => path.startsWith("src/lib/") && packages.some((one) => impure.test(one)),
+  )
+  expect(paths(wrong)).toEqual([])
+})
+
+test("the worker thread brings along neither the store nor the settings nor the network", () => {
+  const forbidden = /^src\/(store\/|server\.ts|app\.ts|core\/(config|net|dns|secrets)\.ts)/
+  const wrong = reachable("src/worker.ts").filter(
+    ({ path, packages }) =>
+      forbidden.test(path) || packages.some((one) => /^(drizzle-orm|bun:sqlite|elysia)/.test(one)),
+  )
+  expect(paths(wrong)).toEqual([])
+})
+
+test.each<[string, RegExp, RegExp]>([
+  ["the environment", /process\.env|Bun\.env/, /^(src\/core\/config|cli\/environment)\.ts$/],
+  ["the clock", /Date\.now\(|new Date\(\)/, /^(src\/core|cli)\/time\.ts$/],
+  ["a raw fetch", /(?<![.\w])fetch\(/, /^(src\/core\/net|cli\/client)\.ts$/],
+  ["drizzle's transaction", /\.transaction\(/, /^src\/store\//],
+  ["a database driver", /"bun:sqlite"|drizzle-orm\/bun-|new SQL\(/, /^src\/store\//],
+])("%s is used in its own place only", (_, pattern, place) => {
+  const users = paths(sources.filter(({ code }) => pattern.test(code)))
+  expect(users.filter((path) => !place.test(path))).toEqual([])
+})

@@ -1,0 +1,67 @@
+import { mkdtempSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+
+const MAIN = join(import.meta.dir, "../../cli/main.ts")
+
+export interface Ended {
+  exit: number
+  out: string
+  err: string
+}
+
+interface Given {
+  env?: Record<string, string>
+  stdin?: string
+  cwd?: string
+}
+
+/** A home of its own, so that no test sees the profiles of another, or of the person testing. */
+export const freshHome = (): string => mkdtempSync(join(tmpdir(), "belfry-cli-"))
+
+export function environment(more: Record<string, string> = {}): Record<string, string> {
+  return { PATH: process.env.PATH ?? "", HOME: freshHome(), ...more }
+}
+
+/** Runs one command line with pipes, as a script would. */
+export async function belfry(words: string[], given: Given = {}): Promise<Ended> {
+  const child = Bun.spawn([process.execPath, MAIN, ...words], {
+    env: environment(given.env),
+    stdin: given.stdin === undefined ? "ignore" : new Blob([given.stdin]),
+    stdout: "pipe",
+    stderr: "pipe",
+    ...(given.cwd === undefined ? {} : { cwd: given.cwd }),
+  })
+  const [out, err, exit] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ])
+  return { exit, out, err }
+}
+
+/** Runs it on a pseudo terminal. `type` is typed when `until` has been shown. */
+export async function onTerminal(
+  words: string[],
+  given: { env?: Record<string, string>; until?: string; type?: string } = {},
+): Promise<Ended> {
+  let screen = ""
+  let typed = false
+  const decoder = new TextDecoder()
+  const child = Bun.spawn([process.execPath, MAIN, ...words], {
+    env: environment({ TERM: "xterm", ...given.env }),
+    terminal: {
+      cols: 120,
+      rows: 40,
+      data(terminal, bytes) {
+        screen += decoder.decode(bytes, { stream: true })
+        if (typed || given.until === undefined || !screen.includes(given.until)) return
+        typed = true
+        terminal.write(given.type ?? "")
+      },
+    },
+  })
+  const exit = await child.exited
+  await Bun.sleep(20) // what the terminal still holds arrives after the end
+  return { exit, out: screen, err: screen }
+}

@@ -1,0 +1,123 @@
+import { expect, test } from "bun:test"
+import { belfry, onTerminal } from "./belfry"
+import { FakeApi, ID, KEY } from "./fake-api"
+
+const at = (api: FakeApi) => ({ BELFRY_URL: api.url, BELFRY_API_KEY: KEY })
+
+test.each([
+  [404, 3],
+  [401, 4],
+  [403, 4],
+  [409, 5],
+  [402, 6],
+  [429, 6],
+  [400, 7],
+  [413, 7],
+  [422, 7],
+  [500, 1],
+  [503, 75],
+  [504, 75],
+])("an answer %d ends with %d, and its error body on stderr", async (status, exit) => {
+  using api = new FakeApi()
+  api.error(`GET /v1/emails/${ID}`, status, "a_code", { why: "because" })
+  const ended = await belfry(["emails", "get", ID], { env: at(api) })
+  expect([ended.exit, ended.out]).toEqual([exit, ""])
+  const details = { why: "because" }
+  expect(JSON.parse(ended.err)).toEqual({
+    error: { code: "a_code", message: "This is a_code.", details },
+    meta: { request_id: "req_1" },
+  })
+})
+
+test("a person reads what happened, which value, and what to do next", async () => {
+  using api = new FakeApi()
+  const fields = [{ path: "to.email", code: "invalid", message: "is not an address" }]
+  api.error("POST /v1/emails", 422, "validation_error", { fields })
+  api.error("GET /v1/emails", 403, "forbidden", { required_scope: "email:read" })
+  const send = ["emails", "send", "--to", "x", "--no-color"]
+  const invalid = await onTerminal(send, { env: at(api) })
+  expect(invalid.exit).toBe(7)
+  expect(invalid.out).toContain("✗ This is validation_error. (validation_error)")
+  expect(invalid.out).toContain("to.email  is not an address")
+  const refused = await onTerminal(["emails", "list", "--no-color"], { env: at(api) })
+  expect(refused.out).toContain("→ use a key with the scope email:read")
+})
+
+test("no server is 69, no key is 4, and both say what to do", async () => {
+  const env = { BELFRY_URL: "http://127.0.0.1:1", BELFRY_API_KEY: KEY }
+  const nobody = await onTerminal(["emails", "list", "--no-color"], { env })
+  expect(nobody.exit).toBe(69)
+  expect(nobody.out).toContain("→ start a server with `belfry up`")
+  const keyless = await belfry(["emails", "list"], { env: { BELFRY_URL: "http://127.0.0.1:1" } })
+  expect(keyless.exit).toBe(4)
+})
+
+test("a server that does not answer in time is 75", async () => {
+  using server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: () => Bun.sleep(5000) as never,
+  })
+  const env = { BELFRY_URL: `http://127.0.0.1:${server.port}`, BELFRY_API_KEY: KEY }
+  const { exit, err } = await belfry(["emails", "list", "--timeout", "200ms"], { env })
+  expect([exit, JSON.parse(err).error.code]).toEqual([75, "timeout"])
+  await server.stop(true)
+})
+
+test("something that is not the API is told as such", async () => {
+  using api = new FakeApi()
+  api.answer("GET /v1/emails", { body: "<html>hello</html>" })
+  const { exit, err } = await belfry(["emails", "list"], { env: at(api) })
+  expect([exit, JSON.parse(err).error.code]).toEqual([1, "bad_answer"])
+})
+
+test.each([
+  [["emails", "list", "--nope"]],
+  [["emails", "nope"]],
+  [["nope"]],
+  [["emails", "get"]],
+  [["emails", "send"]],
+  [["emails", "list", "--limit", "zero"]],
+  [["emails", "list", "--timeout", "soon"]],
+  [["emails", "list", "--profile", "nobody"]],
+  [["emails", "list", "--url", "nowhere"]],
+  [["up", "--port", "70000"]],
+  [["config", "explain", "htp.listen"]],
+])("a wrong command line %p is 2, and JSON off a terminal", async (words) => {
+  const { exit, out, err } = await belfry(words)
+  expect([exit, out]).toEqual([2, ""])
+  expect(Object.keys(JSON.parse(err).error)).toEqual(["code", "message", "details"])
+})
+
+test("a GET answered 503 with Retry-After is asked again while there is time", async () => {
+  using api = new FakeApi()
+  const body = { error: { code: "service_unavailable", message: "Wait.", details: {} } }
+  api.answer("GET /v1/emails", () =>
+    api.seen.length < 2
+      ? { status: 503, body, headers: { "retry-after": "0" } }
+      : { body: { data: [], meta: {} } },
+  )
+  expect((await belfry(["emails", "list"], { env: at(api) })).exit).toBe(0)
+  expect(api.seen).toHaveLength(2)
+})
+
+test("a POST is never repeated", async () => {
+  using api = new FakeApi()
+  const body = { error: { code: "service_unavailable", message: "Wait.", details: {} } }
+  api.answer("POST /v1/emails", { status: 503, body, headers: { "retry-after": "0" } })
+  const words = ["emails", "send", "--to", "a@mailbox.test", "--subject", "x", "--text", "y"]
+  expect((await belfry(words, { env: at(api) })).exit).toBe(75)
+  expect(api.seen).toHaveLength(1)
+})
+
+test("Ctrl-C is 130", async () => {
+  using api = new FakeApi()
+  api.data("GET /v1/mailbox", [])
+  const child = Bun.spawn(
+    [process.execPath, `${import.meta.dir}/../../cli/main.ts`, "mailbox", "wait", "--to", "a@b.c"],
+    { env: { PATH: process.env.PATH ?? "", ...at(api) }, stderr: "ignore" },
+  )
+  while (api.seen.length === 0) await Bun.sleep(10)
+  child.kill("SIGINT")
+  expect(await child.exited).toBe(130)
+})

@@ -1,0 +1,115 @@
+import { expect, test } from "bun:test"
+import { table } from "../../cli/table"
+import { cleanLine, cleanText, painter, wantsColour } from "../../cli/terminal"
+import { belfry, onTerminal } from "./belfry"
+import { email, FakeApi, ID, KEY } from "./fake-api"
+
+const plain = painter(false)
+
+test("a pipe gets the resource as the API gave it", async () => {
+  using api = new FakeApi()
+  const record = email({ a_field_of_tomorrow: [1] })
+  api.data(`GET /v1/emails/${ID}`, record)
+  const { exit, out } = await belfry(["emails", "get", ID], { env: at(api) })
+  expect(exit).toBe(0)
+  expect(JSON.parse(out)).toEqual(record)
+})
+
+test("a list in a pipe is an array, with --ndjson an object a line, with --quiet ids", async () => {
+  using api = new FakeApi()
+  api.data("GET /v1/emails", [email(), email({ id: "two" })], { next_cursor: null })
+  const run = async (...words: string[]) =>
+    (await belfry(["emails", "list", ...words], { env: at(api) })).out
+  expect(JSON.parse(await run())).toHaveLength(2)
+  const lines = (await run("--ndjson")).trim().split("\n")
+  expect(lines.map((line) => JSON.parse(line).id)).toEqual([ID, "two"])
+  expect(await run("--quiet")).toBe(`${ID}\ntwo\n`)
+})
+
+test("--json=fields gives these fields only, also from inside", async () => {
+  using api = new FakeApi()
+  api.data("GET /v1/emails", [email()])
+  const words = ["emails", "list", "--json=id,to.email,nothing"]
+  const { out } = await belfry(words, { env: at(api) })
+  expect(JSON.parse(out)).toEqual([{ id: ID, "to.email": "ann@mailbox.test", nothing: null }])
+})
+
+test("--json never takes the word behind it for its fields", async () => {
+  using api = new FakeApi()
+  api.data(`GET /v1/emails/${ID}`, email())
+  const { exit, out } = await belfry(["--json", "emails", "get", "--json", ID], { env: at(api) })
+  expect([exit, JSON.parse(out).id]).toEqual([0, ID])
+})
+
+test("a terminal gets a table with ages, and one next step", async () => {
+  using api = new FakeApi()
+  api.data("GET /v1/emails", [email()])
+  const { out } = await onTerminal(["emails", "list"], { env: at(api) })
+  expect(out).toContain("STATUS")
+  expect(out).toContain("1 min")
+  expect(out).toContain("\u001b[32mdelivered")
+  expect(out).toContain(`→ belfry emails get ${ID}`)
+})
+
+test("NO_COLOR and --no-color leave a terminal without one escape", async () => {
+  using api = new FakeApi()
+  api.data("GET /v1/emails", [email()])
+  for (const [words, env] of [
+    [[], { NO_COLOR: "1" }],
+    [["--no-color"], {}],
+    [[], { TERM: "dumb" }],
+  ] as const) {
+    const { out } = await onTerminal(["emails", "list", ...words], { env: { ...at(api), ...env } })
+    expect(out).toContain("delivered")
+    expect(out).not.toContain("\u001b")
+  }
+})
+
+test("colour is decided by flag, NO_COLOR, CLICOLOR_FORCE, and the kind of terminal", () => {
+  expect(wantsColour({}, true, false)).toBe(true)
+  expect(wantsColour({}, false, false)).toBe(false)
+  expect(wantsColour({ CLICOLOR_FORCE: "1" }, false, false)).toBe(true)
+  expect(wantsColour({ CLICOLOR_FORCE: "1", NO_COLOR: "1" }, true, false)).toBe(false)
+  expect(wantsColour({ CLICOLOR_FORCE: "1" }, true, true)).toBe(false)
+})
+
+test("a subject cannot move the cursor, ring the bell, or turn the line around", async () => {
+  using api = new FakeApi()
+  const evil = "\u001b[2J\u001b]0;owned\u0007pay\u009b31m me\r\n\u202eexe.txt\u0000"
+  api.data("GET /v1/emails", [email({ subject: evil })])
+  const { out } = await onTerminal(["emails", "list", "--no-color"], { env: at(api) })
+  expect(out).toContain("pay")
+  expect(out).not.toMatch(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e]/)
+  expect(out).not.toContain("owned")
+})
+
+test("a body keeps its line breaks and loses everything else", () => {
+  expect(cleanText("a\r\nb\tc\u001b[31md\u0007")).toBe("a\nb\tcd")
+  expect(cleanLine("a\r\nb\tc")).toBe("a b c")
+})
+
+test("a narrow terminal shortens what may be shortened, never an id", () => {
+  const rows = [{ id: ID, subject: "a very long subject that cannot fit in here" }]
+  const columns = [
+    { title: "ID", cell: (row: { id: string }) => row.id },
+    { title: "SUBJECT", cell: (row: { subject: string }) => row.subject, flexible: true },
+  ]
+  const [, line = ""] = table(rows, columns, 60, plain).split("\n")
+  expect(Bun.stringWidth(line)).toBe(60)
+  expect(line).toStartWith(`${ID}  a very long`)
+  expect(line).toEndWith("…")
+})
+
+test("a reader that leaves early is no error", async () => {
+  using api = new FakeApi()
+  const many = Array.from({ length: 100 }, () => email({ subject: "x".repeat(3000) }))
+  api.data("GET /v1/emails", many, { next_cursor: "more", has_more: true })
+  const main = `${process.execPath} ${import.meta.dir}/../../cli/main.ts`
+  const line = `${main} emails list --limit 2000 --ndjson | head -1 | wc -l; echo "\${PIPESTATUS[0]}"`
+  const child = Bun.spawn(["bash", "-c", line], { env: { ...process.env, ...at(api) } })
+  const [lines, status] = (await new Response(child.stdout).text()).trim().split("\n")
+  expect(lines).toBe("1")
+  expect(["0", "141"]).toContain(status ?? "")
+})
+
+const at = (api: FakeApi) => ({ BELFRY_URL: api.url, BELFRY_API_KEY: KEY })

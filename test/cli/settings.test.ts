@@ -1,0 +1,111 @@
+import { expect, test } from "bun:test"
+import { mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { connection, profilesPath, readProfiles, saveProfile } from "../../cli/settings"
+import { belfry, freshHome } from "./belfry"
+import { FakeApi, KEY } from "./fake-api"
+
+function homeWith(profiles: Record<string, { url: string; api_key: string | null }>) {
+  const XDG_CONFIG_HOME = freshHome()
+  const path = profilesPath({ XDG_CONFIG_HOME })
+  for (const [name, profile] of Object.entries(profiles)) saveProfile(path, name, profile)
+  return { XDG_CONFIG_HOME, path }
+}
+
+const local = { url: "http://127.0.0.1:8080", api_key: "svc_live_local" }
+const prod = { url: "https://mail.example.test", api_key: "svc_live_prodprodprodprodsecret" }
+
+test("flags win over the environment, the environment over the profile, and that over defaults", () => {
+  const { path, ...env } = homeWith({ local, prod })
+  expect(path).toEndWith("belfry/profiles.json")
+  expect(connection({}, { XDG_CONFIG_HOME: freshHome() })).toEqual({
+    url: "http://127.0.0.1:8080",
+    api_key: null,
+    profile: null,
+  })
+  expect(connection({}, env)).toEqual({ ...local, profile: "local" })
+  expect(connection({}, { ...env, BELFRY_PROFILE: "prod" })).toEqual({ ...prod, profile: "prod" })
+  expect(connection({ profile: "local" }, { ...env, BELFRY_PROFILE: "prod" }).url).toBe(local.url)
+  const given = { BELFRY_URL: "http://env.test", BELFRY_API_KEY: "svc_live_env" }
+  expect(connection({}, { ...env, ...given })).toMatchObject({
+    url: "http://env.test",
+    api_key: "svc_live_env",
+  })
+  const flags = { url: "http://flag.test", api_key: "svc_live_flag" }
+  expect(connection(flags, { ...env, ...given })).toMatchObject(flags)
+})
+
+test("a stored key goes to its own server only", () => {
+  const { path: _, ...env } = homeWith({ local })
+  expect(connection({ url: "http://localhost:8080/" }, env).api_key).toBe(local.api_key)
+  expect(connection({ url: "http://localhost:9090" }, env).api_key).toBeNull()
+  expect(connection({ url: "https://elsewhere.test" }, env).api_key).toBeNull()
+})
+
+test("a key may come from a file, and a missing one is told by name", () => {
+  const BELFRY_API_KEY_FILE = join(freshHome(), "key")
+  const env = { XDG_CONFIG_HOME: freshHome(), BELFRY_API_KEY_FILE }
+  expect(() => connection({}, env)).toThrow(BELFRY_API_KEY_FILE)
+  writeFileSync(BELFRY_API_KEY_FILE, "svc_live_file\n")
+  expect(connection({}, env).api_key).toBe("svc_live_file")
+})
+
+test("the profile file is its owner's alone, and no draft of it stays", () => {
+  const { path } = homeWith({ local })
+  writeFileSync(path, JSON.stringify(readProfiles(path)), { mode: 0o644 })
+  saveProfile(path, "prod", prod)
+  expect(statSync(path).mode & 0o777).toBe(0o600)
+  expect(readProfiles(path).profiles).toEqual({ local, prod })
+  expect(readdirSync(join(path, ".."))).toEqual(["profiles.json"])
+})
+
+test("profiles are listed without their keys, and chosen by name", async () => {
+  const { path, ...env } = homeWith({ local, prod })
+  const listed = await belfry(["profiles", "list"], { env })
+  expect(listed.out).not.toContain(prod.api_key.slice(17))
+  const names = JSON.parse(listed.out).map((one: { name: string; current: boolean }) => [
+    one.name,
+    one.current,
+  ])
+  expect(names).toEqual([
+    ["local", true],
+    ["prod", false],
+  ])
+  expect((await belfry(["profiles", "use", "prod"], { env })).exit).toBe(0)
+  expect(readProfiles(path).current).toBe("prod")
+  const unknown = await belfry(["profiles", "use", "nobody"], { env })
+  expect([unknown.exit, JSON.parse(unknown.err).error.message]).toEqual([
+    2,
+    'there is no profile "nobody"',
+  ])
+})
+
+test("a profile is enough to reach a server", async () => {
+  using api = new FakeApi()
+  api.data("GET /v1/emails", [])
+  const { path: _, ...env } = homeWith({ local: { url: api.url, api_key: KEY } })
+  expect((await belfry(["emails", "list"], { env })).exit).toBe(0)
+  expect(api.seen[0]?.headers["x-api-key"]).toBe(KEY)
+})
+
+test("a broken profile file is told by name", async () => {
+  const XDG_CONFIG_HOME = freshHome()
+  const path = profilesPath({ XDG_CONFIG_HOME })
+  mkdirSync(join(path, ".."))
+  writeFileSync(path, "{")
+  const { exit, err } = await belfry(["emails", "list"], { env: { XDG_CONFIG_HOME } })
+  expect(exit).toBe(74)
+  expect(err).toContain(path)
+})
+
+test("config show and explain mask secrets and name the source", async () => {
+  const env = { BELFRY_PROVIDERS_SMTP_PASSWORD: "hunter22", BELFRY_DATA_DIR: "/var/tmp/x" }
+  const shown = await belfry(["config", "show"], { env })
+  expect(shown.out).not.toContain("hunter22")
+  const { out } = await belfry(["config", "explain", "data_dir"], { env })
+  expect(JSON.parse(out)).toMatchObject({
+    value: "/var/tmp/x",
+    source: "environment BELFRY_DATA_DIR",
+  })
+  expect((await belfry(["config", "get", "data_dir"], { env })).out).toBe("/var/tmp/x\n")
+})

@@ -1,0 +1,105 @@
+import { expect, test } from "bun:test"
+import { statSync } from "node:fs"
+import { join } from "node:path"
+import { belfry, environment, freshHome } from "./belfry"
+
+interface Ready {
+  url: string
+  api_key: string
+  project_id: string
+  data_dir: string
+  smtp: Record<string, number | null>
+}
+
+/** `belfry up --json` in a home of its own; its first line, and the lines after it as they come. */
+async function startUp(home: string, ...words: string[]) {
+  const main = join(import.meta.dir, "../../cli/main.ts")
+  const env = environment({ HOME: home })
+  const child = Bun.spawn([process.execPath, main, "up", "--json", "--port", "0", ...words], {
+    env,
+    stdout: "pipe",
+    stderr: "inherit",
+  })
+  const lines = readLines(child.stdout)
+  const first = await lines.next()
+  const ready = JSON.parse(String(first.value)) as Ready
+  const cli = (...rest: string[]) => belfry(rest, { env })
+  const stop = async (signal: NodeJS.Signals = "SIGTERM") => {
+    child.kill(signal)
+    return await child.exited
+  }
+  const next = async () => JSON.parse(String((await lines.next()).value)) as Record<string, unknown>
+  return { ready, cli, stop, next, [Symbol.asyncDispose]: async () => void (await stop("SIGKILL")) }
+}
+
+async function* readLines(stream: ReadableStream<Uint8Array>) {
+  let unread = ""
+  const decoder = new TextDecoder()
+  for await (const chunk of stream) {
+    const lines = (unread + decoder.decode(chunk, { stream: true })).split("\n")
+    unread = lines.pop() ?? ""
+    yield* lines
+  }
+}
+
+test("from up to a delivered email, with no setting but the home", async () => {
+  const home = freshHome()
+  await using server = await startUp(home)
+  const { ready, cli } = server
+  expect(Object.keys(ready)).toEqual(["url", "api_key", "project_id", "data_dir", "smtp"])
+  expect(ready.url).toMatch(/^http:\/\/(127\.0\.0\.1|localhost):\d+$/)
+  expect(ready.data_dir).toBe(join(home, ".local/share/belfry-up"))
+  expect(ready.smtp).toEqual({ submission: null, inbound: null, mailbox: expect.any(Number) })
+  expect(statSync(join(home, ".config/belfry/profiles.json")).mode & 0o777).toBe(0o600)
+
+  const words = ["emails", "send", "--from", "me@mailbox.test", "--to", "ann@mailbox.test"]
+  const sent = await cli(
+    ...words,
+    "--subject",
+    "Hi",
+    "--text",
+    "hello",
+    "--wait",
+    "--timeout",
+    "9s",
+  )
+  expect([sent.exit, JSON.parse(sent.out).status]).toEqual([0, "delivered"])
+  const { id } = JSON.parse(sent.out)
+
+  const mail = await cli("mailbox", "wait", "--to", "ann@mailbox.test", "--timeout", "5s")
+  expect(JSON.parse(mail.out)).toMatchObject({ email_id: id, subject: "Hi" })
+  const statuses: unknown[] = []
+  while (statuses.at(-1) !== "delivered") {
+    const fact = await server.next()
+    expect(fact).toMatchObject({ id, project_id: ready.project_id, channel: "email" })
+    statuses.push(fact.status)
+  }
+  expect(statuses[0]).toBe("queued")
+  expect(await server.stop()).toBe(0)
+}, 30_000)
+
+test("the same folder gives the same key, and --new-key another that ends the first", async () => {
+  const home = freshHome()
+  const keys: string[] = []
+  for (const words of [[], [], ["--new-key"]]) {
+    await using server = await startUp(home, ...words)
+    keys.push(server.ready.api_key)
+    if (words.length > 0) {
+      const old = await server.cli("emails", "list", "--api-key", keys[0] ?? "")
+      expect(old.exit).toBe(4)
+      expect((await server.cli("emails", "list")).exit).toBe(0)
+    }
+    expect(await server.stop("SIGINT")).toBe(0)
+  }
+  expect(keys[1]).toBe(keys[0] ?? "")
+  expect(keys[2]).not.toBe(keys[0])
+}, 30_000)
+
+test("a folder that another process holds is 74, and names the holder", async () => {
+  const home = freshHome()
+  await using _server = await startUp(home)
+  const env = environment({ HOME: home })
+  const second = await belfry(["up", "--json", "--port", "0"], { env })
+  expect(second.exit).toBe(74)
+  expect(second.err).toMatch(/pid|process \d+/)
+}, 30_000)

@@ -1,0 +1,200 @@
+import { afterAll, describe, expect, test } from "bun:test"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { ConfigError, hostAndPort, loadSettings, type Sources } from "../../src/core/config"
+
+const folder = mkdtempSync(join(tmpdir(), "belfry-config-"))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const load = (sources: Sources) => loadSettings({ environment: {}, ...sources })
+
+function file(name: string, text: string): string {
+  const path = join(folder, name)
+  writeFileSync(path, text)
+  return path
+}
+
+function faults(sources: Sources): readonly string[] {
+  try {
+    load(sources)
+  } catch (error) {
+    if (error instanceof ConfigError) return error.faults
+    throw error
+  }
+  return []
+}
+
+describe("without any word of the operator", () => {
+  test("everything has its default, durations in milliseconds", () => {
+    const { values } = load({ environment: { HOME: "/home/ann" } })
+    expect(values).toMatchObject({
+      data_dir: "/home/ann/.local/share/belfry",
+      database_url: null,
+      "http.listen": ":8080",
+      "http.idle_timeout": 10_000,
+      "delivery.retry.max_age": 172_800_000,
+      "storage.min_free_mb": 512,
+      sending_domains: [],
+    })
+  })
+
+  test("the data folder follows XDG_DATA_HOME", () => {
+    expect(load({ environment: { XDG_DATA_HOME: "/data" } }).values.data_dir).toBe("/data/belfry")
+  })
+
+  test("a command's own defaults are the weakest of all", () => {
+    const defaults = { "http.listen": "127.0.0.1:8080", data_dir: "/up" }
+    expect(load({ defaults }).values).toMatchObject(defaults)
+    const environment = { BELFRY_DATA_DIR: "/env" }
+    const loaded = load({ defaults, environment })
+    expect(loaded.values.data_dir).toBe("/env")
+    expect(loaded.explain("data_dir")).toMatchObject({ value: "/env", default: "/up" })
+  })
+})
+
+describe("precedence", () => {
+  const toml = file("order.toml", 'data_dir = "/toml"\n[log]\nlevel = "error"\nformat = "json"\n')
+  const secret = file("level", "warn\n")
+
+  test("flags win over environment, files of the environment, the TOML file, defaults", () => {
+    const environment = { BELFRY_DATA_DIR: "/env", BELFRY_LOG_LEVEL_FILE: secret }
+    const { values, explain } = load({ flags: { data_dir: "/flag" }, environment, file: toml })
+    expect(values.data_dir).toBe("/flag")
+    expect(values["log.level"]).toBe("warn")
+    expect(values["log.format"]).toBe("json")
+    expect(explain("data_dir").source).toBe("flag --data-dir")
+    expect(explain("log.level").source).toContain("BELFRY_LOG_LEVEL_FILE")
+    expect(explain("log.format").source).toBe(`file ${toml}`)
+    expect(explain("http.listen").source).toBe("default")
+    expect(load({ environment, file: toml }).values.data_dir).toBe("/env")
+    expect(load({ file: toml }).values.data_dir).toBe("/toml")
+  })
+
+  test("BELFRY_CONFIG names the file, and the command's own file wins over it", () => {
+    const environment = { BELFRY_CONFIG: toml }
+    expect(load({ environment }).values.data_dir).toBe("/toml")
+    const other = file("other.toml", 'data_dir = "/other"')
+    expect(load({ environment, file: other }).values.data_dir).toBe("/other")
+  })
+
+  test("the service manager's credentials are read by the name of the key", () => {
+    file("providers.smtp.password", "s3cret\n")
+    const loaded = load({ environment: { CREDENTIALS_DIRECTORY: folder } })
+    expect(loaded.values["providers.smtp.password"]).toBe("s3cret")
+    expect(JSON.stringify(loaded.all())).not.toContain("s3cret")
+  })
+
+  test("an empty variable and an undefined flag say nothing", () => {
+    const { values } = load({ flags: { data_dir: undefined }, environment: { DATABASE_URL: "" } })
+    expect(values.database_url).toBeNull()
+  })
+})
+
+describe("values", () => {
+  test("lists come with commas, or as TOML lists", () => {
+    const environment = { BELFRY_SENDING_DOMAINS: "Example.test, b.test.,", BELFRY_DNS_SERVERS: "" }
+    expect(load({ environment }).values.sending_domains).toEqual(["example.test", "b.test"])
+    const path = file("lists.toml", '[dns]\nservers = ["9.9.9.9", "127.0.0.1:5353", "[::1]:53"]')
+    expect(load({ file: path }).values["dns.servers"]).toHaveLength(3)
+  })
+
+  test.each([
+    ["250ms", 250],
+    ["30s", 30_000],
+    ["5m", 300_000],
+    ["48h", 172_800_000],
+    ["1.5s", 1500],
+  ])("the duration %s is %d milliseconds", (text, expected) => {
+    const loaded = load({ environment: { BELFRY_DELIVERY_LEASE: text } })
+    expect(loaded.values["delivery.lease"]).toBe(expected)
+    const shown = String(loaded.explain("delivery.lease").value)
+    expect(load({ flags: { "delivery.lease": shown } }).values["delivery.lease"]).toBe(expected)
+  })
+
+  test.each([
+    ["http.listen", "8080", "host:port"],
+    ["http.listen", ":70000", "65535"],
+    ["delivery.lease", "30", "unit"],
+    ["delivery.concurrency", "many", "whole number"],
+    ["delivery.concurrency", "0", "from 1"],
+    ["mailbox.enabled", "maybe", "true or false"],
+    ["log.level", "loud", "debug, info, warn, error"],
+    ["http.trusted_proxies", "10.0.0.0/99", "networks"],
+    ["dns.servers", "ns.example.com", "IP address"],
+    ["sending_domains", "not a domain", "domain names"],
+    ["base_url", "ftp://x", "http"],
+    ["database_url", "mysql://x", "postgres://"],
+    ["providers.smtp.tls", "maybe", "starttls"],
+  ] as const)("%s refuses %j and says what it expects", (key, value, expected) => {
+    const [fault, ...rest] = faults({ flags: { [key]: value } })
+    expect(rest).toEqual([])
+    for (const part of [key, value, "flag --", expected]) expect(fault).toContain(part)
+  })
+
+  test("the parts of a listen address", () => {
+    expect(hostAndPort(":8080")).toEqual({ host: "", port: 8080 })
+    expect(hostAndPort("[::1]:0")).toEqual({ host: "::1", port: 0 })
+    expect(hostAndPort("127.0.0.1:25")).toEqual({ host: "127.0.0.1", port: 25 })
+  })
+})
+
+describe("faults", () => {
+  test("are all told at once", () => {
+    const path = file("bad.toml", '[log]\nlevle = "warn"\n[storage]\ncache_mb = "lots"')
+    const environment = { BELFRY_DATA_DRI: "/x", BELFRY_HTTP_LISTEN: "nowhere" }
+    const all = faults({ environment, file: path })
+    expect(all).toHaveLength(4)
+    expect(all.join("\n")).toContain("did you mean BELFRY_DATA_DIR?")
+    expect(all.join("\n")).toContain("did you mean log.level?")
+  })
+
+  test("names of the command line, the installer and the tests are none", () => {
+    const environment = {
+      BELFRY_URL: "http://x",
+      BELFRY_API_KEY: "k",
+      BELFRY_PROFILE: "local",
+      BELFRY_NO_COLOR: "1",
+      BELFRY_INSTALL_DIR: "/opt",
+      BELFRY_TEST_ENGINE: "sqlite",
+    }
+    expect(faults({ environment })).toEqual([])
+  })
+
+  test("a key is explained, and an unknown one names the nearest", () => {
+    const { explain, all } = load({})
+    expect(explain("http.idle_timeout")).toMatchObject({ value: "10s", default: "10s" })
+    expect(() => explain("http.idle_timeuot")).toThrow("did you mean http.idle_timeout?")
+    expect(all().every(({ about }) => about.length > 10)).toBe(true)
+  })
+
+  test("a missing file, a broken file and a missing secret file are faults", () => {
+    expect(faults({ file: "/nowhere/x.toml" })[0]).toContain("cannot be read")
+    expect(faults({ file: file("broken.toml", "= =") })[0]).toContain("is not TOML")
+    const environment = { DATABASE_URL_FILE: "/nowhere/url" }
+    expect(faults({ environment })[0]).toContain("/nowhere/url")
+  })
+
+  test("a relay without a host is a fault, because nothing could be delivered", () => {
+    expect(faults({ flags: { "delivery.provider": "smtp" } })[0]).toContain("providers.smtp.host")
+  })
+
+  test("no secret is ever shown", () => {
+    const environment = {
+      DATABASE_URL: "postgres://ann:hunter2@db/x",
+      BELFRY_SECURITY_MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
+    }
+    const shown = JSON.stringify(load({ environment }).all())
+    expect(shown).toContain("postgres://ann:********@db/x")
+    expect(shown).not.toContain("hunter2")
+    expect(shown).not.toContain(environment.BELFRY_SECURITY_MASTER_KEY)
+    const bad = {
+      BELFRY_SECURITY_MASTER_KEY: "c2hvcnQtc2VjcmV0",
+      DATABASE_URL: "http://a:pw1234@x",
+    }
+    const told = faults({ environment: bad }).join("\n")
+    expect(told).toContain("32 bytes")
+    expect(told).not.toContain("c2hvcnQtc2VjcmV0")
+    expect(told).not.toContain("pw1234")
+  })
+})

@@ -1,0 +1,49 @@
+import { expect, test } from "bun:test"
+import { codeOf, storageFault } from "../../src/core/faults"
+
+const coded = (code: string, more: object = {}) => Object.assign(new Error(code), { code, ...more })
+
+test.each([
+  "SQLITE_FULL",
+  "SQLITE_IOERR",
+  "SQLITE_IOERR_WRITE",
+  "SQLITE_READONLY_DBMOVED",
+  "SQLITE_CANTOPEN",
+  "ENOSPC",
+  "EDQUOT",
+  "EFBIG",
+  "EROFS",
+  "EIO",
+])("%s is the storage's fault, and may pass", (code) => {
+  expect(storageFault(coded(code))).toBe("unhealthy")
+  expect(storageFault(new Error("a query failed", { cause: coded(code) }))).toBe("unhealthy")
+})
+
+test("a failed fsync is final", () => {
+  expect(storageFault(coded("SQLITE_IOERR_FSYNC"))).toBe("dead")
+  expect(storageFault(coded("SQLITE_IOERR_DIR_FSYNC"))).toBe("dead")
+  expect(storageFault(coded("EIO", { syscall: "fsync" }))).toBe("dead")
+})
+
+test("a SQLite error that carries only its number counts as well", () => {
+  const numbered = (errno: number) => Object.assign(new Error("x"), { name: "SQLiteError", errno })
+  expect(storageFault(numbered(778))).toBe("unhealthy")
+  expect(storageFault(numbered(1034))).toBe("dead")
+  expect(storageFault(numbered(1555))).toBeUndefined()
+})
+
+test.each([
+  ["a constraint", coded("SQLITE_CONSTRAINT_UNIQUE")],
+  ["a busy database", coded("SQLITE_BUSY")],
+  ["a missing file", coded("ENOENT")],
+  ["a broken connection", coded("ECONNRESET", { errno: -13 })],
+  ["an error of ours", new Error("ours")],
+  ["a text", "SQLITE_FULL"],
+  ["nothing", undefined],
+])("%s is not the storage's fault", (_, error) => expect(storageFault(error)).toBeUndefined())
+
+test("codeOf reads only texts of errors", () => {
+  expect(codeOf(coded("ENOENT"))).toBe("ENOENT")
+  expect(codeOf(Object.assign(new Error("x"), { code: 5 }))).toBeUndefined()
+  expect(codeOf({ code: "ENOENT" })).toBeUndefined()
+})

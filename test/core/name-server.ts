@@ -1,0 +1,74 @@
+import { createSocket } from "node:dgram"
+import { createServer, type Socket } from "node:net"
+import { Packet } from "dns2"
+
+/** What the zone says to one question: records, an error's name, or silence. */
+export type Say = Partial<Packet["answers"][number]>[] | "NXDOMAIN" | "SERVFAIL" | "silence"
+export type Zone = (name: string, kind: string, transport: "udp" | "tcp") => Say
+
+export interface NameServer {
+  /** `127.0.0.1:port`, as the settings take it. */
+  address: string
+  /** How many questions came. */
+  asked(): number
+  close(): void
+}
+
+const UDP_BYTES = 512
+
+/** A name server on both transports of one free port; long answers are truncated over UDP. */
+export async function nameServer(zone: Zone): Promise<NameServer> {
+  const udp = createSocket("udp4")
+  const open = new Set<Socket>()
+  let asked = 0
+  const answer = (query: Buffer, transport: "udp" | "tcp") => {
+    asked += 1
+    return answerTo(Packet.parse(query), transport, zone)
+  }
+  udp.on("message", (query, from) => {
+    const bytes = answer(query, "udp")
+    if (bytes) udp.send(bytes, from.port, from.address)
+  })
+  await new Promise<void>((resolve) => udp.bind(0, "127.0.0.1", resolve))
+  const { port } = udp.address()
+  const tcp = createServer((socket) => {
+    open.add(socket)
+    socket.on("error", () => undefined)
+    socket.on("data", (chunk: Buffer) => {
+      const bytes = answer(chunk.subarray(2), "tcp")
+      if (bytes)
+        socket.write(Buffer.concat([Buffer.from([bytes.length >> 8, bytes.length]), bytes]))
+    })
+  })
+  await new Promise<void>((resolve) => tcp.listen(port, "127.0.0.1", resolve))
+  return {
+    address: `127.0.0.1:${port}`,
+    asked: () => asked,
+    close() {
+      udp.close()
+      tcp.close()
+      for (const socket of open) socket.destroy()
+    },
+  }
+}
+
+function answerTo(query: Packet, transport: "udp" | "tcp", zone: Zone): Buffer | undefined {
+  const [question] = query.questions
+  if (!question) return undefined
+  const kind = Packet.typeName(question.type)
+  const said = zone(question.name, kind, transport)
+  if (said === "silence") return undefined
+  const reply = Packet.createResponseFromRequest(query)
+  if (typeof said === "string") reply.header.rcode = Packet.RCODE[said]
+  else {
+    for (const record of said) {
+      const own = { name: question.name, type: question.type, class: Packet.CLASS.IN, ttl: 60 }
+      reply.answers.push(new Packet.Resource({ ...own, ...record }))
+    }
+  }
+  const bytes = reply.toBuffer()
+  if (transport === "tcp" || bytes.length <= UDP_BYTES) return bytes
+  const short = Packet.createResponseFromRequest(query)
+  short.header.tc = 1
+  return short.toBuffer()
+}

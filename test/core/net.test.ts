@@ -1,0 +1,161 @@
+import { afterEach, describe, expect, test } from "bun:test"
+import { listening } from "../../src/core/addresses"
+import { cert } from "./certificate"
+import { closeAll, closing, get, names, raw, refusal, serve } from "./net-fixture"
+
+afterEach(closeAll)
+
+describe("an ordinary request", () => {
+  test("carries method, path, headers and body, and the name in Host", async () => {
+    const port = serve(async (incoming) =>
+      Response.json({
+        method: incoming.method,
+        path: new URL(incoming.url).pathname + new URL(incoming.url).search,
+        headers: Object.fromEntries(incoming.headers),
+        body: await incoming.text(),
+      }),
+    )
+    const answer = await get(`http://hooks.test:${port}/a%20b?c=d#e`, {
+      method: "POST",
+      headers: { "X-Own": "1", Host: "evil.test", "Content-Length": "999", "User-Agent": "Mine" },
+      body: "hällo",
+      resolver: names("127.0.0.1"),
+    })
+    const seen = JSON.parse(new TextDecoder().decode(answer.body))
+    expect(seen).toMatchObject({ method: "POST", path: "/a%20b?c=d", body: "hällo" })
+    expect(seen.headers).toMatchObject({ host: `hooks.test:${port}`, "x-own": "1" })
+    expect(seen.headers).toMatchObject({ "user-agent": "Mine", "accept-encoding": "identity" })
+    expect(answer).toMatchObject({ status: 200, truncated: false })
+    expect(answer.headers.get("content-type")).toContain("application/json")
+    expect(answer.duration_ms).toBeGreaterThanOrEqual(0)
+  })
+
+  test.each([204, 404, 500])("gives %d as an answer, not as an error", async (status) => {
+    const port = serve(() => new Response(null, { status }))
+    expect((await get(`http://127.0.0.1:${port}/`)).status).toBe(status)
+  })
+
+  test("uses no proxy of the environment", async () => {
+    const proxy = raw((socket) => socket.end())
+    const before = process.env.HTTP_PROXY
+    process.env.HTTP_PROXY = `http://127.0.0.1:${proxy.port}`
+    try {
+      const port = serve(() => new Response("direct"))
+      expect((await get(`http://127.0.0.1:${port}/`)).status).toBe(200)
+      expect(proxy.connections()).toBe(0)
+    } finally {
+      if (before === undefined) delete process.env.HTTP_PROXY
+      else process.env.HTTP_PROXY = before
+    }
+  })
+
+  test("checks the certificate against the name, not against the address", async () => {
+    const port = serve(() => new Response("safe"), true)
+    const resolver = names("127.0.0.1")
+    const good = await get(`https://hooks.test:${port}/`, { resolver, ca: cert })
+    expect(new TextDecoder().decode(good.body)).toBe("safe")
+    const dotted = await get(`https://hooks.test.:${port}/`, { resolver, ca: cert })
+    expect(dotted.status).toBe(200)
+    expect(await refusal(get(`https://other.test:${port}/`, { resolver, ca: cert }))).toBe("tls")
+    expect(await refusal(get(`https://hooks.test:${port}/`, { resolver }))).toBe("tls")
+  })
+})
+
+describe("what is refused before any connection", () => {
+  test.each(["", "no url", "ftp://x/", "file:///etc/passwd", "http://a:b@x/", "http://a@x/"])(
+    "%j is no URL for us",
+    async (url) => expect(await refusal(get(url))).toBe("invalid_url"),
+  )
+
+  test.each([
+    "127.0.0.1",
+    "0x7f.1",
+    "2130706433",
+    "017700000001",
+    "127.1",
+    "①②⑦.⓪.⓪.①",
+    "localhost",
+    "LOCALHOST.",
+    "a.localhost",
+    "0.0.0.0",
+    "[::1]",
+    "[::ffff:7f00:1]",
+    "[::ffff:127.0.0.1]",
+    "[64:ff9b::7f00:1]",
+    "[2002:7f00:1::]",
+    "169.254.169.254",
+    "10.0.0.1",
+  ])("%s in every spelling", async (host) => {
+    const canary = raw((socket) => socket.end())
+    const url = `http://${host}:${canary.port}/`
+    expect(await refusal(get(url, { allow_private: [] }))).toBe("blocked_address")
+    expect(canary.connections()).toBe(0)
+  })
+
+  test("a name with one bad address among good ones", async () => {
+    const canary = raw((socket) => socket.end())
+    const url = `http://both.test:${canary.port}/`
+    const both = { a: async () => ["8.8.8.8"], aaaa: async () => ["::1"] }
+    expect(await refusal(get(url, { resolver: both, allow_private: [] }))).toBe("blocked_address")
+    const second = names("9.9.9.9", "127.0.0.1")
+    expect(await refusal(get(url, { resolver: second, allow_private: [] }))).toBe("blocked_address")
+    expect(canary.connections()).toBe(0)
+  })
+
+  test("a name whose answers alternate never reaches the inner address", async () => {
+    const canary = raw((socket) => socket.end())
+    const public_place = "127.0.0.2"
+    let asked = 0
+    const rebinding = {
+      a: async () => [asked++ % 2 === 0 ? public_place : "127.0.0.1"],
+      aaaa: async () => [] as string[],
+    }
+    const tries = Array.from({ length: 200 }, () =>
+      refusal(
+        get(`http://rebind.test:${canary.port}/`, {
+          resolver: rebinding,
+          allow_private: [`${public_place}/32`],
+        }),
+      ),
+    )
+    const kinds = await Promise.all(tries)
+    // One question a name for each request: what was judged is what is connected to.
+    expect(asked).toBe(200)
+    expect(kinds.filter((kind) => kind === "blocked_address")).toHaveLength(100)
+    expect(kinds.filter((kind) => kind === "connection")).toHaveLength(100)
+    expect(canary.connections()).toBe(0)
+  })
+
+  test("our own listeners, even where loopback is allowed", async () => {
+    const port = serve(() => new Response("loop"))
+    closing.push(listening("127.0.0.1", port))
+    expect(await refusal(get(`http://127.0.0.1:${port}/`))).toBe("blocked_address")
+    expect(await refusal(get(`http://localhost:${port}/`))).toBe("blocked_address")
+  })
+})
+
+describe("names", () => {
+  test("without an address, and those that cannot be resolved, are errors of DNS", async () => {
+    expect(await refusal(get("http://gone.test/", { resolver: names() }))).toBe("dns")
+    const broken = () => Promise.reject(new Error("SERVFAIL"))
+    const resolver = { a: broken, aaaa: broken }
+    expect(await refusal(get("http://broken.test/", { resolver }))).toBe("dns")
+  })
+
+  test("one of the two questions may fail", async () => {
+    const port = serve(() => new Response("ok"))
+    const resolver = { a: async () => ["127.0.0.1"], aaaa: () => Promise.reject(new Error("no")) }
+    expect((await get(`http://x.test:${port}/`, { resolver })).status).toBe(200)
+  })
+
+  test("that take for ever are cut by the deadline", async () => {
+    const never = () => new Promise<string[]>(() => undefined)
+    const work = get("http://slow.test/", { resolver: { a: never, aaaa: never }, timeout_ms: 50 })
+    expect(await refusal(work)).toBe("timeout")
+  })
+})
+
+test("a header with a line break is the caller's mistake", () => {
+  const headers = { "X-Bad": "a\r\nb: c" }
+  expect(get("http://127.0.0.1:1/", { headers })).rejects.toBeInstanceOf(TypeError)
+})

@@ -1,0 +1,22 @@
+import { ApiError } from "../../src/core/errors"
+import { serveTasks } from "../../src/core/worker-task"
+
+serveTasks({
+  double: (input: { value: number }) => input.value * 2,
+  length: async (input: Uint8Array) => input.byteLength,
+  bytes: (size: number) => ({ raw: new Uint8Array(size).fill(7), small: Buffer.from("abc") }),
+  refuse: () => {
+    throw new ApiError("template_render_failed", "No.", { missing: ["name"] })
+  },
+  moved: () => {
+    throw new ApiError("otp_expired", "Late.", {}, { status: 400 })
+  },
+  break: () => {
+    throw Object.assign(new TypeError("broken"), { code: "E_BROKEN" })
+  },
+  closure: () => () => 1,
+  spin: () => {
+    for (;;);
+  },
+  exit: () => process.exit(3),
+})

@@ -1,0 +1,124 @@
+import { afterEach, describe, expect, test } from "bun:test"
+import { ApiError } from "../../src/core/errors"
+import { openWorkers, type Workers, WorkerTimeout, workerEntry } from "../../src/core/workers"
+
+const entry = new URL("./worker-fixture.ts", import.meta.url).href
+const soon = { deadline_ms: 20_000 }
+
+let workers: Workers | undefined
+afterEach(() => workers?.close())
+
+function open(size = 1): Workers {
+  workers = openWorkers({ size, entry })
+  return workers
+}
+
+function failure(work: Promise<unknown>): Promise<unknown> {
+  return work.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+}
+
+describe("a task", () => {
+  test("is answered from a thread", async () => {
+    const numbers = Array.from({ length: 50 }, (_, number) => number)
+    const opened = open(2)
+    const results = numbers.map((value) => opened.run<number>("double", { value }, soon))
+    expect(await Promise.all(results)).toEqual(numbers.map((value) => value * 2))
+  })
+
+  test("takes and gives bytes, and what was given in stays usable", async () => {
+    const input = new Uint8Array(1000)
+    expect(await open().run<number>("length", input, soon)).toBe(1000)
+    expect(input.byteLength).toBe(1000)
+    const { raw, small } = await open().run<{ raw: Uint8Array; small: Uint8Array }>(
+      "bytes",
+      5,
+      soon,
+    )
+    expect([...raw]).toEqual([7, 7, 7, 7, 7])
+    expect(Buffer.from(small).toString()).toBe("abc")
+  })
+
+  test("that refuses keeps the code, the status and the details of its error", async () => {
+    const refused = await failure(open().run("refuse", null, soon))
+    expect(refused).toBeInstanceOf(ApiError)
+    expect(refused).toMatchObject({ code: "template_render_failed", status: 422, message: "No." })
+    expect(refused).toMatchObject({ details: { missing: ["name"] } })
+    const moved = await failure(open().run("moved", null, soon))
+    expect(moved).toMatchObject({ code: "otp_expired", status: 400 })
+  })
+
+  test("that breaks tells its name, message and code", async () => {
+    const error = await failure(open().run("break", null, soon))
+    expect(error).not.toBeInstanceOf(ApiError)
+    expect(error).toMatchObject({ name: "TypeError", message: "broken", code: "E_BROKEN" })
+  })
+
+  test("nobody knows, or that cannot be copied to or from the thread, is rejected", async () => {
+    const opened = open()
+    expect(await failure(opened.run("toString", null, soon))).toMatchObject({
+      message: 'there is no task "toString"',
+    })
+    expect(await failure(opened.run("double", () => 1, soon))).toBeInstanceOf(Error)
+    expect(await failure(opened.run("closure", null, soon))).toBeInstanceOf(Error)
+    expect(await opened.run<number>("double", { value: 2 }, soon)).toBe(4)
+  })
+})
+
+describe("the pool", () => {
+  test("kills a task over its deadline and refills", async () => {
+    const opened = open()
+    const late = await failure(opened.run("spin", null, { deadline_ms: 50 }))
+    expect(late).toBeInstanceOf(WorkerTimeout)
+    expect(late).toMatchObject({ task: "spin", deadline_ms: 50 })
+    expect(await opened.run<number>("double", { value: 3 }, soon)).toBe(6)
+  })
+
+  test("does not count waiting as working", async () => {
+    const opened = open()
+    const slow = failure(opened.run("spin", null, { deadline_ms: 1000 }))
+    const quick = opened.run<number>("double", { value: 1 }, { deadline_ms: 900 })
+    expect(await slow).toBeInstanceOf(WorkerTimeout)
+    expect(await quick).toBe(2)
+  })
+
+  test("survives a thread that ends, and rejects only its task", async () => {
+    const opened = open()
+    const ended = failure(opened.run("exit", null, soon))
+    const next = opened.run<number>("double", { value: 4 }, soon)
+    expect(await ended).toMatchObject({ message: expect.stringContaining("died") })
+    expect(await next).toBe(8)
+  })
+
+  test("refuses the task after a thousand that wait", async () => {
+    const opened = open()
+    const running = failure(opened.run("spin", null, soon))
+    const waiting = Array.from({ length: 999 }, () => failure(opened.run("double", {}, soon)))
+    const error = await failure(opened.run("double", { value: 1 }, soon))
+    expect(error).toMatchObject({ code: "service_unavailable", status: 503 })
+    await opened.close()
+    for (const closed of await Promise.all([running, ...waiting])) {
+      expect(closed).toMatchObject({ code: "service_unavailable" })
+    }
+  })
+
+  test("rejects what waits when no thread can start", async () => {
+    workers = openWorkers({ size: 2, entry: "file:///nowhere/worker.ts" })
+    const error = await failure(workers.run("double", { value: 1 }, soon))
+    expect(error).toMatchObject({ message: expect.stringContaining("cannot start") })
+  })
+
+  test("takes nothing after it was closed", async () => {
+    const opened = open()
+    await opened.close()
+    expect(await failure(opened.run("double", { value: 1 }, soon))).toBeInstanceOf(ApiError)
+  })
+})
+
+test("the entry is beside core in the sources, and under the root in the binary", () => {
+  expect(workerEntry()).toEndWith("/src/worker.ts")
+  expect(workerEntry("file:///$bunfs/root/belfry")).toBe("file:///$bunfs/root/src/worker.ts")
+  expect(workerEntry("file:///B:/~BUN/root/belfry.exe")).toEndWith("/~BUN/root/src/worker.ts")
+})

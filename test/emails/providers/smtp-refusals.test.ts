@@ -1,0 +1,151 @@
+import { describe, expect, test } from "bun:test"
+import { smtp } from "../../../src/emails/providers/smtp"
+import { mailTo } from "../../contracts/email-provider"
+import { type Script, smtpSink } from "../../fakes/smtp-sink"
+
+const PATIENCE = { connect: 1_000, greeting: 100, reply: 100, accepted: 100 }
+
+async function sendTo(script: Script, mail = mailTo("ann@example.test"), login = {}) {
+  using sink = smtpSink(script)
+  const server = { host: "127.0.0.1", port: sink.port, tls: "none" as const }
+  const provider = smtp({ ...server, ...login, timeouts: PATIENCE })
+  const outcome = await provider.send(mail)
+  await provider.close()
+  return { ...outcome, received: sink.received, lines: sink.lines }
+}
+
+describe("a relay that", () => {
+  test.each<[what: string, script: Script, status: string]>([
+    ["never greets", { greeting: "stall" }, "retry"],
+    ["drops after connect", { greeting: "drop" }, "retry"],
+    ["closes its half after connect", { greeting: "half-close" }, "retry"],
+    ["greets with 421", { greeting: "421 4.3.2 busy" }, "retry"],
+    ["greets with 554", { greeting: "554 5.7.1 not you" }, "failed"],
+    ["greets in another language", { greeting: "HTTP/1.1 400 Bad Request" }, "retry"],
+    ["stalls at EHLO", { EHLO: "stall" }, "retry"],
+    ["refuses EHLO", { EHLO: "550 5.7.1 no" }, "failed"],
+    ["defers at MAIL", { MAIL: "451 4.7.1 slow down" }, "retry"],
+    ["refuses us at MAIL", { MAIL: "550 5.7.1 quota used up" }, "failed"],
+    ["finds the size too large at MAIL", { MAIL: "552 5.3.4 too large" }, "bounced"],
+    ["drops at MAIL", { MAIL: "drop" }, "retry"],
+    ["stalls at RCPT", { RCPT: "stall" }, "retry"],
+    ["drops at RCPT", { RCPT: "drop" }, "retry"],
+    ["says 421 at RCPT", { RCPT: "421 4.3.2 closing" }, "retry"],
+    ["says 451 at RCPT", { RCPT: "451 4.3.0 later" }, "retry"],
+    ["says 550 at RCPT", { RCPT: "550 5.1.1 nobody" }, "bounced"],
+    ["wants a login at RCPT", { RCPT: "530 5.7.0 authenticate first" }, "failed"],
+    ["says 451 at DATA", { DATA: "451 4.3.0 later" }, "retry"],
+    ["says 554 at DATA", { DATA: "554 5.6.0 no" }, "bounced"],
+    ["says 250 at DATA", { DATA: "250 what?" }, "retry"],
+    ["drops after DATA", { DATA: "drop" }, "retry"],
+    ["closes its half after DATA", { DATA: "half-close" }, "retry"],
+    ["stalls after DATA", { DATA: "stall" }, "retry"],
+    ["accepts before it has the message", { DATA: "354 go\r\n250 2.0.0 kept" }, "retry"],
+    ["drops after the message", { end: "drop" }, "retry"],
+    ["closes its half after the message", { end: "half-close" }, "retry"],
+    ["stalls after the message", { end: "stall" }, "retry"],
+    ["says 421 after the message", { end: "421 4.3.2 closing" }, "retry"],
+    ["says 452 after the message", { end: "452 4.3.1 full" }, "retry"],
+    ["says 550 after the message", { end: "550 5.7.1 no" }, "bounced"],
+    ["says 552 after the message", { end: "552 5.2.2 full" }, "bounced"],
+    ["says half a reply after the message", { end: "250-kept" }, "retry"],
+    ["says 354 after the message", { end: "354 more" }, "retry"],
+  ])("%s", async (_, script, status) => {
+    const outcome = await sendTo(script)
+    expect(outcome).toMatchObject({ status, others: [] })
+    expect(outcome.reason).toBeTruthy()
+    expect(outcome.code).toBe(status === "failed" ? "provider_error" : null)
+    expect(outcome.received).toEqual([])
+  })
+
+  test("nobody listens on is asked again", async () => {
+    const sink = smtpSink()
+    sink[Symbol.dispose]()
+    const provider = smtp({ host: "127.0.0.1", port: sink.port, tls: "none" })
+    const outcome = await provider.send(mailTo("ann@example.test"))
+    expect(outcome).toMatchObject({ status: "retry", reason: expect.stringContaining("connect") })
+  })
+
+  test("loses the connection in the middle keeps the refusals that it spoke", async () => {
+    const RCPT = (line: string) => (line.includes("no@") ? "550 5.1.1 nobody" : undefined)
+    const mail = mailTo("no@example.test", "ann@example.test")
+    const outcome = await sendTo({ RCPT, end: "drop" }, mail)
+    expect(outcome).toMatchObject({ status: "bounced", bounce_subtype: "NoEmail" })
+    expect(outcome.others).toMatchObject([{ email: "ann@example.test", status: "retry" }])
+  })
+
+  test("asks for a message when every recipient was refused gets none", async () => {
+    const outcome = await sendTo({ RCPT: "550 5.1.1 nobody", DATA: "354 go on" })
+    expect(outcome).toMatchObject({ status: "bounced", bounce_subtype: "NoEmail" })
+    expect(outcome.received).toEqual([])
+  })
+})
+
+describe("the message itself", () => {
+  test("is not sent where SIZE says it is too large", async () => {
+    const outcome = await sendTo({ EHLO: "250-sink.test\r\n250 SIZE 100" })
+    expect(outcome).toMatchObject({ status: "bounced", bounce_subtype: "MessageTooLarge" })
+    expect(outcome.lines.some((line) => line.startsWith("MAIL"))).toBe(false)
+  })
+
+  test("is not sent to an address that the server cannot write", async () => {
+    const outcome = await sendTo({}, mailTo("jörg@example.test"))
+    expect(outcome).toMatchObject({ status: "bounced", reply: { enhanced_code: "5.6.7" } })
+  })
+
+  test("says SMTPUTF8 where it is needed and offered, and gives domains as A-labels", async () => {
+    const EHLO = "250-sink.test\r\n250-8BITMIME\r\n250 SMTPUTF8"
+    const wide = await sendTo({ EHLO }, mailTo("jörg@münchen.de"))
+    expect(wide).toMatchObject({ status: "sent", email: "jörg@münchen.de" })
+    expect(wide.lines).toContain("MAIL FROM:<bell@example.test> BODY=8BITMIME SMTPUTF8")
+    expect(wide.lines).toContain("RCPT TO:<jörg@xn--mnchen-3ya.de>")
+
+    const narrow = await sendTo({ EHLO }, mailTo("ann@münchen.de"))
+    expect(narrow.lines).toContain("MAIL FROM:<bell@example.test>")
+  })
+
+  test("of megabytes arrives whole, and a refusal in the middle of it is heard", async () => {
+    const body = `${".line\r\n".repeat(150_000)}`
+    const mail = { ...mailTo("ann@example.test"), raw: Buffer.from(body) }
+    const EHLO = "250 sink.test"
+    const whole = await sendTo({ EHLO }, mail)
+    expect(whole.status).toBe("sent")
+    expect(whole.received[0]?.length).toBe(body.length - 2)
+  })
+})
+
+describe("a login", () => {
+  const login = { username: "ann", password: "päss" }
+
+  test("goes as PLAIN, and is in no transcript", async () => {
+    const EHLO = "250-sink.test\r\n250 AUTH LOGIN PLAIN"
+    const outcome = await sendTo({ EHLO }, undefined, login)
+    const secret = Buffer.from("\0ann\0päss").toString("base64")
+    expect(outcome.status).toBe("sent")
+    expect(outcome.lines).toContain(`AUTH PLAIN ${secret}`)
+    expect(outcome.transcript.join("\n")).not.toContain(secret)
+  })
+
+  test("goes as LOGIN where there is nothing else", async () => {
+    const [user, secret] = ["ann", "päss"].map((text) => Buffer.from(text).toString("base64"))
+    const script = {
+      EHLO: "250-sink.test\r\n250 AUTH LOGIN",
+      AUTH: "334 VXNlcm5hbWU6",
+      [user?.toUpperCase() ?? ""]: "334 UGFzc3dvcmQ6",
+      [secret?.toUpperCase() ?? ""]: "235 2.7.0 welcome",
+    }
+    const outcome = await sendTo(script, undefined, login)
+    expect(outcome.status).toBe("sent")
+    expect(outcome.transcript.join("\n")).not.toContain(secret)
+  })
+
+  test.each([
+    ["535 5.7.8 wrong password", "failed"],
+    ["454 4.7.0 try later", "retry"],
+  ])("that is answered %p is %s", async (AUTH, status) => {
+    expect(await sendTo({ AUTH }, undefined, login)).toMatchObject({
+      status,
+      reason: `AUTH: ${AUTH}`,
+    })
+  })
+})

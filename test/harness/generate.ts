@@ -1,0 +1,16 @@
+/**
+ * `bun run generate [name]` writes the next migration of both engines from every `tables.ts` under
+ * `src/`, where the tables differ from the snapshots, and the list that carries them in the binary.
+ */
+import { join } from "node:path"
+import { drizzleKit, EMBEDDED, ENGINES, embeddedSource, journal, root } from "./migrations"
+
+const first = ENGINES.every((engine) => journal(engine).length === 0)
+const [name = first ? "start" : "change"] = process.argv.slice(2)
+
+for (const engine of ENGINES) {
+  const output = await drizzleKit(engine, join(root, "migrations", engine), name)
+  console.log(`${engine}: ${output.split("\n").at(-1)}`)
+}
+await Bun.write(join(root, EMBEDDED), embeddedSource())
+console.log(`${EMBEDDED} written`)

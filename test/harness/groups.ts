@@ -1,0 +1,60 @@
+import { Glob } from "bun"
+
+/** Files that run together in one `bun test`, with the limits they need. */
+export interface Group {
+  name: string
+  files: string[]
+  engine: "sqlite" | "postgres"
+  /** They run the compiled binary, so it has to be up to date first. */
+  needsBinary: boolean
+  testTimeoutMs: number
+  groupTimeoutMs: number
+}
+
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+
+/** Nothing in these knows a database: once is enough. */
+const ENGINELESS = /^test\/(lib|core|cli|contracts|harness|emails\/providers)\//
+const ON_BINARY = /^test\/(scenarios|faults)\//
+const NOT_TESTS = /^test\/(bench|fakes)\//
+
+/**
+ * Every test file below `root`, once or once an engine, in the order of running: what answers
+ * fastest first. `wanted` are parts of paths; an empty list wants all of them.
+ */
+export function groups(root: string, wanted: string[], full: boolean): Group[] {
+  const files = [...new Glob("test/**/*.test.ts").scanSync(root)]
+    .map((path) => path.replaceAll("\\", "/"))
+    .filter((path) => !NOT_TESTS.test(path))
+    .filter((path) => wanted.length === 0 || wanted.some((part) => path.includes(bare(part))))
+    .sort()
+
+  const architecture = within(files, "test/architecture.test.ts")
+  const inside = files.filter((path) => !ON_BINARY.test(path) && !architecture.includes(path))
+  const quick = { needsBinary: false, testTimeoutMs: 20 * SECOND, groupTimeoutMs: 10 * MINUTE }
+  const slow = {
+    engine: "sqlite" as const,
+    needsBinary: true,
+    testTimeoutMs: (full ? 20 : 3) * MINUTE,
+    groupTimeoutMs: (full ? 60 : 20) * MINUTE,
+  }
+  const all: Group[] = [
+    { name: "architecture", files: architecture, engine: "sqlite", ...quick },
+    { name: "on SQLite", files: inside.filter(onSqlite), engine: "sqlite", ...quick },
+    { name: "on Postgres", files: inside.filter(onPostgres), engine: "postgres", ...quick },
+    { name: "scenarios on the binary", files: within(files, "test/scenarios/"), ...slow },
+    { name: "faults on the binary", files: within(files, "test/faults/"), ...slow },
+  ]
+  return all.filter((group) => group.files.length > 0)
+}
+
+const bare = (path: string) => path.replace(/^\.\//, "")
+
+const within = (files: string[], place: string) => files.filter((path) => path.startsWith(place))
+
+const onSqlite = (path: string) => !path.endsWith(".postgres.test.ts")
+
+const onPostgres = (path: string) =>
+  !path.endsWith(".sqlite.test.ts") &&
+  (!ENGINELESS.test(path) || path.endsWith(".postgres.test.ts"))

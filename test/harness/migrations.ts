@@ -1,0 +1,97 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { join, relative } from "node:path"
+
+export const ENGINES = ["sqlite", "postgres"] as const
+export type Engine = (typeof ENGINES)[number]
+
+/** The repository's root, wherever the command was started from. */
+export const root = join(import.meta.dir, "../..")
+
+/** The file that carries the migrations into the binary. Written by `bun run generate` only. */
+export const EMBEDDED = "src/store/migrations.ts"
+
+export interface Entry {
+  idx: number
+  tag: string
+  when: number
+}
+
+/** The journal drizzle-kit keeps beside an engine's migrations; empty before the first one. */
+export function journal(engine: Engine): Entry[] {
+  const path = join(root, "migrations", engine, "meta/_journal.json")
+  return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")).entries : []
+}
+
+/** The names of the SQL files in a folder of migrations, in order. */
+export function sqlFiles(folder: string): string[] {
+  if (!existsSync(folder)) return []
+  return readdirSync(folder)
+    .filter((name) => name.endsWith(".sql"))
+    .sort()
+}
+
+/**
+ * Lets drizzle-kit compare the tables with the snapshots in the folder `out` and write what is
+ * missing there. Resolves to what it printed; throws with its output when it fails.
+ *
+ * The environment holds nothing but what the run needs: the tables choose their engine by
+ * DATABASE_URL, and a developer's own settings must not reach them.
+ */
+export async function drizzleKit(engine: Engine, out: string, name?: string): Promise<string> {
+  const run = Bun.spawn({
+    cmd: [
+      process.execPath,
+      "node_modules/drizzle-kit/bin.cjs",
+      "generate",
+      ...(name ? ["--name", name] : []),
+    ],
+    cwd: root,
+    env: {
+      PATH: process.env.PATH ?? "",
+      HOME: process.env.HOME ?? "",
+      // drizzle-kit puts "./" before every path, so it must be a relative one.
+      BELFRY_TEST_MIGRATIONS: relative(root, out),
+      ...(engine === "postgres" ? { DATABASE_URL: "postgres://127.0.0.1/generate" } : {}),
+    },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  })
+  const output = (await run.stdout.text()) + (await run.stderr.text())
+  // It asks about renames on a terminal only; without one it stops, with an error or without a word.
+  const answered = /Your SQL migration file|No schema changes/.test(output)
+  if ((await run.exited) !== 0 || !answered) throw new Error(output.trim() || "drizzle-kit failed")
+  return output.trim()
+}
+
+/** The text of `EMBEDDED` that belongs to the journals as they are now. */
+export function embeddedSource(): string {
+  const lists = ENGINES.map((engine) => ({ engine, entries: journal(engine) }))
+  const imports = lists.flatMap(({ engine, entries }) =>
+    entries.map(({ idx, tag }) => {
+      const path = `../../migrations/${engine}/${tag}.sql`
+      return `import ${engine}${idx} from "${path}" with { type: "text" }`
+    }),
+  )
+  const items = ({ engine, entries }: (typeof lists)[number]) =>
+    entries.map(
+      ({ idx, tag, when }) => `    { tag: "${tag}", when: ${when}, sql: ${engine}${idx} },\n`,
+    )
+  return [
+    "// Written by `bun run generate`; do not edit.",
+    ...imports,
+    "",
+    "/** One step of the schema. `when` decides the order: milliseconds since 1970. */",
+    "export interface Migration {",
+    "  tag: string",
+    "  when: number",
+    "  sql: string",
+    "}",
+    "",
+    "/** The migrations of both engines, oldest first. The binary carries them. */",
+    "export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {",
+    ...lists.map((list) => `  ${list.engine}: [\n${items(list).join("")}  ],`),
+    "}",
+    "",
+  ].join("\n")
+}

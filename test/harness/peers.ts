@@ -1,0 +1,45 @@
+import { appendFileSync, existsSync } from "node:fs"
+
+/** Foreign programs that tests talk to, and the Debian package that brings each. */
+const packages = {
+  "smtp-sink": "postfix",
+  "smtp-source": "postfix",
+  swaks: "swaks",
+  wrk: "wrk",
+  strace: "strace",
+  python3: "python3",
+  faketime: "faketime",
+  initdb: "postgresql",
+} as const
+
+export type Peer = keyof typeof packages
+
+/** Debian keeps some of them out of an ordinary PATH. */
+const PLACES = ["/usr/bin", "/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/opt/homebrew/bin"]
+
+/** Where the program is, or undefined. */
+export function locate(peer: Peer): string | undefined {
+  const found = PLACES.map((folder) => `${folder}/${peer}`).find((path) => existsSync(path))
+  return Bun.which(peer) ?? found
+}
+
+const noted = new Set<string>()
+
+/**
+ * For `describe.skipIf(missing("swaks"))`: true, and said in the runner's summary, where a program
+ * is not installed. A test that did not run is never counted as passed.
+ */
+export function missing(...peers: Peer[]): boolean {
+  const absent = peers.filter((peer) => !locate(peer))
+  for (const peer of absent) note(`needs ${peer} (apt-get install ${packages[peer]})`)
+  return absent.length > 0
+}
+
+/** Has the runner print `not run: <reason>` beside its totals. */
+export function note(reason: string) {
+  if (noted.has(reason)) return
+  noted.add(reason)
+  const file = process.env.BELFRY_TEST_NOTES
+  if (file) appendFileSync(file, `${reason}\n`)
+  else console.error(`not run: ${reason}`)
+}

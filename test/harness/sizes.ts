@@ -1,0 +1,11 @@
+/** How much the large tests do. `bun run test --full` takes the sizes a release is judged by. */
+const full = process.env.BELFRY_TEST_FULL === "1"
+
+export const sizes = {
+  /** Requests that fast-check invents against the email routes. */
+  fuzz: full ? 5_000 : 1_000,
+  /** Times that the binary is killed with SIGKILL under load. */
+  kills: full ? 50 : 10,
+  /** Events in the largest feed, jobs in the largest backlog. */
+  events: full ? 100_000 : 10_000,
+}

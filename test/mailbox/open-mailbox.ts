@@ -1,0 +1,104 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { accounts } from "../../src/accounts/tables"
+import { settings } from "../../src/core/config"
+import { newId } from "../../src/core/ids"
+import { now } from "../../src/core/time"
+import { mailbox } from "../../src/emails/providers/mailbox"
+import type { EmailProvider } from "../../src/emails/providers/provider"
+import * as mails from "../../src/mailbox/mailbox"
+import { openMailbox } from "../../src/mailbox/server"
+import { messages } from "../../src/messages/tables"
+import { projects } from "../../src/projects/tables"
+import { openStore } from "../../src/store/open"
+import type { Store } from "../../src/store/store"
+import { mailTo } from "../contracts/email-provider"
+
+const FAST_SLOWNESS_MS = 50
+
+/** The embedded mailbox on a free port, over a store of its own with one project in it. */
+export async function openTestMailbox({ fallback = true } = {}) {
+  const folder = mkdtempSync(join(tmpdir(), "belfry-mailbox-"))
+  const path = join(folder, "test.db")
+  const store = await openStore({ ...settings(), data_dir: folder, "storage.sqlite.path": path })
+  const project_id = await addProject(store)
+  const complaints: string[] = []
+  const server = await openMailbox({
+    store,
+    listen: { host: "127.0.0.1", port: 0 },
+    fallback_project: () => (fallback ? project_id : undefined),
+    complained: async (message_id) => void complaints.push(message_id),
+    slow_ms: FAST_SLOWNESS_MS,
+  })
+  const provider: EmailProvider = mailbox({ port: server.port })
+  return {
+    store,
+    project_id,
+    complaints,
+    server,
+    provider,
+    async list(filter: mails.MailFilter = {}, window = {}) {
+      const { rows, total } = await mails.list(store.read, project_id, filter, window)
+      return { rows, total: await total() }
+    },
+    addMessage: () => addMessage(store, project_id),
+    addProject: () => addProject(store),
+    /** Sends a mail that carries this Message-ID to these addresses. */
+    send(message_id: string, ...to: string[]) {
+      const mail = mailTo(...to)
+      const text = Buffer.from(mail.raw).toString()
+      const raw = Buffer.from(text.replaceAll(mail.message_id, message_id))
+      return provider.send({ ...mail, message_id, raw })
+    },
+    async [Symbol.asyncDispose]() {
+      await provider.close()
+      await server.close()
+      await store.close()
+      rmSync(folder, { recursive: true })
+    },
+  }
+}
+
+async function addProject(store: Store): Promise<string> {
+  const [account_id, id, at] = [newId(), newId(), now()]
+  const times = { created_at: at, updated_at: at }
+  await store.tx(async (tx) => {
+    await tx.insert(accounts).values({
+      id: account_id,
+      name: "Test",
+      slug: account_id,
+      plan: "free",
+      status: "active",
+      sending_status: "active",
+      ...times,
+    })
+    const names = { name: "Test", slug: id, status: "active" as const }
+    await tx.insert(projects).values({ id, account_id, ...names, ...times })
+  })
+  return id
+}
+
+/** The row by which the mailbox finds the project of a mail. */
+async function addMessage(store: Store, project_id: string): Promise<string> {
+  const [id, at] = [newId(), now()]
+  const row: typeof messages.$inferInsert = {
+    id,
+    account_id: newId(),
+    project_id,
+    channel: "email",
+    status: "sending",
+    recipient: "ann@example.test",
+    recipients: [],
+    stream: "transactional",
+    source: "api",
+    tags: [],
+    metadata: {},
+    sandbox: false,
+    attempts: 0,
+    created_at: at,
+    updated_at: at,
+  }
+  await store.tx((tx) => tx.insert(messages).values(row))
+  return id
+}
