@@ -5,7 +5,6 @@ import type { Workers } from "./core/workers"
 import { type EmailParts, emailRoutes } from "./emails/routes"
 import { eventRoutes } from "./events/routes"
 import type { Health } from "./http/health"
-import { notFound } from "./http/not-found"
 import type { AnyRoute } from "./http/route"
 import { healthRoutes } from "./http/routes"
 import { mount } from "./http/serve"
@@ -34,13 +33,8 @@ export function routeTable(parts: AppParts): AnyRoute[] {
 
 /** The whole interface behind one `fetch`. */
 export function createApp(parts: AppParts) {
-  const routes = routeTable(parts)
-  const absent = notFound(routes)
-  const app = new Elysia({ normalize: false }).onError(({ code, request, error }) => {
-    if (code === "NOT_FOUND") return absent(request)
-    throw error
-  })
-  mount(app as unknown as Elysia, routes, {
+  const app = new Elysia({ normalize: false })
+  mount(app, routeTable(parts), {
     store: parts.store,
     secrets: parts.secrets,
     trusted_proxies: parts.trusted_proxies,

@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import type { Elysia } from "elysia"
 import { firstProject } from "./accounts/first"
-import { probe } from "./accounts/instance"
+import { demandMasterKey, probe } from "./accounts/instance"
 import { createApp } from "./app"
 import { channelTable } from "./channels"
 import { type Blobs, openBlobs } from "./core/blobs"
@@ -26,6 +26,7 @@ import { type MailboxServer, openMailbox } from "./mailbox/server"
 import { watch } from "./messages/activity"
 import { JobLoop } from "./store/job-loop"
 import { openStore } from "./store/open"
+import { purgeDead } from "./store/queue"
 import type { Store } from "./store/store"
 
 const WORKER_THREADS = 2
@@ -88,7 +89,8 @@ async function assemble(
     lease_ms: settings["delivery.lease"],
     alone: settings.database_url === null,
   })
-  const health = new Health({ disk, progressedAt: () => loop.progressed_at, smtp: () => true })
+  const smtp = () => mailbox?.isListening() ?? true
+  const health = new Health({ disk, progressedAt: () => loop.progressed_at, smtp })
   const parts = {
     store,
     secrets,
@@ -146,6 +148,7 @@ async function openStorage(settings: Settings, undo: (() => unknown)[]): Promise
   await disk.keepBallast()
 
   const secrets = openSecrets({ data_dir, master_key: settings["security.master_key"] })
+  await demandMasterKey(store, secrets)
   const blobs = openBlobs(settings["storage.blobs.dir"] ?? join(data_dir, "blobs"))
   return { store, secrets, blobs, disk }
 }
@@ -189,6 +192,7 @@ function openListener(app: Elysia, settings: Settings): Listener {
 function keepTidy(store: Store): () => void {
   const purge = async () => {
     while ((await idempotency.purge(store)) > 0);
+    while ((await purgeDead(store)) > 0);
   }
   const run = () =>
     void purge().catch((error) => log.warn("old rows could not be removed", { error }))

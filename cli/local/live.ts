@@ -96,7 +96,8 @@ export function storyLine(steps: readonly MessageFact[], paint: Paint): string {
     const short = at.slice(0, 8) === begin.slice(0, 8) ? at.slice(8) : at
     return (index === 0 ? "" : `${paint.dim(short)} `) + statusWord(step, paint)
   })
-  const took = last.elapsed_ms === null ? "" : paint.dim(`  ${Math.round(last.elapsed_ms)} ms`)
+  const is_new = last.elapsed_ms === null || last.status === "queued"
+  const took = is_new ? "" : paint.dim(`  ${Math.round(last.elapsed_ms ?? 0)} ms`)
   const id = `${first.id.slice(0, 8)}…${first.id.slice(-4)}`
   const whom = paint.dim(`  ${cleanLine(last.recipient)}`)
   return `${paint.dim(begin)} ${paint.cyan(cleanLine(id))} ${words.join(" → ")}${took}${whom}${why(last)}`

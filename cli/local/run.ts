@@ -4,6 +4,9 @@ import { exits, Failure } from "../failure"
 import { onInterrupt, outliveReaders } from "../interrupt"
 import { startFailure } from "./trouble"
 
+/** Running deliveries are let end, which a person should not take for a hang. */
+export const STOPPING = "Stopping: what is being delivered may end. Once more stops at once."
+
 /** Starts a server in this process. Everything that can go wrong comes as a Failure. */
 export async function startServer(loaded: Loaded, mode: "up" | "serve"): Promise<Running> {
   useSettings(loaded)
@@ -19,14 +22,15 @@ export async function startServer(loaded: Loaded, mode: "up" | "serve"): Promise
 
 /**
  * Resolves when SIGINT or SIGTERM came and everything is stopped; a second signal does not wait for
- * that. Throws with exit 74 when the storage died.
+ * that. `stopping` is called at the first. Throws with exit 74 when the storage died.
  */
-export function untilStopped(running: Running): Promise<void> {
+export function untilStopped(running: Running, stopping: () => unknown): Promise<void> {
   return new Promise((resolve, reject) => {
     let is_stopping = false
     const stop = () => {
       if (is_stopping) process.exit(exits.interrupted)
       is_stopping = true
+      stopping()
       running.stop().then(resolve, reject)
     }
     onInterrupt(stop)

@@ -1,6 +1,6 @@
 import type { Action } from "../context"
 import { usage } from "../failure"
-import { startServer, untilStopped } from "./run"
+import { STOPPING, startServer, untilStopped } from "./run"
 import { type LocalOptions, localSettings } from "./settings"
 
 /** Runs the service until a signal. What it does is in its log on stderr. */
@@ -13,6 +13,6 @@ export const serve: Action<LocalOptions> = async (context, options) => {
   } else {
     await context.output.note(`belfry serves ${url}`)
   }
-  await untilStopped(running)
+  await untilStopped(running, () => context.output.note(STOPPING))
   return undefined
 }

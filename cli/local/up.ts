@@ -10,7 +10,7 @@ import { millis } from "../time"
 import { banner } from "./banner"
 import { liveLines, type MessageFact } from "./live"
 import { LOOPBACK, portNumber, settledPort } from "./ports"
-import { startServer, untilStopped } from "./run"
+import { STOPPING, startServer, untilStopped } from "./run"
 import { localSettings } from "./settings"
 import { startFailure } from "./trouble"
 
@@ -43,7 +43,7 @@ export const up: Action<UpOptions> = async (context, options) => {
   }
   const silence = is_json ? jsonLines(running) : humanLines(context, running)
   try {
-    await untilStopped(running)
+    await untilStopped(running, () => context.output.note(STOPPING))
   } finally {
     silence()
   }

@@ -196,4 +196,5 @@ CREATE INDEX "messages_by_status" ON "messages" USING btree ("project_id","statu
 CREATE INDEX "messages_by_recipient" ON "messages" USING btree ("project_id","recipient","id");--> statement-breakpoint
 CREATE UNIQUE INDEX "projects_by_slug" ON "projects" USING btree ("account_id","slug");--> statement-breakpoint
 CREATE INDEX "jobs_ready" ON "jobs" USING btree ("priority","run_at","id") WHERE state = 0;--> statement-breakpoint
-CREATE INDEX "jobs_leased" ON "jobs" USING btree ("lease_until") WHERE state = 1;
+CREATE INDEX "jobs_leased" ON "jobs" USING btree ("lease_until") WHERE state = 1;--> statement-breakpoint
+CREATE INDEX "jobs_dead" ON "jobs" USING btree ("dead_at") WHERE state = 2;

@@ -196,4 +196,5 @@ CREATE TABLE `jobs` (
 );
 --> statement-breakpoint
 CREATE INDEX `jobs_ready` ON `jobs` (`priority`,`run_at`,`id`) WHERE state = 0;--> statement-breakpoint
-CREATE INDEX `jobs_leased` ON `jobs` (`lease_until`) WHERE state = 1;
+CREATE INDEX `jobs_leased` ON `jobs` (`lease_until`) WHERE state = 1;--> statement-breakpoint
+CREATE INDEX `jobs_dead` ON `jobs` (`dead_at`) WHERE state = 2;

@@ -15,7 +15,11 @@ import { isScope } from "./scopes"
 const MOST_ADDRESSES = 100
 
 const NewKey = t.Object({
-  name: t.String({ minLength: 1, maxLength: 200, pattern: "^[^\\p{Cc}]*$" }),
+  name: t.String({
+    minLength: 1,
+    maxLength: 200,
+    pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$",
+  }),
   mode: t.Optional(t.String()),
   scopes: t.Array(t.String(), { minItems: 1, maxItems: 50 }),
   expires_at: t.Optional(t.Union([t.String(), t.Null()])),

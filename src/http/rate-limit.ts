@@ -37,6 +37,14 @@ export class RateLimits {
     return { limit, remaining: limit - window.used, reset: seconds(window.ends) }
   }
 
+  /** The window of a caller whom nothing identifies: counted, never refused here. */
+  see(ip: string): Quota {
+    const window = this.#window(`public:${ip}`)
+    window.used += 1
+    const remaining = Math.max(0, PUBLIC_PER_MINUTE - window.used)
+    return { limit: PUBLIC_PER_MINUTE, remaining, reset: seconds(window.ends) }
+  }
+
   /** Credentials that failed are counted by address, whatever they claimed to be. */
   refuseGuessing(ip: string) {
     const window = this.#window(`failed:${ip}`)

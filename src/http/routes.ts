@@ -1,3 +1,4 @@
+import { Type as t } from "@sinclair/typebox"
 import { millis, now } from "../core/time"
 import { VERSION } from "../core/version"
 import type { Health } from "./health"
@@ -9,6 +10,12 @@ export const healthRoutes = (health: Health): AnyRoute[] => [
     ...open,
     path: "/healthz",
     summary: "Whether the process lives",
+    produces: "application/json",
+    response: t.Object({
+      status: t.Literal("ok"),
+      version: t.String(),
+      uptime_seconds: t.Integer(),
+    }),
     handle: () =>
       Response.json({
         status: "ok",
@@ -19,7 +26,9 @@ export const healthRoutes = (health: Health): AnyRoute[] => [
   route({
     ...open,
     path: "/readyz",
-    summary: "Whether the process may be sent work",
+    summary: "Whether the process may be sent work; 503 when not",
+    produces: "application/json",
+    response: t.Object({ status: t.String(), checks: t.Record(t.String(), t.String()) }),
     handle: () => {
       const { status } = health
       const init = { status: status === "ok" ? 200 : 503 }
@@ -30,6 +39,7 @@ export const healthRoutes = (health: Health): AnyRoute[] => [
     ...open,
     path: "/v1/health",
     summary: "Status and version, for API clients",
+    response: t.Object({ status: t.String(), version: t.String(), time: t.String() }),
     handle: () => ({ data: { status: health.status, version: VERSION, time: now() } }),
   }),
 ]

@@ -10,6 +10,7 @@ import { clientAddress } from "./client-address"
 import { type HeaderFields, respond, respondError } from "./envelope"
 import { type Admitted, Guard } from "./guard"
 import * as idempotency from "./idempotency"
+import { absence } from "./not-found"
 import { Problems } from "./problems"
 import { type Quota, quotaHeaders, RateLimits } from "./rate-limit"
 import type { Answer, AnyRoute } from "./route"
@@ -40,9 +41,17 @@ interface State {
   caller?: Caller
 }
 
-/** Puts every row of the table on the router, each behind the same order of checks. */
+/**
+ * Puts every row of the table on the router, each behind the same order of checks, and 404 with
+ * the methods of a known path behind everything else.
+ */
 export function mount(app: Elysia, routes: AnyRoute[], options: ServeOptions) {
   const desk = new Desk(options)
+  const reasonFor = absence(routes)
+  app.onError(({ code, request, server, error }) => {
+    if (code === "NOT_FOUND") return desk.absent(request, server as Peer | null, reasonFor(request))
+    throw error
+  })
   for (const route of routes) {
     const path = route.path.replaceAll(/\{(\w+)\}/g, ":$1")
     const handler = ({ request, params, server }: Context) =>
@@ -60,12 +69,13 @@ interface Context {
 
 class Desk {
   readonly #options: ServeOptions
+  readonly #limits = new RateLimits()
   readonly #guard: Guard
   readonly #running = new idempotency.Running()
 
   constructor(options: ServeOptions) {
     this.#options = options
-    this.#guard = new Guard(options.store, new RateLimits())
+    this.#guard = new Guard(options.store, this.#limits)
   }
 
   async answer(
@@ -74,15 +84,28 @@ class Desk {
     params: Record<string, string>,
     server: Peer | null,
   ): Promise<Response> {
-    const peer = server?.requestIP(request)?.address ?? "127.0.0.1"
-    const ip = clientAddress(peer, request.headers, this.#options.trusted_proxies)
+    const ip = this.#addressOf(request, server)
     const state: State = { route, request, params, id: requestId(request), ip }
     try {
       const answer = await withDeadline((signal) => this.#run(state, signal))
       return respond(answer, route.status[0], state.id, headersOf(state))
     } catch (error) {
+      state.quota ??= this.#limits.see(ip) // a stranger's answers carry the window of his address
       return respondError(error, state.id, headersOf(state))
     }
+  }
+
+  /** The answer for what is not in the table, with the headers of every other answer. */
+  absent(request: Request, server: Peer | null, error: ApiError): Response {
+    const ip = this.#addressOf(request, server)
+    const { pathname } = new URL(request.url)
+    const headers = pathname.startsWith("/v1") ? quotaHeaders(this.#limits.see(ip)) : {}
+    return respondError(error, requestId(request), headers)
+  }
+
+  #addressOf(request: Request, server: Peer | null): string {
+    const peer = server?.requestIP(request)?.address ?? "127.0.0.1"
+    return clientAddress(peer, request.headers, this.#options.trusted_proxies)
   }
 
   /** The order of the contract, 00 section 6: whoever fails two checks hears of the first. */

@@ -62,6 +62,11 @@ function checkerOf(schema: TSchema): TypeCheck<TSchema> {
 function asProblem(error: ValueError): [string, string, string] {
   const path = error.path.slice(1).replaceAll("/", ".") || "body"
   if (MISSING.includes(error.type)) return [path, "required", "The field is required."]
-  const said = error.schema.error ?? error.message
-  return [path, "invalid", `${said}.`.replace(/\.\.$/, ".")]
+  return [path, "invalid", `${choices(error.schema) ?? error.message}.`.replace(/\.\.$/, ".")]
+}
+
+/** "Expected union value" helps nobody: name the values. */
+function choices({ anyOf }: TSchema): string | undefined {
+  const values = (anyOf as TSchema[] | undefined)?.map((one) => one.const as unknown)
+  return values?.every((value) => value !== undefined) ? `One of ${values.join(", ")}` : undefined
 }

@@ -34,6 +34,7 @@ export interface MailboxOptions {
 
 export interface MailboxServer {
   port: number
+  isListening(): boolean
   close(): Promise<void>
 }
 
@@ -74,6 +75,7 @@ export async function openMailbox(options: MailboxOptions): Promise<MailboxServe
   server.on("error", (error) => log.debug("mailbox connection", { error: error.message }))
   return {
     port: (server.server.address() as AddressInfo).port,
+    isListening: () => server.server.listening,
     close() {
       stopping.abort()
       closed ??= new Promise<void>((resolve) => server.close(resolve))

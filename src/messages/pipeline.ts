@@ -6,9 +6,9 @@ import type { Verdict } from "../store/job-loop"
 import { enqueueAll, type Job, PRIORITIES } from "../store/queue"
 import { inserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
-import type { Channel, Outcome } from "./channel"
+import type { Channel } from "./channel"
 import { announce, eventOf, isOpen, type Message } from "./facts"
-import { settle, settleDead, wait } from "./settle"
+import { type Attempt, settle, settleDead, settleLast, wait } from "./settle"
 import { type ChannelName, messageContents, messages, messageTags, type Status } from "./tables"
 
 export type { Message } from "./facts"
@@ -86,12 +86,6 @@ export async function deliver(
 export const giveUp = (tx: Tx, { message_id }: Delivery, reason: string) =>
   settleDead(tx, message_id, reason)
 
-interface Attempt {
-  outcome: Outcome
-  started_at: string
-  attempt: number
-}
-
 function verdictOf(message_id: string, tried: Attempt): Verdict {
   const { outcome } = tried
   const deferred = [outcome, ...outcome.others].find(({ status }) => status === "retry")
@@ -100,7 +94,7 @@ function verdictOf(message_id: string, tried: Attempt): Verdict {
     retry: deferred.reason ?? "The other side asked for another attempt.",
     schedule: outcome.schedule,
     waiting: (tx, next_at) => wait(tx, message_id, tried, next_at),
-    dying: (tx) => settle(tx, message_id, tried),
+    dying: (tx) => settleLast(tx, message_id, tried),
   }
 }
 

@@ -31,12 +31,29 @@ export const settle = (tx: Tx, message_id: string, tried: Attempt) =>
 export const wait = (tx: Tx, message_id: string, tried: Attempt, next_at: string) =>
   record(tx, message_id, tried, next_at)
 
+/** As `settle`, for the last attempt there is: who is still to be tried again has failed instead. */
+export const settleLast = (tx: Tx, message_id: string, tried: Attempt) => {
+  const { outcome } = tried
+  const others = outcome.others.map(ended)
+  return settle(tx, message_id, { ...tried, outcome: { ...outcome, ...ended(outcome), others } })
+}
+
+function ended(outcome: RecipientOutcome): RecipientOutcome {
+  if (outcome.status !== "retry") return outcome
+  const { reply, reason } = outcome
+  const last = { ...reply, response: reply.response ?? reason } // a dead line has no reply
+  return { ...outcome, status: "failed", reason: EXPIRED, code: "provider_error", reply: last }
+}
+
+/** The reason of a message whose attempts are used up; the server's last words are its error. */
+const EXPIRED = "expired"
+
 /** Nobody tries any more: every recipient still open has failed, for the last reason given. */
 export async function settleDead(tx: Tx, message_id: string, reason: string) {
   const message = await load(tx, message_id)
   if (!message) return
-  const failure = { code: "provider_error", message: reason }
-  await apply(tx, message, failAll(message, "expired", failure))
+  const steps = failAll(message, EXPIRED, { code: "provider_error", message: reason })
+  if (steps.length > 0) await apply(tx, message, steps)
 }
 
 /** Ends a message that waits, for a reason of our own: `cancelled`, `suppressed_recipient` … */
@@ -92,8 +109,17 @@ async function apply(tx: Tx, before: Message, steps: Step[], next_at: string | n
     facts.map((fact) => eventOf(after, fact)),
   )
   await count(tx, before, after)
-  announce(tx, after, after.last_event_type)
+  tellAll(tx, after, moved.get(primary.email)?.facts ?? [])
   return after
+}
+
+/** A message that was sent and delivered in one breath is told both. */
+function tellAll(tx: Tx, after: Message, facts: Fact[]) {
+  for (const { type } of facts) {
+    const status = type === "sent" ? "sent" : after.status
+    announce(tx, { ...after, status }, `${after.channel}.${type}`)
+  }
+  if (facts.length === 0) announce(tx, after, null)
 }
 
 function move(recipient: Recipient, step: Step | undefined): Recipient {
@@ -156,9 +182,9 @@ function errorOf(outcome: RecipientOutcome): { error: Message["error"] } {
   return { error: { ...failureOf(outcome), smtp_code, enhanced_code } }
 }
 
-const failureOf = ({ code, reason, status }: RecipientOutcome) => ({
+const failureOf = ({ code, reason, status, reply }: RecipientOutcome) => ({
   code: code ?? (status === "bounced" ? "bounced" : "provider_error"),
-  message: reason ?? "The message was refused without a reason.",
+  message: (reason === EXPIRED ? reply.response : reason) ?? "Refused without a reason.",
 })
 
 function failAll(message: Message, reason: string, error: { code: string; message: string }) {

@@ -1,1 +1,167 @@
-export const docsPage = (_: object) => new Response("")
+import type { OpenApi, Operation, Parameter, Reference, Schema } from "../http/openapi"
+import { fieldTable, kindOf, parameterTable } from "./docs-fields"
+import { opening } from "./docs-opening"
+import { style } from "./docs-style"
+import { html, Markup } from "./html"
+
+interface Entry {
+  method: string
+  path: string
+  operation: Operation
+}
+
+/** The reference as one page: no script, nothing from elsewhere, readable without a network. */
+export function docsPage(description: OpenApi): Response {
+  const entries = entriesOf(description)
+  const areas = [...description.tags].sort(serverLast).map(({ name }) => ({
+    name,
+    entries: entries.filter(({ operation }) => operation.tags.includes(name)),
+  }))
+  const page = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Belfry ${description.info.version}: API reference</title>
+<link rel="icon" href="data:,">
+<style>${STYLE}</style>
+</head>
+<body>
+${navigation(areas)}
+<main>
+<h1>Belfry API <small>${description.info.version}</small></h1>
+${opening}
+${areas.map(
+  ({ name, entries: some }) => html`
+<h2 id="${name}">${titleOf(name)}</h2>${some.map((entry) => article(entry, description))}`,
+)}
+</main>
+</body>
+</html>
+`
+  return new Response(page.text, { headers: HEADERS })
+}
+
+/** Otherwise in the order of the table. */
+const serverLast = (a: { name: string }, b: { name: string }) =>
+  Number(a.name === "server") - Number(b.name === "server")
+
+const STYLE = new Markup(style)
+
+const digest = new Bun.CryptoHasher("sha256").update(style).digest("base64")
+
+const HEADERS = {
+  "content-type": "text/html;charset=utf-8",
+  "content-security-policy": [
+    "default-src 'none'",
+    `style-src 'sha256-${digest}'`,
+    "img-src data:",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join("; "),
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+}
+
+const entriesOf = ({ paths }: OpenApi): Entry[] =>
+  Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      method: method.toUpperCase(),
+      path,
+      operation,
+    })),
+  )
+
+/** A narrow column breaks a path before its slashes. */
+const breakable = (path: string) =>
+  path
+    .replace(/^\/v1(?=\/)/, "")
+    .split(/(?=\/)/)
+    .map((part) => html`<wbr>${part}`)
+
+const titleOf = (name: string) => {
+  if (name === "api-keys") return "API keys"
+  return name.charAt(0).toUpperCase() + name.slice(1).replaceAll("-", " ")
+}
+
+interface Area {
+  name: string
+  entries: Entry[]
+}
+
+const navigation = (areas: Area[]) => html`<nav aria-label="Contents">
+<a class="home" href="#top">Belfry</a>
+<h2>Start</h2>
+<ul><li><a href="#first">The first email</a></li><li><a href="#credentials">Authentication</a></li>
+<li><a href="#answers">Answers and lists</a></li><li><a href="#repeat">Repeating safely</a></li>
+<li><a href="#errors">Errors</a></li></ul>
+${areas.map(
+  ({ name, entries }) => html`<h2><a href="#${name}">${titleOf(name)}</a></h2>
+<ul class="operations">${entries.map(
+    ({ method, path, operation }) => html`
+<li><a href="#${operation.operationId}"><span class="method ${method}">${method}</span><span>${breakable(path)}</span></a></li>`,
+  )}</ul>`,
+)}
+</nav>`
+
+function article({ method, path, operation }: Entry, description: OpenApi): Markup {
+  const { operationId, summary, parameters } = operation
+  const known = parameters.flatMap((one) => resolved(one, description))
+  const tables = (["path", "query", "header"] as const).map((place) => {
+    const fields = parameterTable(known.filter((one) => one.in === place))
+    return fields && html`<h4>${PLACES[place]}</h4>${fields}`
+  })
+  return html`
+<article id="${operationId}">
+<h3>${summary}</h3>
+<div class="route"><span class="method ${method}">${method}</span><code>${path}</code></div>
+<p class="needs">${needsOf(operation)}</p>
+${tables}${bodyPart(operation)}${answerPart(operation)}
+</article>`
+}
+
+const PLACES = { path: "In the path", query: "In the query", header: "Headers" }
+
+/** Those that any request may carry are told once, above. */
+const TOLD_ABOVE = ["X-Request-Id", "X-Strict"]
+
+function resolved(one: Parameter | Reference, { components }: OpenApi): Parameter[] {
+  const known = "$ref" in one ? components.parameters[one.$ref.split("/").at(-1) ?? ""] : one
+  return known && !TOLD_ABOVE.includes(known.name) ? [known] : []
+}
+
+function needsOf(operation: Operation): Markup {
+  const scope = operation["x-required-scope"]
+  if (operation.security.length === 0) return html`Needs no credential.`
+  const scopes = scope.split("|").map((one, at) => html`${at > 0 && " or "}<code>${one}</code>`)
+  return html`Needs ${scope === "-" ? "a credential" : html`the scope ${scopes}`}.`
+}
+
+function bodyPart({ requestBody }: Operation): Markup | undefined {
+  const schema = requestBody?.content["application/json"]?.schema
+  return schema && html`<h4>Body</h4>${fieldTable(schema, true)}`
+}
+
+function answerPart({ responses }: Operation): Markup[] {
+  return Object.entries(responses)
+    .filter(([status]) => status !== "default")
+    .map(([status, response]) => answer(status, response as Answered))
+}
+
+interface Answered {
+  content?: Record<string, { schema: Schema }>
+}
+
+function answer(status: string, { content = {} }: Answered): Markup {
+  const [type = "", { schema } = { schema: {} }] = Object.entries(content)[0] ?? []
+  const properties = (schema.properties ?? {}) as Record<string, Schema>
+  const data = properties.meta ? (properties.data ?? {}) : schema
+  const fields = fieldTable(data, false)
+  const label = html`${status} ${type === "application/json" ? shapeOf(data, properties) : type}`
+  if (!fields) return html`<h4>Answer: ${label}</h4>`
+  return html`<details><summary>Answer: ${label}</summary>${fields}</details>`
+}
+
+const shapeOf = (data: Schema, { meta }: Record<string, Schema>) =>
+  html`${meta && html`<code>data</code>: `}${kindOf(data)}`

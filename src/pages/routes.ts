@@ -16,6 +16,7 @@ export function docsRoutes(table: AnyRoute[]): AnyRoute[] {
       ...open,
       path: "/v1/openapi.json",
       summary: "This interface as OpenAPI 3.1",
+      produces: "application/json",
       handle: () => Response.json(description()),
     }),
     route({

@@ -13,6 +13,7 @@ export const LEASED = 1
 export const DEAD = 2
 
 const SWEEP_LIMIT = 500
+const DEAD_SECONDS = 30 * 86_400
 
 /** Seconds until the next attempt, or `undefined` to give up. Attempts count from 1. */
 export type Schedule = (attempt: number, age_seconds: number) => number | undefined
@@ -145,6 +146,15 @@ export async function sweep(store: Store, owner: string, everything: boolean): P
       .returning({ id: jobs.id }),
   )
   return freed.length
+}
+
+/** Forgets what was buried long ago, some at a time. Returns how many jobs went. */
+export async function purgeDead(store: Store): Promise<number> {
+  const old = and(eq(jobs.state, DEAD), lt(jobs.dead_at, secondsFromNow(-DEAD_SECONDS)))
+  const some = await store.read.select({ id: jobs.id }).from(jobs).where(old).limit(SWEEP_LIMIT)
+  const ids = some.map(({ id }) => id)
+  if (ids.length > 0) await store.tx((tx) => tx.delete(jobs).where(inArray(jobs.id, ids)))
+  return ids.length
 }
 
 /** The moment of the next due job, in milliseconds; `undefined` when there is none. */

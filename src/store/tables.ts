@@ -25,6 +25,7 @@ export const jobs = table(
   (job) => [
     index("jobs_ready").on(job.priority, job.run_at, job.id).where(sql`state = 0`),
     index("jobs_leased").on(job.lease_until).where(sql`state = 1`),
+    index("jobs_dead").on(job.dead_at).where(sql`state = 2`),
   ],
 )
 

@@ -74,8 +74,20 @@ test("from up to a delivered email, with no setting but the home", async () => {
     expect(fact).toMatchObject({ id, project_id: ready.project_id, channel: "email" })
     statuses.push(fact.status)
   }
-  expect(statuses[0]).toBe("queued")
+  expect(statuses).toEqual(["queued", "sending", "sent", "delivered"])
   expect(await server.stop()).toBe(0)
+}, 30_000)
+
+test("a key made on the command line may do what it was made for, until it is revoked", async () => {
+  await using server = await startUp(freshHome())
+  const made = await server.cli("keys", "create", "--name", "CI {p}", "--scope", "email:read")
+  const { id, key } = JSON.parse(made.out)
+  const asKey = (...words: string[]) => server.cli(...words, "--api-key", key)
+  expect((await asKey("emails", "list")).exit).toBe(0)
+  const send = ["emails", "send", "--to", "a@mailbox.test", "--subject", "s", "--text", "t"]
+  expect((await asKey(...send)).exit).toBe(4)
+  expect((await server.cli("keys", "revoke", id, "--yes")).exit).toBe(0)
+  expect((await asKey("emails", "list")).exit).toBe(4)
 }, 30_000)
 
 test("the same folder gives the same key, and --new-key another that ends the first", async () => {

@@ -1,0 +1,34 @@
+/** Markup that is safe to insert as it is. Only `html` makes it. */
+export class Markup {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+type Insert = string | number | Markup | Insert[] | undefined | false
+
+/** A template whose inserts are escaped unless they are markup; undefined and false are nothing. */
+export const html = (parts: TemplateStringsArray, ...inserts: Insert[]): Markup =>
+  new Markup(String.raw({ raw: parts }, ...inserts.map(textOf)))
+
+function textOf(insert: Insert): string {
+  if (insert === undefined || insert === false) return ""
+  if (Array.isArray(insert)) return insert.map(textOf).join("")
+  return insert instanceof Markup ? insert.text : escaped(String(insert))
+}
+
+const ESCAPES: Record<string, string> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+}
+
+const escaped = (text: string) => text.replace(/[&<>"']/g, (char) => ESCAPES[char] ?? char)
+
+/** Escaped text in which `this` becomes code. */
+export const prose = (text: string): Markup =>
+  html`${text.split("`").map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}`

@@ -1,0 +1,73 @@
+import { expect, test } from "bun:test"
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { type AppParts, routeTable } from "../../src/app"
+import { root } from "../harness/migrations"
+
+/** The contract's table, and the rows of it that are not built yet: a list that only shrinks. */
+const CONTRACT = join(root, "test/contract/routes.tsv")
+const NOT_BUILT = join(root, "test/contract/not-built.txt")
+
+/** Where the contract itself lies beside the repository, the copy must be its equal. */
+const ORIGINAL = join(root, "../shared/contract/routes.tsv")
+
+interface Row {
+  name: string
+  callers: string
+  scope: string
+  status: string
+}
+
+const contract = linesOf(CONTRACT).map((line): Row => {
+  const [method = "", path = "", callers = "", scope = "", status = ""] = line.split("\t")
+  return { name: nameOf(method, path), callers, scope, status }
+})
+
+const built = routeTable({} as AppParts).map(
+  ({ method, path, callers, scope, status }): Row => ({
+    name: nameOf(method, path),
+    callers: callers.join(","),
+    scope,
+    status: status.join("|"),
+  }),
+)
+
+const absent = linesOf(NOT_BUILT).map((line) => {
+  const [method = "", path = ""] = line.split(" ")
+  return nameOf(method, path)
+})
+
+function linesOf(path: string): string[] {
+  return readFileSync(path, "utf8").split("\n").filter(Boolean)
+}
+
+/** Parameters are places, whatever they are called. */
+function nameOf(method: string, path: string): string {
+  return `${method} ${path.replaceAll(/\{\w+\}/g, "{}")}`
+}
+
+const names = (rows: Row[]) => rows.map(({ name }) => name)
+
+test("every row of the contract that is not listed as absent exists as it is written there", () => {
+  const wanted = contract.filter(({ name }) => !absent.includes(name))
+  const found = wanted.map(({ name }) => built.find((row) => row.name === name))
+  expect(found).toEqual(wanted)
+})
+
+test("a row that exists is not listed as absent any more", () => {
+  expect(absent.filter((name) => names(built).includes(name))).toEqual([])
+})
+
+test("what is listed as absent is in the contract, once", () => {
+  expect(absent.filter((name) => !names(contract).includes(name))).toEqual([])
+  expect(absent).toEqual([...new Set(absent)])
+})
+
+test("nothing exists that the contract does not know", () => {
+  expect(names(built).filter((name) => !names(contract).includes(name))).toEqual([])
+  expect(names(built)).toEqual([...new Set(names(built))])
+})
+
+test.skipIf(!existsSync(ORIGINAL))("the copy of the contract's table is its equal", () => {
+  expect(readFileSync(CONTRACT, "utf8")).toBe(readFileSync(ORIGINAL, "utf8"))
+})
