@@ -16,6 +16,8 @@ export interface AppParts extends EmailParts {
   workers: Workers
   health: Health
   trusted_proxies: string[]
+  /** Of one request; 30 s without it. */
+  time_limit_ms?: number
 }
 
 /** Every route there is. */
@@ -38,6 +40,7 @@ export function createApp(parts: AppParts) {
     store: parts.store,
     secrets: parts.secrets,
     trusted_proxies: parts.trusted_proxies,
+    time_limit_ms: parts.time_limit_ms,
     refuseWhileUnwell: (route) => parts.health.refuse(route),
   })
   return app

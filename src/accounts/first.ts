@@ -1,4 +1,4 @@
-import { and, asc, eq } from "drizzle-orm"
+import { asc, eq } from "drizzle-orm"
 import * as apiKeys from "../api-keys/api-keys"
 import { newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
@@ -7,6 +7,7 @@ import { projects } from "../projects/tables"
 import type { Store, Tx } from "../store/store"
 import { accounts, instanceValues } from "./tables"
 
+const FIRST_LOCK = "first_lock"
 const LOCAL_KEY = "local_api_key"
 
 export interface First {
@@ -28,6 +29,7 @@ export interface FirstOptions {
 /** Makes the first account, project and key where there is none. Safe to call at every start. */
 export function ensureFirst(store: Store, secrets: Secrets, options: FirstOptions): Promise<First> {
   return store.tx(async (tx) => {
+    await oneAtATime(tx)
     const [known] = await firstProject(tx)
     const home = known ?? (await makeHome(tx))
     const api_key = await keyOf(tx, secrets, home, { ...options, created: !known })
@@ -43,6 +45,13 @@ export const firstProject = (tx: Pick<Tx, "select">) =>
     .where(eq(projects.status, "active"))
     .orderBy(asc(projects.id))
     .limit(1)
+
+/** Two nodes that start together on an empty database must not make two homes. */
+async function oneAtATime(tx: Tx) {
+  const row = { name: FIRST_LOCK, value: "" }
+  const again = { target: instanceValues.name, set: { value: "" } }
+  await tx.insert(instanceValues).values(row).onConflictDoUpdate(again)
+}
 
 interface Home {
   account_id: string
@@ -99,6 +108,6 @@ async function keptKey(tx: Tx, secrets: Secrets): Promise<Kept | undefined> {
 
 async function keepKey(tx: Tx, secrets: Secrets, kept: Kept) {
   const value = secrets.seal(JSON.stringify(kept), LOCAL_KEY)
-  await tx.delete(instanceValues).where(and(eq(instanceValues.name, LOCAL_KEY)))
+  await tx.delete(instanceValues).where(eq(instanceValues.name, LOCAL_KEY))
   await tx.insert(instanceValues).values({ name: LOCAL_KEY, value })
 }

@@ -1,6 +1,6 @@
 import { and, desc, eq, gt, isNotNull, isNull, lt, lte, or, type SQL } from "drizzle-orm"
 import { fail } from "../core/errors"
-import { newId } from "../core/ids"
+import { isUuid, newId } from "../core/ids"
 import { millis, millisFrom, now } from "../core/time"
 import { hashOf, lookupOf, newKeyText, visibleParts } from "../lib/api-key"
 import type { Reader, Tx } from "../store/store"
@@ -78,13 +78,14 @@ export async function count(db: Reader, project_id: string, query: ListQuery): P
 }
 
 export async function find(db: Reader, project_id: string, id: string) {
-  const [row] = await db.select().from(apiKeys).where(ours(project_id, id))
-  return row ? record(row) : fail("not_found", "There is no such API key.")
+  const rows = isUuid(id) ? await db.select().from(apiKeys).where(ours(project_id, id)) : []
+  return rows[0] ? record(rows[0]) : fail("not_found", "There is no such API key.")
 }
 
 /** Acts on the next request. Doing it again changes nothing and answers the same. */
 export async function revoke(tx: Tx, project_id: string, id: string) {
   const alive = and(ours(project_id, id), isNull(apiKeys.revoked_at))
+  await find(tx, project_id, id)
   await tx.update(apiKeys).set({ revoked_at: now() }).where(alive)
   return find(tx, project_id, id)
 }

@@ -10,6 +10,7 @@ import type { Message } from "../messages/facts"
 import type { NewMessage } from "../messages/pipeline"
 import { abandon } from "../messages/settle"
 import { attempts, messageContents, messageRaws, messages } from "../messages/tables"
+import { held } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import { jobs } from "../store/tables"
 import type { EmailContent } from "./prepare"
@@ -26,6 +27,13 @@ export async function find(db: Reader, project_id: string, id: string): Promise<
     eq(messages.channel, "email"),
   )
   const [message] = await db.select().from(messages).where(ours)
+  return message ?? gone()
+}
+
+/** As `find`, and nobody else changes the message until the transaction ends. */
+async function findHeld(tx: Tx, project_id: string, id: string): Promise<Message> {
+  await find(tx, project_id, id)
+  const [message] = await held(tx.select().from(messages).where(eq(messages.id, id)))
   return message ?? gone()
 }
 
@@ -77,7 +85,7 @@ export async function attemptsOf(db: Reader, project_id: string, id: string) {
 
 /** Ends a message that still waits. One that is on its way, or settled, is a 409. */
 export async function cancel(tx: Tx, project_id: string, id: string) {
-  const message = await find(tx, project_id, id)
+  const message = await findHeld(tx, project_id, id)
   if (message.status !== "queued") {
     fail("conflict", `The email is ${message.status}; only a queued one can be cancelled.`, {
       reason: "not_queued",

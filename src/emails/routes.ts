@@ -65,6 +65,7 @@ function sendRoutes(parts: EmailParts): AnyRoute[] {
       status: [200],
       summary: "Send up to 100 emails",
       body: schemas.BatchRequest,
+      headers: schemas.batchHeaders,
       read: readBatch,
       limit: BATCH_LIMIT_BYTES,
       idempotent: true,

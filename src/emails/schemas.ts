@@ -9,7 +9,9 @@ const nullable = <Schema extends ReturnType<typeof t.String>>(schema: Schema) =>
 const time = t.String({ format: "date-time" })
 
 export const SendEmail = t.Object({
-  to: t.Union([address, t.Array(address, { minItems: 1, maxItems: 1 })]),
+  to: t.Union([address, t.Array(address, { minItems: 1, maxItems: 1 })], {
+    description: "Exactly one: `a@b.test`, `Name <a@b.test>` or an object.",
+  }),
   from: t.Optional(address),
   cc: t.Optional(t.Union([address, t.Array(address, { maxItems: 49 })])),
   bcc: t.Optional(t.Union([address, t.Array(address, { maxItems: 49 })])),
@@ -23,8 +25,16 @@ export const SendEmail = t.Object({
       t.Array(t.Object({ name: t.String(), value: t.String() }), { maxItems: 10 }),
     ]),
   ),
-  metadata: t.Optional(t.Record(t.String({ maxLength: 64 }), t.Unknown())),
-  headers: t.Optional(t.Record(t.String(), t.String({ maxLength: 998 }))),
+  metadata: t.Optional(
+    t.Record(t.String({ maxLength: 64 }), t.Unknown(), {
+      description: "Comes back in reads; at most 50 keys and 16 KiB. Not sent.",
+    }),
+  ),
+  headers: t.Optional(
+    t.Record(t.String(), t.String({ maxLength: 998 }), {
+      description: "At most 25 more headers, none that the service writes itself.",
+    }),
+  ),
   attachments: t.Optional(
     t.Array(
       t.Object({
@@ -33,7 +43,7 @@ export const SendEmail = t.Object({
         content_type: t.Optional(t.String()),
         content_id: t.Optional(t.String()),
       }),
-      { maxItems: 50 },
+      { maxItems: 50, description: "Decoded, with html and text, at most 10 MB." },
     ),
   ),
 })
@@ -42,6 +52,14 @@ export const BatchRequest = t.Union([
   t.Object({ messages: t.Array(SendEmail, { minItems: 1, maxItems: 100 }) }),
   t.Array(SendEmail, { minItems: 1, maxItems: 100 }),
 ])
+
+export const batchHeaders = t.Object({
+  "X-Batch-Validation": t.Optional(
+    t.Union([t.Literal("permissive"), t.Literal("strict")], {
+      description: "`strict` refuses all for one. A bare list is strict, an object permissive.",
+    }),
+  ),
+})
 
 export const ResendRequest = t.Object({ to: t.Optional(address) })
 

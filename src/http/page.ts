@@ -16,7 +16,7 @@ export interface PageQuery {
 }
 
 export const paging = {
-  page: t.Integer({ default: 1, minimum: 1, description: "From 1." }),
+  page: t.Integer({ default: 1, minimum: 1 }),
   per_page: t.Integer({ default: DEFAULT_PER_PAGE, minimum: 1, maximum: MAX_PER_PAGE }),
   cursor: t.Optional(
     t.String({ maxLength: 512, description: "meta.next_cursor of the page before." }),

@@ -25,6 +25,8 @@ export interface ServeOptions {
   trusted_proxies: string[]
   /** Throws 503 while starting, draining or out of storage; asked before anything is read. */
   refuseWhileUnwell: (route: AnyRoute) => void
+  /** Of one request; 30 s without it. */
+  time_limit_ms?: number | undefined
 }
 
 interface Peer {
@@ -71,10 +73,12 @@ class Desk {
   readonly #options: ServeOptions
   readonly #limits = new RateLimits()
   readonly #guard: Guard
+  readonly #time_limit_ms: number
   readonly #running = new idempotency.Running()
 
   constructor(options: ServeOptions) {
     this.#options = options
+    this.#time_limit_ms = options.time_limit_ms ?? TIME_LIMIT_MILLISECONDS
     this.#guard = new Guard(options.store, this.#limits)
   }
 
@@ -87,7 +91,7 @@ class Desk {
     const ip = this.#addressOf(request, server)
     const state: State = { route, request, params, id: requestId(request), ip }
     try {
-      const answer = await withDeadline((signal) => this.#run(state, signal))
+      const answer = await withDeadline(this.#time_limit_ms, (signal) => this.#run(state, signal))
       return respond(answer, route.status[0], state.id, headersOf(state))
     } catch (error) {
       state.quota ??= this.#limits.see(ip) // a stranger's answers carry the window of his address
@@ -206,14 +210,16 @@ function headersOf({ caller, quota, route }: State): HeaderFields {
 }
 
 async function withDeadline<Result>(
+  limit_ms: number,
   run: (signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
   const stop = new AbortController()
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(() => {
     stop.abort()
-    late.reject(new ApiError("timeout", "The request took longer than 30 seconds."))
-  }, TIME_LIMIT_MILLISECONDS)
+    const seconds = Math.ceil(limit_ms / 1000)
+    late.reject(new ApiError("timeout", `The request took longer than ${seconds} seconds.`))
+  }, limit_ms)
   try {
     return await Promise.race([run(stop.signal), late.promise])
   } finally {

@@ -36,6 +36,7 @@ export function readQuery(schema: TObject, search: URLSearchParams, problems: Pr
   const query: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(schema.properties)) {
     const text = search.get(name)
+    if (text?.includes("\0")) problems.add(name, "invalid", "No NUL characters.")
     if (text !== null) query[name] = fromText(field, text)
     else if (field.default !== undefined) query[name] = field.default
   }

@@ -1,5 +1,6 @@
 import { and, count, desc, eq, gte, inArray, lt, or, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
+import { isUuid } from "../core/ids"
 import type { Workers } from "../core/workers"
 import type { Page, Window } from "../http/page"
 import { comparable } from "../lib/address"
@@ -72,7 +73,7 @@ export async function list(
 /** Throws `not_found`; looks within the project only. */
 export async function find(db: Reader, project_id: string, id: string): Promise<Mail> {
   const ours = and(eq(mailboxMails.project_id, project_id), eq(mailboxMails.id, id))
-  const [mail] = await db.select().from(mailboxMails).where(ours)
+  const [mail] = isUuid(id) ? await db.select().from(mailboxMails).where(ours) : []
   return mail ?? fail("not_found", `There is no mail "${id}" in this mailbox.`)
 }
 

@@ -1,4 +1,5 @@
 import { and, eq, inArray } from "drizzle-orm"
+import { log } from "../core/log"
 import { now } from "../core/time"
 import { emitAll } from "../events/emit"
 import { bumpAll, type Changes } from "../store/counters"
@@ -8,7 +9,7 @@ import { inserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import type { Channel } from "./channel"
 import { announce, eventOf, isOpen, type Message } from "./facts"
-import { type Attempt, settle, settleDead, settleLast, wait } from "./settle"
+import { type Attempt, putBack, settle, settleDead, settleLast, wait } from "./settle"
 import { type ChannelName, messageContents, messages, messageTags, type Status } from "./tables"
 
 export type { Message } from "./facts"
@@ -78,8 +79,12 @@ export async function deliver(
   if (!message) return {}
   const started_at = now()
   const channel: Channel = channels[message.channel]
-  const outcome = await channel.deliver(message, found.content)
-  return verdictOf(message_id, { outcome, started_at, attempt })
+  try {
+    const outcome = await channel.deliver(message, found.content)
+    return verdictOf(message_id, { outcome, started_at, attempt })
+  } catch (error) {
+    return broken(message_id, error)
+  }
 }
 
 /** The queue has tried often enough: whoever is still open has failed. */
@@ -97,6 +102,17 @@ function verdictOf(message_id: string, tried: Attempt): Verdict {
     dying: (tx) => settleLast(tx, message_id, tried),
   }
 }
+
+/** Our own fault is no outcome: the message waits, and says that it was not the recipient's. */
+function broken(message_id: string, error: unknown): Verdict {
+  log.error("a delivery broke", { message_id, error })
+  return {
+    retry: `internal error: ${error instanceof Error ? error.message : String(error)}`,
+    waiting: (tx, next_at) => putBack(tx, message_id, BROKEN, next_at),
+  }
+}
+
+const BROKEN = "An internal error; it is tried again."
 
 /** Undefined when the message was settled or cancelled meanwhile. */
 async function markSending(tx: Tx, { id }: Message, attempts: number) {

@@ -2,25 +2,17 @@ import { eq } from "drizzle-orm"
 import { millis, millisFrom, now } from "../core/time"
 import { emitAll } from "../events/emit"
 import { bumpAll } from "../store/counters"
-import { newRowInserter, prepared } from "../store/statements"
+import { held, newRowInserter, prepared } from "../store/statements"
 import type { Tx } from "../store/store"
-import type { Outcome, RecipientOutcome } from "./channel"
+import type { Outcome } from "./channel"
 import { announce, eventOf, type Fact, isOpen, type Message, outranks } from "./facts"
+import { EXPIRED, ended, failAll, type Step, stepsOf } from "./steps"
 import { attempts, messages, type Recipient, type Status } from "./tables"
 
 export interface Attempt {
   outcome: Outcome
   started_at: string
   attempt: number
-}
-
-/** The next status of one recipient, what to remember with it, and what to tell. */
-interface Step {
-  email: string
-  status: Status
-  reason: string | null
-  facts: Fact[]
-  error?: Message["error"]
 }
 
 /** Writes what an attempt came to: status, timeline, events and totals together. */
@@ -38,16 +30,6 @@ export const settleLast = (tx: Tx, message_id: string, tried: Attempt) => {
   return settle(tx, message_id, { ...tried, outcome: { ...outcome, ...ended(outcome), others } })
 }
 
-function ended(outcome: RecipientOutcome): RecipientOutcome {
-  if (outcome.status !== "retry") return outcome
-  const { reply, reason } = outcome
-  const last = { ...reply, response: reply.response ?? reason } // a dead line has no reply
-  return { ...outcome, status: "failed", reason: EXPIRED, code: "provider_error", reply: last }
-}
-
-/** The reason of a message whose attempts are used up; the server's last words are its error. */
-const EXPIRED = "expired"
-
 /** Nobody tries any more: every recipient still open has failed, for the last reason given. */
 export async function settleDead(tx: Tx, message_id: string, reason: string) {
   const message = await load(tx, message_id)
@@ -59,6 +41,15 @@ export async function settleDead(tx: Tx, message_id: string, reason: string) {
 /** Ends a message that waits, for a reason of our own: `cancelled`, `suppressed_recipient` … */
 export async function abandon(tx: Tx, message: Message, reason: string, text: string) {
   return apply(tx, message, failAll(message, reason, { code: reason, message: text }))
+}
+
+/** The attempt broke on our side before anybody answered: back to the queue, with the reason. */
+export async function putBack(tx: Tx, message_id: string, reason: string, next_at: string) {
+  const message = await load(tx, message_id)
+  if (!message) return
+  const open = message.recipients.filter(({ status }) => isOpen(status))
+  const steps = open.map(({ email }) => ({ email, status: "queued" as const, reason, facts: [] }))
+  if (steps.length > 0) await apply(tx, message, steps, next_at)
 }
 
 /** What the world says after the fact: a complaint, a late bounce, a delivery report. */
@@ -76,7 +67,7 @@ async function record(tx: Tx, message_id: string, tried: Attempt, next_at: strin
   if (!message) return
   const { outcome } = tried
   await insertAttempt(tx, [attemptRow(message_id, tried)])
-  const steps = [outcome, ...outcome.others].flatMap((one) => stepOf(message, one))
+  const steps = [outcome, ...outcome.others].flatMap((one) => stepsOf(message, one))
   await apply(tx, { ...message, provider: outcome.provider }, steps, next_at)
 }
 
@@ -148,55 +139,6 @@ async function count(tx: Tx, before: Message, after: Message) {
   await bumpAll(tx, after.project_id, changes)
 }
 
-/** A recipient already settled, or unknown to the message, is left alone. */
-function stepOf(message: Message, outcome: RecipientOutcome): Step[] {
-  const recipient = message.recipients.find(({ email }) => email === outcome.email)
-  if (!recipient || !isOpen(recipient.status)) return []
-  const { email, reason } = outcome
-  const status = outcome.status === "retry" ? "queued" : outcome.status
-  const why = outcome.status === "retry" ? (reason ?? "deferred") : reason
-  return [{ email, status, reason: why, facts: factsOf(recipient, outcome), ...errorOf(outcome) }]
-}
-
-function factsOf(recipient: Recipient, outcome: RecipientOutcome): Fact[] {
-  const { email: recipient_email, reply: detail, bounce_subtype, status } = outcome
-  const fact = { recipient_email, detail }
-  if (status === "sent") return [{ ...fact, type: "sent" }]
-  if (status === "delivered") {
-    return [
-      { ...fact, type: "sent" },
-      { ...fact, type: "delivered" },
-    ]
-  }
-  if (status === "bounced") {
-    return [{ ...fact, type: "bounced", bounce_type: "Permanent", bounce_subtype }]
-  }
-  if (status === "failed") return [{ ...fact, type: "failed", error: failureOf(outcome) }]
-  const first = recipient.status_reason === null // only the first deferral is told
-  return first ? [{ ...fact, type: "soft_bounced", bounce_type: "Transient", bounce_subtype }] : []
-}
-
-function errorOf(outcome: RecipientOutcome): { error: Message["error"] } {
-  if (outcome.status === "sent" || outcome.status === "delivered") return { error: null }
-  const { smtp_code, enhanced_code } = outcome.reply
-  return { error: { ...failureOf(outcome), smtp_code, enhanced_code } }
-}
-
-const failureOf = ({ code, reason, status, reply }: RecipientOutcome) => ({
-  code: code ?? (status === "bounced" ? "bounced" : "provider_error"),
-  message: (reason === EXPIRED ? reply.response : reason) ?? "Refused without a reason.",
-})
-
-function failAll(message: Message, reason: string, error: { code: string; message: string }) {
-  const open = message.recipients.filter(({ status }) => isOpen(status))
-  return open.map(({ email }): Step => {
-    const facts = [{ type: "failed", recipient_email: email, error }]
-    const kept = { ...error, smtp_code: message.error?.smtp_code ?? null }
-    const enhanced_code = message.error?.enhanced_code ?? null
-    return { email, status: "failed", reason, facts, error: { ...kept, enhanced_code } }
-  })
-}
-
 const attemptRow = (message_id: string, { outcome, started_at, attempt }: Attempt) => ({
   message_id,
   attempt,
@@ -208,6 +150,7 @@ const attemptRow = (message_id: string, { outcome, started_at, attempt }: Attemp
   transcript: outcome.transcript,
 })
 
+/** Locked: a complaint and the end of an attempt may come at the same moment. */
 async function load(tx: Tx, id: string): Promise<Message | undefined> {
   const [message] = await findMessage(tx, { id })
   return message
@@ -218,7 +161,7 @@ const insertAttempt = newRowInserter(attempts, "attempt")
 const { id } = messages
 
 const findMessage = prepared({ id }, (tx: Tx, slot) =>
-  tx.select().from(messages).where(eq(id, slot.id)),
+  held(tx.select().from(messages).where(eq(id, slot.id))),
 )
 
 const changing = {

@@ -5,8 +5,7 @@ export const style = `
 @media (prefers-color-scheme:dark){:root{--ink:#e6e9ef;--soft:#9aa4b5;--line:#2c3340;--paper:#12151b;--side:#181c24;--code:#1e2430;--link:#8ab0ff;
 --get:#5fd3a5;--post:#8ab0ff;--put:#f0c060;--patch:#f0c060;--delete:#ff8a80}}
 *{box-sizing:border-box}
-html{scroll-behavior:smooth;scroll-padding-top:1rem}
-@media (prefers-reduced-motion:reduce){html{scroll-behavior:auto}}
+html{scroll-padding-top:1rem}
 body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;
 display:grid;grid-template-columns:17rem minmax(0,1fr);overflow-wrap:anywhere}
 nav{background:var(--side);border-right:1px solid var(--line);padding:1.5rem 1rem;height:100vh;position:sticky;top:0;overflow:auto;font-size:.875rem}

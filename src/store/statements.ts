@@ -128,6 +128,12 @@ const transport = (column: Column) =>
 const unpack = (column: Column) =>
   isBytes(column) ? `decode("${column.name}", 'base64')` : `"${column.name}"`
 
+/** Holds the rows until the end of the transaction, so that what was read is still true then. */
+export function held<Query extends object>(query: Query): Query {
+  if (engine === "sqlite") return query
+  return (query as unknown as { for(strength: string): Query }).for("update")
+}
+
 /** Lets several nodes claim from one queue. SQLite has one writer, so it has nothing to skip. */
 export function skipLocked<Query extends object>(query: Query): Query {
   if (engine === "sqlite") return query
