@@ -35,7 +35,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
 
 /** The whole interface behind one `fetch`. */
 export function createApp(parts: AppParts) {
-  const app = new Elysia({ normalize: false })
+  const app = new Elysia({ normalize: false, strictPath: true })
   mount(app, routeTable(parts), {
     store: parts.store,
     secrets: parts.secrets,

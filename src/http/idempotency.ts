@@ -1,6 +1,6 @@
-import { eq, lt } from "drizzle-orm"
+import { and, eq, lte } from "drizzle-orm"
 import { ApiError } from "../core/errors"
-import { isoFrom, millis, millisFrom, now } from "../core/time"
+import { isoFrom, millis, now } from "../core/time"
 import { newRowInserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import { canonicalJson } from "./json"
@@ -18,6 +18,8 @@ export interface Claim {
   project_id: string
   key: string
   body_hash: string
+  /** The key was used more than a day ago: that row gives way to the new one. */
+  renewed?: boolean
 }
 
 export interface Stored {
@@ -39,7 +41,9 @@ export function claimOf(request: Request, project_id: string, path: string, body
 /** The stored answer of the same request. The same key with another body is a 422. */
 export async function lookup(db: Reader, claim: Claim): Promise<Stored | undefined> {
   const [row] = await findRow(db, { request: claim.request })
-  if (!row || millisFrom(row.created_at) <= millis() - KEPT_MILLISECONDS) return undefined
+  if (!row) return undefined
+  claim.renewed = row.created_at <= oldest()
+  if (claim.renewed) return undefined
   if (row.body_hash === claim.body_hash) return row
   const message = "This Idempotency-Key was used with another body. Use a new key."
   throw new ApiError("validation_error", message, { reason: "idempotency_key_reused", fields: [] })
@@ -50,6 +54,9 @@ export async function lookup(db: Reader, claim: Claim): Promise<Stored | undefin
  * requests that were new; the others were answered before, by this node or another.
  */
 export async function take(tx: Tx, list: { claim: Claim; stored: Stored }[]) {
+  for (const { claim } of list) {
+    if (claim.renewed) await removeOld(tx, { request: claim.request, created_at: oldest() })
+  }
   const created_at = now()
   const rows = list.map(({ claim, stored }) => ({
     request: claim.request,
@@ -102,24 +109,28 @@ const inProgress = () =>
 
 /** Forgets what is older than a day, some at a time. Returns how many rows went. */
 export async function purge(store: Store): Promise<number> {
-  const old = lt(idempotency.created_at, isoFrom(millis() - KEPT_MILLISECONDS))
+  const limit = oldest()
+  const old = lte(idempotency.created_at, limit)
   const rows = store.read.select({ request: idempotency.request }).from(idempotency).where(old)
   const some = await rows.limit(PURGE_LIMIT)
   if (some.length === 0) return 0
   await store.tx(async (tx) => {
-    for (const { request } of some) await removeRow(tx, { request })
+    for (const { request } of some) await removeOld(tx, { request, created_at: limit })
   })
   return some.length
 }
 
+/** What was answered then, or before, is forgotten. */
+const oldest = () => isoFrom(millis() - KEPT_MILLISECONDS)
+
 const insertNew = newRowInserter(idempotency, "request")
 
-const { request } = idempotency
+const { request, created_at } = idempotency
 
 const findRow = prepared({ request }, (db: Reader, slot) =>
   db.select().from(idempotency).where(eq(request, slot.request)),
 )
 
-const removeRow = prepared({ request }, (tx: Tx, slot) =>
-  tx.delete(idempotency).where(eq(request, slot.request)),
+const removeOld = prepared({ request, created_at }, (tx: Tx, slot) =>
+  tx.delete(idempotency).where(and(eq(request, slot.request), lte(created_at, slot.created_at))),
 )

@@ -108,11 +108,9 @@ function broken(message_id: string, error: unknown): Verdict {
   log.error("a delivery broke", { message_id, error })
   return {
     retry: `internal error: ${error instanceof Error ? error.message : String(error)}`,
-    waiting: (tx, next_at) => putBack(tx, message_id, BROKEN, next_at),
+    waiting: (tx, next_at) => putBack(tx, message_id, next_at),
   }
 }
-
-const BROKEN = "An internal error; it is tried again."
 
 /** Undefined when the message was settled or cancelled meanwhile. */
 async function markSending(tx: Tx, { id }: Message, attempts: number) {
@@ -120,7 +118,12 @@ async function markSending(tx: Tx, { id }: Message, attempts: number) {
   if (marked) announce(tx, marked, null)
   if (marked) return marked
   const [message] = await tx.select().from(messages).where(eq(messages.id, id))
-  return message?.recipients.some(({ status }) => isOpen(status)) ? message : undefined
+  if (!message?.recipients.some(({ status }) => isOpen(status))) return undefined
+  // The first recipient is settled, and with him the status; the others have their attempt.
+  const change = { attempts, next_attempt_at: null, updated_at: now() }
+  const again = tx.update(messages).set(change).where(eq(messages.id, id))
+  const [counted] = await again.returning()
+  return counted
 }
 
 function asMessage({ content: _, ...fresh }: NewMessage): Message {

@@ -6,7 +6,7 @@ import { held, newRowInserter, prepared } from "../store/statements"
 import type { Tx } from "../store/store"
 import type { Outcome } from "./channel"
 import { announce, eventOf, type Fact, isOpen, type Message, outranks } from "./facts"
-import { EXPIRED, ended, failAll, type Step, stepsOf } from "./steps"
+import { BROKEN, EXPIRED, ended, failAll, type Step, stepsOf } from "./steps"
 import { attempts, messages, type Recipient, type Status } from "./tables"
 
 export interface Attempt {
@@ -43,23 +43,29 @@ export async function abandon(tx: Tx, message: Message, reason: string, text: st
   return apply(tx, message, failAll(message, reason, { code: reason, message: text }))
 }
 
-/** The attempt broke on our side before anybody answered: back to the queue, with the reason. */
-export async function putBack(tx: Tx, message_id: string, reason: string, next_at: string) {
+/** The attempt broke on our side before anybody answered: back to the queue, and it says so. */
+export async function putBack(tx: Tx, message_id: string, next_at: string) {
   const message = await load(tx, message_id)
   if (!message) return
   const open = message.recipients.filter(({ status }) => isOpen(status))
-  const steps = open.map(({ email }) => ({ email, status: "queued" as const, reason, facts: [] }))
+  const steps = open.map(({ email, status_reason }): Step => {
+    const reason = status_reason ?? BROKEN // a deferral that was told already stays
+    return { email, status: "queued", reason, facts: [] }
+  })
   if (steps.length > 0) await apply(tx, message, steps, next_at)
 }
 
-/** What the world says after the fact: a complaint, a late bounce, a delivery report. */
+/**
+ * What the world says after the fact: a complaint, a late bounce, a delivery report. What is known
+ * already is not told again, and who waits for another attempt goes on waiting.
+ */
 export async function feedback(tx: Tx, message_id: string, fact: Fact & { type: Status }) {
   const message = await load(tx, message_id)
   const known = message?.recipients.find(({ email }) => email === fact.recipient_email)
-  if (!message || !known) return
+  if (!message || !known || known.status === fact.type) return
   const reason = fact.error?.message ?? known.status_reason
   const { recipient_email: email, type: status } = fact
-  await apply(tx, message, [{ email, status, reason, facts: [fact] }])
+  await apply(tx, message, [{ email, status, reason, facts: [fact] }], message.next_attempt_at)
 }
 
 async function record(tx: Tx, message_id: string, tried: Attempt, next_at: string | null) {
@@ -83,12 +89,14 @@ async function apply(tx: Tx, before: Message, steps: Step[], next_at: string | n
   const facts = steps.flatMap((step) => step.facts)
   const last = facts.at(-1)
   const error = moved.get(primary.email)?.error
+  // While an attempt runs only the message says "sending": another recipient's news keep that.
+  const { status, status_reason } = moved.has(primary.email) ? primary : before
   const after: Message = {
     ...before,
     recipients,
-    status: primary.status,
-    status_reason: primary.status_reason,
-    next_attempt_at: next_at,
+    status,
+    status_reason,
+    next_attempt_at: recipients.some((one) => isOpen(one.status)) ? next_at : null,
     error: error === undefined ? before.error : error,
     ...moments(before, primary),
     ...(last && { last_event_type: `${before.channel}.${last.type}`, last_event_at: now() }),

@@ -35,7 +35,8 @@ function factsOf(recipient: Recipient, outcome: RecipientOutcome): Fact[] {
     return [{ ...fact, type: "bounced", bounce_type: "Permanent", bounce_subtype }]
   }
   if (status === "failed") return [{ ...fact, type: "failed", error: failureOf(outcome) }]
-  const first = recipient.status_reason === null // only the first deferral is told
+  // Only the first deferral is told.
+  const first = recipient.status_reason === null || recipient.status_reason === BROKEN
   return first ? [{ ...fact, type: "soft_bounced", bounce_type: "Transient", bounce_subtype }] : []
 }
 
@@ -70,6 +71,9 @@ export function ended(outcome: RecipientOutcome): RecipientOutcome {
   const last = { ...reply, response: reply.response ?? reason } // a dead line has no reply
   return { ...outcome, status: "failed", reason: EXPIRED, code: "provider_error", reply: last }
 }
+
+/** The reason of a message that waits because of us, and was never deferred by anybody. */
+export const BROKEN = "An internal error; it is tried again."
 
 /** The reason of a message whose attempts are used up; the server's last words are its error. */
 export const EXPIRED = "expired"

@@ -4,11 +4,15 @@ import { millis, secondsFromNow, sleep } from "../core/time"
 import type { Schedule } from "./queue"
 import * as queue from "./queue"
 import type { Store, Tx } from "./store"
+import { troubleOf } from "./trouble"
 
 const POLL_MILLISECONDS = 1000
 const SWEEP_MILLISECONDS = 5000
 const FINISH_PAUSE_MILLISECONDS = 500
 const CLAIM_LIMIT = 200
+
+/** Ten seconds of tries, then the fault is not the storage's. */
+const FINISH_TRIES = 20
 
 type Write = (tx: Tx) => Promise<void>
 
@@ -62,7 +66,7 @@ export class JobLoop {
   readonly #options: JobLoopOptions
   readonly #lease: queue.Lease
   #waiting: queue.ClaimedJob[] = []
-  readonly #running = new Set<Promise<void>>()
+  readonly #running = new Map<queue.ClaimedJob, Promise<void>>()
   #stopping = false
   #rung = false
   #wake: () => void = () => {}
@@ -77,10 +81,10 @@ export class JobLoop {
 
   async start() {
     const { store, alone, lease_ms } = this.#options
-    if (alone) while ((await queue.sweep(store, this.#lease.owner, true)) > 0);
+    if (alone) while ((await queue.sweepAll(store, this.#lease.owner)) > 0);
     this.#silence = queue.onEnqueued(() => this.wake())
     this.#every(lease_ms / 3, () => this.#keep())
-    this.#every(SWEEP_MILLISECONDS, () => queue.sweep(store, this.#lease.owner, false))
+    this.#every(SWEEP_MILLISECONDS, () => queue.sweep(store, this.#held()))
     this.#loop = this.#turn()
   }
 
@@ -99,7 +103,7 @@ export class JobLoop {
     this.#stopping = true
     this.wake()
     await this.#loop
-    await Promise.race([Promise.all(this.#running), sleep(drain_ms)])
+    await Promise.race([Promise.all(this.#running.values()), sleep(drain_ms)])
     for (const timer of this.#timers) clearInterval(timer)
     this.#silence()
   }
@@ -135,10 +139,10 @@ export class JobLoop {
 
   #begin(job: queue.ClaimedJob) {
     const work = this.#work(job).finally(() => {
-      this.#running.delete(work)
+      this.#running.delete(job)
       this.wake()
     })
-    this.#running.add(work)
+    this.#running.set(job, work)
   }
 
   async #rest() {
@@ -166,8 +170,8 @@ export class JobLoop {
 
   async #work(job: queue.ClaimedJob) {
     const line = this.#options.handlers[job.name]
-    const verdict = await attempt(line?.handler, job)
-    while (true) {
+    let verdict = await attempt(line?.handler, job)
+    for (let tries = 1; ; tries++) {
       try {
         await this.#options.store.tx((tx) => finish(tx, line, job, verdict))
         return
@@ -175,23 +179,27 @@ export class JobLoop {
         // What was done must not be done again: hold the slot until storage takes the result.
         log.error("could not record the end of a job; trying again", { job_id: job.id, error })
         if (this.#stopping) return
+        if (tries === FINISH_TRIES && !troubleOf(error)) verdict = unrecordable(error)
         await sleep(FINISH_PAUSE_MILLISECONDS)
       }
     }
   }
 
   async #keep() {
-    if (this.#running.size + this.#waiting.length === 0) return
-    await queue.heartbeat(this.#options.store, this.#lease)
+    const held = this.#held()
+    if (held.length > 0) await queue.heartbeat(this.#options.store, this.#lease, held)
   }
+
+  #held = () => [...this.#running.keys(), ...this.#waiting].map(({ id }) => id)
 
   async #giveBack() {
     const jobs = this.#waiting
     this.#waiting = []
     if (jobs.length === 0) return
-    await this.#options.store.tx(async (tx) => {
-      for (const job of jobs) await queue.release(tx, job, job.run_at, job.last_error)
+    const back = this.#options.store.tx(async (tx) => {
+      for (const job of jobs) await queue.giveBack(tx, job)
     })
+    await back.catch((error) => log.warn("jobs stay leased until they run out", { error }))
   }
 
   #every(milliseconds: number, work: () => Promise<unknown>) {
@@ -213,6 +221,12 @@ async function attempt(
     return { retry: error instanceof Error ? error.message : String(error) }
   }
 }
+
+/** It ran, but its end breaks a rule of ours: run again it would break it again. */
+const unrecordable = (error: unknown): Verdict => ({
+  retry: `The result could not be recorded: ${error instanceof Error ? error.message : error}`,
+  schedule: () => undefined,
+})
 
 /** One transaction: the job's end and what it means for its subject, or neither. */
 async function finish(tx: Tx, line: Line | undefined, job: queue.ClaimedJob, verdict: Verdict) {

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks"
 import { SQL } from "bun"
 import { drizzle } from "drizzle-orm/bun-sql"
 import { log } from "../core/log"
@@ -11,6 +12,9 @@ const MAX_ATTEMPTS = 8
 
 /** serialization_failure and deadlock_detected: nobody's fault, and cured by another try. */
 const CONFLICTS = ["40001", "40P01"]
+
+/** The transaction whose closure is running here; `open` ends with it. */
+const running = new AsyncLocalStorage<{ open: boolean }>()
 
 export interface PostgresOptions {
   url: string
@@ -30,11 +34,12 @@ export async function openPostgres({ url, onTrouble }: PostgresOptions): Promise
   const stats = { closures: 0, commits: 0 }
 
   async function tx<Result>(closure: Closure<Result>): Promise<Result> {
+    if (running.getStore()?.open) throw new Error("A closure opened a transaction: pass `tx` down")
     const effects: (() => void)[] = []
     const result = await database.transaction((raw) => {
       const open = raw as unknown as Tx
       open.afterCommit = (effect) => void effects.push(effect)
-      return closure(open)
+      return alone(() => closure(open))
     })
     stats.closures += 1
     stats.commits += 1
@@ -49,6 +54,16 @@ export async function openPostgres({ url, onTrouble }: PostgresOptions): Promise
     listen: (topic, hear) => void hearFrom(pool, topic, hear),
     stats,
     close: () => pool.close({ timeout: 5 }),
+  }
+}
+
+/** A closure that opened another transaction would hold one connection and wait for a second. */
+async function alone<Result>(closure: () => Promise<Result>): Promise<Result> {
+  const mark = { open: true }
+  try {
+    return await running.run(mark, async () => await closure())
+  } finally {
+    mark.open = false
   }
 }
 

@@ -1,4 +1,4 @@
-import { and, eq, inArray, lt, lte, ne, sql } from "drizzle-orm"
+import { and, eq, inArray, lt, lte, ne, notInArray, type SQL, sql } from "drizzle-orm"
 import { newId } from "../core/ids"
 import { millis, now, secondsFromNow } from "../core/time"
 import { inserter, prepared, skipLocked } from "./statements"
@@ -11,6 +11,11 @@ export const PRIORITIES = { urgent: 0, normal: 1, bulk: 2 } as const
 export const READY = 0
 export const LEASED = 1
 export const DEAD = 2
+
+/** As literals: a bound value would keep the database from using the partial indexes. */
+const isReady = sql`state = 0`
+const isLeased = sql`state = 1`
+const isDead = sql`state = 2`
 
 const SWEEP_LIMIT = 500
 const DEAD_SECONDS = 30 * 86_400
@@ -118,18 +123,31 @@ async function fenced(tx: Tx, job: ClaimedJob, change: Partial<ClaimedJob>) {
   return rows.length > 0
 }
 
-/** Keeps everything that the owner works on. One statement, however much that is. */
-export async function heartbeat(store: Store, { owner, lease_ms }: Lease) {
+/** Gives a job back that was never begun: the claim does not count as an attempt. Fenced too. */
+export async function giveBack(tx: Tx, job: ClaimedJob) {
+  const change = { state: READY, owner: null, lease_until: null, attempt: job.attempt - 1 }
+  return fenced(tx, job, change)
+}
+
+/**
+ * Keeps the leases of these jobs, and of no other: one whose claim was committed but never reached
+ * its owner has to run out, or it would wait for ever.
+ */
+export async function heartbeat(store: Store, { owner, lease_ms }: Lease, ids: string[]) {
   const lease_until = secondsFromNow(lease_ms / 1000)
-  const held = and(eq(jobs.state, LEASED), eq(jobs.owner, owner))
+  const held = and(inArray(jobs.id, ids), isLeased, eq(jobs.owner, owner))
   await store.tx((tx) => tx.update(jobs).set({ lease_until }).where(held))
 }
 
-/** Frees what others left behind: leases that ran out or, where nobody else can live, all. */
-export async function sweep(store: Store, owner: string, everything: boolean): Promise<number> {
-  const abandoned = everything
-    ? and(eq(jobs.state, LEASED), ne(jobs.owner, owner))
-    : and(eq(jobs.state, LEASED), ne(jobs.owner, owner), lt(jobs.lease_until, now()))
+/** Frees everything that is leased, where nobody else can live: its owners are dead. */
+export const sweepAll = (store: Store, owner: string) => free(store, ne(jobs.owner, owner))
+
+/** Frees what was left behind: leases that ran out, but for the jobs that the caller works on. */
+export const sweep = (store: Store, held: string[]) =>
+  free(store, and(lt(jobs.lease_until, now()), notInArray(jobs.id, held)))
+
+async function free(store: Store, left: SQL | undefined): Promise<number> {
+  const abandoned = and(isLeased, left)
   const some = await store.read
     .select({ id: jobs.id })
     .from(jobs)
@@ -150,7 +168,7 @@ export async function sweep(store: Store, owner: string, everything: boolean): P
 
 /** Forgets what was buried long ago, some at a time. Returns how many jobs went. */
 export async function purgeDead(store: Store): Promise<number> {
-  const old = and(eq(jobs.state, DEAD), lt(jobs.dead_at, secondsFromNow(-DEAD_SECONDS)))
+  const old = and(isDead, lt(jobs.dead_at, secondsFromNow(-DEAD_SECONDS)))
   const some = await store.read.select({ id: jobs.id }).from(jobs).where(old).limit(SWEEP_LIMIT)
   const ids = some.map(({ id }) => id)
   if (ids.length > 0) await store.tx((tx) => tx.delete(jobs).where(inArray(jobs.id, ids)))
@@ -161,7 +179,7 @@ export async function purgeDead(store: Store): Promise<number> {
 export async function nextDue(db: Reader): Promise<number | undefined> {
   const times: number[] = []
   for (const priority of Object.values(PRIORITIES)) {
-    const ready = and(sql`state = 0`, eq(jobs.priority, priority))
+    const ready = and(isReady, eq(jobs.priority, priority))
     const first = db.select({ run_at: jobs.run_at }).from(jobs).where(ready)
     const [job] = await first.orderBy(jobs.run_at).limit(1)
     if (job) times.push(Date.parse(job.run_at))
@@ -181,12 +199,12 @@ const findDue = prepared(due, (db: Reader, slot) =>
   db
     .select({ id: jobs.id })
     .from(jobs)
-    .where(and(sql`state = 0`, eq(priority, slot.priority), lte(run_at, slot.now)))
+    .where(and(isReady, eq(priority, slot.priority), lte(run_at, slot.now)))
     .limit(1),
 )
 
 const claimDue = prepared({ ...due, owner, lease_until }, (tx: Tx, slot) => {
-  const isDue = and(sql`state = 0`, eq(priority, slot.priority), lte(run_at, slot.now))
+  const isDue = and(isReady, eq(priority, slot.priority), lte(run_at, slot.now))
   const ids = tx.select({ id: jobs.id }).from(jobs).where(isDue)
   const first = ids.orderBy(run_at, jobs.id).limit(slot.limit as unknown as number)
   return tx

@@ -1,0 +1,152 @@
+import type { Elysia } from "elysia"
+import { accounts } from "../../src/accounts/tables"
+import * as apiKeys from "../../src/api-keys/api-keys"
+import { type AppParts, createApp } from "../../src/app"
+import { openBlobs } from "../../src/core/blobs"
+import type { Disk } from "../../src/core/disk"
+import { newId } from "../../src/core/ids"
+import { openSecrets } from "../../src/core/secrets"
+import { millis, now } from "../../src/core/time"
+import { openWorkers } from "../../src/core/workers"
+import { Intake } from "../../src/emails/intake"
+import type { SendRules } from "../../src/emails/prepare"
+import { Health } from "../../src/http/health"
+import { listen } from "../../src/http/listener"
+import { Cursors } from "../../src/http/page"
+import { projects } from "../../src/projects/tables"
+import type { Store } from "../../src/store/store"
+import { type Client, client } from "./client"
+import { testStore } from "./store"
+
+export interface ServiceOptions {
+  rules?: Partial<SendRules>
+  trusted_proxies?: string[]
+  time_limit_ms?: number
+}
+
+export interface ProjectOptions {
+  plan?: string
+  status?: "active" | "locked" | "suspended"
+  scopes?: string[]
+  ip_addresses?: string[]
+  expires_at?: string | null
+}
+
+/** One project of one account, and a client that calls with a key of it. */
+export interface TestProject extends Client {
+  account_id: string
+  project_id: string
+  key_id: string
+  key: string
+  /** Another key of the same project. */
+  addKey(options?: ProjectOptions): Promise<{ id: string; key: string }>
+}
+
+/** What the storage seems to be like; tests change it. */
+export interface FakeDisk {
+  healthy: boolean
+  low: boolean
+}
+
+const RULES: SendRules = {
+  sending_domains: new Set(["example.test"]),
+  to_mailbox: true,
+  mailbox_takes_all: true,
+}
+
+/** The whole interface on an empty store, in this process. Nothing is delivered by itself. */
+export async function testService(options: ServiceOptions = {}) {
+  const base = await testStore()
+  const { store, folder } = base
+  const secrets = openSecrets({ data_dir: folder, master_key: null })
+  const workers = openWorkers({ size: 1 })
+  const disk: FakeDisk = { healthy: true, low: false }
+  const health = new Health({ disk: fakeDisk(disk), progressedAt: millis, smtp: () => true })
+  const parts: AppParts = {
+    store,
+    secrets,
+    workers,
+    health,
+    blobs: openBlobs(`${folder}/blobs`),
+    intake: new Intake(store),
+    rules: { ...RULES, ...options.rules },
+    cursors: new Cursors(secrets),
+    trusted_proxies: options.trusted_proxies ?? [],
+    ...(options.time_limit_ms !== undefined && { time_limit_ms: options.time_limit_ms }),
+  }
+  const app = createApp(parts) as unknown as Elysia
+  const stops: (() => Promise<void>)[] = []
+
+  return {
+    ...base,
+    parts,
+    app,
+    disk,
+    health,
+    anybody: client(app, undefined),
+    project: (chosen: ProjectOptions = {}) => addProject(store, app, chosen),
+    /** The same app behind a real socket on the loopback. */
+    listen() {
+      const listener = listen(app, { host: "127.0.0.1", port: 0, idle_seconds: 10 })
+      stops.push(() => listener.stop())
+      return listener
+    },
+    async [Symbol.asyncDispose]() {
+      for (const stop of stops) await stop()
+      await workers.close()
+      await base[Symbol.asyncDispose]()
+    },
+  }
+}
+
+export type TestService = Awaited<ReturnType<typeof testService>>
+
+const fakeDisk = (state: FakeDisk): Disk => ({
+  free_bytes: () => Number.POSITIVE_INFINITY,
+  state: () => (state.low ? "low" : "ok"),
+  healthy: () => state.healthy,
+  failed: () => undefined,
+  died: new Promise(() => {}),
+  keepBallast: async () => {},
+  dropBallast: async () => {},
+  close() {},
+})
+
+async function addProject(store: Store, app: Elysia, options: ProjectOptions) {
+  const [account_id, project_id] = [newId(), newId()]
+  const times = { created_at: now(), updated_at: now() }
+  await store.tx(async (tx) => {
+    await tx.insert(accounts).values({
+      id: account_id,
+      name: "Test",
+      slug: account_id,
+      plan: options.plan ?? "enterprise",
+      status: options.status ?? "active",
+      sending_status: "active",
+      ...times,
+    })
+    const names = { name: "Test", slug: project_id, status: "active" as const }
+    await tx.insert(projects).values({ id: project_id, account_id, ...names, ...times })
+  })
+  const addKey = (own: ProjectOptions = {}) => issueKey(store, { account_id, project_id }, own)
+  const { id: key_id, key } = await addKey(options)
+  const project: TestProject = {
+    ...client(app, key),
+    account_id,
+    project_id,
+    key_id,
+    key,
+    addKey,
+  }
+  return project
+}
+
+function issueKey(
+  store: Store,
+  owner: { account_id: string; project_id: string },
+  { scopes = ["*"], ip_addresses = [], expires_at = null }: ProjectOptions,
+) {
+  const created_by = { type: "test", id: null }
+  const wanted = { name: "test", scopes, ip_addresses, expires_at }
+  return store.tx((tx) => apiKeys.create(tx, { ...owner, created_by }, wanted))
+}

@@ -1,0 +1,35 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { settings } from "../../src/core/config"
+import { engine } from "../../src/store/columns"
+import { openStore } from "../../src/store/open"
+import type { Store } from "../../src/store/store"
+import { freshDatabase } from "./postgres"
+
+export interface TestStore extends AsyncDisposable {
+  store: Store
+  /** For whatever else needs files; it goes with the store. */
+  folder: string
+}
+
+/** An empty store on the engine of this run: `await using test = await testStore()`. */
+export async function testStore(): Promise<TestStore> {
+  const folder = mkdtempSync(join(tmpdir(), "belfry-store-"))
+  const database = engine === "postgres" ? await freshDatabase() : undefined
+  const store = await openStore({
+    ...settings(),
+    data_dir: folder,
+    database_url: database?.url ?? null,
+    "storage.sqlite.path": join(folder, "test.db"),
+  })
+  return {
+    store,
+    folder,
+    async [Symbol.asyncDispose]() {
+      await store.close()
+      await database?.[Symbol.asyncDispose]()
+      rmSync(folder, { recursive: true })
+    },
+  }
+}
