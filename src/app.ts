@@ -4,18 +4,22 @@ import type { Secrets } from "./core/secrets"
 import type { Workers } from "./core/workers"
 import { type EmailParts, emailRoutes } from "./emails/routes"
 import { eventRoutes } from "./events/routes"
+import type { VerifyAccess } from "./http/guard"
 import type { Health } from "./http/health"
 import type { AnyRoute } from "./http/route"
 import { healthRoutes } from "./http/routes"
 import { mount } from "./http/serve"
 import { mailboxRoutes } from "./mailbox/routes"
 import { docsRoutes } from "./pages/routes"
+import type { Meter } from "./usage/meter"
 
 export interface AppParts extends EmailParts {
   secrets: Secrets
   workers: Workers
   health: Health
   trusted_proxies: string[]
+  verifyAccess: VerifyAccess
+  meter: Meter
   /** Of one request; 30 s without it. */
   time_limit_ms?: number
 }
@@ -40,6 +44,8 @@ export function createApp(parts: AppParts) {
     store: parts.store,
     secrets: parts.secrets,
     trusted_proxies: parts.trusted_proxies,
+    verifyAccess: parts.verifyAccess,
+    meter: parts.meter,
     time_limit_ms: parts.time_limit_ms,
     refuseWhileUnwell: (route) => parts.health.refuse(route),
   })

@@ -7,7 +7,7 @@ const levels = [
   ["lib"],
   ["core"],
   ["store"],
-  ["events", "plans"],
+  ["events", "plans", "audit-log"],
   ["accounts", "projects", "members", "api-keys", "usage", "session", "settings"],
   ["http"],
   ["subscribers", "topics", "templates", "domains", "suppressions", "providers", "webhooks"],

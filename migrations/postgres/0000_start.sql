@@ -3,9 +3,14 @@ CREATE TABLE "accounts" (
 	"name" text NOT NULL,
 	"slug" text NOT NULL,
 	"plan" text NOT NULL,
+	"limits" text,
+	"settings" text NOT NULL,
+	"owner_user_id" text COLLATE "C",
 	"status" text NOT NULL,
+	"status_reason" text,
 	"sending_status" text NOT NULL,
 	"sending_status_reason" text,
+	"deleting_at" bigint,
 	"created_at" bigint NOT NULL,
 	"updated_at" bigint NOT NULL
 );
@@ -32,6 +37,21 @@ CREATE TABLE "api_keys" (
 	"last_used_ip" text,
 	"created_at" bigint NOT NULL,
 	"revoked_at" bigint
+);
+--> statement-breakpoint
+CREATE TABLE "audit_log" (
+	"id" text COLLATE "C" PRIMARY KEY NOT NULL,
+	"account_id" text COLLATE "C" NOT NULL,
+	"project_id" text COLLATE "C",
+	"actor" text NOT NULL,
+	"actor_id" text,
+	"action" text NOT NULL,
+	"target_type" text NOT NULL,
+	"target_id" text,
+	"ip" text,
+	"before" text,
+	"after" text,
+	"created_at" bigint NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "events" (
@@ -75,6 +95,38 @@ CREATE TABLE "mailbox_recipients" (
 	"project_id" text COLLATE "C" NOT NULL,
 	"address" text NOT NULL,
 	CONSTRAINT "mailbox_recipients_mail_id_address_pk" PRIMARY KEY("mail_id","address")
+);
+--> statement-breakpoint
+CREATE TABLE "account_members" (
+	"account_id" text COLLATE "C" NOT NULL,
+	"user_id" text COLLATE "C" NOT NULL,
+	"role" text NOT NULL,
+	"joined_at" bigint NOT NULL,
+	"last_active_at" bigint,
+	CONSTRAINT "account_members_account_id_user_id_pk" PRIMARY KEY("account_id","user_id")
+);
+--> statement-breakpoint
+CREATE TABLE "invitations" (
+	"id" text COLLATE "C" PRIMARY KEY NOT NULL,
+	"account_id" text COLLATE "C" NOT NULL,
+	"email" text NOT NULL,
+	"email_key" text NOT NULL,
+	"role" text NOT NULL,
+	"projects" text NOT NULL,
+	"token_hash" text NOT NULL,
+	"status" text NOT NULL,
+	"expires_at" bigint NOT NULL,
+	"invited_by" text COLLATE "C",
+	"created_at" bigint NOT NULL,
+	"accepted_at" bigint
+);
+--> statement-breakpoint
+CREATE TABLE "project_members" (
+	"project_id" text COLLATE "C" NOT NULL,
+	"user_id" text COLLATE "C" NOT NULL,
+	"role" text NOT NULL,
+	"added_at" bigint NOT NULL,
+	CONSTRAINT "project_members_project_id_user_id_pk" PRIMARY KEY("project_id","user_id")
 );
 --> statement-breakpoint
 CREATE TABLE "attempts" (
@@ -152,6 +204,9 @@ CREATE TABLE "projects" (
 	"name" text NOT NULL,
 	"slug" text NOT NULL,
 	"status" text NOT NULL,
+	"settings" text NOT NULL,
+	"hidden" boolean NOT NULL,
+	"deleting_at" bigint,
 	"created_at" bigint NOT NULL,
 	"updated_at" bigint NOT NULL
 );
@@ -184,13 +239,21 @@ ALTER TABLE "mailbox_recipients" ADD CONSTRAINT "mailbox_recipients_mail_id_mail
 ALTER TABLE "message_contents" ADD CONSTRAINT "message_contents_message_id_messages_id_fk" FOREIGN KEY ("message_id") REFERENCES "public"."messages"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "message_raws" ADD CONSTRAINT "message_raws_message_id_messages_id_fk" FOREIGN KEY ("message_id") REFERENCES "public"."messages"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "projects" ADD CONSTRAINT "projects_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+CREATE UNIQUE INDEX "accounts_by_slug" ON "accounts" USING btree ("slug");--> statement-breakpoint
+CREATE INDEX "accounts_by_owner" ON "accounts" USING btree ("owner_user_id");--> statement-breakpoint
 CREATE UNIQUE INDEX "api_keys_by_lookup" ON "api_keys" USING btree ("lookup");--> statement-breakpoint
 CREATE INDEX "api_keys_by_project" ON "api_keys" USING btree ("project_id","id");--> statement-breakpoint
+CREATE INDEX "audit_log_by_account" ON "audit_log" USING btree ("account_id","id");--> statement-breakpoint
+CREATE INDEX "audit_log_by_actor" ON "audit_log" USING btree ("account_id","actor_id","id");--> statement-breakpoint
 CREATE INDEX "events_by_project" ON "events" USING btree ("project_id","position","id");--> statement-breakpoint
 CREATE INDEX "events_by_subject" ON "events" USING btree ("subject_id","id");--> statement-breakpoint
 CREATE INDEX "idempotency_by_age" ON "idempotency" USING btree ("created_at");--> statement-breakpoint
 CREATE INDEX "mailbox_mails_by_project" ON "mailbox_mails" USING btree ("project_id","id");--> statement-breakpoint
 CREATE INDEX "mailbox_recipients_by_address" ON "mailbox_recipients" USING btree ("project_id","address","mail_id");--> statement-breakpoint
+CREATE INDEX "account_members_by_user" ON "account_members" USING btree ("user_id");--> statement-breakpoint
+CREATE UNIQUE INDEX "invitations_by_token" ON "invitations" USING btree ("token_hash");--> statement-breakpoint
+CREATE INDEX "invitations_by_account" ON "invitations" USING btree ("account_id","id");--> statement-breakpoint
+CREATE INDEX "project_members_by_user" ON "project_members" USING btree ("user_id");--> statement-breakpoint
 CREATE INDEX "messages_by_project" ON "messages" USING btree ("project_id","channel","id");--> statement-breakpoint
 CREATE INDEX "messages_by_status" ON "messages" USING btree ("project_id","status","id");--> statement-breakpoint
 CREATE INDEX "messages_by_recipient" ON "messages" USING btree ("project_id","recipient","id");--> statement-breakpoint

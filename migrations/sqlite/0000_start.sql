@@ -3,13 +3,20 @@ CREATE TABLE `accounts` (
 	`name` text NOT NULL,
 	`slug` text NOT NULL,
 	`plan` text NOT NULL,
+	`limits` text,
+	`settings` text NOT NULL,
+	`owner_user_id` text,
 	`status` text NOT NULL,
+	`status_reason` text,
 	`sending_status` text NOT NULL,
 	`sending_status_reason` text,
+	`deleting_at` integer,
 	`created_at` integer NOT NULL,
 	`updated_at` integer NOT NULL
 );
 --> statement-breakpoint
+CREATE UNIQUE INDEX `accounts_by_slug` ON `accounts` (`slug`);--> statement-breakpoint
+CREATE INDEX `accounts_by_owner` ON `accounts` (`owner_user_id`);--> statement-breakpoint
 CREATE TABLE `instance_values` (
 	`name` text PRIMARY KEY NOT NULL,
 	`value` text NOT NULL
@@ -36,6 +43,23 @@ CREATE TABLE `api_keys` (
 --> statement-breakpoint
 CREATE UNIQUE INDEX `api_keys_by_lookup` ON `api_keys` (`lookup`);--> statement-breakpoint
 CREATE INDEX `api_keys_by_project` ON `api_keys` (`project_id`,`id`);--> statement-breakpoint
+CREATE TABLE `audit_log` (
+	`id` text PRIMARY KEY NOT NULL,
+	`account_id` text NOT NULL,
+	`project_id` text,
+	`actor` text NOT NULL,
+	`actor_id` text,
+	`action` text NOT NULL,
+	`target_type` text NOT NULL,
+	`target_id` text,
+	`ip` text,
+	`before` text,
+	`after` text,
+	`created_at` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX `audit_log_by_account` ON `audit_log` (`account_id`,`id`);--> statement-breakpoint
+CREATE INDEX `audit_log_by_actor` ON `audit_log` (`account_id`,`actor_id`,`id`);--> statement-breakpoint
 CREATE TABLE `events` (
 	`id` text PRIMARY KEY NOT NULL,
 	`position` integer DEFAULT 0 NOT NULL,
@@ -85,6 +109,42 @@ CREATE TABLE `mailbox_recipients` (
 );
 --> statement-breakpoint
 CREATE INDEX `mailbox_recipients_by_address` ON `mailbox_recipients` (`project_id`,`address`,`mail_id`);--> statement-breakpoint
+CREATE TABLE `account_members` (
+	`account_id` text NOT NULL,
+	`user_id` text NOT NULL,
+	`role` text NOT NULL,
+	`joined_at` integer NOT NULL,
+	`last_active_at` integer,
+	PRIMARY KEY(`account_id`, `user_id`)
+);
+--> statement-breakpoint
+CREATE INDEX `account_members_by_user` ON `account_members` (`user_id`);--> statement-breakpoint
+CREATE TABLE `invitations` (
+	`id` text PRIMARY KEY NOT NULL,
+	`account_id` text NOT NULL,
+	`email` text NOT NULL,
+	`email_key` text NOT NULL,
+	`role` text NOT NULL,
+	`projects` text NOT NULL,
+	`token_hash` text NOT NULL,
+	`status` text NOT NULL,
+	`expires_at` integer NOT NULL,
+	`invited_by` text,
+	`created_at` integer NOT NULL,
+	`accepted_at` integer
+);
+--> statement-breakpoint
+CREATE UNIQUE INDEX `invitations_by_token` ON `invitations` (`token_hash`);--> statement-breakpoint
+CREATE INDEX `invitations_by_account` ON `invitations` (`account_id`,`id`);--> statement-breakpoint
+CREATE TABLE `project_members` (
+	`project_id` text NOT NULL,
+	`user_id` text NOT NULL,
+	`role` text NOT NULL,
+	`added_at` integer NOT NULL,
+	PRIMARY KEY(`project_id`, `user_id`)
+);
+--> statement-breakpoint
+CREATE INDEX `project_members_by_user` ON `project_members` (`user_id`);--> statement-breakpoint
 CREATE TABLE `attempts` (
 	`message_id` text NOT NULL,
 	`attempt` integer NOT NULL,
@@ -165,6 +225,9 @@ CREATE TABLE `projects` (
 	`name` text NOT NULL,
 	`slug` text NOT NULL,
 	`status` text NOT NULL,
+	`settings` text NOT NULL,
+	`hidden` integer NOT NULL,
+	`deleting_at` integer,
 	`created_at` integer NOT NULL,
 	`updated_at` integer NOT NULL,
 	FOREIGN KEY (`account_id`) REFERENCES `accounts`(`id`) ON UPDATE no action ON DELETE no action

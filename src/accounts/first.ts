@@ -1,11 +1,13 @@
-import { asc, eq } from "drizzle-orm"
+import { and, asc, eq, isNotNull, isNull } from "drizzle-orm"
 import * as apiKeys from "../api-keys/api-keys"
-import { newId } from "../core/ids"
+import { LOCAL } from "../audit-log/audit-log"
 import type { Secrets } from "../core/secrets"
-import { now } from "../core/time"
-import { projects } from "../projects/tables"
+import { defaultPlan } from "../plans/plans"
+import * as projects from "../projects/projects"
+import { projects as projectRows } from "../projects/tables"
 import type { Store, Tx } from "../store/store"
-import { accounts, instanceValues } from "./tables"
+import * as accounts from "./accounts"
+import { accounts as accountRows, instanceValues } from "./tables"
 
 const FIRST_LOCK = "first_lock"
 const LOCAL_KEY = "local_api_key"
@@ -40,14 +42,14 @@ export function ensureFirst(store: Store, secrets: Secrets, options: FirstOption
 /** The oldest project: the one that `init` and `up` made. */
 export const firstProject = (tx: Pick<Tx, "select">) =>
   tx
-    .select({ account_id: projects.account_id, project_id: projects.id })
-    .from(projects)
-    .where(eq(projects.status, "active"))
-    .orderBy(asc(projects.id))
+    .select({ account_id: projectRows.account_id, project_id: projectRows.id })
+    .from(projectRows)
+    .where(and(eq(projectRows.status, "active"), eq(projectRows.hidden, false)))
+    .orderBy(asc(projectRows.id))
     .limit(1)
 
 /** Two nodes that start together on an empty database must not make two homes. */
-async function oneAtATime(tx: Tx) {
+export async function oneAtATime(tx: Tx) {
   const row = { name: FIRST_LOCK, value: "" }
   const again = { target: instanceValues.name, set: { value: "" } }
   await tx.insert(instanceValues).values(row).onConflictDoUpdate(again)
@@ -58,21 +60,38 @@ interface Home {
   project_id: string
 }
 
+/** Ownerless, until setup or the local `admin bootstrap` gives it an owner. */
 async function makeHome(tx: Tx): Promise<Home> {
-  const [account_id, project_id] = [newId(), newId()]
-  const times = { created_at: now(), updated_at: now() }
-  await tx.insert(accounts).values({
-    id: account_id,
-    name: "Local",
-    slug: "local",
-    plan: "enterprise", // a fresh instance is its owner's: no feature walls
-    status: "active",
-    sending_status: "active",
-    ...times,
-  })
-  const project = { id: project_id, account_id, name: "Default", slug: "default" }
-  await tx.insert(projects).values({ ...project, status: "active", ...times })
-  return { account_id, project_id }
+  const plan = defaultPlan()
+  const account = await accounts.create(tx, { name: "Local", plan, owner_user_id: null }, LOCAL)
+  const wanted = { account_id: account.id, name: "Default", limit: null, plan }
+  const project = await projects.create(tx, wanted, LOCAL)
+  return { account_id: account.id, project_id: project.id }
+}
+
+/** The home that nobody owns yet: a box begun by `init` or `up` before its setup. */
+export async function ownerless(db: Pick<Tx, "select">): Promise<Home | undefined> {
+  const [home] = await db
+    .select({ account_id: projectRows.account_id, project_id: projectRows.id })
+    .from(projectRows)
+    .innerJoin(accountRows, eq(accountRows.id, projectRows.account_id))
+    .where(
+      and(
+        isNull(accountRows.owner_user_id),
+        eq(projectRows.status, "active"),
+        eq(projectRows.hidden, false),
+      ),
+    )
+    .orderBy(asc(projectRows.id))
+    .limit(1)
+  return home
+}
+
+/** Whether some account has an owner: then there is nothing left to set up. */
+export async function isSetUp(db: Pick<Tx, "select">): Promise<boolean> {
+  const owned = isNotNull(accountRows.owner_user_id)
+  const rows = await db.select({ id: accountRows.id }).from(accountRows).where(owned).limit(1)
+  return rows.length > 0
 }
 
 type KeyOptions = FirstOptions & { created: boolean }

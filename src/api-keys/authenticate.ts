@@ -1,69 +1,73 @@
 import { timingSafeEqual } from "node:crypto"
 import { eq } from "drizzle-orm"
-import { accounts, type SendingStatus } from "../accounts/tables"
+import { type Caller, quotaSubject } from "../accounts/caller"
+import { accounts } from "../accounts/tables"
 import { fail } from "../core/errors"
 import { millis, millisFrom } from "../core/time"
 import { hashOf, lookupOf } from "../lib/api-key"
+import { limitsOf } from "../plans/plans"
 import { projects } from "../projects/tables"
+import { withDefaults } from "../settings/settings"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
-import { grants } from "./scopes"
 import { apiKeys } from "./tables"
-
-/** Whoever the guard let in, by an API key. */
-export interface Caller {
-  kind: "key"
-  key_id: string
-  account_id: string
-  project_id: string
-  scopes: string[]
-  ip_addresses: string[]
-  plan: string
-  account_status: "active" | "locked" | "suspended"
-  sending_status: SendingStatus
-  sending_status_reason: string | null
-}
 
 const NO_HASH = "0".repeat(64)
 
 /** One answer for a missing, unknown, revoked and expired key, so that nobody can tell them apart. */
-export async function authenticate(db: Reader, key: string): Promise<Caller> {
+export async function authenticate(db: Reader, key: string, ip: string): Promise<Caller> {
   const lookup = lookupOf(key)
-  const [found] = lookup ? await findCaller(db, { lookup }) : []
+  const [found] = lookup ? await findKey(db, { lookup }) : []
   const proven = isEqual(hashOf(key), found?.key_hash ?? NO_HASH)
   if (!found || !proven || !isUsable(found)) return refuse()
-  const { key_hash: _, expires_at: __, revoked_at: ___, project_status: ____, ...caller } = found
-  return { kind: "key", ...caller }
+  return callerOf(found, ip)
 }
 
-export const refuse = () => fail("unauthorized", "The API key is missing or not valid.")
+/** The same words for every kind of credential, whatever is wrong with it. */
+export const refuse = () => fail("unauthorized", "The credential is missing or not valid.")
 
-/** Throws 403 `forbidden` with the scope that is missing. */
-export function allow({ scopes }: Caller, required: string) {
-  if (grants(scopes, required)) return
-  const [required_scope] = required.split("|")
-  const wanted = required.replaceAll("|", " or ")
-  fail("forbidden", `This key lacks the scope ${wanted}.`, { required_scope })
+type Found = Awaited<ReturnType<typeof findKey>>[number]
+
+const callerOf = (found: Found, ip: string): Caller => ({
+  kind: "key",
+  actor: { type: "key", id: found.key_id, name: found.name },
+  key_id: found.key_id,
+  user_id: null,
+  session_id: null,
+  account_id: found.account_id,
+  project_id: found.project_id,
+  scopes: found.scopes,
+  account_role: null,
+  project_role: null,
+  operator: false,
+  ip_addresses: found.ip_addresses,
+  plan: found.plan,
+  limits: limitsOf(found),
+  quota_subject: quotaSubject({ ...found, id: found.account_id }),
+  account_status: found.account_status,
+  sending_status: found.sending_status,
+  sending_status_reason: found.sending_status_reason,
+  project_settings: withDefaults(found.project_settings),
+  account_settings: found.account_settings,
+  ip,
+})
+
+/** Keys stop at once when their project or account is being deleted. */
+function isUsable({ project_status, deleting_at, hidden, expires_at, revoked_at }: Found) {
+  const alive = project_status === "active" && deleting_at === null && !hidden
+  return alive && revoked_at === null && !isPast(expires_at)
 }
-
-interface Lifetime {
-  project_status: string
-  expires_at: string | null
-  revoked_at: string | null
-}
-
-const isUsable = ({ project_status, expires_at, revoked_at }: Lifetime) =>
-  project_status === "active" && revoked_at === null && !isPast(expires_at)
 
 const isPast = (moment: string | null) => moment !== null && millisFrom(moment) <= millis()
 
 const isEqual = (left: string, right: string) =>
   timingSafeEqual(Buffer.from(left), Buffer.from(right))
 
-const findCaller = prepared({ lookup: apiKeys.lookup }, (db: Reader, slot) =>
+const findKey = prepared({ lookup: apiKeys.lookup }, (db: Reader, slot) =>
   db
     .select({
       key_id: apiKeys.id,
+      name: apiKeys.name,
       account_id: apiKeys.account_id,
       project_id: apiKeys.project_id,
       scopes: apiKeys.scopes,
@@ -72,8 +76,14 @@ const findCaller = prepared({ lookup: apiKeys.lookup }, (db: Reader, slot) =>
       expires_at: apiKeys.expires_at,
       revoked_at: apiKeys.revoked_at,
       project_status: projects.status,
+      project_settings: projects.settings,
+      hidden: projects.hidden,
       plan: accounts.plan,
+      limits: accounts.limits,
+      owner_user_id: accounts.owner_user_id,
+      deleting_at: accounts.deleting_at,
       account_status: accounts.status,
+      account_settings: accounts.settings,
       sending_status: accounts.sending_status,
       sending_status_reason: accounts.sending_status_reason,
     })

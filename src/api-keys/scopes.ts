@@ -1,3 +1,5 @@
+import type { ProjectRole } from "../members/tables"
+
 /** Every scope a key may hold (contract 00, section 5), and `*` for all of them. */
 export const SCOPES = [
   "email:send",
@@ -50,6 +52,35 @@ export const grants = (scopes: string[], required: string) =>
   required === "-" ||
   scopes.includes("*") ||
   required.split("|").some((one) => scopes.includes(one))
+
+/** The least project role of a console caller for a scope (contract 00, section 5). */
+const ROLE_OF: Partial<Record<string, ProjectRole>> = {
+  "sms:write": "admin",
+  "api_keys:write": "admin",
+  "settings:write": "admin",
+  "ai:use": "developer",
+}
+
+const RANKS: Record<ProjectRole, number> = { viewer: 0, developer: 1, admin: 2 }
+
+/** Whether a role is that one or a higher one. */
+export const reaches = (role: ProjectRole | null, least: ProjectRole) =>
+  role !== null && RANKS[role] >= RANKS[least]
+
+const scopesBelow = (role: ProjectRole) =>
+  SCOPES.filter((scope) => {
+    const least = ROLE_OF[scope] ?? (scope.endsWith(":read") ? "viewer" : "developer")
+    return scope !== "*" && reaches(role, least)
+  })
+
+/** An admin may do whatever a key may do. */
+const SCOPES_OF: Record<ProjectRole, string[]> = {
+  viewer: scopesBelow("viewer"),
+  developer: scopesBelow("developer"),
+  admin: ["*"],
+}
+
+export const scopesOf = (role: ProjectRole | null): string[] => (role ? SCOPES_OF[role] : [])
 
 /** What may be handed on: nobody grants more than he has. */
 export const isWithinOwn = (own: string[], wanted: string[]) =>

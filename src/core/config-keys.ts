@@ -8,6 +8,7 @@ import {
   type Kind,
   key32,
   listen,
+  mailbox,
   nameServers,
   networks,
   networksOrHosts,
@@ -16,6 +17,7 @@ import {
   webUrl,
   whole,
 } from "./config-kinds"
+import { PLAN_NAMES, type PlanLimit, planLimits } from "./config-plans"
 
 const SECOND = 1000
 const HOUR = 3_600_000
@@ -72,6 +74,12 @@ export const keys = {
     "starttls",
     "TLS to the mail relay: STARTTLS is demanded, from the first byte, or none.",
   ),
+
+  sign_up: key(oneOf("closed", "invite", "open"), "invite", "Who may become a console user."),
+  system_from: optional(mailbox, "Sender of the instance's own mail: invitations, resets, alerts."),
+
+  "plans.default": key(oneOf(...PLAN_NAMES), "enterprise", "Plan of a new account."),
+  ...planLimits((kind, about) => optional<PlanLimit>(kind, about)),
 
   sending_domains: key(domains, [], "Domains that count as verified on the operator's word."),
 

@@ -1,4 +1,5 @@
 import ipaddr from "ipaddr.js"
+import { parseMailbox } from "../lib/address"
 
 /** How one kind of setting is read from text (environment, flags) or from a TOML value. */
 export interface Kind<V> {
@@ -38,6 +39,11 @@ export const webUrl = kind("an http:// or https:// URL without a query", (raw) =
   if (!/^https?:$/.test(protocol) || search || hash || username) return undefined
   return raw.replace(/\/+$/, "")
 })
+
+export const mailbox = textThat(
+  "one address, as a@example.com or Name <a@example.com>",
+  (value) => parseMailbox(value) !== undefined,
+)
 
 /** 32 bytes, because that is what AES-256 takes. */
 export const key32 = textThat("32 bytes in base64 (openssl rand -base64 32)", (value) =>

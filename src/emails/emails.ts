@@ -1,5 +1,5 @@
 import { and, asc, desc, eq } from "drizzle-orm"
-import type { Caller } from "../api-keys/authenticate"
+import type { Caller } from "../accounts/caller"
 import type { Blobs } from "../core/blobs"
 import { fail } from "../core/errors"
 import { isUuid, newId } from "../core/ids"

@@ -1,4 +1,4 @@
-import type { Caller } from "../api-keys/authenticate"
+import type { Caller } from "../accounts/caller"
 import type { Blobs } from "../core/blobs"
 import { ApiError, fail } from "../core/errors"
 import { newId } from "../core/ids"

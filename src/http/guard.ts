@@ -1,24 +1,24 @@
+import type { Caller } from "../accounts/caller"
+import * as consoles from "../accounts/console"
 import * as apiKeys from "../api-keys/api-keys"
-import { allow, authenticate, type Caller, refuse } from "../api-keys/authenticate"
+import { authenticate, refuse } from "../api-keys/authenticate"
 import { type ErrorCode, fail } from "../core/errors"
 import { log } from "../core/log"
 import { millis } from "../core/time"
 import { isWithin } from "../lib/ip-ranges"
 import type { Store } from "../store/store"
-import { PUBLIC_PER_MINUTE, type Quota, type RateLimits, UNLIMITED } from "./rate-limit"
+import { mayStayOutside, needOf, permit } from "./permit"
+import type { Quota, RateLimits } from "./rate-limit"
 import type { AnyRoute } from "./route"
 
 const TOUCH_MILLISECONDS = 60_000
 const MOST_TOUCHED = 10_000
 
-/** Requests a minute by plan (specification, section 8). */
-const REQUESTS_PER_MINUTE: Record<string, number> = {
-  free: 60,
-  starter: 300,
-  pro: 600,
-  scale: 1200,
-  enterprise: UNLIMITED,
-}
+/** Of a console user on routes that belong to no account. */
+const USER_PER_MINUTE = 600
+
+/** Proves an access token of the console; throws 401 for whatever else. */
+export type VerifyAccess = (token: string) => Promise<{ user_id: string; session_id: string }>
 
 export interface Admitted {
   caller: Caller
@@ -28,6 +28,7 @@ export interface Admitted {
 interface Asking {
   route: AnyRoute
   request: Request
+  params: Record<string, string>
   ip: string
 }
 
@@ -35,63 +36,124 @@ interface Asking {
 export class Guard {
   readonly #store: Store
   readonly #limits: RateLimits
+  readonly #verify: VerifyAccess
   readonly #touched = new Map<string, number>()
 
-  constructor(store: Store, limits: RateLimits) {
+  constructor(store: Store, limits: RateLimits, verify: VerifyAccess) {
     this.#store = store
     this.#limits = limits
+    this.#verify = verify
   }
 
-  /** `onQuota` hears of the window as soon as it is known, so that a refusal can tell it too. */
-  async admit(asking: Asking, onCaller: (admitted: Admitted) => void): Promise<Caller> {
-    const caller = await this.#identify(asking)
-    refuseAddress(caller, asking.ip)
+  /** `onCaller` hears of the window as soon as it is known, so that a refusal can tell it too. */
+  async admit(asking: Asking, onCaller: (admitted: Admitted) => void): Promise<void> {
+    const credential = credentialOf(asking.request) ?? refuse()
+    const known = await this.#counted(asking.ip, () => this.#identify(credential, asking))
+    const { caller } = known
+    refuseAddress(caller)
     refuseAccount(caller)
-    const limit = REQUESTS_PER_MINUTE[caller.plan] ?? UNLIMITED
-    onCaller({ caller, quota: this.#limits.take(caller.key_id, limit) })
-    allow(caller, asking.route.scope)
-    this.#touch(caller, asking.ip)
-    return caller
+    const limit = caller.account_id ? caller.limits.requests_per_minute : USER_PER_MINUTE
+    const quota = await this.#limits.take(`caller:${caller.key_id ?? caller.user_id}`, limit)
+    onCaller({ caller, quota })
+    const settled = await known.settle()
+    permit(settled, asking.route, asking.params)
+    onCaller({ caller: settled, quota })
+    this.#touch(settled)
   }
 
-  /** For routes that anybody may call. */
-  admitAnybody({ ip }: Asking): Quota {
-    return this.#limits.take(`public:${ip}`, PUBLIC_PER_MINUTE)
+  /** For routes that anybody may call, some of which know who it is when he says so. */
+  async admitAnybody(asking: Asking, onCaller: (admitted: Admitted) => void): Promise<void> {
+    const { route, request, ip } = asking
+    const per_minute = route.per_minute
+    const quota = per_minute
+      ? await this.#limits.take(`entry:${ip}`, per_minute)
+      : this.#limits.takePublic(ip)
+    const credential = route.callers.includes("console") ? credentialOf(request) : undefined
+    if (credential === undefined || isKey(credential)) {
+      return onCaller({ caller: consoles.nobody(ip), quota })
+    }
+    const { caller } = await this.#counted(ip, () => this.#person(credential, ip))
+    onCaller({ caller, quota })
   }
 
-  async #identify({ request, ip }: Asking): Promise<Caller> {
+  /** Whoever guesses too much is not heard any more, not even with the right credential. */
+  async #counted<Result>(ip: string, identify: () => Promise<Result>): Promise<Result> {
     this.#limits.refuseGuessing(ip)
     try {
-      return await authenticate(this.#store.read, credential(request))
+      return await identify()
     } catch (error) {
       if (isUnauthorized(error)) this.#limits.countFailure(ip)
       throw error
     }
   }
 
+  async #identify(credential: string, { ip, ...asking }: Asking): Promise<Known> {
+    if (isKey(credential)) {
+      const caller = await authenticate(this.#store.read, credential, ip)
+      return { caller, settle: async () => caller }
+    }
+    return this.#inAccount(await this.#person(credential, ip), { ip, ...asking })
+  }
+
+  async #person(token: string, ip: string): Promise<consoles.Person> {
+    const found = await this.#verify(token)
+    return (await consoles.person(this.#store.read, found, ip)) ?? refuse()
+  }
+
+  /**
+   * The account decides the window and whether anything is answered; a wrong choice of account or
+   * project is only told to somebody who may still ask.
+   */
+  #inAccount(person: consoles.Person, { route, request, params }: Asking): Known {
+    const need = needOf(route)
+    const headers = request.headers
+    const deleted = route.of_deleted ?? false
+    const wanted = { need, deleted, account_id: headers.get("x-account-id"), project_id: null }
+    const caller = attempt(() => consoles.inAccount(person, wanted))
+    if (caller instanceof Error) return { caller: person.caller, settle: () => Promise.reject(caller) }
+    const settle = async () => {
+      if (need !== "user") consoles.demandMfa(caller, person)
+      if (need !== "project") return caller
+      const project_id = params.project_id ?? headers.get("x-project-id")
+      if (project_id === null && mayStayOutside(route.scope, caller)) return caller
+      return consoles.inProject(this.#store.read, caller, { ...wanted, project_id })
+    }
+    return { caller, settle }
+  }
+
   /** The last use is for people who tidy up: a minute's truth is enough, and costs no request. */
-  #touch({ key_id }: Caller, ip: string) {
-    const last = this.#touched.get(key_id) ?? 0
-    if (millis() - last < TOUCH_MILLISECONDS) return
+  #touch(caller: Caller) {
+    const { key_id, session_id, account_id, ip } = caller
+    const name = key_id ?? `${session_id}${account_id}`
+    const last = this.#touched.get(name) ?? 0
+    if (millis() - last < TOUCH_MILLISECONDS && millis() >= last) return
     if (this.#touched.size >= MOST_TOUCHED) this.#touched.clear()
-    this.#touched.set(key_id, millis())
+    this.#touched.set(name, millis())
     this.#store
-      .tx((tx) => apiKeys.touch(tx, key_id, ip))
-      .catch((error) => log.debug("the last use of a key was not recorded", { key_id, error }))
+      .tx((tx) => (key_id ? apiKeys.touch(tx, key_id, ip) : consoles.touch(tx, caller)))
+      .catch((error) => log.debug("the last use of a credential was not recorded", { error }))
   }
 }
 
-/** One credential, in either header. Two that differ are none. */
-function credential(request: Request): string {
-  const key = request.headers.get("x-api-key")
-  const authorization = request.headers.get("authorization")
-  const bearer = authorization === null ? null : /^Bearer +(\S+)$/i.exec(authorization)?.[1]
-  if (bearer === undefined) return refuse()
-  if (key !== null && bearer !== null && key !== bearer) return refuse()
-  return key ?? bearer ?? refuse()
+interface Known {
+  caller: Caller
+  /** The same caller in the project that he named. Throws 404 and 422. */
+  settle: () => Promise<Caller>
 }
 
-function refuseAddress({ ip_addresses }: Caller, ip: string) {
+const isKey = (credential: string) => credential.startsWith("svc_")
+
+/** One credential, in either header. Two that differ are none; undefined where there is none. */
+function credentialOf({ headers }: Request): string | undefined {
+  const key = headers.get("x-api-key")
+  const authorization = headers.get("authorization")
+  if (authorization === null) return key === null || isKey(key) ? (key ?? undefined) : refuse()
+  const bearer = /^Bearer +(\S+)$/i.exec(authorization)?.[1]
+  if (bearer === undefined || (key !== null && key !== bearer)) return refuse()
+  return bearer
+}
+
+function refuseAddress({ ip_addresses, ip }: Caller) {
   if (ip_addresses.length === 0 || isWithin(ip, ip_addresses)) return
   fail("ip_not_allowed", `The address ${ip} is not on the allowlist of this key.`)
 }
@@ -104,6 +166,14 @@ const BLOCKED: Record<string, [ErrorCode, string]> = {
 function refuseAccount({ account_status }: Caller) {
   const blocked = BLOCKED[account_status]
   if (blocked) fail(...blocked)
+}
+
+function attempt<Result>(run: () => Result): Result | Error {
+  try {
+    return run()
+  } catch (error) {
+    return error as Error
+  }
 }
 
 const isUnauthorized = (error: unknown) => (error as { code?: string }).code === "unauthorized"

@@ -1,9 +1,7 @@
 import { ApiError } from "../core/errors"
 import { millis } from "../core/time"
-
-const WINDOW_SECONDS = 60
-const WINDOW_MILLISECONDS = WINDOW_SECONDS * 1000
-const MOST_WINDOWS = 100_000
+import type { SharedWindows } from "./shared-windows"
+import { WINDOW_SECONDS, type Window, Windows } from "./windows"
 
 /** What an unlimited plan is told, since a header needs a number. */
 export const UNLIMITED = 1_000_000
@@ -19,60 +17,63 @@ export interface Quota {
   reset: number
 }
 
-interface Window {
-  ends: number
-  used: number
-}
-
-/** Fixed windows of 60 s, one a credential, in the memory of this node. */
+/** Requests a minute: of callers, shared by all nodes, and of addresses, in memory. */
 export class RateLimits {
-  readonly #windows = new Map<string, Window>()
+  readonly #callers = new Windows()
+  readonly #addresses = new Windows()
+  readonly #shared: SharedWindows | undefined
+
+  /** Without `shared` this node is the only one. */
+  constructor(shared?: SharedWindows) {
+    this.#shared = shared
+  }
 
   /** Counts one request. Throws 429 `rate_limit_exceeded` when the window is used up. */
-  take(who: string, limit: number): Quota {
-    const window = this.#window(who)
-    if (limit === UNLIMITED) return { limit, remaining: limit, reset: seconds(window.ends) }
-    if (window.used >= limit) throw exceeded(limit, window, "requests")
+  async take(who: string, limit: number | null): Promise<Quota> {
+    const window = this.#callers.of(who)
+    if (limit === null) return quotaOf(window, UNLIMITED, UNLIMITED)
+    for (;;) {
+      if (window.used >= limit) throw exceeded(limit, window, "requests")
+      if (!this.#shared || window.used < window.leased) break
+      const granted = await this.#shared.lease(who, window, limit)
+      if (granted === 0) throw exceeded(limit, window, "requests")
+    }
     window.used += 1
-    return { limit, remaining: limit - window.used, reset: seconds(window.ends) }
+    const elsewhere = Math.max(0, window.given - window.leased)
+    return quotaOf(window, limit, Math.max(0, limit - elsewhere - window.used))
+  }
+
+  /** One request to a route that anybody may ask. Throws as `take`. */
+  takePublic(ip: string): Quota {
+    const window = this.#addresses.of(`public:${ip}`)
+    if (window.used >= PUBLIC_PER_MINUTE) throw exceeded(PUBLIC_PER_MINUTE, window, "requests")
+    return this.see(ip)
   }
 
   /** The window of a caller whom nothing identifies: counted, never refused here. */
   see(ip: string): Quota {
-    const window = this.#window(`public:${ip}`)
+    const window = this.#addresses.of(`public:${ip}`)
     window.used += 1
-    const remaining = Math.max(0, PUBLIC_PER_MINUTE - window.used)
-    return { limit: PUBLIC_PER_MINUTE, remaining, reset: seconds(window.ends) }
+    return quotaOf(window, PUBLIC_PER_MINUTE, Math.max(0, PUBLIC_PER_MINUTE - window.used))
   }
 
   /** Credentials that failed are counted by address, whatever they claimed to be. */
   refuseGuessing(ip: string) {
-    const window = this.#window(`failed:${ip}`)
+    const window = this.#addresses.of(`failed:${ip}`)
     if (window.used < FAILED_CREDENTIALS_PER_MINUTE) return
     throw exceeded(FAILED_CREDENTIALS_PER_MINUTE, window, "failed_credentials")
   }
 
   countFailure(ip: string) {
-    this.#window(`failed:${ip}`).used += 1
-  }
-
-  #window(who: string): Window {
-    const now = millis()
-    const known = this.#windows.get(who)
-    if (known && now < known.ends && now >= known.ends - WINDOW_MILLISECONDS) return known
-    if (this.#windows.size >= MOST_WINDOWS) this.#forgetOld(now)
-    const ends = (Math.floor(now / WINDOW_MILLISECONDS) + 1) * WINDOW_MILLISECONDS
-    const fresh = { ends, used: 0 }
-    this.#windows.set(who, fresh)
-    return fresh
-  }
-
-  /** Windows that are over first; under a flood of addresses, all: memory is bounded. */
-  #forgetOld(now: number) {
-    for (const [who, { ends }] of this.#windows) if (ends <= now) this.#windows.delete(who)
-    if (this.#windows.size >= MOST_WINDOWS) this.#windows.clear()
+    this.#addresses.of(`failed:${ip}`).used += 1
   }
 }
+
+const quotaOf = ({ ends }: Window, limit: number, remaining: number): Quota => ({
+  limit,
+  remaining,
+  reset: seconds(ends),
+})
 
 export const quotaHeaders = ({ limit, remaining, reset }: Quota) => {
   const left = Math.max(0, reset - seconds(millis()))
@@ -85,12 +86,12 @@ export const quotaHeaders = ({ limit, remaining, reset }: Quota) => {
   }
 }
 
-function exceeded(limit: number, { ends }: Window, scope: string) {
-  const retry_after = Math.max(1, Math.ceil((ends - millis()) / 1000))
+function exceeded(limit: number, window: Window, scope: string) {
+  const retry_after = Math.max(1, Math.ceil((window.ends - millis()) / 1000))
   const details = { retry_after, limit, window_seconds: WINDOW_SECONDS, scope }
   const headers = {
     "retry-after": String(retry_after),
-    ...quotaHeaders({ limit, remaining: 0, reset: seconds(ends) }),
+    ...quotaHeaders(quotaOf(window, limit, 0)),
   }
   const message = `More than ${limit} requests a minute. Try again in ${retry_after} s.`
   return new ApiError("rate_limit_exceeded", message, details, { headers })

@@ -44,6 +44,12 @@ export interface Route<Body = unknown, Query = unknown> {
   produces?: string
   /** Bytes of body; without it the default of 1 MiB. */
   limit?: number
+  /** Requests a minute and address, for routes without a credential; without it 6,000. */
+  per_minute?: number
+  /** The path parameter of a user who may do this to himself, whatever his role. */
+  self?: string
+  /** Also answers of an account that is being deleted. */
+  of_deleted?: boolean
   /** An `Idempotency-Key` is honoured. */
   idempotent?: boolean
   /** The stored answer holds a secret: it is sealed, with the claim's request as context. */

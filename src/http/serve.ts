@@ -1,19 +1,22 @@
 import type { Elysia } from "elysia"
-import type { Caller } from "../api-keys/authenticate"
+import type { Caller } from "../accounts/caller"
 import { ApiError } from "../core/errors"
 import { newRequestId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
+import { engine } from "../store/columns"
 import type { Store } from "../store/store"
+import type { Meter } from "../usage/meter"
 import { DEFAULT_LIMIT_BYTES, readJson, refuseDeclared } from "./body"
 import type { Call } from "./call"
 import { clientAddress } from "./client-address"
 import { type HeaderFields, respond, respondError } from "./envelope"
-import { type Admitted, Guard } from "./guard"
+import { type Admitted, Guard, type VerifyAccess } from "./guard"
 import * as idempotency from "./idempotency"
 import { absence } from "./not-found"
 import { Problems } from "./problems"
 import { type Quota, quotaHeaders, RateLimits } from "./rate-limit"
 import type { Answer, AnyRoute } from "./route"
+import { SharedWindows } from "./shared-windows"
 import { check, readQuery, refuseUnknown } from "./validate"
 
 const TIME_LIMIT_MILLISECONDS = 30_000
@@ -23,6 +26,8 @@ export interface ServeOptions {
   store: Store
   secrets: Secrets
   trusted_proxies: string[]
+  verifyAccess: VerifyAccess
+  meter: Meter
   /** Throws 503 while starting, draining or out of storage; asked before anything is read. */
   refuseWhileUnwell: (route: AnyRoute) => void
   /** Of one request; 30 s without it. */
@@ -71,7 +76,7 @@ interface Context {
 
 class Desk {
   readonly #options: ServeOptions
-  readonly #limits = new RateLimits()
+  readonly #limits: RateLimits
   readonly #guard: Guard
   readonly #time_limit_ms: number
   readonly #running = new idempotency.Running()
@@ -79,7 +84,9 @@ class Desk {
   constructor(options: ServeOptions) {
     this.#options = options
     this.#time_limit_ms = options.time_limit_ms ?? TIME_LIMIT_MILLISECONDS
-    this.#guard = new Guard(options.store, this.#limits)
+    const { store, verifyAccess } = options
+    this.#limits = new RateLimits(engine === "postgres" ? new SharedWindows(store) : undefined)
+    this.#guard = new Guard(store, this.#limits, verifyAccess)
   }
 
   async answer(
@@ -117,17 +124,21 @@ class Desk {
     const { route, request } = state
     const limit = route.limit ?? DEFAULT_LIMIT_BYTES
     refuseDeclared(request, limit)
-    if (route.callers.includes("none")) state.quota = this.#guard.admitAnybody(state)
-    else await this.#guard.admit(state, (admitted) => remember(state, admitted))
+    const onCaller = (admitted: Admitted) => remember(state, admitted)
+    if (route.callers.includes("none")) await this.#guard.admitAnybody(state, onCaller)
+    else await this.#guard.admit(state, onCaller)
     this.#options.refuseWhileUnwell(route)
 
     const raw = route.method === "GET" ? {} : await readJson(request, limit)
     const caller = state.caller as Caller
-    const project_id = caller?.project_id ?? ""
+    const { project_id } = caller
+    this.#options.meter.count(caller)
     const { id: request_id, params, ip } = state
     const call = { request, params, request_id, ip, caller, project_id, signal }
     const path = new URL(request.url).pathname
-    const claim = route.idempotent ? idempotency.claimOf(request, project_id, path, raw) : undefined
+    const claim = route.idempotent
+      ? idempotency.claimOf(request, ownerOf(caller, route), path, raw)
+      : undefined
     if (!claim) return handle(route, { ...call, claim }, raw)
 
     this.#running.begin(claim)
@@ -189,6 +200,12 @@ function readSearch(route: AnyRoute, { url }: Request, strict: boolean, problems
   return readQuery(route.query, searchParams, problems)
 }
 
+/** An answer that holds a secret is only repeated to the very credential that caused it. */
+function ownerOf({ project_id, account_id, user_id, key_id }: Caller, { sealed }: AnyRoute): string {
+  const owner = project_id || account_id || (user_id ?? "")
+  return sealed ? `${owner} ${key_id ?? user_id}` : owner
+}
+
 const requestId = ({ headers }: Request) => {
   const own = headers.get("x-request-id")
   return own && OWN_REQUEST_ID.test(own) ? own : newRequestId()
@@ -201,7 +218,7 @@ function remember(state: State, { caller, quota }: Admitted) {
 
 function headersOf({ caller, quota, route }: State): HeaderFields {
   const headers: HeaderFields = quota && route.path.startsWith("/v1") ? quotaHeaders(quota) : {}
-  if (!caller) return headers
+  if (!caller || caller.kind === "none") return headers
   headers["x-account-sending-status"] = caller.sending_status
   if (caller.sending_status_reason) {
     headers["x-account-sending-status-reason"] = caller.sending_status_reason

@@ -1,4 +1,4 @@
-import { id, index, int, ref, table, text, time } from "../store/columns"
+import { id, index, int, primaryKey, ref, table, text, time } from "../store/columns"
 
 /**
  * What a request with an `Idempotency-Key` was answered, committed with what it made. The answer
@@ -16,4 +16,18 @@ export const idempotency = table(
     created_at: time().notNull(),
   },
   (row) => [index("idempotency_by_age").on(row.created_at)],
+)
+
+/** What all nodes together were given of a window of requests; only Postgres has several nodes. */
+export const rateWindows = table(
+  "rate_windows",
+  {
+    name: text().notNull(),
+    ends: time().notNull(),
+    given: int().notNull(),
+  },
+  (row) => [
+    primaryKey({ columns: [row.name, row.ends] }),
+    index("rate_windows_by_end").on(row.ends),
+  ],
 )

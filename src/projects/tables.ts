@@ -1,5 +1,14 @@
 import { accounts } from "../accounts/tables"
-import { id, ref, table, text, time, uniqueIndex } from "../store/columns"
+import { bool, id, json, ref, table, text, time, uniqueIndex } from "../store/columns"
+
+/** What a project decides for itself. Only what was changed is stored; the rest are defaults. */
+export interface ProjectSettings {
+  /** The sender of whatever names none. */
+  default_from: { email: string; name: string | null } | null
+  default_reply_to: string | null
+  /** Everything goes to the embedded mailbox, and counts no quota. */
+  sandbox: boolean
+}
 
 /** An isolated environment within an account: every other row names one. */
 export const projects = table(
@@ -12,6 +21,10 @@ export const projects = table(
     name: text().notNull(),
     slug: text().notNull(),
     status: text<"active" | "deleting">().notNull(),
+    settings: json<Partial<ProjectSettings>>().notNull(),
+    /** The instance's own project: no key, no member and no list reaches it. */
+    hidden: bool().notNull(),
+    deleting_at: time(),
     created_at: time().notNull(),
     updated_at: time().notNull(),
   },

@@ -123,10 +123,12 @@ async function addProject(store: Store, app: Elysia, options: ProjectOptions) {
       plan: options.plan ?? "enterprise",
       status: options.status ?? "active",
       sending_status: "active",
+      settings: { track_opens: true, track_clicks: true, require_mfa: false },
       ...times,
     })
     const names = { name: "Test", slug: project_id, status: "active" as const }
-    await tx.insert(projects).values({ id: project_id, account_id, ...names, ...times })
+    const row = { id: project_id, account_id, ...names, settings: {}, hidden: false }
+    await tx.insert(projects).values({ ...row, ...times })
   })
   const addKey = (own: ProjectOptions = {}) => issueKey(store, { account_id, project_id }, own)
   const { id: key_id, key } = await addKey(options)

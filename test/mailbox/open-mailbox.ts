@@ -71,10 +71,11 @@ async function addProject(store: Store): Promise<string> {
       plan: "free",
       status: "active",
       sending_status: "active",
+      settings: { track_opens: true, track_clicks: true, require_mfa: false },
       ...times,
     })
-    const names = { name: "Test", slug: id, status: "active" as const }
-    await tx.insert(projects).values({ id, account_id, ...names, ...times })
+    const names = { name: "Test", slug: id, status: "active" as const, hidden: false }
+    await tx.insert(projects).values({ id, account_id, ...names, settings: {}, ...times })
   })
   return id
 }

@@ -1,0 +1,188 @@
+import { type Static, Type as t } from "@sinclair/typebox"
+import { fail } from "../core/errors"
+import type { Call } from "../http/call"
+import { takeOrUndo } from "../http/idempotency"
+import { asPage, type Cursors, pageQuery, windowOf } from "../http/page"
+import { invalid } from "../http/problems"
+import { type AnyRoute, route } from "../http/route"
+import { Deleted, deleted, nameText, oneOf, orNull, slugText } from "../http/texts"
+import * as members from "../members/members"
+import { defaultPlan } from "../plans/plans"
+import { mfaEnabled } from "../session/users"
+import type { Store } from "../store/store"
+import { usageOfAccount } from "../usage/usage"
+import * as accounts from "./accounts"
+import { demandRoomForFree } from "./free"
+import { accountRecord } from "./record"
+import { accountReadRoutes } from "./reads/routes"
+
+const NewAccount = t.Object({ name: nameText(), slug: t.Optional(slugText()) })
+
+const Settings = t.Object({
+  track_opens: t.Boolean(),
+  track_clicks: t.Boolean(),
+  require_mfa: t.Boolean(),
+})
+
+const AccountPatch = t.Partial(t.Object({ name: nameText(), settings: t.Partial(Settings) }))
+const Confirmation = t.Object({ confirm: t.String() })
+const Heir = t.Object({ user_id: t.String() })
+
+export const Account = t.Object({
+  id: t.String(),
+  name: t.String(),
+  slug: t.String(),
+  plan: t.String(),
+  status: oneOf("active", "locked", "suspended"),
+  sending_status: oneOf("active", "throttled", "frozen"),
+  sending_status_reason: orNull(t.String()),
+  limits: t.Record(t.String(), t.Union([t.Integer(), t.Null()])),
+  usage: t.Object({}),
+  settings: Settings,
+  created_at: t.String(),
+  updated_at: t.String(),
+})
+const Role = oneOf("owner", "admin", "billing_admin", "member")
+const accountQuery = pageQuery({})
+
+export interface AccountParts {
+  store: Store
+  cursors: Cursors
+}
+
+const ME = "/v1/accounts/me"
+
+export function accountRoutes(parts: AccountParts): AnyRoute[] {
+  const { store } = parts
+  const shown = async (row: accounts.AccountRow) => ({
+    data: accountRecord(row, await usageOfAccount(store.read, row)),
+  })
+  return [
+    ...listRoutes(parts),
+    route({
+      ...by("role:member|usage:read", "GET", ME),
+      callers: ["console", "key"],
+      summary: "The account you work in",
+      response: Account,
+      handle: async ({ caller }) => shown(await accounts.find(store.read, caller.account_id)),
+    }),
+    route<accounts.AccountPatch, unknown>({
+      ...by("role:account_admin", "PATCH", ME),
+      summary: "Change the account's name and settings",
+      body: AccountPatch,
+      response: Account,
+      handle: async (call) => shown(await patch(store, call)),
+    }),
+    route<Static<typeof Confirmation>, unknown>({
+      ...by("role:owner", "DELETE", ME),
+      summary: "Delete the account: everything stops at once, its data goes after 7 days",
+      body: Confirmation,
+      response: Deleted,
+      handle: (call) => remove(store, call),
+    }),
+    route({
+      ...by("role:owner", "POST", `${ME}/restore`),
+      of_deleted: true,
+      summary: "Take back the deletion of the account",
+      response: Account,
+      handle: async (call) => shown(await restore(store, call)),
+    }),
+    route<Static<typeof Heir>, unknown>({
+      ...by("role:owner", "POST", `${ME}/transfer`),
+      summary: "Hand the account over to another member, and stay as an admin",
+      body: Heir,
+      response: Account,
+      handle: async ({ caller, body }) => {
+        const { account_id, user_id } = caller
+        const { user_id: heir } = body
+        return shown(
+          await store.tx((tx) => members.transfer(tx, account_id, user_id ?? "", heir, caller)),
+        )
+      },
+    }),
+    ...accountReadRoutes(parts),
+  ]
+}
+
+const by = (scope: string, method: AnyRoute["method"], path: string) => ({
+  method,
+  path,
+  scope,
+  callers: ["console"] as AnyRoute["callers"],
+  status: [200] as [number],
+})
+
+const listRoutes = ({ store, cursors }: AccountParts): AnyRoute[] => [
+  route<Static<typeof NewAccount>, unknown>({
+    ...by("role:any", "POST", "/v1/accounts"),
+    status: [201],
+    summary: "Make an account, and own it; two free ones at most",
+    body: NewAccount,
+    response: Account,
+    idempotent: true,
+    handle: (call) => create(store, call),
+  }),
+  route<unknown, Static<typeof accountQuery>>({
+    ...by("role:any", "GET", "/v1/accounts"),
+    summary: "The accounts you belong to",
+    query: accountQuery,
+    response: t.Composite([Account, t.Object({ role: Role })]),
+    handle: async ({ caller, query, request }) => {
+      const user_id = caller.user_id ?? ""
+      const { limit, offset, after } = windowOf(query, cursors)
+      const mine = await members.accountsOf(store.read, user_id) // few: a person's, not a table's
+      const rest = after ? mine.filter(({ account }) => account.id < after) : mine
+      const some = rest.slice(offset, offset + limit)
+      const rows = some.map(async ({ account, role }) => {
+        const usage = await usageOfAccount(store.read, account)
+        return { ...accountRecord(account, usage), role }
+      })
+      const page = { rows: await Promise.all(rows), total: async () => mine.length }
+      return asPage(request, query, cursors, page)
+    },
+  }),
+]
+
+async function create(store: Store, { caller, body, claim }: Call<Static<typeof NewAccount>>) {
+  const owner_user_id = caller.user_id ?? ""
+  const wanted = { ...body, slug: body.slug, plan: defaultPlan(), owner_user_id }
+  const data = await store.tx(async (tx) => {
+    await demandRoomForFree(tx, owner_user_id, wanted)
+    const row = await accounts.create(tx, wanted, caller)
+    const made = accountRecord(row, await usageOfAccount(tx, row))
+    await takeOrUndo(tx, claim, () => ({ status: 201, answer: JSON.stringify({ data: made }) }))
+    return made
+  })
+  return { data }
+}
+
+/** Whoever demands a second factor of all members has one himself, lest he lock himself out. */
+function patch(store: Store, { caller, body }: Call<accounts.AccountPatch>) {
+  return store.tx(async (tx) => {
+    if (body.settings?.require_mfa && !(await mfaEnabled(tx, caller.user_id ?? ""))) {
+      fail("mfa_required", "Turn on your own second factor first.")
+    }
+    return accounts.patch(tx, caller.account_id, body, caller)
+  })
+}
+
+async function remove(store: Store, { caller, body }: Call<{ confirm: string }>) {
+  const { account_id } = caller
+  const { name } = await accounts.find(store.read, account_id)
+  if (body.confirm !== name) {
+    throw invalid("confirm", "invalid", "This has to be the name of the account.")
+  }
+  await store.tx((tx) => accounts.remove(tx, account_id, caller))
+  return deleted(account_id)
+}
+
+/** A free account comes back only where its owner has room for it. */
+function restore(store: Store, { caller }: Call) {
+  return store.tx(async (tx) => {
+    const { account_id } = caller
+    const account = await accounts.find(tx, account_id)
+    const { owner_user_id } = account
+    if (account.deleting_at && owner_user_id) await demandRoomForFree(tx, owner_user_id, account)
+    return accounts.restore(tx, account_id, caller)
+  })
+}

@@ -1,0 +1,31 @@
+import { id, index, json, ref, table, text, time } from "../store/columns"
+
+/** Who did it: a person, an API key, somebody at the machine itself, or Belfry. */
+export interface Actor {
+  type: "key" | "user" | "local" | "system"
+  id: string | null
+  name: string | null
+}
+
+/** What was changed, by whom and from where. Rows are added and never touched again. */
+export const auditLog = table(
+  "audit_log",
+  {
+    id: id(),
+    account_id: ref().notNull(),
+    project_id: ref(),
+    actor: json<Actor>().notNull(),
+    actor_id: text(),
+    action: text().notNull(),
+    target_type: text().notNull(),
+    target_id: text(),
+    ip: text(),
+    before: json<unknown>(),
+    after: json<unknown>(),
+    created_at: time().notNull(),
+  },
+  (entry) => [
+    index("audit_log_by_account").on(entry.account_id, entry.id),
+    index("audit_log_by_actor").on(entry.account_id, entry.actor_id, entry.id),
+  ],
+)

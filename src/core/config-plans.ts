@@ -1,0 +1,42 @@
+import { type Kind, whole } from "./config-kinds"
+
+/** The names are fixed; every number behind them is the operator's to change. */
+export const PLAN_NAMES = ["free", "starter", "pro", "scale", "enterprise"] as const
+export type PlanName = (typeof PLAN_NAMES)[number]
+
+export const LIMIT_NAMES = [
+  "requests_per_minute",
+  "sends_per_second",
+  "projects",
+  "webhooks",
+  "emails_per_month",
+  "push_per_month",
+  "sms_per_month",
+  "in_app_per_month",
+  "mau",
+  "organizations",
+] as const
+export type LimitName = (typeof LIMIT_NAMES)[number]
+
+type PlanKey = `plans.${PlanName}.${LimitName}`
+
+export type PlanLimit = number | "unlimited"
+
+const MOST = 1_000_000_000
+
+const limit: Kind<PlanLimit> = {
+  expected: `a whole number from 0 to ${MOST}, or "unlimited"`,
+  parse: (raw) => (raw === "unlimited" ? raw : whole(0, MOST).parse(raw)),
+  show: (value) => value,
+}
+
+/** `plans.<plan>.<limit>`: a number of the operator in place of the plan's own. */
+export const planLimits = <K>(key: (kind: Kind<PlanLimit>, about: string) => K) => {
+  const entries = PLAN_NAMES.flatMap((plan) =>
+    LIMIT_NAMES.map((name) => {
+      const about = `${name} of the plan ${plan}, in place of the number built in.`
+      return [`plans.${plan}.${name}`, key(limit, about)] as const
+    }),
+  )
+  return Object.fromEntries(entries) as Record<PlanKey, K>
+}

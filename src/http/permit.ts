@@ -1,0 +1,80 @@
+import type { Caller } from "../accounts/caller"
+import type { Wanted } from "../accounts/console"
+import { reaches } from "../api-keys/scopes"
+import { fail } from "../core/errors"
+import type { AccountRole } from "../members/tables"
+import type { AnyRoute } from "./route"
+
+type Rule = (caller: Caller) => boolean
+
+const oneOf =
+  (...roles: AccountRole[]): Rule =>
+  ({ account_role }) =>
+    account_role !== null && roles.includes(account_role)
+
+/** Who satisfies a role of the scope column (contract 00, section 5). */
+const ROLES: Record<string, Rule> = {
+  "role:any": ({ kind }) => kind === "console",
+  "role:operator": ({ operator }) => operator,
+  "role:member": oneOf("owner", "admin", "member"),
+  "role:billing": oneOf("owner", "admin", "billing_admin"),
+  "role:account_admin": oneOf("owner", "admin"),
+  "role:owner": oneOf("owner"),
+  "role:project_viewer": ({ project_role }) => reaches(project_role, "viewer"),
+  "role:project_admin": ({ project_role }) => reaches(project_role, "admin"),
+}
+
+/** What is read of a whole account, by those who pay for it, without entering a project. */
+const readsWholeAccount = oneOf("owner", "admin", "billing_admin")
+
+const isRole = (text: string) => text.startsWith("role:")
+
+/** What a console caller must name for this route. A mistyped role stops the start. */
+export function needOf({ scope, path }: AnyRoute): Wanted["need"] {
+  const roles = scope.split("|").filter(isRole)
+  for (const role of roles) if (!ROLES[role]) throw new Error(`${path}: there is no ${role}`)
+  if (roles.some((role) => role.startsWith("role:project_"))) return "project"
+  if (roles.some((role) => role === "role:any" || role === "role:operator")) return "user"
+  return roles.length > 0 ? "account" : "project"
+}
+
+/** Usage is also told of the account as a whole. */
+export const mayStayOutside = (scope: string, caller: Caller) =>
+  scope.split("|").includes("usage:read") && readsWholeAccount(caller)
+
+/** Throws 403 `forbidden` with the scope or the role that is missing. */
+export function permit(caller: Caller, { scope, callers, self }: AnyRoute, params: Params) {
+  const wanted = scope.split("|")
+  if (caller.kind === "console" && callers.includes("console")) {
+    if (wanted.some((one) => consoleHas(caller, one))) return
+    if (self && caller.user_id === params[self] && caller.account_role) return
+    return refuse(wanted, wanted.some(isRole))
+  }
+  const scopes = wanted.filter((one) => !isRole(one))
+  if (caller.kind === "key" && callers.includes("key")) {
+    if (scopes.some((one) => keyHas(caller, one))) return
+    return refuse(scopes, false)
+  }
+  return refuse(wanted, true)
+}
+
+type Params = Record<string, string>
+
+function consoleHas(caller: Caller, wanted: string): boolean {
+  if (isRole(wanted)) return ROLES[wanted]?.(caller) ?? false
+  if (wanted === "usage:read" && readsWholeAccount(caller)) return true
+  return caller.project_role !== null && keyHas(caller, wanted)
+}
+
+const keyHas = ({ scopes }: Caller, wanted: string) =>
+  wanted === "-" || scopes.includes("*") || scopes.includes(wanted)
+
+function refuse(wanted: string[], by_role: boolean): never {
+  const [first = ""] = by_role ? wanted.filter(isRole) : wanted
+  const names = wanted.map((one) => one.replace(/^role:/, "")).join(" or ")
+  if (by_role) {
+    const required_role = first.replace(/^role:/, "") || "console"
+    return fail("forbidden", `This needs the role ${required_role}.`, { required_role })
+  }
+  return fail("forbidden", `This needs the scope ${names}.`, { required_scope: first })
+}

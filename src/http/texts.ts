@@ -1,0 +1,27 @@
+import { Type as t } from "@sinclair/typebox"
+import { SLUG } from "../lib/slug"
+
+const MOST_CHARACTERS = 200
+
+/** Text of one line that people read: neither empty nor with a control character. */
+export const nameText = (maxLength = MOST_CHARACTERS) =>
+  t.String({
+    minLength: 1,
+    maxLength,
+    pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$",
+  })
+
+export const slugText = () =>
+  t.String({ pattern: SLUG, description: "1 to 63 of a-z, 0-9 and hyphens." })
+
+export const orNull = <Schema extends ReturnType<typeof t.String>>(schema: Schema) =>
+  t.Union([schema, t.Null()])
+
+/** One of a few words. */
+export const oneOf = <const Words extends string[]>(...words: Words) =>
+  t.Unsafe<Words[number]>(t.Union(words.map((word) => t.Literal(word))))
+
+/** What every deletion answers. */
+export const Deleted = t.Object({ id: t.String(), deleted: t.Literal(true) })
+
+export const deleted = (id: string) => ({ data: { id, deleted: true } })

@@ -1,0 +1,131 @@
+import { type Static, Type as t } from "@sinclair/typebox"
+import { takeOrUndo } from "../../http/idempotency"
+import { asPage, type Cursors, pageQuery, windowOf } from "../../http/page"
+import type { Call } from "../../http/call"
+import type { Problems } from "../../http/problems"
+import { type AnyRoute, route } from "../../http/route"
+import { Deleted, deleted, oneOf, orNull } from "../../http/texts"
+import { check } from "../../http/validate"
+import { isMailbox } from "../../lib/address"
+import type { Store } from "../../store/store"
+import { acceptRoutes } from "./accept/routes"
+import * as invitations from "./invitations"
+import { type Post, sendInvitation } from "./mail"
+
+const MOST_PROJECTS = 50
+
+const Role = oneOf("owner", "admin", "billing_admin", "member")
+const ProjectRole = oneOf("admin", "developer", "viewer")
+const Grant = t.Object({ project_id: t.String(), role: ProjectRole })
+
+const NewInvitation = t.Object({
+  email: t.String(),
+  role: Role,
+  projects: t.Optional(t.Array(Grant, { maxItems: MOST_PROJECTS })),
+})
+
+const Invitation = t.Object({
+  id: t.String(),
+  email: t.String(),
+  role: Role,
+  projects: t.Array(Grant),
+  status: oneOf("pending", "accepted", "revoked", "expired"),
+  expires_at: t.String(),
+  invited_by: orNull(t.String()),
+  created_at: t.String(),
+})
+
+const invitationQuery = pageQuery({
+  status: t.Optional(oneOf("pending", "accepted", "revoked", "expired")),
+})
+
+export interface InvitationParts extends Post {
+  store: Store
+  cursors: Cursors
+}
+
+const PATH = "/v1/accounts/me/invitations"
+
+export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
+  const { store, cursors } = parts
+  return [
+    route<invitations.Wanted, unknown>({
+      ...admin("POST", "/v1/accounts/me/members/invite"),
+      status: [201],
+      summary: "Invite somebody by mail",
+      body: NewInvitation,
+      read: readWanted,
+      response: Invitation,
+      idempotent: true,
+      handle: (call) => invite(parts, call),
+    }),
+    route<unknown, Static<typeof invitationQuery>>({
+      ...admin("GET", PATH),
+      summary: "The invitations of the account",
+      query: invitationQuery,
+      response: Invitation,
+      handle: async ({ caller, query, request }) => {
+        const { account_id } = caller
+        const { status } = query
+        const window = windowOf(query, cursors)
+        const rows = await invitations.list(store.read, account_id, { status, ...window })
+        const total = () => invitations.total(store.read, account_id, { status })
+        return asPage(request, query, cursors, { rows, total })
+      },
+    }),
+    route({
+      ...admin("POST", `${PATH}/{invitation_id}/resend`),
+      summary: "Send an invitation again, with another link and another 7 days",
+      response: Invitation,
+      handle: async ({ caller, params }) => {
+        const issued = await store.tx(async (tx) => {
+          const id = params.invitation_id ?? ""
+          const renewed = await invitations.renew(tx, caller.account_id, id, caller)
+          await sendInvitation(tx, parts, renewed)
+          return renewed
+        })
+        return { data: invitations.invitationRecord(issued.invitation) }
+      },
+    }),
+    route({
+      ...admin("DELETE", `${PATH}/{invitation_id}`),
+      summary: "Take an invitation back",
+      response: Deleted,
+      handle: async ({ caller, params }) => {
+        const id = params.invitation_id ?? ""
+        await store.tx((tx) => invitations.revoke(tx, caller.account_id, id, caller))
+        return deleted(id)
+      },
+    }),
+    ...acceptRoutes(parts),
+  ]
+}
+
+const admin = (method: AnyRoute["method"], path: string) => ({
+  method,
+  path,
+  callers: ["console"] as AnyRoute["callers"],
+  scope: "role:account_admin",
+  status: [200] as [number],
+})
+
+async function invite(parts: InvitationParts, call: Call<invitations.Wanted>) {
+  const { caller, body, claim } = call
+  const data = await parts.store.tx(async (tx) => {
+    const issued = await invitations.invite(tx, caller.account_id, body, caller)
+    await sendInvitation(tx, parts, issued)
+    const made = invitations.invitationRecord(issued.invitation)
+    await takeOrUndo(tx, claim, () => ({ status: 201, answer: JSON.stringify({ data: made }) }))
+    return made
+  })
+  return { data }
+}
+
+function readWanted(body: unknown, problems: Problems): invitations.Wanted {
+  check(NewInvitation, body, problems)
+  const { email, role, projects = [] } = (body ?? {}) as Static<typeof NewInvitation>
+  if (typeof email === "string" && !isMailbox(email)) {
+    problems.add("email", "invalid_email", "This is not an address.")
+  }
+  return { email, role, projects }
+}

@@ -1,0 +1,220 @@
+import { and, asc, desc, eq, isNull, lt, or, type SQL } from "drizzle-orm"
+import * as accounts from "../accounts/accounts"
+import { demandRoomForFree } from "../accounts/free"
+import { accounts as accountRows } from "../accounts/tables"
+import * as audit from "../audit-log/audit-log"
+import { fail } from "../core/errors"
+import { isUuid } from "../core/ids"
+import { now } from "../core/time"
+import { consoleUsers } from "../session/tables"
+import { bump, total } from "../store/counters"
+import type { Reader, Tx } from "../store/store"
+import type { Part, Place } from "./place"
+import { leaveProjects } from "./project-members"
+import { type AccountRole, accountMembers } from "./tables"
+
+const COUNTER = "members"
+
+/** The Member record of the contract. */
+export interface Member {
+  user_id: string
+  email: string
+  name: string | null
+  role: AccountRole
+  mfa_enabled: boolean
+  joined_at: string
+  last_active_at: string | null
+}
+
+/** Undefined for somebody who does not belong to the account. */
+export async function role(
+  db: Reader,
+  account_id: string,
+  user_id: string,
+): Promise<AccountRole | undefined> {
+  const [row] = await db.select().from(accountMembers).where(seatOf(account_id, user_id))
+  return row?.role
+}
+
+const seatOf = (account_id: string, user_id: string): SQL | undefined =>
+  and(eq(accountMembers.account_id, account_id), eq(accountMembers.user_id, user_id))
+
+/** Newest first. */
+export async function list(db: Reader, account_id: string, part: Part): Promise<Member[]> {
+  const rows = await members(db)
+    .where(and(eq(accountMembers.account_id, account_id), part.after && behind(part.after)))
+    .orderBy(desc(accountMembers.joined_at), desc(accountMembers.user_id))
+    .limit(part.limit)
+    .offset(part.offset)
+  return rows.map(record)
+}
+
+const behind = ({ at, user_id }: Place) =>
+  or(
+    lt(accountMembers.joined_at, at),
+    and(eq(accountMembers.joined_at, at), lt(accountMembers.user_id, user_id)),
+  )
+
+export const count = (db: Reader, account_id: string) => total(db, account_id, COUNTER)
+
+const members = (db: Reader) =>
+  db
+    .select({
+      user_id: accountMembers.user_id,
+      email: consoleUsers.email,
+      name: consoleUsers.name,
+      role: accountMembers.role,
+      mfa_secret: consoleUsers.mfa_secret,
+      joined_at: accountMembers.joined_at,
+      last_active_at: accountMembers.last_active_at,
+    })
+    .from(accountMembers)
+    .innerJoin(consoleUsers, eq(consoleUsers.id, accountMembers.user_id))
+
+type Joined = Omit<Member, "mfa_enabled"> & { mfa_secret: string | null }
+
+function record({ mfa_secret, joined_at, last_active_at, ...row }: Joined): Member {
+  return { ...row, mfa_enabled: mfa_secret !== null, joined_at, last_active_at }
+}
+
+/** Throws 404 `not_found` for whoever does not belong to the account. */
+export async function find(db: Reader, account_id: string, user_id: string): Promise<Member> {
+  const rows = isUuid(user_id) ? await members(db).where(seatOf(account_id, user_id)) : []
+  return rows[0] ? record(rows[0]) : fail("not_found", "There is no such member.")
+}
+
+/** Takes a new colleague in. */
+export async function seat(tx: Tx, account_id: string, user_id: string, role: AccountRole) {
+  await tx.insert(accountMembers).values({ account_id, user_id, role, joined_at: now() })
+  await bump(tx, account_id, COUNTER, 1)
+}
+
+/** A member's own role decides whom he may touch, and up to where he may lift others. */
+export interface Chief extends audit.By {
+  account_role: AccountRole | null
+}
+
+/** Owners and admins are made and unmade by owners. Throws 403 `forbidden`. */
+export function demandOwnerFor(chief: Chief, ...roles: AccountRole[]) {
+  const high = roles.some((role) => role === "owner" || role === "admin")
+  if (!high || chief.account_role === "owner") return
+  fail("forbidden", "Only an owner makes or changes owners and admins.", {
+    required_role: "owner",
+  })
+}
+
+export interface RoleChange {
+  account_id: string
+  user_id: string
+  role: AccountRole
+}
+
+/** Throws 409 `conflict` where the account would be left without an owner. */
+export async function setRole(tx: Tx, { account_id, user_id, role }: RoleChange, chief: Chief) {
+  const account = await accounts.hold(tx, account_id)
+  const before = await find(tx, account_id, user_id)
+  demandOwnerFor(chief, before.role, role)
+  if (before.role === "owner" && role !== "owner") await demandAnotherOwner(tx, account, user_id)
+  if (before.role !== "owner" && role === "owner") await demandRoomForFree(tx, user_id, account)
+  await tx.update(accountMembers).set({ role }).where(seatOf(account_id, user_id))
+  await settleOwner(tx, account)
+  const after = { ...before, role }
+  await log(tx, chief, "member.role_changed", { account_id, before, after })
+  return after
+}
+
+/** Everybody may go; others are sent away by whoever may touch them. */
+export async function remove(tx: Tx, account_id: string, user_id: string, chief: Chief) {
+  const account = await accounts.hold(tx, account_id)
+  const before = await find(tx, account_id, user_id)
+  if (chief.actor.id !== user_id) demandOwnerFor(chief, before.role)
+  if (before.role === "owner") await demandAnotherOwner(tx, account, user_id)
+  await unseat(tx, account, before, chief)
+}
+
+async function unseat(tx: Tx, account: accounts.AccountRow, before: Member, by: audit.By) {
+  await leaveProjects(tx, account.id, before.user_id)
+  await tx.delete(accountMembers).where(seatOf(account.id, before.user_id))
+  await bump(tx, account.id, COUNTER, -1)
+  await settleOwner(tx, account)
+  await log(tx, by, "member.removed", { account_id: account.id, before })
+}
+
+/** For whoever deletes his own login. Throws 409 `conflict` for the last owner of an account. */
+export async function leaveAll(tx: Tx, user_id: string, by: audit.By) {
+  const seats = await tx.select().from(accountMembers).where(eq(accountMembers.user_id, user_id))
+  for (const { account_id } of seats.sort((a, b) => (a.account_id < b.account_id ? -1 : 1))) {
+    const account = await accounts.hold(tx, account_id)
+    const before = await find(tx, account_id, user_id)
+    if (before.role === "owner") await demandAnotherOwner(tx, account, user_id)
+    await unseat(tx, account, before, by)
+  }
+}
+
+async function demandAnotherOwner(tx: Tx, { id }: accounts.AccountRow, user_id: string) {
+  const owners = await ownersOf(tx, id)
+  if (owners.some((owner) => owner.user_id !== user_id)) return
+  fail("conflict", "An account needs an owner: make somebody else owner first.", {
+    reason: "last_owner",
+    id: user_id,
+  })
+}
+
+/** Longest first. */
+const ownersOf = (tx: Tx, account_id: string) =>
+  tx
+    .select({ user_id: accountMembers.user_id })
+    .from(accountMembers)
+    .where(and(eq(accountMembers.account_id, account_id), eq(accountMembers.role, "owner")))
+    .orderBy(asc(accountMembers.joined_at), asc(accountMembers.user_id))
+
+/** The account counts as that of its longest-standing owner when the one before is none any more. */
+async function settleOwner(tx: Tx, { id, owner_user_id }: accounts.AccountRow) {
+  const owners = await ownersOf(tx, id)
+  if (owners.some(({ user_id }) => user_id === owner_user_id)) return
+  const [first] = owners
+  await accounts.set(tx, id, { owner_user_id: first?.user_id ?? null })
+}
+
+/** The caller hands the account over and stays as an admin. */
+export async function transfer(tx: Tx, account_id: string, from: string, to: string, by: audit.By) {
+  const before = await accounts.hold(tx, account_id)
+  const heir = isUuid(to) ? await role(tx, account_id, to) : undefined
+  if (!heir) fail("user_not_found", "There is no such member.")
+  if (to === from) {
+    fail("conflict", "The account is yours already.", { reason: "already_owner", id: to })
+  }
+  if (heir !== "owner") await demandRoomForFree(tx, to, before)
+  await tx.update(accountMembers).set({ role: "owner" }).where(seatOf(account_id, to))
+  await tx.update(accountMembers).set({ role: "admin" }).where(seatOf(account_id, from))
+  const after = await accounts.set(tx, account_id, { owner_user_id: to })
+  await accounts.log(tx, by, account_id, "account.transferred", { before, after })
+  return after
+}
+
+/** Remembers that somebody was there; the guard calls it now and then. */
+export const touch = (tx: Tx, account_id: string, user_id: string) =>
+  tx.update(accountMembers).set({ last_active_at: now() }).where(seatOf(account_id, user_id))
+
+/** A person's accounts that are not being deleted, newest first. */
+export function accountsOf(db: Reader, user_id: string) {
+  return db
+    .select({ account: accountRows, role: accountMembers.role })
+    .from(accountMembers)
+    .innerJoin(accountRows, eq(accountRows.id, accountMembers.account_id))
+    .where(and(eq(accountMembers.user_id, user_id), isNull(accountRows.deleting_at)))
+    .orderBy(desc(accountRows.id))
+}
+
+interface Change {
+  account_id: string
+  before?: Member
+  after?: Member
+}
+
+function log(tx: Tx, by: audit.By, action: string, { account_id, before, after }: Change) {
+  const user_id = (before ?? after)?.user_id ?? null
+  const { actor, ip } = by
+  const target = { type: "member", id: user_id }
+  return audit.record(tx, { account_id, actor, ip, action, target, before, after })
+}

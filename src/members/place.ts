@@ -1,0 +1,20 @@
+/** Where a list of people goes on: behind this moment and, within it, behind this person. */
+export interface Place {
+  at: string
+  user_id: string
+}
+
+/** The piece of a list that a page shows. */
+export interface Part {
+  limit: number
+  offset: number
+  after: Place | undefined
+}
+
+/** As a cursor carries it. */
+export const placeText = ({ at, user_id }: Place): string => `${at} ${user_id}`
+
+export function placeFrom(text: string | undefined): Place | undefined {
+  const [at, user_id] = text?.split(" ") ?? []
+  return at && user_id ? { at, user_id } : undefined
+}

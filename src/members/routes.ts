@@ -1,0 +1,84 @@
+import { type Static, Type as t } from "@sinclair/typebox"
+import { asPage, pageQuery, windowOf } from "../http/page"
+import { type AnyRoute, route } from "../http/route"
+import { Deleted, deleted, oneOf, orNull } from "../http/texts"
+import { type InvitationParts, invitationRoutes } from "./invitations/routes"
+import * as members from "./members"
+import { placeFrom, placeText } from "./place"
+
+export const AccountRoles = oneOf("owner", "admin", "billing_admin", "member")
+
+const Changed = t.Object({ role: AccountRoles })
+
+const Member = t.Object({
+  user_id: t.String(),
+  email: t.String(),
+  name: orNull(t.String()),
+  role: AccountRoles,
+  mfa_enabled: t.Boolean(),
+  joined_at: t.String(),
+  last_active_at: orNull(t.String()),
+})
+
+const memberQuery = pageQuery({})
+const PATH = "/v1/accounts/me/members"
+const console: AnyRoute["callers"] = ["console"]
+
+export function memberRoutes(parts: InvitationParts): AnyRoute[] {
+  const { store, cursors } = parts
+  return [
+    route<unknown, Static<typeof memberQuery>>({
+      method: "GET",
+      path: PATH,
+      callers: console,
+      scope: "role:member",
+      status: [200],
+      summary: "Who belongs to the account",
+      query: memberQuery,
+      response: Member,
+      handle: async ({ caller, query, request }) => {
+        const { account_id } = caller
+        const { after, ...rest } = windowOf(query, cursors)
+        const part = { ...rest, after: placeFrom(after) }
+        const list = await members.list(store.read, account_id, part)
+        const rows = list.map((member) => ({
+          id: placeText({ at: member.joined_at, user_id: member.user_id }),
+          member,
+        }))
+        const total = () => members.count(store.read, account_id)
+        return asPage(request, query, cursors, { rows, total }, ({ member }) => member)
+      },
+    }),
+    route<Static<typeof Changed>, unknown>({
+      ...one("PATCH"),
+      summary: "Change a member's role; owners and admins are changed by owners",
+      body: Changed,
+      response: Member,
+      handle: async ({ caller, params, body }) => {
+        const { account_id } = caller
+        const wanted = { account_id, user_id: params.user_id ?? "", role: body.role }
+        return { data: await store.tx((tx) => members.setRole(tx, wanted, caller)) }
+      },
+    }),
+    route({
+      ...one("DELETE"),
+      self: "user_id",
+      summary: "Take a member out of the account; everybody may go himself",
+      response: Deleted,
+      handle: async ({ caller, params }) => {
+        const user_id = params.user_id ?? ""
+        await store.tx((tx) => members.remove(tx, caller.account_id, user_id, caller))
+        return deleted(user_id)
+      },
+    }),
+    ...invitationRoutes(parts),
+  ]
+}
+
+const one = (method: AnyRoute["method"]) => ({
+  method,
+  path: `${PATH}/{user_id}`,
+  callers: console,
+  scope: "role:account_admin",
+  status: [200] as [number],
+})

@@ -1,0 +1,79 @@
+import { settings } from "../core/config"
+import { LIMIT_NAMES, type LimitName, PLAN_NAMES, type PlanName } from "../core/config-plans"
+import { ApiError, fail } from "../core/errors"
+
+export { PLAN_NAMES, type PlanName } from "../core/config-plans"
+
+/** What one account may use; null is unlimited. Months are calendar months in UTC. */
+export type Limits = Record<LimitName, number | null>
+
+export type Feature = "smtp_submission" | "tracking_domain" | "ai_authoring"
+export type Features = Record<Feature, boolean>
+
+const NONE = null
+
+/** The table of the specification, a column a limit: free, starter, pro, scale, enterprise. */
+const TABLE: Record<LimitName, (number | null)[]> = {
+  requests_per_minute: [60, 300, 600, 1200, NONE],
+  sends_per_second: [2, 10, 25, 100, NONE],
+  projects: [1, 3, 10, 50, NONE],
+  webhooks: [2, 10, 50, NONE, NONE],
+  emails_per_month: [3000, 50_000, 250_000, 1_500_000, NONE],
+  push_per_month: [10_000, 100_000, 1_000_000, 10_000_000, NONE],
+  sms_per_month: [100, 1000, 10_000, 50_000, NONE],
+  in_app_per_month: [10_000, 100_000, 1_000_000, 10_000_000, NONE],
+  mau: [1000, 10_000, 50_000, 500_000, NONE],
+  organizations: [1, 1, NONE, NONE, NONE], // one: the Default
+}
+
+export const isPlan = (text: string): text is PlanName =>
+  (PLAN_NAMES as readonly string[]).includes(text)
+
+/** The plan of a new account. */
+export const defaultPlan = (): PlanName => settings()["plans.default"]
+
+/** A plan's own numbers, with those of the configuration in their place. */
+export function limitsOfPlan(plan: string): Limits {
+  const column = isPlan(plan) ? PLAN_NAMES.indexOf(plan) : 0 // an unknown plan is the smallest
+  const name = PLAN_NAMES[column] ?? "free"
+  const entries = LIMIT_NAMES.map((limit) => {
+    const own = settings()[`plans.${name}.${limit}`]
+    return [limit, own === "unlimited" ? null : (own ?? TABLE[limit][column] ?? null)]
+  })
+  return Object.fromEntries(entries) as Limits
+}
+
+interface Planned {
+  plan: string
+  /** Numbers of the operator for this account alone. */
+  limits: Record<string, number | null> | null
+}
+
+const known = new Map<string, Limits>()
+
+/** What holds for an account: the operator's numbers for it, else those of its plan. */
+export function limitsOf({ plan, limits }: Planned): Limits {
+  const own = known.get(plan) ?? limitsOfPlan(plan)
+  known.set(plan, own)
+  return limits ? { ...own, ...limits } : own
+}
+
+export function featuresOf(plan: string): Features {
+  const paid = plan !== "free"
+  return { smtp_submission: paid, tracking_domain: paid, ai_authoring: paid }
+}
+
+/** Throws 403 `plan_limit_exceeded` when there is no room for one more. */
+export function demandRoom(
+  { resource, used, limit, plan }: { resource: string; used: number; limit: number | null; plan: string },
+): void {
+  if (limit === null || used < limit) return
+  const message = `The plan ${plan} allows ${limit} ${resource}; ${used} are in use.`
+  fail("plan_limit_exceeded", message, { resource, used, limit, plan })
+}
+
+/** 403 `plan_upgrade_required`, or 402 where the contract says so. */
+export function upgradeRequired(feature: string, plan: string, required_plan: PlanName, status = 403) {
+  const message = `${feature} needs the plan ${required_plan} or a larger one.`
+  return new ApiError("plan_upgrade_required", message, { feature, plan, required_plan }, { status })
+}

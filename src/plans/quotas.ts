@@ -1,0 +1,125 @@
+import { and, eq } from "drizzle-orm"
+import { ApiError } from "../core/errors"
+import { held } from "../store/statements"
+import type { Reader, Tx } from "../store/store"
+import { boundsOf, currentPeriod } from "./periods"
+import { quotas } from "./tables"
+
+export type Metric = "email" | "push" | "sms" | "in_app" | "mau"
+
+/** What a share of the quota, in percent, is told at. */
+export const ALERTS = [80, 100]
+
+export interface Account {
+  subject: string
+  metric: Metric
+  /** Null is unlimited: then nothing is counted here. */
+  limit: number | null
+}
+
+/** What the quota of this month has used, when no row knows yet: the sum of what was counted. */
+export type Recount = (tx: Reader, subject: string, metric: Metric, period: string) => Promise<number>
+
+export interface Reservation {
+  /** For each wish, in its order, whether it fitted as a whole. */
+  admitted: boolean[]
+  used: number
+  /** Shares in percent that were passed just now, each told once a month. */
+  passed: number[]
+}
+
+/**
+ * Takes what fits, each wish as a whole and in order, and never passes the limit: the row is held
+ * until the transaction ends. Undone with the transaction.
+ */
+export async function reserveEach(
+  tx: Tx,
+  { subject, metric, limit }: Account,
+  wishes: number[],
+  recount: Recount,
+): Promise<Reservation> {
+  if (limit === null) return { admitted: wishes.map(() => true), used: 0, passed: [] }
+  const period = currentPeriod()
+  const row = await hold(tx, { subject, metric, period }, recount)
+  let used = row.used
+  const admitted = wishes.map((units) => {
+    const fits = used + units <= limit
+    if (fits) used += units
+    return fits
+  })
+  const passed = ALERTS.filter((share) => share > row.alerted && used * 100 >= limit * share)
+  const alerted = Math.max(row.alerted, ...passed)
+  if (used !== row.used || alerted !== row.alerted) {
+    await tx.update(quotas).set({ used, alerted }).where(mine({ subject, metric, period }))
+  }
+  return { admitted, used, passed }
+}
+
+/** Takes as much of `wanted` as fits. Returns how much that is. */
+export async function reserve(
+  tx: Tx,
+  account: Account,
+  wanted: number,
+  recount: Recount,
+): Promise<number> {
+  const { admitted } = await reserveEach(tx, account, Array<number>(wanted).fill(1), recount)
+  return admitted.filter(Boolean).length
+}
+
+/** For what was reserved and then not used, in a later transaction of the same month. */
+export async function giveBack(tx: Tx, { subject, metric, limit }: Account, units: number) {
+  if (limit === null || units === 0) return
+  const key = { subject, metric, period: currentPeriod() }
+  const [row] = await held(tx.select().from(quotas).where(mine(key)))
+  if (!row) return
+  const used = Math.max(0, row.used - units)
+  await tx.update(quotas).set({ used }).where(mine(key))
+}
+
+/** Counts afresh at the next reservation: for a change of plan, and for a recount. */
+export const forget = (tx: Tx, subject: string) =>
+  tx.delete(quotas).where(and(eq(quotas.subject, subject), eq(quotas.period, currentPeriod())))
+
+/** 402 `payment_required`, with everything somebody needs to decide what to do. */
+export function usedUp({ metric, used, limit, plan }: UsedUp): ApiError {
+  const { end: reset_at } = boundsOf(currentPeriod())
+  const what = NAMES[metric]
+  const message = `This month's quota of ${limit} ${what} has ${Math.max(0, limit - used)} left.`
+  return new ApiError("payment_required", message, { metric, used, limit, reset_at, plan })
+}
+
+export interface UsedUp {
+  metric: Metric
+  used: number
+  limit: number
+  plan: string
+}
+
+const NAMES: Record<Metric, string> = {
+  email: "emails",
+  push: "push messages",
+  sms: "SMS segments",
+  in_app: "in-app messages",
+  mau: "active users",
+}
+
+interface Key {
+  subject: string
+  metric: Metric
+  period: string
+}
+
+async function hold(tx: Tx, key: Key, recount: Recount) {
+  const [known] = await find(tx, key)
+  if (known) return known
+  const used = await recount(tx, key.subject, key.metric, key.period)
+  // Another node may have been faster: then its row stands.
+  await tx.insert(quotas).values({ ...key, used, alerted: 0 }).onConflictDoNothing()
+  const [made] = await find(tx, key)
+  return made ?? { ...key, used, alerted: 0 }
+}
+
+const find = (tx: Tx, key: Key) => held(tx.select().from(quotas).where(mine(key)))
+
+const mine = ({ subject, metric, period }: Key) =>
+  and(eq(quotas.subject, subject), eq(quotas.period, period), eq(quotas.metric, metric))

@@ -1,0 +1,134 @@
+import { type Static, Type as t } from "@sinclair/typebox"
+import type { Call } from "../../http/call"
+import { takeOrUndo } from "../../http/idempotency"
+import { asPage, type Cursors, pageQuery, windowOf } from "../../http/page"
+import type { Problems } from "../../http/problems"
+import { type AnyRoute, route } from "../../http/route"
+import { Deleted, deleted, oneOf, orNull } from "../../http/texts"
+import { check } from "../../http/validate"
+import { isMailbox } from "../../lib/address"
+import { placeFrom, placeText } from "../../members/place"
+import * as members from "../../members/project-members"
+import type { Store } from "../../store/store"
+
+const Role = oneOf("admin", "developer", "viewer")
+
+const Newcomer = t.Object({
+  user_id: t.Optional(t.String()),
+  email: t.Optional(t.String()),
+  role: Role,
+})
+
+const Changed = t.Object({ role: Role })
+
+const Member = t.Object({
+  user_id: t.String(),
+  email: t.String(),
+  name: orNull(t.String()),
+  role: Role,
+  inherited: t.Boolean(),
+  added_at: t.String(),
+})
+
+const memberQuery = pageQuery({})
+const PATH = "/v1/projects/{project_id}/members"
+const console: AnyRoute["callers"] = ["console"]
+
+export interface ProjectMemberParts {
+  store: Store
+  cursors: Cursors
+}
+
+export const projectMemberRoutes = ({ store, cursors }: ProjectMemberParts): AnyRoute[] => [
+  route<unknown, Static<typeof memberQuery>>({
+    method: "GET",
+    path: PATH,
+    callers: console,
+    scope: "role:project_viewer",
+    status: [200],
+    summary: "Who works in the project",
+    query: memberQuery,
+    response: Member,
+    handle: async (call) => {
+      const { query, request } = call
+      const { after, ...rest } = windowOf(query, cursors)
+      const part = { ...rest, after: placeFrom(after) }
+      const list = await members.list(store.read, homeOf(call), part)
+      const rows = list.map((member) => ({
+        id: placeText({ at: member.added_at, user_id: member.user_id }),
+        member,
+      }))
+      const total = () => members.total(store.read, homeOf(call))
+      return asPage(request, query, cursors, { rows, total }, ({ member }) => member)
+    },
+  }),
+  route<members.Newcomer, unknown>({
+    method: "POST",
+    path: PATH,
+    callers: console,
+    scope: "role:project_admin",
+    status: [201],
+    summary: "Give a member of the account a role in the project",
+    body: Newcomer,
+    read: readNewcomer,
+    response: Member,
+    idempotent: true,
+    handle: (call) => add(store, call),
+  }),
+  route<Static<typeof Changed>, unknown>({
+    ...one("PATCH"),
+    summary: "Change somebody's role in the project",
+    body: Changed,
+    response: Member,
+    handle: async (call) => {
+      const wanted = { user_id: call.params.user_id ?? "", role: call.body.role }
+      const data = await store.tx((tx) => members.setRole(tx, homeOf(call), wanted, call.caller))
+      return { data }
+    },
+  }),
+  route({
+    ...one("DELETE"),
+    summary: "End somebody's role in the project",
+    response: Deleted,
+    handle: async (call) => {
+      const user_id = call.params.user_id ?? ""
+      await store.tx((tx) => members.remove(tx, homeOf(call), user_id, call.caller))
+      return deleted(user_id)
+    },
+  }),
+]
+
+const one = (method: AnyRoute["method"]) => ({
+  method,
+  path: `${PATH}/{user_id}`,
+  callers: console,
+  scope: "role:project_admin",
+  status: [200] as [number],
+})
+
+const homeOf = ({ caller }: Pick<Call, "caller">): members.Home => ({
+  account_id: caller.account_id,
+  project_id: caller.project_id,
+})
+
+async function add(store: Store, call: Call<members.Newcomer>) {
+  const data = await store.tx(async (tx) => {
+    const made = await members.add(tx, homeOf(call), call.body, call.caller)
+    const stored = () => ({ status: 201, answer: JSON.stringify({ data: made }) })
+    await takeOrUndo(tx, call.claim, stored)
+    return made
+  })
+  return { data }
+}
+
+/** Somebody is named by id or by address, and by one of them only. */
+function readNewcomer(body: unknown, problems: Problems): members.Newcomer {
+  check(Newcomer, body, problems)
+  const newcomer = (body ?? {}) as members.Newcomer
+  if (problems.any) return newcomer
+  const { user_id, email } = newcomer
+  if (!user_id && !email) problems.add("user_id", "required", "Name somebody by user_id or email.")
+  if (user_id && email) problems.add("email", "invalid", "Either user_id or email, not both.")
+  if (email && !isMailbox(email)) problems.add("email", "invalid_email", "Not an address.")
+  return newcomer
+}

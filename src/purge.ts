@@ -1,0 +1,112 @@
+import { and, eq, inArray, isNotNull, lte, notInArray } from "drizzle-orm"
+import { purgeAccount, purgeProject } from "./accounts/purging"
+import { accounts } from "./accounts/tables"
+import { apiKeys } from "./api-keys/tables"
+import { auditLog } from "./audit-log/tables"
+import { now } from "./core/time"
+import { events } from "./events/tables"
+import { idempotency } from "./http/tables"
+import { mailboxMails, mailboxRecipients } from "./mailbox/tables"
+import { accountMembers, invitations, projectMembers } from "./members/tables"
+import { attempts, messageContents, messageRaws, messages, messageTags } from "./messages/tables"
+import { projects } from "./projects/tables"
+import type { Store, Tx } from "./store/store"
+import { counters, jobs } from "./store/tables"
+import { usageDays } from "./usage/tables"
+
+/** Rows of one transaction: others are to get their turn between. */
+const AT_ONCE = 200
+
+type Batch = (tx: Tx, project_id: string) => Promise<number>
+
+/** What goes by the hundred: of each, some rows and what hangs on them. Returns how many went. */
+const batches: Batch[] = [
+  async (tx, project_id) => {
+    const rows = tx.select({ id: messages.id }).from(messages)
+    const ids = await some(rows.where(eq(messages.project_id, project_id)).limit(AT_ONCE))
+    if (ids.length === 0) return 0
+    await tx.delete(messageContents).where(inArray(messageContents.message_id, ids))
+    await tx.delete(messageRaws).where(inArray(messageRaws.message_id, ids))
+    await tx.delete(attempts).where(inArray(attempts.message_id, ids))
+    await tx.delete(messages).where(inArray(messages.id, ids))
+    return ids.length
+  },
+  async (tx, project_id) => {
+    const rows = tx.select({ id: mailboxMails.id }).from(mailboxMails)
+    const ids = await some(rows.where(eq(mailboxMails.project_id, project_id)).limit(AT_ONCE))
+    if (ids.length === 0) return 0
+    await tx.delete(mailboxRecipients).where(inArray(mailboxRecipients.mail_id, ids))
+    await tx.delete(mailboxMails).where(inArray(mailboxMails.id, ids))
+    return ids.length
+  },
+  async (tx, project_id) => {
+    const rows = tx.select({ id: events.id }).from(events)
+    const ids = await some(rows.where(eq(events.project_id, project_id)).limit(AT_ONCE))
+    if (ids.length > 0) await tx.delete(events).where(inArray(events.id, ids))
+    return ids.length
+  },
+  async (tx, project_id) => {
+    const rows = tx.select({ id: messageTags.message_id, tag: messageTags.tag }).from(messageTags)
+    const [first] = await rows.where(eq(messageTags.project_id, project_id)).limit(1)
+    if (!first) return 0
+    const tagged = and(eq(messageTags.project_id, project_id), eq(messageTags.tag, first.tag))
+    const ids = await some(rows.where(tagged).limit(AT_ONCE))
+    await tx.delete(messageTags).where(and(tagged, inArray(messageTags.message_id, ids)))
+    return ids.length
+  },
+]
+
+const some = async (query: PromiseLike<{ id: string }[]>) => (await query).map(({ id }) => id)
+
+/** What a project has little of, and the project itself. */
+async function rest(tx: Tx, project_id: string) {
+  for (const table of [apiKeys, idempotency, projectMembers, counters, usageDays]) {
+    await tx.delete(table).where(eq(table.project_id, project_id))
+  }
+  const kept = [purgeProject.name, purgeAccount.name]
+  await tx.delete(jobs).where(and(eq(jobs.project_id, project_id), notInArray(jobs.name, kept)))
+  await tx.delete(projects).where(eq(projects.id, project_id))
+}
+
+/** Removes a project whose days are over, with all that names it; not one that was restored. */
+export async function purgeProjectNow(store: Store, id: string): Promise<void> {
+  const over = and(eq(projects.id, id), lte(projects.deleting_at, now()))
+  const [project] = await store.read.select().from(projects).where(over)
+  if (project) await empty(store, id)
+}
+
+async function empty(store: Store, project_id: string) {
+  for (const batch of batches) {
+    while ((await store.tx((tx) => batch(tx, project_id))) > 0);
+  }
+  await store.tx((tx) => rest(tx, project_id))
+}
+
+/** The same for an account, its projects and its audit log. */
+export async function purgeAccountNow(store: Store, id: string): Promise<void> {
+  const over = and(
+    eq(accounts.id, id),
+    isNotNull(accounts.deleting_at),
+    lte(accounts.deleting_at, now()),
+  )
+  const [account] = await store.read.select().from(accounts).where(over)
+  if (!account) return
+  const ours = eq(projects.account_id, id)
+  for (const project of await store.read.select().from(projects).where(ours)) {
+    await empty(store, project.id)
+  }
+  while ((await store.tx((tx) => forgetAudit(tx, id))) > 0);
+  await store.tx(async (tx) => {
+    await tx.delete(accountMembers).where(eq(accountMembers.account_id, id))
+    await tx.delete(invitations).where(eq(invitations.account_id, id))
+    await tx.delete(counters).where(eq(counters.project_id, id))
+    await tx.delete(accounts).where(eq(accounts.id, id))
+  })
+}
+
+async function forgetAudit(tx: Tx, account_id: string): Promise<number> {
+  const rows = tx.select({ id: auditLog.id }).from(auditLog)
+  const ids = await some(rows.where(eq(auditLog.account_id, account_id)).limit(AT_ONCE))
+  if (ids.length > 0) await tx.delete(auditLog).where(inArray(auditLog.id, ids))
+  return ids.length
+}

@@ -1,0 +1,103 @@
+import { desc, eq } from "drizzle-orm"
+import { ApiError, fail } from "../core/errors"
+import { newId } from "../core/ids"
+import { now } from "../core/time"
+import { lacking } from "../lib/password-strength"
+import type { Reader, Tx } from "../store/store"
+import { consoleUsers, passwordHistory } from "./tables"
+
+/** OWASP's least for argon2id: 19 MiB and two passes. */
+const COST = { algorithm: "argon2id", memoryCost: 19_456, timeCost: 2 } as const
+
+/** Each takes a core for tens of milliseconds: more at once would starve everything else. */
+const AT_ONCE = 2
+const MOST_WAITING = 100
+
+/** Nobody's: what a password is compared with where there is no user, so that it takes as long. */
+const DUMMY =
+  "$argon2id$v=19$m=19456,t=2,p=1$elY4qYAosTWKdHZDDl7+ilr60VNRUFoPpj9RRcej+tg$ghH8byrAoYbLgd8+jQ9rrta9Xg8M5VCkJIyPeQ/aCE0"
+
+const REMEMBERED = 5
+
+let running = 0
+const waiting: (() => void)[] = []
+
+/** Throws 503 `service_unavailable` when a hundred are waiting already. */
+export const hash = (password: string): Promise<string> =>
+  inTurn(() => Bun.password.hash(normal(password), COST))
+
+/** Without a hash it takes as long and is false. */
+export const verify = (password: string, password_hash: string | undefined): Promise<boolean> =>
+  inTurn(async () => {
+    const same = await Bun.password.verify(normal(password), password_hash ?? DUMMY)
+    return same && password_hash !== undefined
+  })
+
+/** The same password from any keyboard: composed and decomposed letters are one. */
+const normal = (password: string) => password.normalize("NFKC")
+
+async function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+  if (running >= AT_ONCE) {
+    if (waiting.length >= MOST_WAITING) throw busy()
+    await new Promise<void>((resolve) => waiting.push(resolve)) // the place is handed over
+  } else {
+    running += 1
+  }
+  try {
+    return await work()
+  } finally {
+    const next = waiting.shift()
+    if (next) next()
+    else running -= 1
+  }
+}
+
+const busy = () =>
+  new ApiError(
+    "service_unavailable",
+    "Too many people are signing in at this moment. Nothing was done.",
+    { reason: "busy", retry_after: 1 },
+    { headers: { "retry-after": "1" } },
+  )
+
+/** Throws 422 `weak_password` with what is missing. */
+export function demandStrength(password: string): void {
+  const missing = lacking(password)
+  if (missing.length === 0) return
+  const text = "A password has at least 8 characters: upper, lower, a digit and a symbol."
+  fail("weak_password", text, { missing })
+}
+
+/** Throws 422 `password_recently_used` for one of the last five, the present one included. */
+export async function demandUnused(db: Reader, user_id: string, password: string): Promise<void> {
+  for (const { password_hash } of await remembered(db, user_id)) {
+    if (await verify(password, password_hash)) {
+      fail("password_recently_used", `Not one of your last ${REMEMBERED} passwords.`)
+    }
+  }
+}
+
+const remembered = (db: Reader, user_id: string) =>
+  db
+    .select()
+    .from(passwordHistory)
+    .where(eq(passwordHistory.user_id, user_id))
+    .orderBy(desc(passwordHistory.id))
+    .limit(REMEMBERED)
+
+/** Puts a new password in place. Sessions are the caller's business. */
+export async function set(tx: Tx, user_id: string, password_hash: string): Promise<void> {
+  const change = { password_hash, updated_at: now() }
+  await tx.update(consoleUsers).set(change).where(eq(consoleUsers.id, user_id))
+  await remember(tx, user_id, password_hash)
+}
+
+export async function remember(tx: Tx, user_id: string, password_hash: string): Promise<void> {
+  const row = { id: newId(), user_id, password_hash, created_at: now() }
+  await tx.insert(passwordHistory).values(row)
+  const kept = (await remembered(tx, user_id)).map(({ id }) => id)
+  const all = tx.select({ id: passwordHistory.id }).from(passwordHistory)
+  for (const { id } of await all.where(eq(passwordHistory.user_id, user_id))) {
+    if (!kept.includes(id)) await tx.delete(passwordHistory).where(eq(passwordHistory.id, id))
+  }
+}

@@ -1,0 +1,229 @@
+import { and, count, desc, eq, gt, isNull, lt, ne, type SQL } from "drizzle-orm"
+import { fail } from "../core/errors"
+import { isUuid, newId } from "../core/ids"
+import type { Secrets } from "../core/secrets"
+import { millis, millisFrom, now, secondsFromNow } from "../core/time"
+import { held } from "../store/statements"
+import type { Reader, Store, Tx } from "../store/store"
+import { ACCESS_SECONDS, type AccessTokens } from "./access-token"
+import { consoleSessions, consoleUsers, refreshTokens } from "./tables"
+import { hashOfToken, newToken } from "./tokens"
+import { asUser, recordForUser } from "./user-log"
+import { accountsOf, type Seat, type UserRecord, type UserRow, userRecord } from "./users"
+
+const REFRESH_SECONDS = 30 * 86_400
+
+/** A request that was sent twice is no theft. */
+const GRACE_MILLISECONDS = 10_000
+
+const MOST_AGENT_CHARACTERS = 300
+
+/** From where somebody signs in. */
+export interface Client {
+  ip: string | null
+  user_agent: string | null
+  /** What a program calls itself; null for a sign-in with a password. */
+  client_name: string | null
+}
+
+/** The Session of the contract. */
+export interface SessionReply {
+  access_token: string
+  refresh_token: string
+  token_type: "Bearer"
+  expires_in: number
+  user: UserRecord
+  accounts: Seat[]
+}
+
+type SessionRow = typeof consoleSessions.$inferSelect
+type TokenRow = typeof refreshTokens.$inferSelect
+
+interface SessionParts {
+  store: Store
+  secrets: Secrets
+  access: AccessTokens
+}
+
+/** What people hold once they are signed in: an access token for minutes, a refresh token for weeks. */
+export class Sessions {
+  readonly #parts: SessionParts
+
+  constructor(parts: SessionParts) {
+    this.#parts = parts
+  }
+
+  /** Whoever calls this has made sure of the person. */
+  async start(tx: Tx, user: UserRow, client: Client): Promise<SessionReply> {
+    const at = now()
+    const session: SessionRow = {
+      id: newId(),
+      user_id: user.id,
+      ip: client.ip,
+      user_agent: client.user_agent?.slice(0, MOST_AGENT_CHARACTERS) ?? null,
+      client_name: client.client_name,
+      created_at: at,
+      last_used_at: at,
+      expires_at: secondsFromNow(REFRESH_SECONDS),
+      revoked_at: null,
+    }
+    await tx.insert(consoleSessions).values(session)
+    await tx
+      .update(consoleUsers)
+      .set({ last_login_at: at })
+      .where(eq(consoleUsers.id, user.id))
+    const by = asUser(user, client.ip)
+    const after = { client_name: client.client_name, user_agent: session.user_agent }
+    await recordForUser(tx, user, by, "session.started", { after })
+    const refresh_token = await this.#issue(tx, session.id)
+    return this.#reply(tx, { ...user, last_login_at: at }, session.id, refresh_token)
+  }
+
+  /**
+   * The old token dies with it. A token that was used before ends the whole session, unless it is
+   * the same request sent twice: within ten seconds it brings the same new token. Throws 401.
+   */
+  async refresh(token: string, ip: string): Promise<SessionReply> {
+    // The end of a stolen session must stay, so it is decided inside and told outside.
+    const reply = await this.#parts.store.tx((tx) => this.#rotate(tx, token, ip))
+    return reply ?? fail("unauthorized", "The refresh token is not valid any more: sign in again.")
+  }
+
+  async #rotate(tx: Tx, token: string, ip: string): Promise<SessionReply | undefined> {
+    const token_hash = hashOfToken(token)
+    const own = eq(refreshTokens.token_hash, token_hash)
+    const [found] = await held(tx.select().from(refreshTokens).where(own))
+    const [session] = found ? await sessionOf(tx, found) : []
+    if (!found || !session || !isAlive(session) || isPast(found.expires_at)) return undefined
+    const [user] = await tx.select().from(consoleUsers).where(eq(consoleUsers.id, session.user_id))
+    if (user?.status !== "active") return undefined
+
+    const next = found.used_at ? this.#again(found) : await this.#issue(tx, session.id)
+    if (!next) {
+      await end(tx, [session.id])
+      await recordForUser(tx, user, asUser(user, ip), "session.reuse_detected", {
+        before: sessionRecord(session, ""),
+      })
+      return undefined
+    }
+    if (!found.used_at) {
+      const successor = this.#parts.secrets.seal(next, contextOf(token_hash))
+      await tx.update(refreshTokens).set({ used_at: now(), successor }).where(own)
+      const alive = { last_used_at: now(), expires_at: secondsFromNow(REFRESH_SECONDS) }
+      await tx.update(consoleSessions).set(alive).where(eq(consoleSessions.id, session.id))
+    }
+    return this.#reply(tx, user, session.id, next)
+  }
+
+  #again({ token_hash, used_at, successor }: TokenRow): string | undefined {
+    const elapsed = millis() - millisFrom(used_at ?? "")
+    if (!successor || elapsed > GRACE_MILLISECONDS || elapsed < -GRACE_MILLISECONDS) return undefined
+    return this.#parts.secrets.open(successor, contextOf(token_hash))
+  }
+
+  async #issue(tx: Tx, session_id: string): Promise<string> {
+    const token = newToken("refresh")
+    await tx.insert(refreshTokens).values({
+      token_hash: hashOfToken(token),
+      session_id,
+      created_at: now(),
+      expires_at: secondsFromNow(REFRESH_SECONDS),
+    })
+    return token
+  }
+
+  async #reply(tx: Tx, user: UserRow, session_id: string, refresh_token: string) {
+    return {
+      access_token: await this.#parts.access.sign(tx, { user_id: user.id, session_id }),
+      refresh_token,
+      token_type: "Bearer" as const,
+      expires_in: ACCESS_SECONDS,
+      user: userRecord(user),
+      accounts: await accountsOf(tx, user.id),
+    }
+  }
+}
+
+const contextOf = (token_hash: string) => `refresh_tokens:${token_hash}:successor`
+
+const sessionOf = (tx: Tx, { session_id }: TokenRow) =>
+  held(tx.select().from(consoleSessions).where(eq(consoleSessions.id, session_id)))
+
+const isPast = (moment: string) => millisFrom(moment) <= millis()
+const isAlive = ({ revoked_at, expires_at }: SessionRow) => !revoked_at && !isPast(expires_at)
+
+/** As lists show a session; `current` is the caller's own. */
+export const sessionRecord = (row: SessionRow, current_id: string) => ({
+  id: row.id,
+  current: row.id === current_id,
+  ip: row.ip,
+  user_agent: row.user_agent,
+  client_name: row.client_name,
+  created_at: row.created_at,
+  last_used_at: row.last_used_at,
+  expires_at: row.expires_at,
+})
+
+const alive = (user_id: string): SQL | undefined =>
+  and(
+    eq(consoleSessions.user_id, user_id),
+    isNull(consoleSessions.revoked_at),
+    gt(consoleSessions.expires_at, now()),
+  )
+
+/** Throws 404. Of this user only, and only while it lives. */
+export async function find(db: Reader, user_id: string, id: string): Promise<SessionRow> {
+  const own = and(alive(user_id), eq(consoleSessions.id, id))
+  const [row] = isUuid(id) ? await db.select().from(consoleSessions).where(own) : []
+  return row ?? fail("not_found", "There is no such session.")
+}
+
+interface Part {
+  limit: number
+  offset: number
+  after: string | undefined
+}
+
+/** Newest first. */
+export const list = (db: Reader, user_id: string, { limit, offset, after }: Part) =>
+  db
+    .select()
+    .from(consoleSessions)
+    .where(and(alive(user_id), after ? lt(consoleSessions.id, after) : undefined))
+    .orderBy(desc(consoleSessions.id))
+    .limit(limit)
+    .offset(offset)
+
+export async function total(db: Reader, user_id: string): Promise<number> {
+  const [row] = await db.select({ all: count() }).from(consoleSessions).where(alive(user_id))
+  return row?.all ?? 0
+}
+
+/** Acts on the next request. Throws 404 for a session that is over already. */
+export async function revoke(tx: Tx, user: UserRow, id: string, ip: string): Promise<void> {
+  const before = sessionRecord(await find(tx, user.id, id), "")
+  await end(tx, [id])
+  await recordForUser(tx, user, asUser(user, ip), "session.revoked", { before })
+}
+
+/** Ends every session of a user, or every one but `except`. */
+export async function revokeAll(tx: Tx, user_id: string, except?: string): Promise<void> {
+  const others = except ? ne(consoleSessions.id, except) : undefined
+  const rows = await tx
+    .select({ id: consoleSessions.id })
+    .from(consoleSessions)
+    .where(and(alive(user_id), others))
+  await end(
+    tx,
+    rows.map(({ id }) => id),
+  )
+}
+
+async function end(tx: Tx, ids: string[]) {
+  for (const id of ids) {
+    await tx
+      .update(consoleSessions)
+      .set({ revoked_at: now() })
+      .where(eq(consoleSessions.id, id))
+  }
+}

@@ -1,0 +1,116 @@
+import { eq, lt, sql } from "drizzle-orm"
+import { ApiError } from "../core/errors"
+import type { Secrets } from "../core/secrets"
+import { isoFrom, millis, millisFrom } from "../core/time"
+import type { Reader, Store, Tx } from "../store/store"
+import { throttles } from "./tables"
+
+/** So many attempts in so many seconds. */
+export interface Bucket {
+  name: string
+  size: number
+  seconds: number
+}
+
+const QUARTER_HOUR = 900
+
+/** Contract 00, section 7. */
+export const BUCKETS = {
+  sign_in: { name: "sign_in", size: 10, seconds: QUARTER_HOUR },
+  sign_in_address: { name: "sign_in_address", size: 30, seconds: QUARTER_HOUR },
+  /** Somebody who is signed in proves again who he is: his own bucket, which strangers cannot fill. */
+  proof: { name: "proof", size: 10, seconds: QUARTER_HOUR },
+  mfa: { name: "mfa", size: 10, seconds: QUARTER_HOUR },
+  forgot: { name: "forgot", size: 3, seconds: 3600 },
+  forgot_address: { name: "forgot_address", size: 30, seconds: QUARTER_HOUR },
+} as const satisfies Record<string, Bucket>
+
+type Turn = [bucket: Bucket, subject: string]
+
+/**
+ * Counts attempts before anything is tried, in the database: a restart forgets nothing, and all
+ * nodes count together. Subjects are stored as MACs.
+ */
+export class Throttle {
+  readonly #store: Store
+  readonly #secrets: Secrets
+
+  constructor(store: Store, secrets: Secrets) {
+    this.#store = store
+    this.#secrets = secrets
+  }
+
+  /** Throws 429 `login_rate_limit_exceeded` when one of the buckets is full; then none is counted. */
+  async take(...turns: Turn[]): Promise<void> {
+    for (const [bucket, subject] of turns) {
+      const row = await find(this.#store.read, this.#key(bucket, subject))
+      if (row && row.used >= bucket.size && isOpen(row)) throw exceeded(bucket, row.ends_at)
+    }
+    await this.#store.tx(async (tx) => {
+      for (const [bucket, subject] of turns) {
+        const row = await count(tx, this.#key(bucket, subject), bucket.seconds)
+        if (row && row.used > bucket.size) throw exceeded(bucket, row.ends_at)
+      }
+    })
+  }
+
+  /** What was tried turned out to be right: it was no guessing. */
+  async forgive(tx: Tx, ...turns: Turn[]): Promise<void> {
+    for (const [bucket, subject] of turns) {
+      await tx.delete(throttles).where(eq(throttles.subject, this.#key(bucket, subject)))
+    }
+  }
+
+  /** Takes back one attempt, where others share the bucket. */
+  async giveBack(tx: Tx, [bucket, subject]: Turn): Promise<void> {
+    const used = sql`case when ${throttles.used} > 0 then ${throttles.used} - 1 else 0 end`
+    const own = eq(throttles.subject, this.#key(bucket, subject))
+    await tx.update(throttles).set({ used }).where(own)
+  }
+
+  #key({ name }: Bucket, subject: string): string {
+    return `${name}:${this.#secrets.mac("throttle", `${name}:${subject}`).toString("base64url")}`
+  }
+}
+
+type Row = typeof throttles.$inferSelect
+
+const isOpen = ({ ends_at }: Row) => millisFrom(ends_at) > millis()
+
+async function find(db: Reader, subject: string): Promise<Row | undefined> {
+  const [row] = await db.select().from(throttles).where(eq(throttles.subject, subject))
+  return row
+}
+
+/** One statement, so that two at once are two. */
+async function count(tx: Tx, subject: string, seconds: number): Promise<Row | undefined> {
+  const is_over = sql`${throttles.ends_at} <= ${millis()}`
+  const { used, ends_at } = throttles
+  const fresh = { subject, used: 1, ends_at: isoFrom(millis() + seconds * 1000) }
+  const [row] = await tx
+    .insert(throttles)
+    .values(fresh)
+    .onConflictDoUpdate({
+      target: throttles.subject,
+      set: {
+        used: sql`case when ${is_over} then 1 else ${used} + 1 end`,
+        ends_at: sql`case when ${is_over} then excluded.ends_at else ${ends_at} end`,
+      },
+    })
+    .returning()
+  return row
+}
+
+function exceeded({ name, size, seconds }: Bucket, ends_at: string): ApiError {
+  const retry_after = Math.max(1, Math.ceil((millisFrom(ends_at) - millis()) / 1000))
+  return new ApiError(
+    "login_rate_limit_exceeded",
+    `Too many attempts. Try again in ${retry_after} s.`,
+    { retry_after, limit: size, window_seconds: seconds, scope: name },
+    { headers: { "retry-after": String(retry_after) } },
+  )
+}
+
+/** Forgets the windows that are over. */
+export const purgeThrottles = (tx: Tx) =>
+  tx.delete(throttles).where(lt(throttles.ends_at, isoFrom(millis())))

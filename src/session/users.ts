@@ -1,0 +1,162 @@
+import { and, count, eq, isNull } from "drizzle-orm"
+import { accounts } from "../accounts/tables"
+import type { By } from "../audit-log/audit-log"
+import { fail } from "../core/errors"
+import { isUuid, newId } from "../core/ids"
+import { now } from "../core/time"
+import { comparable } from "../lib/address"
+import { type AccountRole, accountMembers, projectMembers } from "../members/tables"
+import { bump } from "../store/counters"
+import { held } from "../store/statements"
+import type { Reader, Tx } from "../store/store"
+import * as passwords from "./passwords"
+import { recordForUser } from "./user-log"
+import {
+  backupCodes,
+  consoleSessions,
+  consoleUsers,
+  mfaChallenges,
+  passwordHistory,
+  passwordResets,
+  refreshTokens,
+} from "./tables"
+
+export type UserRow = typeof consoleUsers.$inferSelect
+
+export interface NewUser {
+  email: string
+  name: string | null
+  password_hash: string
+  /** Runs the instance. */
+  operator: boolean
+}
+
+/** Throws 409 `conflict` when the address has a user already, in whatever spelling. */
+export async function create(tx: Tx, wanted: NewUser): Promise<UserRow> {
+  const row: UserRow = {
+    id: newId(),
+    ...wanted,
+    email_key: comparable(wanted.email),
+    locale: "en",
+    timezone: "UTC",
+    status: "active",
+    mfa_secret: null,
+    mfa_pending: null,
+    mfa_pending_at: null,
+    mfa_last_step: null,
+    created_at: now(),
+    updated_at: now(),
+    last_login_at: null,
+  }
+  const made = await tx.insert(consoleUsers).values(row).onConflictDoNothing().returning()
+  if (made.length === 0) {
+    const details = { reason: "email_taken", id: null }
+    fail("conflict", "There is a user with this email already.", details)
+  }
+  await passwords.remember(tx, row.id, wanted.password_hash)
+  return row
+}
+
+export async function byEmail(db: Reader, email: string): Promise<UserRow | undefined> {
+  const own = eq(consoleUsers.email_key, comparable(email))
+  const [row] = await db.select().from(consoleUsers).where(own)
+  return row
+}
+
+/** Throws 404 `user_not_found`. */
+export async function find(db: Reader, id: string): Promise<UserRow> {
+  const [row] = isUuid(id)
+    ? await db.select().from(consoleUsers).where(eq(consoleUsers.id, id))
+    : []
+  return row ?? fail("user_not_found", "There is no such user.")
+}
+
+/** As `find`, and nobody else changes the user before the transaction ends. */
+export async function hold(tx: Tx, id: string): Promise<UserRow> {
+  const [row] = await held(tx.select().from(consoleUsers).where(eq(consoleUsers.id, id)))
+  return row ?? fail("user_not_found", "There is no such user.")
+}
+
+export async function set(tx: Tx, id: string, changes: Partial<UserRow>): Promise<UserRow> {
+  const whole = { ...changes, updated_at: now() }
+  await tx.update(consoleUsers).set(whole).where(eq(consoleUsers.id, id))
+  return find(tx, id)
+}
+
+/** The ConsoleUser record of the contract. */
+export const userRecord = (row: UserRow) => ({
+  id: row.id,
+  email: row.email,
+  name: row.name,
+  locale: row.locale,
+  timezone: row.timezone,
+  mfa_enabled: row.mfa_secret !== null,
+  operator: row.operator,
+  created_at: row.created_at,
+  last_login_at: row.last_login_at,
+})
+
+export type UserRecord = ReturnType<typeof userRecord>
+
+export interface Seat {
+  id: string
+  name: string
+  role: AccountRole
+}
+
+/** The accounts that a person belongs to, oldest first. */
+export function accountsOf(db: Reader, user_id: string): Promise<Seat[]> {
+  return db
+    .select({ id: accounts.id, name: accounts.name, role: accountMembers.role })
+    .from(accountMembers)
+    .innerJoin(accounts, eq(accounts.id, accountMembers.account_id))
+    .where(and(eq(accountMembers.user_id, user_id), isNull(accounts.deleting_at)))
+    .orderBy(accounts.id)
+}
+
+/**
+ * Forgets a person. Throws 409 `conflict` for the last owner of an account, who has to hand it on
+ * or delete it first, and for the last operator.
+ */
+export async function remove(tx: Tx, id: string, by: By): Promise<void> {
+  const user = await hold(tx, id)
+  for (const seat of await accountsOf(tx, id)) await demandOtherOwner(tx, seat)
+  if (user.operator) await demandOtherOperator(tx)
+  await recordForUser(tx, user, by, "user.deleted", { before: userRecord(user) })
+
+  const seats = await tx.delete(accountMembers).where(eq(accountMembers.user_id, id)).returning()
+  for (const { account_id } of seats) await bump(tx, account_id, "members", -1)
+  await tx.delete(projectMembers).where(eq(projectMembers.user_id, id))
+  const sessions = await tx
+    .delete(consoleSessions)
+    .where(eq(consoleSessions.user_id, id))
+    .returning({ id: consoleSessions.id })
+  for (const session of sessions) {
+    await tx.delete(refreshTokens).where(eq(refreshTokens.session_id, session.id))
+  }
+  for (const rows of [backupCodes, mfaChallenges, passwordResets, passwordHistory]) {
+    await tx.delete(rows).where(eq(rows.user_id, id))
+  }
+  await tx.delete(consoleUsers).where(eq(consoleUsers.id, id))
+}
+
+async function demandOtherOwner(tx: Tx, { id, name, role }: Seat) {
+  if (role !== "owner") return
+  await held(tx.select().from(accounts).where(eq(accounts.id, id))) // no two last owners leave at once
+  const owns = and(eq(accountMembers.account_id, id), eq(accountMembers.role, "owner"))
+  const [owners] = await tx.select({ all: count() }).from(accountMembers).where(owns)
+  if ((owners?.all ?? 0) > 1) return
+  const text = `You are the last owner of ${name}: transfer or delete the account first.`
+  fail("conflict", text, { reason: "last_owner", id })
+}
+
+/** Throws 409 `conflict` unless somebody else runs the instance too. */
+export async function demandOtherOperator(tx: Tx) {
+  const runs = and(eq(consoleUsers.operator, true), eq(consoleUsers.status, "active"))
+  const all = await held(tx.select({ id: consoleUsers.id }).from(consoleUsers).where(runs))
+  if (all.length > 1) return
+  fail("conflict", "The last operator of this instance stays.", {
+    reason: "last_operator",
+    id: all[0]?.id ?? null,
+  })
+}
