@@ -5,6 +5,8 @@ import { fail } from "../core/errors"
 import { millis, millisFrom } from "../core/time"
 import { hashOf, lookupOf } from "../lib/api-key"
 import { projects } from "../projects/tables"
+import { engine } from "../store/columns"
+import { onChanged } from "../store/group-commit"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
 import { grants } from "./scopes"
@@ -24,16 +26,52 @@ export interface Caller {
   sending_status_reason: string | null
 }
 
+interface Known extends Lifetime {
+  caller: Caller
+}
+
 const NO_HASH = "0".repeat(64)
+const MOST_KNOWN = 10_000
+
+/** Keys that proved themselves, by their hash, for each database. */
+let known = new WeakMap<Reader, Map<string, Known>>()
+
+// On Postgres another node may revoke a key, so there the database is asked every time.
+if (engine === "sqlite") {
+  onChanged(["api_keys", "projects", "accounts"], () => {
+    known = new WeakMap()
+  })
+}
 
 /** One answer for a missing, unknown, revoked and expired key, so that nobody can tell them apart. */
 export async function authenticate(db: Reader, key: string): Promise<Caller> {
+  const hash = hashOf(key)
+  const found = known.get(db)?.get(hash) ?? (await lookUp(db, key, hash))
+  return found && isUsable(found) ? found.caller : refuse()
+}
+
+async function lookUp(db: Reader, key: string, hash: string): Promise<Known | undefined> {
+  const memory = memoryOf(db) // before reading: a change meanwhile replaces it, and forgets ours
   const lookup = lookupOf(key)
-  const [found] = lookup ? await findCaller(db, { lookup }) : []
-  const proven = isEqual(hashOf(key), found?.key_hash ?? NO_HASH)
-  if (!found || !proven || !isUsable(found)) return refuse()
-  const { key_hash: _, expires_at: __, revoked_at: ___, project_status: ____, ...caller } = found
-  return { kind: "key", ...caller }
+  const [row] = lookup ? await findCaller(db, { lookup }) : []
+  const proven = isEqual(hash, row?.key_hash ?? NO_HASH)
+  if (!row || !proven) return undefined
+  const { key_hash: _, expires_at, revoked_at, project_status, ...caller } = row
+  const found: Known = {
+    caller: { kind: "key", ...caller },
+    expires_at,
+    revoked_at,
+    project_status,
+  }
+  if (memory.size >= MOST_KNOWN) memory.clear()
+  if (engine === "sqlite") memory.set(hash, found)
+  return found
+}
+
+function memoryOf(db: Reader): Map<string, Known> {
+  const memory = known.get(db) ?? new Map<string, Known>()
+  known.set(db, memory)
+  return memory
 }
 
 export const refuse = () => fail("unauthorized", "The API key is missing or not valid.")

@@ -45,11 +45,15 @@ export const SCOPES = [
 
 export const isScope = (text: string) => (SCOPES as readonly string[]).includes(text)
 
-/** Whether these scopes satisfy what a route asks for: one scope, or several joined by `|`. */
+/**
+ * Whether these scopes satisfy what a route asks for: one scope, or several joined by `|`. `*` is
+ * everything that a key may do, which no role is.
+ */
 export const grants = (scopes: string[], required: string) =>
   required === "-" ||
-  scopes.includes("*") ||
-  required.split("|").some((one) => scopes.includes(one))
+  required
+    .split("|")
+    .some((one) => scopes.includes(one) || (scopes.includes("*") && !one.startsWith("role:")))
 
 /** What may be handed on: nobody grants more than he has. */
 export const isWithinOwn = (own: string[], wanted: string[]) =>

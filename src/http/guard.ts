@@ -49,6 +49,7 @@ export class Guard {
     refuseAccount(caller)
     const limit = REQUESTS_PER_MINUTE[caller.plan] ?? UNLIMITED
     onCaller({ caller, quota: this.#limits.take(caller.key_id, limit) })
+    refuseKind(caller, asking.route)
     allow(caller, asking.route.scope)
     this.#touch(caller, asking.ip)
     return caller
@@ -94,6 +95,14 @@ function credential(request: Request): string {
 function refuseAddress({ ip_addresses }: Caller, ip: string) {
   if (ip_addresses.length === 0 || isWithin(ip, ip_addresses)) return
   fail("ip_not_allowed", `The address ${ip} is not on the allowlist of this key.`)
+}
+
+/** Some routes are for people: a key may not call them, whatever its scopes. */
+function refuseKind({ kind }: Caller, { callers, scope }: AnyRoute) {
+  if (callers.includes(kind)) return
+  const [, required_role] = /^role:(\w+)/.exec(scope) ?? []
+  const details = required_role ? { required_role } : {}
+  fail("forbidden", "An API key cannot call this route.", details)
 }
 
 const BLOCKED: Record<string, [ErrorCode, string]> = {

@@ -138,16 +138,20 @@ class Desk {
     }
   }
 
+  /**
+   * Almost every request is a first one, so it is asked for an earlier answer only when it fails:
+   * a handler takes the claim in the transaction of its work, and there a second one fails. It is
+   * told the first answer even where it would be refused now.
+   */
   async #once(route: AnyRoute, call: Claimed, raw: unknown): Promise<Answer> {
-    const stored = await this.#lookup(route, call.claim)
-    if (stored) return stored
     try {
       return await handle(route, call, raw)
     } catch (error) {
-      if (!(error instanceof idempotency.AlreadyAnswered)) throw error
-      const other = await this.#lookup(route, call.claim)
-      if (!other) throw error
-      return other
+      const stored = await this.#lookup(route, call.claim)
+      if (stored) return stored
+      const is_old = error instanceof idempotency.AlreadyAnswered && call.claim.renewed
+      if (is_old) return await handle(route, call, raw)
+      throw error
     }
   }
 
