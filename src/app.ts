@@ -32,7 +32,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...apiKeyRoutes(parts),
     ...emailRoutes(parts),
     ...mailboxRoutes(parts),
-    ...eventRoutes(store),
+    ...eventRoutes(store, health),
   ]
   return [...routes, ...docsRoutes(routes)]
 }

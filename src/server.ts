@@ -159,12 +159,8 @@ async function startMailbox(settings: Settings, store: Store, undo: (() => unkno
   const server: MailboxServer = await openMailbox({
     store,
     listen: hostAndPort(settings["mailbox.listen"]),
-    fallback_project: () => {
-      // Mail of strangers waits for the first project; asked again until there is one.
-      if (!fallback)
-        void firstProject(store.read).then(([row]) => {
-          fallback = row?.project_id
-        })
+    fallback_project: async () => {
+      fallback ??= (await firstProject(store.read))[0]?.project_id // there may be none yet
       return fallback
     },
     complained: (message_id) => plan(store, message_id),

@@ -26,7 +26,14 @@ function addressIn(error: Error, otherwise: string): string {
   return typeof port === "number" ? `${String(address ?? "")}:${port}` : otherwise
 }
 
-const storageErrors = ["FolderInUse", "SchemaTooNew", "SecretError", "SQLiteError"]
+const storageErrors = [
+  "FolderInUse",
+  "SchemaTooNew",
+  "MasterKeyError",
+  "WrongMasterKey",
+  "SecretError",
+  "SQLiteError",
+]
 
 const isStorage = ({ name }: Error, code: string) =>
   storageErrors.includes(name) ||

@@ -4,7 +4,7 @@ import { isUuid, newId } from "../core/ids"
 import { millis, millisFrom, now } from "../core/time"
 import { hashOf, lookupOf, newKeyText, visibleParts } from "../lib/api-key"
 import type { Reader, Tx } from "../store/store"
-import type { Caller } from "./authenticate"
+import type { Caller } from "../accounts/caller"
 import { isWithinOwn } from "./scopes"
 import { apiKeys } from "./tables"
 

@@ -8,19 +8,53 @@ import { hashOf, lookupOf } from "../lib/api-key"
 import { limitsOf } from "../plans/plans"
 import { projects } from "../projects/tables"
 import { withDefaults } from "../settings/settings"
+import { engine } from "../store/columns"
+import { onChanged } from "../store/group-commit"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
 import { apiKeys } from "./tables"
 
+interface Known {
+  row: Found
+  caller: Omit<Caller, "ip">
+}
+
 const NO_HASH = "0".repeat(64)
+const MOST_KNOWN = 10_000
+
+/** Keys that proved themselves, by their hash, for each database. */
+let known = new WeakMap<Reader, Map<string, Known>>()
+
+// On Postgres another node may revoke a key, so there the database is asked every time.
+if (engine === "sqlite") {
+  onChanged(["api_keys", "projects", "accounts"], () => {
+    known = new WeakMap()
+  })
+}
 
 /** One answer for a missing, unknown, revoked and expired key, so that nobody can tell them apart. */
 export async function authenticate(db: Reader, key: string, ip: string): Promise<Caller> {
+  const hash = hashOf(key)
+  const found = known.get(db)?.get(hash) ?? (await lookUp(db, key, hash))
+  return found && isUsable(found.row) ? { ...found.caller, ip } : refuse()
+}
+
+async function lookUp(db: Reader, key: string, hash: string): Promise<Known | undefined> {
+  const memory = memoryOf(db) // before reading: a change meanwhile replaces it, and forgets ours
   const lookup = lookupOf(key)
-  const [found] = lookup ? await findKey(db, { lookup }) : []
-  const proven = isEqual(hashOf(key), found?.key_hash ?? NO_HASH)
-  if (!found || !proven || !isUsable(found)) return refuse()
-  return callerOf(found, ip)
+  const [row] = lookup ? await findKey(db, { lookup }) : []
+  const proven = isEqual(hash, row?.key_hash ?? NO_HASH)
+  if (!row || !proven) return undefined
+  const found: Known = { row, caller: callerOf(row) }
+  if (memory.size >= MOST_KNOWN) memory.clear()
+  if (engine === "sqlite") memory.set(hash, found)
+  return found
+}
+
+function memoryOf(db: Reader): Map<string, Known> {
+  const memory = known.get(db) ?? new Map<string, Known>()
+  known.set(db, memory)
+  return memory
 }
 
 /** The same words for every kind of credential, whatever is wrong with it. */
@@ -28,7 +62,7 @@ export const refuse = () => fail("unauthorized", "The credential is missing or n
 
 type Found = Awaited<ReturnType<typeof findKey>>[number]
 
-const callerOf = (found: Found, ip: string): Caller => ({
+const callerOf = (found: Found): Omit<Caller, "ip"> => ({
   kind: "key",
   actor: { type: "key", id: found.key_id, name: found.name },
   key_id: found.key_id,
@@ -49,7 +83,6 @@ const callerOf = (found: Found, ip: string): Caller => ({
   sending_status_reason: found.sending_status_reason,
   project_settings: withDefaults(found.project_settings),
   account_settings: found.account_settings,
-  ip,
 })
 
 /** Keys stop at once when their project or account is being deleted. */

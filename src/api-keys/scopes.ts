@@ -47,11 +47,15 @@ export const SCOPES = [
 
 export const isScope = (text: string) => (SCOPES as readonly string[]).includes(text)
 
-/** Whether these scopes satisfy what a route asks for: one scope, or several joined by `|`. */
+/**
+ * Whether these scopes satisfy what a route asks for: one scope, or several joined by `|`. `*` is
+ * everything that a key may do, which no role is.
+ */
 export const grants = (scopes: string[], required: string) =>
   required === "-" ||
-  scopes.includes("*") ||
-  required.split("|").some((one) => scopes.includes(one))
+  required
+    .split("|")
+    .some((one) => scopes.includes(one) || (scopes.includes("*") && !one.startsWith("role:")))
 
 /** The least project role of a console caller for a scope (contract 00, section 5). */
 const ROLE_OF: Partial<Record<string, ProjectRole>> = {

@@ -117,8 +117,16 @@ function factory(environment: Environment): Settings {
 }
 
 function contradictions(values: Settings): string[] {
-  if (values["delivery.provider"] !== "smtp" || values["providers.smtp.host"] !== null) return []
-  return ["providers.smtp.host is missing: delivery.provider is smtp, so expected the relay's name"]
+  const provider = values["delivery.provider"]
+  if (provider === "smtp" && values["providers.smtp.host"] === null) {
+    return [
+      "providers.smtp.host is missing: delivery.provider is smtp, so expected the relay's name",
+    ]
+  }
+  if (provider === "mailbox" && !values["mailbox.enabled"]) {
+    return ["mailbox.enabled is false: delivery.provider is mailbox, so expected true"]
+  }
+  return []
 }
 
 function mistake(name: KeyName, raw: unknown, source: string): string {

@@ -16,6 +16,11 @@ import { newId } from "./ids"
 
 const KEY_BYTES = 32
 
+/** The key cannot be used as it is; the message says what to do. */
+export class MasterKeyError extends Error {
+  override readonly name = "MasterKeyError"
+}
+
 /**
  * The key of the settings, else of `<data_dir>/master.key`, which is made when there is none.
  * Throws when the file may be read by others than its owner, or does not hold 32 bytes of base64.
@@ -35,7 +40,7 @@ export function masterKey(options: { data_dir: string; master_key: string | null
 function read(path: string): Buffer {
   const mode = statSync(path).mode & 0o777
   if ((mode & 0o077) !== 0) {
-    throw new Error(
+    throw new MasterKeyError(
       `${path} can be read by other users (mode ${mode.toString(8)}); run: chmod 600 ${path}`,
     )
   }
@@ -45,7 +50,7 @@ function read(path: string): Buffer {
 function decoded(text: string, where: string): Buffer {
   const key = Buffer.from(text, "base64")
   if (!/^[A-Za-z0-9+/]+=*$/.test(text) || key.length !== KEY_BYTES) {
-    throw new Error(`${where} does not hold ${KEY_BYTES} bytes in base64`)
+    throw new MasterKeyError(`${where} does not hold ${KEY_BYTES} bytes in base64`)
   }
   return key
 }

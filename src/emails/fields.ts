@@ -66,6 +66,12 @@ export function readSendEmail(body: unknown, problems: Problems): SendEmail {
   return email
 }
 
+/** Reads the body of a resend: the recipient of before, unless another one is named. */
+export function readResend(body: unknown, problems: Problems): { to: Mailbox | undefined } {
+  const { to } = asObject(body, problems)
+  return { to: to == null ? undefined : readOneAddress(to, "to", problems) }
+}
+
 function asObject(body: unknown, problems: Problems): Record<string, unknown> {
   if (typeof body === "object" && body !== null && !Array.isArray(body)) {
     return body as Record<string, unknown>

@@ -64,9 +64,9 @@ async function enter(tx: Tx, group: Waiting[]): Promise<Set<idempotency.Claim>> 
     claim ? [{ claim, stored: storedReply(message) }] : [],
   )
   const fresh = await idempotency.take(tx, claims)
-  const taken = new Set(
-    claims.map(({ claim }) => claim).filter(({ request }) => !fresh.has(request)),
-  )
+  // Each new request is given away once, so that two claims of one group cannot both have it.
+  const late = claims.filter(({ claim }) => !fresh.delete(claim.request))
+  const taken = new Set(late.map(({ claim }) => claim))
   const admitted = group.filter(({ claim }) => !claim || !taken.has(claim))
   await emails.accept(
     tx,

@@ -52,14 +52,20 @@ export async function prepare(
 ): Promise<NewMessage> {
   const from = email.from ?? fail("sender_not_configured", NO_SENDER, { provider: "email" })
   const sender_domain = domainOf(from.email)
-  refuseDomain(sender_domain, rules)
-  refuseUnreachable(email, rules)
+  const { to, cc, bcc } = email
+  refuseUnsendable(sender_domain, [to, ...cc, ...bcc], rules)
   refuseSize(email)
   const attachments = await store(email, blobs)
   return assemble(email, { from, sender_domain, attachments }, sender)
 }
 
 const NO_SENDER = "Give `from`: this project has no default sender."
+
+/** The domain may be sent from, and something can deliver to every recipient. */
+export function refuseUnsendable(domain: string, recipients: Mailbox[], rules: SendRules) {
+  refuseDomain(domain, rules)
+  refuseUnreachable(recipients, rules)
+}
 
 function refuseDomain(domain: string, { sending_domains, to_mailbox }: SendRules) {
   if (sending_domains.has(domain) || (to_mailbox && domain === MAILBOX_DOMAIN)) return
@@ -69,9 +75,9 @@ function refuseDomain(domain: string, { sending_domains, to_mailbox }: SendRules
 }
 
 /** Nothing is accepted that nothing can deliver. */
-function refuseUnreachable({ to, cc, bcc }: SendEmail, rules: SendRules) {
+function refuseUnreachable(recipients: Mailbox[], rules: SendRules) {
   if (!rules.to_mailbox || rules.mailbox_takes_all) return
-  const outside = [to, ...cc, ...bcc].find(({ email }) => domainOf(email) !== MAILBOX_DOMAIN)
+  const outside = recipients.find(({ email }) => domainOf(email) !== MAILBOX_DOMAIN)
   if (!outside) return
   const message = `No provider is configured that could deliver to ${outside.email}.`
   throw unavailable(message, "no_provider", 60)

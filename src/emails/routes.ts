@@ -3,18 +3,17 @@ import type { Blobs } from "../core/blobs"
 import type { Call } from "../http/call"
 import { takeOrUndo } from "../http/idempotency"
 import { asPage, type Cursors, datesOf, windowOf } from "../http/page"
-import type { Problems } from "../http/problems"
 import { type Answer, type AnyRoute, route } from "../http/route"
-import { type Mailbox, parseMailbox } from "../lib/address"
+import type { Mailbox } from "../lib/address"
 import type { Store } from "../store/store"
 import { accept, reply } from "./accept"
 import { type Batch, batchReply, modeOf, prepareBatch, readBatch } from "./batch"
 import * as emails from "./emails"
-import { readSendEmail, type SendEmail } from "./fields"
+import { readResend, readSendEmail, type SendEmail } from "./fields"
 import { file, message } from "./files"
 import type { Intake } from "./intake"
 import * as lists from "./list"
-import { prepare, type SendRules } from "./prepare"
+import { prepare, refuseUnsendable, type SendRules } from "./prepare"
 import * as schemas from "./schemas"
 
 const SEND_LIMIT_BYTES = 15_728_640
@@ -207,10 +206,12 @@ async function sendBatch({ store, rules, blobs }: EmailParts, call: Call<Batch>)
   return answer
 }
 
-async function sendAgain({ store, intake }: EmailParts, call: Call<{ to: Mailbox | undefined }>) {
+async function sendAgain(parts: EmailParts, call: Call<{ to: Mailbox | undefined }>) {
+  const { store, intake, rules } = parts
   const { caller, claim, body, params } = call
   const key = claim?.key ?? null
   const email = await emails.again(store.read, caller, params.email_id ?? "", body.to, key)
+  refuseUnsendable(email.sender_domain ?? "", email.recipients, rules)
   await intake.submit(email, claim)
   return reply(email)
 }
@@ -223,13 +224,4 @@ async function list({ store, cursors }: EmailParts, call: Call<unknown, EmailQue
   const wanted = { ...filter, ...dates } as lists.Filter
   const page = await lists.list(store.read, project_id, wanted, windowOf(query, cursors))
   return asPage(request, query, cursors, page)
-}
-
-function readResend(body: unknown, problems: Problems): { to: Mailbox | undefined } {
-  const { to } = body as { to?: unknown }
-  if (to == null) return { to: undefined }
-  const { email } = (typeof to === "object" ? to : { email: to }) as { email?: unknown }
-  const mailbox = typeof email === "string" ? parseMailbox(email) : undefined
-  if (!mailbox) problems.add("to", "invalid_email", "This is not one email address.")
-  return { to: mailbox }
 }

@@ -1,5 +1,6 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import type { Call } from "../http/call"
+import type { Health } from "../http/health"
 import { type AnyRoute, route } from "../http/route"
 import type { Store } from "../store/store"
 import * as feed from "./feed"
@@ -25,7 +26,7 @@ const feedQuery = t.Object({
 
 type FeedQuery = Static<typeof feedQuery>
 
-export const eventRoutes = (store: Store): AnyRoute[] => [
+export const eventRoutes = (store: Store, health: Health): AnyRoute[] => [
   route<unknown, FeedQuery>({
     method: "GET",
     path: "/v1/events",
@@ -35,18 +36,22 @@ export const eventRoutes = (store: Store): AnyRoute[] => [
     summary: "Events after a known one, oldest first; waits for the first if asked to",
     query: feedQuery,
     response: Envelope,
-    handle: (call) => read(store, call),
+    handle: (call) => read(store, health, call),
   }),
 ]
 
 async function read(
   store: Store,
+  health: Health,
   { project_id, query, request, signal }: Call<unknown, FeedQuery>,
 ) {
   const types = (query.types ?? "").split(",").flatMap((type) => type.trim() || [])
   const wanted = { after: query.after, limit: query.limit + 1, types }
-  const stop = AbortSignal.any([signal, request.signal])
-  const found = await feed.readWaiting(store.read, project_id, wanted, query.wait * 1000, stop)
+  const draining = new AbortController()
+  const off = health.onDrain(() => draining.abort()) // a poll must not hold up the stop
+  const stop = AbortSignal.any([signal, request.signal, draining.signal])
+  const wait_ms = query.wait * 1000
+  const found = await feed.readWaiting(store.read, project_id, wanted, wait_ms, stop).finally(off)
   const rows = found.slice(0, query.limit)
   const next_after = rows.at(-1)?.id ?? query.after ?? null
   const meta = { next_after, has_more: found.length > query.limit }

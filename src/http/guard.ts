@@ -110,7 +110,8 @@ export class Guard {
     const deleted = route.of_deleted ?? false
     const wanted = { need, deleted, account_id: headers.get("x-account-id"), project_id: null }
     const caller = attempt(() => consoles.inAccount(person, wanted))
-    if (caller instanceof Error) return { caller: person.caller, settle: () => Promise.reject(caller) }
+    if (caller instanceof Error)
+      return { caller: person.caller, settle: () => Promise.reject(caller) }
     const settle = async () => {
       if (need !== "user") consoles.demandMfa(caller, person)
       if (need !== "project") return caller

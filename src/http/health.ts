@@ -17,6 +17,7 @@ export interface Vitals {
 export class Health {
   readonly started_at = millis()
   readonly #vitals: Vitals
+  readonly #drainListeners = new Set<() => void>()
   #draining = false
 
   constructor(vitals: Vitals) {
@@ -25,6 +26,14 @@ export class Health {
 
   drain() {
     this.#draining = true
+    for (const listener of this.#drainListeners) listener()
+  }
+
+  /** For requests that only wait: they answer with what they have. Returns how to stop listening. */
+  onDrain(listener: () => void): () => void {
+    if (this.#draining) listener()
+    this.#drainListeners.add(listener)
+    return () => void this.#drainListeners.delete(listener)
   }
 
   checks() {

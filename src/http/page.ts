@@ -104,9 +104,11 @@ export class Cursors {
   }
 
   read(cursor: string): string {
-    const [data = "", mac] = cursor.split(".")
+    const [data = ""] = cursor.split(".")
     const id = Buffer.from(data, "base64url").toString()
-    if (mac !== this.#mac(id)) throw invalid("cursor", "invalid", "This cursor is not one of ours.")
+    // Decoding forgives what does not belong there: only the one spelling we wrote may pass.
+    if (cursor !== this.write(id))
+      throw invalid("cursor", "invalid", "This cursor is not one of ours.")
     return id
   }
 
@@ -138,10 +140,20 @@ export function datesOf(query: DateQuery) {
 
 /** ISO 8601 with an offset becomes our form, in UTC; anything else is a problem. */
 export function readTime(path: string, text: string, problems: Problems): string | undefined {
-  const milliseconds = WITH_OFFSET.test(text) ? millisFrom(text) : Number.NaN
-  if (!Number.isNaN(milliseconds)) return isoFrom(milliseconds)
+  const milliseconds = WITH_OFFSET.test(text) && isDay(text.slice(0, 10)) ? millisFrom(text) : NaN
+  const iso = Number.isNaN(milliseconds) ? "" : isoFrom(milliseconds)
+  if (iso.length === ISO_LENGTH) return iso
   problems.add(path, "invalid", "A time needs ISO 8601 with an offset: 2026-11-21T10:30:00Z.")
   return undefined
+}
+
+/** Beyond the years 0 to 9999 the text is longer, and no longer sorts as time does. */
+const ISO_LENGTH = 24
+
+/** A 30th of February would be read as a day in March. */
+function isDay(date: string): boolean {
+  const start = millisFrom(date)
+  return !Number.isNaN(start) && isoFrom(start).startsWith(date)
 }
 
 function tooDeep() {

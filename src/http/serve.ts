@@ -149,16 +149,20 @@ class Desk {
     }
   }
 
+  /**
+   * Almost every request is a first one, so it is asked for an earlier answer only when it fails:
+   * a handler takes the claim in the transaction of its work, and there a second one fails. It is
+   * told the first answer even where it would be refused now.
+   */
   async #once(route: AnyRoute, call: Claimed, raw: unknown): Promise<Answer> {
-    const stored = await this.#lookup(route, call.claim)
-    if (stored) return stored
     try {
       return await handle(route, call, raw)
     } catch (error) {
-      if (!(error instanceof idempotency.AlreadyAnswered)) throw error
-      const other = await this.#lookup(route, call.claim)
-      if (!other) throw error
-      return other
+      const stored = await this.#lookup(route, call.claim)
+      if (stored) return stored
+      const is_old = error instanceof idempotency.AlreadyAnswered && call.claim.renewed
+      if (is_old) return await handle(route, call, raw)
+      throw error
     }
   }
 
@@ -201,7 +205,10 @@ function readSearch(route: AnyRoute, { url }: Request, strict: boolean, problems
 }
 
 /** An answer that holds a secret is only repeated to the very credential that caused it. */
-function ownerOf({ project_id, account_id, user_id, key_id }: Caller, { sealed }: AnyRoute): string {
+function ownerOf(
+  { project_id, account_id, user_id, key_id }: Caller,
+  { sealed }: AnyRoute,
+): string {
   const owner = project_id || account_id || (user_id ?? "")
   return sealed ? `${owner} ${key_id ?? user_id}` : owner
 }

@@ -1,6 +1,6 @@
 import { and, eq, lt } from "drizzle-orm"
 import { log } from "../core/log"
-import { millis, isoFrom } from "../core/time"
+import { isoFrom, millis } from "../core/time"
 import { held } from "../store/statements"
 import type { Store, Tx } from "../store/store"
 import { rateWindows } from "./tables"
@@ -49,7 +49,10 @@ export class SharedWindows {
   }
 }
 
-async function take(tx: Tx, { name, ends, ceiling }: { name: string; ends: string; ceiling: number }) {
+async function take(
+  tx: Tx,
+  { name, ends, ceiling }: { name: string; ends: string; ceiling: number },
+) {
   const mine = and(eq(rateWindows.name, name), eq(rateWindows.ends, ends))
   await tx.insert(rateWindows).values({ name, ends, given: 0 }).onConflictDoNothing()
   const [row] = await held(tx.select().from(rateWindows).where(mine))

@@ -19,17 +19,28 @@ export function check(schema: TSchema, value: unknown, problems: Problems) {
 
 /** With `X-Strict: 1` a field that nobody reads is a mistake worth telling. */
 export function refuseUnknown(schema: TSchema, value: unknown, problems: Problems, path = "") {
-  if (schema.type === "array" && Array.isArray(value)) {
-    value.forEach((item, at) => void refuseUnknown(schema.items, item, problems, `${path}${at}.`))
+  if (typeof value !== "object" || value === null) return
+  const forms = formsOf(schema)
+  if (Array.isArray(value)) {
+    const items = forms.flatMap((form) => (form.type === "array" ? [form.items as TSchema] : []))
+    if (items.length === 0) return
+    value.forEach((item, at) => void refuseUnknown(anyOf(items), item, problems, `${path}${at}.`))
+    return
   }
-  const known = (schema as TObject).properties
-  if (!known || typeof value !== "object" || value === null || Array.isArray(value)) return
+  const shapes = forms.flatMap((form) => ((form as TObject).properties ? [form as TObject] : []))
+  if (shapes.length === 0) return // a free object, or none at all
   for (const [name, inner] of Object.entries(value)) {
-    const field = known[name]
-    if (field) refuseUnknown(field, inner, problems, `${path}${name}.`)
+    const fields = shapes.flatMap(({ properties }) => properties[name] ?? [])
+    if (fields.length > 0) refuseUnknown(anyOf(fields), inner, problems, `${path}${name}.`)
     else problems.add(path + name, "unknown_field", "There is no such field.")
   }
 }
+
+/** A field may be written in several forms: each of them, however deep the alternatives go. */
+const formsOf = (schema: TSchema): TSchema[] =>
+  schema.anyOf ? (schema.anyOf as TSchema[]).flatMap(formsOf) : [schema]
+
+const anyOf = (schemas: TSchema[]) => ({ anyOf: schemas }) as unknown as TSchema
 
 /** Query strings are text: numbers and booleans are read from it as the schema says. */
 export function readQuery(schema: TObject, search: URLSearchParams, problems: Problems) {

@@ -25,7 +25,7 @@ export interface MailboxOptions {
   store: Store
   listen: { host: string; port: number }
   /** Where mail goes that is not one of our messages. */
-  fallback_project?: (() => string | undefined) | undefined
+  fallback_project?: (() => string | undefined | Promise<string | undefined>) | undefined
   /** Called once a message to `complain@` is stored. It may run again for a repetition. */
   complained(message_id: string): Promise<void>
   /** How long `slow@` takes, in milliseconds. */
@@ -176,7 +176,7 @@ async function ownerOf({ store, fallback_project }: MailboxOptions, message_id: 
     const [found] = await store.read.select(columns).from(messages).where(eq(email_id, message_id))
     if (found) return found
   }
-  const project_id = fallback_project?.()
+  const project_id = await fallback_project?.()
   if (project_id === undefined) return undefined
   const { account_id } = projects
   const [project] = await store.read

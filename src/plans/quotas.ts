@@ -1,6 +1,6 @@
-import { and, eq } from "drizzle-orm"
+import { and, eq, type SQL } from "drizzle-orm"
 import { ApiError } from "../core/errors"
-import { held } from "../store/statements"
+import { held, prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import { boundsOf, currentPeriod } from "./periods"
 import { quotas } from "./tables"
@@ -34,25 +34,21 @@ export interface Reservation {
  */
 export async function reserveEach(
   tx: Tx,
-  { subject, metric, limit }: Account,
+  account: Account,
   wishes: number[],
   recount: Recount,
 ): Promise<Reservation> {
-  if (limit === null) return { admitted: wishes.map(() => true), used: 0, passed: [] }
-  const period = currentPeriod()
-  const row = await hold(tx, { subject, metric, period }, recount)
-  let used = row.used
-  const admitted = wishes.map((units) => {
-    const fits = used + units <= limit
-    if (fits) used += units
-    return fits
+  let admitted = wishes.map(() => true)
+  const taken = await take(tx, account, recount, (room) => {
+    let left = room
+    admitted = wishes.map((units) => {
+      const fits = units <= left
+      if (fits) left -= units
+      return fits
+    })
+    return room - left
   })
-  const passed = ALERTS.filter((share) => share > row.alerted && used * 100 >= limit * share)
-  const alerted = Math.max(row.alerted, ...passed)
-  if (used !== row.used || alerted !== row.alerted) {
-    await tx.update(quotas).set({ used, alerted }).where(mine({ subject, metric, period }))
-  }
-  return { admitted, used, passed }
+  return { admitted, ...taken }
 }
 
 /** Takes as much of `wanted` as fits. Returns how much that is. */
@@ -62,8 +58,28 @@ export async function reserve(
   wanted: number,
   recount: Recount,
 ): Promise<number> {
-  const { admitted } = await reserveEach(tx, account, Array<number>(wanted).fill(1), recount)
-  return admitted.filter(Boolean).length
+  let admitted = wanted
+  await take(tx, account, recount, (room) => {
+    admitted = Math.min(wanted, room)
+    return admitted
+  })
+  return admitted
+}
+
+async function take(
+  tx: Tx,
+  { subject, metric, limit }: Account,
+  recount: Recount,
+  choose: (room: number) => number,
+): Promise<{ used: number; passed: number[] }> {
+  if (limit === null) return { used: 0, passed: [] }
+  const key = { subject, metric, period: currentPeriod() }
+  const row = await hold(tx, key, recount)
+  const used = row.used + choose(Math.max(0, limit - row.used))
+  const passed = ALERTS.filter((share) => share > row.alerted && used * 100 >= limit * share)
+  const alerted = Math.max(row.alerted, ...passed)
+  if (used !== row.used || alerted !== row.alerted) await write(tx, { ...key, used, alerted })
+  return { used, passed }
 }
 
 /** For what was reserved and then not used, in a later transaction of the same month. */
@@ -73,7 +89,7 @@ export async function giveBack(tx: Tx, { subject, metric, limit }: Account, unit
   const [row] = await held(tx.select().from(quotas).where(mine(key)))
   if (!row) return
   const used = Math.max(0, row.used - units)
-  await tx.update(quotas).set({ used }).where(mine(key))
+  await write(tx, { ...row, used })
 }
 
 /** Counts afresh at the next reservation: for a change of plan, and for a recount. */
@@ -119,7 +135,18 @@ async function hold(tx: Tx, key: Key, recount: Recount) {
   return made ?? { ...key, used, alerted: 0 }
 }
 
-const find = (tx: Tx, key: Key) => held(tx.select().from(quotas).where(mine(key)))
+const { subject, metric, period, used, alerted } = quotas
 
-const mine = ({ subject, metric, period }: Key) =>
-  and(eq(quotas.subject, subject), eq(quotas.period, period), eq(quotas.metric, metric))
+const find = prepared({ subject, metric, period }, (tx: Tx, slot) =>
+  held(tx.select().from(quotas).where(mine(slot))),
+)
+
+const write = prepared({ subject, metric, period, used, alerted }, (tx: Tx, row) =>
+  tx.update(quotas).set({ used: row.used, alerted: row.alerted }).where(mine(row)),
+)
+
+function mine(key: { subject: Value; metric: Value; period: Value }) {
+  return and(eq(subject, key.subject), eq(period, key.period), eq(metric, key.metric))
+}
+
+type Value = string | SQL<string>

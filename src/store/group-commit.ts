@@ -27,6 +27,29 @@ export function demandPermit(): Permit {
   throw new Error("A statement ran outside its transaction: is an `await` missing?")
 }
 
+const watchers = new Map<string, Set<Effect>>()
+
+/**
+ * Calls `hear` after each commit that changed one of the tables, until the returned function is
+ * called. SQLite only: nobody but this process writes there, so what is cached cannot grow old.
+ */
+export function onChanged(tables: string[], hear: Effect): () => void {
+  for (const table of tables) {
+    const known = watchers.get(table) ?? new Set()
+    watchers.set(table, known.add(hear))
+  }
+  return () => {
+    for (const table of tables) watchers.get(table)?.delete(hear)
+  }
+}
+
+/** Every statement that changes a table passes here, or through the guard of drizzle's below. */
+export function noteChange({ effects }: Permit, table: string) {
+  for (const hear of watchers.get(table) ?? []) effects.push(hear)
+}
+
+const CHANGE = /\b(?:insert into|update|delete from) "(\w+)"/
+
 /**
  * Runs closures one after another and commits them in groups: BEGIN, a savepoint for each,
  * COMMIT. Many requests share one fsync. A promise resolves only after its COMMIT, and a closure
@@ -72,8 +95,10 @@ export class GroupCommit {
   }
 
   /** drizzle calls its logger before each statement, which makes this the place for a guard. */
-  logQuery() {
-    demandPermit()
+  logQuery(text: string) {
+    const permit = demandPermit()
+    const table = CHANGE.exec(text)?.[1]
+    if (table) noteChange(permit, table)
   }
 
   async #drain() {

@@ -169,7 +169,7 @@ export class JobLoop {
   }
 
   async #work(job: queue.ClaimedJob) {
-    const line = this.#options.handlers[job.name]
+    let line = this.#options.handlers[job.name]
     let verdict = await attempt(line?.handler, job)
     for (let tries = 1; ; tries++) {
       try {
@@ -179,7 +179,10 @@ export class JobLoop {
         // What was done must not be done again: hold the slot until storage takes the result.
         log.error("could not record the end of a job; trying again", { job_id: job.id, error })
         if (this.#stopping) return
-        if (tries === FINISH_TRIES && !troubleOf(error)) verdict = unrecordable(error)
+        if (tries % FINISH_TRIES === 0 && !troubleOf(error)) {
+          if (tries > FINISH_TRIES) line = undefined // its last word breaks a rule, too
+          verdict = unrecordable(error)
+        }
         await sleep(FINISH_PAUSE_MILLISECONDS)
       }
     }

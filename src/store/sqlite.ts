@@ -1,5 +1,5 @@
 import { Database, SQLiteError } from "bun:sqlite"
-import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs"
+import { chmodSync, closeSync, existsSync, openSync, readFileSync, writeFileSync } from "node:fs"
 import { drizzle } from "drizzle-orm/bun-sqlite"
 import { demandPermit, GroupCommit } from "./group-commit"
 import { migrateSqlite } from "./migrate"
@@ -66,6 +66,7 @@ function open({ path, onTrouble = () => {}, ...tuning }: SqliteOptions, release:
 }
 
 function openWriter(path: string, tuning: Pick<SqliteOptions, "cache_mb" | "wal_autocheckpoint">) {
+  closeSync(openSync(path, "a", 0o600)) // before SQLite does: the files beside it copy its mode
   const writer = new Database(path, { create: true, strict: true })
   refuseUnsafe(writer)
   writer.run("PRAGMA auto_vacuum = INCREMENTAL") // only before the first table

@@ -1,6 +1,6 @@
-import type { Database } from "bun:sqlite"
+import type { Statement as Compiled, Database } from "bun:sqlite"
 import {
-  type Column,
+  Column,
   type GetColumnData,
   getTableColumns,
   getTableName,
@@ -9,7 +9,7 @@ import {
 } from "drizzle-orm"
 import type { SQLiteTable } from "drizzle-orm/sqlite-core"
 import { engine } from "./columns"
-import { demandPermit } from "./group-commit"
+import { demandPermit, noteChange } from "./group-commit"
 import type { Reader, Tx } from "./store"
 
 type Holes = Record<string, Column>
@@ -69,8 +69,11 @@ export function newRowInserter<Table extends SQLiteTable>(table: Table, key: key
 function rowWriter(table: SQLiteTable, conflict: string, key?: string) {
   const columns = Object.entries(getTableColumns(table)).filter(([, column]) => !isFilled(column))
   const names = columns.map(([, column]) => `"${column.name}"`).join(", ")
-  const into = `INSERT INTO "${getTableName(table)}" (${names})`
+  const written = getTableName(table)
+  const into = `INSERT INTO "${written}" (${names})`
 
+  const encoders = columns.map(([name, column]) => encoderOf(name, column))
+  const compiled = new WeakMap<Database, Compiled>()
   const holes = columns.map(() => "?").join(", ")
   const one = `${into} VALUES (${holes})${conflict}`
   const kinds = columns.map(([, column]) => `"${column.name}" ${transport(column)}`).join(", ")
@@ -84,10 +87,11 @@ function rowWriter(table: SQLiteTable, conflict: string, key?: string) {
     if (rows.length === 0) return fresh
     const database = rawSqlite.get(tx)
     if (database) {
-      demandPermit()
-      const statement = database.query(one)
+      noteChange(demandPermit(), written)
+      const statement = compiled.get(database) ?? database.prepare(one)
+      compiled.set(database, statement)
       for (const row of rows) {
-        const values = columns.map(([name, column]) => encode(column, row[name])) as never[]
+        const values = encoders.map((encoder) => encoder(row)) as never[]
         if (statement.run(...values).changes > 0 && key) fresh.add(row[key])
       }
       return fresh
@@ -110,6 +114,13 @@ const isFilled = (column: Column) => column.hasDefault
 function encode(column: Column, value: unknown) {
   if (value === null || value === undefined) return null
   return column.mapToDriverValue(value)
+}
+
+/** Most columns take a value as it is, so most encoders call nothing. */
+function encoderOf(name: string, column: Column): (row: Record<string, unknown>) => unknown {
+  if (column.mapToDriverValue === Column.prototype.mapToDriverValue)
+    return (row) => row[name] ?? null
+  return (row) => encode(column, row[name])
 }
 
 function asJson(columns: [string, Column][], row: Record<string, unknown>) {

@@ -1,5 +1,5 @@
-import { createSocket } from "node:dgram"
-import { createServer, type Socket } from "node:net"
+import { createSocket, type Socket as UdpSocket } from "node:dgram"
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net"
 import { Packet } from "dns2"
 
 /** What the zone says to one question: records, an error's name, or silence. */
@@ -29,8 +29,6 @@ export async function nameServer(zone: Zone): Promise<NameServer> {
     const bytes = answer(query, "udp")
     if (bytes) udp.send(bytes, from.port, from.address)
   })
-  await new Promise<void>((resolve) => udp.bind(0, "127.0.0.1", resolve))
-  const { port } = udp.address()
   const tcp = createServer((socket) => {
     open.add(socket)
     socket.on("error", () => undefined)
@@ -40,7 +38,7 @@ export async function nameServer(zone: Zone): Promise<NameServer> {
         socket.write(Buffer.concat([Buffer.from([bytes.length >> 8, bytes.length]), bytes]))
     })
   })
-  await new Promise<void>((resolve) => tcp.listen(port, "127.0.0.1", resolve))
+  const port = await sharedPort(tcp, udp)
   return {
     address: `127.0.0.1:${port}`,
     asked: () => asked,
@@ -50,6 +48,33 @@ export async function nameServer(zone: Zone): Promise<NameServer> {
       for (const socket of open) socket.destroy()
     },
   }
+}
+
+const TRIES = 50
+
+/** A port that is free for both: one that TCP got may be taken on UDP, so then another is tried. */
+async function sharedPort(tcp: Server, udp: UdpSocket): Promise<number> {
+  for (let tries = 1; ; tries++) {
+    await new Promise<void>((resolve) => tcp.listen(0, "127.0.0.1", resolve))
+    const { port } = tcp.address() as AddressInfo
+    try {
+      await bind(udp, port)
+      return port
+    } catch (error) {
+      if (tries === TRIES) throw error
+      await new Promise((resolve) => tcp.close(resolve))
+    }
+  }
+}
+
+function bind(udp: UdpSocket, port: number) {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  udp.once("error", reject)
+  udp.bind(port, "127.0.0.1", () => {
+    udp.off("error", reject)
+    resolve()
+  })
+  return promise
 }
 
 function answerTo(query: Packet, transport: "udp" | "tcp", zone: Zone): Buffer | undefined {

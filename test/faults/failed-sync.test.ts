@@ -1,26 +1,30 @@
 import { describe, expect, test } from "bun:test"
-import { readFileSync, rmSync } from "node:fs"
+import { spawnSync } from "node:child_process"
+import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { type Belfry, makeHome, startBelfry } from "../harness/binary"
-import { locate, missing } from "../harness/peers"
+import { locate, missing, note } from "../harness/peers"
 import { drained, get, type Mail, post } from "../scenarios/mails"
 import { lean } from "../scenarios/serve"
 
 const STORAGE = 74
-/** Which sync of the process fails: some while it starts, some under load. */
+const GONE_DEADLINE_MS = 30_000
+/** Which sync of the database fails: some while it starts, some under load. */
 const FAILING = [1, 2, 4, 7, 11, 20, 40]
 const MOST_SENDS = 200
 
-const failingSync = (number: number) => [
+/** Files only: SQLite takes no notice of a folder's sync, whose loss would undo no commit. */
+const failingSync = (home: string, number: number) => [
   locate("strace") ?? "strace",
-  ...["-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync,fdatasync"],
+  ...["", "-wal", "-journal"].flatMap((end) => ["-P", join(home, `belfry/belfry.db${end}`)]),
+  ...["-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync,fdatasync"],
   ...["-e", `inject=fsync,fdatasync:error=EIO:when=${number}`],
 ]
 
 /** Undefined when it could not even start, which must have been for its storage. */
 async function startOnBadDisk(home: string, number: number): Promise<Belfry | undefined> {
   try {
-    return await startBelfry({ home, env: lean, wrap: failingSync(number) })
+    return await startBelfry({ home, env: lean, wrap: failingSync(home, number) })
   } catch (error) {
     expect(String(error)).toContain(`exit code ${STORAGE}`)
     return undefined
@@ -47,15 +51,18 @@ async function sendUntilGone(server: Belfry) {
   return { ids, late }
 }
 
-describe.skipIf(missing("strace"))("an fsync that fails", () => {
+const cannot_trace = missing("strace") || spawnSync(locate("strace") ?? "", ["true"]).status !== 0
+if (cannot_trace) note("a failing fsync: strace is missing, or may not trace here")
+
+describe.skipIf(cannot_trace)("an fsync that fails", () => {
   for (const number of FAILING) {
     test(`number ${number}: nothing is acknowledged any more, and it ends with ${STORAGE}`, async () => {
       const home = makeHome()
       try {
-        const ill = await startOnBadDisk(home, number)
+        await using ill = await startOnBadDisk(home, number)
         const { ids, late } = ill ? await sendUntilGone(ill) : { ids: [], late: 0 }
         if (ill) {
-          expect(await ill.exited).toBe(STORAGE)
+          expect(await Promise.race([ill.exited, Bun.sleep(GONE_DEADLINE_MS)])).toBe(STORAGE)
           const told = ill.stderr.all.find((line) => line.startsWith('{"error"'))
           expect(JSON.parse(told ?? "{}").error.code).toBe("storage")
         }
@@ -70,32 +77,5 @@ describe.skipIf(missing("strace"))("an fsync that fails", () => {
         rmSync(home, { recursive: true, force: true })
       }
     })
-  }
-})
-
-test("a second process on the same folder is refused, and told who holds it", async () => {
-  await using first = await startBelfry({ env: lean })
-  const second = await first.cli("up", "--json", "--port", "0", "--data-dir", first.data_dir)
-  expect(second.code).toBe(STORAGE)
-  expect(second.stdout).toBe("")
-  const { error } = JSON.parse(second.stderr)
-  expect(error).toMatchObject({ code: "storage" })
-  expect(error.message).toContain(String(first.pid))
-  expect(error.message).toContain("in use")
-  expect((await post(first)).status).toBe(201) // the first one does not notice
-})
-
-test("the folder is free again as soon as its holder is dead, however it died", async () => {
-  const home = makeHome()
-  try {
-    const first = await startBelfry({ home, env: lean })
-    const held = readFileSync(join(home, "belfry/belfry.db.pid"), "utf8").trim()
-    expect(held).toBe(String(first.pid))
-    first.kill("SIGKILL")
-    await first.exited
-    await using second = await startBelfry({ home, env: lean })
-    expect((await post(second)).status).toBe(201)
-  } finally {
-    rmSync(home, { recursive: true, force: true })
   }
 })

@@ -78,7 +78,7 @@ async function survive(kills: number, env: Record<string, string>, check: (home:
   const options = { home, env: relaySettings(relay.port, settings) }
   try {
     for (relay.round = 1; relay.round <= kills; relay.round++) {
-      const server = await startBelfry(options)
+      await using server = await startBelfry(options)
       await askAgain(server, ledger)
       await loadUntilKilled(server, ledger)
       check(home)

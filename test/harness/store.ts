@@ -11,6 +11,8 @@ export interface TestStore extends AsyncDisposable {
   store: Store
   /** For whatever else needs files; it goes with the store. */
   folder: string
+  /** Where it lies: null on SQLite, whose file is `test.db` in the folder. */
+  database_url: string | null
 }
 
 /** An empty store on the engine of this run: `await using test = await testStore()`. */
@@ -26,6 +28,7 @@ export async function testStore(): Promise<TestStore> {
   return {
     store,
     folder,
+    database_url: database?.url ?? null,
     async [Symbol.asyncDispose]() {
       await store.close()
       await database?.[Symbol.asyncDispose]()

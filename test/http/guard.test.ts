@@ -1,6 +1,9 @@
 import { describe, expect, test } from "bun:test"
+import { Elysia } from "elysia"
 import { isoFrom, millis } from "../../src/core/time"
-import { refusal } from "../harness/client"
+import { route } from "../../src/http/route"
+import { mount } from "../../src/http/serve"
+import { client, refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"
 import { sharedService } from "../harness/shared-service"
 
@@ -168,4 +171,28 @@ test("ids of another project answer as ids that nobody has", async () => {
     expect(foreign.status).toBe(404)
     expect(foreign.body.error).toEqual(absent.body.error)
   }
+})
+
+test("a route for people is closed to every key", async () => {
+  const { store, secrets } = service.parts
+  const app = new Elysia()
+  const rows = [
+    { path: "/v1/a", scope: "-" },
+    { path: "/v1/b", scope: "role:operator" },
+  ].map((row) =>
+    route({
+      ...row,
+      method: "GET",
+      callers: ["console"],
+      status: [200],
+      summary: "For people",
+      handle: () => ({ data: {} }),
+    }),
+  )
+  mount(app, rows, { store, secrets, trusted_proxies: [], refuseWhileUnwell: () => {} })
+  const { get } = client(app, (await service.project()).key)
+  expect(refusal(await get("/v1/a"))).toEqual([403, "forbidden"])
+  const refused = await get("/v1/b")
+  expect(refusal(refused)).toEqual([403, "forbidden"])
+  expect(refused.body.error.details).toEqual({ required_role: "operator" })
 })

@@ -15,7 +15,7 @@ test("what waited at a stop is delivered after the start, each once", async () =
   using relay = countingRelay({ atEnd: () => (is_slow ? "stall" : undefined) })
   const env = relaySettings(relay.port, { BELFRY_DELIVERY_CONCURRENCY: "4" })
   try {
-    const first = await startBelfry({ home, env })
+    await using first = await startBelfry({ home, env })
     const numbers = Array.from({ length: BACKLOG }, (_, number) => number)
     const ids = await Promise.all(numbers.map((number) => send(first, mailTo(`n${number}`))))
     expect(await countOf(first, "sending")).toBeLessThanOrEqual(4)

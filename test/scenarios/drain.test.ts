@@ -17,7 +17,7 @@ test("SIGTERM waits for the message that is in the relay's hands", async () => {
   using lasting = lastingHome()
   using relay = countingRelay({ delay_ms: 1500 })
   const options = { home: lasting.home, env: relaySettings(relay.port) }
-  const first = await startBelfry(options)
+  await using first = await startBelfry(options)
   const id = await send(first, mail)
   await until("the relay has it", () => relay.receipts.length > 0)
   first.kill("SIGTERM")
@@ -32,7 +32,7 @@ test("SIGTERM lets a request finish whose body is still on its way", async () =>
   using lasting = lastingHome()
   using relay = countingRelay()
   const options = { home: lasting.home, env: relaySettings(relay.port) }
-  const first = await startBelfry(options)
+  await using first = await startBelfry(options)
   const body = JSON.stringify({ ...mail, subject: "Late", text: "x".repeat(200_000) })
   const socket = connect(Number(new URL(first.url).port), "127.0.0.1")
   let answer = ""
@@ -65,6 +65,18 @@ const refused = (url: string) =>
     () => true,
   )
 
+test("SIGTERM answers a long poll instead of waiting for it", async () => {
+  using relay = countingRelay()
+  await using server = await startBelfry({ env: relaySettings(relay.port) })
+  const poll = server.request("/v1/events?wait=25")
+  await Bun.sleep(300) // nothing tells from outside that it waits
+  server.kill("SIGTERM")
+  const response = await poll // cut off after 20 s if it were waited for
+  expect(response.status).toBe(200)
+  expect(await response.json()).toMatchObject({ data: [] })
+  expect(await server.exited).toBe(0)
+})
+
 test("SIGTERM under load: what was acknowledged is delivered once, the rest was told", async () => {
   using lasting = lastingHome()
   using relay = countingRelay({ delay_ms: 20 })
@@ -73,7 +85,7 @@ test("SIGTERM under load: what was acknowledged is delivered once, the rest was 
   const answers = new Set<number>()
 
   for (let round = 0; round < 3; round++) {
-    const server = await startBelfry(options)
+    await using server = await startBelfry(options)
     let running = true
     const sender = async () => {
       while (running) {
@@ -106,7 +118,7 @@ test("a second SIGTERM does not wait for a relay that stalls", async () => {
   using lasting = lastingHome()
   using relay = countingRelay({ atEnd: () => "stall" })
   const options = { home: lasting.home, env: relaySettings(relay.port) }
-  const server = await startBelfry(options)
+  await using server = await startBelfry(options)
   const id = await send(server, mail)
   await until("the relay is asked", () => relay.connections() > 0)
   server.kill("SIGTERM")

@@ -67,7 +67,7 @@ test("the command line needs no settings beside a running `up`", async () => {
 test("a restart on the same folder prints the same key and keeps everything", async () => {
   using lasting = lastingHome()
   const options = { home: lasting.home, env: lean }
-  const first = await startBelfry(options)
+  await using first = await startBelfry(options)
   const id = await send(first)
   await reaches(first, id, "delivered")
   expect(await first.stop()).toBe(0)
@@ -82,7 +82,7 @@ test("a restart on the same folder prints the same key and keeps everything", as
 test("--new-key makes another key, and the old one opens nothing", async () => {
   using lasting = lastingHome()
   const options = { home: lasting.home, env: lean }
-  const first = await startBelfry(options)
+  await using first = await startBelfry(options)
   const id = await send(first)
   await first.stop()
 

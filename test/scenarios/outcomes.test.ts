@@ -156,7 +156,7 @@ test.concurrent("a relay that is away is tried again, also by the next start", a
   const port = await freePort()
   const env = relaySettings(port)
   try {
-    const first = await startBelfry({ home, env })
+    await using first = await startBelfry({ home, env })
     const ids = [await send(first, mailTo("ann")), await send(first, mailTo("bob"))]
     for (const id of ids) {
       const mail = await deferred(first, id)

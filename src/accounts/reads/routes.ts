@@ -1,0 +1,70 @@
+import { type Static, Type as t } from "@sinclair/typebox"
+import { now } from "../../core/time"
+import { type AnyRoute, route } from "../../http/route"
+import { featuresOf, limitsOf } from "../../plans/plans"
+import type { Store } from "../../store/store"
+import { usageOfAccount } from "../../usage/usage"
+import * as accounts from "../accounts"
+import { breakdown, resourceCounts } from "../resources"
+
+const Counted = t.Object({ used: t.Integer(), limit: t.Union([t.Integer(), t.Null()]) })
+
+const Plan = t.Object({
+  plan: t.String(),
+  limits: t.Record(t.String(), t.Union([t.Integer(), t.Null()])),
+  features: t.Record(t.String(), t.Boolean()),
+  usage: t.Object({}),
+})
+
+const periodQuery = t.Object({
+  period: t.Optional(
+    t.String({ pattern: "^\\d{4}-(0[1-9]|1[0-2])$", description: "YYYY-MM; this month without." }),
+  ),
+})
+
+const Share = t.Object({
+  project_id: t.String(),
+  name: t.String(),
+  usage: t.Record(t.String(), t.Integer()),
+  resources: t.Record(t.String(), t.Integer()),
+})
+
+/** What an account pays for and what it uses: also for those who only see the bill. */
+export const accountReadRoutes = ({ store }: { store: Store }): AnyRoute[] => [
+  route({
+    ...read("plan", "The plan, its limits and features, and what is used of it"),
+    response: Plan,
+    handle: async ({ caller }) => {
+      const account = await accounts.find(store.read, caller.account_id)
+      const { plan } = account
+      const usage = await usageOfAccount(store.read, account)
+      return { data: { plan, limits: limitsOf(account), features: featuresOf(plan), usage } }
+    },
+  }),
+  route<unknown, Static<typeof periodQuery>>({
+    ...read("project-breakdown", "What each project used in a month, and what it has"),
+    query: periodQuery,
+    response: t.Array(Share),
+    handle: async ({ caller, query }) => {
+      const period = query.period ?? now().slice(0, "2026-11".length)
+      return { data: await breakdown(store.read, caller.account_id, period) }
+    },
+  }),
+  route({
+    ...read("resource-counts", "How many there are of everything, and how many there may be"),
+    response: t.Record(t.String(), Counted),
+    handle: async ({ caller }) => {
+      const account = await accounts.find(store.read, caller.account_id)
+      return { data: await resourceCounts(store.read, account) }
+    },
+  }),
+]
+
+const read = (name: string, summary: string) => ({
+  method: "GET" as const,
+  path: `/v1/accounts/me/${name}`,
+  callers: ["console"] as AnyRoute["callers"],
+  scope: "role:billing",
+  status: [200] as [number],
+  summary,
+})

@@ -1,0 +1,81 @@
+import { and, eq, gt, isNull, or, sql } from "drizzle-orm"
+import { apiKeys } from "../api-keys/tables"
+import { now } from "../core/time"
+import * as members from "../members/members"
+import { type Limits, limitsOf } from "../plans/plans"
+import * as projects from "../projects/projects"
+import type { Reader } from "../store/store"
+import { usageDays } from "../usage/tables"
+import type { AccountRow } from "./accounts"
+
+const METRICS = ["email", "push", "sms", "in_app", "mau"] as const
+
+/** What a project has, in numbers. What is not built yet is not there. */
+const NOTHING = { domains: 0, webhooks: 0, templates: 0, subscribers: 0 }
+
+/** A month of every project, oldest first, each with what it used and what it has. */
+export async function breakdown(db: Reader, account_id: string, period: string) {
+  const [usage, keys] = await Promise.all([
+    usageByProject(db, account_id, period),
+    keysByProject(db, account_id),
+  ])
+  const rows = await projects.active(db, account_id)
+  return rows.map(({ id, name }) => {
+    const used = METRICS.map((metric) => [metric, usage.get(`${id} ${metric}`) ?? 0])
+    const resources = { ...NOTHING, api_keys: keys.get(id) ?? 0 }
+    return { project_id: id, name, usage: Object.fromEntries(used), resources }
+  })
+}
+
+async function usageByProject(db: Reader, account_id: string, period: string) {
+  const sum = sql<number>`sum(${usageDays.value})`
+  const { project_id, metric, day } = usageDays
+  const rows = await db
+    .select({ project_id, metric, sum })
+    .from(usageDays)
+    .where(
+      and(
+        eq(usageDays.account_id, account_id),
+        sql`${day} >= ${`${period}-01`}`,
+        sql`${day} <= ${`${period}-31`}`,
+      ),
+    )
+    .groupBy(project_id, metric)
+  return new Map(rows.map((row) => [`${row.project_id} ${row.metric}`, Number(row.sum)]))
+}
+
+/** Keys that work. Their number is small and rarely asked for, so they are counted. */
+async function keysByProject(db: Reader, account_id: string): Promise<Map<string, number>> {
+  const alive = or(isNull(apiKeys.expires_at), gt(apiKeys.expires_at, now()))
+  const ours = (await projects.active(db, account_id)).map(({ id }) => id)
+  const counts = new Map<string, number>()
+  for (const id of ours) {
+    const rows = await db
+      .select({ id: apiKeys.id })
+      .from(apiKeys)
+      .where(and(eq(apiKeys.project_id, id), isNull(apiKeys.revoked_at), alive))
+    counts.set(id, rows.length)
+  }
+  return counts
+}
+
+/** How many there are of what can be counted, and how many there may be; null is unlimited. */
+export async function resourceCounts(db: Reader, account: AccountRow) {
+  const limits: Limits = limitsOf(account)
+  const [used, people, keys] = await Promise.all([
+    projects.countActive(db, account.id),
+    members.count(db, account.id),
+    keysByProject(db, account.id),
+  ])
+  const api_keys = [...keys.values()].reduce((sum, one) => sum + one, 0)
+  return {
+    projects: { used, limit: limits.projects },
+    webhooks: { used: 0, limit: limits.webhooks },
+    domains: { used: 0, limit: null },
+    subscribers: { used: 0, limit: null },
+    templates: { used: 0, limit: null },
+    api_keys: { used: api_keys, limit: null },
+    organizations: { used: 0, limit: limits.organizations },
+    members: { used: people, limit: null },
+  }
+}

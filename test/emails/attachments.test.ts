@@ -1,0 +1,88 @@
+import { describe, expect, test } from "bun:test"
+import { readSendEmail } from "../../src/emails/fields"
+import { Problems } from "../../src/http/problems"
+import { mail } from "../harness/mail"
+
+const long = (length: number) => "x".repeat(length)
+
+/** What was understood, and the complaints as `path code`. */
+function read(fields: Record<string, unknown>) {
+  const problems = new Problems()
+  const email = readSendEmail(mail(fields), problems)
+  return { email, complaints: problems.list.map(({ path, code }) => `${path} ${code}`) }
+}
+
+describe("attachments", () => {
+  const file = (fields: Record<string, unknown> = {}) => ({
+    filename: "a.txt",
+    content: "YWJj",
+    content_type: "text/plain",
+    ...fields,
+  })
+
+  test("are decoded, and have a type when none is given", () => {
+    const { email, complaints } = read({
+      attachments: [
+        file(),
+        file({ content_type: undefined, content: "" }),
+        file({ content_id: "logo@x", content_type: "text/plain; charset=utf-8" }),
+      ],
+    })
+    expect(complaints).toEqual([])
+    expect(email.attachments).toMatchObject([
+      { filename: "a.txt", content_type: "text/plain", content_id: null },
+      { content_type: "application/octet-stream" },
+      { content_id: "logo@x" },
+    ])
+    const texts = email.attachments.map(({ bytes }) => Buffer.from(bytes).toString())
+    expect(texts).toEqual(["abc", "", "abc"])
+  })
+
+  test.each(["YWJ", "YWJj\n", " YWJj", "YW Jj", "YWJj=", "YR==", "YW-_", "YWJj====", "ü", 5, null])(
+    "are strict base64, so not %j",
+    (content) => {
+      expect(read({ attachments: [file({ content })] }).complaints).toEqual([
+        "attachments.0.content invalid",
+      ])
+    },
+  )
+
+  test.each([
+    "",
+    "../a",
+    "a/b",
+    "a\\b",
+    'a"b',
+    "a\u202eb",
+    "a\u2066b",
+    ".",
+    "..",
+    long(256),
+    5,
+    null,
+  ])("are never called %j", (filename) => {
+    expect(read({ attachments: [file({ filename })] }).complaints).toEqual([
+      "attachments.0.filename invalid",
+    ])
+  })
+
+  test.each<[unknown, string[]]>([
+    ["x", ["attachments invalid"]],
+    [Array(51).fill(file()), ["attachments too_many"]],
+    [
+      ["x", null],
+      ["attachments.0 invalid", "attachments.1 invalid"],
+    ],
+    [[{}], ["attachments.0.filename required", "attachments.0.content required"]],
+    [[file({ content_type: "text" })], ["attachments.0.content_type invalid"]],
+    [[file({ content_id: "<a b>" })], ["attachments.0.content_id invalid"]],
+  ])("%j are refused", (attachments, expected) => {
+    expect(read({ attachments }).complaints).toEqual(expected)
+  })
+
+  test("may be fifty, with names in any script", () => {
+    const names = ["Bericht über Ämter.pdf", "請求書.pdf", "a b.txt", "x'y.txt", ".env", "a..b"]
+    const many = Array.from({ length: 50 }, (_, at) => file({ filename: names[at % 6] }))
+    expect(read({ attachments: many }).complaints).toEqual([])
+  })
+})

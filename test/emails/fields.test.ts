@@ -1,0 +1,206 @@
+import { describe, expect, test } from "bun:test"
+import { readSendEmail } from "../../src/emails/fields"
+import { Problems } from "../../src/http/problems"
+import { mail } from "../harness/mail"
+
+/** What was understood, and the complaints as `path code`. */
+function read(fields: Record<string, unknown>) {
+  const problems = new Problems()
+  const email = readSendEmail(mail(fields), problems)
+  return { email, complaints: problems.list.map(({ path, code }) => `${path} ${code}`) }
+}
+
+const copies = (count: number) => Array.from({ length: count }, (_, at) => `c${at}@example.test`)
+const ann = { email: "ann@example.test", name: null }
+const long = (length: number) => "x".repeat(length)
+const entries = (count: number, value: unknown) =>
+  Object.fromEntries(Array.from({ length: count }, (_, at) => [`X-${at}`, value]))
+
+/** What no single line may hold. */
+const CONTROLS = ["\r\nBcc: x@y.test", "\n", "\0", "\t", "\x1b", "\x7f", "\x85", "\u2028", "\ud800"]
+
+describe("what is understood", () => {
+  test.each<[Record<string, unknown>, object]>([
+    [{ to: "ann@example.test" }, { to: ann }],
+    [{ to: " ann@example.test " }, { to: ann }],
+    [{ to: ["ann@example.test"] }, { to: ann }],
+    [{ to: { email: "ann@example.test" } }, { to: ann }],
+    [{ to: { email: "ann@example.test", name: null } }, { to: ann }],
+    [{ to: [{ email: "ann@example.test", name: "Ann" }] }, { to: { ...ann, name: "Ann" } }],
+    [{ to: "Ann Bell <ann@example.test>" }, { to: { ...ann, name: "Ann Bell" } }],
+    [{ to: '"Bell, Ann" <ann@example.test>' }, { to: { ...ann, name: "Bell, Ann" } }],
+    [{ to: "jürgen@münchen.test" }, { to: { email: "jürgen@münchen.test", name: null } }],
+    [{ from: undefined }, { from: undefined }],
+    [{ from: null }, { from: undefined }],
+    [{ cc: "ann@example.test" }, { cc: [ann] }],
+    [
+      { cc: [], bcc: null },
+      { cc: [], bcc: [] },
+    ],
+    [{ cc: copies(24), bcc: copies(25) }, { subject: "Ding" }],
+    [{ subject: long(998) }, { subject: long(998) }],
+    [
+      { html: "<p>x</p>", text: undefined },
+      { html: "<p>x</p>", text: null },
+    ],
+    [
+      { html: null, text: "x" },
+      { html: null, text: "x" },
+    ],
+    [{ text: "line\r\nline\ttab" }, { text: "line\r\nline\ttab" }],
+    [{ reply_to: "ann@example.test" }, { reply_to: "ann@example.test" }],
+    [{ reply_to: ["ann@example.test"] }, { reply_to: "ann@example.test" }],
+    [{ reply_to: [] }, { reply_to: null }],
+    [{ tags: ["a", "b"] }, { tags: ["a", "b"] }],
+    [{ tags: [{ name: "kind", value: "welcome" }] }, { tags: ["kind:welcome"] }],
+    [{ tags: [long(100)] }, { tags: [long(100)] }],
+    [{ metadata: { a: { b: [1, null] } } }, { metadata: { a: { b: [1, null] } } }],
+    [{ metadata: entries(50, 1) }, { metadata: entries(50, 1) }],
+    [{ headers: { "X-A": "b", "List-Id": "c" } }, { headers: { "X-A": "b", "List-Id": "c" } }],
+    [{ headers: entries(25, long(998)) }, { headers: entries(25, long(998)) }],
+    [{ attachments: null }, { attachments: [] }],
+  ])("%j", (fields, expected) => {
+    const { email, complaints } = read(fields)
+    expect(complaints).toEqual([])
+    expect(email).toMatchObject(expected)
+  })
+})
+
+describe("recipients", () => {
+  test.each<[Record<string, unknown>, string[]]>([
+    [{ to: undefined }, ["to required"]],
+    [{ to: null }, ["to required"]],
+    [{ to: "" }, ["to invalid_email"]],
+    [{ to: "nobody" }, ["to invalid_email"]],
+    [{ to: "a@b.test, c@d.test" }, ["to invalid_email"]],
+    [{ to: "a@b.test\r\nBcc: c@d.test" }, ["to invalid_email"]],
+    [{ to: [] }, ["to invalid"]],
+    [{ to: ["a@b.test", "c@d.test"] }, ["to invalid"]],
+    [{ to: 5 }, ["to invalid"]],
+    [{ to: [["a@b.test"]] }, ["to invalid"]],
+    [{ to: {} }, ["to.email required"]],
+    [{ to: { email: 5 } }, ["to.email invalid_email"]],
+    [{ to: { email: "Ann <a@b.test>" } }, ["to.email invalid_email"]],
+    [{ to: { email: "a@b.test", name: 5 } }, ["to.name invalid"]],
+    [{ to: { email: "a@b.test", name: "A\r\nBcc: c@d.test" } }, ["to.name invalid"]],
+    [{ from: "nobody" }, ["from invalid_email"]],
+    [{ from: ["a@b.test"] }, ["from invalid"]],
+    [{ cc: ["a@b.test", "no"] }, ["cc.1 invalid_email"]],
+    [{ bcc: "no" }, ["bcc invalid_email"]],
+    [{ cc: copies(50) }, ["cc too_many"]],
+    [{ cc: copies(25), bcc: copies(25) }, ["cc too_many"]],
+    [{ reply_to: "no" }, ["reply_to invalid_email"]],
+    [{ reply_to: ["a@b.test", "c@d.test"] }, ["reply_to invalid"]],
+  ])("%j is refused", (fields, expected) => {
+    expect(read(fields).complaints).toEqual(expected)
+  })
+
+  test("several are pointed at the batch", () => {
+    const problems = new Problems()
+    readSendEmail(mail({ to: copies(2) }), problems)
+    expect(problems.list[0]?.message).toContain("/v1/emails/batch")
+  })
+})
+
+describe("contents", () => {
+  test.each<[Record<string, unknown>, string[]]>([
+    [{ subject: undefined }, ["subject required"]],
+    [{ subject: "" }, ["subject invalid"]],
+    [{ subject: 5 }, ["subject invalid"]],
+    [{ subject: long(999) }, ["subject invalid"]],
+    [{ html: undefined, text: undefined }, ["html required"]],
+    [{ html: null, text: null }, ["html required"]],
+    [{ html: 5 }, ["html invalid"]],
+    [{ text: ["x"] }, ["text invalid"]],
+    [{ text: "a\0b" }, ["text invalid"]],
+  ])("%j is refused", (fields, expected) => {
+    expect(read(fields).complaints).toEqual(expected)
+  })
+
+  test.each([
+    "template_id",
+    "variables",
+    "template_data",
+    "track_opens",
+    "track_clicks",
+    "scheduled_at",
+    "category",
+    "subscriber_id",
+  ])("%s is refused rather than ignored", (name) => {
+    expect(read({ [name]: false }).complaints).toEqual([`${name} not_available`])
+    expect(read({ [name]: null }).complaints).toEqual([])
+  })
+})
+
+describe("extras", () => {
+  test.each<[Record<string, unknown>, string[]]>([
+    [{ tags: "a" }, ["tags invalid"]],
+    [{ tags: Array(11).fill("a") }, ["tags invalid"]],
+    [{ tags: ["a", "", 5, long(101)] }, ["tags.1 invalid", "tags.2 invalid", "tags.3 invalid"]],
+    [{ tags: [{ name: "a" }] }, ["tags.0 invalid"]],
+    [{ tags: [{ name: "n".repeat(60), value: "v".repeat(60) }] }, ["tags.0 invalid"]],
+    [{ metadata: [] }, ["metadata invalid"]],
+    [{ metadata: "a" }, ["metadata invalid"]],
+    [{ metadata: entries(51, 1) }, ["metadata too_many"]],
+    [{ metadata: { [long(65)]: 1 } }, ["metadata invalid"]],
+    [{ metadata: { a: long(16_384) } }, ["metadata too_large"]],
+    [{ headers: [] }, ["headers invalid"]],
+    [{ headers: entries(26, "a") }, ["headers too_many"]],
+    [{ headers: { "X-A": 5 } }, ["headers.X-A invalid"]],
+    [{ headers: { "X-A": long(999) } }, ["headers.X-A invalid"]],
+    [{ headers: { "X A": "b" } }, ["headers invalid"]],
+    [{ headers: { "": "b" } }, ["headers invalid"]],
+    [{ headers: { "X-A:\r\nBcc": "b" } }, ["headers invalid"]],
+    [{ headers: { [long(77)]: "b" } }, ["headers invalid"]],
+  ])("%j is refused", (fields, expected) => {
+    expect(read(fields).complaints).toEqual(expected)
+  })
+
+  test.each([
+    "From",
+    "to",
+    "CC",
+    "Bcc",
+    "Subject",
+    "Date",
+    "Sender",
+    "Reply-To",
+    "Return-Path",
+    "Received",
+    "Message-ID",
+    "DKIM-Signature",
+    "MIME-Version",
+    "Content-Type",
+    "content-transfer-encoding",
+    "ARC-Seal",
+  ])("the header %s is the service's own", (name) => {
+    expect(read({ headers: { [name]: "x" } }).complaints).toEqual([`headers.${name} invalid`])
+  })
+
+  test.each(CONTROLS)("a single line never holds %j", (bad) => {
+    const text = `a${bad}b`
+    expect(read({ subject: text }).complaints).toEqual(["subject invalid"])
+    expect(read({ tags: [text] }).complaints).toEqual(["tags.0 invalid"])
+    expect(read({ headers: { "X-A": text } }).complaints).toEqual(["headers.X-A invalid"])
+    expect(read({ to: { email: "a@b.test", name: text } }).complaints).toEqual(["to.name invalid"])
+    expect(read({ to: `${text} <a@b.test>` }).complaints).toEqual(["to invalid_email"])
+    const file = { filename: text, content: "YQ==", content_type: text, content_id: text }
+    expect(read({ attachments: [file] }).complaints).toEqual([
+      "attachments.0.filename invalid",
+      "attachments.0.content_type invalid",
+      "attachments.0.content_id invalid",
+    ])
+  })
+})
+
+test.each([[null], [[]], ["text"], [5], [true]])("a body of %j is no object", (body) => {
+  const problems = new Problems()
+  readSendEmail(body, problems)
+  expect(problems.list[0]).toMatchObject({ path: "body", code: "invalid" })
+})
+
+test("many problems are told together, up to fifty", () => {
+  const problems = new Problems()
+  readSendEmail(mail({ cc: Array(49).fill("no"), to: "no", subject: "", html: 5 }), problems)
+  expect(problems.list).toHaveLength(50)
+})

@@ -1,0 +1,98 @@
+import { describe, expect, test } from "bun:test"
+import PostalMime from "postal-mime"
+import { refusal } from "../harness/client"
+import { deliverAll } from "../harness/delivery"
+import { mail, NOBODY } from "../harness/mail"
+import { sharedService } from "../harness/shared-service"
+
+const service = await sharedService()
+
+const file = {
+  filename: "Bericht für Ann.txt",
+  content: Buffer.from("Ding\n").toString("base64"),
+  content_type: "text/html",
+}
+
+const whole = mail({
+  to: "Ann Bell <Ann@example.test>",
+  cc: "copy@example.test",
+  bcc: ["hidden@example.test"],
+  subject: "Grüße ✓",
+  html: "<h1>Ding</h1><p>Dong</p>",
+  text: undefined,
+  reply_to: "desk@example.test",
+  headers: { "X-Kind": "bell" },
+  attachments: [file],
+})
+
+/** An email of a new project, with everything in it. */
+async function sendWhole() {
+  const project = await service.project()
+  const { id } = (await project.post("/v1/emails", whole)).body
+  const get = async (rest = "") => (await project.get(`/v1/emails/${id}${rest}`)).body?.data
+  return { project, id, get }
+}
+
+describe("the raw message", () => {
+  test("is not there before the first attempt", async () => {
+    const { project, id } = await sendWhole()
+    expect(refusal(await project.get(`/v1/emails/${id}/raw`))).toEqual([404, "not_found"])
+  })
+
+  test("is the very bytes that were handed over, and another parser reads them", async () => {
+    const { project, id } = await sendWhole()
+    const handed = await deliverAll(service)
+    const { status, headers, bytes } = await project.get(`/v1/emails/${id}/raw`)
+    expect([status, headers.get("content-type")]).toEqual([200, "message/rfc822"])
+    expect(headers.get("x-request-id")).toMatch(/^req_/)
+    const own = handed.find(({ message_id }) => message_id === id)
+    expect(Buffer.from(own?.raw ?? []).equals(Buffer.from(bytes))).toBe(true)
+    expect(own?.to).toEqual(["Ann@example.test", "copy@example.test", "hidden@example.test"])
+
+    const parsed = await PostalMime.parse(bytes)
+    expect(parsed).toMatchObject({
+      subject: "Grüße ✓",
+      messageId: `<${id}@example.test>`,
+      from: { address: "bell@example.test" },
+      to: [{ address: "Ann@example.test", name: "Ann Bell" }],
+      cc: [{ address: "copy@example.test" }],
+    })
+    expect(parsed.html).toContain("<h1>Ding</h1>")
+    expect(parsed.attachments).toHaveLength(1)
+    expect(Buffer.from(bytes).includes("hidden@example.test")).toBe(false)
+  })
+})
+
+describe("an attachment", () => {
+  test("comes back byte by byte, as a download", async () => {
+    const { project, id, get } = await sendWhole()
+    const [{ id: file_id }] = (await get()).attachments
+    const found = await project.get(`/v1/emails/${id}/attachments/${file_id}`)
+    expect([found.status, found.text]).toEqual([200, "Ding\n"])
+    const disposition = "attachment; filename*=UTF-8''Bericht%20f%C3%BCr%20Ann.txt"
+    expect(found.headers.get("content-disposition")).toBe(disposition)
+    expect(found.headers.get("content-type")).toBe("text/html")
+    expect(found.headers.get("x-content-type-options")).toBe("nosniff")
+  })
+
+  test("of another email is not found", async () => {
+    const { project, id } = await sendWhole()
+    const second = (await project.post("/v1/emails", whole)).body.id
+    const { attachments } = (await project.get(`/v1/emails/${second}`)).body.data
+    for (const file_id of [attachments[0].id, NOBODY, "x"]) {
+      const absent = await project.get(`/v1/emails/${id}/attachments/${file_id}`)
+      expect(refusal(absent)).toEqual([404, "not_found"])
+    }
+  })
+
+  test("of ten megabytes survives the way", async () => {
+    const project = await service.project()
+    const bytes = Buffer.alloc(10_000_000, "Belfry ")
+    const content = bytes.toString("base64")
+    const large = mail({ attachments: [{ filename: "l.bin", content }] })
+    const { id } = (await project.post("/v1/emails", large)).body
+    const { attachments } = (await project.get(`/v1/emails/${id}`)).body.data
+    const found = await project.get(`/v1/emails/${id}/attachments/${attachments[0].id}`)
+    expect(Buffer.from(found.bytes).equals(bytes)).toBe(true)
+  })
+})

@@ -1,0 +1,187 @@
+import { expect, test } from "bun:test"
+import { ApiError } from "../../src/core/errors"
+import { emit, emitAll, onEmitted } from "../../src/events/emit"
+import * as feed from "../../src/events/feed"
+import type { Store } from "../../src/store/store"
+import { movableClock } from "../harness/clock"
+import { quietLog } from "../harness/quiet"
+import { testStore } from "../harness/store"
+import { refusal } from "../store/facts"
+
+quietLog()
+const clock = movableClock()
+
+const PROJECT = "project_1"
+const everything = { limit: 100, types: [] }
+
+const fact = (type: string, project_id = PROJECT, subject_id: string | null = null) => ({
+  account_id: "account_1",
+  project_id,
+  subject_id,
+  type,
+  data: { n: type },
+})
+
+const tell = (store: Store, ...types: string[]) =>
+  store.tx((tx) =>
+    emitAll(
+      tx,
+      types.map((type) => fact(type)),
+    ),
+  )
+
+const types = (rows: feed.Event[]) => rows.map(({ type }) => type)
+
+async function readAll(store: Store, limit: number, wanted: string[] = []) {
+  const seen: feed.Event[] = []
+  for (;;) {
+    const after = seen.at(-1)?.id
+    const rows = await feed.read(store.read, PROJECT, { after, limit, types: wanted })
+    if (rows.length === 0) return seen
+    seen.push(...rows)
+  }
+}
+
+/** Why a cursor was refused. */
+async function reason(reading: Promise<unknown>): Promise<unknown> {
+  const error = await reading.catch((one: unknown) => one)
+  if (!(error instanceof ApiError)) throw new Error("nothing was refused")
+  return { code: error.code, reason: (error.details as { reason?: string }).reason }
+}
+
+test("the order of the feed is the order of the commits", async () => {
+  await using it = await testStore()
+  const names = Array.from({ length: 60 }, (_, n) => `t${n}`)
+  for (const name of names) await tell(it.store, `${name}.a`, `${name}.b`)
+
+  const expected = names.flatMap((name) => [`${name}.a`, `${name}.b`])
+  expect(types(await readAll(it.store, 7))).toEqual(expected)
+  expect(types(await readAll(it.store, 100))).toEqual(expected)
+})
+
+test("events told together by many closures are read once each", async () => {
+  await using it = await testStore()
+  await Promise.all(Array.from({ length: 100 }, (_, n) => tell(it.store, `a${n}`, `b${n}`)))
+
+  const seen = types(await readAll(it.store, 9))
+  expect(seen).toHaveLength(200)
+  expect(new Set(seen).size).toBe(200)
+})
+
+test("a reader who follows while others write misses nothing", async () => {
+  await using it = await testStore()
+  const { store } = it
+  const seen: string[] = []
+  let after: string | undefined
+  const writers = Array.from({ length: 8 }, async (_, writer) => {
+    for (let n = 0; n < 25; n++) await tell(store, `w${writer}.${n}`)
+  })
+  const written = Promise.all(writers)
+
+  const signal = new AbortController().signal
+  while (seen.length < 200) {
+    const query = { after, limit: 20, types: [] }
+    const rows = await feed.readWaiting(store.read, PROJECT, query, 5000, signal)
+    after = rows.at(-1)?.id ?? after
+    seen.push(...types(rows))
+  }
+  await written
+  expect(new Set(seen).size).toBe(200)
+  expect(await feed.read(store.read, PROJECT, { after, limit: 10, types: [] })).toEqual([])
+})
+
+test.each([
+  [["email.*"], ["email.sent", "email.failed"]],
+  [["email.sent"], ["email.sent"]],
+  [
+    ["sms.sent", "email.failed"],
+    ["sms.sent", "email.failed"],
+  ],
+  [["*"], ["email.sent", "sms.sent", "emailish.sent", "email.failed"]],
+  [["email_*"], []],
+  [["e%.*"], []],
+])("the types %j are wanted: %j", async (wanted, expected) => {
+  await using it = await testStore()
+  await tell(it.store, "email.sent", "sms.sent", "emailish.sent", "email.failed")
+
+  expect(types(await readAll(it.store, 2, wanted))).toEqual(expected)
+})
+
+test("nobody reads another project's events, nor uses its cursor", async () => {
+  await using it = await testStore()
+  const { store } = it
+  await tell(store, "ours")
+  await store.tx((tx) => emit(tx, fact("theirs", "project_2", "subject")))
+  const [theirs] = await feed.read(store.read, "project_2", everything)
+
+  expect(types(await readAll(store, 10))).toEqual(["ours"])
+  const foreign = { after: theirs?.id, limit: 10, types: [] }
+  expect(await reason(feed.read(store.read, PROJECT, foreign))).toEqual({
+    code: "validation_error",
+    reason: "unknown_event",
+  })
+  expect(await feed.about(store.read, PROJECT, "subject")).toEqual([])
+})
+
+test("a cursor that nobody ever gave out is refused", async () => {
+  await using it = await testStore()
+  await tell(it.store, "one")
+
+  for (const after of ["evt_none", "evt_", "' OR 1=1 --"]) {
+    const query = { after, limit: 10, types: [] }
+    expect(await reason(feed.read(it.store.read, PROJECT, query))).toMatchObject({
+      reason: "unknown_event",
+    })
+  }
+})
+
+test("a cursor is good for thirty days, then it is refused", async () => {
+  await using it = await testStore()
+  await tell(it.store, "old", "next")
+  const [old] = await feed.read(it.store.read, PROJECT, everything)
+  const query = { after: old?.id, limit: 10, types: [] }
+
+  clock.advance({ seconds: 29 * 86_400 })
+  expect(types(await feed.read(it.store.read, PROJECT, query))).toEqual(["next"])
+  clock.advance({ seconds: 2 * 86_400 })
+  expect(await reason(feed.read(it.store.read, PROJECT, query))).toEqual({
+    code: "validation_error",
+    reason: "cursor_expired",
+  })
+})
+
+test("who waits for nothing gets nothing when the time is over, or when he leaves", async () => {
+  await using it = await testStore()
+  const signal = new AbortController().signal
+  expect(await feed.readWaiting(it.store.read, PROJECT, everything, 5, signal)).toEqual([])
+
+  const leaving = new AbortController()
+  const left = feed.readWaiting(it.store.read, PROJECT, everything, 60_000, leaving.signal)
+  leaving.abort()
+  expect(await left).toEqual([])
+})
+
+test("a closure that fails tells nobody anything", async () => {
+  await using it = await testStore()
+  let rings = 0
+  const off = onEmitted(() => rings++)
+
+  const failing = it.store.tx(async (tx) => {
+    await emit(tx, fact("never"))
+    throw new Error("no fact")
+  })
+  await refusal(failing)
+  expect(await readAll(it.store, 10)).toEqual([])
+  expect(rings).toBe(0)
+  off()
+})
+
+test("the newest event is the last one of the project", async () => {
+  await using it = await testStore()
+  expect(await feed.newest(it.store.read, PROJECT)).toBeUndefined()
+  await tell(it.store, "one", "two")
+  await it.store.tx((tx) => emit(tx, fact("theirs", "project_2")))
+
+  const rows = await feed.read(it.store.read, PROJECT, everything)
+  expect(await feed.newest(it.store.read, PROJECT)).toBe(rows.at(-1)?.id ?? "none")
+})

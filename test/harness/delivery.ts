@@ -1,0 +1,73 @@
+import { inArray } from "drizzle-orm"
+import { channelTable } from "../../src/channels"
+import { sleep } from "../../src/core/time"
+import type { EmailProvider, OutgoingMail } from "../../src/emails/providers/provider"
+import { jobTable } from "../../src/jobs"
+import type { RecipientOutcome } from "../../src/messages/channel"
+import { messages } from "../../src/messages/tables"
+import { engine } from "../../src/store/columns"
+import { JobLoop } from "../../src/store/job-loop"
+import type { TestService } from "./service"
+
+/** Runs the queue until every message is settled. Resolves with what the provider was handed. */
+export async function deliverAll({ parts }: TestService, answer = delivered) {
+  const handed: OutgoingMail[] = []
+  const provider: EmailProvider = {
+    name: "mailbox",
+    schedule: () => undefined,
+    send: async (mail) => {
+      handed.push(mail)
+      const [first, ...others] = mail.to.map(answer)
+      if (!first) throw new Error("a mail without recipients was handed over")
+      const transcript = ["S: 220 ready"]
+      return { ...first, others, transcript, provider: "mailbox", schedule: provider.schedule }
+    },
+    close: async () => {},
+  }
+  const { store } = parts
+  const loop = new JobLoop({
+    store,
+    handlers: jobTable(store, channelTable({ ...parts, provider })),
+    concurrency: 4,
+    lease_ms: 30_000,
+    alone: engine === "sqlite",
+  })
+  await loop.start()
+  try {
+    while (await isAnyOpen(parts)) await sleep(5)
+  } finally {
+    await loop.stop(5_000)
+  }
+  return handed
+}
+
+async function isAnyOpen({ store }: TestService["parts"]): Promise<boolean> {
+  const open = inArray(messages.status, ["queued", "sending"])
+  const rows = await store.read.select({ id: messages.id }).from(messages).where(open).limit(1)
+  return rows.length > 0
+}
+
+const reply: RecipientOutcome["reply"] = {
+  smtp_code: 250,
+  enhanced_code: "2.0.0",
+  response: "250 2.0.0 Kept",
+  mx: "127.0.0.1",
+  tls: null,
+}
+
+export const delivered = (email: string): RecipientOutcome => ({
+  email,
+  status: "delivered",
+  reason: null,
+  bounce_subtype: null,
+  code: null,
+  reply,
+})
+
+export const bounced = (email: string): RecipientOutcome => ({
+  ...delivered(email),
+  status: "bounced",
+  reason: "550 5.1.1 No such user",
+  bounce_subtype: "NoEmail",
+  reply: { ...reply, smtp_code: 550, enhanced_code: "5.1.1", response: "550 5.1.1 No such user" },
+})

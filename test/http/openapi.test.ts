@@ -1,0 +1,161 @@
+import { describe, expect, test } from "bun:test"
+import { type AppParts, routeTable } from "../../src/app"
+import { codes } from "../../src/core/errors"
+import { type OpenApi, openApi } from "../../src/http/openapi"
+import { docsPage } from "../../src/pages/docs"
+
+const table = routeTable({} as AppParts)
+const description: OpenApi = JSON.parse(JSON.stringify(openApi(table, "1.2.3")))
+
+const operations = Object.entries(description.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({ method, path, operation })),
+)
+
+/** Every object in the document, with its place. */
+function* walk(value: unknown, place = "#"): Generator<[string, Record<string, unknown>]> {
+  if (typeof value !== "object" || value === null) return
+  if (!Array.isArray(value)) yield [place, value as Record<string, unknown>]
+  for (const [name, inner] of Object.entries(value)) yield* walk(inner, `${place}/${name}`)
+}
+
+const lookup = (reference: string) =>
+  reference
+    .slice(2)
+    .split("/")
+    .reduce<unknown>((at, name) => (at as Record<string, unknown>)?.[name], description)
+
+describe("the description", () => {
+  test("has every row of the table", () => {
+    const found = operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`)
+    expect(found.sort()).toEqual(table.map(({ method, path }) => `${method} ${path}`).sort())
+    expect(description).toMatchObject({ openapi: "3.1.0", info: { version: "1.2.3" } })
+  })
+
+  test("refers only to what is there, and uses all of it", () => {
+    const used = new Set<string>()
+    for (const [place, { $ref }] of walk(description)) {
+      if (typeof $ref !== "string") continue
+      used.add($ref)
+      expect([place, lookup($ref)]).toEqual([place, expect.anything()])
+    }
+    const { securitySchemes: _, ...kinds } = description.components
+    for (const [kind, named] of Object.entries(kinds)) {
+      for (const name of Object.keys(named)) expect(used).toContain(`#/components/${kind}/${name}`)
+    }
+  })
+
+  test("declares every parameter of a path, once, and no other", () => {
+    for (const { path, operation } of operations) {
+      const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
+      const declared = operation.parameters.flatMap((one) =>
+        "in" in one && one.in === "path" ? [one] : [],
+      )
+      expect(declared.map(({ name }) => name)).toEqual(inPath as string[])
+      expect(declared.every(({ required }) => required)).toBe(true)
+      const names = operation.parameters.map((one) => JSON.stringify(one))
+      expect(new Set(names).size).toBe(names.length)
+    }
+  })
+
+  test("names every operation once, and says who may call it", () => {
+    const ids = operations.map(({ operation }) => operation.operationId)
+    expect(new Set(ids).size).toBe(ids.length)
+    expect(ids.filter((id) => !/^[a-z][A-Za-z0-9]+$/.test(id))).toEqual([])
+    for (const { method, path, operation } of operations) {
+      const row = table.find((one) => one.path === path && one.method === method.toUpperCase())
+      expect(operation["x-callers"]).toEqual(row?.callers ?? [])
+      expect(operation["x-required-scope"]).toBe(row?.scope ?? "")
+      const open = operation["x-callers"].includes("none")
+      expect(operation.security.length === 0).toBe(open)
+      for (const scheme of operation.security.flatMap(Object.keys)) {
+        expect(description.components.securitySchemes).toHaveProperty(scheme)
+      }
+    }
+  })
+
+  test("has a success with content, and the error, for each", () => {
+    for (const { operation } of operations) {
+      const { default: failure, ...successes } = operation.responses
+      expect(failure).toEqual({ $ref: "#/components/responses/Error" })
+      expect(Object.keys(successes).length).toBeGreaterThan(0)
+      for (const [status, success] of Object.entries(successes)) {
+        expect(status).toMatch(/^[123]\d\d$/)
+        expect(success).toMatchObject({ description: expect.any(String) })
+      }
+    }
+  })
+
+  test("knows lists by their meta, and repetition by its header", () => {
+    const list = JSON.stringify(description.paths["/v1/emails"]?.get)
+    expect(list).toContain("#/components/schemas/ListMeta")
+    const send = JSON.stringify(description.paths["/v1/emails"]?.post)
+    expect(send).toContain("#/components/parameters/IdempotencyKey")
+    expect(list).not.toContain("IdempotencyKey")
+  })
+
+  test("has every code of an error", () => {
+    const text = JSON.stringify(description.components.schemas.Error)
+    for (const code of Object.keys(codes)) expect(text).toContain(`"${code}"`)
+  })
+
+  test("holds schemas only: no function, symbol or regular expression was lost", () => {
+    for (const [place, schema] of walk(description)) {
+      if (typeof schema.type !== "string" || !place.includes("/schema")) continue
+      const kinds = ["string", "integer", "number", "boolean", "object", "array", "null"]
+      expect([place, kinds]).toEqual([place, expect.arrayContaining([schema.type])])
+      for (const name of (schema.required ?? []) as string[]) {
+        expect([place, schema.properties]).toEqual([
+          place,
+          expect.objectContaining({ [name]: expect.anything() }),
+        ])
+      }
+    }
+  })
+})
+
+describe("the page for people", async () => {
+  const page = docsPage(description)
+  const text = await page.text()
+
+  test("is small and whole", () => {
+    expect(page.headers.get("content-type")).toStartWith("text/html")
+    expect(Buffer.byteLength(text)).toBeLessThan(150 * 1024)
+    for (const { path, operation } of operations) {
+      expect(text).toContain(`id="${operation.operationId}"`)
+      expect(text).toContain(path)
+    }
+    for (const code of Object.keys(codes)) expect(text).toContain(code)
+  })
+
+  test("asks nobody for anything", () => {
+    const outside = [...text.matchAll(/\b(?:src|href|action)="([^"#][^"]*)"/g)].map(([, to]) => to)
+    expect(outside).toEqual(["data:,"])
+    expect(text).not.toMatch(/<script|@import|url\(|<iframe|\son\w+=/)
+    const policy = page.headers.get("content-security-policy") ?? ""
+    expect(policy).toContain("default-src 'none'")
+    const style = /<style>([\s\S]*?)<\/style>/.exec(text)?.[1] ?? ""
+    const digest = new Bun.CryptoHasher("sha256").update(style).digest("base64")
+    expect(policy).toContain(`'sha256-${digest}'`)
+  })
+
+  test("links only to places it has", () => {
+    const ids = new Set([...text.matchAll(/\bid="([^"]+)"/g)].map(([, id]) => id))
+    const links = [...text.matchAll(/href="#([^"]+)"/g)].map(([, id]) => id)
+    expect(links.filter((id) => id !== "top" && !ids.has(id))).toEqual([])
+  })
+
+  test("follows the reader's choice of light or dark, and fits a phone", () => {
+    expect(text).toContain("prefers-color-scheme:dark")
+    expect(text).toContain('name="viewport"')
+  })
+
+  test("balances its tags", () => {
+    const open: string[] = []
+    for (const [, close, name = ""] of text.matchAll(/<(\/?)([a-z0-9]+)[^>]*>/g)) {
+      if (["meta", "link", "wbr", "br"].includes(name)) continue
+      if (close) expect(open.pop()).toBe(name)
+      else open.push(name)
+    }
+    expect(open).toEqual([])
+  })
+})

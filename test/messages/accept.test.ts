@@ -1,0 +1,130 @@
+import { expect, test } from "bun:test"
+import { newId } from "../../src/core/ids"
+import { events } from "../../src/events/tables"
+import { watch } from "../../src/messages/activity"
+import * as pipeline from "../../src/messages/pipeline"
+import { messageContents, messages, messageTags } from "../../src/messages/tables"
+import { totals } from "../../src/store/counters"
+import { PRIORITIES } from "../../src/store/queue"
+import { jobs } from "../../src/store/tables"
+import { quietLog } from "../harness/quiet"
+import { type TestStore, testStore } from "../harness/store"
+import { refusal } from "../store/facts"
+import { letter, PROJECT, read, story } from "./letters"
+
+quietLog()
+
+async function traces({ store }: TestStore) {
+  const tables = [messages, messageContents, messageTags, events, jobs]
+  const counts = await Promise.all(tables.map((table) => store.read.select().from(table)))
+  return counts.map((rows) => rows.length)
+}
+
+test("an accepted message is there whole: row, content, tags, events, job, totals", async () => {
+  await using it = await testStore()
+  const message = letter(
+    { tags: ["a", "b", "a"], metadata: { order: { id: 7 } }, sandbox: true, subject: "Zoë 🔔" },
+    ["cc@example.test"],
+    ["bcc@example.test"],
+  )
+  const [accepted] = await it.store.tx((tx) => pipeline.accept(tx, [message]))
+
+  const row = await read(it.store.read, message.id)
+  const { content, ...rest } = message
+  expect(row).toEqual(accepted as typeof row)
+  expect(row).toMatchObject({ ...rest, status: "queued", attempts: 0, queued_at: row.created_at })
+  const [kept] = await it.store.read.select().from(messageContents)
+  expect(kept?.content).toEqual(content)
+  expect(await story(it.store.read, message.id)).toEqual([
+    "email.queued to",
+    "email.queued cc",
+    "email.queued bcc",
+  ])
+  const [job] = await it.store.read.select().from(jobs)
+  expect(job).toMatchObject({
+    id: message.id,
+    name: "message.deliver",
+    payload: { message_id: message.id },
+    project_id: PROJECT,
+    priority: PRIORITIES.normal,
+    attempt: 0,
+  })
+  expect(await traces(it)).toEqual([1, 1, 2, 3, 1])
+  const sums = await totals(it.store.read, PROJECT, ["email", "email.sent"])
+  expect(Object.fromEntries(sums)).toEqual({ email: 1, "email.sent": 0 })
+})
+
+test("many messages of several projects enter together, each total right", async () => {
+  await using it = await testStore()
+  const list = Array.from({ length: 100 }, (_, n) => letter({ project_id: `project_${n % 3}` }))
+
+  await it.store.tx((tx) => pipeline.accept(tx, list))
+  expect(await traces(it)).toEqual([100, 100, 0, 100, 100])
+  const sums = await Promise.all(
+    [0, 1, 2].map((n) => totals(it.store.read, `project_${n}`, ["email"])),
+  )
+  expect(sums.map((sum) => sum.get("email"))).toEqual([34, 33, 33])
+})
+
+test("one message that cannot be written keeps all others out, too", async () => {
+  await using it = await testStore()
+  const twin = letter()
+
+  const refused = it.store.tx((tx) => pipeline.accept(tx, [letter(), twin, twin]))
+  await refusal(refused)
+  expect(await traces(it)).toEqual([0, 0, 0, 0, 0])
+})
+
+test("a transaction that fails after accepting leaves no trace, and tells nobody", async () => {
+  await using it = await testStore()
+  const seen: string[] = []
+  const off = watch(({ event_type }) => seen.push(event_type ?? ""))
+
+  const failing = it.store.tx(async (tx) => {
+    await pipeline.accept(tx, [letter({ tags: ["a"] })])
+    throw new Error("quota exceeded")
+  })
+  expect(await refusal(failing)).toBe("quota exceeded")
+  expect(await traces(it)).toEqual([0, 0, 0, 0, 0])
+  const sums = await totals(it.store.read, PROJECT, ["email"])
+  expect(sums.get("email")).toBe(0)
+
+  await it.store.tx((tx) => pipeline.accept(tx, [letter()]))
+  await Bun.sleep(0)
+  expect(seen).toEqual(["email.queued"])
+  off()
+})
+
+test.each([
+  ["auth", PRIORITIES.urgent],
+  ["transactional", PRIORITIES.normal],
+  ["broadcast", PRIORITIES.bulk],
+] as const)("the stream %s has its own place in the queue", async (stream, priority) => {
+  await using it = await testStore()
+
+  await it.store.tx((tx) => pipeline.accept(tx, [letter({ stream })]))
+  expect(await it.store.read.select().from(jobs)).toMatchObject([{ priority }])
+})
+
+test("accepting nothing writes nothing", async () => {
+  await using it = await testStore()
+
+  expect(await it.store.tx((tx) => pipeline.accept(tx, []))).toEqual([])
+  expect(await traces(it)).toEqual([0, 0, 0, 0, 0])
+})
+
+test("a message that is gone, or has nobody left, is not delivered again", async () => {
+  await using it = await testStore()
+  const channel = { deliver: () => Promise.reject(new Error("nobody asked")) }
+  const channels = { email: channel, push: channel, sms: channel, in_app: channel }
+  const deliver = (message_id: string) => pipeline.deliver(it.store, channels, { message_id }, 1)
+  const message = letter()
+  await it.store.tx(async (tx) => {
+    await pipeline.accept(tx, [message])
+    await pipeline.giveUp(tx, { message_id: message.id }, "given up")
+  })
+
+  expect(await deliver(newId())).toEqual({})
+  expect(await deliver(message.id)).toEqual({})
+  expect(await read(it.store.read, message.id)).toMatchObject({ status: "failed", attempts: 0 })
+})

@@ -1,0 +1,96 @@
+import { asc, eq } from "drizzle-orm"
+import { newId } from "../../src/core/ids"
+import { now } from "../../src/core/time"
+import { events } from "../../src/events/tables"
+import type { Outcome, RecipientOutcome } from "../../src/messages/channel"
+import type { NewMessage } from "../../src/messages/pipeline"
+import { messages, type Recipient } from "../../src/messages/tables"
+import type { Reader } from "../../src/store/store"
+
+export const PROJECT = "project_1"
+
+const NO_REPLY = { smtp_code: null, enhanced_code: null, response: null, mx: null, tls: null }
+
+/** A complete message on its way in, to `to@`, and whoever else is named. */
+export function letter(more: Partial<NewMessage> = {}, cc: string[] = [], bcc: string[] = []) {
+  const id = newId()
+  const to = "to@example.test"
+  const recipient = (kind: Recipient["kind"]) => (email: string) => ({
+    email,
+    name: null,
+    kind,
+    status: "queued" as const,
+    status_reason: null,
+  })
+  const message: NewMessage = {
+    id,
+    account_id: "account_1",
+    project_id: PROJECT,
+    channel: "email",
+    recipient: to,
+    sender: "bell@example.test",
+    sender_domain: "example.test",
+    subject: "Ding",
+    recipients: [recipient("to")(to), ...cc.map(recipient("cc")), ...bcc.map(recipient("bcc"))],
+    envelope: {
+      from: { email: "bell@example.test", name: null },
+      reply_to: null,
+      attachments: [],
+    },
+    batch_id: null,
+    stream: "transactional",
+    source: "api",
+    tags: [],
+    metadata: {},
+    api_key_id: null,
+    idempotency_key: null,
+    rfc_message_id: `<${id}@example.test>`,
+    sandbox: false,
+    created_at: now(),
+    content: { html: null, text: "Dong", headers: {} },
+    ...more,
+  }
+  return message
+}
+
+type Told = Partial<RecipientOutcome> & Pick<RecipientOutcome, "status">
+
+/** What came of one recipient; a refusal brings the server's words. */
+export function told(email: string, { status, ...more }: Told): RecipientOutcome {
+  const response =
+    status === "retry" ? "451 4.2.0 later" : status === "bounced" ? "550 5.1.1 no" : null
+  return {
+    email,
+    status,
+    reason: status === "retry" || status === "bounced" ? response : null,
+    bounce_subtype: status === "bounced" ? "NoEmail" : null,
+    code: null,
+    reply: { ...NO_REPLY, response },
+    ...more,
+  }
+}
+
+export interface Tried {
+  /** Seconds to the next attempt; undefined gives up. */
+  next?: (attempt: number) => number | undefined
+}
+
+/** What one attempt came to, the first one speaking for the `to` recipient. */
+export function outcome(list: RecipientOutcome[], { next = () => 60 }: Tried = {}): Outcome {
+  const [first, ...others] = list
+  if (!first) throw new Error("an outcome speaks of somebody")
+  return { ...first, others, provider: "smtp", transcript: ["MAIL FROM"], schedule: next }
+}
+
+export async function read(db: Reader, id: string) {
+  const [message] = await db.select().from(messages).where(eq(messages.id, id))
+  if (!message) throw new Error("the message is gone")
+  return message
+}
+
+/** The events of a message, in order, as `type recipient`. */
+export async function story(db: Reader, id: string): Promise<string[]> {
+  const rows = db.select().from(events).where(eq(events.subject_id, id))
+  const told = await rows.orderBy(asc(events.position), asc(events.id))
+  return told.map(({ type, data }) => `${type} ${String(data.recipient_email).split("@")[0]}`)
+}

@@ -1,0 +1,68 @@
+import { asc, eq } from "drizzle-orm"
+import { millis } from "../../src/core/time"
+import { jobTable } from "../../src/jobs"
+import type { Channel, Outcome } from "../../src/messages/channel"
+import * as pipeline from "../../src/messages/pipeline"
+import { attempts } from "../../src/messages/tables"
+import { JobLoop } from "../../src/store/job-loop"
+import { jobs } from "../../src/store/tables"
+import { testStore } from "../harness/store"
+import { letter, read, story } from "./letters"
+
+type Scripted = Outcome | Error | (() => Promise<Outcome>)
+
+/** A store, and a channel that gives the scripted outcomes in turn, run by the real job loop. */
+export async function postOffice(...script: Scripted[]) {
+  const base = await testStore()
+  const { store } = base
+  const attempted: pipeline.Message[] = []
+  const channel: Channel = {
+    async deliver(message) {
+      attempted.push(message)
+      const next = script.shift() ?? new Error("no outcome left")
+      if (next instanceof Error) throw next
+      return typeof next === "function" ? next() : next
+    },
+  }
+  const channels = { email: channel, push: channel, sms: channel, in_app: channel }
+  const handlers = jobTable(store, channels)
+
+  return {
+    ...base,
+    channels,
+    handlers,
+    /** What the channel was handed, attempt by attempt. */
+    attempted,
+    async accept(message = letter()) {
+      await store.tx((tx) => pipeline.accept(tx, [message]))
+      return message.id
+    },
+    read: (id: string) => read(store.read, id),
+    story: (id: string) => story(store.read, id),
+    attempts: (id: string) =>
+      store.read
+        .select()
+        .from(attempts)
+        .where(eq(attempts.message_id, id))
+        .orderBy(asc(attempts.attempt)),
+    jobs: () => store.read.select().from(jobs).orderBy(asc(jobs.id)),
+    /** Runs what is due now, to its end, and no more. */
+    async runDue() {
+      const before = attempted.length
+      const loop = new JobLoop({ store, handlers, concurrency: 5, lease_ms: 30_000, alone: false })
+      const claimed = await dueNow()
+      if (claimed === 0) return 0
+      await loop.start()
+      while (attempted.length < before + claimed) await Bun.sleep(1)
+      await loop.stop(20_000)
+      return claimed
+    },
+  }
+
+  async function dueNow() {
+    const rows = await store.read.select().from(jobs).where(eq(jobs.state, 0))
+    return rows.filter(({ run_at }) => Date.parse(run_at) <= millis()).length
+  }
+}
+
+export type PostOffice = Awaited<ReturnType<typeof postOffice>>

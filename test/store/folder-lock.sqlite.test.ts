@@ -1,0 +1,88 @@
+import { expect, test } from "bun:test"
+import { mkdtempSync, rmSync, statSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { FolderInUse, openSqlite } from "../../src/store/sqlite"
+import { readLines } from "../harness/lines"
+import { quietLog } from "../harness/quiet"
+
+quietLog()
+
+const HOLDER = join(import.meta.dir, "hold-folder.ts")
+const PATIENCE_MS = 15_000
+
+function emptyFolder() {
+  const folder = mkdtempSync(join(tmpdir(), "belfry-lock-"))
+  const path = join(folder, "belfry.db")
+  const holders: Bun.Subprocess[] = []
+  return {
+    path,
+    options: { path, cache_mb: 4, wal_autocheckpoint: 1000 },
+    /** Another process that tries to open the same file; `said` is its only line. */
+    async other() {
+      const cmd = [process.execPath, HOLDER, path]
+      const child = Bun.spawn({ cmd, stdio: ["ignore", "pipe", "inherit"] })
+      holders.push(child)
+      const lines = readLines(child.stdout)
+      const said = await lines.first((line) => !line.startsWith("{"), PATIENCE_MS)
+      return { said, child }
+    },
+    async [Symbol.asyncDispose]() {
+      for (const child of holders) {
+        child.kill("SIGKILL")
+        await child.exited
+      }
+      rmSync(folder, { recursive: true })
+    },
+  }
+}
+
+test("a second process is refused, and told the pid of the holder", async () => {
+  await using folder = emptyFolder()
+  const store = openSqlite(folder.options)
+
+  const { said, child } = await folder.other()
+  expect(said).toContain(`in use by the process ${process.pid}`)
+  expect(await child.exited).toBe(1)
+  await store.close()
+})
+
+test("this process is refused what another one holds, by its pid", async () => {
+  await using folder = emptyFolder()
+  const { said, child } = await folder.other()
+  expect(said).toBe("open")
+
+  const opening = () => openSqlite(folder.options)
+  expect(opening).toThrow(FolderInUse)
+  expect(opening).toThrow(`the process ${child.pid}`)
+})
+
+test("the lock dies with its holder, however that one dies", async () => {
+  await using folder = emptyFolder()
+  const { said, child } = await folder.other()
+  expect(said).toBe("open")
+  child.kill("SIGKILL")
+  await child.exited
+
+  const store = openSqlite(folder.options)
+  const { said: refused } = await folder.other()
+  expect(refused).toContain(`the process ${process.pid}`) // not the dead one's
+  await store.close()
+})
+
+test("a store that was closed leaves its folder free", async () => {
+  await using folder = emptyFolder()
+  await openSqlite(folder.options).close()
+
+  const { said } = await folder.other()
+  expect(said).toBe("open")
+})
+
+test("nobody but the owner can read the file, nor what is beside it", async () => {
+  await using folder = emptyFolder()
+  const store = openSqlite(folder.options)
+
+  const modes = ["", "-wal", "-shm"].map((end) => statSync(`${folder.path}${end}`).mode & 0o777)
+  expect(modes).toEqual([0o600, 0o600, 0o600])
+  await store.close()
+})

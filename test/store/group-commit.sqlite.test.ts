@@ -1,0 +1,120 @@
+import { expect, test } from "bun:test"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { openSqlite } from "../../src/store/sqlite"
+import { quietLog } from "../harness/quiet"
+import { testStore } from "../harness/store"
+import { happened, refusal, types } from "./facts"
+import { outside } from "./outside"
+
+quietLog()
+
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+test("lets many closures share few commits", async () => {
+  await using it = await testStore()
+  const { store } = it
+  const before = { ...store.stats }
+
+  const all = Array.from({ length: 1000 }, (_, n) => store.tx((tx) => happened(tx, `${n}`)))
+  await Promise.all(all)
+  expect(await types(store.read)).toEqual(Array.from({ length: 1000 }, (_, n) => `${n}`))
+  expect(store.stats.closures - before.closures).toBe(1000)
+  expect(store.stats.commits - before.commits).toBeLessThanOrEqual(5)
+})
+
+test("shows no reader a group that is still open", async () => {
+  await using it = await testStore()
+  await using other = outside(it)
+  const { store } = it
+  const count = async () => (await other.rows("SELECT count(*) AS n FROM events"))[0]?.n
+  const seen: unknown[] = []
+
+  const first = store.tx((tx) => happened(tx, "one"))
+  const second = store.tx(async (tx) => {
+    await happened(tx, "two")
+    seen.push(await types(store.read), await count())
+  })
+  await Promise.all([first, second])
+  expect(seen).toEqual([[], 0])
+  expect(await count()).toBe(2)
+})
+
+test("fails a closure that awaits the world, and goes on without it", async () => {
+  await using it = await testStore()
+  const { store } = it
+
+  const slow = store.tx(async (tx) => {
+    await happened(tx, "before the wait")
+    await Bun.sleep(5)
+    await happened(tx, "after the wait")
+  })
+  const quick = store.tx((tx) => happened(tx, "quick"))
+  const [waited, went] = await Promise.allSettled([slow, quick])
+  await Bun.sleep(10)
+
+  expect(waited).toMatchObject({ reason: { message: expect.stringContaining("awaited") } })
+  expect(went.status).toBe("fulfilled")
+  expect(await types(store.read)).toEqual(["quick"])
+})
+
+test("a closure that awaits the world cannot write into the next group", async () => {
+  await using it = await testStore()
+  const { store } = it
+  const met = Promise.withResolvers<void>()
+  let late: Promise<unknown> = Promise.resolve()
+
+  const stray = store.tx(async (tx) => {
+    await nextTurn()
+    await nextTurn()
+    late = happened(tx, "stray")
+    late.catch(() => {})
+    met.resolve()
+  })
+  await refusal(stray)
+  const next = store.tx(async (tx) => {
+    await happened(tx, "next")
+  })
+  await Promise.all([next, met.promise])
+  expect(await refusal(late)).toContain("outside its transaction")
+  expect(await types(store.read)).toEqual(["next"])
+})
+
+test("a store that closes first commits what it was asked to", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "belfry-close-"))
+  const options = { path: join(folder, "test.db"), cache_mb: 4, wal_autocheckpoint: 1000 }
+  const store = openSqlite(options)
+  const all = Array.from({ length: 600 }, (_, n) => store.tx((tx) => happened(tx, `${n}`)))
+  await store.close()
+  await Promise.all(all)
+
+  const again = openSqlite(options)
+  expect(await types(again.read)).toHaveLength(600)
+  await again.close()
+  rmSync(folder, { recursive: true })
+})
+
+test("an answer means that the commit is readable from outside", async () => {
+  await using it = await testStore()
+  await using other = outside(it)
+  const { store } = it
+
+  const counts = await Promise.all(
+    Array.from({ length: 20 }, async (_, n) => {
+      await store.tx((tx) => happened(tx, `${n}`))
+      const rows = await other.rows(`SELECT id FROM events WHERE type = '${n}'`)
+      return rows.length
+    }),
+  )
+  expect(counts).toEqual(Array.from({ length: 20 }, () => 1))
+})
+
+test("keeps the pragmas that the promises stand on", async () => {
+  await using it = await testStore()
+  await using other = outside(it)
+
+  expect(await other.rows("PRAGMA journal_mode")).toEqual([{ journal_mode: "wal" }])
+  expect(await other.rows("PRAGMA auto_vacuum")).toEqual([{ auto_vacuum: 2 }])
+  expect(await other.rows("PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }])
+})

@@ -1,0 +1,13 @@
+import { openSqlite } from "../../src/store/sqlite"
+
+/** A process that opens the file it is given, says "open" or why not, and then holds it. */
+const [path = ""] = process.argv.slice(2)
+
+try {
+  openSqlite({ path, cache_mb: 4, wal_autocheckpoint: 1000 })
+  console.log("open")
+  setInterval(() => {}, 60_000)
+} catch (error) {
+  console.log((error as Error).message)
+  process.exitCode = 1
+}

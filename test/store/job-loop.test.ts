@@ -1,0 +1,359 @@
+import { expect, spyOn, test } from "bun:test"
+import { asc } from "drizzle-orm"
+import { JobLoop, type Verdict } from "../../src/store/job-loop"
+import * as queue from "../../src/store/queue"
+import type { Store } from "../../src/store/store"
+import { jobs } from "../../src/store/tables"
+import { movableClock } from "../harness/clock"
+import { quietLog } from "../harness/quiet"
+import { testStore } from "../harness/store"
+import { happened, types } from "./facts"
+import { bellOf, enqueueRings, running } from "./rings"
+
+quietLog()
+
+const clock = movableClock()
+const LEASE_SECONDS = 30
+
+const all = (store: Store) => store.read.select().from(jobs).orderBy(asc(jobs.id))
+
+test("runs every job once and forgets it", async () => {
+  await using it = await testStore()
+  const ran: number[] = []
+  const done = Promise.withResolvers<void>()
+  await enqueueRings(it.store, 50)
+
+  await using _ = await running(it.store, {
+    async run({ bell }) {
+      ran.push(bell)
+      if (ran.length === 50) done.resolve()
+      return {}
+    },
+  })
+  await done.promise
+  expect(ran.sort((a, b) => a - b)).toEqual(Array.from({ length: 50 }, (_, n) => n))
+  await emptied(it.store)
+})
+
+test("what a job writes at its end is committed with its end", async () => {
+  await using it = await testStore()
+  const told = Promise.withResolvers<[string[], number]>()
+  await enqueueRings(it.store, 1)
+
+  await using _ = await running(it.store, {
+    run: async () => ({
+      async done(tx) {
+        await happened(tx, "rung")
+        tx.afterCommit(async () => {
+          told.resolve([await types(it.store.read), (await all(it.store)).length])
+        })
+      },
+    }),
+  })
+  expect(await told.promise).toEqual([["rung"], 0])
+})
+
+test("a job that hangs stops none of a hundred others", async () => {
+  await using it = await testStore()
+  const hanging = Promise.withResolvers<Verdict>()
+  const others = Promise.withResolvers<void>()
+  let ran = 0
+  await enqueueRings(it.store, 101)
+
+  await using loop = await running(
+    it.store,
+    {
+      async run({ bell }) {
+        if (bell === 0) return hanging.promise
+        if (++ran === 100) others.resolve()
+        return {}
+      },
+    },
+    { concurrency: 2 },
+  )
+  await others.promise
+  expect(ran).toBe(100)
+  expect(loop.running).toBeGreaterThanOrEqual(1)
+  hanging.resolve({})
+  await emptied(it.store)
+})
+
+test("holds no more than it works on, and two claims' worth for each slot", async () => {
+  await using it = await testStore()
+  const release = Promise.withResolvers<Verdict>()
+  const full = Promise.withResolvers<void>()
+  let begun = 0
+  await enqueueRings(it.store, 300)
+
+  await using loop = await running(
+    it.store,
+    {
+      run() {
+        if (++begun === 5) full.resolve()
+        return release.promise
+      },
+    },
+    { concurrency: 5 },
+  )
+  await full.promise
+  loop.wake() // however often it looks, there is no room
+  await Bun.sleep(20)
+  loop.wake()
+  expect([begun, loop.running]).toEqual([5, 5])
+  const leased = (await all(it.store)).filter(({ state }) => state === queue.LEASED).length
+  expect(leased - loop.running).toBeLessThanOrEqual(2 * 5)
+  release.resolve({})
+  await emptied(it.store)
+  expect(begun).toBe(300)
+})
+
+test("a commit wakes the loop: with polls that never come, every job runs all the same", async () => {
+  await using it = await testStore()
+  const real = globalThis.setTimeout
+  const never = (work: () => void, ms?: number) => real(ms === 1000 ? () => {} : work, ms)
+  const timers = spyOn(globalThis, "setTimeout").mockImplementation(never as typeof setTimeout)
+  let ran = Promise.withResolvers<void>()
+
+  await using _ = await running(it.store, {
+    async run() {
+      ran.resolve()
+      return {}
+    },
+  })
+  for (let round = 0; round < 20; round++) {
+    ran = Promise.withResolvers<void>()
+    await enqueueRings(it.store, 1)
+    await ran.promise
+  }
+  await emptied(it.store)
+  timers.mockRestore()
+})
+
+test("a job that is due later runs when its time has come, not before", async () => {
+  await using it = await testStore()
+  const ran: number[] = []
+  const late = Promise.withResolvers<void>()
+  await enqueueRings(it.store, 1, { run_at: new Date(Date.now() + 3_600_000).toISOString() })
+
+  await using loop = await running(it.store, {
+    async run({ bell }) {
+      ran.push(bell)
+      if (ran.length === 2) late.resolve()
+      return {}
+    },
+  })
+  await enqueueRings(it.store, 1, {}, 9)
+  while (ran.length === 0) await Bun.sleep(1)
+  expect(ran).toEqual([9])
+  clock.advance({ seconds: 3601 })
+  loop.wake()
+  await late.promise
+  expect(ran).toEqual([9, 0])
+})
+
+test.each<[string, () => Promise<Verdict>, string]>([
+  ["asks for another try", async () => ({ retry: "the rope is torn" }), "the rope is torn"],
+  ["throws", () => Promise.reject(new Error("no such bell")), "no such bell"],
+])("a handler that %s is tried along the schedule, then buried", async (_, run, reason) => {
+  await using it = await testStore()
+  const { store } = it
+  const attempts: number[] = []
+  const deaths: string[] = []
+  await enqueueRings(store, 1)
+
+  await using loop = await running(store, {
+    run: (_payload, { attempt }) => {
+      attempts.push(attempt)
+      return run()
+    },
+    async onDead(tx, { bell }, why) {
+      deaths.push(`bell ${bell}: ${why}`)
+      await happened(tx, "bell.broken")
+    },
+  })
+  for (const attempt of [1, 2]) {
+    const waiting = await until(store, ([job]) => job?.attempt === attempt && job.state === 0)
+    expect(waiting[0]).toMatchObject({ last_error: reason, owner: null })
+    expect(await types(store.read)).toEqual([])
+    clock.advance({ seconds: 3601 })
+    loop.wake()
+  }
+  const [dead] = await until(store, ([job]) => job?.state === queue.DEAD)
+  expect(dead).toMatchObject({ last_error: reason, attempt: 3, owner: null, lease_until: null })
+  expect([attempts, deaths]).toEqual([[1, 2, 3], [`bell 0: ${reason}`]])
+  expect(await types(store.read)).toEqual(["bell.broken"])
+})
+
+test("the verdict may bring a schedule of its own, and writes of its own", async () => {
+  await using it = await testStore()
+  const { store } = it
+  const deaths: string[] = []
+  await enqueueRings(store, 1)
+
+  await using loop = await running(store, {
+    run: async () => ({
+      retry: "deferred",
+      schedule: (attempt) => (attempt === 1 ? 60 : undefined),
+      waiting: (tx, next_at) => happened(tx, "waiting", { next_at }),
+      dying: (tx) => happened(tx, "dying"),
+    }),
+    onDead: async (tx) => {
+      deaths.push("dead")
+      await happened(tx, "dead")
+    },
+  })
+  const [job] = await until(store, ([one]) => one?.last_error === "deferred")
+  expect(await types(store.read)).toEqual(["waiting"])
+  expect(Date.parse(job?.run_at ?? "")).toBeGreaterThan(Date.now() + 30_000)
+  clock.advance({ seconds: 61 })
+  loop.wake()
+  await until(store, ([one]) => one?.state === queue.DEAD)
+  expect(await types(store.read)).toEqual(["waiting", "dying", "dead"])
+})
+
+test("a job of a kind that nobody knows is buried, and says so", async () => {
+  await using it = await testStore()
+  await it.store.tx((tx) =>
+    queue.enqueue(tx, { name: "gong.strike", schedule: () => 1 }, { payload: {}, project_id: "p" }),
+  )
+
+  await using _ = await running(it.store, { run: async () => ({}) })
+  const [job] = await until(it.store, ([one]) => one?.state === queue.DEAD)
+  expect(job?.last_error).toBe('No handler for job "gong.strike"')
+})
+
+test("who lost the lease while working writes nothing at the end", async () => {
+  await using it = await testStore()
+  const { store } = it
+  const begun = Promise.withResolvers<void>()
+  const work = Promise.withResolvers<Verdict>()
+  await enqueueRings(store, 1)
+
+  const loop = await running(store, {
+    run() {
+      begun.resolve()
+      return work.promise
+    },
+  })
+  await begun.promise
+  clock.advance({ seconds: LEASE_SECONDS + 1 })
+  expect(await queue.sweep(store, [])).toBe(1)
+  await queue.claim(store, 1, { owner: "another", lease_ms: 1000 })
+  work.resolve({ done: (tx) => happened(tx, "stale") })
+  await loop.stop(20_000)
+  expect(await types(store.read)).toEqual([])
+  expect(await all(store)).toMatchObject([{ owner: "another", attempt: 2, state: queue.LEASED }])
+})
+
+test("a stopping loop waits for what runs and gives back what does not", async () => {
+  await using it = await testStore()
+  const { store } = it
+  const release = Promise.withResolvers<Verdict>()
+  const full = Promise.withResolvers<void>()
+  const begun: number[] = []
+  await enqueueRings(store, 20)
+
+  const loop = await running(
+    store,
+    {
+      run({ bell }) {
+        begun.push(bell)
+        if (begun.length === 2) full.resolve()
+        return release.promise
+      },
+    },
+    { concurrency: 2 },
+  )
+  await full.promise
+  const stopped = loop.stop(20_000)
+  const back = await until(store, (rows) => rows.filter(({ state }) => state === 1).length === 2)
+  expect(back.filter(({ state }) => state === 0).map(({ attempt }) => attempt)).toEqual(
+    Array.from({ length: 18 }, () => 0),
+  )
+  release.resolve({ done: (tx) => happened(tx, "rung") })
+  await stopped
+  expect(await types(store.read)).toEqual(["rung", "rung"])
+  expect((await all(store)).map(bellOf)).toEqual(Array.from({ length: 18 }, (_, n) => n + 2))
+  expect(begun).toEqual([0, 1])
+})
+
+test("a stopping loop does not wait for ever", async () => {
+  await using it = await testStore()
+  const begun = Promise.withResolvers<void>()
+  await enqueueRings(it.store, 1)
+
+  const loop = await running(it.store, {
+    run() {
+      begun.resolve()
+      return new Promise<Verdict>(() => {})
+    },
+  })
+  await begun.promise
+  await loop.stop(1)
+  expect(await all(it.store)).toMatchObject([{ state: queue.LEASED }])
+})
+
+test("alone on its file, a loop frees at its start what a former life left leased", async () => {
+  await using it = await testStore()
+  await enqueueRings(it.store, 3)
+  await queue.claim(it.store, 3, { owner: "former life", lease_ms: 3_600_000 })
+  const ran: number[] = []
+
+  const options = { alone: true }
+  await using _ = await running(
+    it.store,
+    {
+      async run({ bell }) {
+        ran.push(bell)
+        return {}
+      },
+    },
+    options,
+  )
+  await emptied(it.store)
+  expect(ran.sort()).toEqual([0, 1, 2])
+})
+
+test("among others, a loop touches no lease that still holds", async () => {
+  await using it = await testStore()
+  const { store } = it
+  await enqueueRings(store, 1)
+  await queue.claim(store, 1, { owner: "another node", lease_ms: 3_600_000 })
+  const ran = Promise.withResolvers<number>()
+
+  await using _ = await running(store, {
+    async run({ bell }) {
+      ran.resolve(bell)
+      return {}
+    },
+  })
+  await enqueueRings(store, 1, {}, 5)
+  expect(await ran.promise).toBe(5)
+  expect((await all(store))[0]).toMatchObject({ owner: "another node", attempt: 1 })
+})
+
+/** Looks again and again, because a loop works beside us; the test's own limit ends it. */
+async function until(store: Store, isSo: (rows: queue.ClaimedJob[]) => boolean) {
+  for (;;) {
+    const rows = await all(store)
+    if (isSo(rows)) return rows
+    await Bun.sleep(2)
+  }
+}
+
+const emptied = (store: Store) => until(store, (rows) => rows.length === 0)
+
+test("a loop is asked twice to stop and stops once", async () => {
+  await using it = await testStore()
+  const loop = new JobLoop({
+    store: it.store,
+    handlers: {},
+    concurrency: 1,
+    lease_ms: 1000,
+    alone: false,
+  })
+  await loop.start()
+
+  await Promise.all([loop.stop(10), loop.stop(10)])
+  expect(loop.running).toBe(0)
+})

@@ -1,0 +1,91 @@
+import { expect, test } from "bun:test"
+import { SQL } from "bun"
+import { settings } from "../../src/core/config"
+import { migratePostgres, SchemaTooNew } from "../../src/store/migrate"
+import { embedded, type Migration } from "../../src/store/migrations"
+import { openStore } from "../../src/store/open"
+import { freshDatabase } from "../harness/postgres"
+import { quietLog } from "../harness/quiet"
+import { refusal } from "./facts"
+
+quietLog()
+
+const step = (tag: string, sql: string): Migration => ({ tag, when: 1, sql })
+
+const tags = embedded.postgres.map(({ tag }) => tag)
+
+async function emptyDatabase() {
+  const database = await freshDatabase()
+  const pools: SQL[] = []
+  const pool = () => {
+    const one = new SQL(database.url, { max: 2 })
+    pools.push(one)
+    return one
+  }
+  return {
+    url: database.url,
+    pool,
+    async tables() {
+      const rows = await pool()`
+        SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename`
+      return rows.map(({ tablename }: { tablename: string }) => tablename)
+    },
+    async [Symbol.asyncDispose]() {
+      for (const one of pools) await one.close()
+      await database[Symbol.asyncDispose]()
+    },
+  }
+}
+
+test("an empty database gets every migration, and the second time none", async () => {
+  await using it = await emptyDatabase()
+
+  expect(await migratePostgres(it.pool())).toEqual(tags)
+  expect(await it.tables()).toContain("messages")
+  expect(await migratePostgres(it.pool())).toEqual([])
+})
+
+test("of several nodes that start at once one migrates, and the others find it done", async () => {
+  await using it = await emptyDatabase()
+
+  const all = await Promise.all([1, 2, 3, 4].map(() => migratePostgres(it.pool())))
+  expect(all.sort((a, b) => b.length - a.length)).toEqual([tags, [], [], []])
+})
+
+test("who comes second waits at the lock until the first one is through", async () => {
+  await using it = await emptyDatabase()
+  const other = await it.pool().reserve()
+  await other`SELECT pg_advisory_lock(727001)`
+
+  const migration = migratePostgres(it.pool())
+  const waiting = async () => {
+    const rows = await other`SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`
+    return rows.length
+  }
+  while ((await waiting()) === 0) await Bun.sleep(5)
+  expect(await it.tables()).toEqual([])
+  await other`SELECT pg_advisory_unlock(727001)`
+  expect(await migration).toEqual(tags)
+  other.release()
+})
+
+test("a migration that breaks in the middle leaves nothing of itself, and frees the lock", async () => {
+  await using it = await emptyDatabase()
+  const good = step("0000_a", "CREATE TABLE a (n int);")
+  const broken = step("0001_b", "CREATE TABLE b (n int);--> statement-breakpoint\nNONSENSE;")
+
+  expect(await refusal(migratePostgres(it.pool(), [good, broken]))).toContain("NONSENSE")
+  expect(await it.tables()).toEqual(["a", "belfry_migrations"])
+  const mended = step("0001_b", "CREATE TABLE b (n int);")
+  expect(await migratePostgres(it.pool(), [good, mended])).toEqual(["0001_b"])
+})
+
+test("a schema from a later version is refused by the name of what is strange", async () => {
+  await using it = await emptyDatabase()
+  await migratePostgres(it.pool(), [...embedded.postgres, step("9999_later", "SELECT 1;")])
+
+  const store = openStore({ ...settings(), database_url: it.url })
+  const error = await store.catch((reason: unknown) => reason)
+  expect(error).toBeInstanceOf(SchemaTooNew)
+  expect((error as Error).message).toContain('"9999_later"')
+})

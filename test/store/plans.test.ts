@@ -1,0 +1,176 @@
+import { beforeAll, describe, expect, test } from "bun:test"
+import { inArray } from "drizzle-orm"
+import * as emails from "../../src/emails/list"
+import * as feed from "../../src/events/feed"
+import * as idempotency from "../../src/http/idempotency"
+import * as pipeline from "../../src/messages/pipeline"
+import { messages } from "../../src/messages/tables"
+import { engine } from "../../src/store/columns"
+import { totals } from "../../src/store/counters"
+import * as queue from "../../src/store/queue"
+import type { Store } from "../../src/store/store"
+import { quietLog } from "../harness/quiet"
+import { testStore } from "../harness/store"
+import { letter, PROJECT } from "../messages/letters"
+import { outside } from "./outside"
+import { planOf, slowSteps, statementsOf } from "./plans"
+
+quietLog()
+
+const ROWS = 2000
+
+/** A hot path, and the index that every statement of it on that table must walk. */
+interface Path {
+  name: string
+  index: string
+  table: string
+  walk(store: Store): Promise<unknown>
+}
+
+const lease = { owner: "me", lease_ms: 30_000 }
+const page = { limit: 25, offset: 0, after: undefined }
+const all = { after: undefined, before: undefined }
+
+const list = (filter: Partial<emails.Filter>) => (store: Store) =>
+  emails.list(store.read, PROJECT, { ...all, ...filter }, page)
+
+const follow = async (store: Store) => {
+  const [first] = await feed.read(store.read, PROJECT, { limit: 1, types: [] })
+  await feed.read(store.read, PROJECT, { after: first?.id, limit: 25, types: [] })
+}
+
+const paths: Path[] = [
+  {
+    name: "claiming jobs",
+    index: "jobs_ready",
+    table: "jobs",
+    walk: (store) => queue.claim(store, 5, lease),
+  },
+  {
+    name: "asking when the next job is due",
+    index: "jobs_ready",
+    table: "jobs",
+    walk: (store) => queue.nextDue(store.read),
+  },
+  {
+    name: "sweeping leases that ran out",
+    index: "jobs_leased",
+    table: "jobs",
+    walk: (store) => queue.sweep(store, ["held"]),
+  },
+  {
+    name: "sweeping a former life",
+    index: "jobs_leased",
+    table: "jobs",
+    walk: (store) => queue.sweepAll(store, "me"),
+  },
+  {
+    name: "forgetting dead jobs",
+    index: "jobs_dead",
+    table: "jobs",
+    walk: (store) => queue.purgeDead(store),
+  },
+  {
+    name: "the newest event",
+    index: "events_by_project",
+    table: "events",
+    walk: (store) => feed.newest(store.read, PROJECT),
+  },
+  { name: "the event feed", index: "events_by_project", table: "events", walk: follow },
+  {
+    name: "the story of one message",
+    index: "events_by_subject",
+    table: "events",
+    walk: (store) => feed.about(store.read, PROJECT, "message"),
+  },
+  {
+    name: "the list of all emails",
+    index: "messages_by_project",
+    table: "messages",
+    walk: list({}),
+  },
+  {
+    name: "the list of emails by status",
+    index: "messages_by_status",
+    table: "messages",
+    walk: list({ status: "queued" }),
+  },
+  {
+    name: "the list of emails to somebody",
+    index: "messages_by_recipient",
+    table: "messages",
+    walk: list({ to: "to@example.test" }),
+  },
+  {
+    name: "old answers",
+    index: "idempotency_by_age",
+    table: "idempotency",
+    walk: (store) => idempotency.purge(store),
+  },
+]
+
+/** Many projects, most of their work done: as a planner meets it. */
+async function fillTables(store: Store) {
+  const letters = Array.from({ length: ROWS }, (_, n) =>
+    letter({ project_id: `project_${n % 40}`, recipient: `to${n % 50}@example.test` }),
+  )
+  await store.tx(async (tx) => {
+    await pipeline.accept(tx, letters)
+    const done = letters.filter((_, n) => n % 10 !== 0).map(({ id }) => id)
+    await tx.update(messages).set({ status: "delivered" }).where(inArray(messages.id, done))
+  })
+}
+
+describe("every hot path walks its index", () => {
+  let it: Awaited<ReturnType<typeof testStore>>
+
+  beforeAll(async () => {
+    it = await testStore()
+    await fillTables(it.store)
+    return async () => it[Symbol.asyncDispose]()
+  })
+
+  test.each(paths)("$name", async ({ index, table, walk }) => {
+    await using database = outside(it)
+    await database.rows("ANALYZE").catch(() => []) // on SQLite only the writer may
+    const statements = await statementsOf(() => walk(it.store))
+    const wanted = statements.filter((text) => text.includes(`"${table}"`))
+    expect(wanted.length).toBeGreaterThan(0)
+
+    const plans: { text: string; plan: string[] }[] = []
+    for (const text of wanted) plans.push({ text, plan: await planOf(database, text) })
+    const byIndex = plans.filter(({ plan }) => plan.some((step) => step.includes(index)))
+    const byKey = plans.filter(({ plan }) =>
+      plan.some((step) => /autoindex|_pkey|rowid/.test(step)),
+    )
+    expect(plans.flatMap(({ plan }) => slowSteps(plan))).toEqual([])
+    expect(byIndex.length).toBeGreaterThan(0)
+    expect(new Set([...byIndex, ...byKey]).size).toBe(plans.length)
+  })
+})
+
+test("the feed begins at its cursor: it does not walk what came before", async () => {
+  await using it = await testStore()
+  await using database = outside(it)
+  await it.store.tx((tx) => pipeline.accept(tx, [letter(), letter()]))
+  const statements = await statementsOf(() => follow(it.store))
+
+  const plan = await planOf(database, statements.at(-1) ?? "")
+  const expected =
+    engine === "sqlite"
+      ? "(project_id=? AND (position,id)>(?,?))"
+      : 'Index Cond: ((project_id = $1) AND (ROW("position", id) > ROW('
+  expect(plan.some((step) => step.includes(expected))).toBe(true)
+})
+
+test("a total is found by its key", async () => {
+  await using it = await testStore()
+  await using database = outside(it)
+  const statements = await statementsOf(() => totals(it.store.read, PROJECT, ["email", "sms"]))
+
+  for (const text of statements) {
+    const plan = await planOf(database, text)
+    expect(slowSteps(plan)).toEqual([])
+  }
+  expect(statements).toHaveLength(1)
+})

@@ -1,0 +1,295 @@
+import { expect, test } from "bun:test"
+import { asc } from "drizzle-orm"
+import { now, secondsFromNow } from "../../src/core/time"
+import * as queue from "../../src/store/queue"
+import type { Store } from "../../src/store/store"
+import { jobs } from "../../src/store/tables"
+import { movableClock } from "../harness/clock"
+import { quietLog } from "../harness/quiet"
+import { testStore } from "../harness/store"
+import { refusal } from "./facts"
+
+quietLog()
+
+const clock = movableClock()
+const LEASE_SECONDS = 30
+const { urgent, normal, bulk } = queue.PRIORITIES
+
+const ring: queue.Job<{ bell: number }> = { name: "bell.ring", schedule: () => 1 }
+
+const lease = (owner: string) => ({ owner, lease_ms: LEASE_SECONDS * 1000 })
+
+const ringing = (bell: number, more: Partial<queue.Enqueued<{ bell: number }>> = {}) => ({
+  payload: { bell },
+  project_id: "p",
+  ...more,
+})
+
+const enqueueRings = (store: Store, count: number) =>
+  store.tx((tx) =>
+    queue.enqueueAll(
+      tx,
+      ring,
+      Array.from({ length: count }, (_, bell) => ringing(bell)),
+    ),
+  )
+
+const all = (store: Store) => store.read.select().from(jobs).orderBy(asc(jobs.id))
+
+const bells = (claimed: queue.ClaimedJob[]) =>
+  claimed.map(({ payload }) => (payload as { bell: number }).bell)
+
+async function claimOne(store: Store, owner: string) {
+  const [job, ...more] = await queue.claim(store, 1, lease(owner))
+  if (!job || more.length > 0) throw new Error("exactly one job was expected")
+  return job
+}
+
+test("a job enqueued by a closure that fails does not exist, and rings no bell", async () => {
+  await using it = await testStore()
+  let rung = 0
+  const off = queue.onEnqueued(() => rung++)
+
+  const failing = it.store.tx(async (tx) => {
+    await queue.enqueue(tx, ring, ringing(1))
+    throw new Error("no bell")
+  })
+  await refusal(failing)
+  expect(await all(it.store)).toEqual([])
+  expect(rung).toBe(0)
+
+  await enqueueRings(it.store, 1)
+  await Bun.sleep(0)
+  expect(rung).toBe(1)
+  off()
+})
+
+test("a claimed job is whole: payload, owner, first attempt", async () => {
+  await using it = await testStore()
+  const payload = { bell: 7, name: "Zoë \u0000 \ud800" }
+  await it.store.tx((tx) => queue.enqueue(tx, ring, { ...ringing(7), payload, id: "job_7" }))
+
+  expect(await queue.claim(it.store, 10, lease("me"))).toMatchObject([
+    { id: "job_7", name: "bell.ring", payload, owner: "me", attempt: 1, state: queue.LEASED },
+  ])
+  expect(await queue.claim(it.store, 10, lease("me"))).toEqual([])
+})
+
+test("a claim takes the oldest first, and at most what it asked for", async () => {
+  await using it = await testStore()
+  await enqueueRings(it.store, 25)
+
+  expect(bells(await queue.claim(it.store, 10, lease("a")))).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+  expect(bells(await queue.claim(it.store, 10, lease("b")))[0]).toBe(10)
+  expect(await queue.claim(it.store, 10, lease("c"))).toHaveLength(5)
+})
+
+test("claims at the same moment share the jobs, and none twice", async () => {
+  await using it = await testStore()
+  await enqueueRings(it.store, 300)
+
+  const owners = Array.from({ length: 8 }, (_, n) => `owner ${n}`)
+  const claims = await Promise.all(owners.map((name) => queue.claim(it.store, 50, lease(name))))
+  const later = await queue.claim(it.store, 300, lease("last"))
+  const ids = [...claims.flat(), ...later].map(({ id }) => id)
+  expect(ids).toHaveLength(300)
+  expect(new Set(ids).size).toBe(300)
+  expect(Math.max(...claims.map(({ length }) => length))).toBeLessThanOrEqual(50)
+})
+
+test("the more urgent comes first, and one level does not wait for another's future", async () => {
+  await using it = await testStore()
+  await it.store.tx(async (tx) => {
+    const later = secondsFromNow(3600)
+    await queue.enqueue(tx, ring, ringing(1, { priority: urgent, run_at: later }))
+    await queue.enqueue(tx, ring, ringing(2, { priority: bulk }))
+    await queue.enqueue(tx, ring, ringing(3, { priority: normal, run_at: later }))
+    await queue.enqueue(tx, ring, ringing(4))
+    await queue.enqueue(tx, ring, ringing(5, { priority: urgent }))
+  })
+
+  expect(bells(await queue.claim(it.store, 10, lease("me")))).toEqual([5, 4, 2])
+  clock.advance({ seconds: 3601 })
+  expect(bells(await queue.claim(it.store, 10, lease("me")))).toEqual([1, 3])
+})
+
+test("the next due moment is the soonest of all levels", async () => {
+  await using it = await testStore()
+  expect(await queue.nextDue(it.store.read)).toBeUndefined()
+  const [soon, late] = [secondsFromNow(60), secondsFromNow(3600)]
+  await it.store.tx(async (tx) => {
+    await queue.enqueue(tx, ring, ringing(1, { priority: urgent, run_at: late }))
+    await queue.enqueue(tx, ring, ringing(2, { priority: bulk, run_at: soon }))
+  })
+
+  expect(await queue.nextDue(it.store.read)).toBe(Date.parse(soon))
+})
+
+const ends: [string, (store: Store, job: queue.ClaimedJob) => Promise<boolean>][] = [
+  ["complete", (store, job) => store.tx((tx) => queue.complete(tx, job))],
+  ["release", (store, job) => store.tx((tx) => queue.release(tx, job, now(), "late"))],
+  ["bury", (store, job) => store.tx((tx) => queue.bury(tx, job, "late"))],
+  ["give back", (store, job) => store.tx((tx) => queue.giveBack(tx, job))],
+]
+
+test.each(ends)("who lost the lease cannot %s what another one holds", async (_, end) => {
+  await using it = await testStore()
+  const { store } = it
+  await enqueueRings(store, 1)
+
+  const stale = await claimOne(store, "first")
+  clock.advance({ seconds: LEASE_SECONDS + 1 })
+  expect(await queue.sweep(store, [])).toBe(1)
+  const current = await claimOne(store, "second")
+  expect([stale.attempt, current.attempt]).toEqual([1, 2])
+
+  const before = await all(store)
+  expect(await end(store, stale)).toBe(false)
+  expect(await all(store)).toEqual(before)
+  expect(await end(store, current)).toBe(true)
+})
+
+test.each(ends)("an earlier attempt of the same owner cannot %s the later one", async (_, end) => {
+  await using it = await testStore()
+  const { store } = it
+  await enqueueRings(store, 1)
+
+  const stale = await claimOne(store, "me")
+  await store.tx((tx) => queue.release(tx, stale, now(), null))
+  const current = await claimOne(store, "me")
+  const before = await all(store)
+  expect(await end(store, stale)).toBe(false)
+  expect(await all(store)).toEqual(before)
+  expect(await end(store, current)).toBe(true)
+})
+
+test.each(ends)(
+  "an attempt that was given back cannot %s the same one of another",
+  async (_, end) => {
+    await using it = await testStore()
+    const { store } = it
+    await enqueueRings(store, 1)
+
+    const stale = await claimOne(store, "first")
+    await store.tx((tx) => queue.giveBack(tx, stale))
+    const current = await claimOne(store, "second")
+    expect(current.attempt).toBe(stale.attempt)
+    const before = await all(store)
+    expect(await end(store, stale)).toBe(false)
+    expect(await all(store)).toEqual(before)
+    expect(await end(store, current)).toBe(true)
+  },
+)
+
+test("the end of a job is undone with its closure", async () => {
+  await using it = await testStore()
+  await enqueueRings(it.store, 1)
+  const job = await claimOne(it.store, "me")
+
+  const failing = it.store.tx(async (tx) => {
+    await queue.complete(tx, job)
+    throw new Error("no end")
+  })
+  await refusal(failing)
+  expect(await it.store.tx((tx) => queue.complete(tx, job))).toBe(true)
+  expect(await all(it.store)).toEqual([])
+})
+
+test("a released job comes again at its time, and remembers why", async () => {
+  await using it = await testStore()
+  await enqueueRings(it.store, 1)
+  const job = await claimOne(it.store, "me")
+  await it.store.tx((tx) => queue.release(tx, job, secondsFromNow(60), "the rope is torn"))
+
+  const state = { state: queue.READY, owner: null, lease_until: null, attempt: 1 }
+  expect(await all(it.store)).toMatchObject([{ ...state, last_error: "the rope is torn" }])
+  expect(await queue.claim(it.store, 1, lease("me"))).toEqual([])
+  clock.advance({ seconds: 61 })
+  expect((await claimOne(it.store, "me")).attempt).toBe(2)
+})
+
+test("a job given back has not used up an attempt", async () => {
+  await using it = await testStore()
+  await enqueueRings(it.store, 1)
+  const before = await all(it.store)
+  const job = await claimOne(it.store, "me")
+
+  await it.store.tx((tx) => queue.giveBack(tx, job))
+  expect(await all(it.store)).toEqual(before)
+  expect((await claimOne(it.store, "other")).attempt).toBe(1)
+})
+
+test("a buried job stays visible with its reason, until it is old", async () => {
+  await using it = await testStore()
+  await enqueueRings(it.store, 1)
+  const job = await claimOne(it.store, "me")
+  await it.store.tx((tx) => queue.bury(tx, job, "the bell is broken"))
+
+  const [dead] = await all(it.store)
+  expect(dead).toMatchObject({ state: queue.DEAD, last_error: "the bell is broken", owner: null })
+  expect(dead?.dead_at).toBeString()
+  expect(await queue.claim(it.store, 1, lease("me"))).toEqual([])
+  expect(await queue.purgeDead(it.store)).toBe(0)
+  clock.advance({ seconds: 31 * 86_400 })
+  expect(await queue.purgeDead(it.store)).toBe(1)
+  expect(await all(it.store)).toEqual([])
+})
+
+test("a lease that ran out is swept, one that is kept is not", async () => {
+  await using it = await testStore()
+  const { store } = it
+  await enqueueRings(store, 2)
+  const kept = await claimOne(store, "keeper")
+  await claimOne(store, "sleeper")
+
+  clock.advance({ seconds: LEASE_SECONDS - 10 })
+  await queue.heartbeat(store, lease("keeper"), [kept.id])
+  expect(await queue.sweep(store, [])).toBe(0)
+  clock.advance({ seconds: 11 })
+  expect(await queue.sweep(store, [])).toBe(1)
+  const states = (await all(store)).map(({ state, owner }) => ({ state, owner }))
+  expect(states).toEqual([
+    { state: queue.LEASED, owner: "keeper" },
+    { state: queue.READY, owner: null },
+  ])
+})
+
+test("a heartbeat keeps neither another's job nor a forgotten one of its own", async () => {
+  await using it = await testStore()
+  const { store } = it
+  await enqueueRings(store, 3)
+  const mine = await claimOne(store, "me")
+  await claimOne(store, "me") // its claim never arrived
+  const theirs = await claimOne(store, "them")
+
+  clock.advance({ seconds: LEASE_SECONDS - 10 })
+  await queue.heartbeat(store, lease("me"), [mine.id, theirs.id])
+  clock.advance({ seconds: 11 })
+  expect(await queue.sweep(store, [mine.id])).toBe(2)
+  const leased = (await all(store)).filter(({ state }) => state === queue.LEASED)
+  expect(leased.map(({ id }) => id)).toEqual([mine.id])
+})
+
+test("what the sweeper itself works on is not swept, however late it is", async () => {
+  await using it = await testStore()
+  await enqueueRings(it.store, 1)
+  const job = await claimOne(it.store, "me")
+
+  clock.advance({ seconds: 45 * 86_400 }) // a clock that was set, or a laptop that slept
+  expect(await queue.sweep(it.store, [job.id])).toBe(0)
+  expect(await it.store.tx((tx) => queue.complete(tx, job))).toBe(true)
+})
+
+test("where nobody else can live every lease of a former life is free at once", async () => {
+  await using it = await testStore()
+  const { store } = it
+  await enqueueRings(store, 700)
+  const [former, me] = [await queue.claim(store, 600, lease("former")), await claimOne(store, "me")]
+  expect(former).toHaveLength(600)
+
+  let freed = 0
+  for (let some = -1; some !== 0; freed += some) some = await queue.sweepAll(store, "me")
+  expect(freed).toBe(600)
+  expect(await store.tx((tx) => queue.complete(tx, me))).toBe(true)
+  expect(await queue.claim(store, 1000, lease("me"))).toHaveLength(699)
+})

@@ -1,0 +1,49 @@
+import { bind, type Handler, JobLoop } from "../../src/store/job-loop"
+import * as queue from "../../src/store/queue"
+import type { Store } from "../../src/store/store"
+
+const HOUR_SECONDS = 3600
+
+export interface Ring {
+  bell: number
+}
+
+/** A job for tests: three attempts, an hour apart. */
+export const ring: queue.Job<Ring> = {
+  name: "bell.ring",
+  schedule: (attempt) => (attempt < 3 ? HOUR_SECONDS : undefined),
+}
+
+export const bellOf = ({ payload }: queue.ClaimedJob) => (payload as Ring).bell
+
+/** So many jobs, for the bells from `first` upwards. */
+export const enqueueRings = (
+  store: Store,
+  count: number,
+  more: Partial<queue.Enqueued<Ring>> = {},
+  first = 0,
+) =>
+  store.tx((tx) => {
+    const bells = Array.from({ length: count }, (_, n) => n + first)
+    const work = bells.map((bell) => ({ payload: { bell }, project_id: "p", ...more }))
+    return queue.enqueueAll(tx, ring, work)
+  })
+
+interface LoopOptions {
+  concurrency?: number
+  alone?: boolean
+}
+
+export type RunningLoop = JobLoop & AsyncDisposable
+
+/** A loop that is at work until it is disposed of. */
+export async function running(
+  store: Store,
+  handler: Handler<Ring>,
+  { concurrency = 10, alone = false }: LoopOptions = {},
+): Promise<RunningLoop> {
+  const handlers = bind(ring, handler)
+  const loop = new JobLoop({ store, handlers, concurrency, lease_ms: 30_000, alone })
+  await loop.start()
+  return Object.assign(loop, { [Symbol.asyncDispose]: () => loop.stop(20_000) })
+}
