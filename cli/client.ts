@@ -7,13 +7,15 @@ type Value = string | number | boolean | undefined
 export type Query = Record<string, Value>
 
 interface Call {
-  method: "GET" | "POST" | "DELETE"
+  method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
   path: string
   query?: Query | undefined
   body?: unknown
   headers?: Record<string, string> | undefined
   /** Milliseconds; default: the client's. */
   timeout?: number | undefined
+  /** An access token instead of the key. */
+  token?: string | undefined
 }
 
 export interface Meta {
@@ -33,7 +35,9 @@ export interface Client {
   readonly url: string
   get<Data>(path: string, query?: Query, timeout?: number): Promise<Reply<Data>>
   post<Data>(path: string, body?: unknown, headers?: Record<string, string>): Promise<Reply<Data>>
-  remove<Data>(path: string, query?: Query): Promise<Reply<Data>>
+  put<Data>(path: string, body: unknown): Promise<Reply<Data>>
+  patch<Data>(path: string, body: unknown): Promise<Reply<Data>>
+  remove<Data>(path: string, query?: Query, body?: unknown): Promise<Reply<Data>>
   /** A file or a message as it is. */
   bytes(path: string): Promise<Uint8Array>
   /** A route without the envelope; any status is an answer. */
@@ -46,6 +50,10 @@ export interface ClientOptions {
   dry_run: boolean
   /** Called with a line for people: what was asked, what came, how long it took. */
   trace?: ((line: string) => void) | undefined
+  /** The access token of whoever is signed in; asked for before each call, since it lives short. */
+  access?: (() => Promise<string>) | undefined
+  /** For calls that need no credential, and are to carry none. */
+  anonymous?: boolean
 }
 
 /** Thrown instead of sending when `--dry-run` is given: the request that would have gone out. */
@@ -83,7 +91,9 @@ export function openClient(connection: Connection, options: ClientOptions): Clie
     url: connection.url,
     get: (path, query, timeout) => envelope({ method: "GET", path, query, timeout }),
     post: (path, body, headers) => envelope({ method: "POST", path, body, headers }),
-    remove: (path, query) => envelope({ method: "DELETE", path, query }),
+    put: (path, body) => envelope({ method: "PUT", path, body }),
+    patch: (path, body) => envelope({ method: "PATCH", path, body }),
+    remove: (path, query, body) => envelope({ method: "DELETE", path, query, body }),
     bytes: async (path) => (await call({ method: "GET", path })).bytes,
     async plain(path) {
       const answer = await once(connection, options, { method: "GET", path }, options.timeout)
@@ -94,11 +104,13 @@ export function openClient(connection: Connection, options: ClientOptions): Clie
 
 async function patiently(connection: Connection, options: ClientOptions, call: Call) {
   if (options.dry_run && call.method !== "GET") throw new DryRun(described(connection, call))
-  if (connection.api_key === null) throw noKey(connection)
+  const { api_key, signed_in } = connection
+  if (api_key === null && !signed_in && !options.anonymous) throw noKey(connection)
+  const token = signed_in && !options.anonymous ? await options.access?.() : undefined
   const deadline = millis() + (call.timeout ?? options.timeout)
 
   while (true) {
-    const answer = await once(connection, options, call, deadline - millis())
+    const answer = await once(connection, options, { ...call, token }, deadline - millis())
     const wait = Number(answer.headers.get("retry-after") ?? Number.NaN) * 1000
     const again = call.method === "GET" && answer.status === 503 && Number.isFinite(wait)
     if (!again || millis() + wait >= deadline) return answer
@@ -118,7 +130,7 @@ async function once(
   try {
     const response = await fetch(url, {
       method: call.method,
-      headers: headersOf(connection, call),
+      headers: { ...headersOf(connection, call), ...proofOf(connection, options, call) },
       redirect: "manual", // the key goes where it was meant to go, and nowhere else
       signal: AbortSignal.timeout(Math.max(1, timeout)),
       ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
@@ -141,19 +153,31 @@ function addressOf({ url }: Connection, { path, query }: Call): string {
   return search.size === 0 ? url + path : `${url}${path}?${search}`
 }
 
-function headersOf({ api_key }: Connection, { body, headers }: Call): Record<string, string> {
+function headersOf(connection: Connection, { body, headers }: Call): Record<string, string> {
+  const { signed_in, account_id, project_id } = connection
   return {
     accept: "application/json, */*;q=0.5",
     "user-agent": `belfry-cli/${version}`,
-    ...(api_key === null ? {} : { "x-api-key": api_key }),
+    ...(signed_in && account_id ? { "x-account-id": account_id } : {}),
+    ...(signed_in && project_id ? { "x-project-id": project_id } : {}),
     ...(body === undefined ? {} : { "content-type": "application/json" }),
     ...headers,
   }
 }
 
+/** A person before a key: who signed in wants to be seen as himself. */
+function proofOf({ api_key }: Connection, { anonymous }: ClientOptions, { token }: Call) {
+  if (anonymous) return {}
+  if (token !== undefined) return { authorization: `Bearer ${token}` }
+  return api_key === null ? {} : { "x-api-key": api_key }
+}
+
 function described(connection: Connection, call: Call): Record<string, unknown> {
-  const headers = headersOf(connection, call)
-  if (headers["x-api-key"]) headers["x-api-key"] = `${headers["x-api-key"].slice(0, 17)}…`
+  const { api_key, signed_in } = connection
+  const proof = signed_in
+    ? { authorization: "Bearer …" }
+    : api_key && { "x-api-key": `${api_key.slice(0, 17)}…` }
+  const headers = { ...headersOf(connection, call), ...proof }
   const url = addressOf(connection, call)
   return { dry_run: true, method: call.method, url, headers, body: call.body ?? null }
 }
@@ -162,7 +186,7 @@ const isLoopback = (url: string) =>
   /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(new URL(url).hostname)
 
 function noKey({ url }: Connection): Failure {
-  const more = { hint: "give one with --api-key or BELFRY_API_KEY, or start `belfry up` here" }
+  const more = { hint: "give one with --api-key or BELFRY_API_KEY, or sign in with `belfry login`" }
   return new Failure(exits.unauthorized, "unauthorized", `There is no API key for ${url}.`, more)
 }
 

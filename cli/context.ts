@@ -2,6 +2,7 @@ import { type Client, openClient } from "./client"
 import { environment } from "./environment"
 import type { GlobalFlags } from "./global-flags"
 import { type Form, type Output, openOutput, write } from "./output"
+import { accessToken } from "./session"
 import { type Connection, connection } from "./settings"
 import { type Paint, painter, readTerminal, type Terminal } from "./terminal"
 import { duration } from "./time"
@@ -15,7 +16,15 @@ export interface Context {
   /** `--timeout` in milliseconds. */
   readonly timeout: number | undefined
   connection(): Connection
-  client(timeout?: number): Client
+  client(timeout?: number, place?: Place): Client
+  /** For calls that need no credential; `url` without it is that of the connection. */
+  anonymous(url?: string): Client
+}
+
+/** Another account or project than the one that is chosen. */
+export interface Place {
+  account_id?: string
+  project_id?: string
 }
 
 /** What an action gets: the context, its own options, its arguments. Returns the exit, default 0. */
@@ -32,9 +41,20 @@ export function openContext(flags: GlobalFlags): Context {
   const paint = painter(terminal.colour)
   const fields = flags.json ? flags.json.split(",").map((name) => name.trim()) : undefined
   const timeout = flags.timeout === undefined ? undefined : duration(flags.timeout, "--timeout")
-  const where = () =>
-    connection({ profile: flags.profile, url: flags.url, api_key: flags.apiKey }, environment)
+  const where = () => {
+    const chosen = { profile: flags.profile, url: flags.url, api_key: flags.apiKey }
+    const found = connection(chosen, environment)
+    const { account = found.account_id, project = found.project_id } = flags
+    // A project belongs to one account: another account has others.
+    const same = account === found.account_id || flags.project !== undefined
+    return { ...found, account_id: account, project_id: same ? project : null }
+  }
   const trace = (line: string) => void write(process.stderr, `${line}\n`)
+  const options = (limit: number | undefined) => ({
+    timeout: limit ?? timeout ?? DEFAULT_TIMEOUT,
+    dry_run: flags.dryRun === true,
+    trace: flags.verbose ? trace : undefined,
+  })
 
   return {
     flags,
@@ -43,12 +63,16 @@ export function openContext(flags: GlobalFlags): Context {
     timeout,
     output: openOutput({ form: formOf(flags, terminal.out), fields, terminal, paint }),
     connection: where,
-    client: (limit) =>
-      openClient(where(), {
-        timeout: limit ?? timeout ?? DEFAULT_TIMEOUT,
-        dry_run: flags.dryRun === true,
-        trace: flags.verbose ? trace : undefined,
-      }),
+    client(limit, place) {
+      const here = { ...where(), ...place }
+      const access = () => accessToken(here, environment)
+      return openClient(here, { ...options(limit), access })
+    },
+    anonymous(url) {
+      const here = where()
+      const there = { ...here, url: url ?? here.url, signed_in: false }
+      return openClient(there, { ...options(undefined), anonymous: true })
+    },
   }
 }
 

@@ -73,7 +73,7 @@ export function exitOfStatus(status: number): Exit {
 }
 
 const next_steps: Partial<Record<string, string>> = {
-  unauthorized: "give a key with --api-key or BELFRY_API_KEY, or start `belfry up` on this machine",
+  unauthorized: "give a key with --api-key or BELFRY_API_KEY, or sign in with `belfry login`",
   unreachable: "start a server with `belfry up`, or name one with --url or BELFRY_URL",
   domain_not_verified: "send from an address at a verified domain, or at mailbox.test under `up`",
   sender_not_configured: "say who sends with --from",
@@ -84,7 +84,12 @@ const next_steps: Partial<Record<string, string>> = {
 /** The one line that says what to do about it. */
 export function nextStep(failure: Failure): string | undefined {
   if (failure.hint) return failure.hint
-  const { required_scope, retry_after } = failure.details
+  const { required_scope, required_role, retry_after, header } = failure.details
+  if (typeof required_role === "string") {
+    return `sign in with \`belfry login\` as somebody with the role ${required_role}`
+  }
+  if (header === "X-Account-Id") return "choose one with `belfry accounts use`, or --account"
+  if (header === "X-Project-Id") return "choose one with `belfry projects use`, or --project"
   if (typeof required_scope === "string") return `use a key with the scope ${required_scope}`
   if (typeof retry_after === "number") return `try again in ${retry_after} s`
   return next_steps[failure.code]

@@ -5,6 +5,8 @@ export interface GlobalFlags {
   profile?: string
   url?: string
   apiKey?: string
+  account?: string
+  project?: string
   /** "" for all fields, else a comma list. */
   json?: string
   ndjson?: boolean
@@ -21,6 +23,8 @@ const options = () => [
   new Option("--profile <name>", "use a stored profile (BELFRY_PROFILE)"),
   new Option("--url <url>", "address of the server (BELFRY_URL)"),
   new Option("--api-key <key>", "API key (BELFRY_API_KEY)"),
+  new Option("--account <id>", "work in this account, when signed in"),
+  new Option("--project <id>", "work in this project, when signed in"),
   new Option("--json [fields]", "print JSON, or only these fields of it: --json=id,status"),
   new Option("--ndjson", "print one JSON object a line"),
   new Option("--quiet", "print ids only"),

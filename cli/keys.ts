@@ -35,7 +35,7 @@ export const create: Action<CreateOptions> = async (context, options) => {
 }
 
 /** A span counts forward here. */
-function expiry(text: string): string {
+export function expiry(text: string): string {
   const from_now = /^\d+(ms|s|m|h|d)$/.test(text)
   if (!from_now) return moment(text, "--expires")
   const [now, back] = [moment("0s", "--expires"), moment(text, "--expires")]
@@ -75,7 +75,7 @@ export const get: Action<object> = async (context, _, id = "") => {
   return undefined
 }
 
-function shown(key: Key, paint: Paint): string {
+export function shown(key: Key, paint: Paint): string {
   return fields(
     [
       ["id", key.id],
@@ -83,6 +83,7 @@ function shown(key: Key, paint: Paint): string {
       ["key", `${key.prefix}…${key.last4}`],
       ["status", key.status],
       ["scopes", key.scopes.join(" ")],
+      ["only from", key.ip_addresses?.join(" ")],
       ["expires", key.expires_at],
       ["last used", key.last_used_at],
       ["created", key.created_at],

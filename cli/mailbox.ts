@@ -8,10 +8,10 @@ import { type Column, fields } from "./table"
 import { cleanText, type Paint } from "./terminal"
 import { age, millis, moment, pause } from "./time"
 
-const POLL = 200
-const DEFAULT_WAIT = 30_000
+export const POLL = 200
+export const DEFAULT_WAIT = 30_000
 
-interface Filters {
+export interface Filters {
   to?: string
   from?: string
   search?: string
@@ -20,7 +20,7 @@ interface Filters {
   limit?: string
 }
 
-const columns: Column<MailSummary>[] = [
+export const columns: Column<MailSummary>[] = [
   { title: "ID", cell: ({ id }) => id },
   { title: "FROM", cell: ({ from }) => address(from), flexible: true },
   { title: "TO", cell: ({ to }) => address(to), flexible: true },
@@ -57,7 +57,7 @@ export const get: Action<object> = async (context, _, id = "") => {
 const read = async (client: Client, id: string): Promise<Mail> =>
   (await client.get<Mail>(`/v1/mailbox/${encodeURIComponent(id)}`)).data
 
-function shown(mail: Mail, paint: Paint): string {
+export function shown(mail: Mail, paint: Paint): string {
   const head = fields(
     [
       ["id", mail.id],
@@ -98,7 +98,7 @@ async function newest(client: Client, query: Query, subject: string | undefined)
   return data.find((mail) => (mail.subject ?? "").toLowerCase().includes(wanted))?.id
 }
 
-function nothingCame({ to, from, subject }: Filters, limit: number): Failure {
+export function nothingCame({ to, from, subject }: Filters, limit: number): Failure {
   const where = [`to ${to}`, from && `from ${from}`, subject && `with "${subject}" in its subject`]
   const message = `No mail ${where.filter(Boolean).join(" ")} came within ${limit / 1000} s.`
   const hint = `\`belfry mailbox list\` shows what is there, \`belfry emails list --to ${to}\` why`

@@ -15,9 +15,10 @@ const path = () => profilesPath(environment)
 export const list: Action<object> = async ({ output }) => {
   const { current, profiles } = readProfiles(path())
   const chosen = current ?? LOCAL_PROFILE
-  const rows = Object.entries(profiles).map(([name, { url, api_key }]) => ({
+  const rows = Object.entries(profiles).map(([name, { url, api_key, session }]) => ({
     name,
     url,
+    user: session?.email ?? null,
     api_key: api_key ? `${api_key.slice(0, 17)}…` : null,
     current: name === chosen,
   }))
@@ -25,6 +26,7 @@ export const list: Action<object> = async ({ output }) => {
     { title: "", cell: (row) => (row.current ? "*" : "") },
     { title: "NAME", cell: (row) => row.name },
     { title: "URL", cell: (row) => row.url, flexible: true },
+    { title: "USER", cell: (row) => row.user ?? "" },
     { title: "KEY", cell: (row) => row.api_key ?? "none" },
   ])
   return undefined

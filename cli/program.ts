@@ -1,12 +1,18 @@
 import { Command, CommanderError, type Option } from "commander"
 import { DryRun } from "./client"
+import * as accounts from "./commands/accounts"
+import * as admin from "./commands/admin"
 import * as config from "./commands/config"
 import * as emails from "./commands/emails"
 import * as events from "./commands/events"
 import * as keys from "./commands/keys"
 import * as local from "./commands/local"
+import * as login from "./commands/login"
 import * as mailbox from "./commands/mailbox"
+import * as members from "./commands/members"
 import * as profiles from "./commands/profiles"
+import * as projects from "./commands/projects"
+import * as usage from "./commands/usage"
 import { openContext } from "./context"
 import { environment } from "./environment"
 import { exits, Failure } from "./failure"
@@ -43,7 +49,9 @@ export function createProgram(): Command {
     .configureHelp({ optionTerm: (option) => term(option) })
     .helpCommand(false)
     .version(version, "-V, --version", "print the version")
-  const nouns = [local, emails, mailbox, events, keys, profiles, config]
+  const mail = [emails, mailbox, events, keys]
+  const people = [login, accounts, projects, members, usage, admin]
+  const nouns = [local, ...mail, ...people, profiles, config]
   for (const noun of nouns) noun.define(program)
   addGlobalFlags(program)
   return program.addHelpText(

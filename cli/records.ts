@@ -79,6 +79,7 @@ export type Key = {
   last4: string
   scopes: string[]
   status: string
+  ip_addresses: string[]
   expires_at: string | null
   last_used_at: string | null
   created_at: string
@@ -115,3 +116,56 @@ export function address(value: Mailbox | string | null | undefined): string {
   if (typeof value === "string") return value
   return value.name ? `${value.name} <${value.email}>` : value.email
 }
+
+export type Account = {
+  id: string
+  name: string
+  slug: string
+  plan: string
+  status: string
+  role?: string
+  settings: Record<string, boolean>
+  created_at: string
+}
+
+export type Project = {
+  id: string
+  name: string
+  slug: string
+  status: string
+  sandbox: boolean
+  created_at: string
+}
+
+export type Member = {
+  user_id: string
+  email: string
+  name: string | null
+  role: string
+  inherited?: boolean
+  mfa_enabled?: boolean
+  joined_at?: string
+  added_at?: string
+  last_active_at?: string | null
+}
+
+export type Invitation = {
+  id: string
+  email: string
+  role: string
+  status: string
+  expires_at: string
+}
+
+export type Used = { used: number; limit: number | null; remaining: number | null }
+
+export type AuditEntry = {
+  id: string
+  actor: { type: string; id: string | null; name: string | null }
+  action: string
+  target: { type: string; id: string | null }
+  ip: string | null
+  created_at: string
+}
+
+export type Deleted = { id: string; deleted: boolean }

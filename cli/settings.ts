@@ -14,9 +14,22 @@ import { exits, Failure, usage } from "./failure"
 
 export type Environment = Record<string, string | undefined>
 
+/** Somebody who signed in with `belfry login`; the refresh token changes with each use. */
+export interface StoredSession {
+  email: string
+  access_token: string
+  refresh_token: string
+  /** Of the access token. */
+  expires_at: string
+}
+
 export interface Profile {
   url: string
   api_key: string | null
+  session?: StoredSession | null
+  /** Where the person works, if he has chosen. */
+  account_id?: string | null
+  project_id?: string | null
 }
 
 export interface Profiles {
@@ -30,6 +43,10 @@ export interface Connection {
   url: string
   api_key: string | null
   profile: string | null
+  /** Whether the profile holds a sign-in, which then comes before its key. */
+  signed_in: boolean
+  account_id: string | null
+  project_id: string | null
 }
 
 export interface Chosen {
@@ -58,8 +75,15 @@ export function connection(flags: Chosen, environment: Environment): Connection 
   const url = webAddress(flags.url ?? (environment.BELFRY_URL || profile?.url || DEFAULT_URL))
   const given_key = flags.api_key ?? (environment.BELFRY_API_KEY || keyFile(environment))
   // A key of a profile goes to that profile's server only, whatever --url says.
-  const own = profile && sameServer(profile.url, url) ? profile.api_key : null
-  return { url, api_key: given_key ?? own, profile: profile ? name : null }
+  const own = profile && sameServer(profile.url, url) ? profile : undefined
+  return {
+    url,
+    api_key: given_key ?? own?.api_key ?? null,
+    profile: profile ? name : null,
+    signed_in: given_key === undefined && Boolean(own?.session),
+    account_id: own?.account_id ?? null,
+    project_id: own?.project_id ?? null,
+  }
 }
 
 /** `BELFRY_API_KEY_FILE`, as for every secret, keeps the key out of the environment. */
@@ -78,7 +102,7 @@ export function unknownProfile(name: string, { profiles }: Profiles): Failure {
   return usage(`there is no profile "${name}"`, hint)
 }
 
-function webAddress(text: string): string {
+export function webAddress(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url || !/^https?:$/.test(url.protocol)) {
     throw usage(`"${text}" is not the address of a server`, "write http://127.0.0.1:8080")
@@ -86,7 +110,7 @@ function webAddress(text: string): string {
   return text.replace(/\/+$/, "")
 }
 
-function sameServer(one: string, other: string): boolean {
+export function sameServer(one: string, other: string): boolean {
   const origin = (text: string) => {
     const url = new URL(text)
     const host = /^(localhost|127\.0\.0\.1|\[::1\])$/.test(url.hostname) ? "loopback" : url.hostname
@@ -133,8 +157,14 @@ export function writeProfiles(path: string, profiles: Profiles): void {
   renameSync(draft, path)
 }
 
-/** Adds or replaces one profile; the others and the choice stay. */
+/**
+ * Adds or changes one profile; the others and the choice stay. What is not named stays too, unless
+ * the profile is to mean another server: a sign-in is worth nothing there.
+ */
 export function saveProfile(path: string, name: string, profile: Profile): void {
   const stored = readProfiles(path)
-  writeProfiles(path, { ...stored, profiles: { ...stored.profiles, [name]: profile } })
+  const before = Object.hasOwn(stored.profiles, name) ? stored.profiles[name] : undefined
+  const kept = before && sameServer(before.url, profile.url) ? before : {}
+  const profiles = { ...stored.profiles, [name]: { ...kept, ...profile } }
+  writeProfiles(path, { ...stored, profiles })
 }

@@ -1,5 +1,7 @@
 import { Elysia } from "elysia"
+import { accountRoutes } from "./accounts/routes"
 import { apiKeyRoutes } from "./api-keys/routes"
+import { auditRoutes } from "./audit-log/routes"
 import type { Secrets } from "./core/secrets"
 import type { Workers } from "./core/workers"
 import { type EmailParts, emailRoutes } from "./emails/routes"
@@ -10,15 +12,23 @@ import type { AnyRoute } from "./http/route"
 import { healthRoutes } from "./http/routes"
 import { mount } from "./http/serve"
 import { mailboxRoutes } from "./mailbox/routes"
-import { docsRoutes } from "./pages/routes"
+import type { InvitationParts } from "./members/invitations/routes"
+import { memberRoutes } from "./members/routes"
+import { docsRoutes, pageRoutes } from "./pages/routes"
+import { projectRoutes } from "./projects/routes"
+import { type SessionParts, sessionRoutes } from "./session/routes"
+import type { Sessions } from "./session/sessions"
+import { settingsRoutes } from "./settings/routes"
 import type { Meter } from "./usage/meter"
+import { usageRoutes } from "./usage/routes"
 
-export interface AppParts extends EmailParts {
+export interface AppParts extends EmailParts, InvitationParts, SessionParts {
   secrets: Secrets
   workers: Workers
   health: Health
   trusted_proxies: string[]
   verifyAccess: VerifyAccess
+  sessions: Sessions
   meter: Meter
   /** Of one request; 30 s without it. */
   time_limit_ms?: number
@@ -29,12 +39,19 @@ export function routeTable(parts: AppParts): AnyRoute[] {
   const { store, health } = parts
   const routes: AnyRoute[] = [
     ...healthRoutes(health),
+    ...sessionRoutes(parts),
+    ...accountRoutes(parts),
+    ...memberRoutes(parts),
+    ...projectRoutes(parts),
+    ...auditRoutes(parts),
     ...apiKeyRoutes(parts),
+    ...usageRoutes(parts),
+    ...settingsRoutes(parts),
     ...emailRoutes(parts),
     ...mailboxRoutes(parts),
     ...eventRoutes(store, health),
   ]
-  return [...routes, ...docsRoutes(routes)]
+  return [...routes, ...docsRoutes(routes), ...pageRoutes(parts)]
 }
 
 /** The whole interface behind one `fetch`. */

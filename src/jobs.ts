@@ -2,16 +2,21 @@ import { purgeAccount, purgeProject } from "./accounts/purging"
 import { complain, mailboxComplain } from "./mailbox/complain"
 import * as messages from "./messages/pipeline"
 import { purgeAccountNow, purgeProjectNow } from "./purge"
+import { passwordForgotten, type ResetPost, sendReset } from "./session/password/recovery"
 import { bind, type Handlers } from "./store/job-loop"
 import type { Store } from "./store/store"
+import { tellOwners } from "./usage/alerts"
+import { usageAlert } from "./usage/reservations"
 
 /** Every kind of background work there is, and who does it. */
-export const jobTable = (store: Store, channels: messages.Channels): Handlers => ({
+export const jobTable = (store: Store, channels: messages.Channels, post: ResetPost): Handlers => ({
   ...bind(messages.deliverMessage, {
     run: (payload, { attempt }) => messages.deliver(store, channels, payload, attempt),
     onDead: messages.giveUp,
   }),
   ...bind(mailboxComplain, complain(store)),
+  ...bind(usageAlert, tellOwners(store, post.mail)),
+  ...bind(passwordForgotten, sendReset(store, post)),
   ...bind(purgeProject, {
     run: async ({ id }) => {
       await purgeProjectNow(store, id)

@@ -9,6 +9,7 @@ import { idempotency } from "./http/tables"
 import { mailboxMails, mailboxRecipients } from "./mailbox/tables"
 import { accountMembers, invitations, projectMembers } from "./members/tables"
 import { attempts, messageContents, messageRaws, messages, messageTags } from "./messages/tables"
+import { quotas, sendBuckets } from "./plans/tables"
 import { projects } from "./projects/tables"
 import type { Store, Tx } from "./store/store"
 import { counters, jobs } from "./store/tables"
@@ -58,9 +59,10 @@ const batches: Batch[] = [
 
 const some = async (query: PromiseLike<{ id: string }[]>) => (await query).map(({ id }) => id)
 
-/** What a project has little of, and the project itself. */
+/** What a project has little of, and the project itself. What it used stays with the account. */
 async function rest(tx: Tx, project_id: string) {
-  for (const table of [apiKeys, idempotency, projectMembers, counters, usageDays]) {
+  await tx.delete(sendBuckets).where(eq(sendBuckets.project_id, project_id))
+  for (const table of [apiKeys, idempotency, projectMembers, counters]) {
     await tx.delete(table).where(eq(table.project_id, project_id))
   }
   const kept = [purgeProject.name, purgeAccount.name]
@@ -100,6 +102,8 @@ export async function purgeAccountNow(store: Store, id: string): Promise<void> {
     await tx.delete(accountMembers).where(eq(accountMembers.account_id, id))
     await tx.delete(invitations).where(eq(invitations.account_id, id))
     await tx.delete(counters).where(eq(counters.project_id, id))
+    await tx.delete(usageDays).where(eq(usageDays.account_id, id))
+    await tx.delete(quotas).where(eq(quotas.subject, id))
     await tx.delete(accounts).where(eq(accounts.id, id))
   })
 }

@@ -3,6 +3,7 @@ import { join } from "node:path"
 import type { Elysia } from "elysia"
 import { firstProject } from "./accounts/first"
 import { demandMasterKey, probe } from "./accounts/instance"
+import { openAdminSocket } from "./admin-socket"
 import { createApp } from "./app"
 import { channelTable } from "./channels"
 import { type Blobs, openBlobs } from "./core/blobs"
@@ -14,20 +15,26 @@ import { openSecrets, type Secrets } from "./core/secrets"
 import { openWorkers } from "./core/workers"
 import { Intake } from "./emails/intake"
 import { MAILBOX_DOMAIN, type SendRules } from "./emails/prepare"
-import { openProvider } from "./emails/providers/open"
+import { openProvider, openSandbox } from "./emails/providers/open"
+import { systemMail } from "./emails/system-mail"
 import { joinNodes } from "./events/nodes"
 import { Health } from "./http/health"
 import * as idempotency from "./http/idempotency"
 import { type Listener, listen } from "./http/listener"
 import { Cursors } from "./http/page"
+import { purgeWindows } from "./http/shared-windows"
 import { jobTable } from "./jobs"
 import { plan } from "./mailbox/complain"
 import { type MailboxServer, openMailbox } from "./mailbox/server"
 import { watch } from "./messages/activity"
+import { sessionParts } from "./session/parts"
+import type { SetupToken } from "./session/setup/setup-token"
+import { purgeSessions } from "./session/tidy"
 import { JobLoop } from "./store/job-loop"
 import { openStore } from "./store/open"
 import { purgeDead } from "./store/queue"
 import type { Store } from "./store/store"
+import { Meter } from "./usage/meter"
 
 const WORKER_THREADS = 2
 const DRAIN_MILLISECONDS = 20_000
@@ -41,6 +48,8 @@ export interface Running {
   data_dir: string
   store: Store
   secrets: Secrets
+  /** Until the instance has an owner: what proves that one may become it. */
+  setup: SetupToken | undefined
   /** Topic `message`: each change of a message's status, once it is on disk. */
   bus: Bus
   /** Resolves when the storage lost what was written: nothing may be acknowledged any more. */
@@ -80,30 +89,46 @@ async function assemble(
   const mailbox = await startMailbox(settings, store, undo)
   const provider = openProvider(settings, mailbox?.port ?? null)
   undo.push(() => provider.close())
+  const sandbox = openSandbox(mailbox?.port ?? null)
+  undo.push(() => sandbox?.close())
 
-  const channels = channelTable({ store, workers, blobs, provider })
+  const rules = rulesOf(settings, mode)
+  const address = { url: settings.base_url }
+  const base_url = () => address.url ?? ""
+  const mail = systemMail({ system_from: settings.system_from, to_mailbox: rules.to_mailbox })
+  const channels = channelTable({ store, workers, blobs, provider, sandbox })
   const loop = new JobLoop({
     store,
-    handlers: jobTable(store, channels),
+    handlers: jobTable(store, channels, { mail, base_url }),
     concurrency: settings["delivery.concurrency"],
     lease_ms: settings["delivery.lease"],
     alone: settings.database_url === null,
   })
   const smtp = () => mailbox?.isListening() ?? true
   const health = new Health({ disk, progressedAt: () => loop.progressed_at, smtp })
+  const meter = new Meter(store)
+  undo.push(meter.start())
+  const { data_dir, sign_up } = settings
+  const session = sessionParts({ store, secrets, data_dir, sign_up, base_url })
   const parts = {
     store,
     secrets,
     blobs,
     workers,
     health,
+    meter,
+    ...session,
+    mail,
     intake: new Intake(store),
-    rules: rulesOf(settings, mode),
+    rules,
     cursors: new Cursors(secrets),
     trusted_proxies: settings["http.trusted_proxies"],
   }
+  const setup = await session.setup.begin()
   const listener = openListener(createApp(parts) as unknown as Elysia, settings)
   undo.push(() => listener.stop())
+  address.url ??= listener.url
+  undo.push(openAdminSocket(join(data_dir, "admin.sock"), { store, ...session }))
   await loop.start()
   undo.push(() => loop.stop(DRAIN_MILLISECONDS))
   undo.push(joinNodes(store), keepTidy(store))
@@ -117,6 +142,7 @@ async function assemble(
     data_dir: settings.data_dir,
     store,
     secrets,
+    setup,
     bus,
     failed: disk.died,
     stop: stopper(health, listener, loop, undo),
@@ -175,6 +201,7 @@ function rulesOf(settings: Settings, mode: StartOptions["mode"]): SendRules {
     sending_domains: new Set(settings.sending_domains.filter((name) => name !== MAILBOX_DOMAIN)),
     to_mailbox,
     mailbox_takes_all: to_mailbox && mode === "up",
+    has_mailbox: settings["mailbox.enabled"],
   }
 }
 
@@ -189,6 +216,8 @@ function keepTidy(store: Store): () => void {
   const purge = async () => {
     while ((await idempotency.purge(store)) > 0);
     while ((await purgeDead(store)) > 0);
+    while ((await purgeSessions(store)) > 0);
+    await purgeWindows(store)
   }
   const run = () =>
     void purge().catch((error) => log.warn("old rows could not be removed", { error }))

@@ -1,12 +1,39 @@
 import type { Command } from "commander"
 import { examples, lazily } from "../action"
+import type { Action } from "../context"
+import type { Filters } from "../mailbox"
 
 /** The embedded mailbox: what arrived there instead of in the world. */
 export function define(program: Command): void {
   const mailbox = program.command("mailbox").description("mail that the embedded mailbox caught")
+  defineReading(mailbox)
 
   mailbox
-    .command("list")
+    .command("clear")
+    .description("remove the mails of the project from the mailbox")
+    .option("--to <address>", "only those to this address")
+    .addHelpText("after", examples("mailbox clear --to ann@mailbox.test --yes"))
+    .action(lazily(async () => (await import("../mailbox")).clear))
+}
+
+/** The project's mail, or with --system that of the instance, which only this machine may read. */
+const either = (name: "list" | "get" | "wait") =>
+  lazily(async (): Promise<Action<Filters & { system?: boolean }>> => {
+    const ours = await import("../mailbox")
+    return async (context, options, ...words) => {
+      if (!options.system) return ours[name](context, options, ...words)
+      const system = await import("../local/system-mailbox")
+      return system[name](context, options, ...words)
+    }
+  })
+
+const withSystem = (command: Command): Command =>
+  command
+    .option("--system", "mail of the instance itself: invitations, resets; on its machine only")
+    .option("--data-dir <dir>", "with --system: the folder of the instance")
+
+function defineReading(mailbox: Command) {
+  withSystem(mailbox.command("list"))
     .description("the mails, newest first")
     .option("--to <address>", "only to this address")
     .option("--from <address>", "only from this address")
@@ -14,16 +41,14 @@ export function define(program: Command): void {
     .option("--since <when>", "only after a time, or a span back: 10m")
     .option("--limit <number>", "how many (default: 25)")
     .addHelpText("after", examples("mailbox list --to ann@mailbox.test --since 1h"))
-    .action(lazily(async () => (await import("../mailbox")).list))
+    .action(either("list"))
 
-  mailbox
-    .command("get <id>")
+  withSystem(mailbox.command("get <id>"))
     .description("one mail with headers, text and HTML")
     .addHelpText("after", examples("mailbox get 0199a1c2-0000-7000-8000-000000000001"))
-    .action(lazily(async () => (await import("../mailbox")).get))
+    .action(either("get"))
 
-  mailbox
-    .command("wait")
+  withSystem(mailbox.command("wait"))
     .description(
       "wait until a mail is there and print it; exit 1 when --timeout (30s) passes first",
     )
@@ -35,12 +60,5 @@ export function define(program: Command): void {
       "after",
       examples("mailbox wait --to ann@mailbox.test --subject Receipt --timeout 10s --json=id,text"),
     )
-    .action(lazily(async () => (await import("../mailbox")).wait))
-
-  mailbox
-    .command("clear")
-    .description("remove the mails of the project from the mailbox")
-    .option("--to <address>", "only those to this address")
-    .addHelpText("after", examples("mailbox clear --to ann@mailbox.test --yes"))
-    .action(lazily(async () => (await import("../mailbox")).clear))
+    .action(either("wait"))
 }

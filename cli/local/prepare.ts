@@ -60,7 +60,7 @@ function prepared(is_dry_run: boolean | undefined, loaded: Loaded): Loaded {
   return loaded
 }
 
-async function withStore<Result>(
+export async function withStore<Result>(
   { values }: Loaded,
   act: (store: Store, secrets: Secrets) => Promise<Result>,
 ): Promise<Result> {

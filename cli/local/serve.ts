@@ -1,3 +1,4 @@
+import type { SetupToken } from "../../src/session/setup/setup-token"
 import type { Action } from "../context"
 import { usage } from "../failure"
 import { STOPPING, startServer, untilStopped } from "./run"
@@ -13,6 +14,11 @@ export const serve: Action<LocalOptions> = async (context, options) => {
   } else {
     await context.output.note(`belfry serves ${url}`)
   }
+  if (running.setup) process.stderr.write(setupHint(running.setup))
   await untilStopped(running, () => context.output.note(STOPPING))
   return undefined
 }
+
+/** Also off a terminal: in a container the log is the only console there is. */
+const setupHint = ({ token, path }: SetupToken) =>
+  `This instance has no owner yet. The setup token, also in ${path}:\n  ${token}\n`

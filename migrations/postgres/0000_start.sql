@@ -75,6 +75,13 @@ CREATE TABLE "idempotency" (
 	"created_at" bigint NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "rate_windows" (
+	"name" text NOT NULL,
+	"ends" bigint NOT NULL,
+	"given" bigint NOT NULL,
+	CONSTRAINT "rate_windows_name_ends_pk" PRIMARY KEY("name","ends")
+);
+--> statement-breakpoint
 CREATE TABLE "mailbox_mails" (
 	"id" text COLLATE "C" PRIMARY KEY NOT NULL,
 	"project_id" text COLLATE "C" NOT NULL,
@@ -198,6 +205,22 @@ CREATE TABLE "messages" (
 	"updated_at" bigint NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "quotas" (
+	"subject" text COLLATE "C" NOT NULL,
+	"period" text NOT NULL,
+	"metric" text NOT NULL,
+	"used" bigint NOT NULL,
+	"alerted" bigint NOT NULL,
+	CONSTRAINT "quotas_subject_period_metric_pk" PRIMARY KEY("subject","period","metric")
+);
+--> statement-breakpoint
+CREATE TABLE "send_buckets" (
+	"project_id" text COLLATE "C" NOT NULL,
+	"channel" text NOT NULL,
+	"drained" bigint NOT NULL,
+	CONSTRAINT "send_buckets_project_id_channel_pk" PRIMARY KEY("project_id","channel")
+);
+--> statement-breakpoint
 CREATE TABLE "projects" (
 	"id" text COLLATE "C" PRIMARY KEY NOT NULL,
 	"account_id" text COLLATE "C" NOT NULL,
@@ -209,6 +232,98 @@ CREATE TABLE "projects" (
 	"deleting_at" bigint,
 	"created_at" bigint NOT NULL,
 	"updated_at" bigint NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "backup_codes" (
+	"user_id" text COLLATE "C" NOT NULL,
+	"code_hash" text NOT NULL,
+	"used_at" bigint,
+	"created_at" bigint NOT NULL,
+	CONSTRAINT "backup_codes_user_id_code_hash_pk" PRIMARY KEY("user_id","code_hash")
+);
+--> statement-breakpoint
+CREATE TABLE "console_sessions" (
+	"id" text COLLATE "C" PRIMARY KEY NOT NULL,
+	"user_id" text COLLATE "C" NOT NULL,
+	"ip" text,
+	"user_agent" text,
+	"client_name" text,
+	"created_at" bigint NOT NULL,
+	"last_used_at" bigint NOT NULL,
+	"expires_at" bigint NOT NULL,
+	"revoked_at" bigint
+);
+--> statement-breakpoint
+CREATE TABLE "console_users" (
+	"id" text COLLATE "C" PRIMARY KEY NOT NULL,
+	"email" text NOT NULL,
+	"email_key" text NOT NULL,
+	"name" text,
+	"locale" text,
+	"timezone" text,
+	"password_hash" text NOT NULL,
+	"operator" boolean NOT NULL,
+	"status" text NOT NULL,
+	"mfa_secret" text,
+	"mfa_pending" text,
+	"mfa_pending_at" bigint,
+	"mfa_last_step" bigint,
+	"created_at" bigint NOT NULL,
+	"updated_at" bigint NOT NULL,
+	"last_login_at" bigint
+);
+--> statement-breakpoint
+CREATE TABLE "device_codes" (
+	"id" text COLLATE "C" PRIMARY KEY NOT NULL,
+	"device_code_hash" text NOT NULL,
+	"user_code_hash" text NOT NULL,
+	"client_name" text NOT NULL,
+	"ip" text,
+	"status" text NOT NULL,
+	"user_id" text COLLATE "C",
+	"interval_seconds" bigint NOT NULL,
+	"last_polled_at" bigint,
+	"created_at" bigint NOT NULL,
+	"expires_at" bigint NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "mfa_challenges" (
+	"token_hash" text COLLATE "C" PRIMARY KEY NOT NULL,
+	"user_id" text COLLATE "C" NOT NULL,
+	"attempts" bigint NOT NULL,
+	"used_at" bigint,
+	"created_at" bigint NOT NULL,
+	"expires_at" bigint NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "password_history" (
+	"id" text COLLATE "C" PRIMARY KEY NOT NULL,
+	"user_id" text COLLATE "C" NOT NULL,
+	"password_hash" text NOT NULL,
+	"created_at" bigint NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "password_resets" (
+	"token_hash" text COLLATE "C" PRIMARY KEY NOT NULL,
+	"user_id" text COLLATE "C" NOT NULL,
+	"used_at" bigint,
+	"created_at" bigint NOT NULL,
+	"expires_at" bigint NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "refresh_tokens" (
+	"token_hash" text COLLATE "C" PRIMARY KEY NOT NULL,
+	"session_id" text COLLATE "C" NOT NULL,
+	"created_at" bigint NOT NULL,
+	"used_at" bigint,
+	"successor" text,
+	"expires_at" bigint NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "throttles" (
+	"subject" text COLLATE "C" PRIMARY KEY NOT NULL,
+	"used" bigint NOT NULL,
+	"ends_at" bigint NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "counters" (
@@ -235,6 +350,16 @@ CREATE TABLE "jobs" (
 	"dead_at" bigint
 );
 --> statement-breakpoint
+CREATE TABLE "usage_days" (
+	"account_id" text COLLATE "C" NOT NULL,
+	"project_id" text COLLATE "C" NOT NULL,
+	"day" text NOT NULL,
+	"metric" text NOT NULL,
+	"shard" bigint NOT NULL,
+	"value" bigint NOT NULL,
+	CONSTRAINT "usage_days_account_id_day_project_id_metric_shard_pk" PRIMARY KEY("account_id","day","project_id","metric","shard")
+);
+--> statement-breakpoint
 ALTER TABLE "mailbox_recipients" ADD CONSTRAINT "mailbox_recipients_mail_id_mailbox_mails_id_fk" FOREIGN KEY ("mail_id") REFERENCES "public"."mailbox_mails"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "message_contents" ADD CONSTRAINT "message_contents_message_id_messages_id_fk" FOREIGN KEY ("message_id") REFERENCES "public"."messages"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "message_raws" ADD CONSTRAINT "message_raws_message_id_messages_id_fk" FOREIGN KEY ("message_id") REFERENCES "public"."messages"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
@@ -248,6 +373,7 @@ CREATE INDEX "audit_log_by_actor" ON "audit_log" USING btree ("account_id","acto
 CREATE INDEX "events_by_project" ON "events" USING btree ("project_id","position","id");--> statement-breakpoint
 CREATE INDEX "events_by_subject" ON "events" USING btree ("subject_id","id");--> statement-breakpoint
 CREATE INDEX "idempotency_by_age" ON "idempotency" USING btree ("created_at");--> statement-breakpoint
+CREATE INDEX "rate_windows_by_end" ON "rate_windows" USING btree ("ends");--> statement-breakpoint
 CREATE INDEX "mailbox_mails_by_project" ON "mailbox_mails" USING btree ("project_id","id");--> statement-breakpoint
 CREATE INDEX "mailbox_recipients_by_address" ON "mailbox_recipients" USING btree ("project_id","address","mail_id");--> statement-breakpoint
 CREATE INDEX "account_members_by_user" ON "account_members" USING btree ("user_id");--> statement-breakpoint
@@ -258,6 +384,20 @@ CREATE INDEX "messages_by_project" ON "messages" USING btree ("project_id","chan
 CREATE INDEX "messages_by_status" ON "messages" USING btree ("project_id","status","id");--> statement-breakpoint
 CREATE INDEX "messages_by_recipient" ON "messages" USING btree ("project_id","recipient","id");--> statement-breakpoint
 CREATE UNIQUE INDEX "projects_by_slug" ON "projects" USING btree ("account_id","slug");--> statement-breakpoint
+CREATE INDEX "console_sessions_by_user" ON "console_sessions" USING btree ("user_id","id");--> statement-breakpoint
+CREATE INDEX "console_sessions_by_expiry" ON "console_sessions" USING btree ("expires_at");--> statement-breakpoint
+CREATE UNIQUE INDEX "console_users_by_email" ON "console_users" USING btree ("email_key");--> statement-breakpoint
+CREATE UNIQUE INDEX "device_codes_by_device" ON "device_codes" USING btree ("device_code_hash");--> statement-breakpoint
+CREATE UNIQUE INDEX "device_codes_by_user" ON "device_codes" USING btree ("user_code_hash");--> statement-breakpoint
+CREATE INDEX "device_codes_by_expiry" ON "device_codes" USING btree ("expires_at");--> statement-breakpoint
+CREATE INDEX "mfa_challenges_by_expiry" ON "mfa_challenges" USING btree ("expires_at");--> statement-breakpoint
+CREATE INDEX "password_history_by_user" ON "password_history" USING btree ("user_id","id");--> statement-breakpoint
+CREATE INDEX "password_resets_by_user" ON "password_resets" USING btree ("user_id");--> statement-breakpoint
+CREATE INDEX "password_resets_by_expiry" ON "password_resets" USING btree ("expires_at");--> statement-breakpoint
+CREATE INDEX "refresh_tokens_by_session" ON "refresh_tokens" USING btree ("session_id");--> statement-breakpoint
+CREATE INDEX "refresh_tokens_by_expiry" ON "refresh_tokens" USING btree ("expires_at");--> statement-breakpoint
+CREATE INDEX "throttles_by_end" ON "throttles" USING btree ("ends_at");--> statement-breakpoint
 CREATE INDEX "jobs_ready" ON "jobs" USING btree ("priority","run_at","id") WHERE state = 0;--> statement-breakpoint
 CREATE INDEX "jobs_leased" ON "jobs" USING btree ("lease_until") WHERE state = 1;--> statement-breakpoint
-CREATE INDEX "jobs_dead" ON "jobs" USING btree ("dead_at") WHERE state = 2;
+CREATE INDEX "jobs_dead" ON "jobs" USING btree ("dead_at") WHERE state = 2;--> statement-breakpoint
+CREATE INDEX "usage_days_by_project" ON "usage_days" USING btree ("project_id","day");

@@ -84,6 +84,14 @@ CREATE TABLE `idempotency` (
 );
 --> statement-breakpoint
 CREATE INDEX `idempotency_by_age` ON `idempotency` (`created_at`);--> statement-breakpoint
+CREATE TABLE `rate_windows` (
+	`name` text NOT NULL,
+	`ends` integer NOT NULL,
+	`given` integer NOT NULL,
+	PRIMARY KEY(`name`, `ends`)
+);
+--> statement-breakpoint
+CREATE INDEX `rate_windows_by_end` ON `rate_windows` (`ends`);--> statement-breakpoint
 CREATE TABLE `mailbox_mails` (
 	`id` text PRIMARY KEY NOT NULL,
 	`project_id` text NOT NULL,
@@ -219,6 +227,22 @@ CREATE TABLE `messages` (
 CREATE INDEX `messages_by_project` ON `messages` (`project_id`,`channel`,`id`);--> statement-breakpoint
 CREATE INDEX `messages_by_status` ON `messages` (`project_id`,`status`,`id`);--> statement-breakpoint
 CREATE INDEX `messages_by_recipient` ON `messages` (`project_id`,`recipient`,`id`);--> statement-breakpoint
+CREATE TABLE `quotas` (
+	`subject` text NOT NULL,
+	`period` text NOT NULL,
+	`metric` text NOT NULL,
+	`used` integer NOT NULL,
+	`alerted` integer NOT NULL,
+	PRIMARY KEY(`subject`, `period`, `metric`)
+);
+--> statement-breakpoint
+CREATE TABLE `send_buckets` (
+	`project_id` text NOT NULL,
+	`channel` text NOT NULL,
+	`drained` integer NOT NULL,
+	PRIMARY KEY(`project_id`, `channel`)
+);
+--> statement-breakpoint
 CREATE TABLE `projects` (
 	`id` text PRIMARY KEY NOT NULL,
 	`account_id` text NOT NULL,
@@ -234,6 +258,111 @@ CREATE TABLE `projects` (
 );
 --> statement-breakpoint
 CREATE UNIQUE INDEX `projects_by_slug` ON `projects` (`account_id`,`slug`);--> statement-breakpoint
+CREATE TABLE `backup_codes` (
+	`user_id` text NOT NULL,
+	`code_hash` text NOT NULL,
+	`used_at` integer,
+	`created_at` integer NOT NULL,
+	PRIMARY KEY(`user_id`, `code_hash`)
+);
+--> statement-breakpoint
+CREATE TABLE `console_sessions` (
+	`id` text PRIMARY KEY NOT NULL,
+	`user_id` text NOT NULL,
+	`ip` text,
+	`user_agent` text,
+	`client_name` text,
+	`created_at` integer NOT NULL,
+	`last_used_at` integer NOT NULL,
+	`expires_at` integer NOT NULL,
+	`revoked_at` integer
+);
+--> statement-breakpoint
+CREATE INDEX `console_sessions_by_user` ON `console_sessions` (`user_id`,`id`);--> statement-breakpoint
+CREATE INDEX `console_sessions_by_expiry` ON `console_sessions` (`expires_at`);--> statement-breakpoint
+CREATE TABLE `console_users` (
+	`id` text PRIMARY KEY NOT NULL,
+	`email` text NOT NULL,
+	`email_key` text NOT NULL,
+	`name` text,
+	`locale` text,
+	`timezone` text,
+	`password_hash` text NOT NULL,
+	`operator` integer NOT NULL,
+	`status` text NOT NULL,
+	`mfa_secret` text,
+	`mfa_pending` text,
+	`mfa_pending_at` integer,
+	`mfa_last_step` integer,
+	`created_at` integer NOT NULL,
+	`updated_at` integer NOT NULL,
+	`last_login_at` integer
+);
+--> statement-breakpoint
+CREATE UNIQUE INDEX `console_users_by_email` ON `console_users` (`email_key`);--> statement-breakpoint
+CREATE TABLE `device_codes` (
+	`id` text PRIMARY KEY NOT NULL,
+	`device_code_hash` text NOT NULL,
+	`user_code_hash` text NOT NULL,
+	`client_name` text NOT NULL,
+	`ip` text,
+	`status` text NOT NULL,
+	`user_id` text,
+	`interval_seconds` integer NOT NULL,
+	`last_polled_at` integer,
+	`created_at` integer NOT NULL,
+	`expires_at` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE UNIQUE INDEX `device_codes_by_device` ON `device_codes` (`device_code_hash`);--> statement-breakpoint
+CREATE UNIQUE INDEX `device_codes_by_user` ON `device_codes` (`user_code_hash`);--> statement-breakpoint
+CREATE INDEX `device_codes_by_expiry` ON `device_codes` (`expires_at`);--> statement-breakpoint
+CREATE TABLE `mfa_challenges` (
+	`token_hash` text PRIMARY KEY NOT NULL,
+	`user_id` text NOT NULL,
+	`attempts` integer NOT NULL,
+	`used_at` integer,
+	`created_at` integer NOT NULL,
+	`expires_at` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX `mfa_challenges_by_expiry` ON `mfa_challenges` (`expires_at`);--> statement-breakpoint
+CREATE TABLE `password_history` (
+	`id` text PRIMARY KEY NOT NULL,
+	`user_id` text NOT NULL,
+	`password_hash` text NOT NULL,
+	`created_at` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX `password_history_by_user` ON `password_history` (`user_id`,`id`);--> statement-breakpoint
+CREATE TABLE `password_resets` (
+	`token_hash` text PRIMARY KEY NOT NULL,
+	`user_id` text NOT NULL,
+	`used_at` integer,
+	`created_at` integer NOT NULL,
+	`expires_at` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX `password_resets_by_user` ON `password_resets` (`user_id`);--> statement-breakpoint
+CREATE INDEX `password_resets_by_expiry` ON `password_resets` (`expires_at`);--> statement-breakpoint
+CREATE TABLE `refresh_tokens` (
+	`token_hash` text PRIMARY KEY NOT NULL,
+	`session_id` text NOT NULL,
+	`created_at` integer NOT NULL,
+	`used_at` integer,
+	`successor` text,
+	`expires_at` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX `refresh_tokens_by_session` ON `refresh_tokens` (`session_id`);--> statement-breakpoint
+CREATE INDEX `refresh_tokens_by_expiry` ON `refresh_tokens` (`expires_at`);--> statement-breakpoint
+CREATE TABLE `throttles` (
+	`subject` text PRIMARY KEY NOT NULL,
+	`used` integer NOT NULL,
+	`ends_at` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX `throttles_by_end` ON `throttles` (`ends_at`);--> statement-breakpoint
 CREATE TABLE `counters` (
 	`project_id` text NOT NULL,
 	`name` text NOT NULL,
@@ -260,4 +389,15 @@ CREATE TABLE `jobs` (
 --> statement-breakpoint
 CREATE INDEX `jobs_ready` ON `jobs` (`priority`,`run_at`,`id`) WHERE state = 0;--> statement-breakpoint
 CREATE INDEX `jobs_leased` ON `jobs` (`lease_until`) WHERE state = 1;--> statement-breakpoint
-CREATE INDEX `jobs_dead` ON `jobs` (`dead_at`) WHERE state = 2;
+CREATE INDEX `jobs_dead` ON `jobs` (`dead_at`) WHERE state = 2;--> statement-breakpoint
+CREATE TABLE `usage_days` (
+	`account_id` text NOT NULL,
+	`project_id` text NOT NULL,
+	`day` text NOT NULL,
+	`metric` text NOT NULL,
+	`shard` integer NOT NULL,
+	`value` integer NOT NULL,
+	PRIMARY KEY(`account_id`, `day`, `project_id`, `metric`, `shard`)
+);
+--> statement-breakpoint
+CREATE INDEX `usage_days_by_project` ON `usage_days` (`project_id`,`day`);

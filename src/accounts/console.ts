@@ -3,15 +3,13 @@ import { scopesOf } from "../api-keys/scopes"
 import { ApiError, fail } from "../core/errors"
 import { isUuid } from "../core/ids"
 import { millis, millisFrom, now } from "../core/time"
-import { type AccountRole, accountMembers, type ProjectRole, projectMembers } from "../members/tables"
+import { type AccountRole, accountMembers, type ProjectRole } from "../members/tables"
 import { limitsOf } from "../plans/plans"
-import { projects } from "../projects/tables"
-import { consoleSessions, consoleUsers } from "../session/tables"
+import { consoleSessions } from "../session/tables"
 import { DEFAULTS, withDefaults } from "../settings/settings"
-import { prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import { type Caller, quotaSubject } from "./caller"
-import { accounts } from "./tables"
+import { activeProjects, findProject, findSeats } from "./seats"
 
 /** Which account and project a console caller speaks of. */
 export interface Wanted {
@@ -131,7 +129,9 @@ export async function inProject(db: Reader, caller: Caller, wanted: Wanted): Pro
   const [project] = seen
   if (project_id !== null && !project) return noProject()
   if (!project) {
-    return fail("forbidden", "You have no role in any project.", { required_role: "project_viewer" })
+    return fail("forbidden", "You have no role in any project.", {
+      required_role: "project_viewer",
+    })
   }
   if (seen.length > 1) throw missing("X-Project-Id", "several projects")
   return {
@@ -172,77 +172,3 @@ const missing = (header: string, among: string) =>
     field: header,
     reason: "The header is required.",
   })
-
-const { id: session_id, user_id } = consoleSessions
-
-const findSeats = prepared({ session_id, user_id }, (db: Reader, slot) =>
-  db
-    .select({
-      expires_at: consoleSessions.expires_at,
-      revoked_at: consoleSessions.revoked_at,
-      email: consoleUsers.email,
-      name: consoleUsers.name,
-      operator: consoleUsers.operator,
-      user_status: consoleUsers.status,
-      mfa_secret: consoleUsers.mfa_secret,
-      role: accountMembers.role,
-      account_id: accounts.id,
-      plan: accounts.plan,
-      limits: accounts.limits,
-      owner_user_id: accounts.owner_user_id,
-      deleting_at: accounts.deleting_at,
-      account_status: accounts.status,
-      settings: accounts.settings,
-      sending_status: accounts.sending_status,
-      sending_status_reason: accounts.sending_status_reason,
-    })
-    .from(consoleSessions)
-    .innerJoin(consoleUsers, eq(consoleUsers.id, user_id))
-    .leftJoin(accountMembers, eq(accountMembers.user_id, user_id))
-    .leftJoin(accounts, eq(accounts.id, accountMembers.account_id))
-    .where(and(eq(session_id, slot.session_id), eq(user_id, slot.user_id))),
-)
-
-const project_columns = {
-  id: projects.id,
-  settings: projects.settings,
-  role: projectMembers.role,
-}
-
-const { id: project_id, account_id } = projects
-const member = projectMembers.user_id
-
-const findProject = prepared({ account_id, project_id, user_id: member }, (db: Reader, slot) =>
-  db
-    .select(project_columns)
-    .from(projects)
-    .leftJoin(
-      projectMembers,
-      and(eq(projectMembers.project_id, projects.id), eq(member, slot.user_id)),
-    )
-    .where(
-      and(
-        eq(project_id, slot.project_id),
-        eq(account_id, slot.account_id),
-        eq(projects.hidden, false),
-      ),
-    ),
-)
-
-/** One that may be deleted is only reached by its id. */
-const activeProjects = prepared({ account_id, user_id: member }, (db: Reader, slot) =>
-  db
-    .select(project_columns)
-    .from(projects)
-    .leftJoin(
-      projectMembers,
-      and(eq(projectMembers.project_id, projects.id), eq(member, slot.user_id)),
-    )
-    .where(
-      and(
-        eq(account_id, slot.account_id),
-        eq(projects.status, "active"),
-        eq(projects.hidden, false),
-      ),
-    ),
-)

@@ -5,6 +5,7 @@ import type { Secrets } from "../core/secrets"
 import { defaultPlan } from "../plans/plans"
 import * as projects from "../projects/projects"
 import { projects as projectRows } from "../projects/tables"
+import { consoleUsers } from "../session/tables"
 import type { Store, Tx } from "../store/store"
 import * as accounts from "./accounts"
 import { accounts as accountRows, instanceValues } from "./tables"
@@ -78,6 +79,7 @@ export async function ownerless(db: Pick<Tx, "select">): Promise<Home | undefine
     .where(
       and(
         isNull(accountRows.owner_user_id),
+        isNull(accountRows.deleting_at),
         eq(projectRows.status, "active"),
         eq(projectRows.hidden, false),
       ),
@@ -87,11 +89,17 @@ export async function ownerless(db: Pick<Tx, "select">): Promise<Home | undefine
   return home
 }
 
-/** Whether some account has an owner: then there is nothing left to set up. */
+/**
+ * Whether some account has an owner, or somebody runs the instance although no account is left:
+ * then there is nothing to set up.
+ */
 export async function isSetUp(db: Pick<Tx, "select">): Promise<boolean> {
   const owned = isNotNull(accountRows.owner_user_id)
   const rows = await db.select({ id: accountRows.id }).from(accountRows).where(owned).limit(1)
-  return rows.length > 0
+  if (rows.length > 0) return true
+  const { id, operator } = consoleUsers
+  const operators = await db.select({ id }).from(consoleUsers).where(eq(operator, true)).limit(1)
+  return operators.length > 0
 }
 
 type KeyOptions = FirstOptions & { created: boolean }

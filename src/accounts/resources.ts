@@ -1,14 +1,13 @@
-import { and, eq, gt, isNull, or, sql } from "drizzle-orm"
+import { and, eq, gt, isNull, or } from "drizzle-orm"
 import { apiKeys } from "../api-keys/tables"
 import { now } from "../core/time"
 import * as members from "../members/members"
+import { METRICS } from "../plans/metrics"
 import { type Limits, limitsOf } from "../plans/plans"
 import * as projects from "../projects/projects"
 import type { Reader } from "../store/store"
-import { usageDays } from "../usage/tables"
+import { days } from "../usage/usage"
 import type { AccountRow } from "./accounts"
-
-const METRICS = ["email", "push", "sms", "in_app", "mau"] as const
 
 /** What a project has, in numbers. What is not built yet is not there. */
 const NOTHING = { domains: 0, webhooks: 0, templates: 0, subscribers: 0 }
@@ -28,20 +27,15 @@ export async function breakdown(db: Reader, account_id: string, period: string) 
 }
 
 async function usageByProject(db: Reader, account_id: string, period: string) {
-  const sum = sql<number>`sum(${usageDays.value})`
-  const { project_id, metric, day } = usageDays
-  const rows = await db
-    .select({ project_id, metric, sum })
-    .from(usageDays)
-    .where(
-      and(
-        eq(usageDays.account_id, account_id),
-        sql`${day} >= ${`${period}-01`}`,
-        sql`${day} <= ${`${period}-31`}`,
-      ),
-    )
-    .groupBy(project_id, metric)
-  return new Map(rows.map((row) => [`${row.project_id} ${row.metric}`, Number(row.sum)]))
+  const sums = new Map<string, number>()
+  for (const { project_id, metric, value } of await days(db, {
+    account_ids: [account_id],
+    period,
+  })) {
+    const name = `${project_id} ${metric}`
+    sums.set(name, value + (sums.get(name) ?? 0))
+  }
+  return sums
 }
 
 /** Keys that work. Their number is small and rarely asked for, so they are counted. */

@@ -8,13 +8,13 @@ import { type AnyRoute, route } from "../http/route"
 import { Deleted, deleted, nameText, oneOf, orNull, slugText } from "../http/texts"
 import * as members from "../members/members"
 import { defaultPlan } from "../plans/plans"
-import { mfaEnabled } from "../session/users"
-import type { Store } from "../store/store"
-import { usageOfAccount } from "../usage/usage"
+import * as users from "../session/users"
+import type { Store, Tx } from "../store/store"
 import * as accounts from "./accounts"
 import { demandRoomForFree } from "./free"
-import { accountRecord } from "./record"
 import { accountReadRoutes } from "./reads/routes"
+import { accountRecord } from "./record"
+import { usageOfAccount } from "./usage"
 
 const NewAccount = t.Object({ name: nameText(), slug: t.Optional(slugText()) })
 
@@ -159,11 +159,14 @@ async function create(store: Store, { caller, body, claim }: Call<Static<typeof 
 /** Whoever demands a second factor of all members has one himself, lest he lock himself out. */
 function patch(store: Store, { caller, body }: Call<accounts.AccountPatch>) {
   return store.tx(async (tx) => {
-    if (body.settings?.require_mfa && !(await mfaEnabled(tx, caller.user_id ?? ""))) {
-      fail("mfa_required", "Turn on your own second factor first.")
-    }
+    if (body.settings?.require_mfa) await demandOwnMfa(tx, caller.user_id ?? "")
     return accounts.patch(tx, caller.account_id, body, caller)
   })
+}
+
+async function demandOwnMfa(tx: Tx, user_id: string) {
+  const { mfa_secret } = await users.find(tx, user_id)
+  if (mfa_secret === null) fail("mfa_required", "Turn on your own second factor first.")
 }
 
 async function remove(store: Store, { caller, body }: Call<{ confirm: string }>) {

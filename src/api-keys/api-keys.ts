@@ -1,14 +1,15 @@
 import { and, desc, eq, gt, isNotNull, isNull, lt, lte, or, type SQL } from "drizzle-orm"
+import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
 import { millis, millisFrom, now } from "../core/time"
 import { hashOf, lookupOf, newKeyText, visibleParts } from "../lib/api-key"
+import { held } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
-import type { Caller } from "../accounts/caller"
-import { isWithinOwn } from "./scopes"
 import { apiKeys } from "./tables"
 
-type Row = typeof apiKeys.$inferSelect
+export type Row = typeof apiKeys.$inferSelect
+export type ApiKey = ReturnType<typeof record>
 export type KeyStatus = "active" | "revoked" | "expired"
 
 export interface NewApiKey {
@@ -25,7 +26,12 @@ interface Owner {
 }
 
 /** The secret leaves here, once, as `key`. The table knows only its hash. */
-export async function create(tx: Tx, { created_by, ...owner }: Owner, input: NewApiKey) {
+export async function create(
+  tx: Tx,
+  { created_by, ...owner }: Owner,
+  input: NewApiKey,
+  by: audit.By = audit.LOCAL,
+) {
   const key = newKeyText()
   const row: Row = {
     id: newId(),
@@ -41,16 +47,8 @@ export async function create(tx: Tx, { created_by, ...owner }: Owner, input: New
     revoked_at: null,
   }
   await tx.insert(apiKeys).values(row)
+  await log(tx, by, row, "api_key.created", { after: record(row) })
   return { ...record(row), key }
-}
-
-/** A caller hands on at most what he has himself. Throws 403 `forbidden`. */
-export function mayGrant(caller: Caller, scopes: string[]) {
-  if (isWithinOwn(caller.scopes, scopes)) return
-  const wider = scopes.filter((scope) => !caller.scopes.includes(scope))
-  fail("forbidden", `A key cannot grant more than it has: ${wider.join(", ")}.`, {
-    required_scope: wider[0],
-  })
 }
 
 export interface ListQuery {
@@ -79,15 +77,37 @@ export async function count(db: Reader, project_id: string, query: ListQuery): P
 
 export async function find(db: Reader, project_id: string, id: string) {
   const rows = isUuid(id) ? await db.select().from(apiKeys).where(ours(project_id, id)) : []
-  return rows[0] ? record(rows[0]) : fail("not_found", "There is no such API key.")
+  return rows[0] ? record(rows[0]) : gone()
 }
 
+const gone = () => fail("not_found", "There is no such API key.")
+
 /** Acts on the next request. Doing it again changes nothing and answers the same. */
-export async function revoke(tx: Tx, project_id: string, id: string) {
-  const alive = and(ours(project_id, id), isNull(apiKeys.revoked_at))
-  await find(tx, project_id, id)
-  await tx.update(apiKeys).set({ revoked_at: now() }).where(alive)
-  return find(tx, project_id, id)
+export async function revoke(tx: Tx, project_id: string, id: string, by: audit.By = audit.LOCAL) {
+  const before = await hold(tx, project_id, id)
+  if (before.revoked_at) return record(before)
+  return change(tx, before, { revoked_at: now() }, "api_key.revoked", by)
+}
+
+/** The row itself, which nobody else changes before the transaction ends. Throws 404. */
+export async function hold(tx: Tx, project_id: string, id: string): Promise<Row> {
+  const query = () => held(tx.select().from(apiKeys).where(ours(project_id, id)))
+  const [row] = isUuid(id) ? await query() : []
+  return row ?? gone()
+}
+
+/** Writes what changes, tells the audit log, and returns the record. */
+export async function change(
+  tx: Tx,
+  before: Row,
+  changes: Partial<Row>,
+  action: string,
+  by: audit.By,
+): Promise<ApiKey> {
+  const after = { ...before, ...changes }
+  await tx.update(apiKeys).set(changes).where(eq(apiKeys.id, before.id))
+  await log(tx, by, after, action, { before: record(before), after: record(after) })
+  return record(after)
 }
 
 /** Remembers the last use; the guard calls it at most once a minute for a key. */
@@ -110,8 +130,21 @@ const STATUS_IS: Record<KeyStatus, () => SQL | undefined> = {
 }
 
 /** The Key record of the contract: everything but what finds and proves it. */
-function record({ account_id: _, lookup: __, key_hash: ___, ...row }: Row) {
+export function record({ account_id: _, lookup: __, key_hash: ___, ...row }: Row) {
   const expired = row.expires_at !== null && millisFrom(row.expires_at) <= millis()
   const status: KeyStatus = row.revoked_at ? "revoked" : expired ? "expired" : "active"
   return { ...row, mode: "live" as const, status }
 }
+
+type Change = Pick<audit.NewEntry, "before" | "after">
+
+const log = (tx: Tx, by: audit.By, row: Row, action: string, change: Change) =>
+  audit.record(tx, {
+    account_id: row.account_id,
+    project_id: row.project_id,
+    actor: by.actor,
+    ip: by.ip,
+    action,
+    target: { type: "api_key", id: row.id },
+    ...change,
+  })

@@ -1,52 +1,54 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import type { Secrets } from "../core/secrets"
-import { millis, millisFrom } from "../core/time"
 import type { Call } from "../http/call"
 import { takeOrUndo } from "../http/idempotency"
-import { asPage, type Cursors, pageQuery, readTime, windowOf } from "../http/page"
+import { asPage, type Cursors, pageQuery, windowOf } from "../http/page"
 import type { Problems } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
+import { nameText, orNull } from "../http/texts"
 import { check } from "../http/validate"
-import { isRange } from "../lib/ip-ranges"
-import type { Store } from "../store/store"
+import type { Store, Tx } from "../store/store"
 import * as apiKeys from "./api-keys"
-import { isScope } from "./scopes"
-
-const MOST_ADDRESSES = 100
+import * as changes from "./changes"
+import {
+  ALL,
+  addressList,
+  by,
+  changingRoutes,
+  idOf,
+  Key,
+  ONE,
+  readExpiry,
+  readScopes,
+  refuseOddRanges,
+  scopeList,
+  status,
+} from "./changing/routes"
+import { addressesFor, mayGrant, mayReach } from "./granting"
 
 const NewKey = t.Object({
-  name: t.String({
-    minLength: 1,
-    maxLength: 200,
-    pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$",
-  }),
+  name: nameText(),
   mode: t.Optional(t.String()),
-  scopes: t.Array(t.String(), { minItems: 1, maxItems: 50 }),
-  expires_at: t.Optional(t.Union([t.String(), t.Null()])),
-  ip_addresses: t.Optional(t.Array(t.String(), { maxItems: MOST_ADDRESSES })),
+  scopes: scopeList,
+  expires_at: t.Optional(orNull(t.String())),
+  ip_addresses: t.Optional(addressList),
 })
 
-const Key = t.Object({
-  id: t.String(),
-  project_id: t.String(),
-  name: t.String(),
-  mode: t.Literal("live"),
-  prefix: t.String(),
-  last4: t.String(),
-  scopes: t.Array(t.String()),
-  status: t.Union([t.Literal("active"), t.Literal("revoked"), t.Literal("expired")]),
-  ip_addresses: t.Array(t.String()),
-  expires_at: t.Union([t.String(), t.Null()]),
-  last_used_at: t.Union([t.String(), t.Null()]),
-  last_used_ip: t.Union([t.String(), t.Null()]),
-  created_by: t.Object({ type: t.String(), id: t.Union([t.String(), t.Null()]) }),
-  created_at: t.String(),
-  revoked_at: t.Union([t.String(), t.Null()]),
+const Rotation = t.Object({
+  overlap_hours: t.Optional(t.Number({ minimum: 0, maximum: 72, default: 24 })),
 })
 
-const keyQuery = pageQuery({
-  status: t.Optional(t.Union([t.Literal("active"), t.Literal("revoked"), t.Literal("expired")])),
-})
+interface WantedKey {
+  name: string
+  scopes: string[]
+  expires_at: string | null
+  /** Undefined: as the caller's own. */
+  ip_addresses: string[] | undefined
+}
+
+const WithSecret = t.Composite([Key, t.Object({ key: t.String() })])
+
+const keyQuery = pageQuery({ status: t.Optional(status) })
 
 export interface KeyParts {
   store: Store
@@ -54,74 +56,57 @@ export interface KeyParts {
   secrets: Secrets
 }
 
-export function apiKeyRoutes({ store, cursors, secrets }: KeyParts): AnyRoute[] {
-  const may = (scope: string): Pick<AnyRoute, "callers" | "scope"> => ({
-    callers: ["key", "console"],
-    scope,
-  })
-  const path = "/v1/api-keys/{key_id}"
-  return [
-    route<apiKeys.NewApiKey, unknown>({
-      ...may("api_keys:write"),
-      method: "POST",
-      path: "/v1/api-keys",
-      status: [201],
-      summary: "Create an API key; its secret is shown once",
-      body: NewKey,
-      read: readNewKey,
-      response: t.Composite([Key, t.Object({ key: t.String() })]),
-      idempotent: true,
-      sealed: true,
-      handle: (call) => create(store, secrets, call),
-    }),
-    route<unknown, Static<typeof keyQuery>>({
-      ...may("api_keys:read"),
-      method: "GET",
-      path: "/v1/api-keys",
-      status: [200],
-      summary: "List API keys",
-      query: keyQuery,
-      response: Key,
-      handle: async ({ project_id, query, request }) => {
-        const wanted = { status: query.status, ...windowOf(query, cursors) }
-        const rows = await apiKeys.list(store.read, project_id, wanted)
-        const total = () => apiKeys.count(store.read, project_id, { status: query.status })
-        return asPage(request, query, cursors, { rows, total })
-      },
-    }),
-    route({
-      ...may("api_keys:read"),
-      method: "GET",
-      path,
-      status: [200],
-      summary: "One API key",
-      response: Key,
-      handle: async (call) => ({ data: await apiKeys.find(store.read, ...named(call)) }),
-    }),
-    route({
-      ...may("api_keys:write"),
-      method: "DELETE",
-      path,
-      status: [200],
-      summary: "Revoke an API key at once",
-      response: t.Composite([Key, t.Object({ deleted: t.Literal(true) })]),
-      handle: async (call) => {
-        const key = await store.tx((tx) => apiKeys.revoke(tx, ...named(call)))
-        return { data: { ...key, deleted: true } }
-      },
-    }),
-  ]
-}
+export const apiKeyRoutes = (parts: KeyParts): AnyRoute[] => [
+  ...makingRoutes(parts),
+  ...readingRoutes(parts),
+  ...changingRoutes(parts),
+]
 
-const named = ({ project_id, params }: Call): [string, string] => [project_id, params.key_id ?? ""]
+/** What answers with a secret; it is sealed where a repetition may ask for it. */
+const makingRoutes = ({ store, secrets }: KeyParts): AnyRoute[] => [
+  route<WantedKey, unknown>({
+    ...by("POST", ALL, 201),
+    summary: "Create an API key; its secret is shown once",
+    body: NewKey,
+    read: readNewKey,
+    response: WithSecret,
+    idempotent: true,
+    sealed: true,
+    handle: (call) => {
+      const { caller, body } = call
+      const ip_addresses = addressesFor(caller, body.ip_addresses)
+      mayGrant(caller, body.scopes)
+      mayReach(caller, ip_addresses)
+      const { account_id, project_id, actor } = caller
+      const owner = { account_id, project_id, created_by: { type: actor.type, id: actor.id } }
+      const wanted = { ...body, ip_addresses }
+      return tellOnce(store, secrets, call, (tx) => apiKeys.create(tx, owner, wanted, caller))
+    },
+  }),
+  route<Static<typeof Rotation>, unknown>({
+    ...by("POST", `${ONE}/rotate`, 201),
+    summary: "Put a new key in the place of one, which works on for the overlap",
+    body: Rotation,
+    response: WithSecret,
+    idempotent: true,
+    sealed: true,
+    handle: (call) => {
+      const { overlap_hours = 24 } = call.body
+      return tellOnce(store, secrets, call, (tx) =>
+        changes.rotate(tx, call.caller, idOf(call), overlap_hours),
+      )
+    },
+  }),
+]
 
-async function create(store: Store, secrets: Secrets, call: Call<apiKeys.NewApiKey>) {
-  const { caller, body, claim, project_id } = call
-  apiKeys.mayGrant(caller, body.scopes)
-  const { account_id, key_id } = caller
-  const owner = { account_id, project_id, created_by: { type: "key", id: key_id } }
+async function tellOnce(
+  store: Store,
+  secrets: Secrets,
+  { claim }: Pick<Call, "claim">,
+  make: (tx: Tx) => Promise<object>,
+) {
   const data = await store.tx(async (tx) => {
-    const made = await apiKeys.create(tx, owner, body)
+    const made = await make(tx)
     await takeOrUndo(tx, claim, () => ({
       status: 201,
       answer: secrets.seal(JSON.stringify({ data: made }), claim?.request ?? ""),
@@ -131,26 +116,42 @@ async function create(store: Store, secrets: Secrets, call: Call<apiKeys.NewApiK
   return { data }
 }
 
-function readNewKey(body: unknown, problems: Problems): apiKeys.NewApiKey {
+const readingRoutes = ({ store, cursors }: KeyParts): AnyRoute[] => [
+  route<unknown, Static<typeof keyQuery>>({
+    ...by("GET", ALL),
+    summary: "List API keys",
+    query: keyQuery,
+    response: Key,
+    handle: async ({ project_id, query, request }) => {
+      const wanted = { status: query.status, ...windowOf(query, cursors) }
+      const rows = await apiKeys.list(store.read, project_id, wanted)
+      const total = () => apiKeys.count(store.read, project_id, { status: query.status })
+      return asPage(request, query, cursors, { rows, total })
+    },
+  }),
+  route({
+    ...by("GET", ONE),
+    summary: "One API key",
+    response: Key,
+    handle: async (call) => ({
+      data: await apiKeys.find(store.read, call.project_id, idOf(call)),
+    }),
+  }),
+]
+
+function readNewKey(body: unknown, problems: Problems): WantedKey {
   check(NewKey, body, problems)
-  const { name, mode, scopes, expires_at, ip_addresses } = (body ?? {}) as Static<typeof NewKey>
-  const expiry = expires_at ? readTime("expires_at", expires_at, problems) : null
+  const wanted = (body ?? {}) as Static<typeof NewKey>
+  const { name, mode, expires_at, ip_addresses } = wanted
+  const expiry = readExpiry(expires_at, problems)
   if (problems.any) return NO_KEY
   if (mode !== undefined && mode !== "live") {
     const hint = "Only live keys are issued. To try without sending, use settings.sandbox."
     problems.add("mode", "invalid", mode === "test" ? hint : "Only `live`.")
   }
-  for (const [at, scope] of scopes.entries()) {
-    if (!isScope(scope)) problems.add(`scopes.${at}`, "invalid", `There is no scope ${scope}.`)
-  }
-  if (expiry && millisFrom(expiry) <= millis()) {
-    problems.add("expires_at", "invalid", "This moment is past.")
-  }
-  for (const [at, range] of (ip_addresses ?? []).entries()) {
-    if (!isRange(range)) problems.add(`ip_addresses.${at}`, "invalid", "An address or CIDR range.")
-  }
-  const unique = [...new Set(scopes)]
-  return { name, scopes: unique, expires_at: expiry ?? null, ip_addresses: ip_addresses ?? [] }
+  const unique = readScopes(wanted.scopes, problems)
+  refuseOddRanges(ip_addresses ?? [], problems)
+  return { name, scopes: unique, expires_at: expiry ?? null, ip_addresses }
 }
 
-const NO_KEY: apiKeys.NewApiKey = { name: "", scopes: [], expires_at: null, ip_addresses: [] }
+const NO_KEY: WantedKey = { name: "", scopes: [], expires_at: null, ip_addresses: [] }

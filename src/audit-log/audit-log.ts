@@ -1,7 +1,7 @@
 import { newId } from "../core/ids"
 import { now } from "../core/time"
-import { inserter } from "../store/statements"
 import { bump } from "../store/counters"
+import { inserter } from "../store/statements"
 import type { Tx } from "../store/store"
 import { type Actor, auditLog } from "./tables"
 

@@ -38,10 +38,7 @@ export async function list(db: Reader, account_id: string, filter: Filter, part:
 export async function countAll(db: Reader, account_id: string, filter: Filter): Promise<number> {
   const filtered = Object.values(filter).some((value) => value !== undefined)
   if (!filtered) return total(db, account_id, COUNTER)
-  const [row] = await db
-    .select({ all: count() })
-    .from(auditLog)
-    .where(matching(account_id, filter))
+  const [row] = await db.select({ all: count() }).from(auditLog).where(matching(account_id, filter))
   return row?.all ?? 0
 }
 

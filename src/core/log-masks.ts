@@ -16,6 +16,8 @@ const secretValues: readonly [RegExp, string][] = [
   [/\b(svc_(?:live|test)_)[A-Za-z0-9_-]+/g, `$1${MASK}`],
   [/\b(svca_(?:sec|pub)_)[A-Za-z0-9_-]+/g, `$1${MASK}`],
   [/\b(whsec_)[A-Za-z0-9+/=_-]+/g, `$1${MASK}`],
+  [/\b(belfry_[a-z]+_)[A-Za-z0-9_-]{20,}/g, `$1${MASK}`],
+  [/\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g, MASK],
   [/\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]+/gi, `$1 ${MASK}`],
   [/(\b[a-z][a-z0-9+.-]*:\/\/[^\s:/@]*:)[^\s@]*@/gi, `$1${MASK}@`],
   [/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z ]*PRIVATE KEY-----|$)/g, MASK],

@@ -82,6 +82,24 @@ export async function prepareBatch(
   return prepared
 }
 
+/** After the door: what the quota refused joins the refused, or ends the request under `strict`. */
+export function settled(
+  prepared: Prepared,
+  answers: (object | ApiError)[],
+  mode: "strict" | "permissive",
+): Prepared {
+  const refused = [...prepared.refused]
+  const accepted = prepared.accepted.filter(({ index }, at) => {
+    const answer = answers[at]
+    if (!(answer instanceof ApiError)) return true
+    if (mode === "strict") throw answer
+    const { code, message, details } = answer
+    refused.push({ index, code, message, details })
+    return false
+  })
+  return { ...prepared, accepted, refused: refused.sort((a, b) => a.index - b.index) }
+}
+
 interface Circumstances {
   caller: Caller
   rules: SendRules

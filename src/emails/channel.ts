@@ -17,16 +17,20 @@ export interface EmailChannelParts {
   workers: Workers
   blobs: Blobs
   provider: EmailProvider
+  /** For projects in the sandbox; undefined where the embedded mailbox does not run. */
+  sandbox: EmailProvider | undefined
 }
 
 /** Composes once, keeps the bytes, and hands them to the provider for everybody still open. */
 export const emailChannel = (parts: EmailChannelParts): Channel => ({
   async deliver(message, content) {
     const open = message.recipients.filter(({ status }) => isOpen(status))
+    const provider = message.sandbox ? parts.sandbox : parts.provider
+    if (!provider) return failed(parts.provider, open, NO_SANDBOX)
     const raw = await rawOf(parts, message, content as EmailContent)
-    if (!(raw instanceof Uint8Array)) return failed(parts.provider, open, raw.reason)
+    if (!(raw instanceof Uint8Array)) return failed(provider, open, raw.reason)
     const from = message.envelope?.from.email ?? ""
-    return parts.provider.send({
+    return provider.send({
       message_id: message.id,
       project_id: message.project_id,
       from,
@@ -36,6 +40,8 @@ export const emailChannel = (parts: EmailChannelParts): Channel => ({
     })
   },
 })
+
+const NO_SANDBOX = "The embedded mailbox, where the sandbox sends to, does not run."
 
 /** The bytes of the first attempt, or new ones, which are on disk before they leave. */
 async function rawOf(

@@ -119,6 +119,7 @@ export async function again(
     batch_id: null,
     source: "api",
     api_key_id: caller.key_id,
+    sandbox: caller.project_settings.sandbox,
     idempotency_key,
     rfc_message_id: `<${fresh}@${message.sender_domain}>`,
     created_at: now(),

@@ -106,7 +106,7 @@ function readCopies(value: unknown, path: string, problems: Problems): Mailbox[]
 }
 
 /** `a@b.c`, `Name <a@b.c>`, or `{email, name?}`. */
-function readAddress(value: unknown, path: string, problems: Problems): Mailbox | undefined {
+export function readAddress(value: unknown, path: string, problems: Problems): Mailbox | undefined {
   if (typeof value === "string") {
     return parseMailbox(value) ?? refuseAddress(path, problems)
   }

@@ -1,5 +1,5 @@
+import { ApiError } from "../core/errors"
 import * as idempotency from "../http/idempotency"
-import type { NewMessage } from "../messages/pipeline"
 import { engine } from "../store/columns"
 import type { Store, Tx } from "../store/store"
 import * as emails from "./accept"
@@ -10,7 +10,7 @@ const MOST_TOGETHER = 200
 const LANES = engine === "postgres" ? 2 : 1
 
 interface Waiting {
-  message: NewMessage
+  entry: emails.Entry
   claim: idempotency.Claim | undefined
   resolve: () => void
   reject: (error: unknown) => void
@@ -29,10 +29,13 @@ export class Intake {
     this.#store = store
   }
 
-  /** Resolves when the message is on disk. Rejects with `AlreadyAnswered` for a taken claim. */
-  submit(message: NewMessage, claim: idempotency.Claim | undefined): Promise<void> {
+  /**
+   * Resolves when the message is on disk. Rejects with `AlreadyAnswered` for a taken claim, and with
+   * 402 `payment_required` when the quota of the month is used up.
+   */
+  submit(entry: emails.Entry, claim: idempotency.Claim | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ message, claim, resolve, reject })
+      this.#waiting.push({ entry, claim, resolve, reject })
       if (this.#lanes < LANES) void this.#drain()
     })
   }
@@ -48,8 +51,12 @@ export class Intake {
 
   async #enter(group: Waiting[]) {
     try {
-      const taken = await this.#store.tx((tx) => enter(tx, group))
-      for (const one of group) answer(one, taken)
+      const refusals = await this.#store.tx((tx) => enter(tx, group))
+      for (const one of group) {
+        const refusal = refusals.get(one)
+        if (refusal) one.reject(refusal)
+        else one.resolve()
+      }
     } catch (error) {
       if (group.length === 1) return group[0]?.reject(error)
       // One of them spoilt the transaction for all: each stands for itself now.
@@ -58,29 +65,34 @@ export class Intake {
   }
 }
 
-/** Returns the claims that somebody else answered before. */
-async function enter(tx: Tx, group: Waiting[]): Promise<Set<idempotency.Claim>> {
-  const claims = group.flatMap(({ message, claim }) =>
-    claim ? [{ claim, stored: storedReply(message) }] : [],
+/** Returns who did not get in, and why: answered before by somebody else, or over the quota. */
+async function enter(tx: Tx, group: Waiting[]): Promise<Map<Waiting, Error>> {
+  const refusals = new Map<Waiting, Error>()
+  const claims = group.flatMap(({ entry, claim }) =>
+    claim ? [{ claim, stored: storedReply(entry) }] : [],
   )
   const fresh = await idempotency.take(tx, claims)
-  // Each new request is given away once, so that two claims of one group cannot both have it.
-  const late = claims.filter(({ claim }) => !fresh.delete(claim.request))
-  const taken = new Set(late.map(({ claim }) => claim))
-  const admitted = group.filter(({ claim }) => !claim || !taken.has(claim))
-  await emails.accept(
+  for (const one of group) {
+    const { claim } = one
+    if (claim && !fresh.has(claim.request)) {
+      refusals.set(one, new idempotency.AlreadyAnswered(claim))
+    }
+  }
+  const admitted = group.filter((one) => !refusals.has(one))
+  const answers = await emails.accept(
     tx,
-    admitted.map(({ message }) => message),
+    admitted.map(({ entry }) => entry),
   )
-  return taken
+  for (const [at, one] of admitted.entries()) {
+    const answer = answers[at]
+    if (!(answer instanceof ApiError)) continue
+    refusals.set(one, answer)
+    if (one.claim) await idempotency.giveUp(tx, one.claim)
+  }
+  return refusals
 }
 
-function answer({ claim, resolve, reject }: Waiting, taken: Set<idempotency.Claim>) {
-  if (claim && taken.has(claim)) reject(new idempotency.AlreadyAnswered(claim))
-  else resolve()
-}
-
-const storedReply = (message: NewMessage) => ({
+const storedReply = ({ message }: emails.Entry) => ({
   status: 201,
   answer: JSON.stringify(emails.reply(message)),
 })

@@ -31,6 +31,8 @@ export interface SendRules {
   to_mailbox: boolean
   /** The mailbox takes mail for every address; under `serve` only for its own domain. */
   mailbox_takes_all: boolean
+  /** The embedded mailbox runs, so that projects in the sandbox have somewhere to send to. */
+  has_mailbox: boolean
 }
 
 export interface Sender {
@@ -50,16 +52,27 @@ export async function prepare(
   rules: SendRules,
   blobs: Blobs,
 ): Promise<NewMessage> {
-  const from = email.from ?? fail("sender_not_configured", NO_SENDER, { provider: "email" })
+  const { default_from, default_reply_to, sandbox } = sender.caller.project_settings
+  const from =
+    email.from ?? default_from ?? fail("sender_not_configured", NO_SENDER, { provider: "email" })
   const sender_domain = domainOf(from.email)
   const { to, cc, bcc } = email
-  refuseUnsendable(sender_domain, [to, ...cc, ...bcc], rules)
+  refuseUnsendable(sender_domain, [to, ...cc, ...bcc], inSandbox(rules, sandbox))
   refuseSize(email)
   const attachments = await store(email, blobs)
-  return assemble(email, { from, sender_domain, attachments }, sender)
+  const reply_to = email.reply_to ?? default_reply_to
+  return assemble({ ...email, reply_to }, { from, sender_domain, attachments }, sender)
 }
 
 const NO_SENDER = "Give `from`: this project has no default sender."
+
+/** Mail of a project in the sandbox goes to the embedded mailbox, whoever delivers otherwise. */
+export function inSandbox(rules: SendRules, sandbox: boolean): SendRules {
+  if (!sandbox) return rules
+  if (rules.has_mailbox) return { ...rules, to_mailbox: true, mailbox_takes_all: true }
+  const message = "The project is in the sandbox, but the embedded mailbox does not run here."
+  throw unavailable(message, "no_mailbox", 60)
+}
 
 /** The domain may be sent from, and something can deliver to every recipient. */
 export function refuseUnsendable(domain: string, recipients: Mailbox[], rules: SendRules) {
@@ -135,7 +148,7 @@ function assemble(email: SendEmail, parts: Parts, sender: Sender): NewMessage {
     api_key_id: caller.key_id,
     idempotency_key,
     rfc_message_id: `<${id}@${sender_domain}>`,
-    sandbox: false,
+    sandbox: caller.project_settings.sandbox,
     created_at: now(),
     content,
   }

@@ -6,14 +6,14 @@ import { asPage, type Cursors, datesOf, windowOf } from "../http/page"
 import { type Answer, type AnyRoute, route } from "../http/route"
 import type { Mailbox } from "../lib/address"
 import type { Store } from "../store/store"
-import { accept, reply } from "./accept"
-import { type Batch, batchReply, modeOf, prepareBatch, readBatch } from "./batch"
+import { accept, entryOf, reply } from "./accept"
+import { type Batch, batchReply, modeOf, prepareBatch, readBatch, settled } from "./batch"
 import * as emails from "./emails"
 import { readResend, readSendEmail, type SendEmail } from "./fields"
 import { file, message } from "./files"
 import type { Intake } from "./intake"
 import * as lists from "./list"
-import { prepare, refuseUnsendable, type SendRules } from "./prepare"
+import { inSandbox, prepare, refuseUnsendable, type SendRules } from "./prepare"
 import * as schemas from "./schemas"
 
 const SEND_LIMIT_BYTES = 15_728_640
@@ -187,23 +187,22 @@ async function sendOne({ intake, rules, blobs }: EmailParts, call: Call<SendEmai
     idempotency_key: claim?.key ?? null,
   } as const
   const email = await prepare(body, sender, rules, blobs)
-  await intake.submit(email, claim)
+  await intake.submit(entryOf(email, caller), claim)
   return reply(email)
 }
 
 async function sendBatch({ store, rules, blobs }: EmailParts, call: Call<Batch>): Promise<Answer> {
   const { caller, claim, body, request } = call
+  const mode = modeOf(request, body)
   const circumstances = { caller, rules, blobs, idempotency_key: claim?.key ?? null }
-  const prepared = await prepareBatch(body, modeOf(request, body), circumstances)
-  const answer = batchReply(prepared, body.bare)
-  await store.tx(async (tx) => {
+  const prepared = await prepareBatch(body, mode, circumstances)
+  const entries = prepared.accepted.map(({ message }) => entryOf(message, caller))
+  return store.tx(async (tx) => {
+    const answers = await accept(tx, entries, mode)
+    const answer = batchReply(settled(prepared, answers, mode), body.bare)
     await takeOrUndo(tx, claim, () => ({ status: 200, answer: JSON.stringify(answer) }))
-    await accept(
-      tx,
-      prepared.accepted.map((one) => one.message),
-    )
+    return answer
   })
-  return answer
 }
 
 async function sendAgain(parts: EmailParts, call: Call<{ to: Mailbox | undefined }>) {
@@ -211,8 +210,8 @@ async function sendAgain(parts: EmailParts, call: Call<{ to: Mailbox | undefined
   const { caller, claim, body, params } = call
   const key = claim?.key ?? null
   const email = await emails.again(store.read, caller, params.email_id ?? "", body.to, key)
-  refuseUnsendable(email.sender_domain ?? "", email.recipients, rules)
-  await intake.submit(email, claim)
+  refuseUnsendable(email.sender_domain ?? "", email.recipients, inSandbox(rules, email.sandbox))
+  await intake.submit(entryOf(email, caller), claim)
   return reply(email)
 }
 

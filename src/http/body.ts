@@ -22,6 +22,17 @@ export async function readJson(request: Request, limit_bytes: number): Promise<u
   return parseJson(bytes)
 }
 
+/** The fields of a form; of a name that comes twice the last one counts. */
+export async function readForm(request: Request, limit_bytes: number): Promise<unknown> {
+  const bytes = await readBytes(request, limit_bytes)
+  if (bytes.length === 0) return {}
+  const type = request.headers.get("content-type")
+  if (!type || !/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type)) {
+    throw unreadable("content_type", "This page takes its own form only.")
+  }
+  return Object.fromEntries(new URLSearchParams(Buffer.from(bytes).toString("utf8")))
+}
+
 async function readBytes(request: Request, limit_bytes: number): Promise<Uint8Array> {
   // Who touches `body` makes a stream of it, which costs more than all of this request's checks.
   if (request.headers.has("content-length")) return new Uint8Array(await request.arrayBuffer())

@@ -1,5 +1,5 @@
 import ipaddr from "ipaddr.js"
-import { isWithin } from "../lib/ip-ranges"
+import { isAddress, isWithin } from "../lib/ip-ranges"
 
 /**
  * The caller's address. `X-Forwarded-For` counts only from a trusted proxy: then the right-most
@@ -10,7 +10,7 @@ export function clientAddress(peer: string, headers: Headers, trusted: string[])
   if (trusted.length === 0 || !isWithin(direct, trusted)) return direct
   const hops = (headers.get("x-forwarded-for") ?? "").split(",").map((hop) => hop.trim())
   for (const hop of hops.reverse()) {
-    if (!ipaddr.isValid(hop)) return direct
+    if (!isAddress(hop)) return direct
     if (!isWithin(hop, trusted)) return plain(hop)
   }
   return direct

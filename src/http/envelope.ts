@@ -1,7 +1,7 @@
 import { ApiError, codes } from "../core/errors"
 import { log } from "../core/log"
 import { troubleOf } from "../store/trouble"
-import type { Answer } from "./route"
+import type { Answer, AnyRoute } from "./route"
 
 export type HeaderFields = Record<string, string>
 
@@ -16,8 +16,14 @@ export function respond(answer: Answer, status: number, id: string, headers: Hea
 }
 
 /** The only place where an exception becomes an answer. */
-export function respondError(thrown: unknown, id: string, headers: HeaderFields) {
+export function respondError(
+  thrown: unknown,
+  id: string,
+  headers: HeaderFields,
+  page?: AnyRoute["page"],
+) {
   const error = asApiError(thrown, id)
+  if (page) return decorate(page(error), id, { ...headers, ...error.headers })
   const { code, message, details } = error
   const body = { error: { code, message, details }, meta: { request_id: id } }
   const all = { "content-type": JSON_TYPE, "x-request-id": id, ...headers, ...error.headers }

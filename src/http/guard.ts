@@ -96,7 +96,10 @@ export class Guard {
   }
 
   async #person(token: string, ip: string): Promise<consoles.Person> {
-    const found = await this.#verify(token)
+    const found = await this.#verify(token).catch((error) => {
+      if (isUnauthorized(error)) return refuse() // in the words for every credential
+      throw error
+    })
     return (await consoles.person(this.#store.read, found, ip)) ?? refuse()
   }
 
@@ -104,7 +107,8 @@ export class Guard {
    * The account decides the window and whether anything is answered; a wrong choice of account or
    * project is only told to somebody who may still ask.
    */
-  #inAccount(person: consoles.Person, { route, request, params }: Asking): Known {
+  #inAccount(person: consoles.Person, asking: Asking): Known {
+    const { route, request, params } = asking
     const need = needOf(route)
     const headers = request.headers
     const deleted = route.of_deleted ?? false
@@ -115,8 +119,8 @@ export class Guard {
     const settle = async () => {
       if (need !== "user") consoles.demandMfa(caller, person)
       if (need !== "project") return caller
-      const project_id = params.project_id ?? headers.get("x-project-id")
-      if (project_id === null && mayStayOutside(route.scope, caller)) return caller
+      if (mayStayOutside(route.scope, caller)) return caller
+      const project_id = params.project_id ?? asked(asking) ?? headers.get("x-project-id")
       return consoles.inProject(this.#store.read, caller, { ...wanted, project_id })
     }
     return { caller, settle }
@@ -153,6 +157,12 @@ function credentialOf({ headers }: Request): string | undefined {
   if (bearer === undefined || (key !== null && key !== bearer)) return refuse()
   return bearer
 }
+
+/** The project in the query, where the route has such a parameter. */
+const asked = ({ route, request }: Asking) =>
+  route.query?.properties.project_id
+    ? new URL(request.url).searchParams.get("project_id")
+    : undefined
 
 function refuseAddress({ ip_addresses, ip }: Caller) {
   if (ip_addresses.length === 0 || isWithin(ip, ip_addresses)) return

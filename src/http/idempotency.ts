@@ -27,15 +27,25 @@ export interface Stored {
   answer: string
 }
 
+export interface Owner {
+  /** The project; the account or the user where the route needs none. */
+  owner_id: string
+  /** For whom alone the answer may be repeated; null for everybody of the owner. */
+  credential: string | null
+}
+
 /** Undefined without the header. A malformed key is a 422. */
-export function claimOf(request: Request, project_id: string, path: string, body: unknown) {
+export function claimOf(request: Request, owner: Owner, path: string, body: unknown) {
   const key = request.headers.get("idempotency-key")
   if (key === null) return undefined
   if (!FORM.test(key)) {
     throw invalid("Idempotency-Key", "invalid", "1 to 255 visible ASCII characters are allowed.")
   }
   const body_hash = new Bun.CryptoHasher("sha256").update(canonicalJson(body)).digest("hex")
-  return { request: `${project_id} ${request.method} ${path} ${key}`, project_id, key, body_hash }
+  const { owner_id, credential } = owner
+  const whose = credential ? `${owner_id} ${credential}` : owner_id
+  const name = `${whose} ${request.method} ${path} ${key}`
+  return { request: name, project_id: owner_id, key, body_hash }
 }
 
 /** The stored answer of the same request. The same key with another body is a 422. */
@@ -84,6 +94,10 @@ export async function takeOrUndo(tx: Tx, claim: Claim | undefined, stored: () =>
   const fresh = await take(tx, [{ claim, stored: stored() }])
   if (!fresh.has(claim.request)) throw new AlreadyAnswered(claim)
 }
+
+/** For a request that was refused after all, in the transaction that took its claim. */
+export const giveUp = (tx: Tx, { request }: Claim) =>
+  tx.delete(idempotency).where(eq(idempotency.request, request))
 
 /** Requests that are running here and now, so that a second one is told so. */
 export class Running {

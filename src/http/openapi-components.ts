@@ -11,7 +11,11 @@ const nullable = (type: string) => ({ type: [type, "null"] })
 
 export const securitySchemes = {
   apiKey: { type: "apiKey", in: "header", name: "X-API-Key", description: "`svc_live_…`" },
-  bearer: { type: "http", scheme: "bearer", description: "The same key as a bearer token." },
+  bearer: {
+    type: "http",
+    scheme: "bearer",
+    description: "An API key, or the access token of a console session.",
+  },
 }
 
 const header = (name: string, schema: object, description: string) => ({
@@ -32,6 +36,16 @@ export const parameters = {
     "X-Request-Id",
     { type: "string", pattern: "^[A-Za-z0-9_-]{8,64}$" },
     "Taken over as the request's id; otherwise the server makes one.",
+  ),
+  AccountId: header(
+    "X-Account-Id",
+    text,
+    "The account that a console session speaks of; needed where its user belongs to several.",
+  ),
+  ProjectId: header(
+    "X-Project-Id",
+    text,
+    "The project that a console session speaks of; needed where the account has several.",
   ),
   Strict: header(
     "X-Strict",

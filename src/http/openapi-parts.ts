@@ -1,5 +1,6 @@
 import type { TSchema } from "@sinclair/typebox"
 import { commonHeaders, rateHeaders, reference } from "./openapi-components"
+import { needOf } from "./permit"
 import type { AnyRoute } from "./route"
 
 type Schema = Record<string, unknown>
@@ -20,10 +21,20 @@ export function parametersOf(route: AnyRoute) {
     })),
     ...fieldsOf(route.query, "query"),
     ...fieldsOf(route.headers, "header"),
+    ...contextOf(route),
     ...(route.idempotent ? [reference("parameters", "IdempotencyKey")] : []),
     ...(route.body || route.query ? [reference("parameters", "Strict")] : []),
     ...common,
   ]
+}
+
+/** What a console caller has to choose, where a key already says it. */
+function contextOf(route: AnyRoute) {
+  const need = route.callers.includes("console") ? needOf(route) : "user"
+  if (route.callers.includes("none") || need === "user") return []
+  const account = reference("parameters", "AccountId")
+  const named = need === "account" || route.path.includes("{project_id}")
+  return named ? [account] : [account, reference("parameters", "ProjectId")]
 }
 
 function fieldsOf(schema: AnyRoute["query"], place: "query" | "header") {

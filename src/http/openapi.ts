@@ -86,11 +86,19 @@ function operationOf(route: AnyRoute): Operation {
     tags: [tagOf(route)],
     "x-callers": route.callers,
     "x-required-scope": route.scope,
-    security: route.callers.includes("key") ? [{ apiKey: [] }, { bearer: [] }] : [],
+    security: securityOf(route),
     parameters: parametersOf(route),
     ...(requestBody && { requestBody }),
     responses: responsesOf(route),
   }
+}
+
+/** An empty object means that the credential may be left out. */
+function securityOf({ callers }: AnyRoute): Operation["security"] {
+  const key = callers.includes("key") ? [{ apiKey: [] }] : []
+  const bearer = key.length > 0 || callers.includes("console") ? [{ bearer: [] }] : []
+  const named = [...key, ...bearer]
+  return callers.includes("none") && named.length > 0 ? [{}, ...named] : named
 }
 
 /** `GET /v1/emails/{email_id}/events` is `getEmailsByEmailIdEvents`: unique, and stable. */

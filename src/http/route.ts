@@ -1,4 +1,5 @@
 import type { TObject, TSchema } from "@sinclair/typebox"
+import type { ApiError } from "../core/errors"
 import type { Call } from "./call"
 import type { Problems } from "./problems"
 
@@ -42,6 +43,8 @@ export interface Route<Body = unknown, Query = unknown> {
   response?: TSchema
   /** The content type of an answer without an envelope. */
   produces?: string
+  /** A page for people, no part of the API: its body is a form, and this shows its refusals. */
+  page?: (error: ApiError) => Response
   /** Bytes of body; without it the default of 1 MiB. */
   limit?: number
   /** Requests a minute and address, for routes without a credential; without it 6,000. */

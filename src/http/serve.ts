@@ -1,14 +1,15 @@
 import type { Elysia } from "elysia"
 import type { Caller } from "../accounts/caller"
-import { ApiError } from "../core/errors"
+import type { ApiError } from "../core/errors"
 import { newRequestId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { engine } from "../store/columns"
 import type { Store } from "../store/store"
 import type { Meter } from "../usage/meter"
-import { DEFAULT_LIMIT_BYTES, readJson, refuseDeclared } from "./body"
+import { DEFAULT_LIMIT_BYTES, readForm, readJson, refuseDeclared } from "./body"
 import type { Call } from "./call"
 import { clientAddress } from "./client-address"
+import { withDeadline } from "./deadline"
 import { type HeaderFields, respond, respondError } from "./envelope"
 import { type Admitted, Guard, type VerifyAccess } from "./guard"
 import * as idempotency from "./idempotency"
@@ -62,7 +63,7 @@ export function mount(app: Elysia, routes: AnyRoute[], options: ServeOptions) {
   for (const route of routes) {
     const path = route.path.replaceAll(/\{(\w+)\}/g, ":$1")
     const handler = ({ request, params, server }: Context) =>
-      desk.answer(route, request, params, server)
+      desk.answer(route, request, params ?? {}, server)
     app.route(route.method, path, handler as never)
     if (route.method === "GET") app.route("HEAD", path, handler as never)
   }
@@ -70,7 +71,8 @@ export function mount(app: Elysia, routes: AnyRoute[], options: ServeOptions) {
 
 interface Context {
   request: Request
-  params: Record<string, string>
+  /** Absent where the path has none. */
+  params: Record<string, string> | undefined
   server: Peer | null
 }
 
@@ -102,7 +104,7 @@ class Desk {
       return respond(answer, route.status[0], state.id, headersOf(state))
     } catch (error) {
       state.quota ??= this.#limits.see(ip) // a stranger's answers carry the window of his address
-      return respondError(error, state.id, headersOf(state))
+      return respondError(error, state.id, headersOf(state), route.page)
     }
   }
 
@@ -129,7 +131,8 @@ class Desk {
     else await this.#guard.admit(state, onCaller)
     this.#options.refuseWhileUnwell(route)
 
-    const raw = route.method === "GET" ? {} : await readJson(request, limit)
+    const read = route.page ? readForm : readJson
+    const raw = route.method === "GET" ? {} : await read(request, limit)
     const caller = state.caller as Caller
     const { project_id } = caller
     this.#options.meter.count(caller)
@@ -205,13 +208,13 @@ function readSearch(route: AnyRoute, { url }: Request, strict: boolean, problems
 }
 
 /** An answer that holds a secret is only repeated to the very credential that caused it. */
-function ownerOf(
+const ownerOf = (
   { project_id, account_id, user_id, key_id }: Caller,
   { sealed }: AnyRoute,
-): string {
-  const owner = project_id || account_id || (user_id ?? "")
-  return sealed ? `${owner} ${key_id ?? user_id}` : owner
-}
+): idempotency.Owner => ({
+  owner_id: project_id || account_id || (user_id ?? ""),
+  credential: sealed ? (key_id ?? user_id) : null,
+})
 
 const requestId = ({ headers }: Request) => {
   const own = headers.get("x-request-id")
@@ -231,22 +234,4 @@ function headersOf({ caller, quota, route }: State): HeaderFields {
     headers["x-account-sending-status-reason"] = caller.sending_status_reason
   }
   return headers
-}
-
-async function withDeadline<Result>(
-  limit_ms: number,
-  run: (signal: AbortSignal) => Promise<Result>,
-): Promise<Result> {
-  const stop = new AbortController()
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => {
-    stop.abort()
-    const seconds = Math.ceil(limit_ms / 1000)
-    late.reject(new ApiError("timeout", `The request took longer than ${seconds} seconds.`))
-  }, limit_ms)
-  try {
-    return await Promise.race([run(stop.signal), late.promise])
-  } finally {
-    clearTimeout(timer)
-  }
 }

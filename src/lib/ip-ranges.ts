@@ -1,13 +1,21 @@
 import ipaddr from "ipaddr.js"
 
-/** One address or one range in CIDR form, IPv4 or IPv6. */
+/** One address or one range in CIDR form, IPv4 or IPv6, without a zone. */
 export function isRange(text: string): boolean {
-  return ipaddr.isValid(text) ? isPlain(text) : ipaddr.isValidCIDR(text)
+  const [base = "", bits, ...rest] = text.split("/")
+  if (rest.length > 0 || !isPlain(base)) return false
+  if (bits === undefined) return true
+  if (!/^(0|[1-9]\d{0,2})$/.test(bits) || !ipaddr.isValidCIDR(text)) return false
+  return !isMapped(base) || Number(bits) >= MAPPED_BITS
 }
+
+/** One address as programs write it: no octal, hexadecimal or shortened IPv4 (`127.1`). */
+export const isAddress = (text: string) =>
+  isPlain(text.includes(":") ? text.replace(/%[\w.-]+$/, "") : text)
 
 /** Whether an address is in one of the ranges. An IPv4-mapped address equals its IPv4 form. */
 export function isWithin(address: string, ranges: string[]): boolean {
-  if (!ipaddr.isValid(address)) return false
+  if (!isAddress(address)) return false
   const own = ipaddr.process(address)
   return ranges.some((range) => {
     if (!isRange(range)) return false
@@ -16,17 +24,35 @@ export function isWithin(address: string, ranges: string[]): boolean {
   })
 }
 
+/** Whether every address of one range is in the other. */
+export function isInside(range: string, wide: string): boolean {
+  if (!isRange(range) || !isRange(wide)) return false
+  const [base, bits] = parse(range)
+  const [wide_base, wide_bits] = parse(wide)
+  if (base.kind() !== wide_base.kind() || bits < wide_bits) return false
+  return base.match(wide_base, wide_bits)
+}
+
 function parse(range: string): [ipaddr.IPv4 | ipaddr.IPv6, number] {
   if (!range.includes("/")) {
     const one = ipaddr.process(range)
     return [one, one.kind() === "ipv4" ? 32 : 128]
   }
   const [base, bits] = ipaddr.parseCIDR(range)
-  if (base.kind() === "ipv6" && (base as ipaddr.IPv6).isIPv4MappedAddress() && bits >= 96) {
-    return [(base as ipaddr.IPv6).toIPv4Address(), bits - 96]
+  if (base instanceof ipaddr.IPv6 && base.isIPv4MappedAddress() && bits >= MAPPED_BITS) {
+    return [base.toIPv4Address(), bits - MAPPED_BITS]
   }
   return [base, bits]
 }
 
-/** `127.1` and `0x7f.1` are addresses to the parser; in a list of ours they are mistakes. */
-const isPlain = (text: string) => text.includes(":") || ipaddr.IPv4.isValidFourPartDecimal(text)
+/** `::ffff:0:0/96` holds the IPv4 addresses; a wider range of it would mean nothing. */
+const MAPPED_BITS = 96
+
+const isMapped = (text: string) =>
+  text.includes(":") && ipaddr.IPv6.parse(text).isIPv4MappedAddress()
+
+/** `127.1`, `010.0.0.1` and `0x7f.1` are addresses to the parser; in a list of ours mistakes. */
+function isPlain(text: string): boolean {
+  if (text.includes(":")) return !text.includes("%") && ipaddr.IPv6.isValid(text)
+  return ipaddr.IPv4.isValidFourPartDecimal(text)
+}

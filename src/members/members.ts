@@ -146,7 +146,8 @@ export async function leaveAll(tx: Tx, user_id: string, by: audit.By) {
   for (const { account_id } of seats.sort((a, b) => (a.account_id < b.account_id ? -1 : 1))) {
     const account = await accounts.hold(tx, account_id)
     const before = await find(tx, account_id, user_id)
-    if (before.role === "owner") await demandAnotherOwner(tx, account, user_id)
+    const owns = before.role === "owner" && !account.deleting_at
+    if (owns) await demandAnotherOwner(tx, account, user_id)
     await unseat(tx, account, before, by)
   }
 }

@@ -58,10 +58,7 @@ export async function total(db: Reader, home: Home): Promise<number> {
 }
 
 const own = ({ project_id }: Home) =>
-  and(
-    eq(projectMembers.user_id, accountMembers.user_id),
-    eq(projectMembers.project_id, project_id),
-  )
+  and(eq(projectMembers.user_id, accountMembers.user_id), eq(projectMembers.project_id, project_id))
 
 const inProject = ({ account_id }: Home): SQL | undefined =>
   and(

@@ -1,14 +1,4 @@
-import {
-  id,
-  index,
-  json,
-  primaryKey,
-  ref,
-  table,
-  text,
-  time,
-  uniqueIndex,
-} from "../store/columns"
+import { id, index, json, primaryKey, ref, table, text, time, uniqueIndex } from "../store/columns"
 
 export type AccountRole = "owner" | "admin" | "billing_admin" | "member"
 export type ProjectRole = "admin" | "developer" | "viewer"

@@ -1,7 +1,15 @@
+import type { ApiError } from "../core/errors"
 import { VERSION } from "../core/version"
+import type { Call } from "../http/call"
 import { openApi } from "../http/openapi"
 import { type AnyRoute, route } from "../http/route"
+import { LIMIT_BYTES, PER_MINUTE } from "../session/schemas"
+import * as device from "./device-page"
 import { docsPage } from "./docs"
+import { html } from "./html"
+import * as invitation from "./invitation-page"
+import * as password from "./password-page"
+import { smallPage } from "./small-page"
 
 /** The description of the interface, for programs and for people. Neither needs a network. */
 export function docsRoutes(table: AnyRoute[]): AnyRoute[] {
@@ -29,8 +37,68 @@ export function docsRoutes(table: AnyRoute[]): AnyRoute[] {
   ]
   let made: ReturnType<typeof openApi> | undefined
   const description = () => {
-    made ??= openApi([...table, ...routes], VERSION)
+    const described = table.filter(({ page }) => page === undefined)
+    made ??= openApi([...described, ...routes], VERSION)
     return made
   }
   return routes
 }
+
+export interface PageParts
+  extends device.DevicePageParts,
+    invitation.InvitationPageParts,
+    password.PasswordPageParts {}
+
+/** What people open in a browser, from a mail or because a program told them to. */
+export const pageRoutes = (parts: PageParts): AnyRoute[] => [
+  ...form<device.DeviceForm>("/device", {
+    summary: "Let in a program that shows a code",
+    show: async ({ request }) => {
+      const user_code = new URL(request.url).searchParams.get("user_code") ?? ""
+      return device.askForCode({ user_code })
+    },
+    answer: ({ body, ip }) => device.answerForm(parts, body, ip),
+  }),
+  ...form<invitation.InvitationForm>("/invitation/{token}", {
+    summary: "Accept an invitation",
+    show: ({ params }) => invitation.showInvitation(parts, params.token ?? ""),
+    answer: ({ params, body, ip }) => invitation.acceptForm(parts, params.token ?? "", body, ip),
+  }),
+  ...form<password.PasswordForm>("/password-reset/{token}", {
+    summary: "Choose a new password",
+    show: ({ params }) => password.showReset(parts, params.token ?? ""),
+    answer: ({ params, body, ip }) => password.resetForm(parts, params.token ?? "", body, ip),
+  }),
+]
+
+interface FormPage<Fields> {
+  summary: string
+  show: (call: Call) => Promise<Response>
+  answer: (call: Call<Fields>) => Promise<Response>
+}
+
+/** A page that shows a form, and the same address that takes it. */
+function form<Fields>(path: string, { summary, show, answer }: FormPage<Fields>): AnyRoute[] {
+  const open: Pick<AnyRoute, "callers" | "scope" | "status" | "per_minute" | "limit" | "page"> = {
+    callers: ["none"],
+    scope: "-",
+    status: [200],
+    per_minute: PER_MINUTE,
+    limit: LIMIT_BYTES,
+    page: refusal,
+  }
+  return [
+    route({ ...open, method: "GET", path, summary, produces: "text/html", handle: show }),
+    route<Fields, unknown>({
+      ...open,
+      method: "POST",
+      path,
+      summary,
+      produces: "text/html",
+      handle: answer,
+    }),
+  ]
+}
+
+const refusal = ({ message, status }: ApiError) =>
+  smallPage("That did not work", html`<p>${message}</p>`, status)

@@ -64,16 +64,34 @@ export function featuresOf(plan: string): Features {
 }
 
 /** Throws 403 `plan_limit_exceeded` when there is no room for one more. */
-export function demandRoom(
-  { resource, used, limit, plan }: { resource: string; used: number; limit: number | null; plan: string },
-): void {
+export function demandRoom({
+  resource,
+  used,
+  limit,
+  plan,
+}: {
+  resource: string
+  used: number
+  limit: number | null
+  plan: string
+}): void {
   if (limit === null || used < limit) return
   const message = `The plan ${plan} allows ${limit} ${resource}; ${used} are in use.`
   fail("plan_limit_exceeded", message, { resource, used, limit, plan })
 }
 
 /** 403 `plan_upgrade_required`, or 402 where the contract says so. */
-export function upgradeRequired(feature: string, plan: string, required_plan: PlanName, status = 403) {
+export function upgradeRequired(
+  feature: string,
+  plan: string,
+  required_plan: PlanName,
+  status = 403,
+) {
   const message = `${feature} needs the plan ${required_plan} or a larger one.`
-  return new ApiError("plan_upgrade_required", message, { feature, plan, required_plan }, { status })
+  return new ApiError(
+    "plan_upgrade_required",
+    message,
+    { feature, plan, required_plan },
+    { status },
+  )
 }

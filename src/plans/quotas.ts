@@ -3,9 +3,9 @@ import { ApiError } from "../core/errors"
 import { held, prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import { boundsOf, currentPeriod } from "./periods"
-import { quotas } from "./tables"
+import { type Metric, quotas } from "./tables"
 
-export type Metric = "email" | "push" | "sms" | "in_app" | "mau"
+export type { Metric } from "./tables"
 
 /** What a share of the quota, in percent, is told at. */
 export const ALERTS = [80, 100]
@@ -18,7 +18,12 @@ export interface Account {
 }
 
 /** What the quota of this month has used, when no row knows yet: the sum of what was counted. */
-export type Recount = (tx: Reader, subject: string, metric: Metric, period: string) => Promise<number>
+export type Recount = (
+  tx: Reader,
+  subject: string,
+  metric: Metric,
+  period: string,
+) => Promise<number>
 
 export interface Reservation {
   /** For each wish, in its order, whether it fitted as a whole. */
@@ -85,14 +90,23 @@ async function take(
 /** For what was reserved and then not used, in a later transaction of the same month. */
 export async function giveBack(tx: Tx, { subject, metric, limit }: Account, units: number) {
   if (limit === null || units === 0) return
-  const key = { subject, metric, period: currentPeriod() }
-  const [row] = await held(tx.select().from(quotas).where(mine(key)))
+  const [row] = await find(tx, { subject, metric, period: currentPeriod() })
   if (!row) return
   const used = Math.max(0, row.used - units)
   await write(tx, { ...row, used })
 }
 
-/** Counts afresh at the next reservation: for a change of plan, and for a recount. */
+/** Puts the rows of a month right; what owners were told of stays told. */
+export async function correct(tx: Tx, subject: string, period: string, recount: Recount) {
+  const ours = and(eq(quotas.subject, subject), eq(quotas.period, period))
+  const rows = await held(tx.select().from(quotas).where(ours))
+  for (const { metric, alerted } of rows) {
+    const used = await recount(tx, subject, metric, period)
+    await write(tx, { subject, metric, period, used, alerted })
+  }
+}
+
+/** Counts afresh at the next reservation: for a change of plan. */
 export const forget = (tx: Tx, subject: string) =>
   tx.delete(quotas).where(and(eq(quotas.subject, subject), eq(quotas.period, currentPeriod())))
 
@@ -130,7 +144,10 @@ async function hold(tx: Tx, key: Key, recount: Recount) {
   if (known) return known
   const used = await recount(tx, key.subject, key.metric, key.period)
   // Another node may have been faster: then its row stands.
-  await tx.insert(quotas).values({ ...key, used, alerted: 0 }).onConflictDoNothing()
+  await tx
+    .insert(quotas)
+    .values({ ...key, used, alerted: 0 })
+    .onConflictDoNothing()
   const [made] = await find(tx, key)
   return made ?? { ...key, used, alerted: 0 }
 }
@@ -145,8 +162,6 @@ const write = prepared({ subject, metric, period, used, alerted }, (tx: Tx, row)
   tx.update(quotas).set({ used: row.used, alerted: row.alerted }).where(mine(row)),
 )
 
-function mine(key: { subject: Value; metric: Value; period: Value }) {
+function mine(key: { subject: SQL<string>; metric: SQL<Metric>; period: SQL<string> }) {
   return and(eq(subject, key.subject), eq(period, key.period), eq(metric, key.metric))
 }
-
-type Value = string | SQL<string>

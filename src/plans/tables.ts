@@ -1,5 +1,8 @@
 import { int, primaryKey, ref, table, text } from "../store/columns"
 
+/** What is counted against a monthly limit. */
+export type Metric = "email" | "push" | "sms" | "in_app" | "mau"
+
 /** What one month of one limit has used up. A row exists only where there is a limit. */
 export const quotas = table(
   "quotas",
@@ -8,10 +11,22 @@ export const quotas = table(
     subject: ref().notNull(),
     /** `YYYY-MM`, in UTC. */
     period: text().notNull(),
-    metric: text().notNull(),
+    metric: text<Metric>().notNull(),
     used: int().notNull(),
     /** The highest share in percent that owners were told of. */
     alerted: int().notNull(),
   },
   (row) => [primaryKey({ columns: [row.subject, row.period, row.metric] })],
+)
+
+/** When a project's sends of a channel have drained, if nothing more comes: one row a bucket. */
+export const sendBuckets = table(
+  "send_buckets",
+  {
+    project_id: ref().notNull(),
+    channel: text().notNull(),
+    /** Epoch microseconds. */
+    drained: int().notNull(),
+  },
+  (row) => [primaryKey({ columns: [row.project_id, row.channel] })],
 )

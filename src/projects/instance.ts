@@ -6,7 +6,7 @@ import type { Tx } from "../store/store"
 import { projects } from "./tables"
 
 /** No slug that a person may choose begins like this. */
-const SLUG = "~belfry"
+export const INSTANCE_SLUG = "~belfry"
 
 export interface InstanceProject {
   account_id: string
@@ -21,7 +21,7 @@ export async function instanceProject(tx: Tx): Promise<InstanceProject> {
   const known = await findInstance(tx)
   if (known) return known
   const times = { created_at: now(), updated_at: now() }
-  const home = { id: newId(), name: "Belfry", slug: SLUG, ...times }
+  const home = { id: newId(), name: "Belfry", slug: INSTANCE_SLUG, ...times }
   // Two nodes may come here together: the slug decides, and the loser reads what won.
   await tx
     .insert(accounts)
@@ -33,7 +33,7 @@ export async function instanceProject(tx: Tx): Promise<InstanceProject> {
       sending_status: "active",
     })
     .onConflictDoNothing()
-  const [account] = await tx.select().from(accounts).where(eq(accounts.slug, SLUG))
+  const [account] = await tx.select().from(accounts).where(eq(accounts.slug, INSTANCE_SLUG))
   const project = { ...home, id: newId(), account_id: account?.id ?? home.id }
   await tx
     .insert(projects)
@@ -43,9 +43,7 @@ export async function instanceProject(tx: Tx): Promise<InstanceProject> {
 }
 
 /** Undefined until the first mail of the instance. */
-export async function findInstance(
-  db: Pick<Tx, "select">,
-): Promise<InstanceProject | undefined> {
+export async function findInstance(db: Pick<Tx, "select">): Promise<InstanceProject | undefined> {
   const [found] = await db
     .select({ account_id: projects.account_id, project_id: projects.id })
     .from(projects)

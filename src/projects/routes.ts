@@ -3,14 +3,14 @@ import type { Caller } from "../accounts/caller"
 import type { Call } from "../http/call"
 import { takeOrUndo } from "../http/idempotency"
 import { asPage, type Cursors, pageQuery, windowOf } from "../http/page"
+import { invalid } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
 import { Deleted, deleted, nameText, oneOf, slugText } from "../http/texts"
-import { invalid } from "../http/problems"
 import { projectsOf } from "../members/project-members"
 import type { Store } from "../store/store"
 import { projectMemberRoutes } from "./members/routes"
-import { projectRecord } from "./projects"
 import * as projects from "./projects"
+import { projectRecord } from "./projects"
 
 const NewProject = t.Object({ name: nameText(), slug: t.Optional(slugText()) })
 const ProjectPatch = t.Partial(t.Object({ name: nameText(), slug: slugText() }))

@@ -68,10 +68,7 @@ export class Sessions {
       revoked_at: null,
     }
     await tx.insert(consoleSessions).values(session)
-    await tx
-      .update(consoleUsers)
-      .set({ last_login_at: at })
-      .where(eq(consoleUsers.id, user.id))
+    await tx.update(consoleUsers).set({ last_login_at: at }).where(eq(consoleUsers.id, user.id))
     const by = asUser(user, client.ip)
     const after = { client_name: client.client_name, user_agent: session.user_agent }
     await recordForUser(tx, user, by, "session.started", { after })
@@ -117,7 +114,8 @@ export class Sessions {
 
   #again({ token_hash, used_at, successor }: TokenRow): string | undefined {
     const elapsed = millis() - millisFrom(used_at ?? "")
-    if (!successor || elapsed > GRACE_MILLISECONDS || elapsed < -GRACE_MILLISECONDS) return undefined
+    if (!successor || elapsed > GRACE_MILLISECONDS || elapsed < -GRACE_MILLISECONDS)
+      return undefined
     return this.#parts.secrets.open(successor, contextOf(token_hash))
   }
 
@@ -221,9 +219,6 @@ export async function revokeAll(tx: Tx, user_id: string, except?: string): Promi
 
 async function end(tx: Tx, ids: string[]) {
   for (const id of ids) {
-    await tx
-      .update(consoleSessions)
-      .set({ revoked_at: now() })
-      .where(eq(consoleSessions.id, id))
+    await tx.update(consoleSessions).set({ revoked_at: now() }).where(eq(consoleSessions.id, id))
   }
 }

@@ -1,4 +1,4 @@
-import { eq, lt, sql } from "drizzle-orm"
+import { eq, sql } from "drizzle-orm"
 import { ApiError } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { isoFrom, millis, millisFrom } from "../core/time"
@@ -18,6 +18,8 @@ const QUARTER_HOUR = 900
 export const BUCKETS = {
   sign_in: { name: "sign_in", size: 10, seconds: QUARTER_HOUR },
   sign_in_address: { name: "sign_in_address", size: 30, seconds: QUARTER_HOUR },
+  sign_up: { name: "sign_up", size: 10, seconds: QUARTER_HOUR },
+  sign_up_address: { name: "sign_up_address", size: 30, seconds: QUARTER_HOUR },
   /** Somebody who is signed in proves again who he is: his own bucket, which strangers cannot fill. */
   proof: { name: "proof", size: 10, seconds: QUARTER_HOUR },
   mfa: { name: "mfa", size: 10, seconds: QUARTER_HOUR },
@@ -110,7 +112,3 @@ function exceeded({ name, size, seconds }: Bucket, ends_at: string): ApiError {
     { headers: { "retry-after": String(retry_after) } },
   )
 }
-
-/** Forgets the windows that are over. */
-export const purgeThrottles = (tx: Tx) =>
-  tx.delete(throttles).where(lt(throttles.ends_at, isoFrom(millis())))

@@ -5,12 +5,11 @@ import { fail } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
 import { now } from "../core/time"
 import { comparable } from "../lib/address"
-import { type AccountRole, accountMembers, projectMembers } from "../members/tables"
-import { bump } from "../store/counters"
+import { leaveAll } from "../members/members"
+import { type AccountRole, accountMembers } from "../members/tables"
 import { held } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import * as passwords from "./passwords"
-import { recordForUser } from "./user-log"
 import {
   backupCodes,
   consoleSessions,
@@ -20,6 +19,7 @@ import {
   passwordResets,
   refreshTokens,
 } from "./tables"
+import { recordForUser } from "./user-log"
 
 export type UserRow = typeof consoleUsers.$inferSelect
 
@@ -124,9 +124,7 @@ export async function remove(tx: Tx, id: string, by: By): Promise<void> {
   if (user.operator) await demandOtherOperator(tx)
   await recordForUser(tx, user, by, "user.deleted", { before: userRecord(user) })
 
-  const seats = await tx.delete(accountMembers).where(eq(accountMembers.user_id, id)).returning()
-  for (const { account_id } of seats) await bump(tx, account_id, "members", -1)
-  await tx.delete(projectMembers).where(eq(projectMembers.user_id, id))
+  await leaveAll(tx, id, by)
   const sessions = await tx
     .delete(consoleSessions)
     .where(eq(consoleSessions.user_id, id))

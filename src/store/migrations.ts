@@ -12,9 +12,9 @@ export interface Migration {
 /** The migrations of both engines, oldest first. The binary carries them. */
 export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
   sqlite: [
-    { tag: "0000_start", when: 1795233442747, sql: sqlite0 },
+    { tag: "0000_start", when: 1795236907312, sql: sqlite0 },
   ],
   postgres: [
-    { tag: "0000_start", when: 1795233442933, sql: postgres0 },
+    { tag: "0000_start", when: 1795236907510, sql: postgres0 },
   ],
 }

@@ -1,5 +1,5 @@
-import * as quotas from "../plans/quotas"
 import { currentPeriod } from "../plans/periods"
+import * as quotas from "../plans/quotas"
 import { enqueueAll, type Job } from "../store/queue"
 import type { Tx } from "../store/store"
 import { recount } from "./usage"
@@ -49,6 +49,10 @@ export const reserve = (
   wanted: number,
   limit: number | null,
 ): Promise<number> => quotas.reserve(tx, { subject, metric, limit }, wanted, recount)
+
+/** Puts the rows of a month right by what was counted, while nobody reserves. */
+export const correct = (tx: Tx, subject: string, period: string) =>
+  quotas.correct(tx, subject, period, recount)
 
 type Passed = Allowance & { limit: number; used: number; passed: number[] }
 

@@ -91,7 +91,10 @@ export async function accountsOf(db: Reader, subject: string): Promise<string[]>
   if (!subject.startsWith(PERSON)) return [subject]
   const owned = eq(accounts.owner_user_id, subject.slice(PERSON.length))
   const { id } = accounts
-  const rows = await db.select({ id }).from(accounts).where(and(owned, eq(accounts.plan, "free")))
+  const rows = await db
+    .select({ id })
+    .from(accounts)
+    .where(and(owned, eq(accounts.plan, "free")))
   return rows.map((row) => row.id)
 }
 

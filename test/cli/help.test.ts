@@ -8,6 +8,10 @@ function leaves(command: Command): Command[] {
   return command.commands.length === 0 ? [command] : command.commands.flatMap(leaves)
 }
 
+/** `belfry admin plan set` */
+const pathOf = (command: Command): string =>
+  command.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name()
+
 /** What --help prints, also that which is added behind it. */
 function helpOf(command: Command): string {
   let text = ""
@@ -18,8 +22,7 @@ function helpOf(command: Command): string {
 
 test("the help of every command has an example of it", () => {
   const without = leaves(createProgram()).filter((command) => {
-    const parent = command.parent?.name() === "belfry" ? [] : [command.parent?.name() ?? ""]
-    return !helpOf(command).includes(`$ belfry ${[...parent, command.name()].join(" ")}`)
+    return !helpOf(command).includes(`$ ${pathOf(command)}`)
   })
   expect(without.map((command) => command.name())).toEqual([])
 })

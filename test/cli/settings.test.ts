@@ -12,6 +12,9 @@ function homeWith(profiles: Record<string, { url: string; api_key: string | null
   return { XDG_CONFIG_HOME, path }
 }
 
+/** Nobody signed in, and no account or project is chosen. */
+const nobody = { signed_in: false, account_id: null, project_id: null }
+
 const local = { url: "http://127.0.0.1:8080", api_key: "svc_live_local" }
 const prod = { url: "https://mail.example.test", api_key: "svc_live_prodprodprodprodsecret" }
 
@@ -22,9 +25,11 @@ test("flags win over the environment, the environment over the profile, and that
     url: "http://127.0.0.1:8080",
     api_key: null,
     profile: null,
+    ...nobody,
   })
-  expect(connection({}, env)).toEqual({ ...local, profile: "local" })
-  expect(connection({}, { ...env, BELFRY_PROFILE: "prod" })).toEqual({ ...prod, profile: "prod" })
+  expect(connection({}, env)).toEqual({ ...local, profile: "local", ...nobody })
+  const named = { ...prod, profile: "prod", ...nobody }
+  expect(connection({}, { ...env, BELFRY_PROFILE: "prod" })).toEqual(named)
   expect(connection({ profile: "local" }, { ...env, BELFRY_PROFILE: "prod" }).url).toBe(local.url)
   const given = { BELFRY_URL: "http://env.test", BELFRY_API_KEY: "svc_live_env" }
   expect(connection({}, { ...env, ...given })).toMatchObject({

@@ -14,7 +14,11 @@ import { Health } from "../../src/http/health"
 import { listen } from "../../src/http/listener"
 import { Cursors } from "../../src/http/page"
 import { projects } from "../../src/projects/tables"
+import { sessionParts } from "../../src/session/parts"
+import type { SystemMail as Post } from "../../src/session/system-mail"
+import type { SignUp } from "../../src/session/users/sign-up"
 import type { Store } from "../../src/store/store"
+import { Meter } from "../../src/usage/meter"
 import { type Client, client } from "./client"
 import { testStore } from "./store"
 
@@ -22,10 +26,15 @@ export interface ServiceOptions {
   rules?: Partial<SendRules>
   trusted_proxies?: string[]
   time_limit_ms?: number
+  sign_up?: SignUp
+  /** In place of the list of what would have been sent. */
+  mail?: Post
 }
 
 export interface ProjectOptions {
   plan?: string
+  /** Numbers of the operator, instead of the plan's. */
+  limits?: Record<string, number | null>
   status?: "active" | "locked" | "suspended"
   scopes?: string[]
   ip_addresses?: string[]
@@ -42,6 +51,14 @@ export interface TestProject extends Client {
   addKey(options?: ProjectOptions): Promise<{ id: string; key: string }>
 }
 
+/** A mail of the instance itself. */
+export interface SystemMail {
+  to: string
+  subject: string
+  text: string
+  kind: string
+}
+
 /** What the storage seems to be like; tests change it. */
 export interface FakeDisk {
   healthy: boolean
@@ -52,6 +69,7 @@ const RULES: SendRules = {
   sending_domains: new Set(["example.test"]),
   to_mailbox: true,
   mailbox_takes_all: true,
+  has_mailbox: true,
 }
 
 /** The whole interface on an empty store, in this process. Nothing is delivered by itself. */
@@ -62,8 +80,12 @@ export async function testService(options: ServiceOptions = {}) {
   const workers = openWorkers({ size: 1 })
   const disk: FakeDisk = { healthy: true, low: false }
   const health = new Health({ disk: fakeDisk(disk), progressedAt: millis, smtp: () => true })
+  const base_url = () => "http://belfry.test"
+  const sign_up = options.sign_up ?? "invite"
+  const mails: SystemMail[] = []
   const parts: AppParts = {
     store,
+    meter: new Meter(store),
     secrets,
     workers,
     health,
@@ -72,6 +94,8 @@ export async function testService(options: ServiceOptions = {}) {
     rules: { ...RULES, ...options.rules },
     cursors: new Cursors(secrets),
     trusted_proxies: options.trusted_proxies ?? [],
+    ...sessionParts({ store, secrets, data_dir: folder, sign_up, base_url }),
+    mail: options.mail ?? { send: async (_, mail) => void mails.push(mail) },
     ...(options.time_limit_ms !== undefined && { time_limit_ms: options.time_limit_ms }),
   }
   const app = createApp(parts) as unknown as Elysia
@@ -83,6 +107,8 @@ export async function testService(options: ServiceOptions = {}) {
     app,
     disk,
     health,
+    /** What the instance itself would have sent. */
+    mails,
     anybody: client(app, undefined),
     project: (chosen: ProjectOptions = {}) => addProject(store, app, chosen),
     /** The same app behind a real socket on the loopback. */
@@ -121,6 +147,7 @@ async function addProject(store: Store, app: Elysia, options: ProjectOptions) {
       name: "Test",
       slug: account_id,
       plan: options.plan ?? "enterprise",
+      limits: options.limits ?? null,
       status: options.status ?? "active",
       sending_status: "active",
       settings: { track_opens: true, track_clicks: true, require_mfa: false },

@@ -174,7 +174,7 @@ test("ids of another project answer as ids that nobody has", async () => {
 })
 
 test("a route for people is closed to every key", async () => {
-  const { store, secrets } = service.parts
+  const { store, secrets, meter, verifyAccess } = service.parts
   const app = new Elysia()
   const rows = [
     { path: "/v1/a", scope: "-" },
@@ -189,7 +189,8 @@ test("a route for people is closed to every key", async () => {
       handle: () => ({ data: {} }),
     }),
   )
-  mount(app, rows, { store, secrets, trusted_proxies: [], refuseWhileUnwell: () => {} })
+  const options = { store, secrets, meter, verifyAccess, trusted_proxies: [] }
+  mount(app, rows, { ...options, refuseWhileUnwell: () => {} })
   const { get } = client(app, (await service.project()).key)
   expect(refusal(await get("/v1/a"))).toEqual([403, "forbidden"])
   const refused = await get("/v1/b")

@@ -28,7 +28,7 @@ test.each([
   ["PUT", "/v1/emails", "GET, HEAD, POST"],
   ["PATCH", "/v1/emails", "GET, HEAD, POST"],
   ["GET", "/v1/emails/batch/none/none", null],
-  ["PUT", `/v1/api-keys/${NOBODY}`, "GET, HEAD, DELETE"],
+  ["PUT", `/v1/api-keys/${NOBODY}`, "GET, HEAD, PATCH, DELETE"],
   ["POST", "/healthz", "GET, HEAD"],
   ["GET", `/v1/emails/${NOBODY}/cancel`, "POST"],
 ])("%s %s is 404 and names the methods there are", async (method, path, allow) => {

@@ -23,14 +23,21 @@ const contract = linesOf(CONTRACT).map((line): Row => {
   return { name: nameOf(method, path), callers, scope, status }
 })
 
-const built = routeTable({} as AppParts).map(
-  ({ method, path, callers, scope, status }): Row => ({
-    name: nameOf(method, path),
-    callers: callers.join(","),
-    scope,
-    status: status.join("|"),
-  }),
-)
+const table = routeTable({} as AppParts)
+
+/** Pages for people are no part of the contract's interface. */
+const pages = table.filter(({ page }) => page !== undefined)
+
+const built = table
+  .filter((row) => !pages.includes(row))
+  .map(
+    ({ method, path, callers, scope, status }): Row => ({
+      name: nameOf(method, path),
+      callers: callers.join(","),
+      scope,
+      status: status.join("|"),
+    }),
+  )
 
 const absent = linesOf(NOT_BUILT).map((line) => {
   const [method = "", path = ""] = line.split(" ")
@@ -70,4 +77,13 @@ test("nothing exists that the contract does not know", () => {
 
 test.skipIf(!existsSync(ORIGINAL))("the copy of the contract's table is its equal", () => {
   expect(readFileSync(CONTRACT, "utf8")).toBe(readFileSync(ORIGINAL, "utf8"))
+})
+
+test("the pages for people are these, behind the limits of an entrance", () => {
+  expect([...new Set(pages.map(({ path }) => path))]).toEqual([
+    "/device",
+    "/invitation/{token}",
+    "/password-reset/{token}",
+  ])
+  expect(pages.every(({ per_minute }) => per_minute === 60)).toBe(true)
 })

@@ -25,7 +25,10 @@ export async function postOffice(...script: Scripted[]) {
     },
   }
   const channels = { email: channel, push: channel, sms: channel, in_app: channel }
-  const handlers = jobTable(store, channels)
+  const handlers = jobTable(store, channels, {
+    mail: { send: async () => undefined },
+    base_url: () => "http://belfry.test",
+  })
 
   return {
     ...base,

@@ -3,9 +3,9 @@ import { now } from "../../core/time"
 import { type AnyRoute, route } from "../../http/route"
 import { featuresOf, limitsOf } from "../../plans/plans"
 import type { Store } from "../../store/store"
-import { usageOfAccount } from "../../usage/usage"
 import * as accounts from "../accounts"
 import { breakdown, resourceCounts } from "../resources"
+import { usageOfAccount } from "../usage"
 
 const Counted = t.Object({ used: t.Integer(), limit: t.Union([t.Integer(), t.Null()]) })
 

@@ -21,3 +21,7 @@ export function openProvider(settings: Settings, mailbox_port: number | null): E
     schedule: smtpSchedule(settings["delivery.retry.max_age"] / 1000),
   })
 }
+
+/** Where projects in the sandbox send to, whoever delivers otherwise; undefined where it is not. */
+export const openSandbox = (mailbox_port: number | null): EmailProvider | undefined =>
+  mailbox_port === null ? undefined : mailbox({ port: mailbox_port })

@@ -5,13 +5,13 @@ import type * as audit from "../../audit-log/audit-log"
 import { fail } from "../../core/errors"
 import { now } from "../../core/time"
 import { consoleUsers } from "../../session/tables"
+import { hashOfToken } from "../../session/tokens"
 import { held } from "../../store/statements"
 import type { Reader, Tx } from "../../store/store"
 import { role as roleOf, seat } from "../members"
 import { grantAll } from "../project-members"
 import { invitations } from "../tables"
 import { type InvitationRow, log, set } from "./invitations"
-import { hashOf, isToken } from "./token"
 
 type UserRow = typeof consoleUsers.$inferSelect
 
@@ -24,8 +24,8 @@ export interface Open {
 
 /** Throws 404 for an unknown, expired, revoked and accepted token, and for a deleted account. */
 export async function open(db: Reader, token: string): Promise<Open> {
-  const [invitation] = isToken(token) ? await byToken(db, token) : []
-  if (!invitation || invitation.status !== "pending" || invitation.expires_at <= now()) return none()
+  const [invitation] = await byToken(db, token)
+  if (invitation?.status !== "pending" || invitation.expires_at <= now()) return none()
   const account = await accounts.find(db, invitation.account_id)
   if (account.deleting_at) return none()
   const [user] = await db
@@ -39,7 +39,7 @@ const byToken = (db: Reader, token: string) =>
   db
     .select()
     .from(invitations)
-    .where(eq(invitations.token_hash, hashOf(token)))
+    .where(eq(invitations.token_hash, hashOfToken(token)))
 
 const none = () => fail("not_found", "There is no such invitation, or it is not valid any more.")
 
@@ -56,7 +56,7 @@ export async function claim(
   const seen = await open(tx, token)
   const account = await accounts.hold(tx, seen.invitation.account_id)
   const [before] = await held(byToken(tx, token)) // it may have been taken or revoked meanwhile
-  if (!before || before.status !== "pending") return none()
+  if (before?.status !== "pending") return none()
   if (before.email_key !== user.email_key) {
     fail("conflict", "This invitation is for another address.", { reason: "other_user", id: null })
   }

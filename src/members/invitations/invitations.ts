@@ -7,11 +7,11 @@ import { now, secondsFromNow } from "../../core/time"
 import { comparable } from "../../lib/address"
 import * as projects from "../../projects/projects"
 import { consoleUsers } from "../../session/tables"
+import { hashOfToken, newToken } from "../../session/tokens"
 import type { Reader, Tx } from "../../store/store"
 import { type Chief, demandOwnerFor, role as roleOf } from "../members"
 import { type AccountRole, type Grant, invitations } from "../tables"
 import { countToday } from "./daily"
-import { hashOf, newToken } from "./token"
 
 export type InvitationRow = typeof invitations.$inferSelect
 export type InvitationStatus = "pending" | "accepted" | "revoked" | "expired"
@@ -46,13 +46,13 @@ export async function invite(
   await refusePending(tx, account_id, email_key)
   await countToday(tx, account_id)
 
-  const token = newToken()
+  const token = newToken("invitation")
   const invitation: InvitationRow = {
     id: newId(),
     account_id,
     ...wanted,
     email_key,
-    token_hash: hashOf(token),
+    token_hash: hashOfToken(token),
     status: "pending",
     expires_at: secondsFromNow(LIFETIME_SECONDS),
     invited_by: chief.user_id,
@@ -72,10 +72,7 @@ async function refuseMember(tx: Tx, account_id: string, email_key: string) {
 
 async function refusePending(tx: Tx, account_id: string, email_key: string) {
   const same = and(eq(invitations.account_id, account_id), eq(invitations.email_key, email_key))
-  const [open] = await tx
-    .select()
-    .from(invitations)
-    .where(and(same, IS.pending()))
+  const [open] = await tx.select().from(invitations).where(and(same, IS.pending()))
   if (!open) return
   const details = { reason: "already_invited", id: open.id }
   fail("conflict", "This person is invited already; the invitation can be sent again.", details)
@@ -134,9 +131,9 @@ export async function renew(tx: Tx, account_id: string, id: string, chief: Chief
   demandOwnerFor(chief, before.role)
   refuseSettled(before)
   await countToday(tx, account_id)
-  const token = newToken()
+  const token = newToken("invitation")
   const expires_at = secondsFromNow(LIFETIME_SECONDS)
-  const invitation = await set(tx, before, { token_hash: hashOf(token), expires_at })
+  const invitation = await set(tx, before, { token_hash: hashOfToken(token), expires_at })
   await log(tx, chief, "invitation.resent", { before, after: invitation })
   return { invitation, token, account_name: account.name }
 }

@@ -1,14 +1,13 @@
 import { type Static, Type as t } from "@sinclair/typebox"
+import type { Call } from "../../http/call"
 import { takeOrUndo } from "../../http/idempotency"
 import { asPage, type Cursors, pageQuery, windowOf } from "../../http/page"
-import type { Call } from "../../http/call"
 import type { Problems } from "../../http/problems"
 import { type AnyRoute, route } from "../../http/route"
 import { Deleted, deleted, oneOf, orNull } from "../../http/texts"
 import { check } from "../../http/validate"
 import { isMailbox } from "../../lib/address"
-import type { Store } from "../../store/store"
-import { acceptRoutes } from "./accept/routes"
+import { type AcceptParts, acceptRoutes } from "./accept/routes"
 import * as invitations from "./invitations"
 import { type Post, sendInvitation } from "./mail"
 
@@ -39,8 +38,7 @@ const invitationQuery = pageQuery({
   status: t.Optional(oneOf("pending", "accepted", "revoked", "expired")),
 })
 
-export interface InvitationParts extends Post {
-  store: Store
+export interface InvitationParts extends Post, AcceptParts {
   cursors: Cursors
 }
 

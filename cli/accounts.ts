@@ -1,0 +1,189 @@
+import { confirm } from "./confirm"
+import type { Action, Context } from "./context"
+import { environment } from "./environment"
+import { exits, Failure, usage } from "./failure"
+import { limitOf, listUpTo } from "./paging"
+import type { Account, Deleted, Used } from "./records"
+import { profilesPath, readProfiles, saveProfile } from "./settings"
+import { given, onOff } from "./switches"
+import { type Column, fields } from "./table"
+import type { Paint } from "./terminal"
+import { age } from "./time"
+
+const ALL = "/v1/accounts"
+const ME = "/v1/accounts/me"
+
+interface ListOptions {
+  limit?: string
+}
+
+export const list: Action<ListOptions> = async (context, { limit }) => {
+  const found = await listUpTo<Account>(context.client(), ALL, {}, limitOf(limit))
+  const { account_id } = context.connection()
+  const columns: Column<Account>[] = [
+    { title: "", cell: ({ id }) => (id === account_id ? "*" : "") },
+    { title: "ID", cell: ({ id }) => id },
+    { title: "NAME", cell: ({ name }) => name, flexible: true },
+    { title: "ROLE", cell: ({ role }) => role ?? "" },
+    { title: "PLAN", cell: ({ plan }) => plan },
+    { title: "STATUS", cell: ({ status }) => status },
+    { title: "AGE", cell: ({ created_at }) => age(created_at) },
+  ]
+  await context.output.list(found.rows, columns)
+  return undefined
+}
+
+interface CreateOptions {
+  name: string
+  slug?: string
+}
+
+export const create: Action<CreateOptions> = async (context, { name, slug }) => {
+  const { data } = await context.client().post<Account>(ALL, given({ name, slug }))
+  await context.output.record(
+    data,
+    () => `${context.paint.green("✓")} made ${data.name} ${data.id}`,
+  )
+  await context.output.next(`belfry accounts use ${data.id}`)
+  return undefined
+}
+
+/** The account that is named, else the one worked in. */
+const clientOf = (context: Context, id: string) =>
+  context.client(undefined, id ? { account_id: id } : {})
+
+export const get: Action<object> = async (context, _, id = "") => {
+  const { data } = await clientOf(context, id).get<Account>(ME)
+  await context.output.record(data, () => shown(data, context.paint))
+  return undefined
+}
+
+function shown(account: Account, paint: Paint): string {
+  const { id, name, slug, plan, status, settings, created_at } = account
+  const switches = Object.entries(settings).map(([key, on]) => [key, on ? "on" : "off"] as const)
+  const own = Object.entries({ id, name, slug, plan, status, created: created_at })
+  return fields([...own, ...switches], paint)
+}
+
+interface UpdateOptions {
+  name?: string
+  trackOpens?: string
+  trackClicks?: string
+  requireMfa?: string
+}
+
+export const update: Action<UpdateOptions> = async (context, options, id = "") => {
+  const settings = given({
+    track_opens: onOff(options.trackOpens, "--track-opens"),
+    track_clicks: onOff(options.trackClicks, "--track-clicks"),
+    require_mfa: onOff(options.requireMfa, "--require-mfa"),
+  })
+  const changes = given({
+    name: options.name,
+    settings: Object.keys(settings).length > 0 ? settings : undefined,
+  })
+  if (Object.keys(changes).length === 0) throw usage("nothing to change", "see --help")
+  const { data } = await clientOf(context, id).patch<Account>(ME, changes)
+  await context.output.record(data, () => shown(data, context.paint))
+  return undefined
+}
+
+/** The server wants the name; whoever types it, or says --yes, means this account. */
+export const remove: Action<object> = async (context, _, id = "") => {
+  const client = clientOf(context, id)
+  const { data: account } = await client.get<Account>(ME)
+  const what = `The account ${account.name} stops at once: its projects, keys and deliveries. It can be restored for 7 days.`
+  await confirm(context, what, account.name)
+  const { data } = await client.remove<Deleted>(ME, {}, { confirm: account.name })
+  const { output, paint } = context
+  await output.record(data, () => `${paint.green("✓")} deleted ${account.name} (${data.id})`)
+  await output.next(`belfry accounts restore ${data.id}`)
+  return undefined
+}
+
+export const restore: Action<object> = async (context, _, id = "") => {
+  const { data } = await clientOf(context, id).post<Account>(`${ME}/restore`)
+  await context.output.record(data, () => `${context.paint.green("✓")} restored ${data.name}`)
+  return undefined
+}
+
+export const transfer: Action<object> = async (context, _, user_id = "") => {
+  await confirm(context, `The account will belong to ${user_id}; you stay as an admin.`, "transfer")
+  const { data } = await context.client().post<Account>(`${ME}/transfer`, { user_id })
+  await context.output.record(data, () => `${context.paint.green("✓")} ${data.name} is handed over`)
+  return undefined
+}
+
+/** Later commands work there; the server is asked first, so that a typo is told now. */
+export const use: Action<object> = async (context, _, id = "") => {
+  const { data } = await clientOf(context, id).get<Account>(ME)
+  choose(context, { account_id: data.id, project_id: null })
+  await context.output.record(data, () => `${context.paint.green("✓")} working in ${data.name}`)
+  await context.output.next("belfry projects list")
+  return undefined
+}
+
+/** Remembers the place in the profile of the person. */
+export function choose(
+  context: Context,
+  place: { account_id?: string; project_id: string | null },
+) {
+  const { profile: name, signed_in, url } = context.connection()
+  const path = profilesPath(environment)
+  const profile = name === null ? undefined : readProfiles(path).profiles[name]
+  if (!profile || !signed_in || name === null) {
+    const text = "Only somebody who is signed in can choose; a key has its project."
+    throw new Failure(exits.unauthorized, "unauthorized", text, { hint: `belfry login ${url}` })
+  }
+  saveProfile(path, name, { ...profile, ...place })
+}
+
+type Plan = {
+  plan: string
+  limits: Record<string, number | null>
+  features: Record<string, boolean>
+  usage: Record<string, Used>
+}
+
+export const plan: Action<object> = async (context) => {
+  const { data } = await context.client().get<Plan>(`${ME}/plan`)
+  await context.output.record(data, () => {
+    const limits = Object.entries(data.limits).map(([name, limit]) => [name, limit ?? "unlimited"])
+    const features = Object.entries(data.features).map(([name, on]) => [name, on ? "yes" : "no"])
+    const pairs = [["plan", data.plan], ...limits, ...features] as [string, unknown][]
+    return fields(pairs, context.paint)
+  })
+  return undefined
+}
+
+type Counts = Record<string, { used: number; limit: number | null }>
+
+export const resources: Action<object> = async (context) => {
+  const { data } = await context.client().get<Counts>(`${ME}/resource-counts`)
+  const lines = Object.entries(data).map(
+    ([name, { used, limit }]) => [name, `${used} of ${limit ?? "unlimited"}`] as const,
+  )
+  await context.output.record(data, () => fields(lines, context.paint))
+  return undefined
+}
+
+type Share = {
+  project_id: string
+  name: string
+  usage: Record<string, number>
+  resources: Record<string, number>
+}
+
+export const breakdown: Action<{ period?: string }> = async (context, { period }) => {
+  const { data } = await context.client().get<Share[]>(`${ME}/project-breakdown`, { period })
+  await context.output.list(data, [
+    { title: "ID", cell: ({ project_id }) => project_id },
+    { title: "NAME", cell: ({ name }) => name, flexible: true },
+    ...["email", "push", "sms", "in_app", "mau"].map((metric) => ({
+      title: metric.toUpperCase(),
+      cell: ({ usage }: Share) => String(usage[metric] ?? 0),
+    })),
+    { title: "KEYS", cell: ({ resources: { api_keys } }) => String(api_keys ?? 0) },
+  ])
+  return undefined
+}

@@ -1,0 +1,115 @@
+import { confirm } from "./confirm"
+import type { Action } from "./context"
+import { exits, usage } from "./failure"
+import { expiry, shown } from "./keys"
+import { listUpTo } from "./paging"
+import type { Key } from "./records"
+import { given } from "./switches"
+import { millis } from "./time"
+
+const one = (id: string) => `/v1/api-keys/${encodeURIComponent(id)}`
+
+const DAY = 86_400_000
+const UNUSED_DAYS = 90
+const NEVER_USED_DAYS = 7
+const MOST_KEYS = 10_000
+
+interface UpdateOptions {
+  name?: string
+  scope?: string[]
+  expires?: string
+}
+
+export const update: Action<UpdateOptions> = async (context, { name, scope, expires }, id = "") => {
+  const changes = given({
+    name,
+    scopes: scope?.flatMap((some) => some.split(",")),
+    expires_at: expires === "never" ? null : expires && expiry(expires),
+  })
+  if (Object.keys(changes).length === 0) throw usage("nothing to change", "see --help")
+  const { data } = await context.client().patch<Key>(one(id), changes)
+  await context.output.record(data, () => shown(data, context.paint))
+  return undefined
+}
+
+interface RotateOptions {
+  overlap?: string
+}
+
+export const rotate: Action<RotateOptions> = async (context, { overlap }, id = "") => {
+  const hours = overlap === undefined ? undefined : Number(overlap)
+  if (hours !== undefined && !Number.isInteger(hours)) {
+    throw usage(`--overlap: "${overlap}" is not a whole number of hours`, "write 0 to 72")
+  }
+  const body = given({ overlap_hours: hours })
+  const { data } = await context.client().post<Key>(`${one(id)}/rotate`, body)
+  const { output, paint } = context
+  await output.record(data, () =>
+    [`${paint.green("✓")} made ${data.id}`, "", `  ${data.key ?? ""}`, "", "Shown this once."].join(
+      "\n",
+    ),
+  )
+  return undefined
+}
+
+interface AllowlistOptions {
+  clear?: boolean
+}
+
+/** Without addresses it tells which there are. */
+export const allowlist: Action<AllowlistOptions> = async (context, options, id = "", ...more) => {
+  if (options.clear && more.length > 0) throw usage("either addresses or --clear, not both")
+  const client = context.client()
+  if (!options.clear && more.length === 0) {
+    const { data } = await client.get<Key>(one(id))
+    const { ip_addresses } = data
+    const text = ip_addresses.length > 0 ? ip_addresses.join("\n") : "every address"
+    await context.output.record({ id: data.id, ip_addresses }, () => text)
+    return undefined
+  }
+  if (options.clear) await confirm(context, `Key ${id} will work from every address.`, "clear")
+  const { data } = await client.put<Key>(`${one(id)}/ip-whitelist`, { ip_addresses: more })
+  await context.output.record(data, () => shown(data, context.paint))
+  return undefined
+}
+
+type Finding = { id: string; name: string; problem: string; advice: string }
+
+/** What one would not want to find in an audit. Exit 1 when there is something. */
+export const doctor: Action<object> = async (context) => {
+  const query = { status: "active" }
+  const { rows } = await listUpTo<Key>(context.client(), "/v1/api-keys", query, MOST_KEYS)
+  const findings = rows.flatMap(problemsOf)
+  const { output, paint } = context
+  if (findings.length === 0) {
+    const text = `${paint.green("✓")} nothing to mend in ${rows.length} keys`
+    if (output.form === "human") await output.record({ findings }, () => text)
+    else await output.list<Finding>([], [])
+    return exits.done
+  }
+  await output.list(findings, [
+    { title: "ID", cell: ({ id }) => id },
+    { title: "NAME", cell: ({ name }) => name, flexible: true },
+    { title: "PROBLEM", cell: ({ problem }) => problem, paint: (text) => paint.yellow(text) },
+    { title: "ADVICE", cell: ({ advice }) => advice, flexible: true },
+  ])
+  return exits.failed
+}
+
+function problemsOf(key: Key): Finding[] {
+  const { id, name } = key
+  const found = (problem: string, advice: string) => ({ id, name, problem, advice })
+  const days = (iso: string) => (millis() - Date.parse(iso)) / DAY
+  const idle = key.last_used_at
+    ? days(key.last_used_at) > UNUSED_DAYS
+    : days(key.created_at) > NEVER_USED_DAYS
+  return [
+    ...(idle ? [found("unused", `belfry keys revoke ${id}`)] : []),
+    ...(key.scopes.includes("*")
+      ? [found("may do everything", `belfry keys update ${id} --scope …`)]
+      : []),
+    ...(key.expires_at === null
+      ? [found("never expires", `belfry keys update ${id} --expires 90d`)]
+      : []),
+  ]
+}

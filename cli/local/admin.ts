@@ -1,0 +1,164 @@
+import type { Order } from "../../src/admin"
+import type { Action } from "../context"
+import { usage } from "../failure"
+import { ask, password } from "../prompt"
+import { type Column, fields } from "../table"
+import { order } from "./order"
+import type { LocalOptions } from "./settings"
+
+type Json = Record<string, unknown>
+
+interface BootstrapOptions extends LocalOptions {
+  email?: string
+  passwordStdin?: boolean
+  name?: string
+  accountName?: string
+  projectName?: string
+}
+
+type Made = {
+  user: { id: string; email: string }
+  account: { id: string; name: string }
+  project: { id: string; name: string }
+  api_key: { id: string; key: string }
+}
+
+/** Setup without its token: who can read the data folder needs none. */
+export const bootstrap: Action<BootstrapOptions> = async (context, options) => {
+  const email = options.email ?? (await ask(context, "Email", "give it with --email"))
+  const { passwordStdin, accountName = "Main", projectName = "Default", name = null } = options
+  const made = await order<Made>(context, options, {
+    operation: "bootstrap",
+    email,
+    password: await password(context, { passwordStdin, is_new: true }),
+    name,
+    account_name: accountName,
+    project_name: projectName,
+  })
+  const { output, paint } = context
+  await output.record(made, () => {
+    const lines = [
+      ["owner", made.user.email],
+      ["account", `${made.account.name} ${made.account.id}`],
+      ["project", `${made.project.name} ${made.project.id}`],
+      ["API key", made.api_key.key],
+    ] as const
+    return `${paint.green("✓")} set up; the key is shown this once:\n${fields(lines, paint)}`
+  })
+  await output.next(`belfry login --email ${email}`)
+  return undefined
+}
+
+interface ResetOptions extends LocalOptions {
+  passwordStdin?: boolean
+  keepMfa?: boolean
+}
+
+export const resetOwner: Action<ResetOptions> = async (context, options, email = "") => {
+  const { passwordStdin, keepMfa = false } = options
+  const secret = await password(context, { passwordStdin, is_new: true })
+  const what = { operation: "reset_owner", email, password: secret, keep_mfa: keepMfa } as const
+  const user = await order<Json>(context, options, what)
+  const text = `${context.paint.green("✓")} ${email} has a new password; every session is over`
+  await context.output.record(user, () => text)
+  return undefined
+}
+
+type Account = { id: string; name: string; slug: string; plan: string; status: string }
+
+interface StatusOptions extends LocalOptions {
+  reason?: string
+}
+
+const becomes =
+  (status: "active" | "locked" | "suspended"): Action<StatusOptions> =>
+  async (context, options, account = "") => {
+    const what = {
+      operation: "set_status",
+      account,
+      status,
+      reason: options.reason ?? null,
+    } as const
+    const row = await order<Account>(context, options, what)
+    await context.output.record(
+      row,
+      () => `${context.paint.green("✓")} ${row.name} is ${row.status}`,
+    )
+    return undefined
+  }
+
+export const lock = becomes("locked")
+export const suspend = becomes("suspended")
+export const unlock = becomes("active")
+
+interface PlanOptions extends LocalOptions {
+  limit?: string[]
+  /** False for `--no-limits`. */
+  limits?: boolean
+}
+
+export const setPlan: Action<PlanOptions> = async (context, options, account = "", plan = "") => {
+  const given = options.limit?.map(readLimit)
+  const limits = options.limits === false ? null : given && Object.fromEntries(given)
+  const row = await order<Account>(context, options, {
+    operation: "set_plan",
+    account,
+    plan,
+    limits,
+  })
+  await context.output.record(
+    row,
+    () => `${context.paint.green("✓")} ${row.name} is on ${row.plan}`,
+  )
+  return undefined
+}
+
+/** `emails_per_month=5000`, or `=unlimited`. */
+function readLimit(text: string): [string, number | null] {
+  const [name = "", value = ""] = text.split("=")
+  if (value === "unlimited") return [name, null]
+  if (!/^\d+$/.test(value)) throw usage(`--limit: "${text}" is not name=number or name=unlimited`)
+  return [name, Number(value)]
+}
+
+const accountColumns: Column<Account>[] = [
+  { title: "ID", cell: ({ id }) => id },
+  { title: "NAME", cell: ({ name }) => name, flexible: true },
+  { title: "SLUG", cell: ({ slug }) => slug },
+  { title: "PLAN", cell: ({ plan }) => plan },
+  { title: "STATUS", cell: ({ status }) => status },
+]
+
+export const accounts: Action<LocalOptions> = async (context, options) => {
+  const rows = await order<Account[]>(context, options, { operation: "accounts" })
+  await context.output.list(rows, accountColumns)
+  return undefined
+}
+
+type User = { id: string; email: string; operator: boolean; mfa_enabled: boolean }
+
+export const users: Action<LocalOptions> = async (context, options) => {
+  const rows = await order<User[]>(context, options, { operation: "users" })
+  await context.output.list(rows, [
+    { title: "ID", cell: ({ id }) => id },
+    { title: "EMAIL", cell: ({ email }) => email, flexible: true },
+    { title: "OPERATOR", cell: ({ operator }) => (operator ? "yes" : "") },
+    { title: "MFA", cell: ({ mfa_enabled }) => (mfa_enabled ? "yes" : "no") },
+  ])
+  return undefined
+}
+
+const toUser =
+  (what: (email: string) => Order, done: string): Action<LocalOptions> =>
+  async (context, options, email = "") => {
+    const user = await order<User>(context, options, what(email))
+    await context.output.record(user, () => `${context.paint.green("✓")} ${user.email} ${done}`)
+    return undefined
+  }
+
+export const lockUser = toUser((email) => ({ operation: "lock_user", email }), "is locked")
+export const unlockUser = toUser((email) => ({ operation: "unlock_user", email }), "is not locked")
+const operator = (on: boolean) => (email: string) =>
+  ({ operation: "set_operator", email, operator: on }) as const
+export const grant = toUser(operator(true), "runs this instance")
+export const withdraw = toUser(operator(false), "does not run this instance")

@@ -1,0 +1,71 @@
+import { request } from "node:http"
+import { join } from "node:path"
+import type { Order } from "../../src/admin"
+import { useSettings } from "../../src/core/config"
+import { codes, type ErrorCode } from "../../src/core/errors"
+import type { Context } from "../context"
+import { exitOfStatus, exits, Failure, usage } from "../failure"
+import { withStore } from "./prepare"
+import { type LocalOptions, localSettings } from "./settings"
+
+interface Refusal {
+  code: string
+  message: string
+  details: Record<string, unknown>
+}
+
+/** The running server does it; without one, this command opens the data itself. */
+export async function order<Data>(
+  context: Context,
+  options: LocalOptions,
+  what: Order,
+): Promise<Data> {
+  if (context.flags.dryRun) throw usage("--dry-run is not possible here")
+  const loaded = localSettings(context.flags, options, { "log.level": "warn" })
+  const { data_dir, base_url, sign_up } = loaded.values
+  const told = await tell(join(data_dir, "admin.sock"), what)
+  if (told) return told as Data
+
+  useSettings(loaded)
+  return withStore(loaded, async (store, secrets) => {
+    const { administer } = await import("../../src/admin")
+    const { sessionParts } = await import("../../src/session/parts")
+    const { ApiError } = await import("../../src/core/errors")
+    const place = { store, secrets, data_dir, sign_up, base_url: () => base_url ?? "" }
+    try {
+      return (await administer({ store, ...sessionParts(place) }, what)) as Data
+    } catch (error) {
+      throw error instanceof ApiError ? failureOf(error as Refusal) : error
+    }
+  })
+}
+
+/** Undefined where no server listens. */
+function tell(socketPath: string, what: Order): Promise<unknown> {
+  const { promise, resolve, reject } = Promise.withResolvers<unknown>()
+  const headers = { "content-type": "application/json" }
+  const call = request({ socketPath, method: "POST", path: "/", headers }, (response) => {
+    let text = ""
+    response.setEncoding("utf8")
+    response.on("data", (part: string) => {
+      text += part
+    })
+    response.on("end", () => {
+      const { data, error } = JSON.parse(text) as { data?: unknown; error?: Refusal }
+      if (error) reject(failureOf(error))
+      else resolve(data)
+    })
+  })
+  call.on("error", (error: Error & { code?: string }) => {
+    const none = ["ENOENT", "ECONNREFUSED", "ENOTSOCK", "FailedToOpenSocket"]
+    if (none.includes(error.code ?? "")) resolve(undefined)
+    else reject(new Failure(exits.unreachable, "unreachable", error.message))
+  })
+  call.end(JSON.stringify(what))
+  return promise
+}
+
+function failureOf({ code, message, details }: Refusal): Failure {
+  const status = codes[code as ErrorCode]?.status ?? 500
+  return new Failure(exitOfStatus(status), code, message, { details })
+}

@@ -1,0 +1,49 @@
+import { parseMail } from "../../src/mailbox/parse-task"
+import type { Action, Context } from "../context"
+import { exits } from "../failure"
+import { columns, DEFAULT_WAIT, type Filters, nothingCame, POLL, shown } from "../mailbox"
+import { limitOf } from "../paging"
+import type { Mail, MailSummary } from "../records"
+import { millis, pause } from "../time"
+import { order } from "./order"
+import type { LocalOptions } from "./settings"
+
+type SystemFilters = Filters & LocalOptions
+
+/** Mail of the instance itself, which no key and no member reads: only who is at the machine. */
+export const list: Action<SystemFilters> = async (context, options) => {
+  await context.output.list(await mails(context, options, limitOf(options.limit)), columns)
+  return undefined
+}
+
+const mails = (context: Context, options: SystemFilters, limit: number) =>
+  order<MailSummary[]>(context, options, { operation: "system_mails", to: options.to, limit })
+
+export const get: Action<SystemFilters> = (context, options, id = "") => show(context, options, id)
+
+async function show(context: Context, options: LocalOptions, id: string) {
+  type Kept = Omit<Mail, "html" | "text" | "attachments"> & { raw: string }
+  const { raw, ...mail } = await order<Kept>(context, options, { operation: "system_mail", id })
+  const { headers, html, text, attachments } = await parseMail(Buffer.from(raw, "base64"))
+  const whole = { ...mail, headers, html, text, attachments }
+  await context.output.record(whole, () => shown(whole, context.paint))
+  return undefined
+}
+
+/** As `mailbox wait`. */
+export const wait: Action<SystemFilters> = async (context, options) => {
+  const limit = context.timeout ?? DEFAULT_WAIT
+  const deadline = millis() + limit
+  const wanted = options.subject?.toLowerCase() ?? ""
+  while (true) {
+    const found = (await mails(context, options, 100)).find(({ subject }) =>
+      (subject ?? "").toLowerCase().includes(wanted),
+    )
+    if (found) {
+      await show(context, options, found.id)
+      return exits.done
+    }
+    if (millis() + POLL > deadline) throw nothingCame(options, limit)
+    await pause(POLL)
+  }
+}

@@ -1,0 +1,146 @@
+import { confirm } from "./confirm"
+import type { Action } from "./context"
+import { exits, Failure, usage } from "./failure"
+import { signedIn } from "./login"
+import { limitOf, listUpTo } from "./paging"
+import { ask, password } from "./prompt"
+import type { Deleted, Invitation, Member } from "./records"
+import type { SessionAnswer } from "./session"
+import { fields } from "./table"
+import { age } from "./time"
+
+const MEMBERS = "/v1/accounts/me/members"
+const INVITATIONS = "/v1/accounts/me/invitations"
+const member = (user: string) => `${MEMBERS}/${encodeURIComponent(user)}`
+const invitation = (id: string) => `${INVITATIONS}/${encodeURIComponent(id)}`
+
+interface ListOptions {
+  limit?: string
+}
+
+export const list: Action<ListOptions> = async (context, { limit }) => {
+  const found = await listUpTo<Member>(context.client(), MEMBERS, {}, limitOf(limit))
+  await context.output.list(found.rows, [
+    { title: "USER", cell: ({ user_id }) => user_id },
+    { title: "EMAIL", cell: ({ email }) => email, flexible: true },
+    { title: "NAME", cell: ({ name }) => name ?? "", flexible: true },
+    { title: "ROLE", cell: ({ role }) => role },
+    { title: "MFA", cell: ({ mfa_enabled }) => (mfa_enabled ? "yes" : "no") },
+    { title: "ACTIVE", cell: ({ last_active_at }) => age(last_active_at) || "never" },
+  ])
+  return undefined
+}
+
+interface InviteOptions {
+  role: string
+  grant?: string[]
+}
+
+export const invite: Action<InviteOptions> = async (context, { role, grant = [] }, email = "") => {
+  const body = { email, role, projects: grant.map(readGrant) }
+  const { data } = await context.client().post<Invitation>(`${MEMBERS}/invite`, body)
+  await context.output.record(
+    data,
+    () => `${context.paint.green("✓")} invited ${email} (${data.id})`,
+  )
+  await context.output.next("belfry invitations list")
+  return undefined
+}
+
+/** `<project>=developer` */
+function readGrant(text: string) {
+  const [project_id, role] = text.split("=")
+  if (!project_id || !role) throw usage(`--grant: "${text}" is not <project>=<role>`)
+  return { project_id, role }
+}
+
+export const setRole: Action<object> = async (context, _, user = "", role = "") => {
+  const { data } = await context.client().patch<Member>(member(user), { role })
+  await context.output.record(
+    data,
+    () => `${context.paint.green("✓")} ${data.email} is ${data.role}`,
+  )
+  return undefined
+}
+
+export const remove: Action<object> = async (context, _, user = "") => {
+  await confirm(context, `${user} will lose every role in this account.`, "remove")
+  const { data } = await context.client().remove<Deleted>(member(user))
+  await context.output.record(data, () => `${context.paint.green("✓")} removed ${data.id}`)
+  return undefined
+}
+
+interface InvitationListOptions extends ListOptions {
+  status?: string
+}
+
+export const invitations: Action<InvitationListOptions> = async (context, { status, limit }) => {
+  const client = context.client()
+  const found = await listUpTo<Invitation>(client, INVITATIONS, { status }, limitOf(limit))
+  await context.output.list(found.rows, [
+    { title: "ID", cell: ({ id }) => id },
+    { title: "EMAIL", cell: ({ email }) => email, flexible: true },
+    { title: "ROLE", cell: ({ role }) => role },
+    { title: "STATUS", cell: (row) => row.status },
+    { title: "ENDS", cell: ({ expires_at }) => age(expires_at) },
+  ])
+  return undefined
+}
+
+export const resend: Action<object> = async (context, _, id = "") => {
+  const { data } = await context.client().post<Invitation>(`${invitation(id)}/resend`)
+  await context.output.record(data, () => `${context.paint.green("✓")} sent again to ${data.email}`)
+  return undefined
+}
+
+export const revoke: Action<object> = async (context, _, id = "") => {
+  await confirm(context, `The link of invitation ${id} will stop working.`, "revoke")
+  const { data } = await context.client().remove<Deleted>(invitation(id))
+  await context.output.record(data, () => `${context.paint.green("✓")} revoked ${data.id}`)
+  return undefined
+}
+
+type Invited = {
+  email: string
+  account_name: string
+  role: string
+  expires_at: string
+  user_exists: boolean
+}
+
+const byToken = (token: string) => `/v1/invitations/${encodeURIComponent(token)}`
+
+export const show: Action<object> = async (context, _, token = "") => {
+  const { data } = await context.anonymous().get<Invited>(byToken(token))
+  await context.output.record(data, () => fields(Object.entries(data), context.paint))
+  return undefined
+}
+
+interface AcceptOptions {
+  name?: string
+  passwordStdin?: boolean
+}
+
+/** A new person chooses a name and a password; one with a login accepts signed in. */
+export const accept: Action<AcceptOptions> = async (context, options, token = "") => {
+  const stranger = context.anonymous()
+  const { data: seen } = await stranger.get<Invited>(byToken(token))
+  const path = `${byToken(token)}/accept`
+  if (seen.user_exists) {
+    const { signed_in, url } = context.connection()
+    if (!signed_in) {
+      const text = `${seen.email} has a login here already: sign in, then accept.`
+      throw new Failure(exits.unauthorized, "unauthorized", text, {
+        hint: `belfry login ${url} --email ${seen.email}`,
+      })
+    }
+    const { data } = await context.client().post<SessionAnswer>(path)
+    return signedIn(context, url, data)
+  }
+  await context.output.note(`${seen.account_name} invites ${seen.email} as ${seen.role}.`)
+  const name = options.name ?? (await ask(context, "Your name", "give it with --name"))
+  const { passwordStdin } = options
+  const body = { name, password: await password(context, { passwordStdin, is_new: true }) }
+  const { data } = await stranger.post<SessionAnswer>(path, body)
+  return signedIn(context, stranger.url, data)
+}

@@ -1,0 +1,91 @@
+import * as operate from "./accounts/operate"
+import { accountRecord } from "./accounts/record"
+import type { AccountStatus } from "./accounts/tables"
+import { usageOfAccount } from "./accounts/usage"
+import * as mailbox from "./mailbox/mailbox"
+import { findInstance } from "./projects/instance"
+import * as people from "./session/admin"
+import { revokeAll, type Sessions } from "./session/sessions"
+import { setupRecord } from "./session/setup/establish"
+import type { Setup } from "./session/setup/setup-token"
+import type { Store } from "./store/store"
+
+export interface AdminParts {
+  store: Store
+  sessions: Sessions
+  setup: Setup
+}
+
+/** What somebody at the machine itself may order, without any credential. */
+export type Order =
+  | ({ operation: "bootstrap" } & people.Bootstrap)
+  | { operation: "reset_owner"; email: string; password: string; keep_mfa: boolean }
+  | { operation: "set_status"; account: string; status: AccountStatus; reason: string | null }
+  | ({ operation: "set_plan"; account: string } & operate.PlanChange)
+  | { operation: "accounts" }
+  | { operation: "users" }
+  | { operation: "lock_user" | "unlock_user"; email: string }
+  | { operation: "set_operator"; email: string; operator: boolean }
+  | { operation: "system_mails"; to?: string | undefined; limit: number }
+  | { operation: "system_mail"; id: string }
+
+/** Carries out one order. Throws ApiError as a route would. */
+export async function administer(parts: AdminParts, order: Order): Promise<object> {
+  const { store } = parts
+  switch (order.operation) {
+    case "bootstrap":
+      return bootstrap(parts, order)
+    case "reset_owner":
+      return people.resetOwner(parts, order)
+    case "set_status":
+      return shown(store, await store.tx((tx) => operate.setStatus(tx, order.account, order)))
+    case "set_plan":
+      return shown(store, await store.tx((tx) => operate.setPlan(tx, order.account, order)))
+    case "accounts":
+      return Promise.all((await operate.listAll(store.read)).map((row) => shown(store, row)))
+    case "users":
+      return people.listUsers(parts)
+    case "lock_user":
+      return people.lockUser(parts, order.email)
+    case "unlock_user":
+      return people.unlockUser(parts, order.email)
+    case "set_operator":
+      return people.setOperator(parts, order.email, order.operator)
+    case "system_mails":
+      return systemMails(store, order)
+    case "system_mail":
+      return systemMail(store, order.id)
+  }
+}
+
+/** Mail of the instance itself that the embedded mailbox caught; no route ever shows it. */
+async function systemMails(
+  { read }: Store,
+  { to, limit }: { to?: string | undefined; limit: number },
+) {
+  const own = await findInstance(read)
+  return own ? (await mailbox.list(read, own.project_id, { to }, { limit })).rows : []
+}
+
+async function systemMail({ read }: Store, id: string) {
+  const own = await findInstance(read)
+  const { raw, ...mail } = await mailbox.find(read, own?.project_id ?? "", id)
+  const { from_address: from, to_address: to, subject, email_id, created_at } = mail
+  return { id, email_id, from, to, subject, created_at, raw: raw.toString("base64") }
+}
+
+/** The new owner signs in like everybody: what is shown here is no session. */
+async function bootstrap(parts: AdminParts, order: people.Bootstrap) {
+  const { email, password, name, account_name, project_name } = order
+  const wanted = { email, password, name, account_name, project_name }
+  const made = await people.bootstrap(parts, wanted)
+  const { session, ...rest } = await setupRecord(parts.store.read, made)
+  await parts.store.tx((tx) => revokeAll(tx, session.user.id))
+  return { user: session.user, ...rest }
+}
+
+const shown = async ({ read }: Store, row: operate.AccountRow) => ({
+  ...accountRecord(row, await usageOfAccount(read, row)),
+  status_reason: row.status_reason,
+  deleting_at: row.deleting_at,
+})

@@ -1,0 +1,73 @@
+import type { Caller } from "../accounts/caller"
+import { fail } from "../core/errors"
+import { isoFrom, millis, millisFrom, now } from "../core/time"
+import type { Tx } from "../store/store"
+import * as apiKeys from "./api-keys"
+import { mayGrant, mayReach } from "./granting"
+
+const HOUR_MILLISECONDS = 3_600_000
+
+/** What is absent stays as it is. */
+export interface WantedChange {
+  name?: string
+  scopes?: string[]
+  expires_at?: string | null
+}
+
+/** Scopes only become fewer. Throws 403 for others, 409 `conflict` once the key is revoked. */
+export async function patch(tx: Tx, caller: Caller, id: string, wanted: WantedChange) {
+  const before = await alive(tx, caller, id)
+  if (wanted.scopes) {
+    const wider = wanted.scopes.filter((scope) => !covers(before.scopes, scope))
+    if (wider.length > 0) {
+      const text = `A key's scopes only become fewer: ${wider.join(", ")} would be new.`
+      fail("forbidden", text, { required_scope: wider[0] })
+    }
+  }
+  return apiKeys.change(tx, before, wanted, "api_key.updated", caller)
+}
+
+const covers = (own: string[], scope: string) => own.includes("*") || own.includes(scope)
+
+/**
+ * A new key in the place of an old one, which goes on working for the overlap. It lives as long as
+ * the old one was meant to. Throws 409 for a key that works no more, 403 for one that may do more
+ * than the caller, since he gets to know the new one.
+ */
+export async function rotate(tx: Tx, caller: Caller, id: string, overlap_hours: number) {
+  const before = await alive(tx, caller, id)
+  mayGrant(caller, before.scopes)
+  mayReach(caller, before.ip_addresses)
+  const { name, scopes, ip_addresses } = before
+  const owner = {
+    account_id: before.account_id,
+    project_id: before.project_id,
+    created_by: { type: caller.actor.type, id: caller.actor.id },
+  }
+  const wanted = { name, scopes, ip_addresses, expires_at: sameLife(before) }
+  const made = await apiKeys.create(tx, owner, wanted, caller)
+  const end = isoFrom(millis() + overlap_hours * HOUR_MILLISECONDS)
+  const expires_at = before.expires_at && before.expires_at < end ? before.expires_at : end
+  await apiKeys.change(tx, before, { expires_at }, "api_key.rotated", caller)
+  return made
+}
+
+function sameLife({ created_at, expires_at }: apiKeys.Row): string | null {
+  if (expires_at === null) return null
+  return isoFrom(millis() + millisFrom(expires_at) - millisFrom(created_at))
+}
+
+/** Replaces the list; an empty one lets in every address. */
+export async function allowlist(tx: Tx, caller: Caller, id: string, ip_addresses: string[]) {
+  const before = await alive(tx, caller, id)
+  mayReach(caller, ip_addresses)
+  return apiKeys.change(tx, before, { ip_addresses }, "api_key.allowlist_changed", caller)
+}
+
+async function alive(tx: Tx, { project_id }: Caller, id: string): Promise<apiKeys.Row> {
+  const row = await apiKeys.hold(tx, project_id, id)
+  const expired = row.expires_at !== null && row.expires_at <= now()
+  const reason = row.revoked_at ? "revoked" : expired ? "expired" : undefined
+  if (reason) fail("conflict", `This key is ${reason}; it cannot be changed.`, { reason, id })
+  return row
+}

@@ -1,0 +1,135 @@
+import { type Static, Type as t } from "@sinclair/typebox"
+import { millis, millisFrom } from "../../core/time"
+import { readTime } from "../../http/page"
+import type { Problems } from "../../http/problems"
+import { type AnyRoute, route } from "../../http/route"
+import { nameText, oneOf, orNull } from "../../http/texts"
+import { check } from "../../http/validate"
+import { isRange } from "../../lib/ip-ranges"
+import type { Store } from "../../store/store"
+import * as apiKeys from "../api-keys"
+import * as changes from "../changes"
+import { isScope } from "../scopes"
+
+const MOST_ADDRESSES = 100
+const MOST_SCOPES = 50
+
+export const scopeList = t.Array(t.String(), { minItems: 1, maxItems: MOST_SCOPES })
+export const addressList = t.Array(t.String(), { maxItems: MOST_ADDRESSES })
+
+export const status = oneOf("active", "revoked", "expired")
+
+export const Key = t.Object({
+  id: t.String(),
+  project_id: t.String(),
+  name: t.String(),
+  mode: t.Literal("live"),
+  prefix: t.String(),
+  last4: t.String(),
+  scopes: t.Array(t.String()),
+  status,
+  ip_addresses: t.Array(t.String()),
+  expires_at: orNull(t.String()),
+  last_used_at: orNull(t.String()),
+  last_used_ip: orNull(t.String()),
+  created_by: t.Object({ type: t.String(), id: orNull(t.String()) }),
+  created_at: t.String(),
+  revoked_at: orNull(t.String()),
+})
+
+const KeyPatch = t.Object({
+  name: t.Optional(nameText()),
+  scopes: t.Optional(scopeList),
+  expires_at: t.Optional(orNull(t.String())),
+})
+
+const Allowlist = t.Object({ ip_addresses: addressList })
+
+export const ALL = "/v1/api-keys"
+export const ONE = `${ALL}/{key_id}`
+
+export const by = (method: AnyRoute["method"], path: string, status: 200 | 201 = 200) => ({
+  method,
+  path,
+  callers: ["key", "console"] as AnyRoute["callers"],
+  scope: method === "GET" ? "api_keys:read" : "api_keys:write",
+  status: [status] as [number],
+})
+
+export const idOf = ({ params }: { params: Record<string, string> }) => params.key_id ?? ""
+
+export const changingRoutes = ({ store }: { store: Store }): AnyRoute[] => [
+  route<changes.WantedChange, unknown>({
+    ...by("PATCH", ONE),
+    summary: "Rename a key, narrow its scopes, or change when it expires",
+    body: KeyPatch,
+    read: readKeyPatch,
+    response: Key,
+    handle: async (call) => ({
+      data: await store.tx((tx) => changes.patch(tx, call.caller, idOf(call), call.body)),
+    }),
+  }),
+  route<string[], unknown>({
+    ...by("PUT", `${ONE}/ip-whitelist`),
+    summary: "Say from which addresses a key works; an empty list allows all",
+    body: Allowlist,
+    read: readAllowlist,
+    response: Key,
+    handle: async (call) => ({
+      data: await store.tx((tx) => changes.allowlist(tx, call.caller, idOf(call), call.body)),
+    }),
+  }),
+  route({
+    ...by("DELETE", ONE),
+    summary: "Revoke an API key at once",
+    response: t.Composite([Key, t.Object({ deleted: t.Literal(true) })]),
+    handle: async (call) => {
+      const { caller, project_id } = call
+      const key = await store.tx((tx) => apiKeys.revoke(tx, project_id, idOf(call), caller))
+      return { data: { ...key, deleted: true } }
+    },
+  }),
+]
+
+function readKeyPatch(body: unknown, problems: Problems): changes.WantedChange {
+  check(KeyPatch, body, problems)
+  const { name, scopes, expires_at } = (body ?? {}) as Static<typeof KeyPatch>
+  const expiry = readExpiry(expires_at, problems)
+  if (problems.any) return {}
+  return {
+    ...(name !== undefined && { name }),
+    ...(scopes !== undefined && { scopes: readScopes(scopes, problems) }),
+    ...(expiry !== undefined && { expires_at: expiry }),
+  }
+}
+
+function readAllowlist(body: unknown, problems: Problems): string[] {
+  check(Allowlist, body, problems)
+  if (problems.any) return []
+  const { ip_addresses } = body as Static<typeof Allowlist>
+  refuseOddRanges(ip_addresses, problems)
+  return ip_addresses
+}
+
+/** Null is "never", undefined is "not said". */
+export function readExpiry(given: string | null | undefined, problems: Problems) {
+  if (given === null || given === undefined) return given
+  const expiry = readTime("expires_at", given, problems)
+  if (expiry && millisFrom(expiry) <= millis()) {
+    problems.add("expires_at", "invalid", "This moment is past.")
+  }
+  return expiry
+}
+
+export function readScopes(scopes: string[], problems: Problems): string[] {
+  for (const [at, scope] of scopes.entries()) {
+    if (!isScope(scope)) problems.add(`scopes.${at}`, "invalid", `There is no scope ${scope}.`)
+  }
+  return [...new Set(scopes)]
+}
+
+export function refuseOddRanges(ranges: string[], problems: Problems) {
+  for (const [at, range] of ranges.entries()) {
+    if (!isRange(range)) problems.add(`ip_addresses.${at}`, "invalid", "An address or CIDR range.")
+  }
+}

@@ -1,0 +1,72 @@
+import { ApiError } from "../core/errors"
+import { newId } from "../core/ids"
+import { now } from "../core/time"
+import { comparable, domainOf, type Mailbox, parseMailbox } from "../lib/address"
+import * as messages from "../messages/pipeline"
+import { instanceProject } from "../projects/instance"
+import type { SystemLetter, SystemMail } from "../session/system-mail"
+import { type EmailContent, MAILBOX_DOMAIN } from "./prepare"
+
+export interface SystemSender {
+  /** The setting `system_from`: an address, or `Name <address>`. */
+  system_from: string | null
+  /** Mail goes to the embedded mailbox. */
+  to_mailbox: boolean
+}
+
+/**
+ * Mail of the instance itself goes the way of all mail, but from the hidden project, past plans and
+ * quotas: no key and no member ever reads what it says.
+ */
+export const systemMail = (sender: SystemSender): SystemMail => ({
+  async send(tx, letter) {
+    const from = senderOf(sender)
+    const owner = await instanceProject(tx)
+    const message = compose(letter, from, owner)
+    await messages.accept(tx, [message])
+  },
+})
+
+function senderOf({ system_from, to_mailbox }: SystemSender): Mailbox {
+  const own = system_from === null ? undefined : parseMailbox(system_from)
+  if (own) return own
+  if (to_mailbox) return { email: `belfry@${MAILBOX_DOMAIN}`, name: "Belfry" }
+  throw new ApiError(
+    "email_not_configured",
+    "This instance has no sender for its own mail: set system_from.",
+  )
+}
+
+type Owner = Awaited<ReturnType<typeof instanceProject>>
+
+function compose(letter: SystemLetter, from: Mailbox, owner: Owner): messages.NewMessage {
+  const { to, subject, text, html, kind } = letter
+  const id = newId()
+  const sender_domain = domainOf(from.email)
+  const recipient = { email: to, name: null, kind: "to" as const, status: "queued" as const }
+  // RFC 3834: no answering machine replies to it.
+  const headers = { "Auto-Submitted": "auto-generated" }
+  const content: EmailContent = { html: html ?? null, text, headers }
+  return {
+    id,
+    ...owner,
+    channel: "email",
+    recipient: comparable(to),
+    sender: comparable(from.email),
+    sender_domain,
+    subject,
+    recipients: [{ ...recipient, status_reason: null }],
+    envelope: { from, reply_to: null, attachments: [] },
+    batch_id: null,
+    stream: "auth",
+    source: "system",
+    tags: [kind],
+    metadata: {},
+    api_key_id: null,
+    idempotency_key: null,
+    rfc_message_id: `<${id}@${sender_domain}>`,
+    sandbox: false,
+    created_at: now(),
+    content,
+  }
+}

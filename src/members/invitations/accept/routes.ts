@@ -1,0 +1,113 @@
+import { type Static, Type as t } from "@sinclair/typebox"
+import { fail } from "../../../core/errors"
+import type { Call } from "../../../http/call"
+import { Problems } from "../../../http/problems"
+import { type AnyRoute, route } from "../../../http/route"
+import { nameText, oneOf } from "../../../http/texts"
+import * as passwords from "../../../session/passwords"
+import type { SessionReply, Sessions } from "../../../session/sessions"
+import { asUser } from "../../../session/user-log"
+import * as users from "../../../session/users"
+import type { Store, Tx } from "../../../store/store"
+import { claim, type Open, open } from "../claim"
+
+const MOST_PASSWORD_CHARACTERS = 1000
+
+const Newcomer = t.Partial(
+  t.Object({ name: nameText(), password: t.String({ maxLength: MOST_PASSWORD_CHARACTERS }) }),
+)
+
+type NewcomerBody = Static<typeof Newcomer>
+
+const Invitation = t.Object({
+  email: t.String(),
+  account_name: t.String(),
+  role: oneOf("owner", "admin", "billing_admin", "member"),
+  expires_at: t.String(),
+  user_exists: t.Boolean(),
+})
+
+export interface AcceptParts {
+  store: Store
+  sessions: Pick<Sessions, "start">
+}
+
+const PATH = "/v1/invitations/{token}"
+const PER_MINUTE = 60
+
+/** For whoever holds the token of an invitation: that is all the proof there is. */
+export const acceptRoutes = (parts: AcceptParts): AnyRoute[] => [
+  route({
+    method: "GET",
+    path: PATH,
+    callers: ["none"],
+    scope: "-",
+    status: [200],
+    per_minute: PER_MINUTE,
+    summary: "What an invitation is about",
+    response: Invitation,
+    handle: async ({ params }) => {
+      const { invitation, account_name, user } = await open(parts.store.read, params.token ?? "")
+      const { email, role, expires_at } = invitation
+      return { data: { email, account_name, role, expires_at, user_exists: user !== undefined } }
+    },
+  }),
+  route<NewcomerBody, unknown>({
+    method: "POST",
+    path: `${PATH}/accept`,
+    callers: ["none", "console"],
+    scope: "-",
+    status: [200],
+    per_minute: PER_MINUTE,
+    summary: "Accept an invitation: as a new user, or signed in as the one invited",
+    body: Newcomer,
+    handle: async (call) => {
+      const seen = await open(parts.store.read, call.params.token ?? "")
+      if (!seen.user) return { data: await acceptAnew(parts, call, seen) }
+      demandSelf(call, seen.user)
+      return {
+        data: await accept(parts, call, async (tx) => users.hold(tx, call.caller.user_id ?? "")),
+      }
+    },
+  }),
+]
+
+/** The token proves that mail arrived, not that somebody who has a user here wants this. */
+function demandSelf({ caller }: Call, user: users.UserRow) {
+  if (caller.user_id === user.id) return
+  const [reason, text] =
+    caller.kind === "console"
+      ? ["other_user", "You are signed in with another address than the one invited."]
+      : ["user_exists", "There is a user with this address: sign in, then accept."]
+  fail("conflict", text, { reason, id: null })
+}
+
+/** The password is hashed before the transaction, which may wait for nothing but itself. */
+async function acceptAnew(parts: AcceptParts, call: Call<NewcomerBody>, { invitation }: Open) {
+  if (call.caller.kind === "console") {
+    const text = "You are signed in with another address than the one invited."
+    fail("conflict", text, { reason: "other_user", id: null })
+  }
+  const { name, password } = call.body
+  const problems = new Problems()
+  if (name === undefined) problems.add("name", "required", "The field is required.")
+  if (password === undefined) problems.add("password", "required", "The field is required.")
+  problems.throwIfAny()
+  passwords.demandStrength(password ?? "")
+  const password_hash = await passwords.hash(password ?? "")
+  const wanted = { email: invitation.email, name: name ?? null, password_hash, operator: false }
+  return accept(parts, call, (tx) => users.create(tx, wanted))
+}
+
+function accept(
+  { store, sessions }: AcceptParts,
+  { params, ip, request }: Call,
+  who: (tx: Tx) => Promise<users.UserRow>,
+): Promise<SessionReply> {
+  const user_agent = request.headers.get("user-agent")
+  return store.tx(async (tx) => {
+    const user = await who(tx)
+    await claim(tx, params.token ?? "", user, asUser(user, ip))
+    return sessions.start(tx, user, { ip, user_agent, client_name: null })
+  })
+}

@@ -1,0 +1,52 @@
+import { asc, eq } from "drizzle-orm"
+import { METRICS } from "../plans/metrics"
+import { projects } from "../projects/tables"
+import type { Store } from "../store/store"
+import { daysOf } from "../usage/report"
+import { correct } from "../usage/reservations"
+import { add, type Totals, totals } from "../usage/usage"
+import { emailUnits } from "./units"
+
+interface Asked {
+  account_id: string
+  quota_subject: string
+  period: string
+}
+
+/**
+ * Counts a month again from the messages themselves, and corrects the counters by the difference,
+ * day by day, while sending goes on.
+ */
+export async function reconcile(store: Store, { account_id, quota_subject, period }: Asked) {
+  const range = { account_ids: [account_id], period }
+  const before = await totals(store.read, range)
+  const { id } = projects
+  const own = eq(projects.account_id, account_id)
+  const rows = await store.read.select({ id }).from(projects).where(own).orderBy(asc(id))
+  let projects_touched = 0
+  for (const { id: project_id } of rows) {
+    const drifts = await store.tx(async (tx) => {
+      let found = 0
+      for (const day of daysOf(period)) {
+        const { counted, told } = await emailUnits(tx, project_id, day)
+        const value = told - counted
+        if (value !== 0) found += 1
+        await add(tx, [{ account_id, project_id, day, metric: "email", value }])
+      }
+      return found
+    })
+    if (drifts > 0) projects_touched += 1
+  }
+  await store.tx((tx) => correct(tx, quota_subject, period))
+  const after = await totals(store.read, range)
+  const drift = (metric: keyof Totals) => after[metric] - before[metric]
+  return {
+    period,
+    before: only(before),
+    after: only(after),
+    drift: Object.fromEntries(METRICS.map((metric) => [metric, drift(metric)])),
+    projects_touched,
+  }
+}
+
+const only = (all: Totals) => Object.fromEntries(METRICS.map((metric) => [metric, all[metric]]))

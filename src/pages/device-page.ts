@@ -1,0 +1,111 @@
+import { timingSafeEqual } from "node:crypto"
+import { ApiError, fail } from "../core/errors"
+import type { Secrets } from "../core/secrets"
+import { millis } from "../core/time"
+import { type DeviceRow, decide, waitingFor } from "../session/device/device"
+import { identify } from "../session/identify"
+import type { SignInParts } from "../session/sign-in"
+import * as users from "../session/users"
+import { html } from "./html"
+import { complaint, field, proofFields, smallPage } from "./small-page"
+
+const TITLE = "Sign in a device"
+const TICKET_MILLISECONDS = 5 * 60_000
+
+export type DevicePageParts = Omit<SignInParts, "sessions">
+
+export type DeviceForm = Partial<
+  Record<"user_code" | "email" | "password" | "code" | "ticket" | "decision", string>
+>
+
+/** Looking changes nothing: a code in the address only fills in the form. */
+export function askForCode(form: DeviceForm, problem?: ApiError): Response {
+  const content = html`
+<p>A program shows a code to be let in as you. Enter it here, only if you started that program yourself.</p>
+${complaint(problem?.message)}
+<form method="post" action="/device">
+${field({ name: "user_code", label: "Code", autocomplete: "off", value: form.user_code ?? "" })}
+${field({
+  name: "email",
+  label: "Email",
+  type: "email",
+  autocomplete: "username",
+  value: form.email ?? "",
+})}
+${proofFields()}
+<button class="go">Continue</button>
+</form>`
+  return smallPage(TITLE, content, problem?.status)
+}
+
+/** First who it is, then whether he means it: nobody approves what he has not seen. */
+export async function answerForm(
+  parts: DevicePageParts,
+  form: DeviceForm,
+  ip: string,
+): Promise<Response> {
+  try {
+    if (form.ticket !== undefined) return await settle(parts, form, ip)
+    const { email = "", password = "", code = "", user_code = "" } = form
+    const confirm = await identify(parts, { email, password, code }, ip)
+    const device = await waitingFor(parts.store.read, parts.secrets, user_code)
+    const user = await parts.store.tx(confirm)
+    return question(parts.secrets, user, { user_code, device })
+  } catch (error) {
+    if (error instanceof ApiError) return askForCode(form, error)
+    throw error
+  }
+}
+
+function question(
+  secrets: Secrets,
+  user: users.UserRow,
+  { user_code, device }: { user_code: string; device: DeviceRow },
+): Response {
+  const until = millis() + TICKET_MILLISECONDS
+  const ticket = `${user.id}.${until}.${macOf(secrets, user.id, until, user_code)}`
+  const content = html`
+<p>This program asks to act as <strong>${user.email}</strong>:</p>
+<dl>
+<dt>Name</dt><dd>${device.client_name}</dd>
+<dt>Asked from</dt><dd>${device.ip ?? "unknown"}</dd>
+<dt>Asked at</dt><dd>${device.created_at}</dd>
+</dl>
+<p>The name is its own word. If you did not start it just now, deny it.</p>
+<form method="post" action="/device">
+<input type="hidden" name="user_code" value="${user_code}">
+<input type="hidden" name="ticket" value="${ticket}">
+<button class="go" name="decision" value="approve">Approve</button>
+<button name="decision" value="deny">Deny</button>
+</form>`
+  return smallPage(TITLE, content)
+}
+
+/** Binds the second step to the person, the code and the next minutes; it is no session. */
+const macOf = (secrets: Secrets, user_id: string, until: number, user_code: string) =>
+  secrets.mac("device ticket", `${user_id}.${until}.${user_code}`).toString("base64url")
+
+async function settle({ store, secrets }: DevicePageParts, form: DeviceForm, ip: string) {
+  const { user_code = "", ticket = "", decision } = form
+  const user_id = readTicket(secrets, ticket, user_code)
+  const approve = decision === "approve"
+  await store.tx(async (tx) => {
+    const user = await users.hold(tx, user_id)
+    if (user.status !== "active") return expired()
+    return decide(tx, secrets, user, { user_code, approve, ip })
+  })
+  const text = approve
+    ? "The program is signed in within a few seconds. You can close this page."
+    : "The program was turned away. You can close this page."
+  return smallPage(approve ? "Approved" : "Denied", html`<p>${text}</p>`)
+}
+
+function readTicket(secrets: Secrets, ticket: string, user_code: string): string {
+  const [user_id = "", until = "", mac = ""] = ticket.split(".")
+  const given = Buffer.from(mac)
+  const right = Buffer.from(macOf(secrets, user_id, Number(until), user_code))
+  const is_ours = given.length === right.length && timingSafeEqual(given, right)
+  return is_ours && Number(until) > millis() ? user_id : expired()
+}
+
+const expired = () => fail("unauthorized", "This took too long: sign in again.")

@@ -1,0 +1,108 @@
+import { ApiError } from "../core/errors"
+import { claim, type Open, open } from "../members/invitations/claim"
+import { identify } from "../session/identify"
+import * as passwords from "../session/passwords"
+import type { SignInParts } from "../session/sign-in"
+import { asUser } from "../session/user-log"
+import * as users from "../session/users"
+import { demandSignUp, type SignUp } from "../session/users/sign-up"
+import type { Tx } from "../store/store"
+import { html } from "./html"
+import { complaint, field, PASSWORD_RULES, proofFields, smallPage } from "./small-page"
+
+const MOST_NAME_CHARACTERS = 200
+
+export interface InvitationPageParts extends Omit<SignInParts, "sessions"> {
+  base_url: () => string
+  sign_up: SignUp
+}
+
+export type InvitationForm = Partial<Record<"name" | "password" | "code", string>>
+
+/** Looking changes nothing: mail scanners follow links. Throws 404 for a token that is not valid. */
+export async function showInvitation({ store }: InvitationPageParts, token: string) {
+  return invitationPage(await open(store.read, token), {})
+}
+
+const CALLED = {
+  owner: "an owner",
+  admin: "an admin",
+  billing_admin: "a billing admin",
+  member: "a member",
+}
+
+function invitationPage(seen: Open, form: InvitationForm, problem?: ApiError): Response {
+  const { invitation, account_name, user } = seen
+  const { email, role, expires_at } = invitation
+  const fields = user
+    ? proofFields()
+    : html`${field({
+        name: "name",
+        label: "Your name",
+        autocomplete: "name",
+        value: form.name ?? "",
+      })}${field({
+        name: "password",
+        label: "Choose a password",
+        type: "password",
+        autocomplete: "new-password",
+        hint: PASSWORD_RULES,
+      })}`
+  const content = html`
+<p>You are invited as ${CALLED[role]}, with the address <strong>${email}</strong>. The invitation ends at ${expires_at}.</p>
+${complaint(problem?.message)}
+<form method="post">
+<input type="hidden" name="email" autocomplete="username" value="${email}">
+${fields}
+<button class="go">${user ? "Sign in and join" : "Join"}</button>
+</form>`
+  return smallPage(`Join ${account_name}`, content, problem?.status)
+}
+
+/** Makes the person a member, once; whoever has a user here proves that he is it. */
+export async function acceptForm(
+  parts: InvitationPageParts,
+  token: string,
+  form: InvitationForm,
+  ip: string,
+): Promise<Response> {
+  const seen = await open(parts.store.read, token)
+  try {
+    const who = await (seen.user ? returning(parts, seen, form, ip) : newcomer(parts, seen, form))
+    await parts.store.tx(async (tx) => {
+      const user = await who(tx)
+      await claim(tx, token, user, asUser(user, ip))
+    })
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code === "not_found") throw error
+    return invitationPage(seen, form, error)
+  }
+  const command = `belfry login ${parts.base_url()}`
+  const content = html`<p>Sign in from your terminal:</p><p><code>${command}</code></p>`
+  return smallPage(`You are in ${seen.account_name}`, content)
+}
+
+type Who = (tx: Tx) => Promise<users.UserRow>
+
+const returning = (
+  parts: InvitationPageParts,
+  { invitation }: Open,
+  { password = "", code = "" }: InvitationForm,
+  ip: string,
+): Promise<Who> => identify(parts, { email: invitation.email, password, code }, ip)
+
+async function newcomer(
+  { sign_up }: InvitationPageParts,
+  { invitation }: Open,
+  { name = "", password = "" }: InvitationForm,
+): Promise<Who> {
+  demandSignUp(sign_up, true)
+  const plain = name.trim()
+  if (plain === "" || plain.length > MOST_NAME_CHARACTERS || /[\p{Cc}\u2028\u2029]/u.test(plain)) {
+    throw new ApiError("validation_error", "Enter your name, in one line.")
+  }
+  passwords.demandStrength(password)
+  const password_hash = await passwords.hash(password)
+  const wanted = { email: invitation.email, name: plain, password_hash, operator: false }
+  return (tx) => users.create(tx, wanted)
+}

@@ -1,0 +1,69 @@
+import { type Static, Type as t } from "@sinclair/typebox"
+import { type AnyRoute, route } from "../../http/route"
+import { nameText } from "../../http/texts"
+import { LIMIT_BYTES, PER_MINUTE, Session, Token } from "../schemas"
+import * as users from "../users"
+import { begin, collect, type DeviceParts, decide } from "./device"
+
+const Program = t.Object({ client_name: nameText() })
+const Question = t.Object({ device_code: Token })
+const Answer = t.Object({ user_code: t.String({ maxLength: 64 }), approve: t.Boolean() })
+
+const Begun = t.Object({
+  device_code: t.String(),
+  user_code: t.String(),
+  verification_uri: t.String(),
+  expires_in: t.Integer(),
+  interval: t.Integer(),
+})
+
+const open: Pick<AnyRoute, "method" | "callers" | "scope" | "per_minute" | "limit"> = {
+  method: "POST",
+  callers: ["none"],
+  scope: "-",
+  per_minute: PER_MINUTE,
+  limit: LIMIT_BYTES,
+}
+
+/** Sign-in of a program on a machine without a browser (RFC 8628). */
+export const deviceRoutes = (parts: DeviceParts): AnyRoute[] => [
+  route<Static<typeof Program>, unknown>({
+    ...open,
+    path: "/v1/session/device",
+    status: [201],
+    summary: "Begin a sign-in that is approved on another device",
+    body: Program,
+    response: Begun,
+    handle: async ({ body, ip }) => ({ data: await begin(parts, body.client_name, ip) }),
+  }),
+  route<Static<typeof Question>, unknown>({
+    ...open,
+    path: "/v1/session/device/token",
+    status: [200],
+    summary: "Ask whether the sign-in was approved; 422 with a reason until then",
+    body: Question,
+    response: Session,
+    handle: async ({ body, ip, request }) => {
+      const client = { ip, user_agent: request.headers.get("user-agent") }
+      return { data: await collect(parts, body.device_code, client) }
+    },
+  }),
+  route<Static<typeof Answer>, unknown>({
+    ...open,
+    callers: ["console"],
+    scope: "role:any",
+    path: "/v1/session/device/approve",
+    status: [200],
+    summary: "Approve or deny a sign-in by the code it shows",
+    body: Answer,
+    response: t.Object({ approved: t.Boolean() }),
+    handle: async ({ body, caller, ip }) => {
+      const { store, secrets } = parts
+      await store.tx(async (tx) => {
+        const user = await users.find(tx, caller.user_id ?? "")
+        await decide(tx, secrets, user, { ...body, ip })
+      })
+      return { data: { approved: body.approve } }
+    },
+  }),
+]

@@ -1,0 +1,85 @@
+import { type Static, Type as t } from "@sinclair/typebox"
+import { type AnyRoute, route } from "../../http/route"
+import { demandCode, forgive, type ProofParts, wrongCode } from "../proof"
+import { LIMIT_BYTES } from "../schemas"
+import { BUCKETS } from "../throttle"
+import { asUser, recordForUser } from "../user-log"
+import * as users from "../users"
+import { spend } from "./codes"
+import * as enrolment from "./enrolment"
+
+const Code = t.Object({ code: t.String({ maxLength: 64 }) })
+
+const Enrolled = t.Object({
+  secret: t.String(),
+  otpauth_url: t.String(),
+  qr_code: t.String({ description: "An SVG image as a data URL." }),
+  backup_codes: t.Array(t.String()),
+})
+
+const own: Pick<AnyRoute, "method" | "callers" | "scope" | "status" | "limit"> = {
+  method: "POST",
+  callers: ["console"],
+  scope: "role:any",
+  status: [200],
+  limit: LIMIT_BYTES,
+}
+
+export interface MfaParts extends ProofParts {
+  base_url: () => string
+}
+
+const PATH = "/v1/users/me/mfa"
+
+export const mfaRoutes = (parts: MfaParts): AnyRoute[] => [
+  route({
+    ...own,
+    path: `${PATH}/enroll`,
+    summary: "Begin a second factor; its secret and recovery codes are shown once",
+    response: Enrolled,
+    handle: async ({ caller }) => {
+      const issuer = `Belfry ${new URL(parts.base_url()).host}`
+      const { store, secrets } = parts
+      const begin = store.tx((tx) =>
+        enrolment.begin(tx, secrets, caller.user_id ?? "", issuer.replaceAll(":", " ")),
+      )
+      return { data: await begin }
+    },
+  }),
+  route<Static<typeof Code>, unknown>({
+    ...own,
+    path: `${PATH}/verify`,
+    summary: "Turn the second factor on with a first code",
+    body: Code,
+    response: t.Object({ enabled: t.Literal(true) }),
+    handle: async ({ body, caller, ip }) => {
+      const { store, secrets, throttle } = parts
+      const user = await users.find(store.read, caller.user_id ?? "")
+      const pending = enrolment.pendingOf(secrets, user)
+      await throttle.take([BUCKETS.proof, user.id])
+      const step = await enrolment.proveFirst(pending, body.code)
+      await store.tx(async (tx) => {
+        await enrolment.complete(tx, secrets, user, { pending, step, ip })
+        await forgive(parts, tx, user.id)
+      })
+      return { data: { enabled: true } }
+    },
+  }),
+  route<Static<typeof Code>, unknown>({
+    ...own,
+    path: `${PATH}/disable`,
+    summary: "Turn the second factor off, with a code of it",
+    body: Code,
+    response: t.Object({ enabled: t.Literal(false) }),
+    handle: async ({ body, caller, ip }) => {
+      const { user, proof } = await demandCode(parts, caller.user_id ?? "", body.code)
+      await parts.store.tx(async (tx) => {
+        if (!(await spend(tx, user.id, proof))) wrongCode()
+        await enrolment.clear(tx, user.id)
+        await forgive(parts, tx, user.id)
+        await recordForUser(tx, user, asUser(user, ip), "mfa.disabled")
+      })
+      return { data: { enabled: false } }
+    },
+  }),
+]

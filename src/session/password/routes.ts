@@ -1,0 +1,66 @@
+import { type Static, Type as t } from "@sinclair/typebox"
+import { type AnyRoute, route } from "../../http/route"
+import { comparable } from "../../lib/address"
+import { demandPassword, forgive, type ProofParts } from "../proof"
+import { Email, LIMIT_BYTES, Password, PER_MINUTE, Success, Token } from "../schemas"
+import { BUCKETS } from "../throttle"
+import * as recovery from "./recovery"
+
+const Change = t.Object({ current_password: Password, new_password: Password })
+const Forgotten = t.Object({ email: Email })
+const Reset = t.Object({ token: Token, new_password: Password })
+
+const open: Pick<AnyRoute, "method" | "callers" | "scope" | "status" | "per_minute" | "limit"> = {
+  method: "POST",
+  callers: ["none"],
+  scope: "-",
+  status: [200],
+  per_minute: PER_MINUTE,
+  limit: LIMIT_BYTES,
+}
+
+const DONE = { data: { success: true } }
+
+export const passwordRoutes = (parts: ProofParts): AnyRoute[] => [
+  route<Static<typeof Change>, unknown>({
+    ...open,
+    callers: ["console"],
+    scope: "role:any",
+    path: "/v1/users/me/password",
+    summary: "Change your password; your other sessions end",
+    body: Change,
+    response: Success,
+    handle: async ({ body, caller, ip }) => {
+      const { current_password, new_password } = body
+      const user = await demandPassword(parts, caller.user_id ?? "", current_password)
+      const session_id = caller.session_id ?? ""
+      await recovery.change(parts.store, { user, session_id, new_password, ip })
+      await parts.store.tx((tx) => forgive(parts, tx, user.id))
+      return DONE
+    },
+  }),
+  route<Static<typeof Forgotten>, unknown>({
+    ...open,
+    path: "/v1/password/forgot",
+    summary: "Ask for a mail with which to set a new password",
+    body: Forgotten,
+    response: Success,
+    handle: async ({ body, ip }) => {
+      const email = comparable(body.email)
+      await parts.throttle.take([BUCKETS.forgot_address, ip], [BUCKETS.forgot, email])
+      await parts.store.tx((tx) => recovery.forget(tx, email))
+      return DONE
+    },
+  }),
+  route<Static<typeof Reset>, unknown>({
+    ...open,
+    path: "/v1/password/reset",
+    summary: "Set a new password with the token of the mail; all your sessions end",
+    body: Reset,
+    response: Success,
+    handle: async ({ body, ip }) => {
+      await recovery.reset(parts.store, { ...body, ip })
+      return DONE
+    },
+  }),
+]

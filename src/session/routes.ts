@@ -1,0 +1,132 @@
+import { type Static, Type as t } from "@sinclair/typebox"
+import type { Call } from "../http/call"
+import { type AnyRoute, route } from "../http/route"
+import { Deleted, deleted } from "../http/texts"
+import type { DeviceParts } from "./device/device"
+import { deviceRoutes } from "./device/routes"
+import { mfaRoutes } from "./mfa/routes"
+import { passwordRoutes } from "./password/routes"
+import {
+  Challenged,
+  ConsoleUser,
+  Email,
+  LIMIT_BYTES,
+  Password,
+  PER_MINUTE,
+  Seats,
+  Session,
+  SessionRecord,
+  Token,
+} from "./schemas"
+import * as sessions from "./sessions"
+import { type SetupParts, setupRoutes } from "./setup/routes"
+import { answerChallenge, signIn } from "./sign-in"
+import * as users from "./users"
+import { type UserParts, userRoutes } from "./users/routes"
+
+const Credentials = t.Object({ email: Email, password: Password })
+const Answer = t.Object({ token: Token, code: t.String({ maxLength: 64 }) })
+const Refresh = t.Object({ refresh_token: Token })
+
+export interface SessionParts extends UserParts, SetupParts, DeviceParts {}
+
+const open: Pick<AnyRoute, "method" | "callers" | "scope" | "status" | "per_minute" | "limit"> = {
+  method: "POST",
+  callers: ["none"],
+  scope: "-",
+  status: [200],
+  per_minute: PER_MINUTE,
+  limit: LIMIT_BYTES,
+}
+
+const PATH = "/v1/session"
+
+/** How people come in and go out; end users of a project have routes of their own. */
+export const sessionRoutes = (parts: SessionParts): AnyRoute[] => [
+  ...setupRoutes(parts),
+  ...entryRoutes(parts),
+  ...ownRoutes(parts),
+  ...deviceRoutes(parts),
+  ...userRoutes(parts),
+  ...mfaRoutes(parts),
+  ...passwordRoutes(parts),
+]
+
+const clientOf = ({ ip, request }: Pick<Call, "ip" | "request">): sessions.Client => ({
+  ip,
+  user_agent: request.headers.get("user-agent"),
+  client_name: null,
+})
+
+const entryRoutes = (parts: SessionParts): AnyRoute[] => [
+  route<Static<typeof Credentials>, unknown>({
+    ...open,
+    path: PATH,
+    summary: "Sign in; with a second factor, the first half of it",
+    body: Credentials,
+    response: t.Union([Session, Challenged]),
+    handle: async (call) => ({ data: await signIn(parts, call.body, clientOf(call)) }),
+  }),
+  route<Static<typeof Answer>, unknown>({
+    ...open,
+    path: `${PATH}/mfa`,
+    summary: "The second half of a sign-in: a code of the app or a recovery code",
+    body: Answer,
+    response: Session,
+    handle: async (call) => ({ data: await answerChallenge(parts, call.body, clientOf(call)) }),
+  }),
+  route<Static<typeof Refresh>, unknown>({
+    ...open,
+    path: `${PATH}/refresh`,
+    summary: "New tokens for a refresh token, which dies with it",
+    body: Refresh,
+    response: Session,
+    handle: async ({ body, ip }) => ({
+      data: await parts.sessions.refresh(body.refresh_token, ip),
+    }),
+  }),
+]
+
+const ownRoutes = ({ store }: SessionParts): AnyRoute[] => [
+  route({
+    ...open,
+    callers: ["console"],
+    scope: "role:any",
+    method: "GET",
+    path: PATH,
+    summary: "Who you are, your accounts and this session",
+    response: t.Object({ user: ConsoleUser, accounts: Seats, session: SessionRecord }),
+    handle: async ({ caller }) => {
+      const { user_id, session_id } = own(caller)
+      const session = await sessions.find(store.read, user_id, session_id)
+      return {
+        data: {
+          user: users.userRecord(await users.find(store.read, user_id)),
+          accounts: await users.accountsOf(store.read, user_id),
+          session: sessions.sessionRecord(session, session_id),
+        },
+      }
+    },
+  }),
+  route({
+    ...open,
+    callers: ["console"],
+    scope: "role:any",
+    method: "DELETE",
+    path: PATH,
+    summary: "Sign out",
+    response: Deleted,
+    handle: async ({ caller, ip }) => {
+      const { user_id, session_id } = own(caller)
+      await store.tx(async (tx) => {
+        await sessions.revoke(tx, await users.find(tx, user_id), session_id, ip)
+      })
+      return deleted(session_id)
+    },
+  }),
+]
+
+const own = ({ user_id, session_id }: Call["caller"]) => ({
+  user_id: user_id ?? "",
+  session_id: session_id ?? "",
+})

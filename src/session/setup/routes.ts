@@ -1,0 +1,76 @@
+import { type Static, Type as t } from "@sinclair/typebox"
+import { isSetUp } from "../../accounts/first"
+import { VERSION } from "../../core/version"
+import { withEmail } from "../../http/email-field"
+import { type AnyRoute, route } from "../../http/route"
+import { nameText } from "../../http/texts"
+import type { Store } from "../../store/store"
+import * as passwords from "../passwords"
+import { Email, LIMIT_BYTES, Password, PER_MINUTE, Session, Token } from "../schemas"
+import type { Sessions } from "../sessions"
+import { establish, setupRecord } from "./establish"
+import type { Setup } from "./setup-token"
+
+const Owner = t.Object({
+  setup_token: Token,
+  email: Email,
+  password: Password,
+  name: t.Optional(nameText()),
+  account_name: nameText(),
+  project_name: t.Optional(nameText()),
+})
+
+const Established = t.Object({
+  session: Session,
+  account: t.Object({ id: t.String(), name: t.String() }),
+  project: t.Object({ id: t.String(), name: t.String() }),
+  api_key: t.Object({ id: t.String(), key: t.String() }),
+})
+
+export interface SetupParts {
+  store: Store
+  setup: Setup
+  sessions: Sessions
+}
+
+const open: Pick<AnyRoute, "path" | "callers" | "scope" | "per_minute" | "limit"> = {
+  path: "/v1/setup",
+  callers: ["none"],
+  scope: "-",
+  per_minute: PER_MINUTE,
+  limit: LIMIT_BYTES,
+}
+
+export const setupRoutes = ({ store, setup, sessions }: SetupParts): AnyRoute[] => [
+  route({
+    ...open,
+    method: "GET",
+    status: [200],
+    summary: "Whether this instance still waits for its first owner",
+    response: t.Object({ required: t.Boolean(), version: t.String() }),
+    handle: async () => ({ data: { required: !(await isSetUp(store.read)), version: VERSION } }),
+  }),
+  route<Static<typeof Owner>, unknown>({
+    ...open,
+    method: "POST",
+    status: [201],
+    summary: "Make the first owner, with the token that the first start printed",
+    body: Owner,
+    read: withEmail(Owner),
+    response: Established,
+    handle: async ({ body, ip, request }) => {
+      const { setup_token, password, email, name, account_name, project_name } = body
+      await store.tx((tx) => setup.demand(tx, setup_token)) // before any work is done for it
+      passwords.demandStrength(password)
+      const password_hash = await passwords.hash(password)
+      const names = { name: name ?? null, account_name, project_name: project_name ?? "Default" }
+      const client = { ip, user_agent: request.headers.get("user-agent"), client_name: null }
+      const made = await store.tx(async (tx) => {
+        await setup.demand(tx, setup_token)
+        await setup.end(tx)
+        return establish(tx, sessions, { email, password_hash, ...names }, client)
+      })
+      return { data: await setupRecord(store.read, made) }
+    },
+  }),
+]

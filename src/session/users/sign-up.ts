@@ -1,0 +1,45 @@
+import { fail } from "../../core/errors"
+import { claim } from "../../members/invitations/claim"
+import type { Store } from "../../store/store"
+import * as passwords from "../passwords"
+import type { Client, SessionReply, Sessions } from "../sessions"
+import { asUser } from "../user-log"
+import * as users from "../users"
+
+/** Who may become a user by himself: nobody, whoever is invited, or anybody. */
+export type SignUp = "closed" | "invite" | "open"
+
+export interface Newcomer {
+  email: string
+  password: string
+  name: string | null
+  invitation_token: string | undefined
+}
+
+/** Throws 403 `forbidden`. */
+export function demandSignUp(sign_up: SignUp, is_invited: boolean): void {
+  if (sign_up === "open" || (sign_up === "invite" && is_invited)) return
+  const who = sign_up === "invite" ? "by invitation only" : "closed"
+  fail("forbidden", `Signing up is ${who} on this instance.`, { reason: `sign_up_${sign_up}` })
+}
+
+/**
+ * A new user with a session. An invitation makes him a member at once; it is for its own address
+ * only. Throws 403 `forbidden`, 404 for an invitation that is not valid, 409 `conflict`,
+ * 422 `weak_password`.
+ */
+export async function signUp(
+  { store, sessions }: { store: Store; sessions: Sessions },
+  { password, invitation_token, ...newcomer }: Newcomer,
+  client: Client,
+): Promise<SessionReply> {
+  passwords.demandStrength(password)
+  const password_hash = await passwords.hash(password)
+  return store.tx(async (tx) => {
+    const user = await users.create(tx, { ...newcomer, password_hash, operator: false })
+    if (invitation_token !== undefined) {
+      await claim(tx, invitation_token, user, asUser(user, client.ip))
+    }
+    return sessions.start(tx, user, client)
+  })
+}

@@ -1,0 +1,48 @@
+import { and, eq } from "drizzle-orm"
+import { accounts } from "../accounts/tables"
+import { accountMembers } from "../members/tables"
+import type { SystemMail } from "../session/system-mail"
+import { consoleUsers } from "../session/tables"
+import type { Handler } from "../store/job-loop"
+import type { Reader, Store } from "../store/store"
+import type { Alert } from "./reservations"
+
+/** Tells every owner of the account that a quota is nearly, or wholly, used up. */
+export const tellOwners = (store: Store, mail: SystemMail): Handler<Alert> => ({
+  run: async (alert) => {
+    await store.tx(async (tx) => {
+      const [account] = await tx.select().from(accounts).where(eq(accounts.id, alert.account_id))
+      if (!account || account.deleting_at) return
+      for (const { email } of await ownersOf(tx, alert.account_id)) {
+        await mail.send(tx, { to: email, kind: "usage_alert", ...letter(account.name, alert) })
+      }
+    })
+    return {}
+  },
+})
+
+const ownersOf = (db: Reader, account_id: string) =>
+  db
+    .select({ email: consoleUsers.email })
+    .from(accountMembers)
+    .innerJoin(consoleUsers, eq(consoleUsers.id, accountMembers.user_id))
+    .where(
+      and(
+        eq(accountMembers.account_id, account_id),
+        eq(accountMembers.role, "owner"),
+        eq(consoleUsers.status, "active"),
+      ),
+    )
+
+function letter(name: string, { metric, share, used, limit, period }: Alert) {
+  const full = share >= 100
+  const what = `${used} of ${limit} (${metric})`
+  const subject = full
+    ? `${name}: this month's quota is used up`
+    : `${name}: ${share} % of this month's quota is used`
+  const outlook = full
+    ? "What is sent beyond it is refused (402) until the next month begins."
+    : "What is sent beyond the quota will be refused."
+  const text = `${name} has used ${what} in ${period}.\n\n${outlook}\n`
+  return { subject, text }
+}

@@ -1,0 +1,89 @@
+import { expect } from "bun:test"
+import type { AnyRoute } from "../../src/http/route"
+import { type Ask, client, type Reply } from "../harness/client"
+import type { Person } from "../harness/people"
+import type { TestService } from "../harness/service"
+import { type Ids, ROWS, type Row } from "./rows"
+
+/** What no answer to an outsider may hold. */
+export const MARK = "CANARY7Q"
+
+export type Caller = Pick<Person, "call">
+
+export const withKey = ({ app }: TestService, key: string): Caller => client(app, key)
+
+export function withToken({ anybody }: TestService, token: string): Caller {
+  const bearer = { authorization: `Bearer ${token}` }
+  return {
+    call: (method, path, ask = {}) =>
+      anybody.call(method, path, { ...ask, headers: { ...bearer, ...ask.headers } }),
+  }
+}
+
+let addresses = 0
+
+/** From an address of its own each time: what is counted by address is tested elsewhere. */
+export function ask(
+  route: AnyRoute,
+  who: Caller,
+  ids: Ids,
+  headers: Record<string, string> = {},
+): Promise<Reply> {
+  const { body } = rowOf(route)
+  addresses += 1
+  const address = `10.${(addresses >> 16) & 255}.${(addresses >> 8) & 255}.${addresses & 255}`
+  const request: Ask = { headers: { "x-forwarded-for": address, ...headers } }
+  if (body) request.body = body(ids)
+  return who.call(route.method, pathOf(route, ids), request)
+}
+
+export const nameOf = ({ method, path }: AnyRoute) => `${method} ${path}`
+
+export function rowOf(route: AnyRoute): Row {
+  const row = ROWS[nameOf(route)]
+  if (!row) throw new Error(`${nameOf(route)} has no row in the matrix`)
+  return row
+}
+
+/** The ids that a request names, in its path and in its body. */
+export const namesIn = (route: AnyRoute): string[] => [
+  ...[...route.path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name),
+  ...(rowOf(route).inBody ?? []),
+]
+
+const pathOf = (route: AnyRoute, ids: Ids) =>
+  route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const id = ids[name]
+    if (id === undefined) throw new Error(`the matrix has no id for {${name}}`)
+    return id
+  })
+
+/** Each id alone, then all of them. */
+export const swaps = (names: string[]): string[][] =>
+  names.length > 1 ? [...names.map((name) => [name]), names] : names.map((name) => [name])
+
+export const exchanged = (ids: Ids, names: string[], pick: (name: string) => string): Ids => ({
+  ...ids,
+  ...Object.fromEntries(names.map((name) => [name, pick(name)])),
+})
+
+/** Status and error, whichever id was asked for. */
+export function alike({ status, body }: Reply, ids: Ids) {
+  const text = Object.values(ids).reduce(
+    (rest, id) => rest.replaceAll(id, "ID"),
+    JSON.stringify(body?.error ?? null),
+  )
+  return { status, text }
+}
+
+/** The answer tells nothing of theirs, in whatever case; header values are searched too. */
+export function expectNoLeak({ text, headers, status }: Reply) {
+  const all = `${text}${JSON.stringify([...headers])}`.toLowerCase()
+  expect(all).not.toContain(MARK.toLowerCase())
+  expect(status).toBeLessThan(500)
+}
+
+export function expectRefused(answer: Reply, status: number, code: string) {
+  expectNoLeak(answer)
+  expect([answer.status, answer.body.error.code]).toEqual([status, code])
+}

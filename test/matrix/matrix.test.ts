@@ -1,0 +1,222 @@
+import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
+import { routeTable } from "../../src/app"
+import type { AnyRoute } from "../../src/http/route"
+import { NOBODY } from "../harness/mail"
+import { team } from "../harness/people"
+import { sharedService } from "../harness/shared-service"
+import {
+  alike,
+  ask,
+  type Caller,
+  exchanged,
+  expectNoLeak,
+  expectRefused,
+  withKey as keyOf,
+  MARK,
+  nameOf,
+  namesIn,
+  swaps,
+  withToken as tokenOf,
+} from "./asking"
+import { ROWS } from "./rows"
+import { block, signedOut, stranger, type World, world } from "./world"
+
+setDefaultTimeout(60_000)
+
+const service = await sharedService({ trusted_proxies: ["127.0.0.1"] })
+const routes = routeTable(service.parts)
+const guarded = routes.filter(({ callers }) => !callers.includes("none"))
+const ofAccounts = guarded.filter(({ scope }) => scope !== "role:any")
+const named = (list: AnyRoute[]) => list.map((route) => [nameOf(route), route] as const)
+const forKeys = ({ callers }: AnyRoute) => callers.includes("key")
+const scopesOf = ({ scope }: AnyRoute) => scope.split("|").filter((one) => !one.startsWith("role:"))
+
+const { anybody } = service
+const withKey = (key: string) => keyOf(service, key)
+const withToken = (token: string) => tokenOf(service, token)
+
+let theirs: World
+let ours: World
+let locked: World
+let suspended: World
+let before: string
+
+/** By what a route asks for. */
+const lacking = new Map<string, string>()
+
+beforeAll(async () => {
+  theirs = await world(service, MARK)
+  ours = await world(service, "ours")
+  locked = await world(service, "locked")
+  suspended = await world(service, "suspended")
+  await block(service, locked, "locked")
+  await block(service, suspended, "suspended")
+  for (const route of guarded.filter(forKeys)) {
+    lacking.set(route.scope, await theirs.keyWithout(scopesOf(route)))
+  }
+  before = await stateOf(theirs)
+})
+
+/** What an outsider could have changed. */
+async function stateOf({ owner, account_id, project_id }: World): Promise<string> {
+  const here = { "x-account-id": account_id, "x-project-id": project_id }
+  const paths = ["accounts/me/members", "accounts/me/invitations", "projects", "api-keys"]
+  const more = ["settings", "emails", "mailbox", "audit-log", `projects/${project_id}/members`]
+  const all: unknown[] = []
+  for (const path of [...paths, ...more]) {
+    const { body } = await owner.get(`/v1/${path}`, here)
+    all.push(body.data)
+  }
+  return JSON.stringify(all, (name, value) => (/^last_/.test(name) ? null : value))
+}
+
+const here = ({ account_id, project_id }: World) => ({
+  "x-account-id": account_id,
+  "x-project-id": project_id,
+})
+
+test("every route has a row, and every row a route", () => {
+  expect(Object.keys(ROWS).sort()).toEqual(routes.map(nameOf).sort())
+})
+
+describe.each(named(guarded))("%s", (_, route) => {
+  test("is closed to whoever is nobody", async () => {
+    const strangers: Caller[] = [
+      anybody,
+      withKey("garbage"),
+      withKey(`svc_live_${"x".repeat(57)}`),
+      withKey(theirs.keys.whole.replace(/.$/, (last) => (last === "0" ? "1" : "0"))),
+      withKey(theirs.keys.whole.replace("svc_live", "svc_test")),
+      withKey(theirs.keys.revoked),
+      withKey(theirs.keys.expired),
+      withToken("a.b.c"),
+      withToken(`${btoa('{"alg":"none"}')}.${btoa('{"sub":"x"}')}.`),
+      await signedOut(service),
+    ]
+    const texts = new Set<string>()
+    for (const who of strangers) {
+      const answer = await ask(route, who, theirs.ids)
+      expectRefused(answer, 401, "unauthorized")
+      texts.add(answer.body.error.message)
+    }
+    expect(texts.size).toBe(1)
+  })
+
+  test("is closed to a key from elsewhere, and to one without its scope", async () => {
+    const elsewhere = await ask(route, withKey(theirs.keys.elsewhere), theirs.ids)
+    expectRefused(elsewhere, 403, "ip_not_allowed")
+    const key = lacking.get(route.scope) ?? theirs.keys.whole
+    const answer = await ask(route, withKey(key), theirs.ids)
+    expectRefused(answer, 403, "forbidden")
+    const { required_scope, required_role } = answer.body.error.details
+    if (forKeys(route)) expect(scopesOf(route)).toContain(required_scope)
+    else expect(required_role).toBe(route.scope.split("|")[0]?.replace("role:", "") ?? "")
+  })
+
+  test("tells a foreign id as little as one that nobody has", async () => {
+    const keys = [withKey(ours.keys.whole), withKey(theirs.keys.sibling)]
+    const callers: Caller[] = [ours.owner, ...(forKeys(route) ? keys : [])]
+    for (const swapped of swaps(namesIn(route))) {
+      const foreign = exchanged(ours.ids, swapped, (name) => theirs.ids[name] ?? "")
+      const absent = exchanged(ours.ids, swapped, () => NOBODY)
+      for (const who of callers) {
+        const headers = who === ours.owner ? here(ours) : {}
+        const theirsAsked = await ask(route, who, foreign, headers)
+        expectNoLeak(theirsAsked)
+        expect(theirsAsked.status).toBe(404)
+        const nobodys = await ask(route, who, absent, headers)
+        expect(alike(theirsAsked, foreign)).toEqual(alike(nobodys, absent))
+      }
+    }
+  })
+
+  test("answers a neighbour without a word about others", async () => {
+    const { owner, account_id, project_id } = await team(service)
+    const own = { ...theirs.ids, project_id }
+    expectNoLeak(await ask(route, owner, own))
+    expectNoLeak(await ask(route, owner, own, { "x-project-id": theirs.project_id }))
+    const both = { "x-account-id": account_id, "x-project-id": theirs.project_id }
+    expectNoLeak(await ask(route, owner, theirs.ids, both))
+    const own_key = withKey(ours.keys.whole)
+    const claims = { "x-project-id": theirs.project_id, "x-account-id": theirs.account_id }
+    if (forKeys(route) && route.method === "GET") {
+      expectNoLeak(await ask(route, own_key, ours.ids, claims))
+    }
+  })
+})
+
+test.each(named(guarded.filter(({ method }) => method === "GET")))(
+  "%s answers who may ask, so that its refusals mean something",
+  async (_, route) => {
+    const callers: Caller[] = [ours.owner, ...(forKeys(route) ? [withKey(ours.keys.whole)] : [])]
+    for (const who of callers) {
+      const headers = who === ours.owner ? here(ours) : {}
+      expect((await ask(route, who, ours.ids, headers)).status).toBe(200)
+    }
+  },
+)
+
+describe.each(named(ofAccounts))("%s", (_, route) => {
+  test("is closed to an account that is locked or suspended", async () => {
+    for (const [of, code] of [
+      [locked, "account_locked"],
+      [suspended, "account_suspended"],
+    ] as const) {
+      expectRefused(await ask(route, of.owner, of.ids, here(of)), 403, code)
+      expectRefused(await ask(route, withKey(of.keys.whole), of.ids), 403, code)
+    }
+  })
+
+  test("is closed to the wrong role", async () => {
+    const who = await wrongRole(route.scope)
+    const answer = await ask(route, who, theirs.ids, { "x-account-id": theirs.account_id })
+    expectNoLeak(answer)
+    expect([403, 404]).toContain(answer.status)
+  })
+
+  test("is closed to sessions of another account", async () => {
+    const foreign = [
+      await ask(route, ours.owner, theirs.ids, { "x-account-id": theirs.account_id }),
+      await ask(route, ours.owner, theirs.ids, { "x-account-id": NOBODY }),
+    ]
+    for (const answer of foreign) expectRefused(answer, 404, "not_found")
+    expect(foreign[0]?.body.error).toEqual(foreign[1]?.body.error)
+  })
+})
+
+/** Somebody of the same account who lacks just what the route asks for. */
+async function wrongRole(scope: string): Promise<Caller> {
+  const { admin, billing_admin, member } = theirs.people
+  if (scope === "role:member") return billing_admin
+  if (scope === "role:owner") return admin
+  return scope.startsWith("role:member|") ? stranger(service) : member
+}
+
+describe("routes that anybody may ask", () => {
+  const open = routes.filter(({ callers }) => callers.includes("none"))
+
+  test.each(named(open))("%s", async (_, route) => {
+    const callers = [
+      anybody,
+      withKey("garbage"),
+      withKey(ours.keys.whole),
+      withToken("a.b.c"),
+      await stranger(service),
+    ]
+    for (const who of callers) {
+      for (const token of ["no-such-token", "..%2f", theirs.ids.invitation_id ?? ""]) {
+        const answer = await ask(route, who, { ...theirs.ids, token })
+        expectNoLeak(answer)
+        expect(answer.status).toBeLessThan(500)
+        if (route.path.startsWith("/v1/") && route.path.includes("{token}")) {
+          expect(answer.status).toBeGreaterThanOrEqual(400)
+        }
+      }
+    }
+  })
+})
+
+test("nothing of theirs was changed by anybody's try", async () => {
+  expect(before).toContain(MARK)
+  expect(await stateOf(theirs)).toBe(before)
+})

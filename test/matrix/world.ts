@@ -1,0 +1,158 @@
+import { eq } from "drizzle-orm"
+import { accounts } from "../../src/accounts/tables"
+import * as apiKeys from "../../src/api-keys/api-keys"
+import { SCOPES } from "../../src/api-keys/scopes"
+import { newId } from "../../src/core/ids"
+import { isoFrom, millis, now } from "../../src/core/time"
+import { keep } from "../../src/mailbox/mailbox"
+import { consoleSessions } from "../../src/session/tables"
+import { deliverAll } from "../harness/delivery"
+import { mail } from "../harness/mail"
+import { type Person, person, team } from "../harness/people"
+import type { TestService } from "../harness/service"
+import type { Ids } from "./rows"
+
+/** An account with one of everything, each marked with a text that nobody else may ever see. */
+export interface World {
+  mark: string
+  account_id: string
+  project_id: string
+  owner: Person
+  ids: Ids
+  keys: {
+    whole: string
+    revoked: string
+    expired: string
+    elsewhere: string
+    /** Of another project in the same account. */
+    sibling: string
+  }
+  /** People of the account by role; the member has no role in any project. */
+  people: Record<"admin" | "billing_admin" | "member", Person>
+  /** A key with every scope but these. */
+  keyWithout(scopes: string[]): Promise<string>
+}
+
+type Wanted = Partial<apiKeys.NewApiKey> & { revoked?: boolean }
+
+export async function world(service: TestService, mark: string): Promise<World> {
+  const home = await team(service)
+  const { owner, account_id, project_id } = home
+  const here = { "x-account-id": account_id, "x-project-id": project_id }
+  const key = (wanted: Wanted = {}) => makeKey(service, home, mark, wanted)
+  const whole = await key()
+
+  await owner.patch("/v1/accounts/me", { name: `${mark} account` }, here)
+  await owner.patch(`/v1/projects/${project_id}`, { name: `${mark} project` }, here)
+  await owner.patch("/v1/settings", { default_reply_to: `${mark}@example.test` }, here)
+  const guest = await home.join("member")
+  const role = { user_id: guest.id, role: "viewer" }
+  await owner.post(`/v1/projects/${project_id}/members`, role, here)
+  const invited = { email: `${mark}@guest.test`, role: "member" }
+  const invitation = await owner.post("/v1/accounts/me/members/invite", invited, here)
+  const emails = await sent(service, owner, mark, here)
+  const mail_id = await received(service, home, mark)
+  const sessions = await owner.get("/v1/users/me/sessions")
+  const second = await owner.post("/v1/projects", { name: "Sibling" }, here)
+  const sibling = { account_id, project_id: second.body.data.id }
+
+  return {
+    mark,
+    account_id,
+    project_id,
+    owner,
+    ids: {
+      project_id,
+      user_id: guest.id,
+      invitation_id: invitation.body.data.id,
+      session_id: sessions.body.data[0].id,
+      key_id: whole.id,
+      ...emails,
+      mail_id,
+      token: "no-such-token",
+    },
+    keys: {
+      whole: whole.key,
+      revoked: (await key({ revoked: true })).key,
+      expired: (await key({ expires_at: isoFrom(millis() - 1000) })).key,
+      elsewhere: (await key({ ip_addresses: ["192.0.2.254"] })).key,
+      sibling: (await makeKey(service, sibling, "sibling", {})).key,
+    },
+    people: {
+      admin: await home.join("admin"),
+      billing_admin: await home.join("billing_admin"),
+      member: await home.join("member"),
+    },
+    keyWithout: async (scopes) => {
+      const others = SCOPES.filter((one) => one !== "*" && !scopes.includes(one))
+      return (await key({ scopes: others })).key
+    },
+  }
+}
+
+interface Home {
+  account_id: string
+  project_id: string
+}
+
+async function makeKey({ store }: TestService, home: Home, mark: string, wanted: Wanted) {
+  const { account_id, project_id } = home
+  const owner = { account_id, project_id, created_by: { type: "test", id: null } }
+  const { revoked, ...own } = wanted
+  const whole = { name: `${mark} key`, scopes: ["*"], expires_at: null, ip_addresses: [], ...own }
+  return store.tx(async (tx) => {
+    const made = await apiKeys.create(tx, owner, whole)
+    if (revoked) await apiKeys.revoke(tx, project_id, made.id)
+    return made
+  })
+}
+
+async function sent(service: TestService, owner: Person, mark: string, here: Ids): Promise<Ids> {
+  const file = { filename: `${mark}.txt`, content: btoa(mark), content_type: "text/plain" }
+  const fields = { subject: `${mark} subject`, text: `${mark} text`, attachments: [file] }
+  const { id: email_id } = (await owner.post("/v1/emails", mail(fields), here)).body
+  await deliverAll(service)
+  const told = await owner.get(`/v1/emails/${email_id}`, here)
+  return { email_id, attachment_id: told.body.data.attachments[0].id }
+}
+
+async function received({ store }: TestService, home: Home, mark: string): Promise<string> {
+  const id = newId()
+  const raw = Buffer.from(`Subject: ${mark} mail\r\nFrom: a@b.test\r\n\r\n${mark}\r\n`)
+  const address = `${mark}@mailbox.test`.toLowerCase()
+  const row = {
+    id,
+    account_id: home.account_id,
+    project_id: home.project_id,
+    email_id: null,
+    mail_from: "a@b.test",
+    recipients: [address],
+    to_address: address,
+    from_address: "a@b.test",
+    subject: `${mark} mail`,
+    raw,
+    size: raw.length,
+    created_at: now(),
+  }
+  await store.tx((tx) => keep(tx, row))
+  return id
+}
+
+/** Somebody who belongs to nothing. */
+export const stranger = (service: TestService) => person(service)
+
+/** Somebody whose session is over. */
+export async function signedOut(service: TestService): Promise<Person> {
+  const { owner } = await team(service)
+  const ended = { revoked_at: now() }
+  await service.store.tx((tx) =>
+    tx.update(consoleSessions).set(ended).where(eq(consoleSessions.user_id, owner.id)),
+  )
+  return owner
+}
+
+export const block = (
+  { store }: TestService,
+  { account_id }: World,
+  status: "locked" | "suspended",
+) => store.tx((tx) => tx.update(accounts).set({ status }).where(eq(accounts.id, account_id)))

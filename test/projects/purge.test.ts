@@ -1,0 +1,109 @@
+import { describe, expect, test } from "bun:test"
+import { join } from "node:path"
+import { Glob } from "bun"
+import { eq, getTableColumns, getTableName, is } from "drizzle-orm"
+import { PgTable } from "drizzle-orm/pg-core"
+import { SQLiteTable } from "drizzle-orm/sqlite-core"
+import * as apiKeys from "../../src/api-keys/api-keys"
+import { purgeAccountNow, purgeProjectNow } from "../../src/purge"
+import type { Reader } from "../../src/store/store"
+import { movableClock } from "../harness/clock"
+import { root } from "../harness/migrations"
+import { type Team, team } from "../harness/people"
+import { sharedService } from "../harness/shared-service"
+
+const service = await sharedService()
+const { store, anybody } = service
+const clock = movableClock()
+const WEEK = 7 * 86_400
+
+/** Every table that names a project or an account: a new one is found here by itself. */
+const tables = await tablesWith("project_id", "account_id")
+
+async function tablesWith(...names: string[]) {
+  const found: SQLiteTable[] = []
+  for (const path of new Glob("src/**/tables.ts").scanSync(root)) {
+    const exported = Object.values(await import(join(root, path)))
+    for (const one of exported) {
+      if (!is(one, SQLiteTable) && !is(one, PgTable)) continue
+      const table = one as SQLiteTable
+      if (names.some((name) => name in getTableColumns(table))) found.push(table)
+    }
+  }
+  return found
+}
+
+/** How many rows of each table name the id, in whichever column. */
+async function rowsNaming(db: Reader, column: string, id: string) {
+  const counts: Record<string, number> = {}
+  for (const table of tables) {
+    const named = getTableColumns(table)[column]
+    const rows = named ? await db.select().from(table).where(eq(named, id)) : []
+    if (rows.length > 0) counts[getTableName(table)] = rows.length
+  }
+  return counts
+}
+
+/** A project with a key and a mail, so that many tables hold something of it. */
+async function lived({ account_id, project_id }: Team) {
+  const owner = { account_id, project_id, created_by: { type: "test", id: null } }
+  const wanted = { name: "k", scopes: ["*"], ip_addresses: [], expires_at: null }
+  const { key } = await store.tx((tx) => apiKeys.create(tx, owner, wanted))
+  const mail = {
+    from: "a@mailbox.test",
+    to: "b@mailbox.test",
+    subject: "s",
+    text: "t",
+    tags: ["one", "two"],
+  }
+  const headers = { "x-api-key": key, "idempotency-key": "k" }
+  expect((await anybody.post("/v1/emails", mail, headers)).status).toBe(201)
+}
+
+describe("a deleted project", () => {
+  test("goes after a week with every row that names it, and no other does", async () => {
+    const [ours, theirs] = [await team(service), await team(service)]
+    await lived(ours)
+    await lived(theirs)
+    await ours.owner.post("/v1/projects", { name: "Other" })
+    const path = `/v1/projects/${ours.project_id}`
+    expect((await ours.owner.remove(path, { confirm: "Default" })).status).toBe(200)
+    const before = await rowsNaming(store.read, "project_id", theirs.project_id)
+    expect(Object.keys(before).length).toBeGreaterThan(4)
+
+    await purgeProjectNow(store, ours.project_id)
+    expect((await ours.owner.get(path)).status).toBe(200)
+    clock.advance({ seconds: WEEK })
+    await purgeProjectNow(store, ours.project_id)
+    const left = await rowsNaming(store.read, "project_id", ours.project_id)
+    expect(Object.keys(left).sort()).toEqual(["audit_log", "usage_days"])
+    expect(await rowsNaming(store.read, "project_id", theirs.project_id)).toEqual(before)
+  })
+
+  test("stays when it was restored in time", async () => {
+    const { owner, project_id } = await team(service)
+    await owner.post("/v1/projects", { name: "Other" })
+    await owner.remove(`/v1/projects/${project_id}`, { confirm: "Default" })
+    await owner.post(`/v1/projects/${project_id}/restore`)
+    clock.advance({ seconds: 2 * WEEK })
+    await purgeProjectNow(store, project_id)
+    clock.advance({ seconds: -2 * WEEK })
+    expect((await owner.get(`/v1/projects/${project_id}`)).status).toBe(200)
+  })
+})
+
+test("a deleted account goes after a week with all that is its own", async () => {
+  const ours = await team(service)
+  const { owner, account_id } = ours
+  await lived(ours)
+  const invited = { email: "somebody@people.test", role: "member" }
+  await owner.post("/v1/accounts/me/members/invite", invited)
+  await owner.remove("/v1/accounts/me", { confirm: "Team" })
+  await purgeAccountNow(store, account_id)
+  expect(await rowsNaming(store.read, "account_id", account_id)).toHaveProperty("projects")
+  clock.advance({ seconds: WEEK })
+  await purgeAccountNow(store, account_id)
+  expect(await rowsNaming(store.read, "account_id", account_id)).toEqual({})
+  expect(await rowsNaming(store.read, "project_id", ours.project_id)).toEqual({})
+  expect(await rowsNaming(store.read, "project_id", account_id)).toEqual({})
+})

@@ -1,0 +1,166 @@
+import { describe, expect, test } from "bun:test"
+import { complaints, refusal } from "../harness/client"
+import { deliverAll } from "../harness/delivery"
+import { mail } from "../harness/mail"
+import { team } from "../harness/people"
+import { testService } from "../harness/service"
+import { sharedService } from "../harness/shared-service"
+
+const service = await sharedService()
+
+const DEFAULTS = { default_from: null, default_reply_to: null, sandbox: false }
+const path = "/v1/settings"
+
+type Project = Awaited<ReturnType<typeof service.project>>
+const patch = (project: Project, body: unknown, headers = {}) =>
+  project.call("PATCH", path, { body, headers })
+
+test("begin with the defaults, and are merged: absent stays, null is the default", async () => {
+  const project = await service.project()
+  expect((await project.get(path)).body.data).toEqual(DEFAULTS)
+  const from = { email: "bell@example.test", name: "Bell" }
+  const changed = await patch(project, { default_from: from, sandbox: true })
+  expect(changed.body.data).toEqual({ ...DEFAULTS, default_from: from, sandbox: true })
+  expect((await project.get(path)).body.data).toEqual(changed.body.data)
+  expect((await patch(project, {})).body.data).toEqual(changed.body.data)
+  const reset = await patch(project, { default_from: null, sandbox: null })
+  expect(reset.body.data).toEqual(DEFAULTS)
+})
+
+test("take a sender in every form", async () => {
+  const project = await service.project()
+  for (const [given, kept] of [
+    ["a@example.test", { email: "a@example.test", name: null }],
+    ["Ann <a@example.test>", { email: "a@example.test", name: "Ann" }],
+    [{ email: "a@example.test" }, { email: "a@example.test", name: null }],
+    [
+      { email: "a@example.test", name: "Ann" },
+      { email: "a@example.test", name: "Ann" },
+    ],
+  ]) {
+    const { body } = await patch(project, { default_from: given })
+    expect(body.data.default_from).toEqual(kept)
+  }
+})
+
+test.each<[string, object, string]>([
+  ["one that is not there", { colour: "red" }, "colour"],
+  ["one that comes later", { tracking_domain: "t.example.test" }, "tracking_domain"],
+  ["a name of an object's own", { constructor: 1 }, "constructor"],
+  ["no address", { default_from: "nobody" }, "default_from"],
+  [
+    "a name with a line break",
+    { default_from: { email: "a@b.test", name: "x\ny" } },
+    "default_from.name",
+  ],
+  ["two addresses", { default_reply_to: "a@b.test, c@d.test" }, "default_reply_to"],
+  ["a word for a switch", { sandbox: "true" }, "sandbox"],
+])("refuse %s", async (_, body, field) => {
+  const project = await service.project()
+  const refused = await patch(project, { default_reply_to: "kept@example.test", ...body })
+  expect(refused.status).toBe(422)
+  expect(complaints(refused)).toEqual([field])
+  expect((await project.get(path)).body.data).toEqual(DEFAULTS)
+})
+
+test("an unknown setting is named with those there are", async () => {
+  const refused = await patch(await service.project(), { quiet_hours: null })
+  expect(refusal(refused)).toEqual([422, "validation_error"])
+  expect(refused.body.error.message).toContain("default_from, default_reply_to, sandbox")
+})
+
+test("need their scopes, and of people the role of an admin to change them", async () => {
+  const project = await service.project({ scopes: ["settings:read"] })
+  expect((await project.get(path)).status).toBe(200)
+  expect(refusal(await patch(project, {}))).toEqual([403, "forbidden"])
+  const { owner, join } = await team(service)
+  expect((await owner.patch(path, { sandbox: true })).body.data.sandbox).toBe(true)
+  const billing = await join("billing_admin")
+  expect(refusal(await billing.get(path))).toEqual([403, "forbidden"])
+})
+
+test("changes are in the audit log, with what was before", async () => {
+  const { owner } = await team(service)
+  await owner.patch(path, { default_reply_to: "help@example.test" })
+  const { body } = await owner.get("/v1/audit-log?action=settings.updated")
+  expect(body.data).toHaveLength(1)
+  expect(body.data[0]).toMatchObject({
+    action: "settings.updated",
+    actor: { type: "user", id: owner.id },
+    before: DEFAULTS,
+    after: { ...DEFAULTS, default_reply_to: "help@example.test" },
+  })
+})
+
+describe("the default sender", () => {
+  test("stands in for what a send leaves out", async () => {
+    const project = await service.project()
+    const bare = mail({ from: undefined })
+    const refused = await project.post("/v1/emails", bare)
+    expect(refusal(refused)).toEqual([400, "sender_not_configured"])
+    await patch(project, {
+      default_from: "Bell <bell@example.test>",
+      default_reply_to: "help@example.test",
+    })
+    const { id } = (await project.post("/v1/emails", bare)).body
+    const sent = (await project.get(`/v1/emails/${id}`)).body.data
+    expect(sent.from).toEqual({ email: "bell@example.test", name: "Bell" })
+    expect(sent.reply_to).toBe("help@example.test")
+
+    const own = mail({ from: "other@example.test", reply_to: "me@example.test" })
+    const other = (await project.post("/v1/emails", own)).body.id
+    const told = (await project.get(`/v1/emails/${other}`)).body.data
+    expect([told.from.email, told.reply_to]).toEqual(["other@example.test", "me@example.test"])
+  })
+
+  test("must be of a verified domain like any other", async () => {
+    const project = await service.project()
+    await patch(project, { default_from: "a@unverified.test" })
+    const refused = await project.post("/v1/emails", mail({ from: undefined }))
+    expect(refusal(refused)).toEqual([400, "domain_not_verified"])
+  })
+})
+
+describe("the sandbox", () => {
+  const relay = { to_mailbox: false, mailbox_takes_all: false }
+
+  test("goes to the embedded mailbox, whoever delivers otherwise, and counts no quota", async () => {
+    await using own = await testService({ rules: relay })
+    const project = await own.project({ limits: { emails_per_month: 1 } })
+    const toAnybody = mail({ from: "bell@mailbox.test", to: "ann@anywhere.test" })
+    expect(refusal(await project.post("/v1/emails", toAnybody))[0]).toBe(400)
+    await project.call("PATCH", path, { body: { sandbox: true } })
+    const ids: string[] = []
+    for (let count = 0; count < 3; count++) {
+      const { status, body } = await project.post("/v1/emails", toAnybody)
+      expect(status).toBe(201)
+      ids.push(body.id)
+    }
+    const told = (await project.get(`/v1/emails/${ids[0]}`)).body.data
+    expect(told.sandbox).toBe(true)
+    const { email } = (await project.get("/v1/usage")).body.data
+    expect(email).toEqual({ used: 0, limit: 1, remaining: 1 })
+
+    const handed = await deliverAll(own)
+    expect(handed.map(({ message_id }) => message_id).sort()).toEqual(ids.sort())
+    await project.call("PATCH", path, { body: { sandbox: false } })
+    expect((await project.post("/v1/emails", mail())).status).toBe(201)
+    expect(refusal(await project.post("/v1/emails", mail()))).toEqual([402, "payment_required"])
+  })
+
+  test("shows on the project, and needs a verified domain like everything else", async () => {
+    const { owner, project_id } = await team(service)
+    await owner.patch(path, { sandbox: true })
+    expect((await owner.get(`/v1/projects/${project_id}`)).body.data.sandbox).toBe(true)
+    const refused = await owner.post("/v1/emails", mail({ from: "a@unverified.test" }))
+    expect(refusal(refused)).toEqual([400, "domain_not_verified"])
+  })
+
+  test("is 503 where the embedded mailbox does not run", async () => {
+    await using own = await testService({ rules: { ...relay, has_mailbox: false } })
+    const project = await own.project()
+    await project.call("PATCH", path, { body: { sandbox: true } })
+    const refused = await project.post("/v1/emails", mail())
+    expect(refusal(refused)).toEqual([503, "service_unavailable"])
+  })
+})
