@@ -34,7 +34,7 @@ export function claimOf(request: Request, project_id: string, path: string, body
   if (!FORM.test(key)) {
     throw invalid("Idempotency-Key", "invalid", "1 to 255 visible ASCII characters are allowed.")
   }
-  const body_hash = new Bun.CryptoHasher("sha256").update(canonicalJson(body)).digest("hex")
+  const body_hash = Bun.SHA256.hash(canonicalJson(body), "hex")
   return { request: `${project_id} ${request.method} ${path} ${key}`, project_id, key, body_hash }
 }
 

@@ -45,6 +45,18 @@ test("an empty database gets every migration, and the second time none", async (
   expect(await migratePostgres(it.pool())).toEqual([])
 })
 
+test("ids sort by byte, whatever the locale of the database is", async () => {
+  await using it = await emptyDatabase()
+  await migratePostgres(it.pool())
+
+  const rows = await it.pool()`
+    SELECT DISTINCT coalesce(collation_name, 'of the database') AS name
+    FROM information_schema.columns
+    WHERE table_schema = 'public' AND table_name <> 'belfry_migrations'
+      AND (column_name = 'id' OR column_name LIKE '%\\_id') AND column_name <> 'rfc_message_id'`
+  expect(rows.map(({ name }: { name: string }) => name)).toEqual(["C"])
+})
+
 test("of several nodes that start at once one migrates, and the others find it done", async () => {
   await using it = await emptyDatabase()
 
