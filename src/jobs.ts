@@ -6,7 +6,7 @@ import type { Store } from "./store/store"
 /** Every kind of background work there is, and who does it. */
 export const jobTable = (store: Store, channels: messages.Channels): Handlers => ({
   ...bind(messages.deliverMessage, {
-    run: (payload, { attempt }) => messages.deliver(store, channels, payload, attempt),
+    run: (payload, job) => messages.deliver(store, channels, payload, job),
     onDead: messages.giveUp,
   }),
   ...bind(mailboxComplain, complain(store)),

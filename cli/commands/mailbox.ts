@@ -3,7 +3,10 @@ import { examples, lazily } from "../action"
 
 /** The embedded mailbox: what arrived there instead of in the world. */
 export function define(program: Command): void {
-  const mailbox = program.command("mailbox").description("mail that the embedded mailbox caught")
+  const mailbox = program
+    .command("mailbox")
+    .description("mail that the embedded mailbox caught")
+    .addHelpText("after", examples("mailbox list", "mailbox wait --to ann@mailbox.test"))
 
   mailbox
     .command("list")

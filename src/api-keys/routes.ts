@@ -8,9 +8,10 @@ import type { Problems } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
 import { check } from "../http/validate"
 import { isRange } from "../lib/ip-ranges"
+import { nearest } from "../lib/nearest"
 import type { Store } from "../store/store"
 import * as apiKeys from "./api-keys"
-import { isScope } from "./scopes"
+import { isScope, SCOPES } from "./scopes"
 
 const MOST_ADDRESSES = 100
 
@@ -141,7 +142,10 @@ function readNewKey(body: unknown, problems: Problems): apiKeys.NewApiKey {
     problems.add("mode", "invalid", mode === "test" ? hint : "Only `live`.")
   }
   for (const [at, scope] of scopes.entries()) {
-    if (!isScope(scope)) problems.add(`scopes.${at}`, "invalid", `There is no scope ${scope}.`)
+    if (isScope(scope)) continue
+    const known = nearest(scope, named_scopes)?.text
+    const message = `There is no scope ${scope}; the nearest is ${known}.`
+    problems.add(`scopes.${at}`, "invalid", message)
   }
   if (expiry && millisFrom(expiry) <= millis()) {
     problems.add("expires_at", "invalid", "This moment is past.")
@@ -152,5 +156,7 @@ function readNewKey(body: unknown, problems: Problems): apiKeys.NewApiKey {
   const unique = [...new Set(scopes)]
   return { name, scopes: unique, expires_at: expiry ?? null, ip_addresses: ip_addresses ?? [] }
 }
+
+const named_scopes = SCOPES.filter((scope) => scope !== "*")
 
 const NO_KEY: apiKeys.NewApiKey = { name: "", scopes: [], expires_at: null, ip_addresses: [] }

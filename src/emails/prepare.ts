@@ -8,7 +8,6 @@ import { comparable, domainOf, type Mailbox } from "../lib/address"
 import type { NewMessage } from "../messages/pipeline"
 import type { AttachmentRow, Recipient } from "../messages/tables"
 import type { SendEmail } from "./fields"
-import { textFromHtml } from "./text-from-html"
 
 /** Decoded attachments, html and text together. */
 export const MAX_MESSAGE_BYTES = 10_485_760
@@ -19,6 +18,7 @@ export const MAILBOX_DOMAIN = "mailbox.test"
 /** What of an email is large and cold. */
 export interface EmailContent {
   html: string | null
+  /** As it was given. What is made from html is made where it is wanted: composing and reading. */
   text: string | null
   headers: Record<string, string>
 }
@@ -113,8 +113,7 @@ function assemble(email: SendEmail, parts: Parts, sender: Sender): NewMessage {
   const { from, sender_domain, attachments } = parts
   const { caller, source, batch_id, idempotency_key } = sender
   const id = newId()
-  const { html, headers } = email
-  const text = email.text ?? (html === null ? null : textFromHtml(html))
+  const { html, text, headers } = email
   const content: EmailContent = { html, text, headers }
   const recipient = comparable(email.to.email)
   return {

@@ -50,6 +50,7 @@ function sendRoutes(parts: EmailParts): AnyRoute[] {
       path: "/v1/emails",
       status: [201],
       summary: "Send an email",
+      sends: true,
       body: schemas.SendEmail,
       read: readSendEmail,
       response: schemas.Accepted,
@@ -63,6 +64,7 @@ function sendRoutes(parts: EmailParts): AnyRoute[] {
       path: "/v1/emails/batch",
       status: [200],
       summary: "Send up to 100 emails",
+      sends: true,
       body: schemas.BatchRequest,
       headers: schemas.batchHeaders,
       read: readBatch,
@@ -162,6 +164,7 @@ function repeatRoutes(parts: EmailParts): AnyRoute[] {
       path: `${ONE}/resend`,
       status: [201],
       summary: "Send the same content again",
+      sends: true,
       body: schemas.ResendRequest,
       read: readResend,
       response: schemas.Accepted,
@@ -187,15 +190,16 @@ async function sendOne({ intake, rules, blobs }: EmailParts, call: Call<SendEmai
     idempotency_key: claim?.key ?? null,
   } as const
   const email = await prepare(body, sender, rules, blobs)
-  await intake.submit(email, claim)
+  await intake.submit(email, call)
   return reply(email)
 }
 
 async function sendBatch({ store, rules, blobs }: EmailParts, call: Call<Batch>): Promise<Answer> {
-  const { caller, claim, body, request } = call
+  const { caller, claim, body, request, signal } = call
   const circumstances = { caller, rules, blobs, idempotency_key: claim?.key ?? null }
   const prepared = await prepareBatch(body, modeOf(request, body), circumstances)
   const answer = batchReply(prepared, body.bare)
+  signal.throwIfAborted() // told 504 already: nothing may be sent any more
   await store.tx(async (tx) => {
     await takeOrUndo(tx, claim, () => ({ status: 200, answer: JSON.stringify(answer) }))
     await accept(
@@ -212,7 +216,7 @@ async function sendAgain(parts: EmailParts, call: Call<{ to: Mailbox | undefined
   const key = claim?.key ?? null
   const email = await emails.again(store.read, caller, params.email_id ?? "", body.to, key)
   refuseUnsendable(email.sender_domain ?? "", email.recipients, rules)
-  await intake.submit(email, claim)
+  await intake.submit(email, call)
   return reply(email)
 }
 

@@ -42,12 +42,13 @@ export class Guard {
     this.#limits = limits
   }
 
-  /** `onQuota` hears of the window as soon as it is known, so that a refusal can tell it too. */
+  /** `onCaller` hears of the caller as soon as he is known, so that a refusal can tell of him. */
   async admit(asking: Asking, onCaller: (admitted: Admitted) => void): Promise<Caller> {
     const caller = await this.#identify(asking)
+    const limit = REQUESTS_PER_MINUTE[caller.plan] ?? UNLIMITED
+    onCaller({ caller, quota: this.#limits.peek(caller.key_id, limit) })
     refuseAddress(caller, asking.ip)
     refuseAccount(caller)
-    const limit = REQUESTS_PER_MINUTE[caller.plan] ?? UNLIMITED
     onCaller({ caller, quota: this.#limits.take(caller.key_id, limit) })
     refuseKind(caller, asking.route)
     allow(caller, asking.route.scope)
@@ -60,8 +61,8 @@ export class Guard {
     return this.#limits.take(`public:${ip}`, PUBLIC_PER_MINUTE)
   }
 
+  /** Only what fails is counted and refused: a good key behind the same address goes on. */
   async #identify({ request, ip }: Asking): Promise<Caller> {
-    this.#limits.refuseGuessing(ip)
     try {
       return await authenticate(this.#store.read, credential(request))
     } catch (error) {

@@ -37,23 +37,31 @@ export class RateLimits {
     return { limit, remaining: limit - window.used, reset: seconds(window.ends) }
   }
 
-  /** The window of a caller whom nothing identifies: counted, never refused here. */
+  /** The window as it is, without counting. */
+  peek(who: string, limit: number): Quota {
+    const { used, ends } = this.#window(who)
+    const remaining = limit === UNLIMITED ? limit : Math.max(0, limit - used)
+    return { limit, remaining, reset: seconds(ends) }
+  }
+
+  /**
+   * The window of a caller whom nothing identifies: counted, never refused here. It is not the one
+   * of the public routes, or strangers at the same proxy would make the node look ill.
+   */
   see(ip: string): Quota {
-    const window = this.#window(`public:${ip}`)
+    const window = this.#window(`stranger:${ip}`)
     window.used += 1
     const remaining = Math.max(0, PUBLIC_PER_MINUTE - window.used)
     return { limit: PUBLIC_PER_MINUTE, remaining, reset: seconds(window.ends) }
   }
 
-  /** Credentials that failed are counted by address, whatever they claimed to be. */
-  refuseGuessing(ip: string) {
-    const window = this.#window(`failed:${ip}`)
-    if (window.used < FAILED_CREDENTIALS_PER_MINUTE) return
-    throw exceeded(FAILED_CREDENTIALS_PER_MINUTE, window, "failed_credentials")
-  }
-
+  /** Credentials that failed are counted by address. Throws 429 when there were too many. */
   countFailure(ip: string) {
-    this.#window(`failed:${ip}`).used += 1
+    const window = this.#window(`failed:${ip}`)
+    if (window.used >= FAILED_CREDENTIALS_PER_MINUTE) {
+      throw exceeded(FAILED_CREDENTIALS_PER_MINUTE, window, "failed_credentials")
+    }
+    window.used += 1
   }
 
   #window(who: string): Window {

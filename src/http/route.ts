@@ -44,6 +44,8 @@ export interface Route<Body = unknown, Query = unknown> {
   produces?: string
   /** Bytes of body; without it the default of 1 MiB. */
   limit?: number
+  /** It creates messages, which is what a disk that is almost full refuses. */
+  sends?: true
   /** An `Idempotency-Key` is honoured. */
   idempotent?: boolean
   /** The stored answer holds a secret: it is sealed, with the claim's request as context. */

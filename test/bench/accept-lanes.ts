@@ -35,7 +35,9 @@ const rules = {
 }
 const intake = new Intake(store)
 const email = readSendEmail(await Bun.file(body).json(), new Problems())
-const submit = way === "together" ? (...one: Entry) => intake.submit(...one) : enterAlone
+const { signal } = new AbortController()
+const together = (...[message, claim]: Entry) => intake.submit(message, { claim, signal })
+const submit = way === "together" ? together : enterAlone
 
 let accepted = 0
 const begun = performance.now()

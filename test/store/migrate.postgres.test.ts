@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { SQL } from "bun"
 import { settings } from "../../src/core/config"
-import { migratePostgres, SchemaTooNew } from "../../src/store/migrate"
+import { migratePostgres, pendingPostgres, SchemaTooNew } from "../../src/store/migrate"
 import { embedded, type Migration } from "../../src/store/migrations"
 import { openStore } from "../../src/store/open"
 import { freshDatabase } from "../harness/postgres"
@@ -100,4 +100,12 @@ test("a schema from a later version is refused by the name of what is strange", 
   const error = await store.catch((reason: unknown) => reason)
   expect(error).toBeInstanceOf(SchemaTooNew)
   expect((error as Error).message).toContain('"9999_later"')
+})
+
+test("what is pending is told without changing anything", async () => {
+  await using it = await emptyDatabase()
+  expect(await pendingPostgres(it.pool())).toEqual(tags)
+  expect(await it.tables()).toEqual([])
+  await migratePostgres(it.pool())
+  expect(await pendingPostgres(it.pool())).toEqual([])
 })
