@@ -14,9 +14,9 @@ usage() {
 ./install.sh build        only what is needed to build
 ./install.sh COMMAND ...  any other command of Belfry, such as `status` or `version`
 
-Needed: npm, or Bun 1.4.5 or newer, or curl with unzip. Nothing outside this folder changes, but
-Bun (npm's global one, where there is none and npm may write there) and, for `test` as root on
-Debian, the missing packages. No service is started or enabled by them.
+Needed: npm, or Bun 1.4.5 or newer, or curl with unzip and bash. Nothing outside this folder changes, but
+Bun (npm's global one, where there is none and npm may write there), the caches of npm and Bun,
+and, for `test` as root on Debian, the missing packages. No service is started or enabled by them.
 END
 }
 
@@ -84,8 +84,10 @@ get_bun() {
   if find_bun; then return 0; fi
   if command -v npm >/dev/null; then
     if ! command -v bun >/dev/null; then
-      say "getting Bun $BUN_VERSION from npm"
-      if npm_bun; then return 0; fi
+      if [ -w "$(npm prefix --global 2>/dev/null)/lib" ]; then
+        say "getting Bun $BUN_VERSION from npm"
+        if npm_bun; then return 0; fi
+      fi
     fi
     say "getting Bun $BUN_VERSION from npm, into .bun/ of this folder"
     if npm_bun --prefix "$root/.bun"; then return 0; fi
@@ -214,6 +216,12 @@ tell_limits() {
   say "not root: ports below 1024 (25, 80, 443, 465, 587) may be out of reach; higher ones serve"
 }
 
+# What Belfry prints is to be typed as `belfry …`.
+tell_path() {
+  if [ "$(command -v belfry || true)" = "$root/dist/belfry" ]; then return 0; fi
+  say "so that other terminals find it as belfry: export PATH=\"$root/dist:\$PATH\""
+}
+
 from=$PWD
 root=$(cd "$(dirname "$0")" && pwd)
 cd "$root"
@@ -227,7 +235,8 @@ case $command in
   '')
     ready
     build
-    say "dist/belfry is ready; ./install.sh up starts it"
+    say "the binary is $root/dist/belfry; ./install.sh up starts it"
+    tell_path
     ;;
   build)
     ready
@@ -246,7 +255,11 @@ case $command in
   *)
     ready
     build
-    case $command in up | serve) tell_limits ;; esac
+    case $command in up | serve)
+      tell_limits
+      tell_path
+      ;;
+    esac
     cd "$from"
     exec "$root/dist/belfry" "$command" "$@"
     ;;

@@ -3,8 +3,35 @@ import type { Connection } from "./settings"
 import { millis, pause } from "./time"
 import { version } from "./version"
 
-type Value = string | number | boolean | undefined
-export type Query = Record<string, Value>
+type Value = string | number | undefined
+
+/** Every name a query may have. What is not listed never gets into an address, which logs keep. */
+const query_names = [
+  "action",
+  "actor_id",
+  "after",
+  "batch_id",
+  "created_after",
+  "created_before",
+  "cursor",
+  "domain",
+  "from",
+  "limit",
+  "per_page",
+  "period",
+  "project_id",
+  "search",
+  "since",
+  "status",
+  "subject",
+  "tag",
+  "target_type",
+  "to",
+  "types",
+  "wait",
+] as const
+
+export type Query = { [Name in (typeof query_names)[number]]?: Value }
 
 interface Call {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
@@ -148,6 +175,7 @@ async function once(
 function addressOf({ url }: Connection, { path, query }: Call): string {
   const search = new URLSearchParams()
   for (const [name, value] of Object.entries(query ?? {})) {
+    if (!query_names.some((known) => known === name)) throw new Error(`${name}: no query field`)
     if (value !== undefined) search.set(name, String(value))
   }
   return search.size === 0 ? url + path : `${url}${path}?${search}`
@@ -214,7 +242,9 @@ function refusal(answer: Answer, url: string): Failure {
 function unreachable(error: unknown, url: string, timeout: number): Failure {
   const cause = error instanceof Error ? error : new Error(String(error))
   if (cause.name === "TimeoutError") {
-    const message = `${url} gave no answer within ${Math.round(timeout / 100) / 10} s.`
+    const time =
+      timeout < 1000 ? `${Math.max(1, timeout)} ms` : `${Math.round(timeout / 100) / 10} s`
+    const message = `${url} gave no answer within ${time}.`
     return new Failure(exits.try_later, "timeout", message, { hint: "allow more with --timeout" })
   }
   const reason = "code" in cause ? String(cause.code) : cause.message

@@ -16,7 +16,11 @@ export async function confirm(context: Context, what: string, word: string): Pro
 
   const prompt = createInterface({ input: process.stdin, output: process.stderr })
   prompt.once("SIGINT", () => process.exit(exits.interrupted))
-  const typed = await prompt.question(`${cleanLine(what)}\nType ${cleanLine(word)} to go on: `)
+  const question = `${cleanLine(what)}\nType ${cleanLine(word)} to go on: `
+  const typed = await prompt.question(question).catch(() => {
+    process.stderr.write("\n")
+    return "" // Ctrl-D
+  })
   prompt.close()
   if (typed.trim() !== word) throw unconfirmed("Not confirmed: nothing was changed.")
 }

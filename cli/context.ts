@@ -1,6 +1,7 @@
 import { type Client, openClient } from "./client"
 import { environment } from "./environment"
 import type { GlobalFlags } from "./global-flags"
+import { optionWords } from "./hint"
 import { type Form, type Output, openOutput, write } from "./output"
 import { accessToken } from "./session"
 import { type Connection, connection } from "./settings"
@@ -39,7 +40,10 @@ const DEFAULT_TIMEOUT = 30_000
 export function openContext(flags: GlobalFlags): Context {
   const terminal = readTerminal(environment, !flags.color)
   const paint = painter(terminal.colour)
-  const fields = flags.json ? flags.json.split(",").map((name) => name.trim()) : undefined
+  const named = flags.json?.split(",").map((name) => name.trim())
+  const fields = named?.filter((name) => name !== "")
+  const { profile, url, config } = flags
+  const same_server = optionWords({ profile, url, config })
   const timeout = flags.timeout === undefined ? undefined : duration(flags.timeout, "--timeout")
   const where = () => {
     const chosen = { profile: flags.profile, url: flags.url, api_key: flags.apiKey }
@@ -61,7 +65,13 @@ export function openContext(flags: GlobalFlags): Context {
     terminal,
     paint,
     timeout,
-    output: openOutput({ form: formOf(flags, terminal.out), fields, terminal, paint }),
+    output: openOutput({
+      form: formOf(flags, terminal.out),
+      fields: fields?.length ? fields : undefined,
+      terminal,
+      paint,
+      same_server,
+    }),
     connection: where,
     client(limit, place) {
       const here = { ...where(), ...place }

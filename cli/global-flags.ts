@@ -1,4 +1,5 @@
 import { type Command, Option } from "commander"
+import { usage } from "./failure"
 
 /** The flags that every command takes, as commander reads them. */
 export interface GlobalFlags {
@@ -21,7 +22,7 @@ export interface GlobalFlags {
 
 const options = () => [
   new Option("--profile <name>", "use a stored profile (BELFRY_PROFILE)"),
-  new Option("--url <url>", "address of the server (BELFRY_URL)"),
+  new Option("--url <url>", "address of the server, with or without /v1 (BELFRY_URL)"),
   new Option("--api-key <key>", "API key (BELFRY_API_KEY)"),
   new Option("--account <id>", "work in this account, when signed in"),
   new Option("--project <id>", "work in this project, when signed in"),
@@ -36,14 +37,39 @@ const options = () => [
   new Option("--verbose", "tell every request on stderr"),
 ]
 
+const GROUP = "Global options:"
+
+/** Of an option with one value a second one would silently win, and the first be forgotten. */
+function refuseTwice(option: Option): void {
+  if (!option.required || option.variadic || option.parseArg) return
+  option.argParser((value: string, before: string | undefined) => {
+    if (before === undefined) return value
+    const name = option.long ?? option.flags
+    throw usage(`${name} is given twice: "${before}" and "${value}"`, several_of[name])
+  })
+}
+
+const several_of: Partial<Record<string, string>> = {
+  "--to": "for several recipients use --cc, --bcc or `belfry emails batch`",
+}
+
 /**
  * Gives them to every command of the tree. Each parses its own words only: were the root to look
  * through all of them, `--text "$INPUT"` could smuggle in a `--url` that gets the key.
  */
 export function addGlobalFlags(command: Command): void {
   command.enablePositionalOptions()
-  for (const option of options()) command.addOption(option.helpGroup("Global options:"))
+  for (const option of options()) command.addOption(option.helpGroup(GROUP))
+  command.addHelpOption(new Option("-h, --help", "print this help").helpGroup(GROUP))
+  for (const option of command.options) refuseTwice(option)
   for (const child of command.commands) addGlobalFlags(child)
+}
+
+/** What an action gets of its options: its own ones, so that no flag of ours can slip into a request. */
+export function ownOptions<Options>(command: Command): Options {
+  const global = new Set(options().map((option) => option.attributeName()))
+  const own = Object.entries(command.opts()).filter(([name]) => !global.has(name))
+  return Object.fromEntries(own) as Options
 }
 
 /** What was given at any place of the line; the place nearest to the action wins. */

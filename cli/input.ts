@@ -1,14 +1,22 @@
 import { exits, Failure, usage } from "./failure"
 
+/** More than any server takes at once: what is larger need not be read, let alone sent. */
+const MOST_BYTES = 32 * 1024 * 1024
+
 let stdin_reader: string | undefined
 
-/** The bytes of a file, or of stdin for `-`, which only one option of a command may take. */
+/**
+ * The bytes of a file, or of stdin for `-`, which only one option of a command may take. Throws with
+ * exit 7 when they are too many to be sent.
+ */
 export async function readBytes(path: string, option: string): Promise<Uint8Array> {
   if (path === "-") {
     if (stdin_reader !== undefined) throw usage(`${stdin_reader} and ${option} both read stdin`)
     stdin_reader = option
-    return new Uint8Array(await Bun.stdin.arrayBuffer())
+    return await readStdin(option)
   }
+  const size = Bun.file(path).size
+  if (size > MOST_BYTES) throw tooLarge(path, option)
   try {
     return new Uint8Array(await Bun.file(path).arrayBuffer())
   } catch (error) {
@@ -17,6 +25,24 @@ export async function readBytes(path: string, option: string): Promise<Uint8Arra
       details: { path, reason },
     })
   }
+}
+
+async function readStdin(option: string): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of Bun.stdin.stream()) {
+    size += chunk.length
+    if (size > MOST_BYTES) throw tooLarge("stdin", option)
+    chunks.push(chunk)
+  }
+  return new Uint8Array(Buffer.concat(chunks))
+}
+
+function tooLarge(path: string, option: string): Failure {
+  const message = `${option}: ${path} is larger than ${MOST_BYTES / 1024 / 1024} MB.`
+  return new Failure(exits.invalid, "payload_too_large", message, {
+    details: { limit_bytes: MOST_BYTES },
+  })
 }
 
 /** The same as UTF-8 text. Other encodings are refused instead of being sent broken. */

@@ -1,4 +1,5 @@
 import { exits } from "./failure"
+import { isReaderGone } from "./output"
 
 let answer: () => void = () => process.exit(exits.interrupted)
 
@@ -15,7 +16,10 @@ let readerGone: () => void = () => process.exit(exits.done)
 
 /** The reader of a pipe may leave early (`| head`): that ends a command without a complaint. */
 export function watchReaders(): void {
-  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => readerGone())
+  for (const stream of [process.stdout, process.stderr]) {
+    // Every other error is told by the write that met it.
+    stream.on("error", (error: Error) => isReaderGone(error) && readerGone())
+  }
 }
 
 /** A server goes on when nobody reads any more. */

@@ -1,7 +1,11 @@
 import { confirm } from "./confirm"
 import type { Action } from "./context"
+import { usage } from "./failure"
+import { key_fields } from "./fields"
+import { optionWords } from "./hint"
 import { limitOf, listUpTo } from "./paging"
 import type { Key } from "./records"
+import { scopes } from "./scopes"
 import { type Column, fields } from "./table"
 import type { Paint } from "./terminal"
 import { age, moment } from "./time"
@@ -16,20 +20,20 @@ interface CreateOptions {
 
 export const create: Action<CreateOptions> = async (context, options) => {
   const { output, paint } = context
+  // Nothing said is nothing granted.
+  if (!options.scope) throw usage(`--scope is missing; the scopes are ${scopes.join(", ")}`)
+  output.promises([...key_fields, "key"])
   const body = {
     name: options.name,
-    // Nothing said is nothing granted: the server then asks for scopes.
-    scopes: (options.scope ?? []).flatMap((scope) => scope.split(",")),
+    scopes: options.scope.flatMap((scope) => scope.split(",")),
     ...(options.expires ? { expires_at: expiry(options.expires) } : {}),
     ...(options.ip ? { ip_addresses: options.ip } : {}),
   }
   const headers = options.idempotencyKey ? { "idempotency-key": options.idempotencyKey } : undefined
   const { data } = await context.client().post<Key>("/v1/api-keys", body, headers)
-  await output.record(data, () =>
-    [`${paint.green("✓")} made ${data.id}`, "", `  ${data.key ?? ""}`, "", "Shown this once."].join(
-      "\n",
-    ),
-  )
+  const made = `${paint.green("✓")} made ${data.id}`
+  const human = () => [made, "", `  ${data.key ?? ""}`, "", "Shown this once."].join("\n")
+  await output.record(data, human, data.key) // with --quiet too: it cannot be had again
   await output.next(`belfry keys get ${data.id}`)
   return undefined
 }
@@ -65,7 +69,10 @@ export const list: Action<ListOptions> = async (context, { status, limit }) => {
   const query = { status }
   const found = await listUpTo<Key>(context.client(), "/v1/api-keys", query, limitOf(limit))
   await context.output.list(found.rows, columns)
-  if (found.more) await context.output.next(`belfry keys list --limit ${2 * limitOf(limit)}`)
+  if (found.more) {
+    const words = optionWords({ status, limit: String(2 * limitOf(limit)) })
+    await context.output.next(`belfry keys list${words}`)
+  }
   return undefined
 }
 
@@ -94,6 +101,7 @@ export function shown(key: Key, paint: Paint): string {
 
 export const revoke: Action<object> = async (context, _, id = "") => {
   const what = `Key ${id} will stop working at the next request. This cannot be undone.`
+  context.output.promises([...key_fields, "deleted"])
   await confirm(context, what, "revoke")
   const { data } = await context.client().remove<Key>(`/v1/api-keys/${encodeURIComponent(id)}`)
   const { output, paint } = context

@@ -1,7 +1,8 @@
 import type { Client, Query } from "./client"
 import { confirm } from "./confirm"
-import type { Action } from "./context"
+import type { Action, Context } from "./context"
 import { exits, Failure } from "./failure"
+import { FIRST_EMAIL, optionWords } from "./hint"
 import { limitOf, listUpTo } from "./paging"
 import { address, type Mail, type MailSummary } from "./records"
 import { type Column, fields } from "./table"
@@ -44,7 +45,7 @@ export const list: Action<Filters> = async (context, options) => {
     limit,
   )
   await context.output.list(rows, columns)
-  if (rows[0]) await context.output.next(`belfry mailbox get ${rows[0].id}`)
+  await context.output.next(rows[0] ? `belfry mailbox get ${rows[0].id}` : FIRST_EMAIL)
   return undefined
 }
 
@@ -87,7 +88,7 @@ export const wait: Action<Filters> = async (context, options) => {
       await context.output.record(mail, () => shown(mail, context.paint))
       return exits.done
     }
-    if (millis() + POLL > deadline) throw nothingCame(options, limit)
+    if (millis() + POLL > deadline) throw nothingCame(context, options, limit)
     await pause(POLL)
   }
 }
@@ -98,15 +99,19 @@ async function newest(client: Client, query: Query, subject: string | undefined)
   return data.find((mail) => (mail.subject ?? "").toLowerCase().includes(wanted))?.id
 }
 
-export function nothingCame({ to, from, subject }: Filters, limit: number): Failure {
+export function nothingCame({ output }: Context, options: Filters, limit: number): Failure {
+  const { to, from, subject } = options
   const where = [`to ${to}`, from && `from ${from}`, subject && `with "${subject}" in its subject`]
   const message = `No mail ${where.filter(Boolean).join(" ")} came within ${limit / 1000} s.`
-  const hint = `\`belfry mailbox list\` shows what is there, \`belfry emails list --to ${to}\` why`
+  const there = output.again("belfry mailbox list")
+  const why = output.again(`belfry emails list${optionWords({ to })}`)
+  const hint = `\`${there}\` shows what is there, \`${why}\` why`
   return new Failure(exits.failed, "timeout", message, { details: { to, limit_ms: limit }, hint })
 }
 
 export const clear: Action<Filters> = async (context, { to }) => {
   const which = to ? `every mail to ${to}` : "every mail of the project"
+  context.output.promises(["deleted"])
   await confirm(context, `This removes ${which} from the mailbox.`, "clear")
   const { data } = await context.client().remove<{ deleted: number }>("/v1/mailbox", { to })
   await context.output.record(data, () => `${context.paint.green("✓")} removed ${data.deleted}`)

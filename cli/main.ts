@@ -1,9 +1,16 @@
 // Imports as good as nothing: `belfry --version` costs what the runtime costs to start.
+import { writeSync } from "node:fs"
 import { version } from "./version"
 
 const words = process.argv.slice(2)
 if (words[0] === "--version" || words[0] === "-V") {
-  process.stdout.write(`${version}\n`)
+  try {
+    writeSync(1, `${version}\n`)
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error) || error.code === "EPIPE") process.exit(0)
+    process.stderr.write(`The output cannot be written: ${error.code}.\n`)
+    process.exit(74)
+  }
 } else {
   const { run } = await import("./program")
   await run(words)

@@ -1,3 +1,5 @@
+import { exits, Failure } from "./failure"
+import { demandFields, pick, unknownFields } from "./pick"
 import { type Column, table } from "./table"
 import type { Paint, Terminal } from "./terminal"
 
@@ -9,8 +11,8 @@ type Json = Record<string, unknown>
 export interface Output {
   readonly form: Form
   readonly paint: Paint
-  /** One resource, as the API gave it, or for people. */
-  record(record: Json, human: () => string): Promise<void>
+  /** One resource, as the API gave it, or for people. `brief` is what --quiet prints for the id. */
+  record(record: Json, human: () => string, brief?: string | null): Promise<void>
   /** Several of a kind. */
   list<Row extends Json>(rows: readonly Row[], columns: readonly Column<Row>[]): Promise<void>
   /** One member of a stream: always one line. */
@@ -21,6 +23,13 @@ export interface Output {
   note(text: string): Promise<void>
   /** One next step, shown under a result on a terminal. */
   next(command: string): Promise<void>
+  /** A command for people to type, meant for the same server as this one. */
+  again(command: string): string
+  /**
+   * Before something is changed: throws with exit 2 when --json names a field that the result does
+   * not have. Afterwards it would be too late to fail.
+   */
+  promises(fields: readonly string[]): void
 }
 
 interface Wanted {
@@ -28,59 +37,89 @@ interface Wanted {
   fields: string[] | undefined
   terminal: Terminal
   paint: Paint
+  /** The flags that lead to the same server: ` --profile prod`. */
+  same_server: string
 }
 
-export function openOutput({ form, fields, terminal, paint }: Wanted): Output {
+export function openOutput({ form, fields, terminal, paint, same_server }: Wanted): Output {
+  let is_checked = fields === undefined
   const shaped = (record: Json) => (fields ? pick(record, fields) : record)
   const print = (text: string) => write(process.stdout, `${text}\n`)
   const compact = (record: Json) => JSON.stringify(shaped(record))
   const pretty = (value: unknown) => JSON.stringify(value, null, terminal.out ? 2 : undefined)
+  const printId = async (id: string) => {
+    if (id !== "") await print(id)
+  }
+  const check = (records: readonly Json[]) => {
+    if (!is_checked && fields) demandFields(records, fields)
+  }
+  const warnOnce = async (record: Json) => {
+    const unknown = is_checked ? [] : unknownFields([record], fields ?? [])
+    is_checked = true
+    const names = unknown.map((name) => `"${name}"`).join(", ")
+    if (names) await write(process.stderr, `--json: the first line has no field ${names}\n`)
+  }
 
   return {
     form,
     paint,
-    async record(record, human) {
-      if (form === "human") await print(human())
-      else if (form === "quiet") await print(idOf(record))
-      else await print(form === "ndjson" ? compact(record) : pretty(shaped(record)))
+    async record(record, human, brief) {
+      if (form === "human") return await print(human())
+      if (form === "quiet") return await printId(brief ?? idOf(record))
+      check([record])
+      await print(form === "ndjson" ? compact(record) : pretty(shaped(record)))
     },
     async list(rows, columns) {
-      if (form === "human") await print(table(rows, columns, terminal.width, paint))
-      else if (form === "json") await print(pretty(rows.map(shaped)))
+      if (form === "human") {
+        const text = table(rows, columns, terminal.width, paint)
+        return await print(rows.length === 0 ? paint.dim("none") : text)
+      }
+      if (form !== "quiet") check(rows)
+      if (form === "json") await print(pretty(rows.map(shaped)))
       else for (const row of rows) await print(form === "quiet" ? idOf(row) : compact(row))
     },
     async line(record, human) {
-      if (form === "human") await print(human())
-      else await print(form === "quiet" ? idOf(record) : compact(record))
+      if (form === "human") return await print(human())
+      if (form === "quiet") return await printId(idOf(record))
+      await warnOnce(record)
+      await print(compact(record))
     },
     raw: (content) => write(process.stdout, content),
     async note(text) {
       if (terminal.err && form !== "quiet") await write(process.stderr, `${text}\n`)
     },
     async next(command) {
-      if (form === "human" && terminal.out) await print(paint.dim(`→ ${command}`))
+      if (form === "human" && terminal.out) await print(paint.dim(`→ ${command}${same_server}`))
+    },
+    again: (command) => command + same_server,
+    promises(known) {
+      check([Object.fromEntries(known.map((name) => [name, null]))])
+      is_checked = true
     },
   }
 }
 
 const idOf = (record: Json) => String(record.id ?? record.name ?? "")
 
-/** Dotted paths reach inside; a field that is not there becomes null. */
-export function pick(record: Json, fields: readonly string[]): Json {
-  const at = (path: string) => {
-    let value: unknown = record
-    for (const part of path.split(".")) {
-      value = typeof value === "object" && value !== null ? (value as Json)[part] : undefined
-    }
-    return value ?? null
-  }
-  return Object.fromEntries(fields.map((path) => [path, at(path)]))
+/**
+ * Resolves when the stream has taken it all, so that exiting afterwards loses nothing. Throws with
+ * exit 74 when stdout could not: a result that nobody can read must not look like success.
+ */
+export function write(stream: NodeJS.WriteStream, content: string | Uint8Array): Promise<void> {
+  return new Promise((resolve, reject) => {
+    stream.write(content, (error) => {
+      if (error && stream === process.stdout && !isReaderGone(error)) reject(unwritable(error))
+      else resolve()
+    })
+  })
 }
 
-/** Resolves when the stream has taken it all, so that exiting afterwards loses nothing. */
-export function write(stream: NodeJS.WriteStream, content: string | Uint8Array): Promise<void> {
-  return new Promise((resolve) => {
-    // A reader that went away (`| head`) is no error of ours.
-    stream.write(content, () => resolve())
-  })
+/** A reader that went away (`| head`) is no error of ours. */
+export const isReaderGone = (error: Error): boolean =>
+  "code" in error && ["EPIPE", "ECONNRESET", "ERR_STREAM_DESTROYED"].includes(String(error.code))
+
+function unwritable(error: Error): Failure {
+  const reason = "code" in error ? String(error.code) : error.message
+  const message = `The output cannot be written: ${reason}.`
+  return new Failure(exits.storage, "unwritable_output", message, { details: { reason } })
 }

@@ -32,6 +32,8 @@ export async function listUpTo<Row>(
 /** The number of `--limit`: 1 or more, default 25. */
 export function limitOf(text: string | undefined): number {
   const limit = Number(text ?? 25)
-  if (!Number.isInteger(limit) || limit < 1) throw usage(`--limit: "${text}" is not a whole number`)
+  if (!Number.isInteger(limit) || limit < 1) {
+    throw usage(`--limit: "${text}" is not a whole number from 1`)
+  }
   return limit
 }

@@ -7,6 +7,7 @@ import {
   readProfiles,
   saveProfile,
   unknownProfile,
+  webAddress,
   writeProfiles,
 } from "./settings"
 
@@ -43,8 +44,9 @@ export const use: Action<object> = async ({ output, paint }, _, name = "") => {
 }
 
 export const set: Action<object> = async ({ flags, output, paint }, _, name = "") => {
-  const url = flags.url ?? environment.BELFRY_URL
-  if (!url || !URL.canParse(url)) throw usage("name the server with --url")
+  const given = flags.url ?? environment.BELFRY_URL
+  if (!given) throw usage("name the server with --url")
+  const url = webAddress(given)
   if (!/^[\w.-]{1,64}$/.test(name) || name === "__proto__") {
     throw usage(`"${name}" cannot be the name of a profile`, "use letters, digits, - and .")
   }

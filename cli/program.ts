@@ -27,27 +27,42 @@ import { version } from "./version"
 export async function run(words: string[]): Promise<never> {
   watchInterrupts()
   watchReaders()
-  const program = createProgram()
+  let told = Promise.resolve() // what --help prints, which must be out before the process ends
+  const program = createProgram((text) => {
+    told = told.then(() => write(process.stdout, text))
+  })
   let flags: GlobalFlags = { color: true }
   program.hook("preAction", (_, command) => {
     flags = globalFlags(command)
   })
   try {
-    await program.parseAsync(normalized(words, program), { from: "user" })
+    await parse(program, words)
+    await told
     process.exit(process.exitCode ?? exits.done)
   } catch (error) {
     process.exit(await ended(error, flags))
   }
 }
 
+async function parse(program: Command, words: string[]): Promise<void> {
+  // `belfry help emails send`, as far down as it goes
+  const given = words[0] === "help" ? [...words.slice(1), "--help"] : words
+  try {
+    await program.parseAsync(normalized(given, program), { from: "user" })
+  } catch (error) {
+    const is_asked_help = error instanceof CommanderError && isHelp(error) && error.exitCode === 0
+    if (!is_asked_help) throw error
+  }
+}
+
 /** The whole tree. Commands load what they do when they run: `--help` stays quick. */
-export function createProgram(): Command {
+export function createProgram(writeOut = (text: string) => void process.stdout.write(text)) {
   const program = new Command("belfry")
     .description("Email, push, SMS and inbox behind one API, from one executable that you own.")
     .exitOverride()
-    .configureOutput({ outputError: () => {} }) // told by `ended`, in the form the reader wants
+    .configureOutput({ writeOut, outputError: () => {} }) // told by `ended`, as the reader wants it
     .configureHelp({ optionTerm: (option) => term(option) })
-    .helpCommand(false)
+    .helpCommand("help [command...]", "print the help of a command")
     .version(version, "-V, --version", "print the version")
   const mail = [emails, mailbox, events, keys]
   const people = [login, accounts, projects, members, usage, admin]
@@ -71,13 +86,13 @@ const term = (option: Option) => option.flags.replace("--json [fields]", "--json
 /** Tells what went wrong, and gives the exit code for it. */
 async function ended(error: unknown, flags: GlobalFlags): Promise<number> {
   if (error instanceof DryRun) {
-    await openContext({ ...flags, dryRun: true }).output.record(error.request, () =>
-      JSON.stringify(error.request, null, 2),
-    )
+    // Fields and ids belong to the result, which there is none of.
+    const { output } = openContext({ ...flags, dryRun: true, quiet: false, json: "" })
+    await output.record(error.request, () => "")
     return exits.done
   }
   if (error instanceof CommanderError && isHelp(error)) {
-    return error.exitCode === 0 ? exits.done : exits.usage
+    return exits.usage
   }
   const failure = asFailure(error)
   const is_terminal = process.stderr.isTTY === true

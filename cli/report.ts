@@ -14,12 +14,18 @@ export function errorText(failure: Failure, paint: Paint): string {
     `${paint.red("✗")} ${cleanText(failure.message)} ${paint.dim(`(${failure.code})`)}`,
   ]
   for (const [name, value] of detailLines(failure.details)) {
+    if (isTold(failure, name, value)) continue
     lines.push(`  ${paint.dim(cleanLine(name))}  ${cleanLine(value)}`)
   }
   const step = nextStep(failure)
   if (step) lines.push(`  → ${cleanLine(step)}`)
   if (failure.request_id) lines.push(paint.dim(`  request ${cleanLine(failure.request_id)}`))
   return lines.join("\n")
+}
+
+/** The message, or the hint, has it already. */
+function isTold({ message, hint = "" }: Failure, name: string, value: string): boolean {
+  return name === "faults" || message.includes(value) || hint.includes(value)
 }
 
 // Faults of a configuration come as several lines.

@@ -6,9 +6,11 @@ import {
   openSync,
   readFileSync,
   renameSync,
+  statSync,
   unlinkSync,
   writeSync,
 } from "node:fs"
+import { userInfo } from "node:os"
 import { dirname, join } from "node:path"
 import { exits, Failure, usage } from "./failure"
 
@@ -36,6 +38,8 @@ export interface Profiles {
   /** The chosen one; null: `local`, if there is one. */
   current: string | null
   profiles: Record<string, Profile>
+  /** What was `local` before the `up` that is now, oldest first. */
+  hidden: Profile[]
 }
 
 /** Where the API is and who calls. */
@@ -49,6 +53,9 @@ export interface Connection {
   project_id: string | null
 }
 
+/** A connection that no profile speaks for. */
+export const NOBODY = { profile: null, signed_in: false, account_id: null, project_id: null }
+
 export interface Chosen {
   url?: string | undefined
   api_key?: string | undefined
@@ -58,22 +65,40 @@ export interface Chosen {
 const DEFAULT_URL = "http://127.0.0.1:8080"
 export const LOCAL_PROFILE = "local"
 
-/** `$XDG_CONFIG_HOME/belfry/profiles.json`, else under `~/.config`. */
+/**
+ * `$XDG_CONFIG_HOME/belfry/profiles.json`, else under `~/.config`. Throws with exit 2 for a user
+ * without a home: keys never go into whatever folder somebody happens to stand in.
+ */
 export function profilesPath(environment: Environment): string {
-  const home = environment.XDG_CONFIG_HOME || join(environment.HOME || ".", ".config")
-  return join(home, "belfry", "profiles.json")
+  const folder = environment.XDG_CONFIG_HOME || join(homeOf(environment), ".config")
+  return join(folder, "belfry", "profiles.json")
+}
+
+function homeOf({ HOME }: Environment): string {
+  if (HOME) return HOME
+  try {
+    return userInfo().homedir
+  } catch {
+    throw usage("there is no HOME to look for profiles in", "set HOME, or give --url and --api-key")
+  }
 }
 
 /** Flags > BELFRY_URL, BELFRY_API_KEY (or its _FILE), BELFRY_PROFILE > profile > default. */
 export function connection(flags: Chosen, environment: Environment): Connection {
-  const stored = readProfiles(profilesPath(environment))
-  const wanted = flags.profile ?? (environment.BELFRY_PROFILE || undefined)
-  const name = wanted ?? stored.current ?? LOCAL_PROFILE
-  const profile = Object.hasOwn(stored.profiles, name) ? stored.profiles[name] : undefined
-  if (wanted !== undefined && !profile) throw unknownProfile(wanted, stored)
-
-  const url = webAddress(flags.url ?? (environment.BELFRY_URL || profile?.url || DEFAULT_URL))
+  const given_url = flags.url ?? (environment.BELFRY_URL || undefined)
   const given_key = flags.api_key ?? (environment.BELFRY_API_KEY || keyFile(environment))
+  const wanted = flags.profile ?? (environment.BELFRY_PROFILE || undefined)
+  if (given_url !== undefined && given_key !== undefined && wanted === undefined) {
+    return { ...NOBODY, url: webAddress(given_url), api_key: given_key } // no file is needed
+  }
+
+  const stored = readProfiles(profilesPath(environment))
+  const chosen = wanted ?? stored.current
+  const name = chosen ?? LOCAL_PROFILE
+  const profile = Object.hasOwn(stored.profiles, name) ? stored.profiles[name] : undefined
+  if (chosen !== null && !profile) throw unknownProfile(chosen, stored)
+
+  const url = webAddress(given_url ?? (profile?.url || DEFAULT_URL))
   // A key of a profile goes to that profile's server only, whatever --url says.
   const own = profile && sameServer(profile.url, url) ? profile : undefined
   return {
@@ -102,12 +127,13 @@ export function unknownProfile(name: string, { profiles }: Profiles): Failure {
   return usage(`there is no profile "${name}"`, hint)
 }
 
+/** The address of a server as one types it, also with the `/v1` that other clients want. */
 export function webAddress(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url || !/^https?:$/.test(url.protocol)) {
     throw usage(`"${text}" is not the address of a server`, "write http://127.0.0.1:8080")
   }
-  return text.replace(/\/+$/, "")
+  return text.replace(/\/+$/, "").replace(/\/v1$/, "")
 }
 
 export function sameServer(one: string, other: string): boolean {
@@ -124,15 +150,25 @@ export function readProfiles(path: string): Profiles {
   let text: string
   try {
     text = readFileSync(path, "utf8")
+    closeToOthers(path)
   } catch (error) {
-    if (isMissing(error)) return { current: null, profiles: {} }
+    if (isMissing(error)) return { current: null, profiles: {}, hidden: [] }
     throw new Failure(exits.storage, "storage", `${path} cannot be read: ${String(error)}`)
   }
   try {
-    const { current, profiles } = JSON.parse(text) as Partial<Profiles>
-    return { current: current ?? null, profiles: profiles ?? {} }
+    const { current, profiles, hidden } = JSON.parse(text) as Partial<Profiles>
+    return { current: current ?? null, profiles: profiles ?? {}, hidden: hidden ?? [] }
   } catch {
     throw new Failure(exits.storage, "storage", `${path} is not JSON`, { hint: "remove the file" })
+  }
+}
+
+/** Keys are in it: whoever else could read it cannot any more. */
+function closeToOthers(path: string): void {
+  try {
+    if ((statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o600)
+  } catch {
+    // It is somebody else's file, and theirs to close.
   }
 }
 
@@ -140,13 +176,14 @@ const isMissing = (error: unknown) =>
   error instanceof Error && "code" in error && error.code === "ENOENT"
 
 /** Readable by its owner only, and never half written: keys are in it. */
-export function writeProfiles(path: string, profiles: Profiles): void {
+export function writeProfiles(path: string, { hidden, ...profiles }: Profiles): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const draft = `${path}.${process.pid}.new`
   const file = openSync(draft, "w", 0o600)
   try {
     chmodSync(draft, 0o600)
-    writeSync(file, `${JSON.stringify(profiles, null, 2)}\n`)
+    const shown = hidden.length > 0 ? { ...profiles, hidden } : profiles
+    writeSync(file, `${JSON.stringify(shown, null, 2)}\n`)
     fsyncSync(file)
   } catch (error) {
     unlinkSync(draft)

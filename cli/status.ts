@@ -1,6 +1,5 @@
-import type { Client } from "./client"
 import type { Action } from "./context"
-import { exits, Failure } from "./failure"
+import { exits } from "./failure"
 import { fields } from "./table"
 import type { Paint } from "./terminal"
 import { version } from "./version"
@@ -23,21 +22,9 @@ export const status: Action<object> = async (context) => {
     cli_version: version,
     uptime_seconds: health.uptime_seconds,
     checks: ready.checks ?? {},
-    queue: context.connection().api_key === null ? null : await queueOf(client),
   }
   await context.output.record(record, () => shown(record, context.paint))
   return record.live && record.ready ? exits.done : exits.try_later
-}
-
-/** A server that does not tell its queue, or not to this key, still has a status. */
-async function queueOf(client: Client): Promise<unknown> {
-  try {
-    return (await client.get<unknown>("/v1/queue")).data
-  } catch (error) {
-    const untold: number[] = [exits.not_found, exits.unauthorized]
-    if (error instanceof Failure && untold.includes(error.exit)) return null
-    throw error
-  }
 }
 
 type Shown = {
@@ -47,7 +34,6 @@ type Shown = {
   version: string
   uptime_seconds: number
   checks: Record<string, unknown>
-  queue: unknown
 }
 
 function shown(record: Shown, paint: Paint): string {
@@ -62,7 +48,6 @@ function shown(record: Shown, paint: Paint): string {
         ["version", record.version],
         ["running for", `${record.uptime_seconds} s`],
         ...checks,
-        ["queue", record.queue === null ? null : JSON.stringify(record.queue)],
       ],
       paint,
     ),
@@ -75,6 +60,7 @@ export const versions: Action<object> = async ({ output }) => {
     runtime: `bun ${Bun.version}`,
     platform: `${process.platform}-${process.arch}`,
   }
-  await output.record(record, () => `belfry ${version} (${record.runtime}, ${record.platform})`)
+  const human = () => `belfry ${version} (${record.runtime}, ${record.platform})`
+  await output.record(record, human, version)
   return undefined
 }

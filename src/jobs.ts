@@ -11,7 +11,7 @@ import { usageAlert } from "./usage/reservations"
 /** Every kind of background work there is, and who does it. */
 export const jobTable = (store: Store, channels: messages.Channels, post: ResetPost): Handlers => ({
   ...bind(messages.deliverMessage, {
-    run: (payload, { attempt }) => messages.deliver(store, channels, payload, attempt),
+    run: (payload, job) => messages.deliver(store, channels, payload, job),
     onDead: messages.giveUp,
   }),
   ...bind(mailboxComplain, complain(store)),

@@ -61,8 +61,7 @@ const some = async (query: PromiseLike<{ id: string }[]>) => (await query).map((
 
 /** What a project has little of, and the project itself. What it used stays with the account. */
 async function rest(tx: Tx, project_id: string) {
-  await tx.delete(sendBuckets).where(eq(sendBuckets.project_id, project_id))
-  for (const table of [apiKeys, idempotency, projectMembers, counters]) {
+  for (const table of [apiKeys, idempotency, projectMembers, counters, sendBuckets]) {
     await tx.delete(table).where(eq(table.project_id, project_id))
   }
   const kept = [purgeProject.name, purgeAccount.name]

@@ -105,7 +105,8 @@ async function assemble(
     alone: settings.database_url === null,
   })
   const smtp = () => mailbox?.isListening() ?? true
-  const health = new Health({ disk, progressedAt: () => loop.progressed_at, smtp })
+  const progressedAt = () => loop.progressed_at
+  const health = new Health({ disk, progressedAt, smtp, ask: () => firstProject(store.read) })
   const meter = new Meter(store)
   undo.push(meter.start())
   const { data_dir, sign_up } = settings

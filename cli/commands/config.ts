@@ -6,6 +6,7 @@ export function define(program: Command): void {
   const config = program
     .command("config")
     .description("the settings a server on this machine would start with")
+    .addHelpText("after", examples("config show"))
 
   config
     .command("show")

@@ -5,7 +5,10 @@ const ID = "0199a1c2-0000-7000-8000-000000000001"
 
 /** Sending, reading and following email. */
 export function define(program: Command): void {
-  const emails = program.command("emails").description("send, read and follow email")
+  const emails = program
+    .command("emails")
+    .description("send, read and follow email")
+    .addHelpText("after", examples("emails list", "emails tail"))
   defineSend(emails)
   defineBatch(emails)
   defineList(emails)
@@ -40,7 +43,7 @@ function defineSend(emails: Command): void {
       examples(
         "emails send --to ann@mailbox.test --from me@mailbox.test --subject Hi --text hello",
         "emails send --to ann@mailbox.test --from me@mailbox.test --subject Log --text-file - < log",
-        "emails send --to ann@mailbox.test --subject Hi --html-file hi.html --attach a.pdf --wait",
+        "emails send --to ann@mailbox.test --from me@mailbox.test --subject Hi --html-file hi.html --wait",
       ),
     )
     .action(lazily(async () => (await import("../emails/send")).send))

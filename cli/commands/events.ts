@@ -3,7 +3,10 @@ import { examples, lazily } from "../action"
 
 /** What happened in the project. */
 export function define(program: Command): void {
-  const events = program.command("events").description("what happened in the project")
+  const events = program
+    .command("events")
+    .description("what happened in the project")
+    .addHelpText("after", examples("events list --follow"))
 
   events
     .command("list")

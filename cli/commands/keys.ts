@@ -1,13 +1,17 @@
 import type { Command } from "commander"
 import { examples, lazily, several } from "../action"
+import { scopes } from "../scopes"
 
 /** API keys of the project. */
 export function define(program: Command): void {
-  const keys = program.command("keys").description("API keys of the project")
+  const keys = program
+    .command("keys")
+    .description("API keys of the project")
+    .addHelpText("after", examples("keys list"))
 
   keys
     .command("create")
-    .description("make a key; its text is shown this once")
+    .description("make a key; its text is shown this once, with --quiet nothing else")
     .requiredOption("--name <name>", "what it is for")
     .option("--scope <scope>", "what it may do, for example email:send; may be repeated", several)
     .option("--expires <when>", "a time, or a span from now: 90d")
@@ -15,7 +19,8 @@ export function define(program: Command): void {
     .option("--idempotency-key <key>", "the same key twice makes one API key")
     .addHelpText(
       "after",
-      examples("keys create --name ci --scope email:send --scope email:read --expires 90d"),
+      `\nScopes: ${scopes.join(" ")}\n` +
+        examples("keys create --name ci --scope email:send --scope email:read --expires 90d"),
     )
     .action(lazily(async () => (await import("../keys")).create))
 

@@ -29,7 +29,10 @@ export function define(program: Command): void {
 
   for (const [name, about] of [
     ["init", "make master key, first account, project and key where there is none"],
-    ["migrate", "bring the database to the schema of this version"],
+    [
+      "migrate",
+      "bring the database to the schema of this version; --dry-run lists what is missing",
+    ],
   ] as const) {
     program
       .command(name)
@@ -42,7 +45,7 @@ export function define(program: Command): void {
 
   program
     .command("status")
-    .description("say whether the server lives, is ready, and what waits")
+    .description("say whether the server lives and takes work")
     .addHelpText("after", examples("status", "status --url https://mail.example.test --json"))
     .action(lazily(async () => (await import("../status")).status))
 

@@ -5,7 +5,10 @@ import type { Filters } from "../mailbox"
 
 /** The embedded mailbox: what arrived there instead of in the world. */
 export function define(program: Command): void {
-  const mailbox = program.command("mailbox").description("mail that the embedded mailbox caught")
+  const mailbox = program
+    .command("mailbox")
+    .description("mail that the embedded mailbox caught")
+    .addHelpText("after", examples("mailbox list", "mailbox wait --to ann@mailbox.test"))
   defineReading(mailbox)
 
   mailbox

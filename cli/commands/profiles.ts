@@ -3,7 +3,10 @@ import { examples, lazily } from "../action"
 
 /** Servers by name, in a file that only its owner can read. */
 export function define(program: Command): void {
-  const profiles = program.command("profiles").description("servers and keys that have a name")
+  const profiles = program
+    .command("profiles")
+    .description("servers and keys that have a name")
+    .addHelpText("after", examples("profiles list"))
 
   profiles
     .command("list")

@@ -1,5 +1,6 @@
 import type { Action } from "../context"
 import { exits, Failure } from "../failure"
+import { batch_fields } from "../fields"
 import { readText } from "../input"
 import type { BatchItem, BatchResult } from "../records"
 import { type Column, table } from "../table"
@@ -19,6 +20,7 @@ const columns: Column<BatchItem>[] = [
 /** Sends the messages of a file. Exit 8 when some of them were refused. */
 export const batch: Action<BatchOptions> = async (context, options, path = "") => {
   const { output, paint, terminal } = context
+  output.promises(output.form === "json" ? batch_fields : ["index", "id", "status", "error"])
   const body = { messages: messagesOf(await readText(path, "batch"), path) }
   const headers = {
     "x-batch-validation": options.strict ? "strict" : "permissive",

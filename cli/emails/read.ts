@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs"
 import type { Action } from "../context"
 import { exits, Failure, usage } from "../failure"
+import { FIRST_EMAIL, optionWords } from "../hint"
 import { limitOf, listUpTo } from "../paging"
 import type { Attempt, Content, Email, EmailEvents } from "../records"
 import type { Column } from "../table"
@@ -22,17 +23,26 @@ interface ListOptions {
 }
 
 export const list: Action<ListOptions> = async (context, options) => {
-  const { batch, after, before, limit, ...same } = options
+  const { status, to, from, tag, domain, subject, batch, after, before, limit } = options
   const query = {
-    ...same,
+    status,
+    to,
+    from,
+    tag,
+    domain,
+    subject,
     batch_id: batch,
     created_after: after === undefined ? undefined : moment(after, "--after"),
     created_before: before === undefined ? undefined : moment(before, "--before"),
   }
   const found = await listUpTo<Email>(context.client(), "/v1/emails", query, limitOf(limit))
   await context.output.list(found.rows, emailColumns)
-  if (found.more) await context.output.next(`belfry emails list --limit ${2 * limitOf(limit)}`)
+  const more = optionWords({ ...options, limit: String(2 * limitOf(limit)) })
+  if (found.more) await context.output.next(`belfry emails list${more}`)
   else if (found.rows[0]) await context.output.next(`belfry emails get ${found.rows[0].id}`)
+  else if (optionWords({ ...options, limit: undefined }) === "") {
+    await context.output.next(FIRST_EMAIL)
+  }
   return undefined
 }
 

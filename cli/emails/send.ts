@@ -1,5 +1,7 @@
 import type { Action, Context } from "../context"
 import { usage } from "../failure"
+import { email_fields, ref_fields } from "../fields"
+import { FIRST_EMAIL } from "../hint"
 import type { Email, EmailRef } from "../records"
 import { composeBody, type SendOptions } from "./compose"
 import { settled, waitUntilSettled } from "./settled"
@@ -11,8 +13,9 @@ const CALL_LIMIT = 30_000
 /** Sends one email. With `--wait` exit 1 when it is settled and did not get there. */
 export const send: Action<SendOptions> = async (context, options) => {
   if (!options.to && !options.file) {
-    throw usage("--to is missing", "belfry emails send --to ann@mailbox.test --subject Hi --text -")
+    throw usage("--to is missing", context.output.again(FIRST_EMAIL))
   }
+  context.output.promises(options.wait ? email_fields : ref_fields)
   const body = await composeBody(options)
   // With --wait, --timeout is the time to wait; the call that sends has a limit of its own.
   const client = context.client(options.wait ? CALL_LIMIT : undefined)
@@ -24,7 +27,7 @@ export const send: Action<SendOptions> = async (context, options) => {
 const keyHeader = (key: string | undefined) => (key ? { "idempotency-key": key } : undefined)
 
 async function queued({ output, paint }: Context, sent: EmailRef): Promise<undefined> {
-  const hint = output.form === "human" ? paint.dim(`   → belfry emails tail ${sent.id}`) : ""
+  const hint = paint.dim(`   → ${output.again(`belfry emails tail ${sent.id}`)}`)
   await output.record(sent, () => `${paint.green("✓")} ${sent.status}  ${sent.id}${hint}`)
   return undefined
 }
@@ -39,6 +42,7 @@ async function waited(context: Context, { id }: EmailRef): Promise<number> {
 }
 
 export const cancel: Action<object> = async (context, _, id = "") => {
+  context.output.promises(email_fields)
   const { data } = await context.client().post<Email>(`${pathOf(id)}/cancel`)
   const { output, paint } = context
   await output.record(data, () => `${paint.green("✓")} cancelled\n${emailText(data, paint)}`)
@@ -46,6 +50,7 @@ export const cancel: Action<object> = async (context, _, id = "") => {
 }
 
 export const resend: Action<SendOptions> = async (context, { to, idempotencyKey }, id = "") => {
+  context.output.promises(ref_fields)
   const body = to ? { to } : undefined
   const headers = keyHeader(idempotencyKey)
   const { data } = await context.client().post<EmailRef>(`${pathOf(id)}/resend`, body, headers)

@@ -43,7 +43,7 @@ async function tailOne(context: Context, id: string, deadline: number): Promise<
       await output.line(event, () => eventText(event, paint))
     }
     if (await isOver(client, path, data.status)) return exits.done
-    if (millis() + POLL > deadline) throw notSettled(data)
+    if (millis() + POLL > deadline) throw notSettled(context, data)
     await pause(POLL)
   }
 }
@@ -54,8 +54,8 @@ async function isOver(client: Client, path: string, status: string): Promise<boo
   return settled((await client.get<Email>(path)).data)
 }
 
-function notSettled({ email_id, status }: EmailEvents): Failure {
+function notSettled({ output }: Context, { email_id, status }: EmailEvents): Failure {
   const message = `Email ${email_id} is still ${status}: the time to wait is over.`
-  const hint = `\`belfry emails get ${email_id}\` says why`
+  const hint = `\`${output.again(`belfry emails get ${email_id}`)}\` says why`
   return new Failure(exits.failed, "timeout", message, { details: { email_id, status }, hint })
 }

@@ -5,12 +5,13 @@ import type { Store } from "../../src/store/store"
 import type { Action } from "../context"
 import { usage } from "../failure"
 import { fields } from "../table"
-import { type LocalOptions, localSettings } from "./settings"
+import { type LocalOptions, localSettings, sameData } from "./settings"
 import { startFailure } from "./trouble"
 
 /** Makes master key, account, project and key where there is none. A second time changes nothing. */
 export const init: Action<LocalOptions> = async (context, options) => {
-  const loaded = prepared(context.flags.dryRun, localSettings(context.flags, options, QUIET))
+  if (context.flags.dryRun) throw usage("--dry-run is not possible here", "see `migrate --dry-run`")
+  const loaded = prepared(localSettings(context.flags, options, QUIET))
   const first = await withStore(loaded, async (store, secrets) => {
     const { ensureFirst } = await import("../../src/accounts/first")
     return await ensureFirst(store, secrets, { keep_key: false, new_key: false })
@@ -18,9 +19,10 @@ export const init: Action<LocalOptions> = async (context, options) => {
   const { data_dir } = loaded.values
   const record = { ...first, data_dir }
   const { output, paint } = context
-  await output.record(record, () => {
-    if (!first.created)
+  const human = () => {
+    if (!first.created) {
       return `${paint.green("✓")} already there: nothing was changed (${data_dir})`
+    }
     const made = fields(
       [
         ["account", first.account_id],
@@ -31,18 +33,29 @@ export const init: Action<LocalOptions> = async (context, options) => {
       paint,
     )
     return `${paint.green("✓")} made, and shown this once:\n${made}`
-  })
-  await output.next("belfry serve")
+  }
+  await output.record(record, human, first.api_key ?? "") // with --quiet too: it is shown this once
+  await output.next(`belfry serve${sameData(options)}`)
   return undefined
 }
 
-/** Opening the store migrates it; this tells what that did. */
+/** Opening the store migrates it; this tells what that did, or with --dry-run would do. */
 export const migrate: Action<LocalOptions> = async (context, options) => {
-  const loaded = prepared(context.flags.dryRun, localSettings(context.flags, options, QUIET))
-  await withStore(loaded, async () => {})
-  const applied = appliedMigrations()
+  const loaded = prepared(localSettings(context.flags, options, QUIET))
   const engine = loaded.values.database_url ? "postgres" : "sqlite"
   const { output, paint } = context
+  if (context.flags.dryRun) {
+    const pending = await pendingIn(loaded)
+    await output.record({ engine, pending }, () =>
+      pending.length === 0
+        ? `${engine}: nothing to do, the schema is this version's`
+        : `${engine}: would apply ${pending.join(", ")}`,
+    )
+    if (pending.length > 0) await output.next(`belfry migrate${sameData(options)}`)
+    return undefined
+  }
+  await withStore(loaded, async () => {})
+  const applied = appliedMigrations()
   await output.record({ engine, applied }, () =>
     applied.length === 0
       ? `${paint.green("✓")} ${engine}: nothing to do, the schema is this version's`
@@ -54,10 +67,18 @@ export const migrate: Action<LocalOptions> = async (context, options) => {
 /** The result is the message here; a log beside it would say the same twice. */
 const QUIET = { "log.level": "warn" } as const
 
-function prepared(is_dry_run: boolean | undefined, loaded: Loaded): Loaded {
-  if (is_dry_run) throw usage("--dry-run is not possible here: it changes what it looks at")
+function prepared(loaded: Loaded): Loaded {
   useSettings(loaded) // before any module with tables is loaded
   return loaded
+}
+
+async function pendingIn({ values }: Loaded): Promise<string[]> {
+  try {
+    const { pendingMigrations } = await import("../../src/store/open")
+    return await pendingMigrations(values)
+  } catch (error) {
+    throw startFailure(error, { listen: "", ...values })
+  }
 }
 
 export async function withStore<Result>(
@@ -75,7 +96,7 @@ export async function withStore<Result>(
       await store.close()
     }
   } catch (error) {
-    throw startFailure(error, { listen: "", data_dir: values.data_dir })
+    throw startFailure(error, { listen: "", ...values })
   }
 }
 

@@ -11,12 +11,11 @@ export const STOPPING = "Stopping: what is being delivered may end. Once more st
 export async function startServer(loaded: Loaded, mode: "up" | "serve"): Promise<Running> {
   useSettings(loaded)
   outliveReaders()
-  const { "http.listen": listen, data_dir } = loaded.values
   try {
     const { start } = await import("../../src/server")
     return await start({ loaded, mode })
   } catch (error) {
-    throw startFailure(error, { listen, data_dir })
+    throw startFailure(error, { listen: loaded.values["http.listen"], ...loaded.values })
   }
 }
 

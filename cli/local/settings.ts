@@ -2,6 +2,7 @@ import { resolve } from "node:path"
 import { type Loaded, loadSettings, type Settings, type Sources } from "../../src/core/config"
 import { exits, Failure, usage } from "../failure"
 import type { GlobalFlags } from "../global-flags"
+import { optionWords } from "../hint"
 
 /** What local commands take of their settings from the command line. */
 export interface LocalOptions {
@@ -9,6 +10,10 @@ export interface LocalOptions {
   listen?: string
   set?: string[]
 }
+
+/** The same options for another command, as they would be typed: it then finds the same data. */
+export const sameData = ({ dataDir, set }: LocalOptions): string =>
+  optionWords({ "data-dir": dataDir, set })
 
 /** Settings of a server on this machine. Faults, all at once, end with exit 2. */
 export function localSettings(

@@ -43,7 +43,7 @@ export const wait: Action<SystemFilters> = async (context, options) => {
       await show(context, options, found.id)
       return exits.done
     }
-    if (millis() + POLL > deadline) throw nothingCame(options, limit)
+    if (millis() + POLL > deadline) throw nothingCame(context, options, limit)
     await pause(POLL)
   }
 }

@@ -1,11 +1,20 @@
 import { exits, Failure } from "../failure"
 import { explained } from "./settings"
 
+interface Where {
+  listen: string
+  data_dir: string
+  database_url?: string | null
+}
+
 /** Why a server on this machine cannot start or go on, as a failure with its own exit code. */
-export function startFailure(error: unknown, where: { listen: string; data_dir: string }): unknown {
+export function startFailure(error: unknown, where: Where): unknown {
   if (!(error instanceof Error) || error instanceof Failure) return error
   const code = "code" in error ? String(error.code) : ""
   if (code === "EADDRINUSE") return portTaken(addressIn(error, where.listen))
+  if (code.startsWith("ERR_POSTGRES") && where.database_url) {
+    return databaseFailure(error, where.database_url)
+  }
   if (isStorage(error, code)) {
     const details = { data_dir: where.data_dir }
     return new Failure(exits.storage, "storage", error.message, { details })
@@ -13,11 +22,24 @@ export function startFailure(error: unknown, where: { listen: string; data_dir: 
   return explained(error)
 }
 
+function databaseFailure({ message }: Error, url: string): Failure {
+  const database = URL.canParse(url) ? withoutPassword(new URL(url)) : "DATABASE_URL"
+  return new Failure(exits.storage, "storage", `The database ${database}: ${message}.`, {
+    details: { database },
+    hint: "DATABASE_URL names it: see that it runs, and that user, password and name are right",
+  })
+}
+
+function withoutPassword(url: URL): string {
+  if (url.password) url.password = "********"
+  return url.href
+}
+
 /** A port somebody asked for by number, and somebody else holds. Exit 69, naming it. */
 export function portTaken(address: string): Failure {
   return new Failure(exits.unreachable, "port_taken", `${address} is already in use.`, {
     details: { address },
-    hint: "stop what listens there, or choose another with --port (0 takes a free one)",
+    hint: "stop what listens there, or choose another port (0 takes a free one)",
   })
 }
 

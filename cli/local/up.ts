@@ -1,15 +1,17 @@
-import { join } from "node:path"
 import type { Loaded, Settings } from "../../src/core/config"
 import { hostAndPort } from "../../src/core/config"
+import { defaultDataDir } from "../../src/core/config-sources"
+import { log } from "../../src/core/log"
 import type { Running } from "../../src/server"
 import type { Action, Context } from "../context"
 import { environment } from "../environment"
 import { usage } from "../failure"
-import { LOCAL_PROFILE, profilesPath, saveProfile } from "../settings"
+import { LOCAL_PROFILE } from "../settings"
 import { millis } from "../time"
 import { banner } from "./banner"
 import { liveLines, type MessageFact } from "./live"
 import { LOOPBACK, portNumber, settledPort } from "./ports"
+import { takeLocalProfile } from "./profile"
 import { STOPPING, startServer, untilStopped } from "./run"
 import { localSettings } from "./settings"
 import { startFailure } from "./trouble"
@@ -31,21 +33,22 @@ export const up: Action<UpOptions> = async (context, options) => {
   const loaded = await upSettings(context.flags, options)
   const running = await startServer(loaded, "up")
   const { project_id, api_key } = await firstKey(running, options.newKey === true)
-  await keepProfile(context, { url: running.url, api_key })
+  const leaveProfile = takeProfile({ url: running.url, api_key })
 
   const { url, data_dir, smtp } = running
   const { output, paint } = context
-  const is_json = context.flags.json !== undefined || context.flags.ndjson === true
-  if (is_json) {
-    await output.raw(`${JSON.stringify({ url, api_key, project_id, data_dir, smtp })}\n`)
-  } else {
-    await output.raw(`\n${banner(running, api_key, loaded.values, paint)}\n`)
-  }
-  const silence = is_json ? jsonLines(running) : humanLines(context, running)
+  const is_human = output.form === "human"
+  const silence = is_human ? humanLines(context, running) : jsonLines(running)
+  // Before the first line is out: whoever reads it may stop us at once.
+  const stopped = untilStopped(running, () => output.note(STOPPING))
   try {
-    await untilStopped(running, () => context.output.note(STOPPING))
+    const first = is_human
+      ? `\n${banner(running, api_key, loaded.values, paint)}\n`
+      : `${JSON.stringify({ url, api_key, project_id, data_dir, smtp })}\n`
+    await Promise.all([stopped, output.raw(first)])
   } finally {
     silence()
+    await leaveProfile()
   }
   return undefined
 }
@@ -57,7 +60,7 @@ export async function upSettings(
 ): Promise<Loaded> {
   const requested = options.port === undefined ? undefined : portNumber(options.port)
   const defaults: Partial<Settings> = {
-    data_dir: join(dataHome(), "belfry-up"),
+    data_dir: defaultDataDir(environment, "belfry-up"),
     "http.listen": `${LOOPBACK}:${DEFAULT_PORT}`,
     "http.allow_private": ["127.0.0.0/8", "::1/128"],
     "log.level": "warn",
@@ -67,6 +70,7 @@ export async function upSettings(
   const configured = base.explain("http.listen").source !== "default"
   const wanted = requested ?? hostAndPort(base.values["http.listen"]).port
   const port = await settledPort(wanted, requested !== undefined || configured)
+  if (port !== wanted) log.warn(`port ${wanted} is taken, so a free one is used`)
   const set = [`http.listen=${LOOPBACK}:${port}`]
 
   if (base.explain("mailbox.listen").source === "default") {
@@ -78,8 +82,6 @@ export async function upSettings(
   return load(set)
 }
 
-const dataHome = () => environment.XDG_DATA_HOME || join(environment.HOME || ".", ".local", "share")
-
 async function firstKey(running: Running, new_key: boolean) {
   try {
     const { ensureFirst } = await import("../../src/accounts/first")
@@ -90,13 +92,18 @@ async function firstKey(running: Running, new_key: boolean) {
   }
 }
 
-/** Other terminals then need no settings. That it fails is no reason not to run. */
-async function keepProfile(context: Context, profile: { url: string; api_key: string | null }) {
-  try {
-    saveProfile(profilesPath(environment), LOCAL_PROFILE, profile)
-  } catch (error) {
+/** That the profile cannot be kept is no reason not to run, but one to say so. */
+function takeProfile(own: { url: string; api_key: string | null }): () => Promise<void> {
+  const told = (error: unknown) => {
     const reason = error instanceof Error ? error.message : String(error)
-    await context.output.note(`The profile "${LOCAL_PROFILE}" was not stored: ${reason}`)
+    log.warn(`The profile "${LOCAL_PROFILE}" was not stored: ${reason}`)
+  }
+  try {
+    const leave = takeLocalProfile(own)
+    return () => leave().catch(told)
+  } catch (error) {
+    told(error)
+    return async () => {}
   }
 }
 

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs"
+import { userInfo } from "node:os"
 import { join } from "node:path"
 import { type KeyName, keyNames, variableOf } from "./config-keys"
 
@@ -14,10 +15,17 @@ export interface Given {
 /** Names that belong to the command line, the installer and the tests: never a fault. */
 const foreign = /^BELFRY_((URL|API_KEY|PROFILE|CONFIG|NO_COLOR)(_FILE)?|(INSTALL|TEST)_.*)$/
 
+/** The settings with a flag of their own; every other one is given by `--set`. */
+const own_flags: Partial<Record<string, string>> = {
+  data_dir: "--data-dir",
+  "http.listen": "--listen",
+}
+
 export function fromFlags(flags: Record<string, unknown>): Given[] {
-  return Object.entries(flags).flatMap(([name, raw]) =>
-    raw === undefined ? [] : [{ name, raw, source: `flag --${name.replaceAll(/[._]/g, "-")}` }],
-  )
+  return Object.entries(flags).flatMap(([name, raw]) => {
+    const source = `flag ${own_flags[name] ?? `--set ${name}`}`
+    return raw === undefined ? [] : [{ name, raw, source }]
+  })
 }
 
 /** An empty variable counts as not set: that is how shells and unit files switch one off. */
@@ -69,10 +77,22 @@ export function unknownVariables(environment: Environment): string[] {
   )
 }
 
-/** The XDG base directory rule: `$XDG_DATA_HOME/belfry`, else `~/.local/share/belfry`. */
-export function defaultDataDir(environment: Environment): string {
-  const home = environment.XDG_DATA_HOME || join(environment.HOME || ".", ".local", "share")
-  return join(home, "belfry")
+/**
+ * The XDG base directory rule: `$XDG_DATA_HOME/<name>`, else `~/.local/share/<name>`. "" for a user
+ * without a home: data never goes into whatever folder somebody happens to stand in.
+ */
+export function defaultDataDir(environment: Environment, name = "belfry"): string {
+  if (environment.XDG_DATA_HOME) return join(environment.XDG_DATA_HOME, name)
+  const home = environment.HOME || homeOfUser()
+  return home === "" ? "" : join(home, ".local", "share", name)
+}
+
+function homeOfUser(): string {
+  try {
+    return userInfo().homedir
+  } catch {
+    return "" // a user that the machine has no name for
+  }
 }
 
 function flatten(table: object, prefix: string, source: string): Given[] {
@@ -90,29 +110,6 @@ function readText(path: string): string | undefined {
   } catch {
     return undefined
   }
-}
-
-/** The known name with the fewest typing errors away, if it is near enough to be a good guess. */
-export function nearest(name: string, among: readonly string[]): string | undefined {
-  const ranked = among
-    .map((candidate) => ({ candidate, away: distance(name, candidate) }))
-    .sort((a, b) => a.away - b.away)
-  const best = ranked[0]
-  return best && best.away <= Math.max(2, name.length / 2) ? best.candidate : undefined
-}
-
-/** Levenshtein distance, one row at a time. */
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, column) => column)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const change = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      next.push(Math.min(change, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
-    }
-    row = next
-  }
-  return row[b.length] ?? 0
 }
 
 export const isKeyName = (name: string): name is KeyName => keyNames.some((known) => known === name)

@@ -1,4 +1,5 @@
-import { type KeyName, keyNames, keys, type Settings, variableOf } from "./config-keys"
+import { guessKey, guessVariable } from "./config-guess"
+import { type KeyName, keyNames, keys, type Settings } from "./config-keys"
 import {
   defaultDataDir,
   type Environment,
@@ -8,7 +9,6 @@ import {
   fromToml,
   type Given,
   isKeyName,
-  nearest,
   unknownVariables,
 } from "./config-sources"
 
@@ -67,7 +67,7 @@ export function loadSettings(sources: Sources = {}): Loaded {
   // The weakest source first, so that a stronger one overwrites it; each is checked all the same.
   for (const { name, raw, source } of given.toReversed()) {
     if (!isKeyName(name)) {
-      faults.push(`${name} (${source}) is not a setting${hint(name, keyNames)}`)
+      faults.push(`${name} (${source}) is not a setting; ${guessKey(name)}`)
       continue
     }
     const value = keys[name].kind.parse(raw)
@@ -100,7 +100,7 @@ export const decidedSettings = (): Settings | undefined => process_settings?.val
 
 function collect(sources: Sources, environment: Environment, faults: string[]): Given[] {
   for (const name of unknownVariables(environment)) {
-    faults.push(`${name} (environment) is not a setting${hint(name, keyNames.map(variableOf))}`)
+    faults.push(`${name} (environment) is not a setting; ${guessVariable(name)}`)
   }
   const file = sources.file ?? (environment.BELFRY_CONFIG || undefined)
   return [
@@ -117,6 +117,9 @@ function factory(environment: Environment): Settings {
 }
 
 function contradictions(values: Settings): string[] {
+  if (values.data_dir === "") {
+    return ["data_dir is missing: there is no HOME, so expected --data-dir or BELFRY_DATA_DIR"]
+  }
   const provider = values["delivery.provider"]
   if (provider === "smtp" && values["providers.smtp.host"] === null) {
     return [
@@ -135,11 +138,6 @@ function mistake(name: KeyName, raw: unknown, source: string): string {
   return `${name}: ${written} from ${source} is not valid: expected ${kind.expected}`
 }
 
-function hint(name: string, among: readonly string[]): string {
-  const guess = nearest(name, among)
-  return guess ? `; did you mean ${guess}?` : ""
-}
-
 function loaded(
   values: Settings,
   fallbacks: Settings,
@@ -147,7 +145,7 @@ function loaded(
 ): Loaded {
   const explain = (name: string): Explanation => {
     if (!isKeyName(name)) {
-      throw new ConfigError([`${name} is not a setting${hint(name, keyNames)}`])
+      throw new ConfigError([`${name} is not a setting; ${guessKey(name)}`])
     }
     return {
       key: name,

@@ -34,6 +34,11 @@ export function readBatch(body: unknown, problems: Problems): Batch {
 
 function readItem(given: unknown, at: number): Item {
   const own = new Problems(`messages.${at}.`)
+  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+    const message = "A message is a JSON object."
+    const problem = { path: `messages.${at}`, code: "invalid", message }
+    return { email: readSendEmail({}, own), problems: [problem] } // its fields are beside the point
+  }
   return { email: readSendEmail(given, own), problems: own.list }
 }
 

@@ -1,14 +1,15 @@
 import { eq } from "drizzle-orm"
 import type { Blobs } from "../core/blobs"
+import { codeOf } from "../core/faults"
 import { log } from "../core/log"
 import type { Workers } from "../core/workers"
-import { isAscii } from "../lib/address"
+import { needsSmtputf8, parseMailbox } from "../lib/address"
 import type { Channel, Outcome } from "../messages/channel"
 import { isOpen, type Message } from "../messages/facts"
 import { messageRaws, type Recipient } from "../messages/tables"
 import { newRowInserter, prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
-import { compose } from "./compose"
+import { compose, isUncomposable, type MailToCompose } from "./compose"
 import type { EmailContent } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
 
@@ -36,7 +37,7 @@ export const emailChannel = (parts: EmailChannelParts): Channel => ({
       from,
       to: open.map(({ email }) => email),
       raw,
-      smtputf8: ![from, ...message.recipients.map(({ email }) => email)].every(isAsciiLocal),
+      smtputf8: namedInHeader(message).some(needsSmtputf8),
     })
   },
 })
@@ -51,26 +52,35 @@ async function rawOf(
 ): Promise<Uint8Array | { reason: string }> {
   const [kept] = await findRaw(store.read, { message_id: message.id })
   if (kept) return kept.raw
+  const raw = await composed(workers, composable(message, content, blobs))
+  if (!(raw instanceof Uint8Array)) return raw
+  await store.tx((tx) => insertRaw(tx, [{ message_id: message.id, raw: Buffer.from(raw) }]))
+  return raw
+}
+
+/** A fault of this machine, a file of another node's: thrown, because the job comes again. */
+async function composed(workers: Workers, mail: MailToCompose) {
+  const { message_id } = mail
   try {
-    const raw = await compose(workers, composable(message, content, blobs))
-    await store.tx((tx) => insertRaw(tx, [{ message_id: message.id, raw: Buffer.from(raw) }]))
-    return raw
+    return await compose(workers, mail)
   } catch (error) {
-    if (isTransient(error)) throw error
-    log.error("a message could not be composed", { message_id: message.id, error })
-    return { reason: `The message could not be composed: ${(error as Error).message}` }
+    if (isUncomposable(error)) {
+      log.error("a message could not be composed", { message_id, error })
+      return { reason: "The message could not be composed." }
+    }
+    if (codeOf(error) === "ENOENT") {
+      const where = "storage.blobs.dir must be one folder that all nodes share"
+      log.error(`an attachment is not on this node: ${where}`, { message_id, error })
+    }
+    throw error
   }
 }
 
-/** A busy or draining box is no fault of the message: the job comes again. */
-const isTransient = (error: unknown) => {
-  const { code, name } = error as { code?: string; name?: string }
-  return (
-    code === "service_unavailable" || name === "WorkerTimeout" || /SQLITE|POSTGRES/.test(code ?? "")
-  )
-}
-
-function composable(message: Message, { html, text, headers }: EmailContent, blobs: Blobs) {
+function composable(
+  message: Message,
+  { html, text, headers }: EmailContent,
+  blobs: Blobs,
+): MailToCompose {
   const { id, created_at, subject, sender_domain, envelope, recipients } = message
   const named = (kind: Recipient["kind"]) =>
     recipients.filter((one) => one.kind === kind).map(({ email, name }) => ({ email, name }))
@@ -113,7 +123,12 @@ function failed(provider: EmailProvider, open: Recipient[], reason: string): Out
   return { ...first, others, provider: provider.name, transcript: [], schedule: provider.schedule }
 }
 
-const isAsciiLocal = (email: string) => isAscii(email.slice(0, email.lastIndexOf("@")))
+/** Nobody reads of a bcc, so his address is a matter of his own RCPT only. */
+function namedInHeader({ envelope, recipients }: Message): string[] {
+  const shown = recipients.filter(({ kind }) => kind !== "bcc").map(({ email }) => email)
+  const reply_to = envelope?.reply_to ? parseMailbox(envelope.reply_to)?.email : undefined
+  return [envelope?.from.email, reply_to, ...shown].filter((one) => one !== undefined)
+}
 
 const insertRaw = newRowInserter(messageRaws, "message_id")
 

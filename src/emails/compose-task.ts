@@ -3,13 +3,13 @@ import { readFile } from "node:fs/promises"
 import MailComposer from "nodemailer/lib/mail-composer"
 import { isMailbox, isName, type Mailbox, parseMailbox, wireForm } from "../lib/address"
 import { canonical, isClean } from "../lib/crlf"
-import type { AttachedFile, MailToCompose } from "./compose"
+import { type AttachedFile, type MailToCompose, Uncomposable } from "./compose"
 import { textFromHtml } from "./text-from-html"
 
 /** Above this, quoted-printable takes three times as long as base64. */
 const LARGE_BODY = 20_000
 
-/** Runs in the worker. Throws where the result would not be exactly the message that was asked for. */
+/** Runs in the worker. Throws Uncomposable where the result would not be exactly what was asked for. */
 export async function composeMail(input: MailToCompose): Promise<Uint8Array> {
   refuseControls(input)
   const html = input.html ? canonical(input.html) : undefined
@@ -36,7 +36,7 @@ export async function composeMail(input: MailToCompose): Promise<Uint8Array> {
   // The default is random, and a second attempt must send the same bytes as the first.
   Object.assign(root, { baseBoundary: boundaryOf(input) })
   const raw = await root.build()
-  if (!isClean(raw)) throw new Error("the message holds a bare CR, LF or NUL")
+  if (!isClean(raw)) throw new Uncomposable("the message holds a bare CR, LF or NUL")
   return raw
 }
 
@@ -53,17 +53,17 @@ function refuseControls({ subject, headers, from, to, cc, attachments }: MailToC
   ])
   const lines = [subject, ...Object.entries(headers).flat(), ...named, ...parts]
   const bad = lines.find((line) => !isName(line))
-  if (bad !== undefined) throw new Error(`control character in ${JSON.stringify(bad)}`)
+  if (bad !== undefined) throw new Uncomposable(`control character in ${JSON.stringify(bad)}`)
 }
 
 function asAddress({ email, name }: Mailbox) {
-  if (!isMailbox(email)) throw new Error(`"${email}" is not one mailbox`)
+  if (!isMailbox(email)) throw new Uncomposable(`"${email}" is not one mailbox`)
   return { name: name ?? "", address: wireForm(email) }
 }
 
 function mailbox(text: string): Mailbox {
   const found = parseMailbox(text)
-  if (!found) throw new Error(`"${text}" is not one mailbox`)
+  if (!found) throw new Uncomposable(`"${text}" is not one mailbox`)
   return found
 }
 

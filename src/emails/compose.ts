@@ -20,6 +20,17 @@ export interface MailToCompose {
   attachments: AttachedFile[]
 }
 
+/**
+ * What was asked for can never become a message. Everything else that goes wrong while composing is
+ * a fault of this machine, which another try may not meet. The name survives the way out of a thread.
+ */
+export class Uncomposable extends Error {
+  override readonly name = "Uncomposable"
+}
+
+export const isUncomposable = (error: unknown) =>
+  error instanceof Error && error.name === "Uncomposable"
+
 export interface AttachedFile {
   filename: string
   content_type: string
@@ -32,7 +43,8 @@ export interface AttachedFile {
 /**
  * The message as it is stored, counted and sent: CRLF, no bare CR, LF or NUL, and the same bytes
  * every time, because boundary, date and Message-ID come from the message's own row. Rejects with
- * WorkerTimeout after ten seconds, and with an Error where the input cannot become a message.
+ * WorkerTimeout after ten seconds, with Uncomposable where the input cannot become a message, and with
+ * whatever else went wrong on the way (a missing file has the code ENOENT).
  */
 export const compose = (workers: Workers, input: MailToCompose): Promise<Uint8Array> =>
   workers.run<Uint8Array>("compose", input, { deadline_ms: COMPOSE_DEADLINE_MS })

@@ -15,6 +15,7 @@ import type { Reader, Tx } from "../store/store"
 import { jobs } from "../store/tables"
 import type { EmailContent } from "./prepare"
 import { eventEntry, whole } from "./record"
+import { textFromHtml } from "./text-from-html"
 
 const gone = () => fail("not_found", "There is no such email.")
 
@@ -130,5 +131,7 @@ export async function again(
 async function lookupContent(db: Reader, message_id: string): Promise<EmailContent | undefined> {
   const rows = db.select().from(messageContents).where(eq(messageContents.message_id, message_id))
   const [row] = await rows.orderBy(desc(messageContents.message_id)).limit(1)
-  return row?.content as EmailContent | undefined
+  const content = row?.content as EmailContent | undefined
+  if (!content || content.text !== null || content.html === null) return content
+  return { ...content, text: textFromHtml(content.html) }
 }

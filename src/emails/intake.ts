@@ -1,10 +1,13 @@
 import { ApiError } from "../core/errors"
+import { unavailable } from "../http/envelope"
 import * as idempotency from "../http/idempotency"
 import { engine } from "../store/columns"
 import type { Store, Tx } from "../store/store"
+import { troubleOf } from "../store/trouble"
 import * as emails from "./accept"
 
 const MOST_TOGETHER = 200
+const MOST_WAITING = 5000
 
 /** On Postgres one lane fills while the other waits for its commit; SQLite has one writer. */
 const LANES = engine === "postgres" ? 2 : 1
@@ -12,9 +15,14 @@ const LANES = engine === "postgres" ? 2 : 1
 interface Waiting {
   entry: emails.Entry
   claim: idempotency.Claim | undefined
+  signal: AbortSignal
   resolve: () => void
   reject: (error: unknown) => void
 }
+
+type Entering = Pick<Waiting, "claim" | "signal">
+
+const TOO_MANY = "More requests wait for the storage than it takes. Nothing was accepted."
 
 /**
  * Single sends that arrive together enter together: one transaction, a few statements for all of
@@ -30,26 +38,40 @@ export class Intake {
   }
 
   /**
-   * Resolves when the message is on disk. Rejects with `AlreadyAnswered` for a taken claim, and with
-   * 402 `payment_required` when the quota of the month is used up.
+   * Resolves when the message is on disk. Rejects with `AlreadyAnswered` for a taken claim, with
+   * 402 `payment_required` when the quota of the month is used up, with 503 when too many wait
+   * already, and when the signal was aborted before its turn: whoever was told 504 must not find the
+   * message sent.
    */
-  submit(entry: emails.Entry, claim: idempotency.Claim | undefined): Promise<void> {
+  submit(entry: emails.Entry, { claim, signal }: Entering): Promise<void> {
+    if (this.#waiting.length >= MOST_WAITING) throw unavailable(TOO_MANY, "busy", 1)
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ entry, claim, resolve, reject })
+      this.#waiting.push({ entry, claim, signal, resolve, reject })
       if (this.#lanes < LANES) void this.#drain()
     })
   }
 
   async #drain() {
     this.#lanes += 1
-    await nextTurn()
+    await this.#gather()
     while (this.#waiting.length > 0) {
-      await this.#enter(this.#waiting.splice(0, MOST_TOGETHER))
+      await this.#enter(this.#waiting.splice(0, MOST_TOGETHER).filter(isWanted))
+      await this.#gather()
     }
     this.#lanes -= 1
   }
 
+  /** Until a turn of the event loop brings no more: one large commit costs less than two. */
+  async #gather() {
+    let known = -1
+    while (this.#waiting.length > known && this.#waiting.length < MOST_TOGETHER) {
+      known = this.#waiting.length
+      await nextTurn()
+    }
+  }
+
   async #enter(group: Waiting[]) {
+    if (group.length === 0) return
     try {
       const refusals = await this.#store.tx((tx) => enter(tx, group))
       for (const one of group) {
@@ -58,11 +80,19 @@ export class Intake {
         else one.resolve()
       }
     } catch (error) {
-      if (group.length === 1) return group[0]?.reject(error)
+      if (group.length === 1 || troubleOf(error)) {
+        for (const { reject } of group) reject(error)
+        return
+      }
       // One of them spoilt the transaction for all: each stands for itself now.
       for (const one of group) await this.#enter([one])
     }
   }
+}
+
+function isWanted({ signal, reject }: Waiting): boolean {
+  if (signal.aborted) reject(signal.reason)
+  return !signal.aborted
 }
 
 /** Returns who did not get in, and why: answered before by somebody else, or over the quota. */
@@ -74,7 +104,8 @@ async function enter(tx: Tx, group: Waiting[]): Promise<Map<Waiting, Error>> {
   const fresh = await idempotency.take(tx, claims)
   for (const one of group) {
     const { claim } = one
-    if (claim && !fresh.has(claim.request)) {
+    // Each new request is given away once, so that two claims of one group cannot both have it.
+    if (claim && !fresh.delete(claim.request)) {
       refusals.set(one, new idempotency.AlreadyAnswered(claim))
     }
   }

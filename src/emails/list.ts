@@ -1,7 +1,7 @@
-import { and, desc, eq, exists, gte, inArray, like, lt, type SQL, sql } from "drizzle-orm"
+import { and, desc, eq, exists, gte, inArray, lt, type SQL, sql } from "drizzle-orm"
 import { millisFrom } from "../core/time"
 import type { Page, Window } from "../http/page"
-import { comparable } from "../lib/address"
+import { partOf } from "../lib/search-text"
 import { messages, messageTags, type Status, type Stream } from "../messages/tables"
 import { totals } from "../store/counters"
 import type { Reader } from "../store/store"
@@ -17,6 +17,7 @@ export const STATUSES: Status[] = [
   "failed",
 ]
 
+/** Addresses and the domain in the form in which they compare. */
 export interface Filter {
   status?: Status
   to?: string
@@ -47,9 +48,9 @@ function matching(db: Reader, project_id: string, filter: Filter): SQL | undefin
     eq(messages.project_id, project_id),
     eq(messages.channel, "email"),
     status && eq(messages.status, status),
-    to === undefined ? undefined : eq(messages.recipient, comparable(to)),
-    from === undefined ? undefined : eq(messages.sender, comparable(from)),
-    domain === undefined ? undefined : eq(messages.sender_domain, domain.toLowerCase()),
+    to === undefined ? undefined : eq(messages.recipient, to),
+    from === undefined ? undefined : eq(messages.sender, from),
+    domain === undefined ? undefined : eq(messages.sender_domain, domain),
     subject === undefined ? undefined : contains(subject),
     stream && eq(messages.stream, stream),
     batch_id === undefined ? undefined : eq(messages.batch_id, batch_id),
@@ -72,10 +73,7 @@ function firstIdAt(milliseconds: number): string {
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
 }
 
-const contains = (text: string) =>
-  like(sql`lower(${messages.subject})`, sql`${`%${escaped(text.toLowerCase())}%`} ESCAPE '\\'`)
-
-const escaped = (text: string) => text.replace(/[%_\\]/g, "\\$&")
+const contains = (text: string) => sql`${messages.subject_key} LIKE ${partOf(text)} ESCAPE '\\'`
 
 const tagged = (db: Reader, project_id: string, tag: string) =>
   db

@@ -8,7 +8,6 @@ import { comparable, domainOf, type Mailbox } from "../lib/address"
 import type { NewMessage } from "../messages/pipeline"
 import type { AttachmentRow, Recipient } from "../messages/tables"
 import type { SendEmail } from "./fields"
-import { textFromHtml } from "./text-from-html"
 
 /** Decoded attachments, html and text together. */
 export const MAX_MESSAGE_BYTES = 10_485_760
@@ -19,6 +18,7 @@ export const MAILBOX_DOMAIN = "mailbox.test"
 /** What of an email is large and cold. */
 export interface EmailContent {
   html: string | null
+  /** As it was given. What is made from html is made where it is wanted: composing and reading. */
   text: string | null
   headers: Record<string, string>
 }
@@ -126,19 +126,19 @@ function assemble(email: SendEmail, parts: Parts, sender: Sender): NewMessage {
   const { from, sender_domain, attachments } = parts
   const { caller, source, batch_id, idempotency_key } = sender
   const id = newId()
-  const { html, headers } = email
-  const text = email.text ?? (html === null ? null : textFromHtml(html))
+  const { html, text, headers } = email
   const content: EmailContent = { html, text, headers }
+  const recipient = comparable(email.to.email)
   return {
     id,
     account_id: caller.account_id,
     project_id: caller.project_id,
     channel: "email",
-    recipient: comparable(email.to.email),
+    recipient,
     sender: comparable(from.email),
     sender_domain,
     subject: email.subject,
-    recipients: recipientsOf(email),
+    recipients: recipientsOf(email, recipient),
     envelope: { from, reply_to: email.reply_to, attachments },
     batch_id,
     stream: "transactional",
@@ -155,18 +155,24 @@ function assemble(email: SendEmail, parts: Parts, sender: Sender): NewMessage {
 }
 
 /** Each address once, in the most visible place it was named. */
-function recipientsOf({ to, cc, bcc }: SendEmail): Recipient[] {
-  const seen = new Set<string>()
-  const all = [
-    { kind: "to" as const, list: [to] },
-    { kind: "cc" as const, list: cc },
-    { kind: "bcc" as const, list: bcc },
-  ]
-  return all.flatMap(({ kind, list }) =>
-    list.flatMap(({ email, name }) => {
-      const known = seen.has(comparable(email))
-      seen.add(comparable(email))
-      return known ? [] : [{ email, name, kind, status: "queued" as const, status_reason: null }]
-    }),
-  )
+function recipientsOf({ to, cc, bcc }: SendEmail, first: string): Recipient[] {
+  const recipients = [recipientOf(to, "to")]
+  const seen = new Set([first])
+  const copies = { cc, bcc }
+  for (const kind of ["cc", "bcc"] as const) {
+    for (const mailbox of copies[kind]) {
+      const email = comparable(mailbox.email)
+      if (!seen.has(email)) recipients.push(recipientOf(mailbox, kind))
+      seen.add(email)
+    }
+  }
+  return recipients
 }
+
+const recipientOf = ({ email, name }: Mailbox, kind: Recipient["kind"]): Recipient => ({
+  email,
+  name,
+  kind,
+  status: "queued",
+  status_reason: null,
+})

@@ -50,6 +50,7 @@ function sendRoutes(parts: EmailParts): AnyRoute[] {
       path: "/v1/emails",
       status: [201],
       summary: "Send an email",
+      sends: true,
       body: schemas.SendEmail,
       read: readSendEmail,
       response: schemas.Accepted,
@@ -63,6 +64,7 @@ function sendRoutes(parts: EmailParts): AnyRoute[] {
       path: "/v1/emails/batch",
       status: [200],
       summary: "Send up to 100 emails",
+      sends: true,
       body: schemas.BatchRequest,
       headers: schemas.batchHeaders,
       read: readBatch,
@@ -162,6 +164,7 @@ function repeatRoutes(parts: EmailParts): AnyRoute[] {
       path: `${ONE}/resend`,
       status: [201],
       summary: "Send the same content again",
+      sends: true,
       body: schemas.ResendRequest,
       read: readResend,
       response: schemas.Accepted,
@@ -187,16 +190,17 @@ async function sendOne({ intake, rules, blobs }: EmailParts, call: Call<SendEmai
     idempotency_key: claim?.key ?? null,
   } as const
   const email = await prepare(body, sender, rules, blobs)
-  await intake.submit(entryOf(email, caller), claim)
+  await intake.submit(entryOf(email, caller), call)
   return reply(email)
 }
 
 async function sendBatch({ store, rules, blobs }: EmailParts, call: Call<Batch>): Promise<Answer> {
-  const { caller, claim, body, request } = call
+  const { caller, claim, body, request, signal } = call
   const mode = modeOf(request, body)
   const circumstances = { caller, rules, blobs, idempotency_key: claim?.key ?? null }
   const prepared = await prepareBatch(body, mode, circumstances)
   const entries = prepared.accepted.map(({ message }) => entryOf(message, caller))
+  signal.throwIfAborted() // told 504 already: nothing may be sent any more
   return store.tx(async (tx) => {
     const answers = await accept(tx, entries, mode)
     const answer = batchReply(settled(prepared, answers, mode), body.bare)
@@ -211,7 +215,7 @@ async function sendAgain(parts: EmailParts, call: Call<{ to: Mailbox | undefined
   const key = claim?.key ?? null
   const email = await emails.again(store.read, caller, params.email_id ?? "", body.to, key)
   refuseUnsendable(email.sender_domain ?? "", email.recipients, inSandbox(rules, email.sandbox))
-  await intake.submit(entryOf(email, caller), claim)
+  await intake.submit(entryOf(email, caller), call)
   return reply(email)
 }
 

@@ -1,4 +1,4 @@
-import { ApiError, codes } from "../core/errors"
+import { ApiError } from "../core/errors"
 import { log } from "../core/log"
 import { troubleOf } from "../store/trouble"
 import type { Answer, AnyRoute } from "./route"
@@ -56,7 +56,3 @@ function decorate(response: Response, id: string, headers: HeaderFields): Respon
   response.headers.set("x-request-id", id)
   return response
 }
-
-/** For the reference: every code with the status it has. */
-export const errorCodes = () =>
-  Object.entries(codes).map(([code, { status }]) => ({ code, status }))

@@ -45,15 +45,17 @@ export class Guard {
     this.#verify = verify
   }
 
-  /** `onCaller` hears of the window as soon as it is known, so that a refusal can tell it too. */
+  /** `onCaller` hears of the caller as soon as he is known, so that a refusal can tell of him. */
   async admit(asking: Asking, onCaller: (admitted: Admitted) => void): Promise<void> {
     const credential = credentialOf(asking.request) ?? refuse()
     const known = await this.#counted(asking.ip, () => this.#identify(credential, asking))
     const { caller } = known
+    const limit = caller.account_id ? caller.limits.requests_per_minute : USER_PER_MINUTE
+    const who = `caller:${caller.key_id ?? caller.user_id}`
+    onCaller({ caller, quota: this.#limits.peek(who, limit) })
     refuseAddress(caller)
     refuseAccount(caller)
-    const limit = caller.account_id ? caller.limits.requests_per_minute : USER_PER_MINUTE
-    const quota = await this.#limits.take(`caller:${caller.key_id ?? caller.user_id}`, limit)
+    const quota = await this.#limits.take(who, limit)
     onCaller({ caller, quota })
     const settled = await known.settle()
     permit(settled, asking.route, asking.params)
@@ -76,9 +78,8 @@ export class Guard {
     onCaller({ caller, quota })
   }
 
-  /** Whoever guesses too much is not heard any more, not even with the right credential. */
+  /** Only what fails is counted and refused: a good credential behind the same address goes on. */
   async #counted<Result>(ip: string, identify: () => Promise<Result>): Promise<Result> {
-    this.#limits.refuseGuessing(ip)
     try {
       return await identify()
     } catch (error) {

@@ -1,9 +1,11 @@
 import type { Disk } from "../core/disk"
-import { millis } from "../core/time"
+import { millis, monotonic, sleep } from "../core/time"
 import { unavailable } from "./envelope"
 import type { AnyRoute } from "./route"
 
 const STALLED_MILLISECONDS = 60_000
+const ANSWER_MILLISECONDS = 2000
+const LOOK_MILLISECONDS = 1000
 
 /** What `/readyz` looks at. */
 export interface Vitals {
@@ -11,6 +13,8 @@ export interface Vitals {
   /** When the job loop last looked for work. */
   progressedAt: () => number
   smtp: () => boolean
+  /** Asks the database something small; without it only failed writes tell of its trouble. */
+  ask?: () => Promise<unknown>
 }
 
 /** Whether this process may take work, and what is wrong when it may not. */
@@ -19,6 +23,8 @@ export class Health {
   readonly #vitals: Vitals
   readonly #drainListeners = new Set<() => void>()
   #draining = false
+  #answers = true
+  #looked_at = Number.NEGATIVE_INFINITY
 
   constructor(vitals: Vitals) {
     this.#vitals = vitals
@@ -36,11 +42,23 @@ export class Health {
     return () => void this.#drainListeners.delete(listener)
   }
 
+  /** Asks the database, at most once a second. One that is silent for 2 s does not answer. */
+  async look(): Promise<void> {
+    const { ask } = this.#vitals
+    if (!ask || monotonic() - this.#looked_at < LOOK_MILLISECONDS) return
+    this.#looked_at = monotonic()
+    const answered = ask().then(
+      () => true,
+      () => false,
+    )
+    this.#answers = await Promise.race([answered, sleep(ANSWER_MILLISECONDS).then(() => false)])
+  }
+
   checks() {
     const { disk, progressedAt, smtp } = this.#vitals
     const stalled = millis() - progressedAt() > STALLED_MILLISECONDS
     return {
-      database: disk.healthy() ? "ok" : "not writable",
+      database: this.#answers ? (disk.healthy() ? "ok" : "not writable") : "does not answer",
       jobs: stalled ? "no progress for 60 s" : "ok",
       disk: disk.state() === "ok" ? "ok" : "below storage.min_free_mb",
       smtp: smtp() ? "ok" : "not listening",
@@ -60,7 +78,7 @@ export class Health {
     if (reads) return
     const { disk } = this.#vitals
     if (!disk.healthy()) throw unavailable(UNWRITABLE, "storage")
-    if (disk.state() === "low" && /:(send|publish|trigger)$/.test(route.scope)) {
+    if (disk.state() === "low" && route.sends) {
       throw unavailable("The disk is almost full, so nothing new is accepted.", "disk_low", 30)
     }
   }

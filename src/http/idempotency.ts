@@ -41,7 +41,7 @@ export function claimOf(request: Request, owner: Owner, path: string, body: unkn
   if (!FORM.test(key)) {
     throw invalid("Idempotency-Key", "invalid", "1 to 255 visible ASCII characters are allowed.")
   }
-  const body_hash = new Bun.CryptoHasher("sha256").update(canonicalJson(body)).digest("hex")
+  const body_hash = Bun.SHA256.hash(canonicalJson(body), "hex")
   const { owner_id, credential } = owner
   const whose = credential ? `${owner_id} ${credential}` : owner_id
   const name = `${whose} ${request.method} ${path} ${key}`

@@ -104,11 +104,15 @@ function large(seen: string[]): Set<string> {
 
 /** The same value always as the same text: keys sorted, no white space (for hashes). */
 export function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`
   if (typeof value !== "object" || value === null) return JSON.stringify(value)
+  let text = ""
+  if (Array.isArray(value)) {
+    for (const item of value) text += `${text && ","}${canonicalJson(item)}`
+    return `[${text}]`
+  }
   const fields = value as Record<string, unknown>
-  const pairs = Object.keys(fields)
-    .sort()
-    .map((key) => `${JSON.stringify(key)}:${canonicalJson(fields[key])}`)
-  return `{${pairs.join(",")}}`
+  for (const key of Object.keys(fields).sort()) {
+    text += `${text && ","}${JSON.stringify(key)}:${canonicalJson(fields[key])}`
+  }
+  return `{${text}}`
 }

@@ -1,6 +1,9 @@
 import type { Elysia } from "elysia"
 import { listening } from "../core/addresses"
+import { newRequestId } from "../core/ids"
 import { sleep } from "../core/time"
+import { respondError } from "./envelope"
+import { routable } from "./target"
 
 /** No limit here: the answer of this one has no body, and the limits of the routes come first. */
 const MAX_BODY_BYTES = Number.MAX_SAFE_INTEGER
@@ -26,10 +29,12 @@ export function listen(app: Elysia, { host, port, idle_seconds }: ListenOptions)
     port,
     idleTimeout: idle_seconds,
     maxRequestBodySize: MAX_BODY_BYTES,
+    development: false, // the page of the development mode shows our sources
+    error: (error) => respondError(error, newRequestId(), {}),
     // A long poll is silent for up to 25 s without being idle; requests have their own limit.
     fetch: (request) => {
       server.timeout(request, REQUEST_SECONDS)
-      return app.fetch(request)
+      return app.fetch(routable(request))
     },
   })
   app.server = server as unknown as NonNullable<Elysia["server"]>

@@ -1,11 +1,12 @@
 import { ApiError } from "../core/errors"
 import type { AnyRoute } from "./route"
+import { pathOf } from "./target"
 
 /** Says why there is no answer: no such path, or a path that names its methods in `Allow`. */
 export function absence(routes: AnyRoute[]) {
   const shapes = routes.map(({ method, path }) => ({ method, shape: shapeOf(path) }))
   return (request: Request): ApiError => {
-    const { pathname } = new URL(request.url)
+    const pathname = pathOf(request)
     const allowed = shapes.filter(({ shape }) => shape.test(pathname)).map(({ method }) => method)
     if (allowed.length === 0) return new ApiError("not_found", `There is no path ${pathname}.`)
 

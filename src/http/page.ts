@@ -3,6 +3,7 @@ import type { Secrets } from "../core/secrets"
 import { isoFrom, millisFrom } from "../core/time"
 import { invalid, Problems } from "./problems"
 import type { Answer } from "./route"
+import { pathOf, queryOf } from "./target"
 
 const DEFAULT_PER_PAGE = 25
 const MAX_PER_PAGE = 100
@@ -84,11 +85,17 @@ async function numbered({ page, per_page }: PageQuery, count: () => Promise<numb
   return { page, total, total_pages: Math.ceil(total / per_page) }
 }
 
-function nextAddress({ url }: Request, query: PageQuery, next_cursor: string | null): string {
-  const { pathname, searchParams } = new URL(url)
-  if (query.cursor === undefined) searchParams.set("page", String(query.page + 1))
-  else searchParams.set("cursor", next_cursor ?? "")
-  return `${pathname}?${searchParams}`
+/** By number as long as numbers reach; the page after the deepest one has a cursor only. */
+function nextAddress(request: Request, query: PageQuery, next_cursor: string | null): string {
+  const search = queryOf(request)
+  const next = query.page + 1
+  if (query.cursor === undefined && next * query.per_page <= DEEPEST_ROW) {
+    search.set("page", String(next))
+  } else {
+    search.delete("page")
+    search.set("cursor", next_cursor ?? "")
+  }
+  return `${pathOf(request)}?${search}`
 }
 
 /** Cursors are data that comes back: MACed, so that nobody makes up his own. */

@@ -54,7 +54,7 @@ export function problemError(list: Problem[]): ApiError {
     })
   }
   const told = list.map(({ path, message }) => `${path}: ${message}`).slice(0, 3)
-  return new ApiError("validation_error", told.join("; "), { fields: list })
+  return new ApiError("validation_error", told.join(" "), { fields: list })
 }
 
 export const invalid = (path: string, code: string, message: string) =>

@@ -47,25 +47,34 @@ export class RateLimits {
   takePublic(ip: string): Quota {
     const window = this.#addresses.of(`public:${ip}`)
     if (window.used >= PUBLIC_PER_MINUTE) throw exceeded(PUBLIC_PER_MINUTE, window, "requests")
-    return this.see(ip)
+    window.used += 1
+    return quotaOf(window, PUBLIC_PER_MINUTE, PUBLIC_PER_MINUTE - window.used)
   }
 
-  /** The window of a caller whom nothing identifies: counted, never refused here. */
+  /** The window as it is, without counting. */
+  peek(who: string, limit: number | null): Quota {
+    const window = this.#callers.of(who)
+    if (limit === null) return quotaOf(window, UNLIMITED, UNLIMITED)
+    return quotaOf(window, limit, Math.max(0, limit - window.used))
+  }
+
+  /**
+   * The window of a caller whom nothing identifies: counted, never refused here. It is not the one
+   * of the public routes, or strangers at the same proxy would make the node look ill.
+   */
   see(ip: string): Quota {
-    const window = this.#addresses.of(`public:${ip}`)
+    const window = this.#addresses.of(`stranger:${ip}`)
     window.used += 1
     return quotaOf(window, PUBLIC_PER_MINUTE, Math.max(0, PUBLIC_PER_MINUTE - window.used))
   }
 
-  /** Credentials that failed are counted by address, whatever they claimed to be. */
-  refuseGuessing(ip: string) {
-    const window = this.#addresses.of(`failed:${ip}`)
-    if (window.used < FAILED_CREDENTIALS_PER_MINUTE) return
-    throw exceeded(FAILED_CREDENTIALS_PER_MINUTE, window, "failed_credentials")
-  }
-
+  /** Credentials that failed are counted by address. Throws 429 when there were too many. */
   countFailure(ip: string) {
-    this.#addresses.of(`failed:${ip}`).used += 1
+    const window = this.#addresses.of(`failed:${ip}`)
+    if (window.used >= FAILED_CREDENTIALS_PER_MINUTE) {
+      throw exceeded(FAILED_CREDENTIALS_PER_MINUTE, window, "failed_credentials")
+    }
+    window.used += 1
   }
 }
 

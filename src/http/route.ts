@@ -53,6 +53,8 @@ export interface Route<Body = unknown, Query = unknown> {
   self?: string
   /** Also answers of an account that is being deleted. */
   of_deleted?: boolean
+  /** It creates messages, which is what a disk that is almost full refuses. */
+  sends?: true
   /** An `Idempotency-Key` is honoured. */
   idempotent?: boolean
   /** The stored answer holds a secret: it is sealed, with the claim's request as context. */

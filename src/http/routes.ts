@@ -29,7 +29,8 @@ export const healthRoutes = (health: Health): AnyRoute[] => [
     summary: "Whether the process may be sent work; 503 when not",
     produces: "application/json",
     response: t.Object({ status: t.String(), checks: t.Record(t.String(), t.String()) }),
-    handle: () => {
+    handle: async () => {
+      await health.look()
       const { status } = health
       const init = { status: status === "ok" ? 200 : 503 }
       return Response.json({ status, checks: health.checks() }, init)

@@ -1,3 +1,4 @@
+import { Type } from "@sinclair/typebox"
 import type { Elysia } from "elysia"
 import type { Caller } from "../accounts/caller"
 import type { ApiError } from "../core/errors"
@@ -18,6 +19,7 @@ import { Problems } from "./problems"
 import { type Quota, quotaHeaders, RateLimits } from "./rate-limit"
 import type { Answer, AnyRoute } from "./route"
 import { SharedWindows } from "./shared-windows"
+import { pathOf, queryOf } from "./target"
 import { check, readQuery, refuseUnknown } from "./validate"
 
 const TIME_LIMIT_MILLISECONDS = 30_000
@@ -58,7 +60,7 @@ export function mount(app: Elysia, routes: AnyRoute[], options: ServeOptions) {
   const reasonFor = absence(routes)
   app.onError(({ code, request, server, error }) => {
     if (code === "NOT_FOUND") return desk.absent(request, server as Peer | null, reasonFor(request))
-    throw error
+    return respondError(error, requestId(request), {})
   })
   for (const route of routes) {
     const path = route.path.replaceAll(/\{(\w+)\}/g, ":$1")
@@ -111,8 +113,7 @@ class Desk {
   /** The answer for what is not in the table, with the headers of every other answer. */
   absent(request: Request, server: Peer | null, error: ApiError): Response {
     const ip = this.#addressOf(request, server)
-    const { pathname } = new URL(request.url)
-    const headers = pathname.startsWith("/v1") ? quotaHeaders(this.#limits.see(ip)) : {}
+    const headers = pathOf(request).startsWith("/v1") ? quotaHeaders(this.#limits.see(ip)) : {}
     return respondError(error, requestId(request), headers)
   }
 
@@ -138,7 +139,7 @@ class Desk {
     this.#options.meter.count(caller)
     const { id: request_id, params, ip } = state
     const call = { request, params, request_id, ip, caller, project_id, signal }
-    const path = new URL(request.url).pathname
+    const path = pathOf(request)
     const claim = route.idempotent
       ? idempotency.claimOf(request, ownerOf(caller, route), path, raw)
       : undefined
@@ -193,18 +194,20 @@ type Claimed = Unread & { claim: idempotency.Claim }
 
 type Unread = Omit<Call, "body" | "query">
 
+/** What a route without a schema knows. */
+const NOTHING = Type.Object({})
+
 function readBody(route: AnyRoute, raw: unknown, strict: boolean, problems: Problems): unknown {
-  if (strict && route.body) refuseUnknown(route.body, raw, problems)
+  if (strict) refuseUnknown(route.body ?? NOTHING, raw, problems)
   if (route.read) return route.read(raw, problems)
   if (route.body) check(route.body, raw, problems)
   return raw
 }
 
-function readSearch(route: AnyRoute, { url }: Request, strict: boolean, problems: Problems) {
-  if (!route.query) return {}
-  const { searchParams } = new URL(url)
-  if (strict) refuseUnknown(route.query, Object.fromEntries(searchParams), problems)
-  return readQuery(route.query, searchParams, problems)
+function readSearch(route: AnyRoute, request: Request, strict: boolean, problems: Problems) {
+  const given = queryOf(request)
+  if (strict) refuseUnknown(route.query ?? NOTHING, Object.fromEntries(given), problems)
+  return route.query ? readQuery(route.query, given, problems) : {}
 }
 
 /** An answer that holds a secret is only repeated to the very credential that caused it. */

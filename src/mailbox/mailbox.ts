@@ -4,6 +4,7 @@ import { isUuid } from "../core/ids"
 import type { Workers } from "../core/workers"
 import type { Page, Window } from "../http/page"
 import { comparable } from "../lib/address"
+import { partOf, searchable } from "../lib/search-text"
 import { bump, total } from "../store/counters"
 import type { Reader, Tx } from "../store/store"
 import type { ParsedMail } from "./parse-task"
@@ -13,6 +14,8 @@ const PARSE_DEADLINE_MS = 10_000
 const COUNTER = "mailbox_mails"
 
 export type Mail = typeof mailboxMails.$inferSelect
+
+export type NewMail = Omit<Mail, "subject_key">
 
 export interface MailFilter {
   /** An envelope recipient, exactly. */
@@ -34,9 +37,9 @@ export interface MailSummary {
 }
 
 /** Written with its recipients and its counter, all in the caller's transaction. */
-export async function keep(tx: Tx, mail: Mail): Promise<void> {
+export async function keep(tx: Tx, mail: NewMail): Promise<void> {
   const { id: mail_id, project_id } = mail
-  await tx.insert(mailboxMails).values(mail)
+  await tx.insert(mailboxMails).values({ ...mail, subject_key: searchable(mail.subject) })
   const addresses = [...new Set(mail.recipients.map(comparable))]
   const rows = addresses.map((address) => ({ mail_id, project_id, address }))
   if (rows.length > 0) await tx.insert(mailboxRecipients).values(rows)
@@ -106,7 +109,7 @@ function conditionsOf(db: Reader, project_id: string, filter: MailFilter): SQL[]
   if (to !== undefined) conditions.push(inArray(id, mailsTo(db, project_id, to)))
   if (from !== undefined) conditions.push(eq(from_address, comparable(from)))
   if (since !== undefined) conditions.push(gte(created_at, since))
-  if (search) conditions.push(or(...[subject, from_address, to_address].map(contains(search))))
+  if (search) conditions.push(or(...SEARCHED.map(contains(search))))
   return conditions.filter((condition) => condition !== undefined)
 }
 
@@ -118,9 +121,8 @@ function mailsTo(db: Reader, project_id: string, to: string) {
     .where(and(eq(recipient.project_id, project_id), eq(recipient.address, comparable(to))))
 }
 
-type Column = typeof subject | typeof from_address | typeof to_address
+/** Addresses are kept in lower case. */
+const SEARCHED = [mailboxMails.subject_key, from_address, to_address]
 
-const contains = (text: string) => {
-  const pattern = `%${text.toLowerCase().replace(/[\\%_]/g, "\\$&")}%`
-  return (column: Column) => sql`lower(${column}) LIKE ${pattern} ESCAPE '\\'`
-}
+const contains = (text: string) => (column: (typeof SEARCHED)[number]) =>
+  sql`${column} LIKE ${partOf(text)} ESCAPE '\\'`

@@ -14,6 +14,8 @@ export const mailboxMails = table(
     to_address: text().notNull(),
     from_address: text().notNull(),
     subject: text().notNull(),
+    /** As it is searched: SQLite lower-cases ASCII only. */
+    subject_key: text().notNull(),
     raw: bytes().notNull(),
     size: int().notNull(),
     created_at: time().notNull(),

@@ -1,10 +1,10 @@
 import { and, eq, inArray } from "drizzle-orm"
 import { log } from "../core/log"
-import { now } from "../core/time"
+import { monotonic, now } from "../core/time"
 import { emitAll } from "../events/emit"
 import { bumpAll, type Changes } from "../store/counters"
 import type { Verdict } from "../store/job-loop"
-import { enqueueAll, type Job, PRIORITIES } from "../store/queue"
+import { type ClaimedJob, enqueueAll, isHeld, type Job, PRIORITIES } from "../store/queue"
 import { inserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import type { Channel } from "./channel"
@@ -21,6 +21,7 @@ export interface NewMessage
   extends Omit<
     Message,
     | "status"
+    | "subject_key"
     | "status_reason"
     | "provider"
     | "attempts"
@@ -65,23 +66,29 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
   return accepted
 }
 
-/** The only way out: one attempt. It may run twice, so a settled message is left alone. */
+/**
+ * The only way out: one attempt. It may run twice, so a settled message is left alone, and one whose
+ * job was taken over while this process slept belongs to whoever has the job now.
+ */
 export async function deliver(
   store: Store,
   channels: Channels,
   { message_id }: Delivery,
-  attempt: number,
+  job: ClaimedJob,
 ): Promise<Verdict> {
+  const { attempt } = job
   const [found] = await findWithContent(store.read, { id: message_id })
   if (!found?.message.recipients.some(({ status }) => isOpen(status))) return {}
 
-  const message = await store.tx((tx) => markSending(tx, found.message, attempt))
+  const message = await store.tx((tx) => markSending(tx, found.message, job))
   if (!message) return {}
   const started_at = now()
+  const begun = monotonic()
   const channel: Channel = channels[message.channel]
   try {
     const outcome = await channel.deliver(message, found.content)
-    return verdictOf(message_id, { outcome, started_at, attempt })
+    const duration_ms = Math.round(monotonic() - begun)
+    return verdictOf(message_id, { outcome, started_at, duration_ms, attempt })
   } catch (error) {
     return broken(message_id, error)
   }
@@ -107,13 +114,15 @@ function verdictOf(message_id: string, tried: Attempt): Verdict {
 function broken(message_id: string, error: unknown): Verdict {
   log.error("a delivery broke", { message_id, error })
   return {
-    retry: `internal error: ${error instanceof Error ? error.message : String(error)}`,
+    retry: "An internal error; the log says which.",
     waiting: (tx, next_at) => putBack(tx, message_id, next_at),
   }
 }
 
-/** Undefined when the message was settled or cancelled meanwhile. */
-async function markSending(tx: Tx, { id }: Message, attempts: number) {
+/** Undefined when the message was settled or cancelled meanwhile, or its job is not ours any more. */
+async function markSending(tx: Tx, { id }: Message, job: ClaimedJob) {
+  if (!(await isHeld(tx, job))) return undefined
+  const attempts = job.attempt
   const [marked] = await mark(tx, { id, attempts, updated_at: now() })
   if (marked) announce(tx, marked, null)
   if (marked) return marked

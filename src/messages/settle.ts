@@ -1,10 +1,11 @@
 import { eq } from "drizzle-orm"
-import { millis, millisFrom, now } from "../core/time"
+import { now } from "../core/time"
 import { emitAll } from "../events/emit"
+import { short } from "../lib/short"
 import { bumpAll } from "../store/counters"
 import { held, newRowInserter, prepared } from "../store/statements"
 import type { Tx } from "../store/store"
-import type { Outcome } from "./channel"
+import type { Outcome, RecipientOutcome } from "./channel"
 import { announce, eventOf, type Fact, isOpen, type Message, outranks } from "./facts"
 import { BROKEN, EXPIRED, ended, failAll, type Step, stepsOf } from "./steps"
 import { attempts, messages, type Recipient, type Status } from "./tables"
@@ -12,6 +13,7 @@ import { attempts, messages, type Recipient, type Status } from "./tables"
 export interface Attempt {
   outcome: Outcome
   started_at: string
+  duration_ms: number
   attempt: number
 }
 
@@ -34,7 +36,7 @@ export const settleLast = (tx: Tx, message_id: string, tried: Attempt) => {
 export async function settleDead(tx: Tx, message_id: string, reason: string) {
   const message = await load(tx, message_id)
   if (!message) return
-  const steps = failAll(message, EXPIRED, { code: "provider_error", message: reason })
+  const steps = failAll(message, EXPIRED, { code: "provider_error", message: short(reason) })
   if (steps.length > 0) await apply(tx, message, steps)
 }
 
@@ -63,7 +65,7 @@ export async function feedback(tx: Tx, message_id: string, fact: Fact & { type: 
   const message = await load(tx, message_id)
   const known = message?.recipients.find(({ email }) => email === fact.recipient_email)
   if (!message || !known || known.status === fact.type) return
-  const reason = fact.error?.message ?? known.status_reason
+  const reason = short(fact.error?.message ?? known.status_reason)
   const { recipient_email: email, type: status } = fact
   await apply(tx, message, [{ email, status, reason, facts: [fact] }], message.next_attempt_at)
 }
@@ -71,8 +73,8 @@ export async function feedback(tx: Tx, message_id: string, fact: Fact & { type: 
 async function record(tx: Tx, message_id: string, tried: Attempt, next_at: string | null) {
   const message = await load(tx, message_id)
   if (!message) return
-  const { outcome } = tried
-  await insertAttempt(tx, [attemptRow(message_id, tried)])
+  const outcome = shortened(tried.outcome)
+  await insertAttempt(tx, [attemptRow(message_id, { ...tried, outcome })])
   const steps = [outcome, ...outcome.others].flatMap((one) => stepsOf(message, one))
   await apply(tx, { ...message, provider: outcome.provider }, steps, next_at)
 }
@@ -147,12 +149,23 @@ async function count(tx: Tx, before: Message, after: Message) {
   await bumpAll(tx, after.project_id, changes)
 }
 
-const attemptRow = (message_id: string, { outcome, started_at, attempt }: Attempt) => ({
+/** A server may say much; what is kept of it goes into rows, events and the feed. */
+const shortened = (outcome: Outcome): Outcome => ({
+  ...outcome,
+  ...brief(outcome),
+  others: outcome.others.map((one) => ({ ...one, ...brief(one) })),
+})
+
+const brief = ({ reason, reply }: RecipientOutcome) => ({
+  reason: short(reason),
+  reply: { ...reply, response: short(reply.response) },
+})
+
+const attemptRow = (message_id: string, { outcome, started_at, ...tried }: Attempt) => ({
   message_id,
-  attempt,
+  ...tried,
   provider: outcome.provider,
   started_at,
-  duration_ms: millis() - millisFrom(started_at),
   outcome: outcome.status,
   ...outcome.reply,
   transcript: outcome.transcript,

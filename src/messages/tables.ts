@@ -72,6 +72,8 @@ export const messages = table(
     sender: text(),
     sender_domain: text(),
     subject: text(),
+    /** As it is searched: SQLite lower-cases ASCII only. */
+    subject_key: text(),
     recipients: json<Recipient[]>().notNull(),
     envelope: json<Envelope | null>(),
     batch_id: ref(),

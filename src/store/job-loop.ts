@@ -14,6 +14,9 @@ const CLAIM_LIMIT = 200
 /** Ten seconds of tries, then the fault is not the storage's. */
 const FINISH_TRIES = 20
 
+/** A reason may reach the world: an error's own words, with SQL and paths in them, may not. */
+const FAILED = "The job failed; the log says why."
+
 type Write = (tx: Tx) => Promise<void>
 
 /** What a handler answers. A handler that throws asks for another try. */
@@ -73,6 +76,7 @@ export class JobLoop {
   #loop: Promise<void> = Promise.resolve()
   #silence: () => void = () => {}
   #timers: Timer[] = []
+  #stopped: Promise<void> | undefined
 
   constructor(options: JobLoopOptions) {
     this.#options = options
@@ -99,27 +103,41 @@ export class JobLoop {
   }
 
   /** Takes nothing new, waits for what runs (at most `drain_ms`), and gives the rest back. */
-  async stop(drain_ms: number) {
+  stop(drain_ms: number): Promise<void> {
+    this.#stopped ??= this.#stop(drain_ms)
+    return this.#stopped
+  }
+
+  async #stop(drain_ms: number) {
     this.#stopping = true
     this.wake()
     await this.#loop
     await Promise.race([Promise.all(this.#running.values()), sleep(drain_ms)])
     for (const timer of this.#timers) clearInterval(timer)
     this.#silence()
+    // What still runs is cut off now: a verdict that comes of that finds no lease, and writes nothing.
+    await this.#giveBack([...this.#running.keys()])
   }
 
   async #turn() {
+    let failing = false
     while (!this.#stopping) {
-      this.progressed_at = millis()
       this.#rung = false
       try {
         await this.#fill()
+        this.progressed_at = millis() // a claim that failed is no progress
+        if (failing) log.info("jobs can be claimed again")
+        failing = false
       } catch (error) {
-        log.warn("could not claim jobs; trying again", { error })
+        if (!failing) log.warn("jobs cannot be claimed; trying again every second", { error })
+        failing = true
       }
-      if (!this.#stopping) await this.#rest()
+      if (failing) await sleep(POLL_MILLISECONDS)
+      else if (!this.#stopping) await this.#rest()
     }
-    await this.#giveBack()
+    const unbegun = this.#waiting
+    this.#waiting = []
+    await this.#giveBack(unbegun)
   }
 
   /** Runs until every slot is taken or nothing is due. */
@@ -181,7 +199,7 @@ export class JobLoop {
         if (this.#stopping) return
         if (tries % FINISH_TRIES === 0 && !troubleOf(error)) {
           if (tries > FINISH_TRIES) line = undefined // its last word breaks a rule, too
-          verdict = unrecordable(error)
+          verdict = unrecordable
         }
         await sleep(FINISH_PAUSE_MILLISECONDS)
       }
@@ -195,9 +213,7 @@ export class JobLoop {
 
   #held = () => [...this.#running.keys(), ...this.#waiting].map(({ id }) => id)
 
-  async #giveBack() {
-    const jobs = this.#waiting
-    this.#waiting = []
+  async #giveBack(jobs: queue.ClaimedJob[]) {
     if (jobs.length === 0) return
     const back = this.#options.store.tx(async (tx) => {
       for (const job of jobs) await queue.giveBack(tx, job)
@@ -221,15 +237,15 @@ async function attempt(
     return await handler.run(job.payload as never, job)
   } catch (error) {
     log.error("a job failed", { job: job.name, job_id: job.id, attempt: job.attempt, error })
-    return { retry: error instanceof Error ? error.message : String(error) }
+    return { retry: FAILED }
   }
 }
 
 /** It ran, but its end breaks a rule of ours: run again it would break it again. */
-const unrecordable = (error: unknown): Verdict => ({
-  retry: `The result could not be recorded: ${error instanceof Error ? error.message : error}`,
+const unrecordable: Verdict = {
+  retry: "The result could not be recorded; the log says why.",
   schedule: () => undefined,
-})
+}
 
 /** One transaction: the job's end and what it means for its subject, or neither. */
 async function finish(tx: Tx, line: Line | undefined, job: queue.ClaimedJob, verdict: Verdict) {

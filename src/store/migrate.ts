@@ -36,6 +36,22 @@ export function migrateSqlite(writer: Database, list = embedded.sqlite): string[
   return announce(missing)
 }
 
+/** What is missing, with nothing changed: not even the list of what was applied is made. */
+export function pendingSqlite(reader: Database, list = embedded.sqlite): string[] {
+  const ledger = "SELECT name FROM sqlite_master WHERE name = 'belfry_migrations'"
+  if (reader.query(ledger).all().length === 0) return list.map(({ tag }) => tag)
+  const rows = reader.query("SELECT tag FROM belfry_migrations").all() as { tag: string }[]
+  return pending(list, rows).map(({ tag }) => tag)
+}
+
+/** The same on Postgres. */
+export async function pendingPostgres(pool: SQL, list = embedded.postgres): Promise<string[]> {
+  const [ledger] = await pool`SELECT to_regclass('belfry_migrations') AS oid`
+  if (!ledger?.oid) return list.map(({ tag }) => tag)
+  const rows = (await pool`SELECT tag FROM belfry_migrations`) as { tag: string }[]
+  return pending(list, rows).map(({ tag }) => tag)
+}
+
 /** Several nodes may start at once: the first one migrates, the others wait at the lock. */
 export async function migratePostgres(pool: SQL, list = embedded.postgres): Promise<string[]> {
   const connection = await pool.reserve()

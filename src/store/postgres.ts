@@ -8,6 +8,7 @@ import type { Closure, Reader, Store, Tx } from "./store"
 import { sqlState } from "./trouble"
 
 const MAX_CONNECTIONS = 16
+const CONNECT_SECONDS = 5
 const MAX_ATTEMPTS = 8
 
 /** serialization_failure and deadlock_detected: nobody's fault, and cured by another try. */
@@ -23,7 +24,7 @@ export interface PostgresOptions {
 
 /** A pool on one Postgres; N nodes may share it. Migrations run first, under an advisory lock. */
 export async function openPostgres({ url, onTrouble }: PostgresOptions): Promise<Store> {
-  const pool = new SQL(url, { max: MAX_CONNECTIONS })
+  const pool = new SQL(url, { max: MAX_CONNECTIONS, connectionTimeout: CONNECT_SECONDS })
   try {
     await migratePostgres(pool)
   } catch (error) {

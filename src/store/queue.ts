@@ -1,7 +1,8 @@
 import { and, eq, inArray, lt, lte, ne, notInArray, type SQL, sql } from "drizzle-orm"
 import { newId } from "../core/ids"
 import { millis, now, secondsFromNow } from "../core/time"
-import { inserter, prepared, skipLocked } from "./statements"
+import { short } from "../lib/short"
+import { held, inserter, prepared, skipLocked } from "./statements"
 import type { Reader, Store, Tx } from "./store"
 import { jobs } from "./tables"
 
@@ -103,24 +104,35 @@ export async function complete(tx: Tx, { id, owner, attempt }: ClaimedJob): Prom
 
 /** Gives the job back for a later attempt. Fenced as `complete` is. */
 export async function release(tx: Tx, job: ClaimedJob, run_at: string, reason: string | null) {
-  const change = { state: READY, owner: null, lease_until: null, run_at, last_error: reason }
+  const change = { state: READY, owner: null, lease_until: null, run_at, last_error: short(reason) }
   return fenced(tx, job, change)
 }
 
 /** Buries the job with its reason, where it stays visible. Fenced as `complete` is. */
 export async function bury(tx: Tx, job: ClaimedJob, reason: string) {
-  const change = { state: DEAD, owner: null, lease_until: null, dead_at: now(), last_error: reason }
+  const change = {
+    state: DEAD,
+    owner: null,
+    lease_until: null,
+    dead_at: now(),
+    last_error: short(reason),
+  }
   return fenced(tx, job, change)
 }
 
 async function fenced(tx: Tx, job: ClaimedJob, change: Partial<ClaimedJob>) {
-  const held = and(
+  const ours = and(
     eq(jobs.id, job.id),
     eq(jobs.owner, job.owner ?? ""),
     eq(jobs.attempt, job.attempt),
   )
-  const rows = await tx.update(jobs).set(change).where(held).returning({ id: jobs.id })
+  const rows = await tx.update(jobs).set(change).where(ours).returning({ id: jobs.id })
   return rows.length > 0
+}
+
+/** Whether the lease is still ours; the row stays ours until the transaction ends. */
+export async function isHeld(tx: Tx, { id, owner, attempt }: ClaimedJob): Promise<boolean> {
+  return (await findHeld(tx, { id, owner, attempt })).length > 0
 }
 
 /** Gives a job back that was never begun: the claim does not count as an attempt. Fenced too. */
@@ -135,18 +147,23 @@ export async function giveBack(tx: Tx, job: ClaimedJob) {
  */
 export async function heartbeat(store: Store, { owner, lease_ms }: Lease, ids: string[]) {
   const lease_until = secondsFromNow(lease_ms / 1000)
-  const held = and(inArray(jobs.id, ids), isLeased, eq(jobs.owner, owner))
-  await store.tx((tx) => tx.update(jobs).set({ lease_until }).where(held))
+  const ours = and(inArray(jobs.id, ids), isLeased, eq(jobs.owner, owner))
+  await store.tx((tx) => tx.update(jobs).set({ lease_until }).where(ours))
 }
 
-/** Frees everything that is leased, where nobody else can live: its owners are dead. */
-export const sweepAll = (store: Store, owner: string) => free(store, ne(jobs.owner, owner))
+/**
+ * Frees everything that is leased, where nobody else can live: its owners are dead. What they had
+ * begun has no result, so it does not count as an attempt: a restart must not use up the few tries
+ * of a message.
+ */
+export const sweepAll = (store: Store, owner: string) =>
+  free(store, ne(jobs.owner, owner), { attempt: sql`${jobs.attempt} - 1` })
 
 /** Frees what was left behind: leases that ran out, but for the jobs that the caller works on. */
-export const sweep = (store: Store, held: string[]) =>
-  free(store, and(lt(jobs.lease_until, now()), notInArray(jobs.id, held)))
+export const sweep = (store: Store, working: string[]) =>
+  free(store, and(lt(jobs.lease_until, now()), notInArray(jobs.id, working)), {})
 
-async function free(store: Store, left: SQL | undefined): Promise<number> {
+async function free(store: Store, left: SQL | undefined, change: { attempt?: SQL }) {
   const abandoned = and(isLeased, left)
   const some = await store.read
     .select({ id: jobs.id })
@@ -159,7 +176,7 @@ async function free(store: Store, left: SQL | undefined): Promise<number> {
   const freed = await store.tx((tx) =>
     tx
       .update(jobs)
-      .set({ state: READY, owner: null, lease_until: null })
+      .set({ state: READY, owner: null, lease_until: null, ...change })
       .where(and(inArray(jobs.id, ids), abandoned))
       .returning({ id: jobs.id }),
   )
@@ -218,6 +235,15 @@ const claimDue = prepared({ ...due, owner, lease_until }, (tx: Tx, slot) => {
     .where(inArray(jobs.id, skipLocked(first)))
     .returning()
 })
+
+const findHeld = prepared({ id, owner, attempt }, (tx: Tx, slot) =>
+  held(
+    tx
+      .select({ id })
+      .from(jobs)
+      .where(and(eq(id, slot.id), eq(owner, slot.owner), eq(attempt, slot.attempt), isLeased)),
+  ),
+)
 
 const deleteJob = prepared({ id, owner, attempt }, (tx: Tx, slot) =>
   tx

@@ -95,6 +95,12 @@ describe("a new key", () => {
     expect((await project.get("/v1/api-keys")).body.meta.total).toBe(1)
   })
 
+  test("of an unknown scope is told the nearest one", async () => {
+    const project = await service.project()
+    const { body } = await project.post("/v1/api-keys", wanted({ scopes: ["email:sned"] }))
+    expect(body.error.message).toContain("the nearest is email:send.")
+  })
+
   test("of mode test is pointed at the sandbox", async () => {
     const project = await service.project()
     const { body } = await project.post("/v1/api-keys", wanted({ mode: "test" }))

@@ -43,6 +43,21 @@ test("a person reads what happened, which value, and what to do next", async () 
   expect(refused.out).toContain("→ use a key with the scope email:read")
 })
 
+test("a person is not told the same twice", async () => {
+  using api = new FakeApi()
+  const message = "to: This is not one email address."
+  const details = { field: "to", reason: "This is not one email address." }
+  api.answer("POST /v1/emails", {
+    status: 422,
+    body: { error: { code: "invalid_email", message, details } },
+  })
+  const send = ["emails", "send", "--to", "x", "--no-color"]
+  const { out } = await onTerminal(send, { env: at(api) })
+  expect(out.trim()).toBe(`✗ ${message} (invalid_email)`)
+  const faulty = await onTerminal(["config", "show", "--set", "lgo=1", "--no-color"])
+  expect(faulty.out.match(/lgo \(/g)).toHaveLength(1)
+})
+
 test("no server is 69, no key is 4, and both say what to do", async () => {
   const env = { BELFRY_URL: "http://127.0.0.1:1", BELFRY_API_KEY: KEY }
   const nobody = await onTerminal(["emails", "list", "--no-color"], { env })

@@ -5,6 +5,8 @@ export const ID = "0199a1c2-0000-7000-8000-000000000001"
 
 interface Seen {
   method: string
+  /** As it stands in the log of every server on the way. */
+  url: string
   path: string
   query: Record<string, string>
   headers: Record<string, string>
@@ -61,6 +63,7 @@ export class FakeApi implements Disposable {
     const text = await request.text()
     const seen: Seen = {
       method: request.method,
+      url: request.url,
       path: url.pathname,
       query: Object.fromEntries(url.searchParams),
       headers: Object.fromEntries(request.headers),

@@ -32,6 +32,33 @@ test("the version is that of the package, plain for --version and as JSON in a p
   expect(JSON.parse((await belfry(["version"])).out).version).toBe(manifest.version)
 })
 
+const groups = createProgram().commands.filter(({ commands }) => commands.length > 0)
+
+test.each(groups.map((group) => [group.name(), group] as const))(
+  "the help of the group %s has an example too",
+  (name, group) => expect(helpOf(group)).toContain(`$ belfry ${name} `),
+)
+
+test("help finds a command at any depth", async () => {
+  const { exit, out } = await belfry(["help", "emails", "send"])
+  expect([exit, out]).toEqual([0, (await belfry(["emails", "send", "--help"])).out])
+  expect((await belfry(["help"])).out).toBe((await belfry(["--help"])).out)
+})
+
+test("what a command takes stands before what every command takes", () => {
+  const late = leaves(createProgram())
+    .map(helpOf)
+    .filter((text) => text.indexOf("\nOptions:") > text.indexOf("\nGlobal options:"))
+  expect(late).toEqual([])
+})
+
+test("every example of emails send says who sends: it would be refused as printed", () => {
+  const lines = leaves(createProgram()).flatMap((command) => helpOf(command).split("\n"))
+  const examples = lines.filter((line) => line.includes("$ belfry emails send"))
+  expect(examples.length).toBeGreaterThan(1)
+  expect(examples.filter((line) => !line.includes("--from"))).toEqual([])
+})
+
 test("help is asked for with 0 and given unasked with 2", async () => {
   const asked = await belfry(["--help"])
   expect([asked.exit, asked.err]).toEqual([0, ""])

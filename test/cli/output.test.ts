@@ -1,6 +1,11 @@
 import { expect, test } from "bun:test"
+import { email_fields, ref_fields } from "../../cli/fields"
+import { FIRST_EMAIL } from "../../cli/hint"
+import { scopes } from "../../cli/scopes"
 import { table } from "../../cli/table"
 import { cleanLine, cleanText, painter, wantsColour } from "../../cli/terminal"
+import { SCOPES } from "../../src/api-keys/scopes"
+import { Accepted, Email } from "../../src/emails/schemas"
 import { belfry, onTerminal } from "./belfry"
 import { email, FakeApi, ID, KEY } from "./fake-api"
 
@@ -29,10 +34,81 @@ test("a list in a pipe is an array, with --ndjson an object a line, with --quiet
 test("--json=fields gives these fields only, also from inside", async () => {
   using api = new FakeApi()
   api.data("GET /v1/emails", [email()])
-  const words = ["emails", "list", "--json=id,to.email,nothing"]
+  const words = ["emails", "list", "--json=id,to.email,provider.name,"]
   const { out } = await belfry(words, { env: at(api) })
-  expect(JSON.parse(out)).toEqual([{ id: ID, "to.email": "ann@mailbox.test", nothing: null }])
+  const fields = { id: ID, "to.email": "ann@mailbox.test", "provider.name": null }
+  expect(JSON.parse(out)).toEqual([fields])
 })
+
+test("a field that no record has is refused, naming those there are", async () => {
+  using api = new FakeApi()
+  api.data("GET /v1/emails", [email()])
+  api.data(`GET /v1/emails/${ID}`, email({ metadata: {} }))
+  api.data("POST /v1/emails", { id: ID, status: "queued" })
+  const run = (...words: string[]) => belfry(["emails", ...words], { env: at(api) })
+  for (const words of [
+    ["list", "--json=id,sttus"],
+    ["get", ID, "--json=to.emial"],
+    ["list", "--ndjson", "--json=sttus"],
+  ]) {
+    const { exit, out, err } = await run(...words)
+    expect([words, exit, out]).toEqual([words, 2, ""])
+    expect(JSON.parse(err).error.message).toMatch(/no field "(sttus|to\.emial)"/)
+  }
+  expect((await run("get", ID, "--json=metadata.order")).out).toBe('{"metadata.order":null}\n')
+
+  const before = api.seen.length
+  const send = ["send", "--to", "a@b.c", "--json=id,metadata"]
+  expect((await run(...send)).exit).toBe(2) // before it is sent: nobody sends it twice for that
+  expect(api.seen).toHaveLength(before)
+})
+
+test("the fields that changes promise are those of the API", () => {
+  const names = ({ properties }: { properties: object }) => Object.keys(properties)
+  expect(ref_fields).toEqual(names(Accepted))
+  expect(email_fields).toEqual(expect.arrayContaining(names(Email)))
+  expect(scopes).toEqual(SCOPES)
+})
+
+test("what can be read only once is what --quiet prints", async () => {
+  using api = new FakeApi()
+  api.data("POST /v1/api-keys", { id: ID, name: "ci", key: "svc_live_new" })
+  const words = ["keys", "create", "--name", "ci", "--scope", "email:send", "--quiet"]
+  expect((await belfry(words, { env: at(api) })).out).toBe("svc_live_new\n")
+  expect((await belfry(["version", "--quiet"])).out).toMatch(/^\d+\.\d+\.\d+\n$/)
+})
+
+test("an empty list says so on a terminal, and how to fill it", async () => {
+  using api = new FakeApi()
+  api.data("GET /v1/emails", [])
+  const { out } = await onTerminal(["emails", "list", "--no-color"], { env: at(api) })
+  expect(out.trim().split(/\r?\n/)).toEqual(["none", `→ ${FIRST_EMAIL}`])
+})
+
+test("a next step leads to the same server, with the same filters", async () => {
+  using api = new FakeApi()
+  api.data("GET /v1/emails", [email()], { next_cursor: "c", has_more: true })
+  const words = ["emails", "list", "--subject", "It's", "--limit", "1", "--url", `${api.url}/v1`]
+  const { out } = await onTerminal([...words, "--api-key", KEY, "--no-color"])
+  const next = `belfry emails list --subject 'It'\\''s' --limit 2 --url ${api.url}/v1`
+  expect(out).toContain(`→ ${next}\r\n`)
+  expect(out).not.toContain(KEY)
+})
+
+test.each([["emails list"], ["emails list --quiet"], ["--help"], ["emails send --help"], ["-V"]])(
+  "%s into a full disk is 74, never a silent success",
+  async (line) => {
+    using api = new FakeApi()
+    api.data("GET /v1/emails", [email()])
+    const main = `${process.execPath} ${import.meta.dir}/../../cli/main.ts`
+    const child = Bun.spawn(["sh", "-c", `${main} ${line} > /dev/full`], {
+      env: { ...process.env, ...at(api) },
+      stderr: "pipe",
+    })
+    expect(await child.exited).toBe(74)
+    expect(await child.stderr.text()).toContain("ENOSPC")
+  },
+)
 
 test("--json never takes the word behind it for its fields", async () => {
   using api = new FakeApi()

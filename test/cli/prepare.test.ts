@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
-import { mkdirSync, statSync } from "node:fs"
+import { existsSync, mkdirSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { belfry, freshHome } from "./belfry"
+import { belfry, freshHome, onTerminal } from "./belfry"
 
 test("init makes a key once, and later says that all is there", async () => {
   const data_dir = join(freshHome(), "data")
@@ -22,6 +22,33 @@ test("migrate says what it applied, and the second time nothing", async () => {
     JSON.parse((await belfry(["migrate", "--data-dir", data_dir])).out) as { applied: string[] }
   expect((await migrate()).applied.length).toBeGreaterThan(0)
   expect(await migrate()).toEqual(expect.objectContaining({ engine: "sqlite", applied: [] }))
+})
+
+test("migrate --dry-run lists what is missing, and makes nothing", async () => {
+  const data_dir = join(freshHome(), "data")
+  const migrate = async (...words: string[]) =>
+    JSON.parse((await belfry(["migrate", "--data-dir", data_dir, ...words])).out)
+  const { pending } = await migrate("--dry-run")
+  expect(pending.length).toBeGreaterThan(0)
+  expect(existsSync(data_dir)).toBe(false)
+  expect((await migrate()).applied).toEqual(pending)
+  expect(await migrate("--dry-run")).toEqual({ engine: "sqlite", pending: [] })
+})
+
+test("init --quiet prints the key, which is shown this once, and later nothing", async () => {
+  const words = ["init", "--quiet", "--data-dir", join(freshHome(), "data")]
+  expect((await belfry(words)).out).toMatch(/^svc_live_[0-9A-Za-z]{57}\n$/)
+  expect((await belfry(words)).out).toBe("")
+})
+
+test("the next step of init serves the same data", async () => {
+  const home = freshHome()
+  const config = join(home, "belfry.toml")
+  await Bun.write(config, "")
+  const words = ["init", "--config", config, "--data-dir", `${home}/a b`, "--set", "log.level=warn"]
+  const { out } = await onTerminal([...words, "--no-color"])
+  const next = `→ belfry serve --data-dir '${home}/a b' --set log.level=warn --config ${config}`
+  expect(out.replaceAll("\r\n", "")).toContain(next)
 })
 
 test("a folder that cannot be written is 74", async () => {

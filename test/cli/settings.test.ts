@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { connection, profilesPath, readProfiles, saveProfile } from "../../cli/settings"
 import { belfry, freshHome } from "./belfry"
@@ -91,6 +91,59 @@ test("a profile is enough to reach a server", async () => {
   const { path: _, ...env } = homeWith({ local: { url: api.url, api_key: KEY } })
   expect((await belfry(["emails", "list"], { env })).exit).toBe(0)
   expect(api.seen[0]?.headers["x-api-key"]).toBe(KEY)
+})
+
+test("the address may be the one that other clients want, with /v1 behind it", () => {
+  const { path: _, ...env } = homeWith({ local })
+  const same = { ...local, profile: "local", signed_in: false, account_id: null, project_id: null }
+  for (const url of [`${local.url}/v1`, `${local.url}/v1/`, "http://127.0.0.1:8080/"]) {
+    expect(connection({ url }, env)).toEqual(same)
+  }
+})
+
+test("who names server and key needs no profiles, not even readable ones", () => {
+  const XDG_CONFIG_HOME = freshHome()
+  const path = profilesPath({ XDG_CONFIG_HOME })
+  mkdirSync(path, { recursive: true }) // a folder where the file should be
+  const given = { BELFRY_URL: "http://env.test", BELFRY_API_KEY: "svc_live_env" }
+  const url = given.BELFRY_URL
+  expect(connection({}, { XDG_CONFIG_HOME, ...given })).toMatchObject({ url, profile: null })
+  expect(() => connection({}, { XDG_CONFIG_HOME })).toThrow(path)
+})
+
+test("a choice that is no profile any more is told, instead of asking some other server", () => {
+  const { path, ...env } = homeWith({ local })
+  writeFileSync(path, JSON.stringify({ ...readProfiles(path), current: "gone" }))
+  expect(() => connection({}, env)).toThrow('there is no profile "gone"')
+})
+
+test("a profile file that others could read is closed to them", () => {
+  const { path } = homeWith({ local })
+  chmodSync(path, 0o644)
+  readProfiles(path)
+  expect(statSync(path).mode & 0o777).toBe(0o600)
+})
+
+test("without HOME nothing goes into the folder one stands in", async () => {
+  const cwd = freshHome()
+  const main = join(import.meta.dir, "../../cli/main.ts")
+  const child = Bun.spawn([process.execPath, main, "config", "path"], {
+    env: { PATH: process.env.PATH ?? "" },
+    cwd,
+    stderr: "ignore",
+  })
+  const { profiles, data_dir } = JSON.parse(await child.stdout.text())
+  expect([profiles[0], data_dir[0]]).toEqual(["/", "/"])
+  expect(readdirSync(cwd)).toEqual([])
+})
+
+test("a fault of --set is told as that of --set", async () => {
+  const words = ["init", "--set", "log.level=loud", "--set", "lgo=1"]
+  const { exit, err } = await belfry(words)
+  const { message } = JSON.parse(err).error
+  expect(exit).toBe(2)
+  expect(message).toContain('log.level: "loud" from flag --set log.level is not valid')
+  expect(message).toContain("lgo (flag --set lgo) is not a setting; did you mean log.level, log.")
 })
 
 test("a broken profile file is told by name", async () => {

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test"
-import { statSync } from "node:fs"
+import { mkdirSync, statSync } from "node:fs"
 import { join } from "node:path"
+import { readProfiles, saveProfile } from "../../cli/settings"
 import { belfry, environment, freshHome } from "./belfry"
 
 interface Ready {
@@ -114,4 +115,69 @@ test("a folder that another process holds is 74, and names the holder", async ()
   const second = await belfry(["up", "--json", "--port", "0"], { env })
   expect(second.exit).toBe(74)
   expect(second.err).toMatch(/pid|process \d+/)
+}, 30_000)
+
+test("a second up borrows the profile, and gives it back to the first while that runs", async () => {
+  const home = freshHome()
+  const path = join(home, ".config/belfry/profiles.json")
+  const local = () => readProfiles(path).profiles.local?.url
+  await using first = await startUp(home)
+  await using second = await startUp(home, "--data-dir", join(home, "second"))
+  await using third = await startUp(home, "--data-dir", join(home, "third"))
+  expect(local()).toBe(third.ready.url)
+  await second.stop()
+  expect(local()).toBe(third.ready.url)
+  await third.stop()
+  expect(local()).toBe(first.ready.url)
+  expect((await first.cli("emails", "list")).exit).toBe(0)
+  await first.stop()
+  expect(readProfiles(path)).toEqual({ current: null, profiles: {}, hidden: [] })
+}, 30_000)
+
+test("a profile of somewhere else named local comes back, and one that is dead does not", async () => {
+  const home = freshHome()
+  const path = join(home, ".config/belfry/profiles.json")
+  const [remote, dead] = ["https://mail.example.test", "http://127.0.0.1:1"]
+  saveProfile(path, "local", { url: remote, api_key: null })
+  const killed = await startUp(home)
+  await killed.stop("SIGKILL")
+  saveProfile(path, "local", { url: dead, api_key: null })
+  await using server = await startUp(home)
+  await server.stop()
+  expect(readProfiles(path).profiles.local?.url).toBe(remote)
+}, 30_000)
+
+test("up says that it could not keep its profile, and runs", async () => {
+  const home = freshHome()
+  const path = join(home, ".config/belfry/profiles.json")
+  mkdirSync(path, { recursive: true })
+  const main = join(import.meta.dir, "../../cli/main.ts")
+  const child = Bun.spawn([process.execPath, main, "up", "--port", "0"], {
+    env: environment({ HOME: home }),
+    stderr: "pipe",
+  })
+  const first = await readLines(child.stdout).next()
+  expect(JSON.parse(String(first.value)).url).toStartWith("http://") // JSON, as in every pipe
+  child.kill("SIGTERM")
+  expect(await child.exited).toBe(0)
+  expect(await child.stderr.text()).toContain(`The profile \\"local\\" was not stored: ${path}`)
+}, 30_000)
+
+test("serve without an account says how to make one", async () => {
+  const data_dir = join(freshHome(), "data")
+  const main = join(import.meta.dir, "../../cli/main.ts")
+  const words = ["serve", "--listen", "127.0.0.1:0", "--data-dir", data_dir]
+  const set = ["--set", "mailbox.listen=127.0.0.1:0"]
+  const child = Bun.spawn([process.execPath, main, ...words, ...set], {
+    env: environment(),
+    stderr: "pipe",
+  })
+  for await (const line of readLines(child.stderr)) {
+    if (!line.includes("no account yet")) continue
+    const init = `belfry init --data-dir ${data_dir} --set mailbox.listen=127.0.0.1:0`
+    expect(JSON.parse(line)).toMatchObject({ level: "warn", next: init })
+    break
+  }
+  child.kill("SIGTERM")
+  expect(await child.exited).toBe(0)
 }, 30_000)

@@ -45,6 +45,11 @@ describe("the object form", () => {
       Array(3).fill("validation_error"),
     )
 
+    for (const [index, , { fields }] of told.slice(5)) {
+      const message = "A message is a JSON object." // its fields are beside the point
+      expect(fields).toEqual([{ path: `messages.${index}`, code: "invalid", message }])
+    }
+
     const rows = await rowsOf(project, `?batch_id=${body.id}`)
     const ids = [results[3].id, results[0].id]
     expect(rows.map(({ id }: { id: string }) => id)).toEqual(ids)

@@ -117,12 +117,13 @@ test("a message that is gone, or has nobody left, is not delivered again", async
   await using it = await testStore()
   const channel = { deliver: () => Promise.reject(new Error("nobody asked")) }
   const channels = { email: channel, push: channel, sms: channel, in_app: channel }
-  const deliver = (message_id: string) => pipeline.deliver(it.store, channels, { message_id }, 1)
   const message = letter()
   await it.store.tx(async (tx) => {
     await pipeline.accept(tx, [message])
     await pipeline.giveUp(tx, { message_id: message.id }, "given up")
   })
+  const [, job] = await leased(it.store, message.id, 1)
+  const deliver = (message_id: string) => pipeline.deliver(it.store, channels, { message_id }, job)
 
   expect(await deliver(newId())).toEqual({})
   expect(await deliver(message.id)).toEqual({})

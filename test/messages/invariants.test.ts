@@ -122,7 +122,7 @@ async function take(store: Store, id: string, one: Step, attempt: number) {
     },
   }
   const channels = { email: channel, push: channel, sms: channel, in_app: channel }
-  const verdict = await pipeline.deliver(store, channels, { message_id: id }, attempt)
+  const verdict = await pipeline.deliver(store, channels, ...(await leased(store, id, attempt)))
   await store.tx((tx) => conclude(tx, id, verdict, attempt))
 }
 
@@ -205,7 +205,7 @@ test("a settle and a complaint at the same moment lose neither", async () => {
   for (let round = 0; round < 15; round++) {
     const message = letter({}, [copy])
     await store.tx((tx) => pipeline.accept(tx, [message]))
-    const verdict = await pipeline.deliver(store, channels, { message_id: message.id }, 1)
+    const verdict = await pipeline.deliver(store, channels, ...(await leased(store, message.id, 1)))
     await Promise.all([
       store.tx((tx) => conclude(tx, message.id, verdict, 1)),
       store.tx((tx) => feedback(tx, message.id, { type: "complained", recipient_email: copy })),

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test"
-import { rmSync } from "node:fs"
+import { readFileSync, rmSync } from "node:fs"
 import { connect } from "node:net"
+import { dirname, join } from "node:path"
 import { type Belfry, binary, makeHome, runBinary, startBelfry } from "../harness/binary"
 import { note } from "../harness/peers"
 import { reaches, send, until } from "./mails"
@@ -174,5 +175,43 @@ test("every command has help with an example", async () => {
     const help = await runBinary([...words, "--help"])
     expect({ words, code: help.code, stderr: help.stderr }).toEqual({ words, code: 0, stderr: "" })
     expect(help.stdout).toContain(`$ belfry ${words.join(" ")}`)
+  }
+})
+
+test.skipIf(!Bun.which("jq"))("the CI job of the README runs as it is printed", async () => {
+  const readme = readFileSync(join(import.meta.dir, "../../README.md"), "utf8")
+  const [, job = ""] = /## In a CI job\n\n```sh\n([\s\S]+?)```/.exec(readme) ?? []
+  expect(job).toContain("mailbox wait")
+  const home = makeHome()
+  try {
+    const built = job.replace("./install.sh\n", "").replace("$PWD/dist", dirname(binary))
+    const child = Bun.spawn(["sh", "-euc", built], {
+      cwd: join(home, "work"),
+      env: { PATH: process.env.PATH ?? "", HOME: home, TMPDIR: join(home, "tmp"), ...lean },
+      stdout: "pipe",
+      stderr: "pipe",
+    })
+    const [out, err, code] = await Promise.all([
+      child.stdout.text(),
+      child.stderr.text(),
+      child.exited,
+    ])
+    expect({ code, err }).toEqual({ code: 0, err: "" })
+    expect(JSON.parse(out.trim().split("\n").at(-1) ?? "").subject).toBe("Receipt")
+  } finally {
+    rmSync(home, { recursive: true, force: true })
+  }
+})
+
+test("output that is lost is 74, in every form", async () => {
+  await using server = await startBelfry({ env: lean })
+  for (const words of ["emails list", "status --json", "--help", "--version"]) {
+    const child = Bun.spawn(["sh", "-c", `${binary} ${words} > /dev/full`], {
+      env: { PATH: process.env.PATH ?? "", XDG_CONFIG_HOME: join(server.home, "config") },
+      stderr: "pipe",
+    })
+    const [err, code] = await Promise.all([child.stderr.text(), child.exited])
+    expect({ words, code }).toEqual({ words, code: 74 })
+    expect(err).toContain("ENOSPC")
   }
 })

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { SQL } from "bun"
 import { settings } from "../../src/core/config"
-import { migratePostgres, SchemaTooNew } from "../../src/store/migrate"
+import { migratePostgres, pendingPostgres, SchemaTooNew } from "../../src/store/migrate"
 import { embedded, type Migration } from "../../src/store/migrations"
 import { openStore } from "../../src/store/open"
 import { freshDatabase } from "../harness/postgres"
@@ -43,6 +43,18 @@ test("an empty database gets every migration, and the second time none", async (
   expect(await migratePostgres(it.pool())).toEqual(tags)
   expect(await it.tables()).toContain("messages")
   expect(await migratePostgres(it.pool())).toEqual([])
+})
+
+test("ids sort by byte, whatever the locale of the database is", async () => {
+  await using it = await emptyDatabase()
+  await migratePostgres(it.pool())
+
+  const rows = await it.pool()`
+    SELECT DISTINCT coalesce(collation_name, 'of the database') AS name
+    FROM information_schema.columns
+    WHERE table_schema = 'public' AND table_name <> 'belfry_migrations'
+      AND (column_name = 'id' OR column_name LIKE '%\\_id') AND column_name <> 'rfc_message_id'`
+  expect(rows.map(({ name }: { name: string }) => name)).toEqual(["C"])
 })
 
 test("of several nodes that start at once one migrates, and the others find it done", async () => {
@@ -88,4 +100,12 @@ test("a schema from a later version is refused by the name of what is strange", 
   const error = await store.catch((reason: unknown) => reason)
   expect(error).toBeInstanceOf(SchemaTooNew)
   expect((error as Error).message).toContain('"9999_later"')
+})
+
+test("what is pending is told without changing anything", async () => {
+  await using it = await emptyDatabase()
+  expect(await pendingPostgres(it.pool())).toEqual(tags)
+  expect(await it.tables()).toEqual([])
+  await migratePostgres(it.pool())
+  expect(await pendingPostgres(it.pool())).toEqual([])
 })

@@ -1,6 +1,8 @@
+import { asc } from "drizzle-orm"
 import { bind, type Handler, JobLoop } from "../../src/store/job-loop"
 import * as queue from "../../src/store/queue"
 import type { Store } from "../../src/store/store"
+import { jobs } from "../../src/store/tables"
 
 const HOUR_SECONDS = 3600
 
@@ -47,3 +49,17 @@ export async function running(
   await loop.start()
   return Object.assign(loop, { [Symbol.asyncDispose]: () => loop.stop(20_000) })
 }
+
+/** Every job there is, oldest first. */
+export const allJobs = (store: Store) => store.read.select().from(jobs).orderBy(asc(jobs.id))
+
+/** Looks again and again, because a loop works beside us; the test's own limit ends it. */
+export async function until(store: Store, isSo: (rows: queue.ClaimedJob[]) => boolean) {
+  for (;;) {
+    const rows = await allJobs(store)
+    if (isSo(rows)) return rows
+    await Bun.sleep(2)
+  }
+}
+
+export const emptied = (store: Store) => until(store, (rows) => rows.length === 0)

@@ -73,16 +73,17 @@ const values: [string, unknown][] = [
   ["null", null],
 ]
 
-for (const [way, write] of ways) {
-  test.each(values)(`by ${way}, %s comes back from a json column as it was`, async (_, value) => {
-    await using it = await testStore()
+test.each(ways)("by %s, every value comes back from a json column as it was", async (_, write) => {
+  await using it = await testStore()
 
-    await it.store.tx(async (tx) => void (await write(tx, event({ value }))))
-    const [row] = await it.store.read.select().from(events)
-    expect(row?.data).toEqual({ value })
-    expect(row?.detail).toBeNull()
+  await it.store.tx(async (tx) => {
+    for (const [name, value] of values) await write(tx, event({ value }, name))
   })
-}
+  const rows = await it.store.read.select().from(events)
+  const back = rows.map(({ type, data }) => [type, data.value])
+  expect(Object.fromEntries(back)).toEqual(Object.fromEntries(values))
+  expect(rows.map(({ detail }) => detail)).toEqual(values.map(() => null))
+})
 
 const everyByte = Uint8Array.from({ length: 256 }, (_, n) => n)
 
@@ -200,7 +201,7 @@ test("a row that was undone is new for the next one", async () => {
   expect(await it.store.tx((tx) => insertNew(tx, [claim("a", "kept")]))).toEqual(new Set(["a"]))
 })
 
-test("ids sort by byte, whatever the locale says", async () => {
+test("ids sort by byte", async () => {
   await using it = await testStore()
   const ids = ["b", "B", "a", "_", "ä", "A", "~", "0"]
   const job = { name: "n", payload: {}, state: 0, priority: 1, attempt: 0 }

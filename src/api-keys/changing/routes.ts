@@ -6,10 +6,11 @@ import { type AnyRoute, route } from "../../http/route"
 import { nameText, oneOf, orNull } from "../../http/texts"
 import { check } from "../../http/validate"
 import { isRange } from "../../lib/ip-ranges"
+import { nearest } from "../../lib/nearest"
 import type { Store } from "../../store/store"
 import * as apiKeys from "../api-keys"
 import * as changes from "../changes"
-import { isScope } from "../scopes"
+import { isScope, SCOPES } from "../scopes"
 
 const MOST_ADDRESSES = 100
 const MOST_SCOPES = 50
@@ -121,9 +122,14 @@ export function readExpiry(given: string | null | undefined, problems: Problems)
   return expiry
 }
 
+const named_scopes = SCOPES.filter((scope) => scope !== "*")
+
 export function readScopes(scopes: string[], problems: Problems): string[] {
   for (const [at, scope] of scopes.entries()) {
-    if (!isScope(scope)) problems.add(`scopes.${at}`, "invalid", `There is no scope ${scope}.`)
+    if (isScope(scope)) continue
+    const known = nearest(scope, named_scopes)?.text
+    const message = `There is no scope ${scope}; the nearest is ${known}.`
+    problems.add(`scopes.${at}`, "invalid", message)
   }
   return [...new Set(scopes)]
 }

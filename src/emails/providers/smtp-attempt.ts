@@ -64,6 +64,7 @@ interface Place {
 
 function settle({ recipients, end, trouble }: Transaction, index: number, place: Place): Judged {
   const reply = recipients[index]
+  if (reply instanceof Unsendable) return refusal(reply, place)
   if (reply && !isGood(reply)) return judge(verdict(reply), reply.text, place, reply)
   if (end && isGood(end)) return judge(SENT, null, place, end)
   if (end) return judge(verdict(end), end.text, place, end)

@@ -3,6 +3,7 @@ import { hostname } from "node:os"
 import { isAscii, needsSmtputf8, wireForm } from "../../lib/address"
 
 export interface Envelope {
+  message_id: string
   from: string
   to: string[]
   raw: Uint8Array
@@ -22,14 +23,25 @@ export class Unsendable extends Error {
   }
 }
 
-/** MAIL, one RCPT a recipient, DATA. Throws Unsendable where the server cannot take it. */
-export function commandsFor(envelope: Envelope, extensions: Extensions): string[] {
+export interface Commands {
+  mail: string
+  /** One a recipient, in order; undefined for one whose address the server cannot take. */
+  recipients: (string | undefined)[]
+}
+
+export const notWide = () =>
+  new Unsendable("5.6.7", "the server does not take addresses outside ASCII (SMTPUTF8)")
+
+/** MAIL, and one RCPT a recipient. Throws Unsendable where the server can take it for nobody. */
+export function commandsFor(envelope: Envelope, extensions: Extensions): Commands {
   const { raw } = envelope
   const [sender = "", ...recipients] = [envelope.from, ...envelope.to].map(wireForm)
-  const wide = envelope.smtputf8 || [sender, ...recipients].some(needsSmtputf8)
-  if (wide && !extensions.has("SMTPUTF8")) {
-    throw new Unsendable("5.6.7", "the server does not take addresses outside ASCII (SMTPUTF8)")
+  const offered = extensions.has("SMTPUTF8")
+  const whole = envelope.smtputf8 || needsSmtputf8(sender)
+  if (!offered && (whole || recipients.every(needsSmtputf8))) {
+    throw notWide()
   }
+  const wide = offered && (whole || recipients.some(needsSmtputf8))
   const limit = Number(extensions.get("SIZE") || 0)
   if (limit > 0 && raw.length > limit) {
     const fact = `the message has ${raw.length} bytes, the server takes ${limit}`
@@ -39,9 +51,15 @@ export function commandsFor(envelope: Envelope, extensions: Extensions): string[
     extensions.has("SIZE") ? ` SIZE=${raw.length}` : "",
     extensions.has("8BITMIME") && (wide || !isSevenBit(raw)) ? " BODY=8BITMIME" : "",
     wide ? " SMTPUTF8" : "",
+    // RFC 3461, 4.4: by it the other side can tell a repetition before it sees the message.
+    extensions.has("DSN") && /^[\w-]+$/.test(envelope.message_id)
+      ? ` ENVID=${envelope.message_id}`
+      : "",
   ]
-  const names = recipients.map((address) => `RCPT TO:<${address}>`)
-  return [`MAIL FROM:<${sender}>${parameters.join("")}`, ...names, "DATA"]
+  const names = recipients.map((address) =>
+    offered || !needsSmtputf8(address) ? `RCPT TO:<${address}>` : undefined,
+  )
+  return { mail: `MAIL FROM:<${sender}>${parameters.join("")}`, recipients: names }
 }
 
 /** RFC 5321, 4.1.3: a client without a full name of its own gives its address. */

@@ -1,5 +1,12 @@
 import { dotStuffed } from "../../lib/dot-stuff"
-import { commandsFor, type Envelope, type Extensions, ownName } from "./smtp-envelope"
+import {
+  commandsFor,
+  type Envelope,
+  type Extensions,
+  notWide,
+  ownName,
+  Unsendable,
+} from "./smtp-envelope"
 import type { SmtpReply } from "./smtp-reply"
 import { type TlsNames, Trouble, Wire } from "./smtp-wire"
 
@@ -24,7 +31,7 @@ export interface Timeouts {
 /** What one transaction came to. Without `end` the message itself was not answered. */
 export interface Transaction {
   /** One reply a recipient, in order; missing from where the connection was lost. */
-  recipients: SmtpReply[]
+  recipients: (SmtpReply | Unsendable)[]
   end?: SmtpReply
   trouble?: Trouble
 }
@@ -94,7 +101,8 @@ export class Session {
 
   /** Throws Refusal at MAIL, Unsendable, or Trouble while no recipient was answered yet. */
   async deliver(envelope: Envelope): Promise<Transaction> {
-    const lines = commandsFor(envelope, this.#extensions)
+    const { mail, recipients } = commandsFor(envelope, this.#extensions)
+    const lines = [mail, ...recipients.filter((line) => line !== undefined), "DATA"]
     this.used++
     if (this.#dirty) this.#expect("MAIL", 250, await this.#ask("RSET"))
     this.#dirty = true
@@ -102,15 +110,15 @@ export class Session {
     if (pipelined) this.#say(...lines)
     const next = (line: string) => (pipelined ? this.#hear(`after ${line}`) : this.#ask(line))
 
-    const [mail = "", ...recipients] = lines
     this.#expect("MAIL", 250, await next(mail))
     const result: Transaction = { recipients: [] }
     try {
-      const data = recipients.pop() ?? "DATA"
-      for (const line of recipients) result.recipients.push(await next(line))
-      const some = result.recipients.some(isGood)
+      for (const line of recipients) {
+        result.recipients.push(line === undefined ? notWide() : await next(line))
+      }
+      const some = result.recipients.some(isTaken)
       if (!some && !pipelined) return result
-      const go = await next(data)
+      const go = await next("DATA")
       if (go.code === 354 && some) result.end = await this.#content(envelope.raw)
       else if (go.code === 354)
         this.#wire.quit() // without a recipient there is no message
@@ -206,6 +214,8 @@ export class Session {
     if (this.transcript.length < MAX_TRANSCRIPT_LINES) this.transcript.push(line)
   }
 }
+
+const isTaken = (reply: SmtpReply | Unsendable) => !(reply instanceof Unsendable) && isGood(reply)
 
 export const isGood = (reply: SmtpReply): boolean => reply.code >= 200 && reply.code < 300
 

@@ -1,0 +1,20 @@
+/**
+ * The fields of records that come back from a change. A typing error in `--json=fields` is refused
+ * by what a reading returns, but a change must be refused before it is made.
+ */
+const names = (text: string): readonly string[] => text.trim().split(/\s+/)
+
+export const ref_fields = names("id status rfc_message_id to scheduled_at created_at")
+
+export const email_fields = names(`
+  id project_id batch_id rfc_message_id status status_reason from to cc bcc recipients reply_to
+  subject html text headers tags metadata attachments provider attempts next_attempt_at error
+  timeline last_event stream source sandbox api_key_id idempotency_key template category
+  subscriber_id thread_id track_opens track_clicks open_count click_count opened_at last_opened_at
+  clicked_at scheduled_at queued_at sent_at delivered_at bounced_at created_at updated_at`)
+
+export const batch_fields = names("id total succeeded failed results")
+
+export const key_fields = names(`
+  id project_id name mode prefix last4 scopes status ip_addresses expires_at last_used_at
+  last_used_ip created_by created_at revoked_at`)

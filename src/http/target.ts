@@ -1,0 +1,32 @@
+/**
+ * What a request asks for. `Host` is anybody's word: a server answers for whatever name it was
+ * found under, and a name that makes no URL leaves `request.url` a bare path.
+ */
+export function targetOf({ url }: Pick<Request, "url">): string {
+  if (url.startsWith("/")) return url
+  const path = url.indexOf("/", url.indexOf("://") + 3)
+  return path === -1 ? "/" : url.slice(path)
+}
+
+/** Without the query, in the spelling of the caller. */
+export function pathOf(request: Pick<Request, "url">): string {
+  const [path = "/"] = targetOf(request).split(/[?#]/, 1)
+  return path
+}
+
+/** The query, read as forms are. */
+export function queryOf(request: Pick<Request, "url">): URLSearchParams {
+  const target = targetOf(request)
+  const start = target.indexOf("?")
+  return new URLSearchParams(start === -1 ? "" : target.slice(start).split("#", 1)[0])
+}
+
+/** The router looks for the path behind this many characters, and takes shorter hosts for paths. */
+const SHORTEST_ORIGIN = 11
+
+/** The same request under a host that the router can cut off. Its socket stays known. */
+export function routable(request: Request): Request {
+  const target = targetOf(request)
+  if (request.url.length - target.length >= SHORTEST_ORIGIN) return request
+  return Object.defineProperty(request, "url", { value: `http://localhost${target}` })
+}

@@ -1,0 +1,62 @@
+/**
+ * `bun run bench [--quick] [name …]`: builds the binary, runs the benchmarks named (all without a
+ * name) and writes `test/bench/results.md`. With `--quick` they are short, and nothing is written.
+ * Exit code 1 when one could not be measured; a missed target is said, but is not an error.
+ */
+import { mkdirSync } from "node:fs"
+import { loadavg } from "node:os"
+import { join } from "node:path"
+import { binary } from "../harness/binary"
+import { root } from "../harness/migrations"
+import { accept } from "./accept"
+import { acceptPostgres } from "./accept-postgres"
+import { batch } from "./batch"
+import type { Bench, Effort } from "./bench"
+import { cold } from "./cold"
+import { render, write } from "./results"
+
+const FULL: Effort = { rounds: 5, seconds: 5 }
+const QUICK: Effort = { rounds: 2, seconds: 2 }
+
+const benches: Bench[] = [accept, batch, cold, acceptPostgres]
+
+const words = process.argv.slice(2)
+const quick = words.includes("--quick")
+const wanted = words.filter((word) => !word.startsWith("--"))
+const unknown = wanted.filter((word) => !benches.some(({ name }) => name === word))
+if (unknown.length > 0) {
+  const known = benches.map(({ name }) => name).join(", ")
+  console.error(`no benchmark is called ${unknown.join(", ")}; there are ${known}`)
+  process.exit(2)
+}
+
+mkdirSync(join(root, "dist"), { recursive: true })
+if (!process.env.BELFRY_TEST_BINARY) build()
+
+let broken = 0
+for (const bench of benches) {
+  if (wanted.length > 0 && !wanted.includes(bench.name)) continue
+  const effort = quick ? QUICK : FULL
+  const load_before = loadavg()[0] ?? 0
+  try {
+    const report = await bench.run(effort)
+    const text = render(bench, report, { rounds: effort.rounds, load_before })
+    console.log(`\n${text}`)
+    if (!quick) write(bench, text)
+  } catch (error) {
+    broken += 1
+    console.error(
+      `\n${bench.name} was not measured: ${error instanceof Error ? error.stack : error}`,
+    )
+  }
+}
+process.exit(broken === 0 ? 0 : 1)
+
+function build() {
+  const { exitCode } = Bun.spawnSync({
+    cmd: [process.execPath, "run", "build"],
+    cwd: root,
+    stdio: ["ignore", "inherit", "inherit"],
+  })
+  if (exitCode !== 0) throw new Error(`the build of ${binary} failed`)
+}

@@ -1,0 +1,53 @@
+import { expect, test } from "bun:test"
+import { truncateSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { belfry, environment, freshHome, onTerminal } from "./belfry"
+import { FakeApi, KEY } from "./fake-api"
+
+const at = (api: FakeApi) => ({ BELFRY_URL: api.url, BELFRY_API_KEY: KEY })
+
+test.each([["\u0004"], ["\r"]])(
+  "%j at the question is a no, and nothing has happened",
+  async (type) => {
+    using api = new FakeApi()
+    const words = ["mailbox", "clear", "--no-color"]
+    const { exit, out } = await onTerminal(words, { env: at(api), until: "go on:", type })
+    expect([exit, api.seen]).toEqual([2, []])
+    expect(out).toContain("✗ Not confirmed: nothing was changed. (unconfirmed)")
+  },
+)
+
+test("a key without scopes is not asked for; the help and the error list them", async () => {
+  using api = new FakeApi()
+  const words = ["keys", "create", "--name", "ci", "--no-color"]
+  const { exit, out } = await onTerminal(words, { env: at(api) })
+  expect([exit, api.seen]).toEqual([2, []])
+  expect(out).toContain("✗ --scope is missing; the scopes are email:send, email:read, push:send")
+  expect((await belfry(["keys", "create", "--help"])).out).toContain("Scopes: email:send")
+})
+
+test("a second value of an option that takes one is refused, not silently preferred", async () => {
+  using api = new FakeApi()
+  const words = ["emails", "send", "--to", "a@b.c", "--to", "d@e.f", "--text", "x"]
+  const { exit, err } = await belfry(words, { env: at(api) })
+  expect([exit, api.seen]).toEqual([2, []])
+  expect(JSON.parse(err).error.message).toBe('--to is given twice: "a@b.c" and "d@e.f"')
+})
+
+test("what is larger than any server takes is not even read to its end", async () => {
+  using api = new FakeApi()
+  const file = join(freshHome(), "large")
+  writeFileSync(file, "")
+  truncateSync(file, 40 * 1024 * 1024)
+  const send = ["emails", "send", "--to", "a@b.c", "--text-file"]
+  const words = [process.execPath, join(import.meta.dir, "../../cli/main.ts"), ...send]
+  const child = Bun.spawn([...words, "-"], {
+    env: environment(at(api)),
+    stdin: Bun.file(file),
+    stderr: "pipe",
+  })
+  expect(await child.exited).toBe(7)
+  const { exit, err } = await belfry([...send, file], { env: at(api) })
+  expect([exit, JSON.parse(err).error.code]).toEqual([7, "payload_too_large"])
+  expect(api.seen).toEqual([])
+})
