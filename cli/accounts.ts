@@ -2,6 +2,7 @@ import { confirm } from "./confirm"
 import type { Action, Context } from "./context"
 import { environment } from "./environment"
 import { exits, Failure, usage } from "./failure"
+import { account_fields, deleted_fields } from "./fields"
 import { limitOf, listUpTo } from "./paging"
 import type { Account, Deleted, Used } from "./records"
 import { profilesPath, readProfiles, saveProfile } from "./settings"
@@ -30,6 +31,7 @@ export const list: Action<ListOptions> = async (context, { limit }) => {
     { title: "AGE", cell: ({ created_at }) => age(created_at) },
   ]
   await context.output.list(found.rows, columns)
+  if (found.more) await context.output.next(`belfry accounts list --limit ${2 * limitOf(limit)}`)
   return undefined
 }
 
@@ -39,6 +41,7 @@ interface CreateOptions {
 }
 
 export const create: Action<CreateOptions> = async (context, { name, slug }) => {
+  context.output.promises(account_fields)
   const { data } = await context.client().post<Account>(ALL, given({ name, slug }))
   await context.output.record(
     data,
@@ -50,7 +53,7 @@ export const create: Action<CreateOptions> = async (context, { name, slug }) => 
 
 /** The account that is named, else the one worked in. */
 const clientOf = (context: Context, id: string) =>
-  context.client(undefined, id ? { account_id: id } : {})
+  context.client(undefined, id ? { account_id: id, project_id: null } : {})
 
 export const get: Action<object> = async (context, _, id = "") => {
   const { data } = await clientOf(context, id).get<Account>(ME)
@@ -83,6 +86,7 @@ export const update: Action<UpdateOptions> = async (context, options, id = "") =
     settings: Object.keys(settings).length > 0 ? settings : undefined,
   })
   if (Object.keys(changes).length === 0) throw usage("nothing to change", "see --help")
+  context.output.promises(account_fields)
   const { data } = await clientOf(context, id).patch<Account>(ME, changes)
   await context.output.record(data, () => shown(data, context.paint))
   return undefined
@@ -90,6 +94,7 @@ export const update: Action<UpdateOptions> = async (context, options, id = "") =
 
 /** The server wants the name; whoever types it, or says --yes, means this account. */
 export const remove: Action<object> = async (context, _, id = "") => {
+  context.output.promises(deleted_fields)
   const client = clientOf(context, id)
   const { data: account } = await client.get<Account>(ME)
   const what = `The account ${account.name} stops at once: its projects, keys and deliveries. It can be restored for 7 days.`
@@ -102,12 +107,14 @@ export const remove: Action<object> = async (context, _, id = "") => {
 }
 
 export const restore: Action<object> = async (context, _, id = "") => {
+  context.output.promises(account_fields)
   const { data } = await clientOf(context, id).post<Account>(`${ME}/restore`)
   await context.output.record(data, () => `${context.paint.green("✓")} restored ${data.name}`)
   return undefined
 }
 
 export const transfer: Action<object> = async (context, _, user_id = "") => {
+  context.output.promises(account_fields)
   await confirm(context, `The account will belong to ${user_id}; you stay as an admin.`, "transfer")
   const { data } = await context.client().post<Account>(`${ME}/transfer`, { user_id })
   await context.output.record(data, () => `${context.paint.green("✓")} ${data.name} is handed over`)
@@ -116,6 +123,7 @@ export const transfer: Action<object> = async (context, _, user_id = "") => {
 
 /** Later commands work there; the server is asked first, so that a typo is told now. */
 export const use: Action<object> = async (context, _, id = "") => {
+  context.output.promises(account_fields)
   const { data } = await clientOf(context, id).get<Account>(ME)
   choose(context, { account_id: data.id, project_id: null })
   await context.output.record(data, () => `${context.paint.green("✓")} working in ${data.name}`)
@@ -128,12 +136,13 @@ export function choose(
   context: Context,
   place: { account_id?: string; project_id: string | null },
 ) {
-  const { profile: name, signed_in, url } = context.connection()
+  const { profile: name, signed_in } = context.connection()
   const path = profilesPath(environment)
   const profile = name === null ? undefined : readProfiles(path).profiles[name]
   if (!profile || !signed_in || name === null) {
+    const hint = context.output.again("belfry login")
     const text = "Only somebody who is signed in can choose; a key has its project."
-    throw new Failure(exits.unauthorized, "unauthorized", text, { hint: `belfry login ${url}` })
+    throw new Failure(exits.unauthorized, "unauthorized", text, { hint })
   }
   saveProfile(path, name, { ...profile, ...place })
 }

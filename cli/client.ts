@@ -1,37 +1,8 @@
 import { exitOfStatus, exits, Failure } from "./failure"
+import { type Query, searchOf } from "./query"
 import type { Connection } from "./settings"
 import { millis, pause } from "./time"
 import { version } from "./version"
-
-type Value = string | number | undefined
-
-/** Every name a query may have. What is not listed never gets into an address, which logs keep. */
-const query_names = [
-  "action",
-  "actor_id",
-  "after",
-  "batch_id",
-  "created_after",
-  "created_before",
-  "cursor",
-  "domain",
-  "from",
-  "limit",
-  "per_page",
-  "period",
-  "project_id",
-  "search",
-  "since",
-  "status",
-  "subject",
-  "tag",
-  "target_type",
-  "to",
-  "types",
-  "wait",
-] as const
-
-export type Query = { [Name in (typeof query_names)[number]]?: Value }
 
 interface Call {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
@@ -172,14 +143,8 @@ async function once(
   }
 }
 
-function addressOf({ url }: Connection, { path, query }: Call): string {
-  const search = new URLSearchParams()
-  for (const [name, value] of Object.entries(query ?? {})) {
-    if (!query_names.some((known) => known === name)) throw new Error(`${name}: no query field`)
-    if (value !== undefined) search.set(name, String(value))
-  }
-  return search.size === 0 ? url + path : `${url}${path}?${search}`
-}
+const addressOf = ({ url }: Connection, { path, query = {} }: Call): string =>
+  `${url}${path}${searchOf(query)}`
 
 function headersOf(connection: Connection, { body, headers }: Call): Record<string, string> {
   const { signed_in, account_id, project_id } = connection

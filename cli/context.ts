@@ -25,7 +25,7 @@ export interface Context {
 /** Another account or project than the one that is chosen. */
 export interface Place {
   account_id?: string
-  project_id?: string
+  project_id?: string | null
 }
 
 /** What an action gets: the context, its own options, its arguments. Returns the exit, default 0. */

@@ -1,5 +1,6 @@
-import type { Client, Query } from "./client"
+import type { Client } from "./client"
 import { exits, Failure } from "./failure"
+import type { Query } from "./query"
 import type { Email, EmailEvents, Envelope } from "./records"
 import { millis } from "./time"
 

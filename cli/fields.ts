@@ -18,3 +18,28 @@ export const batch_fields = names("id total succeeded failed results")
 export const key_fields = names(`
   id project_id name mode prefix last4 scopes status ip_addresses expires_at last_used_at
   last_used_ip created_by created_at revoked_at`)
+
+export const account_fields = names(`
+  id name slug plan status sending_status sending_status_reason limits usage settings created_at
+  updated_at`)
+
+/** As the one who runs the instance sees it. */
+export const instance_account_fields = [...account_fields, "status_reason", "deleting_at"]
+
+export const project_fields = names("id account_id name slug status sandbox created_at updated_at")
+
+export const member_fields = names("user_id email name role mfa_enabled joined_at last_active_at")
+
+export const project_member_fields = names("user_id email name role inherited added_at")
+
+export const invitation_fields = names(
+  "id email role projects status expires_at invited_by created_at",
+)
+
+export const user_fields = names(
+  "id email name locale timezone mfa_enabled operator created_at last_login_at",
+)
+
+export const settings_fields = names("default_from default_reply_to sandbox")
+
+export const deleted_fields = names("id deleted")

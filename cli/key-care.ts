@@ -1,7 +1,9 @@
 import { confirm } from "./confirm"
 import type { Action } from "./context"
 import { exits, usage } from "./failure"
+import { key_fields } from "./fields"
 import { expiry, shown } from "./keys"
+import type { Output } from "./output"
 import { listUpTo } from "./paging"
 import type { Key } from "./records"
 import { given } from "./switches"
@@ -27,6 +29,7 @@ export const update: Action<UpdateOptions> = async (context, { name, scope, expi
     expires_at: expires === "never" ? null : expires && expiry(expires),
   })
   if (Object.keys(changes).length === 0) throw usage("nothing to change", "see --help")
+  context.output.promises(key_fields)
   const { data } = await context.client().patch<Key>(one(id), changes)
   await context.output.record(data, () => shown(data, context.paint))
   return undefined
@@ -42,13 +45,12 @@ export const rotate: Action<RotateOptions> = async (context, { overlap }, id = "
     throw usage(`--overlap: "${overlap}" is not a whole number of hours`, "write 0 to 72")
   }
   const body = given({ overlap_hours: hours })
-  const { data } = await context.client().post<Key>(`${one(id)}/rotate`, body)
   const { output, paint } = context
-  await output.record(data, () =>
-    [`${paint.green("✓")} made ${data.id}`, "", `  ${data.key ?? ""}`, "", "Shown this once."].join(
-      "\n",
-    ),
-  )
+  output.promises([...key_fields, "key"])
+  const { data } = await context.client().post<Key>(`${one(id)}/rotate`, body)
+  const made = `${paint.green("✓")} made ${data.id}`
+  const human = () => [made, "", `  ${data.key ?? ""}`, "", "Shown this once."].join("\n")
+  await output.record(data, human, data.key) // with --quiet too: it cannot be had again
   return undefined
 }
 
@@ -67,6 +69,7 @@ export const allowlist: Action<AllowlistOptions> = async (context, options, id =
     await context.output.record({ id: data.id, ip_addresses }, () => text)
     return undefined
   }
+  context.output.promises(key_fields)
   if (options.clear) await confirm(context, `Key ${id} will work from every address.`, "clear")
   const { data } = await client.put<Key>(`${one(id)}/ip-whitelist`, { ip_addresses: more })
   await context.output.record(data, () => shown(data, context.paint))
@@ -79,8 +82,8 @@ type Finding = { id: string; name: string; problem: string; advice: string }
 export const doctor: Action<object> = async (context) => {
   const query = { status: "active" }
   const { rows } = await listUpTo<Key>(context.client(), "/v1/api-keys", query, MOST_KEYS)
-  const findings = rows.flatMap(problemsOf)
   const { output, paint } = context
+  const findings = rows.flatMap((key) => problemsOf(key, output))
   if (findings.length === 0) {
     const text = `${paint.green("✓")} nothing to mend in ${rows.length} keys`
     if (output.form === "human") await output.record({ findings }, () => text)
@@ -96,9 +99,9 @@ export const doctor: Action<object> = async (context) => {
   return exits.failed
 }
 
-function problemsOf(key: Key): Finding[] {
+function problemsOf(key: Key, { again }: Output): Finding[] {
   const { id, name } = key
-  const found = (problem: string, advice: string) => ({ id, name, problem, advice })
+  const found = (problem: string, advice: string) => ({ id, name, problem, advice: again(advice) })
   const days = (iso: string) => (millis() - Date.parse(iso)) / DAY
   const idle = key.last_used_at
     ? days(key.last_used_at) > UNUSED_DAYS

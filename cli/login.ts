@@ -23,10 +23,14 @@ export interface LoginOptions {
 
 type Challenged = { mfa_required: true; mfa_challenge: { token: string; methods: string[] } }
 
+/** What `signedIn` tells. */
+export const signed_in_fields = ["profile", "url", "user", "accounts", "account_id"]
+
 const path = () => profilesPath(environment)
 
 /** Signs a person in and keeps the sign-in in a profile, which is chosen from then on. */
 export const login: Action<LoginOptions> = async (context, options, given = "") => {
+  context.output.promises(signed_in_fields)
   const url = given ? webAddress(given) : context.connection().url
   const answer = options.device
     ? await byDevice(context, url)
@@ -111,23 +115,18 @@ export const logout: Action<object> = async (context) => {
   const { output, paint } = context
   if (!signed_in || name === null) {
     const text = `Nobody is signed in at ${url}.`
-    throw new Failure(exits.unauthorized, "unauthorized", text, { hint: `belfry login ${url}` })
+    const hint = output.again("belfry login")
+    throw new Failure(exits.unauthorized, "unauthorized", text, { hint })
   }
+  output.promises(["profile", "url", "signed_in"])
   try {
     await context.client().remove("/v1/session")
   } catch (error) {
     if (!(error instanceof Failure && error.exit === exits.unauthorized)) throw error
   }
   const stored = readProfiles(path())
-  const {
-    session: _,
-    account_id: __,
-    project_id: ___,
-    ...rest
-  } = stored.profiles[name] ?? {
-    url,
-    api_key: null,
-  }
+  const before = stored.profiles[name] ?? { url, api_key: null }
+  const { session: _, account_id: __, project_id: ___, ...rest } = before
   writeProfiles(path(), { ...stored, profiles: { ...stored.profiles, [name]: rest } })
   await output.record({ profile: name, url, signed_in: false }, () => {
     return `${paint.green("✓")} signed out at ${url}`
@@ -144,12 +143,13 @@ export const whoami: Action<object> = async (context) => {
   const place = { url, profile, account_id, project_id }
   if (!signed_in) {
     const key = api_key && `${api_key.slice(0, 17)}…`
-    const record = { kind: key ? "key" : "nobody", ...place, api_key: key }
+    const person = { user: null, session: null, accounts: null }
+    const record = { kind: key ? "key" : "nobody", ...place, api_key: key, ...person }
     await output.record(record, () => fields(Object.entries(record), paint))
     return key ? undefined : exits.unauthorized
   }
   const { data } = await context.client().get<Me>("/v1/session")
-  await output.record({ kind: "user", ...place, ...data }, () => {
+  await output.record({ kind: "user", ...place, api_key: null, ...data }, () => {
     const accounts = data.accounts.map(({ id, name, role }) => ["account", `${name} ${role} ${id}`])
     const own = [
       ["user", data.user.email],

@@ -1,9 +1,10 @@
-import type { Client, Query } from "./client"
+import type { Client } from "./client"
 import { confirm } from "./confirm"
 import type { Action, Context } from "./context"
 import { exits, Failure } from "./failure"
 import { FIRST_EMAIL, optionWords } from "./hint"
 import { limitOf, listUpTo } from "./paging"
+import type { Query } from "./query"
 import { address, type Mail, type MailSummary } from "./records"
 import { type Column, fields } from "./table"
 import { cleanText, type Paint } from "./terminal"
@@ -99,13 +100,17 @@ async function newest(client: Client, query: Query, subject: string | undefined)
   return data.find((mail) => (mail.subject ?? "").toLowerCase().includes(wanted))?.id
 }
 
-export function nothingCame({ output }: Context, options: Filters, limit: number): Failure {
+export function nothingCame(context: Context, options: Filters, limit: number): Failure {
+  const { output } = context
+  const there = output.again("belfry mailbox list")
+  const why = output.again(`belfry emails list${optionWords({ to: options.to })}`)
+  return noMail(options, limit, `\`${there}\` shows what is there, \`${why}\` why`)
+}
+
+export function noMail(options: Filters, limit: number, hint: string): Failure {
   const { to, from, subject } = options
   const where = [`to ${to}`, from && `from ${from}`, subject && `with "${subject}" in its subject`]
   const message = `No mail ${where.filter(Boolean).join(" ")} came within ${limit / 1000} s.`
-  const there = output.again("belfry mailbox list")
-  const why = output.again(`belfry emails list${optionWords({ to })}`)
-  const hint = `\`${there}\` shows what is there, \`${why}\` why`
   return new Failure(exits.failed, "timeout", message, { details: { to, limit_ms: limit }, hint })
 }
 

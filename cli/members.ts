@@ -1,7 +1,9 @@
 import { confirm } from "./confirm"
 import type { Action } from "./context"
 import { exits, Failure, usage } from "./failure"
-import { signedIn } from "./login"
+import { deleted_fields, invitation_fields, member_fields } from "./fields"
+import { optionWords } from "./hint"
+import { signed_in_fields, signedIn } from "./login"
 import { limitOf, listUpTo } from "./paging"
 import { ask, password } from "./prompt"
 import type { Deleted, Invitation, Member } from "./records"
@@ -28,15 +30,18 @@ export const list: Action<ListOptions> = async (context, { limit }) => {
     { title: "MFA", cell: ({ mfa_enabled }) => (mfa_enabled ? "yes" : "no") },
     { title: "ACTIVE", cell: ({ last_active_at }) => age(last_active_at) || "never" },
   ])
+  if (found.more) await context.output.next(`belfry members list --limit ${2 * limitOf(limit)}`)
   return undefined
 }
 
 interface InviteOptions {
-  role: string
+  role?: string
   grant?: string[]
 }
 
-export const invite: Action<InviteOptions> = async (context, { role, grant = [] }, email = "") => {
+export const invite: Action<InviteOptions> = async (context, options, email = "") => {
+  const { role = "member", grant = [] } = options
+  context.output.promises(invitation_fields)
   const body = { email, role, projects: grant.map(readGrant) }
   const { data } = await context.client().post<Invitation>(`${MEMBERS}/invite`, body)
   await context.output.record(
@@ -55,6 +60,7 @@ function readGrant(text: string) {
 }
 
 export const setRole: Action<object> = async (context, _, user = "", role = "") => {
+  context.output.promises(member_fields)
   const { data } = await context.client().patch<Member>(member(user), { role })
   await context.output.record(
     data,
@@ -64,6 +70,7 @@ export const setRole: Action<object> = async (context, _, user = "", role = "") 
 }
 
 export const remove: Action<object> = async (context, _, user = "") => {
+  context.output.promises(deleted_fields)
   await confirm(context, `${user} will lose every role in this account.`, "remove")
   const { data } = await context.client().remove<Deleted>(member(user))
   await context.output.record(data, () => `${context.paint.green("✓")} removed ${data.id}`)
@@ -84,16 +91,22 @@ export const invitations: Action<InvitationListOptions> = async (context, { stat
     { title: "STATUS", cell: (row) => row.status },
     { title: "ENDS", cell: ({ expires_at }) => age(expires_at) },
   ])
+  if (found.more) {
+    const words = optionWords({ status, limit: String(2 * limitOf(limit)) })
+    await context.output.next(`belfry invitations list${words}`)
+  }
   return undefined
 }
 
 export const resend: Action<object> = async (context, _, id = "") => {
+  context.output.promises(invitation_fields)
   const { data } = await context.client().post<Invitation>(`${invitation(id)}/resend`)
   await context.output.record(data, () => `${context.paint.green("✓")} sent again to ${data.email}`)
   return undefined
 }
 
 export const revoke: Action<object> = async (context, _, id = "") => {
+  context.output.promises(deleted_fields)
   await confirm(context, `The link of invitation ${id} will stop working.`, "revoke")
   const { data } = await context.client().remove<Deleted>(invitation(id))
   await context.output.record(data, () => `${context.paint.green("✓")} revoked ${data.id}`)
@@ -123,19 +136,18 @@ interface AcceptOptions {
 
 /** A new person chooses a name and a password; one with a login accepts signed in. */
 export const accept: Action<AcceptOptions> = async (context, options, token = "") => {
+  context.output.promises(signed_in_fields)
   const stranger = context.anonymous()
   const { data: seen } = await stranger.get<Invited>(byToken(token))
   const path = `${byToken(token)}/accept`
   if (seen.user_exists) {
-    const { signed_in, url } = context.connection()
-    if (!signed_in) {
+    if (!context.connection().signed_in) {
       const text = `${seen.email} has a login here already: sign in, then accept.`
-      throw new Failure(exits.unauthorized, "unauthorized", text, {
-        hint: `belfry login ${url} --email ${seen.email}`,
-      })
+      const hint = context.output.again(`belfry login${optionWords({ email: seen.email })}`)
+      throw new Failure(exits.unauthorized, "unauthorized", text, { hint })
     }
     const { data } = await context.client().post<SessionAnswer>(path)
-    return signedIn(context, url, data)
+    return signedIn(context, context.connection().url, data)
   }
   await context.output.note(`${seen.account_name} invites ${seen.email} as ${seen.role}.`)
   const name = options.name ?? (await ask(context, "Your name", "give it with --name"))

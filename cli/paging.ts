@@ -1,5 +1,6 @@
-import type { Client, Query } from "./client"
+import type { Client } from "./client"
 import { usage } from "./failure"
+import type { Query } from "./query"
 
 const PAGE = 100
 

@@ -3,7 +3,7 @@ import { usage } from "./failure"
 type Json = Record<string, unknown>
 
 /** Members of these are whatever their writer put there: one record has them, the next has not. */
-const free_form = ["metadata", "headers", "data", "detail", "details", "checks"]
+const free_form = ["metadata", "headers", "data", "detail", "details", "checks", "before", "after"]
 
 /** Dotted paths reach inside; a field that is not there becomes null. */
 export function pick(record: Json, fields: readonly string[]): Json {

@@ -1,5 +1,6 @@
 import type { Action } from "./context"
 import { usage } from "./failure"
+import { settings_fields } from "./fields"
 import { fields } from "./table"
 
 type Settings = Record<string, unknown>
@@ -22,6 +23,7 @@ export const get: Action<object> = async (context, _, name = "") => {
 /** `name=value`: JSON where it is some, else the text itself; `null` is the default again. */
 export const set: Action<object> = async (context, _, ...pairs) => {
   const body = Object.fromEntries(pairs.map(pair))
+  context.output.promises(settings_fields)
   const { data } = await context.client().patch<Settings>(PATH, body)
   const lines = Object.entries(data).map(([key, value]) => [key, told(value)] as const)
   await context.output.record(data, () => fields(lines, context.paint))

@@ -2,6 +2,7 @@ import { choose } from "./accounts"
 import { confirm } from "./confirm"
 import type { Action } from "./context"
 import { usage } from "./failure"
+import { deleted_fields, project_fields, project_member_fields } from "./fields"
 import { limitOf, listUpTo } from "./paging"
 import type { Deleted, Member, Project } from "./records"
 import { given } from "./switches"
@@ -28,6 +29,7 @@ export const list: Action<ListOptions> = async (context, { limit }) => {
     { title: "AGE", cell: ({ created_at }) => age(created_at) },
   ]
   await context.output.list(found.rows, columns)
+  if (found.more) await context.output.next(`belfry projects list --limit ${2 * limitOf(limit)}`)
   return undefined
 }
 
@@ -37,6 +39,7 @@ interface Names {
 }
 
 export const create: Action<Names> = async (context, { name, slug }) => {
+  context.output.promises(project_fields)
   const { data } = await context.client().post<Project>(ALL, given({ name, slug }))
   const { output, paint } = context
   await output.record(data, () => `${paint.green("✓")} made ${data.name} ${data.id}`)
@@ -53,12 +56,14 @@ export const get: Action<object> = async (context, _, id = "") => {
 export const update: Action<Names> = async (context, { name, slug }, id = "") => {
   const changes = given({ name, slug })
   if (Object.keys(changes).length === 0) throw usage("nothing to change", "see --help")
+  context.output.promises(project_fields)
   const { data } = await context.client().patch<Project>(one(id), changes)
   await context.output.record(data, () => fields(Object.entries(data), context.paint))
   return undefined
 }
 
 export const remove: Action<object> = async (context, _, id = "") => {
+  context.output.promises(deleted_fields)
   const client = context.client()
   const { data: project } = await client.get<Project>(one(id))
   const what = `The keys of ${project.name} stop at once. It can be restored for 7 days.`
@@ -71,6 +76,7 @@ export const remove: Action<object> = async (context, _, id = "") => {
 }
 
 export const restore: Action<object> = async (context, _, id = "") => {
+  context.output.promises(project_fields)
   const { data } = await context.client().post<Project>(`${one(id)}/restore`)
   await context.output.record(data, () => `${context.paint.green("✓")} restored ${data.name}`)
   return undefined
@@ -78,6 +84,7 @@ export const restore: Action<object> = async (context, _, id = "") => {
 
 /** Later commands work there. */
 export const use: Action<object> = async (context, _, id = "") => {
+  context.output.promises(project_fields)
   const { data } = await context.client().get<Project & { account_id: string }>(one(id))
   choose(context, { account_id: data.account_id, project_id: data.id })
   await context.output.record(data, () => `${context.paint.green("✓")} working in ${data.name}`)
@@ -94,6 +101,9 @@ export const members: Action<ListOptions> = async (context, { limit }, id = "") 
     { title: "ROLE", cell: ({ role, inherited }) => (inherited ? `${role} (account)` : role) },
     { title: "SINCE", cell: ({ added_at }) => age(added_at) },
   ])
+  if (found.more) {
+    await context.output.next(`belfry projects members ${id} --limit ${2 * limitOf(limit)}`)
+  }
   return undefined
 }
 
@@ -105,6 +115,7 @@ interface AddOptions {
 
 export const addMember: Action<AddOptions> = async (context, { email, user, role }, id = "") => {
   if ((email === undefined) === (user === undefined)) throw usage("give --email or --user")
+  context.output.promises(project_member_fields)
   const body = given({ email, user_id: user, role })
   const { data } = await context.client().post<Member>(`${one(id)}/members`, body)
   await context.output.record(
@@ -115,6 +126,7 @@ export const addMember: Action<AddOptions> = async (context, { email, user, role
 }
 
 export const setRole: Action<object> = async (context, _, id = "", user = "", role = "") => {
+  context.output.promises(project_member_fields)
   const { data } = await context.client().patch<Member>(member(id, user), { role })
   await context.output.record(
     data,
@@ -124,6 +136,7 @@ export const setRole: Action<object> = async (context, _, id = "", user = "", ro
 }
 
 export const removeMember: Action<object> = async (context, _, id = "", user = "") => {
+  context.output.promises(deleted_fields)
   await confirm(context, `${user} will have no role in this project any more.`, "remove")
   const { data } = await context.client().remove<Deleted>(member(id, user))
   await context.output.record(data, () => `${context.paint.green("✓")} removed ${data.id}`)

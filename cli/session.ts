@@ -1,5 +1,6 @@
 import { openClient } from "./client"
 import { exits, Failure } from "./failure"
+import { optionWords, quoted } from "./hint"
 import {
   type Connection,
   type Environment,
@@ -69,7 +70,7 @@ export function keepSession(
   return kept
 }
 
-const signedOut = ({ url }: Connection) =>
+const signedOut = ({ url, profile }: Connection) =>
   new Failure(exits.unauthorized, "unauthorized", `Your sign-in at ${url} is over.`, {
-    hint: `belfry login ${url}`,
+    hint: `belfry login ${quoted(url)}${optionWords({ profile: profile ?? undefined })}`,
   })

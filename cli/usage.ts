@@ -1,4 +1,5 @@
 import type { Action } from "./context"
+import { optionWords } from "./hint"
 import { limitOf, listUpTo } from "./paging"
 import type { AuditEntry, Used } from "./records"
 import { type Column, fields } from "./table"
@@ -58,6 +59,7 @@ type Recount = { period: string; drift: unknown; projects_touched: number }
 
 export const reconcile: Action<PeriodOptions> = async (context, { period }) => {
   const body = period === undefined ? {} : { period }
+  context.output.promises(["period", "drift", "projects_touched"])
   const { data } = await context.client().post<Recount>("/v1/usage/reconcile", body)
   await context.output.record(data, () =>
     fields(
@@ -101,6 +103,9 @@ export const audit: Action<AuditOptions> = async (context, options) => {
   const client = context.client()
   const found = await listUpTo<AuditEntry>(client, "/v1/audit-log", query, limitOf(limit))
   await context.output.list(found.rows, columns)
-  if (found.more) await context.output.next(`belfry audit --limit ${2 * limitOf(limit)}`)
+  if (found.more) {
+    const words = optionWords({ ...options, limit: String(2 * limitOf(limit)) })
+    await context.output.next(`belfry audit${words}`)
+  }
   return undefined
 }

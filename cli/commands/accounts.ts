@@ -5,7 +5,10 @@ const ID = "0199a1c2-0000-7000-8000-000000000001"
 
 /** Accounts: who pays, and who belongs together. */
 export function define(program: Command): void {
-  const accounts = program.command("accounts").description("accounts you belong to")
+  const accounts = program
+    .command("accounts")
+    .description("accounts you belong to")
+    .addHelpText("after", examples("accounts list"))
 
   accounts
     .command("list")

@@ -6,6 +6,7 @@ export function define(program: Command): void {
   const admin = program
     .command("admin")
     .description("run the instance, on its own machine: by the running server, or without one")
+    .addHelpText("after", examples("admin accounts"))
 
   local(admin, "bootstrap", "make the first owner, without the setup token")
     .option("--email <address>", "the owner's")
@@ -33,7 +34,10 @@ export function define(program: Command): void {
       .action(lazily(async () => (await import("../local/admin"))[name]))
   }
 
-  const plan = admin.command("plan").description("plans of accounts")
+  const plan = admin
+    .command("plan")
+    .description("plans of accounts")
+    .addHelpText("after", examples("admin plan set acme pro"))
   local(plan, "set <account> <plan>", "free, starter, pro, scale or enterprise")
     .option("--limit <name=number>", "a number in place of the plan's; may be repeated", several)
     .option("--no-limits", "take back such numbers")

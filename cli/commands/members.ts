@@ -6,8 +6,18 @@ const TOKEN = "belfry_invitation_…"
 
 /** People of the account, and those who are asked to join it. */
 export function define(program: Command): void {
-  defineMembers(program.command("members").description("people of the account"))
-  defineInvitations(program.command("invitations").description("people asked to join"))
+  defineMembers(
+    program
+      .command("members")
+      .description("people of the account")
+      .addHelpText("after", examples("members list")),
+  )
+  defineInvitations(
+    program
+      .command("invitations")
+      .description("people asked to join")
+      .addHelpText("after", examples("invitations list --status pending")),
+  )
 }
 
 function defineMembers(members: Command) {
@@ -21,7 +31,7 @@ function defineMembers(members: Command) {
   members
     .command("invite <email>")
     .description("send an invitation by mail")
-    .option("--role <role>", "owner, admin, billing_admin or member", "member")
+    .option("--role <role>", "owner, admin, billing_admin or member (default: member)")
     .option("--grant <project=role>", "with this role in a project; may be repeated", several)
     .addHelpText("after", examples(`members invite kim@example.test --grant ${ID}=developer`))
     .action(lazily(async () => (await import("../members")).invite))

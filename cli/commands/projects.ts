@@ -6,7 +6,10 @@ const USER = "0199a1c2-0000-7000-8000-000000000002"
 
 /** Projects: what keys, mail and everything else belong to. */
 export function define(program: Command): void {
-  const projects = program.command("projects").description("projects of the account")
+  const projects = program
+    .command("projects")
+    .description("projects of the account")
+    .addHelpText("after", examples("projects list"))
 
   projects
     .command("list")

@@ -35,7 +35,12 @@ export function define(program: Command): void {
     .addHelpText("after", examples("audit --after 24h", "audit --action api_key.created"))
     .action(lazily(async () => (await import("../usage")).audit))
 
-  defineSettings(program.command("settings").description("settings of the project"))
+  defineSettings(
+    program
+      .command("settings")
+      .description("settings of the project")
+      .addHelpText("after", examples("settings get")),
+  )
 }
 
 function defineSettings(settings: Command) {

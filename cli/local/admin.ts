@@ -1,6 +1,8 @@
 import type { Order } from "../../src/admin"
 import type { Action } from "../context"
 import { usage } from "../failure"
+import { instance_account_fields, user_fields } from "../fields"
+import { optionWords } from "../hint"
 import { ask, password } from "../prompt"
 import { type Column, fields } from "../table"
 import { order } from "./order"
@@ -27,6 +29,7 @@ type Made = {
 export const bootstrap: Action<BootstrapOptions> = async (context, options) => {
   const email = options.email ?? (await ask(context, "Email", "give it with --email"))
   const { passwordStdin, accountName = "Main", projectName = "Default", name = null } = options
+  context.output.promises(["user", "account", "project", "api_key"])
   const made = await order<Made>(context, options, {
     operation: "bootstrap",
     email,
@@ -36,7 +39,7 @@ export const bootstrap: Action<BootstrapOptions> = async (context, options) => {
     project_name: projectName,
   })
   const { output, paint } = context
-  await output.record(made, () => {
+  const human = () => {
     const lines = [
       ["owner", made.user.email],
       ["account", `${made.account.name} ${made.account.id}`],
@@ -44,8 +47,9 @@ export const bootstrap: Action<BootstrapOptions> = async (context, options) => {
       ["API key", made.api_key.key],
     ] as const
     return `${paint.green("✓")} set up; the key is shown this once:\n${fields(lines, paint)}`
-  })
-  await output.next(`belfry login --email ${email}`)
+  }
+  await output.record(made, human, made.api_key.key) // with --quiet too: it cannot be had again
+  await output.next(`belfry login${optionWords({ email })}`)
   return undefined
 }
 
@@ -55,6 +59,7 @@ interface ResetOptions extends LocalOptions {
 }
 
 export const resetOwner: Action<ResetOptions> = async (context, options, email = "") => {
+  context.output.promises(user_fields)
   const { passwordStdin, keepMfa = false } = options
   const secret = await password(context, { passwordStdin, is_new: true })
   const what = { operation: "reset_owner", email, password: secret, keep_mfa: keepMfa } as const
@@ -73,6 +78,7 @@ interface StatusOptions extends LocalOptions {
 const becomes =
   (status: "active" | "locked" | "suspended"): Action<StatusOptions> =>
   async (context, options, account = "") => {
+    context.output.promises(instance_account_fields)
     const what = {
       operation: "set_status",
       account,
@@ -100,6 +106,7 @@ interface PlanOptions extends LocalOptions {
 export const setPlan: Action<PlanOptions> = async (context, options, account = "", plan = "") => {
   const given = options.limit?.map(readLimit)
   const limits = options.limits === false ? null : given && Object.fromEntries(given)
+  context.output.promises(instance_account_fields)
   const row = await order<Account>(context, options, {
     operation: "set_plan",
     account,
@@ -151,6 +158,7 @@ export const users: Action<LocalOptions> = async (context, options) => {
 const toUser =
   (what: (email: string) => Order, done: string): Action<LocalOptions> =>
   async (context, options, email = "") => {
+    context.output.promises(user_fields)
     const user = await order<User>(context, options, what(email))
     await context.output.record(user, () => `${context.paint.green("✓")} ${user.email} ${done}`)
     return undefined

@@ -2,6 +2,7 @@ import { openClient } from "../client"
 import { environment } from "../environment"
 import {
   LOCAL_PROFILE,
+  NOBODY,
   type Profile,
   type Profiles,
   profilesPath,

@@ -1,12 +1,12 @@
 import { parseMail } from "../../src/mailbox/parse-task"
 import type { Action, Context } from "../context"
 import { exits } from "../failure"
-import { columns, DEFAULT_WAIT, type Filters, nothingCame, POLL, shown } from "../mailbox"
+import { columns, DEFAULT_WAIT, type Filters, noMail, POLL, shown } from "../mailbox"
 import { limitOf } from "../paging"
 import type { Mail, MailSummary } from "../records"
 import { millis, pause } from "../time"
 import { order } from "./order"
-import type { LocalOptions } from "./settings"
+import { type LocalOptions, sameData } from "./settings"
 
 type SystemFilters = Filters & LocalOptions
 
@@ -28,6 +28,11 @@ async function show(context: Context, options: LocalOptions, id: string) {
   const whole = { ...mail, headers, html, text, attachments }
   await context.output.record(whole, () => shown(whole, context.paint))
   return undefined
+}
+
+function nothingCame({ output }: Context, options: SystemFilters, limit: number) {
+  const there = output.again(`belfry mailbox list --system${sameData(options)}`)
+  return noMail(options, limit, `\`${there}\` shows what is there`)
 }
 
 /** As `mailbox wait`. */

@@ -92,6 +92,7 @@ CREATE TABLE "mailbox_mails" (
 	"to_address" text NOT NULL,
 	"from_address" text NOT NULL,
 	"subject" text NOT NULL,
+	"subject_key" text NOT NULL,
 	"raw" "bytea" NOT NULL,
 	"size" bigint NOT NULL,
 	"created_at" bigint NOT NULL
@@ -180,6 +181,7 @@ CREATE TABLE "messages" (
 	"sender" text,
 	"sender_domain" text,
 	"subject" text,
+	"subject_key" text,
 	"recipients" text NOT NULL,
 	"envelope" text,
 	"batch_id" text COLLATE "C",

@@ -47,8 +47,7 @@ export class Guard {
 
   /** `onCaller` hears of the caller as soon as he is known, so that a refusal can tell of him. */
   async admit(asking: Asking, onCaller: (admitted: Admitted) => void): Promise<void> {
-    const credential = credentialOf(asking.request) ?? refuse()
-    const known = await this.#counted(asking.ip, () => this.#identify(credential, asking))
+    const known = await this.#counted(asking.ip, () => this.#identify(asking))
     const { caller } = known
     const limit = caller.account_id ? caller.limits.requests_per_minute : USER_PER_MINUTE
     const who = `caller:${caller.key_id ?? caller.user_id}`
@@ -88,12 +87,14 @@ export class Guard {
     }
   }
 
-  async #identify(credential: string, { ip, ...asking }: Asking): Promise<Known> {
+  async #identify(asking: Asking): Promise<Known> {
+    const { request, ip } = asking
+    const credential = credentialOf(request) ?? refuse()
     if (isKey(credential)) {
       const caller = await authenticate(this.#store.read, credential, ip)
       return { caller, settle: async () => caller }
     }
-    return this.#inAccount(await this.#person(credential, ip), { ip, ...asking })
+    return this.#inAccount(await this.#person(credential, ip), asking)
   }
 
   async #person(token: string, ip: string): Promise<consoles.Person> {

@@ -1,35 +1,7 @@
 import { expect, test } from "bun:test"
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
-import { belfry, freshHome, onTerminal } from "./belfry"
+import { belfry, onTerminal } from "./belfry"
 import { FakeApi, ID, KEY } from "./fake-api"
-
-const ACCOUNT = "0199a1c2-0000-7000-8000-00000000000a"
-const answer = (more: object = {}) => ({
-  access_token: "access.1.x",
-  refresh_token: "belfry_refresh_1",
-  token_type: "Bearer",
-  expires_in: 900,
-  user: { id: ID, email: "ann@mailbox.test", name: null },
-  accounts: [{ id: ACCOUNT, name: "Main", role: "owner" }],
-  ...more,
-})
-
-/** A home in which somebody is signed in; the access token ends in so many seconds. */
-function signedInHome(url: string, seconds: number, more: object = {}) {
-  const HOME = freshHome()
-  mkdirSync(join(HOME, ".config/belfry"), { recursive: true })
-  const path = join(HOME, ".config/belfry/profiles.json")
-  const session = {
-    email: "ann@mailbox.test",
-    access_token: "access.0.x",
-    refresh_token: "belfry_refresh_0",
-    expires_at: new Date(Date.now() + seconds * 1000).toISOString(),
-  }
-  const local = { url, api_key: KEY, session, account_id: ACCOUNT, ...more }
-  writeFileSync(path, JSON.stringify({ current: "local", profiles: { local } }))
-  return { env: { HOME }, stored: () => JSON.parse(readFileSync(path, "utf8")).profiles.local }
-}
+import { ACCOUNT, session, signedInHome } from "./signed-in"
 
 test("who is signed in calls as himself, in the account he chose, and not with the key", async () => {
   using api = new FakeApi()
@@ -67,7 +39,7 @@ test("no sign-in goes to another server than its own", async () => {
 
 test("an access token that ends soon is refreshed first, once, and the new one is kept", async () => {
   using api = new FakeApi()
-  api.data("GET /v1/projects", []).data("POST /v1/session/refresh", answer())
+  api.data("GET /v1/projects", []).data("POST /v1/session/refresh", session())
   const { env, stored } = signedInHome(api.url, 10)
   expect((await belfry(["projects", "list"], { env })).exit).toBe(0)
   expect(api.seen.map(({ path }) => path)).toEqual(["/v1/session/refresh", "/v1/projects"])
@@ -94,7 +66,7 @@ test("a password is asked for without being shown, then the code of the second f
   using api = new FakeApi()
   const mfa_challenge = { token: "belfry_mfa_1", methods: ["totp"], expires_at: "" }
   api.data("POST /v1/session", { mfa_required: true, mfa_challenge })
-  api.data("POST /v1/session/mfa", answer())
+  api.data("POST /v1/session/mfa", session())
   const words = ["login", api.url, "--email", "ann@mailbox.test", "--code", "123456"]
   const { exit, out } = await onTerminal(words, { until: "Password:", type: "se\u007fecret\r" })
   expect([exit, out.includes("secret")]).toEqual([0, false])
@@ -127,7 +99,7 @@ test("with --device it waits until somebody approves elsewhere", async () => {
     asked += 1
     const details = { reason: "authorization_pending" }
     const error = { code: "validation_error", message: "Not yet.", details }
-    return asked < 3 ? { status: 422, body: { error, meta: {} } } : { body: { data: answer() } }
+    return asked < 3 ? { status: 422, body: { error, meta: {} } } : { body: { data: session() } }
   })
   const { exit, out, err } = await belfry(["login", api.url, "--device"])
   expect([exit, asked]).toEqual([0, 3])

@@ -1,0 +1,191 @@
+import { email, FakeApi, ID } from "./fake-api"
+import { ACCOUNT, session } from "./signed-in"
+
+const PERSON = "0199a1c2-0000-7000-8000-000000000002"
+const TOKEN = "belfry_invitation_1"
+
+/** Every command that talks to a server, with all of its filters. */
+export const calls: Record<string, string[]> = {
+  status: [],
+  "emails send": ["--to", "a@b.c", "--from", "m@b.c", "--subject", "s", "--text", "t", "--wait"],
+  "emails batch": ["-"],
+  "emails list": [
+    ...["--status", "sent", "--to", "a@b.c", "--from", "m@b.c", "--tag", "t", "--domain", "b.c"],
+    ...["--subject", "s", "--batch", ID, "--after", "1h", "--before", "1m", "--limit", "3"],
+  ],
+  "emails get": [ID],
+  "emails events": [ID],
+  "emails attempts": [ID],
+  "emails raw": [ID],
+  "emails content": [ID],
+  "emails attachment": [ID, ID],
+  "emails tail": [ID, "--since", "1h"],
+  "emails cancel": [ID],
+  "emails resend": [ID, "--to", "x@b.c"],
+  "mailbox list": ["--to", "a@b.c", "--from", "m@b.c", "--search", "s", "--since", "1h"],
+  "mailbox get": [ID],
+  "mailbox wait": ["--to", "a@b.c", "--from", "m@b.c", "--subject", "hi", "--since", "1h"],
+  "mailbox clear": ["--to", "a@b.c"],
+  "events list": ["--after", "evt_1", "--types", "email.*", "--limit", "2"],
+  "keys create": ["--name", "ci", "--scope", "email:send", "--ip", "127.0.0.1"],
+  "keys list": ["--status", "active", "--limit", "2"],
+  "keys get": [ID],
+  "keys revoke": [ID],
+  "keys update": [ID, "--name", "cd", "--scope", "email:send", "--expires", "90d"],
+  "keys rotate": [ID, "--overlap", "2"],
+  "keys allowlist": [ID, "192.0.2.7", "2001:db8::/32"],
+  "keys doctor": [],
+  login: ["--email", "ann@mailbox.test", "--password-stdin", "--code", "123456"],
+  logout: [],
+  whoami: [],
+  "accounts list": ["--limit", "2"],
+  "accounts create": ["--name", "Acme", "--slug", "acme"],
+  "accounts get": [ACCOUNT],
+  "accounts update": [
+    ...[ACCOUNT, "--name", "Acme", "--require-mfa", "on"],
+    ...["--track-opens", "off", "--track-clicks", "on"],
+  ],
+  "accounts delete": [ACCOUNT],
+  "accounts restore": [ACCOUNT],
+  "accounts use": [ACCOUNT],
+  "accounts transfer": [PERSON],
+  "accounts plan": [],
+  "accounts resources": [],
+  "accounts breakdown": ["--period", "2026-11"],
+  "projects list": ["--limit", "2"],
+  "projects create": ["--name", "Shop", "--slug", "shop"],
+  "projects get": [ID],
+  "projects update": [ID, "--name", "Shop", "--slug", "shop"],
+  "projects delete": [ID],
+  "projects restore": [ID],
+  "projects use": [ID],
+  "projects members": [ID, "--limit", "2"],
+  "projects add-member": [ID, "--email", "kim@mailbox.test", "--role", "viewer"],
+  "projects set-role": [ID, PERSON, "developer"],
+  "projects remove-member": [ID, PERSON],
+  "members list": ["--limit", "2"],
+  "members invite": ["kim@mailbox.test", "--role", "admin", "--grant", `${ID}=developer`],
+  "members set-role": [PERSON, "admin"],
+  "members remove": [PERSON],
+  "invitations list": ["--status", "pending", "--limit", "2"],
+  "invitations resend": [ID],
+  "invitations revoke": [ID],
+  "invitations show": [TOKEN],
+  "invitations accept": [TOKEN, "--name", "Kim", "--password-stdin"],
+  usage: ["--period", "2026-11", "--project", ID],
+  "usage mine": [],
+  "usage reconcile": ["--period", "2026-11"],
+  audit: [
+    ...["--actor", PERSON, "--action", "api_key.created", "--target", "api_key"],
+    ...["--after", "1d", "--before", "1m", "--limit", "2"],
+  ],
+  "settings get": ["sandbox"],
+  "settings set": ["sandbox=true", "default_from=me@mailbox.test"],
+}
+
+/** These are for who has no credential yet, and carry none. */
+export const anonymous = ["login", "invitations show", "invitations accept"]
+
+/** These are about a sign-in, and nothing to a key. */
+export const personal = ["logout", "whoami", "accounts use", "projects use"]
+
+/** A server that answers all of them. */
+export function everything(): FakeApi {
+  const api = new FakeApi()
+  api.answer("GET /healthz", { body: { status: "ok", version: "1", uptime_seconds: 1 } })
+  api.answer("GET /readyz", { body: { status: "ok", checks: {} } })
+  answerMail(api)
+  answerKeys(api)
+  answerAccounts(api)
+  answerProjects(api)
+  answerPeople(api)
+  return api
+}
+
+function answerMail(api: FakeApi): void {
+  const mail = { id: ID, from: "a@b.c", to: "d@e.f", subject: "Hi", text: "", attachments: [] }
+  api.data("POST /v1/emails", { id: ID, status: "queued" })
+  api.data("POST /v1/emails/batch", { id: ID, total: 1, succeeded: 1, failed: 0, results: [] })
+  api.data("GET /v1/emails", [email()])
+  api.data(`GET /v1/emails/${ID}`, email())
+  api.data(`GET /v1/emails/${ID}/events`, { email_id: ID, status: "delivered", events: [] })
+  api.data(`GET /v1/emails/${ID}/attempts`, [])
+  api.answer(`GET /v1/emails/${ID}/raw`, { body: "Subject: Hi" })
+  api.answer(`GET /v1/emails/${ID}/attachments/${ID}`, { body: "bytes" })
+  api.data(`GET /v1/emails/${ID}/content`, { subject: "Hi", html: null, text: "", headers: {} })
+  api.data(`POST /v1/emails/${ID}/cancel`, email())
+  api.data(`POST /v1/emails/${ID}/resend`, { id: ID, status: "queued" })
+  api.data("GET /v1/mailbox", [mail])
+  api.data(`GET /v1/mailbox/${ID}`, mail)
+  api.data("DELETE /v1/mailbox", { deleted: 1 })
+  api.data("GET /v1/events", [])
+}
+
+function answerKeys(api: FakeApi): void {
+  const own = { id: ID, name: "ci", prefix: "p", last4: "1234", scopes: [], status: "active" }
+  const key = { ...own, ip_addresses: [] }
+  api.data("POST /v1/api-keys", { ...key, key: "svc_live_new" })
+  api.data("GET /v1/api-keys", [key])
+  api.data(`GET /v1/api-keys/${ID}`, key)
+  api.data(`DELETE /v1/api-keys/${ID}`, key)
+  api.data(`PATCH /v1/api-keys/${ID}`, key)
+  api.data(`POST /v1/api-keys/${ID}/rotate`, { ...key, key: "svc_live_new" })
+  api.data(`PUT /v1/api-keys/${ID}/ip-whitelist`, key)
+}
+
+function answerAccounts(api: FakeApi): void {
+  const account = { id: ACCOUNT, name: "Acme", slug: "acme", plan: "free", settings: {} }
+  api.data("GET /v1/accounts", [account])
+  api.data("POST /v1/accounts", account)
+  api.data("GET /v1/accounts/me", account)
+  api.data("PATCH /v1/accounts/me", account)
+  api.data("DELETE /v1/accounts/me", { id: ACCOUNT, deleted: true })
+  api.data("POST /v1/accounts/me/restore", account)
+  api.data("POST /v1/accounts/me/transfer", account)
+  api.data("GET /v1/accounts/me/plan", { plan: "free", limits: {}, features: {}, usage: {} })
+  api.data("GET /v1/accounts/me/resource-counts", { projects: { used: 1, limit: 3 } })
+  api.data("GET /v1/accounts/me/project-breakdown", [])
+  const month = { period: "2026-11", drift: {}, projects_touched: 0 }
+  api.data("GET /v1/usage", { period: { start: "2026-11-01", end: "2026-12-01" } })
+  api.data("GET /v1/usage/user-aggregate", { user_id: PERSON, accounts: [], totals: {}, over: [] })
+  api.data("POST /v1/usage/reconcile", month)
+  api.data("GET /v1/audit-log", [])
+}
+
+function answerProjects(api: FakeApi): void {
+  const project = { id: ID, account_id: ACCOUNT, name: "Shop", slug: "shop", status: "active" }
+  const member = { user_id: PERSON, email: "kim@mailbox.test", role: "viewer" }
+  api.data("GET /v1/projects", [project])
+  api.data("POST /v1/projects", project)
+  api.data(`GET /v1/projects/${ID}`, project)
+  api.data(`PATCH /v1/projects/${ID}`, project)
+  api.data(`DELETE /v1/projects/${ID}`, { id: ID, deleted: true })
+  api.data(`POST /v1/projects/${ID}/restore`, project)
+  api.data(`GET /v1/projects/${ID}/members`, [member])
+  api.data(`POST /v1/projects/${ID}/members`, member)
+  api.data(`PATCH /v1/projects/${ID}/members/${PERSON}`, member)
+  api.data(`DELETE /v1/projects/${ID}/members/${PERSON}`, { id: PERSON, deleted: true })
+  api.data("GET /v1/settings", { sandbox: false })
+  api.data("PATCH /v1/settings", { sandbox: true })
+}
+
+function answerPeople(api: FakeApi): void {
+  const of_account = "/v1/accounts/me/members"
+  const member = { user_id: PERSON, email: "kim@mailbox.test", role: "admin" }
+  api.data(`GET ${of_account}`, [member])
+  api.data(`PATCH ${of_account}/${PERSON}`, member)
+  api.data(`DELETE ${of_account}/${PERSON}`, { id: PERSON, deleted: true })
+  const asked = { id: ID, email: "kim@mailbox.test", role: "admin", status: "pending" }
+  api.data(`POST ${of_account}/invite`, asked)
+  api.data("GET /v1/accounts/me/invitations", [asked])
+  api.data(`POST /v1/accounts/me/invitations/${ID}/resend`, asked)
+  api.data(`DELETE /v1/accounts/me/invitations/${ID}`, { id: ID, deleted: true })
+  const invited = { email: "kim@mailbox.test", account_name: "Acme", role: "admin" }
+  api.data(`GET /v1/invitations/${TOKEN}`, { ...invited, user_exists: false })
+  api.data(`POST /v1/invitations/${TOKEN}/accept`, session())
+  const mfa_challenge = { token: "belfry_mfa_1", methods: ["totp"], expires_at: "" }
+  api.data("POST /v1/session", { mfa_required: true, mfa_challenge })
+  api.data("POST /v1/session/mfa", session())
+  api.data("GET /v1/session", { ...session(), session: { id: ID } })
+  api.data("DELETE /v1/session", { id: ID, deleted: true })
+}

@@ -1,0 +1,73 @@
+import { expect, test } from "bun:test"
+import * as known from "../../cli/fields"
+import { accountRoutes } from "../../src/accounts/routes"
+import { Key } from "../../src/api-keys/changing/routes"
+import { Deleted } from "../../src/http/texts"
+import { memberRoutes } from "../../src/members/routes"
+import { projectMemberRoutes } from "../../src/projects/members/routes"
+import { projectRoutes } from "../../src/projects/routes"
+import { ConsoleUser } from "../../src/session/schemas"
+import { settingsRoutes } from "../../src/settings/routes"
+import { belfry } from "./belfry"
+import { FakeApi, ID, KEY } from "./fake-api"
+
+const names = ({ properties }: { properties: object }) => Object.keys(properties)
+const parts = {} as never
+const routes = [
+  ...accountRoutes(parts),
+  ...projectRoutes(parts),
+  ...projectMemberRoutes(parts),
+  ...memberRoutes(parts),
+  ...settingsRoutes(parts),
+]
+
+test.each([
+  ["POST /v1/accounts", known.account_fields],
+  ["POST /v1/projects", known.project_fields],
+  ["POST /v1/projects/{project_id}/members", known.project_member_fields],
+  ["PATCH /v1/accounts/me/members/{user_id}", known.member_fields],
+  ["POST /v1/accounts/me/members/invite", known.invitation_fields],
+  ["PATCH /v1/settings", known.settings_fields],
+] as const)("the fields of %s are those of the API", (name, fields) => {
+  const route = routes.find(({ method, path }) => `${method} ${path}` === name)
+  expect(fields).toEqual(names(route?.response as never))
+})
+
+test("the fields of a key, a user and a deletion are those of the API", () => {
+  expect(known.key_fields).toEqual(names(Key))
+  expect(known.user_fields).toEqual(names(ConsoleUser))
+  expect(known.deleted_fields).toEqual(names(Deleted))
+})
+
+test.each([
+  ["accounts create --name Acme"],
+  ["accounts update --name Acme"],
+  [`accounts delete ${ID}`],
+  [`accounts restore ${ID}`],
+  [`accounts transfer ${ID}`],
+  ["projects create --name Shop"],
+  [`projects update ${ID} --name Shop`],
+  [`projects delete ${ID}`],
+  [`projects restore ${ID}`],
+  [`projects add-member ${ID} --user ${ID} --role viewer`],
+  [`projects set-role ${ID} ${ID} viewer`],
+  [`projects remove-member ${ID} ${ID}`],
+  ["members invite kim@mailbox.test"],
+  [`members set-role ${ID} admin`],
+  [`members remove ${ID}`],
+  [`invitations resend ${ID}`],
+  [`invitations revoke ${ID}`],
+  ["invitations accept belfry_invitation_1 --name Kim --password-stdin"],
+  ["login --email ann@mailbox.test --password-stdin"],
+  [`keys update ${ID} --name cd`],
+  [`keys rotate ${ID}`],
+  [`keys allowlist ${ID} 192.0.2.7`],
+  ["usage reconcile"],
+  ["settings set sandbox=true"],
+])("%s refuses a field that it does not give, before anything changes", async (line) => {
+  using api = new FakeApi()
+  const flags = ["--url", api.url, "--api-key", KEY, "--yes", "--json=ide"]
+  const { exit, err } = await belfry([...line.split(" "), ...flags], { stdin: "secret\n" })
+  expect([exit, api.seen]).toEqual([2, []])
+  expect(JSON.parse(err).error.message).toContain('no field "ide"')
+})
