@@ -1,6 +1,6 @@
 import { complain, mailboxComplain } from "./mailbox/complain"
 import * as messages from "./messages/pipeline"
-import { bind, type Handlers } from "./store/job-loop"
+import { bind, type Handlers } from "./store/job-handler"
 import type { Store } from "./store/store"
 
 /** Every kind of background work there is, and who does it. */

@@ -65,6 +65,7 @@ CREATE TABLE "mailbox_mails" (
 	"to_address" text NOT NULL,
 	"from_address" text NOT NULL,
 	"subject" text NOT NULL,
+	"subject_key" text NOT NULL,
 	"raw" "bytea" NOT NULL,
 	"size" bigint NOT NULL,
 	"created_at" bigint NOT NULL
@@ -121,6 +122,7 @@ CREATE TABLE "messages" (
 	"sender" text,
 	"sender_domain" text,
 	"subject" text,
+	"subject_key" text,
 	"recipients" text NOT NULL,
 	"envelope" text,
 	"batch_id" text COLLATE "C",

@@ -70,6 +70,7 @@ CREATE TABLE `mailbox_mails` (
 	`to_address` text NOT NULL,
 	`from_address` text NOT NULL,
 	`subject` text NOT NULL,
+	`subject_key` text NOT NULL,
 	`raw` blob NOT NULL,
 	`size` integer NOT NULL,
 	`created_at` integer NOT NULL
@@ -131,6 +132,7 @@ CREATE TABLE `messages` (
 	`sender` text,
 	`sender_domain` text,
 	`subject` text,
+	`subject_key` text,
 	`recipients` text NOT NULL,
 	`envelope` text,
 	`batch_id` text,

@@ -2,6 +2,7 @@ import {
   databaseUrl,
   domains,
   duration,
+  durationFrom,
   flag,
   folder,
   hostName,
@@ -10,10 +11,8 @@ import {
   listen,
   nameServers,
   networks,
-  networksOrHosts,
   oneOf,
   text,
-  webUrl,
   whole,
 } from "./config-kinds"
 
@@ -39,29 +38,26 @@ const optional = <V>(kind: Kind<V>, about: string, secret = false): Key<V | null
 export const keys = {
   data_dir: key(folder, "", "Folder of the database, the blobs and the master key."),
   database_url: optional(databaseUrl, "Postgres to use; without it SQLite in data_dir."),
-  base_url: optional(webUrl, "Public address of this instance, for the links in messages."),
 
   "log.level": key(oneOf("debug", "info", "warn", "error"), "info", "Least level that is logged."),
   "log.format": key(oneOf("auto", "json", "text"), "auto", "auto: text on a terminal, else JSON."),
 
   "http.listen": key(listen, ":8080", "Address of the HTTP API; port 0 takes a free one."),
-  "http.idle_timeout": key(duration, 10 * SECOND, "A silent HTTP connection is closed after this."),
-  "http.trusted_proxies": key(networks, [], "Proxies whose X-Forwarded-For is believed."),
-  "http.allow_private": key(
-    networksOrHosts,
-    [],
-    "Private networks and hosts that outgoing HTTP requests may reach.",
+  "http.idle_timeout": key(
+    durationFrom("1s", "255s"),
+    10 * SECOND,
+    "A silent HTTP connection is closed after this.",
   ),
+  "http.trusted_proxies": key(networks, [], "Proxies whose X-Forwarded-For is believed."),
 
   "delivery.provider": key(oneOf("mailbox", "smtp"), "mailbox", "Where email is handed over."),
   "delivery.concurrency": key(whole(1, 1000), 20, "Messages that are delivered at the same time."),
-  "delivery.lease": key(duration, 30 * SECOND, "A claimed job may be claimed again after this."),
-  "delivery.retry.max_age": key(duration, 48 * HOUR, "An email is tried again until this age."),
-  "delivery.allow_private": key(
-    networksOrHosts,
-    [],
-    "Private networks and hosts that deliveries may reach.",
+  "delivery.lease": key(
+    durationFrom("5s", "60s"),
+    30 * SECOND,
+    "A claimed job may be claimed again after this.",
   ),
+  "delivery.retry.max_age": key(duration, 48 * HOUR, "An email is tried again until this age."),
 
   "providers.smtp.host": optional(hostName, "Mail relay for delivery.provider smtp."),
   "providers.smtp.port": key(whole(1, 65_535), 587, "Port of the mail relay."),

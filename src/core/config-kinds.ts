@@ -32,13 +32,6 @@ export const databaseUrl = textThat("a URL that begins with postgres://", (value
   /^postgres(ql)?:\/\/./.test(value),
 )
 
-export const webUrl = kind("an http:// or https:// URL without a query", (raw) => {
-  if (typeof raw !== "string" || !URL.canParse(raw)) return undefined
-  const { protocol, search, hash, username } = new URL(raw)
-  if (!/^https?:$/.test(protocol) || search || hash || username) return undefined
-  return raw.replace(/\/+$/, "")
-})
-
 /** 32 bytes, because that is what AES-256 takes. */
 export const key32 = textThat("32 bytes in base64 (openssl rand -base64 32)", (value) =>
   isKey32(value),
@@ -80,6 +73,18 @@ export const duration = kind<number>(
   },
 )
 
+/** A duration with bounds, both of which are told to who oversteps them. */
+export const durationFrom = (least: string, most: string): Kind<number> =>
+  kind(
+    `${duration.expected}, from ${least} to ${most}`,
+    (raw) => {
+      const value = duration.parse(raw)
+      const [low = 0, high = 0] = [least, most].map(duration.parse)
+      return value !== undefined && value >= low && value <= high ? value : undefined
+    },
+    duration.show,
+  )
+
 /** `:8080`, `127.0.0.1:1025`, `[::1]:25`: what a server listens on. */
 export const listen = textThat("host:port or :port, with a port from 0 to 65535", (value) => {
   const found = /^(\[[0-9a-fA-F:.]+\]|[^:[\]\s]*):(\d{1,5})$/.exec(value)
@@ -113,11 +118,6 @@ const isName = (value: string) => /^[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?$/.test(value)
 
 export const networks = list("IP addresses and networks (10.0.0.0/8)", (value) =>
   isNetwork(value) ? value : undefined,
-)
-
-export const networksOrHosts = list(
-  "networks (10.0.0.0/8), IP addresses and host names",
-  (value) => (isNetwork(value) || isName(value.toLowerCase()) ? value.toLowerCase() : undefined),
 )
 
 export const domains = list("domain names", (value) =>

@@ -50,7 +50,7 @@ export async function prepare(
   rules: SendRules,
   blobs: Blobs,
 ): Promise<NewMessage> {
-  const from = email.from ?? fail("sender_not_configured", NO_SENDER, { provider: "email" })
+  const from = email.from ?? fail("sender_not_configured", NO_SENDER, { channel: "email" })
   const sender_domain = domainOf(from.email)
   const { to, cc, bcc } = email
   refuseUnsendable(sender_domain, [to, ...cc, ...bcc], rules)

@@ -97,7 +97,7 @@ class Desk {
       return respond(answer, route.status[0], state.id, headersOf(state))
     } catch (error) {
       state.quota ??= this.#limits.see(ip) // a stranger's answers carry the window of his address
-      return respondError(error, state.id, headersOf(state))
+      return respondError(error, state.id, headersOf(state), request.method)
     }
   }
 

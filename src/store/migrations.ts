@@ -12,9 +12,9 @@ export interface Migration {
 /** The migrations of both engines, oldest first. The binary carries them. */
 export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
   sqlite: [
-    { tag: "0000_start", when: 1795232177124, sql: sqlite0 },
+    { tag: "0000_start", when: 1795237102264, sql: sqlite0 },
   ],
   postgres: [
-    { tag: "0000_start", when: 1795232177308, sql: postgres0 },
+    { tag: "0000_start", when: 1795237102462, sql: postgres0 },
   ],
 }

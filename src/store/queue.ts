@@ -110,7 +110,13 @@ export async function release(tx: Tx, job: ClaimedJob, run_at: string, reason: s
 
 /** Buries the job with its reason, where it stays visible. Fenced as `complete` is. */
 export async function bury(tx: Tx, job: ClaimedJob, reason: string) {
-  const change = { state: DEAD, owner: null, lease_until: null, dead_at: now(), last_error: short(reason) }
+  const change = {
+    state: DEAD,
+    owner: null,
+    lease_until: null,
+    dead_at: now(),
+    last_error: short(reason),
+  }
   return fenced(tx, job, change)
 }
 
@@ -159,11 +165,8 @@ export const sweep = (store: Store, working: string[]) =>
 
 async function free(store: Store, left: SQL | undefined, change: { attempt?: SQL }) {
   const abandoned = and(isLeased, left)
-  const some = await store.read
-    .select({ id: jobs.id })
-    .from(jobs)
-    .where(abandoned)
-    .limit(SWEEP_LIMIT)
+  const leased = store.read.select({ id: jobs.id }).from(jobs).where(abandoned)
+  const some = await leased.limit(SWEEP_LIMIT)
   if (some.length === 0) return 0
 
   const ids = some.map(({ id }) => id)

@@ -86,7 +86,9 @@ test("a fault of ours puts the message back, says so, and hides no later deferra
   const broken = await office.read(id)
   expect(broken.status).toBe("queued")
   expect(broken.status_reason).toContain("internal error")
-  expect(await office.jobs()).toMatchObject([{ last_error: "An internal error; the log says which." }])
+  expect(await office.jobs()).toMatchObject([
+    { last_error: "An internal error; the log says which." },
+  ])
   expect(broken.next_attempt_at).toBe((await office.jobs())[0]?.run_at ?? "")
 
   for (let n = 0; n < 3; n++) {

@@ -52,7 +52,9 @@ export function commandsFor(envelope: Envelope, extensions: Extensions): Command
     extensions.has("8BITMIME") && (wide || !isSevenBit(raw)) ? " BODY=8BITMIME" : "",
     wide ? " SMTPUTF8" : "",
     // RFC 3461, 4.4: by it the other side can tell a repetition before it sees the message.
-    extensions.has("DSN") && /^[\w-]+$/.test(envelope.message_id) ? ` ENVID=${envelope.message_id}` : "",
+    extensions.has("DSN") && /^[\w-]+$/.test(envelope.message_id)
+      ? ` ENVID=${envelope.message_id}`
+      : "",
   ]
   const names = recipients.map((address) =>
     offered || !needsSmtputf8(address) ? `RCPT TO:<${address}>` : undefined,
