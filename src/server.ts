@@ -1,8 +1,9 @@
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import type { Elysia } from "elysia"
+import { followCluster } from "./accounts/cluster"
 import { firstProject } from "./accounts/first"
-import { demandMasterKey, probe } from "./accounts/instance"
+import { demandMasterKey, demandSharedBlobs, probe } from "./accounts/instance"
 import { openAdminSocket } from "./admin-socket"
 import { createApp } from "./app"
 import { channelTable } from "./channels"
@@ -176,7 +177,10 @@ async function openStorage(settings: Settings, undo: (() => unknown)[]): Promise
 
   const secrets = openSecrets({ data_dir, master_key: settings["security.master_key"] })
   await demandMasterKey(store, secrets)
-  const blobs = openBlobs(settings["storage.blobs.dir"] ?? join(data_dir, "blobs"))
+  await followCluster(store)
+  const folder = settings["storage.blobs.dir"] ?? join(data_dir, "blobs")
+  const blobs = openBlobs(folder, (error) => void disk.failed(error))
+  if (settings.database_url) await demandSharedBlobs(store, blobs)
   return { store, secrets, blobs, disk }
 }
 

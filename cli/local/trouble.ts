@@ -53,6 +53,7 @@ const storageErrors = [
   "SchemaTooNew",
   "MasterKeyError",
   "WrongMasterKey",
+  "BlobsElsewhere",
   "SecretError",
   "SQLiteError",
 ]

@@ -62,7 +62,6 @@ export async function upSettings(
   const defaults: Partial<Settings> = {
     data_dir: defaultDataDir(environment, "belfry-up"),
     "http.listen": `${LOOPBACK}:${DEFAULT_PORT}`,
-    "http.allow_private": ["127.0.0.0/8", "::1/128"],
     "log.level": "warn",
   }
   const load = (set: string[]) => localSettings(flags, { ...options, set }, defaults)

@@ -1,11 +1,14 @@
 import { eq } from "drizzle-orm"
+import type { Blobs } from "../core/blobs"
+import { newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
-import type { Store } from "../store/store"
+import type { Reader, Store } from "../store/store"
 import { instanceValues } from "./tables"
 
 const PROBE = "last_probe_at"
 const MASTER_KEY = "master_key_id"
+const MARKER = "blob_marker"
 
 /** The database was sealed with another master key: starting would only break things later. */
 export class WrongMasterKey extends Error {
@@ -18,15 +21,44 @@ export class WrongMasterKey extends Error {
   }
 }
 
+/** The nodes on this database keep their files elsewhere: half of the attachments would be missing. */
+export class BlobsElsewhere extends Error {
+  constructor() {
+    super(
+      "The blob folder of this node is not the one that the other nodes on this database use. " +
+        "Set storage.blobs.dir to the folder that all of them share. If that folder is lost for " +
+        `good, delete the row "${MARKER}" from instance_values: the next start decides anew.`,
+    )
+    this.name = "BlobsElsewhere"
+  }
+}
+
 /** The first start decides which master key belongs to the database; every node needs that one. */
 export async function demandMasterKey(store: Store, { key_id }: Secrets): Promise<void> {
-  const expected = await store.tx(async (tx) => {
-    const row = { name: MASTER_KEY, value: key_id }
-    await tx.insert(instanceValues).values(row).onConflictDoNothing()
-    const [kept] = await tx.select().from(instanceValues).where(eq(instanceValues.name, MASTER_KEY))
-    return kept?.value ?? key_id
-  })
+  const expected = await decide(store, MASTER_KEY, key_id)
   if (expected !== key_id) throw new WrongMasterKey(expected, key_id)
+}
+
+/** The first node leaves a marker in its blob folder, and every other one must find it in its own. */
+export async function demandSharedBlobs(store: Store, blobs: Blobs): Promise<void> {
+  const known = await keptValue(store.read, MARKER)
+  const marker = known ?? (await decide(store, MARKER, await newMarker(blobs)))
+  if (!(await blobs.get(marker))) throw new BlobsElsewhere()
+}
+
+const newMarker = async (blobs: Blobs) =>
+  (await blobs.put(Buffer.from(`belfry blob folder ${newId()}\n`))).sha256
+
+/** The value that stands, which is the given one where there was none. */
+const decide = (store: Store, name: string, value: string) =>
+  store.tx(async (tx) => {
+    await tx.insert(instanceValues).values({ name, value }).onConflictDoNothing()
+    return (await keptValue(tx, name)) ?? value
+  })
+
+async function keptValue(db: Reader, name: string): Promise<string | undefined> {
+  const [kept] = await db.select().from(instanceValues).where(eq(instanceValues.name, name))
+  return kept?.value
 }
 
 /** A write that means nothing, to learn whether the database takes writes again. */

@@ -17,8 +17,11 @@ export interface Blobs {
   path(sha256: string): string
 }
 
-/** Files named by their content. Throws when the folder cannot be made. */
-export function openBlobs(dir: string): Blobs {
+/**
+ * Files named by their content. Throws when the folder cannot be made. `onTrouble` hears of every
+ * failed write: a full disk, a lost fsync.
+ */
+export function openBlobs(dir: string, onTrouble: (error: unknown) => void = () => {}): Blobs {
   const drafts = prepare(dir)
   const path = (sha256: string): string => {
     if (!/^[0-9a-f]{64}$/.test(sha256)) throw new Error("a blob is named by 64 hex digits")
@@ -28,11 +31,16 @@ export function openBlobs(dir: string): Blobs {
     path,
     async put(bytes) {
       const sha256 = new Bun.CryptoHasher("sha256").update(bytes).digest("hex")
-      if (!isThere(path(sha256), bytes.length)) {
-        await write(join(drafts, newId()), path(sha256), bytes)
+      try {
+        if (!isThere(path(sha256), bytes.length)) {
+          await write(join(drafts, newId()), path(sha256), bytes)
+        }
+        // Also when it was there: the one who put it may not have come to this line yet.
+        await syncFolder(join(dir, sha256.slice(0, 2)))
+      } catch (error) {
+        onTrouble(error)
+        throw error
       }
-      // Also when it was there: the one who put it may not have come to this line yet.
-      await syncFolder(join(dir, sha256.slice(0, 2)))
       return { sha256, size: bytes.length }
     },
     async get(sha256) {

@@ -2,6 +2,7 @@ import {
   databaseUrl,
   domains,
   duration,
+  durationFrom,
   flag,
   folder,
   hostName,
@@ -11,7 +12,6 @@ import {
   mailbox,
   nameServers,
   networks,
-  networksOrHosts,
   oneOf,
   text,
   webUrl,
@@ -47,23 +47,21 @@ export const keys = {
   "log.format": key(oneOf("auto", "json", "text"), "auto", "auto: text on a terminal, else JSON."),
 
   "http.listen": key(listen, ":8080", "Address of the HTTP API; port 0 takes a free one."),
-  "http.idle_timeout": key(duration, 10 * SECOND, "A silent HTTP connection is closed after this."),
-  "http.trusted_proxies": key(networks, [], "Proxies whose X-Forwarded-For is believed."),
-  "http.allow_private": key(
-    networksOrHosts,
-    [],
-    "Private networks and hosts that outgoing HTTP requests may reach.",
+  "http.idle_timeout": key(
+    durationFrom("1s", "255s"),
+    10 * SECOND,
+    "A silent HTTP connection is closed after this.",
   ),
+  "http.trusted_proxies": key(networks, [], "Proxies whose X-Forwarded-For is believed."),
 
   "delivery.provider": key(oneOf("mailbox", "smtp"), "mailbox", "Where email is handed over."),
   "delivery.concurrency": key(whole(1, 1000), 20, "Messages that are delivered at the same time."),
-  "delivery.lease": key(duration, 30 * SECOND, "A claimed job may be claimed again after this."),
-  "delivery.retry.max_age": key(duration, 48 * HOUR, "An email is tried again until this age."),
-  "delivery.allow_private": key(
-    networksOrHosts,
-    [],
-    "Private networks and hosts that deliveries may reach.",
+  "delivery.lease": key(
+    durationFrom("5s", "60s"),
+    30 * SECOND,
+    "A claimed job may be claimed again after this.",
   ),
+  "delivery.retry.max_age": key(duration, 48 * HOUR, "An email is tried again until this age."),
 
   "providers.smtp.host": optional(hostName, "Mail relay for delivery.provider smtp."),
   "providers.smtp.port": key(whole(1, 65_535), 587, "Port of the mail relay."),

@@ -86,6 +86,18 @@ export const duration = kind<number>(
   },
 )
 
+/** A duration with bounds, both of which are told to who oversteps them. */
+export const durationFrom = (least: string, most: string): Kind<number> =>
+  kind(
+    `${duration.expected}, from ${least} to ${most}`,
+    (raw) => {
+      const value = duration.parse(raw)
+      const [low = 0, high = 0] = [least, most].map(duration.parse)
+      return value !== undefined && value >= low && value <= high ? value : undefined
+    },
+    duration.show,
+  )
+
 /** `:8080`, `127.0.0.1:1025`, `[::1]:25`: what a server listens on. */
 export const listen = textThat("host:port or :port, with a port from 0 to 65535", (value) => {
   const found = /^(\[[0-9a-fA-F:.]+\]|[^:[\]\s]*):(\d{1,5})$/.exec(value)
@@ -119,11 +131,6 @@ const isName = (value: string) => /^[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?$/.test(value)
 
 export const networks = list("IP addresses and networks (10.0.0.0/8)", (value) =>
   isNetwork(value) ? value : undefined,
-)
-
-export const networksOrHosts = list(
-  "networks (10.0.0.0/8), IP addresses and host names",
-  (value) => (isNetwork(value) || isName(value.toLowerCase()) ? value.toLowerCase() : undefined),
 )
 
 export const domains = list("domain names", (value) =>

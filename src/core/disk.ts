@@ -2,14 +2,15 @@ import { statfsSync } from "node:fs"
 import { open, rm, statfs } from "node:fs/promises"
 import { join } from "node:path"
 import { openBallast } from "./ballast"
-import { storageFault } from "./faults"
+import { troubleOf } from "./faults"
 import { log } from "./log"
-import { monotonic } from "./time"
+import { monotonic, sleep } from "./time"
 
 const MB = 1024 * 1024
 const REFRESH_MS = 250
 const PROBE_EVERY_MS = 1000
 const PROBE_BYTES = 64 * 1024
+const PROBE_LIMIT_MS = 5000
 
 export interface DiskOptions {
   dir: string
@@ -30,9 +31,10 @@ export interface Disk {
   healthy(): boolean
   /**
    * Tells of an error. Answers what it says about the storage; undefined: nothing, and nothing
-   * changes. A failed fsync is final: `died` resolves and no probe heals it.
+   * changes. A failed fsync is final: `died` resolves and no probe heals it. A database server that
+   * seems to be away is `doubtful`: one lost connection is no outage, so the probe decides.
    */
-  failed(error: unknown): "unhealthy" | "dead" | undefined
+  failed(error: unknown): "unhealthy" | "dead" | "doubtful" | undefined
   readonly died: Promise<Error>
   /** Makes the ballast where there is room for it, and from now on again after it was dropped. */
   keepBallast(): Promise<void>
@@ -50,20 +52,38 @@ export function openDisk(options: DiskOptions): Disk {
   let ill = false
   let dead = false
   let busy = false
+  let doubting = false
   let last_probe = Number.NEGATIVE_INFINITY
 
-  const failed = (error: unknown) => {
-    const fault = storageFault(error)
-    if (fault === undefined) return undefined
+  const sicken = (error: unknown) => {
     if (!ill) log.error("the storage does not take writes", { error })
     if (!ill) last_probe = monotonic()
     ill = true
-    if (fault === "dead" && !dead) {
+  }
+
+  const failed = (error: unknown) => {
+    const trouble = troubleOf(error)
+    if (trouble === undefined || trouble === "busy") return undefined
+    if (trouble === "away") {
+      void doubt()
+      return "doubtful"
+    }
+    sicken(error)
+    if (trouble === "lost_fsync" && !dead) {
       dead = true
       death.resolve(error instanceof Error ? error : new Error(String(error)))
     }
     void ballast.drop()
-    return fault
+    return trouble === "lost_fsync" ? "dead" : "unhealthy"
+  }
+
+  const ask = inTime(async () => await options.probe?.())
+
+  const doubt = async () => {
+    if (ill || doubting) return
+    doubting = true
+    await ask().catch(sicken)
+    doubting = false
   }
 
   const heal = async () => {
@@ -71,7 +91,7 @@ export function openDisk(options: DiskOptions): Disk {
     last_probe = monotonic()
     try {
       await writeProbe(join(options.dir, "probe"))
-      await options.probe?.()
+      await ask()
       ill = dead
       if (!ill) log.info("the storage takes writes again")
     } catch (error) {
@@ -112,6 +132,21 @@ function readFree(dir: string): number {
     return freeOf(statfsSync(dir))
   } catch {
     return Number.POSITIVE_INFINITY
+  }
+}
+
+/** Never two at once: a server that is frozen would hold one connection for each. */
+function inTime(work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined
+  return async () => {
+    running ??= work().finally(() => {
+      running = undefined
+    })
+    const answered = new AbortController()
+    const late = sleep(PROBE_LIMIT_MS, answered.signal).then(() => {
+      throw new Error(`the storage did not answer for ${PROBE_LIMIT_MS} ms`)
+    })
+    await Promise.race([running, late]).finally(() => answered.abort())
   }
 }
 

@@ -1,20 +1,36 @@
-const fullOrRefused = /^(SQLITE_(FULL|IOERR|READONLY|CANTOPEN)|ENOSPC|EDQUOT|EFBIG|EROFS|EIO)/
-const failedSync = /^SQLITE_IOERR_(DIR_)?FSYNC$/
+/**
+ * What an error says about the storage: `unwritable` may pass; after `lost_fsync` nothing that was
+ * written may be trusted, because the kernel may have dropped the pages, so that a second fsync
+ * would lie; `busy` is another writer's turn; `away` is a database server that cannot be reached,
+ * or takes no writes.
+ */
+export type Trouble = "unwritable" | "lost_fsync" | "busy" | "away"
 
-/** Primary SQLite result codes of the same four families, for errors that carry only a number. */
+/** The one table of storage faults. The first line that fits decides. */
+const codes: readonly [Trouble, RegExp][] = [
+  ["lost_fsync", /^SQLITE_IOERR_(DIR_)?FSYNC$/],
+  ["busy", /^SQLITE_BUSY$/],
+  ["unwritable", /^(SQLITE_(FULL|IOERR|READONLY|CANTOPEN)|ENOSPC|EDQUOT|EFBIG|EROFS|EIO)/],
+  ["away", /^ERR_POSTGRES_(CONNECTION|IDLE|LIFETIME)/],
+]
+
+/**
+ * SQLSTATE: class 53 is "insufficient resources", 58 "system error", 08 and 57P "the server is
+ * gone", 25006 "read-only transaction", which is a standby or a full disk's last resort.
+ */
+const AWAY_STATES = /^(53|58|08|57P|25006)/
+
+/** SQLite's own numbers, for errors that carry only those: families of results, and lost fsyncs. */
 const sqliteFamilies: ReadonlySet<number> = new Set([8, 10, 13, 14])
 const SYNC_RESULTS: ReadonlySet<number> = new Set([1034, 1290])
 const MAX_CAUSES = 5
 
-/** What an error says about the storage: `dead` is a failed fsync, which nothing may retry. */
-export type StorageFault = "unhealthy" | "dead"
-
-/** The fault an error (or one of its causes) tells of; undefined when it is not the storage's. */
-export function storageFault(error: unknown): StorageFault | undefined {
+/** The trouble an error (or one of its causes) tells of; undefined when it is not the storage's. */
+export function troubleOf(error: unknown): Trouble | undefined {
   let current = error
   for (let depth = 0; depth < MAX_CAUSES && current instanceof Error; depth++) {
-    const fault = ofOne(current)
-    if (fault) return fault
+    const trouble = ofOne(current)
+    if (trouble) return trouble
     current = current.cause
   }
   return undefined
@@ -26,12 +42,15 @@ export function codeOf(error: unknown): string | undefined {
   return typeof code === "string" ? code : undefined
 }
 
-function ofOne(error: Error): StorageFault | undefined {
+function ofOne(error: Error): Trouble | undefined {
   const code = codeOf(error) ?? ""
-  const result = error.name === "SQLiteError" && "errno" in error ? error.errno : undefined
-  const number = typeof result === "number" ? result : 0
+  const errno = "errno" in error ? error.errno : undefined
+  const result = error.name === "SQLiteError" && typeof errno === "number" ? errno : 0
   const call = "syscall" in error ? error.syscall : undefined
   const sync = call === "fsync" || call === "fdatasync"
-  if (failedSync.test(code) || SYNC_RESULTS.has(number) || (sync && code === "EIO")) return "dead"
-  return fullOrRefused.test(code) || sqliteFamilies.has(number & 0xff) ? "unhealthy" : undefined
+  if (SYNC_RESULTS.has(result) || (sync && code === "EIO")) return "lost_fsync"
+  const line = codes.find(([, look]) => look.test(code))
+  if (line) return line[0]
+  if (typeof errno === "string" && AWAY_STATES.test(errno)) return "away"
+  return sqliteFamilies.has(result & 0xff) ? "unwritable" : undefined
 }

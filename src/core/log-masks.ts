@@ -1,5 +1,9 @@
 const MASK = "********"
 const MAX_DEPTH = 6
+const MOST_CHARACTERS = 2048
+
+/** What databases add to an error: the statement, and the rows themselves. */
+const rowFields: ReadonlySet<string> = new Set(["query", "params", "detail", "where"])
 
 const secret_words = [
   "pass(word|wd|phrase)?",
@@ -23,9 +27,11 @@ const secretValues: readonly [RegExp, string][] = [
   [/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z ]*PRIVATE KEY-----|$)/g, MASK],
 ]
 
-/** The text without anything that looks like a secret of ours or of a URL. */
+/** At most 2 kB of the text, without anything that looks like a secret of ours or of a URL. */
 export function mask(text: string): string {
-  return secretValues.reduce((cleaned, [look, put]) => cleaned.replace(look, put), text)
+  const cut = text.length > MOST_CHARACTERS
+  const start = cut ? `${text.slice(0, MOST_CHARACTERS).toWellFormed()}…` : text
+  return secretValues.reduce((cleaned, [look, put]) => cleaned.replace(look, put), start)
 }
 
 /**
@@ -49,9 +55,12 @@ export function maskField(name: string, value: unknown, depth = 0): unknown {
 
 function maskError(error: Error, depth: number): unknown {
   const own: Record<string, unknown> = { ...error }
-  const written: Record<string, unknown> = { name: error.name, message: mask(error.message) }
-  if (error.stack) written.stack = mask(error.stack)
+  const message = withoutRows(error.message)
+  const written: Record<string, unknown> = { name: error.name, message: mask(message) }
+  if (error.stack)
+    written.stack = mask(withoutRows(error.stack.replace(error.message, () => message)))
   for (const [key, item] of Object.entries(own)) {
+    if (rowFields.has(key)) continue
     if (depth < MAX_DEPTH && !(key in written)) written[key] = maskField(key, item, depth + 1)
   }
   if (error.cause !== undefined && depth < MAX_DEPTH) {
@@ -59,3 +68,6 @@ function maskError(error: Error, depth: number): unknown {
   }
   return written
 }
+
+/** Drizzle ends its message with the values of the statement: bodies, addresses, whole mails. */
+const withoutRows = (text: string) => text.replace(/\nparams:[\s\S]*/, "")

@@ -1,10 +1,11 @@
-import { and, asc, desc, eq } from "drizzle-orm"
+import { and, asc, count, desc, eq, gt } from "drizzle-orm"
 import type { Caller } from "../accounts/caller"
 import type { Blobs } from "../core/blobs"
 import { fail } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
 import { now } from "../core/time"
 import * as feed from "../events/feed"
+import type { Window } from "../http/page"
 import { comparable, type Mailbox } from "../lib/address"
 import type { Message } from "../messages/facts"
 import type { NewMessage } from "../messages/pipeline"
@@ -77,11 +78,19 @@ interface FileIds {
   attachment_id: string
 }
 
-/** Oldest first. */
-export async function attemptsOf(db: Reader, project_id: string, id: string) {
+/** Oldest first. An attempt's id in a page is its number. */
+export async function attemptsOf(db: Reader, project_id: string, id: string, window: Window) {
   await find(db, project_id, id)
-  const rows = db.select().from(attempts).where(eq(attempts.message_id, id))
-  return (await rows.orderBy(asc(attempts.attempt))).map(({ message_id: _, ...row }) => row)
+  const ours = eq(attempts.message_id, id)
+  const later = window.after === undefined ? undefined : gt(attempts.attempt, Number(window.after))
+  const some = db.select().from(attempts).where(and(ours, later)).orderBy(asc(attempts.attempt))
+  const found = await some.limit(window.limit).offset(window.offset)
+  const rows = found.map(({ message_id: _, ...row }) => ({ id: String(row.attempt), ...row }))
+  const total = async () => {
+    const [counted] = await db.select({ value: count() }).from(attempts).where(ours)
+    return counted?.value ?? 0
+  }
+  return { rows, total }
 }
 
 /** Ends a message that still waits. One that is on its way, or settled, is a 409. */

@@ -15,7 +15,14 @@ export const file = ({ filename, content_type, bytes }: StoredFile) =>
   new Response(bytes as Uint8Array<ArrayBuffer>, {
     headers: {
       "content-type": content_type,
-      "content-disposition": `attachment; filename*=UTF-8''${encodeURIComponent(filename)}`,
+      "content-disposition": `attachment; filename*=UTF-8''${extValue(filename)}`,
       "x-content-type-options": "nosniff",
     },
   })
+
+/** RFC 8187, 3.2.1: four characters that a URL may hold are no part of such a value. */
+const extValue = (text: string) =>
+  encodeURIComponent(text).replace(
+    /['()*]/g,
+    (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
+  )

@@ -54,7 +54,7 @@ export async function prepare(
 ): Promise<NewMessage> {
   const { default_from, default_reply_to, sandbox } = sender.caller.project_settings
   const from =
-    email.from ?? default_from ?? fail("sender_not_configured", NO_SENDER, { provider: "email" })
+    email.from ?? default_from ?? fail("sender_not_configured", NO_SENDER, { channel: "email" })
   const sender_domain = domainOf(from.email)
   const { to, cc, bcc } = email
   refuseUnsendable(sender_domain, [to, ...cc, ...bcc], inSandbox(rules, sandbox))

@@ -6,7 +6,8 @@ import type { EmailContent } from "./prepare"
 /** The Email record as lists show it: everything but bodies, headers and timeline. */
 export function listed(message: Message) {
   const { account_id: _, channel: __, recipient: ___, sender: ____, ...row } = message
-  const { sender_domain: _____, envelope, last_event_type, last_event_at, ...fields } = row
+  const { sender_domain: _____, subject_key: ______, envelope, ...rest } = row
+  const { last_event_type, last_event_at, ...fields } = rest
   const [to] = message.recipients
   return {
     ...fields,

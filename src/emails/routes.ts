@@ -1,8 +1,9 @@
 import type { Static } from "@sinclair/typebox"
 import type { Blobs } from "../core/blobs"
+import { comparableFilters } from "../http/address-filters"
 import type { Call } from "../http/call"
 import { takeOrUndo } from "../http/idempotency"
-import { asPage, type Cursors, datesOf, windowOf } from "../http/page"
+import { asPage, type Cursors, datesOf, type PageQuery, pageQuery, windowOf } from "../http/page"
 import { type Answer, type AnyRoute, route } from "../http/route"
 import type { Mailbox } from "../lib/address"
 import type { Store } from "../store/store"
@@ -105,12 +106,13 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
         handle: async (call) => ({ data: await emails.events(store.read, ...named(call)) }),
       }),
     ),
-    route({
+    route<unknown, PageQuery>({
       ...READ,
       method: "GET",
       path: `${ONE}/attempts`,
-      summary: "Every try at handing it over",
-      handle: async (call) => ({ data: await emails.attemptsOf(store.read, ...named(call)) }),
+      summary: "Every try at handing it over, oldest first",
+      query: attemptQuery,
+      handle: (call) => listAttempts(parts, call),
     }),
   ]
 }
@@ -174,6 +176,14 @@ function repeatRoutes(parts: EmailParts): AnyRoute[] {
   ]
 }
 
+const attemptQuery = pageQuery({})
+
+async function listAttempts({ store, cursors }: EmailParts, call: Call<unknown, PageQuery>) {
+  const { query, request } = call
+  const page = await emails.attemptsOf(store.read, ...named(call), windowOf(query, cursors))
+  return asPage(request, query, cursors, page, ({ id: _, ...attempt }) => attempt)
+}
+
 type EmailQuery = Static<typeof schemas.emailQuery>
 
 const named = ({ project_id, params }: Call): [string, string] => [
@@ -224,7 +234,7 @@ async function list({ store, cursors }: EmailParts, call: Call<unknown, EmailQue
   const { page: _, per_page: __, cursor: ___, ...rest } = query
   const { created_after, created_before, start_date, end_date, ...filter } = rest
   const dates = datesOf(query)
-  const wanted = { ...filter, ...dates } as lists.Filter
+  const wanted = { ...filter, ...comparableFilters(filter), ...dates } as lists.Filter
   const page = await lists.list(store.read, project_id, wanted, windowOf(query, cursors))
   return asPage(request, query, cursors, page)
 }

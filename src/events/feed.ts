@@ -1,6 +1,6 @@
-import { and, asc, eq, like, or, type SQL, sql } from "drizzle-orm"
+import { and, asc, eq, gte, like, or, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
-import { millis, sleep } from "../core/time"
+import { isoFrom, millis, millisFrom, monotonic, sleep } from "../core/time"
 import { engine } from "../store/columns"
 import type { Reader } from "../store/store"
 import { onEmitted } from "./emit"
@@ -31,7 +31,9 @@ export interface FeedQuery {
 
 /** The project's events after a known one, oldest first; without one from the beginning. */
 export async function read(db: Reader, project_id: string, query: FeedQuery): Promise<Event[]> {
-  const later = query.after ? await laterThan(db, project_id, query.after) : undefined
+  const later = query.after
+    ? await laterThan(db, project_id, query.after)
+    : gte(events.created_at, isoFrom(oldestReadable()))
   const wanted = and(eq(events.project_id, project_id), later, settled, matching(query.types))
   const rows = db.select().from(events).where(wanted)
   return rows.orderBy(asc(events.position), asc(events.id)).limit(query.limit)
@@ -45,24 +47,16 @@ export async function readWaiting(
   wait_ms: number,
   signal: AbortSignal,
 ): Promise<Event[]> {
-  const end = millis() + wait_ms
+  const end = monotonic() + wait_ms
   while (true) {
-    const rung = bell(Math.min(POLL_MILLISECONDS, end - millis()), signal)
+    const rung = bell(Math.min(POLL_MILLISECONDS, end - monotonic()), signal)
     const rows = await read(db, project_id, query)
-    if (rows.length > 0 || signal.aborted || millis() >= end) {
+    if (rows.length > 0 || signal.aborted || monotonic() >= end) {
       rung.cancel()
       return rows
     }
     await rung.heard
   }
-}
-
-/** The newest event's id, for a reader who wants only what comes. */
-export async function newest(db: Reader, project_id: string): Promise<string | undefined> {
-  const ours = and(eq(events.project_id, project_id), settled)
-  const rows = db.select({ id: events.id }).from(events).where(ours)
-  const [row] = await rows.orderBy(sql`position desc, id desc`).limit(1)
-  return row?.id
 }
 
 /** All events about one subject, oldest first. */
@@ -77,13 +71,15 @@ async function laterThan(db: Reader, project_id: string, after: string): Promise
   const ours = and(eq(events.project_id, project_id), eq(events.id, after))
   const [row] = await db.select().from(events).where(ours)
   if (!row) return refuseCursor("unknown_event", "No event has this id.")
-  if (Date.parse(row.created_at) < millis() - READABLE_DAYS * DAY_MILLISECONDS) {
+  if (millisFrom(row.created_at) < oldestReadable()) {
     return refuseCursor("cursor_expired", `Events are readable for ${READABLE_DAYS} days.`)
   }
   const { position, id } = row
   // As a pair, because the index is walked from there; an OR would walk all that came before.
   return sql`(${events.position}, ${events.id}) > (${sql.param(position, events.position)}, ${id})`
 }
+
+const oldestReadable = () => millis() - READABLE_DAYS * DAY_MILLISECONDS
 
 function refuseCursor(reason: string, message: string): never {
   const fields = [{ path: "after", code: reason, message }]
@@ -99,14 +95,12 @@ const settled =
     ? sql`position < (pg_snapshot_xmin(pg_current_snapshot())::text)::bigint`
     : undefined
 
-/** `email.*`, `*`, or exact types. */
+/** `email.*`, `*`, or exact types, all of them registered. */
 function matching(types: string[]): SQL | undefined {
   if (types.length === 0 || types.includes("*")) return undefined
   return or(
     ...types.map((type) =>
-      type.endsWith(".*")
-        ? like(events.type, `${type.slice(0, -1).replace(/[%_\\]/g, "")}%`)
-        : eq(events.type, type),
+      type.endsWith(".*") ? like(events.type, `${type.slice(0, -1)}%`) : eq(events.type, type),
     ),
   )
 }

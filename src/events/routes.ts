@@ -1,9 +1,12 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import type { Call } from "../http/call"
 import type { Health } from "../http/health"
+import { Problems } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
+import { nearest } from "../lib/nearest"
 import type { Store } from "../store/store"
 import * as feed from "./feed"
+import { eventTypes, isPattern } from "./registry"
 
 const MOST = 100
 
@@ -45,7 +48,7 @@ async function read(
   health: Health,
   { project_id, query, request, signal }: Call<unknown, FeedQuery>,
 ) {
-  const types = (query.types ?? "").split(",").flatMap((type) => type.trim() || [])
+  const types = typesOf(query.types ?? "")
   const wanted = { after: query.after, limit: query.limit + 1, types }
   const draining = new AbortController()
   const off = health.onDrain(() => draining.abort()) // a poll must not hold up the stop
@@ -57,3 +60,18 @@ async function read(
   const meta = { next_after, has_more: found.length > query.limit }
   return { data: rows.map(feed.envelopeOf), meta }
 }
+
+/** Throws 422 for what is no registered type, no `prefix.*` of one, and not `*`. */
+function typesOf(list: string): string[] {
+  const types = list.split(",").flatMap((type) => type.trim() || [])
+  const problems = new Problems()
+  const unknown = types.find((type) => !isPattern(type))
+  if (unknown !== undefined) {
+    const near = nearest(unknown, NAMES)?.text
+    problems.add("types", "invalid", `There is no event type ${unknown}; the nearest is ${near}.`)
+  }
+  problems.throwIfAny()
+  return types
+}
+
+const NAMES = eventTypes.map(({ type }) => type)

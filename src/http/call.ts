@@ -13,6 +13,6 @@ export interface Call<Body = unknown, Query = unknown> {
   query: Query
   /** Present when the request carried an `Idempotency-Key`. */
   claim: Claim | undefined
-  /** Aborted when the caller hangs up or the time limit passes. */
+  /** Aborted when the time limit passes; `request.signal` tells that the caller hung up. */
   signal: AbortSignal
 }

@@ -20,9 +20,9 @@ export function respondError(
   thrown: unknown,
   id: string,
   headers: HeaderFields,
-  page?: AnyRoute["page"],
+  { method = "POST", page }: { method?: string; page?: AnyRoute["page"] } = {},
 ) {
-  const error = asApiError(thrown, id)
+  const error = asApiError(thrown, id, method)
   if (page) return decorate(page(error), id, { ...headers, ...error.headers })
   const { code, message, details } = error
   const body = { error: { code, message, details }, meta: { request_id: id } }
@@ -30,11 +30,11 @@ export function respondError(
   return new Response(JSON.stringify(body), { status: error.status, headers: all })
 }
 
-function asApiError(thrown: unknown, request_id: string): ApiError {
+function asApiError(thrown: unknown, request_id: string, method: string): ApiError {
   if (thrown instanceof ApiError) return thrown
   const trouble = troubleOf(thrown)
   log.error(trouble ? "the storage refused" : "a request failed", { request_id, error: thrown })
-  return trouble ? storageRefused() : new ApiError("internal_error", INTERNAL)
+  return trouble ? storageRefused(method) : new ApiError("internal_error", INTERNAL)
 }
 
 const INTERNAL = "Something broke on our side. The request id helps to find it in the log."
@@ -48,8 +48,11 @@ export const unavailable = (message: string, reason: string, retry_after = 5) =>
     { headers: { "retry-after": String(retry_after) } },
   )
 
-const storageRefused = () =>
-  unavailable("The storage cannot be written at the moment. Nothing was accepted.", "storage")
+const storageRefused = (method: string) =>
+  unavailable(method === "GET" || method === "HEAD" ? UNREADABLE : UNWRITABLE, "storage")
+
+const UNREADABLE = "The storage cannot be read at the moment."
+const UNWRITABLE = "The storage cannot be written at the moment. Nothing was accepted."
 
 function decorate(response: Response, id: string, headers: HeaderFields): Response {
   for (const [name, value] of Object.entries(headers)) response.headers.set(name, value)

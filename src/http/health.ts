@@ -10,7 +10,7 @@ const LOOK_MILLISECONDS = 1000
 /** What `/readyz` looks at. */
 export interface Vitals {
   disk: Disk
-  /** When the job loop last looked for work. */
+  /** When, by `monotonic`, the job loop last looked for work. */
   progressedAt: () => number
   smtp: () => boolean
   /** Asks the database something small; without it only failed writes tell of its trouble. */
@@ -56,7 +56,7 @@ export class Health {
 
   checks() {
     const { disk, progressedAt, smtp } = this.#vitals
-    const stalled = millis() - progressedAt() > STALLED_MILLISECONDS
+    const stalled = monotonic() - progressedAt() > STALLED_MILLISECONDS
     return {
       database: this.#answers ? (disk.healthy() ? "ok" : "not writable") : "does not answer",
       jobs: stalled ? "no progress for 60 s" : "ok",

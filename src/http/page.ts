@@ -63,7 +63,7 @@ export async function asPage<Row extends { id: string }>(
   query: PageQuery,
   cursors: Cursors,
   page: Page<Row>,
-  show: (row: Row) => unknown = (row) => row,
+  shown: (row: Row) => object = (row) => row,
 ): Promise<Answer> {
   const { per_page } = query
   const rows = page.rows.slice(0, per_page)
@@ -75,7 +75,7 @@ export async function asPage<Row extends { id: string }>(
   const headers: Record<string, string> = has_more
     ? { link: `<${nextAddress(request, query, next_cursor)}>; rel="next"` }
     : {}
-  return { data: rows.map(show), meta, headers }
+  return { data: rows.map(shown), meta, headers }
 }
 
 const UNNUMBERED = { page: null, total: null, total_pages: null }

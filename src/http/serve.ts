@@ -106,7 +106,9 @@ class Desk {
       return respond(answer, route.status[0], state.id, headersOf(state))
     } catch (error) {
       state.quota ??= this.#limits.see(ip) // a stranger's answers carry the window of his address
-      return respondError(error, state.id, headersOf(state), route.page)
+      const { page } = route
+      const told = { method: request.method, ...(page && { page }) }
+      return respondError(error, state.id, headersOf(state), told)
     }
   }
 

@@ -4,5 +4,5 @@
  */
 export const searchable = (text: string): string => text.normalize("NFC").toLowerCase()
 
-/** A pattern of LIKE, with `\\` as its escape, for a part of a `searchable` text. */
+/** A pattern of LIKE, with a backslash as its escape, for a part of a `searchable` text. */
 export const partOf = (text: string): string => `%${searchable(text).replace(/[\\%_]/g, "\\$&")}%`

@@ -6,12 +6,15 @@ import type { Page, Window } from "../http/page"
 import { comparable } from "../lib/address"
 import { partOf, searchable } from "../lib/search-text"
 import { bump, total } from "../store/counters"
-import type { Reader, Tx } from "../store/store"
+import type { Reader, Store, Tx } from "../store/store"
 import type { ParsedMail } from "./parse-task"
 import { mailboxMails, mailboxRecipients } from "./tables"
 
 const PARSE_DEADLINE_MS = 10_000
 const COUNTER = "mailbox_mails"
+
+/** Everybody else who writes waits for a transaction, so none is long. */
+const CLEARED_AT_ONCE = 500
 
 export type Mail = typeof mailboxMails.$inferSelect
 
@@ -80,19 +83,31 @@ export async function find(db: Reader, project_id: string, id: string): Promise<
   return mail ?? fail("not_found", `There is no mail "${id}" in this mailbox.`)
 }
 
-/** Removes the mail of one recipient, or all of the project's. */
+/** Removes the mail of one recipient, or all of the project's; 500 a transaction. */
 export async function clear(
-  tx: Tx,
+  store: Store,
   project_id: string,
-  { to }: Pick<MailFilter, "to">,
+  filter: Pick<MailFilter, "to">,
 ): Promise<{ deleted: number }> {
-  const conditions = conditionsOf(tx, project_id, { to })
+  let deleted = 0
+  for (let some = CLEARED_AT_ONCE; some === CLEARED_AT_ONCE; deleted += some) {
+    some = await store.tx((tx) => clearSome(tx, project_id, filter))
+  }
+  return { deleted }
+}
+
+async function clearSome(tx: Tx, project_id: string, { to }: Pick<MailFilter, "to">) {
+  const wanted = and(
+    eq(mailboxMails.project_id, project_id),
+    ...conditionsOf(tx, project_id, { to }),
+  )
+  const some = tx.select({ id: mailboxMails.id }).from(mailboxMails).where(wanted)
   const deleted = await tx
     .delete(mailboxMails)
-    .where(and(eq(mailboxMails.project_id, project_id), ...conditions))
+    .where(inArray(mailboxMails.id, some.limit(CLEARED_AT_ONCE)))
     .returning({ id: mailboxMails.id })
   await bump(tx, project_id, COUNTER, -deleted.length)
-  return { deleted: deleted.length }
+  return deleted.length
 }
 
 /** Headers, bodies and attachments of the raw message, parsed in a worker within ten seconds. */

@@ -9,7 +9,7 @@ export interface ParsedMail {
   text: string | null
   attachments: ParsedAttachment[]
   /** Why the body could not be read; the raw message is still there. */
-  fault: string | null
+  parse_error: string | null
 }
 
 export interface ParsedAttachment {
@@ -20,7 +20,7 @@ export interface ParsedAttachment {
   sha256: string
 }
 
-/** Runs in the worker. A message that cannot be parsed comes back with its headers and a fault. */
+/** Runs in the worker. A message that cannot be parsed comes back with its headers and the reason. */
 export async function parseMail(raw: Uint8Array): Promise<ParsedMail> {
   const headers = headersOf(raw)
   try {
@@ -38,10 +38,16 @@ export async function parseMail(raw: Uint8Array): Promise<ParsedMail> {
       size: part.size,
       sha256: createHash("sha256").update(part.content).digest("hex"),
     }))
-    return { headers, html: mail.html || null, text: mail.text ?? null, attachments, fault: null }
+    return {
+      headers,
+      html: mail.html || null,
+      text: mail.text ?? null,
+      attachments,
+      parse_error: null,
+    }
   } catch (error) {
-    const fault = error instanceof Error ? error.message : String(error)
-    return { headers, html: null, text: null, attachments: [], fault }
+    const parse_error = error instanceof Error ? error.message : String(error)
+    return { headers, html: null, text: null, attachments: [], parse_error }
   }
 }
 

@@ -1,5 +1,6 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import type { Workers } from "../core/workers"
+import { comparableFilters } from "../http/address-filters"
 import type { Call } from "../http/call"
 import { asPage, type Cursors, pageQuery, readTime, windowOf } from "../http/page"
 import { Problems } from "../http/problems"
@@ -46,8 +47,8 @@ export function mailboxRoutes({ store, workers, cursors }: MailboxParts): AnyRou
       query: mailQuery,
       response: Summary,
       handle: async ({ project_id, query, request }) => {
-        const { to, from, search } = query
-        const filter = { to, from, search, since: sinceOf(query.since) }
+        const { search } = query
+        const filter = { ...comparableFilters(query), search, since: sinceOf(query.since) }
         const window = windowOf(query, cursors)
         const page = await mailbox.list(store.read, project_id, filter, window)
         return asPage(request, query, cursors, page)
@@ -66,8 +67,8 @@ export function mailboxRoutes({ store, workers, cursors }: MailboxParts): AnyRou
       path: "/v1/mailbox",
       summary: "Empty the mailbox, or one recipient's part of it",
       query: clearQuery,
-      handle: async ({ project_id, query: { to } }) => ({
-        data: await store.tx((tx) => mailbox.clear(tx, project_id, { to })),
+      handle: async ({ project_id, query }) => ({
+        data: await mailbox.clear(store, project_id, comparableFilters(query)),
       }),
     }),
   ]
@@ -75,11 +76,11 @@ export function mailboxRoutes({ store, workers, cursors }: MailboxParts): AnyRou
 
 async function read(store: Store, workers: Workers, { project_id, params }: Call) {
   const mail = await mailbox.find(store.read, project_id, params.mail_id ?? "")
-  const { headers, html, text, attachments } = await mailbox.parse(workers, mail)
+  const { headers, html, text, attachments, parse_error } = await mailbox.parse(workers, mail)
   const { id, email_id, from_address, to_address, subject, created_at } = mail
   const raw_url = email_id ? `/v1/emails/${email_id}/raw` : null
   const addresses = { from: from_address, to: to_address }
-  const parts = { headers, subject, html, text, attachments, raw_url }
+  const parts = { headers, subject, html, text, attachments, parse_error, raw_url }
   return { id, email_id, ...addresses, ...parts, created_at }
 }
 

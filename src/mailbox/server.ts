@@ -10,7 +10,7 @@ import { headerFields, headerOf } from "../lib/mail-head"
 import { messages } from "../messages/tables"
 import { projects } from "../projects/tables"
 import type { Store } from "../store/store"
-import { keep, type Mail } from "./mailbox"
+import { keep, type NewMail } from "./mailbox"
 import { DEFERRED, deferOnce, type Refusal, refusalOf, roleOf } from "./simulator"
 
 const MAX_CLIENTS = 100
@@ -45,7 +45,8 @@ export interface MailboxServer {
  */
 export async function openMailbox(options: MailboxOptions): Promise<MailboxServer> {
   const stopping = new AbortController()
-  const receive = receiver(options, stopping.signal)
+  const isFirst = deferOnce()
+  const receive = receiver(options, stopping.signal, isFirst)
   const server = new SMTPServer({
     name: "mailbox.test",
     banner: "Belfry mailbox",
@@ -54,7 +55,12 @@ export async function openMailbox(options: MailboxOptions): Promise<MailboxServe
     authOptional: true,
     disabledCommands: ["AUTH", "STARTTLS"],
     disableReverseLookup: true,
-    onRcptTo: ({ address }, _session, done) => done(refuse(refusalOf(address))),
+    hideDSN: false, // for ENVID, by which a repetition is told before the message is seen
+    onRcptTo: ({ address }, { envelope }, done) => {
+      const { envid } = envelope.dsn ?? {}
+      const deferred = roleOf(address) === "defer" && envid && isFirst(`${envid} ${address}`)
+      done(refuse(deferred ? DEFERRED : refusalOf(address)))
+    },
     onData: (stream, session, done) => {
       receive(stream, session).then(
         (reply) => (typeof reply === "string" ? accept(done, reply) : done(refuse(reply))),
@@ -104,9 +110,12 @@ const refuse = (refusal: Refusal | undefined) =>
   refusal && Object.assign(new Error(refusal.text), { responseCode: refusal.code })
 
 /** Answers with the words behind the 250, or with a refusal. */
-function receiver(options: MailboxOptions, stopping: AbortSignal) {
+function receiver(
+  options: MailboxOptions,
+  stopping: AbortSignal,
+  isFirst: (message: string) => boolean,
+) {
   const { store, complained, slow_ms = SLOW_MS } = options
-  const isFirst = deferOnce()
   const buffer = { bytes: 0 }
 
   return async (stream: SMTPServerDataStream, session: SMTPServerSession) => {
@@ -119,14 +128,16 @@ function receiver(options: MailboxOptions, stopping: AbortSignal) {
     const roles = recipients.map(roleOf)
     const sender = session.envelope.mailFrom
     const mail = describe(raw, recipients, sender ? sender.address : "")
-    if (roles.includes("defer") && isFirst(mail.message_id)) return DEFERRED
+    // Where nothing tells messages apart before they are seen, all recipients are put off.
+    const blind = !session.envelope.dsn?.envid
+    if (blind && roles.includes("defer") && isFirst(mail.message_id)) return DEFERRED
     if (roles.includes("slow")) await sleep(slow_ms, stopping)
     if (stopping.aborted) return { code: 421, text: "4.3.2 The server is stopping" }
 
     const owner = await ownerOf(options, mail.message_id)
     if (!owner) return { code: 550, text: "5.7.1 No project here takes this mail" }
     const { message_id: _, ...rest } = mail
-    const row: Mail = { id: newId(), ...owner, ...rest, created_at: now() }
+    const row: NewMail = { id: newId(), ...owner, ...rest, created_at: now() }
     await store.tx((tx) => keep(tx, row))
     if (roles.includes("complain") && row.email_id) await complained(row.email_id)
     return `2.6.0 Kept as ${row.id}`
@@ -162,7 +173,7 @@ function describe(raw: Buffer, recipients: string[], mail_from: string) {
     recipients,
     to_address: comparable(recipients[0] ?? ""),
     from_address: comparable(from),
-    subject: headerOf(fields, "subject") ?? "",
+    subject: (headerOf(fields, "subject") ?? "").replaceAll("\0", ""), // Postgres keeps none
     raw,
     size: raw.length,
   }

@@ -2,8 +2,9 @@ import { and, eq, inArray } from "drizzle-orm"
 import { log } from "../core/log"
 import { monotonic, now } from "../core/time"
 import { emitAll } from "../events/emit"
+import { searchable } from "../lib/search-text"
 import { bumpAll, type Changes } from "../store/counters"
-import type { Verdict } from "../store/job-loop"
+import type { Verdict } from "../store/job-handler"
 import { type ClaimedJob, enqueueAll, isHeld, type Job, PRIORITIES } from "../store/queue"
 import { inserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
@@ -139,6 +140,7 @@ function asMessage({ content: _, ...fresh }: NewMessage): Message {
   const { created_at } = fresh
   return {
     ...fresh,
+    subject_key: fresh.subject === null ? null : searchable(fresh.subject),
     status: "queued",
     status_reason: null,
     provider: null,

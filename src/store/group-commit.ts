@@ -110,10 +110,23 @@ export class GroupCommit {
     this.#draining = undefined
   }
 
+  /** Back to no transaction. It never throws: whoever waits behind this group gets his turn. */
+  #recover(error: unknown) {
+    perform(() => this.#onTrouble(error))
+    if (!this.#database.inTransaction) return
+    try {
+      this.#statements.rollback()
+    } catch (failure) {
+      log.error("a group could not be rolled back", { error: failure })
+      perform(() => this.#onTrouble(failure))
+    }
+  }
+
   async #commit(group: Entry[]) {
     const { begin, commit, rollback } = this.#statements
     const effects: Effect[] = []
     try {
+      if (this.#database.inTransaction) rollback() // of a group before, which could not
       begin()
       const answers: (() => void)[] = []
       for (const entry of group) answers.push(await this.#attempt(entry, effects))
@@ -122,8 +135,7 @@ export class GroupCommit {
       this.stats.closures += group.length
       for (const answer of answers) answer()
     } catch (error) {
-      this.#onTrouble(error)
-      if (this.#database.inTransaction) rollback()
+      this.#recover(error)
       for (const { reject } of group) reject(error)
       return
     }
@@ -170,12 +182,12 @@ async function guarded(closure: () => Promise<unknown>, effects: Effect[]) {
   }
 }
 
-/** What follows a commit cannot undo it, so its mistakes are only told. */
+/** What follows a commit or its failure cannot undo it, so its mistakes are only told. */
 function perform(effect: Effect) {
   try {
     effect()
   } catch (error) {
-    log.error("an effect after a commit failed", { error })
+    log.error("what follows a commit failed", { error })
   }
 }
 

@@ -1,9 +1,9 @@
 import { newId } from "../core/ids"
 import { log } from "../core/log"
-import { millis, secondsFromNow, sleep } from "../core/time"
-import type { Schedule } from "./queue"
+import { millis, monotonic, sleep } from "../core/time"
+import { attempt, finish, type Handlers, unrecordable } from "./job-handler"
 import * as queue from "./queue"
-import type { Store, Tx } from "./store"
+import type { Store } from "./store"
 import { troubleOf } from "./trouble"
 
 const POLL_MILLISECONDS = 1000
@@ -13,41 +13,6 @@ const CLAIM_LIMIT = 200
 
 /** Ten seconds of tries, then the fault is not the storage's. */
 const FINISH_TRIES = 20
-
-/** A reason may reach the world: an error's own words, with SQL and paths in them, may not. */
-const FAILED = "The job failed; the log says why."
-
-type Write = (tx: Tx) => Promise<void>
-
-/** What a handler answers. A handler that throws asks for another try. */
-export type Verdict =
-  | { done?: Write }
-  | {
-      retry: string
-      schedule?: Schedule
-      /** Written with the job's return to the queue … */
-      waiting?: (tx: Tx, next_at: string) => Promise<void>
-      /** … or, when the schedule is at its end, before `onDead`. */
-      dying?: Write
-    }
-
-export interface Handler<Payload> {
-  run(payload: Payload, job: queue.ClaimedJob): Promise<Verdict>
-  /** Writes the last word about the work, in the transaction that gives up on it. */
-  onDead?: (tx: Tx, payload: Payload, reason: string) => Promise<void>
-}
-
-interface Line {
-  schedule: Schedule
-  handler: Handler<never>
-}
-
-export type Handlers = Record<string, Line>
-
-/** One line of the job table: the kind of work and who does it. */
-export const bind = <Payload>(job: queue.Job<Payload>, handler: Handler<Payload>): Handlers => ({
-  [job.name]: { schedule: job.schedule, handler },
-})
 
 export interface JobLoopOptions {
   store: Store
@@ -63,8 +28,8 @@ export interface JobLoopOptions {
  * one that hangs holds one slot and nothing else. What waits in memory is at most a claim.
  */
 export class JobLoop {
-  /** When the loop last looked for work: `/readyz` asks whether it still does. */
-  progressed_at = millis()
+  /** When, by `monotonic`, the loop last looked for work: `/readyz` asks whether it still does. */
+  progressed_at = monotonic()
 
   readonly #options: JobLoopOptions
   readonly #lease: queue.Lease
@@ -125,7 +90,7 @@ export class JobLoop {
       this.#rung = false
       try {
         await this.#fill()
-        this.progressed_at = millis() // a claim that failed is no progress
+        this.progressed_at = monotonic() // a claim that failed is no progress
         if (failing) log.info("jobs can be claimed again")
         failing = false
       } catch (error) {
@@ -147,7 +112,7 @@ export class JobLoop {
       if (this.#waiting.length === 0) {
         const room = Math.min(CLAIM_LIMIT, 2 * concurrency)
         this.#waiting = await queue.claim(store, room, this.#lease)
-        this.progressed_at = millis()
+        this.progressed_at = monotonic()
       }
       const job = this.#waiting.shift()
       if (!job) return
@@ -226,41 +191,4 @@ export class JobLoop {
       void work().catch((error) => log.warn("upkeep of the queue failed", { error }))
     this.#timers.push(setInterval(run, milliseconds))
   }
-}
-
-async function attempt(
-  handler: Handler<never> | undefined,
-  job: queue.ClaimedJob,
-): Promise<Verdict> {
-  try {
-    if (!handler) throw new Error(`No handler for job "${job.name}"`)
-    return await handler.run(job.payload as never, job)
-  } catch (error) {
-    log.error("a job failed", { job: job.name, job_id: job.id, attempt: job.attempt, error })
-    return { retry: FAILED }
-  }
-}
-
-/** It ran, but its end breaks a rule of ours: run again it would break it again. */
-const unrecordable: Verdict = {
-  retry: "The result could not be recorded; the log says why.",
-  schedule: () => undefined,
-}
-
-/** One transaction: the job's end and what it means for its subject, or neither. */
-async function finish(tx: Tx, line: Line | undefined, job: queue.ClaimedJob, verdict: Verdict) {
-  if (!("retry" in verdict)) {
-    if (await queue.complete(tx, job)) await verdict.done?.(tx)
-    return
-  }
-  const schedule = verdict.schedule ?? line?.schedule
-  const seconds = schedule?.(job.attempt, queue.ageSeconds(job))
-  if (seconds === undefined) {
-    if (!(await queue.bury(tx, job, verdict.retry))) return
-    await verdict.dying?.(tx)
-    await line?.handler.onDead?.(tx, job.payload as never, verdict.retry)
-    return
-  }
-  const next_at = secondsFromNow(seconds)
-  if (await queue.release(tx, job, next_at, verdict.retry)) await verdict.waiting?.(tx, next_at)
 }

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks"
 import { SQL } from "bun"
 import { drizzle } from "drizzle-orm/bun-sql"
+import { ApiError } from "../core/errors"
 import { log } from "../core/log"
 import { sleep } from "../core/time"
 import { migratePostgres } from "./migrate"
@@ -19,6 +20,7 @@ const running = new AsyncLocalStorage<{ open: boolean }>()
 
 export interface PostgresOptions {
   url: string
+  /** Hears of every transaction that failed for good, but for those that we refused ourselves. */
   onTrouble?: (error: unknown) => void
 }
 
@@ -77,7 +79,7 @@ async function retryConflicts<Result>(
       return await attempt()
     } catch (error) {
       if (number === MAX_ATTEMPTS || !CONFLICTS.includes(sqlState(error) ?? "")) {
-        onTrouble(error)
+        if (!(error instanceof ApiError)) onTrouble(error) // a refusal of ours is no trouble
         throw error
       }
       await sleep(Math.random() * 10 * 2 ** number) // jitter, lest the same two meet again

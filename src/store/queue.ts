@@ -165,11 +165,8 @@ export const sweep = (store: Store, working: string[]) =>
 
 async function free(store: Store, left: SQL | undefined, change: { attempt?: SQL }) {
   const abandoned = and(isLeased, left)
-  const some = await store.read
-    .select({ id: jobs.id })
-    .from(jobs)
-    .where(abandoned)
-    .limit(SWEEP_LIMIT)
+  const leased = store.read.select({ id: jobs.id }).from(jobs).where(abandoned)
+  const some = await leased.limit(SWEEP_LIMIT)
   if (some.length === 0) return 0
 
   const ids = some.map(({ id }) => id)

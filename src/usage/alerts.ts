@@ -3,7 +3,7 @@ import { accounts } from "../accounts/tables"
 import { accountMembers } from "../members/tables"
 import type { SystemMail } from "../session/system-mail"
 import { consoleUsers } from "../session/tables"
-import type { Handler } from "../store/job-loop"
+import type { Handler } from "../store/job-handler"
 import type { Reader, Store } from "../store/store"
 import type { Alert } from "./reservations"
 

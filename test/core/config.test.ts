@@ -106,16 +106,21 @@ describe("values", () => {
     ["48h", 172_800_000],
     ["1.5s", 1500],
   ])("the duration %s is %d milliseconds", (text, expected) => {
-    const loaded = load({ environment: { BELFRY_DELIVERY_LEASE: text } })
-    expect(loaded.values["delivery.lease"]).toBe(expected)
-    const shown = String(loaded.explain("delivery.lease").value)
-    expect(load({ flags: { "delivery.lease": shown } }).values["delivery.lease"]).toBe(expected)
+    const name = "delivery.retry.max_age"
+    const loaded = load({ environment: { BELFRY_DELIVERY_RETRY_MAX_AGE: text } })
+    expect(loaded.values[name]).toBe(expected)
+    const shown = String(loaded.explain(name).value)
+    expect(load({ flags: { [name]: shown } }).values[name]).toBe(expected)
   })
 
   test.each([
     ["http.listen", "8080", "host:port"],
     ["http.listen", ":70000", "65535"],
     ["delivery.lease", "30", "unit"],
+    ["delivery.lease", "4999ms", "from 5s to 60s"],
+    ["delivery.lease", "61s", "from 5s to 60s"],
+    ["http.idle_timeout", "256s", "from 1s to 255s"],
+    ["http.idle_timeout", "0s", "from 1s to 255s"],
     ["delivery.concurrency", "many", "whole number"],
     ["delivery.concurrency", "0", "from 1"],
     ["mailbox.enabled", "maybe", "true or false"],
@@ -123,7 +128,6 @@ describe("values", () => {
     ["http.trusted_proxies", "10.0.0.0/99", "networks"],
     ["dns.servers", "ns.example.com", "IP address"],
     ["sending_domains", "not a domain", "domain names"],
-    ["base_url", "ftp://x", "http"],
     ["database_url", "mysql://x", "postgres://"],
     ["providers.smtp.tls", "maybe", "starttls"],
   ] as const)("%s refuses %j and says what it expects", (key, value, expected) => {

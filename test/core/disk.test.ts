@@ -64,6 +64,27 @@ describe("health", () => {
     expect(disk?.healthy()).toBe(true)
   })
 
+  test("a database that lost one connection is not ill, one that stays away is", async () => {
+    const gone = Object.assign(new Error("gone"), { errno: "57P01" })
+    let away = false
+    let asked = 0
+    const probe = () => {
+      asked += 1
+      return away ? Promise.reject(gone) : Promise.resolve()
+    }
+    const opened = open({ probe })
+    expect(opened.failed(gone)).toBe("doubtful")
+    await until(() => asked > 0)
+    await Bun.sleep(1)
+    expect(opened.healthy()).toBe(true)
+
+    away = true
+    opened.failed(gone)
+    await until(() => !opened.healthy())
+    away = false
+    await until(opened.healthy)
+  })
+
   test("a failed fsync is final", async () => {
     const error = Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR_FSYNC" })
     expect(open().failed(error)).toBe("dead")

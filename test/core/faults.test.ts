@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { codeOf, storageFault } from "../../src/core/faults"
+import { codeOf, troubleOf } from "../../src/core/faults"
 
 const coded = (code: string, more: object = {}) => Object.assign(new Error(code), { code, ...more })
 
@@ -15,32 +15,31 @@ test.each([
   "EROFS",
   "EIO",
 ])("%s is the storage's fault, and may pass", (code) => {
-  expect(storageFault(coded(code))).toBe("unhealthy")
-  expect(storageFault(new Error("a query failed", { cause: coded(code) }))).toBe("unhealthy")
+  expect(troubleOf(coded(code))).toBe("unwritable")
+  expect(troubleOf(new Error("a query failed", { cause: coded(code) }))).toBe("unwritable")
 })
 
 test("a failed fsync is final", () => {
-  expect(storageFault(coded("SQLITE_IOERR_FSYNC"))).toBe("dead")
-  expect(storageFault(coded("SQLITE_IOERR_DIR_FSYNC"))).toBe("dead")
-  expect(storageFault(coded("EIO", { syscall: "fsync" }))).toBe("dead")
+  expect(troubleOf(coded("SQLITE_IOERR_FSYNC"))).toBe("lost_fsync")
+  expect(troubleOf(coded("SQLITE_IOERR_DIR_FSYNC"))).toBe("lost_fsync")
+  expect(troubleOf(coded("EIO", { syscall: "fsync" }))).toBe("lost_fsync")
 })
 
 test("a SQLite error that carries only its number counts as well", () => {
   const numbered = (errno: number) => Object.assign(new Error("x"), { name: "SQLiteError", errno })
-  expect(storageFault(numbered(778))).toBe("unhealthy")
-  expect(storageFault(numbered(1034))).toBe("dead")
-  expect(storageFault(numbered(1555))).toBeUndefined()
+  expect(troubleOf(numbered(778))).toBe("unwritable")
+  expect(troubleOf(numbered(1034))).toBe("lost_fsync")
+  expect(troubleOf(numbered(1555))).toBeUndefined()
 })
 
 test.each([
   ["a constraint", coded("SQLITE_CONSTRAINT_UNIQUE")],
-  ["a busy database", coded("SQLITE_BUSY")],
   ["a missing file", coded("ENOENT")],
   ["a broken connection", coded("ECONNRESET", { errno: -13 })],
   ["an error of ours", new Error("ours")],
   ["a text", "SQLITE_FULL"],
   ["nothing", undefined],
-])("%s is not the storage's fault", (_, error) => expect(storageFault(error)).toBeUndefined())
+])("%s is not the storage's fault", (_, error) => expect(troubleOf(error)).toBeUndefined())
 
 test("codeOf reads only texts of errors", () => {
   expect(codeOf(coded("ENOENT"))).toBe("ENOENT")

@@ -30,6 +30,20 @@ describe("log", () => {
     expect(last()).not.toContain(secret)
   })
 
+  test("leaves the rows of a failed statement out, and whatever is longer than 2 kB", () => {
+    const cause = Object.assign(new Error("no room"), { code: "53100", detail: "row (ann@)" })
+    const message = "Failed query: INSERT INTO raws\nparams: [ann@example.test, body]"
+    const fields = { query: "INSERT", params: ["ann@example.test"] }
+    log.debug("it failed", { error: Object.assign(new Error(message, { cause }), fields) })
+    expect(last()).toContain("INSERT INTO raws")
+    expect(last()).toContain("53100")
+    expect(last()).toContain("log.test.ts") // the stack is still there
+    for (const leak of ["ann@", "params", "body"]) expect(last()).not.toContain(leak)
+
+    log.debug("long", { text: "x".repeat(100_000), error: new Error("y".repeat(100_000)) })
+    expect(last().length).toBeLessThan(10_000)
+  })
+
   test("writes what JSON cannot hold, and what has no end", () => {
     const circle: Record<string, unknown> = { big: 10n, nothing: Number.NaN, when: () => 1 }
     circle.self = circle

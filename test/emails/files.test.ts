@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import PostalMime from "postal-mime"
+import * as files from "../../src/emails/files"
 import { refusal } from "../harness/client"
 import { deliverAll } from "../harness/delivery"
 import { mail, NOBODY } from "../harness/mail"
@@ -95,4 +96,14 @@ describe("an attachment", () => {
     const found = await project.get(`/v1/emails/${id}/attachments/${attachments[0].id}`)
     expect(Buffer.from(found.bytes).equals(bytes)).toBe(true)
   })
+})
+
+test("what a file name may hold in a URL and not in a header is escaped", () => {
+  const { headers } = files.file({
+    filename: "it's (1)*.txt",
+    content_type: "a/b",
+    bytes: new Uint8Array(),
+  })
+  const disposition = "attachment; filename*=UTF-8''it%27s%20%281%29%2A.txt"
+  expect(headers.get("content-disposition")).toBe(disposition)
 })

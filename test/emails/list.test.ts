@@ -50,7 +50,8 @@ describe("filters", () => {
     ["to=gone@example.test", ["Bounce"]],
     ["to=GONE%40Example.TEST", ["Bounce"]],
     ["to=bob@xn--mnchen-3ya.test", ["Receipt"]],
-    ["to=bob", []],
+    ["to=Bob%20<bob@münchen.test>", ["Receipt"]],
+    ["domain=MAILBOX.test", ["Receipt"]],
     ["from=desk@mailbox.test", ["Receipt"]],
     ["from=bell@example.test", ["Bounce", "Welcome 100% _free_"]],
     ["tag=b", ["Bounce", "Welcome 100% _free_"]],
@@ -143,3 +144,27 @@ test("totals of a status follow the emails through their lives", async () => {
   await deliverAll(own, (email) => (email.startsWith("gone") ? bounced : delivered)(email))
   expect(await totals()).toEqual([3, 0, 0, 1, 1, 1])
 })
+
+test("addresses and domains that cannot be read are refused", async () => {
+  for (const [query, code] of [
+    ["to=bob", "invalid_email"],
+    ["from=a@example.test,b@example.test", "invalid_email"],
+    ["domain=no%20domain", "validation_error"],
+    ["to=bob&domain=x", "validation_error"],
+  ]) {
+    const refused = await project.get(`/v1/emails?${query}`)
+    expect([query, ...refusal(refused)]).toEqual([query, 422, code])
+  }
+  expect((await project.get("/v1/emails?domain=bücher.test")).body.data).toEqual([])
+})
+
+test.each(["Ärger", "ärger", "ÜBUNG", "übung", "rger mit", "A\u0308RGER"])(
+  "%s is found in a subject of any case",
+  async (text) => {
+    const other = await service.project()
+    const { id } = (await other.post("/v1/emails", mail({ subject: "Ärger mit ÜBUNG" }))).body
+    const { body } = await other.get(`/v1/emails?subject=${encodeURIComponent(text)}`)
+    expect(body.data).toMatchObject([{ id, subject: "Ärger mit ÜBUNG" }])
+    expect(body.data[0]).not.toHaveProperty("subject_key")
+  },
+)

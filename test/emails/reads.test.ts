@@ -1,4 +1,6 @@
 import { describe, expect, test } from "bun:test"
+import { now } from "../../src/core/time"
+import { attempts } from "../../src/messages/tables"
 import { bounced, deliverAll } from "../harness/delivery"
 import { mail } from "../harness/mail"
 import { sharedService } from "../harness/shared-service"
@@ -203,4 +205,41 @@ test("attempts tell what was said", async () => {
       transcript: ["S: 220 ready"],
     },
   ])
+})
+
+test("attempts are a list with pages", async () => {
+  const { project, id } = await sendWhole()
+  const attempt = (at: number) => ({
+    message_id: id,
+    attempt: at,
+    provider: "mailbox",
+    started_at: now(),
+    duration_ms: 1,
+    outcome: "retry",
+    transcript: [],
+  })
+  await service.store.tx((tx) => tx.insert(attempts).values([1, 2, 10].map(attempt)))
+  const page = (query: string) => project.get(`/v1/emails/${id}/attempts?${query}`)
+  const numbers = ({ body }: Awaited<ReturnType<typeof page>>) =>
+    body.data.map(({ attempt }: { attempt: number }) => attempt)
+
+  const first = await page("per_page=2")
+  expect(numbers(first)).toEqual([1, 2])
+  expect(first.body.meta).toMatchObject({ page: 1, per_page: 2, total: 3, total_pages: 2 })
+  expect(first.body.data[0]).not.toHaveProperty("id")
+  expect(numbers(await page("per_page=2&page=2"))).toEqual([10])
+  expect(numbers(await page(`cursor=${first.body.meta.next_cursor}`))).toEqual([10])
+  expect((await page("per_page=0")).status).toBe(422)
+})
+
+test.each([
+  [{ reply_to: "jörg@example.test" }, true],
+  [{ cc: ["jörg@example.test"] }, true],
+  [{ bcc: ["jörg@example.test"] }, false],
+  [{ reply_to: "ann@münchen.de" }, false],
+])("a header with %j needs SMTPUTF8: %p", async (more, needed) => {
+  const project = await service.project()
+  const { id } = (await project.post("/v1/emails", { ...whole, ...more })).body
+  const handed = await deliverAll(service)
+  expect(handed.find(({ message_id }) => message_id === id)?.smtputf8).toBe(needed)
 })

@@ -54,9 +54,11 @@ test(
       const read = await judged(project.get(`/v1/emails/${answer.id}`))
       expect(read.body.data).toMatchObject({ subject: body.subject, text: body.text })
     })
-    for (const { message_id, raw, to } of await deliverAll(service)) {
+    const handed = await deliverAll(service)
+    expect(handed.map(({ message_id }) => message_id).sort()).toEqual([...subjects.keys()].sort())
+    for (const { message_id, raw, to } of handed) {
       const { from, to: named, cc = [], bcc, subject } = await PostalMime.parse(raw)
-      expect(subject).toBe(subjects.get(message_id) ?? "")
+      expect(subject).toBe(subjects.get(message_id))
       expect(from?.address).toBe("bell@example.test")
       expect(bcc).toBeUndefined()
       const visible = [...(named ?? []), ...cc].map(({ address }) => address)

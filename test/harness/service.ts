@@ -6,7 +6,7 @@ import { openBlobs } from "../../src/core/blobs"
 import type { Disk } from "../../src/core/disk"
 import { newId } from "../../src/core/ids"
 import { openSecrets } from "../../src/core/secrets"
-import { millis, now } from "../../src/core/time"
+import { monotonic, now } from "../../src/core/time"
 import { openWorkers } from "../../src/core/workers"
 import { Intake } from "../../src/emails/intake"
 import type { SendRules } from "../../src/emails/prepare"
@@ -79,7 +79,7 @@ export async function testService(options: ServiceOptions = {}) {
   const secrets = openSecrets({ data_dir: folder, master_key: null })
   const workers = openWorkers({ size: 1 })
   const disk: FakeDisk = { healthy: true, low: false }
-  const health = new Health({ disk: fakeDisk(disk), progressedAt: millis, smtp: () => true })
+  const health = new Health({ disk: fakeDisk(disk), progressedAt: monotonic, smtp: () => true })
   const base_url = () => "http://belfry.test"
   const sign_up = options.sign_up ?? "invite"
   const mails: SystemMail[] = []

@@ -98,6 +98,21 @@ describe("an unknown field", () => {
     expect((await project.post("/v1/emails", mail(), strict)).status).toBe(201)
   })
 
+  test("is found where a route knows no field at all", async () => {
+    const project = await service.project()
+    const { id } = (await project.post("/v1/emails", mail())).body
+    const one = `/v1/emails/${id}`
+    expect((await project.get(`${one}?colour=red`)).status).toBe(200)
+    for (const refused of [
+      await project.get(`${one}?colour=red`, strict),
+      await project.post(`${one}/events`, { colour: "red" }, strict),
+      await project.post(`${one}/cancel`, { colour: "red" }, strict),
+    ]) {
+      expect(refusal(refused)).toEqual([422, "validation_error"])
+    }
+    expect((await project.post(`${one}/cancel`, undefined, strict)).status).toBe(200)
+  })
+
   test("is found in lists, in batches and in the query", async () => {
     const project = await service.project()
     const file = { filename: "a.txt", content: "YQ==", size: 1 }
@@ -157,10 +172,16 @@ describe("a server that is unwell", () => {
   test("sends nothing on a disk that is almost full, but takes what frees it", async () => {
     await using unwell = await testService()
     const project = await unwell.project()
+    const { id } = (await project.post("/v1/emails", mail())).body
     unwell.disk.low = true
     expect(refusal(await project.post("/v1/emails", mail()))).toEqual([503, "service_unavailable"])
     const key = { name: "k", scopes: ["email:read"] }
     expect((await project.post("/v1/api-keys", key)).status).toBe(201)
+    expect((await project.call("DELETE", "/v1/mailbox")).status).toBe(200)
+    expect((await project.post(`/v1/emails/${id}/cancel`)).status).toBe(200)
+    for (const path of ["/v1/emails/batch", `/v1/emails/${id}/resend`]) {
+      expect((await project.post(path, { messages: [mail()] })).status).toBe(503)
+    }
     expect((await project.get("/v1/emails")).status).toBe(200)
     expect((await unwell.anybody.get("/readyz")).status).toBe(503)
   })

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "bun:test"
 import fc from "fast-check"
-import { datesOf, readTime } from "../../src/http/page"
+import { asPage, Cursors, datesOf, readTime } from "../../src/http/page"
 import { Problems } from "../../src/http/problems"
 import { complaints, refusal } from "../harness/client"
 import { mail } from "../harness/mail"
@@ -133,6 +133,20 @@ describe("a cursor", () => {
     expect((await list(`?cursor=${next_cursor}.more`)).status).toBe(422)
     expect((await list(`?cursor=${next_cursor}`)).status).toBe(200)
   })
+})
+
+test("the deepest page by number links to the one behind it by cursor", async () => {
+  const cursors = new Cursors(service.parts.secrets)
+  const rows = Array.from({ length: 101 }, (_, at) => ({ id: String(at) }))
+  const link = async (page: number) => {
+    const request = new Request(`http://localhost/v1/emails?page=${page}&per_page=100&tag=a`)
+    const all = { rows, total: async () => 20_000 }
+    const answer = await asPage(request, { page, per_page: 100 }, cursors, all)
+    return answer instanceof Response ? undefined : answer.headers?.link
+  }
+  expect(await link(99)).toBe('</v1/emails?page=100&per_page=100&tag=a>; rel="next"')
+  const cursor = cursors.write("99")
+  expect(await link(100)).toBe(`</v1/emails?per_page=100&tag=a&cursor=${cursor}>; rel="next"`)
 })
 
 describe("dates", () => {

@@ -119,7 +119,7 @@ test("public routes have 6,000 an address", async () => {
   expect(headers.get("x-ratelimit-remaining")).toBe("5999")
 })
 
-test("after 300 wrong credentials an address is refused, also with a right one", async () => {
+test("after 300 wrong credentials further ones are refused, and right ones are not", async () => {
   const project = await service.project()
   const address = freshAddress()
   startOfMinute()
@@ -131,8 +131,37 @@ test("after 300 wrong credentials an address is refused, also with a right one",
   expect(refused.body.error.details).toMatchObject({ limit: 300, window_seconds: 60 })
   expect(refused.headers.has("retry-after")).toBe(true)
 
-  expect((await project.get("/v1/emails", from(address))).status).toBe(429)
-  expect((await project.get("/v1/emails", from(freshAddress()))).status).toBe(200)
+  const answers = await Promise.all([project.get("/v1/emails", from(address)), guess()])
+  expect(answers.map(({ status }) => status)).toEqual([200, 429])
   clock.advance({ seconds: 60 })
-  expect((await project.get("/v1/emails", from(address))).status).toBe(200)
+  expect((await guess()).status).toBe(401)
+})
+
+test("what strangers ask for leaves the window of the public routes alone", async () => {
+  const address = freshAddress()
+  startOfMinute()
+  for (const path of ["/v1/emails", "/v1/none", "/none"]) {
+    await service.anybody.get(path, from(address))
+  }
+  const { headers } = await service.anybody.get("/v1/health", from(address))
+  expect(headers.get("x-ratelimit-remaining")).toBe("5999")
+})
+
+test("a known caller hears of his own window, whatever he is refused for", async () => {
+  startOfMinute()
+  const used = await service.project({ plan: "free" })
+  for (let count = 0; count < 60; count++) await used.get("/v1/emails")
+  const elsewhere = await service.project({ plan: "free", ip_addresses: ["203.0.113.1"] })
+  const locked = await service.project({ plan: "free", status: "locked" })
+  const narrow = await service.project({ plan: "free", scopes: ["sms:send"] })
+  for (const [project, code, remaining] of [
+    [used, "rate_limit_exceeded", 0],
+    [elsewhere, "ip_not_allowed", 60],
+    [locked, "account_locked", 60],
+    [narrow, "insufficient_scope", 59],
+  ] as const) {
+    const refused = await project.get("/v1/emails")
+    expect([code, limits(refused)]).toMatchObject([code, { limit: 60, remaining }])
+    expect(refused.headers.get("x-account-sending-status")).toBe("active")
+  }
 })

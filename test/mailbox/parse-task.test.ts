@@ -34,7 +34,7 @@ const RAW = [
 describe("a mail is read", () => {
   test("with headers, bodies and attachments", async () => {
     const mail = await parseMail(Buffer.from(RAW))
-    expect(mail.fault).toBeNull()
+    expect(mail.parse_error).toBeNull()
     expect(mail.html).toEndWith("<p>x</p>")
     expect(mail.headers).toMatchObject({ received: ["one", "two"], subject: "Grüße" })
     expect(mail.text?.trim()).toBe("Grüße")
@@ -60,7 +60,7 @@ describe("a mail is read", () => {
     const mail = await parseMail(raw)
     expect(mail).toMatchObject({ html: null, text: null, attachments: [] })
     expect(mail.headers.subject).toBe("bomb")
-    expect(mail.fault).toBeTruthy()
+    expect(mail.parse_error).toBeTruthy()
   })
 })
 

@@ -46,6 +46,23 @@ describe("at mailbox.test,", () => {
     expect((await it.list()).total).toBe(2)
   })
 
+  test("defer@ as a copy puts off nobody else", async () => {
+    await using it = await openTestMailbox()
+    const id = newId()
+    const outcome = await it.send(
+      id,
+      "ann@mailbox.test",
+      "defer@mailbox.test",
+      "defer+2@mailbox.test",
+    )
+    expect([outcome, ...outcome.others]).toMatchObject([
+      { email: "ann@mailbox.test", status: "delivered" },
+      { email: "defer@mailbox.test", status: "retry", reply: { smtp_code: 451 } },
+      { email: "defer+2@mailbox.test", status: "retry" },
+    ])
+    expect(await it.send(id, "defer@mailbox.test")).toMatchObject({ status: "delivered" })
+  })
+
   test("slow@ is delivered in the end, and holds nobody else up", async () => {
     await using it = await openTestMailbox()
 

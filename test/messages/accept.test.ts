@@ -10,7 +10,7 @@ import { jobs } from "../../src/store/tables"
 import { quietLog } from "../harness/quiet"
 import { type TestStore, testStore } from "../harness/store"
 import { refusal } from "../store/facts"
-import { letter, PROJECT, read, story } from "./letters"
+import { leased, letter, PROJECT, read, story } from "./letters"
 
 quietLog()
 

@@ -224,3 +224,19 @@ test("an attempt that lost its lease changes nothing when it comes back", async 
   await slow
   expect([await office.read(id), await office.story(id), await office.attempts(id)]).toEqual(before)
 })
+
+test("an attempt that wakes up after its lease was taken over is not begun", async () => {
+  await using office = await postOffice(delivered())
+  const { store, channels } = office
+  const message_id = await office.accept()
+  const [mine] = await queue.claim(store, 1, { owner: "me", lease_ms: 30_000 })
+  clock.advance({ seconds: 31 })
+  await queue.sweep(store, [])
+  const [theirs] = await queue.claim(store, 1, { owner: "another", lease_ms: 30_000 })
+  if (!mine || !theirs) throw new Error("there is no job")
+
+  expect(await pipeline.deliver(store, channels, { message_id }, mine)).toEqual({})
+  expect(office.attempted).toEqual([])
+  expect(await pipeline.deliver(store, channels, { message_id }, theirs)).toHaveProperty("done")
+  expect(office.attempted).toHaveLength(1)
+})

@@ -10,11 +10,11 @@ import { abandon, feedback } from "../../src/messages/settle"
 import { messages, type Status } from "../../src/messages/tables"
 import { engine } from "../../src/store/columns"
 import { totals } from "../../src/store/counters"
-import type { Verdict } from "../../src/store/job-loop"
+import type { Verdict } from "../../src/store/job-handler"
 import type { Store, Tx } from "../../src/store/store"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
-import { letter, outcome, read, told } from "./letters"
+import { leased, letter, outcome, read, told } from "./letters"
 
 quietLog()
 

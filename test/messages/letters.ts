@@ -5,7 +5,9 @@ import { events } from "../../src/events/tables"
 import type { Outcome, RecipientOutcome } from "../../src/messages/channel"
 import type { NewMessage } from "../../src/messages/pipeline"
 import { messages, type Recipient } from "../../src/messages/tables"
-import type { Reader } from "../../src/store/store"
+import { LEASED } from "../../src/store/queue"
+import type { Reader, Store } from "../../src/store/store"
+import { jobs } from "../../src/store/tables"
 
 export const PROJECT = "project_1"
 
@@ -93,4 +95,14 @@ export async function story(db: Reader, id: string): Promise<string[]> {
   const rows = db.select().from(events).where(eq(events.subject_id, id))
   const told = await rows.orderBy(asc(events.position), asc(events.id))
   return told.map(({ type, data }) => `${type} ${String(data.recipient_email).split("@")[0]}`)
+}
+
+/** What a delivery is called with, once its job is leased for the given attempt. */
+export async function leased(store: Store, message_id: string, attempt: number) {
+  const change = { state: LEASED, owner: "me", attempt }
+  const [job] = await store.tx((tx) =>
+    tx.update(jobs).set(change).where(eq(jobs.id, message_id)).returning(),
+  )
+  if (!job) throw new Error("the message has no job")
+  return [{ message_id }, job] as const
 }

@@ -76,6 +76,7 @@ describe.skipIf(!has_postgres)("two nodes on one Postgres", () => {
       DATABASE_URL: database.url,
       BELFRY_SECURITY_MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
       BELFRY_DELIVERY_CONCURRENCY: "4",
+      BELFRY_STORAGE_BLOBS_DIR: join(first.home, "blobs"),
     })
     const api_key = await initialise(first.home, env)
     await using one = await startServe({ home: first.home, api_key, env })

@@ -1,7 +1,9 @@
+import { Database } from "bun:sqlite"
 import { expect, test } from "bun:test"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { GroupCommit } from "../../src/store/group-commit"
 import { openSqlite } from "../../src/store/sqlite"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
@@ -117,4 +119,32 @@ test("keeps the pragmas that the promises stand on", async () => {
   expect(await other.rows("PRAGMA journal_mode")).toEqual([{ journal_mode: "wal" }])
   expect(await other.rows("PRAGMA auto_vacuum")).toEqual([{ auto_vacuum: 2 }])
   expect(await other.rows("PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }])
+})
+
+test("goes on when a commit fails and whoever is told of it fails as well", async () => {
+  using database = new Database(":memory:")
+  database.run("PRAGMA foreign_keys = ON")
+  database.run("CREATE TABLE bell (id INTEGER PRIMARY KEY)")
+  const late = "REFERENCES bell (id) DEFERRABLE INITIALLY DEFERRED"
+  database.run(`CREATE TABLE ring (bell INTEGER ${late})`)
+  const group = new GroupCommit(database, () => {
+    throw new Error("nobody hears")
+  })
+
+  const torn = group.run(async () => database.run("INSERT INTO ring VALUES (7)"))
+  expect(await refusal(torn)).toContain("FOREIGN KEY")
+  await group.run(async () => database.run("INSERT INTO bell VALUES (7)"))
+  expect(database.query("SELECT id FROM bell").all()).toEqual([{ id: 7 }])
+  await group.idle()
+})
+
+test("rolls back what a group before could not", async () => {
+  using database = new Database(":memory:")
+  database.run("CREATE TABLE bell (id INTEGER)")
+  const group = new GroupCommit(database, () => {})
+  database.run("BEGIN")
+  database.run("INSERT INTO bell VALUES (1)")
+
+  await group.run(async () => database.run("INSERT INTO bell VALUES (2)"))
+  expect(database.query("SELECT id FROM bell").all()).toEqual([{ id: 2 }])
 })

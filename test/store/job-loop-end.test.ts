@@ -1,5 +1,5 @@
 import { afterAll, expect, spyOn, test } from "bun:test"
-import type { Verdict } from "../../src/store/job-loop"
+import type { Verdict } from "../../src/store/job-handler"
 import * as queue from "../../src/store/queue"
 import type { Store } from "../../src/store/store"
 import { jobs } from "../../src/store/tables"

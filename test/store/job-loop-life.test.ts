@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test"
-import { JobLoop, type Verdict } from "../../src/store/job-loop"
+import type { Verdict } from "../../src/store/job-handler"
+import { JobLoop } from "../../src/store/job-loop"
 import * as queue from "../../src/store/queue"
 import { movableClock } from "../harness/clock"
 import { quietLog } from "../harness/quiet"

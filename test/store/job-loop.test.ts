@@ -1,5 +1,5 @@
 import { expect, spyOn, test } from "bun:test"
-import type { Verdict } from "../../src/store/job-loop"
+import type { Verdict } from "../../src/store/job-handler"
 import * as queue from "../../src/store/queue"
 import { movableClock } from "../harness/clock"
 import { quietLog } from "../harness/quiet"
@@ -10,6 +10,8 @@ import { allJobs, emptied, enqueueRings, running, until } from "./rings"
 quietLog()
 
 const clock = movableClock()
+
+const FAILED = "The job failed; the log says why."
 
 test("runs every job once and forgets it", async () => {
   await using it = await testStore()

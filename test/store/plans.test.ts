@@ -70,12 +70,6 @@ const paths: Path[] = [
     table: "jobs",
     walk: (store) => queue.purgeDead(store),
   },
-  {
-    name: "the newest event",
-    index: "events_by_project",
-    table: "events",
-    walk: (store) => feed.newest(store.read, PROJECT),
-  },
   { name: "the event feed", index: "events_by_project", table: "events", walk: follow },
   {
     name: "the story of one message",

@@ -1,5 +1,6 @@
 import { asc } from "drizzle-orm"
-import { bind, type Handler, JobLoop } from "../../src/store/job-loop"
+import { bind, type Handler } from "../../src/store/job-handler"
+import { JobLoop } from "../../src/store/job-loop"
 import * as queue from "../../src/store/queue"
 import type { Store } from "../../src/store/store"
 import { jobs } from "../../src/store/tables"

@@ -40,6 +40,7 @@ const mail = (raw: Uint8Array, subject = "s") => ({
   to_address: "b@example.test",
   from_address: "a@example.test",
   subject,
+  subject_key: subject,
   raw: Buffer.from(raw),
   size: raw.length,
   created_at: now(),

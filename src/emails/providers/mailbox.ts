@@ -8,16 +8,24 @@ const ACCEPTED_MS = 40_000
 /** Just below the server's own limit, so that it is never the server who hangs up first. */
 const IDLE_MS = 50_000
 
+/** The server takes 100 in all, and others may want some. */
+const MOST_CONNECTIONS = 80
+
+interface MailboxAccess {
+  port: number
+  max_connections?: number
+}
+
 /**
  * The embedded mailbox, by the same client as any relay: what works here works out there. It is
  * the recipient's own server, so what it accepts is delivered.
  */
-export const mailbox = ({ port }: { port: number }): EmailProvider =>
+export const mailbox = ({ port, max_connections = 20 }: MailboxAccess): EmailProvider =>
   courier("mailbox", "delivered", {
     host: "127.0.0.1",
     port,
     tls: "none",
     schedule: mailboxSchedule,
     timeouts: { accepted: ACCEPTED_MS },
-    limits: { idle: IDLE_MS },
+    limits: { idle: IDLE_MS, max_connections: Math.min(max_connections, MOST_CONNECTIONS) },
   })

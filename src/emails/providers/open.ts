@@ -6,11 +6,13 @@ import { smtp } from "./smtp"
 
 /** The provider which the settings name. `mailbox_port` is where the embedded mailbox listens. */
 export function openProvider(settings: Settings, mailbox_port: number | null): EmailProvider {
+  // As many as there are deliveries at once: none of them should have to wait for a connection.
+  const max_connections = settings["delivery.concurrency"]
   if (settings["delivery.provider"] === "mailbox") {
     if (mailbox_port === null) {
       throw new Error("delivery.provider is mailbox, but mailbox.enabled is false.")
     }
-    return mailbox({ port: mailbox_port })
+    return mailbox({ port: mailbox_port, max_connections })
   }
   return smtp({
     host: settings["providers.smtp.host"] ?? "",
@@ -18,6 +20,7 @@ export function openProvider(settings: Settings, mailbox_port: number | null): E
     username: settings["providers.smtp.username"] ?? undefined,
     password: settings["providers.smtp.password"] ?? undefined,
     tls: settings["providers.smtp.tls"],
+    limits: { max_connections },
     schedule: smtpSchedule(settings["delivery.retry.max_age"] / 1000),
   })
 }

@@ -3,7 +3,7 @@ import { isClean } from "../../lib/crlf"
 import type { RecipientOutcome, Reply } from "../../messages/channel"
 import type { OutgoingMail } from "./provider"
 import { Unsendable } from "./smtp-envelope"
-import type { Pool } from "./smtp-pool"
+import { type Pool, PoolBusy } from "./smtp-pool"
 import type { SmtpReply } from "./smtp-reply"
 import { isGood, Refusal, type Session, type Transaction } from "./smtp-session"
 import { bounced, FAILED, RETRY, refusalVerdict, SENT, type Verdict, verdict } from "./smtp-verdict"
@@ -18,7 +18,7 @@ export interface Attempt {
   transcript: string[]
 }
 
-/** One attempt over a connection of the pool. It never rejects. */
+/** One attempt over a connection of the pool. Rejects with PoolBusy only: then there was no attempt. */
 export async function attempt(pool: Pool, mail: OutgoingMail, mx: string): Promise<Attempt> {
   const transcript: string[] = []
   const fault = faultOf(mail)
@@ -42,6 +42,7 @@ async function overPool(pool: Pool, mail: OutgoingMail, how: Circumstances): Pro
     pool.release(session)
     return mail.to.map((_, index) => settle(transaction, index, { ...how, tls: session?.tls }))
   } catch (error) {
+    if (error instanceof PoolBusy) throw error
     how.transcript.push(`* ${(error as Error).message}`)
     if (session) {
       session.quit()

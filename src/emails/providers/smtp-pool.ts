@@ -9,9 +9,14 @@ export interface PoolLimits {
   queue: number
 }
 
+/** All connections were in use for too long. That is our own queue, and says nothing of the mail. */
+export class PoolBusy extends Error {
+  override readonly name = "PoolBusy"
+}
+
 interface Turn {
   resolve(): void
-  reject(trouble: Trouble): void
+  reject(error: Error): void
 }
 
 /** Warm connections to one server, handed out one at a time, the last used first. */
@@ -28,7 +33,7 @@ export class Pool {
     this.#limits = limits
   }
 
-  /** Rejects with Trouble or Refusal. Whoever takes a session gives it back to `release`. */
+  /** Rejects with Trouble, Refusal or PoolBusy. Whoever takes a session gives it back to `release`. */
   async acquire(transcript: string[], { fresh }: { fresh: boolean }): Promise<Session> {
     while (!this.#closed) {
       const warm = fresh ? undefined : this.#takeIdle()
@@ -47,10 +52,10 @@ export class Pool {
     this.#busy.delete(session)
     if (!session.alive || this.#closed) session.quit()
     else this.#keep(session)
-    for (const turn of this.#turns) {
-      turn.resolve()
-      break
-    }
+    const [turn] = this.#turns
+    if (!turn) return
+    this.#turns.delete(turn) // at once, or a second release would wake the same one again
+    turn.resolve()
   }
 
   /** Idle connections end at once, busy ones are cut: their messages come out as `retry`. */
@@ -102,7 +107,7 @@ export class Pool {
   #turn(): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const turn: Turn = { resolve, reject }
-    const late = () => reject(new Trouble("timeout", "no connection to the server became free"))
+    const late = () => reject(new PoolBusy("no connection to the server became free"))
     const timer = setTimeout(late, this.#limits.queue)
     this.#turns.add(turn)
     return promise.finally(() => {

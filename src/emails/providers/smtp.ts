@@ -31,8 +31,8 @@ export interface SmtpOptions {
 }
 
 /**
- * Any relay that speaks SMTP (RFC 5321), over connections that stay warm. `send` never rejects,
- * and says `sent` only for a message that the server took with its reply after DATA. A reply that
+ * Any relay that speaks SMTP (RFC 5321), over connections that stay warm. `send` rejects
+ * only when no connection became free in time, and says `sent` only for a message that the server took with its reply after DATA. A reply that
  * got lost is `retry`: twice is better than never.
  */
 export const smtp = (options: SmtpOptions): EmailProvider => courier("smtp", "sent", options)

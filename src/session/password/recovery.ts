@@ -1,7 +1,7 @@
 import { and, eq, gt, isNull } from "drizzle-orm"
 import { fail } from "../../core/errors"
 import { now, secondsFromNow } from "../../core/time"
-import type { Handler } from "../../store/job-loop"
+import type { Handler } from "../../store/job-handler"
 import { enqueue, type Job } from "../../store/queue"
 import type { Reader, Store, Tx } from "../../store/store"
 import * as passwords from "../passwords"

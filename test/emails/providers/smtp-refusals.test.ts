@@ -93,6 +93,24 @@ describe("the message itself", () => {
     expect(outcome).toMatchObject({ status: "bounced", reply: { enhanced_code: "5.6.7" } })
   })
 
+  test("goes to everybody else where only one address cannot be written", async () => {
+    const mail = mailTo("jörg@example.test", "ann@example.test")
+    for (const EHLO of ["250 sink.test", "250-sink.test\r\n250 PIPELINING"]) {
+      const outcome = await sendTo({ EHLO }, mail)
+      expect(outcome).toMatchObject({ status: "bounced", reply: { enhanced_code: "5.6.7" } })
+      expect(outcome.others).toMatchObject([{ email: "ann@example.test", status: "sent" }])
+      expect(outcome.lines.filter((line) => line.startsWith("RCPT"))).toHaveLength(1)
+    }
+    const whole = await sendTo({}, { ...mail, smtputf8: true })
+    expect(whole.others).toMatchObject([{ status: "bounced" }])
+  })
+
+  test("is named by its id where the server knows of ENVID", async () => {
+    const { lines } = await sendTo({ EHLO: "250-sink.test\r\n250 DSN" })
+    const { message_id } = mailTo("ann@example.test")
+    expect(lines).toContain(`MAIL FROM:<bell@example.test> ENVID=${message_id}`)
+  })
+
   test("says SMTPUTF8 where it is needed and offered, and gives domains as A-labels", async () => {
     const EHLO = "250-sink.test\r\n250-8BITMIME\r\n250 SMTPUTF8"
     const wide = await sendTo({ EHLO }, mailTo("jörg@münchen.de"))

@@ -1,0 +1,44 @@
+import { eq, ne, sql } from "drizzle-orm"
+import { log } from "../core/log"
+import { events } from "../events/tables"
+import { engine } from "../store/columns"
+import { held } from "../store/statements"
+import type { Reader, Store } from "../store/store"
+import { instanceValues } from "./tables"
+
+const CLUSTER = "postgres_cluster"
+
+/**
+ * An event's position is the number of its transaction, which only the cluster that gave it can
+ * count on from. After a restore into another one (or another database) new numbers may be lower
+ * than old ones: then what is there already is put before everything that comes.
+ */
+export async function followCluster(store: Store): Promise<void> {
+  if (engine === "sqlite") return
+  const here = await identityOf(store.read)
+  if (here === undefined) return
+  const left = await store.tx(async (tx) => {
+    const mine = eq(instanceValues.name, CLUSTER)
+    await tx.insert(instanceValues).values({ name: CLUSTER, value: here }).onConflictDoNothing()
+    const [kept] = await held(tx.select().from(instanceValues).where(mine))
+    if (!kept || kept.value === here) return undefined
+    await tx.update(events).set({ position: 0 }).where(ne(events.position, 0))
+    await tx.update(instanceValues).set({ value: here }).where(mine)
+    return kept.value
+  })
+  if (left)
+    log.warn("the data moved to another Postgres: old events come first now", { left, here })
+}
+
+/** `undefined` where the server does not tell, which some that only speak like Postgres do not. */
+async function identityOf(db: Reader): Promise<string | undefined> {
+  const system = sql<string>`system_identifier::text`
+  const database = sql<string>`(SELECT oid::text FROM pg_database WHERE datname = current_database())`
+  try {
+    const [row] = await db.select({ system, database }).from(sql`pg_control_system()`)
+    return row && `${row.system}/${row.database}`
+  } catch (error) {
+    log.warn("this Postgres does not say who it is: a restore elsewhere goes unnoticed", { error })
+    return undefined
+  }
+}

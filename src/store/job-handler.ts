@@ -1,0 +1,83 @@
+import { log } from "../core/log"
+import { secondsFromNow } from "../core/time"
+import type { Schedule } from "./queue"
+import * as queue from "./queue"
+import type { Tx } from "./store"
+
+/** A reason may reach the world: an error's own words, with SQL and paths in them, may not. */
+const FAILED = "The job failed; the log says why."
+
+type Write = (tx: Tx) => Promise<void>
+
+/** What a handler answers. A handler that throws asks for another try. */
+export type Verdict =
+  | { done?: Write }
+  | {
+      retry: string
+      schedule?: Schedule
+      /** Written with the job's return to the queue … */
+      waiting?: (tx: Tx, next_at: string) => Promise<void>
+      /** … or, when the schedule is at its end, before `onDead`. */
+      dying?: Write
+    }
+
+export interface Handler<Payload> {
+  run(payload: Payload, job: queue.ClaimedJob): Promise<Verdict>
+  /** Writes the last word about the work, in the transaction that gives up on it. */
+  onDead?: (tx: Tx, payload: Payload, reason: string) => Promise<void>
+}
+
+interface Line {
+  schedule: Schedule
+  handler: Handler<never>
+}
+
+export type Handlers = Record<string, Line>
+
+/** One line of the job table: the kind of work and who does it. */
+export const bind = <Payload>(job: queue.Job<Payload>, handler: Handler<Payload>): Handlers => ({
+  [job.name]: { schedule: job.schedule, handler },
+})
+
+/** Runs the handler. What it throws is told to the log alone. */
+export async function attempt(
+  handler: Handler<never> | undefined,
+  job: queue.ClaimedJob,
+): Promise<Verdict> {
+  try {
+    if (!handler) throw new Error(`No handler for job "${job.name}"`)
+    return await handler.run(job.payload as never, job)
+  } catch (error) {
+    log.error("a job failed", { job: job.name, job_id: job.id, attempt: job.attempt, error })
+    return { retry: FAILED }
+  }
+}
+
+/** It ran, but its end breaks a rule of ours: run again it would break it again. */
+export const unrecordable: Verdict = {
+  retry: "The result could not be recorded; the log says why.",
+  schedule: () => undefined,
+}
+
+/** One transaction: the job's end and what it means for its subject, or neither. */
+export async function finish(
+  tx: Tx,
+  line: Line | undefined,
+  job: queue.ClaimedJob,
+  verdict: Verdict,
+) {
+  if (!("retry" in verdict)) {
+    if (await queue.complete(tx, job)) await verdict.done?.(tx)
+    return
+  }
+  const schedule = verdict.schedule ?? line?.schedule
+  const seconds = schedule?.(job.attempt, queue.ageSeconds(job))
+  if (seconds === undefined) {
+    if (!(await queue.bury(tx, job, verdict.retry))) return
+    await verdict.dying?.(tx)
+    await line?.handler.onDead?.(tx, job.payload as never, verdict.retry)
+    return
+  }
+  const next_at = secondsFromNow(seconds)
+  if (await queue.release(tx, job, next_at, verdict.retry)) await verdict.waiting?.(tx, next_at)
+}

@@ -1,0 +1,72 @@
+import { expect, test } from "bun:test"
+import { openBlobs } from "../../src/core/blobs"
+import { openWorkers, type Workers } from "../../src/core/workers"
+import { emailChannel } from "../../src/emails/channel"
+import { compose, Uncomposable } from "../../src/emails/compose"
+import type { EmailProvider } from "../../src/emails/providers/provider"
+import { accept } from "../../src/messages/pipeline"
+import { quietLog } from "../harness/quiet"
+import { testStore } from "../harness/store"
+import { letter } from "../messages/letters"
+import { refusal } from "../store/facts"
+import { MAIL } from "./composed"
+
+quietLog()
+
+const CONTENT = { html: null, text: "Dong.", headers: {} }
+
+const provider: EmailProvider = {
+  name: "smtp",
+  schedule: () => undefined,
+  send: () => Promise.reject(new Error("nothing should be sent")),
+  close: async () => {},
+}
+
+/** What delivering comes to when composing ends like this. */
+async function delivering(composing: () => Promise<unknown>, trouble?: Error) {
+  await using it = await testStore()
+  const workers = { run: composing, close: async () => {} } as Workers
+  const blobs = openBlobs(`${it.folder}/blobs`)
+  const store = trouble ? { ...it.store, tx: () => Promise.reject(trouble) } : it.store
+  const channel = emailChannel({ store, workers, blobs, provider, sandbox: undefined })
+  const [message] = await it.store.tx((tx) => accept(tx, [letter()]))
+  if (!message) throw new Error("nothing was accepted")
+  return await channel.deliver(message, CONTENT)
+}
+
+const failing = (error: Error) => () => Promise.reject(error)
+
+test("what can never be a message fails, and does not say more than that", async () => {
+  const outcome = await delivering(failing(new Uncomposable('control character in "/srv/x"')))
+  const reason = "The message could not be composed."
+  expect(outcome).toMatchObject({ status: "failed", reason, code: "internal_error" })
+})
+
+test.each<[string, Error]>([
+  ["a file of another node", Object.assign(new Error("no file"), { code: "ENOENT" })],
+  ["a broken disk", Object.assign(new Error("no reading"), { code: "EIO" })],
+  ["a dead thread", new Error("the worker thread died")],
+  ["a bug", new TypeError("x is undefined")],
+])("%s is thrown, so that the job comes again", async (_, error) => {
+  expect(await refusal(delivering(failing(error)))).toBe(error.message)
+})
+
+test("a database that does not take the bytes is thrown, too", async () => {
+  const full = Object.assign(new Error("Failed query"), { cause: { errno: "53100" } })
+  expect(await refusal(delivering(async () => new Uint8Array(3), full))).toBe("Failed query")
+})
+
+test("the worker says which of the two it is", async () => {
+  const workers = openWorkers({ size: 1 })
+  const path = "/nowhere/at/all"
+  const file = { filename: "a.txt", content_type: "text/plain", content_id: null, path }
+  const endings = await Promise.allSettled([
+    compose(workers, { ...MAIL, subject: "Ding\nDong" }),
+    compose(workers, { ...MAIL, attachments: [file] }),
+  ])
+  await workers.close()
+  expect(endings).toMatchObject([
+    { reason: { name: "Uncomposable" } },
+    { reason: { name: "Error", code: "ENOENT" } },
+  ])
+})
