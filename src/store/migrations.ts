@@ -12,9 +12,9 @@ export interface Migration {
 /** The migrations of both engines, oldest first. The binary carries them. */
 export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
   sqlite: [
-    { tag: "0000_start", when: 1795237915665, sql: sqlite0 },
+    { tag: "0000_start", when: 1795238414013, sql: sqlite0 },
   ],
   postgres: [
-    { tag: "0000_start", when: 1795237915880, sql: postgres0 },
+    { tag: "0000_start", when: 1795238414234, sql: postgres0 },
   ],
 }
