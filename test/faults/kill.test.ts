@@ -147,7 +147,7 @@ describe.skipIf(!has_postgres)("on Postgres", () => {
 
   test(`${kills} times kill -9 under load, and nothing acknowledged is lost`, async () => {
     await using database = await freshDatabase()
-    const env = { DATABASE_URL: database.url, BELFRY_DELIVERY_LEASE: "2s" }
+    const env = { DATABASE_URL: database.url, BELFRY_DELIVERY_LEASE: "5s" }
     await survive(kills, env, () => {})
   })
 })

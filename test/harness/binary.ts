@@ -70,7 +70,8 @@ export async function startBelfry(options: Options = {}): Promise<Belfry> {
   const leave = () => {
     if (!options.home) rmSync(home, { recursive: true, force: true })
   }
-  const command = ["up", "--json", "--port", "0", "--data-dir", join(home, "belfry")]
+  const own = options.args?.includes("--data-dir") ? [] : ["--data-dir", join(home, "belfry")]
+  const command = ["up", "--json", "--port", "0", ...own]
   const child = launch(home, [...command, ...(options.args ?? [])], options)
   const stdout = readLines(child.stdout)
   const stderr = readLines(child.stderr)
