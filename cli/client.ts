@@ -172,7 +172,18 @@ function described(connection: Connection, call: Call): Record<string, unknown> 
     : api_key && { "x-api-key": `${api_key.slice(0, 17)}…` }
   const headers = { ...headersOf(connection, call), ...proof }
   const url = addressOf(connection, call)
-  return { dry_run: true, method: call.method, url, headers, body: call.body ?? null }
+  return { dry_run: true, method: call.method, url, headers, body: masked(call.body ?? null) }
+}
+
+const SECRET_FIELD = /password|token|code$/
+
+/** What is shown instead of sent may be kept in a terminal's history or a job's log. */
+function masked(body: unknown): unknown {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) return body
+  const fields = Object.entries(body)
+  return Object.fromEntries(
+    fields.map(([name, value]) => [name, SECRET_FIELD.test(name) ? "…" : value]),
+  )
 }
 
 const isLoopback = (url: string) =>

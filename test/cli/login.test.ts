@@ -77,6 +77,15 @@ test("a password is asked for without being shown, then the code of the second f
   ])
 })
 
+test("--dry-run shows the request without the password, and sends nothing", async () => {
+  using api = new FakeApi()
+  const words = ["login", api.url, "--email", "ann@mailbox.test", "--password-stdin", "--dry-run"]
+  const { out, err } = await belfry(words, { stdin: "Geheim-1234" })
+  expect(out + err).toContain("/v1/session")
+  expect(out + err).not.toContain("Geheim")
+  expect(api.seen).toEqual([])
+})
+
 test("off a terminal nobody is asked", async () => {
   using api = new FakeApi()
   const { exit, err } = await belfry(["login", api.url, "--email", "ann@mailbox.test"])

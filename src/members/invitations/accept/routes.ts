@@ -8,6 +8,7 @@ import * as passwords from "../../../session/passwords"
 import type { SessionReply, Sessions } from "../../../session/sessions"
 import { asUser } from "../../../session/user-log"
 import * as users from "../../../session/users"
+import { demandSignUp, type SignUp } from "../../../session/users/sign-up"
 import type { Store, Tx } from "../../../store/store"
 import { claim, type Open, open } from "../claim"
 
@@ -30,6 +31,7 @@ const Invitation = t.Object({
 export interface AcceptParts {
   store: Store
   sessions: Pick<Sessions, "start">
+  sign_up: SignUp
 }
 
 const PATH = "/v1/invitations/{token}"
@@ -84,6 +86,7 @@ function demandSelf({ caller }: Call, user: users.UserRow) {
 
 /** The password is hashed before the transaction, which may wait for nothing but itself. */
 async function acceptAnew(parts: AcceptParts, call: Call<NewcomerBody>, { invitation }: Open) {
+  demandSignUp(parts.sign_up, true) // an invitation opens no door that the operator shut
   if (call.caller.kind === "console") {
     const text = "You are signed in with another address than the one invited."
     fail("conflict", text, { reason: "other_user", id: null })
