@@ -11,6 +11,7 @@ import type { Health } from "./http/health"
 import type { AnyRoute } from "./http/route"
 import { healthRoutes } from "./http/routes"
 import { mount } from "./http/serve"
+import { longJobRoutes } from "./long-jobs/routes"
 import { mailboxRoutes } from "./mailbox/routes"
 import type { InvitationParts } from "./members/invitations/routes"
 import { memberRoutes } from "./members/routes"
@@ -47,6 +48,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...apiKeyRoutes(parts),
     ...usageRoutes(parts),
     ...settingsRoutes(parts),
+    ...longJobRoutes(parts),
     ...emailRoutes(parts),
     ...mailboxRoutes(parts),
     ...eventRoutes(store, health),

@@ -20,26 +20,22 @@ import { openProvider, openSandbox } from "./emails/providers/open"
 import { systemMail } from "./emails/system-mail"
 import { joinNodes } from "./events/nodes"
 import { Health } from "./http/health"
-import * as idempotency from "./http/idempotency"
 import { type Listener, listen } from "./http/listener"
 import { Cursors } from "./http/page"
-import { purgeWindows } from "./http/shared-windows"
 import { jobTable } from "./jobs"
 import { plan } from "./mailbox/complain"
 import { type MailboxServer, openMailbox } from "./mailbox/server"
 import { watch } from "./messages/activity"
 import { sessionParts } from "./session/parts"
 import type { SetupToken } from "./session/setup/setup-token"
-import { purgeSessions } from "./session/tidy"
 import { JobLoop } from "./store/job-loop"
 import { openStore } from "./store/open"
-import { purgeDead } from "./store/queue"
 import type { Store } from "./store/store"
+import { keepTidy } from "./tidy"
 import { Meter } from "./usage/meter"
 
 const WORKER_THREADS = 2
 const DRAIN_MILLISECONDS = 20_000
-const PURGE_MILLISECONDS = 60_000
 
 export interface Running {
   url: string
@@ -87,7 +83,7 @@ async function assemble(
   const workers = openWorkers({ size: WORKER_THREADS })
   undo.push(() => workers.close())
 
-  const mailbox = await startMailbox(settings, store, undo)
+  const mailbox = await startMailbox(settings, { store, secrets }, undo)
   const provider = openProvider(settings, mailbox?.port ?? null)
   undo.push(() => provider.close())
   const sandbox = openSandbox(mailbox?.port ?? null)
@@ -96,11 +92,14 @@ async function assemble(
   const rules = rulesOf(settings, mode)
   const address = { url: settings.base_url }
   const base_url = () => address.url ?? ""
-  const mail = systemMail({ system_from: settings.system_from, to_mailbox: rules.to_mailbox })
-  const channels = channelTable({ store, workers, blobs, provider, sandbox })
+  const mail = systemMail(secrets, {
+    system_from: settings.system_from,
+    to_mailbox: rules.to_mailbox,
+  })
+  const channels = channelTable({ store, secrets, workers, blobs, provider, sandbox })
   const loop = new JobLoop({
     store,
-    handlers: jobTable(store, channels, { mail, base_url }),
+    handlers: jobTable({ store, blobs }, channels, { mail, base_url }),
     concurrency: settings["delivery.concurrency"],
     lease_ms: settings["delivery.lease"],
     alone: settings.database_url === null,
@@ -130,7 +129,7 @@ async function assemble(
   const listener = openListener(createApp(parts) as unknown as Elysia, settings)
   undo.push(() => listener.stop())
   address.url ??= listener.url
-  undo.push(openAdminSocket(join(data_dir, "admin.sock"), { store, ...session }))
+  undo.push(openAdminSocket(join(data_dir, "admin.sock"), { store, secrets, ...session }))
   await loop.start()
   undo.push(() => loop.stop(DRAIN_MILLISECONDS))
   undo.push(joinNodes(store), keepTidy(store))
@@ -184,11 +183,16 @@ async function openStorage(settings: Settings, undo: (() => unknown)[]): Promise
   return { store, secrets, blobs, disk }
 }
 
-async function startMailbox(settings: Settings, store: Store, undo: (() => unknown)[]) {
+async function startMailbox(
+  settings: Settings,
+  { store, secrets }: Pick<Storage, "store" | "secrets">,
+  undo: (() => unknown)[],
+) {
   if (!settings["mailbox.enabled"]) return undefined
   let fallback: string | undefined
   const server: MailboxServer = await openMailbox({
     store,
+    secrets,
     listen: hostAndPort(settings["mailbox.listen"]),
     fallback_project: async () => {
       fallback ??= (await firstProject(store.read))[0]?.project_id // there may be none yet
@@ -214,20 +218,6 @@ function openListener(app: Elysia, settings: Settings): Listener {
   const { host, port } = hostAndPort(settings["http.listen"])
   const idle_seconds = Math.ceil(settings["http.idle_timeout"] / 1000)
   return listen(app, { host, port, idle_seconds })
-}
-
-/** Forgets what is past its time, a little at a time. */
-function keepTidy(store: Store): () => void {
-  const purge = async () => {
-    while ((await idempotency.purge(store)) > 0);
-    while ((await purgeDead(store)) > 0);
-    while ((await purgeSessions(store)) > 0);
-    await purgeWindows(store)
-  }
-  const run = () =>
-    void purge().catch((error) => log.warn("old rows could not be removed", { error }))
-  const timer = setInterval(run, PURGE_MILLISECONDS)
-  return () => clearInterval(timer)
 }
 
 /** Requests first, then the loop: what they accepted may still be on its way to the relay. */

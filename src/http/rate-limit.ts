@@ -1,5 +1,6 @@
 import { ApiError } from "../core/errors"
 import { millis } from "../core/time"
+import { subscriberOf } from "../lib/ip-ranges"
 import type { SharedWindows } from "./shared-windows"
 import { WINDOW_SECONDS, type Window, Windows } from "./windows"
 
@@ -17,9 +18,13 @@ export interface Quota {
   reset: number
 }
 
-/** Requests a minute: of callers, shared by all nodes, and of addresses, in memory. */
+/**
+ * Requests a minute: of callers and at entrances, shared by all nodes, and of addresses, in memory.
+ * They are kept apart, so that a flood of addresses makes no caller's window begin anew.
+ */
 export class RateLimits {
   readonly #callers = new Windows()
+  readonly #entries = new Windows()
   readonly #addresses = new Windows()
   readonly #shared: SharedWindows | undefined
 
@@ -29,8 +34,17 @@ export class RateLimits {
   }
 
   /** Counts one request. Throws 429 `rate_limit_exceeded` when the window is used up. */
-  async take(who: string, limit: number | null): Promise<Quota> {
-    const window = this.#callers.of(who)
+  take(who: string, limit: number | null): Promise<Quota> {
+    return this.#take(this.#callers, who, limit)
+  }
+
+  /** One request to a route that asks for no credential but is worth guessing at. Throws as `take`. */
+  takeEntry(ip: string, limit: number): Promise<Quota> {
+    return this.#take(this.#entries, `entry:${subscriberOf(ip)}`, limit)
+  }
+
+  async #take(windows: Windows, who: string, limit: number | null): Promise<Quota> {
+    const window = windows.of(who)
     if (limit === null) return quotaOf(window, UNLIMITED, UNLIMITED)
     for (;;) {
       if (window.used >= limit) throw exceeded(limit, window, "requests")
@@ -45,7 +59,7 @@ export class RateLimits {
 
   /** One request to a route that anybody may ask. Throws as `take`. */
   takePublic(ip: string): Quota {
-    const window = this.#addresses.of(`public:${ip}`)
+    const window = this.#addresses.of(`public:${subscriberOf(ip)}`)
     if (window.used >= PUBLIC_PER_MINUTE) throw exceeded(PUBLIC_PER_MINUTE, window, "requests")
     window.used += 1
     return quotaOf(window, PUBLIC_PER_MINUTE, PUBLIC_PER_MINUTE - window.used)
@@ -63,14 +77,14 @@ export class RateLimits {
    * of the public routes, or strangers at the same proxy would make the node look ill.
    */
   see(ip: string): Quota {
-    const window = this.#addresses.of(`stranger:${ip}`)
+    const window = this.#addresses.of(`stranger:${subscriberOf(ip)}`)
     window.used += 1
     return quotaOf(window, PUBLIC_PER_MINUTE, Math.max(0, PUBLIC_PER_MINUTE - window.used))
   }
 
   /** Credentials that failed are counted by address. Throws 429 when there were too many. */
   countFailure(ip: string) {
-    const window = this.#addresses.of(`failed:${ip}`)
+    const window = this.#addresses.of(`failed:${subscriberOf(ip)}`)
     if (window.used >= FAILED_CREDENTIALS_PER_MINUTE) {
       throw exceeded(FAILED_CREDENTIALS_PER_MINUTE, window, "failed_credentials")
     }

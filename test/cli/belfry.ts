@@ -1,4 +1,5 @@
-import { mkdtempSync } from "node:fs"
+import { afterAll } from "bun:test"
+import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 
@@ -16,8 +17,21 @@ interface Given {
   cwd?: string
 }
 
-/** A home of its own, so that no test sees the profiles of another, or of the person testing. */
-export const freshHome = (): string => mkdtempSync(join(tmpdir(), "belfry-cli-"))
+const homes: string[] = []
+
+afterAll(() => {
+  for (const home of homes) rmSync(home, { recursive: true, force: true })
+})
+
+/**
+ * A home of its own, so that no test sees the profiles of another, or of the person testing. It
+ * goes with the tests of the file.
+ */
+export function freshHome(): string {
+  const home = mkdtempSync(join(tmpdir(), "belfry-cli-"))
+  homes.push(home)
+  return home
+}
 
 export function environment(more: Record<string, string> = {}): Record<string, string> {
   return { PATH: process.env.PATH ?? "", HOME: freshHome(), ...more }

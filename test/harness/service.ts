@@ -5,7 +5,7 @@ import { type AppParts, createApp } from "../../src/app"
 import { openBlobs } from "../../src/core/blobs"
 import type { Disk } from "../../src/core/disk"
 import { newId } from "../../src/core/ids"
-import { openSecrets } from "../../src/core/secrets"
+import { openSecrets, type Secrets } from "../../src/core/secrets"
 import { monotonic, now } from "../../src/core/time"
 import { openWorkers } from "../../src/core/workers"
 import { Intake } from "../../src/emails/intake"
@@ -28,7 +28,7 @@ export interface ServiceOptions {
   time_limit_ms?: number
   sign_up?: SignUp
   /** In place of the list of what would have been sent. */
-  mail?: Post
+  mail?: (secrets: Secrets) => Post
 }
 
 export interface ProjectOptions {
@@ -95,7 +95,7 @@ export async function testService(options: ServiceOptions = {}) {
     cursors: new Cursors(secrets),
     trusted_proxies: options.trusted_proxies ?? [],
     ...sessionParts({ store, secrets, data_dir: folder, sign_up, base_url }),
-    mail: options.mail ?? { send: async (_, mail) => void mails.push(mail) },
+    mail: options.mail?.(secrets) ?? { send: async (_, mail) => void mails.push(mail) },
     ...(options.time_limit_ms !== undefined && { time_limit_ms: options.time_limit_ms }),
   }
   const app = createApp(parts) as unknown as Elysia
