@@ -138,6 +138,8 @@ ready() {
 wanted_packages() {
   [ -n "$(find /usr/lib/postgresql/*/bin/initdb 2>/dev/null)" ] || has initdb || echo postgresql
   { has smtp-sink && has smtp-source; } || echo postfix
+  has dkimverify || echo python3-dkim
+  { has knotd && has knotc; } || echo knot
   for program in swaks wrk strace python3 faketime; do has "$program" || echo "$program"; done
 }
 

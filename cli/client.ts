@@ -37,7 +37,7 @@ export interface Client {
   patch<Data>(path: string, body: unknown): Promise<Reply<Data>>
   remove<Data>(path: string, query?: Query, body?: unknown): Promise<Reply<Data>>
   /** A file or a message as it is. */
-  bytes(path: string): Promise<Uint8Array>
+  bytes(path: string, query?: Query): Promise<Uint8Array>
   /** A route without the envelope; any status is an answer. */
   plain(path: string): Promise<{ status: number; body: unknown }>
 }
@@ -92,7 +92,7 @@ export function openClient(connection: Connection, options: ClientOptions): Clie
     put: (path, body) => envelope({ method: "PUT", path, body }),
     patch: (path, body) => envelope({ method: "PATCH", path, body }),
     remove: (path, query, body) => envelope({ method: "DELETE", path, query, body }),
-    bytes: async (path) => (await call({ method: "GET", path })).bytes,
+    bytes: async (path, query) => (await call({ method: "GET", path, query })).bytes,
     async plain(path) {
       const answer = await once(connection, options, { method: "GET", path }, options.timeout)
       return { status: answer.status, body: parsed(answer, connection.url) }
@@ -175,14 +175,15 @@ function described(connection: Connection, call: Call): Record<string, unknown> 
   return { dry_run: true, method: call.method, url, headers, body: masked(call.body ?? null) }
 }
 
-const SECRET_FIELD = /password|token|code$/
+const SECRET_FIELD = /password|token|secret|access_key|code$/
 
 /** What is shown instead of sent may be kept in a terminal's history or a job's log. */
 function masked(body: unknown): unknown {
-  if (typeof body !== "object" || body === null || Array.isArray(body)) return body
+  if (Array.isArray(body)) return body.map(masked)
+  if (typeof body !== "object" || body === null) return body
   const fields = Object.entries(body)
   return Object.fromEntries(
-    fields.map(([name, value]) => [name, SECRET_FIELD.test(name) ? "…" : value]),
+    fields.map(([name, value]) => [name, SECRET_FIELD.test(name) ? "…" : masked(value)]),
   )
 }
 

@@ -19,7 +19,20 @@ export const key_fields = names(`
   id project_id name mode prefix last4 scopes status ip_addresses expires_at last_used_at
   last_used_ip created_by created_at revoked_at`)
 
+export const domain_fields = names(`
+  id project_id domain status verification_token dns_records records_total records_verified
+  provider_identity_status provider_dkim_status receiving tracking_subdomain return_path
+  dkim_selectors warning last_checked_at next_check_at verified_at failed_at created_at updated_at`)
+
+export const provider_fields = names(`
+  id kind provider name priority enabled status last_error credentials settings callback_url
+  created_at updated_at`)
+
+export const tested_fields = names("ok duration_ms detail")
+
 export const job_fields = names("id type status progress result error created_at completed_at")
+
+export const queue_fields = names("queue depth oldest_seconds running failed_24h paused")
 
 export const account_fields = names(`
   id name slug plan status sending_status sending_status_reason limits usage settings created_at
@@ -42,6 +55,6 @@ export const user_fields = names(
   "id email name locale timezone mfa_enabled operator created_at last_login_at",
 )
 
-export const settings_fields = names("default_from default_reply_to sandbox")
+export const settings_fields = names("default_from default_reply_to sandbox allow_subdomains")
 
 export const deleted_fields = names("id deleted")

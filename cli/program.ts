@@ -3,6 +3,7 @@ import { DryRun } from "./client"
 import * as accounts from "./commands/accounts"
 import * as admin from "./commands/admin"
 import * as config from "./commands/config"
+import * as domains from "./commands/domains"
 import * as emails from "./commands/emails"
 import * as entrance from "./commands/entrance"
 import * as events from "./commands/events"
@@ -15,6 +16,8 @@ import * as me from "./commands/me"
 import * as members from "./commands/members"
 import * as profiles from "./commands/profiles"
 import * as projects from "./commands/projects"
+import * as providers from "./commands/providers"
+import * as queue from "./commands/queue"
 import * as usage from "./commands/usage"
 import { openContext } from "./context"
 import { environment } from "./environment"
@@ -67,8 +70,8 @@ export function createProgram(writeOut = (text: string) => void process.stdout.w
     .configureHelp({ optionTerm: (option) => term(option) })
     .helpCommand("help [command...]", "print the help of a command")
     .version(version, "-V, --version", "print the version")
-  const mail = [emails, mailbox, events, jobs, keys]
-  const people = [login, entrance, me, accounts, projects, members, usage, admin]
+  const mail = [emails, domains, providers, mailbox, events, jobs, keys]
+  const people = [login, entrance, me, accounts, projects, members, usage, admin, queue]
   const nouns = [local, ...mail, ...people, profiles, config]
   for (const noun of nouns) noun.define(program)
   addGlobalFlags(program)

@@ -191,4 +191,20 @@ export type SessionRecord = {
   expires_at: string
 }
 
+export type ProviderConfig = {
+  id: string
+  kind: string
+  provider: string
+  name: string
+  priority: number
+  enabled: boolean
+  status: string
+  last_error: string | null
+  credentials?: Record<string, unknown>
+  settings?: { max_per_second?: number; spf?: string[] }
+  callback_url: string | null
+  created_at: string
+  updated_at: string
+}
+
 export type Deleted = { id: string; deleted: boolean }

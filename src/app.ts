@@ -4,6 +4,7 @@ import { apiKeyRoutes } from "./api-keys/routes"
 import { auditRoutes } from "./audit-log/routes"
 import type { Secrets } from "./core/secrets"
 import type { Workers } from "./core/workers"
+import { type DomainParts, domainRoutes } from "./domains/routes"
 import { type EmailParts, emailRoutes } from "./emails/routes"
 import { eventRoutes } from "./events/routes"
 import type { VerifyAccess } from "./http/guard"
@@ -17,13 +18,21 @@ import type { InvitationParts } from "./members/invitations/routes"
 import { memberRoutes } from "./members/routes"
 import { docsRoutes, pageRoutes } from "./pages/routes"
 import { projectRoutes } from "./projects/routes"
+import { type ProviderParts, providerRoutes } from "./providers/routes"
+import { type QueueControlParts, queueControlRoutes } from "./queue-control/routes"
 import { type SessionParts, sessionRoutes } from "./session/routes"
 import type { Sessions } from "./session/sessions"
 import { settingsRoutes } from "./settings/routes"
 import type { Meter } from "./usage/meter"
 import { usageRoutes } from "./usage/routes"
 
-export interface AppParts extends EmailParts, InvitationParts, SessionParts {
+export interface AppParts
+  extends DomainParts,
+    EmailParts,
+    InvitationParts,
+    SessionParts,
+    ProviderParts,
+    QueueControlParts {
   secrets: Secrets
   workers: Workers
   health: Health
@@ -49,9 +58,12 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...usageRoutes(parts),
     ...settingsRoutes(parts),
     ...longJobRoutes(parts),
+    ...domainRoutes(parts),
     ...emailRoutes(parts),
+    ...providerRoutes(parts),
     ...mailboxRoutes(parts),
     ...eventRoutes(store, health),
+    ...queueControlRoutes(parts),
   ]
   return [...routes, ...docsRoutes(routes), ...pageRoutes(parts)]
 }

@@ -1,24 +1,48 @@
 import { purgeAccount, purgeProject } from "./accounts/purging"
+import { domainCheck } from "./domains/check-job"
+import { type CheckParts, runCheck } from "./domains/checking"
+import { domainRemoved } from "./domains/domains"
+import { failMailFrom } from "./emails/orphans"
+import type { SendRules } from "./emails/prepare"
+import { applyFeedback } from "./emails/provider-feedback"
+import { probeProvider, wakeWaiting } from "./emails/provider-jobs"
+import type { Adapters } from "./emails/providers/adapters"
 import { complain, mailboxComplain } from "./mailbox/complain"
 import * as messages from "./messages/pipeline"
+import { tellAdmins } from "./providers/alerts"
+import { providerFeedback } from "./providers/receipts"
+import { providerProbe, providerRefused, providersResumed } from "./providers/standing"
 import { type Kept, purgeAccountNow, purgeProjectNow } from "./purge"
 import { passwordForgotten, type ResetPost, sendReset } from "./session/password/recovery"
 import { bind, type Handlers } from "./store/job-handler"
 import { tellOwners } from "./usage/alerts"
 import { usageAlert } from "./usage/reservations"
 
+interface JobParts extends Kept {
+  adapters: Adapters
+  domains: CheckParts
+  rules: Pick<SendRules, "sending_domains">
+}
+
 /** Every kind of background work there is, and who does it. */
 export const jobTable = (
-  { store, blobs }: Kept,
+  { store, blobs, domains, rules, adapters }: JobParts,
   channels: messages.Channels,
   post: ResetPost,
 ): Handlers => ({
   ...bind(messages.deliverMessage, {
     run: (payload, job) => messages.deliver(store, channels, payload, job),
     onDead: messages.giveUp,
+    onHold: messages.waitFor,
   }),
   ...bind(mailboxComplain, complain(store)),
   ...bind(usageAlert, tellOwners(store, post.mail)),
+  ...bind(domainCheck, runCheck(domains)),
+  ...bind(domainRemoved, failMailFrom(store, rules)),
+  ...bind(providerRefused, tellAdmins(store, post.mail)),
+  ...bind(providerProbe, probeProvider(store, adapters)),
+  ...bind(providersResumed, wakeWaiting(store)),
+  ...bind(providerFeedback, applyFeedback(store)),
   ...bind(passwordForgotten, sendReset(store, post)),
   ...bind(purgeProject, {
     run: async ({ id }) => {

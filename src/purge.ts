@@ -5,6 +5,7 @@ import { apiKeys } from "./api-keys/tables"
 import { auditLog } from "./audit-log/tables"
 import type { Blobs } from "./core/blobs"
 import { now } from "./core/time"
+import { dkimKeys, domains } from "./domains/tables"
 import { events } from "./events/tables"
 import { idempotency } from "./http/tables"
 import { longJobs } from "./long-jobs/tables"
@@ -13,6 +14,7 @@ import { accountMembers, invitations, projectMembers } from "./members/tables"
 import { attempts, messageContents, messageRaws, messages, messageTags } from "./messages/tables"
 import { quotas, sendBuckets } from "./plans/tables"
 import { projects } from "./projects/tables"
+import { providerConfigs, providerReceipts } from "./providers/tables"
 import { purgeFiles } from "./purge-files"
 import type { Store, Tx } from "./store/store"
 import { counters, jobs } from "./store/tables"
@@ -32,6 +34,7 @@ const batches: Batch[] = [
     await tx.delete(messageContents).where(inArray(messageContents.message_id, ids))
     await tx.delete(messageRaws).where(inArray(messageRaws.message_id, ids))
     await tx.delete(attempts).where(inArray(attempts.message_id, ids))
+    await tx.delete(providerReceipts).where(inArray(providerReceipts.message_id, ids))
     await tx.delete(messages).where(inArray(messages.id, ids))
     return ids.length
   },
@@ -64,7 +67,17 @@ const some = async (query: PromiseLike<{ id: string }[]>) => (await query).map((
 
 /** What a project has little of, and the project itself. What it used stays with the account. */
 async function rest(tx: Tx, project_id: string) {
-  const few = [apiKeys, idempotency, projectMembers, counters, sendBuckets, longJobs]
+  const few = [
+    dkimKeys,
+    domains,
+    providerConfigs,
+    apiKeys,
+    idempotency,
+    projectMembers,
+    counters,
+    sendBuckets,
+    longJobs,
+  ]
   for (const table of few) {
     await tx.delete(table).where(eq(table.project_id, project_id))
   }

@@ -14,18 +14,20 @@ import { type Disk, openDisk } from "./core/disk"
 import { log } from "./core/log"
 import { openSecrets, type Secrets } from "./core/secrets"
 import { openWorkers } from "./core/workers"
+import { checkParts } from "./domains/parts"
 import { Intake } from "./emails/intake"
-import { MAILBOX_DOMAIN, type SendRules } from "./emails/prepare"
-import { openProvider, openSandbox } from "./emails/providers/open"
+import { openSandbox } from "./emails/providers/open"
 import { systemMail } from "./emails/system-mail"
 import { joinNodes } from "./events/nodes"
 import { Health } from "./http/health"
 import { type Listener, listen } from "./http/listener"
 import { Cursors } from "./http/page"
 import { jobTable } from "./jobs"
-import { plan } from "./mailbox/complain"
-import { type MailboxServer, openMailbox } from "./mailbox/server"
+import { startMailbox } from "./mailbox-start"
 import { watch } from "./messages/activity"
+import { openCarriers } from "./open-carriers"
+import { QueueControl } from "./queue-control/queue-control"
+import { sendRules } from "./send-rules"
 import { sessionParts } from "./session/parts"
 import type { SetupToken } from "./session/setup/setup-token"
 import { JobLoop } from "./store/job-loop"
@@ -35,6 +37,9 @@ import { keepTidy } from "./tidy"
 import { Meter } from "./usage/meter"
 
 const WORKER_THREADS = 2
+
+/** While one message is on the wire, others are composed or recorded. */
+const AHEAD = 4
 const DRAIN_MILLISECONDS = 20_000
 
 export interface Running {
@@ -84,23 +89,39 @@ async function assemble(
   undo.push(() => workers.close())
 
   const mailbox = await startMailbox(settings, { store, secrets }, undo)
-  const provider = openProvider(settings, mailbox?.port ?? null)
+  const mailbox_port = mailbox?.port ?? null
+  const carriers = openCarriers(settings, { store, secrets, mailbox_port })
+  const { provider, adapters, providers } = carriers
   undo.push(() => provider.close())
-  const sandbox = openSandbox(mailbox?.port ?? null)
+  const sandbox = openSandbox(mailbox_port)
   undo.push(() => sandbox?.close())
 
-  const rules = rulesOf(settings, mode)
+  const rules = sendRules(settings, mode, store)
   const address = { url: settings.base_url }
   const base_url = () => address.url ?? ""
   const mail = systemMail(secrets, {
     system_from: settings.system_from,
     to_mailbox: rules.to_mailbox,
   })
-  const channels = channelTable({ store, secrets, workers, blobs, provider, sandbox })
+  const queues = new QueueControl(store)
+  const channels = channelTable({
+    store,
+    secrets,
+    workers,
+    blobs,
+    provider,
+    sandbox,
+    rules,
+    queues,
+    concurrency: settings["delivery.concurrency"],
+  })
+  const domains = checkParts(store, settings)
   const loop = new JobLoop({
     store,
-    handlers: jobTable({ store, blobs }, channels, { mail, base_url }),
-    concurrency: settings["delivery.concurrency"],
+    handlers: queues.over(
+      jobTable({ store, blobs, domains, rules, adapters }, channels, { mail, base_url }),
+    ),
+    concurrency: AHEAD * settings["delivery.concurrency"],
     lease_ms: settings["delivery.lease"],
     alone: settings.database_url === null,
   })
@@ -122,6 +143,10 @@ async function assemble(
     mail,
     intake: new Intake(store),
     rules,
+    domains,
+    queues,
+    adapters,
+    providers,
     cursors: new Cursors(secrets),
     trusted_proxies: settings["http.trusted_proxies"],
   }
@@ -130,6 +155,7 @@ async function assemble(
   undo.push(() => listener.stop())
   address.url ??= listener.url
   undo.push(openAdminSocket(join(data_dir, "admin.sock"), { store, secrets, ...session }))
+  undo.push(await queues.start())
   await loop.start()
   undo.push(() => loop.stop(DRAIN_MILLISECONDS))
   undo.push(joinNodes(store), keepTidy(store))
@@ -181,37 +207,6 @@ async function openStorage(settings: Settings, undo: (() => unknown)[]): Promise
   const blobs = openBlobs(folder, (error) => void disk.failed(error))
   if (settings.database_url) await demandSharedBlobs(store, blobs)
   return { store, secrets, blobs, disk }
-}
-
-async function startMailbox(
-  settings: Settings,
-  { store, secrets }: Pick<Storage, "store" | "secrets">,
-  undo: (() => unknown)[],
-) {
-  if (!settings["mailbox.enabled"]) return undefined
-  let fallback: string | undefined
-  const server: MailboxServer = await openMailbox({
-    store,
-    secrets,
-    listen: hostAndPort(settings["mailbox.listen"]),
-    fallback_project: async () => {
-      fallback ??= (await firstProject(store.read))[0]?.project_id // there may be none yet
-      return fallback
-    },
-    complained: (message_id) => plan(store, message_id),
-  })
-  undo.push(() => server.close())
-  return server
-}
-
-function rulesOf(settings: Settings, mode: StartOptions["mode"]): SendRules {
-  const to_mailbox = settings["delivery.provider"] === "mailbox"
-  return {
-    sending_domains: new Set(settings.sending_domains.filter((name) => name !== MAILBOX_DOMAIN)),
-    to_mailbox,
-    mailbox_takes_all: to_mailbox && mode === "up",
-    has_mailbox: settings["mailbox.enabled"],
-  }
 }
 
 function openListener(app: Elysia, settings: Settings): Listener {

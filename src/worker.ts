@@ -7,6 +7,10 @@ serveTasks({
     const { composeMail } = await import("./emails/compose-task")
     return composeMail(mail)
   },
+  "compose-batch": async (mails: MailToCompose[]) => {
+    const { composeAll } = await import("./emails/compose-task")
+    return composeAll(mails)
+  },
   parse: async (raw: Uint8Array) => {
     const { parseMail } = await import("./mailbox/parse-task")
     return parseMail(raw)

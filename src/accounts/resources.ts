@@ -10,10 +10,15 @@ import { days } from "../usage/usage"
 import type { AccountRow } from "./accounts"
 
 /** What a project has, in numbers. What is not built yet is not there. */
-const NOTHING = { domains: 0, webhooks: 0, templates: 0, subscribers: 0 }
+const NOTHING = { webhooks: 0, templates: 0, subscribers: 0 }
 
 /** A month of every project, oldest first, each with what it used and what it has. */
-export async function breakdown(db: Reader, account_id: string, period: string) {
+export async function breakdown(
+  db: Reader,
+  account_id: string,
+  period: string,
+  domains: Map<string, number>,
+) {
   const [usage, keys] = await Promise.all([
     usageByProject(db, account_id, period),
     keysByProject(db, account_id),
@@ -21,7 +26,8 @@ export async function breakdown(db: Reader, account_id: string, period: string) 
   const rows = await projects.active(db, account_id)
   return rows.map(({ id, name }) => {
     const used = METRICS.map((metric) => [metric, usage.get(`${id} ${metric}`) ?? 0])
-    const resources = { ...NOTHING, api_keys: keys.get(id) ?? 0 }
+    const held = { api_keys: keys.get(id) ?? 0, domains: domains.get(id) ?? 0 }
+    const resources = { ...NOTHING, ...held }
     return { project_id: id, name, usage: Object.fromEntries(used), resources }
   })
 }
@@ -54,22 +60,28 @@ async function keysByProject(db: Reader, account_id: string): Promise<Map<string
 }
 
 /** How many there are of what can be counted, and how many there may be; null is unlimited. */
-export async function resourceCounts(db: Reader, account: AccountRow) {
+export async function resourceCounts(
+  db: Reader,
+  account: AccountRow,
+  domains: Map<string, number>,
+) {
   const limits: Limits = limitsOf(account)
   const [used, people, keys] = await Promise.all([
     projects.countActive(db, account.id),
     members.count(db, account.id),
     keysByProject(db, account.id),
   ])
-  const api_keys = [...keys.values()].reduce((sum, one) => sum + one, 0)
   return {
     projects: { used, limit: limits.projects },
     webhooks: { used: 0, limit: limits.webhooks },
-    domains: { used: 0, limit: null },
+    domains: { used: sum(domains), limit: null },
     subscribers: { used: 0, limit: null },
     templates: { used: 0, limit: null },
-    api_keys: { used: api_keys, limit: null },
+    api_keys: { used: sum(keys), limit: null },
     organizations: { used: 0, limit: limits.organizations },
     members: { used: people, limit: null },
   }
 }
+
+/** Of what every project has. */
+const sum = (counts: Map<string, number>) => [...counts.values()].reduce((all, one) => all + one, 0)

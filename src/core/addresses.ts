@@ -109,3 +109,6 @@ function isInside(address: Address, [network, bits]: [Address, number]): boolean
   }
   return network instanceof ipaddr.IPv6 && address.match(network, bits)
 }
+
+/** Whether the text is an IP address of either family. */
+export const isAddress = (text: string): boolean => ipaddr.isValid(text)

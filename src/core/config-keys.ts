@@ -13,6 +13,7 @@ import {
   nameServers,
   networks,
   oneOf,
+  spfMechanisms,
   text,
   webUrl,
   whole,
@@ -54,13 +55,21 @@ export const keys = {
   ),
   "http.trusted_proxies": key(networks, [], "Proxies whose X-Forwarded-For is believed."),
 
-  "delivery.provider": key(oneOf("mailbox", "smtp"), "mailbox", "Where email is handed over."),
+  "delivery.provider": key(
+    oneOf("mailbox", "smtp", "direct"),
+    "mailbox",
+    "Where email is handed over.",
+  ),
   "delivery.concurrency": key(whole(1, 1000), 20, "Messages that are delivered at the same time."),
   "delivery.lease": key(
     durationFrom("5s", "60s"),
     30 * SECOND,
     "A claimed job may be claimed again after this.",
   ),
+  "delivery.per_domain": key(whole(1, 100), 5, "Of these at most so many to one domain (direct)."),
+  "delivery.mx_port": key(whole(1, 65_535), 25, "Port of the mail servers that MX names (direct)."),
+  "delivery.allow_private": key(networks, [], "Networks where a mail server may be (direct)."),
+  "delivery.ehlo_name": optional(hostName, "Name given to mail servers; else that of the machine."),
   "delivery.retry.max_age": key(duration, 48 * HOUR, "An email is tried again until this age."),
 
   "providers.smtp.host": optional(hostName, "Mail relay for delivery.provider smtp."),
@@ -73,6 +82,10 @@ export const keys = {
     "TLS to the mail relay: STARTTLS is demanded, from the first byte, or none.",
   ),
 
+  "providers.allow_private": key(networks, [], "Networks where a project's own relay may be."),
+  "providers.ses.endpoint": optional(webUrl, "Address of the SES API; else that of its region."),
+  "providers.ses.ca": optional(folder, "PEM file: who certifies AWS, instead of the well-known."),
+
   sign_up: key(oneOf("closed", "invite", "open"), "invite", "Who may become a console user."),
   system_from: optional(mailbox, "Sender of the instance's own mail: invitations, resets, alerts."),
 
@@ -83,6 +96,15 @@ export const keys = {
 
   "mailbox.enabled": key(flag, true, "Whether the embedded mailbox (mailbox.test) runs."),
   "mailbox.listen": key(listen, "127.0.0.1:1025", "SMTP address of the embedded mailbox."),
+
+  "domains.host": optional(hostName, "Host that MX and SPF records name; else that of base_url."),
+  "domains.tracking_host": optional(hostName, "Target of tracking CNAMEs; else domains.host."),
+  "domains.spf": key(
+    spfMechanisms,
+    [],
+    "Mechanisms for SPF (ip4:192.0.2.7); without any, those of the provider.",
+  ),
+  "domains.ed25519": key(flag, false, "Ed25519 DKIM keys are published beside RSA."),
 
   "dns.servers": key(nameServers, [], "Name servers; without any, those of /etc/resolv.conf."),
 

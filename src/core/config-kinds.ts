@@ -142,3 +142,10 @@ export const nameServers = list("name servers, each an IP address or address:por
   const bare = /^(?:\[(.+)\]|([0-9.]+))(?::(\d{1,5}))?$/.exec(value)
   return ipaddr.isValid(bare?.[1] ?? bare?.[2] ?? value) ? value : undefined
 })
+
+const MECHANISM =
+  /^(?:(?:include|a|mx|exists):[A-Za-z0-9_.-]+|ip4:[0-9.]+(?:\/\d+)?|ip6:[0-9a-fA-F:]+(?:\/\d+)?)$/
+
+export const spfMechanisms = list("SPF mechanisms (include:spf.example.com)", (value) =>
+  MECHANISM.test(value) ? value : undefined,
+)

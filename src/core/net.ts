@@ -90,10 +90,19 @@ function checkedUrl(text: string): URL {
 /** The host of the URL without the brackets of an IPv6 address and without the root's dot. */
 const hostOf = (url: URL) => url.hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "")
 
-async function addressFor(url: URL, options: NetRequest): Promise<string> {
-  const host = hostOf(url)
+const addressFor = (url: URL, options: NetRequest): Promise<string> =>
+  judgedAddress(hostOf(url), Number(url.port || (url.protocol === "https:" ? 443 : 80)), options)
+
+/**
+ * The address of a host that somebody else named, to connect to: every one it has must be public
+ * or allowed, and none may be ours. Throws NetError `dns` or `blocked_address`.
+ */
+export async function judgedAddress(
+  host: string,
+  port: number,
+  options: Pick<NetRequest, "allow_private" | "resolver">,
+): Promise<string> {
   const addresses = ipaddr.isValid(host) ? [host] : await resolve(host, options)
-  const port = Number(url.port || (url.protocol === "https:" ? 443 : 80))
   // One bad answer refuses all: a name that points inwards even sometimes is not to be trusted.
   const refused = addresses.some(
     (address) =>
@@ -107,7 +116,7 @@ async function addressFor(url: URL, options: NetRequest): Promise<string> {
 }
 
 /** IPv4 first, because it is the one that always has a route. */
-async function resolve(host: string, options: NetRequest): Promise<string[]> {
+async function resolve(host: string, options: Pick<NetRequest, "resolver">): Promise<string[]> {
   // RFC 6761 6.3: never asked of a name server. It is judged like any other address.
   if (/(^|\.)localhost$/.test(host)) return ["127.0.0.1"]
   const names = options.resolver ?? resolver({ servers: settings()["dns.servers"] })

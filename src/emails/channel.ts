@@ -4,16 +4,21 @@ import { codeOf } from "../core/faults"
 import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
 import type { Workers } from "../core/workers"
+import { signingKeys } from "../domains/signing"
 import { needsSmtputf8, parseMailbox } from "../lib/address"
-import type { Channel, Outcome } from "../messages/channel"
+import { Turns } from "../lib/turns"
+import type { Channel, Outcome, Ready } from "../messages/channel"
 import { isOpen, type Message } from "../messages/facts"
 import { messageRaws, type Recipient } from "../messages/tables"
 import { newRowInserter, prepared } from "../store/statements"
-import type { Reader, Store } from "../store/store"
+import type { Reader, Store, Tx } from "../store/store"
+import { admit, type Pauses, parted, withHeld } from "./admission"
 import { compose, isUncomposable, type MailToCompose } from "./compose"
-import type { EmailContent } from "./prepare"
+import { envelopeSender } from "./envelope-sender"
+import type { EmailContent, SendRules } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
 import { isSealed, openContent, type SealedContent } from "./sealed"
+import { senderObstacle } from "./sender-obstacle"
 
 export interface EmailChannelParts {
   store: Store
@@ -21,29 +26,51 @@ export interface EmailChannelParts {
   workers: Workers
   blobs: Blobs
   provider: EmailProvider
+  rules: Pick<SendRules, "sending_domains">
+  /** What an operator paused. */
+  queues: Pauses
+  /** Messages that are delivered at the same time. */
+  concurrency: number
   /** For projects in the sandbox; undefined where the embedded mailbox does not run. */
   sandbox: EmailProvider | undefined
 }
 
 /** Composes once, keeps the bytes, and hands them to the provider for everybody still open. */
-export const emailChannel = (parts: EmailChannelParts): Channel => ({
-  async deliver(message, content) {
-    const open = message.recipients.filter(({ status }) => isOpen(status))
-    const provider = message.sandbox ? parts.sandbox : parts.provider
-    if (!provider) return failed(parts.provider, open, NO_SANDBOX)
-    const raw = await rawOf(parts, message, content as EmailContent | SealedContent)
-    if (!(raw instanceof Uint8Array)) return failed(provider, open, raw.reason)
-    const from = message.envelope?.from.email ?? ""
-    return provider.send({
-      message_id: message.id,
-      project_id: message.project_id,
-      from,
-      to: open.map(({ email }) => email),
-      raw,
-      smtputf8: namedInHeader(message).some(needsSmtputf8),
-    })
-  },
-})
+export function emailChannel(parts: EmailChannelParts): Channel {
+  const turns = new Turns(parts.concurrency)
+  return {
+    async prepare(message, content) {
+      const provider = message.sandbox ? parts.sandbox : parts.provider
+      if (provider) await admit(parts.queues, provider, message)
+      return rawOf(parts, message, content as EmailContent | SealedContent)
+    },
+    leave: (message_id) => parts.provider.dismiss?.(message_id),
+    inTurn: (attempt) => turns.run(attempt),
+    async deliver(message, content) {
+      const raw = content as Raw
+      const open = message.recipients.filter(({ status }) => isOpen(status))
+      const provider = message.sandbox ? parts.sandbox : parts.provider
+      if (!provider) return failed(parts.provider, open, NO_SANDBOX)
+      const obstacle = await senderObstacle(parts, message, provider.name)
+      if (obstacle) return obstacle
+      if (!(raw instanceof Uint8Array)) return failed(provider, open, raw.reason)
+      const { to, held } = parted(parts.queues, message)
+      const outcome = await provider.send({
+        message_id: message.id,
+        project_id: message.project_id,
+        from: message.envelope?.from.email ?? "",
+        reports_to: () => envelopeSender(parts.store.read, parts.secrets, message),
+        to,
+        raw,
+        smtputf8: namedInHeader(message).some(needsSmtputf8),
+      })
+      return withHeld(outcome, held)
+    },
+  }
+}
+
+/** The message, or why there can be none. */
+type Raw = Uint8Array | { reason: string }
 
 const NO_SANDBOX = "The embedded mailbox, where the sandbox sends to, does not run."
 
@@ -55,21 +82,31 @@ async function rawOf(
   { store, secrets, workers, blobs }: EmailChannelParts,
   message: Message,
   content: EmailContent | SealedContent,
-): Promise<Uint8Array | { reason: string }> {
+): Promise<Ready> {
+  const keys = () =>
+    signingKeys(store.read, secrets, message.project_id, message.sender_domain ?? "")
   if (isSealed(content)) {
     const opened = openContent(secrets, message.id, content)
-    return composed(workers, composable(message, opened, blobs))
+    const mail = { ...composable(message, opened, blobs), dkim: await keys() }
+    return { content: await composed(workers, mail) }
   }
   const [kept] = await findRaw(store.read, { message_id: message.id })
-  if (kept) return kept.raw
-  const raw = await composed(workers, composable(message, content, blobs))
-  if (!(raw instanceof Uint8Array)) return raw
-  await store.tx((tx) => insertRaw(tx, [{ message_id: message.id, raw: Buffer.from(raw) }]))
-  return raw
+  if (kept) return { content: kept.raw }
+  const mail = { ...composable(message, content, blobs), dkim: await keys() }
+  const raw = await composed(workers, mail)
+  if (!(raw instanceof Uint8Array)) return { content: raw }
+  return { content: raw, keep: (tx) => keepRaw(tx, message.id, raw) }
+}
+
+/** Others may have been kept meanwhile, by whoever had the job; then those must leave, not these. */
+async function keepRaw(tx: Tx, message_id: string, raw: Uint8Array) {
+  const bytes = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
+  const fresh = await insertRaw(tx, [{ message_id, raw: bytes }])
+  if (fresh.size === 0) throw new Error("other bytes of this message were kept meanwhile")
 }
 
 /** A fault of this machine, a file of another node's: thrown, because the job comes again. */
-async function composed(workers: Workers, mail: MailToCompose) {
+async function composed(workers: Workers, mail: MailToCompose): Promise<Raw> {
   const { message_id } = mail
   try {
     return await compose(workers, mail)
@@ -90,7 +127,7 @@ function composable(
   message: Message,
   { html, text, headers }: EmailContent,
   blobs: Blobs,
-): MailToCompose {
+): Omit<MailToCompose, "dkim"> {
   const { id, created_at, subject, sender_domain, envelope, recipients } = message
   const named = (kind: Recipient["kind"]) =>
     recipients.filter((one) => one.kind === kind).map(({ email, name }) => ({ email, name }))

@@ -1,10 +1,20 @@
 import { createHash } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import MailComposer from "nodemailer/lib/mail-composer"
-import { isMailbox, isName, type Mailbox, parseMailbox, wireForm } from "../lib/address"
+import { isMailbox, isName } from "../lib/address"
 import { canonical, isClean } from "../lib/crlf"
+import { countFields } from "../lib/mail-head"
 import { type AttachedFile, type MailToCompose, Uncomposable } from "./compose"
+import type { Composed } from "./compose-batches"
+import { composePlain, headOf } from "./compose-plain"
+import { signed } from "./signed"
 import { textFromHtml } from "./text-from-html"
+
+/** RFC 5322, 2.2. */
+const FIELD_NAME = /^[!-9;-~]+$/
+
+/** From, To, Subject, Message-ID, Date, MIME-Version. */
+const ALWAYS = 6
 
 /** Above this, quoted-printable takes three times as long as base64. */
 const LARGE_BODY = 20_000
@@ -14,16 +24,37 @@ export async function composeMail(input: MailToCompose): Promise<Uint8Array> {
   refuseControls(input)
   const html = input.html ? canonical(input.html) : undefined
   const text = canonical(input.text ?? textFromHtml(input.html ?? ""))
+  const bodies = { text, html }
+  const raw =
+    input.attachments.length === 0
+      ? composePlain(input, bodies, boundaryOf(input))
+      : await composeWithFiles(input, bodies)
+  if (!isClean(raw)) throw new Uncomposable("the message holds a bare CR, LF or NUL")
+  demandFields(raw, input)
+  return signed(raw, input.dkim, Math.floor(Date.parse(input.created_at) / 1000))
+}
+
+/** As `composeMail` for each; what goes wrong with one is told beside what became of the others. */
+export async function composeAll(mails: MailToCompose[]): Promise<Composed[]> {
+  const all: Composed[] = []
+  for (const mail of mails) {
+    try {
+      all.push({ raw: await composeMail(mail) })
+    } catch (error) {
+      const { name, message } = error instanceof Error ? error : new Error(String(error))
+      all.push({ error: { name, message } })
+    }
+  }
+  return all
+}
+
+/** The content by the general composer, which knows how to nest, name and encode files. */
+async function composeWithFiles(
+  input: MailToCompose,
+  { text, html }: { text: string; html: string | undefined },
+): Promise<Buffer> {
   const large = text.length + (html?.length ?? 0) > LARGE_BODY
   const composer = new MailComposer({
-    messageId: `<${input.message_id}@${input.domain}>`,
-    date: new Date(input.created_at),
-    from: asAddress(input.from),
-    to: asAddress(input.to),
-    ...(input.cc.length > 0 && { cc: input.cc.map(asAddress) }),
-    ...(input.reply_to && { replyTo: asAddress(mailbox(input.reply_to)) }),
-    subject: input.subject,
-    headers: Object.entries(input.headers).map(([key, value]) => ({ key, value })),
     text,
     ...(html !== undefined && { html }),
     attachments: await Promise.all(input.attachments.map(asAttachment)),
@@ -35,9 +66,19 @@ export async function composeMail(input: MailToCompose): Promise<Uint8Array> {
   const root = composer.compile()
   // The default is random, and a second attempt must send the same bytes as the first.
   Object.assign(root, { baseBoundary: boundaryOf(input) })
-  const raw = await root.build()
-  if (!isClean(raw)) throw new Uncomposable("the message holds a bare CR, LF or NUL")
-  return raw
+  const built = await root.build()
+  const end = built.indexOf("\r\n\r\n")
+  const fields = built.toString("utf8", 0, end).split(/\r\n(?![ \t])/)
+  const own = fields.filter((field) => /^content-/i.test(field)).map((field) => `${field}\r\n`)
+  return Buffer.concat([Buffer.from(headOf(input) + own.join("")), built.subarray(end + 2)])
+}
+
+/** Not one field more or less than was asked for. Those of the content follow from the parts. */
+function demandFields(raw: Uint8Array, { cc, reply_to, headers }: MailToCompose) {
+  const own = Object.keys(headers).filter((name) => !/^content-/i.test(name)).length
+  const asked = ALWAYS + Number(cc.length > 0) + Number(!!reply_to) + own
+  const found = countFields(raw)
+  if (found !== asked) throw new Uncomposable(`${found} header fields instead of ${asked}`)
 }
 
 const boundaryOf = ({ message_id }: MailToCompose) =>
@@ -54,17 +95,10 @@ function refuseControls({ subject, headers, from, to, cc, attachments }: MailToC
   const lines = [subject, ...Object.entries(headers).flat(), ...named, ...parts]
   const bad = lines.find((line) => !isName(line))
   if (bad !== undefined) throw new Uncomposable(`control character in ${JSON.stringify(bad)}`)
-}
-
-function asAddress({ email, name }: Mailbox) {
-  if (!isMailbox(email)) throw new Uncomposable(`"${email}" is not one mailbox`)
-  return { name: name ?? "", address: wireForm(email) }
-}
-
-function mailbox(text: string): Mailbox {
-  const found = parseMailbox(text)
-  if (!found) throw new Uncomposable(`"${text}" is not one mailbox`)
-  return found
+  const odd = Object.keys(headers).find((name) => !FIELD_NAME.test(name))
+  if (odd !== undefined) throw new Uncomposable(`${JSON.stringify(odd)} names no header field`)
+  const unfit = [from, to, ...cc].find(({ email }) => !isMailbox(email))
+  if (unfit) throw new Uncomposable(`"${unfit.email}" is not one mailbox`)
 }
 
 async function asAttachment({ filename, content_type, content_id, path }: AttachedFile) {

@@ -1,5 +1,7 @@
 import type { Workers } from "../core/workers"
 import type { Mailbox } from "../lib/address"
+import { ComposeBatches, isSmall } from "./compose-batches"
+import type { SigningKey } from "./signed"
 
 /** Long enough for 10 MB of attachments on a slow machine, short enough not to hold a worker. */
 const COMPOSE_DEADLINE_MS = 10_000
@@ -18,6 +20,8 @@ export interface MailToCompose {
   html: string | null
   headers: Record<string, string>
   attachments: AttachedFile[]
+  /** Each signs the message, in this order; empty for a sender without keys of his own. */
+  dkim: SigningKey[]
 }
 
 /**
@@ -42,9 +46,19 @@ export interface AttachedFile {
 
 /**
  * The message as it is stored, counted and sent: CRLF, no bare CR, LF or NUL, and the same bytes
- * every time, because boundary, date and Message-ID come from the message's own row. Rejects with
+ * every time, because boundary, date, Message-ID and time of signing come from the message's own row. Rejects with
  * WorkerTimeout after ten seconds, with Uncomposable where the input cannot become a message, and with
  * whatever else went wrong on the way (a missing file has the code ENOENT).
  */
-export const compose = (workers: Workers, input: MailToCompose): Promise<Uint8Array> =>
-  workers.run<Uint8Array>("compose", input, { deadline_ms: COMPOSE_DEADLINE_MS })
+export function compose(workers: Workers, input: MailToCompose): Promise<Uint8Array> {
+  if (isSmall(input)) return batchesOf(workers).add(input)
+  return workers.run<Uint8Array>("compose", input, { deadline_ms: COMPOSE_DEADLINE_MS })
+}
+
+const batches = new WeakMap<Workers, ComposeBatches>()
+
+function batchesOf(workers: Workers): ComposeBatches {
+  const own = batches.get(workers) ?? new ComposeBatches(workers, COMPOSE_DEADLINE_MS)
+  batches.set(workers, own)
+  return own
+}

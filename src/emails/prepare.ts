@@ -3,6 +3,7 @@ import type { Blobs } from "../core/blobs"
 import { ApiError, fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { now } from "../core/time"
+import type { SenderDomains } from "../domains/sending"
 import { unavailable } from "../http/envelope"
 import { comparable, domainOf, type Mailbox } from "../lib/address"
 import type { NewMessage } from "../messages/pipeline"
@@ -25,6 +26,10 @@ export interface EmailContent {
 
 /** What may be sent from here, and to whom: the operator's configuration as rules. */
 export interface SendRules {
+  /** The verified domains of each project. */
+  domains: SenderDomains
+  /** Who delivers for a project first, of those it configured; null: the instance's own. */
+  providerOf: (project_id: string) => Promise<string | null>
   /** The operator's word that a domain is his: it stands in for verification. */
   sending_domains: Set<string>
   /** Mail goes to the embedded mailbox. */
@@ -57,7 +62,13 @@ export async function prepare(
     email.from ?? default_from ?? fail("sender_not_configured", NO_SENDER, { channel: "email" })
   const sender_domain = domainOf(from.email)
   const { to, cc, bcc } = email
-  refuseUnsendable(sender_domain, [to, ...cc, ...bcc], inSandbox(rules, sandbox))
+  const recipients = [to, ...cc, ...bcc]
+  await refuseUnsendable(
+    sender.caller,
+    sender_domain,
+    recipients,
+    await rulesFor(rules, sender.caller.project_id, sandbox),
+  )
   refuseSize(email)
   const attachments = await store(email, blobs)
   const reply_to = email.reply_to ?? default_reply_to
@@ -65,6 +76,19 @@ export async function prepare(
 }
 
 const NO_SENDER = "Give `from`: this project has no default sender."
+
+/** The rules of one project: what it configured counts, and the sandbox more than that. */
+export async function rulesFor(
+  rules: SendRules,
+  project_id: string,
+  sandbox: boolean,
+): Promise<SendRules> {
+  if (sandbox) return inSandbox(rules, sandbox)
+  const provider = await rules.providerOf(project_id)
+  if (provider === null) return rules
+  const to_mailbox = provider === "mailbox"
+  return { ...rules, to_mailbox, mailbox_takes_all: to_mailbox }
+}
 
 /** Mail of a project in the sandbox goes to the embedded mailbox, whoever delivers otherwise. */
 export function inSandbox(rules: SendRules, sandbox: boolean): SendRules {
@@ -74,17 +98,30 @@ export function inSandbox(rules: SendRules, sandbox: boolean): SendRules {
   throw unavailable(message, "no_mailbox", 60)
 }
 
+type Whose = Pick<Caller, "project_id" | "project_settings">
+
 /** The domain may be sent from, and something can deliver to every recipient. */
-export function refuseUnsendable(domain: string, recipients: Mailbox[], rules: SendRules) {
-  refuseDomain(domain, rules)
+export async function refuseUnsendable(
+  whose: Whose,
+  domain: string,
+  recipients: Mailbox[],
+  rules: SendRules,
+) {
+  if (!isTrusted(domain, rules)) await refuseUnverified(whose, domain, rules)
   refuseUnreachable(recipients, rules)
 }
 
-function refuseDomain(domain: string, { sending_domains, to_mailbox }: SendRules) {
-  if (sending_domains.has(domain) || (to_mailbox && domain === MAILBOX_DOMAIN)) return
+/** Without a question to the database. */
+const isTrusted = (domain: string, { sending_domains, to_mailbox }: SendRules) =>
+  sending_domains.has(domain) || (to_mailbox && domain === MAILBOX_DOMAIN)
+
+async function refuseUnverified(whose: Whose, domain: string, { domains, to_mailbox }: SendRules) {
+  const { project_id, project_settings } = whose
+  if (await domains.isVerified(project_id, domain, project_settings.allow_subdomains)) return
+  const domain_id = await domains.idOf(project_id, domain)
   const hint = to_mailbox ? ` Use an address at ${MAILBOX_DOMAIN} for a first try.` : ""
   const message = `The domain ${domain} is not verified for sending.${hint}`
-  fail("domain_not_verified", message, { domain, domain_id: null })
+  fail("domain_not_verified", message, { domain, domain_id })
 }
 
 /** Nothing is accepted that nothing can deliver. */

@@ -14,7 +14,7 @@ import { readResend, readSendEmail, type SendEmail } from "./fields"
 import { file, message } from "./files"
 import type { Intake } from "./intake"
 import * as lists from "./list"
-import { inSandbox, prepare, refuseUnsendable, type SendRules } from "./prepare"
+import { prepare, refuseUnsendable, rulesFor, type SendRules } from "./prepare"
 import * as schemas from "./schemas"
 
 const SEND_LIMIT_BYTES = 15_728_640
@@ -224,7 +224,8 @@ async function sendAgain(parts: EmailParts, call: Call<{ to: Mailbox | undefined
   const { caller, claim, body, params } = call
   const key = claim?.key ?? null
   const email = await emails.again(store.read, caller, params.email_id ?? "", body.to, key)
-  refuseUnsendable(email.sender_domain ?? "", email.recipients, inSandbox(rules, email.sandbox))
+  const sendable = await rulesFor(rules, caller.project_id, email.sandbox)
+  await refuseUnsendable(caller, email.sender_domain ?? "", email.recipients, sendable)
   await intake.submit(entryOf(email, caller), call)
   return reply(email)
 }

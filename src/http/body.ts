@@ -12,11 +12,15 @@ export function refuseDeclared(request: Request, limit_bytes: number) {
 }
 
 /** The JSON of the body; an absent one is an empty object. A chunked body is cut at the limit. */
-export async function readJson(request: Request, limit_bytes: number): Promise<unknown> {
+export async function readJson(
+  request: Request,
+  limit_bytes: number,
+  { any_type }: { any_type?: true } = {},
+): Promise<unknown> {
   const bytes = await readBytes(request, limit_bytes)
   if (bytes.length === 0) return {}
   const type = request.headers.get("content-type")
-  if (!type || !/^application\/json\s*(;|$)/i.test(type)) {
+  if (!any_type && (!type || !/^application\/json\s*(;|$)/i.test(type))) {
     throw unreadable("content_type", "A body needs Content-Type: application/json.")
   }
   return parseJson(bytes)

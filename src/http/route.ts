@@ -51,6 +51,8 @@ export interface Route<Body = unknown, Query = unknown> {
   per_minute?: number
   /** The path parameter of a user or key who may do this to himself, whatever his role or scopes. */
   self?: string
+  /** Its JSON may come under whatever content type the other side gives it. */
+  any_type?: true
   /** Also answers of an account, or of a project, that is being deleted. */
   of_deleted?: "account" | "project"
   /** It creates messages, which is what a disk that is almost full refuses. */

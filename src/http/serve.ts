@@ -135,7 +135,7 @@ class Desk {
     this.#options.refuseWhileUnwell(route)
 
     const read = route.page ? readForm : readJson
-    const raw = route.method === "GET" ? {} : await read(request, limit)
+    const raw = route.method === "GET" ? {} : await read(request, limit, route)
     const caller = state.caller as Caller
     const { project_id } = caller
     this.#options.meter.count(caller)

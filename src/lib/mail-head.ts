@@ -16,6 +16,14 @@ export function headerFields(raw: Uint8Array): [name: string, value: string][] {
   return fields
 }
 
+/** How many fields the header has, but for those that speak of the content (`Content-*`). */
+export function countFields(raw: Uint8Array): number {
+  const message = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
+  const end = message.indexOf("\r\n\r\n")
+  const head = message.toString("latin1", 0, end === -1 ? message.length : end)
+  return head.match(/(?:^|\r\n)(?![ \t]|content-)[^\r]/gi)?.length ?? 0
+}
+
 /** The first field of that name (in lower case). */
 export const headerOf = (fields: [string, string][], name: string): string | undefined =>
   fields.find(([key]) => key === name)?.[1]

@@ -1,3 +1,4 @@
+import type { Tx } from "../store/store"
 import type { messages } from "./tables"
 
 /** Seconds until the next attempt, or `undefined` to give up. Attempts count from 1. */
@@ -12,6 +13,12 @@ export interface Reply {
   tls: string | null
 }
 
+/**
+ * What went wrong between us and a provider, as opposed to a word about the message: it was not
+ * reached, refused who we are, or would not work for us. Another provider may do better.
+ */
+export type Fault = "connection" | "authentication" | "infrastructure"
+
 export interface RecipientOutcome {
   email: string
   status: "sent" | "delivered" | "retry" | "bounced" | "failed"
@@ -20,6 +27,10 @@ export interface RecipientOutcome {
   /** An error code of the contract, for `failed`. */
   code: string | null
   reply: Reply
+  /** Only where the message certainly was not taken. */
+  fault?: Fault | undefined
+  /** Beside `retry`: nothing was tried for him, only for others of the same message. */
+  held?: true
 }
 
 /**
@@ -29,12 +40,44 @@ export interface RecipientOutcome {
  */
 export interface Outcome extends RecipientOutcome {
   provider: string
+  /** The provider's own id of the message, by which its notifications will name it. */
+  provider_message_id?: string | undefined
   others: RecipientOutcome[]
   transcript: string[]
   schedule: Schedule
 }
 
+/** What `deliver` gets in the place of the stored content. */
+export interface Ready {
+  content: unknown
+  /** Written together with the mark that the attempt begins, so before anything leaves. */
+  keep?: (tx: Tx) => Promise<void>
+}
+
 /** All the pipeline knows about a channel. Which provider it asks is its own affair. */
 export interface Channel {
+  /** Work that comes before the attempt and needs nobody outside. What it throws, `deliver` may throw. */
+  prepare?(message: typeof messages.$inferSelect, content: unknown): Promise<Ready>
   deliver(message: typeof messages.$inferSelect, content: unknown): Promise<Outcome>
+  /** The end of what `prepare` began for a message, whatever came of it. */
+  leave?(message_id: string): void
+  /** Runs an attempt when there is room for one more; without it there always is. */
+  inTurn?<Result>(attempt: () => Promise<Result>): Promise<Result>
+}
+
+/**
+ * The message cannot be tried at the moment, for a reason of our own: thrown by a channel before any
+ * attempt. It waits, which counts as no attempt and tells nobody of a deferral.
+ */
+export class Waiting extends Error {
+  override readonly name = "Waiting"
+  /** Until it is looked at again; null: until the pause `by` ends. */
+  readonly seconds: number | null
+  readonly by: string | undefined
+
+  constructor(reason: string, seconds: number | null, by?: string) {
+    super(reason)
+    this.seconds = seconds
+    this.by = by
+  }
 }

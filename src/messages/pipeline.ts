@@ -1,17 +1,19 @@
 import { and, eq, inArray } from "drizzle-orm"
 import { log } from "../core/log"
-import { monotonic, now } from "../core/time"
+import { monotonic, now, secondsFromNow } from "../core/time"
 import { emitAll } from "../events/emit"
 import { searchable } from "../lib/search-text"
 import { bumpAll, type Changes } from "../store/counters"
+import type { Hold } from "../store/holding"
 import type { Verdict } from "../store/job-handler"
 import { type ClaimedJob, enqueueAll, isHeld, type Job, PRIORITIES } from "../store/queue"
 import { inserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
-import type { Channel } from "./channel"
+import { type Channel, type Ready, Waiting } from "./channel"
 import { announce, eventOf, isOpen, type Message } from "./facts"
 import { type Attempt, putBack, settle, settleDead, settleLast, wait } from "./settle"
 import { type ChannelName, messageContents, messages, messageTags, type Status } from "./tables"
+import { takeBack } from "./take-back"
 
 export { type Message, OWN_SOURCE } from "./facts"
 
@@ -77,27 +79,50 @@ export async function deliver(
   { message_id }: Delivery,
   job: ClaimedJob,
 ): Promise<Verdict> {
-  const { attempt } = job
   const [found] = await findWithContent(store.read, { id: message_id })
   if (!found?.message.recipients.some(({ status }) => isOpen(status))) return {}
+  const channel: Channel = channels[found.message.channel]
+  try {
+    const ready = (await channel.prepare?.(found.message, found.content)) ?? found
+    const attempt = () => begin(store, { channel, ready, found: found.message, job })
+    return await (channel.inTurn?.(attempt) ?? attempt())
+  } catch (error) {
+    if (error instanceof Waiting) return waits(message_id, error, job.attempt)
+    return broken(message_id, error)
+  } finally {
+    channel.leave?.(message_id)
+  }
+}
 
-  const message = await store.tx((tx) => markSending(tx, found.message, job))
+interface Beginning {
+  channel: Channel
+  ready: Ready
+  /** As it was before `prepare`. */
+  found: Message
+  job: ClaimedJob
+}
+
+async function begin(store: Store, { channel, ready, found, job }: Beginning): Promise<Verdict> {
+  const message = await store.tx(async (tx) => {
+    const marked = await markSending(tx, found, job)
+    if (marked) await ready.keep?.(tx)
+    return marked
+  })
   if (!message) return {}
   const started_at = now()
   const begun = monotonic()
-  const channel: Channel = channels[message.channel]
-  try {
-    const outcome = await channel.deliver(message, found.content)
-    const duration_ms = Math.round(monotonic() - begun)
-    return verdictOf(message_id, { outcome, started_at, duration_ms, attempt })
-  } catch (error) {
-    return broken(message_id, error)
-  }
+  const outcome = await channel.deliver(message, ready.content)
+  const duration_ms = Math.round(monotonic() - begun)
+  return verdictOf(message.id, { outcome, started_at, duration_ms, attempt: job.attempt })
 }
 
 /** The queue has tried often enough: whoever is still open has failed. */
 export const giveUp = (tx: Tx, { message_id }: Delivery, reason: string) =>
   settleDead(tx, message_id, reason)
+
+/** The queue itself waits, and with it whoever is still open. */
+export const waitFor = (tx: Tx, { message_id }: Delivery, { until, reason }: Hold) =>
+  takeBack(tx, message_id, { until, reason })
 
 function verdictOf(message_id: string, tried: Attempt): Verdict {
   const { outcome } = tried
@@ -109,6 +134,14 @@ function verdictOf(message_id: string, tried: Attempt): Verdict {
     waiting: (tx, next_at) => wait(tx, message_id, tried, next_at),
     dying: (tx) => settleLast(tx, message_id, tried),
   }
+}
+
+/** Nothing was tried: back to the queue as it was, and it says why and until when. */
+function waits(message_id: string, { message: reason, seconds, by }: Waiting, attempt: number) {
+  const until = seconds === null ? null : secondsFromNow(seconds)
+  const hold: Hold = { until, reason, ...(by !== undefined && { by }) }
+  const holding = (tx: Tx) => takeBack(tx, message_id, { until, reason, attempts: attempt - 1 })
+  return { hold, holding }
 }
 
 /** Our own fault is no outcome: the message waits, and says that it was not the recipient's. */

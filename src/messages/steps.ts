@@ -16,6 +16,7 @@ export function stepsOf(message: Message, outcome: RecipientOutcome): Step[] {
   const recipient = message.recipients.find(({ email }) => email === outcome.email)
   if (!recipient || !isOpen(recipient.status)) return []
   const { email, reason } = outcome
+  if (outcome.held) return [{ email, status: "queued", reason: recipient.status_reason, facts: [] }]
   const status = outcome.status === "retry" ? "queued" : outcome.status
   const why = outcome.status === "retry" ? (reason ?? "deferred") : reason
   return [{ email, status, reason: why, facts: factsOf(recipient, outcome), ...errorOf(outcome) }]

@@ -8,6 +8,8 @@ export interface ProjectSettings {
   default_reply_to: string | null
   /** Everything goes to the embedded mailbox, and counts no quota. */
   sandbox: boolean
+  /** A verified domain may also be sent from below. */
+  allow_subdomains: boolean
 }
 
 /** An isolated environment within an account: every other row names one. */

@@ -15,12 +15,14 @@ const Settings = t.Object({
   default_from: t.Union([sender, t.Null()], { description: "Sender of what names none." }),
   default_reply_to: orNull(address),
   sandbox: t.Boolean({ description: "Everything to the embedded mailbox; counts no quota." }),
+  allow_subdomains: t.Boolean({ description: "Verified domains may also be sent from below." }),
 })
 
 const SettingsPatch = t.Object({
   default_from: t.Optional(t.Union([sender, address, t.Null()])),
   default_reply_to: t.Optional(orNull(address)),
   sandbox: t.Optional(t.Union([t.Boolean(), t.Null()])),
+  allow_subdomains: t.Optional(t.Union([t.Boolean(), t.Null()])),
 })
 
 type Wanted = Partial<{ [Name in keyof ProjectSettings]: ProjectSettings[Name] | null }>
@@ -66,13 +68,16 @@ function readPatch(body: unknown, problems: Problems): Wanted {
       problems.add(name, "unknown_field", `There is no such setting here; there are ${known}.`)
     }
   }
-  const { default_from, default_reply_to, sandbox } = body as Record<string, unknown>
+  const { default_from, default_reply_to, ...rest } = body as Record<string, unknown>
   const from = readOrNull("default_from", default_from, problems)
   const reply_to = readOrNull("default_reply_to", default_reply_to, problems)
   if (from !== undefined) wanted.default_from = from
   if (reply_to !== undefined) wanted.default_reply_to = reply_to?.email ?? null
-  if (sandbox === null || typeof sandbox === "boolean") wanted.sandbox = sandbox
-  else if (sandbox !== undefined) problems.add("sandbox", "invalid", "Either true or false.")
+  for (const name of ["sandbox", "allow_subdomains"] as const) {
+    const given = rest[name]
+    if (given === null || typeof given === "boolean") wanted[name] = given
+    else if (given !== undefined) problems.add(name, "invalid", "Either true or false.")
+  }
   return wanted
 }
 

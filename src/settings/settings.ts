@@ -5,6 +5,7 @@ export const DEFAULTS: ProjectSettings = {
   default_from: null,
   default_reply_to: null,
   sandbox: false,
+  allow_subdomains: false,
 }
 
 /** Only what was changed is stored. */

@@ -1,5 +1,6 @@
 import { log } from "../core/log"
 import { secondsFromNow } from "../core/time"
+import { type Hold, hold } from "./holding"
 import type { Schedule } from "./queue"
 import * as queue from "./queue"
 import type { Tx } from "./store"
@@ -12,6 +13,8 @@ type Write = (tx: Tx) => Promise<void>
 /** What a handler answers. A handler that throws asks for another try. */
 export type Verdict =
   | { done?: Write }
+  /** Not now: no attempt was made. `holding` is written with the job's return to the queue. */
+  | { hold: Hold; holding?: Write }
   | {
       retry: string
       schedule?: Schedule
@@ -25,6 +28,8 @@ export interface Handler<Payload> {
   run(payload: Payload, job: queue.ClaimedJob): Promise<Verdict>
   /** Writes the last word about the work, in the transaction that gives up on it. */
   onDead?: (tx: Tx, payload: Payload, reason: string) => Promise<void>
+  /** Writes why the work waits, in the transaction that puts it under an operator's pause. */
+  onHold?: (tx: Tx, payload: Payload, hold: Hold) => Promise<void>
 }
 
 interface Line {
@@ -66,6 +71,10 @@ export async function finish(
   job: queue.ClaimedJob,
   verdict: Verdict,
 ) {
+  if ("hold" in verdict) {
+    if (await hold(tx, job, verdict.hold)) await verdict.holding?.(tx)
+    return
+  }
   if (!("retry" in verdict)) {
     if (await queue.complete(tx, job)) await verdict.done?.(tx)
     return

@@ -129,6 +129,8 @@ export class JobLoop {
   }
 
   async #rest() {
+    // Jobs end in groups, with the commit that records them: one claim for all their slots.
+    await new Promise<void>((resolve) => setImmediate(resolve))
     if (this.#rung) return
     const pause = await this.#pause()
     if (this.#rung) return

@@ -120,7 +120,8 @@ export async function bury(tx: Tx, job: ClaimedJob, reason: string) {
   return fenced(tx, job, change)
 }
 
-async function fenced(tx: Tx, job: ClaimedJob, change: Partial<ClaimedJob>) {
+/** Changes a claimed job, if it is still whose it was. Returns whether it was. */
+export async function fenced(tx: Tx, job: ClaimedJob, change: Partial<ClaimedJob>) {
   const ours = and(
     eq(jobs.id, job.id),
     eq(jobs.owner, job.owner ?? ""),
@@ -153,8 +154,7 @@ export async function heartbeat(store: Store, { owner, lease_ms }: Lease, ids: s
 
 /**
  * Frees everything that is leased, where nobody else can live: its owners are dead. What they had
- * begun has no result, so it does not count as an attempt: a restart must not use up the few tries
- * of a message.
+ * begun counts as no attempt: a restart must not use up the few tries of a message.
  */
 export const sweepAll = (store: Store, owner: string) =>
   free(store, ne(jobs.owner, owner), { attempt: sql`${jobs.attempt} - 1` })
@@ -193,9 +193,7 @@ export async function purgeDead(store: Store): Promise<number> {
 export async function nextDue(db: Reader): Promise<number | undefined> {
   const times: number[] = []
   for (const priority of Object.values(PRIORITIES)) {
-    const ready = and(isReady, eq(jobs.priority, priority))
-    const first = db.select({ run_at: jobs.run_at }).from(jobs).where(ready)
-    const [job] = await first.orderBy(jobs.run_at).limit(1)
+    const [job] = await findFirst(db, { priority })
     if (job) times.push(Date.parse(job.run_at))
   }
   return times.length === 0 ? undefined : Math.min(...times)
@@ -214,6 +212,15 @@ const findDue = prepared(due, (db: Reader, slot) =>
     .select({ id: jobs.id })
     .from(jobs)
     .where(and(isReady, eq(priority, slot.priority), lte(run_at, slot.now)))
+    .limit(1),
+)
+
+const findFirst = prepared({ priority }, (db: Reader, slot) =>
+  db
+    .select({ run_at: jobs.run_at })
+    .from(jobs)
+    .where(and(isReady, eq(priority, slot.priority)))
+    .orderBy(run_at)
     .limit(1),
 )
 

@@ -9,6 +9,7 @@ import {
 } from "drizzle-orm"
 import type { SQLiteTable } from "drizzle-orm/sqlite-core"
 import { engine } from "./columns"
+import { directly } from "./direct-statement"
 import { demandPermit, noteChange } from "./group-commit"
 import type { Reader, Tx } from "./store"
 
@@ -33,16 +34,18 @@ export function prepared<Db extends Reader, Named extends Holes, Rows>(
   holes: Named,
   build: (database: Db, slots: Slots<Named>) => { prepare(): Statement<Rows> },
 ) {
-  const compiled = new WeakMap<Db, Statement<Rows>>()
+  const compiled = new WeakMap<Db, (values: Record<string, unknown>) => Promise<Rows> | Rows>()
   const slots = slotsFor(holes)
 
   return async (database: Db, values: Values<Named>): Promise<Rows> => {
-    let statement = compiled.get(database)
-    if (!statement) {
-      statement = build(database, slots).prepare()
-      compiled.set(database, statement)
+    let execute = compiled.get(database)
+    if (!execute) {
+      const statement = build(database, slots).prepare()
+      const direct = engine === "sqlite" ? directly(statement) : undefined
+      execute = (direct as typeof execute) ?? ((given) => statement.execute(given))
+      compiled.set(database, execute)
     }
-    return await statement.execute(values)
+    return await execute(values)
   }
 }
 

@@ -3,7 +3,8 @@ import { id, index, int, json, primaryKey, ref, table, text, time } from "./colu
 
 /**
  * Open work only: a finished job is deleted, its story is in `events`. `state` is 0 ready,
- * 1 leased, 2 dead; a dead job stays visible with its reason.
+ * 1 leased, 2 dead, 3 held; a dead job stays visible with its reason, and a held one names the
+ * pause that holds it as its owner.
  */
 export const jobs = table(
   "jobs",
@@ -26,6 +27,7 @@ export const jobs = table(
     index("jobs_ready").on(job.priority, job.run_at, job.id).where(sql`state = 0`),
     index("jobs_leased").on(job.lease_until).where(sql`state = 1`),
     index("jobs_dead").on(job.dead_at).where(sql`state = 2`),
+    index("jobs_held").on(job.owner, job.id).where(sql`state = 3`),
   ],
 )
 

@@ -9,6 +9,7 @@ import { authenticate } from "../../src/api-keys/authenticate"
 import { openBlobs } from "../../src/core/blobs"
 import { settings } from "../../src/core/config"
 import { openSecrets } from "../../src/core/secrets"
+import { senderDomains } from "../../src/domains/sending"
 import { accept, entryOf, reply } from "../../src/emails/accept"
 import { readSendEmail } from "../../src/emails/fields"
 import { Intake } from "../../src/emails/intake"
@@ -29,6 +30,8 @@ const first = await ensureFirst(store, secrets, { keep_key: false, new_key: fals
 const caller = await authenticate(store.read, first.api_key ?? "", "127.0.0.1")
 const blobs = openBlobs(`${data_dir}/blobs`)
 const rules = {
+  domains: senderDomains(store.read),
+  providerOf: async () => null,
   sending_domains: new Set(["bench.test"]),
   to_mailbox: false,
   mailbox_takes_all: false,

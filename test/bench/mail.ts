@@ -1,10 +1,10 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 
-const BODY_BYTES = 1024
+const REQUEST_BYTES = 1024
 
-/** A send request of 1 KB, as an application would write it. `from` decides who may send it. */
-function request(from: string) {
+/** A send request, as an application would write it. `from` decides who may send it. */
+function request(from: string, bytes = REQUEST_BYTES) {
   const mail = {
     from,
     to: "user@mailbox.test",
@@ -12,15 +12,19 @@ function request(from: string) {
     html: "",
     metadata: { order: "A-1029" },
   }
-  const room = BODY_BYTES - JSON.stringify(mail).length
-  mail.html = `<p>${"Hello, your order is on its way. ".repeat(40)}`.slice(0, room)
+  const room = bytes - JSON.stringify(mail).length
+  mail.html = htmlOf(room)
   return mail
 }
 
+/** Html of so many bytes. */
+export const htmlOf = (bytes: number): string =>
+  `<p>${"Hello, your order is on its way. ".repeat(bytes / 25)}`.slice(0, bytes)
+
 /** Writes the body of one send, and returns its path. */
-export function oneMail(folder: string, from: string): string {
+export function oneMail(folder: string, from: string, bytes = REQUEST_BYTES): string {
   const path = join(folder, "mail.json")
-  writeFileSync(path, JSON.stringify(request(from)))
+  writeFileSync(path, JSON.stringify(request(from, bytes)))
   return path
 }
 

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { locate } from "../harness/peers"
 import { freePort } from "../harness/ports"
 import { scratchFolder } from "./scratch"
+import type { Sink } from "./sink"
 
 const INSTALLED = "/etc/postfix"
 const READY_MS = 10_000
@@ -27,25 +28,69 @@ export function withoutPostfix(): string | undefined {
  */
 export async function postfixAccepts(messages: number): Promise<Accepted> {
   using scratch = scratchFolder()
+  const hold = { smtpd_end_of_data_restrictions: "check_client_access static:HOLD" }
+  await using postfix = await start(scratch.path, hold)
+  const seconds = await postfix.take(messages, 1024)
+  const kept = countFiles(join(scratch.path, "spool", "hold"))
+  if (kept !== messages) throw new Error(`Postfix kept ${kept} of ${messages} messages`)
+  return { per_second: messages / seconds, messages }
+}
+
+/**
+ * Has a scratch Postfix accept `messages` of `bytes` and hand them to the sink, over as many
+ * connections as the load has: from the first one offered to the last one that the sink has.
+ */
+export async function postfixRelays(
+  messages: number,
+  { bytes, sink }: { bytes: number; sink: Sink },
+): Promise<Accepted> {
+  using scratch = scratchFolder()
+  await using postfix = await start(scratch.path, {
+    relayhost: `[127.0.0.1]:${sink.port}`,
+    smtp_tls_security_level: "none",
+    default_destination_concurrency_limit: String(SESSIONS),
+    initial_destination_concurrency: String(SESSIONS),
+  })
+  const before = sink.messages()
+  const begun = performance.now()
+  await postfix.take(messages, bytes)
+  await sink.received(before + messages)
+  const seconds = (performance.now() - begun) / 1000
+  if (sink.messages() !== before + messages) throw new Error("Postfix delivered one twice")
+  return { per_second: messages / seconds, messages }
+}
+
+interface Postfix extends AsyncDisposable {
+  /** Offers the messages; resolves with the seconds it took until each was accepted. */
+  take(messages: number, bytes: number): Promise<number>
+}
+
+async function start(folder: string, own: Record<string, string>): Promise<Postfix> {
   const port = await freePort()
-  const config = configure(scratch.path, port)
+  const config = configure(folder, port, own)
   run("/usr/sbin/postfix", "-c", config, "start")
+  const stop = async () => run("/usr/sbin/postfix", "-c", config, "stop")
   try {
     await answers(port)
-    const begun = performance.now()
-    const load = ["-s", SESSIONS, "-m", messages, "-l", 1024, "-d"].map(String)
-    const from = ["-f", "sender@bench.test", "-t", "user@bench.test"]
-    run(locate("smtp-source") ?? "smtp-source", ...load, ...from, `127.0.0.1:${port}`)
-    const seconds = (performance.now() - begun) / 1000
-    const kept = countFiles(join(scratch.path, "spool", "hold"))
-    if (kept !== messages) throw new Error(`Postfix kept ${kept} of ${messages} messages`)
-    return { per_second: messages / seconds, messages }
-  } finally {
-    run("/usr/sbin/postfix", "-c", config, "stop")
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  const from = ["-f", "sender@bench.test", "-t", "user@bench.test"]
+  return {
+    async take(messages, bytes) {
+      const begun = performance.now()
+      const load = ["-s", SESSIONS, "-m", messages, "-l", bytes, "-d"].map(String)
+      const cmd = [locate("smtp-source") ?? "smtp-source", ...load, ...from, `127.0.0.1:${port}`]
+      const code = await Bun.spawn({ cmd, stdin: "ignore" }).exited
+      if (code !== 0) throw new Error(`smtp-source ended with ${code}`)
+      return (performance.now() - begun) / 1000
+    },
+    [Symbol.asyncDispose]: stop,
   }
 }
 
-function configure(folder: string, port: number): string {
+function configure(folder: string, port: number, own: Record<string, string>): string {
   const config = join(folder, "config")
   cpSync(INSTALLED, config, { recursive: true, filter: (path) => !path.endsWith("/main.cf") })
   const installed = readFileSync(join(INSTALLED, "master.cf"), "utf8")
@@ -67,8 +112,8 @@ function configure(folder: string, port: number): string {
     mynetworks: "127.0.0.0/8",
     alias_maps: "",
     smtpd_relay_restrictions: "permit_mynetworks, reject",
-    smtpd_end_of_data_restrictions: "check_client_access static:HOLD",
-    in_flow_delay: "0", // it would wait for deliveries that nobody makes
+    in_flow_delay: "0", // it would hold the load back while deliveries lag behind
+    ...own,
   }
   const lines = Object.entries(settings).map(([name, value]) => `${name} = ${value}\n`)
   writeFileSync(join(config, "main.cf"), lines.join(""))

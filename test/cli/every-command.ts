@@ -27,6 +27,31 @@ export const calls: Record<string, string[]> = {
   "mailbox wait": ["--to", "a@b.c", "--from", "m@b.c", "--subject", "hi", "--since", "1h"],
   "mailbox clear": ["--to", "a@b.c"],
   "events list": ["--after", "evt_1", "--types", "email.*", "--limit", "2"],
+  "domains add": [
+    ...["acme.test", "--receiving", "--tracking", "links", "--return-path", "b"],
+    ...["--selector", "s1", "--idempotency-key", "k1"],
+  ],
+  "domains list": ["--status", "pending", "--domain", "acme", "--limit", "2"],
+  "domains get": ["acme.test"],
+  "domains check": [ID, "--watch"],
+  "domains doctor": ["acme.test"],
+  "domains records": [ID, "--format", "bind"],
+  "domains rotate-dkim": [ID, "--selector", "s2"],
+  "domains delete": ["acme.test"],
+  "queue domains": [],
+  "queue instance": [],
+  "queue pause": ["--domain", "b.c"],
+  "queue resume": ["email"],
+  "providers set": [
+    ...["smtp", "--name", "main", "--priority", "5", "--host", "smtp.b.c", "--port", "587"],
+    ...["--username", "u", "--secret-stdin", "--tls", "starttls", "--max-per-second", "5"],
+    ...["--spf", "include:spf.b.c"],
+  ],
+  "providers list": ["--kind", "email_provider", "--limit", "2"],
+  "providers get": [ID],
+  "providers update": [ID, "--priority", "5", "--enabled", "on", "--max-per-second", "5"],
+  "providers test": [ID, "--to", "a@b.c"],
+  "providers delete": [ID],
   "jobs get": [ID, "--wait"],
   "jobs cancel": [ID],
   routes: [],
@@ -119,8 +144,11 @@ export function everything(): FakeApi {
   api.answer("GET /readyz", { body: { status: "ok", checks: {} } })
   api.answer("GET /v1/openapi.json", { body: { paths: {} } })
   answerJobs(api)
+  answerQueues(api)
   answerMail(api)
   answerKeys(api)
+  answerProviders(api)
+  answerDomains(api)
   answerAccounts(api)
   answerProjects(api)
   answerPeople(api)
@@ -154,6 +182,15 @@ function answerJobs(api: FakeApi): void {
   api.data(`POST /v1/jobs/${ID}/cancel`, { id: ID, ...ended, status: "cancelled" })
 }
 
+function answerQueues(api: FakeApi): void {
+  const queue = { queue: "email", depth: 2, oldest_seconds: 3, running: 1, failed_24h: 0 }
+  const put_off = { domain: "b.c", waiting: 2, running: 0, paused_until: null, reason: null }
+  api.data("GET /v1/queue", { by_state: [], by_domain: [put_off] })
+  api.data("GET /v1/admin/queues", [{ ...queue, paused: false }])
+  api.data("POST /v1/admin/queues/email%3Ab.c/pause", { ...queue, paused: true })
+  api.data("POST /v1/admin/queues/email/resume", { ...queue, paused: false })
+}
+
 function answerKeys(api: FakeApi): void {
   const own = { id: ID, name: "ci", prefix: "p", last4: "1234", scopes: [], status: "active" }
   const key = { ...own, ip_addresses: [] }
@@ -164,6 +201,29 @@ function answerKeys(api: FakeApi): void {
   api.data(`PATCH /v1/api-keys/${ID}`, key)
   api.data(`POST /v1/api-keys/${ID}/rotate`, { ...key, key: "svc_live_new" })
   api.data(`PUT /v1/api-keys/${ID}/ip-whitelist`, key)
+}
+
+function answerDomains(api: FakeApi): void {
+  const counts = { records_total: 4, records_verified: 4 }
+  const domain = { id: ID, domain: "acme.test", status: "verified", dns_records: [], ...counts }
+  api.data("POST /v1/domains", domain)
+  api.data("GET /v1/domains", [domain])
+  api.data(`GET /v1/domains/${ID}`, domain)
+  api.data(`POST /v1/domains/${ID}/check`, domain)
+  api.data(`POST /v1/domains/${ID}/rotate-dkim`, domain)
+  api.data(`DELETE /v1/domains/${ID}`, { id: ID, deleted: true })
+  api.answer(`GET /v1/domains/${ID}/zonefile`, { body: "; zone" })
+}
+
+function answerProviders(api: FakeApi): void {
+  const all = "/v1/providers/email_provider/config"
+  const own = { id: ID, provider: "smtp", name: "main", status: "active", callback_url: null }
+  api.data("GET /v1/providers", [own])
+  api.data(`POST ${all}`, own)
+  api.data(`GET ${all}/${ID}`, own)
+  api.data(`PATCH ${all}/${ID}`, own)
+  api.data(`DELETE ${all}/${ID}`, { id: ID, deleted: true })
+  api.data(`POST ${all}/${ID}/test`, { ok: true, duration_ms: 3, detail: "It answers." })
 }
 
 function answerAccounts(api: FakeApi): void {

@@ -7,6 +7,8 @@ import { Job } from "../../src/long-jobs/schema"
 import { memberRoutes } from "../../src/members/routes"
 import { projectMemberRoutes } from "../../src/projects/members/routes"
 import { projectRoutes } from "../../src/projects/routes"
+import { ProviderConfig, Tested } from "../../src/providers/schemas"
+import { queueControlRoutes } from "../../src/queue-control/routes"
 import { ConsoleUser } from "../../src/session/schemas"
 import { settingsRoutes } from "../../src/settings/routes"
 import { belfry } from "./belfry"
@@ -20,6 +22,7 @@ const routes = [
   ...projectMemberRoutes(parts),
   ...memberRoutes(parts),
   ...settingsRoutes(parts),
+  ...queueControlRoutes(parts),
 ]
 
 test.each([
@@ -29,6 +32,7 @@ test.each([
   ["PATCH /v1/accounts/me/members/{user_id}", known.member_fields],
   ["POST /v1/accounts/me/members/invite", known.invitation_fields],
   ["PATCH /v1/settings", known.settings_fields],
+  ["POST /v1/admin/queues/{queue}/pause", known.queue_fields],
 ] as const)("the fields of %s are those of the API", (name, fields) => {
   const route = routes.find(({ method, path }) => `${method} ${path}` === name)
   expect(fields).toEqual(names(route?.response as never))
@@ -38,6 +42,8 @@ test("the fields of a key, a user, a job and a deletion are those of the API", (
   expect(known.key_fields).toEqual(names(Key))
   expect(known.user_fields).toEqual(names(ConsoleUser))
   expect(known.job_fields).toEqual(names(Job))
+  expect(known.provider_fields).toEqual(names(ProviderConfig))
+  expect(known.tested_fields).toEqual(names(Tested))
   expect(known.deleted_fields).toEqual(names(Deleted))
 })
 

@@ -19,7 +19,7 @@ const { access_token, refresh_token } = session()
 const secrets = [KEY, PASSWORD, ACCESS_TOKEN, REFRESH_TOKEN, access_token, refresh_token]
 
 const query_names = `
-  action actor_id after batch_id created_after created_before domain from limit per_page period
+  action actor_id after batch_id created_after created_before domain format from kind limit per_page period
   project_id search since status subject tag target_type to types`
 const allowed = query_names.trim().split(/\s+/)
 
@@ -74,11 +74,14 @@ GET /docs
 GET /invitation/{token}
 GET /password-reset/{token}
 GET /v1/accounts/me/projects
+GET /v1/domains/{domain_id}/status
 GET /v1/health
 POST /device
 POST /invitation/{token}
 POST /password-reset/{token}
 POST /v1/accounts/me/projects
+POST /v1/callbacks/email/{provider}/{config_token}
+POST /v1/domains/{domain_id}/verify
 POST /v1/emails/{email_id}/events
 POST /v1/session/device
 POST /v1/session/device/token

@@ -22,6 +22,7 @@ export const MAIL: MailToCompose = {
   html: null,
   headers: {},
   attachments: [],
+  dkim: [],
 }
 
 /** What another parser reads in the message. */

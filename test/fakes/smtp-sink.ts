@@ -26,7 +26,7 @@ const USUAL: Record<string, string> = {
 }
 
 /** An SMTP server on a real socket that keeps what it gets and follows a script. */
-export function smtpSink(script: Script = {}) {
+export function smtpSink(script: Script = {}, place: { hostname?: string; port?: number } = {}) {
   const received: string[] = []
   const lines: string[] = []
   const open = new Set<Socket<Session>>()
@@ -62,6 +62,7 @@ export function smtpSink(script: Script = {}) {
   const server = Bun.listen<Session>({
     hostname: "127.0.0.1",
     port: 0,
+    ...place,
     socket: {
       open(socket) {
         connections++

@@ -9,6 +9,9 @@ const packages = {
   strace: "strace",
   python3: "python3",
   faketime: "faketime",
+  dkimverify: "python3-dkim",
+  knotd: "knot",
+  knotc: "knot",
   initdb: "postgresql",
 } as const
 

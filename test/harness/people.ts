@@ -16,7 +16,11 @@ const NO_PASSWORD =
   "$argon2id$v=19$m=19456,t=2,p=1$BM7BapwVvx57fUfL6DwbEEx+q+h37/MlSqPnCh315HM$MGDT/FS+b32vbz25dX4iVFS9ZepZ++PQm5oXVw42xxM"
 
 /** A console user with a session, and a client that calls as him. */
-export async function person(service: TestService, email = `${newId()}@people.test`) {
+export async function person(
+  service: TestService,
+  email = `${newId()}@people.test`,
+  operator = false,
+) {
   const { store, parts, app } = service
   const user: typeof consoleUsers.$inferSelect = {
     id: newId(),
@@ -26,7 +30,7 @@ export async function person(service: TestService, email = `${newId()}@people.te
     locale: "en",
     timezone: "UTC",
     password_hash: NO_PASSWORD,
-    operator: false,
+    operator,
     status: "active",
     mfa_secret: null,
     mfa_pending: null,

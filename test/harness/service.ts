@@ -4,22 +4,31 @@ import * as apiKeys from "../../src/api-keys/api-keys"
 import { type AppParts, createApp } from "../../src/app"
 import { openBlobs } from "../../src/core/blobs"
 import type { Disk } from "../../src/core/disk"
+import { resolver } from "../../src/core/dns"
 import { newId } from "../../src/core/ids"
 import { openSecrets, type Secrets } from "../../src/core/secrets"
 import { monotonic, now } from "../../src/core/time"
 import { openWorkers } from "../../src/core/workers"
+import type { CheckParts } from "../../src/domains/checking"
+import type { Place } from "../../src/domains/place"
+import { senderDomains } from "../../src/domains/sending"
 import { Intake } from "../../src/emails/intake"
 import type { SendRules } from "../../src/emails/prepare"
+import type { AdapterOptions } from "../../src/emails/providers/adapters"
 import { Health } from "../../src/http/health"
 import { listen } from "../../src/http/listener"
 import { Cursors } from "../../src/http/page"
 import { projects } from "../../src/projects/tables"
+import type { ProviderPlace } from "../../src/providers/place"
+import { firstProvider } from "../../src/providers/routing"
+import { QueueControl } from "../../src/queue-control/queue-control"
 import { sessionParts } from "../../src/session/parts"
 import type { SystemMail as Post } from "../../src/session/system-mail"
 import type { SignUp } from "../../src/session/users/sign-up"
 import type { Store } from "../../src/store/store"
 import { Meter } from "../../src/usage/meter"
 import { type Client, client } from "./client"
+import { PROVIDERS, testAdapters } from "./providers"
 import { testStore } from "./store"
 
 export interface ServiceOptions {
@@ -27,6 +36,10 @@ export interface ServiceOptions {
   trusted_proxies?: string[]
   time_limit_ms?: number
   sign_up?: SignUp
+  /** Where domains are looked up, and what their records name. */
+  domains?: Partial<Omit<CheckParts, "store">>
+  adapters?: Partial<AdapterOptions>
+  providers?: Partial<ProviderPlace>
   /** In place of the list of what would have been sent. */
   mail?: (secrets: Secrets) => Post
 }
@@ -65,11 +78,26 @@ export interface FakeDisk {
   low: boolean
 }
 
-const RULES: SendRules = {
+const RULES: Omit<SendRules, "domains" | "providerOf"> = {
   sending_domains: new Set(["example.test"]),
   to_mailbox: true,
   mailbox_takes_all: true,
   has_mailbox: true,
+}
+
+/** Nobody listens there: what is looked up is not known. */
+const NO_SERVER = ["127.0.0.1:9"]
+
+export const PLACE: Place = {
+  host: "mx.belfry.test",
+  tracking_host: "track.belfry.test",
+  mechanisms: ["a:mx.belfry.test"],
+  ed25519: false,
+}
+
+export const NO_NAMES = {
+  net: { dns: resolver({ servers: NO_SERVER, try_ms: 50 }), servers: NO_SERVER, try_ms: 50 },
+  place: PLACE,
 }
 
 /** The whole interface on an empty store, in this process. Nothing is delivered by itself. */
@@ -83,6 +111,7 @@ export async function testService(options: ServiceOptions = {}) {
   const base_url = () => "http://belfry.test"
   const sign_up = options.sign_up ?? "invite"
   const mails: SystemMail[] = []
+  const adapters = testAdapters(secrets, options.adapters)
   const parts: AppParts = {
     store,
     meter: new Meter(store),
@@ -91,7 +120,16 @@ export async function testService(options: ServiceOptions = {}) {
     health,
     blobs: openBlobs(`${folder}/blobs`),
     intake: new Intake(store),
-    rules: { ...RULES, ...options.rules },
+    queues: new QueueControl(store),
+    domains: { store, ...NO_NAMES, ...options.domains },
+    rules: {
+      ...RULES,
+      domains: senderDomains(store.read),
+      providerOf: (project_id) => firstProvider(store.read, project_id),
+      ...options.rules,
+    },
+    adapters,
+    providers: { ...PROVIDERS, ...options.providers },
     cursors: new Cursors(secrets),
     trusted_proxies: options.trusted_proxies ?? [],
     ...sessionParts({ store, secrets, data_dir: folder, sign_up, base_url }),
@@ -120,6 +158,7 @@ export async function testService(options: ServiceOptions = {}) {
     async [Symbol.asyncDispose]() {
       for (const stop of stops) await stop()
       await workers.close()
+      await adapters.close()
       await base[Symbol.asyncDispose]()
     },
   }

@@ -45,9 +45,14 @@ export function rowOf(route: AnyRoute): Row {
   return row
 }
 
+/** Parameters of a path that are words of the contract, and nobody's. */
+const WORDS = ["kind", "provider"]
+
 /** The ids that a request names, in its path, its body and its query. */
 export const namesIn = (route: AnyRoute): string[] => [
-  ...[...route.path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name),
+  ...[...route.path.matchAll(/\{(\w+)\}/g)]
+    .map(([, name = ""]) => name)
+    .filter((name) => !WORDS.includes(name)),
   ...(rowOf(route).inBody ?? []),
   ...(rowOf(route).inQuery ?? []),
 ]

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
 import { routeTable } from "../../src/app"
 import type { AnyRoute } from "../../src/http/route"
 import { NOBODY } from "../harness/mail"
-import { team } from "../harness/people"
+import { person, team } from "../harness/people"
 import { sharedService } from "../harness/shared-service"
 import {
   alike,
@@ -27,7 +27,8 @@ setDefaultTimeout(60_000)
 const service = await sharedService({ trusted_proxies: ["127.0.0.1"] })
 const routes = routeTable(service.parts)
 const guarded = routes.filter(({ callers }) => !callers.includes("none"))
-const ofAccounts = guarded.filter(({ scope }) => scope !== "role:any")
+const isOfOperator = ({ scope }: AnyRoute) => scope === "role:operator"
+const ofAccounts = guarded.filter((route) => route.scope !== "role:any" && !isOfOperator(route))
 const named = (list: AnyRoute[]) => list.map((route) => [nameOf(route), route] as const)
 const forKeys = ({ callers }: AnyRoute) => callers.includes("key")
 const scopesOf = ({ scope }: AnyRoute) => scope.split("|").filter((one) => !one.startsWith("role:"))
@@ -62,7 +63,14 @@ beforeAll(async () => {
 async function stateOf({ owner, account_id, project_id, ids }: World): Promise<string> {
   const here = { "x-account-id": account_id, "x-project-id": project_id }
   const paths = ["accounts/me/members", "accounts/me/invitations", "projects", "api-keys"]
-  const more = ["settings", "emails", "mailbox", "audit-log", `projects/${project_id}/members`]
+  const more = [
+    "settings",
+    "emails",
+    "mailbox",
+    "audit-log",
+    "providers",
+    `projects/${project_id}/members`,
+  ]
   more.push(`jobs/${ids.job_id}`)
   const all: unknown[] = []
   for (const path of [...paths, ...more]) {
@@ -117,6 +125,7 @@ describe.each(named(guarded))("%s", (_, route) => {
   })
 
   test("tells a foreign id as little as one that nobody has", async () => {
+    if (isOfOperator(route)) return // what it names belongs to no account
     const keys = [withKey(ours.keys.whole), withKey(theirs.keys.sibling)]
     const callers: Caller[] = [ours.owner, ...(forKeys(route) ? keys : [])]
     for (const swapped of swaps(namesIn(route))) {
@@ -148,7 +157,9 @@ describe.each(named(guarded))("%s", (_, route) => {
   })
 })
 
-test.each(named(guarded.filter(({ method }) => method === "GET")))(
+const reads = guarded.filter((route) => route.method === "GET" && !isOfOperator(route))
+
+test.each(named(reads))(
   "%s answers who may ask, so that its refusals mean something",
   async (_, route) => {
     const callers: Caller[] = [ours.owner, ...(forKeys(route) ? [withKey(ours.keys.whole)] : [])]
@@ -200,6 +211,18 @@ describe.each(named(ofAccounts))("%s", (_, route) => {
     ]
     for (const answer of foreign) expectRefused(answer, 404, "not_found")
     expect(foreign[0]?.body.error).toEqual(foreign[1]?.body.error)
+  })
+})
+
+describe.each(named(guarded.filter(isOfOperator)))("%s", (_, route) => {
+  test("is closed to owners, and answers who runs the instance", async () => {
+    for (const who of [theirs.owner, ours.owner, await stranger(service)]) {
+      const answer = await ask(route, who, theirs.ids)
+      expectRefused(answer, 403, "forbidden")
+      expect(answer.body.error.details.required_role).toBe("operator")
+    }
+    const operator = await person(service, undefined, true)
+    expect([200, 409]).toContain((await ask(route, operator, theirs.ids)).status)
   })
 })
 

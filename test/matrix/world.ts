@@ -59,7 +59,20 @@ export async function world(service: TestService, mark: string): Promise<World> 
   const job = await service.store.tx((tx) =>
     longJobs.begin(tx, project_id, { type: `${mark}.job` }),
   )
+  const domain = await owner.post("/v1/domains", { domain: `${mark}.test` }, here)
   const sessions = await owner.get("/v1/users/me/sessions")
+  const provider = {
+    provider: "smtp",
+    name: `${mark} relay`,
+    credentials: {
+      host: "127.0.0.1",
+      port: 9,
+      username: mark,
+      password: `${mark} pw`,
+      tls: "none",
+    },
+  }
+  const config = await owner.post("/v1/providers/email_provider/config", provider, here)
   const second = await owner.post("/v1/projects", { name: "Sibling" }, here)
   const sibling = { account_id, project_id: second.body.data.id }
 
@@ -74,10 +87,16 @@ export async function world(service: TestService, mark: string): Promise<World> 
       invitation_id: invitation.body.data.id,
       session_id: sessions.body.data[0].id,
       key_id: whole.id,
+      domain_id: domain.body.data.id,
       ...emails,
       mail_id,
       job_id: job.id,
+      queue: "email", // of the instance: the same for everybody
       token: "no-such-token",
+      kind: "email_provider",
+      config_id: config.body.data.id,
+      provider: "ses",
+      config_token: "no-such-token",
     },
     keys: {
       whole: whole.key,

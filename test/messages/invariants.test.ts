@@ -130,6 +130,7 @@ const endOf = (end: RecipientOutcome["status"] | "broken" | undefined) =>
   end === undefined || end === "broken" ? "retry" : end
 
 async function conclude(tx: Tx, message_id: string, verdict: Verdict, attempt: number) {
+  if ("hold" in verdict) return verdict.holding?.(tx)
   if (!("retry" in verdict)) return verdict.done?.(tx)
   const seconds = verdict.schedule ? verdict.schedule(attempt, 0) : 60
   if (seconds !== undefined) return verdict.waiting?.(tx, "2030-01-01T00:00:00.000Z")

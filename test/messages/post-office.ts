@@ -1,5 +1,6 @@
 import { asc, eq } from "drizzle-orm"
 import { openBlobs } from "../../src/core/blobs"
+import { openSecrets } from "../../src/core/secrets"
 import { millis } from "../../src/core/time"
 import { jobTable } from "../../src/jobs"
 import type { Channel, Outcome } from "../../src/messages/channel"
@@ -7,6 +8,8 @@ import * as pipeline from "../../src/messages/pipeline"
 import { attempts } from "../../src/messages/tables"
 import { JobLoop } from "../../src/store/job-loop"
 import { jobs } from "../../src/store/tables"
+import { testAdapters } from "../harness/providers"
+import { NO_NAMES } from "../harness/service"
 import { testStore } from "../harness/store"
 import { letter, read, story } from "./letters"
 
@@ -27,7 +30,10 @@ export async function postOffice(...script: Scripted[]) {
   }
   const channels = { email: channel, push: channel, sms: channel, in_app: channel }
   const blobs = openBlobs(`${base.folder}/blobs`)
-  const handlers = jobTable({ store, blobs }, channels, {
+  const rules = { sending_domains: new Set<string>() }
+  const domains = { store, ...NO_NAMES }
+  const adapters = testAdapters(openSecrets({ data_dir: base.folder, master_key: null }))
+  const handlers = jobTable({ store, blobs, domains, rules, adapters }, channels, {
     mail: { send: async () => undefined },
     base_url: () => "http://belfry.test",
   })

@@ -8,7 +8,12 @@ import { sharedService } from "../harness/shared-service"
 
 const service = await sharedService()
 
-const DEFAULTS = { default_from: null, default_reply_to: null, sandbox: false }
+const DEFAULTS = {
+  default_from: null,
+  default_reply_to: null,
+  sandbox: false,
+  allow_subdomains: false,
+}
 const path = "/v1/settings"
 
 type Project = Awaited<ReturnType<typeof service.project>>
@@ -66,7 +71,9 @@ test.each<[string, object, string]>([
 test("an unknown setting is named with those there are", async () => {
   const refused = await patch(await service.project(), { quiet_hours: null })
   expect(refusal(refused)).toEqual([422, "validation_error"])
-  expect(refused.body.error.message).toContain("default_from, default_reply_to, sandbox")
+  expect(refused.body.error.message).toContain(
+    "default_from, default_reply_to, sandbox, allow_subdomains",
+  )
 })
 
 test("need their scopes, and of people the role of an admin to change them", async () => {

@@ -1,5 +1,6 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import { now } from "../../core/time"
+import { countByProject } from "../../domains/counting"
 import { type AnyRoute, route } from "../../http/route"
 import { featuresOf, limitsOf } from "../../plans/plans"
 import type { Store } from "../../store/store"
@@ -47,7 +48,9 @@ export const accountReadRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     response: t.Array(Share),
     handle: async ({ caller, query }) => {
       const period = query.period ?? now().slice(0, "2026-11".length)
-      return { data: await breakdown(store.read, caller.account_id, period) }
+      const { account_id } = caller
+      const domains = await countByProject(store.read, account_id)
+      return { data: await breakdown(store.read, account_id, period, domains) }
     },
   }),
   route({
@@ -55,7 +58,8 @@ export const accountReadRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     response: t.Record(t.String(), Counted),
     handle: async ({ caller }) => {
       const account = await accounts.find(store.read, caller.account_id)
-      return { data: await resourceCounts(store.read, account) }
+      const domains = await countByProject(store.read, account.id)
+      return { data: await resourceCounts(store.read, account, domains) }
     },
   }),
 ]

@@ -1,4 +1,6 @@
-import type { Outcome, Schedule } from "../../messages/channel"
+import type { Fault, Outcome, Schedule } from "../../messages/channel"
+
+export type EmailProviderName = "smtp" | "mailbox" | "direct" | "ses"
 
 /** Fully composed: a provider carries these bytes, it decides nothing about them. */
 export interface OutgoingMail {
@@ -7,6 +9,11 @@ export interface OutgoingMail {
   project_id: string
   /** Envelope sender; empty for the null sender. */
   from: string
+  /**
+   * The envelope sender for who hands over to the recipient's own server: it names the message, so
+   * that a report which comes later can be told from a forged one.
+   */
+  reports_to?: () => Promise<string>
   /** Envelope recipients that are still open; the first is the one the message's status follows. */
   to: string[]
   /** The message with CRLF line ends and nothing stuffed. */
@@ -21,8 +28,30 @@ export interface OutgoingMail {
  * `test/contracts/email-provider.ts` is this promise, as tests.
  */
 export interface EmailProvider {
-  readonly name: "smtp" | "mailbox"
+  readonly name: EmailProviderName
   readonly schedule: Schedule
   send(mail: OutgoingMail): Promise<Outcome>
+  /**
+   * Asked before a message is composed: keeps room for it until `dismiss`, or rejects with Waiting where
+   * there is none. Absent where there always is; `send` without it asks for itself.
+   */
+  admit?(message_id: string, to: string[], is_urgent: boolean, project_id: string): Promise<void>
+  dismiss?(message_id: string): void
+  /**
+   * Goes as far as one gets without a message: connects and logs in. Resolves with what was found,
+   * in words, and rejects with ProviderTrouble. Absent where there is nobody to ask.
+   */
+  check?(): Promise<string>
   close(): Promise<void>
+}
+
+/** A provider that cannot be used at all, whatever the message. */
+export class ProviderTrouble extends Error {
+  override readonly name = "ProviderTrouble"
+  readonly fault: Fault
+
+  constructor(fault: Fault, message: string) {
+    super(message)
+    this.fault = fault
+  }
 }

@@ -3,6 +3,7 @@ import { isClean } from "../../lib/crlf"
 import type { RecipientOutcome, Reply } from "../../messages/channel"
 import type { OutgoingMail } from "./provider"
 import { Unsendable } from "./smtp-envelope"
+import { faultIn, faultOfReply } from "./smtp-fault"
 import { type Pool, PoolBusy } from "./smtp-pool"
 import type { SmtpReply } from "./smtp-reply"
 import { isGood, Refusal, type Session, type Transaction } from "./smtp-session"
@@ -54,23 +55,31 @@ async function overPool(pool: Pool, mail: OutgoingMail, how: Circumstances): Pro
   }
 }
 
-const isHangUp = (error: unknown) =>
+export const isHangUp = (error: unknown) =>
   (error instanceof Trouble && error.kind === "connection") ||
   (error instanceof Refusal && error.reply.code === 421)
 
-interface Place {
+export interface Place {
   mx: string
   tls?: string | null | undefined
 }
 
-function settle({ recipients, end, trouble }: Transaction, index: number, place: Place): Judged {
+function settle(done: Transaction, index: number, place: Place): Judged {
+  const { recipients, end, trouble, handed } = done
   const reply = recipients[index]
   if (reply instanceof Unsendable) return refusal(reply, place)
-  if (reply && !isGood(reply)) return judge(verdict(reply), reply.text, place, reply)
+  if (reply && !isGood(reply)) return refused(reply, place)
   if (end && isGood(end)) return judge(SENT, null, place, end)
-  if (end) return judge(verdict(end), end.text, place, end)
-  return judge(RETRY, trouble?.message ?? "the server did not answer", place)
+  if (end) return refused(end, place)
+  const lost = judge(RETRY, trouble?.message ?? "the server did not answer", place)
+  return handed ? lost : { ...lost, fault: "connection" }
 }
+
+const refused = (reply: SmtpReply, place: Place): Judged =>
+  blaming(faultOfReply(reply), judge(verdict(reply), reply.text, place, reply))
+
+const blaming = (fault: Judged["fault"], judged: Judged): Judged =>
+  fault === undefined ? judged : { ...judged, fault }
 
 /** Why the whole message got nowhere. Whatever is not the server's last word is tried again. */
 function refusal(error: Error, place: Place): Judged {
@@ -79,13 +88,19 @@ function refusal(error: Error, place: Place): Judged {
     const judged = judge(bounced(subtype), `${error.enhanced} ${error.message}`, place)
     return { ...judged, reply: { ...judged.reply, enhanced_code: error.enhanced } }
   }
-  if (!(error instanceof Refusal)) return judge(RETRY, error.message, place)
+  const fault = faultIn(error)
+  if (!(error instanceof Refusal)) return blaming(fault, judge(RETRY, error.message, place))
   const { reply, phase } = error
   const verdict = phase === "STARTTLS" ? RETRY : refusalVerdict(reply)
-  return judge(verdict, `${phase}: ${reply.text}`, place, reply)
+  return blaming(fault, judge(verdict, `${phase}: ${reply.text}`, place, reply))
 }
 
-function judge(verdict: Verdict, reason: string | null, place: Place, said?: SmtpReply): Judged {
+export function judge(
+  verdict: Verdict,
+  reason: string | null,
+  place: Place,
+  said?: SmtpReply,
+): Judged {
   const reply: Reply = {
     smtp_code: said?.code ?? null,
     enhanced_code: said?.enhanced ?? null,
@@ -96,10 +111,10 @@ function judge(verdict: Verdict, reason: string | null, place: Place, said?: Smt
   return { ...verdict, reason, reply }
 }
 
-const everyone = (mail: OutgoingMail, judged: Judged): Judged[] => mail.to.map(() => judged)
+export const everyone = (mail: OutgoingMail, judged: Judged): Judged[] => mail.to.map(() => judged)
 
 /** Mistakes of ours that must not reach a command line of SMTP, where they would be another command. */
-function faultOf({ from, to, raw }: OutgoingMail): string | undefined {
+export function faultOf({ from, to, raw }: OutgoingMail): string | undefined {
   const bad = [...(from === "" ? [] : [from]), ...to].find((address) => !isMailbox(address))
   if (bad !== undefined) return `${JSON.stringify(bad)} is not an address`
   return isClean(raw) ? undefined : "the message holds a bare CR, LF or NUL"

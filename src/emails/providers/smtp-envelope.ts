@@ -13,6 +13,15 @@ export interface Envelope {
 /** What EHLO offered: keyword in upper case → parameters. */
 export type Extensions = Map<string, string>
 
+/** The lines of an EHLO reply, of which the first is the server's greeting. */
+export const extensionsOf = (lines: string[]): Extensions =>
+  new Map(
+    lines.slice(1).map((line) => {
+      const [, name = "", value = ""] = /^([^ =]*)[ =]?(.*)$/.exec(line) ?? []
+      return [name.toUpperCase(), value]
+    }),
+  )
+
 /** The message cannot be put to this server at all; `enhanced` is RFC 3463, in words of ours. */
 export class Unsendable extends Error {
   readonly enhanced: "5.3.4" | "5.6.7"

@@ -33,6 +33,11 @@ export class Pool {
     this.#limits = limits
   }
 
+  /** A session is out, or somebody waits for one. */
+  get isBusy(): boolean {
+    return this.#busy.size > 0 || this.#turns.size > 0
+  }
+
   /** Rejects with Trouble, Refusal or PoolBusy. Whoever takes a session gives it back to `release`. */
   async acquire(transcript: string[], { fresh }: { fresh: boolean }): Promise<Session> {
     while (!this.#closed) {

@@ -3,30 +3,16 @@ import {
   commandsFor,
   type Envelope,
   type Extensions,
+  extensionsOf,
   notWide,
   ownName,
   Unsendable,
 } from "./smtp-envelope"
 import type { SmtpReply } from "./smtp-reply"
+import { addressOf, type SmtpServer } from "./smtp-server"
 import { type TlsNames, Trouble, Wire } from "./smtp-wire"
 
-export interface SmtpServer extends TlsNames {
-  port: number
-  username?: string | undefined
-  password?: string | undefined
-  /** `starttls` insists on it: a server that does not offer it gets no mail. */
-  tls: "starttls" | "implicit" | "none"
-  timeouts: Timeouts
-}
-
-/** In milliseconds, each for one phase; `reply` for one reply, however slowly it drips. */
-export interface Timeouts {
-  connect: number
-  greeting: number
-  reply: number
-  /** From the end of the message to the reply about it. */
-  accepted: number
-}
+export type { SmtpServer, Timeouts } from "./smtp-server"
 
 /** What one transaction came to. Without `end` the message itself was not answered. */
 export interface Transaction {
@@ -34,6 +20,8 @@ export interface Transaction {
   recipients: (SmtpReply | Unsendable)[]
   end?: SmtpReply
   trouble?: Trouble
+  /** The message itself began to travel: after a trouble nobody knows whether it was taken. */
+  handed?: true
 }
 
 /** The server refused us before any recipient was named. */
@@ -71,13 +59,14 @@ export class Session {
   async open(): Promise<this> {
     const { host, port, tls, timeouts } = this.server
     this.#note(`* ${host}:${port}`)
-    const wire = await Wire.open(port, host, timeouts.connect)
+    const wire = await Wire.open(port, await addressOf(this.server), timeouts.connect)
     this.#connected = wire
     try {
       if (tls === "implicit") this.tls = await this.#wire.secure(this.server, timeouts.connect)
       this.#expect("greeting", 220, await this.#hear("for the greeting", timeouts.greeting))
       await this.#hello()
       if (tls === "starttls") await this.#startTls()
+      if (tls === "opportunistic") await this.#tryTls()
       if (this.server.username !== undefined) await this.#login(this.server.username)
       return this
     } catch (error) {
@@ -119,8 +108,10 @@ export class Session {
       const some = result.recipients.some(isTaken)
       if (!some && !pipelined) return result
       const go = await next("DATA")
-      if (go.code === 354 && some) result.end = await this.#content(envelope.raw)
-      else if (go.code === 354)
+      if (go.code === 354 && some) {
+        result.handed = true
+        result.end = await this.#content(envelope.raw)
+      } else if (go.code === 354)
         this.#wire.quit() // without a recipient there is no message
       else if (go.code >= 400) result.end = go
       else throw new Trouble("protocol", `unexpected reply to DATA: ${go.text}`)
@@ -153,9 +144,12 @@ export class Session {
   }
 
   async #hello() {
-    const reply = await this.#ask(`EHLO ${ownName(this.#wire.localAddress)}`)
+    const name = this.server.ehlo_name ?? ownName(this.#wire.localAddress)
+    let reply = await this.#ask(`EHLO ${name}`)
+    // RFC 5321, 3.2: a server from before EHLO is greeted the old way, and offers nothing.
+    if (NO_EHLO.has(reply.code)) reply = await this.#ask(`HELO ${name}`)
     this.#expect("EHLO", 250, reply)
-    this.#extensions = new Map(reply.lines.slice(1).map(extension))
+    this.#extensions = extensionsOf(reply.lines)
   }
 
   async #startTls() {
@@ -163,9 +157,25 @@ export class Session {
       throw new Trouble("tls", "the server does not offer STARTTLS, and we send nothing without")
     }
     this.#expect("STARTTLS", 220, await this.#ask("STARTTLS"))
-    this.tls = await this.#wire.secure(this.server, this.server.timeouts.connect)
+    await this.#secure()
+  }
+
+  /** A server that has none, or not now, gets the mail without. */
+  async #tryTls() {
+    if (!this.#extensions.has("STARTTLS")) return
+    const reply = await this.#ask("STARTTLS")
+    if (reply.code === 220) await this.#secure()
+    else if (reply.code < 400 || reply.code === 421) this.#expect("STARTTLS", 220, reply)
+  }
+
+  async #secure() {
+    this.tls = await this.#wire.secure(this.#names, this.server.timeouts.connect)
     this.#note(`* ${this.tls}`)
     await this.#hello()
+  }
+
+  get #names(): TlsNames {
+    return { ...this.server, verify: this.server.tls !== "opportunistic" }
   }
 
   /** RFC 4954, PLAIN or else LOGIN. */
@@ -215,13 +225,10 @@ export class Session {
   }
 }
 
+const NO_EHLO = new Set([500, 502, 504])
+
 const isTaken = (reply: SmtpReply | Unsendable) => !(reply instanceof Unsendable) && isGood(reply)
 
 export const isGood = (reply: SmtpReply): boolean => reply.code >= 200 && reply.code < 300
-
-const extension = (line: string): [string, string] => {
-  const [, name = "", value = ""] = /^([^ =]*)[ =]?(.*)$/.exec(line) ?? []
-  return [name.toUpperCase(), value]
-}
 
 const base64 = (text: string) => Buffer.from(text).toString("base64")

@@ -16,9 +16,18 @@ export const bounced = (bounce_subtype: string): Verdict => ({
 /** RFC 4954, 6: the relay wants a login. That is between it and us, not the recipient's fault. */
 const LOGIN_CODES = new Set([530, 534, 535, 538])
 
+export const isLogin = ({ code }: SmtpReply): boolean => LOGIN_CODES.has(code)
+
 /** The words with which a server speaks about us rather than about the message. */
 const BLAMES_US =
-  /\b(?:ips?|host|client|server|block ?list(?:ed)?|black ?list(?:ed)?|[rd]n?s?bl|spamhaus|reputation|ptr|r(?:everse )?dns|helo)\b|\d+\.\d+\.\d+\.\d+/i
+  /\b(?:ips?|host|client|server|network|mta|unauthenticated|banned|ptr|r(?:everse )?dns|helo|ehlo)\b|\d+\.\d+\.\d+\.\d+/i
+
+/** The same, where there can be no doubt, whatever else the server says. */
+const LISTED =
+  /\b(?:block[- ]?list(?:ed)?|black[- ]?list(?:ed)?|deny[- ]?list(?:ed)?|[rd]n?s?bl|spamhaus|spamcop|barracuda|sorbs|uceprotect|abusix|senderscore|reputation|spf|dkim|dmarc)\b/i
+
+/** RFC 7372 and 8616: what is missing is ours (DKIM, SPF, reverse DNS), or there was too much of it. */
+const OURS = /^5\.7\.(?:2\d|5\d\d|6\d\d|7\d\d)$/
 
 const TOO_LARGE = /size|large|\bbig\b|length/i
 const NOBODY =
@@ -39,25 +48,30 @@ export const refusalVerdict = (reply: SmtpReply): Verdict => {
 }
 
 /** RFC 3463 where the server uses it; its words otherwise, and where codes are known to lie. */
-export function subtype({ code, enhanced, text }: SmtpReply): string {
+export function subtype({ code, enhanced: given, text }: SmtpReply): string {
   const words = text.replace(/^\d+ (?:\d\.\d+\.\d+ )?/, "")
+  const enhanced = given?.replace(/^4/, "5") ?? null // some say 552 4.2.2: the reply's own code counts
   const [, subject, detail] = (enhanced ?? "").split(".")
   if (/attachment|file type/i.test(words) && (subject === "7" || subject === "6" || code === 552)) {
     return "AttachmentRejected"
   }
   if (code === 552 && TOO_LARGE.test(words)) return "MessageTooLarge"
-  if (enhanced === null) return fromWords(code, words)
+  if (enhanced === null || enhanced === "5.0.0") return fromWords(code, words)
+  if (OURS.test(enhanced)) return "InfrastructureRejected"
+  if (LISTED.test(words) && !NOBODY.test(words)) return "InfrastructureRejected"
   if (subject === "1") return detail === "7" || detail === "8" ? "PolicyRejected" : "NoEmail"
   if (enhanced === "5.2.2") return "MailboxFull"
   if (enhanced === "5.2.3" || enhanced === "5.3.4") return "MessageTooLarge"
   if (subject === "6") return "ContentRejected"
   if (subject === "7") return BLAMES_US.test(words) ? "InfrastructureRejected" : "PolicyRejected"
-  return "General"
+  // Large hosts say "5.4.1 Recipient address rejected" and "5.5.0 mailbox unavailable" of nobody.
+  return NOBODY.test(words) || /recipient address rejected/i.test(words) ? "NoEmail" : "General"
 }
 
 function fromWords(code: number, words: string): string {
   if (code === 552) return "MailboxFull"
   if (NOBODY.test(words)) return "NoEmail"
+  if (LISTED.test(words)) return "InfrastructureRejected"
   if (POLICY.test(words)) return BLAMES_US.test(words) ? "InfrastructureRejected" : "PolicyRejected"
   return SPAM.test(words) ? "ContentRejected" : "General"
 }

@@ -22,6 +22,8 @@ export interface TlsNames {
   host: string
   servername?: string | undefined
   ca?: string | undefined
+  /** False believes any certificate: better a secret from who only listens than none. */
+  verify?: boolean | undefined
 }
 
 interface Waiter {
@@ -92,7 +94,7 @@ export class Wire {
   }
 
   /** Turns the connection into TLS 1.2 or later, with a certificate that is good for the name. */
-  async secure({ host, servername, ca }: TlsNames, ms: number): Promise<string> {
+  async secure({ host, servername, ca, verify = true }: TlsNames, ms: number): Promise<string> {
     // What came before the handshake was never protected: an attacker may have put it there.
     if (this.unasked) throw this.#fail("protocol", "the server spoke before the TLS handshake")
     const name = servername ?? host
@@ -104,12 +106,14 @@ export class Wire {
       ...(isIP(name) === 0 && { servername: name }),
       ...(ca !== undefined && { ca }),
       minVersion: "TLSv1.2",
-      rejectUnauthorized: true,
+      rejectUnauthorized: verify,
     })
     this.#socket = socket
     this.#listen("tls")
-    await this.#until("secureConnect", "for the TLS handshake", ms)
-    return this.#judge(socket, name)
+    await this.#until("secureConnect", "for the TLS handshake", ms).catch((error: Error) => {
+      throw new Trouble("tls", error.message) // whatever went wrong, it was the handshake's
+    })
+    return verify ? this.#judge(socket, name) : (socket.getProtocol() ?? "TLS")
   }
 
   /** Bun and Node differ in what they check on an upgraded socket, so it is checked here again. */

@@ -1,9 +1,10 @@
 import type { Schedule } from "../../messages/channel"
 import { smtpSchedule } from "../schedule"
-import type { EmailProvider } from "./provider"
+import { type EmailProvider, ProviderTrouble } from "./provider"
 import { attempt } from "./smtp-attempt"
+import { faultIn } from "./smtp-fault"
 import { Pool, type PoolLimits } from "./smtp-pool"
-import type { Timeouts } from "./smtp-session"
+import { Refusal, type Timeouts } from "./smtp-session"
 
 const TIMEOUTS: Timeouts = {
   connect: 10_000,
@@ -23,6 +24,8 @@ export interface SmtpOptions {
   tls: "starttls" | "implicit" | "none"
   /** The name the certificate must be good for, where it is not `host`. */
   servername?: string | undefined
+  /** As in SmtpServer: where a name given by a tenant may lead is judged. */
+  reach?: (() => Promise<string>) | undefined
   /** PEM of the authority to trust instead of the system's. */
   ca?: string | undefined
   schedule?: Schedule
@@ -49,6 +52,7 @@ export function courier(
     name,
     schedule,
     close: () => pool.close(),
+    check: () => checked(pool, server),
     async send(mail) {
       const { judged, transcript } = await attempt(pool, mail, server.host)
       const outcomes = judged.map((one, index) => ({
@@ -60,5 +64,20 @@ export function courier(
       if (!first) throw new TypeError("a mail without a recipient")
       return { ...first, provider: name, others, transcript, schedule }
     },
+  }
+}
+
+/** A new connection, so that what has become of the credentials shows. */
+async function checked(pool: Pool, { host, port, username }: SmtpOptions): Promise<string> {
+  try {
+    const session = await pool.acquire([], { fresh: true })
+    const { tls } = session
+    pool.release(session)
+    const login = username === undefined ? "without a login" : "and it took the login"
+    return `${host}:${port} answers over ${tls ?? "an open connection"}, ${login}.`
+  } catch (error) {
+    const { message } = error as Error
+    const said = error instanceof Refusal ? `${error.phase}: ${message}` : message
+    throw new ProviderTrouble(faultIn(error as Error) ?? "infrastructure", said)
   }
 }

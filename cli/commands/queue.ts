@@ -1,0 +1,39 @@
+import type { Command } from "commander"
+import { examples, lazily } from "../action"
+
+/** Work that waits: of the project, and of the whole instance for its operator. */
+export function define(program: Command): void {
+  const queue = program
+    .command("queue")
+    .description("work that waits, why, and until when")
+    .addHelpText("after", examples("queue domains"))
+
+  queue
+    .command("domains")
+    .description("the project's mail that waits, by the recipients' domain")
+    .addHelpText(
+      "after",
+      examples("queue domains", "queue domains --json=domain,paused_until,reason"),
+    )
+    .action(lazily(async () => (await import("../queue-control")).domains))
+
+  queue
+    .command("instance")
+    .description("every queue of the instance, and what is paused (operators)")
+    .addHelpText("after", examples("queue instance"))
+    .action(lazily(async () => (await import("../queue-control")).instance))
+
+  queue
+    .command("pause [queue]")
+    .description("begin nothing more of a queue, or of what goes to one domain (operators)")
+    .option("--domain <domain>", "only the mail to this domain")
+    .addHelpText("after", examples("queue pause email", "queue pause --domain example.com"))
+    .action(lazily(async () => (await import("../queue-control")).pause))
+
+  queue
+    .command("resume [queue]")
+    .description("go on with what was paused (operators)")
+    .option("--domain <domain>", "the mail to this domain")
+    .addHelpText("after", examples("queue resume email", "queue resume --domain example.com"))
+    .action(lazily(async () => (await import("../queue-control")).resume))
+}

@@ -1,0 +1,151 @@
+import { confirm } from "./confirm"
+import type { Action } from "./context"
+import { countLine, type DnsRecord, type Domain, pathOf, recordColumns } from "./domain-records"
+import { usage } from "./failure"
+import { domain_fields } from "./fields"
+import { optionWords } from "./hint"
+import { limitOf, listUpTo } from "./paging"
+import type { Deleted } from "./records"
+import { type Column, fields, table } from "./table"
+import type { Paint } from "./terminal"
+import { age } from "./time"
+
+interface AddOptions {
+  receiving?: boolean
+  tracking?: string
+  returnPath?: string
+  selector?: string
+  idempotencyKey?: string
+}
+
+export const add: Action<AddOptions> = async (context, options, domain = "") => {
+  const { output, paint, terminal } = context
+  output.promises(domain_fields)
+  const body = {
+    domain,
+    ...(options.receiving && { receiving: true }),
+    ...(options.tracking !== undefined && { tracking_subdomain: options.tracking }),
+    ...(options.returnPath !== undefined && { return_path: options.returnPath }),
+    ...(options.selector !== undefined && { dkim_selector: options.selector }),
+  }
+  const headers = options.idempotencyKey ? { "idempotency-key": options.idempotencyKey } : undefined
+  const { data } = await context.client().post<Domain>("/v1/domains", body, headers)
+  const human = () =>
+    [
+      `${paint.green("✓")} added ${data.domain}. Its zone needs these records:`,
+      "",
+      table(data.dns_records, recordColumns, terminal.width, paint),
+      "",
+      `Whole values: belfry domains records ${data.domain} --format bind`,
+    ].join("\n")
+  await output.record(data, human)
+  await output.next(`belfry domains check ${data.domain} --watch`)
+  return undefined
+}
+
+const columns: Column<Domain>[] = [
+  { title: "ID", cell: ({ id }) => id },
+  { title: "DOMAIN", cell: ({ domain }) => domain, flexible: true },
+  { title: "STATUS", cell: ({ status }) => status, paint: paintStatus },
+  { title: "RECORDS", cell: countLine },
+  { title: "CHECKED", cell: ({ last_checked_at }) => age(last_checked_at) || "never" },
+  { title: "AGE", cell: ({ created_at }) => age(created_at) },
+]
+
+function paintStatus(text: string, { status }: Domain, paint: Paint): string {
+  if (status === "verified") return paint.green(text)
+  return status === "failed" ? paint.red(text) : paint.yellow(text)
+}
+
+interface ListOptions {
+  status?: string
+  domain?: string
+  limit?: string
+}
+
+export const list: Action<ListOptions> = async (context, { status, domain, limit }) => {
+  const query = { status, domain }
+  const found = await listUpTo<Domain>(context.client(), "/v1/domains", query, limitOf(limit))
+  await context.output.list(found.rows, columns)
+  if (found.more) {
+    const words = optionWords({ status, domain, limit: String(2 * limitOf(limit)) })
+    await context.output.next(`belfry domains list${words}`)
+  }
+  return undefined
+}
+
+export const get: Action<object> = async (context, _, named = "") => {
+  const client = context.client()
+  const { data } = await client.get<Domain>(await pathOf(client, named))
+  await context.output.record(data, () => shown(data, context.paint, context.terminal.width))
+  return undefined
+}
+
+function shown(domain: Domain, paint: Paint, width: number): string {
+  const facts = fields(
+    [
+      ["id", domain.id],
+      ["domain", domain.domain],
+      ["status", domain.status],
+      ["records", countLine(domain)],
+      ["warning", domain.warning],
+      ["checked", domain.last_checked_at],
+      ["next check", domain.next_check_at],
+      ["verified", domain.verified_at],
+      ["created", domain.created_at],
+    ],
+    paint,
+  )
+  return `${facts}\n\n${table(domain.dns_records, recordColumns, width, paint)}`
+}
+
+export const remove: Action<object> = async (context, _, named = "") => {
+  const { output, paint } = context
+  output.promises(["id", "deleted"])
+  const client = context.client()
+  await confirm(context, `Mail that waits to be sent from ${named} will fail.`, "delete")
+  const { data } = await client.remove<Deleted>(await pathOf(client, named))
+  await output.record(data, () => `${paint.green("✓")} deleted ${named}`)
+  return undefined
+}
+
+const FORMATS = ["bind", "cloudflare", "terraform"]
+
+export const records: Action<{ format?: string }> = async (context, { format }, named = "") => {
+  const client = context.client()
+  if (format !== undefined && ![...FORMATS, "json"].includes(format)) {
+    throw usage(`--format: "${format}" is none of ${FORMATS.join(", ")}, json`)
+  }
+  const path = await pathOf(client, named)
+  if (format !== undefined && format !== "json") {
+    await context.output.raw(await client.bytes(`${path}/zonefile`, { format }))
+    return undefined
+  }
+  const { data } = await client.get<Domain>(path)
+  if (format === "json") {
+    await context.output.raw(`${JSON.stringify(data.dns_records, null, 2)}\n`)
+  } else await context.output.list<DnsRecord>(data.dns_records, recordColumns)
+  return undefined
+}
+
+export const rotateDkim: Action<{ selector?: string }> = async (
+  context,
+  { selector },
+  named = "",
+) => {
+  const { output, paint, terminal } = context
+  output.promises(domain_fields)
+  const client = context.client()
+  const body = selector === undefined ? {} : { selector }
+  const { data } = await client.post<Domain>(`${await pathOf(client, named)}/rotate-dkim`, body)
+  const keys = data.dns_records.filter(({ purpose }) => purpose === "dkim")
+  const human = () =>
+    [
+      `${paint.green("✓")} made another key for ${data.domain}. Add its record, and leave the old one:`,
+      "",
+      table(keys, recordColumns, terminal.width, paint),
+    ].join("\n")
+  await output.record(data, human)
+  await output.next(`belfry domains records ${data.domain} --format bind`)
+  return undefined
+}

@@ -1,0 +1,198 @@
+import { confirm } from "./confirm"
+import type { Action, Context } from "./context"
+import { usage } from "./failure"
+import { deleted_fields, provider_fields, tested_fields } from "./fields"
+import { optionWords } from "./hint"
+import { limitOf, listUpTo } from "./paging"
+import { askHidden } from "./prompt"
+import type { Deleted, ProviderConfig } from "./records"
+import { given, onOff } from "./switches"
+import { fields } from "./table"
+import type { Paint } from "./terminal"
+import { age } from "./time"
+
+const ALL = "/v1/providers/email_provider/config"
+const one = (id: string) => `${ALL}/${encodeURIComponent(id)}`
+
+interface Access {
+  host?: string
+  port?: string
+  username?: string
+  password?: string
+  tls?: string
+  region?: string
+  accessKeyId?: string
+  secretAccessKey?: string
+  configurationSet?: string
+  secretStdin?: boolean
+}
+
+interface SetOptions extends Access {
+  name?: string
+  priority?: string
+  maxPerSecond?: string
+  spf?: string[]
+}
+
+/** The same provider and name replaces what there is. */
+export const set: Action<SetOptions> = async (context, options, provider = "") => {
+  const { output, paint } = context
+  output.promises(provider_fields)
+  const body = {
+    provider,
+    credentials: await credentialsOf(context, provider, options),
+    ...given({
+      name: options.name,
+      priority: numberOf(options.priority, "--priority"),
+      settings: settingsOf(options),
+    }),
+  }
+  const { data } = await context.client().post<ProviderConfig>(ALL, body)
+  await output.record(data, () => `${paint.green("✓")} ${data.provider} ${data.name} (${data.id})`)
+  if (data.callback_url) await output.next(`point its notifications to ${data.callback_url}`)
+  else await output.next(`belfry providers test ${data.id}`)
+  return undefined
+}
+
+/** Which of them is a secret, and under which name it is asked for. */
+const SECRETS: Record<string, { name: string; needed_by: keyof Access; question: string }> = {
+  smtp: { name: "password", needed_by: "username", question: "Password" },
+  ses: { name: "secret_access_key", needed_by: "accessKeyId", question: "Secret access key" },
+}
+
+async function credentialsOf(context: Context, provider: string, options: Access) {
+  const { host, username, tls, region } = options
+  const plain = given({
+    host,
+    port: numberOf(options.port, "--port"),
+    username,
+    tls,
+    region,
+    access_key_id: options.accessKeyId,
+    configuration_set: options.configurationSet,
+  })
+  const secret = SECRETS[provider]
+  if (!secret || options[secret.needed_by] === undefined) return plain
+  const flag = options.password ?? options.secretAccessKey
+  return { ...plain, [secret.name]: flag ?? (await secretOf(context, options, secret.question)) }
+}
+
+/** From stdin or typed, and shown nowhere. */
+async function secretOf(context: Context, { secretStdin }: Access, question: string) {
+  if (!secretStdin) return askHidden(context, question, "give it with --secret-stdin")
+  const [line = ""] = (await Bun.stdin.text()).split(/\r?\n/)
+  if (line === "") throw usage("--secret-stdin: the first line of stdin is empty")
+  return line
+}
+
+function settingsOf({ maxPerSecond, spf }: SetOptions) {
+  const settings = given({ max_per_second: numberOf(maxPerSecond, "--max-per-second"), spf })
+  return Object.keys(settings).length > 0 ? settings : undefined
+}
+
+function numberOf(text: string | undefined, option: string): number | undefined {
+  if (text === undefined) return undefined
+  const value = Number(text)
+  if (text.trim() === "" || !Number.isFinite(value))
+    throw usage(`${option}: "${text}" is no number`)
+  return value
+}
+
+interface UpdateOptions {
+  name?: string
+  priority?: string
+  enabled?: string
+  maxPerSecond?: string
+  spf?: string[]
+}
+
+export const update: Action<UpdateOptions> = async (context, options, id = "") => {
+  const changes = given({
+    name: options.name,
+    priority: numberOf(options.priority, "--priority"),
+    enabled: onOff(options.enabled, "--enabled"),
+    settings: settingsOf(options),
+  })
+  if (Object.keys(changes).length === 0) throw usage("nothing to change", "see --help")
+  context.output.promises(provider_fields)
+  const { data } = await context.client().patch<ProviderConfig>(one(id), changes)
+  await context.output.record(data, () => shown(data, context.paint))
+  return undefined
+}
+
+interface ListOptions {
+  kind?: string
+  limit?: string
+}
+
+export const list: Action<ListOptions> = async (context, { kind, limit }) => {
+  const client = context.client()
+  const found = await listUpTo<ProviderConfig>(client, "/v1/providers", { kind }, limitOf(limit))
+  await context.output.list(found.rows, [
+    { title: "ID", cell: ({ id }) => id },
+    { title: "PROVIDER", cell: ({ provider }) => provider },
+    { title: "NAME", cell: ({ name }) => name, flexible: true },
+    { title: "ORDER", cell: ({ priority }) => String(priority) },
+    { title: "STATUS", cell: statusOf, paint: paintStatus },
+    { title: "LAST ERROR", cell: ({ last_error }) => last_error ?? "", flexible: true },
+    { title: "AGE", cell: ({ created_at }) => age(created_at) },
+  ])
+  if (found.more) {
+    const words = optionWords({ kind, limit: String(2 * limitOf(limit)) })
+    await context.output.next(`belfry providers list${words}`)
+  }
+  return undefined
+}
+
+const statusOf = ({ enabled, status }: ProviderConfig) => (enabled ? status : "off")
+
+const paintStatus = (text: string, config: ProviderConfig, paint: Paint) =>
+  statusOf(config) === "active" ? paint.green(text) : paint.red(text)
+
+export const get: Action<object> = async (context, _, id = "") => {
+  const { data } = await context.client().get<ProviderConfig>(one(id))
+  await context.output.record(data, () => shown(data, context.paint))
+  return undefined
+}
+
+function shown(config: ProviderConfig, paint: Paint): string {
+  const credentials = Object.entries(config.credentials ?? {})
+  return fields(
+    [
+      ["id", config.id],
+      ["provider", config.provider],
+      ["name", config.name],
+      ["order", String(config.priority)],
+      ["status", statusOf(config)],
+      ["last error", config.last_error],
+      ...credentials.map(([name, value]): [string, string] => [name, String(value)]),
+      ["a second", config.settings?.max_per_second?.toString()],
+      ["callback", config.callback_url],
+      ["created", config.created_at],
+    ],
+    paint,
+  )
+}
+
+interface TestOptions {
+  to?: string
+}
+
+type Tested = { ok: boolean; duration_ms: number; detail: string }
+
+export const test: Action<TestOptions> = async (context, { to }, id = "") => {
+  const { output, paint } = context
+  output.promises(tested_fields)
+  const { data } = await context.client().post<Tested>(`${one(id)}/test`, given({ to }))
+  await output.record(data, () => `${paint.green("✓")} ${data.detail} (${data.duration_ms} ms)`)
+  return undefined
+}
+
+export const remove: Action<object> = async (context, _, id = "") => {
+  context.output.promises(deleted_fields)
+  const what = `Provider ${id} and its credentials will be forgotten. Mail goes on by the next one.`
+  await confirm(context, what, "delete")
+  const { data } = await context.client().remove<Deleted>(one(id))
+  await context.output.record(data, () => `${context.paint.green("✓")} deleted ${data.id}`)
+  return undefined
+}

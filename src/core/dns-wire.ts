@@ -1,0 +1,98 @@
+import { connect } from "node:net"
+import DNS, { Packet } from "dns2"
+import ipaddr from "ipaddr.js"
+import { DnsError } from "./dns-error"
+
+const MAX_NAME = 253
+
+export type Kind = "TXT" | "A" | "AAAA" | "MX" | "CNAME" | "NS"
+
+export interface Server {
+  address: string
+  port: number
+}
+
+/** RFC 1035 2.3.4. Refused here, so that a bad name is no fault of the servers. */
+export function questionName(name: string): string {
+  const bare = name.replace(/\.$/, "")
+  const fits =
+    bare.length <= MAX_NAME && bare.split(".").every((label) => /^[!-~]{1,63}$/.test(label))
+  if (!fits) throw new DnsError(`"${name.slice(0, MAX_NAME)}" is not a name that DNS knows`, false)
+  return bare
+}
+
+/** The name of a response code, as `NXDOMAIN`. */
+export function codeOf({ header: { rcode } }: Packet): string {
+  const names = Object.entries(Packet.RCODE)
+  return names.find(([, code]) => code === rcode)?.[0] ?? `response code ${rcode}`
+}
+
+/**
+ * One question to one server, over TCP where the answer does not fit into a datagram. Rejects when
+ * none comes within `ms` milliseconds a transport; any response code is an answer.
+ */
+export async function askServer(
+  server: Server,
+  name: string,
+  kind: Kind,
+  ms: number,
+): Promise<Packet> {
+  const { address, port } = server
+  const socketType = address.includes(":") ? "udp6" : "udp4"
+  const options = { dns: address, port, socketType, timeout: ms, retryOverTCP: false } as const
+  const packet = checked(await DNS.UDPClient(options)(name, kind), name, kind)
+  return packet.header.tc ? askOverTcp(server, name, kind, ms) : packet
+}
+
+/** Our own socket, because that of dns2 has no deadline and no IPv6 (RFC 7766 for the framing). */
+function askOverTcp(server: Server, name: string, kind: Kind, ms: number): Promise<Packet> {
+  const query = new Packet()
+  query.header.id = Packet.uuid()
+  query.header.rd = 1
+  query.questions.push(new Packet.Question(name, Packet.TYPE[kind], Packet.CLASS.IN))
+  const bytes = query.toBuffer()
+  const frame = Buffer.concat([Buffer.from([bytes.length >> 8, bytes.length & 0xff]), bytes])
+
+  const socket = connect({ host: server.address, port: server.port })
+  const answer = Promise.withResolvers<Packet>()
+  const timer = setTimeout(() => answer.reject(new Error(`no TCP answer in ${ms} ms`)), ms)
+  let received = Buffer.alloc(0)
+  socket.on("connect", () => socket.write(frame))
+  socket.on("error", (error) => answer.reject(error))
+  socket.on("close", () => answer.reject(new Error("the TCP connection was closed")))
+  socket.on("data", (chunk: Buffer) => {
+    received = Buffer.concat([received, chunk])
+    const length = received.length < 2 ? Number.POSITIVE_INFINITY : received.readUInt16BE(0)
+    if (received.length < 2 + length) return
+    try {
+      const packet = checked(Packet.parse(received.subarray(2, 2 + length)), name, kind)
+      if (packet.header.id !== query.header.id) throw new Error("an answer to something else")
+      answer.resolve(packet)
+    } catch (error) {
+      answer.reject(error)
+    }
+  })
+  return answer.promise.finally(() => {
+    clearTimeout(timer)
+    socket.destroy()
+  })
+}
+
+/** A forged answer has to guess the question, too. */
+function checked(packet: Packet, name: string, kind: Kind): Packet {
+  const [question] = packet.questions
+  const same =
+    question?.name.toLowerCase() === name.toLowerCase() && question.type === Packet.TYPE[kind]
+  // Some servers send errors without the question; there is nothing in them to forge.
+  if (!same && (question || packet.answers.length > 0))
+    throw new Error("an answer to something else")
+  return packet
+}
+
+/** `address`, `address:port`, `[address]:port`. Throws for anything else. */
+export function serverOf(text: string): Server {
+  const found = /^(?:\[(.+)\]|([^:]+))(?::(\d+))?$/.exec(text)
+  const address = found?.[1] ?? found?.[2] ?? text
+  if (!ipaddr.isValid(address)) throw new Error(`"${text}" is not the address of a name server`)
+  return { address, port: Number(found?.[3] ?? 53) }
+}

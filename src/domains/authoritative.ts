@@ -1,0 +1,222 @@
+import type { Packet } from "dns2"
+import { isPublic } from "../core/addresses"
+import type { Resolver } from "../core/dns"
+import { askServer, codeOf, type Kind, type Server, serverOf } from "../core/dns-wire"
+import { monotonic } from "../core/time"
+import { organizational, upTo } from "./names"
+import type { ServerAnswer } from "./tables"
+
+const TRIES = 2
+const MOST_SERVERS = 13
+const MOST_REFERRALS = 3
+
+/** What strangers answer is kept and shown: no more of it than any right record needs. */
+const MOST_VALUES = 20
+const MOST_CHARACTERS = 2048
+
+/** What is asked where. */
+export interface NameServers {
+  dns: Resolver
+  /** Of the settings: they stand for the resolver and for the authoritative servers alike. */
+  servers: readonly string[]
+  /** For one try at one server; each is tried twice. */
+  try_ms: number
+}
+
+interface Named {
+  name: string
+  /** Undefined where the server has no address that may be asked; `trouble` says why. */
+  server: Server | undefined
+  trouble: string
+}
+
+/** All servers that speak for a domain. */
+export interface Authority {
+  /** Why nobody could be found to ask; null when somebody was. */
+  trouble: string | null
+  /** Every server's own words, in the order of their names. Never rejects. */
+  ask(name: string, kind: Kind): Promise<ServerAnswer[]>
+  /** The values that the first server which answers has; none when nobody does. */
+  peek(name: string, kind: Kind): Promise<string[]>
+}
+
+/** Finds who speaks for the domain. After `until` (monotonic) nobody is asked any more. */
+export async function authorityOf(
+  net: NameServers,
+  domain: string,
+  until: number,
+): Promise<Authority> {
+  const found = await serversFor(net, domain)
+  const servers = found.servers.slice(0, MOST_SERVERS)
+  const ask = (name: string, kind: Kind) =>
+    Promise.all(servers.map((server) => askOne(net, server, { name, kind, until })))
+  return {
+    trouble: servers.length > 0 ? null : found.trouble,
+    ask,
+    async peek(name, kind) {
+      for (const server of servers) {
+        const said = await askOne(net, server, { name, kind, until })
+        if (isReached(said)) return said.values
+      }
+      return []
+    },
+  }
+}
+
+/** The server spoke about the name; everything else is about the server. */
+export const isReached = ({ answer }: ServerAnswer) => answer === "NOERROR" || answer === "NXDOMAIN"
+
+async function serversFor(net: NameServers, domain: string) {
+  if (net.servers.length > 0) {
+    const servers = net.servers.map(
+      (name): Named => ({ name, server: serverOf(name), trouble: "" }),
+    )
+    return { servers, trouble: "" }
+  }
+  try {
+    for (const zone of upTo(domain, organizational(domain))) {
+      const names = await net.dns.ns(zone)
+      if (names.length > 0) return { servers: await located(net.dns, names), trouble: "" }
+    }
+  } catch (error) {
+    return { servers: [], trouble: messageOf(error) }
+  }
+  const trouble = `No name server is known for ${domain}: is it registered, and delegated?`
+  return { servers: [], trouble }
+}
+
+const located = (dns: Resolver, names: string[]): Promise<Named[]> =>
+  Promise.all(names.map((name) => locate(dns, name.toLowerCase().replace(/\.$/, "")))).then((all) =>
+    all.sort((one, other) => (one.name < other.name ? -1 : 1)),
+  )
+
+/** One address of each: IPv4 where there is one, since not every machine has IPv6. */
+async function locate(dns: Resolver, name: string): Promise<Named> {
+  try {
+    const v4 = await dns.a(name)
+    const addresses = v4.length > 0 ? v4 : await dns.aaaa(name)
+    const address = addresses.find(isPublic)
+    if (address) return { name, server: { address, port: 53 }, trouble: "" }
+    const [first] = addresses
+    const trouble = first ? `its address ${first} is not public` : "it has no address"
+    return { name, server: undefined, trouble }
+  } catch (error) {
+    return { name, server: undefined, trouble: messageOf(error) }
+  }
+}
+
+interface Question {
+  name: string
+  kind: Kind
+  until: number
+}
+
+async function askOne(net: NameServers, named: Named, question: Question): Promise<ServerAnswer> {
+  const failed = (answer: string) => ({ server: named.name, answer, values: [], alias: null })
+  if (!named.server) return failed(named.trouble)
+  let reason = "no answer"
+  for (let attempt = 0; attempt < TRIES; attempt++) {
+    const left = question.until - monotonic()
+    if (left <= 0) return failed("no answer in time")
+    try {
+      const ms = Math.min(net.try_ms, left)
+      const packet = await askServer(named.server, question.name, question.kind, ms)
+      const answer = codeOf(packet)
+      if (answer === "SERVFAIL") reason = answer
+      else if (answer !== "NOERROR" && answer !== "NXDOMAIN") return failed(answer)
+      else return await read(net, named, question, packet, 0)
+    } catch (error) {
+      reason = /timed? ?out|no TCP answer/i.test(messageOf(error)) ? "no answer" : messageOf(error)
+    }
+  }
+  return failed(reason)
+}
+
+/** A name may live in a zone of its own, or be an alias that leads elsewhere. */
+async function read(
+  net: NameServers,
+  named: Named,
+  question: Question,
+  packet: Packet,
+  depth: number,
+): Promise<ServerAnswer> {
+  const below = referral(packet, question.name)
+  if (below.length > 0 && depth < MOST_REFERRALS) {
+    return delegated(net, named, question, below, depth)
+  }
+  const rows = packet.answers
+  const values = bounded(rows.flatMap((row) => textOf(row, question.kind)))
+  const alias = rows.findLast((row) => row.type === CNAME)?.domain ?? null
+  const said = { server: named.name, answer: codeOf(packet), values, alias: bareName(alias) }
+  if (values.length > 0 || alias === null || question.kind === "CNAME") return said
+  try {
+    return { ...said, values: bounded(await follow(net.dns, alias, question.kind)) }
+  } catch (error) {
+    return { ...said, answer: `the alias ${alias}: ${messageOf(error)}` }
+  }
+}
+
+async function delegated(
+  net: NameServers,
+  { name }: Named,
+  question: Question,
+  below: string[],
+  depth: number,
+): Promise<ServerAnswer> {
+  for (const { server } of await located(net.dns, below)) {
+    const left = question.until - monotonic()
+    if (!server || left <= 0) continue
+    try {
+      const ms = Math.min(net.try_ms, left)
+      const packet = await askServer(server, question.name, question.kind, ms)
+      const found = { name, server, trouble: "" }
+      return await read(net, found, question, packet, depth + 1)
+    } catch {
+      // The next one may answer.
+    }
+  }
+  const answer = `delegated to ${below.join(", ")}, where nobody answers`
+  return { server: name, answer, values: [], alias: null }
+}
+
+const bounded = (values: string[]) =>
+  values.slice(0, MOST_VALUES).map((value) => value.slice(0, MOST_CHARACTERS))
+
+/** The servers of a zone below, where the one that was asked does not speak for the name. */
+function referral({ header, answers, authorities }: Packet, name: string): string[] {
+  if (header.aa || header.ra || answers.length > 0) return []
+  return authorities.flatMap((row) => {
+    const is_above = name.toLowerCase().endsWith(row.name.toLowerCase())
+    return row.type === NS && is_above && row.ns ? [row.ns] : []
+  })
+}
+
+const NS = 2
+const CNAME = 5
+const NUMBERS: Record<Kind, number> = { A: 1, NS, CNAME, MX: 15, TXT: 16, AAAA: 28 }
+
+function textOf(row: Packet["answers"][number], kind: Kind): string[] {
+  if (row.type !== NUMBERS[kind]) return []
+  if (kind === "MX") return [`${row.priority ?? 0} ${bareName(row.exchange ?? "") || "."}`]
+  if (kind === "TXT") return [Array.isArray(row.data) ? row.data.join("") : String(row.data ?? "")]
+  const name = row.domain ?? row.ns ?? row.address
+  return name === undefined ? [] : [bareName(name)]
+}
+
+async function follow(dns: Resolver, alias: string, kind: Kind): Promise<string[]> {
+  if (kind === "TXT") return (await dns.txt(alias)).map((parts) => parts.join(""))
+  if (kind === "MX") {
+    return (await dns.mx(alias)).map(
+      ({ priority, exchange }) => `${priority} ${bareName(exchange)}`,
+    )
+  }
+  return kind === "A" ? dns.a(alias) : dns.aaaa(alias)
+}
+
+function bareName(name: string): string
+function bareName(name: string | null): string | null
+function bareName(name: string | null): string | null {
+  return name === null ? null : name.toLowerCase().replace(/\.$/, "")
+}
+
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))

@@ -1,0 +1,112 @@
+import { monotonic } from "../core/time"
+import { type Authority, authorityOf, isReached, type NameServers } from "./authoritative"
+import { type DomainRow, type Expected, expectedRecords, type KeyRow } from "./expected"
+import { hunt } from "./hunt"
+import { judgeDkim } from "./judges/dkim"
+import { judgeDmarc } from "./judges/dmarc"
+import { judgeAlias, judgeMx } from "./judges/hosts"
+import { judgeSpf } from "./judges/spf"
+import type { Verdict } from "./judges/verdict"
+import { judgeVerification } from "./judges/verification"
+import { organizational } from "./names"
+import type { Place } from "./place"
+import type { RecordCheck, RecordChecks } from "./tables"
+import { type Reading, unanswered, weigh } from "./weigh"
+
+/** A little less than what somebody who waits for a check is promised. */
+const CHECK_MS = 9000
+
+export interface Subject {
+  row: DomainRow
+  keys: KeyRow[]
+  place: Place
+}
+
+/**
+ * Looks every record up at every authoritative server, in nine seconds at most: what is not
+ * answered by then is `pending`. Never rejects for what the servers do.
+ */
+export async function lookUp(net: NameServers, subject: Subject): Promise<RecordChecks> {
+  const { row, keys, place } = subject
+  const until = monotonic() + CHECK_MS
+  const records = expectedRecords(row, keys, place)
+  const late = (): Reading => unanswered([], "The name servers did not answer in time.")
+  const authority = await inTime(authorityOf(net, row.domain, until), until, undefined)
+  const checks = await Promise.all(
+    records.map(async (record): Promise<[string, RecordCheck]> => {
+      if (!authority) return [record.key, late()]
+      if (authority.trouble) return [record.key, unanswered([], authority.trouble)]
+      const reading = examine(net, authority, subject, record).catch(troubled)
+      return [record.key, await inTime(reading, until, late())]
+    }),
+  )
+  return Object.fromEntries(checks)
+}
+
+const troubled = (error: unknown): Reading =>
+  unanswered([], error instanceof Error ? error.message : String(error))
+
+function inTime<Value, Late>(work: Promise<Value>, until: number, late: Late) {
+  const left = Math.max(0, until - monotonic())
+  const timer = Promise.withResolvers<Late>()
+  const id = setTimeout(() => timer.resolve(late), left)
+  return Promise.race([work, timer.promise]).finally(() => clearTimeout(id))
+}
+
+async function examine(
+  net: NameServers,
+  authority: Authority,
+  { row, place }: Subject,
+  record: Expected,
+): Promise<Reading> {
+  const judge = judgeFor(net, row, record, place)
+  const reading = await weigh(await authority.ask(record.host, record.type), judge)
+  if (record.purpose === "dmarc" && reading.status === "missing") {
+    const above = await ofOrganization(authority, row.domain)
+    if (above) return above
+  }
+  if (!isNowhere(reading)) return reading
+  const apex = await atApex(authority, row, record)
+  const found = apex ?? (await hunt(authority, row, record))
+  return found && !found.ok ? { ...reading, mistake: found.mistake, hint: found.hint } : reading
+}
+
+const isNowhere = ({ status, mistake }: Reading) =>
+  status === "missing" && (mistake === "not_there" || mistake === "alias_in_the_way")
+
+type Judge = (values: string[]) => Promise<Verdict>
+
+function judgeFor(net: NameServers, row: DomainRow, record: Expected, place: Place): Judge {
+  const { purpose, host, value, dkim } = record
+  const zones = [row.domain, organizational(row.domain)]
+  if (purpose === "verification") return async (values) => judgeVerification(values, value)
+  if (purpose === "spf") return (values) => judgeSpf(values, place.mechanisms, host, net.dns.txt)
+  if (purpose === "dmarc") return async (values) => judgeDmarc(values)
+  if (dkim) return async (values) => judgeDkim(values, dkim)
+  if (purpose === "tracking") return (values) => judgeAlias(values, value, zones, net.dns, host)
+  return (values) => judgeMx(values, value, zones, net.dns)
+}
+
+/** RFC 7489 6.6.3: where a domain has no policy, that of its organization holds. */
+async function ofOrganization(authority: Authority, domain: string): Promise<Reading | undefined> {
+  const zone = organizational(domain)
+  if (zone === domain) return undefined
+  const reading = await weigh(await authority.ask(`_dmarc.${zone}`, "TXT"), async (values) =>
+    judgeDmarc(values),
+  )
+  return reading.status === "verified" ? reading : undefined
+}
+
+/** A CNAME allows no other record of its name, and many providers take one at the top all the same. */
+async function atApex(
+  authority: Authority,
+  { domain }: DomainRow,
+  { purpose }: Expected,
+): Promise<Verdict | undefined> {
+  if (purpose !== "verification" && purpose !== "receiving") return undefined
+  const answers = await authority.ask(domain, "CNAME")
+  const alias = answers.filter(isReached).find(({ values }) => values.length > 0)?.values[0]
+  if (!alias) return undefined
+  const hint = `${domain} itself is an alias (CNAME) of ${alias}. No other record can stand beside it: use an A record, or ALIAS.`
+  return { ok: false, status: "missing", mistake: "alias_at_apex", hint }
+}

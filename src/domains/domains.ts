@@ -1,0 +1,231 @@
+import { and, asc, count as counted, desc, eq, inArray, like, lt, ne, type SQL } from "drizzle-orm"
+import * as audit from "../audit-log/audit-log"
+import { fail } from "../core/errors"
+import { isUuid, newId } from "../core/ids"
+import type { Secrets } from "../core/secrets"
+import { millis, now } from "../core/time"
+import { enqueue, type Job } from "../store/queue"
+import { held } from "../store/statements"
+import type { Reader, Tx } from "../store/store"
+import { enqueueCheck } from "./check-job"
+import type { DomainRow, KeyRow } from "./expected"
+import { keyRows, type MadeKey, newToken } from "./keys"
+import { nextCheck } from "./schedule"
+import { forget } from "./sending"
+import { type DomainStatus, dkimKeys, domains } from "./tables"
+
+export interface NewDomain {
+  domain: string
+  receiving: boolean
+  tracking_subdomain: string | null
+  return_path: string
+  dkim_selector: string
+}
+
+export interface Owner {
+  account_id: string
+  project_id: string
+}
+
+/** Whatever still waits to be sent from a domain that was deleted fails. */
+export const domainRemoved: Job<{ project_id: string; domain: string }> = {
+  name: "domain.removed",
+  schedule: (attempt) => Math.min(60 * attempt, 3600),
+}
+
+/** Throws 409 `conflict`: the project has it already, or it is verified in another one. */
+export async function create(
+  tx: Tx,
+  owner: Owner,
+  wanted: NewDomain,
+  { secrets, keys: made, by }: { secrets: Secrets; keys: MadeKey[]; by: audit.By },
+) {
+  const { dkim_selector: selector, ...fields } = wanted
+  await refuseTaken(tx, owner.project_id, wanted.domain)
+  const moment = now()
+  const row: DomainRow = {
+    id: newId(),
+    ...owner,
+    ...fields,
+    ...FRESH,
+    verification_token: newToken(),
+    window_began_at: moment,
+    created_at: moment,
+    updated_at: moment,
+  }
+  row.next_check_at = nextCheck(row, [], millis())
+  const whose = { project_id: owner.project_id, domain_id: row.id }
+  const keys = keyRows(secrets, whose, made, { selector, state: "active" })
+  const added = await tx.insert(domains).values(row).onConflictDoNothing().returning()
+  if (added.length === 0) return taken(tx, owner.project_id, wanted.domain)
+  await tx.insert(dkimKeys).values(keys)
+  await enqueueCheck(tx, row)
+  await log(tx, by, row, "domain.created", { after: row })
+  return { row, keys }
+}
+
+const FRESH = {
+  status: "pending" as const,
+  records: {},
+  provider_identity_status: "not_required" as const,
+  provider_dkim_status: "not_required" as const,
+  warning: null,
+  asked: null,
+  missing_since: null,
+  last_checked_at: null,
+  next_check_at: null,
+  verified_at: null,
+  failed_at: null,
+}
+
+/** The one question about other projects: whether one of them has proved the name to be its own. */
+async function refuseTaken(tx: Tx, project_id: string, name: string) {
+  const rows = await tx.select().from(domains).where(eq(domains.domain, name))
+  if (rows.some((row) => row.project_id === project_id)) return taken(tx, project_id, name)
+  if (rows.every(({ status }) => status !== "verified")) return undefined
+  return fail("conflict", `${name} is verified in another project.`, {
+    reason: "verified_elsewhere",
+  })
+}
+
+async function taken(tx: Tx, project_id: string, name: string): Promise<never> {
+  const ours = and(eq(domains.project_id, project_id), eq(domains.domain, name))
+  const [row] = await tx.select({ id: domains.id }).from(domains).where(ours)
+  const details = { reason: "exists", ...(row && { id: row.id }) }
+  return fail("conflict", `The project has the domain ${name} already.`, details)
+}
+
+export interface DomainQuery {
+  status?: DomainStatus | undefined
+  /** A part of the name. */
+  domain?: string | undefined
+  /** The id of the last domain already seen. */
+  after?: string | undefined
+}
+
+/** Newest first. */
+export function list(
+  db: Reader,
+  project_id: string,
+  query: DomainQuery & { limit: number; offset: number },
+): Promise<DomainRow[]> {
+  const rows = db.select().from(domains).where(matching(project_id, query))
+  return rows.orderBy(desc(domains.id)).limit(query.limit).offset(query.offset)
+}
+
+/** How many there are: a project has few, so counting is cheaper than keeping a total. */
+export async function count(db: Reader, project_id: string, query: DomainQuery): Promise<number> {
+  const wanted = matching(project_id, query)
+  const [row] = await db.select({ all: counted() }).from(domains).where(wanted)
+  return row?.all ?? 0
+}
+
+function matching(project_id: string, { status, domain, after }: DomainQuery): SQL | undefined {
+  const part = domain?.toLowerCase().replace(/[^a-z0-9.-]/g, "")
+  return and(
+    eq(domains.project_id, project_id),
+    status ? eq(domains.status, status) : undefined,
+    domain === undefined ? undefined : like(domains.domain, `%${part}%`),
+    after ? lt(domains.id, after) : undefined,
+  )
+}
+
+/** Of this project. Throws 404. */
+export async function find(db: Reader, project_id: string, id: string): Promise<DomainRow> {
+  const rows = isUuid(id) ? await db.select().from(domains).where(ours(project_id, id)) : []
+  return rows[0] ?? gone()
+}
+
+/** The same, and nobody else changes it before the transaction ends. */
+export async function hold(tx: Tx, project_id: string, id: string): Promise<DomainRow> {
+  const query = () => held(tx.select().from(domains).where(ours(project_id, id)))
+  const [row] = isUuid(id) ? await query() : []
+  return row ?? gone()
+}
+
+const gone = () => fail("not_found", "There is no such domain.")
+
+const ours = (project_id: string, id: string) =>
+  and(eq(domains.project_id, project_id), eq(domains.id, id))
+
+/** The keys of several domains, oldest first. */
+export async function keysOfAll(db: Reader, rows: DomainRow[]): Promise<Map<string, KeyRow[]>> {
+  const ids = rows.map(({ id }) => id)
+  const query = () => db.select().from(dkimKeys).where(inArray(dkimKeys.domain_id, ids))
+  const keys = ids.length === 0 ? [] : await query().orderBy(asc(dkimKeys.id))
+  return Map.groupBy(keys, ({ domain_id }) => domain_id)
+}
+
+export type DomainPatch = Partial<
+  Pick<DomainRow, "receiving" | "tracking_subdomain" | "return_path">
+>
+
+/** Records that change are to be seen anew, so what was known of them is forgotten. */
+export async function patch(
+  tx: Tx,
+  project_id: string,
+  id: string,
+  wanted: DomainPatch,
+  by: audit.By,
+): Promise<DomainRow> {
+  const before = await hold(tx, project_id, id)
+  const records = { ...before.records }
+  const changed = (name: keyof DomainPatch) =>
+    wanted[name] !== undefined && wanted[name] !== before[name]
+  if (changed("return_path")) {
+    delete records.spf
+    delete records.return_path
+  }
+  if (changed("tracking_subdomain")) delete records.tracking
+  if (changed("receiving")) delete records.receiving
+  const soon = changed("return_path") ? { next_check_at: now() } : {}
+  const changes = { ...wanted, ...soon, records, updated_at: now() }
+  await tx.update(domains).set(changes).where(ours(project_id, id))
+  const after = { ...before, ...changes }
+  if (soon.next_check_at) await enqueueCheck(tx, after)
+  await log(tx, by, after, "domain.updated", { before, after })
+  return after
+}
+
+/** Its keys go with it, and so does what still waits to be sent from it. */
+export async function remove(tx: Tx, project_id: string, id: string, by: audit.By) {
+  const row = await hold(tx, project_id, id)
+  await tx
+    .delete(dkimKeys)
+    .where(and(eq(dkimKeys.project_id, project_id), eq(dkimKeys.domain_id, id)))
+  await tx.delete(domains).where(ours(project_id, id))
+  await enqueue(tx, domainRemoved, { payload: { project_id, domain: row.domain }, project_id })
+  tx.afterCommit(forget)
+  await log(tx, by, row, "domain.deleted", { before: row })
+  return row
+}
+
+/** Whether another project has proved this name to be its own. The rows are held. */
+export async function isElsewhere(tx: Tx, { id, domain }: DomainRow): Promise<boolean> {
+  const others = and(eq(domains.domain, domain), ne(domains.id, id), eq(domains.status, "verified"))
+  return (await held(tx.select().from(domains).where(others))).length > 0
+}
+
+/** Tells the audit log what somebody did to a domain. */
+export const log = (
+  tx: Tx,
+  by: audit.By,
+  { account_id, project_id, id }: DomainRow,
+  action: string,
+  change: Pick<audit.NewEntry, "before" | "after">,
+) =>
+  audit.record(tx, {
+    account_id,
+    project_id,
+    actor: by.actor,
+    ip: by.ip,
+    action,
+    target: { type: "domain", id },
+    ...withoutChecks(change),
+  })
+
+/** What name servers said is no change of anybody's. */
+const withoutChecks = ({ before, after }: Pick<audit.NewEntry, "before" | "after">) => ({
+  ...(before !== undefined && { before: { ...(before as DomainRow), records: undefined } }),
+  ...(after !== undefined && { after: { ...(after as DomainRow), records: undefined } }),
+})

@@ -1,0 +1,69 @@
+import type { Static } from "@sinclair/typebox"
+import type { Problems } from "../http/problems"
+import { check } from "../http/validate"
+import type { DomainPatch, NewDomain } from "./domains"
+import { isLabels, readDomain } from "./names"
+import { isSelector } from "./rotation"
+import * as schemas from "./schemas"
+
+const NO_LABEL = "Letters, digits and hyphens, as in bounce; at most 63 characters."
+/** Of the embedded mailbox, which needs no records. */
+const MAILBOX = "mailbox.test"
+
+const NOTHING: NewDomain = {
+  domain: "",
+  receiving: false,
+  tracking_subdomain: null,
+  return_path: "bounce",
+  dkim_selector: "svc1",
+}
+
+/** What a domain is made of. Names become lower case and A-labels. */
+export function readNewDomain(body: unknown, problems: Problems): NewDomain {
+  check(schemas.NewDomain, body, problems)
+  if (problems.any) return NOTHING
+  const given = body as Static<typeof schemas.NewDomain>
+  const read = readDomain(given.domain)
+  if ("reason" in read) problems.add("domain", "invalid", read.reason)
+  else if (read.name === MAILBOX) problems.add("domain", "invalid", "It is verified as it is.")
+  const dkim_selector = (given.dkim_selector ?? NOTHING.dkim_selector).toLowerCase()
+  if (!isSelector(dkim_selector)) {
+    problems.add("dkim_selector", "invalid", "One label of letters, digits and hyphens.")
+  }
+  const parts = readParts(given, problems)
+  const { return_path = NOTHING.return_path, tracking_subdomain = null, receiving = false } = parts
+  refuseSame(return_path, tracking_subdomain, problems)
+  const domain = "name" in read ? read.name : ""
+  return { domain, receiving, tracking_subdomain, return_path, dkim_selector }
+}
+
+export function readPatch(body: unknown, problems: Problems): DomainPatch {
+  check(schemas.DomainPatch, body, problems)
+  return problems.any ? {} : readParts(body as Static<typeof schemas.DomainPatch>, problems)
+}
+
+/** Two records of one name would shut each other out: a CNAME stands alone. */
+export function refuseSame(return_path: string, tracking: string | null, problems: Problems) {
+  if (return_path !== tracking) return
+  problems.add("tracking_subdomain", "invalid", "It has to differ from return_path.")
+}
+
+function readParts(given: Static<typeof schemas.DomainPatch>, problems: Problems): DomainPatch {
+  const { receiving, return_path, tracking_subdomain } = given
+  const parts: DomainPatch = {}
+  if (receiving !== undefined) parts.receiving = receiving
+  if (return_path !== undefined) {
+    parts.return_path = readLabels("return_path", return_path, problems)
+  }
+  if (tracking_subdomain === null) parts.tracking_subdomain = null
+  else if (tracking_subdomain !== undefined) {
+    parts.tracking_subdomain = readLabels("tracking_subdomain", tracking_subdomain, problems)
+  }
+  return parts
+}
+
+function readLabels(field: string, given: string, problems: Problems): string {
+  const text = given.toLowerCase()
+  if (!isLabels(text)) problems.add(field, "invalid", NO_LABEL)
+  return text
+}

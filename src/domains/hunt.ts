@@ -1,0 +1,101 @@
+import type { Authority } from "./authoritative"
+import type { DomainRow, Expected } from "./expected"
+import { judgeDkim } from "./judges/dkim"
+import { isPolicy } from "./judges/dmarc"
+import { missing, type Verdict } from "./judges/verdict"
+import { organizational } from "./names"
+
+/** Names that others give their keys, where ours may have been put by habit. */
+const SELECTORS = ["svc1", "svc2", "default", "dkim", "mail", "s1", "selector1", "k1"]
+
+interface Place {
+  host: string
+  verdict: Verdict
+}
+
+/**
+ * Looks for a record that is not where it should be in the places where people put it by mistake:
+ * with the zone appended twice, without its underscore, one level off. Undefined when it is nowhere.
+ */
+export async function hunt(
+  authority: Authority,
+  row: DomainRow,
+  record: Expected,
+): Promise<Verdict | undefined> {
+  const places = record.purpose === "tracking" ? [] : placesOf(row.domain, record)
+  const all = await Promise.all(
+    places.map(async ({ host, verdict }) => {
+      const values = await authority.peek(host, record.type)
+      return values.some((value) => isOurs(value, record)) ? verdict : undefined
+    }),
+  )
+  return all.find((verdict) => verdict !== undefined)
+}
+
+/** Whether the value is the one we look for, or would do in its place. */
+function isOurs(value: string, { purpose, value: wanted, dkim }: Expected): boolean {
+  const bare = value.replace(/["\\]/g, "")
+  if (purpose === "dkim" && dkim) return judgeDkim([bare], dkim).ok
+  if (purpose === "dmarc") return isPolicy(bare)
+  if (purpose === "spf") return /^v=spf1 /i.test(bare) && sharesMechanism(bare, wanted)
+  if (purpose === "verification") return bare.trim() === wanted
+  return bare.endsWith(` ${wanted}`)
+}
+
+const sharesMechanism = (value: string, wanted: string) =>
+  wanted
+    .split(" ")
+    .slice(1, -1)
+    .every((mechanism) => value.toLowerCase().includes(mechanism.toLowerCase()))
+
+function placesOf(domain: string, record: Expected): Place[] {
+  const { host, dkim } = record
+  const zone = organizational(domain)
+  const [first = "", ...rest] = host.split(".")
+  const twice = [...new Set([domain, zone])].map((name) => `${host}.${name}`)
+  const bare = host
+    .split(".")
+    .map((label) => label.replace(/^_/, ""))
+    .join(".")
+  const places = [
+    ...twice.map((name) => put(name, "zone_appended_twice", appended(name, host, zone))),
+    ...(bare === host ? [] : [put(bare, "underscore_dropped", underscore(bare, host))]),
+    ...levelsOff(host, domain, zone).map((name) => put(name, "wrong_name", elsewhere(name, host))),
+  ]
+  if (!dkim) return places
+  const below = rest.join(".")
+  const others = SELECTORS.filter((selector) => selector !== first)
+  const name = (selector: string) => `${selector}.${below}`
+  const wrong = others.map((one) => put(name(one), "wrong_selector", selector(name(one), first)))
+  const bald = `${first}.${domain}`
+  return [
+    ...places,
+    put(bald, "wrong_name", elsewhere(bald, host)),
+    put(below, "wrong_name", elsewhere(below, host)),
+    ...wrong,
+  ]
+}
+
+/** At the domain itself, at the domain above, and there under the same label. */
+function levelsOff(host: string, domain: string, zone: string): string[] {
+  const label = host.slice(0, -domain.length - 1)
+  const names = [domain, zone, `${label}.${zone}`]
+  return [...new Set(names)].filter((name) => name !== host && name !== "")
+}
+
+const put = (host: string, mistake: string, hint: string): Place => ({
+  host,
+  verdict: missing(mistake, hint),
+})
+
+const appended = (found: string, host: string, zone: string) =>
+  `The record is at ${found}: the provider appended ${zone} by itself. Enter "${host.slice(0, -zone.length - 1) || "@"}" as the name.`
+
+const underscore = (found: string, host: string) =>
+  `The record is at ${found}, without the underscore. The name has to be ${host}.`
+
+const elsewhere = (found: string, host: string) =>
+  `The record is at ${found}. It has to be at ${host}.`
+
+const selector = (found: string, wanted: string) =>
+  `The key is at ${found}; the selector has to be ${wanted}.`

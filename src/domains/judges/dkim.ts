@@ -1,0 +1,127 @@
+import { parseTags, type TagList } from "../../lib/tag-list"
+import { firstDifference, slipOf } from "../../lib/text-slip"
+import { mismatch, missing, type Verdict } from "./verdict"
+
+export interface WantedKey {
+  algorithm: "rsa" | "ed25519"
+  public_key: string
+}
+
+/** So many characters of a key may be wrong for it to be ours with a slip, and not another's. */
+const SLIP_CHARACTERS = 12
+
+/** One key record whose key equals ours; spaces within it do not count (RFC 6376 3.6.1). */
+export function judgeDkim(values: string[], wanted: WantedKey): Verdict {
+  const right = values.filter((value) => isRight(value, wanted))
+  if (right.length > 0 && values.length === right.length) return { ok: true }
+  if (right.length > 0) {
+    const hint = `${values.length} TXT records share this name; receivers may take the wrong one. Keep ours only.`
+    return mismatch("two_keys", hint)
+  }
+  const [first] = values
+  if (first === undefined) return missing("not_there", "There is no TXT record of this name yet.")
+  if (values.length > 1 && isSplit(values, wanted)) {
+    const hint = `The key was split into ${values.length} records. It has to be one record; only its strings may be split.`
+    return mismatch("split_into_records", hint)
+  }
+  return explain(values.find((value) => value.includes("p=")) ?? first, wanted)
+}
+
+/** Whether this is our key, written as verifiers can read it. */
+export function isRight(value: string, wanted: WantedKey): boolean {
+  const list = parseTags(value)
+  return faultOf(value, list, wanted) === undefined && keyOf(list) === wanted.public_key
+}
+
+const keyOf = ({ tags }: TagList) => (tags.get("p") ?? "").replace(/\s+/g, "")
+
+function isSplit(values: string[], wanted: WantedKey): boolean {
+  const orders = [values, [...values].reverse()]
+  const head = values.find((value) => value.includes("p=")) ?? ""
+  orders.push([head, ...values.filter((value) => value !== head)])
+  return orders.some((parts) => isRight(parts.join(""), wanted))
+}
+
+function explain(found: string, wanted: WantedKey): Verdict {
+  const slip = slipOf(found, (cleaned) => isRight(cleaned, wanted))
+  if (slip) return mismatch(slip.mistake, slip.hint)
+  const list = parseTags(found)
+  const fault = faultOf(found, list, wanted)
+  return fault ?? keyFault(list, wanted)
+}
+
+/** What is wrong around the key; undefined when a verifier can read the record. */
+function faultOf(text: string, list: TagList, wanted: WantedKey): Verdict | undefined {
+  const { tags, strange, has_empty } = list
+  const version = tags.get("v")
+  if (version !== undefined && /\s/.test(version)) {
+    return mismatch("missing_semicolon", MISSING_SEMICOLON)
+  }
+  if (/(^|[\s;])k\s*=\s*\w+\s+p\s*=/.test(text)) {
+    return mismatch("missing_semicolon", MISSING_SEMICOLON)
+  }
+  const upper = [...tags.keys()].find((name) => /^[VKPHST]$/.test(name))
+  if (upper) {
+    const hint = `The tag ${upper}= has to be ${upper.toLowerCase()}=: tags are told apart by case.`
+    return mismatch("uppercase_tag", hint)
+  }
+  if (version !== undefined && version !== "DKIM1") {
+    return mismatch("version_wrong", `v=${version} has to be v=DKIM1, in capitals.`)
+  }
+  if (version !== undefined && !/^\s*v\s*=/.test(text)) {
+    return mismatch("version_not_first", "v=DKIM1 has to be the first tag of the record.")
+  }
+  if (has_empty)
+    return mismatch("extra_semicolon", "Two semicolons follow one another. Remove one.")
+  if (strange.length > 0) {
+    return mismatch(
+      "strange_part",
+      `"${strange[0]}" is no tag. Between semicolons only name=value.`,
+    )
+  }
+  const algorithm = tags.get("k") ?? "rsa"
+  if (algorithm !== wanted.algorithm) {
+    return mismatch("key_type", `The record says k=${algorithm}; this key is ${wanted.algorithm}.`)
+  }
+  return undefined
+}
+
+const MISSING_SEMICOLON = "A semicolon is missing: the parts have to be v=DKIM1; k=…; p=…"
+
+function keyFault(list: TagList, { public_key }: WantedKey): Verdict {
+  const given = list.tags.get("p")
+  if (given === undefined) return mismatch("key_missing", "The record has no p=, which is the key.")
+  const found = keyOf(list)
+  if (found === "") return mismatch("revoked", "p= is empty, which means that the key was revoked.")
+  const difference = { at: firstDifference(public_key, found), expected: public_key, found }
+  if (given.trim().replace(/ /g, "+") === public_key) {
+    const hint = "The plus signs of the key became spaces. Copy the key anew."
+    return mismatch("plus_lost", hint, difference)
+  }
+  const start = found.replace(/(…|\.{3,}).*$/, "")
+  if (start.length > 0 && start.length < public_key.length && public_key.startsWith(start)) {
+    const hint = `The key is cut off after ${start.length} of ${public_key.length} characters.`
+    return mismatch(
+      "truncated",
+      `${hint} Some providers need it in strings of 255 characters.`,
+      difference,
+    )
+  }
+  if (found.startsWith(public_key)) {
+    return mismatch("extra_at_end", "Something follows the key. Remove it.", difference)
+  }
+  if (changes(public_key, found) <= SLIP_CHARACTERS) {
+    const hint = `The key differs from character ${difference.at + 1} on. Copy it anew.`
+    return mismatch("wrong_bytes", hint, difference)
+  }
+  const hint = "This is the key of another service, or an older one of ours. Put the given one in."
+  return mismatch("other_key", hint, difference)
+}
+
+/** How many characters differ between what both begin and end with. */
+function changes(one: string, other: string): number {
+  const at = firstDifference(one, other)
+  let end = 0
+  while (end < one.length - at && one.at(-1 - end) === other.at(-1 - end)) end += 1
+  return Math.max(one.length, other.length) - at - end
+}

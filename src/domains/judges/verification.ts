@@ -1,0 +1,42 @@
+import { firstDifference, slipOf } from "../../lib/text-slip"
+import { mismatch, missing, type Verdict } from "./verdict"
+
+const PREFIX = "svc-domain-verification="
+
+/** One TXT equals the wanted text; others beside it do no harm. */
+export function judgeVerification(values: string[], wanted: string): Verdict {
+  if (values.includes(wanted)) return { ok: true }
+  for (const value of values) {
+    const slip = slipOf(value, (cleaned) => cleaned === wanted)
+    if (slip) return mismatch(slip.mistake, slip.hint)
+  }
+  const near = values.find((value) => value.toLowerCase().includes(PREFIX)) ?? values[0]
+  if (near === undefined) return missing("not_there", "There is no TXT record of this name yet.")
+  return explain(near, wanted)
+}
+
+function explain(found: string, wanted: string): Verdict {
+  const token = wanted.slice(PREFIX.length)
+  const difference = { at: firstDifference(wanted, found), expected: wanted, found }
+  if (found === token) {
+    const hint = `Only the token is there. Put "${PREFIX}" before it.`
+    return mismatch("prefix_missing", hint, difference)
+  }
+  if (found.toLowerCase() === wanted.toLowerCase()) {
+    const hint = "Upper and lower case differ. Enter the value exactly as it is given."
+    return mismatch("case_changed", hint, difference)
+  }
+  if (found.length > PREFIX.length && wanted.startsWith(found)) {
+    const hint = `The value is cut off after ${found.length} of ${wanted.length} characters.`
+    return mismatch("truncated", hint, difference)
+  }
+  if (found.startsWith(PREFIX)) {
+    const hint = "The token is of another project, or of an earlier attempt. Put this one in."
+    return mismatch("other_token", hint, difference)
+  }
+  return mismatch(
+    "other_text",
+    "There is another text of this name. Add ours beside it.",
+    difference,
+  )
+}

@@ -1,0 +1,89 @@
+import { generateKeyPair, type KeyObject, randomBytes } from "node:crypto"
+import { asc, eq } from "drizzle-orm"
+import { newId } from "../core/ids"
+import type { Secrets } from "../core/secrets"
+import { now } from "../core/time"
+import type { Reader } from "../store/store"
+import type { KeyRow } from "./expected"
+import { type DkimAlgorithm, type DkimState, dkimKeys } from "./tables"
+
+const RSA_BITS = 2048
+
+/** What follows the selector of the RSA key in that of the Ed25519 key made with it. */
+export const ED25519_SUFFIX = "-ed"
+
+/** A key without a place yet: it is made before the transaction, off the event loop. */
+export interface MadeKey {
+  algorithm: DkimAlgorithm
+  pem: string
+  public_key: string
+}
+
+/** A pair of each algorithm. RSA takes some tenths of a second of a thread. */
+export async function makeKeys(): Promise<MadeKey[]> {
+  const rsa = await pairOf((done) => generateKeyPair("rsa", { modulusLength: RSA_BITS }, done))
+  const ed25519 = await pairOf((done) => generateKeyPair("ed25519", {}, done))
+  return [made("rsa", rsa), made("ed25519", ed25519)]
+}
+
+type Done = (error: Error | null, publicKey: KeyObject, privateKey: KeyObject) => void
+
+/** The callback form, which works in a thread of the runtime. */
+const pairOf = (generate: (done: Done) => void): Promise<Pair> =>
+  new Promise((resolve, reject) => {
+    generate((error, publicKey, privateKey) => {
+      if (error) reject(error)
+      else resolve({ publicKey, privateKey })
+    })
+  })
+
+interface Pair {
+  privateKey: KeyObject
+  publicKey: KeyObject
+}
+
+/** RFC 6376 3.6.1: the whole SubjectPublicKeyInfo of RSA; RFC 8463 4.2: the bare 32 bytes. */
+function made(algorithm: DkimAlgorithm, { privateKey, publicKey }: Pair): MadeKey {
+  const pem = privateKey.export({ type: "pkcs8", format: "pem" }).toString()
+  const spki = publicKey.export({ type: "spki", format: "der" })
+  const bytes = algorithm === "rsa" ? spki : spki.subarray(-32)
+  return { algorithm, pem, public_key: bytes.toString("base64") }
+}
+
+export interface KeyOwner {
+  project_id: string
+  domain_id: string
+}
+
+/** The rows of a pair under one selector; Ed25519 waits until its record is seen. */
+export const keyRows = (
+  secrets: Secrets,
+  owner: KeyOwner,
+  keys: MadeKey[],
+  { selector, state }: { selector: string; state: DkimState },
+): KeyRow[] =>
+  keys.map(({ algorithm, pem, public_key }) => {
+    const id = newId()
+    return {
+      id,
+      ...owner,
+      selector: algorithm === "rsa" ? selector : `${selector}${ED25519_SUFFIX}`,
+      algorithm,
+      private_key: secrets.seal(pem, keyContext(id)),
+      public_key,
+      state: algorithm === "rsa" ? state : "pending",
+      seen_at: null,
+      retire_at: null,
+      created_at: now(),
+    }
+  })
+
+/** What a sealed private key is opened with. */
+export const keyContext = (id: string) => `dkim_keys:${id}:private_key`
+
+/** Every key of a domain, oldest first. */
+export const keysOf = (db: Reader, domain_id: string): Promise<KeyRow[]> =>
+  db.select().from(dkimKeys).where(eq(dkimKeys.domain_id, domain_id)).orderBy(asc(dkimKeys.id))
+
+/** 32 hexadecimal digits. */
+export const newToken = () => randomBytes(16).toString("hex")

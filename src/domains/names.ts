@@ -1,0 +1,58 @@
+import { domainToASCII } from "node:url"
+import ipaddr from "ipaddr.js"
+import { getDomain, getPublicSuffix } from "tldts"
+
+const SUFFIXES = { allowPrivateDomains: true, validateHostname: false }
+const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
+
+/** Room for `svc1._domainkey.` and its like before the name. */
+const MAX_NAME = 200
+
+/**
+ * A domain that mail may be sent from, as A-labels in lower case without a dot at the end, or the
+ * reason why it is none: an IP address, no host name, or a public suffix such as `co.uk`.
+ */
+export function readDomain(text: string): { name: string } | { reason: string } {
+  const bare = text.trim().replace(/\.$/, "")
+  if (ipaddr.isValid(bare.replace(/^\[|\]$/g, ""))) {
+    return { reason: "An IP address is no domain. Give a name such as example.com." }
+  }
+  const name = /^[\x00-\x7f]*$/.test(bare) ? bare.toLowerCase() : aLabels(bare)
+  const labels = name.split(".")
+  const top = labels.at(-1) ?? ""
+  const fits = name.length <= MAX_NAME && labels.every((label) => LABEL.test(label))
+  if (!fits || labels.length < 2 || /^(?:\d+|0x[0-9a-f]*)$/.test(top)) {
+    return { reason: "Not a host name. Give one such as example.com, without http:// or @." }
+  }
+  if (getPublicSuffix(name, SUFFIXES) === name) {
+    return { reason: `${name} is a public suffix: many own names below it, nobody owns it.` }
+  }
+  return { name }
+}
+
+/** `domainToASCII` reads a host of a URL: what has a meaning only there must not reach it. */
+const aLabels = (text: string) =>
+  /^[A-Za-z0-9.\u0080-\u{10ffff}-]+$/u.test(text) ? domainToASCII(text) : ""
+
+/** The part that its owner registered, which DNS providers call the zone; the name itself if none. */
+export const organizational = (name: string): string => getDomain(name, SUFFIXES) ?? name
+
+/** One label or several, to be put before a domain. */
+export const isLabels = (text: string) =>
+  text.length <= 63 && text.split(".").every((label) => LABEL.test(label))
+
+/** A host as the zone's own form wants it: without the zone, `@` for the zone itself. */
+export function relativeTo(host: string, zone: string): string {
+  if (host === zone) return "@"
+  return host.endsWith(`.${zone}`) ? host.slice(0, -zone.length - 1) : host
+}
+
+/** The name and those above it, down to what was registered: `a.b.example.com` gives three. */
+export function upTo(name: string, zone: string): string[] {
+  const all = [name]
+  for (let rest = name; rest !== zone && rest.includes("."); ) {
+    rest = rest.slice(rest.indexOf(".") + 1)
+    all.push(rest)
+  }
+  return all
+}

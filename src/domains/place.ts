@@ -1,0 +1,57 @@
+import { hostname } from "node:os"
+import { and, asc, eq } from "drizzle-orm"
+import { isAddress } from "../core/addresses"
+import type { Settings } from "../core/config"
+import { providerConfigs } from "../providers/tables"
+import type { Reader } from "../store/store"
+
+/** Where this instance is, as the records of its domains name it. */
+export interface Place {
+  /** Of the MX records, and of `a:` in SPF. */
+  host: string
+  tracking_host: string
+  /** Of SPF, when no project's own provider says otherwise. */
+  mechanisms: string[]
+  /** Ed25519 keys are published beside RSA. */
+  ed25519: boolean
+}
+
+const SES = "include:amazonses.com"
+
+/** By the settings; without a host of its own that of `base_url`, else that of the machine. */
+export function placeOf(settings: Settings): Place {
+  const { base_url } = settings
+  const host = settings["domains.host"] ?? (base_url ? new URL(base_url).hostname : hostname())
+  const name = host.toLowerCase()
+  const given = settings["domains.spf"]
+  const mechanisms = given.length > 0 ? given : [ofProvider(settings, name)]
+  const tracking_host = settings["domains.tracking_host"] ?? name
+  return { host: name, tracking_host, mechanisms, ed25519: settings["domains.ed25519"] }
+}
+
+function ofProvider(settings: Settings, host: string): string {
+  const relay = settings["providers.smtp.host"]
+  const is_relay = settings["delivery.provider"] === "smtp" && relay !== null
+  return mechanismFor(is_relay ? relay : host)
+}
+
+const mechanismFor = (host: string) => {
+  if (!isAddress(host)) return `a:${host.toLowerCase()}`
+  return host.includes(":") ? `ip6:${host}` : `ip4:${host}`
+}
+
+/** The same with the mechanisms of the provider that delivers for this project first. */
+export async function placeFor(db: Reader, project_id: string, place: Place): Promise<Place> {
+  const { project_id: owner, kind, enabled, priority, id } = providerConfigs
+  const ours = and(eq(owner, project_id), eq(kind, "email_provider"), eq(enabled, true))
+  const rows = db.select().from(providerConfigs).where(ours)
+  const [first] = await rows.orderBy(asc(priority), asc(id)).limit(1)
+  if (!first) return place
+  const { spf, host } = first.settings
+  if (Array.isArray(spf)) return { ...place, mechanisms: spf.filter(isText) }
+  if (first.provider === "ses") return { ...place, mechanisms: [SES] }
+  if (first.provider !== "smtp" || !isText(host)) return place
+  return { ...place, mechanisms: [mechanismFor(host)] }
+}
+
+const isText = (value: unknown): value is string => typeof value === "string"

@@ -1,0 +1,84 @@
+import { type DomainRow, type Expected, expectedRecords, type KeyRow, REQUIRED } from "./expected"
+import { organizational, relativeTo } from "./names"
+import type { Place } from "./place"
+import type { RecordCheck } from "./tables"
+
+const TTL = 3600
+
+const UNSEEN: RecordCheck = {
+  status: "pending",
+  found: [],
+  hint: null,
+  mistake: null,
+  difference: null,
+  answers: [],
+}
+
+/** The Domain record of the contract. */
+export function domainRecord(row: DomainRow, keys: KeyRow[], place: Place) {
+  const {
+    records,
+    account_id: _,
+    asked: __,
+    missing_since: ___,
+    window_began_at: ____,
+    ...rest
+  } = row
+  const dns_records = recordsOf(row, keys, place)
+  const records_verified = dns_records.filter((one) => one.required && one.verified).length
+  return {
+    ...rest,
+    dns_records,
+    records_total: REQUIRED,
+    records_verified,
+    dkim_selectors: dns_records.flatMap(({ purpose, host }) =>
+      purpose === "dkim" ? [host.slice(0, host.indexOf("._domainkey"))] : [],
+    ),
+  }
+}
+
+export type DomainRecord = ReturnType<typeof domainRecord>
+
+/** Its records, with what the last check saw of them. */
+export const recordsOf = (row: DomainRow, keys: KeyRow[], place: Place) =>
+  expectedRecords(row, keys, place).map((record) => dnsRecord(row, keys, record))
+
+export type DnsRecord = ReturnType<typeof dnsRecord>
+
+function dnsRecord(row: DomainRow, keys: KeyRow[], record: Expected) {
+  const { key, dkim, purpose, type, host, value, priority, required } = record
+  const { status, found, hint, mistake, difference, answers } = row.records[key] ?? UNSEEN
+  const retired = keys.find(
+    ({ selector, state }) => selector === dkim?.selector && state === "retired",
+  )
+  return {
+    purpose,
+    type,
+    name: relativeTo(host, organizational(row.domain)),
+    host,
+    value,
+    priority,
+    ttl: TTL,
+    required,
+    verified: status === "verified",
+    status,
+    found,
+    hint: retired ? farewell(retired) : hint,
+    mistake,
+    difference,
+    answers,
+  }
+}
+
+const farewell = ({ retire_at }: KeyRow) =>
+  `Nothing is signed with this key any more. The record may be removed after ${retire_at}.`
+
+/** The answer of `status`. */
+export function statusRecord(row: DomainRow, keys: KeyRow[], place: Place) {
+  const whole = domainRecord(row, keys, place)
+  const { id: domain_id, domain, status, dns_records, last_checked_at } = whole
+  const { records_total, records_verified } = whole
+  const progress = Math.round((100 * records_verified) / records_total)
+  const counts = { records_total, records_verified, progress }
+  return { domain_id, domain, status, dns_records, ...counts, last_checked_at }
+}

@@ -1,0 +1,229 @@
+import { type Static, Type as t } from "@sinclair/typebox"
+import type { Caller } from "../accounts/caller"
+import type { Secrets } from "../core/secrets"
+import type { Call } from "../http/call"
+import { takeOrUndo } from "../http/idempotency"
+import { asPage, type Cursors, windowOf } from "../http/page"
+import { Problems } from "../http/problems"
+import { type AnyRoute, type Method, route } from "../http/route"
+import { Deleted, deleted, oneOf } from "../http/texts"
+import { featuresOf, upgradeRequired } from "../plans/plans"
+import type { Store } from "../store/store"
+import { type CheckParts, checkNow } from "./checking"
+import * as domains from "./domains"
+import type { DomainRow, KeyRow } from "./expected"
+import { readNewDomain, readPatch, refuseSame } from "./fields"
+import { keysOf, makeKeys } from "./keys"
+import { placeFor } from "./place"
+import { domainRecord, recordsOf, statusRecord } from "./record"
+import { isSelector, rotate } from "./rotation"
+import * as schemas from "./schemas"
+import { FORMATS, zonefile } from "./zonefile"
+
+export interface DomainParts {
+  store: Store
+  secrets: Secrets
+  cursors: Cursors
+  domains: CheckParts
+}
+
+export const domainRoutes = (parts: DomainParts): AnyRoute[] => [
+  ...listRoutes(parts),
+  ...readingRoutes(parts),
+  ...changingRoutes(parts),
+  ...checkRoutes(parts),
+]
+
+const ALL = "/v1/domains"
+const ONE = `${ALL}/{domain_id}`
+
+const may = (method: Method, path: string, status: 200 | 201 = 200) => ({
+  method,
+  path,
+  callers: ["key", "console"] as AnyRoute["callers"],
+  scope: method === "GET" ? "domains:read" : "domains:write",
+  status: [status] as [number],
+})
+
+const idOf = ({ params }: Pick<Call, "params">) => params.domain_id ?? ""
+
+/** The record, with the records that this project's own provider asks for. */
+async function shown({ store, domains: { place } }: DomainParts, row: DomainRow, keys?: KeyRow[]) {
+  const here = await placeFor(store.read, row.project_id, place)
+  return domainRecord(row, keys ?? (await keysOf(store.read, row.id)), here)
+}
+
+const listRoutes = (parts: DomainParts): AnyRoute[] => [
+  route<domains.NewDomain, unknown>({
+    ...may("POST", ALL, 201),
+    summary: "Add a domain; the answer has the DNS records to add",
+    body: schemas.NewDomain,
+    read: readNewDomain,
+    response: schemas.Domain,
+    idempotent: true,
+    handle: (call) => create(parts, call),
+  }),
+  route<unknown, Static<typeof schemas.domainQuery>>({
+    ...may("GET", ALL),
+    summary: "List domains",
+    query: schemas.domainQuery,
+    response: schemas.Domain,
+    handle: (call) => list(parts, call),
+  }),
+]
+
+async function create(parts: DomainParts, call: Call<domains.NewDomain>) {
+  const { store, secrets } = parts
+  const { caller, body, claim } = call
+  demandTracking(caller, body.tracking_subdomain)
+  const keys = await makeKeys()
+  const { account_id, project_id } = caller
+  const place = await placeFor(store.read, project_id, parts.domains.place)
+  const data = await store.tx(async (tx) => {
+    const owner = { account_id, project_id }
+    const made = await domains.create(tx, owner, body, { secrets, keys, by: caller })
+    const record = domainRecord(made.row, made.keys, place)
+    await takeOrUndo(tx, claim, () => ({ status: 201, answer: JSON.stringify({ data: record }) }))
+    return record
+  })
+  return { data }
+}
+
+function demandTracking({ plan }: Caller, subdomain: string | null | undefined) {
+  if (!subdomain || featuresOf(plan).tracking_domain) return
+  throw upgradeRequired("tracking_domain", plan, "starter", 402)
+}
+
+async function list(parts: DomainParts, call: Call<unknown, Static<typeof schemas.domainQuery>>) {
+  const { store, cursors } = parts
+  const { project_id, query, request } = call
+  const { status, domain } = query
+  const wanted = { status, domain }
+  const rows = await domains.list(store.read, project_id, {
+    ...wanted,
+    ...windowOf(query, cursors),
+  })
+  const keys = await domains.keysOfAll(store.read, rows)
+  const place = await placeFor(store.read, project_id, parts.domains.place)
+  const total = () => domains.count(store.read, project_id, wanted)
+  const records = rows.map((row) => domainRecord(row, keys.get(row.id) ?? [], place))
+  return asPage(request, query, cursors, { rows: records, total })
+}
+
+const zoneQuery = t.Object({ format: t.Optional(oneOf(...FORMATS)) })
+
+const readingRoutes = (parts: DomainParts): AnyRoute[] => [
+  route({
+    ...may("GET", ONE),
+    summary: "One domain, with its records and what the last check saw",
+    response: schemas.Domain,
+    handle: async (call) => ({ data: await shown(parts, await found(parts, call)) }),
+  }),
+  route({
+    ...may("GET", `${ONE}/status`),
+    summary: "How far the verification of a domain is",
+    response: schemas.DomainStatusRecord,
+    handle: async (call) => {
+      const row = await found(parts, call)
+      const { store, domains: own } = parts
+      const place = await placeFor(store.read, row.project_id, own.place)
+      return { data: statusRecord(row, await keysOf(store.read, row.id), place) }
+    },
+  }),
+  route<unknown, Static<typeof zoneQuery>>({
+    ...may("GET", `${ONE}/zonefile`),
+    summary: "Its records as a zone file, or as Terraform",
+    query: zoneQuery,
+    produces: "text/plain",
+    handle: async (call) => {
+      const row = await found(parts, call)
+      const { store, domains: own } = parts
+      const place = await placeFor(store.read, row.project_id, own.place)
+      const records = recordsOf(row, await keysOf(store.read, row.id), place)
+      const text = zonefile(row.domain, records, call.query.format ?? "bind")
+      return new Response(text, { headers: { "content-type": "text/plain;charset=utf-8" } })
+    },
+  }),
+]
+
+const found = ({ store }: DomainParts, call: Pick<Call, "project_id" | "params">) =>
+  domains.find(store.read, call.project_id, idOf(call))
+
+const changingRoutes = (parts: DomainParts): AnyRoute[] => [
+  route<domains.DomainPatch, unknown>({
+    ...may("PATCH", ONE),
+    summary: "Change what a domain is used for, and the names of its records",
+    body: schemas.DomainPatch,
+    read: readPatch,
+    response: schemas.Domain,
+    handle: (call) => patch(parts, call),
+  }),
+  route({
+    ...may("DELETE", ONE),
+    summary: "Delete a domain; mail that still waits to be sent from it fails",
+    response: Deleted,
+    handle: async (call) => {
+      const { caller, project_id } = call
+      await parts.store.tx((tx) => domains.remove(tx, project_id, idOf(call), caller))
+      return deleted(idOf(call))
+    },
+  }),
+]
+
+async function patch(parts: DomainParts, call: Call<domains.DomainPatch>) {
+  const { caller, project_id, body } = call
+  const before = await found(parts, call)
+  demandTracking(caller, body.tracking_subdomain)
+  const problems = new Problems()
+  const { return_path, tracking_subdomain } = { ...before, ...body }
+  refuseSame(return_path, tracking_subdomain, problems)
+  problems.throwIfAny()
+  const row = await parts.store.tx((tx) => domains.patch(tx, project_id, idOf(call), body, caller))
+  return { data: await shown(parts, row) }
+}
+
+const CHECK = "Look its records up now, within ten seconds"
+
+const checkRoutes = (parts: DomainParts): AnyRoute[] => [
+  ...["check", "verify"].map((word) =>
+    route({
+      ...may("POST", `${ONE}/${word}`),
+      summary: word === "check" ? CHECK : "The same as check",
+      response: schemas.Domain,
+      handle: async (call) => {
+        const row = await checkNow(parts.domains, call.project_id, idOf(call))
+        return { data: await shown(parts, row) }
+      },
+    }),
+  ),
+  route<Static<typeof schemas.Rotation>, unknown>({
+    ...may("POST", `${ONE}/rotate-dkim`),
+    summary: "Put a new DKIM key next to the old one, which signs until the new one is seen",
+    body: schemas.Rotation,
+    read: readRotation,
+    response: schemas.Domain,
+    handle: (call) => rotateKey(parts, call),
+  }),
+]
+
+/** No body is an empty one. */
+function readRotation(body: unknown, problems: Problems): Static<typeof schemas.Rotation> {
+  const { selector } = (body ?? {}) as { selector?: unknown }
+  if (selector === undefined || selector === null) return {}
+  if (typeof selector === "string" && isSelector(selector.toLowerCase())) {
+    return { selector: selector.toLowerCase() }
+  }
+  problems.add("selector", "invalid", "One label of letters, digits and hyphens.")
+  return {}
+}
+
+async function rotateKey(parts: DomainParts, call: Call<Static<typeof schemas.Rotation>>) {
+  const { store, secrets, domains: own } = parts
+  const { caller, project_id, body } = call
+  await found(parts, call) // before a key is made for nothing
+  const made = await makeKeys()
+  const keys = made.filter(({ algorithm }) => algorithm === "rsa" || own.place.ed25519)
+  const wanted = { selector: body.selector, keys, secrets }
+  const turned = await store.tx((tx) => rotate(tx, project_id, idOf(call), wanted, caller))
+  return { data: await shown(parts, turned.row, turned.keys) }
+}

@@ -1,0 +1,53 @@
+import { isoFrom, millisFrom } from "../core/time"
+import type { DomainRow, KeyRow } from "./expected"
+
+const MINUTE = 60
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+
+/** How long records may take to appear. */
+export const WINDOW_SECONDS = 72 * HOUR
+
+/** How long a verified domain may lack a record. */
+export const GRACE_SECONDS = 48 * HOUR
+
+/** How long the record of a retired key has to stay: mail on its way is still verified with it. */
+export const RETIRED_SECONDS = 7 * DAY
+
+/** Every minute ×5, 5 minutes ×12, 30 minutes ×20, then 3 hours; in seconds from the beginning. */
+export const OFFSETS: readonly number[] = offsets()
+
+function offsets(): number[] {
+  const steps = [
+    { seconds: MINUTE, times: 5 },
+    { seconds: 5 * MINUTE, times: 12 },
+    { seconds: 30 * MINUTE, times: 20 },
+    { seconds: 3 * HOUR, times: 72 },
+  ]
+  let at = 0
+  const all = steps.flatMap(({ seconds, times }) => Array.from({ length: times }, () => seconds))
+  const moments = all.map((seconds) => {
+    at += seconds
+    return at
+  })
+  return [...moments.filter((moment) => moment < WINDOW_SECONDS), WINDOW_SECONDS]
+}
+
+/** When the domain is to be checked next, seen from `from` (ms); null for one that failed. */
+export function nextCheck(row: DomainRow, keys: KeyRow[], from: number): string | null {
+  if (row.status === "failed") return null
+  if (row.status === "pending") return isoFrom(nextOf(millisFrom(row.window_began_at), from))
+  const moments = [from + DAY * 1000]
+  if (row.missing_since) moments.push(millisFrom(row.missing_since) + GRACE_SECONDS * 1000)
+  const waiting = keys.filter(({ state, algorithm }) => state === "pending" && algorithm === "rsa")
+  for (const { created_at } of waiting) moments.push(nextOf(millisFrom(created_at), from))
+  const ahead = moments.filter((moment) => moment > from)
+  return isoFrom(Math.min(...ahead))
+}
+
+/** The next moment of the grid that began then; daily once it is over. */
+function nextOf(began: number, from: number): number {
+  const age = (from - began) / 1000
+  const next = OFFSETS.find((offset) => offset > age + 1)
+  return next === undefined ? from + DAY * 1000 : began + next * 1000
+}

@@ -1,0 +1,89 @@
+import { and, asc, eq } from "drizzle-orm"
+import type { Secrets } from "../core/secrets"
+import { monotonic } from "../core/time"
+import { engine } from "../store/columns"
+import { onChanged } from "../store/group-commit"
+import { prepared } from "../store/statements"
+import type { Reader } from "../store/store"
+import { keyContext } from "./keys"
+import { covering } from "./sending"
+import { type DkimAlgorithm, dkimKeys } from "./tables"
+
+const MOST_KNOWN = 1000
+
+/** A rotated key's record stays for days, so another node may sign with it a little longer. */
+const TRUSTED_MS = 1000
+
+export interface OpenedKey {
+  /** Whose key it is, the `d=`: the domain of `from`, or the verified one above it. */
+  domain: string
+  selector: string
+  algorithm: DkimAlgorithm
+  /** PKCS #8 PEM. */
+  private_key: string
+}
+
+interface Known {
+  keys: OpenedKey[]
+  until: number
+}
+
+let known = new WeakMap<Reader, Map<string, Known>>()
+
+if (engine === "sqlite") {
+  onChanged(["domains", "dkim_keys"], () => {
+    known = new WeakMap()
+  })
+}
+
+/**
+ * The keys that sign mail from this name now, opened: those of its verified domain whose records are
+ * published. None for a name that is no verified domain of the project, such as one that only the
+ * operator's `sending_domains` vouches for: its mail goes unsigned. Throws SecretError when the keys
+ * were sealed with another master key. Part of every delivery, so it answers from memory while
+ * nothing changes (on Postgres for a second).
+ */
+export async function signingKeys(
+  db: Reader,
+  secrets: Secrets,
+  project_id: string,
+  name: string,
+): Promise<OpenedKey[]> {
+  const memory = known.get(db) ?? new Map<string, Known>()
+  known.set(db, memory) // before reading: a change meanwhile replaces it, and forgets ours
+  const key = `${project_id} ${name}`
+  const remembered = memory.get(key)
+  if (remembered && (engine === "sqlite" || monotonic() < remembered.until)) return remembered.keys
+  const keys = await openKeys(db, secrets, project_id, name)
+  if (memory.size >= MOST_KNOWN) memory.clear()
+  memory.set(key, { keys, until: monotonic() + TRUSTED_MS })
+  return keys
+}
+
+async function openKeys(db: Reader, secrets: Secrets, project_id: string, name: string) {
+  const owner = await covering(db, project_id, name)
+  if (owner?.status !== "verified") return []
+  const rows = await findActive(db, { project_id, domain_id: owner.id })
+  return rows.map(({ id, selector, algorithm, private_key }) => ({
+    domain: owner.domain,
+    selector,
+    algorithm,
+    private_key: secrets.open(private_key, keyContext(id)),
+  }))
+}
+
+const findActive = prepared(
+  { project_id: dkimKeys.project_id, domain_id: dkimKeys.domain_id },
+  (db: Reader, slot) =>
+    db
+      .select()
+      .from(dkimKeys)
+      .where(
+        and(
+          eq(dkimKeys.project_id, slot.project_id),
+          eq(dkimKeys.domain_id, slot.domain_id),
+          eq(dkimKeys.state, "active"),
+        ),
+      )
+      .orderBy(asc(dkimKeys.id)),
+)

@@ -1,0 +1,81 @@
+import { isReached } from "./authoritative"
+import type { Verdict } from "./judges/verdict"
+import type { RecordCheck, ServerAnswer } from "./tables"
+
+export type Reading = RecordCheck
+
+/**
+ * What all servers' answers come to: a record counts when every server that can be reached has it,
+ * and nothing is known when none can.
+ */
+export async function weigh(
+  answers: ServerAnswer[],
+  judge: (values: string[]) => Promise<Verdict>,
+): Promise<Reading> {
+  const reached = answers.filter(isReached)
+  if (reached.length === 0) return unanswered(answers, silence(answers))
+  const known = new Map<string, Promise<Verdict>>()
+  const verdictOf = ({ values }: ServerAnswer) => {
+    const text = JSON.stringify([...values].sort())
+    const verdict = known.get(text) ?? judge(values)
+    known.set(text, verdict)
+    return verdict
+  }
+  const judged = await Promise.all(
+    reached.map(async (answer) => ({ ...answer, verdict: await verdictOf(answer) })),
+  )
+  const found = [...new Set(reached.flatMap(({ values }) => values))]
+  const bad = judged.filter(({ verdict }) => !verdict.ok)
+  const [worst] = bad
+  if (!worst || worst.verdict.ok) {
+    return { ...fine(judged[0]?.verdict, answers), found, answers }
+  }
+  const { status, mistake, hint, difference = null } = worst.verdict
+  const base = { found, answers, difference }
+  if (bad.length < judged.length) {
+    const good = judged.filter(({ verdict }) => verdict.ok)
+    const text = `${names(good)} has it; ${names(bad)} does not yet, or has another version of the zone. ${hint}`
+    return { ...base, status: "mismatch", mistake: "servers_disagree", hint: text }
+  }
+  const via = status === "mismatch" || reached.some(({ alias }) => alias) ? aliasOf(reached) : null
+  if (via) {
+    const text = `The name is an alias (CNAME) of ${via}, so the records there count. ${hint}`
+    return { ...base, status, mistake: "alias_in_the_way", hint: text }
+  }
+  return { ...base, status, mistake, hint }
+}
+
+function fine(verdict: Verdict | undefined, answers: ServerAnswer[]) {
+  const silent = answers.filter((answer) => !isReached(answer))
+  const [first] = silent
+  const base = { status: "verified" as const, difference: null }
+  if (verdict?.ok && verdict.mistake) {
+    return { ...base, mistake: verdict.mistake, hint: verdict.hint ?? null }
+  }
+  if (!first) return { ...base, mistake: null, hint: null }
+  const hint = `${names(silent)} did not answer (${first.answer}). Have it repaired: receivers ask it, too.`
+  return { ...base, mistake: "server_failing", hint }
+}
+
+/** Nobody spoke about the name: that says nothing about the record. */
+export const unanswered = (answers: ServerAnswer[], hint: string): Reading => ({
+  status: "pending",
+  found: [],
+  hint,
+  mistake: "unanswered",
+  difference: null,
+  answers,
+})
+
+function silence(answers: ServerAnswer[]): string {
+  const said = answers.map(({ server, answer }) => `${server}: ${answer}`).join("; ")
+  const lame =
+    answers.length > 0 && answers.every(({ answer }) => /^(REFUSED|NOTAUTH)/.test(answer))
+  if (lame)
+    return `The name servers of the domain do not know it (${said}). Is the zone set up there?`
+  return `No name server of the domain answers (${said}). Nothing is lost; it is asked again.`
+}
+
+const aliasOf = (reached: ServerAnswer[]) => reached.find(({ alias }) => alias)?.alias ?? null
+
+const names = (answers: ServerAnswer[]) => answers.map(({ server }) => server).join(", ")

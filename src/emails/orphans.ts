@@ -1,0 +1,52 @@
+import { and, asc, eq, gt, inArray, ne } from "drizzle-orm"
+import { abandon } from "../messages/settle"
+import { messages } from "../messages/tables"
+import type { Handler } from "../store/job-handler"
+import { LEASED } from "../store/queue"
+import { held } from "../store/statements"
+import type { Store, Tx } from "../store/store"
+import { jobs } from "../store/tables"
+import type { SendRules } from "./prepare"
+
+/** Messages of one transaction: others are to get their turn between. */
+const AT_ONCE = 100
+
+type Rules = Pick<SendRules, "sending_domains">
+
+interface Removed {
+  project_id: string
+  domain: string
+}
+
+/** Lets everything fail that still waits to be sent from a domain that its project has deleted. */
+export const failMailFrom = (store: Store, rules: Rules): Handler<Removed> => ({
+  async run(removed) {
+    if (rules.sending_domains.has(removed.domain)) return {} // the operator's word stays
+    let after = ""
+    for (;;) {
+      const last = await store.tx((tx) => failSome(tx, removed, after))
+      if (last === undefined) return {}
+      after = last
+    }
+  },
+})
+
+/** What is on its way right now is left to its attempt. Returns the last id, or that there is none. */
+async function failSome(tx: Tx, { project_id, domain }: Removed, after: string) {
+  const waiting = and(
+    eq(messages.project_id, project_id),
+    eq(messages.status, "queued"),
+    eq(messages.channel, "email"),
+    eq(messages.sender_domain, domain),
+    gt(messages.id, after),
+  )
+  const found = tx.select().from(messages).where(waiting).orderBy(asc(messages.id))
+  const rows = await held(found.limit(AT_ONCE))
+  const ids = rows.map(({ id }) => id)
+  const idle = and(inArray(jobs.id, ids), ne(jobs.state, LEASED))
+  if (ids.length > 0) await tx.delete(jobs).where(idle)
+  for (const row of rows) await abandon(tx, row, DELETED, `The domain ${domain} was deleted.`)
+  return ids.at(-1)
+}
+
+const DELETED = "domain_not_verified"

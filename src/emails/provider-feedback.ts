@@ -1,0 +1,57 @@
+import { and, eq } from "drizzle-orm"
+import { log } from "../core/log"
+import { comparable } from "../lib/address"
+import { type Fact, isOpen, type Message } from "../messages/facts"
+import { feedback } from "../messages/settle"
+import { messages, type Status } from "../messages/tables"
+import { messageFor, type Told } from "../providers/receipts"
+import type { Notice } from "../providers/ses/notification"
+import type { Handler, Verdict } from "../store/job-handler"
+import { ageSeconds } from "../store/queue"
+import type { Reader, Store } from "../store/store"
+
+const KEPT_SECONDS = 600
+
+/** Tells a message what its provider found out. Before the message is settled here it waits. */
+export const applyFeedback = (store: Store): Handler<Told> => ({
+  run: async (told, job): Promise<Verdict> => {
+    const message = await find(store.read, told)
+    if (message && message !== "unsettled") {
+      return {
+        done: async (tx) => {
+          for (const fact of factsOf(message, told.notices)) await feedback(tx, message.id, fact)
+        },
+      }
+    }
+    if (message === "unsettled" || ageSeconds(job) < KEPT_SECONDS) {
+      return { retry: "The message is not known yet." }
+    }
+    const { config_id, provider_message_id } = told
+    log.debug("a notification of no message of ours", { config_id, provider_message_id })
+    return {}
+  },
+})
+
+async function find(db: Reader, told: Told): Promise<Message | "unsettled" | undefined> {
+  const message_id = await messageFor(db, told)
+  if (message_id === undefined) return undefined
+  const ours = and(eq(messages.id, message_id), eq(messages.project_id, told.project_id))
+  const [message] = await db.select().from(messages).where(ours)
+  if (!message) return undefined
+  return message.recipients.some(({ status }) => isOpen(status)) ? "unsettled" : message
+}
+
+/** Addresses come back in other letters than they were given in. */
+function factsOf({ recipients }: Message, notices: Notice[]): (Fact & { type: Status })[] {
+  const known = new Map(recipients.map(({ email }) => [comparable(email), email]))
+  return notices.flatMap(({ recipient_email: told, ...notice }) => {
+    const recipient_email = known.get(comparable(told))
+    if (recipient_email === undefined) return []
+    const { smtp_code, enhanced_code, response, ...fact } = notice
+    const detail = { smtp_code, enhanced_code, response, mx: null, tls: null }
+    const is_no = fact.type === "failed" || fact.type === "bounced"
+    const text = response ?? (fact.type === "bounced" ? (fact.bounce_subtype ?? "") : "")
+    const error = is_no ? { error: { code: "provider_error", message: text } } : {}
+    return [{ ...fact, recipient_email, detail, ...error }]
+  })
+}

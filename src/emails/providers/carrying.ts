@@ -1,0 +1,104 @@
+import type { Fault, Outcome, RecipientOutcome } from "../../messages/channel"
+import type { OutgoingMail } from "./provider"
+
+interface Faulty extends RecipientOutcome {
+  fault: Fault
+}
+
+interface Sorted {
+  final: RecipientOutcome[]
+  /** For whom another provider may do better. */
+  faults: Faulty[]
+}
+
+/**
+ * What a provider said for good, and what says more about itself. Delivery by MX meets the recipients'
+ * own servers: that one of those is away is nothing another provider could change.
+ */
+export function sortOut(outcome: Outcome): Sorted {
+  const sorted: Sorted = { final: [], faults: [] }
+  for (const one of [own(outcome), ...outcome.others]) {
+    const is_theirs = outcome.provider === "direct" && one.status === "retry"
+    if (one.fault && !is_theirs) sorted.faults.push({ ...one, fault: one.fault })
+    else sorted.final.push(one)
+  }
+  return sorted
+}
+
+function own(outcome: Outcome): RecipientOutcome {
+  const { provider: _, others: __, transcript: ___, schedule: ____, ...one } = outcome
+  const { provider_message_id: _____, ...plain } = one
+  return plain
+}
+
+/** One attempt, on its way from provider to provider. */
+export class Carrying {
+  readonly #mail: OutgoingMail
+  readonly #final = new Map<string, [RecipientOutcome, Outcome]>()
+  readonly #faults = new Map<string, [Faulty, Outcome][]>()
+  readonly #transcript: string[] = []
+  #asked = 0
+
+  constructor(mail: OutgoingMail) {
+    this.#mail = mail
+  }
+
+  /** The mail for who has no last word yet. */
+  rest(): OutgoingMail {
+    return { ...this.#mail, to: this.#open }
+  }
+
+  get is_done(): boolean {
+    return this.#open.length === 0
+  }
+
+  get #open() {
+    return this.#mail.to.filter((email) => !this.#final.has(email))
+  }
+
+  take(name: string, outcome: Outcome, { final, faults }: Sorted) {
+    this.#asked++
+    if (this.#asked > 1) this.#transcript.push(`* on to ${name}`)
+    this.#transcript.push(...outcome.transcript)
+    for (const one of final) this.#final.set(one.email, [one, outcome])
+    for (const one of faults) {
+      this.#faults.set(one.email, [...(this.#faults.get(one.email) ?? []), [one, outcome]])
+      if (this.#asked === 1 && one === faults[0]) this.#note(name, one)
+    }
+  }
+
+  #note(name: string, { fault, reason }: Faulty) {
+    this.#transcript.push(`* ${name}: ${fault}: ${reason ?? "no reason was given"}`)
+  }
+
+  /** Undefined where nobody would as much as talk to us: then nothing was attempted. */
+  outcome(): Outcome | undefined {
+    const settled = this.#mail.to.map((email) => this.#final.get(email) ?? this.#last(email))
+    if (this.#final.size === 0 && settled.every(([{ fault }]) => fault === "authentication")) {
+      return undefined
+    }
+    const [[first, whole] = [], ...others] = settled
+    if (!first || !whole) throw new TypeError("a mail without a recipient")
+    return {
+      ...waiting(first),
+      others: others.map(([one]) => waiting(one)),
+      provider: whole.provider,
+      transcript: this.#transcript,
+      schedule: whole.schedule,
+    }
+  }
+
+  /** Who may still be tried again is: a refusal by one is no last word while another was away. */
+  #last(email: string): [RecipientOutcome, Outcome] {
+    const all = this.#faults.get(email) ?? []
+    const found = all.find(([{ status }]) => status === "retry") ?? all.at(-1)
+    if (!found) throw new Error(`nobody said anything of ${email}`)
+    return found
+  }
+}
+
+/** Refused credentials are mended, and burn nothing meanwhile. */
+const waiting = (one: RecipientOutcome): RecipientOutcome =>
+  one.fault === "authentication" && one.status === "failed"
+    ? { ...one, status: "retry", code: null }
+    : one

@@ -1,0 +1,44 @@
+import { monotonic } from "../../core/time"
+import { Waiting } from "../../messages/channel"
+
+/** Nobody is told to come back later than this: meanwhile others may have given up. */
+const FARTHEST_SECONDS = 60
+
+/** Keeps what a project wants of a provider's limit: at most so many messages a second. */
+export class Pace {
+  readonly #per_second: number
+  readonly #read: () => number
+  #left: number
+  #filled_at: number
+  #promised = 0
+
+  /** `read` gives milliseconds since some moment. */
+  constructor(per_second: number, read: () => number = monotonic) {
+    this.#per_second = per_second
+    this.#read = read
+    this.#left = this.#most
+    this.#filled_at = read()
+  }
+
+  /** Takes one. Throws Waiting with a turn of its own where this second's are used up. */
+  take(): void {
+    const now = this.#read()
+    const earned = ((now - this.#filled_at) / 1000) * this.#per_second
+    this.#left = Math.min(this.#most, this.#left + earned)
+    this.#filled_at = now
+    if (this.#left >= 1) {
+      this.#left -= 1
+      return
+    }
+    const between = 1000 / this.#per_second
+    this.#promised = Math.max(this.#promised, now) + between
+    if (this.#promised - now > FARTHEST_SECONDS * 1000) this.#promised = now + between
+    const text = `At most ${this.#per_second} messages a second go to this provider.`
+    throw new Waiting(text, (this.#promised - now) / 1000)
+  }
+
+  /** A slow one still sends one at a time. */
+  get #most() {
+    return Math.max(1, this.#per_second)
+  }
+}

@@ -1,0 +1,85 @@
+import { NetError } from "../../core/net"
+import type { RecipientOutcome, Schedule } from "../../messages/channel"
+import type { SesAccess } from "../../providers/credentials"
+import { hostOf, type SesPlace, SesRefusal, ses as sesCall } from "../../providers/ses/api"
+import { smtpSchedule } from "../schedule"
+import { type EmailProvider, type OutgoingMail, ProviderTrouble } from "./provider"
+import { type SesVerdict, verdictOf } from "./ses-verdict"
+import { faultOf } from "./smtp-attempt"
+
+const SEND_PATH = "/v2/email/outbound-emails"
+
+export interface SesOptions {
+  access: SesAccess
+  place: SesPlace
+  schedule?: Schedule
+}
+
+/**
+ * The SES API v2. It takes a message for all of its recipients or for none, and tells later, through
+ * SNS, what became of each. The message id goes along as a tag, for whoever reads its events.
+ */
+export function ses({ access, place, schedule = smtpSchedule() }: SesOptions): EmailProvider {
+  const mx = hostOf(access, place)
+  const outcome = (mail: OutgoingMail, { said, ...verdict }: SesVerdict, id?: string) => {
+    const reply = { smtp_code: null, enhanced_code: null, response: said, mx, tls: null }
+    const all = mail.to.map((email): RecipientOutcome => ({ ...verdict, email, reply }))
+    const [first, ...others] = all
+    if (!first) throw new TypeError("a mail without a recipient")
+    const transcript = [`* POST https://${mx}${SEND_PATH} (${mail.raw.length} bytes)`, `S: ${said}`]
+    const known = id === undefined ? {} : { provider_message_id: id }
+    return { ...first, others, transcript, provider: "ses", schedule, ...known }
+  }
+  return {
+    name: "ses",
+    schedule,
+    async send(mail) {
+      const fault = faultOf(mail)
+      if (fault) return outcome(mail, { ...BROKEN, reason: fault, said: null })
+      try {
+        const body = sendRequest(access, mail)
+        const answer = await sesCall(access, place, { method: "POST", path: SEND_PATH, body })
+        const id = String((answer as { MessageId?: unknown }).MessageId ?? "")
+        return outcome(mail, { ...SENT, said: `200 ${id}` }, id || undefined)
+      } catch (error) {
+        return outcome(mail, verdictOf(error))
+      }
+    },
+    check: () => checked(access, place),
+    close: async () => {},
+  }
+}
+
+const SENT = { status: "sent", reason: null, bounce_subtype: null, code: null } as const
+const BROKEN = { ...SENT, status: "failed", code: "internal_error" } as const
+
+/** SendEmail of the API, with the message as it is. Its From decides the identity that is used. */
+export const sendRequest = ({ configuration_set }: SesAccess, mail: OutgoingMail) => ({
+  Destination: { ToAddresses: mail.to },
+  Content: { Raw: { Data: Buffer.from(mail.raw).toString("base64") } },
+  EmailTags: [{ Name: "belfry_message_id", Value: mail.message_id }],
+  ...(configuration_set !== undefined && { ConfigurationSetName: configuration_set }),
+})
+
+interface SesAccount {
+  SendingEnabled?: boolean
+  ProductionAccessEnabled?: boolean
+  SendQuota?: { Max24HourSend?: number; SentLast24Hours?: number }
+}
+
+async function checked(access: SesAccess, place: SesPlace): Promise<string> {
+  try {
+    const said = await sesCall(access, place, { method: "GET", path: "/v2/email/account" })
+    const { SendingEnabled, ProductionAccessEnabled, SendQuota } = said as SesAccount
+    if (SendingEnabled === false) {
+      throw new ProviderTrouble("authentication", "SES has paused sending for this account.")
+    }
+    const { Max24HourSend = 0, SentLast24Hours = 0 } = SendQuota ?? {}
+    const place_text = ProductionAccessEnabled === false ? " It is in the SES sandbox." : ""
+    return `SES takes the credentials; ${SentLast24Hours} of ${Max24HourSend} a day used.${place_text}`
+  } catch (error) {
+    if (!(error instanceof SesRefusal || error instanceof NetError)) throw error
+    const { fault, reason } = verdictOf(error)
+    throw new ProviderTrouble(fault ?? "infrastructure", reason ?? "SES could not be asked.")
+  }
+}

@@ -1,0 +1,56 @@
+import { isVerified, standing } from "../domains/sending"
+import type { Outcome } from "../messages/channel"
+import { isOpen, type Message, OWN_SOURCE } from "../messages/facts"
+import type { Store } from "../store/store"
+import { MAILBOX_DOMAIN, type SendRules } from "./prepare"
+
+const MINUTE = 60
+
+interface Whose {
+  store: Store
+  rules: Pick<SendRules, "sending_domains">
+}
+
+const SLOWEST = 60 * MINUTE
+
+/**
+ * Why a message that was accepted may not leave now: its domain lost its records meanwhile, then it
+ * waits; or it was deleted, then it fails. Undefined where nothing stands in the way.
+ */
+export async function senderObstacle(
+  { store, rules }: Whose,
+  message: Message,
+  provider: string,
+): Promise<Outcome | undefined> {
+  const db = store.read
+  const { project_id, sender_domain: domain, source } = message
+  if (domain === null || source === OWN_SOURCE || domain === MAILBOX_DOMAIN) return undefined
+  if (rules.sending_domains.has(domain)) return undefined
+  if (await isVerified(db, project_id, domain, true)) return undefined
+  const now = await standing(db, project_id, domain)
+  if (now === "verified") return undefined
+  return outcome(message, provider, now === "waiting", domain)
+}
+
+function outcome(message: Message, provider: string, waits: boolean, domain: string): Outcome {
+  const all = message.recipients
+    .filter(({ status }) => isOpen(status))
+    .map(({ email }) => ({
+      email,
+      status: waits ? ("retry" as const) : ("failed" as const),
+      reason: waits
+        ? `The domain ${domain} lacks DNS records: the message waits until they are back.`
+        : `The domain ${domain} is not verified any more.`,
+      bounce_subtype: null,
+      code: "domain_not_verified",
+      reply: NO_REPLY,
+    }))
+  const [first, ...others] = all
+  if (!first) throw new Error("no recipient is open")
+  return { ...first, others, provider, transcript: [], schedule }
+}
+
+/** Asked again soon at first, then every hour, for as long as the domain is waited for. */
+const schedule = (attempt: number) => Math.min(5 * MINUTE * attempt, SLOWEST)
+
+const NO_REPLY = { smtp_code: null, enhanced_code: null, response: null, mx: null, tls: null }

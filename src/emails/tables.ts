@@ -1,0 +1,13 @@
+import { id, json, table, text, time } from "../store/columns"
+
+/** Public policies of receiving domains (RFC 8461), kept for as long as they asked for. */
+export const mtaStsPolicies = table("mta_sts_policies", {
+  domain: id(),
+  /** Of the TXT record under which the policy was fetched. */
+  policy_id: text().notNull(),
+  mode: text<"enforce" | "testing" | "none">().notNull(),
+  /** Host names, or `*.` and the rest of one. */
+  mx: json<string[]>().notNull(),
+  fetched_at: time().notNull(),
+  expires_at: time().notNull(),
+})

@@ -1,0 +1,148 @@
+import type { Caller } from "../accounts/caller"
+import { ApiError, fail } from "../core/errors"
+import { newId } from "../core/ids"
+import { log } from "../core/log"
+import type { Secrets } from "../core/secrets"
+import { monotonic, now } from "../core/time"
+import type { Workers } from "../core/workers"
+import { signingKeys } from "../domains/signing"
+import { invalid } from "../http/problems"
+import { domainOf, isMailbox, type Mailbox } from "../lib/address"
+import type { Fault, Outcome } from "../messages/channel"
+import type { ConfigRow } from "../providers/configs"
+import { pause, resume } from "../providers/standing"
+import type { Store } from "../store/store"
+import { compose } from "./compose"
+import { refuseUnsendable, type SendRules } from "./prepare"
+import type { Adapters, Lease } from "./providers/adapters"
+import { ProviderTrouble } from "./providers/provider"
+
+export interface TestParts {
+  store: Store
+  secrets: Secrets
+  workers: Workers
+  adapters: Adapters
+  rules: SendRules
+}
+
+interface Tested {
+  ok: true
+  duration_ms: number
+  detail: string
+}
+
+/**
+ * Logs in at the provider and, with `to`, sends a mail through it and no other. What shows of its
+ * credentials counts: a pause ends or begins. Throws 502 `provider_error` with its words, and 500
+ * `send_failed` where there could be no mail.
+ */
+export async function tryProvider(
+  parts: TestParts,
+  caller: Caller,
+  row: ConfigRow,
+  to: string | undefined,
+): Promise<Tested> {
+  if (to !== undefined && !isMailbox(to)) throw invalid("to", "invalid_email", "Not an address.")
+  const mail = to === undefined ? undefined : await written(parts, caller, row, to)
+  const begun = monotonic()
+  const detail = await attempt(parts, row, (lease) => (mail ? send(lease, mail) : check(lease)))
+  await parts.store.tx((tx) => resume(tx, row))
+  return { ok: true, duration_ms: Math.round(monotonic() - begun), detail }
+}
+
+async function attempt(
+  { store, adapters }: TestParts,
+  row: ConfigRow,
+  run: (lease: Lease) => Promise<string>,
+): Promise<string> {
+  try {
+    const lease = adapters.lease(row)
+    try {
+      return await run(lease)
+    } finally {
+      lease.release()
+    }
+  } catch (error) {
+    if (!(error instanceof ProviderTrouble)) throw error
+    const { message, fault } = error
+    if (fault === "authentication") await store.tx((tx) => pause(tx, row, message))
+    return refused(row.provider, message, fault)
+  }
+}
+
+const refused = (provider: string, message: string, fault: Fault | "message"): never =>
+  fail("provider_error", message, { provider, fault })
+
+const check = async ({ provider }: Lease) =>
+  (await provider.check?.()) ?? "There is nobody to log in at: it is used as it is."
+
+interface TestMail {
+  id: string
+  project_id: string
+  from: string
+  to: string
+  raw: Uint8Array
+}
+
+async function send({ provider }: Lease, { id, project_id, from, to, raw }: TestMail) {
+  const mail = { message_id: id, project_id, from, to: [to], raw, smtputf8: false }
+  const outcome = await provider.send(mail)
+  const { status, fault } = outcome
+  const words = wordsOf(outcome)
+  if (status === "sent" || status === "delivered") return `It took a mail to ${to}: ${words}`
+  if (fault) throw new ProviderTrouble(fault, words)
+  return refused(provider.name, words, "message")
+}
+
+const wordsOf = ({ reason, reply }: Outcome) => reason ?? reply.response ?? "no words were given"
+
+async function written(
+  { store, secrets, workers, rules }: TestParts,
+  caller: Caller,
+  row: ConfigRow,
+  to: string,
+): Promise<TestMail> {
+  const { default_from } = caller.project_settings
+  const from =
+    default_from ??
+    fail("sender_not_configured", "The project has no default_from to send a test from.", {
+      channel: "email",
+    })
+  const domain = domainOf(from.email)
+  const to_mailbox = row.provider === "mailbox"
+  const own = { ...rules, to_mailbox, mailbox_takes_all: to_mailbox }
+  await refuseUnsendable(caller, domain, [{ email: to, name: null }], own)
+  const id = newId()
+  const { project_id } = row
+  try {
+    const dkim = await signingKeys(store.read, secrets, project_id, domain)
+    const letter = letterOf({ from, to, domain, id }, row)
+    const raw = await compose(workers, { ...letter, dkim })
+    return { id, project_id, from: from.email, to, raw }
+  } catch (error) {
+    log.error("a test mail could not be composed", { config_id: row.id, error })
+    throw new ApiError("send_failed", "The test mail could not be composed; the log says why.")
+  }
+}
+
+interface Address {
+  from: Mailbox
+  to: string
+  domain: string
+  id: string
+}
+
+const letterOf = ({ from, to, domain, id }: Address, { provider, name }: ConfigRow) => ({
+  message_id: id,
+  domain,
+  created_at: now(),
+  from,
+  to: { email: to, name: null },
+  cc: [],
+  reply_to: null,
+  subject: `A test of ${provider} (${name})`,
+  text: `This mail was sent through ${provider} (${name}), to see whether it works.\n`,
+  html: null,
+  headers: { "Auto-Submitted": "auto-generated" },
+  attachments: [],
+})

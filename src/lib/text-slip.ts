@@ -1,0 +1,76 @@
+export interface Slip {
+  mistake: string
+  hint: string
+  /** The text as it was most likely meant. */
+  cleaned: string
+}
+
+interface Rule {
+  mistake: string
+  hint: string
+  clean: (text: string) => string
+}
+
+const NAME_PASTED = /^\S+\s+(?:\d+\s+)?(?:IN\s+)?TXT\s+/i
+
+/** What a copy on its way through documents, chats and forms does to a text, likeliest last. */
+const RULES: Rule[] = [
+  {
+    mistake: "record_pasted",
+    hint: "The whole line was pasted: only what follows TXT belongs into the value.",
+    clean: (text) => text.replace(NAME_PASTED, ""),
+  },
+  {
+    mistake: "typographic_quotes",
+    hint: "There are typographic quotes in the value, as word processors make them. Remove them.",
+    clean: (text) => text.replace(/[\u2018-\u201f\u00ab\u00bb\u2032\u2033]/g, ""),
+  },
+  {
+    mistake: "quoted",
+    hint: "The quotes became part of the value. Enter it without quotes: the provider adds its own.",
+    clean: (text) => text.replace(/"\s*"/g, "").replace(/["']/g, ""),
+  },
+  {
+    mistake: "backslashes",
+    hint: "There are backslashes in the value, as zone files need them. Remove them here.",
+    clean: (text) => text.replace(/\\/g, ""),
+  },
+  {
+    mistake: "outer_spaces",
+    hint: "The value begins or ends with a space. Remove it.",
+    clean: (text) => text.replace(/^ +| +$/g, ""),
+  },
+  {
+    mistake: "invisible_characters",
+    hint: "A tab, a line break or another invisible character is in the value. Type it anew.",
+    clean: (text) =>
+      text
+        .replace(/[\p{Cc}\p{Cf}\u00a0\u2028\u2029]+/gu, " ")
+        .replace(/ {2,}/g, " ")
+        .trim(),
+  },
+]
+
+/**
+ * The slips of a copied text, whose cleaning makes it what was wanted: `isMeant` tells whether it
+ * is. Undefined when no cleaning helps.
+ */
+export function slipOf(text: string, isMeant: (cleaned: string) => boolean): Slip | undefined {
+  let cleaned = text
+  let first: Rule | undefined
+  for (const rule of RULES) {
+    const next = rule.clean(cleaned)
+    if (next === cleaned) continue
+    first ??= rule
+    cleaned = next
+    if (isMeant(cleaned)) return { mistake: first.mistake, hint: first.hint, cleaned }
+  }
+  return undefined
+}
+
+/** The place of the first character in which two texts differ; -1 for equal ones. */
+export function firstDifference(one: string, other: string): number {
+  const longest = Math.max(one.length, other.length)
+  for (let at = 0; at < longest; at++) if (one[at] !== other[at]) return at
+  return -1
+}

@@ -1,0 +1,41 @@
+import type { Settings } from "./core/config"
+import type { Secrets } from "./core/secrets"
+import { openDirect } from "./emails/open-direct"
+import { Adapters } from "./emails/providers/adapters"
+import { Carriers } from "./emails/providers/choose"
+import { openProvider } from "./emails/providers/open"
+import type { ProviderPlace } from "./providers/place"
+import { sesPlace } from "./providers/ses/api"
+import type { Store } from "./store/store"
+
+interface Around {
+  store: Store
+  secrets: Secrets
+  /** Null where the embedded mailbox does not run. */
+  mailbox_port: number | null
+}
+
+/** Whoever delivers email here: the instance's own provider, and those that projects configure. */
+export function openCarriers(settings: Settings, { store, secrets, mailbox_port }: Around) {
+  const place = sesPlace(settings)
+  const allow_private = settings["providers.allow_private"]
+  const adapters = new Adapters({
+    secrets,
+    allow_private,
+    ses: place,
+    mailbox_port,
+    max_connections: settings["delivery.concurrency"],
+    max_age_seconds: settings["delivery.retry.max_age"] / 1000,
+    openDirect: () => openDirect(settings, store),
+  })
+  const own =
+    settings["delivery.provider"] === "direct"
+      ? openDirect(settings, store)
+      : openProvider(settings, mailbox_port)
+  const providers: ProviderPlace = {
+    allow_private,
+    has_mailbox: mailbox_port !== null,
+    sns: { ca: place.ca, allow_private },
+  }
+  return { provider: new Carriers({ store, adapters, own }), adapters, providers }
+}

@@ -1,0 +1,45 @@
+import { and, eq } from "drizzle-orm"
+import * as people from "../members/project-members"
+import { projects } from "../projects/tables"
+import type { SystemMail } from "../session/system-mail"
+import type { Handler } from "../store/job-handler"
+import type { Store } from "../store/store"
+import type { Refused } from "./standing"
+import { providerConfigs } from "./tables"
+
+const MOST_ADMINS = 100
+
+/** Tells every admin of the project that a provider refuses its credentials, and what follows. */
+export const tellAdmins = (store: Store, mail: SystemMail): Handler<Refused> => ({
+  run: async ({ account_id, project_id, config_id, reason }) => {
+    await store.tx(async (tx) => {
+      const ours = and(
+        eq(providerConfigs.id, config_id),
+        eq(providerConfigs.project_id, project_id),
+      )
+      const [config] = await tx.select().from(providerConfigs).where(ours)
+      const [project] = await tx.select().from(projects).where(eq(projects.id, project_id))
+      if (config?.status !== "error" || !project || project.deleting_at) return
+      const part = { limit: MOST_ADMINS, offset: 0, after: undefined }
+      const team = await people.list(tx, { account_id, project_id }, part)
+      const admins = team.filter(({ role }) => role === "admin")
+      const letter = written(project.name, `${config.provider} (${config.name})`, reason)
+      for (const { email } of admins) {
+        await mail.send(tx, { to: email, kind: "provider_refused", ...letter })
+      }
+    })
+    return {}
+  },
+})
+
+const written = (project: string, provider: string, reason: string) => ({
+  subject: `${project}: ${provider} refuses its credentials`,
+  text: `${provider}, which delivers mail of the project ${project}, refused our credentials:
+
+  ${reason}
+
+Nothing more is handed to it. Messages go to the next provider of the project; where there is none
+they wait, and none of them is lost. Give it the right credentials (belfry providers set), and what
+waits goes on at once; meanwhile it is asked now and then whether it takes the old ones again.
+`,
+})

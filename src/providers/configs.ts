@@ -1,0 +1,215 @@
+import { and, asc, count as counted, desc, eq, lt, type SQL } from "drizzle-orm"
+import type * as audit from "../audit-log/audit-log"
+import { fail } from "../core/errors"
+import { isUuid, newId } from "../core/ids"
+import type { Secrets } from "../core/secrets"
+import { now } from "../core/time"
+import { held } from "../store/statements"
+import type { Reader, Tx } from "../store/store"
+import { callbackHash, callbackToken } from "./callback-token"
+import { type ConfigRow, type ConfigSettings, shownSettings, tell } from "./config-record"
+import { type Credentials, openCredentials, sealCredentials } from "./credentials"
+import { enqueueResumed } from "./standing"
+import { type ProviderKind, providerConfigs, providerReceipts } from "./tables"
+
+export type { ConfigRow } from "./config-record"
+
+export interface NewConfig {
+  kind: ProviderKind
+  provider: string
+  name: string
+  priority: number
+  credentials: Credentials
+  settings: ConfigSettings
+}
+
+export interface ConfigChange {
+  name?: string
+  priority?: number
+  enabled?: boolean
+  credentials?: Credentials
+  settings?: ConfigSettings
+}
+
+export interface Owner {
+  account_id: string
+  project_id: string
+}
+
+interface Maker {
+  secrets: Secrets
+  by: audit.By
+}
+
+/** The same provider and name replaces: `made` tells which of the two it was. */
+export async function set(tx: Tx, owner: Owner, wanted: NewConfig, maker: Maker) {
+  const before = await named(tx, owner, wanted)
+  if (before) {
+    const { priority, credentials, settings } = wanted
+    const change = { priority, credentials, settings, enabled: true }
+    return { made: false, row: await change_(tx, before, change, maker) }
+  }
+  const row = freshRow(owner, wanted, maker.secrets)
+  const added = await tx.insert(providerConfigs).values(row).onConflictDoNothing().returning()
+  if (added.length === 0) return set(tx, owner, wanted, maker) // another node was quicker
+  await tell(tx, maker.by, "provider.created", { after: row })
+  await enqueueResumed(tx, row.project_id) // what waits for a provider that works has one now
+  return { made: true, row }
+}
+
+function freshRow(owner: Owner, wanted: NewConfig, secrets: Secrets): ConfigRow {
+  const { kind, provider, name, priority, credentials, settings } = wanted
+  const id = newId()
+  const moment = now()
+  return {
+    id,
+    ...owner,
+    kind,
+    provider,
+    name,
+    priority,
+    enabled: true,
+    status: "active",
+    last_error: null,
+    paused_until: null,
+    credentials: sealCredentials(secrets, id, credentials),
+    settings: keptSettings(settings, credentials),
+    callback_token_hash: provider === "ses" ? callbackHash(callbackToken(secrets, id)) : null,
+    created_at: moment,
+    updated_at: moment,
+  }
+}
+
+/** The host of a relay is no secret, and SPF records name it. */
+const keptSettings = (settings: ConfigSettings, { host }: Credentials) => ({
+  ...settings,
+  ...(typeof host === "string" && { host }),
+})
+
+/** What is absent stays. Throws 409 `conflict` for a name that another one has. */
+export async function patch(
+  tx: Tx,
+  owner: Owner,
+  config: { kind: ProviderKind; id: string },
+  change: ConfigChange,
+  maker: Maker,
+) {
+  const before = await hold(tx, owner.project_id, config)
+  if (change.name !== undefined && change.name !== before.name) {
+    const other = await named(tx, owner, { ...before, name: change.name })
+    if (other) {
+      const text = `There is a configuration ${change.name} of ${before.provider} already.`
+      fail("conflict", text, { reason: "name", id: other.id })
+    }
+  }
+  return change_(tx, before, change, maker)
+}
+
+/** New credentials end a pause; so does being asked to go on. */
+async function change_(tx: Tx, before: ConfigRow, wanted: ConfigChange, { secrets, by }: Maker) {
+  const { credentials, settings, ...plain } = wanted
+  const known = () => openCredentials(secrets, before)
+  const after: ConfigRow = {
+    ...before,
+    ...plain,
+    ...(credentials && { credentials: sealCredentials(secrets, before.id, credentials) }),
+    ...((settings || credentials) && {
+      settings: keptSettings(settings ?? shownSettings(before), credentials ?? known()),
+    }),
+    ...((credentials || plain.enabled) && WORKS),
+    updated_at: now(),
+  }
+  await tx.update(providerConfigs).set(after).where(eq(providerConfigs.id, before.id))
+  await tell(tx, by, "provider.updated", { before, after }, credentials !== undefined)
+  await enqueueResumed(tx, after.project_id)
+  return after
+}
+
+const WORKS = { status: "active" as const, last_error: null, paused_until: null }
+
+/** Messages that wait go on with whoever is left. */
+export async function remove(
+  tx: Tx,
+  owner: Owner,
+  config: { kind: ProviderKind; id: string },
+  by: audit.By,
+) {
+  const row = await hold(tx, owner.project_id, config)
+  await tx.delete(providerReceipts).where(eq(providerReceipts.config_id, row.id))
+  await tx.delete(providerConfigs).where(eq(providerConfigs.id, row.id))
+  await tell(tx, by, "provider.deleted", { before: row })
+  await enqueueResumed(tx, row.project_id)
+}
+
+export interface Part {
+  limit: number
+  offset: number
+  after?: string | undefined
+}
+
+/** Newest first. */
+export const list = (db: Reader, project_id: string, kind: ProviderKind | undefined, part: Part) =>
+  db
+    .select()
+    .from(providerConfigs)
+    .where(and(matching(project_id, kind), part.after ? lt(id, part.after) : undefined))
+    .orderBy(desc(id))
+    .limit(part.limit)
+    .offset(part.offset)
+
+export async function count(db: Reader, project_id: string, kind: ProviderKind | undefined) {
+  const rows = db.select({ all: counted() }).from(providerConfigs)
+  const [row] = await rows.where(matching(project_id, kind))
+  return row?.all ?? 0
+}
+
+/** Throws 404. */
+export async function find(
+  db: Reader,
+  project_id: string,
+  { kind, id: config_id }: { kind: ProviderKind; id: string },
+): Promise<ConfigRow> {
+  const ours = and(matching(project_id, kind), eq(id, config_id))
+  const rows = isUuid(config_id) ? await db.select().from(providerConfigs).where(ours) : []
+  return rows[0] ?? gone()
+}
+
+async function hold(
+  tx: Tx,
+  project_id: string,
+  { kind, id: config_id }: { kind: ProviderKind; id: string },
+): Promise<ConfigRow> {
+  const ours = and(matching(project_id, kind), eq(id, config_id))
+  const query = () => held(tx.select().from(providerConfigs).where(ours))
+  const [row] = isUuid(config_id) ? await query() : []
+  return row ?? gone()
+}
+
+const gone = () => fail("not_found", "There is no such provider configuration.")
+
+/** Who may be asked, in the order in which they are. */
+export const inOrder = (db: Reader, project_id: string, kind: ProviderKind) =>
+  db
+    .select()
+    .from(providerConfigs)
+    .where(and(matching(project_id, kind), eq(providerConfigs.enabled, true)))
+    .orderBy(asc(providerConfigs.priority), asc(id))
+
+async function named(
+  tx: Tx,
+  { project_id }: Owner,
+  { kind, provider, name }: Pick<ConfigRow, "kind" | "provider" | "name">,
+) {
+  const same = and(eq(providerConfigs.provider, provider), eq(providerConfigs.name, name))
+  const query = tx
+    .select()
+    .from(providerConfigs)
+    .where(and(matching(project_id, kind), same))
+  const [row] = await held(query)
+  return row
+}
+
+const { id } = providerConfigs
+
+const matching = (project_id: string, kind: ProviderKind | undefined): SQL | undefined =>
+  and(eq(providerConfigs.project_id, project_id), kind ? eq(providerConfigs.kind, kind) : undefined)

@@ -1,0 +1,49 @@
+import { and, eq } from "drizzle-orm"
+import { now } from "../core/time"
+import type { Job } from "../store/queue"
+import { newRowInserter } from "../store/statements"
+import type { Reader, Tx } from "../store/store"
+import type { Notice } from "./ses/notification"
+import { providerReceipts } from "./tables"
+
+/** What a provider told about a message after it took it. */
+export interface Told {
+  config_id: string
+  project_id: string
+  provider_message_id: string
+  notices: Notice[]
+}
+
+/** A notification waits in the queue until its message is known, ten minutes at most. */
+export const providerFeedback: Job<Told> = {
+  name: "provider.feedback",
+  schedule: (attempt, age) => (age > 86_400 ? undefined : Math.min(2 ** attempt, 60)),
+}
+
+interface Receipt {
+  config_id: string
+  project_id: string
+  provider_message_id: string
+  message_id: string
+}
+
+/** Remembers under which id the provider took a message. */
+export const keepReceipt = async (tx: Tx, receipt: Receipt): Promise<void> => {
+  await insertReceipt(tx, [{ ...receipt, created_at: now() }])
+}
+
+const insertReceipt = newRowInserter(providerReceipts, "provider_message_id")
+
+/** The message that a provider means; undefined while nobody knows. */
+export async function messageFor(db: Reader, told: Omit<Told, "notices">) {
+  const { config_id, project_id, provider_message_id } = told
+  const rows = db.select().from(providerReceipts)
+  const [row] = await rows.where(
+    and(
+      eq(providerReceipts.config_id, config_id),
+      eq(providerReceipts.provider_message_id, provider_message_id),
+      eq(providerReceipts.project_id, project_id),
+    ),
+  )
+  return row?.message_id
+}

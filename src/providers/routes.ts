@@ -1,0 +1,212 @@
+import type { Static } from "@sinclair/typebox"
+import { fail } from "../core/errors"
+import { judgedAddress, NetError } from "../core/net"
+import type { Secrets } from "../core/secrets"
+import { type TestParts, tryProvider } from "../emails/try-provider"
+import type { Call } from "../http/call"
+import { takeOrUndo } from "../http/idempotency"
+import { asPage, type Cursors, windowOf } from "../http/page"
+import { Problems } from "../http/problems"
+import { type AnyRoute, route } from "../http/route"
+import { Deleted, deleted } from "../http/texts"
+import type { Store } from "../store/store"
+import { callbackRoutes } from "./callbacks/routes"
+import { record } from "./config-record"
+import * as configs from "./configs"
+import { type Credentials, EMAIL_PROVIDERS, isEmailProvider, readCredentials } from "./credentials"
+import type { ProviderPlace } from "./place"
+import * as schemas from "./schemas"
+import type { ProviderKind } from "./tables"
+
+export interface ProviderParts extends TestParts {
+  store: Store
+  secrets: Secrets
+  cursors: Cursors
+  base_url: () => string
+  providers: ProviderPlace
+}
+
+const ALL = "/v1/providers/{kind}/config"
+const ONE = `${ALL}/{config_id}`
+
+const READ = { callers: ["key", "console"], scope: "providers:read" } satisfies Partial<AnyRoute>
+const WRITE = { callers: ["console"], scope: "role:project_admin" } satisfies Partial<AnyRoute>
+
+export const providerRoutes = (parts: ProviderParts): AnyRoute[] => [
+  ...readingRoutes(parts),
+  ...writingRoutes(parts),
+  ...callbackRoutes(parts),
+]
+
+function readingRoutes({ store, secrets, cursors, base_url }: ProviderParts): AnyRoute[] {
+  const shown = (row: configs.ConfigRow) => record(row, secrets, base_url())
+  return [
+    route<unknown, Static<typeof schemas.configQuery>>({
+      ...READ,
+      method: "GET",
+      path: "/v1/providers",
+      status: [200],
+      summary: "List the configured providers",
+      query: schemas.configQuery,
+      response: schemas.ProviderConfig,
+      handle: async ({ project_id, query, request }) => {
+        const { kind } = query
+        const rows = await configs.list(store.read, project_id, kind, windowOf(query, cursors))
+        const total = () => configs.count(store.read, project_id, kind)
+        return asPage(request, query, cursors, { rows, total }, shown)
+      },
+    }),
+    route({
+      ...READ,
+      method: "GET",
+      path: ONE,
+      status: [200],
+      summary: "One configured provider, its secrets masked",
+      response: schemas.ProviderConfig,
+      handle: async (call) => ({
+        data: shown(await configs.find(store.read, call.project_id, named(call))),
+      }),
+    }),
+  ]
+}
+
+function writingRoutes(parts: ProviderParts): AnyRoute[] {
+  const { store } = parts
+  return [
+    route<schemas.NewConfig, unknown>({
+      ...WRITE,
+      method: "POST",
+      path: ALL,
+      status: [201, 200],
+      summary: "Configure a provider; the same provider and name replaces",
+      body: schemas.NewConfig,
+      response: schemas.ProviderConfig,
+      idempotent: true,
+      handle: (call) => set(parts, call),
+    }),
+    route<schemas.ConfigPatch, unknown>({
+      ...WRITE,
+      method: "PATCH",
+      path: ONE,
+      status: [200],
+      summary: "Change a provider; credentials are given as a whole",
+      body: schemas.ConfigPatch,
+      response: schemas.ProviderConfig,
+      handle: (call) => patch(parts, call),
+    }),
+    route({
+      ...WRITE,
+      method: "DELETE",
+      path: ONE,
+      status: [200],
+      summary: "Forget a provider and its credentials",
+      response: Deleted,
+      handle: async (call) => {
+        const config = named(call)
+        await store.tx((tx) => configs.remove(tx, ownerOf(call), config, call.caller))
+        return deleted(config.id)
+      },
+    }),
+    route<{ to: string | undefined }, unknown>({
+      ...WRITE,
+      method: "POST",
+      path: `${ONE}/test`,
+      status: [200],
+      summary: "Log in at a provider, and with `to` send a mail through it",
+      body: schemas.TestRequest,
+      read: schemas.readTest,
+      response: schemas.Tested,
+      handle: async (call) => {
+        const row = await configs.find(store.read, call.project_id, named(call))
+        return { data: await tryProvider(parts, call.caller, row, call.body.to) }
+      },
+    }),
+  ]
+}
+
+async function set(parts: ProviderParts, call: Call<schemas.NewConfig>) {
+  const { store, secrets, base_url } = parts
+  const { body, claim, caller } = call
+  const kind = kindOf(call)
+  const { provider, name = provider, priority = 100 } = body
+  const credentials = await judged(parts, kind, provider, body.credentials)
+  const settings = schemas.readSettings(body.settings)
+  const wanted = { kind, provider, name, priority, credentials, settings }
+  return store.tx(async (tx) => {
+    const { row, made } = await configs.set(tx, ownerOf(call), wanted, { secrets, by: caller })
+    const answer = { data: record(row, secrets, base_url()) }
+    const status = made ? 201 : 200
+    await takeOrUndo(tx, claim, () => ({ status, answer: JSON.stringify(answer) }))
+    return { ...answer, status }
+  })
+}
+
+async function patch(parts: ProviderParts, call: Call<schemas.ConfigPatch>) {
+  const { store, secrets, base_url } = parts
+  const { credentials: given, settings, ...plain } = call.body
+  const row = await configs.find(store.read, call.project_id, named(call))
+  const credentials =
+    given === undefined ? undefined : await judged(parts, row.kind, row.provider, given)
+  const change = {
+    ...plain,
+    ...(credentials && { credentials }),
+    ...(settings && { settings: schemas.readSettings(settings) }),
+  }
+  const maker = { secrets, by: call.caller }
+  const after = await store.tx((tx) => configs.patch(tx, ownerOf(call), named(call), change, maker))
+  return { data: record(after, secrets, base_url()) }
+}
+
+/** Complete credentials of a provider that is built here, and that leads nowhere it should not. */
+async function judged(
+  { providers }: ProviderParts,
+  kind: ProviderKind,
+  provider: string,
+  given: unknown,
+): Promise<Credentials> {
+  const problems = new Problems()
+  const known = kind === "email_provider" ? Object.keys(EMAIL_PROVIDERS) : []
+  if (kind !== "email_provider" || !isEmailProvider(provider)) {
+    const text = known.length > 0 ? `One of ${known.join(", ")}.` : `No ${kind} is built here yet.`
+    problems.add("provider", "invalid", text)
+    problems.throwIfAny()
+    return {}
+  }
+  if (provider === "mailbox" && !providers.has_mailbox) {
+    problems.add("provider", "invalid", "The embedded mailbox does not run here.")
+  }
+  const credentials = readCredentials(provider, given, problems)
+  problems.throwIfAny()
+  const { host, port } = credentials
+  if (typeof host === "string") await refuseInward(host, Number(port), providers.allow_private)
+  return credentials
+}
+
+/** A name that cannot be resolved now is judged when it is connected to, as all are. */
+async function refuseInward(host: string, port: number, allow_private: readonly string[]) {
+  try {
+    await judgedAddress(host, port, { allow_private })
+  } catch (error) {
+    if (!(error instanceof NetError)) throw error
+    if (error.kind !== "blocked_address") return
+    const problems = new Problems()
+    problems.add("credentials.host", "invalid_url", "This address is refused: it is a private one.")
+    problems.throwIfAny()
+  }
+}
+
+const KINDS: ProviderKind[] = ["email_provider", "sms_provider", "push_provider"]
+
+function kindOf({ params }: Pick<Call, "params">): ProviderKind {
+  return KINDS.find((one) => one === params.kind) ?? fail("not_found", "There is no such kind.")
+}
+
+const named = (call: Pick<Call, "params">) => ({
+  kind: kindOf(call),
+  id: call.params.config_id ?? "",
+})
+
+const ownerOf = ({ caller, project_id }: Pick<Call, "caller" | "project_id">) => ({
+  account_id: caller.account_id,
+  project_id,
+})

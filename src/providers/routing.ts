@@ -1,0 +1,54 @@
+import { monotonic } from "../core/time"
+import { engine } from "../store/columns"
+import { onChanged } from "../store/group-commit"
+import type { Reader } from "../store/store"
+import { type ConfigRow, inOrder } from "./configs"
+
+const MOST_KNOWN = 10_000
+
+/** How long another node's accepts may go on believing what this one knows to have changed. */
+const TRUSTED_MS = 1000
+
+interface Known {
+  rows: ConfigRow[]
+  until: number
+}
+
+let known = new WeakMap<Reader, Map<string, Known>>()
+
+if (engine === "sqlite") {
+  onChanged(["provider_configs"], () => {
+    known = new WeakMap()
+  })
+}
+
+/**
+ * Who delivers the email of a project, in the order of asking: what is enabled, paused or not.
+ * Empty: the instance's own. From memory where that cannot be old (SQLite) or where `recent` is
+ * good enough, which is a second on Postgres.
+ */
+export async function emailRouting(
+  db: Reader,
+  project_id: string,
+  { recent = false } = {},
+): Promise<ConfigRow[]> {
+  const memory = known.get(db) ?? new Map<string, Known>()
+  known.set(db, memory) // before reading: a change meanwhile replaces it, and forgets ours
+  const remembered = memory.get(project_id)
+  const is_good = engine === "sqlite" || (recent && monotonic() < (remembered?.until ?? 0))
+  if (remembered && is_good) return remembered.rows
+  const rows = await inOrder(db, project_id, "email_provider")
+  if (memory.size >= MOST_KNOWN) memory.clear()
+  memory.set(project_id, { rows, until: monotonic() + TRUSTED_MS })
+  return rows
+}
+
+/** Whether the project is remembered to have configured somebody; false where nothing is known. */
+export const hasOwnRouting = (db: Reader, project_id: string): boolean =>
+  (known.get(db)?.get(project_id)?.rows.length ?? 0) > 0
+
+/** Who delivers for a project first; null where that is the instance's own. For accepting mail. */
+export async function firstProvider(db: Reader, project_id: string): Promise<string | null> {
+  const [first] = await emailRouting(db, project_id, { recent: true })
+  return first?.provider ?? null
+}

@@ -1,0 +1,85 @@
+import { type Static, Type as t } from "@sinclair/typebox"
+import { pageQuery } from "../http/page"
+import type { Problems } from "../http/problems"
+import { nameText, oneOf, orNull } from "../http/texts"
+import { check } from "../http/validate"
+
+const Spf = t.String({
+  pattern:
+    "^((include|a|mx|exists):[A-Za-z0-9_.-]+|ip4:[0-9.]+(/\\d+)?|ip6:[0-9a-fA-F:]+(/\\d+)?)$",
+})
+
+const Settings = t.Object({
+  max_per_second: t.Optional(t.Number({ exclusiveMinimum: 0, maximum: 10_000 })),
+  spf: t.Optional(
+    t.Array(Spf, { maxItems: 10, description: "Mechanisms its senders' SPF records need." }),
+  ),
+})
+
+const Credentials = t.Record(t.String(), t.Unknown(), {
+  description:
+    "smtp: host, port, username, password, tls; ses: region, access_key_id, " +
+    "secret_access_key, configuration_set; direct and mailbox: none.",
+})
+
+const priority = t.Integer({ minimum: 0, maximum: 10_000, default: 100 })
+
+export const NewConfig = t.Object({
+  provider: nameText(50),
+  credentials: t.Optional(Credentials),
+  name: t.Optional(nameText(100)),
+  priority: t.Optional(priority),
+  settings: t.Optional(Settings),
+})
+
+export const ConfigPatch = t.Object({
+  name: t.Optional(nameText(100)),
+  priority: t.Optional(priority),
+  enabled: t.Optional(t.Boolean()),
+  credentials: t.Optional(Credentials),
+  settings: t.Optional(Settings),
+})
+
+export const TestRequest = t.Object({ to: t.Optional(t.String()) })
+
+export const Tested = t.Object({
+  ok: t.Boolean(),
+  duration_ms: t.Integer(),
+  detail: t.String(),
+})
+
+export const kind = oneOf("email_provider", "sms_provider", "push_provider")
+
+export const ProviderConfig = t.Object({
+  id: t.String(),
+  kind,
+  provider: t.String(),
+  name: t.String(),
+  priority: t.Integer(),
+  enabled: t.Boolean(),
+  status: oneOf("active", "error"),
+  last_error: orNull(t.String()),
+  credentials: t.Record(t.String(), t.Unknown(), {
+    description: "Of every secret the last four characters.",
+  }),
+  settings: Settings,
+  callback_url: orNull(t.String()),
+  created_at: t.String(),
+  updated_at: t.String(),
+})
+
+export const configQuery = pageQuery({ kind: t.Optional(kind) })
+
+export type NewConfig = Static<typeof NewConfig>
+export type ConfigPatch = Static<typeof ConfigPatch>
+
+/** Only what is known of the settings is kept. */
+export const readSettings = ({ max_per_second, spf }: Static<typeof Settings> = {}) => ({
+  ...(max_per_second !== undefined && { max_per_second }),
+  ...(spf !== undefined && { spf }),
+})
+
+export function readTest(body: unknown, problems: Problems): { to: string | undefined } {
+  check(TestRequest, body, problems)
+  return { to: (body as Static<typeof TestRequest> | undefined)?.to }
+}

@@ -1,0 +1,60 @@
+import type { Secrets } from "../../core/secrets"
+import type { Reader } from "../../store/store"
+import { openCredentials, type SesAccess } from "../credentials"
+import { emailRouting } from "../routing"
+import { type SesPlace, SesRefusal, ses } from "./api"
+
+export type Standing = "pending" | "success" | "failed"
+
+/** What SES thinks of a domain of ours. */
+export interface Identity {
+  provider_identity_status: Standing
+  provider_dkim_status: Standing
+  /** Of its three CNAMEs, `<token>._domainkey.<domain>` to `<token>.dkim.amazonses.com`. */
+  dkim_tokens: string[]
+}
+
+/**
+ * The identity of a domain at the provider that delivers for the project first; made there if it
+ * has none. Undefined where that provider keeps no identities. Rejects with SesRefusal or NetError
+ * where it cannot be asked: then nothing is known, and nothing was lost.
+ */
+export async function identityOf(
+  { read, secrets, place }: { read: Reader; secrets: Secrets; place: SesPlace },
+  project_id: string,
+  domain: string,
+): Promise<Identity | undefined> {
+  const [first] = await emailRouting(read, project_id)
+  if (first?.provider !== "ses") return undefined
+  const access = openCredentials(secrets, first) as SesAccess
+  const path = `/v2/email/identities/${encodeURIComponent(domain)}`
+  try {
+    return identityFrom(await ses(access, place, { method: "GET", path }))
+  } catch (error) {
+    if (!(error instanceof SesRefusal) || error.code !== "NotFoundException") throw error
+    const body = { EmailIdentity: domain }
+    return identityFrom(
+      await ses(access, place, { method: "POST", path: "/v2/email/identities", body }),
+    )
+  }
+}
+
+interface SesIdentity {
+  VerifiedForSendingStatus?: boolean
+  VerificationStatus?: string
+  DkimAttributes?: { Status?: string; Tokens?: string[] }
+}
+
+function identityFrom(said: unknown): Identity {
+  const { VerifiedForSendingStatus, VerificationStatus, DkimAttributes } = said as SesIdentity
+  const status = VerifiedForSendingStatus === true ? "SUCCESS" : VerificationStatus
+  return {
+    provider_identity_status: standingOf(status),
+    provider_dkim_status: standingOf(DkimAttributes?.Status),
+    dkim_tokens: DkimAttributes?.Tokens ?? [],
+  }
+}
+
+/** TEMPORARY_FAILURE and NOT_STARTED may still become a success. */
+const standingOf = (status: string | undefined): Standing =>
+  status === "SUCCESS" ? "success" : status === "FAILED" ? "failed" : "pending"

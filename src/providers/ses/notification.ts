@@ -1,0 +1,137 @@
+/** What a notification of SES says about one recipient, in the words of our events. */
+export interface Notice {
+  type: "delivered" | "bounced" | "complained" | "failed"
+  recipient_email: string
+  bounce_type?: "Permanent" | "Transient"
+  bounce_subtype?: string
+  complaint_feedback_type?: string
+  smtp_code: number | null
+  enhanced_code: string | null
+  response: string | null
+}
+
+export interface Notification {
+  provider_message_id: string
+  notices: Notice[]
+}
+
+interface Bounced {
+  emailAddress?: unknown
+  status?: unknown
+  diagnosticCode?: unknown
+}
+
+interface Told {
+  notificationType?: unknown
+  eventType?: unknown
+  mail?: { messageId?: unknown; destination?: unknown[] }
+  bounce?: { bounceType?: unknown; bounceSubType?: unknown; bouncedRecipients?: Bounced[] }
+  complaint?: {
+    complaintFeedbackType?: unknown
+    complainedRecipients?: { emailAddress?: unknown }[]
+  }
+  delivery?: { recipients?: unknown[]; smtpResponse?: unknown }
+  reject?: { reason?: unknown }
+}
+
+/**
+ * Reads the two forms there are, of identities (`notificationType`) and of configuration sets
+ * (`eventType`). Undefined for what is none; without notices for what changes nothing here (Send,
+ * Open, Click, DeliveryDelay …).
+ */
+export function readNotification(text: string): Notification | undefined {
+  const told = parsed(text)
+  const id = told?.mail?.messageId
+  if (!told || typeof id !== "string" || id === "" || id.length > MOST_ID) return undefined
+  const kind = textOf(told.notificationType ?? told.eventType)
+  return { provider_message_id: id, notices: READERS[kind]?.(told) ?? [] }
+}
+
+const MOST_ID = 200
+const MOST_RECIPIENTS = 50
+
+const READERS: Record<string, (told: Told) => Notice[]> = {
+  Bounce: bounces,
+  Complaint: complaints,
+  Delivery: deliveries,
+  Reject: rejections,
+}
+
+function bounces({ bounce }: Told): Notice[] {
+  const bounce_type = textOf(bounce?.bounceType) === "Permanent" ? "Permanent" : "Transient"
+  const subtype = textOf(bounce?.bounceSubType)
+  return some(bounce?.bouncedRecipients).map((one) => ({
+    type: "bounced",
+    recipient_email: textOf(one?.emailAddress),
+    bounce_type,
+    bounce_subtype: SUBTYPES[subtype] ?? "General",
+    ...saidBy(textOf(one?.diagnosticCode), textOf(one?.status)),
+  }))
+}
+
+/** Of those that SES knows; one that it suppressed itself was never tried. */
+const SUBTYPES: Record<string, string> = {
+  NoEmail: "NoEmail",
+  MailboxFull: "MailboxFull",
+  MessageTooLarge: "MessageTooLarge",
+  ContentRejected: "ContentRejected",
+  AttachmentRejected: "AttachmentRejected",
+  Suppressed: "Suppressed",
+  OnAccountSuppressionList: "Suppressed",
+}
+
+function complaints({ complaint }: Told): Notice[] {
+  return some(complaint?.complainedRecipients).map((one) => ({
+    type: "complained",
+    recipient_email: textOf(one?.emailAddress),
+    complaint_feedback_type: textOf(complaint?.complaintFeedbackType) || "abuse",
+    ...NOTHING_SAID,
+  }))
+}
+
+function deliveries({ delivery }: Told): Notice[] {
+  return some(delivery?.recipients).map((one) => ({
+    type: "delivered",
+    recipient_email: textOf(one),
+    ...saidBy(textOf(delivery?.smtpResponse), ""),
+  }))
+}
+
+/** SES took it, looked into it and found a virus. */
+function rejections({ mail, reject }: Told): Notice[] {
+  return some(mail?.destination).map((one) => ({
+    type: "failed",
+    recipient_email: textOf(one),
+    ...NOTHING_SAID,
+    response: textOf(reject?.reason) || "Rejected by SES.",
+  }))
+}
+
+const NOTHING_SAID = { smtp_code: null, enhanced_code: null, response: null }
+
+/** `smtp; 550 5.1.1 user unknown`, as RFC 3464 writes it. */
+function saidBy(diagnostic: string, status: string) {
+  const response = diagnostic.replace(/^smtp;\s*/i, "")
+  const code = /^([2-5]\d\d)\b/.exec(response)?.[1]
+  const enhanced = /\b([245]\.\d{1,3}\.\d{1,3})\b/.exec(status || response)?.[1]
+  return {
+    smtp_code: code === undefined ? null : Number(code),
+    enhanced_code: enhanced ?? null,
+    response: response || null,
+  }
+}
+
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "")
+
+/** What should be a list may be anything. */
+const some = <One>(list: One[] | undefined): One[] =>
+  Array.isArray(list) ? list.slice(0, MOST_RECIPIENTS) : []
+
+function parsed(text: string): Told | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === "object" && value !== null ? (value as Told) : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,59 @@
+import { Type as t } from "@sinclair/typebox"
+import { asPage, type Cursors, type PageQuery, pageQuery, windowOf } from "../http/page"
+import { type AnyRoute, route } from "../http/route"
+import type { QueueControl } from "./queue-control"
+
+const Queue = t.Object({
+  queue: t.String(),
+  depth: t.Integer(),
+  oldest_seconds: t.Integer(),
+  running: t.Integer(),
+  failed_24h: t.Integer(),
+  paused: t.Boolean(),
+})
+
+const QUEUES = "/v1/admin/queues"
+
+const queueQuery = pageQuery({})
+
+export interface QueueControlParts {
+  queues: QueueControl
+  cursors: Cursors
+}
+
+const by = (method: AnyRoute["method"], path: string) => ({
+  method,
+  path,
+  callers: ["console"] as AnyRoute["callers"],
+  scope: "role:operator",
+  status: [200] as [number],
+  response: Queue,
+})
+
+/** For the person who runs this instance. */
+export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyRoute[] => [
+  route<unknown, PageQuery>({
+    ...by("GET", QUEUES),
+    summary: "Every queue of this instance: what waits, runs and failed, and what is paused",
+    query: queueQuery,
+    handle: async ({ query, request }) => {
+      const { limit, offset, after } = windowOf(query, cursors)
+      const all = (await queues.list()).map((line) => ({ ...line, id: line.queue }))
+      const rest = after ? all.filter(({ id }) => id > after) : all
+      const page = { rows: rest.slice(offset, offset + limit), total: async () => all.length }
+      return asPage(request, query, cursors, page, ({ id: _, ...line }) => line)
+    },
+  }),
+  route({
+    ...by("POST", `${QUEUES}/{queue}/pause`),
+    summary: "Begin nothing more of a queue (`email`), or of one domain (`email:example.com`)",
+    handle: async ({ params, caller }) => ({
+      data: await queues.pause(params.queue ?? "", caller.user_id),
+    }),
+  }),
+  route({
+    ...by("POST", `${QUEUES}/{queue}/resume`),
+    summary: "Go on with a queue or a domain that was paused",
+    handle: async ({ params }) => ({ data: await queues.resume(params.queue ?? "") }),
+  }),
+]

@@ -1,0 +1,59 @@
+import { and, eq, gt, inArray, sql } from "drizzle-orm"
+import { short } from "../lib/short"
+import { type ClaimedJob, fenced, READY, ringJobs } from "./queue"
+import type { Reader, Store, Tx } from "./store"
+import { jobs } from "./tables"
+
+/** As a literal: a bound value would keep the database from using the partial index. */
+const isHeldState = sql`state = 3`
+
+export const HELD = 3
+
+const AT_ONCE = 500
+
+/** Why work is not done now, though it is due. It is no attempt, so it uses none up. */
+export interface Hold {
+  /** When to look again; null: when the pause `by` ends. */
+  until: string | null
+  reason: string
+  /** The queue whose pause it is. */
+  by?: string
+}
+
+/** Puts the job off, or under the pause that holds it. The claim was no attempt. Fenced too. */
+export async function hold(tx: Tx, job: ClaimedJob, { until, reason, by }: Hold) {
+  const attempt = job.attempt - 1
+  const change = { owner: by ?? null, lease_until: null, attempt, last_error: short(reason) }
+  if (until === null) return fenced(tx, job, { ...change, state: HELD })
+  return fenced(tx, job, { ...change, state: READY, owner: null, run_at: until })
+}
+
+/** The pauses that hold jobs now, one seek each. */
+export async function holders(db: Reader): Promise<string[]> {
+  const found: string[] = []
+  for (;;) {
+    const after = found.at(-1)
+    const beyond = and(isHeldState, after === undefined ? undefined : gt(jobs.owner, after))
+    const rows = db.select({ owner: jobs.owner }).from(jobs).where(beyond)
+    const [next] = await rows.orderBy(jobs.owner).limit(1)
+    if (!next?.owner) return found
+    found.push(next.owner)
+  }
+}
+
+/** Gives back what a pause holds, some at a time. Returns how many jobs that were. */
+export async function unhold(store: Store, by: string): Promise<number> {
+  const under = and(isHeldState, eq(jobs.owner, by))
+  const some = await store.read.select({ id: jobs.id }).from(jobs).where(under).limit(AT_ONCE)
+  if (some.length === 0) return 0
+  const ids = some.map(({ id }) => id)
+  await store.tx(async (tx) => {
+    const change = { state: READY, owner: null, last_error: null }
+    await tx
+      .update(jobs)
+      .set(change)
+      .where(and(inArray(jobs.id, ids), under))
+    tx.afterCommit(ringJobs)
+  })
+  return some.length
+}

@@ -1,0 +1,80 @@
+import { createPrivateKey, sign } from "node:crypto"
+import { join } from "node:path"
+import { atLeast, type Bench, ratioOf, series } from "./bench"
+import { postfixRelays, withoutPostfix } from "./postfix"
+import { relayed } from "./relayed"
+import { rsaKey } from "./signing-domain"
+import { countingSink, type Sink } from "./sink"
+
+const BYTES = 4096
+const POSTFIX_MESSAGES = 4000
+const NODEMAILER_MESSAGES = 1500
+
+export const deliver: Bench = {
+  name: "deliver",
+  title: "accepted → at `smtp-sink`, 4 KB, 20 connections, unsigned and with DKIM RSA-2048",
+
+  async run({ rounds, seconds }) {
+    const absent = withoutPostfix()
+    if (absent) throw new Error(absent) // its sink is what everybody delivers to
+    const plain = series("ours, unsigned", "/s")
+    const accepted = series("ours, unsigned: accepted meanwhile", "/s")
+    const postfix = series("peer: Postfix, `smtp-source` → `smtp-sink`", "/s")
+    const signs = series("limit: RSA-2048 signatures, one at a time", "/s")
+    const signed = series("ours, DKIM RSA-2048", "/s")
+    const nodemailer = series("peer: nodemailer pool with DKIM, nothing stored", "/s")
+    await using sink = await countingSink()
+
+    for (let round = 0; round < rounds; round++) {
+      const ours = await relayed(sink, { bytes: BYTES, seconds, signed: false })
+      plain.values.push(ours.per_second)
+      accepted.values.push(ours.accepted_per_second)
+      postfix.values.push((await postfixRelays(POSTFIX_MESSAGES, { bytes: BYTES, sink })).per_second)
+      signs.values.push(await signatures(seconds))
+      const load = { bytes: BYTES, seconds, signed: true }
+      signed.values.push((await relayed(sink, load)).per_second)
+      nodemailer.values.push(await byNodemailer(sink))
+    }
+    return {
+      series: [plain, accepted, postfix, signs, signed, nodemailer],
+      verdicts: [
+        atLeast("unsigned, to Postfix", ratioOf(plain, postfix), 5),
+        atLeast("signed, to one core's signatures", ratioOf(signed, signs), 0.6),
+        atLeast("signed, to nodemailer with DKIM", ratioOf(signed, nodemailer), 2),
+      ],
+      notes: [
+        "From the first message offered until the sink has the last one. Ours is posted one by one over 20 connections, stored durably, delivered over 20; Postfix gets the same number of sessions and delivers over as many.",
+        "The sink had each message once; every stored message was signed, or none; the server was killed (`kill -9`) before its rows were counted.",
+      ],
+    }
+  },
+}
+
+async function signatures(seconds: number): Promise<number> {
+  const key = createPrivateKey(rsaKey())
+  const data = Buffer.alloc(600, "a")
+  const once = () =>
+    new Promise<void>((resolve, reject) =>
+      sign("sha256", data, key, (error) => (error ? reject(error) : resolve())),
+    )
+  const begun = performance.now()
+  let count = 0
+  for (; performance.now() - begun < seconds * 1000; count++) await once()
+  return count / ((performance.now() - begun) / 1000)
+}
+
+async function byNodemailer(sink: Sink): Promise<number> {
+  const before = sink.messages()
+  const script = join(import.meta.dir, "nodemailer-pool.ts")
+  const words = [sink.port, NODEMAILER_MESSAGES, BYTES].map(String)
+  const begun = performance.now()
+  const child = Bun.spawn({
+    cmd: [process.execPath, script, ...words],
+    stdin: Buffer.from(rsaKey()),
+    stdout: "ignore",
+    stderr: "inherit",
+  })
+  if ((await child.exited) !== 0) throw new Error("nodemailer failed")
+  await sink.received(before + NODEMAILER_MESSAGES)
+  return NODEMAILER_MESSAGES / ((performance.now() - begun) / 1000)
+}

@@ -1,0 +1,65 @@
+import { demandEqual } from "./bench"
+import { oneMail } from "./mail"
+import { scratchFolder } from "./scratch"
+import { countRows, databaseOf, initialise, serve } from "./serving"
+import { addSigningDomain } from "./signing-domain"
+import type { Sink } from "./sink"
+import { post } from "./wrk"
+
+/** As many as the load of the peer has, and as there are deliveries at once. */
+const CONNECTIONS = 20
+
+export const FROM = "shop@bench.test"
+
+const DOMAIN = "bench.test"
+
+/** Settings under which a server delivers to the sink. */
+export const relayTo = (port: number): Record<string, string> => ({
+  BELFRY_DELIVERY_PROVIDER: "smtp",
+  BELFRY_DELIVERY_CONCURRENCY: String(CONNECTIONS),
+  BELFRY_PROVIDERS_SMTP_HOST: "127.0.0.1",
+  BELFRY_PROVIDERS_SMTP_PORT: String(port),
+  BELFRY_PROVIDERS_SMTP_TLS: "none",
+})
+
+export interface Relayed {
+  /** Messages, from the first one offered to the last one that the sink has. */
+  per_second: number
+  accepted_per_second: number
+  messages: number
+}
+
+interface Load {
+  bytes: number
+  seconds: number
+  /** The sender is a verified domain with an RSA-2048 key, instead of one that the operator vouches for. */
+  signed: boolean
+}
+
+/** Posts for `seconds` as fast as it is answered, and waits until the sink has all of it. */
+export async function relayed(sink: Sink, { bytes, seconds, signed }: Load): Promise<Relayed> {
+  using scratch = scratchFolder()
+  const key = await initialise(scratch.path)
+  const vouched: Record<string, string> = signed ? {} : { BELFRY_SENDING_DOMAINS: DOMAIN }
+  if (signed) addSigningDomain(scratch.path, DOMAIN)
+  await using server = await serve(scratch.path, key, { ...relayTo(sink.port), ...vouched })
+  const before = sink.messages()
+  const begun = performance.now()
+  const answers = await post({
+    url: `${server.url}/v1/emails`,
+    headers: server.headers,
+    body: oneMail(scratch.path, FROM, bytes),
+    connections: CONNECTIONS,
+    seconds,
+  })
+  const messages = answers.answered
+  await sink.received(before + messages)
+  const taken = (performance.now() - begun) / 1000
+  await server.kill()
+  demandEqual("messages at the sink", messages, sink.messages() - before)
+  using database = databaseOf(scratch.path)
+  demandEqual("messages stored", messages, countRows(database, "messages"))
+  const with_signature = "message_raws WHERE substr(raw, 1, 16) = CAST('DKIM-Signature: ' AS BLOB)"
+  demandEqual("messages signed", signed ? messages : 0, countRows(database, with_signature))
+  return { per_second: messages / taken, accepted_per_second: answers.per_second, messages }
+}

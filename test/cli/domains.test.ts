@@ -1,0 +1,127 @@
+import { describe, expect, test } from "bun:test"
+import { countLine, differenceLines, foundOf, recordLine } from "../../cli/domain-records"
+import { painter } from "../../cli/terminal"
+import { belfry } from "./belfry"
+import { FakeApi, ID, KEY } from "./fake-api"
+
+const at = (api: FakeApi) => ({ BELFRY_URL: api.url, BELFRY_API_KEY: KEY })
+const paint = painter(false)
+
+const record = {
+  purpose: "dkim",
+  type: "TXT",
+  name: "svc1._domainkey",
+  host: "svc1._domainkey.acme.test",
+  value: "v=DKIM1; k=rsa; p=MIIB",
+  priority: null,
+  required: true,
+  verified: false,
+  status: "missing",
+  found: [] as string[],
+  hint: null as string | null,
+  mistake: null as string | null,
+  answers: [{ server: "ns1.acme.test", answer: "NXDOMAIN", values: [] as string[] }],
+}
+
+const domain = (own: object = {}) => ({
+  id: ID,
+  domain: "acme.test",
+  status: "pending",
+  dns_records: [record],
+  records_total: 4,
+  records_verified: 2,
+  warning: null,
+  last_checked_at: null,
+  next_check_at: null,
+  verified_at: null,
+  created_at: "2026-11-21T10:00:00.000Z",
+  ...own,
+})
+
+test("a record is one line: where, what is expected, and what each server said", () => {
+  const widths = { purpose: 4, host: 25 }
+  expect(recordLine(record, widths, paint)).toBe(
+    'DKIM  svc1._domainkey.acme.test  ✗ expected "v=DKIM1…"  found NXDOMAIN (ns1.acme.test)',
+  )
+  expect(recordLine({ ...record, status: "verified", verified: true }, widths, paint)).toBe(
+    "DKIM  svc1._domainkey.acme.test  ✓ verified",
+  )
+  const two = [
+    { server: "ns1", answer: "NOERROR", values: ["v=DKIM1; p=\u001b[31mAAA"] },
+    { server: "ns2", answer: "NOERROR", values: [] },
+    { server: "ns3", answer: "NOERROR", values: [] },
+  ]
+  expect(foundOf({ ...record, answers: two })).toBe(
+    '"v=DKIM1; p=AAA" (ns1); no such record (ns2, ns3)',
+  )
+  expect(countLine(domain())).toBe("2/4 verified")
+})
+
+test("the first wrong character is marked in its surroundings", () => {
+  const expected = `${"x".repeat(50)}A${"y".repeat(50)}`
+  const difference = { at: 50, expected, found: expected.replace("A", "B") }
+  const [wanted = "", found = "", mark = ""] = differenceLines({ ...record, difference }, paint)
+  const place = mark.indexOf("^")
+  expect([wanted[place], found[place]]).toEqual(["A", "B"])
+  expect(mark).toContain("character 51")
+})
+
+describe("domains", () => {
+  test("are found by their names; another one that only holds the name is none", async () => {
+    using api = new FakeApi()
+    api.data("GET /v1/domains", [domain({ id: "other", domain: "xacme.test" }), domain()])
+    api.data(`GET /v1/domains/${ID}`, domain())
+    const found = await belfry(["domains", "get", "Acme.test."], { env: at(api) })
+    expect([found.exit, JSON.parse(found.out).id]).toEqual([0, ID])
+    expect((await belfry(["domains", "get", "cme.test"], { env: at(api) })).exit).toBe(3)
+  })
+
+  test("check once is 8 as long as it is not verified", async () => {
+    using api = new FakeApi()
+    api.data(`POST /v1/domains/${ID}/check`, domain())
+    expect((await belfry(["domains", "check", ID], { env: at(api) })).exit).toBe(8)
+    api.data(`POST /v1/domains/${ID}/check`, domain({ status: "verified" }))
+    expect((await belfry(["domains", "check", ID], { env: at(api) })).exit).toBe(0)
+  })
+
+  test.each([
+    ["verified", 0],
+    ["failed", 1],
+  ])("check --watch asks no faster than it may, and ends with what is %s", async (status, exit) => {
+    using api = new FakeApi()
+    api.error(`POST /v1/domains/${ID}/check`, 429, "rate_limit_exceeded", { retry_after: 1 })
+    const answers = [domain(), domain({ status })]
+    api.answer(`GET /v1/domains/${ID}`, () => ({
+      body: { data: answers.shift() ?? domain({ status }), meta: {} },
+    }))
+    const ended = await belfry(["domains", "check", ID, "--watch"], { env: at(api) })
+    expect(ended.exit).toBe(exit)
+    const told = ended.out.trim().split("\n")
+    expect(told.map((line) => JSON.parse(line).status)).toEqual(["pending", status])
+  })
+
+  test("check --watch gives up at the time limit with 75", async () => {
+    using api = new FakeApi()
+    api.data(`POST /v1/domains/${ID}/check`, domain())
+    const words = ["domains", "check", ID, "--watch", "--timeout", "100ms"]
+    expect((await belfry(words, { env: at(api) })).exit).toBe(75)
+  })
+
+  test.each([
+    ["a required record that is missing", { ...record }, 8],
+    ["a mistake in one that counts", { ...record, verified: true, mistake: "spf_plus_all" }, 8],
+    ["an optional one that is not there", { ...record, required: false, mistake: "not_there" }, 0],
+    ["nothing", { ...record, verified: true }, 0],
+  ])("doctor finds %s", async (_, one, exit) => {
+    using api = new FakeApi()
+    api.error(`POST /v1/domains/${ID}/check`, 409, "already_verified")
+    api.data(`GET /v1/domains/${ID}`, domain({ dns_records: [one] }))
+    expect((await belfry(["domains", "doctor", ID], { env: at(api) })).exit).toBe(exit)
+  })
+
+  test("records refuse a format that there is not", async () => {
+    using api = new FakeApi()
+    const words = ["domains", "records", ID, "--format", "xml"]
+    expect([(await belfry(words, { env: at(api) })).exit, api.seen.length]).toEqual([2, 0])
+  })
+})

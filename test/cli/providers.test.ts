@@ -1,0 +1,63 @@
+import { expect, test } from "bun:test"
+import { belfry } from "./belfry"
+import { FakeApi, ID, KEY } from "./fake-api"
+
+const SECRET = "horse-battery-staple"
+const ALL = "/v1/providers/email_provider/config"
+
+async function setting(words: string, stdin = "") {
+  using api = new FakeApi()
+  api.data(`POST ${ALL}`, { id: ID, provider: "smtp", name: "smtp", callback_url: null })
+  const flags = ["--url", api.url, "--api-key", KEY, "--verbose"]
+  const ran = await belfry(["providers", "set", ...words.split(" "), ...flags], { stdin })
+  return { ...ran, body: api.seen[0]?.body as Record<string, unknown> | undefined }
+}
+
+const relay = "smtp --host smtp.example.com --port 2525 --username me"
+
+test.each([
+  ["from stdin", `${relay} --secret-stdin`, `${SECRET}\nmore`],
+  ["from a flag", `${relay} --password ${SECRET}`, ""],
+])("a password %s is sent, and shown nowhere", async (_, words, stdin) => {
+  const { exit, out, err, body } = await setting(words, stdin)
+  expect(exit).toBe(0)
+  expect(body).toEqual({
+    provider: "smtp",
+    credentials: { host: "smtp.example.com", port: 2525, username: "me", password: SECRET },
+  })
+  expect(out + err).not.toContain(SECRET)
+})
+
+test("the secret key of SES goes under its own name", async () => {
+  const words = "ses --region eu-west-1 --access-key-id AKID --secret-stdin --max-per-second 14"
+  const { body } = await setting(words, SECRET)
+  expect(body).toEqual({
+    provider: "ses",
+    credentials: { region: "eu-west-1", access_key_id: "AKID", secret_access_key: SECRET },
+    settings: { max_per_second: 14 },
+  })
+})
+
+test("who needs no secret is asked for none", async () => {
+  for (const words of ["direct", "mailbox", "smtp --host smtp.example.com"]) {
+    expect((await setting(words)).exit).toBe(0)
+  }
+})
+
+test("without a terminal, a secret that nobody gave is a mistake of usage", async () => {
+  const { exit, err, body } = await setting(relay)
+  expect([exit, body]).toEqual([2, undefined])
+  expect(err).toContain("there is nobody to ask")
+})
+
+test("a dry run shows the request without its secret, however deep that is", async () => {
+  const { exit, out, err, body } = await setting(`${relay} --secret-stdin --dry-run`, SECRET)
+  expect([exit, body]).toEqual([0, undefined])
+  expect(out).toContain("smtp.example.com")
+  expect(out + err).not.toContain(SECRET)
+})
+
+test("a port that is no number is refused before anything is sent", async () => {
+  const { exit, body } = await setting("smtp --host smtp.example.com --port many")
+  expect([exit, body]).toEqual([2, undefined])
+})

@@ -1,0 +1,72 @@
+import { describe, expect, test } from "bun:test"
+import { loadSettings } from "../../src/core/config"
+import { newId } from "../../src/core/ids"
+import { now } from "../../src/core/time"
+import { placeFor, placeOf } from "../../src/domains/place"
+import { providerConfigs } from "../../src/providers/tables"
+import { testStore } from "../harness/store"
+
+const place = (flags: Record<string, string>) =>
+  placeOf(loadSettings({ flags, environment: { HOME: "/nowhere" } }).values)
+
+describe("what records name", () => {
+  test("is the host of the settings, else that of base_url", () => {
+    const host = { base_url: "https://Mail.Acme.test:8443" }
+    expect(place(host)).toMatchObject({
+      host: "mail.acme.test",
+      tracking_host: "mail.acme.test",
+      mechanisms: ["a:mail.acme.test"],
+      ed25519: false,
+    })
+    expect(place({ ...host, "domains.host": "mx.acme.test" }).mechanisms).toEqual([
+      "a:mx.acme.test",
+    ])
+    expect(place({ "domains.host": "192.0.2.7" }).mechanisms).toEqual(["ip4:192.0.2.7"])
+    expect(place({ "domains.host": "2001:db8::7" }).mechanisms).toEqual(["ip6:2001:db8::7"])
+  })
+
+  test("is the relay where there is one, and the operator's mechanisms before all", () => {
+    const relay = { "delivery.provider": "smtp", "providers.smtp.host": "relay.example.test" }
+    expect(place(relay).mechanisms).toEqual(["a:relay.example.test"])
+    const given = { ...relay, "domains.spf": "include:spf.example.test,ip4:192.0.2.0/24" }
+    expect(place(given).mechanisms).toEqual(["include:spf.example.test", "ip4:192.0.2.0/24"])
+    expect(() => place({ "domains.spf": "v=spf1 +all" })).toThrow("domains.spf")
+  })
+})
+
+describe("a project with a provider of its own", () => {
+  const mechanisms = async (...configs: Partial<typeof providerConfigs.$inferInsert>[]) => {
+    await using it = await testStore()
+    const project_id = newId()
+    const rows = configs.map((own, at) => ({
+      id: newId(),
+      account_id: newId(),
+      project_id,
+      kind: "email_provider" as const,
+      provider: "smtp",
+      name: `${at}`,
+      priority: at,
+      enabled: true,
+      status: "active" as const,
+      settings: {},
+      created_at: now(),
+      updated_at: now(),
+      ...own,
+    }))
+    if (rows.length > 0) await it.store.tx((tx) => tx.insert(providerConfigs).values(rows))
+    const base = place({ "domains.host": "mx.acme.test" })
+    return (await placeFor(it.store.read, project_id, base)).mechanisms
+  }
+
+  test("has its mechanisms: those of the first one that is on", async () => {
+    expect(await mechanisms()).toEqual(["a:mx.acme.test"])
+    expect(await mechanisms({ provider: "ses" })).toEqual(["include:amazonses.com"])
+    const relay = { provider: "smtp", settings: { host: "Relay.example.test" } }
+    expect(await mechanisms(relay, { provider: "ses" })).toEqual(["a:relay.example.test"])
+    expect(await mechanisms({ ...relay, enabled: false }, { provider: "direct" })).toEqual([
+      "a:mx.acme.test",
+    ])
+    const own = { settings: { spf: ["include:a.test", "ip4:192.0.2.1"] } }
+    expect(await mechanisms(own)).toEqual(["include:a.test", "ip4:192.0.2.1"])
+  })
+})

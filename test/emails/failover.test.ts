@@ -1,0 +1,217 @@
+import { expect, test } from "bun:test"
+import { Waiting } from "../../src/messages/channel"
+import { type Script, smtpSink } from "../fakes/smtp-sink"
+import { quietLog } from "../harness/quiet"
+import { refusal } from "../store/facts"
+import { carriers } from "./carriers"
+
+quietLog()
+
+const ANN = "ann@example.test"
+const BOB = "bob@example.test"
+
+const at = ({ port }: { port: number }, more: object = {}) => ({
+  host: "127.0.0.1",
+  port,
+  tls: "none",
+  ...more,
+})
+
+const LOGIN = { username: "belfry", password: "a right password" }
+const AUTH = "250-sink.test\r\n250-PIPELINING\r\n250 AUTH PLAIN"
+
+type Case = [why: string, script: Script, status: string, fails_over: boolean]
+
+const table: Case[] = [
+  ["hangs up before its greeting", { greeting: "drop" }, "retry", true],
+  ["is closing (421 greeting)", { greeting: "421 4.3.2 closing" }, "retry", true],
+  ["refuses us (554 greeting)", { greeting: "554 5.7.1 go away" }, "failed", true],
+  ["refuses the login (535)", { EHLO: AUTH, AUTH: "535 5.7.8 wrong" }, "waiting", true],
+  ["wants a login (530 at MAIL)", { MAIL: "530 5.7.0 log in" }, "waiting", true],
+  ["has no login now (454)", { EHLO: AUTH, AUTH: "454 4.7.0 later" }, "retry", true],
+  ["is full (452 at MAIL)", { MAIL: "452 4.3.1 full" }, "retry", true],
+  ["has a quota for us (550 at MAIL)", { MAIL: "550 5.4.5 daily quota" }, "failed", true],
+  ["closes at RCPT (421)", { RCPT: "421 4.7.0 too many" }, "retry", true],
+  ["hangs up at DATA", { DATA: "drop" }, "retry", true],
+  [
+    "is on a block list (554 at DATA)",
+    { DATA: "554 5.7.1 client host blocked using spamhaus" },
+    "bounced",
+    true,
+  ],
+  ["does not know the recipient (550)", { RCPT: "550 5.1.1 nobody here" }, "bounced", false],
+  ["defers the recipient (450)", { RCPT: "450 4.2.0 grey" }, "retry", false],
+  ["has a full mailbox (552)", { RCPT: "552 5.2.2 full" }, "bounced", false],
+  ["takes nothing so large (552 at MAIL)", { MAIL: "552 5.3.4 too big" }, "bounced", false],
+  ["dislikes the content (554)", { end: "554 5.6.0 spam" }, "bounced", false],
+  ["defers the content (451)", { end: "451 4.3.0 later" }, "retry", false],
+  ["loses its reply to the message", { end: "drop" }, "retry", false],
+]
+
+test.each(table)("a provider that %s: alone, and with another behind it", async (_, ...row) => {
+  const [script, status, fails_over] = row
+  using first = smtpSink(script)
+  using second = smtpSink()
+  await using alone = await carriers()
+  await alone.add("smtp", at(first, LOGIN))
+  const ending = alone.send(ANN).then((outcome) => outcome.status)
+  const told = ending.catch((error) => (error instanceof Waiting ? "waiting" : String(error)))
+  expect(await told).toBe(status)
+
+  await using both = await carriers()
+  await both.add("smtp", at(first, LOGIN), { priority: 1 })
+  await both.add("smtp", at(second), { priority: 2, name: "backup" })
+  const outcome = await both.send(ANN)
+  expect(outcome.status).toBe(fails_over ? "sent" : (status as "retry"))
+  expect(second.received).toHaveLength(fails_over ? 1 : 0)
+  const log = outcome.transcript.join("\n")
+  if (fails_over) expect(log).toContain("* on to smtp (backup)")
+  expect(log).not.toContain(LOGIN.password)
+})
+
+test("nobody listens at the first provider: the second one takes it", async () => {
+  const gone = smtpSink()
+  gone[Symbol.dispose]()
+  using second = smtpSink()
+  await using it = await carriers()
+  await it.add("smtp", at(gone), { priority: 1 })
+  await it.add("smtp", at(second), { priority: 2 })
+  expect(await it.send(ANN)).toMatchObject({ status: "sent", provider: "smtp" })
+})
+
+test("one recipient is refused for good, the other goes on to the next provider", async () => {
+  const script = { RCPT: (line: string) => (line.includes("bob") ? "421 4.3.2 bye" : undefined) }
+  using first = smtpSink({ ...script, DATA: "drop" })
+  using refusing = smtpSink({
+    RCPT: (line) => (line.includes("ann") ? "550 5.1.1 no" : "550 5.7.1 your ip is blocked"),
+  })
+  using second = smtpSink()
+  await using it = await carriers()
+  await it.add("smtp", at(refusing), { priority: 1 })
+  await it.add("smtp", at(second), { priority: 2 })
+  const outcome = await it.send(ANN, BOB)
+  expect([outcome, ...outcome.others].map(({ email, status }) => [email, status])).toEqual([
+    [ANN, "bounced"],
+    [BOB, "sent"],
+  ])
+  expect(second.lines.filter((line) => line.startsWith("RCPT"))).toEqual([`RCPT TO:<${BOB}>`])
+  expect(first.received).toEqual([])
+})
+
+test("a provider that was away and one that refuses for good: there is another try", async () => {
+  using away = smtpSink({ greeting: "421 4.3.2 closing" })
+  using refusing = smtpSink({ MAIL: "550 5.4.5 quota" })
+  await using it = await carriers()
+  await it.add("smtp", at(away), { priority: 1 })
+  await it.add("smtp", at(refusing), { priority: 2 })
+  expect(await it.send(ANN)).toMatchObject({ status: "retry" })
+})
+
+test("the order is that of the priorities, and who is switched off is not asked", async () => {
+  using first = smtpSink()
+  using second = smtpSink()
+  await using it = await carriers()
+  const low = await it.add("smtp", at(first), { priority: 1 })
+  await it.add("smtp", at(second), { priority: 2 })
+  await it.send(ANN)
+  await it.change(low.id, { priority: 3 })
+  await it.send(ANN)
+  await it.change(low.id, { priority: 1, enabled: false })
+  await it.send(ANN)
+  expect([first.received.length, second.received.length]).toEqual([1, 2])
+})
+
+test("another address takes effect with the next message, over warm connections too", async () => {
+  using old = smtpSink()
+  using fresh = smtpSink()
+  await using it = await carriers()
+  const { id } = await it.add("smtp", at(old))
+  await it.send(ANN)
+  await it.send(ANN)
+  expect(old.connections()).toBe(1)
+  await it.change(id, { credentials: at(fresh) })
+  await it.send(ANN)
+  expect([old.received.length, fresh.received.length]).toEqual([2, 1])
+})
+
+test("refused credentials pause a provider: it is not asked again until they are changed", async () => {
+  using strict = smtpSink({
+    EHLO: AUTH,
+    AUTH: (line) => (line.includes(btoa("\0belfry\0right")) ? undefined : "535 5.7.8 wrong"),
+  })
+  await using it = await carriers()
+  const { id } = await it.add("smtp", at(strict, { username: "belfry", password: "wrong" }))
+  expect(await refusal(it.send(ANN))).toContain("No provider of this project")
+  const paused = await it.find(id)
+  expect(paused).toMatchObject({ status: "error", last_error: "AUTH: 535 5.7.8 wrong" })
+  await refusal(it.send(ANN))
+  expect(strict.connections()).toBe(1)
+
+  await it.change(id, { credentials: at(strict, { username: "belfry", password: "right" }) })
+  expect(await it.send(ANN)).toMatchObject({ status: "sent" })
+  expect(await it.find(id)).toMatchObject({ status: "active", last_error: null })
+})
+
+test("a refusal of credentials that were replaced meanwhile pauses nothing", async () => {
+  const change = Promise.withResolvers<void>()
+  const asked = Promise.withResolvers<void>()
+  const strict = Bun.listen({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: {
+      open: (socket) => void socket.write("220 sink.test\r\n"),
+      async data(socket, bytes) {
+        if (!bytes.toString().startsWith("AUTH")) return void socket.write(`${AUTH}\r\n`)
+        asked.resolve()
+        await change.promise
+        socket.write("535 5.7.8 wrong\r\n")
+      },
+    },
+  })
+  using after = smtpSink()
+  await using it = await carriers()
+  const { id } = await it.add("smtp", at(strict, LOGIN))
+  const sending = refusal(it.send(ANN))
+  await asked.promise
+  await it.change(id, { credentials: at(after) })
+  change.resolve()
+  await sending
+  expect(await it.find(id)).toMatchObject({ status: "active", paused_until: null })
+  strict.stop(true)
+})
+
+test("the instance's own provider refuses the login: the message waits, it is not burnt", async () => {
+  using strict = smtpSink({ EHLO: AUTH, AUTH: "535 5.7.8 wrong" })
+  const { smtp } = await import("../../src/emails/providers/smtp")
+  const own = smtp({ ...at(strict, LOGIN), tls: "none" })
+  await using it = await carriers(own)
+  expect(await refusal(it.send(ANN))).toContain("No provider of this project")
+  await refusal(it.send(ANN))
+  expect(strict.connections()).toBe(1)
+})
+
+test("where a tenant's host leads is judged for each connection", async () => {
+  using sink = smtpSink()
+  await using it = await carriers(undefined, { allow_private: [] })
+  await it.add("smtp", at(sink))
+  const outcome = await it.send(ANN)
+  expect(outcome.status).toBe("retry")
+  expect(outcome.reason).toContain("an address that is refused")
+  expect(sink.connections()).toBe(0)
+})
+
+test("a project's pace holds: what is too much waits for its turn", async () => {
+  using sink = smtpSink()
+  await using it = await carriers()
+  await it.add("smtp", at(sink), { settings: { max_per_second: 0.001 } })
+  expect(await it.send(ANN)).toMatchObject({ status: "sent" })
+  expect(await refusal(it.send(ANN))).toContain("At most 0.001 messages a second")
+  expect(sink.received).toHaveLength(1)
+})
+
+test("a project without providers sends by the instance's own", async () => {
+  using sink = smtpSink()
+  const { smtp } = await import("../../src/emails/providers/smtp")
+  await using it = await carriers(smtp({ ...at(sink), tls: "none" }))
+  expect(await it.send(ANN)).toMatchObject({ status: "sent", provider: "smtp" })
+})

@@ -1,0 +1,116 @@
+import { describe, expect, test } from "bun:test"
+import { millis } from "../../../src/core/time"
+import { isHold, Lanes, type Place } from "../../../src/emails/providers/direct-lanes"
+import type { Hold } from "../../../src/store/holding"
+import { movableClock } from "../../harness/clock"
+
+const clock = movableClock()
+const TROUBLE = { trouble: "421 4.7.0 too much" }
+
+/** As many as are let in now. */
+function fill(lanes: Lanes, domain: string, is_urgent = false): Place[] {
+  const places: Place[] = []
+  for (;;) {
+    const entered = lanes.enter(domain, is_urgent)
+    if (isHold(entered)) return places
+    entered.began = millis()
+    places.push(entered)
+  }
+}
+
+function refused(lanes: Lanes, domain: string): Hold {
+  const entered = lanes.enter(domain)
+  if (!isHold(entered)) throw new Error("there was room")
+  return entered
+}
+
+const secondsOf = ({ until }: Hold) => (Date.parse(until ?? "") - millis()) / 1000
+
+describe("a domain", () => {
+  test("begins with two at a time, and has its five after three successes", () => {
+    const lanes = new Lanes({ per_domain: 5, concurrency: 20 })
+    const first = fill(lanes, "b.test")
+    expect(first).toHaveLength(2)
+    for (const place of first) lanes.leave(place, "fine")
+    expect(fill(lanes, "b.test")).toHaveLength(4)
+    expect(fill(lanes, "c.test")).toHaveLength(2) // each has its own
+  })
+
+  test("gives who finds no room a time of his own, and says why", () => {
+    const lanes = new Lanes({ per_domain: 2, concurrency: 20 })
+    fill(lanes, "b.test")
+    const times = Array.from({ length: 50 }, () => refused(lanes, "b.test").until)
+    expect(new Set(times).size).toBe(50)
+    expect(times.toSorted()).toEqual(times)
+    expect(refused(lanes, "b.test").reason).toContain("2 messages at a time")
+  })
+
+  test("with a million waiting costs no memory, and nobody is sent further than ten minutes", () => {
+    const lanes = new Lanes({ per_domain: 5, concurrency: 20 })
+    fill(lanes, "b.test")
+    for (let n = 0; n < 1_000_000; n++) lanes.enter("b.test")
+    expect(secondsOf(refused(lanes, "b.test"))).toBeLessThanOrEqual(600)
+  })
+
+  test("that asks for less is left alone, then given one at a time, and earns the rest back", () => {
+    const lanes = new Lanes({ per_domain: 5, concurrency: 20 })
+    for (const place of fill(lanes, "b.test")) lanes.leave(place, "fine")
+    const places = fill(lanes, "b.test")
+    for (const place of places) lanes.leave(place, TROUBLE) // four at once are one sign
+    const hold = refused(lanes, "b.test")
+    expect(hold.reason).toContain("421 4.7.0 too much")
+    expect(secondsOf(hold)).toBeGreaterThan(25)
+    expect(secondsOf(hold)).toBeLessThan(40)
+
+    clock.advance({ seconds: 31 })
+    expect(fill(lanes, "b.test")).toHaveLength(2)
+  })
+
+  test("that goes on asking for less waits twice as long each time, a quarter of an hour at most", () => {
+    const lanes = new Lanes({ per_domain: 5, concurrency: 20 })
+    const pauses: number[] = []
+    for (let n = 0; n < 8; n++) {
+      const [place, ...others] = fill(lanes, "b.test")
+      if (!place) throw new Error("no room")
+      for (const other of others) lanes.leave(other, "nothing")
+      clock.advance({ seconds: 1 })
+      lanes.leave(place, TROUBLE)
+      const seconds = Math.round(secondsOf(refused(lanes, "b.test")))
+      pauses.push(seconds)
+      clock.advance({ seconds: seconds + 1 })
+    }
+    expect(pauses).toEqual([30, 60, 120, 240, 480, 900, 900, 900])
+    const once = fill(lanes, "b.test")
+    expect(once).toHaveLength(1)
+    for (let n = 0; n < 10; n++) {
+      for (const place of n === 0 ? once : fill(lanes, "b.test")) lanes.leave(place, "fine")
+    }
+    expect(fill(lanes, "b.test")).toHaveLength(2)
+  })
+
+  test("that is slow shares half of all places with the others that are", () => {
+    const lanes = new Lanes({ per_domain: 5, concurrency: 8 })
+    for (const name of ["a.test", "b.test", "c.test"]) fill(lanes, name)
+    clock.advance({ seconds: 2 })
+    for (const name of ["a.test", "b.test", "c.test"]) {
+      expect(refused(lanes, name).reason).toContain(name)
+    }
+    expect(fill(lanes, "quick.test")).toHaveLength(2)
+  })
+
+  test("lets urgent mail in beside the rest, but not through a pause", () => {
+    const lanes = new Lanes({ per_domain: 5, concurrency: 20 })
+    const places = fill(lanes, "b.test")
+    expect(fill(lanes, "b.test", true)).toHaveLength(2)
+    for (const place of places) lanes.leave(place, TROUBLE)
+    expect(fill(lanes, "b.test", true)).toEqual([])
+  })
+})
+
+test("a hundred thousand domains are not all remembered", () => {
+  const lanes = new Lanes({ per_domain: 5, concurrency: 20 })
+  for (let n = 0; n < 100_000; n++) {
+    for (const place of fill(lanes, `${n}.test`)) lanes.leave(place, "fine")
+  }
+  expect(lanes.size).toBeLessThanOrEqual(10_000)
+})

@@ -1,0 +1,119 @@
+import { expect, setDefaultTimeout, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { channelTable } from "../../src/channels"
+import { sleep } from "../../src/core/time"
+import { Carriers } from "../../src/emails/providers/choose"
+import { jobTable } from "../../src/jobs"
+import { messages } from "../../src/messages/tables"
+import { engine } from "../../src/store/columns"
+import { JobLoop } from "../../src/store/job-loop"
+import { smtpSink } from "../fakes/smtp-sink"
+import { movableClock } from "../harness/clock"
+import { mail } from "../harness/mail"
+import { type Team, team } from "../harness/people"
+import { quietLog } from "../harness/quiet"
+import { type TestService, testService } from "../harness/service"
+import { nobody } from "./carriers"
+
+quietLog()
+setDefaultTimeout(30_000)
+const clock = movableClock()
+
+const ALL = "/v1/providers/email_provider/config"
+const AUTH = "250-sink.test\r\n250-PIPELINING\r\n250 AUTH PLAIN"
+const MAILS = 5
+
+const here = ({ account_id, project_id }: Team) => ({
+  "x-account-id": account_id,
+  "x-project-id": project_id,
+})
+
+async function running({ parts, store }: TestService) {
+  const provider = new Carriers({ store, adapters: parts.adapters, own: nobody })
+  const channels = channelTable({ ...parts, provider, sandbox: undefined, concurrency: 4 })
+  const loop = new JobLoop({
+    store,
+    handlers: jobTable(parts, channels, parts),
+    concurrency: 4,
+    lease_ms: 30_000,
+    alone: engine === "sqlite",
+  })
+  await loop.start()
+  return { [Symbol.asyncDispose]: () => loop.stop(5_000) }
+}
+
+const until = async (isSo: () => Promise<boolean>) => {
+  while (!(await isSo())) await sleep(10)
+}
+
+/** A team whose relay knows another password, and some mails on their way. */
+async function stuck(service: TestService, port: number) {
+  const home = await team(service)
+  const credentials = { host: "127.0.0.1", port, username: "belfry", password: "old", tls: "none" }
+  const config = { provider: "smtp", credentials }
+  const made = await home.owner.post(ALL, config, here(home))
+  for (let at = 0; at < MAILS; at++) await home.owner.post("/v1/emails", mail(), here(home))
+  const all = () =>
+    service.store.read.select().from(messages).where(eq(messages.project_id, home.project_id))
+  const waiting = async () =>
+    (await all()).every(({ status_reason }) => status_reason?.startsWith("No provider") ?? false)
+  const sent = async () => (await all()).every(({ status }) => status === "sent")
+  const path = `${ALL}/${made.body.data.id}`
+  return { home, all, waiting, sent, credentials, path }
+}
+
+test("messages wait unburnt, the admins hear of it once, and new credentials let all go on", async () => {
+  const right = btoa("\0belfry\0new")
+  using sink = smtpSink({
+    EHLO: AUTH,
+    AUTH: (line) => (line.includes(right) ? undefined : "535 5.7.8 wrong"),
+  })
+  await using service = await testService()
+  const { home, all, waiting, sent, credentials, path } = await stuck(service, sink.port)
+  await using _ = await running(service)
+  await until(waiting)
+  await until(async () => service.mails.length > 0)
+  expect((await all()).map(({ status, attempts }) => [status, attempts])).toEqual(
+    Array.from({ length: MAILS }, () => ["queued", 0]),
+  )
+  const config = await home.owner.get(path, here(home))
+  expect(config.body.data).toMatchObject({ status: "error", last_error: "AUTH: 535 5.7.8 wrong" })
+  expect(service.mails.map(({ to, kind }) => [to, kind])).toEqual([
+    [home.owner.email, "provider_refused"],
+  ])
+  expect(service.mails[0]?.text).toContain("AUTH: 535 5.7.8 wrong")
+
+  const change = { credentials: { ...credentials, password: "new" } }
+  await home.owner.patch(path, change, here(home))
+  await until(sent)
+  expect(sink.received).toHaveLength(MAILS)
+  for (const { id } of await all()) {
+    const { body } = await home.owner.get(`/v1/emails/${id}/attempts`, here(home))
+    expect(body.data.map(({ attempt }: { attempt: number }) => attempt)).toEqual([1])
+    const told = await home.owner.get(`/v1/emails/${id}/events`, here(home))
+    const types = told.body.data.events.map(({ type }: { type: string }) => type)
+    expect(types).toEqual(["email.queued", "email.sent"]) // and no deferral of the recipient
+  }
+})
+
+test("a probe finds that the provider takes the credentials again", async () => {
+  let is_mended = false
+  using sink = smtpSink({
+    EHLO: AUTH,
+    AUTH: () => (is_mended ? undefined : "535 5.7.8 wrong"),
+  })
+  await using service = await testService()
+  const { home, waiting, sent, path } = await stuck(service, sink.port)
+  await using _ = await running(service)
+  await until(waiting)
+  const tries = () => sink.lines.filter((line) => line.startsWith("AUTH")).length
+  const before = tries()
+  clock.advance({ seconds: 61 })
+  await until(async () => tries() > before)
+  expect((await home.owner.get(path, here(home))).body.data.status).toBe("error")
+  is_mended = true
+  clock.advance({ seconds: 121 })
+  await until(sent)
+  expect((await home.owner.get(path, here(home))).body.data.status).toBe("active")
+  expect(service.mails).toHaveLength(1)
+})

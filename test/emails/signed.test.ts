@@ -1,0 +1,94 @@
+import { describe, expect, test } from "bun:test"
+import fc from "fast-check"
+import { composeMail } from "../../src/emails/compose-task"
+import { signed } from "../../src/emails/signed"
+import { isClean } from "../../src/lib/crlf"
+import { missing } from "../harness/peers"
+import { sizes } from "../harness/sizes"
+import { attachable, MAIL } from "./composed"
+import { DOMAIN, type Letter, letters, publishedKeys } from "./letters"
+import { byMailauth, byPythonDkim } from "./verifiers"
+
+const SEED = 20_261_121
+
+const { dkim, records } = publishedKeys()
+
+async function compose({ files, ...letter }: Letter, folder: ReturnType<typeof attachable>) {
+  const attachments = files.map(({ filename, content_type, bytes }, index) => ({
+    filename,
+    content_type,
+    content_id: null,
+    path: folder.file(`${index}`, bytes),
+  }))
+  return composeMail({ ...letter, attachments, dkim })
+}
+
+const PASS = {
+  dkim: ["pass", "pass"],
+  spf: "pass",
+  dmarc: "pass",
+  aligned: { dkim: DOMAIN, spf: DOMAIN },
+}
+
+describe.skipIf(missing("dkimverify"))("letters of every kind", () => {
+  const samples = fc.sample(letters, { numRuns: sizes.letters, seed: SEED })
+
+  test(`pass everywhere: ${samples.length} of them`, async () => {
+    using folder = attachable()
+    const messages: Uint8Array[] = []
+    for (const letter of samples) {
+      const raw = await compose(letter, folder)
+      expect(isClean(raw)).toBe(true)
+      const longest = Math.max(...Buffer.from(raw).toString("latin1").split("\r\n").map(lengthOf))
+      expect(longest).toBeLessThanOrEqual(998)
+      messages.push(raw)
+    }
+    for (const raw of messages) {
+      expect(await byMailauth(raw, `bounce@${DOMAIN}`, records)).toEqual(PASS)
+    }
+    const words = await byPythonDkim(messages, records)
+    expect(words.filter((word) => word.join() !== "true,true")).toEqual([])
+    expect(words).toHaveLength(sizes.letters)
+  }, 120_000)
+
+  test("fail as soon as one byte is another, so the verifiers do look", async () => {
+    const raw = Buffer.from(await composeMail({ ...MAIL, dkim }))
+    const changed = Buffer.from(raw.toString("latin1").replace("Dong.", "Dang."), "latin1")
+    const second = Buffer.from(
+      raw.toString("latin1").replace("\r\nTo:", "\r\nFrom: e@e.test\r\nTo:"),
+    )
+    const [whole, ...broken] = await byPythonDkim([raw, changed, second], records)
+    expect(whole).toEqual([true, true])
+    expect(broken.flat()).toHaveLength(4)
+    expect(broken.flat()).not.toContain(true)
+    const judged = await byMailauth(changed, `bounce@${DOMAIN}`, records)
+    expect(judged.dkim).not.toContain("pass")
+  })
+})
+
+const lengthOf = (line: string) => line.length
+
+describe("signing", () => {
+  test("puts one field for each key before the message, and changes nothing of it", async () => {
+    const plain = Buffer.from(await composeMail(MAIL))
+    const whole = Buffer.from(await composeMail({ ...MAIL, dkim }))
+    expect(whole.subarray(-plain.length).equals(plain)).toBe(true)
+    const added = whole.subarray(0, -plain.length).toString()
+    expect(added.match(/^DKIM-Signature: /gm)).toHaveLength(dkim.length)
+    expect(added).toContain(" t=1767323045;")
+  })
+
+  test("gives the same bytes at every attempt", async () => {
+    const once = await composeMail({ ...MAIL, dkim })
+    const again = await composeMail({ ...MAIL, dkim })
+    expect(Buffer.compare(once, again)).toBe(0)
+  })
+
+  test("refuses a key it cannot read, and one whose name would break the header", () => {
+    const raw = Buffer.from("From: a\r\n\r\n")
+    const [key] = dkim
+    if (!key) throw new Error("no key")
+    expect(() => signed(raw, [{ ...key, private_key: "none" }], 0)).toThrow()
+    expect(() => signed(raw, [{ ...key, selector: "a\rb" }], 0)).toThrow("signatures")
+  })
+})

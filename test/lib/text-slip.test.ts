@@ -1,0 +1,31 @@
+import { expect, test } from "bun:test"
+import fc from "fast-check"
+import { firstDifference, slipOf } from "../../src/lib/text-slip"
+
+const MEANT = "v=DMARC1; p=none"
+const slip = (text: string) => slipOf(text, (cleaned) => cleaned === MEANT)?.mistake
+
+test.each([
+  [`"${MEANT}"`, "quoted"],
+  [`\u201c${MEANT}\u201d`, "typographic_quotes"],
+  ["v=DMARC1\\; p=none", "backslashes"],
+  [`${MEANT}\t`, "invisible_characters"],
+  ["v=DMARC1;\u00a0p=none", "invisible_characters"],
+  [`\u200b${MEANT}`, "invisible_characters"],
+  [` ${MEANT} `, "outer_spaces"],
+  [`_dmarc 3600 IN TXT "${MEANT}"`, "record_pasted"],
+  ["v=DMARC1; p=reject", undefined],
+  [MEANT, undefined],
+])("%p slipped by %p", (text, mistake) => {
+  expect(slip(text)).toBe(mistake)
+})
+
+test("the first difference is where it is, in any two texts", () => {
+  fc.assert(
+    fc.property(fc.string(), fc.string(), (one, other) => {
+      const at = firstDifference(one, other)
+      if (at < 0) return one === other
+      return one.slice(0, at) === other.slice(0, at) && one[at] !== other[at]
+    }),
+  )
+})

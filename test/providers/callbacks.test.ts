@@ -1,0 +1,271 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { channelTable } from "../../src/channels"
+import { sleep } from "../../src/core/time"
+import { Carriers } from "../../src/emails/providers/choose"
+import { jobTable } from "../../src/jobs"
+import type { SnsEnvelope } from "../../src/providers/sns/envelope"
+import { engine } from "../../src/store/columns"
+import { JobLoop } from "../../src/store/job-loop"
+import { jobs } from "../../src/store/tables"
+import { nobody } from "../emails/carriers"
+import { sesServer } from "../fakes/ses-server"
+import { authority, HOST, signedBy, snsServer } from "../fakes/sns"
+import { movableClock } from "../harness/clock"
+import { mail } from "../harness/mail"
+import { type Team, team } from "../harness/people"
+import { LOOPBACK } from "../harness/providers"
+import { quietLog } from "../harness/quiet"
+import { testService } from "../harness/service"
+
+quietLog()
+setDefaultTimeout(30_000)
+const clock = movableClock()
+
+const SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
+const { ca, issue } = authority()
+const signer = issue()
+const others = {
+  "another name": issue({ name: "example.com" }),
+  "a certificate of its own": issue({ alone: true }),
+  "an authority for a signer": issue({ is_ca: true }),
+}
+const pathOf = (name: string) => `/${name.replaceAll(" ", "-")}.pem`
+const sns = snsServer(signer, {
+  "/signer.pem": signer.cert,
+  ...Object.fromEntries(Object.entries(others).map(([name, { cert }]) => [pathOf(name), cert])),
+})
+let sent = 0
+const amazon = sesServer(SECRET, () => {
+  sent++
+  return { status: 200, body: { MessageId: `ses-${sent}` } }
+})
+const resolver = { a: async () => ["127.0.0.1"], aaaa: async () => [] }
+const service = await testService({
+  adapters: { ses: { endpoint: amazon.url, ca: undefined } },
+  providers: { sns: { ca, allow_private: LOOPBACK, port: sns.port, resolver } },
+})
+
+let home: Team
+let callback: string
+
+beforeAll(async () => {
+  home = await team(service)
+  callback = await configured(home)
+})
+
+afterAll(async () => {
+  sns[Symbol.dispose]()
+  amazon[Symbol.dispose]()
+  await service[Symbol.asyncDispose]()
+})
+
+const here = ({ account_id, project_id }: Team) => ({
+  "x-account-id": account_id,
+  "x-project-id": project_id,
+})
+
+async function configured(whose: Team): Promise<string> {
+  const credentials = {
+    region: "eu-west-1",
+    access_key_id: "AKIDEXAMPLE000000000",
+    secret_access_key: SECRET,
+  }
+  const config = { provider: "ses", credentials }
+  const path = "/v1/providers/email_provider/config"
+  const { body } = await whose.owner.post(path, config, here(whose))
+  return new URL(body.data.callback_url).pathname
+}
+
+/** As SNS does it, which calls its JSON plain text. */
+const post = (envelope: SnsEnvelope, path = callback) =>
+  service.anybody.call("POST", path, {
+    body: JSON.stringify(envelope),
+    headers: { "content-type": "text/plain; charset=UTF-8" },
+  })
+
+async function workOff(isOver: () => Promise<boolean>) {
+  const { parts, store } = service
+  const provider = new Carriers({ store, adapters: parts.adapters, own: nobody })
+  const channels = channelTable({ ...parts, provider, sandbox: undefined, concurrency: 4 })
+  const handlers = jobTable(parts, channels, parts)
+  const alone = engine === "sqlite"
+  const loop = new JobLoop({ store, handlers, concurrency: 4, lease_ms: 30_000, alone })
+  await loop.start()
+  while (!(await isOver())) await sleep(5)
+  await loop.stop(5_000)
+}
+
+async function write(fields: Record<string, unknown> = {}) {
+  const { body } = await home.owner.post("/v1/emails", mail(fields), here(home))
+  return body.id as string
+}
+
+const read = async (id: string) => (await home.owner.get(`/v1/emails/${id}`, here(home))).body.data
+
+const becomes = (id: string, status: string) => async () => (await read(id)).status === status
+
+/** A mail that SES took; returns both of its ids. */
+async function handedOver(fields: Record<string, unknown> = {}) {
+  const id = await write(fields)
+  await workOff(becomes(id, "sent"))
+  return { id, messageId: `ses-${sent}` }
+}
+
+const note = (messageId: string, told: object) =>
+  JSON.stringify({ mail: { messageId, destination: ["ann@example.test"] }, ...told })
+
+const bounce = (bounceType: string, bounceSubType: string, emailAddress = "Ann@Example.test") => ({
+  notificationType: "Bounce",
+  bounce: {
+    bounceType,
+    bounceSubType,
+    bouncedRecipients: [
+      { emailAddress, status: "5.1.1", diagnosticCode: "smtp; 550 5.1.1 user unknown" },
+    ],
+  },
+})
+
+const delivery = {
+  eventType: "Delivery",
+  delivery: { recipients: ["ann@example.test"], smtpResponse: "250 2.0.0 OK" },
+}
+
+const complaint = {
+  notificationType: "Complaint",
+  complaint: {
+    complaintFeedbackType: "abuse",
+    complainedRecipients: [{ emailAddress: "ann@example.test" }],
+  },
+}
+
+test.each(["1", "2"] as const)(
+  "a bounce, signed in version %s, bounces the mail",
+  async (version) => {
+    const { id, messageId } = await handedOver()
+    const Message = note(messageId, bounce("Permanent", "NoEmail"))
+    const { status, body } = await post(signedBy(signer, { Message }, version))
+    expect([status, body.data]).toEqual([200, { received: true }])
+    await workOff(becomes(id, "bounced"))
+    const { events } = (await home.owner.get(`/v1/emails/${id}/events`, here(home))).body.data
+    expect(events.at(-1)).toMatchObject({
+      type: "email.bounced",
+      recipient_email: "ann@example.test",
+      bounce_type: "Permanent",
+      bounce_subtype: "NoEmail",
+      detail: { smtp_code: 550, enhanced_code: "5.1.1", response: "550 5.1.1 user unknown" },
+    })
+  },
+)
+
+test("a delivery, then a complaint; the same delivery again changes nothing", async () => {
+  const { id, messageId } = await handedOver()
+  await post(signedBy(signer, { Message: note(messageId, delivery) }))
+  await workOff(becomes(id, "delivered"))
+  await post(signedBy(signer, { Message: note(messageId, delivery), Subject: "Amazon SES" }))
+  await post(signedBy(signer, { Message: note(messageId, complaint) }))
+  await workOff(becomes(id, "complained"))
+  const { events } = (await home.owner.get(`/v1/emails/${id}/events`, here(home))).body.data
+  const types = events.map(({ type }: { type: string }) => type)
+  expect(types).toEqual(["email.queued", "email.sent", "email.delivered", "email.complained"])
+})
+
+test("a notification before its mail is known waits for it", async () => {
+  const messageId = `ses-${sent + 1}`
+  await post(signedBy(signer, { Message: note(messageId, delivery) }))
+  const id = await write()
+  await workOff(becomes(id, "delivered"))
+})
+
+test("one of no mail of ours is forgotten after ten minutes", async () => {
+  await post(signedBy(signer, { Message: note("ses-of-somebody-else", delivery) }))
+  const kept = async () => {
+    const rows = service.store.read.select().from(jobs)
+    return rows.where(eq(jobs.name, "provider.feedback"))
+  }
+  await workOff(async () => ((await kept())[0]?.attempt ?? 0) > 0)
+  expect(await kept()).toHaveLength(1)
+  clock.advance({ seconds: 601 })
+  await workOff(async () => (await kept()).length === 0)
+})
+
+test("who has another address for callbacks cannot touch a mail of this one", async () => {
+  const { id, messageId } = await handedOver()
+  const foreign = await configured(await team(service))
+  const Message = note(messageId, bounce("Permanent", "General"))
+  expect((await post(signedBy(signer, { Message }), foreign)).status).toBe(200)
+  await post(signedBy(signer, { Message: note(messageId, delivery) }))
+  await workOff(becomes(id, "delivered"))
+})
+
+describe("refused, with one answer for all,", () => {
+  const good = () => signedBy(signer, { Message: note("ses-1", delivery) })
+  const url = (text: string) => () => signedBy(signer, { SigningCertURL: text })
+
+  test.each<[string, () => SnsEnvelope]>([
+    ["is a changed message", () => ({ ...good(), Message: note("ses-2", delivery) })],
+    ["is a changed subject", () => ({ ...good(), Subject: "another" })],
+    ["is another type under the same signature", () => ({ ...good(), Type: "UnsubscribeX" })],
+    ["is a signature of an unknown version", () => ({ ...good(), SignatureVersion: "3" })],
+    ["is no signature", () => ({ ...good(), Signature: "" })],
+    ["is a certificate over http", url(`http://${HOST}/signer.pem`)],
+    ["is a certificate from elsewhere", url("https://sns.eu-west-1.amazonaws.com.evil.test/a.pem")],
+    ["is one from a bucket", url("https://s3.amazonaws.com/bucket/signer.pem")],
+    ["is one from another service", url("https://sqs.eu-west-1.amazonaws.com/signer.pem")],
+    ["is one behind a user name", url(`https://${HOST}@evil.test/signer.pem`)],
+    ["is one at another port", url(`https://${HOST}:8443/signer.pem`)],
+    ["is one that is not there", url(`https://${HOST}/none.pem`)],
+    ["is one that is no certificate", url(`https://${HOST}/signer`)],
+    ...Object.entries(others).map(([name, own]): [string, () => SnsEnvelope] => [
+      `is ${name}`,
+      () => signedBy(own, { SigningCertURL: `https://${HOST}${pathOf(name)}` }),
+    ]),
+  ])("%s", async (_, envelope) => {
+    const { status, body } = await post(envelope())
+    expect([status, body.error.code]).toEqual([401, "unauthorized"])
+  })
+
+  test("is a certificate that is over", async () => {
+    clock.advance({ seconds: 2 * 86_400 })
+    expect((await post(good())).status).toBe(401)
+  })
+
+  test.each([
+    ["is an address that nobody has", (path: string) => path.replace(/.$/, "_")],
+    ["is one of another provider", (path: string) => path.replace("/ses/", "/smtp/")],
+    ["is one without a token", (path: string) => path.replace(/[^/]+$/, "x")],
+  ])("%s", async (_, change) => {
+    const { status, body } = await post(good(), change(callback))
+    expect([status, body.error.code]).toEqual([401, "unauthorized"])
+  })
+})
+
+describe("a subscription", () => {
+  const SubscribeURL = `https://${HOST}/?Action=ConfirmSubscription&Token=abc`
+  const fields = { Type: "SubscriptionConfirmation", Token: "abc", Message: "You have chosen" }
+
+  test("is confirmed", async () => {
+    const { status } = await post(signedBy(signer, { ...fields, SubscribeURL }))
+    expect(status).toBe(200)
+    expect(sns.asked).toContain("/?Action=ConfirmSubscription&Token=abc")
+  })
+
+  test("at another place is not, though the signature is right", async () => {
+    const before = sns.asked.length
+    const elsewhere = { ...fields, SubscribeURL: "https://evil.test/?Action=ConfirmSubscription" }
+    expect((await post(signedBy(signer, elsewhere))).status).toBe(401)
+    expect(sns.asked.slice(before).filter((path) => path.includes("Confirm"))).toEqual([])
+  })
+
+  test("that SNS does not confirm is told to it as an error, so that it asks again", async () => {
+    const odd = { ...fields, SubscribeURL: `https://${HOST}/none` }
+    const { status, body } = await post(signedBy(signer, odd))
+    expect([status, body.error.code]).toEqual([502, "provider_error"])
+  })
+})
+
+test("what is no notification is answered and changes nothing", async () => {
+  for (const Message of ["Hello", "[]", '{"mail":{}}', note("ses-1", { eventType: "Open" })]) {
+    expect((await post(signedBy(signer, { Message }))).status).toBe(200)
+  }
+})
