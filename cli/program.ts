@@ -6,12 +6,14 @@ import * as config from "./commands/config"
 import * as emails from "./commands/emails"
 import * as events from "./commands/events"
 import * as keys from "./commands/keys"
+import * as listen from "./commands/listen"
 import * as local from "./commands/local"
 import * as login from "./commands/login"
 import * as mailbox from "./commands/mailbox"
 import * as members from "./commands/members"
 import * as profiles from "./commands/profiles"
 import * as projects from "./commands/projects"
+import * as tui from "./commands/tui"
 import * as usage from "./commands/usage"
 import { openContext } from "./context"
 import { environment } from "./environment"
@@ -66,7 +68,7 @@ export function createProgram(writeOut = (text: string) => void process.stdout.w
     .version(version, "-V, --version", "print the version")
   const mail = [emails, mailbox, events, keys]
   const people = [login, accounts, projects, members, usage, admin]
-  const nouns = [local, ...mail, ...people, profiles, config]
+  const nouns = [local, tui, ...mail, ...people, profiles, config, listen]
   for (const noun of nouns) noun.define(program)
   addGlobalFlags(program)
   return program.addHelpText(

@@ -7,6 +7,8 @@ import { bind, type Handlers } from "./store/job-handler"
 import type { Store } from "./store/store"
 import { tellOwners } from "./usage/alerts"
 import { usageAlert } from "./usage/reservations"
+import { resend, webhookResend } from "./webhooks/resend"
+import { tellAdmins, webhookWarning } from "./webhooks/warn"
 
 /** Every kind of background work there is, and who does it. */
 export const jobTable = (store: Store, channels: messages.Channels, post: ResetPost): Handlers => ({
@@ -16,6 +18,8 @@ export const jobTable = (store: Store, channels: messages.Channels, post: ResetP
   }),
   ...bind(mailboxComplain, complain(store)),
   ...bind(usageAlert, tellOwners(store, post.mail)),
+  ...bind(webhookResend, resend),
+  ...bind(webhookWarning, tellAdmins(store, post.mail)),
   ...bind(passwordForgotten, sendReset(store, post)),
   ...bind(purgeProject, {
     run: async ({ id }) => {

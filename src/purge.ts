@@ -14,6 +14,7 @@ import { projects } from "./projects/tables"
 import type { Store, Tx } from "./store/store"
 import { counters, jobs } from "./store/tables"
 import { usageDays } from "./usage/tables"
+import { deliveries, webhooks } from "./webhooks/tables"
 
 /** Rows of one transaction: others are to get their turn between. */
 const AT_ONCE = 200
@@ -43,7 +44,9 @@ const batches: Batch[] = [
   async (tx, project_id) => {
     const rows = tx.select({ id: events.id }).from(events)
     const ids = await some(rows.where(eq(events.project_id, project_id)).limit(AT_ONCE))
-    if (ids.length > 0) await tx.delete(events).where(inArray(events.id, ids))
+    if (ids.length === 0) return 0
+    await tx.delete(deliveries).where(inArray(deliveries.event_id, ids))
+    await tx.delete(events).where(inArray(events.id, ids))
     return ids.length
   },
   async (tx, project_id) => {
@@ -61,7 +64,7 @@ const some = async (query: PromiseLike<{ id: string }[]>) => (await query).map((
 
 /** What a project has little of, and the project itself. What it used stays with the account. */
 async function rest(tx: Tx, project_id: string) {
-  for (const table of [apiKeys, idempotency, projectMembers, counters, sendBuckets]) {
+  for (const table of [apiKeys, webhooks, idempotency, projectMembers, counters, sendBuckets]) {
     await tx.delete(table).where(eq(table.project_id, project_id))
   }
   const kept = [purgeProject.name, purgeAccount.name]

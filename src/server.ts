@@ -19,27 +19,27 @@ import { MAILBOX_DOMAIN, type SendRules } from "./emails/prepare"
 import { openProvider, openSandbox } from "./emails/providers/open"
 import { systemMail } from "./emails/system-mail"
 import { joinNodes } from "./events/nodes"
+import { Watching } from "./events/watching"
 import { Health } from "./http/health"
-import * as idempotency from "./http/idempotency"
 import { type Listener, listen } from "./http/listener"
 import { Cursors } from "./http/page"
-import { purgeWindows } from "./http/shared-windows"
 import { jobTable } from "./jobs"
 import { plan } from "./mailbox/complain"
 import { type MailboxServer, openMailbox } from "./mailbox/server"
 import { watch } from "./messages/activity"
+import { RequestLog } from "./request-log/request-log"
 import { sessionParts } from "./session/parts"
 import type { SetupToken } from "./session/setup/setup-token"
-import { purgeSessions } from "./session/tidy"
+import { DRAIN_MILLISECONDS, type Loop, stopper } from "./stopper"
 import { JobLoop } from "./store/job-loop"
 import { openStore } from "./store/open"
-import { purgeDead } from "./store/queue"
 import type { Store } from "./store/store"
+import { keepTidy } from "./tidy"
 import { Meter } from "./usage/meter"
+import { planned } from "./webhooks/bell"
+import { openWebhooks } from "./webhooks/open"
 
 const WORKER_THREADS = 2
-const DRAIN_MILLISECONDS = 20_000
-const PURGE_MILLISECONDS = 60_000
 
 export interface Running {
   url: string
@@ -105,12 +105,22 @@ async function assemble(
     lease_ms: settings["delivery.lease"],
     alone: settings.database_url === null,
   })
+  const hooks = openWebhooks({ store, secrets, workers, settings })
   const smtp = () => mailbox?.isListening() ?? true
-  const progressedAt = () => loop.progressed_at
+  const loops = [loop, hooks.loop]
+  const progressedAt = () => Math.min(...loops.map(({ progressed_at }) => progressed_at))
   const health = new Health({ disk, progressedAt, smtp, ask: () => firstProject(store.read) })
   const meter = new Meter(store)
   undo.push(meter.start())
-  const { data_dir, sign_up } = settings
+  const bus = createBus()
+  const watching = new Watching(store, bus)
+  undo.push(
+    watching.start(),
+    watch((activity) => bus.publish("message", activity)),
+  )
+  const requests = new RequestLog({ store, hasRoom: () => disk.healthy() && disk.state() === "ok" })
+  undo.push(requests.start())
+  const { data_dir, sign_up, "http.trusted_proxies": trusted_proxies } = settings
   const session = sessionParts({ store, secrets, data_dir, sign_up, base_url })
   const parts = {
     store,
@@ -119,35 +129,42 @@ async function assemble(
     workers,
     health,
     meter,
+    requests,
+    watching,
+    webhooks: hooks.parts,
     ...session,
     mail,
     intake: new Intake(store),
     rules,
     cursors: new Cursors(secrets),
-    trusted_proxies: settings["http.trusted_proxies"],
+    trusted_proxies,
   }
   const setup = await session.setup.begin()
   const listener = openListener(createApp(parts) as unknown as Elysia, settings)
   undo.push(() => listener.stop())
   address.url ??= listener.url
   undo.push(openAdminSocket(join(data_dir, "admin.sock"), { store, ...session }))
-  await loop.start()
-  undo.push(() => loop.stop(DRAIN_MILLISECONDS))
-  undo.push(joinNodes(store), keepTidy(store))
+  await startAll(loops, undo)
+  undo.push(joinNodes(store, [planned]), keepTidy(store, settings))
 
-  const bus = createBus()
-  undo.push(watch((activity) => bus.publish("message", activity)))
   return {
     url: listener.url,
     port: listener.port,
     smtp: { submission: null, inbound: null, mailbox: mailbox?.port ?? null },
-    data_dir: settings.data_dir,
+    data_dir,
     store,
     secrets,
     setup,
     bus,
     failed: disk.died,
-    stop: stopper(health, listener, loop, undo),
+    stop: stopper(health, listener, loops, undo),
+  }
+}
+
+async function startAll(loops: Loop[], undo: (() => unknown)[]) {
+  for (const loop of loops) {
+    await loop.start()
+    undo.push(() => loop.stop(DRAIN_MILLISECONDS))
   }
 }
 
@@ -214,34 +231,4 @@ function openListener(app: Elysia, settings: Settings): Listener {
   const { host, port } = hostAndPort(settings["http.listen"])
   const idle_seconds = Math.ceil(settings["http.idle_timeout"] / 1000)
   return listen(app, { host, port, idle_seconds })
-}
-
-/** Forgets what is past its time, a little at a time. */
-function keepTidy(store: Store): () => void {
-  const purge = async () => {
-    while ((await idempotency.purge(store)) > 0);
-    while ((await purgeDead(store)) > 0);
-    while ((await purgeSessions(store)) > 0);
-    await purgeWindows(store)
-  }
-  const run = () =>
-    void purge().catch((error) => log.warn("old rows could not be removed", { error }))
-  const timer = setInterval(run, PURGE_MILLISECONDS)
-  return () => clearInterval(timer)
-}
-
-/** Requests first, then the loop: what they accepted may still be on its way to the relay. */
-function stopper(health: Health, listener: Listener, loop: JobLoop, undo: (() => unknown)[]) {
-  let stopped: Promise<void> | undefined
-  const stop = async () => {
-    log.info("stopping", { running_jobs: loop.running })
-    health.drain()
-    await Promise.all([listener.stop(), loop.stop(DRAIN_MILLISECONDS)])
-    for (const step of undo.reverse()) await step()
-    log.info("stopped")
-  }
-  return () => {
-    stopped ??= stop()
-    return stopped
-  }
 }

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm"
-import { id, index, int, json, ref, table, text, time, uniqueIndex } from "../store/columns"
+import { bool, id, index, int, json, ref, table, text, time } from "../store/columns"
 
 export type HeaderFormat = "standard" | "legacy" | "both"
 export type WebhookStatus = "active" | "disabled"
@@ -84,10 +84,15 @@ export const deliveries = table(
     status: text().$type<DeliveryStatus>().notNull(),
     attempts: int().notNull(),
     max_attempts: int().notNull(),
+    /** The next attempt was asked for by hand: it goes out in every status and warns nobody. */
+    by_hand: bool().notNull(),
+    /**
+     * Open: when it is due. While its attempt runs (`owner` is set): when that counts as lost and is
+     * made again. Held: until when. Otherwise null.
+     */
     next_attempt_at: time(),
-    /** Who makes the running attempt, and until when he is believed to live. */
+    /** Who makes the running attempt; another one for each claim, so it is the fence as well. */
     owner: ref(),
-    lease_until: time(),
     /** The body, where it is not the plain envelope: transformed once, the same on every attempt. */
     body: text(),
     url: text(),
@@ -105,14 +110,12 @@ export const deliveries = table(
   },
   (delivery) => [
     index("deliveries_by_webhook").on(delivery.webhook_id, delivery.id),
-    index("deliveries_by_event").on(delivery.event_id),
-    index("deliveries_by_age").on(delivery.created_at),
-    uniqueIndex("deliveries_once")
-      .on(delivery.webhook_id, delivery.event_id)
-      .where(sql`trigger = 'event'`),
+    index("deliveries_by_event").on(delivery.event_id, delivery.webhook_id),
     index("deliveries_due")
       .on(delivery.webhook_id, delivery.next_attempt_at)
       .where(sql`status in ('pending', 'failed')`),
-    index("deliveries_held").on(delivery.webhook_id, delivery.id).where(sql`status = 'held'`),
+    index("deliveries_held")
+      .on(delivery.webhook_id, delivery.next_attempt_at)
+      .where(sql`status = 'held'`),
   ],
 )

@@ -13,12 +13,13 @@ import { acceptPostgres } from "./accept-postgres"
 import { batch } from "./batch"
 import type { Bench, Effort } from "./bench"
 import { cold } from "./cold"
+import { jobs } from "./jobs"
 import { render, write } from "./results"
 
 const FULL: Effort = { rounds: 5, seconds: 5 }
 const QUICK: Effort = { rounds: 2, seconds: 2 }
 
-const benches: Bench[] = [accept, batch, cold, acceptPostgres]
+const benches: Bench[] = [accept, batch, cold, acceptPostgres, jobs]
 
 const words = process.argv.slice(2)
 const quick = words.includes("--quick")

@@ -26,6 +26,13 @@ export const calls: Record<string, string[]> = {
   "mailbox get": [ID],
   "mailbox wait": ["--to", "a@b.c", "--from", "m@b.c", "--subject", "hi", "--since", "1h"],
   "mailbox clear": ["--to", "a@b.c"],
+  listen: ["--print-secret", "--events", "email.*"],
+  "events tail": ["--since", "1h", "--types", "email.*", "--limit", "1"],
+  "logs list": [
+    ...["--status", "4xx", "--path", "/v1/emails", "--request-id", "req_1", "--key", ID],
+    ...["--limit", "2"],
+  ],
+  "logs tail": ["--status", "200", "--limit", "1"],
   "events list": ["--after", "evt_1", "--types", "email.*", "--limit", "2"],
   "keys create": ["--name", "ci", "--scope", "email:send", "--ip", "127.0.0.1"],
   "keys list": ["--status", "active", "--limit", "2"],
@@ -119,6 +126,18 @@ function answerMail(api: FakeApi): void {
   api.data(`GET /v1/mailbox/${ID}`, mail)
   api.data("DELETE /v1/mailbox", { deleted: 1 })
   api.data("GET /v1/events", [])
+  answerFollowers(api)
+}
+
+function answerFollowers(api: FakeApi): void {
+  const created_at = new Date().toISOString()
+  const event = { id: "evt_1", type: "email.sent", api_version: "1", created_at, data: {} }
+  const secret = `whsec_${btoa("x".repeat(32))}`
+  const ready = { type: "ready", secret, after: null }
+  api.socket("/v1/events/stream", ready, { type: "event", event })
+  const request = { request_id: "req_1", method: "GET", path: "/v1/emails", status: 200 }
+  const rest = { duration_ms: 1, key_id: ID, ip: "127.0.0.1", error_code: null, created_at }
+  api.data("GET /v1/request-log", [{ ...request, ...rest }])
 }
 
 function answerKeys(api: FakeApi): void {

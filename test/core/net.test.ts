@@ -134,6 +134,58 @@ describe("what is refused before any connection", () => {
   })
 })
 
+describe("a connection that was kept open and is closed meanwhile", () => {
+  /** Answers the first request of each connection, and cuts it at the second. */
+  function forgetful() {
+    const asked: number[] = []
+    const server = Bun.listen<{ requests: number }>({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: {
+        open(socket) {
+          socket.data = { requests: 0 }
+        },
+        data(socket) {
+          asked.push(++socket.data.requests)
+          if (socket.data.requests > 1) socket.terminate()
+          else socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        },
+      },
+    })
+    closing.push(() => server.stop(true))
+    return { url: `http://127.0.0.1:${server.port}/`, asked }
+  }
+
+  test.each([
+    ["GET", {}],
+    ["POST", { repeatable: true }],
+  ])("is replaced by a new one: %s %j", async (method, more) => {
+    const { url, asked } = forgetful()
+    for (let round = 0; round < 4; round++) {
+      expect((await get(url, { method, ...more })).status).toBe(200)
+    }
+    // Each time but the first: once over the old connection, once over a new one.
+    expect(asked.filter((nth) => nth === 1)).toHaveLength(4)
+  })
+
+  test("is an error where the receiver could not tell a repetition", async () => {
+    const { url, asked } = forgetful()
+    expect((await get(url, { method: "POST" })).status).toBe(200)
+    expect(await refusal(get(url, { method: "POST" }))).toBe("connection")
+    expect(asked).toEqual([1, 2])
+  })
+
+  test("is no excuse for a server that never answered", async () => {
+    const server = raw((socket) => socket.terminate())
+    const url = `http://127.0.0.1:${server.port}/`
+    for (let round = 0; round < 2; round++) {
+      const work = get(url, { method: "POST", repeatable: true })
+      expect(await refusal(work)).toBe("connection")
+    }
+    expect(server.connections()).toBe(2)
+  })
+})
+
 describe("names", () => {
   test("without an address, and those that cannot be resolved, are errors of DNS", async () => {
     expect(await refusal(get("http://gone.test/", { resolver: names() }))).toBe("dns")

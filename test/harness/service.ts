@@ -3,6 +3,8 @@ import { accounts } from "../../src/accounts/tables"
 import * as apiKeys from "../../src/api-keys/api-keys"
 import { type AppParts, createApp } from "../../src/app"
 import { openBlobs } from "../../src/core/blobs"
+import { createBus } from "../../src/core/bus"
+import { type Settings, settings } from "../../src/core/config"
 import type { Disk } from "../../src/core/disk"
 import { newId } from "../../src/core/ids"
 import { openSecrets } from "../../src/core/secrets"
@@ -10,15 +12,20 @@ import { monotonic, now } from "../../src/core/time"
 import { openWorkers } from "../../src/core/workers"
 import { Intake } from "../../src/emails/intake"
 import type { SendRules } from "../../src/emails/prepare"
+import { Watching } from "../../src/events/watching"
 import { Health } from "../../src/http/health"
 import { listen } from "../../src/http/listener"
 import { Cursors } from "../../src/http/page"
+import type { SocketTimes } from "../../src/http/sockets"
+import { watch } from "../../src/messages/activity"
 import { projects } from "../../src/projects/tables"
+import { RequestLog } from "../../src/request-log/request-log"
 import { sessionParts } from "../../src/session/parts"
 import type { SystemMail as Post } from "../../src/session/system-mail"
 import type { SignUp } from "../../src/session/users/sign-up"
 import type { Store } from "../../src/store/store"
 import { Meter } from "../../src/usage/meter"
+import { openWebhooks } from "../../src/webhooks/open"
 import { type Client, client } from "./client"
 import { testStore } from "./store"
 
@@ -26,7 +33,10 @@ export interface ServiceOptions {
   rules?: Partial<SendRules>
   trusted_proxies?: string[]
   time_limit_ms?: number
+  socket_times?: SocketTimes
   sign_up?: SignUp
+  /** Receivers of tests listen on the loopback, without TLS, unless this says otherwise. */
+  webhooks?: Partial<Settings>
   /** In place of the list of what would have been sent. */
   mail?: Post
 }
@@ -72,6 +82,11 @@ const RULES: SendRules = {
   has_mailbox: true,
 }
 
+const LOOPBACK_HOOKS = {
+  "webhooks.require_https": false,
+  "webhooks.allow_private": ["127.0.0.0/8"],
+}
+
 /** The whole interface on an empty store, in this process. Nothing is delivered by itself. */
 export async function testService(options: ServiceOptions = {}) {
   const base = await testStore()
@@ -83,9 +98,24 @@ export async function testService(options: ServiceOptions = {}) {
   const base_url = () => "http://belfry.test"
   const sign_up = options.sign_up ?? "invite"
   const mails: SystemMail[] = []
+  const bus = createBus()
+  const watching = new Watching(store, bus)
+  const unwatch = [
+    watching.start(),
+    watch((activity) => bus.publish("message", activity)),
+  ]
+  const webhooks = openWebhooks({
+    store,
+    secrets,
+    workers,
+    settings: { ...settings(), ...LOOPBACK_HOOKS, ...options.webhooks },
+  })
   const parts: AppParts = {
     store,
+    webhooks: webhooks.parts,
     meter: new Meter(store),
+    requests: new RequestLog({ store, hasRoom: () => disk.healthy && !disk.low }),
+    watching,
     secrets,
     workers,
     health,
@@ -97,9 +127,10 @@ export async function testService(options: ServiceOptions = {}) {
     ...sessionParts({ store, secrets, data_dir: folder, sign_up, base_url }),
     mail: options.mail ?? { send: async (_, mail) => void mails.push(mail) },
     ...(options.time_limit_ms !== undefined && { time_limit_ms: options.time_limit_ms }),
+    ...(options.socket_times && { socket_times: options.socket_times }),
   }
   const app = createApp(parts) as unknown as Elysia
-  const stops: (() => Promise<void>)[] = []
+  const stops: (() => Promise<void> | void)[] = []
 
   return {
     ...base,
@@ -107,6 +138,8 @@ export async function testService(options: ServiceOptions = {}) {
     app,
     disk,
     health,
+    /** Not started: nothing is delivered by itself. */
+    webhooks,
     /** What the instance itself would have sent. */
     mails,
     anybody: client(app, undefined),
@@ -118,7 +151,7 @@ export async function testService(options: ServiceOptions = {}) {
       return listener
     },
     async [Symbol.asyncDispose]() {
-      for (const stop of stops) await stop()
+      for (const stop of [...stops, ...unwatch]) await stop()
       await workers.close()
       await base[Symbol.asyncDispose]()
     },

@@ -4,6 +4,8 @@ const full = process.env.BELFRY_TEST_FULL === "1"
 export const sizes = {
   /** Requests that fast-check invents against the email routes. */
   fuzz: full ? 5_000 : 1_000,
+  /** URLs that are to lead the one way out to where nobody may go. */
+  inward: full ? 10_000 : 1_000,
   /** Times that the binary is killed with SIGKILL under load. */
   kills: full ? 50 : 10,
   /** Events in the largest feed, jobs in the largest backlog. */

@@ -58,16 +58,18 @@ beforeAll(async () => {
 })
 
 /** What an outsider could have changed. */
-async function stateOf({ owner, account_id, project_id }: World): Promise<string> {
+async function stateOf({ owner, account_id, project_id, ids }: World): Promise<string> {
   const here = { "x-account-id": account_id, "x-project-id": project_id }
   const paths = ["accounts/me/members", "accounts/me/invitations", "projects", "api-keys"]
-  const more = ["settings", "emails", "mailbox", "audit-log", `projects/${project_id}/members`]
+  const mail = ["settings", "emails", "mailbox", "webhooks", "queue"]
+  const own = [`projects/${project_id}/members`, `webhooks/${ids.webhook_id}/deliveries`]
+  const more = [...mail, "audit-log", ...own]
   const all: unknown[] = []
   for (const path of [...paths, ...more]) {
     const { body } = await owner.get(`/v1/${path}`, here)
     all.push(body.data)
   }
-  return JSON.stringify(all, (name, value) => (/^last_/.test(name) ? null : value))
+  return JSON.stringify(all, (name, value) => (/^last_|_seconds$/.test(name) ? null : value))
 }
 
 const here = ({ account_id, project_id }: World) => ({

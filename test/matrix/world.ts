@@ -6,6 +6,7 @@ import { newId } from "../../src/core/ids"
 import { isoFrom, millis, now } from "../../src/core/time"
 import { keep } from "../../src/mailbox/mailbox"
 import { consoleSessions } from "../../src/session/tables"
+import { deliveries } from "../../src/webhooks/tables"
 import { deliverAll } from "../harness/delivery"
 import { mail } from "../harness/mail"
 import { type Person, person, team } from "../harness/people"
@@ -52,6 +53,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
   const invitation = await owner.post("/v1/accounts/me/members/invite", invited, here)
   const emails = await sent(service, owner, mark, here)
   const mail_id = await received(service, home, mark)
+  const hooks = await told(service, owner, mark, here)
   const sessions = await owner.get("/v1/users/me/sessions")
   const second = await owner.post("/v1/projects", { name: "Sibling" }, here)
   const sibling = { account_id, project_id: second.body.data.id }
@@ -69,6 +71,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
       key_id: whole.id,
       ...emails,
       mail_id,
+      ...hooks,
       token: "no-such-token",
     },
     keys: {
@@ -136,6 +139,26 @@ async function received({ store }: TestService, home: Home, mark: string): Promi
   }
   await store.tx((tx) => keep(tx, row))
   return id
+}
+
+/** An endpoint, an event, and the delivery of the one to the other, as it may look afterwards. */
+async function told({ store }: TestService, owner: Person, mark: string, here: Ids): Promise<Ids> {
+  const endpoint = {
+    url: `http://127.0.0.1:65000/${mark}`,
+    events: ["*"],
+    description: `${mark} endpoint`,
+    headers: { "X-Mark": mark },
+    metadata: { mark },
+  }
+  const webhook_id = (await owner.post("/v1/webhooks", endpoint, here)).body.data.id
+  const made = { type: "email.sent", data: { subject: `${mark} subject` } }
+  const event_id = (await owner.post("/v1/events/trigger", made, here)).body.data.id
+  const seen = { last_response_body: mark, request_headers: { "x-mark": mark } }
+  const captured = { ...seen, response_headers: { "x-mark": mark }, url: endpoint.url }
+  const ours = eq(deliveries.webhook_id, webhook_id)
+  await store.tx((tx) => tx.update(deliveries).set(captured).where(ours))
+  const list = await owner.get(`/v1/webhooks/${webhook_id}/deliveries`, here)
+  return { webhook_id, event_id, delivery_id: list.body.data[0].id }
 }
 
 /** Somebody who belongs to nothing. */
