@@ -138,7 +138,7 @@ ready() {
 wanted_packages() {
   [ -n "$(find /usr/lib/postgresql/*/bin/initdb 2>/dev/null)" ] || has initdb || echo postgresql
   { has smtp-sink && has smtp-source; } || echo postfix
-  for program in swaks wrk strace python3 faketime; do has "$program" || echo "$program"; done
+  for program in swaks wrk strace python3 faketime tmux; do has "$program" || echo "$program"; done
 }
 
 has() {

@@ -189,7 +189,7 @@ function described(connection: Connection, call: Call): Record<string, unknown> 
   return { dry_run: true, method: call.method, url, headers, body: masked(call.body ?? null) }
 }
 
-const SECRET_FIELD = /password|token|code$/
+const SECRET_FIELD = /password|secret|token|code$/
 
 /** What is shown instead of sent may be kept in a terminal's history or a job's log. */
 function masked(body: unknown): unknown {

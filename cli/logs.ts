@@ -1,5 +1,6 @@
 import type { Client } from "./client"
 import type { Action, Context } from "./context"
+import { exits, Failure } from "./failure"
 import { limitOf, listUpTo } from "./paging"
 import type { Query } from "./query"
 import type { Column } from "./table"
@@ -7,7 +8,7 @@ import { cleanLine, type Paint } from "./terminal"
 import { age, clockTime, millis, pause } from "./time"
 
 const PATH = "/v1/request-log"
-const POLL_MILLISECONDS = 1000
+const POLL_MILLISECONDS = 2000 // a small plan has 60 requests a minute
 const PAST_LINES = 10
 const MOST_AT_ONCE = 1000
 
@@ -74,8 +75,18 @@ export const tail: Action<LogOptions> = async (context, options) => {
     if (millis() + POLL_MILLISECONDS > deadline) return undefined
     await pause(POLL_MILLISECONDS)
     begin = forgotten(seen, begin)
-    fresh = (await since(client, query, begin)).filter((entry) => !seen.has(keyOf(entry)))
+    const rows = await since(client, query, begin).catch(whenLater)
+    fresh = rows.filter((entry) => !seen.has(keyOf(entry)))
   }
+}
+
+/** A server that restarts, or a window of requests that is used up, is waited for. */
+async function whenLater(error: unknown): Promise<Entry[]> {
+  const passing: unknown[] = [exits.limited, exits.try_later, exits.unreachable]
+  if (!(error instanceof Failure) || !passing.includes(error.exit)) throw error
+  const { retry_after } = error.details
+  await pause(typeof retry_after === "number" ? retry_after * 1000 : POLL_MILLISECONDS)
+  return []
 }
 
 /** From a moment on, newest first. */

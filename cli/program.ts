@@ -15,6 +15,7 @@ import * as profiles from "./commands/profiles"
 import * as projects from "./commands/projects"
 import * as tui from "./commands/tui"
 import * as usage from "./commands/usage"
+import * as webhooks from "./commands/webhooks"
 import { openContext } from "./context"
 import { environment } from "./environment"
 import { exits, Failure } from "./failure"
@@ -66,7 +67,7 @@ export function createProgram(writeOut = (text: string) => void process.stdout.w
     .configureHelp({ optionTerm: (option) => term(option) })
     .helpCommand("help [command...]", "print the help of a command")
     .version(version, "-V, --version", "print the version")
-  const mail = [emails, mailbox, events, keys]
+  const mail = [emails, mailbox, events, webhooks, keys]
   const people = [login, accounts, projects, members, usage, admin]
   const nouns = [local, tui, ...mail, ...people, profiles, config, listen]
   for (const noun of nouns) noun.define(program)

@@ -6,10 +6,13 @@ const query_names = [
   "actor_id",
   "after",
   "batch_id",
+  "category",
   "created_after",
   "created_before",
   "cursor",
   "domain",
+  "event_id",
+  "event_type",
   "forward",
   "from",
   "key_id",
@@ -28,6 +31,7 @@ const query_names = [
   "to",
   "types",
   "wait",
+  "window",
 ] as const
 
 export type Query = { [Name in (typeof query_names)[number]]?: Value }

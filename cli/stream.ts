@@ -18,7 +18,7 @@ const MOST_WAITING = 2000
 export type Frame =
   | { type: "ready"; secret: string; after: string | null }
   | { type: "event"; event: Envelope }
-  | { type: "message"; message: Record<string, unknown> }
+  | { type: "message"; message: unknown }
   | { type: "delivery"; delivery_id: string; headers: Record<string, string>; body: string }
   | { type: "ping" }
 

@@ -11,6 +11,7 @@ import { accountMembers, invitations, projectMembers } from "./members/tables"
 import { attempts, messageContents, messageRaws, messages, messageTags } from "./messages/tables"
 import { quotas, sendBuckets } from "./plans/tables"
 import { projects } from "./projects/tables"
+import { requestLog } from "./request-log/tables"
 import type { Store, Tx } from "./store/store"
 import { counters, jobs } from "./store/tables"
 import { usageDays } from "./usage/tables"
@@ -47,6 +48,12 @@ const batches: Batch[] = [
     if (ids.length === 0) return 0
     await tx.delete(deliveries).where(inArray(deliveries.event_id, ids))
     await tx.delete(events).where(inArray(events.id, ids))
+    return ids.length
+  },
+  async (tx, project_id) => {
+    const rows = tx.select({ id: requestLog.id }).from(requestLog)
+    const ids = await some(rows.where(eq(requestLog.project_id, project_id)).limit(AT_ONCE))
+    if (ids.length > 0) await tx.delete(requestLog).where(inArray(requestLog.id, ids))
     return ids.length
   },
   async (tx, project_id) => {

@@ -3,6 +3,7 @@
 const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" })
 const ASCII = /^[\x20-\x7e]*$/
 
+/** How many cells a text takes. */
 export const widthOf = (text: string): number =>
   ASCII.test(text) ? text.length : Bun.stringWidth(text)
 

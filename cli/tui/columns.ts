@@ -98,5 +98,5 @@ export const told = (text: string, brush?: Brush): Told => (brush ? { text, brus
 /** `name   value`, with the value left out where there is none. */
 export function pair(name: string, value: string | number | null | undefined): Told[] {
   if (value === null || value === undefined || value === "") return []
-  return [told(`${name.padEnd(10)}${cleanLine(String(value))}`)]
+  return [told(`${name.padEnd(11)}${cleanLine(String(value))}`)]
 }

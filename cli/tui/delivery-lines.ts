@@ -37,11 +37,11 @@ function headLines(delivery: DeliveryDetail): Told[] {
     told(deliveryWord(cleanLine(status)), deliveryBrush(status)),
     ...pair("event", `${delivery.event_type}  ${delivery.event_id}`),
     ...pair("to", delivery.url),
-    ...pair("why", delivery.trigger),
+    ...pair("trigger", delivery.trigger),
     ...pair("attempts", `${attempts} of ${max_attempts}`),
-    ...pair("next try", next_attempt_at),
+    ...pair(status === "held" ? "held until" : "next try", next_attempt_at),
     ...pair("error", delivery.last_error),
-    told(""),
+    ...(attempt_log?.length ? [told("")] : []),
     ...(attempt_log ?? []).map(({ attempt, at, response_status, error, latency_ms }) => {
       const took = latency_ms === null ? "" : spanText(latency_ms)
       const answer = [response_status, error].filter(Boolean).join(" ")

@@ -1,102 +1,126 @@
 import type { Client } from "../client"
 import { exits, Failure } from "../failure"
 import { type Start, serverTime, startAt } from "../feed"
-import type { Email, Envelope } from "../records"
+import type { Email, EmailEvents, Envelope } from "../records"
+import { type Frame, NoUpgrade, openStream } from "../stream"
 import { millis, pause } from "../time"
-import { factOfEmail, factOfEvent } from "./message-rows"
-import { followSocket } from "./socket-news"
+import { type Activity, type Fact, factOfActivity, factOfEmail, factOfEvent } from "./message-rows"
 import type { Store } from "./store"
 
+const TYPES = "email.*"
 const PAGE = 100
 const WAIT_SECONDS = 5
 const WAIT_SLACK = 10_000
 
 /** So long it is asked again and again before the socket is tried once more. */
 const POLLING_MILLISECONDS = 30_000
-const FIRST_PAUSE = 500
-const LONGEST_PAUSE = 5000
 const REPEAT_MILLISECONDS = 2000
 
-/**
- * Brings what happens to the store until `stop`: over the socket; where there is none, by asking
- * the event feed; where a key may not read that, by reading the newest emails. After an interruption
- * it goes on behind the last event that was heard, so nothing is missed.
- */
-export async function followNews(client: Client, store: Store, stop: AbortSignal): Promise<void> {
-  let after: string | undefined
-  let wait = FIRST_PAUSE
-  while (!stop.aborted) {
-    const opened = () => {
-      wait = FIRST_PAUSE
-      store.hear({ is: "link", link: "live" })
-    }
-    const heard = { facts: (facts: Parameters<Store["facts"]>[0]) => store.facts(facts), opened }
-    const { stood, ...told } = await attempted(client, after, heard, stop)
-    after = told.after
-    if (stop.aborted) return
-    if (stood) store.hear({ is: "link", link: "lost" })
-    else after = await poll(client, store, after, stop)
-    await pause(wait * (0.75 + Math.random() / 2))
-    wait = Math.min(LONGEST_PAUSE, wait * 2)
-  }
+/** What follows, and the event behind which it goes on. */
+interface Follower {
+  client: Client
+  store: Store
+  after: string | undefined
+  stop: AbortSignal
 }
 
-/** A socket that cannot even be tried (signed out, say) is one that never stood. */
-async function attempted(...[client, after, heard, stop]: Parameters<typeof followSocket>) {
+/**
+ * The event to begin behind: the first of the newest email, or "" for the very first of all where
+ * there is no email yet. Asked for before the list is read, it leaves no gap between the two.
+ * Undefined, for only what is new, where it cannot be had.
+ */
+export async function beginning(
+  client: Client,
+  newest: Email | undefined,
+): Promise<string | undefined> {
+  if (!newest) return ""
   try {
-    return await followSocket(client, after, heard, stop)
+    const path = `/v1/emails/${encodeURIComponent(newest.id)}/events`
+    return (await client.get<EmailEvents>(path)).data.events[0]?.id
   } catch (error) {
-    if (error instanceof Failure) return { after, stood: false }
+    if (error instanceof Failure) return undefined
     throw error
   }
 }
 
-/** Answers the id of the last event that was heard. */
-async function poll(client: Client, store: Store, after: string | undefined, stop: AbortSignal) {
-  const until = millis() + POLLING_MILLISECONDS
-  let start: Start = { after, not_before: undefined }
-  try {
-    if (after === undefined) start = await startAt(client, await serverTime(client))
-    while (!stop.aborted && millis() < until) {
-      const query = { after: start.after, types: "email.*", wait: WAIT_SECONDS, limit: PAGE }
-      const limit = WAIT_SECONDS * 1000 + WAIT_SLACK
-      const { data, meta } = await client.get<Envelope[]>("/v1/events", query, limit)
-      store.hear({ is: "link", link: "polling" })
-      store.facts(data.flatMap((event) => factOfEvent(event) ?? []))
-      start = { ...start, after: meta.next_after ?? data.at(-1)?.id ?? start.after }
+/**
+ * Brings what happens to the store until `stop`: over the socket; where none gets through, by asking
+ * the event feed; where a key may not read events, by reading the newest emails. After an interruption
+ * it goes on behind the last event that was heard, so nothing is missed.
+ */
+export async function followNews(
+  client: Client,
+  store: Store,
+  begin: string | undefined,
+  stop: AbortSignal,
+): Promise<void> {
+  const follower = { client, store, after: begin, stop }
+  while (!stop.aborted) {
+    try {
+      await overSocket(follower)
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error
+      await otherwise(follower, error)
     }
-    return start.after
-  } catch (error) {
-    return await without(error, client, store, start.after, until, stop)
   }
 }
 
-/** What went wrong with the feed decides whether emails can still be read. */
-async function without(
-  error: unknown,
-  client: Client,
-  store: Store,
-  after: string | undefined,
-  until: number,
-  stop: AbortSignal,
-): Promise<string | undefined> {
-  if (!(error instanceof Failure)) throw error
-  if (error.exit === exits.invalid) return undefined // the cursor is too old: begin with what is new
-  if (error.exit === exits.unauthorized) await readNewest(client, store, until, stop)
-  else store.hear({ is: "link", link: "lost" })
-  return after
+/** Comes back by itself when the connection breaks. Throws what no further try would mend. */
+async function overSocket(follower: Follower): Promise<void> {
+  const { client, store, after, stop } = follower
+  const stream = openStream(client, {
+    ...(after === undefined ? {} : { start: { after, not_before: undefined } }),
+    types: TYPES,
+    onState: (state) => store.hear({ is: "link", link: state === "open" ? "live" : "lost" }),
+    onFrame(frame) {
+      if (frame.type === "event") follower.after = frame.event.id
+      const fact = factOf(frame)
+      if (fact) store.facts([fact])
+    },
+  })
+  stop.addEventListener("abort", () => stream.close(), { once: true })
+  await stream.ended
 }
 
-async function readNewest(client: Client, store: Store, until: number, stop: AbortSignal) {
+function factOf(frame: Frame): Fact | undefined {
+  if (frame.type === "event") return factOfEvent(frame.event)
+  return frame.type === "message" ? factOfActivity(frame.message as Activity) : undefined
+}
+
+/** What there is without the socket, for a while. */
+async function otherwise(follower: Follower, reason: Failure): Promise<void> {
+  const until = millis() + POLLING_MILLISECONDS
   try {
-    while (!stop.aborted && millis() < until) {
-      const { data } = await client.get<Email[]>("/v1/emails", { per_page: PAGE })
-      store.hear({ is: "link", link: "polling" })
-      store.facts(data.map(factOfEmail))
-      await pause(REPEAT_MILLISECONDS)
-    }
+    if (reason instanceof NoUpgrade) return await poll(follower, until)
+    if (reason.exit === exits.unauthorized) return await readNewest(follower, until)
+    if (reason.exit === exits.invalid) follower.after = undefined // too old: begin with what is new
   } catch (error) {
     if (!(error instanceof Failure)) throw error
-    store.hear({ is: "link", link: "lost" })
+  }
+  follower.store.hear({ is: "link", link: "lost" })
+  await pause(REPEAT_MILLISECONDS)
+}
+
+async function poll(follower: Follower, until: number): Promise<void> {
+  const { client, store, after, stop } = follower
+  let start: Start = { after, not_before: undefined }
+  if (after === undefined) start = await startAt(client, await serverTime(client))
+  while (!stop.aborted && millis() < until) {
+    const query = { after: start.after || undefined, types: TYPES, wait: WAIT_SECONDS, limit: PAGE }
+    const limit = WAIT_SECONDS * 1000 + WAIT_SLACK
+    const { data, meta } = await client.get<Envelope[]>("/v1/events", query, limit)
+    store.hear({ is: "link", link: "polling" })
+    store.facts(data.flatMap((event) => factOfEvent(event) ?? []))
+    start = { ...start, after: meta.next_after ?? data.at(-1)?.id ?? start.after }
+    follower.after = start.after
+  }
+}
+
+async function readNewest({ client, store, stop }: Follower, until: number): Promise<void> {
+  while (!stop.aborted && millis() < until) {
+    const { data } = await client.get<Email[]>("/v1/emails", { per_page: PAGE })
+    store.hear({ is: "link", link: "polling" })
+    store.facts(data.map(factOfEmail))
+    await pause(REPEAT_MILLISECONDS)
   }
 }

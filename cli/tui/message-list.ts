@@ -45,6 +45,7 @@ function ageOf({ created_at, changed_at, status }: MessageRow, now: number): str
   return spanText((is_open ? now : changed_at) - created_at)
 }
 
+/** The table of messages, each line exactly `width` cells. */
 export function listLines(state: State, width: number, paint: Paint): string[] {
   const { messages, now } = state
   const { height } = layoutOf(state)
@@ -58,9 +59,10 @@ export function listLines(state: State, width: number, paint: Paint): string[] {
 export function listInfo({ messages }: State): string {
   const { shown, rows, filter, paused, unseen, place, older } = messages
   const all = `${number(rows.length)}${older === "none" ? "" : "+"}`
+  const noun = all === "1" ? "message" : "messages"
   const many =
     filter.text === ""
-      ? `${all} messages`
+      ? `${all} ${noun}`
       : `filter: ${filter.text}   ${number(shown.length)} of ${all}`
   const moves = paused ? `paused, ${number(unseen)} new` : place.follows ? "following" : ""
   return [many, older === "loading" ? "loading…" : "", moves].filter(Boolean).join("   ")

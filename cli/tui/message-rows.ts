@@ -23,7 +23,7 @@ export interface MessageRow {
 export type Fact = Partial<MessageRow> & { id: string; at: number }
 
 /** What was seen of a message's way, as the socket tells it besides the event. */
-export interface Activity {
+export type Activity = {
   id: string
   channel: string
   status: string
@@ -61,6 +61,7 @@ const told: Partial<Record<string, string>> = {
   "email.failed": "failed",
 }
 
+/** All that a list of emails tells of one. */
 export function factOfEmail(email: Email & { tags?: unknown; updated_at?: string }): Fact {
   return {
     id: clean(email.id),
@@ -94,6 +95,7 @@ export function factOfEvent({ type, data, created_at }: Envelope): Fact | undefi
   }
 }
 
+/** A change of status, as the socket tells it. */
 export const factOfActivity = (activity: Activity): Fact => ({
   id: clean(activity.id),
   at: timeOf(activity.at),

@@ -9,7 +9,7 @@ import type { Email } from "../records"
 import { millis } from "../time"
 import { openDeeds } from "./deeds"
 import { NO_FILTER } from "./filter"
-import { followNews } from "./follow-news"
+import { beginning, followNews } from "./follow-news"
 import { Monitor } from "./monitor"
 import { initialState } from "./state"
 import { FRAME_MILLISECONDS, openStore, type Store } from "./store"
@@ -33,6 +33,7 @@ export const open: Action<object> = async (context) => {
   const client = context.client(undefined, {}, (headers) => heard(headers))
   // What is wrong with address or key is told as by every other command, before the screen is taken.
   const [newest] = (await client.get<Email[]>("/v1/emails", { per_page: 1 })).data
+  const begin = await beginning(client, newest)
   const size = [process.stdout.columns || 80, process.stdout.rows || 24] as const
   const { promise: over, resolve: end } = Promise.withResolvers<number>()
   const deeds = openDeeds({
@@ -45,7 +46,7 @@ export const open: Action<object> = async (context) => {
   heard = (headers) => hearSending(store, headers)
   deeds({ do: "load_older", filter: NO_FILTER })
   void nameProject(client, newest, store)
-  return await shown(context, client, store, over, end)
+  return await shown(context.terminal.colour, store, { client, begin, over, end })
 }
 
 /** OSC 52: a terminal that allows it puts the text into its clipboard, also through ssh. */
@@ -81,16 +82,27 @@ function hearSending(store: Store, headers: Headers) {
   store.hear({ is: "sending", status, reason })
 }
 
+function restore(): void {
+  try {
+    writeSync(1, RESTORED)
+  } catch {
+    // The terminal is gone, and with it what was to be restored.
+  }
+}
+
+interface Life {
+  client: Client
+  /** The event to begin behind. */
+  begin: string | undefined
+  over: Promise<number>
+  end(exit: number): void
+}
+
 /** Draws until `over`, and leaves the terminal as it was, whatever ends it. */
-async function shown(
-  context: Context,
-  client: Client,
-  store: Store,
-  over: Promise<number>,
-  end: (exit: number) => void,
-): Promise<number> {
+async function shown(colour: boolean, store: Store, life: Life): Promise<number> {
+  const { client, begin, over, end } = life
   const stop = new AbortController()
-  const screen = render(<Monitor store={store} colour={context.terminal.colour} />, {
+  const screen = render(<Monitor store={store} colour={colour} />, {
     alternateScreen: true,
     exitOnCtrlC: false,
     incrementalRendering: true,
@@ -98,7 +110,6 @@ async function shown(
     maxFps: 1000 / FRAME_MILLISECONDS,
     patchConsole: false,
   })
-  const restore = () => void writeSync(1, RESTORED)
   process.once("exit", restore)
   const polling = setInterval(() => ask(store), POLL_MILLISECONDS)
   onInterrupt(() => end(exits.interrupted))
@@ -108,7 +119,7 @@ async function shown(
     process.once(event, reject)
   try {
     ask(store)
-    const news = followNews(client, store, stop.signal).then(() => over)
+    const news = followNews(client, store, begin, stop.signal).then(() => over)
     const gone = screen.waitUntilExit().then(() => exits.done)
     return await Promise.race([over, broken, news, gone])
   } finally {

@@ -8,6 +8,7 @@ import { withFilter, withShown } from "./update"
 /** Rows left below the reader when older ones are fetched. */
 const AHEAD = 50
 
+/** Keys of the Messages screen: in the list, or in the message that is opened. */
 export function pressOnMessages(state: State, key: string): Step {
   const { messages } = state
   if (messages.detail) return pressInDetail(state, messages.detail, key)

@@ -3,6 +3,7 @@ import { detailRows, layoutOf, tableRows, webhookHeights } from "./layout"
 import { chosen, moved, scrolled, stepsOf } from "./list"
 import { type DeliveryView, type State, type Step, step, type Webhooks } from "./state"
 
+/** Keys of the Webhooks screen: on endpoints, on deliveries, or in the one that is opened. */
 export function pressOnWebhooks(state: State, key: string): Step {
   const { webhooks } = state
   if (webhooks.detail) return pressInDelivery(state, webhooks.detail, key)

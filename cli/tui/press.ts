@@ -4,7 +4,8 @@ import { pressInPrompt } from "./prompt"
 import { type State, type Step, screens, step } from "./state"
 
 /** What one key does: a character, or the name of a key in angle brackets, `<up>`. */
-export function press(state: State, key: string): Step {
+export function press(before: State, key: string): Step {
+  const state = before.notice ? { ...before, notice: null } : before // it was read
   if (key === "<ctrl-c>") return step(state, { do: "quit" })
   if (state.question) return answered(state, key)
   if (state.prompt) return pressInPrompt(state, state.prompt, key)

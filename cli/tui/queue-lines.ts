@@ -100,6 +100,7 @@ export function backlog({ by_state }: Work): Backlog {
   return { count, oldest_seconds }
 }
 
+/** All of it in one line; empty before it was read. */
 export function queueInfo({ queue }: State): string {
   if (queue.problem !== null) return queue.problem
   if (queue.work === null) return ""

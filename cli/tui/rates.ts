@@ -25,6 +25,7 @@ export function upTo(rates: Rates, now: number): Rates {
   return { ...rates, second, seconds: [...rates.seconds, ...zeros].slice(-KEPT_SECONDS) }
 }
 
+/** Adds what has just been seen to the second that runs. */
 export function counted(rates: Rates, more: Counts, now: number): Rates {
   const { seconds, ...rest } = upTo(rates, now)
   const last = seconds.at(-1) ?? 0

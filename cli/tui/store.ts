@@ -10,6 +10,9 @@ export const FRAME_MILLISECONDS = 100
 /** What only scrolls by is read no better at ten times a second than at five. */
 const NEWS_MILLISECONDS = 200
 
+/** The collector looks at what is young after each bunch of news, and at everything after so many. */
+const WHOLE_LOOK = 15
+
 export interface Store {
   /** The state as it was when it was last told to draw. */
   drawn(): State
@@ -33,6 +36,7 @@ export function openStore(first: State, act: (intent: Intent) => void): Store {
   let timer: Timer | undefined
   let last_draw = 0
   let due = 0
+  let bunches = 0
   const listeners = new Set<() => void>()
 
   const take = ({ state: next, intents }: Step) => {
@@ -46,9 +50,10 @@ export function openStore(first: State, act: (intent: Intent) => void): Store {
       const facts = collected
       collected = []
       take(hear(state, { is: "facts", facts }))
-      // Thousands of frames a second leave much behind; left to itself the runtime would let half of
-      // a hundred megabytes gather before it looks.
-      Bun.gc(false)
+      // Thousands of frames a second leave much behind; left to itself the runtime would let a hundred
+      // megabytes of it gather before it looks.
+      bunches += 1
+      Bun.gc(bunches % WHOLE_LOOK === 0)
     }
     if (drawn === state) return
     drawn = state

@@ -91,7 +91,7 @@ function answerOf({ last_response_status, last_error }: Delivery): string {
 export function webhookLines(state: State, width: number, paint: Paint): string[] {
   const { webhooks, now } = state
   const { height } = layoutOf(state)
-  const { endpoints, problem, place, focus, deliveries, delivery_place } = webhooks
+  const { endpoints, problem, place, focus, deliveries, delivery_place, detail } = webhooks
   if (endpoints === null || endpoints.length === 0) {
     return told(problem ?? (endpoints ? NONE : "loading…"), width, height)
   }
@@ -104,7 +104,7 @@ export function webhookLines(state: State, width: number, paint: Paint): string[
     height: upper,
     top: place.top,
     selected: place.selected,
-    has_focus: focus === "endpoints",
+    has_focus: focus === "endpoints" && detail === null,
   })
   const below = tableLines({
     ...both,
@@ -113,7 +113,7 @@ export function webhookLines(state: State, width: number, paint: Paint): string[
     height: lower,
     top: delivery_place.top,
     selected: delivery_place.selected,
-    has_focus: focus === "deliveries",
+    has_focus: focus === "deliveries" && detail === null,
   })
   return [...above, paint.dim("─".repeat(width)), ...below]
 }
@@ -127,6 +127,7 @@ export function told(text: string, width: number, height: number): string[] {
   return [blank, fitted(`  ${cleanLine(text)}`, width), ...rest].slice(0, height)
 }
 
+/** How many there are, in one line. */
 export function webhookInfo({ webhooks }: State): string {
   const { endpoints, deliveries, problem } = webhooks
   if (problem !== null) return problem

@@ -75,6 +75,7 @@ CREATE INDEX "request_log_by_project" ON "request_log" USING btree ("project_id"
 CREATE INDEX "request_log_by_request" ON "request_log" USING btree ("request_id");--> statement-breakpoint
 CREATE INDEX "deliveries_by_webhook" ON "deliveries" USING btree ("webhook_id","id");--> statement-breakpoint
 CREATE INDEX "deliveries_by_event" ON "deliveries" USING btree ("event_id","webhook_id");--> statement-breakpoint
-CREATE INDEX "deliveries_due" ON "deliveries" USING btree ("webhook_id","next_attempt_at") WHERE status in ('pending', 'failed');--> statement-breakpoint
+CREATE INDEX "deliveries_due" ON "deliveries" USING btree ("webhook_id","next_attempt_at") WHERE status in ('pending', 'failed') and owner is null;--> statement-breakpoint
+CREATE INDEX "deliveries_leased" ON "deliveries" USING btree ("webhook_id","next_attempt_at") WHERE owner is not null;--> statement-breakpoint
 CREATE INDEX "deliveries_held" ON "deliveries" USING btree ("webhook_id","next_attempt_at") WHERE status = 'held';--> statement-breakpoint
 CREATE INDEX "webhooks_by_project" ON "webhooks" USING btree ("project_id","id");

@@ -44,7 +44,8 @@ CREATE TABLE `deliveries` (
 --> statement-breakpoint
 CREATE INDEX `deliveries_by_webhook` ON `deliveries` (`webhook_id`,`id`);--> statement-breakpoint
 CREATE INDEX `deliveries_by_event` ON `deliveries` (`event_id`,`webhook_id`);--> statement-breakpoint
-CREATE INDEX `deliveries_due` ON `deliveries` (`webhook_id`,`next_attempt_at`) WHERE status in ('pending', 'failed');--> statement-breakpoint
+CREATE INDEX `deliveries_due` ON `deliveries` (`webhook_id`,`next_attempt_at`) WHERE status in ('pending', 'failed') and owner is null;--> statement-breakpoint
+CREATE INDEX `deliveries_leased` ON `deliveries` (`webhook_id`,`next_attempt_at`) WHERE owner is not null;--> statement-breakpoint
 CREATE INDEX `deliveries_held` ON `deliveries` (`webhook_id`,`next_attempt_at`) WHERE status = 'held';--> statement-breakpoint
 CREATE TABLE `webhooks` (
 	`id` text PRIMARY KEY NOT NULL,

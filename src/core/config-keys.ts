@@ -70,7 +70,7 @@ export const keys = {
     30 * SECOND,
     "A webhook's receiver has this long for its answer, from the first packet to the last.",
   ),
-  "webhooks.concurrency": key(whole(1, 1000), 256, "Webhook deliveries that run at the same time."),
+  "webhooks.concurrency": key(whole(1, 1000), 200, "Webhook deliveries that run at the same time."),
   "webhooks.breaker.failures": key(
     whole(1, 1000),
     10,

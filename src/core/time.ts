@@ -35,3 +35,6 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
     else signal?.addEventListener("abort", done, { once: true })
   })
 }
+
+/** Resolves when everything that is ready now has had its turn. */
+export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

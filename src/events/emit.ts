@@ -51,21 +51,25 @@ export async function record(tx: Tx, list: NewEvent[]): Promise<Recorded[]> {
     created_at,
   }))
   await insertEvents(tx, recorded)
-  tx.afterCommit(ring)
+  const projects = new Set(list.map(({ project_id }) => project_id))
+  tx.afterCommit(() => ring(projects))
   return recorded
 }
 
-const bells = new Set<() => void>()
+/** Which projects have something new; undefined where nobody knows, and all have to look. */
+type Rung = ReadonlySet<string> | undefined
+
+const bells = new Set<(projects: Rung) => void>()
 
 /** Calls `listener` after each commit that brought events, until the returned function is called. */
-export function onEmitted(listener: () => void): () => void {
+export function onEmitted(listener: (projects: Rung) => void): () => void {
   bells.add(listener)
   return () => void bells.delete(listener)
 }
 
 /** Wakes whoever waits for events; also called when another node says that there are some. */
-export function ring() {
-  for (const bell of bells) bell()
+export function ring(projects?: Rung) {
+  for (const bell of bells) bell(projects)
 }
 
 const insertEvents = inserter(events)

@@ -55,7 +55,7 @@ export async function readWaiting(
 ): Promise<Event[]> {
   const end = monotonic() + wait_ms
   while (true) {
-    const rung = bell(Math.min(POLL_MILLISECONDS, end - monotonic()), signal)
+    const rung = bell(project_id, Math.min(POLL_MILLISECONDS, end - monotonic()), signal)
     const rows = await read(db, project_id, query)
     if (rows.length > 0 || signal.aborted || monotonic() >= end) {
       rung.cancel()
@@ -134,9 +134,11 @@ function matching(types: string[]): SQL | undefined {
   )
 }
 
-function bell(milliseconds: number, signal: AbortSignal) {
+function bell(project_id: string, milliseconds: number, signal: AbortSignal) {
   const stop = new AbortController()
-  const off = onEmitted(() => stop.abort())
+  const off = onEmitted((projects) => {
+    if (!projects || projects.has(project_id)) stop.abort()
+  })
   const cancel = () => stop.abort()
   signal.addEventListener("abort", cancel, { once: true })
   const heard = sleep(Math.max(1, milliseconds), stop.signal).finally(() => {

@@ -5,7 +5,14 @@ import { matchesType } from "./patterns"
 
 const AT_ONCE = 100
 const WAIT_MILLISECONDS = 25_000
-const TOGETHER_MILLISECONDS = 10
+
+/** Between two reads of one follower, for each who follows the same project. */
+const GAP_MILLISECONDS = 2
+const LEAST_GAP = 10
+const LONGEST_GAP = 200
+
+/** How many follow a project here. */
+const followers = new Map<string, number>()
 
 /**
  * Every event behind a place (without one: from the oldest that is readable), in the order of the
@@ -21,15 +28,31 @@ export async function* follow(
 ): AsyncGenerator<Event> {
   const isWanted = ({ type }: Event) => types.length === 0 || matchesType(types, type)
   let place = from
-  while (!signal.aborted) {
-    const query = { from: place, limit: AT_ONCE, types: [] }
-    const rows = await readWaiting(db, project_id, query, WAIT_MILLISECONDS, signal)
-    for (const row of rows) {
-      if (signal.aborted) return
-      if (isWanted(row)) yield row
-      place = row
+  count(project_id, 1)
+  try {
+    while (!signal.aborted) {
+      const query = { from: place, limit: AT_ONCE, types: [] }
+      const rows = await readWaiting(db, project_id, query, WAIT_MILLISECONDS, signal)
+      for (const row of rows) {
+        if (signal.aborted) return
+        if (isWanted(row)) yield row
+        place = row
+      }
+      // Who reads after each commit, and there are many of them, would do nothing else.
+      if (rows.length < AT_ONCE) await sleep(gapOf(project_id), signal)
     }
-    // Others' events ring too: who reads after each commit would do nothing else.
-    if (rows.length < AT_ONCE) await sleep(TOGETHER_MILLISECONDS, signal)
+  } finally {
+    count(project_id, -1)
   }
+}
+
+function count(project_id: string, change: number) {
+  const left = (followers.get(project_id) ?? 0) + change
+  if (left > 0) followers.set(project_id, left)
+  else followers.delete(project_id)
+}
+
+function gapOf(project_id: string): number {
+  const wanted = (followers.get(project_id) ?? 1) * GAP_MILLISECONDS
+  return Math.min(LONGEST_GAP, Math.max(LEAST_GAP, wanted))
 }

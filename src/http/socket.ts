@@ -79,7 +79,7 @@ export class Socket {
   }
 
   /** For what nobody can ask for again: it waits in a bounded buffer, and too much closes (1013). */
-  push(frame: object): void {
+  push(frame: object) {
     const wire = this.#wire
     if (!wire || this.closed.aborted) return
     if (wire.getBufferedAmount() > MOST_BUFFERED_BYTES) return this.close("slow")
@@ -90,12 +90,12 @@ export class Socket {
     this.#stuck_at = monotonic()
   }
 
-  ping(): void {
+  ping() {
     this.push({ type: "ping" })
     this.#wire?.ping() // every browser answers this one by itself
   }
 
-  close(why: keyof typeof CLOSE): void {
+  close(why: keyof typeof CLOSE) {
     if (this.closed.aborted) return
     this.#end()
     const wire = this.#wire
@@ -104,7 +104,7 @@ export class Socket {
     setTimeout(() => wire?.terminate(), PARTING_MILLISECONDS).unref()
   }
 
-  opened(wire: ServerWebSocket<Socket>): void {
+  opened(wire: ServerWebSocket<Socket>) {
     this.#wire = wire
     this.#conversation.begin(this).catch((error) => {
       log.error("a socket's conversation failed", { error })
@@ -113,7 +113,7 @@ export class Socket {
   }
 
   /** A frame as it came. */
-  received(data: string | Buffer): void {
+  received(data: string | Buffer) {
     this.lives()
     const frame = frameOf(data)
     if (!frame) return this.close("bad_frame")
@@ -127,28 +127,28 @@ export class Socket {
     if (verdict === "extra") this.#count()
   }
 
-  lives(): void {
+  lives() {
     this.#heard_at = monotonic()
   }
 
-  drained(): void {
+  drained() {
     this.#stuck_at = Number.POSITIVE_INFINITY
     this.#room?.resolve()
     this.#room = undefined
   }
 
-  gone(): void {
+  gone() {
     this.#end()
   }
 
-  #end(): void {
+  #end() {
     if (this.closed.aborted) return
     this.#closed.abort()
     this.drained()
     this.#onGone()
   }
 
-  #count(): void {
+  #count() {
     const second = Math.floor(monotonic() / 1000)
     this.#frames = second === this.#second ? this.#frames + 1 : 1
     this.#second = second

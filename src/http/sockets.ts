@@ -62,7 +62,7 @@ export class Sockets {
     this.#join(project_id, open)
     if (server?.upgrade(request, { data: open.socket, headers: answer })) return
     this.#forget(project_id, open)
-    refuseUpgrade("upgrade_required", "This is a WebSocket: connect to it as one.")
+    refuseUpgrade("upgrade_required", PLAIN)
   }
 
   #join(project_id: string, open: Open) {
@@ -105,13 +105,14 @@ export class Sockets {
 
 /** Before anything else of the route is looked at: a mere GET is told what this is. */
 export function demandUpgrade({ headers }: Request, protocol: string): void {
-  if (headers.get("upgrade")?.toLowerCase() !== "websocket") {
-    return refuseUpgrade("upgrade_required", "This is a WebSocket: connect to it as one.")
-  }
+  if (headers.get("upgrade")?.toLowerCase() !== "websocket")
+    refuseUpgrade("upgrade_required", PLAIN)
   const offered = headers.get("sec-websocket-protocol")?.split(",") ?? []
   if (offered.some((one) => one.trim() === protocol)) return
   refuseUpgrade("subprotocol_required", `This WebSocket speaks the subprotocol ${protocol}.`)
 }
+
+const PLAIN = "This is a WebSocket: connect to it as one."
 
 const refuseUpgrade = (reason: string, message: string): never =>
   fail("validation_error", message, { reason })

@@ -5,7 +5,7 @@ import type { Reader } from "../store/store"
 import { deliveries, webhooks } from "../webhooks/tables"
 
 /** Rows of each kind that are looked at one by one; of a longer queue the rest is only counted. */
-const MOST_ROWS = 5000
+const MOST_ROWS = 2000
 
 type State = "waiting" | "retrying" | "running" | "held"
 
@@ -90,7 +90,8 @@ const emailWork = (row: EmailRow, state: State): Work => ({
 
 /** As literals: a bound value would keep the database from using the partial indexes. */
 const OPEN = {
-  waiting: sql`${deliveries.status} IN ('pending', 'failed')`,
+  waiting: sql`${deliveries.status} IN ('pending', 'failed') AND ${deliveries.owner} IS NULL`,
+  running: sql`${deliveries.status} IN ('pending', 'failed') AND ${deliveries.owner} IS NOT NULL`,
   held: sql`${deliveries.status} = 'held'`,
 }
 
@@ -103,7 +104,7 @@ async function openDeliveries(db: Reader, project_id: string): Promise<Found[]> 
   const reasons = new Map(endpoints.map(({ id, reason }) => [id, reason]))
   const { webhook_id, status, owner, last_error, created_at, next_attempt_at } = deliveries
   const found: Found[] = []
-  for (const state of ["waiting", "held"] as const) {
+  for (const state of ["waiting", "running", "held"] as const) {
     const ours = and(inArray(webhook_id, [...reasons.keys()]), OPEN[state])
     const rows = await db
       .select({ webhook_id, status, owner, last_error, created_at, next_attempt_at })

@@ -29,8 +29,9 @@ export type Row = typeof requestLog.$inferSelect
 /** Newest first. */
 export async function list(db: Reader, filter: Filter, { limit, offset, after }: Part) {
   const older = after ? lt(requestLog.id, after) : undefined
-  const rows = db.select().from(requestLog).where(and(matching(filter), older))
-  return await rows.orderBy(desc(requestLog.id)).limit(limit).offset(offset)
+  const wanted = and(matching(filter), older)
+  const rows = db.select().from(requestLog).where(wanted).orderBy(desc(requestLog.id))
+  return await rows.limit(limit).offset(offset)
 }
 
 export async function countAll(db: Reader, filter: Filter): Promise<number> {

@@ -57,7 +57,7 @@ export class RequestLog {
     this.#options = options
   }
 
-  add(answered: Answered): void {
+  add(answered: Answered) {
     if (answered.is_stranger && ++this.#strangers > STRANGERS_PER_FLUSH) return
     if (answered.status < 400 && ++this.#successes > SUCCESSES_PER_FLUSH) {
       this.#left_out += 1

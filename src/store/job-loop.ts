@@ -198,8 +198,16 @@ export class JobLoop {
   }
 
   async #keep() {
+    await this.#share()
     const held = this.#held()
     if (held.length > 0) await queue.heartbeat(this.#options.store, this.#lease, held)
+  }
+
+  /** Work that turned slow after a large claim: what waits behind it is for others, too. */
+  async #share() {
+    const surplus = this.#waiting.length - this.#least
+    if (surplus <= 0 || monotonic() - this.#claimed_at < LONG_MILLISECONDS) return
+    await this.#giveBack(this.#waiting.splice(0, surplus))
   }
 
   #held = () =>

@@ -15,10 +15,10 @@ export interface Migration {
 export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
   sqlite: [
     { tag: "0000_start", when: 1795238414013, sql: sqlite0 },
-    { tag: "0001_webhooks", when: 1795241534892, sql: sqlite1 },
+    { tag: "0001_webhooks", when: 1795244131324, sql: sqlite1 },
   ],
   postgres: [
     { tag: "0000_start", when: 1795238414234, sql: postgres0 },
-    { tag: "0001_webhooks", when: 1795241535209, sql: postgres1 },
+    { tag: "0001_webhooks", when: 1795244131792, sql: postgres1 },
   ],
 }

@@ -5,7 +5,7 @@ import type { Secrets } from "../core/secrets"
 import { millis, monotonic, now } from "../core/time"
 import { signedHeaders } from "../lib/signature"
 import { bodyText, capturedHeaders, retryAfterSeconds } from "./capture"
-import { secretsOf } from "./secrets"
+import { opener } from "./secrets"
 import type { DeliveryError, webhooks } from "./tables"
 
 const CONTENT = { "content-type": "application/json", "user-agent": "belfry-webhooks/1" }
@@ -26,16 +26,21 @@ export const wayOf = (settings: Settings, secrets: Secrets): Way => ({
   allow_private: settings["webhooks.allow_private"],
 })
 
-export type Receiver = Pick<
-  typeof webhooks.$inferSelect,
-  | "id"
-  | "url"
-  | "headers"
-  | "header_format"
-  | "secret"
-  | "previous_secret"
-  | "previous_secret_expires_at"
->
+/** An endpoint, made ready for any number of attempts. */
+export interface Receiver extends Pick<Webhook, "id" | "url" | "header_format" | "transform"> {
+  /** Its own headers, in lower case. */
+  headers: Record<string, string>
+  /** Throws where the endpoint was sealed with another master key. */
+  secrets(): [string, ...string[]]
+}
+
+type Webhook = typeof webhooks.$inferSelect
+
+export function receiverOf({ secrets }: Way, webhook: Webhook): Receiver {
+  const { id, url, header_format, transform } = webhook
+  const open = opener(secrets, webhook)
+  return { id, url, header_format, transform, headers: lowered(webhook.headers), secrets: open }
+}
 
 /** What one attempt came to. `error` is null exactly where the receiver took it (2xx). */
 export interface Attempted {
@@ -64,7 +69,7 @@ export async function attempt(
   const nothing = { request_headers: null, response_headers: null, response_body: null }
   const blank = { ...nothing, at, url: receiver.url, response_status: null }
   try {
-    const headers = headersFor(way, receiver, event_id, body)
+    const headers = headersFor(receiver, event_id, body)
     const told = { ...blank, request_headers: capturedHeaders(headers) }
     try {
       const answer = await request({
@@ -90,16 +95,16 @@ export async function attempt(
   }
 }
 
-function headersFor(way: Way, receiver: Receiver, id: string, body: string) {
+function headersFor(receiver: Receiver, id: string, body: string) {
   const signed = signedHeaders({
     id,
     timestamp: Math.floor(millis() / 1000),
     body,
-    secrets: secretsOf(way.secrets, receiver),
+    secrets: receiver.secrets(),
     format: receiver.header_format,
   })
   // Ours come last: whatever an endpoint's own headers say, they cannot pose as a signature.
-  return { ...CONTENT, ...lowered(receiver.headers), ...lowered(signed), ...JSON_ONLY }
+  return { ...CONTENT, ...receiver.headers, ...lowered(signed), ...JSON_ONLY }
 }
 
 const JSON_ONLY = { "content-type": CONTENT["content-type"] }

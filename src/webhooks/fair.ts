@@ -4,7 +4,7 @@ import type { Waiting, Wish } from "./queue"
 /** One that hangs holds so many slots at first, half with each failure in a row, and one at last. */
 const PER_ENDPOINT = 10
 
-export interface Slots {
+export interface Taken {
   /** Of all. */
   concurrency: number
   /** Taken, of all and of each endpoint. */
@@ -17,7 +17,7 @@ export interface Slots {
  * backlog. `due`: when the next one becomes due, in milliseconds since 1970. `more`: a wish was cut
  * to its share, and there may be slots left for its rest.
  */
-export function shareOut(waiting: readonly Waiting[], slots: Slots) {
+export function shareOut(waiting: readonly Waiting[], slots: Taken) {
   let due = Number.POSITIVE_INFINITY
   const ready: (Waiting & { room: number })[] = []
   for (const one of waiting) {
@@ -46,7 +46,7 @@ const slotOf = ({ next_slot_at, rate_limit }: Waiting) =>
   next_slot_at === null || rate_limit === null ? 0 : millisFrom(next_slot_at)
 
 /** When half of the slots are taken, something is slow: then nobody gets a second one. */
-function roomOf({ webhook_id, consecutive_failures }: Waiting, slots: Slots): number {
+function roomOf({ webhook_id, consecutive_failures }: Waiting, slots: Taken): number {
   const crowded = slots.running > slots.concurrency / 2
   const trusted = Math.floor(PER_ENDPOINT / 2 ** (consecutive_failures ?? 0))
   const most = crowded ? 1 : Math.max(1, trusted)

@@ -39,7 +39,7 @@ const waitingOf = (db: Reader, webhook: string, most: number) =>
   db
     .select({ id })
     .from(deliveries)
-    .where(and(eq(webhook_id, webhook), isOpen, isNull(owner), eq(by_hand, false)))
+    .where(and(eq(webhook_id, webhook), isOpen, eq(by_hand, false)))
     .limit(most)
 
 export interface Wanted {

@@ -4,7 +4,7 @@ import { newId } from "../core/ids"
 import { now, secondsFromNow } from "../core/time"
 import type { Workers } from "../core/workers"
 import type { Store } from "../store/store"
-import { attempt, type Way } from "./attempt"
+import { attempt, receiverOf, type Way } from "./attempt"
 import { bodiesOf, bodyFor } from "./body"
 import { type Claimed, leaseSeconds } from "./queue"
 import { settleAll } from "./settle"
@@ -43,7 +43,7 @@ export async function attemptNow(
   const plain = (await bodiesOf(store.read, [claimed.event_id])).get(claimed.event_id)
   const body = webhook && (await bodyFor(parts, claimed, webhook.transform, plain))
   if (!webhook || !body) throw new ApiError("conflict", "There is nothing left to send.")
-  const attempted = await attempt(way, webhook, claimed.event_id, body.text)
+  const attempted = await attempt(way, receiverOf(way, webhook), claimed.event_id, body.text)
   const { transform_failed } = body
   await store.tx((tx) => settleAll(tx, [{ claimed, attempted, transform_failed }], failures))
   return {

@@ -1,12 +1,14 @@
 import { and, eq, inArray, lte, type SQL, sql } from "drizzle-orm"
 import { newId } from "../core/ids"
 import { millis, now, secondsFromNow } from "../core/time"
+import { engine } from "../store/columns"
 import { held, prepared, skipLocked } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import { deliveries, webhooks } from "./tables"
 
 /** As literals: a bound value would keep the database from using the partial indexes. */
-export const isOpen = sql`status in ('pending', 'failed')`
+export const isOpen = sql`status in ('pending', 'failed') and owner is null`
+const isLeased = sql`owner is not null`
 export const isHeld = sql`status = 'held'`
 
 /** Endpoints of one look. More of them take their turn in the next one. */
@@ -38,13 +40,21 @@ export interface Wish {
   only_by_hand: boolean
 }
 
-/** Takes due deliveries of each endpoint, oldest due first, and leases them to a fresh owner. */
-export async function claim(store: Store, wishes: Wish[], lease_seconds: number) {
-  return store.tx(async (tx) => {
+/**
+ * Takes due deliveries of each endpoint, oldest due first, and leases them to a fresh owner. Rejects
+ * when they could not be taken; `committed` when that did not reach the disk.
+ */
+export function claim(store: Store, wishes: Wish[], lease_seconds: number) {
+  const taken = Promise.withResolvers<Claimed[]>()
+  const committed = store.tx(async (tx) => {
     const claimed: Claimed[] = []
     for (const wish of wishes) claimed.push(...(await claimFor(tx, wish, lease_seconds)))
+    // One process holds the file, and its start frees all leases: they need not be on disk.
+    if (engine === "sqlite") taken.resolve(claimed)
     return claimed
   })
+  committed.then(taken.resolve, taken.reject)
+  return { taken: taken.promise, committed }
 }
 
 async function claimFor(tx: Tx, wish: Wish, lease_seconds: number): Promise<Claimed[]> {
@@ -83,6 +93,7 @@ const leased = ({ id, owner }: Lease) =>
 
 /** What was not begun, or cut off at the stop, is due again; no attempt is counted. */
 export async function giveBack(store: Store, list: Lease[], seconds = 0): Promise<void> {
+  if (list.length === 0) return
   const next_attempt_at = secondsFromNow(seconds)
   await store.tx(async (tx) => {
     for (const one of list) {
@@ -104,16 +115,26 @@ export async function drop(store: Store, one: Lease): Promise<void> {
 
 /** Frees every lease, where nobody else can live: their owners are dead, their attempts unknown. */
 export async function freeAll(store: Store): Promise<void> {
-  const dead = and(isOpen, sql`owner is not null`)
   await store.tx((tx) =>
-    tx.update(deliveries).set({ owner: null, next_attempt_at: now() }).where(dead),
+    tx.update(deliveries).set({ owner: null, next_attempt_at: now() }).where(isLeased),
   )
+}
+
+/** Frees the leases that ran out: who held them died, or could not write the end. */
+export async function sweep(store: Store): Promise<void> {
+  const over = and(isLeased, lte(next_attempt_at, now()))
+  const [first] = await store.read
+    .select({ id: deliveries.id })
+    .from(deliveries)
+    .where(over)
+    .limit(1)
+  if (first) await store.tx((tx) => tx.update(deliveries).set({ owner: null }).where(over))
 }
 
 /** From one endpoint to the next by the index, however many deliveries each of them has. */
 function walk(db: Reader, state: SQL, after: SQL) {
   const next = (from: SQL) =>
-    sql`(SELECT min(d.webhook_id) FROM deliveries d WHERE d.${state} AND d.webhook_id > ${from})`
+    sql`(SELECT min(webhook_id) FROM deliveries WHERE ${state} AND webhook_id > ${from})`
   const page = sql.raw(String(PAGE))
   const steps = sql`(WITH RECURSIVE step(webhook_id, number) AS (
     SELECT ${next(after)}, 1
@@ -121,7 +142,7 @@ function walk(db: Reader, state: SQL, after: SQL) {
       WHERE step.webhook_id IS NOT NULL AND number < ${page}
   ) SELECT webhook_id FROM step WHERE webhook_id IS NOT NULL) AS step`
   const first = sql<number | string | null>`(SELECT min(d.next_attempt_at) FROM deliveries d
-    WHERE d.${state} AND d.webhook_id = step.webhook_id)`
+    WHERE ${state} AND d.webhook_id = step.webhook_id)`
   return db
     .select({
       webhook_id: sql<string>`step.webhook_id`,
@@ -130,6 +151,7 @@ function walk(db: Reader, state: SQL, after: SQL) {
       consecutive_failures: webhooks.consecutive_failures,
       rate_limit: webhooks.rate_limit,
       next_slot_at: webhooks.next_slot_at,
+      updated_at: webhooks.updated_at,
     })
     .from(steps)
     .leftJoin(webhooks, sql`${webhooks.id} = step.webhook_id`)

@@ -1,6 +1,6 @@
 import { eq, inArray } from "drizzle-orm"
 import { newId } from "../core/ids"
-import { now, secondsFromNow } from "../core/time"
+import { millis, millisFrom, now, secondsFromNow } from "../core/time"
 import type { Recorded } from "../events/emit"
 import { envelopeOf } from "../events/feed"
 import { matches, type Rule } from "../lib/rule"
@@ -39,7 +39,7 @@ export async function plan(tx: Tx, planned: NewDelivery[]): Promise<void> {
   tx.afterCommit(ringPlanned)
 }
 
-type Endpoint = Awaited<ReturnType<typeof selectEndpoints>>[number]
+type Endpoint = Omit<Awaited<ReturnType<typeof selectEndpoints>>[number], "updated_at">
 
 const TEST_SECONDS = 120
 
@@ -92,7 +92,7 @@ if (without) onChanged(["webhooks"], () => without.clear())
 
 async function endpointsOf(tx: Tx, project_id: string): Promise<Endpoint[]> {
   if (without?.has(project_id)) return []
-  const found = await selectEndpoints(tx, { project_id })
+  const found = await current(tx, project_id)
   if (without && found.length === 0) {
     if (without.size >= MOST_REMEMBERED) without.clear()
     without.add(project_id)
@@ -104,10 +104,42 @@ async function endpointsOf(tx: Tx, project_id: string): Promise<Endpoint[]> {
   return [...active, ...(await lockedFor(tx, others))]
 }
 
+interface Known {
+  updated_at: string
+  endpoint: Endpoint
+}
+
+const known = new Map<string, Known>()
+
+/** A change in the same millisecond as the one before could not be told from it. */
+const SETTLED_MILLISECONDS = 1000
+
+/** Reads the patterns and filters again of those only whose rows say that they changed. */
+async function current(tx: Tx, project: string): Promise<Endpoint[]> {
+  const states = await selectStates(tx, { project_id: project })
+  if (states.length === 0) return []
+  const fresh = states.every(({ id, updated_at }) => known.get(id)?.updated_at === updated_at)
+  if (fresh) return states.flatMap(({ id }) => known.get(id)?.endpoint ?? [])
+  const rows = await selectEndpoints(tx, { project_id: project })
+  if (known.size + rows.length > MOST_REMEMBERED) known.clear()
+  for (const { updated_at, ...endpoint } of rows) {
+    const settled = millisFrom(updated_at) < millis() - SETTLED_MILLISECONDS
+    if (settled) known.set(endpoint.id, { updated_at, endpoint })
+  }
+  return rows
+}
+
 const insertDeliveries = inserter(deliveries)
 
 const { id, project_id, events, filter, status, retry_policy } = webhooks
-const columns = { id, events, filter, status, retry_policy }
+const columns = { id, events, filter, status, retry_policy, updated_at: webhooks.updated_at }
+
+const selectStates = prepared({ project_id }, (tx: Tx, slot) =>
+  tx
+    .select({ id, updated_at: webhooks.updated_at })
+    .from(webhooks)
+    .where(eq(project_id, slot.project_id)),
+)
 
 const selectEndpoints = prepared({ project_id }, (tx: Tx, slot) =>
   tx.select(columns).from(webhooks).where(eq(project_id, slot.project_id)),

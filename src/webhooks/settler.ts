@@ -1,5 +1,5 @@
 import { log } from "../core/log"
-import { sleep } from "../core/time"
+import { nextTurn, sleep } from "../core/time"
 import type { Store } from "../store/store"
 import { troubleOf } from "../store/trouble"
 import { type Ended, settleAll } from "./settle"
@@ -44,6 +44,7 @@ export class Settler {
 
   async #drain() {
     this.#draining = true
+    await nextTurn() // what ends in the same turn is written together
     while (this.#waiting.length > 0) {
       const some = this.#waiting.splice(0, AT_ONCE)
       const error = await this.#write(some)

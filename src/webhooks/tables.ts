@@ -113,7 +113,11 @@ export const deliveries = table(
     index("deliveries_by_event").on(delivery.event_id, delivery.webhook_id),
     index("deliveries_due")
       .on(delivery.webhook_id, delivery.next_attempt_at)
-      .where(sql`status in ('pending', 'failed')`),
+      .where(sql`status in ('pending', 'failed') and owner is null`),
+    // Few rows at any time: a claim takes its row out of the larger index, and an end out of this.
+    index("deliveries_leased")
+      .on(delivery.webhook_id, delivery.next_attempt_at)
+      .where(sql`owner is not null`),
     index("deliveries_held")
       .on(delivery.webhook_id, delivery.next_attempt_at)
       .where(sql`status = 'held'`),

@@ -12,7 +12,7 @@ interface Arrival {
 let arrivals: Arrival[] = []
 let signed = 0
 
-const server = Bun.serve({
+const receiver = Bun.serve({
   hostname: "127.0.0.1",
   port: 0,
   idleTimeout: 0,
@@ -32,4 +32,4 @@ const server = Bun.serve({
     return new Response("ok")
   },
 })
-console.log(String(server.port))
+console.log(String(receiver.port))

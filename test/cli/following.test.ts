@@ -8,7 +8,7 @@ import { isVerified, startReceiver } from "../harness/receiver"
 import { startProxy, startRelay } from "../harness/relay"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
-import { belfry, environment } from "./belfry"
+import { belfry, environment, onTerminal } from "./belfry"
 import { FakeApi, KEY } from "./fake-api"
 
 setDefaultTimeout(60_000)
@@ -135,8 +135,7 @@ test("events tail begins now: what was before is not shown", async () => {
   }, 100)
   expect(await tail.ended()).toBe(0)
   clearInterval(timer)
-  const [event] = tail.lines()
-  expect(Number((event?.data as { n: number }).n)).toBe(100)
+  expect(tail.lines()).toEqual([expect.objectContaining({ data: { n: 100 } })])
   expect(told).toBeDefined()
 })
 
@@ -216,4 +215,25 @@ test("a receiver is posted to once, even where the server says everything twice"
   const words = ["listen", "--forward-to", receiver.url, "--timeout", "1s"]
   await belfry(words, { env: { BELFRY_URL: api.url, BELFRY_API_KEY: KEY } })
   expect(receiver.ids()).toEqual(["evt_1"])
+})
+
+test("on a terminal each delivery is a line with its answer, and harmless", async () => {
+  using api = new FakeApi()
+  using receiver = startReceiver()
+  const headers = { "webhook-id": "evt_1" }
+  const body = JSON.stringify({ type: "email.sent\u001b[2J" })
+  api.socket(
+    "/v1/events/stream",
+    { type: "ready", secret: "whsec_x", after: null },
+    { type: "delivery", delivery_id: "d1", headers, body },
+  )
+  const words = ["listen", "--forward-to", receiver.url, "--limit", "1", "--no-color"]
+  const env = { BELFRY_URL: api.url, BELFRY_API_KEY: KEY }
+  const { exit, out } = await onTerminal(words, { env })
+  expect(exit).toBe(0)
+  const [ready = "", line = ""] = out.split("\r\n")
+  expect(ready).toBe(
+    `Ready. Signing secret whsec_x   forwarding to ${receiver.url}; Ctrl-C ends it`,
+  )
+  expect(line).toMatch(/^\d\d:\d\d:\d\d\.\d{3} email\.sent evt_1 → 200 \(\d+ ms\)$/)
 })

@@ -10,15 +10,16 @@ import { KEY } from "./fake-api"
 import { ACCESS_TOKEN, ACCOUNT, REFRESH_TOKEN, session, signedInHome } from "./signed-in"
 
 /** These open data or files of this machine, or ask a receiver of the user's, and no server. */
-const local = /^(up|serve|init|migrate|version|profiles .*|config .*|admin .*|webhooks verify)$/
+const local = /^(up|serve|init|migrate|version|tui|profiles .*|config .*|admin .*|webhooks verify)$/
 
 const PASSWORD = "Correct-Horse-7"
 const { access_token, refresh_token } = session()
 const secrets = [KEY, PASSWORD, ACCESS_TOKEN, REFRESH_TOKEN, access_token, refresh_token]
 
 const query_names = `
-  action actor_id after batch_id created_after created_before domain forward from key_id limit path
-  per_page period project_id request_id search since status subject tag target_type to types`
+  action actor_id after batch_id category created_after created_before cursor domain event_id
+  event_type forward from key_id limit path per_page period project_id request_id search since
+  status subject tag target_type to types window`
 const allowed = query_names.trim().split(/\s+/)
 
 /** Every command that does something: also a group that is one itself, as `usage`. */

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test"
 import { listening } from "../../src/core/addresses"
+import { vet } from "../../src/core/net"
 import { cert } from "./certificate"
 import { closeAll, closing, get, names, raw, refusal, serve } from "./net-fixture"
 
@@ -204,6 +205,34 @@ describe("names", () => {
     const never = () => new Promise<string[]>(() => undefined)
     const work = get("http://slow.test/", { resolver: { a: never, aaaa: never }, timeout_ms: 50 })
     expect(await refusal(work)).toBe("timeout")
+  })
+})
+
+describe("vetting alone", () => {
+  const limits = { allow_private: [] as string[] }
+  const vetted = (url: string, resolver = names("9.9.9.9"), ms = 5000) =>
+    vet(url, { ...limits, resolver }, AbortSignal.timeout(ms))
+
+  test("connects to nobody, and passes what is public", async () => {
+    const canary = raw((socket) => socket.end())
+    await vetted(`http://public.test:${canary.port}/`)
+    expect(await refusal(vetted(`http://127.0.0.1:${canary.port}/`))).toBe("blocked_address")
+    expect(await refusal(vetted("http://a@public.test/"))).toBe("invalid_url")
+    expect(await refusal(vetted("http://gone.test/", names()))).toBe("dns")
+    expect(canary.connections()).toBe(0)
+  })
+
+  test("waits for the names no longer than it is told", async () => {
+    const never = () => new Promise<string[]>(() => undefined)
+    expect(await refusal(vetted("http://slow.test/", { a: never, aaaa: never }, 30))).toBe(
+      "timeout",
+    )
+    const late = vet(
+      "http://slow.test/",
+      { ...limits, resolver: names("9.9.9.9") },
+      AbortSignal.abort(),
+    )
+    expect(await refusal(late)).toBe("timeout")
   })
 })
 

@@ -9,6 +9,7 @@ const packages = {
   strace: "strace",
   python3: "python3",
   faketime: "faketime",
+  tmux: "tmux",
   initdb: "postgresql",
 } as const
 

@@ -2,6 +2,8 @@ import { connect, createServer, type Socket } from "node:net"
 
 export interface Relay extends AsyncDisposable {
   port: number
+  /** Where the next connections go. */
+  to: number
   /** How many connections there have been. */
   connections: number
   /** Breaks every connection that is open, without a goodbye. Returns how many. */
@@ -11,10 +13,10 @@ export interface Relay extends AsyncDisposable {
 /** Passes TCP connections on to a port of this machine, as a network would that may break. */
 export async function startRelay(to: number): Promise<Relay> {
   const open = new Set<Socket>()
-  const relay = { connections: 0 }
+  const relay = { connections: 0, to }
   const server = createServer((near) => {
     relay.connections += 1
-    const far = connect(to, "127.0.0.1")
+    const far = connect(relay.to, "127.0.0.1")
     for (const [one, other] of [
       [near, far],
       [far, near],

@@ -100,10 +100,7 @@ export async function testService(options: ServiceOptions = {}) {
   const mails: SystemMail[] = []
   const bus = createBus()
   const watching = new Watching(store, bus)
-  const unwatch = [
-    watching.start(),
-    watch((activity) => bus.publish("message", activity)),
-  ]
+  const unwatch = [watching.start(), watch((activity) => bus.publish("message", activity))]
   const webhooks = openWebhooks({
     store,
     secrets,

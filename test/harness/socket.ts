@@ -13,6 +13,8 @@ export interface TestSocket extends Disposable {
   /** The first frame, past or to come, that `match` accepts. */
   next(match: (frame: Frame) => boolean): Promise<Frame>
   send(frame: unknown): void
+  /** Breaks the connection without a goodbye. */
+  cut(): void
   /** How it ended. */
   closed: Promise<{ code: number; reason: string }>
 }
@@ -27,7 +29,10 @@ export interface Dial {
 /** Opens `/v1/events/stream` of a server. Rejects where the upgrade is refused. */
 export async function dial(url: string, query = "", given: Dial = {}): Promise<TestSocket> {
   const { key, token, protocols = ["svc.events.v1"], headers } = given
-  const proof = { ...(key && { "x-api-key": key }), ...(token && { authorization: `Bearer ${token}` }) }
+  const proof = {
+    ...(key && { "x-api-key": key }),
+    ...(token && { authorization: `Bearer ${token}` }),
+  }
   const address = `${url.replace("http", "ws")}/v1/events/stream${query}`
   const options = { protocols, headers: { ...proof, ...headers } }
   const socket = new WebSocket(address, options as unknown as string[])
@@ -50,6 +55,7 @@ export async function dial(url: string, query = "", given: Dial = {}): Promise<T
     protocol: socket.protocol,
     next: (match) => firstOf(frames, waiting, match),
     send: (frame) => socket.send(typeof frame === "string" ? frame : JSON.stringify(frame)),
+    cut: () => socket.terminate(),
     closed,
     [Symbol.dispose]: () => socket.close(),
   }

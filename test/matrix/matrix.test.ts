@@ -153,7 +153,10 @@ test.each(named(guarded.filter(({ method }) => method === "GET")))(
     const callers: Caller[] = [ours.owner, ...(forKeys(route) ? [withKey(ours.keys.whole)] : [])]
     for (const who of callers) {
       const headers = who === ours.owner ? here(ours) : {}
-      expect((await ask(route, who, ours.ids, headers)).status).toBe(200)
+      const answer = await ask(route, who, ours.ids, headers)
+      // A WebSocket is told only that it is one, and that only to who may have it.
+      if (route.socket) expect(answer.body.error.details.reason).toBe("upgrade_required")
+      else expect(answer.status).toBe(200)
     }
   },
 )

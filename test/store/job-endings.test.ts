@@ -166,3 +166,24 @@ test("a loop that is stopped while storage refuses does not wait for ever", asyn
   const left = await allJobs(it.store)
   expect(left.map(({ state }) => state)).toEqual([queue.LEASED, queue.LEASED])
 })
+
+test("a large claim before work that turns slow is given back, but for two a slot", async () => {
+  await using it = await testStore()
+  const gate = Promise.withResolvers<Verdict>()
+  await enqueueRings(it.store, 1500)
+
+  await using _ = await running(
+    it.store,
+    { run: async ({ bell }) => (bell < 700 ? {} : gate.promise) },
+    { concurrency: 2, lease_ms: 3000 },
+  )
+  const slow = await until(it.store, (rows) => {
+    const leased = rows.filter(({ state }) => state === queue.LEASED).length
+    return rows.length === 800 && leased <= 2 + 2 * 2
+  })
+  expect(slow.every(({ attempt, state }) => attempt === (state === queue.LEASED ? 1 : 0))).toBe(
+    true,
+  )
+  gate.resolve({})
+  await emptied(it.store)
+})

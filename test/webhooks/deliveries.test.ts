@@ -167,6 +167,16 @@ describe("a retry", () => {
     expect((await retry()).status).toBe(200)
   })
 
+  test("is made once for an idempotency key", async () => {
+    const project = await service.project()
+    const { path } = await one(project)
+    const key = { "idempotency-key": "one" }
+    const first = await project.post(`${path}/retry`, undefined, key)
+    const second = await project.post(`${path}/retry`, undefined, key)
+    expect(second.body.data).toEqual(first.body.data)
+    expect((await project.get(path)).body.data.max_attempts).toBe(7)
+  })
+
   test("is of this one delivery", async () => {
     const project = await service.project()
     const { retry } = await one(project)

@@ -143,7 +143,7 @@ describe("the delivery loop", () => {
     const { id } = await hooks.endpoint({ url: "http://127.0.0.1:1/", rate_limit: 20 })
     await hooks.emit(5)
     const wish = { webhook_id: id, room: 10, rate_limit: 20, only_by_hand: false }
-    const claim = async () => (await queue.claim(hooks.store, [wish], 60)).length
+    const claim = async () => (await queue.claim(hooks.store, [wish], 60).committed).length
     clock.freeze()
     expect([await claim(), await claim()]).toEqual([2, 0])
     clock.advance({ seconds: 0.099 })

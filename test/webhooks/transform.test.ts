@@ -46,7 +46,10 @@ describe("a transform", () => {
   test("that the pool could not take is no failed one", async () => {
     const closed = openWorkers({ size: 1 })
     await closed.close()
-    expect(render(closed, "{}", envelope)).rejects.toMatchObject({ code: "service_unavailable" })
+    const work = render(closed, "{}", envelope)
+    expect(await work.catch((error: unknown) => error)).toMatchObject({
+      code: "service_unavailable",
+    })
   })
 })
 

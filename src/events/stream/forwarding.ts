@@ -33,6 +33,7 @@ export class Forwarding {
     wire.closed.addEventListener("abort", () => this.#forget(), { once: true })
     await wire.send({ type: "ready", secret: this.#secret, after: from?.id ?? null })
     for await (const event of follow(db, project_id, from, types, wire.closed)) {
+      if (isForOneAlone(event)) continue
       await this.#deliver(wire, event)
       while (this.#unanswered.size >= MOST_UNANSWERED) {
         this.#room = Promise.withResolvers()
@@ -73,3 +74,7 @@ export class Forwarding {
     for (const delivery_id of [...this.#unanswered.keys()]) this.#settle(delivery_id)
   }
 }
+
+/** A test call of an endpoint: no other one hears of it, and this is another one. */
+const isForOneAlone = ({ type, subject_id, data }: Event) =>
+  subject_id !== null && (type === "webhook.test" || data.simulated === true)

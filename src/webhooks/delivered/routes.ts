@@ -9,7 +9,6 @@ import { type Answer, type AnyRoute, route } from "../../http/route"
 import { check } from "../../http/validate"
 import type { Store, Tx } from "../../store/store"
 import * as deliveries from "../deliveries"
-import type { Job } from "../long-job"
 import * as replays from "../replay"
 import * as schemas from "../schemas"
 import { stats } from "../stats"
@@ -123,14 +122,13 @@ const againRoutes = ({ store }: Parts): AnyRoute[] => [
     ...by("POST", `${ONE}/retry`),
     summary: "One extra attempt of a delivery at once",
     response: schemas.Delivery,
-    handle: async (call) => {
-      const place = placeOf(call)
-      const data = await store.tx(async (tx) => {
+    idempotent: true,
+    handle: (call) =>
+      once(store, call, 200, async (tx) => {
+        const place = placeOf(call)
         await webhooks.find(tx, place.project_id, place.webhook_id)
         return deliveries.retry(tx, place, idOf(call))
-      })
-      return { data }
-    },
+      }),
   }),
   route<BulkRetry, unknown>({
     ...by("POST", `${ALL}/bulk-retry`, 201),
@@ -140,7 +138,7 @@ const againRoutes = ({ store }: Parts): AnyRoute[] => [
     response: schemas.Job,
     idempotent: true,
     handle: (call) =>
-      started(store, call, (tx) =>
+      once(store, call, 201, (tx) =>
         replays.bulkRetry(tx, call.caller, placeOf(call).webhook_id, call.body),
       ),
   }),
@@ -152,17 +150,24 @@ const againRoutes = ({ store }: Parts): AnyRoute[] => [
     response: schemas.Job,
     idempotent: true,
     handle: (call) =>
-      started(store, call, (tx) =>
+      once(store, call, 201, (tx) =>
         replays.replay(tx, call.caller, placeOf(call).webhook_id, call.body),
       ),
   }),
 ]
 
-async function started(store: Store, { claim }: Call, make: (tx: Tx) => Promise<Job>) {
+type Claimed = Pick<Call, "claim">
+
+async function once(
+  store: Store,
+  { claim }: Claimed,
+  status: number,
+  make: (tx: Tx) => Promise<object>,
+) {
   const data = await store.tx(async (tx) => {
-    const job = await make(tx)
-    await takeOrUndo(tx, claim, () => ({ status: 201, answer: JSON.stringify({ data: job }) }))
-    return job
+    const made = await make(tx)
+    await takeOrUndo(tx, claim, () => ({ status, answer: JSON.stringify({ data: made }) }))
+    return made
   })
   return { data }
 }

@@ -1,5 +1,6 @@
 import { expect, setDefaultTimeout, test } from "bun:test"
 import { Webhook } from "standardwebhooks"
+import { record } from "../../../src/events/emit"
 import { quietLog } from "../../harness/quiet"
 import type { TestProject } from "../../harness/service"
 import { sharedService } from "../../harness/shared-service"
@@ -74,6 +75,25 @@ test("types choose the deliveries", async () => {
   const [, wanted] = await happened(project, "email.sent", "sms.sent")
   await deliveryOf(socket, wanted?.id)
   expect(deliveries(socket)).toHaveLength(1)
+})
+
+test("the test call of an endpoint is not carried elsewhere, what is triggered is", async () => {
+  const project = await service.project()
+  using socket = await dial(url, "?forward=true", project)
+  await ready(socket)
+  const { account_id, project_id } = project
+  const place = { account_id, project_id, subject_id: "an endpoint" }
+  await service.store.tx((tx) =>
+    record(tx, [
+      { ...place, type: "webhook.test", data: {} },
+      { ...place, type: "email.sent", data: { simulated: true } },
+      { ...place, type: "webhook.disabled", data: {} },
+    ]),
+  )
+  const { body } = await project.post("/v1/events/trigger", { type: "email.bounced" })
+  await deliveryOf(socket, body.data.id)
+  const types = deliveries(socket).map(({ body }) => JSON.parse(body).type)
+  expect(types).toEqual(["webhook.disabled", "email.bounced"])
 })
 
 test("sixteen may wait for their answers; each answer brings the next", async () => {

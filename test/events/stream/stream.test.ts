@@ -175,4 +175,12 @@ describe("the end", () => {
     await happened(project, "email.sent")
     await ours.next(isEvent("email.sent"))
   })
+
+  test("who signs out ends what he left open: 4401", async () => {
+    const { owner, account_id, project_id } = await team(service)
+    const headers = { "x-account-id": account_id, "x-project-id": project_id }
+    using socket = await dial(url, "", { token: owner.token, headers })
+    await owner.call("DELETE", "/v1/session")
+    expect(await socket.closed).toMatchObject({ code: 4401 })
+  })
 })
