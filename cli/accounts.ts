@@ -97,7 +97,7 @@ export const remove: Action<object> = async (context, _, id = "") => {
   context.output.promises(deleted_fields)
   const client = clientOf(context, id)
   const { data: account } = await client.get<Account>(ME)
-  const what = `The account ${account.name} stops at once: its projects, keys and deliveries. It can be restored for 7 days.`
+  const what = `The account ${account.name} stops at once, with its projects and keys; mail that is queued already still goes out. It can be restored for 7 days.`
   await confirm(context, what, account.name)
   const { data } = await client.remove<Deleted>(ME, {}, { confirm: account.name })
   const { output, paint } = context

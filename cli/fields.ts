@@ -19,6 +19,8 @@ export const key_fields = names(`
   id project_id name mode prefix last4 scopes status ip_addresses expires_at last_used_at
   last_used_ip created_by created_at revoked_at`)
 
+export const job_fields = names("id type status progress result error created_at completed_at")
+
 export const account_fields = names(`
   id name slug plan status sending_status sending_status_reason limits usage settings created_at
   updated_at`)
@@ -55,8 +57,6 @@ export const delivery_fields = names(`
   id webhook_id msg_id event_id event_type status attempts max_attempts next_attempt_at
   last_response_status last_error latency_ms trigger first_attempted_at last_attempted_at
   completed_at created_at`)
-
-export const job_fields = names("id type status progress result error created_at completed_at")
 
 export const envelope_fields = names("id type api_version created_at data")
 

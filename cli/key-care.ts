@@ -78,7 +78,7 @@ export const allowlist: Action<AllowlistOptions> = async (context, options, id =
 
 type Finding = { id: string; name: string; problem: string; advice: string }
 
-/** What one would not want to find in an audit. Exit 1 when there is something. */
+/** What one would not want to find in an audit. Exit 8 when there is something. */
 export const doctor: Action<object> = async (context) => {
   const query = { status: "active" }
   const { rows } = await listUpTo<Key>(context.client(), "/v1/api-keys", query, MOST_KEYS)
@@ -96,7 +96,7 @@ export const doctor: Action<object> = async (context) => {
     { title: "PROBLEM", cell: ({ problem }) => problem, paint: (text) => paint.yellow(text) },
     { title: "ADVICE", cell: ({ advice }) => advice, flexible: true },
   ])
-  return exits.failed
+  return exits.partly_failed
 }
 
 function problemsOf(key: Key, { again }: Output): Finding[] {

@@ -4,6 +4,7 @@ import { exits, Failure } from "./failure"
 import { ask, password } from "./prompt"
 import { keepSession, type SessionAnswer } from "./session"
 import {
+  type Connection,
   type Profile,
   profilesPath,
   readProfiles,
@@ -38,8 +39,8 @@ export const login: Action<LoginOptions> = async (context, options, given = "") 
   return signedIn(context, url, answer)
 }
 
-/** Stores what a sign-in answered, and tells who is signed in now; never the tokens. */
-export async function signedIn(context: Context, url: string, answer: SessionAnswer) {
+/** Stores what a sign-in answered in a profile, which is chosen from then on. */
+export function storeSession(context: Context, url: string, answer: SessionAnswer) {
   const stored = readProfiles(path())
   const name = profileFor(context, url)
   const before = Object.hasOwn(stored.profiles, name) ? stored.profiles[name] : undefined
@@ -47,12 +48,17 @@ export async function signedIn(context: Context, url: string, answer: SessionAns
   const profile: Profile = same ? { ...before, url } : { url, api_key: null }
   const kept = keepSession(path(), name, profile, answer)
   writeProfiles(path(), { ...readProfiles(path()), current: name })
+  return { name, account_id: kept.account_id }
+}
 
+/** As `storeSession`, and tells who is signed in now; never the tokens. */
+export async function signedIn(context: Context, url: string, answer: SessionAnswer) {
+  const { name, account_id } = storeSession(context, url, answer)
   const { user, accounts } = answer
-  const record = { profile: name, url, user, accounts, account_id: kept.account_id }
+  const record = { profile: name, url, user, accounts, account_id }
   const { output, paint } = context
   await output.record(record, () => `${paint.green("✓")} signed in as ${user.email} at ${url}`)
-  await output.next(kept.account_id ? "belfry projects list" : "belfry accounts list")
+  await output.next(account_id ? "belfry projects list" : "belfry accounts list")
   return undefined
 }
 
@@ -124,14 +130,20 @@ export const logout: Action<object> = async (context) => {
   } catch (error) {
     if (!(error instanceof Failure && error.exit === exits.unauthorized)) throw error
   }
-  const stored = readProfiles(path())
-  const before = stored.profiles[name] ?? { url, api_key: null }
-  const { session: _, account_id: __, project_id: ___, ...rest } = before
-  writeProfiles(path(), { ...stored, profiles: { ...stored.profiles, [name]: rest } })
+  forgetSession({ profile: name, url })
   await output.record({ profile: name, url, signed_in: false }, () => {
     return `${paint.green("✓")} signed out at ${url}`
   })
   return undefined
+}
+
+/** Of the sign-in nothing stays in the profile; a key of it does. */
+export function forgetSession({ profile: name, url }: Pick<Connection, "profile" | "url">): void {
+  if (name === null) return
+  const stored = readProfiles(path())
+  const before = stored.profiles[name] ?? { url, api_key: null }
+  const { session: _, account_id: __, project_id: ___, ...rest } = before
+  writeProfiles(path(), { ...stored, profiles: { ...stored.profiles, [name]: rest } })
 }
 
 type Me = Pick<SessionAnswer, "user" | "accounts"> & { session: { id: string } }

@@ -30,7 +30,7 @@ export const columns: Column<MailSummary>[] = [
   { title: "AGE", cell: ({ created_at }) => age(created_at) },
 ]
 
-const queryOf = ({ to, from, search, since }: Filters): Query => ({
+export const queryOf = ({ to, from, search, since }: Filters) => ({
   to,
   from,
   search,

@@ -4,12 +4,15 @@ import * as accounts from "./commands/accounts"
 import * as admin from "./commands/admin"
 import * as config from "./commands/config"
 import * as emails from "./commands/emails"
+import * as entrance from "./commands/entrance"
 import * as events from "./commands/events"
+import * as jobs from "./commands/jobs"
 import * as keys from "./commands/keys"
 import * as listen from "./commands/listen"
 import * as local from "./commands/local"
 import * as login from "./commands/login"
 import * as mailbox from "./commands/mailbox"
+import * as me from "./commands/me"
 import * as members from "./commands/members"
 import * as profiles from "./commands/profiles"
 import * as projects from "./commands/projects"
@@ -67,8 +70,8 @@ export function createProgram(writeOut = (text: string) => void process.stdout.w
     .configureHelp({ optionTerm: (option) => term(option) })
     .helpCommand("help [command...]", "print the help of a command")
     .version(version, "-V, --version", "print the version")
-  const mail = [emails, mailbox, events, webhooks, keys]
-  const people = [login, accounts, projects, members, usage, admin]
+  const mail = [emails, mailbox, events, webhooks, jobs, keys]
+  const people = [login, entrance, me, accounts, projects, members, usage, admin]
   const nouns = [local, tui, ...mail, ...people, profiles, config, listen]
   for (const noun of nouns) noun.define(program)
   addGlobalFlags(program)

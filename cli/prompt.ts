@@ -65,6 +65,21 @@ export async function password(
   return first
 }
 
+/** The present password and a new one: two lines of stdin, or typed. */
+export async function twoPasswords(
+  context: Context,
+  { passwordStdin }: { passwordStdin?: boolean | undefined },
+): Promise<[present: string, wanted: string]> {
+  if (!passwordStdin) {
+    const hint = "give both with --password-stdin"
+    const present = await askHidden(context, "Present password", hint)
+    return [present, await password(context, { is_new: true })]
+  }
+  const [present, wanted] = (await Bun.stdin.text()).split(/\r?\n/)
+  if (!present || !wanted) throw usage("stdin holds the present and the new password, a line each")
+  return [present, wanted]
+}
+
 function demandPerson({ terminal }: Context, question: string, hint: string) {
   if (terminal.in && terminal.err) return
   throw usage(`${question}: there is nobody to ask`, hint)

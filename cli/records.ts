@@ -168,4 +168,27 @@ export type AuditEntry = {
   created_at: string
 }
 
+export type User = {
+  id: string
+  email: string
+  name: string | null
+  locale: string | null
+  timezone: string | null
+  mfa_enabled: boolean
+  operator: boolean
+  created_at: string
+  last_login_at: string | null
+}
+
+export type SessionRecord = {
+  id: string
+  current: boolean
+  ip: string | null
+  user_agent: string | null
+  client_name: string | null
+  created_at: string
+  last_used_at: string
+  expires_at: string
+}
+
 export type Deleted = { id: string; deleted: boolean }

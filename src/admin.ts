@@ -2,7 +2,10 @@ import * as operate from "./accounts/operate"
 import { accountRecord } from "./accounts/record"
 import type { AccountStatus } from "./accounts/tables"
 import { usageOfAccount } from "./accounts/usage"
+import type { Secrets } from "./core/secrets"
+import { demandOwner } from "./local-owner"
 import * as mailbox from "./mailbox/mailbox"
+import { openRaw } from "./mailbox/sealed"
 import { findInstance } from "./projects/instance"
 import * as people from "./session/admin"
 import { revokeAll, type Sessions } from "./session/sessions"
@@ -12,6 +15,7 @@ import type { Store } from "./store/store"
 
 export interface AdminParts {
   store: Store
+  secrets: Secrets
   sessions: Sessions
   setup: Setup
 }
@@ -26,7 +30,7 @@ export type Order =
   | { operation: "users" }
   | { operation: "lock_user" | "unlock_user"; email: string }
   | { operation: "set_operator"; email: string; operator: boolean }
-  | { operation: "system_mails"; to?: string | undefined; limit: number }
+  | ({ operation: "system_mails"; limit: number } & mailbox.MailFilter)
   | { operation: "system_mail"; id: string }
 
 /** Carries out one order. Throws ApiError as a route would. */
@@ -54,22 +58,24 @@ export async function administer(parts: AdminParts, order: Order): Promise<objec
     case "system_mails":
       return systemMails(store, order)
     case "system_mail":
-      return systemMail(store, order.id)
+      return systemMail(parts, order.id)
   }
 }
 
 /** Mail of the instance itself that the embedded mailbox caught; no route ever shows it. */
 async function systemMails(
   { read }: Store,
-  { to, limit }: { to?: string | undefined; limit: number },
+  { to, from, search, since, limit }: mailbox.MailFilter & { limit: number },
 ) {
   const own = await findInstance(read)
-  return own ? (await mailbox.list(read, own.project_id, { to }, { limit })).rows : []
+  const filter = { to, from, search, since }
+  return own ? (await mailbox.list(read, own.project_id, filter, { limit })).rows : []
 }
 
-async function systemMail({ read }: Store, id: string) {
+async function systemMail({ store: { read }, secrets }: AdminParts, id: string) {
   const own = await findInstance(read)
-  const { raw, ...mail } = await mailbox.find(read, own?.project_id ?? "", id)
+  const mail = await mailbox.find(read, own?.project_id ?? "", id)
+  const raw = openRaw(secrets, mail)
   const { from_address: from, to_address: to, subject, email_id, created_at } = mail
   return { id, email_id, from, to, subject, created_at, raw: raw.toString("base64") }
 }
@@ -78,6 +84,7 @@ async function systemMail({ read }: Store, id: string) {
 async function bootstrap(parts: AdminParts, order: people.Bootstrap) {
   const { email, password, name, account_name, project_name } = order
   const wanted = { email, password, name, account_name, project_name }
+  demandOwner(wanted)
   const made = await people.bootstrap(parts, wanted)
   const { session, ...rest } = await setupRecord(parts.store.read, made)
   await parts.store.tx((tx) => revokeAll(tx, session.user.id))

@@ -13,6 +13,7 @@ import type { AnyRoute } from "./http/route"
 import { healthRoutes } from "./http/routes"
 import { mount } from "./http/serve"
 import type { SocketTimes } from "./http/sockets"
+import { longJobRoutes } from "./long-jobs/routes"
 import { mailboxRoutes } from "./mailbox/routes"
 import type { InvitationParts } from "./members/invitations/routes"
 import { memberRoutes } from "./members/routes"
@@ -60,6 +61,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...apiKeyRoutes(parts),
     ...usageRoutes(parts),
     ...settingsRoutes(parts),
+    ...longJobRoutes(parts),
     ...emailRoutes(parts),
     ...mailboxRoutes(parts),
     ...eventRoutes(store, health),

@@ -1,17 +1,20 @@
 import { purgeAccount, purgeProject } from "./accounts/purging"
 import { complain, mailboxComplain } from "./mailbox/complain"
 import * as messages from "./messages/pipeline"
-import { purgeAccountNow, purgeProjectNow } from "./purge"
+import { type Kept, purgeAccountNow, purgeProjectNow } from "./purge"
 import { passwordForgotten, type ResetPost, sendReset } from "./session/password/recovery"
 import { bind, type Handlers } from "./store/job-handler"
-import type { Store } from "./store/store"
 import { tellOwners } from "./usage/alerts"
 import { usageAlert } from "./usage/reservations"
 import { resend, webhookResend } from "./webhooks/resend"
 import { tellAdmins, webhookWarning } from "./webhooks/warn"
 
 /** Every kind of background work there is, and who does it. */
-export const jobTable = (store: Store, channels: messages.Channels, post: ResetPost): Handlers => ({
+export const jobTable = (
+  { store, blobs }: Kept,
+  channels: messages.Channels,
+  post: ResetPost,
+): Handlers => ({
   ...bind(messages.deliverMessage, {
     run: (payload, job) => messages.deliver(store, channels, payload, job),
     onDead: messages.giveUp,
@@ -23,13 +26,13 @@ export const jobTable = (store: Store, channels: messages.Channels, post: ResetP
   ...bind(passwordForgotten, sendReset(store, post)),
   ...bind(purgeProject, {
     run: async ({ id }) => {
-      await purgeProjectNow(store, id)
+      await purgeProjectNow({ store, blobs }, id)
       return {}
     },
   }),
   ...bind(purgeAccount, {
     run: async ({ id }) => {
-      await purgeAccountNow(store, id)
+      await purgeAccountNow({ store, blobs }, id)
       return {}
     },
   }),

@@ -3,14 +3,17 @@ import { purgeAccount, purgeProject } from "./accounts/purging"
 import { accounts } from "./accounts/tables"
 import { apiKeys } from "./api-keys/tables"
 import { auditLog } from "./audit-log/tables"
+import type { Blobs } from "./core/blobs"
 import { now } from "./core/time"
 import { events } from "./events/tables"
 import { idempotency } from "./http/tables"
+import { longJobs } from "./long-jobs/tables"
 import { mailboxMails, mailboxRecipients } from "./mailbox/tables"
 import { accountMembers, invitations, projectMembers } from "./members/tables"
 import { attempts, messageContents, messageRaws, messages, messageTags } from "./messages/tables"
 import { quotas, sendBuckets } from "./plans/tables"
 import { projects } from "./projects/tables"
+import { purgeFiles } from "./purge-files"
 import { requestLog } from "./request-log/tables"
 import type { Store, Tx } from "./store/store"
 import { counters, jobs } from "./store/tables"
@@ -71,7 +74,8 @@ const some = async (query: PromiseLike<{ id: string }[]>) => (await query).map((
 
 /** What a project has little of, and the project itself. What it used stays with the account. */
 async function rest(tx: Tx, project_id: string) {
-  for (const table of [apiKeys, webhooks, idempotency, projectMembers, counters, sendBuckets]) {
+  const few = [apiKeys, webhooks, idempotency, projectMembers, counters, sendBuckets, longJobs]
+  for (const table of few) {
     await tx.delete(table).where(eq(table.project_id, project_id))
   }
   const kept = [purgeProject.name, purgeAccount.name]
@@ -79,14 +83,21 @@ async function rest(tx: Tx, project_id: string) {
   await tx.delete(projects).where(eq(projects.id, project_id))
 }
 
-/** Removes a project whose days are over, with all that names it; not one that was restored. */
-export async function purgeProjectNow(store: Store, id: string): Promise<void> {
-  const over = and(eq(projects.id, id), lte(projects.deleting_at, now()))
-  const [project] = await store.read.select().from(projects).where(over)
-  if (project) await empty(store, id)
+/** Where things are kept. */
+export interface Kept {
+  store: Store
+  blobs: Blobs
 }
 
-async function empty(store: Store, project_id: string) {
+/** Removes a project whose days are over, with all that names it; not one that was restored. */
+export async function purgeProjectNow({ store, blobs }: Kept, id: string): Promise<void> {
+  const over = and(eq(projects.id, id), lte(projects.deleting_at, now()))
+  const [project] = await store.read.select().from(projects).where(over)
+  if (project) await empty({ store, blobs }, id)
+}
+
+async function empty({ store, blobs }: Kept, project_id: string) {
+  await purgeFiles(store.read, blobs, project_id) // while the messages still say which they are
   for (const batch of batches) {
     while ((await store.tx((tx) => batch(tx, project_id))) > 0);
   }
@@ -94,7 +105,7 @@ async function empty(store: Store, project_id: string) {
 }
 
 /** The same for an account, its projects and its audit log. */
-export async function purgeAccountNow(store: Store, id: string): Promise<void> {
+export async function purgeAccountNow({ store, blobs }: Kept, id: string): Promise<void> {
   const over = and(
     eq(accounts.id, id),
     isNotNull(accounts.deleting_at),
@@ -104,7 +115,7 @@ export async function purgeAccountNow(store: Store, id: string): Promise<void> {
   if (!account) return
   const ours = eq(projects.account_id, id)
   for (const project of await store.read.select().from(projects).where(ours)) {
-    await empty(store, project.id)
+    await empty({ store, blobs }, project.id)
   }
   while ((await store.tx((tx) => forgetAudit(tx, id))) > 0);
   await store.tx(async (tx) => {

@@ -6,7 +6,6 @@ import { firstProject } from "./accounts/first"
 import { demandMasterKey, demandSharedBlobs, probe } from "./accounts/instance"
 import { openAdminSocket } from "./admin-socket"
 import { createApp } from "./app"
-import { channelTable } from "./channels"
 import { type Blobs, openBlobs } from "./core/blobs"
 import { type Bus, createBus } from "./core/bus"
 import { hostAndPort, type Loaded, type Settings } from "./core/config"
@@ -15,18 +14,14 @@ import { log } from "./core/log"
 import { openSecrets, type Secrets } from "./core/secrets"
 import { openWorkers } from "./core/workers"
 import { Intake } from "./emails/intake"
-import { MAILBOX_DOMAIN, type SendRules } from "./emails/prepare"
-import { openProvider, openSandbox } from "./emails/providers/open"
-import { systemMail } from "./emails/system-mail"
 import { joinNodes } from "./events/nodes"
 import { Watching } from "./events/watching"
 import { Health } from "./http/health"
 import { type Listener, listen } from "./http/listener"
 import { Cursors } from "./http/page"
 import { jobTable } from "./jobs"
-import { plan } from "./mailbox/complain"
-import { type MailboxServer, openMailbox } from "./mailbox/server"
 import { watch } from "./messages/activity"
+import { openMail } from "./open-mail"
 import { RequestLog } from "./request-log/request-log"
 import { sessionParts } from "./session/parts"
 import type { SetupToken } from "./session/setup/setup-token"
@@ -87,20 +82,15 @@ async function assemble(
   const workers = openWorkers({ size: WORKER_THREADS })
   undo.push(() => workers.close())
 
-  const mailbox = await startMailbox(settings, store, undo)
-  const provider = openProvider(settings, mailbox?.port ?? null)
-  undo.push(() => provider.close())
-  const sandbox = openSandbox(mailbox?.port ?? null)
-  undo.push(() => sandbox?.close())
-
-  const rules = rulesOf(settings, mode)
   const address = { url: settings.base_url }
   const base_url = () => address.url ?? ""
-  const mail = systemMail({ system_from: settings.system_from, to_mailbox: rules.to_mailbox })
-  const channels = channelTable({ store, workers, blobs, provider, sandbox })
+  const { mailbox, rules, mail, channels } = await openMail(
+    { settings, mode, store, secrets, workers, blobs },
+    undo,
+  )
   const loop = new JobLoop({
     store,
-    handlers: jobTable(store, channels, { mail, base_url }),
+    handlers: jobTable({ store, blobs }, channels, { mail, base_url }),
     concurrency: settings["delivery.concurrency"],
     lease_ms: settings["delivery.lease"],
     alone: settings.database_url === null,
@@ -143,7 +133,7 @@ async function assemble(
   const listener = openListener(createApp(parts) as unknown as Elysia, settings)
   undo.push(() => listener.stop())
   address.url ??= listener.url
-  undo.push(openAdminSocket(join(data_dir, "admin.sock"), { store, ...session }))
+  undo.push(openAdminSocket(join(data_dir, "admin.sock"), { store, secrets, ...session }))
   await startAll(loops, undo)
   undo.push(joinNodes(store, [planned]), keepTidy(store, settings))
 
@@ -199,32 +189,6 @@ async function openStorage(settings: Settings, undo: (() => unknown)[]): Promise
   const blobs = openBlobs(folder, (error) => void disk.failed(error))
   if (settings.database_url) await demandSharedBlobs(store, blobs)
   return { store, secrets, blobs, disk }
-}
-
-async function startMailbox(settings: Settings, store: Store, undo: (() => unknown)[]) {
-  if (!settings["mailbox.enabled"]) return undefined
-  let fallback: string | undefined
-  const server: MailboxServer = await openMailbox({
-    store,
-    listen: hostAndPort(settings["mailbox.listen"]),
-    fallback_project: async () => {
-      fallback ??= (await firstProject(store.read))[0]?.project_id // there may be none yet
-      return fallback
-    },
-    complained: (message_id) => plan(store, message_id),
-  })
-  undo.push(() => server.close())
-  return server
-}
-
-function rulesOf(settings: Settings, mode: StartOptions["mode"]): SendRules {
-  const to_mailbox = settings["delivery.provider"] === "mailbox"
-  return {
-    sending_domains: new Set(settings.sending_domains.filter((name) => name !== MAILBOX_DOMAIN)),
-    to_mailbox,
-    mailbox_takes_all: to_mailbox && mode === "up",
-    has_mailbox: settings["mailbox.enabled"],
-  }
 }
 
 function openListener(app: Elysia, settings: Settings): Listener {

@@ -8,7 +8,7 @@ const levels = [
   ["core"],
   ["store"],
   ["events", "plans", "audit-log", "request-log"],
-  ["accounts", "projects", "members", "api-keys", "usage", "session", "settings"],
+  ["accounts", "projects", "members", "api-keys", "usage", "session", "settings", "long-jobs"],
   ["http"],
   ["subscribers", "topics", "templates", "domains", "suppressions", "providers", "webhooks"],
   ["messages"],

@@ -1,5 +1,6 @@
 import type { Settings } from "../../src/core/config"
 import type { Running } from "../../src/server"
+import type { SetupToken } from "../../src/session/setup/setup-token"
 import type { Paint } from "../terminal"
 import { version } from "../version"
 
@@ -18,6 +19,7 @@ export function banner(
     ...(smtp.mailbox === null ? [] : [pair("Mailbox", `SMTP on port ${smtp.mailbox}`, paint)]),
     pair("Delivery", deliveryOf(values), paint),
     pair("API key", keyText(api_key), paint),
+    ...(running.setup ? [pair("Owner", ownerText(running.setup, url), paint)] : []),
     "",
     `Try:  ${curl(url, api_key ?? "svc_live_…", senderOf(values))}`,
     "      and watch it here. Ctrl-C stops.",
@@ -37,6 +39,10 @@ function keyText(api_key: string | null): string {
   if (api_key === null) return "made earlier and not kept; --new-key makes another"
   return `${api_key}   (this data folder only)`
 }
+
+/** What is needed once there is more than one person. */
+const ownerText = ({ token }: SetupToken, url: string) =>
+  `nobody yet; belfry setup ${url} --setup-token ${token}`
 
 function senderOf(values: Settings): string {
   const own = values["delivery.provider"] === "smtp" ? values.sending_domains[0] : undefined

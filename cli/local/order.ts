@@ -33,7 +33,7 @@ export async function order<Data>(
     const { ApiError } = await import("../../src/core/errors")
     const place = { store, secrets, data_dir, sign_up, base_url: () => base_url ?? "" }
     try {
-      return (await administer({ store, ...sessionParts(place) }, what)) as Data
+      return (await administer({ store, secrets, ...sessionParts(place) }, what)) as Data
     } catch (error) {
       throw error instanceof ApiError ? failureOf(error as Refusal) : error
     }

@@ -19,14 +19,15 @@ export const serve: Action<LocalOptions> = async (context, options) => {
     await context.output.note(`belfry serves ${url}`)
   }
   await tellNobodyHasKey(running, context.output.again(`belfry init${sameData(options)}`))
-  if (running.setup) process.stderr.write(setupHint(running.setup))
+  if (running.setup) process.stderr.write(setupHint(running.setup, url))
   await stopped
   return undefined
 }
 
 /** Also off a terminal: in a container the log is the only console there is. */
-const setupHint = ({ token, path }: SetupToken) =>
-  `This instance has no owner yet. The setup token, also in ${path}:\n  ${token}\n`
+const setupHint = ({ token, path }: SetupToken, url: string) =>
+  `This instance has no owner yet. The setup token, also in ${path}:\n  ${token}\n` +
+  `Become the owner with it: belfry setup ${url}\n`
 
 /** Without an account every request is 401: what makes one should not have to be guessed. */
 async function tellNobodyHasKey({ store }: Running, next: string): Promise<void> {

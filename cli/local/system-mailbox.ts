@@ -1,7 +1,7 @@
 import { parseMail } from "../../src/mailbox/parse-task"
 import type { Action, Context } from "../context"
 import { exits } from "../failure"
-import { columns, DEFAULT_WAIT, type Filters, noMail, POLL, shown } from "../mailbox"
+import { columns, DEFAULT_WAIT, type Filters, noMail, POLL, queryOf, shown } from "../mailbox"
 import { limitOf } from "../paging"
 import type { Mail, MailSummary } from "../records"
 import { millis, pause } from "../time"
@@ -16,8 +16,10 @@ export const list: Action<SystemFilters> = async (context, options) => {
   return undefined
 }
 
-const mails = (context: Context, options: SystemFilters, limit: number) =>
-  order<MailSummary[]>(context, options, { operation: "system_mails", to: options.to, limit })
+function mails(context: Context, options: SystemFilters, limit: number) {
+  const filter = queryOf(options)
+  return order<MailSummary[]>(context, options, { operation: "system_mails", ...filter, limit })
+}
 
 export const get: Action<SystemFilters> = (context, options, id = "") => show(context, options, id)
 

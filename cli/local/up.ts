@@ -36,6 +36,7 @@ export const up: Action<UpOptions> = async (context, options) => {
   const leaveProfile = takeProfile({ url: running.url, api_key })
 
   const { url, data_dir, smtp } = running
+  const setup_token = running.setup?.token ?? null
   const { output, paint } = context
   const is_human = output.form === "human"
   const silence = is_human ? humanLines(context, running) : jsonLines(running)
@@ -44,7 +45,7 @@ export const up: Action<UpOptions> = async (context, options) => {
   try {
     const first = is_human
       ? `\n${banner(running, api_key, loaded.values, paint)}\n`
-      : `${JSON.stringify({ url, api_key, project_id, data_dir, smtp })}\n`
+      : `${JSON.stringify({ url, api_key, project_id, data_dir, smtp, setup_token })}\n`
     await Promise.all([stopped, output.raw(first)])
   } finally {
     silence()

@@ -5,10 +5,14 @@ import { newId } from "../core/ids"
 import { now, secondsFromNow } from "../core/time"
 import { slugFrom } from "../lib/slug"
 import { accountMembers } from "../members/tables"
+import * as quotas from "../plans/quotas"
+import * as sendBuckets from "../plans/send-buckets"
+import { projects } from "../projects/tables"
 import { bump } from "../store/counters"
 import { enqueue } from "../store/queue"
 import { held } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
+import { quotaSubject } from "./caller"
 import { KEPT_SECONDS, purgeAccount } from "./purging"
 import { type AccountSettings, accounts } from "./tables"
 
@@ -87,12 +91,28 @@ export async function hold(tx: Tx, id: string): Promise<AccountRow> {
   return row ?? fail("not_found", "There is no such account.")
 }
 
+/** With another plan, limits or owner, what is used up is counted afresh. */
 export async function set(tx: Tx, id: string, changes: Partial<AccountRow>): Promise<AccountRow> {
+  const limited = LIMITING.some((field) => field in changes)
+  const before = limited ? await hold(tx, id) : undefined
   await tx
     .update(accounts)
     .set({ ...changes, updated_at: now() })
     .where(eq(accounts.id, id))
-  return find(tx, id)
+  const after = await find(tx, id)
+  if (before) await countAfresh(tx, before, after)
+  return after
+}
+
+const LIMITING = ["plan", "limits", "owner_user_id"] as const
+
+async function countAfresh(tx: Tx, before: AccountRow, after: AccountRow) {
+  const subjects = new Set([quotaSubject(before), quotaSubject(after)])
+  for (const subject of [...subjects].sort()) await quotas.forget(tx, subject)
+  const ours = eq(projects.account_id, after.id)
+  const rows = await tx.select({ id: projects.id }).from(projects).where(ours)
+  const ids = rows.map(({ id }) => id).sort()
+  if (ids.length > 0) await sendBuckets.empty(tx, ids)
 }
 
 export interface AccountPatch {

@@ -23,6 +23,8 @@ export interface Caller {
   operator: boolean
   /** A key's allowlist; empty lets in every address. */
   ip_addresses: string[]
+  /** When a key ends; null for never, and for people. */
+  expires_at: string | null
   plan: string
   limits: Limits
   /** What the monthly quotas are counted under: the account, or the user for free accounts. */

@@ -19,8 +19,8 @@ export interface Wanted {
   project_id: string | null
   /** What the route cannot do without. */
   need: "user" | "account" | "project"
-  /** Also an account that is being deleted, for the route that takes it back. */
-  deleted: boolean
+  /** Which of them may be on its way out, for the routes that show it or take it back. */
+  of_deleted: "account" | "project" | undefined
 }
 
 /** Somebody whose session is alive, and every account he belongs to. */
@@ -48,6 +48,7 @@ export const nobody = (ip: string): Caller => ({
   project_role: null,
   operator: false,
   ip_addresses: [],
+  expires_at: null,
   plan: "",
   limits: limitsOf({ plan: "free", limits: null }),
   quota_subject: "",
@@ -86,7 +87,8 @@ export async function person(
  */
 export function inAccount({ caller, seats }: Person, wanted: Wanted): Caller {
   if (wanted.need === "user") return caller
-  const open = seats.filter(({ deleting_at }) => deleting_at === null || wanted.deleted)
+  const also_deleted = wanted.of_deleted === "account"
+  const open = seats.filter(({ deleting_at }) => deleting_at === null || also_deleted)
   const seat = wanted.account_id
     ? open.find(({ account_id }) => account_id === wanted.account_id)
     : open[0]
@@ -114,7 +116,10 @@ function seated(caller: Caller, seat: Seat): Caller {
   }
 }
 
-/** As `inAccount`, for the project of the account. Throws 404 for one in which he has no role. */
+/**
+ * As `inAccount`, for the project of the account. Throws 404 for one in which he has no role, and
+ * for one that is being deleted: nothing works in it any more.
+ */
 export async function inProject(db: Reader, caller: Caller, wanted: Wanted): Promise<Caller> {
   const { account_id, user_id } = caller
   const { project_id } = wanted
@@ -123,6 +128,7 @@ export async function inProject(db: Reader, caller: Caller, wanted: Wanted): Pro
     ? await findProject(db, { account_id, project_id, user_id: user_id ?? "" })
     : await activeProjects(db, { account_id, user_id: user_id ?? "" })
   const seen = rows.flatMap((row) => {
+    if (row.status === "deleting" && wanted.of_deleted !== "project") return []
     const role = roleIn(caller.account_role, row.role)
     return role ? [{ ...row, role }] : []
   })

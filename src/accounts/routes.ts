@@ -75,14 +75,15 @@ export function accountRoutes(parts: AccountParts): AnyRoute[] {
     }),
     route<Static<typeof Confirmation>, unknown>({
       ...by("role:owner", "DELETE", ME),
-      summary: "Delete the account: everything stops at once, its data goes after 7 days",
+      summary:
+        "Delete the account: its keys and people are refused at once, its data goes after 7 days",
       body: Confirmation,
       response: Deleted,
       handle: (call) => remove(store, call),
     }),
     route({
       ...by("role:owner", "POST", `${ME}/restore`),
-      of_deleted: true,
+      of_deleted: "account",
       summary: "Take back the deletion of the account",
       response: Account,
       handle: async (call) => shown(await restore(store, call)),

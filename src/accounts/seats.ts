@@ -39,6 +39,7 @@ export const findSeats = prepared({ session_id, user_id }, (db: Reader, slot) =>
 
 const project_columns = {
   id: projects.id,
+  status: projects.status,
   settings: projects.settings,
   role: projectMembers.role,
 }

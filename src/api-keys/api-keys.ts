@@ -45,6 +45,7 @@ export async function create(
     last_used_ip: null,
     created_at: now(),
     revoked_at: null,
+    successor_id: null,
   }
   await tx.insert(apiKeys).values(row)
   await log(tx, by, row, "api_key.created", { after: record(row) })
@@ -130,7 +131,8 @@ const STATUS_IS: Record<KeyStatus, () => SQL | undefined> = {
 }
 
 /** The Key record of the contract: everything but what finds and proves it. */
-export function record({ account_id: _, lookup: __, key_hash: ___, ...row }: Row) {
+export function record(whole: Row) {
+  const { account_id: _, lookup: __, key_hash: ___, successor_id: ____, ...row } = whole
   const expired = row.expires_at !== null && millisFrom(row.expires_at) <= millis()
   const status: KeyStatus = row.revoked_at ? "revoked" : expired ? "expired" : "active"
   return { ...row, mode: "live" as const, status }

@@ -75,6 +75,7 @@ const callerOf = (found: Found): Omit<Caller, "ip"> => ({
   project_role: null,
   operator: false,
   ip_addresses: found.ip_addresses,
+  expires_at: found.expires_at,
   plan: found.plan,
   limits: limitsOf(found),
   quota_subject: quotaSubject({ ...found, id: found.account_id }),

@@ -3,7 +3,7 @@ import { fail } from "../core/errors"
 import { isoFrom, millis, millisFrom, now } from "../core/time"
 import type { Tx } from "../store/store"
 import * as apiKeys from "./api-keys"
-import { mayGrant, mayReach } from "./granting"
+import { earlier, mayGrant, mayOutlive, mayReach } from "./granting"
 
 const HOUR_MILLISECONDS = 3_600_000
 
@@ -14,9 +14,13 @@ export interface WantedChange {
   expires_at?: string | null
 }
 
-/** Scopes only become fewer. Throws 403 for others, 409 `conflict` once the key is revoked. */
+/**
+ * Scopes only become fewer. Throws 403 for others, 409 `conflict` once the key is revoked, 422 for
+ * an end behind the one of the caller's own key.
+ */
 export async function patch(tx: Tx, caller: Caller, id: string, wanted: WantedChange) {
   const before = await alive(tx, caller, id)
+  if (wanted.expires_at !== undefined) mayOutlive(caller, wanted.expires_at)
   if (wanted.scopes) {
     const wider = wanted.scopes.filter((scope) => !covers(before.scopes, scope))
     if (wider.length > 0) {
@@ -31,25 +35,39 @@ const covers = (own: string[], scope: string) => own.includes("*") || own.includ
 
 /**
  * A new key in the place of an old one, which goes on working for the overlap. It lives as long as
- * the old one was meant to. Throws 409 for a key that works no more, 403 for one that may do more
- * than the caller, since he gets to know the new one.
+ * the old one was meant to, but not longer than the key that asks for it. Throws 409 for a key that
+ * works no more or has been rotated, 403 for one that may do more than the caller, since he gets to
+ * know the new one.
  */
 export async function rotate(tx: Tx, caller: Caller, id: string, overlap_hours: number) {
   const before = await alive(tx, caller, id)
   mayGrant(caller, before.scopes)
   mayReach(caller, before.ip_addresses)
+  refuseRotated(before)
   const { name, scopes, ip_addresses } = before
   const owner = {
     account_id: before.account_id,
     project_id: before.project_id,
     created_by: { type: caller.actor.type, id: caller.actor.id },
   }
-  const wanted = { name, scopes, ip_addresses, expires_at: sameLife(before) }
+  const wanted = {
+    name,
+    scopes,
+    ip_addresses,
+    expires_at: earlier(sameLife(before), caller.expires_at),
+  }
   const made = await apiKeys.create(tx, owner, wanted, caller)
   const end = isoFrom(millis() + overlap_hours * HOUR_MILLISECONDS)
-  const expires_at = before.expires_at && before.expires_at < end ? before.expires_at : end
-  await apiKeys.change(tx, before, { expires_at }, "api_key.rotated", caller)
+  const change = { expires_at: earlier(before.expires_at, end), successor_id: made.id }
+  await apiKeys.change(tx, before, change, "api_key.rotated", caller)
   return made
+}
+
+/** Its end is that of the overlap now, so that a second successor would inherit a day's life. */
+function refuseRotated({ successor_id }: apiKeys.Row) {
+  if (successor_id === null) return
+  const details = { reason: "rotated", id: successor_id }
+  fail("conflict", "This key has been rotated: rotate its successor.", details)
 }
 
 function sameLife({ created_at, expires_at }: apiKeys.Row): string | null {

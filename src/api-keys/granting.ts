@@ -26,6 +26,23 @@ export function mayReach({ ip_addresses: own }: Caller, ranges: string[]) {
   })
 }
 
-/** Without a wish of its own, a new key works from where its maker works. */
-export const addressesFor = ({ ip_addresses }: Caller, wished: string[] | undefined): string[] =>
-  wished ?? ip_addresses
+/** A key that ends makes none, itself included, that outlives it. Throws 422 `validation_error`. */
+export function mayOutlive({ expires_at: own }: Caller, wished: string | null) {
+  if (own === null || (wished !== null && wished <= own)) return
+  const [path, code] = ["expires_at", "invalid"]
+  const message = `Not later than the key that asks, which ends at ${own}.`
+  fail("validation_error", `${path}: ${message}`, { fields: [{ path, code, message }] })
+}
+
+/** The earlier of two ends; null is never. */
+export const earlier = (one: string | null, other: string | null): string | null =>
+  one === null || (other !== null && other < one) ? other : one
+
+/** Without a wish of its own, a new key works from where its maker works, and as long. */
+export const asOwn = (
+  { ip_addresses, expires_at }: Caller,
+  wished: { ip_addresses: string[] | undefined; expires_at: string | null | undefined },
+) => ({
+  ip_addresses: wished.ip_addresses ?? ip_addresses,
+  expires_at: wished.expires_at === undefined ? expires_at : wished.expires_at,
+})

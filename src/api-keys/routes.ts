@@ -24,7 +24,7 @@ import {
   scopeList,
   status,
 } from "./changing/routes"
-import { addressesFor, mayGrant, mayReach } from "./granting"
+import { asOwn, mayGrant, mayOutlive, mayReach } from "./granting"
 
 const NewKey = t.Object({
   name: nameText(),
@@ -41,8 +41,8 @@ const Rotation = t.Object({
 interface WantedKey {
   name: string
   scopes: string[]
-  expires_at: string | null
-  /** Undefined: as the caller's own. */
+  /** Undefined, here and below: as the caller's own. */
+  expires_at: string | null | undefined
   ip_addresses: string[] | undefined
 }
 
@@ -74,12 +74,12 @@ const makingRoutes = ({ store, secrets }: KeyParts): AnyRoute[] => [
     sealed: true,
     handle: (call) => {
       const { caller, body } = call
-      const ip_addresses = addressesFor(caller, body.ip_addresses)
-      mayGrant(caller, body.scopes)
-      mayReach(caller, ip_addresses)
+      const wanted = { ...body, ...asOwn(caller, body) }
+      mayOutlive(caller, wanted.expires_at)
+      mayGrant(caller, wanted.scopes)
+      mayReach(caller, wanted.ip_addresses)
       const { account_id, project_id, actor } = caller
       const owner = { account_id, project_id, created_by: { type: actor.type, id: actor.id } }
-      const wanted = { ...body, ip_addresses }
       return tellOnce(store, secrets, call, (tx) => apiKeys.create(tx, owner, wanted, caller))
     },
   }),
@@ -151,7 +151,7 @@ function readNewKey(body: unknown, problems: Problems): WantedKey {
   }
   const unique = readScopes(wanted.scopes, problems)
   refuseOddRanges(ip_addresses ?? [], problems)
-  return { name, scopes: unique, expires_at: expiry ?? null, ip_addresses }
+  return { name, scopes: unique, expires_at: expiry, ip_addresses }
 }
 
 const NO_KEY: WantedKey = { name: "", scopes: [], expires_at: null, ip_addresses: [] }

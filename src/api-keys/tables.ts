@@ -20,6 +20,8 @@ export const apiKeys = table(
     last_used_ip: text(),
     created_at: time().notNull(),
     revoked_at: time(),
+    /** The key that a rotation put in its place. */
+    successor_id: ref(),
   },
   (key) => [
     uniqueIndex("api_keys_by_lookup").on(key.lookup),

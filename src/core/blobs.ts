@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs"
+import { mkdirSync, readdirSync, rmSync, statSync, utimesSync } from "node:fs"
 import { type FileHandle, open, readFile, rename, rm } from "node:fs/promises"
 import { join } from "node:path"
 import { codeOf } from "./faults"
@@ -8,11 +8,19 @@ import { millis } from "./time"
 const FOLDERS = 256
 const STALE_DRAFT_MS = 3_600_000
 
+/** Longer than any request takes from putting a file to writing down who names it. */
+const YOUNG_MS = 3_600_000
+
 export interface Blobs {
   /** Resolves when the bytes are on disk under their hash; the same bytes twice are one file. */
   put(bytes: Uint8Array): Promise<{ sha256: string; size: number }>
   /** The bytes, or undefined when there are none of that hash. */
   get(sha256: string): Promise<Uint8Array | undefined>
+  /**
+   * Removes what nobody names any more. A file that was put within the last hour stays: whoever put
+   * it may be about to write that down. False for such a one, and for one that was not there.
+   */
+  remove(sha256: string): Promise<boolean>
   /** Where the file is (or would be), for a worker that reads it itself. */
   path(sha256: string): string
 }
@@ -32,7 +40,7 @@ export function openBlobs(dir: string, onTrouble: (error: unknown) => void = () 
     async put(bytes) {
       const sha256 = new Bun.CryptoHasher("sha256").update(bytes).digest("hex")
       try {
-        if (!isThere(path(sha256), bytes.length)) {
+        if (!isPutAgain(path(sha256), bytes.length)) {
           await write(join(drafts, newId()), path(sha256), bytes)
         }
         // Also when it was there: the one who put it may not have come to this line yet.
@@ -43,6 +51,7 @@ export function openBlobs(dir: string, onTrouble: (error: unknown) => void = () 
       }
       return { sha256, size: bytes.length }
     },
+    remove: (sha256) => remove(path(sha256), join(drafts, newId())),
     async get(sha256) {
       try {
         return await readFile(path(sha256))
@@ -73,8 +82,38 @@ function removeStale(draft: string): void {
   if (found && found.mtimeMs < millis() - STALE_DRAFT_MS) rmSync(draft, { force: true })
 }
 
-function isThere(path: string, size: number): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.size === size
+/** A whole file of that name is young again from now on; false where there is none. */
+function isPutAgain(path: string, size: number): boolean {
+  if (statSync(path, { throwIfNoEntry: false })?.size !== size) return false
+  try {
+    utimesSync(path, millis() / 1000, millis() / 1000)
+    return true
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return false // removed at this moment
+    throw error
+  }
+}
+
+/** Taken aside first: whoever puts the file meanwhile makes it young, or misses it and writes it. */
+async function remove(path: string, aside: string): Promise<boolean> {
+  if (isYoung(path)) return false
+  try {
+    await rename(path, aside)
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return false
+    throw error
+  }
+  if (isYoung(aside)) {
+    await rename(aside, path)
+    return false
+  }
+  await rm(aside, { force: true })
+  return true
+}
+
+function isYoung(path: string): boolean {
+  const found = statSync(path, { throwIfNoEntry: false })
+  return found !== undefined && found.mtimeMs > millis() - YOUNG_MS
 }
 
 async function write(draft: string, path: string, bytes: Uint8Array): Promise<void> {

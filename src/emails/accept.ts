@@ -62,7 +62,7 @@ const unitsOf = ({ message }: Entry) => message.recipients.length
 
 async function reserveAll(tx: Tx, list: Entry[], together: Together) {
   const refused = new Map<Entry, ApiError>()
-  for (const { allowance, entries } of groups(list, ({ subject }) => subject)) {
+  for (const { allowance, entries } of groups(list, limitName)) {
     const units = entries.map(unitsOf)
     const whole = together === "strict"
     const wishes = whole ? [units.reduce((sum, one) => sum + one, 0)] : units
@@ -74,6 +74,9 @@ async function reserveAll(tx: Tx, list: Entry[], together: Together) {
   }
   return refused
 }
+
+/** Free accounts of one person share a count, and may have numbers of the operator of their own. */
+const limitName = ({ subject, limit }: Group["allowance"]) => `${subject} ${limit}`
 
 /** A batch takes its number of emails at once, and waits as a whole. */
 async function slowDown(tx: Tx, list: Entry[], together: Together, refused: Map<Entry, ApiError>) {

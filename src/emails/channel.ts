@@ -2,6 +2,7 @@ import { eq } from "drizzle-orm"
 import type { Blobs } from "../core/blobs"
 import { codeOf } from "../core/faults"
 import { log } from "../core/log"
+import type { Secrets } from "../core/secrets"
 import type { Workers } from "../core/workers"
 import { needsSmtputf8, parseMailbox } from "../lib/address"
 import type { Channel, Outcome } from "../messages/channel"
@@ -12,9 +13,11 @@ import type { Reader, Store } from "../store/store"
 import { compose, isUncomposable, type MailToCompose } from "./compose"
 import type { EmailContent } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
+import { isSealed, openContent, type SealedContent } from "./sealed"
 
 export interface EmailChannelParts {
   store: Store
+  secrets: Secrets
   workers: Workers
   blobs: Blobs
   provider: EmailProvider
@@ -28,7 +31,7 @@ export const emailChannel = (parts: EmailChannelParts): Channel => ({
     const open = message.recipients.filter(({ status }) => isOpen(status))
     const provider = message.sandbox ? parts.sandbox : parts.provider
     if (!provider) return failed(parts.provider, open, NO_SANDBOX)
-    const raw = await rawOf(parts, message, content as EmailContent)
+    const raw = await rawOf(parts, message, content as EmailContent | SealedContent)
     if (!(raw instanceof Uint8Array)) return failed(provider, open, raw.reason)
     const from = message.envelope?.from.email ?? ""
     return provider.send({
@@ -44,12 +47,19 @@ export const emailChannel = (parts: EmailChannelParts): Channel => ({
 
 const NO_SANDBOX = "The embedded mailbox, where the sandbox sends to, does not run."
 
-/** The bytes of the first attempt, or new ones, which are on disk before they leave. */
+/**
+ * The bytes of the first attempt, or new ones, which are on disk before they leave. What is sealed
+ * is composed at each attempt, to the same bytes, since they must not lie open beside it.
+ */
 async function rawOf(
-  { store, workers, blobs }: EmailChannelParts,
+  { store, secrets, workers, blobs }: EmailChannelParts,
   message: Message,
-  content: EmailContent,
+  content: EmailContent | SealedContent,
 ): Promise<Uint8Array | { reason: string }> {
+  if (isSealed(content)) {
+    const opened = openContent(secrets, message.id, content)
+    return composed(workers, composable(message, opened, blobs))
+  }
   const [kept] = await findRaw(store.read, { message_id: message.id })
   if (kept) return kept.raw
   const raw = await composed(workers, composable(message, content, blobs))

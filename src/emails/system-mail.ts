@@ -1,11 +1,13 @@
 import { ApiError } from "../core/errors"
 import { newId } from "../core/ids"
+import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
 import { comparable, domainOf, type Mailbox, parseMailbox } from "../lib/address"
 import * as messages from "../messages/pipeline"
 import { instanceProject } from "../projects/instance"
 import type { SystemLetter, SystemMail } from "../session/system-mail"
 import { type EmailContent, MAILBOX_DOMAIN } from "./prepare"
+import { sealContent } from "./sealed"
 
 export interface SystemSender {
   /** The setting `system_from`: an address, or `Name <address>`. */
@@ -16,14 +18,16 @@ export interface SystemSender {
 
 /**
  * Mail of the instance itself goes the way of all mail, but from the hidden project, past plans and
- * quotas: no key and no member ever reads what it says.
+ * quotas: no key and no member ever reads what it says. Nor does who gets hold of the database: it
+ * holds tokens that open accounts, so its content waits sealed, and goes once it is delivered.
  */
-export const systemMail = (sender: SystemSender): SystemMail => ({
+export const systemMail = (secrets: Secrets, sender: SystemSender): SystemMail => ({
   async send(tx, letter) {
     const from = senderOf(sender)
     const owner = await instanceProject(tx)
-    const message = compose(letter, from, owner)
-    await messages.accept(tx, [message])
+    const { content, ...message } = compose(letter, from, owner)
+    const sealed = sealContent(secrets, message.id, content)
+    await messages.accept(tx, [{ ...message, content: sealed }])
   },
 })
 
@@ -39,7 +43,9 @@ function senderOf({ system_from, to_mailbox }: SystemSender): Mailbox {
 
 type Owner = Awaited<ReturnType<typeof instanceProject>>
 
-function compose(letter: SystemLetter, from: Mailbox, owner: Owner): messages.NewMessage {
+type Composed = messages.NewMessage & { content: EmailContent }
+
+function compose(letter: SystemLetter, from: Mailbox, owner: Owner): Composed {
   const { to, subject, text, html, kind } = letter
   const id = newId()
   const sender_domain = domainOf(from.email)
@@ -59,7 +65,7 @@ function compose(letter: SystemLetter, from: Mailbox, owner: Owner): messages.Ne
     envelope: { from, reply_to: null, attachments: [] },
     batch_id: null,
     stream: "auth",
-    source: "system",
+    source: messages.OWN_SOURCE,
     tags: [kind],
     metadata: {},
     api_key_id: null,

@@ -81,7 +81,7 @@ export class Guard {
     const { route, request, ip } = asking
     const per_minute = route.per_minute
     const quota = per_minute
-      ? await this.#limits.take(`entry:${ip}`, per_minute)
+      ? await this.#limits.takeEntry(ip, per_minute)
       : this.#limits.takePublic(ip)
     const credential = route.callers.includes("console") ? credentialOf(request) : undefined
     if (credential === undefined || isKey(credential)) {
@@ -127,8 +127,8 @@ export class Guard {
     const { route, request, params } = asking
     const need = needOf(route)
     const headers = request.headers
-    const deleted = route.of_deleted ?? false
-    const wanted = { need, deleted, account_id: headers.get("x-account-id"), project_id: null }
+    const { of_deleted } = route
+    const wanted = { need, of_deleted, account_id: headers.get("x-account-id"), project_id: null }
     const caller = attempt(() => consoles.inAccount(person, wanted))
     if (caller instanceof Error)
       return { caller: person.caller, settle: () => Promise.reject(caller) }

@@ -56,6 +56,7 @@ export function permit(caller: Caller, { scope, callers, self }: AnyRoute, param
   const scopes = wanted.filter((one) => !isRole(one))
   if (caller.kind === "key" && callers.includes("key")) {
     if (scopes.some((one) => keyHas(caller, one))) return
+    if (self && caller.key_id === params[self]) return
     return refuse(scopes, false)
   }
   return refuse(wanted, true)

@@ -1,5 +1,6 @@
 import { ApiError } from "../core/errors"
 import { millis } from "../core/time"
+import { subscriberOf } from "../lib/ip-ranges"
 import type { SharedWindows } from "./shared-windows"
 import { WINDOW_SECONDS, type Window, Windows } from "./windows"
 
@@ -20,9 +21,13 @@ export interface Quota {
   reset: number
 }
 
-/** Requests a minute: of callers, shared by all nodes, and of addresses, in memory. */
+/**
+ * Requests a minute: of callers and at entrances, shared by all nodes, and of addresses, in memory.
+ * They are kept apart, so that a flood of addresses makes no caller's window begin anew.
+ */
 export class RateLimits {
   readonly #callers = new Windows()
+  readonly #entries = new Windows()
   readonly #addresses = new Windows()
   readonly #shared: SharedWindows | undefined
 
@@ -35,8 +40,17 @@ export class RateLimits {
    * Counts one request. Throws 429 `rate_limit_exceeded` when the window is used up. A `scope` of
    * its own is a bucket beside the caller's window, which the headers go on telling of.
    */
-  async take(who: string, limit: number | null, scope = REQUESTS): Promise<Quota> {
-    const window = this.#callers.of(who)
+  take(who: string, limit: number | null, scope = REQUESTS): Promise<Quota> {
+    return this.#take(this.#callers, who, limit, scope)
+  }
+
+  /** One request to a route that asks for no credential but is worth guessing at. Throws as `take`. */
+  takeEntry(ip: string, limit: number): Promise<Quota> {
+    return this.#take(this.#entries, `entry:${subscriberOf(ip)}`, limit, REQUESTS)
+  }
+
+  async #take(windows: Windows, who: string, limit: number | null, scope: string): Promise<Quota> {
+    const window = windows.of(who)
     if (limit === null) return quotaOf(window, UNLIMITED, UNLIMITED)
     for (;;) {
       if (window.used >= limit) throw exceeded(limit, window, scope)
@@ -51,7 +65,7 @@ export class RateLimits {
 
   /** One request to a route that anybody may ask. Throws as `take`. */
   takePublic(ip: string): Quota {
-    const window = this.#addresses.of(`public:${ip}`)
+    const window = this.#addresses.of(`public:${subscriberOf(ip)}`)
     if (window.used >= PUBLIC_PER_MINUTE) throw exceeded(PUBLIC_PER_MINUTE, window, REQUESTS)
     window.used += 1
     return quotaOf(window, PUBLIC_PER_MINUTE, PUBLIC_PER_MINUTE - window.used)
@@ -69,14 +83,14 @@ export class RateLimits {
    * of the public routes, or strangers at the same proxy would make the node look ill.
    */
   see(ip: string): Quota {
-    const window = this.#addresses.of(`stranger:${ip}`)
+    const window = this.#addresses.of(`stranger:${subscriberOf(ip)}`)
     window.used += 1
     return quotaOf(window, PUBLIC_PER_MINUTE, Math.max(0, PUBLIC_PER_MINUTE - window.used))
   }
 
   /** Credentials that failed are counted by address. Throws 429 when there were too many. */
   countFailure(ip: string) {
-    const window = this.#addresses.of(`failed:${ip}`)
+    const window = this.#addresses.of(`failed:${subscriberOf(ip)}`)
     if (window.used >= FAILED_CREDENTIALS_PER_MINUTE) {
       throw exceeded(FAILED_CREDENTIALS_PER_MINUTE, window, FAILED)
     }

@@ -51,10 +51,10 @@ export interface Route<Body = unknown, Query = unknown> {
   limit?: number
   /** Requests a minute and address, for routes without a credential; without it 6,000. */
   per_minute?: number
-  /** The path parameter of a user who may do this to himself, whatever his role. */
+  /** The path parameter of a user or key who may do this to himself, whatever his role or scopes. */
   self?: string
-  /** Also answers of an account that is being deleted. */
-  of_deleted?: boolean
+  /** Also answers of an account, or of a project, that is being deleted. */
+  of_deleted?: "account" | "project"
   /** It creates messages, which is what a disk that is almost full refuses. */
   sends?: true
   /** A WebSocket of this subprotocol: the handler answers with an `Upgrade`. */

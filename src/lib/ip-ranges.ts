@@ -33,6 +33,18 @@ export function isInside(range: string, wide: string): boolean {
   return base.match(wide_base, wide_bits)
 }
 
+/**
+ * What one subscriber of a network has: an IPv4 address, or the /64 of an IPv6 one (RFC 6177), out of
+ * which anybody may take a new address for every request. What cannot be read stands for itself.
+ */
+export function subscriberOf(address: string): string {
+  if (!isAddress(address)) return address
+  const own = ipaddr.process(address)
+  if (own instanceof ipaddr.IPv4) return own.toString()
+  const network = own.parts.slice(0, 4).map((part) => part.toString(16))
+  return `${network.join(":")}::/64`
+}
+
 function parse(range: string): [ipaddr.IPv4 | ipaddr.IPv6, number] {
   if (!range.includes("/")) {
     const one = ipaddr.process(range)

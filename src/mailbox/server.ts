@@ -3,6 +3,7 @@ import { eq } from "drizzle-orm"
 import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from "smtp-server"
 import { isUuid, newId } from "../core/ids"
 import { log } from "../core/log"
+import type { Secrets } from "../core/secrets"
 import { now, sleep } from "../core/time"
 import { comparable, parseMailbox } from "../lib/address"
 import { isClean } from "../lib/crlf"
@@ -11,6 +12,7 @@ import { messages } from "../messages/tables"
 import { projects } from "../projects/tables"
 import type { Store } from "../store/store"
 import { keep, type NewMail } from "./mailbox"
+import { sealRaw } from "./sealed"
 import { DEFERRED, deferOnce, type Refusal, refusalOf, roleOf } from "./simulator"
 
 const MAX_CLIENTS = 100
@@ -23,6 +25,7 @@ const SLOW_MS = 20_000
 
 export interface MailboxOptions {
   store: Store
+  secrets: Secrets
   listen: { host: string; port: number }
   /** Where mail goes that is not one of our messages. */
   fallback_project?: (() => string | undefined | Promise<string | undefined>) | undefined
@@ -115,7 +118,7 @@ function receiver(
   stopping: AbortSignal,
   isFirst: (message: string) => boolean,
 ) {
-  const { store, complained, slow_ms = SLOW_MS } = options
+  const { store, secrets, complained, slow_ms = SLOW_MS } = options
   const buffer = { bytes: 0 }
 
   return async (stream: SMTPServerDataStream, session: SMTPServerSession) => {
@@ -137,7 +140,10 @@ function receiver(
     const owner = await ownerOf(options, mail.message_id)
     if (!owner) return { code: 550, text: "5.7.1 No project here takes this mail" }
     const { message_id: _, ...rest } = mail
-    const row: NewMail = { id: newId(), ...owner, ...rest, created_at: now() }
+    const { hidden, ...of } = owner
+    const id = newId()
+    const kept = hidden ? sealRaw(secrets, { id, raw }) : raw
+    const row: NewMail = { id, ...of, ...rest, raw: kept, created_at: now() }
     await store.tx((tx) => keep(tx, row))
     if (roles.includes("complain") && row.email_id) await complained(row.email_id)
     return `2.6.0 Kept as ${row.id}`
@@ -183,8 +189,12 @@ function describe(raw: Buffer, recipients: string[], mail_from: string) {
 async function ownerOf({ store, fallback_project }: MailboxOptions, message_id: string) {
   if (isUuid(message_id)) {
     const { id: email_id, project_id, account_id } = messages
-    const columns = { email_id, project_id, account_id }
-    const [found] = await store.read.select(columns).from(messages).where(eq(email_id, message_id))
+    const columns = { email_id, project_id, account_id, hidden: projects.hidden }
+    const [found] = await store.read
+      .select(columns)
+      .from(messages)
+      .innerJoin(projects, eq(projects.id, project_id))
+      .where(eq(email_id, message_id))
     if (found) return found
   }
   const project_id = await fallback_project?.()
@@ -194,5 +204,5 @@ async function ownerOf({ store, fallback_project }: MailboxOptions, message_id: 
     .select({ account_id })
     .from(projects)
     .where(eq(projects.id, project_id))
-  return project && { ...project, project_id, email_id: null }
+  return project && { ...project, project_id, email_id: null, hidden: false }
 }

@@ -117,6 +117,7 @@ export async function setRole(tx: Tx, { account_id, user_id, role }: RoleChange,
   if (before.role === "owner" && role !== "owner") await demandAnotherOwner(tx, account, user_id)
   if (before.role !== "owner" && role === "owner") await demandRoomForFree(tx, user_id, account)
   await tx.update(accountMembers).set({ role }).where(seatOf(account_id, user_id))
+  if (role === "billing_admin") await leaveProjects(tx, account_id, user_id) // he has no part in them
   await settleOwner(tx, account)
   const after = { ...before, role }
   await log(tx, chief, "member.role_changed", { account_id, before, after })
@@ -192,10 +193,6 @@ export async function transfer(tx: Tx, account_id: string, from: string, to: str
   await accounts.log(tx, by, account_id, "account.transferred", { before, after })
   return after
 }
-
-/** Remembers that somebody was there; the guard calls it now and then. */
-export const touch = (tx: Tx, account_id: string, user_id: string) =>
-  tx.update(accountMembers).set({ last_active_at: now() }).where(seatOf(account_id, user_id))
 
 /** A person's accounts that are not being deleted, newest first. */
 export function accountsOf(db: Reader, user_id: string) {

@@ -7,6 +7,9 @@ import type { messages, Status } from "./tables"
 
 export type Message = typeof messages.$inferSelect
 
+/** The `source` of what the instance itself sends, which no request can name. */
+export const OWN_SOURCE = "system"
+
 /** Something that became true of one recipient of a message. */
 export interface Fact {
   type: string

@@ -13,7 +13,7 @@ import { announce, eventOf, isOpen, type Message } from "./facts"
 import { type Attempt, putBack, settle, settleDead, settleLast, wait } from "./settle"
 import { type ChannelName, messageContents, messages, messageTags, type Status } from "./tables"
 
-export type { Message } from "./facts"
+export { type Message, OWN_SOURCE } from "./facts"
 
 export type Channels = Record<ChannelName, Channel>
 

@@ -1,10 +1,11 @@
 import { asc, eq } from "drizzle-orm"
+import { hold } from "../accounts/accounts"
 import { METRICS } from "../plans/metrics"
 import { projects } from "../projects/tables"
 import type { Store } from "../store/store"
 import { daysOf } from "../usage/report"
 import { correct } from "../usage/reservations"
-import { add, type Totals, totals } from "../usage/usage"
+import { add, type Totals, totals, type Units } from "../usage/usage"
 import { emailUnits } from "./units"
 
 interface Asked {
@@ -25,17 +26,11 @@ export async function reconcile(store: Store, { account_id, quota_subject, perio
   const rows = await store.read.select({ id }).from(projects).where(own).orderBy(asc(id))
   let projects_touched = 0
   for (const { id: project_id } of rows) {
-    const drifts = await store.tx(async (tx) => {
-      let found = 0
-      for (const day of daysOf(period)) {
-        const { counted, told } = await emailUnits(tx, project_id, day)
-        const value = told - counted
-        if (value !== 0) found += 1
-        await add(tx, [{ account_id, project_id, day, metric: "email", value }])
-      }
-      return found
-    })
-    if (drifts > 0) projects_touched += 1
+    let drifted = 0
+    for (const day of daysOf(period)) {
+      drifted += await correctDay(store, { account_id, project_id, day })
+    }
+    if (drifted > 0) projects_touched += 1
   }
   await store.tx((tx) => correct(tx, quota_subject, period))
   const after = await totals(store.read, range)
@@ -48,5 +43,17 @@ export async function reconcile(store: Store, { account_id, quota_subject, perio
     projects_touched,
   }
 }
+
+type Place = Pick<Units, "account_id" | "project_id" | "day">
+
+/** One day at a time, lest a month of messages keep every other writer waiting. */
+const correctDay = (store: Store, { account_id, project_id, day }: Place): Promise<0 | 1> =>
+  store.tx(async (tx) => {
+    await hold(tx, account_id) // two at once would both make up for the same drift
+    const { counted, told } = await emailUnits(tx, project_id, day)
+    const value = told - counted
+    await add(tx, [{ account_id, project_id, day, metric: "email", value }])
+    return value === 0 ? 0 : 1
+  })
 
 const only = (all: Totals) => Object.fromEntries(METRICS.map((metric) => [metric, all[metric]]))

@@ -6,9 +6,9 @@ import { bumpAll } from "../store/counters"
 import { held, newRowInserter, prepared } from "../store/statements"
 import type { Tx } from "../store/store"
 import type { Outcome, RecipientOutcome } from "./channel"
-import { announce, eventOf, type Fact, isOpen, type Message, outranks } from "./facts"
+import { announce, eventOf, type Fact, isOpen, type Message, OWN_SOURCE, outranks } from "./facts"
 import { BROKEN, EXPIRED, ended, failAll, type Step, stepsOf } from "./steps"
-import { attempts, messages, type Recipient, type Status } from "./tables"
+import { attempts, messageContents, messages, type Recipient, type Status } from "./tables"
 
 export interface Attempt {
   outcome: Outcome
@@ -110,8 +110,15 @@ async function apply(tx: Tx, before: Message, steps: Step[], next_at: string | n
     facts.map((fact) => eventOf(after, fact)),
   )
   await count(tx, before, after)
+  await forget(tx, after)
   tellAll(tx, after, moved.get(primary.email)?.facts ?? [])
   return after
+}
+
+/** Mail of the instance itself carries tokens: nothing of it stays once nobody waits for it. */
+async function forget(tx: Tx, { id: message_id, source, recipients }: Message) {
+  if (source !== OWN_SOURCE || recipients.some(({ status: one }) => isOpen(one))) return
+  await tx.delete(messageContents).where(eq(messageContents.message_id, message_id))
 }
 
 /** A message that was sent and delivered in one breath is told both. */

@@ -1,11 +1,15 @@
 import { timingSafeEqual } from "node:crypto"
+import { eq } from "drizzle-orm"
 import { ApiError, fail } from "../core/errors"
+import { isUuid } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { millis } from "../core/time"
 import { type DeviceRow, decide, waitingFor } from "../session/device/device"
 import { identify } from "../session/identify"
 import type { SignInParts } from "../session/sign-in"
-import * as users from "../session/users"
+import { consoleUsers } from "../session/tables"
+import type * as users from "../session/users"
+import { held } from "../store/statements"
 import { html } from "./html"
 import { complaint, field, proofFields, smallPage } from "./small-page"
 
@@ -63,7 +67,7 @@ function question(
   { user_code, device }: { user_code: string; device: DeviceRow },
 ): Response {
   const until = millis() + TICKET_MILLISECONDS
-  const ticket = `${user.id}.${until}.${macOf(secrets, user.id, until, user_code)}`
+  const ticket = `${user.id}.${until}.${macOf(secrets, user, until, user_code)}`
   const content = html`
 <p>This program asks to act as <strong>${user.email}</strong>:</p>
 <dl>
@@ -81,17 +85,24 @@ function question(
   return smallPage(TITLE, content)
 }
 
-/** Binds the second step to the person, the code and the next minutes; it is no session. */
-const macOf = (secrets: Secrets, user_id: string, until: number, user_code: string) =>
-  secrets.mac("device ticket", `${user_id}.${until}.${user_code}`).toString("base64url")
+/**
+ * Binds the second step to the person as he proved to be, the code and the next minutes: it is no
+ * session, and a new password ends it too.
+ */
+function macOf(secrets: Secrets, user: users.UserRow, until: number, user_code: string): string {
+  const bound = [user.id, user.password_hash, until, user_code].join("\n")
+  return secrets.mac("device ticket", bound).toString("base64url")
+}
 
 async function settle({ store, secrets }: DevicePageParts, form: DeviceForm, ip: string) {
   const { user_code = "", ticket = "", decision } = form
-  const user_id = readTicket(secrets, ticket, user_code)
+  const [user_id = ""] = ticket.split(".")
   const approve = decision === "approve"
   await store.tx(async (tx) => {
-    const user = await users.hold(tx, user_id)
-    if (user.status !== "active") return expired()
+    const own = eq(consoleUsers.id, user_id)
+    const [user] = isUuid(user_id) ? await held(tx.select().from(consoleUsers).where(own)) : []
+    if (user?.status !== "active") return expired()
+    demandTicket(secrets, user, { ticket, user_code })
     return decide(tx, secrets, user, { user_code, approve, ip })
   })
   const text = approve
@@ -100,12 +111,17 @@ async function settle({ store, secrets }: DevicePageParts, form: DeviceForm, ip:
   return smallPage(approve ? "Approved" : "Denied", html`<p>${text}</p>`)
 }
 
-function readTicket(secrets: Secrets, ticket: string, user_code: string): string {
-  const [user_id = "", until = "", mac = ""] = ticket.split(".")
+interface Ticket {
+  ticket: string
+  user_code: string
+}
+
+function demandTicket(secrets: Secrets, user: users.UserRow, { ticket, user_code }: Ticket) {
+  const [, until = "", mac = ""] = ticket.split(".")
   const given = Buffer.from(mac)
-  const right = Buffer.from(macOf(secrets, user_id, Number(until), user_code))
+  const right = Buffer.from(macOf(secrets, user, Number(until), user_code))
   const is_ours = given.length === right.length && timingSafeEqual(given, right)
-  return is_ours && Number(until) > millis() ? user_id : expired()
+  if (!is_ours || !(Number(until) > millis())) expired()
 }
 
 const expired = () => fail("unauthorized", "This took too long: sign in again.")

@@ -81,7 +81,8 @@ async function take(
   const key = { subject, metric, period: currentPeriod() }
   const row = await hold(tx, key, recount)
   const used = row.used + choose(Math.max(0, limit - row.used))
-  const passed = ALERTS.filter((share) => share > row.alerted && used * 100 >= limit * share)
+  const isPassed = (share: number) => share > row.alerted && used * 100 >= limit * share
+  const passed = used === 0 ? [] : ALERTS.filter(isPassed) // where none is allowed, none is news
   const alerted = Math.max(row.alerted, ...passed)
   if (used !== row.used || alerted !== row.alerted) await write(tx, { ...key, used, alerted })
   return { used, passed }
@@ -106,7 +107,10 @@ export async function correct(tx: Tx, subject: string, period: string, recount: 
   }
 }
 
-/** Counts afresh at the next reservation: for a change of plan. */
+/**
+ * Counts afresh at the next reservation: for a change of plan, limit or owner. Without it the row
+ * of a limit that was away for a while would not know what was sent meanwhile.
+ */
 export const forget = (tx: Tx, subject: string) =>
   tx.delete(quotas).where(and(eq(quotas.subject, subject), eq(quotas.period, currentPeriod())))
 

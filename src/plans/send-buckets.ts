@@ -1,4 +1,4 @@
-import { and, eq } from "drizzle-orm"
+import { and, eq, inArray } from "drizzle-orm"
 import { ApiError } from "../core/errors"
 import { millis } from "../core/time"
 import { held, prepared } from "../store/statements"
@@ -39,6 +39,10 @@ export async function take(tx: Tx, { limit, ...key }: Bucket, wishes: number[]) 
   if (drained !== row.drained) await write(tx, { ...key, drained })
   return refusals
 }
+
+/** Empties the buckets of these projects: what drains by an old limit says nothing of a new one. */
+export const empty = (tx: Tx, project_ids: string[]) =>
+  tx.delete(sendBuckets).where(inArray(sendBuckets.project_id, project_ids))
 
 function full(limit: number, excess: number): ApiError {
   const retry_after = Math.max(1, Math.ceil(excess / SECOND))

@@ -41,6 +41,7 @@ export function projectRoutes(parts: ProjectParts): AnyRoute[] {
     route({
       ...one("GET", "role:project_viewer|usage:read"),
       callers: ["console", "key"],
+      of_deleted: "project",
       summary: "One project; a key sees its own",
       response: Project,
       handle: async (call) => {

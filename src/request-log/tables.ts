@@ -5,7 +5,7 @@ export const requestLog = table(
   "request_log",
   {
     id: id(),
-    request_id: text().notNull(),
+    request_id: ref().notNull(),
     /** Null where nobody was recognized: only the operator sees those. */
     project_id: ref(),
     key_id: ref(),

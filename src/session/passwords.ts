@@ -1,10 +1,10 @@
-import { desc, eq } from "drizzle-orm"
+import { and, desc, eq, isNull } from "drizzle-orm"
 import { ApiError, fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { now } from "../core/time"
 import { lacking } from "../lib/password-strength"
 import type { Reader, Tx } from "../store/store"
-import { consoleUsers, passwordHistory } from "./tables"
+import { consoleUsers, passwordHistory, passwordResets } from "./tables"
 
 /** OWASP's least for argon2id: 19 MiB and two passes. */
 const COST = { algorithm: "argon2id", memoryCost: 19_456, timeCost: 2 } as const
@@ -85,8 +85,10 @@ const remembered = (db: Reader, user_id: string) =>
     .orderBy(desc(passwordHistory.id))
     .limit(REMEMBERED)
 
-/** Puts a new password in place. Sessions are the caller's business. */
+/** Puts a new password in place; no older mail sets another. Sessions are the caller's business. */
 export async function set(tx: Tx, user_id: string, password_hash: string): Promise<void> {
+  const open = and(eq(passwordResets.user_id, user_id), isNull(passwordResets.used_at))
+  await tx.update(passwordResets).set({ used_at: now() }).where(open)
   const change = { password_hash, updated_at: now() }
   await tx.update(consoleUsers).set(change).where(eq(consoleUsers.id, user_id))
   await remember(tx, user_id, password_hash)

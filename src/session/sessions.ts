@@ -6,7 +6,7 @@ import { millis, millisFrom, now, secondsFromNow } from "../core/time"
 import { held } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import { ACCESS_SECONDS, type AccessTokens } from "./access-token"
-import { consoleSessions, consoleUsers, refreshTokens } from "./tables"
+import { consoleSessions, consoleUsers, deviceCodes, refreshTokens } from "./tables"
 import { hashOfToken, newToken } from "./tokens"
 import { asUser, recordForUser } from "./user-log"
 import { accountsOf, type Seat, type UserRecord, type UserRow, userRecord } from "./users"
@@ -204,8 +204,13 @@ export async function revoke(tx: Tx, user: UserRow, id: string, ip: string): Pro
   await recordForUser(tx, user, asUser(user, ip), "session.revoked", { before })
 }
 
-/** Ends every session of a user, or every one but `except`. */
+/**
+ * Ends every session of a user, or every one but `except`; and those that a program has not fetched
+ * yet although they are approved.
+ */
 export async function revokeAll(tx: Tx, user_id: string, except?: string): Promise<void> {
+  const approved = and(eq(deviceCodes.user_id, user_id), eq(deviceCodes.status, "approved"))
+  await tx.update(deviceCodes).set({ status: "denied" }).where(approved)
   const others = except ? ne(consoleSessions.id, except) : undefined
   const rows = await tx
     .select({ id: consoleSessions.id })

@@ -2,7 +2,6 @@ import { and, eq, gt, isNull, lt, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { now, secondsFromNow } from "../core/time"
-import { comparable } from "../lib/address"
 import type { Reader, Store, Tx } from "../store/store"
 import { isTotp, prove, spend } from "./mfa/codes"
 import * as passwords from "./passwords"
@@ -65,7 +64,7 @@ export type Turns = Parameters<Throttle["take"]>
  * bucket of its own: a stranger who guesses elsewhere cannot lock its owner out.
  */
 export async function turnsOf(db: Reader, email: string, ip: string): Promise<Turns> {
-  const email_key = comparable(email)
+  const email_key = users.emailKey(email)
   const known = await db
     .select({ id: consoleSessions.id })
     .from(consoleSessions)

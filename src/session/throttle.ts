@@ -2,6 +2,7 @@ import { eq, sql } from "drizzle-orm"
 import { ApiError } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { isoFrom, millis, millisFrom } from "../core/time"
+import { subscriberOf } from "../lib/ip-ranges"
 import type { Reader, Store, Tx } from "../store/store"
 import { throttles } from "./tables"
 
@@ -71,7 +72,8 @@ export class Throttle {
   }
 
   #key({ name }: Bucket, subject: string): string {
-    return `${name}:${this.#secrets.mac("throttle", `${name}:${subject}`).toString("base64url")}`
+    const whom = name.endsWith("_address") ? subscriberOf(subject) : subject
+    return `${name}:${this.#secrets.mac("throttle", `${name}:${whom}`).toString("base64url")}`
   }
 }
 

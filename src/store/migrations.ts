@@ -1,8 +1,10 @@
 // Written by `bun run generate`; do not edit.
 import sqlite0 from "../../migrations/sqlite/0000_start.sql" with { type: "text" }
-import sqlite1 from "../../migrations/sqlite/0001_webhooks.sql" with { type: "text" }
+import sqlite1 from "../../migrations/sqlite/0001_long_jobs.sql" with { type: "text" }
+import sqlite2 from "../../migrations/sqlite/0002_webhooks.sql" with { type: "text" }
 import postgres0 from "../../migrations/postgres/0000_start.sql" with { type: "text" }
-import postgres1 from "../../migrations/postgres/0001_webhooks.sql" with { type: "text" }
+import postgres1 from "../../migrations/postgres/0001_long_jobs.sql" with { type: "text" }
+import postgres2 from "../../migrations/postgres/0002_webhooks.sql" with { type: "text" }
 
 /** One step of the schema. `when` decides the order: milliseconds since 1970. */
 export interface Migration {
@@ -15,10 +17,12 @@ export interface Migration {
 export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
   sqlite: [
     { tag: "0000_start", when: 1795238414013, sql: sqlite0 },
-    { tag: "0001_webhooks", when: 1795244131324, sql: sqlite1 },
+    { tag: "0001_long_jobs", when: 1795240931001, sql: sqlite1 },
+    { tag: "0002_webhooks", when: 1795244839796, sql: sqlite2 },
   ],
   postgres: [
     { tag: "0000_start", when: 1795238414234, sql: postgres0 },
-    { tag: "0001_webhooks", when: 1795244131792, sql: postgres1 },
+    { tag: "0001_long_jobs", when: 1795240931228, sql: postgres1 },
+    { tag: "0002_webhooks", when: 1795244840160, sql: postgres2 },
   ],
 }

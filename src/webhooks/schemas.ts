@@ -200,14 +200,3 @@ export const Stats = t.Object({
   p95_ms: t.Union([t.Integer(), t.Null()]),
   by_status: t.Record(t.String(), t.Integer()),
 })
-
-export const Job = t.Object({
-  id: t.String(),
-  type: t.String(),
-  status: oneOf("queued", "running", "completed", "failed", "cancelled"),
-  progress: t.Object({ done: t.Integer(), total: t.Integer(), failed: t.Integer() }),
-  result: t.Unknown(),
-  error: t.Union([t.Object({ code: t.String(), message: t.String() }), t.Null()]),
-  created_at: t.String(),
-  completed_at: moment,
-})

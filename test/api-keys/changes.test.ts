@@ -107,6 +107,28 @@ describe("rotation", () => {
     expect(Math.round((millisFrom(left) - millis()) / 3_600_000)).toBe(1)
   })
 
+  test("happens once: the old key has a successor, which is told", async () => {
+    const project = await service.project()
+    const old = await project.addKey()
+    const { id, key } = (await project.post(one(old.id, "/rotate"))).body.data
+    const again = await project.post(one(old.id, "/rotate"))
+    expect(refusal(again)).toEqual([409, "conflict"])
+    expect(again.body.error.details).toEqual({ reason: "rotated", id })
+    const next = await project.post(one(id, "/rotate"))
+    expect([next.status, next.body.data.expires_at]).toEqual([201, null])
+    expect((await service.anybody.get("/v1/emails", withKey(key))).status).toBe(200)
+  })
+
+  test("side by side makes one successor", async () => {
+    const project = await service.project()
+    const old = await project.addKey()
+    const all = await Promise.all(
+      Array.from({ length: 5 }, () => project.post(one(old.id, "/rotate"))),
+    )
+    const statuses = all.map(({ status }) => status).sort()
+    expect(statuses).toEqual([201, 409, 409, 409, 409])
+  })
+
   test("is repeated to the same key only, and refused for a dead key or a wrong overlap", async () => {
     const project = await service.project()
     const old = await project.addKey()
@@ -220,6 +242,36 @@ describe("nobody makes a key that may do more than he", () => {
     expect(refusal(own)).toEqual([403, "forbidden"])
     const free = await project.addKey()
     expect(refusal(await project.post(one(free.id, "/rotate")))).toEqual([403, "forbidden"])
+  })
+
+  test("with an end: a key that ends makes none that outlives it, itself included", async () => {
+    const own = isoFrom(millis() + 60_000)
+    const project = await service.project({ expires_at: own })
+    const make = (fields: object) => project.post("/v1/api-keys", { ...wanted, ...fields })
+    expect((await make({})).body.data.expires_at).toBe(own)
+    expect((await make({ expires_at: own })).status).toBe(201)
+    const sooner = isoFrom(millis() + 30_000)
+    expect((await make({ expires_at: sooner })).body.data.expires_at).toBe(sooner)
+    const plain = await project.addKey()
+    for (const expires_at of [null, isoFrom(millis() + 61_000)]) {
+      expect(complaints(await make({ expires_at }))).toEqual(["expires_at"])
+      for (const id of [project.key_id, plain.id]) {
+        const lifted = await project.call("PATCH", one(id), { body: { expires_at } })
+        expect(complaints(lifted)).toEqual(["expires_at"])
+      }
+    }
+    const renamed = await project.call("PATCH", one(plain.id), { body: { name: "renamed" } })
+    expect([renamed.status, renamed.body.data.expires_at]).toEqual([200, null])
+  })
+
+  test("with an end, by rotating: the new key ends with the one that asks", async () => {
+    const own = isoFrom(millis() + 3_600_000)
+    const project = await service.project({ expires_at: own })
+    clock.advance({ seconds: 60 })
+    for (const { id } of [{ id: project.key_id }, await project.addKey()]) {
+      const made = await project.post(one(id, "/rotate"), { overlap_hours: 2 })
+      expect([made.status, made.body.data.expires_at]).toEqual([201, own])
+    }
   })
 
   test("nor does a person: admins of a project make any, developers none", async () => {

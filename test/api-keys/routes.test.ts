@@ -173,10 +173,17 @@ describe("revoking", () => {
     expect(again.body.data.revoked_at).toBe(revoked_at)
   })
 
-  test("oneself is allowed", async () => {
-    const project = await service.project()
-    expect((await project.call("DELETE", `/v1/api-keys/${project.key_id}`)).status).toBe(200)
-    expect((await project.get("/v1/api-keys")).status).toBe(401)
+  test("oneself is allowed, whatever else the key may do, and nobody else", async () => {
+    for (const scopes of [["*"], ["email:read"]]) {
+      const project = await service.project({ scopes })
+      expect((await project.call("DELETE", `/v1/api-keys/${project.key_id}`)).status).toBe(200)
+      expect((await project.get("/v1/api-keys")).status).toBe(401)
+    }
+    const project = await service.project({ scopes: ["email:read"] })
+    const other = await project.addKey()
+    const refused = await project.call("DELETE", `/v1/api-keys/${other.id}`)
+    expect(refusal(refused)).toEqual([403, "forbidden"])
+    expect(refusal(await project.call("PATCH", `/v1/api-keys/${project.key_id}`))[0]).toBe(403)
   })
 
   test("needs the scope, and a key that is there", async () => {

@@ -29,7 +29,12 @@ export const acceptPostgres: Bench = {
   },
 }
 
-async function acceptFor(way: "together" | "alone", seconds: number): Promise<number> {
+/** Messages a second that a process of its own accepted, without HTTP. */
+export async function acceptFor(
+  way: "together" | "alone",
+  seconds: number,
+  environment: Record<string, string> = {},
+): Promise<number> {
   await using database = await freshDatabase()
   using scratch = scratchFolder()
   const body = oneMail(scratch.path, "shop@bench.test")
@@ -40,6 +45,7 @@ async function acceptFor(way: "together" | "alone", seconds: number): Promise<nu
       DATABASE_URL: database.url,
       BELFRY_DATA_DIR: scratch.path,
       BELFRY_LOG_LEVEL: "warn",
+      ...environment,
     },
     stdout: "pipe",
     stderr: "inherit",

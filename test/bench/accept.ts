@@ -68,11 +68,15 @@ async function barePost(seconds: number): Promise<Answers> {
   }
 }
 
-async function acceptHeld(seconds: number): Promise<Answers> {
+/** Accepting alone: the relay takes a connection and never greets. */
+export async function acceptHeld(
+  seconds: number,
+  environment: Record<string, string> = {},
+): Promise<Answers> {
   using scratch = scratchFolder()
   using relay = heldRelay()
-  const key = await initialise(scratch.path)
-  await using server = await serve(scratch.path, key, relay.environment)
+  const key = await initialise(scratch.path, environment)
+  await using server = await serve(scratch.path, key, { ...environment, ...relay.environment })
   const answers = await send(scratch, emails(server), relay.from, seconds)
   await server.kill()
   using database = databaseOf(scratch.path)

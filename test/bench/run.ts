@@ -14,6 +14,7 @@ import { batch } from "./batch"
 import type { Bench, Effort } from "./bench"
 import { cold } from "./cold"
 import { jobs } from "./jobs"
+import { limits } from "./limits"
 import { monitor } from "./monitor"
 import { render, write } from "./results"
 import { webhooks } from "./webhooks"
@@ -21,7 +22,7 @@ import { webhooks } from "./webhooks"
 const FULL: Effort = { rounds: 5, seconds: 5 }
 const QUICK: Effort = { rounds: 2, seconds: 2 }
 
-const benches: Bench[] = [accept, batch, cold, acceptPostgres, jobs, webhooks, monitor]
+const benches: Bench[] = [accept, batch, cold, acceptPostgres, limits, jobs, webhooks, monitor]
 
 const words = process.argv.slice(2)
 const quick = words.includes("--quick")

@@ -18,8 +18,11 @@ export interface Serving extends AsyncDisposable {
 }
 
 /** Makes the first account and key with `init`, and returns the key. */
-export async function initialise(folder: string): Promise<string> {
-  const child = launch(folder, ["init", "--json"], {})
+export async function initialise(
+  folder: string,
+  environment: Record<string, string> = {},
+): Promise<string> {
+  const child = launch(folder, ["init", "--json"], environment)
   const text = await child.stdout.text()
   if ((await child.exited) !== 0) throw new Error(`init failed: ${await child.stderr.text()}`)
   return (JSON.parse(text) as { api_key: string }).api_key

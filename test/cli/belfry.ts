@@ -1,6 +1,7 @@
 import { mkdtempSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { leftover } from "../harness/leftovers"
 
 const MAIN = join(import.meta.dir, "../../cli/main.ts")
 
@@ -17,7 +18,7 @@ interface Given {
 }
 
 /** A home of its own, so that no test sees the profiles of another, or of the person testing. */
-export const freshHome = (): string => mkdtempSync(join(tmpdir(), "belfry-cli-"))
+export const freshHome = (): string => leftover(mkdtempSync(join(tmpdir(), "belfry-cli-")))
 
 export function environment(more: Record<string, string> = {}): Record<string, string> {
   return { PATH: process.env.PATH ?? "", HOME: freshHome(), ...more }

@@ -55,6 +55,9 @@ export const calls: Record<string, string[]> = {
   "webhooks stats": [ID, "--window", "7d"],
   trigger: ["email.sent", "--override", "subject=Hi"],
   "queue list": [],
+  "jobs get": [ID, "--wait"],
+  "jobs cancel": [ID],
+  routes: [],
   "keys create": ["--name", "ci", "--scope", "email:send", "--ip", "127.0.0.1"],
   "keys list": ["--status", "active", "--limit", "2"],
   "keys get": [ID],
@@ -66,6 +69,23 @@ export const calls: Record<string, string[]> = {
   login: ["--email", "ann@mailbox.test", "--password-stdin", "--code", "123456"],
   logout: [],
   whoami: [],
+  setup: ["--setup-token", "belfry_setup_1", "--email", "ann@mailbox.test", "--password-stdin"],
+  signup: [
+    ...["--email", "kim@mailbox.test", "--name", "Kim", "--password-stdin"],
+    ...["--invitation", TOKEN],
+  ],
+  "password forgot": ["ann@mailbox.test"],
+  "password reset": ["belfry_reset_1", "--password-stdin"],
+  "me get": [],
+  "me update": ["--name", "Ann", "--locale", "de-AT", "--timezone", "Europe/Vienna"],
+  "me password": ["--password-stdin"],
+  "me delete": ["--password-stdin"],
+  "me approve": ["BCDF-GHJK"],
+  "me mfa enroll": [],
+  "me mfa verify": ["123456"],
+  "me mfa disable": ["123456"],
+  "me sessions list": ["--limit", "2"],
+  "me sessions revoke": [ID],
   "accounts list": ["--limit", "2"],
   "accounts create": ["--name", "Acme", "--slug", "acme"],
   "accounts get": [ACCOUNT],
@@ -112,7 +132,10 @@ export const calls: Record<string, string[]> = {
 }
 
 /** These are for who has no credential yet, and carry none. */
-export const anonymous = ["login", "invitations show", "invitations accept"]
+export const anonymous = [
+  ...["status", "routes", "login", "setup", "signup", "password forgot", "password reset"],
+  ...["invitations show", "invitations accept"],
+]
 
 /** These are about a sign-in, and nothing to a key. */
 export const personal = ["logout", "whoami", "accounts use", "projects use"]
@@ -122,12 +145,15 @@ export function everything(): FakeApi {
   const api = new FakeApi()
   api.answer("GET /healthz", { body: { status: "ok", version: "1", uptime_seconds: 1 } })
   api.answer("GET /readyz", { body: { status: "ok", checks: {} } })
+  api.answer("GET /v1/openapi.json", { body: { paths: {} } })
+  answerJobs(api)
   answerMail(api)
   answerHooks(api)
   answerKeys(api)
   answerAccounts(api)
   answerProjects(api)
   answerPeople(api)
+  answerMe(api)
   return api
 }
 
@@ -190,6 +216,13 @@ function answerHooks(api: FakeApi): void {
   api.data("GET /v1/events/evt_1", event)
   api.data("GET /v1/webhooks/events", [])
   api.data("GET /v1/queue", { by_state: [], by_domain: [] })
+}
+
+function answerJobs(api: FakeApi): void {
+  const progress = { done: 1, total: 1, failed: 0 }
+  const ended = { status: "completed", progress, completed_at: "2026-11-21T10:00:00.000Z" }
+  api.data(`GET /v1/jobs/${ID}`, { id: ID, type: "webhook.replay", result: null, ...ended })
+  api.data(`POST /v1/jobs/${ID}/cancel`, { id: ID, ...ended, status: "cancelled" })
 }
 
 function answerKeys(api: FakeApi): void {
@@ -259,4 +292,27 @@ function answerPeople(api: FakeApi): void {
   api.data("POST /v1/session/mfa", session())
   api.data("GET /v1/session", { ...session(), session: { id: ID } })
   api.data("DELETE /v1/session", { id: ID, deleted: true })
+}
+
+function answerMe(api: FakeApi): void {
+  const me = "/v1/users/me"
+  const user = { id: PERSON, email: "ann@mailbox.test", name: "Ann" }
+  const made = { account: { id: ACCOUNT, name: "Main" }, project: { id: ID, name: "Default" } }
+  const api_key = { id: ID, key: "svc_live_new" }
+  api.data("GET /v1/setup", { required: true, version: "1" })
+  api.data("POST /v1/setup", { session: session(), ...made, api_key })
+  api.data("POST /v1/users", session())
+  api.data("POST /v1/password/forgot", { success: true })
+  api.data("POST /v1/password/reset", { success: true })
+  api.data("POST /v1/session/device/approve", { approved: true })
+  api.data(`GET ${me}`, user)
+  api.data(`PATCH ${me}`, user)
+  api.data(`DELETE ${me}`, { id: PERSON, deleted: true })
+  api.data(`POST ${me}/password`, { success: true })
+  const codes = { backup_codes: ["aaaaa-bbbbb"], qr_code: "data:", otpauth_url: "otpauth://x" }
+  api.data(`POST ${me}/mfa/enroll`, { secret: "S", ...codes })
+  api.data(`POST ${me}/mfa/verify`, { enabled: true })
+  api.data(`POST ${me}/mfa/disable`, { enabled: false })
+  api.data(`GET ${me}/sessions`, [{ id: ID, current: true, ip: null }])
+  api.data(`DELETE ${me}/sessions/${ID}`, { id: ID, deleted: true })
 }

@@ -3,6 +3,7 @@ import * as known from "../../cli/fields"
 import { accountRoutes } from "../../src/accounts/routes"
 import { Key } from "../../src/api-keys/changing/routes"
 import { Deleted } from "../../src/http/texts"
+import { Job } from "../../src/long-jobs/schema"
 import { memberRoutes } from "../../src/members/routes"
 import { projectMemberRoutes } from "../../src/projects/members/routes"
 import { projectRoutes } from "../../src/projects/routes"
@@ -40,9 +41,10 @@ test.each([
   expect(fields).toEqual(names(route?.response as never))
 })
 
-test("the fields of a key, a user and a deletion are those of the API", () => {
+test("the fields of a key, a user, a job and a deletion are those of the API", () => {
   expect(known.key_fields).toEqual(names(Key))
   expect(known.user_fields).toEqual(names(ConsoleUser))
+  expect(known.job_fields).toEqual(names(Job))
   expect(known.deleted_fields).toEqual(names(Deleted))
 })
 
@@ -66,6 +68,18 @@ test.each([
   [`invitations revoke ${ID}`],
   ["invitations accept belfry_invitation_1 --name Kim --password-stdin"],
   ["login --email ann@mailbox.test --password-stdin"],
+  [`jobs cancel ${ID}`],
+  ["setup --setup-token t --email ann@mailbox.test --password-stdin"],
+  ["signup --email ann@mailbox.test --password-stdin"],
+  ["password forgot ann@mailbox.test"],
+  ["password reset belfry_reset_1 --password-stdin"],
+  ["me update --name Ann"],
+  ["me password --password-stdin"],
+  ["me delete --password-stdin"],
+  ["me approve BCDF-GHJK"],
+  ["me mfa enroll"],
+  ["me mfa verify 123456"],
+  [`me sessions revoke ${ID}`],
   [`keys update ${ID} --name cd`],
   [`keys rotate ${ID}`],
   [`keys allowlist ${ID} 192.0.2.7`],

@@ -163,7 +163,7 @@ test("keys doctor finds what an audit would", async () => {
   const problems = (JSON.parse(found.out) as { id: string; problem: string }[]).map(
     ({ id, problem }) => `${id}: ${problem}`,
   )
-  expect(found.exit).toBe(1)
+  expect(found.exit).toBe(8)
   expect(problems).toEqual(["bad: unused", "bad: may do everything", "bad: never expires"])
   api.data("GET /v1/api-keys", [good])
   expect((await belfry(["keys", "doctor"], { env })).exit).toBe(0)

@@ -1,36 +1,10 @@
 import { expect, test } from "bun:test"
-import { existsSync, statSync } from "node:fs"
+import { existsSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { belfry, environment, freshHome } from "./belfry"
+import { filesIn } from "../harness/at-rest"
+import { box } from "./box"
 
 const PASSWORD = "Correct-Horse-7\n"
-
-/** `belfry up` on free ports, and two people beside it, each with a home of his own. */
-async function box(more: Record<string, string> = {}) {
-  const main = join(import.meta.dir, "../../cli/main.ts")
-  const env = environment(more)
-  const child = Bun.spawn([process.execPath, main, "up", "--json", "--port", "0"], {
-    env,
-    stdout: "pipe",
-    stderr: "inherit",
-  })
-  const { value } = await child.stdout.getReader().read()
-  const first = new TextDecoder().decode(value).split("\n")[0] ?? ""
-  const { url, data_dir } = JSON.parse(first) as { url: string; data_dir: string }
-  const at = (home: string) => (words: string[], stdin?: string) =>
-    belfry(words, { env: { HOME: home }, ...(stdin !== undefined && { stdin }) })
-  return {
-    url,
-    data_dir,
-    ann: at(freshHome()),
-    kim: at(freshHome()),
-    stop: () => child.kill("SIGTERM"),
-    [Symbol.asyncDispose]: async () => {
-      child.kill("SIGKILL")
-      await child.exited
-    },
-  }
-}
 
 const read = ({ exit, out, err }: { exit: number; out: string; err: string }) => {
   if (exit !== 0) throw new Error(`exit ${exit}: ${err}`)
@@ -90,6 +64,11 @@ test("a box from its set-up to the plan's limit, by the command line alone", asy
   expect(actions).toEqual(
     expect.arrayContaining(["api_key.revoked", "account.plan_changed", "invitation.accepted"]),
   )
+  const kept = filesIn(server.home).map((path) => readFileSync(path).toString("latin1"))
+  const whole = kept.join("\n").replaceAll("=\r\n", "") // mail breaks long lines
+  expect(whole).toContain("invitation.accepted")
+  const planted = [token, key.key, made.api_key.key, PASSWORD.trim(), "Proper-Staple-8"]
+  for (const secret of planted) expect([secret, whole.includes(secret)]).toEqual([secret, false])
 }, 60_000)
 
 test("an operator locks an account while the server runs, and after it", async () => {

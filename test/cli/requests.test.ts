@@ -4,6 +4,8 @@ import { openClient } from "../../cli/client"
 import { createProgram } from "../../cli/program"
 import type { Query } from "../../cli/query"
 import { NOBODY } from "../../cli/settings"
+import { type AppParts, routeTable } from "../../src/app"
+import type { AnyRoute } from "../../src/http/route"
 import { belfry } from "./belfry"
 import { anonymous, calls, everything, personal } from "./every-command"
 import { KEY } from "./fake-api"
@@ -37,7 +39,7 @@ async function requestsOf(name: string, words: readonly string[], as: "key" | "p
   const { env } = signedInHome(api.url, 600)
   const who = as === "key" ? ["--url", api.url, "--api-key", KEY] : []
   const flags = [...who, "--verbose", "--yes", "--timeout", "9s"]
-  const stdin = name === "emails batch" ? '[{"to":"a@b.c"}]' : `${PASSWORD}\n`
+  const stdin = name === "emails batch" ? '[{"to":"a@b.c"}]' : `${PASSWORD}\n${PASSWORD}\n`
   const given = as === "key" ? { stdin } : { stdin, env }
   const { exit, err } = await belfry([...name.split(" "), ...words, ...flags], given)
   expect([name, exit, err]).toEqual([name, 0, expect.any(String)])
@@ -66,17 +68,47 @@ test("no address of any request holds the key, or any other flag that is not for
   }
 }, 60_000)
 
-test("no address holds a token either, for whom is signed in", async () => {
-  const open = ["/healthz", "/readyz"]
+/** Pages, other names of what a command reaches, and what `login --device` and refreshing ask. */
+const without_command = `
+GET /device
+GET /docs
+GET /invitation/{token}
+GET /password-reset/{token}
+GET /v1/accounts/me/projects
+GET /v1/health
+POST /device
+POST /invitation/{token}
+POST /password-reset/{token}
+POST /v1/accounts/me/projects
+POST /v1/emails/{email_id}/events
+POST /v1/session/device
+POST /v1/session/device/token
+POST /v1/session/refresh
+`
+
+/** Routes that none of these requests meets. */
+function unreached(asked: Set<string>): string[] {
+  const meets = ({ method, path }: AnyRoute) => {
+    const form = new RegExp(`^${method} ${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`)
+    return [...asked].some((one) => form.test(one))
+  }
+  return routeTable({} as AppParts)
+    .filter((one) => !meets(one))
+    .map(({ method, path }) => `${method} ${path}`)
+}
+
+test("no address holds a token either, and every route is reached, for whom is signed in", async () => {
+  const asked = new Set<string>()
   for (const [name, words] of Object.entries(calls)) {
     const token = anonymous.includes(name) ? undefined : `Bearer ${ACCESS_TOKEN}`
-    for (const { headers, path } of await requestsOf(name, words, "person")) {
-      if (open.includes(path)) continue
+    for (const { headers, method, path } of await requestsOf(name, words, "person")) {
+      asked.add(`${method} ${path}`)
       expect([name, headers["x-api-key"]]).toEqual([name, undefined])
       expect([name, headers.authorization]).toEqual([name, token])
       if (token) expect([name, headers["x-account-id"]]).toEqual([name, ACCOUNT])
     }
   }
+  expect(unreached(asked).sort()).toEqual(without_command.trim().split("\n"))
 }, 60_000)
 
 test("the client refuses a query field that it does not know", async () => {

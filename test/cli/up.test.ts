@@ -47,7 +47,14 @@ test("from up to a delivered email, with no setting but the home", async () => {
   const home = freshHome()
   await using server = await startUp(home)
   const { ready, cli } = server
-  expect(Object.keys(ready)).toEqual(["url", "api_key", "project_id", "data_dir", "smtp"])
+  expect(Object.keys(ready)).toEqual([
+    "url",
+    "api_key",
+    "project_id",
+    "data_dir",
+    "smtp",
+    "setup_token",
+  ])
   expect(ready.url).toMatch(/^http:\/\/(127\.0\.0\.1|localhost):\d+$/)
   expect(ready.data_dir).toBe(join(home, ".local/share/belfry-up"))
   expect(ready.smtp).toEqual({ submission: null, inbound: null, mailbox: expect.any(Number) })

@@ -54,6 +54,33 @@ test("half a file that a crash left is put again, and old drafts are swept", asy
   expect(existsSync(join(folder, "drafts", "young"))).toBe(true)
 })
 
+test("what nobody names any more is removed, but not what was put just now", async () => {
+  const blobs = openBlobs(folder)
+  const path = blobs.path(hello_hash)
+  await blobs.put(hello)
+  expect(await blobs.remove(hello_hash)).toBe(false)
+  utimesSync(path, 1_000_000, 1_000_000)
+  await blobs.put(hello) // named again: as young as a new one
+  expect(await blobs.remove(hello_hash)).toBe(false)
+  utimesSync(path, 1_000_000, 1_000_000)
+  expect(await blobs.remove(hello_hash)).toBe(true)
+  expect([existsSync(path), readdirSync(join(folder, "drafts"))]).toEqual([false, []])
+  expect(await blobs.remove(hello_hash)).toBe(false)
+  await blobs.put(hello)
+  expect(existsSync(path)).toBe(true)
+})
+
+test("a file that is put while it is removed is there afterwards", async () => {
+  const blobs = openBlobs(folder)
+  const path = blobs.path(hello_hash)
+  for (let round = 0; round < 50; round++) {
+    await blobs.put(hello)
+    utimesSync(path, 1_000_000, 1_000_000)
+    await Promise.all([blobs.remove(hello_hash), blobs.put(hello), blobs.remove(hello_hash)])
+    expect(existsSync(path)).toBe(true)
+  }
+})
+
 test("a folder that does not take the bytes rejects", async () => {
   const blobs = openBlobs(folder)
   rmSync(folder, { recursive: true, force: true })

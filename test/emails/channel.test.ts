@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test"
 import { openBlobs } from "../../src/core/blobs"
+import { openSecrets } from "../../src/core/secrets"
 import { openWorkers, type Workers } from "../../src/core/workers"
 import { emailChannel } from "../../src/emails/channel"
 import { compose, Uncomposable } from "../../src/emails/compose"
@@ -28,7 +29,8 @@ async function delivering(composing: () => Promise<unknown>, trouble?: Error) {
   const workers = { run: composing, close: async () => {} } as Workers
   const blobs = openBlobs(`${it.folder}/blobs`)
   const store = trouble ? { ...it.store, tx: () => Promise.reject(trouble) } : it.store
-  const channel = emailChannel({ store, workers, blobs, provider, sandbox: undefined })
+  const secrets = openSecrets({ data_dir: it.folder, master_key: null })
+  const channel = emailChannel({ store, secrets, workers, blobs, provider, sandbox: undefined })
   const [message] = await it.store.tx((tx) => accept(tx, [letter()]))
   if (!message) throw new Error("nothing was accepted")
   return await channel.deliver(message, CONTENT)

@@ -27,7 +27,7 @@ export async function deliverAll({ parts }: TestService, answer = delivered) {
   const { store } = parts
   const loop = new JobLoop({
     store,
-    handlers: jobTable(store, channelTable({ ...parts, provider, sandbox: provider }), parts),
+    handlers: jobTable(parts, channelTable({ ...parts, provider, sandbox: provider }), parts),
     concurrency: 4,
     lease_ms: 30_000,
     alone: engine === "sqlite",

@@ -7,7 +7,7 @@ import { createBus } from "../../src/core/bus"
 import { type Settings, settings } from "../../src/core/config"
 import type { Disk } from "../../src/core/disk"
 import { newId } from "../../src/core/ids"
-import { openSecrets } from "../../src/core/secrets"
+import { openSecrets, type Secrets } from "../../src/core/secrets"
 import { monotonic, now } from "../../src/core/time"
 import { openWorkers } from "../../src/core/workers"
 import { Intake } from "../../src/emails/intake"
@@ -38,7 +38,7 @@ export interface ServiceOptions {
   /** Receivers of tests listen on the loopback, without TLS, unless this says otherwise. */
   webhooks?: Partial<Settings>
   /** In place of the list of what would have been sent. */
-  mail?: Post
+  mail?: (secrets: Secrets) => Post
 }
 
 export interface ProjectOptions {
@@ -122,7 +122,7 @@ export async function testService(options: ServiceOptions = {}) {
     cursors: new Cursors(secrets),
     trusted_proxies: options.trusted_proxies ?? [],
     ...sessionParts({ store, secrets, data_dir: folder, sign_up, base_url }),
-    mail: options.mail ?? { send: async (_, mail) => void mails.push(mail) },
+    mail: options.mail?.(secrets) ?? { send: async (_, mail) => void mails.push(mail) },
     ...(options.time_limit_ms !== undefined && { time_limit_ms: options.time_limit_ms }),
     ...(options.socket_times && { socket_times: options.socket_times }),
   }

@@ -108,6 +108,35 @@ describe("one node", () => {
     expect((refused as { retry_after: number }).retry_after).toBeLessThanOrEqual(60)
   })
 
+  test("a flood of addresses makes no caller's window begin anew", async () => {
+    const limits = new RateLimits()
+    time = START
+    expect(await ask(limits, "caller:x", 1)).toMatchObject({ ok: true })
+    for (let at = 0; at < 110_000; at++) {
+      const ip = `10.${at >> 16}.${(at >> 8) & 255}.${at & 255}`
+      await limits.takeEntry(ip, 60)
+      limits.see(ip)
+    }
+    expect(await ask(limits, "caller:x", 1)).toMatchObject({ ok: false })
+  })
+
+  test("whoever takes a new IPv6 address for each try is one stranger all the same", async () => {
+    const limits = new RateLimits()
+    const outcomes: string[] = []
+    for (let at = 0; at < 400; at++) {
+      try {
+        limits.countFailure(`2001:db8:1:2::${at.toString(16)}`)
+        outcomes.push("counted")
+      } catch {
+        outcomes.push("refused")
+      }
+    }
+    expect(outcomes.indexOf("refused")).toBe(300)
+    expect(() => limits.countFailure("2001:db8:1:3::1")).not.toThrow()
+    for (let at = 0; at < 60; at++) await limits.takeEntry(`2001:db8:1:2:${at}::1`, 60)
+    await expect(limits.takeEntry("2001:db8:1:2::1", 60)).rejects.toThrow()
+  })
+
   test("a thousand at once: exactly the limit", async () => {
     const limits = new RateLimits()
     const all = await Promise.all(Array.from({ length: 1000 }, () => ask(limits, "x", 300)))

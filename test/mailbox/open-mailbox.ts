@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { accounts } from "../../src/accounts/tables"
 import { settings } from "../../src/core/config"
 import { newId } from "../../src/core/ids"
+import { openSecrets } from "../../src/core/secrets"
 import { now } from "../../src/core/time"
 import { mailbox } from "../../src/emails/providers/mailbox"
 import type { EmailProvider } from "../../src/emails/providers/provider"
@@ -22,10 +23,12 @@ export async function openTestMailbox({ fallback = true } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "belfry-mailbox-"))
   const path = join(folder, "test.db")
   const store = await openStore({ ...settings(), data_dir: folder, "storage.sqlite.path": path })
+  const secrets = openSecrets({ data_dir: folder, master_key: null })
   const project_id = await addProject(store)
   const complaints: string[] = []
   const server = await openMailbox({
     store,
+    secrets,
     listen: { host: "127.0.0.1", port: 0 },
     fallback_project: () => (fallback ? project_id : undefined),
     complained: async (message_id) => void complaints.push(message_id),
@@ -34,6 +37,7 @@ export async function openTestMailbox({ fallback = true } = {}) {
   const provider: EmailProvider = mailbox({ port: server.port })
   return {
     store,
+    secrets,
     project_id,
     complaints,
     server,

@@ -45,18 +45,23 @@ export function rowOf(route: AnyRoute): Row {
   return row
 }
 
-/** The ids that a request names, in its path and in its body. */
+/** The ids that a request names, in its path, its body and its query. */
 export const namesIn = (route: AnyRoute): string[] => [
   ...[...route.path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name),
   ...(rowOf(route).inBody ?? []),
+  ...(rowOf(route).inQuery ?? []),
 ]
 
-const pathOf = (route: AnyRoute, ids: Ids) =>
-  route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+function pathOf(route: AnyRoute, ids: Ids): string {
+  const known = (name: string) => {
     const id = ids[name]
     if (id === undefined) throw new Error(`the matrix has no id for {${name}}`)
     return id
-  })
+  }
+  const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => known(name))
+  const named = (rowOf(route).inQuery ?? []).map((name) => `${name}=${known(name)}`)
+  return named.length > 0 ? `${path}?${named.join("&")}` : path
+}
 
 /** Each id alone, then all of them. */
 export const swaps = (names: string[]): string[][] =>

@@ -18,6 +18,7 @@ import {
   swaps,
   withToken as tokenOf,
 } from "./asking"
+import { rolesFor } from "./roles"
 import { ROWS } from "./rows"
 import { block, signedOut, stranger, type World, world } from "./world"
 
@@ -63,7 +64,7 @@ async function stateOf({ owner, account_id, project_id, ids }: World): Promise<s
   const paths = ["accounts/me/members", "accounts/me/invitations", "projects", "api-keys"]
   const mail = ["settings", "emails", "mailbox", "webhooks", "queue"]
   const own = [`projects/${project_id}/members`, `webhooks/${ids.webhook_id}/deliveries`]
-  const more = [...mail, "audit-log", ...own]
+  const more = [...mail, "audit-log", ...own, `jobs/${ids.job_id}`]
   const all: unknown[] = []
   for (const path of [...paths, ...more]) {
     const { body } = await owner.get(`/v1/${path}`, here)
@@ -107,6 +108,7 @@ describe.each(named(guarded))("%s", (_, route) => {
   test("is closed to a key from elsewhere, and to one without its scope", async () => {
     const elsewhere = await ask(route, withKey(theirs.keys.elsewhere), theirs.ids)
     expectRefused(elsewhere, 403, "ip_not_allowed")
+    if (route.scope === "-") return // any key will do
     const key = lacking.get(route.scope) ?? theirs.keys.whole
     const answer = await ask(route, withKey(key), theirs.ids)
     expectRefused(answer, 403, "forbidden")
@@ -177,6 +179,22 @@ describe.each(named(ofAccounts))("%s", (_, route) => {
     const answer = await ask(route, who, theirs.ids, { "x-account-id": theirs.account_id })
     expectNoLeak(answer)
     expect([403, 404]).toContain(answer.status)
+  })
+
+  test("asks of people in the project the role that the contract gives its scope", async () => {
+    const { refused, admitted } = rolesFor(route)
+    for (const role of refused) {
+      const answer = await ask(route, theirs.colleagues[role], theirs.ids, here(theirs))
+      expectRefused(answer, 403, "forbidden")
+      const { required_scope, required_role } = answer.body.error.details
+      const wanted = route.scope.split("|").map((one) => one.replace("role:", ""))
+      expect(wanted).toContain(required_scope ?? required_role)
+    }
+    if (route.method !== "GET") return
+    for (const role of admitted) {
+      const answer = await ask(route, theirs.colleagues[role], theirs.ids, here(theirs))
+      expect(answer.status).toBe(200)
+    }
   })
 
   test("is closed to sessions of another account", async () => {

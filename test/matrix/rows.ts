@@ -8,6 +8,8 @@ export interface Row {
   body?: (ids: Ids) => unknown
   /** Names of ids in the body that belong to somebody, like those of the path. */
   inBody?: string[]
+  /** The same of the query, where the route knows such a parameter. */
+  inQuery?: string[]
 }
 
 const plain: Row = {}
@@ -100,11 +102,13 @@ export const ROWS: Record<string, Row> = {
   "PATCH /v1/projects/{project_id}/members/{user_id}": with_({ role: "viewer" }),
   "DELETE /v1/projects/{project_id}/members/{user_id}": plain,
 
-  "GET /v1/usage": plain,
+  "GET /v1/usage": { inQuery: ["project_id"] },
   "GET /v1/usage/user-aggregate": plain,
   "POST /v1/usage/reconcile": with_({}),
   "GET /v1/settings": plain,
   "PATCH /v1/settings": with_({ default_reply_to: "help@example.test" }),
+  "GET /v1/jobs/{job_id}": plain,
+  "POST /v1/jobs/{job_id}/cancel": plain,
   "GET /v1/api-keys": plain,
   "POST /v1/api-keys": with_(newKey),
   "GET /v1/api-keys/{key_id}": plain,

@@ -4,13 +4,15 @@ import * as apiKeys from "../../src/api-keys/api-keys"
 import { SCOPES } from "../../src/api-keys/scopes"
 import { newId } from "../../src/core/ids"
 import { isoFrom, millis, now } from "../../src/core/time"
+import * as longJobs from "../../src/long-jobs/long-jobs"
 import { keep } from "../../src/mailbox/mailbox"
 import { consoleSessions } from "../../src/session/tables"
 import { deliveries } from "../../src/webhooks/tables"
 import { deliverAll } from "../harness/delivery"
 import { mail } from "../harness/mail"
-import { type Person, person, team } from "../harness/people"
+import { type Person, person, type Team, team } from "../harness/people"
 import type { TestService } from "../harness/service"
+import type { ProjectRole } from "./roles"
 import type { Ids } from "./rows"
 
 /** An account with one of everything, each marked with a text that nobody else may ever see. */
@@ -30,6 +32,8 @@ export interface World {
   }
   /** People of the account by role; the member has no role in any project. */
   people: Record<"admin" | "billing_admin" | "member", Person>
+  /** Members of the account by their role in the project. */
+  colleagues: Record<ProjectRole, Person>
   /** A key with every scope but these. */
   keyWithout(scopes: string[]): Promise<string>
 }
@@ -54,6 +58,9 @@ export async function world(service: TestService, mark: string): Promise<World> 
   const emails = await sent(service, owner, mark, here)
   const mail_id = await received(service, home, mark)
   const hooks = await told(service, owner, mark, here)
+  const job = await service.store.tx((tx) =>
+    longJobs.begin(tx, project_id, { type: `${mark}.job` }),
+  )
   const sessions = await owner.get("/v1/users/me/sessions")
   const second = await owner.post("/v1/projects", { name: "Sibling" }, here)
   const sibling = { account_id, project_id: second.body.data.id }
@@ -72,6 +79,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
       ...emails,
       mail_id,
       ...hooks,
+      job_id: job.id,
       token: "no-such-token",
     },
     keys: {
@@ -86,11 +94,24 @@ export async function world(service: TestService, mark: string): Promise<World> 
       billing_admin: await home.join("billing_admin"),
       member: await home.join("member"),
     },
+    colleagues: {
+      viewer: await colleague(home, "viewer"),
+      developer: await colleague(home, "developer"),
+      admin: await colleague(home, "admin"),
+    },
     keyWithout: async (scopes) => {
       const others = SCOPES.filter((one) => one !== "*" && !scopes.includes(one))
       return (await key({ scopes: others })).key
     },
   }
+}
+
+async function colleague({ owner, join, project_id, account_id }: Team, role: ProjectRole) {
+  const found = await join("member")
+  const wanted = { user_id: found.id, role }
+  const here = { "x-account-id": account_id }
+  await owner.post(`/v1/projects/${project_id}/members`, wanted, here)
+  return found
 }
 
 interface Home {

@@ -64,6 +64,15 @@ describe("inviting", () => {
     expect(second.body.error.details).toEqual({ reason: "already_invited", id })
   })
 
+  test("a billing admin is not invited into projects", async () => {
+    const { owner, project_id } = await team(service)
+    const projects = [{ project_id, role: "viewer" }]
+    const wanted = { email: address(), role: "billing_admin", projects }
+    const refused = await owner.post(INVITE, wanted)
+    expect(refusal(refused)).toEqual([422, "validation_error"])
+    expect(refused.body.error.details.fields[0].path).toBe("projects")
+  })
+
   test("the same person again once it is over or taken back", async () => {
     const { owner } = await team(service)
     const email = address()
@@ -207,6 +216,7 @@ describe("the link", () => {
     const anonymous = await accept(token, NEWCOMER)
     expect(refusal(anonymous)).toEqual([409, "conflict"])
     expect(anonymous.body.error.details.reason).toBe("user_exists")
+    expect(anonymous.body.error.message).toContain("Sign in as that user (POST /v1/session)")
     const wrong = await other.post(path)
     expect(refusal(wrong)).toEqual([409, "conflict"])
     expect(wrong.body.error.details.reason).toBe("other_user")
@@ -244,6 +254,20 @@ describe("its life", () => {
     expect((await anybody.get(`/v1/invitations/${fresh}`)).status).toBe(200)
   })
 
+  test("sent again twice with one key, it is sent once", async () => {
+    const { owner } = await team(service)
+    const email = address()
+    const { id } = (await owner.post(INVITE, { email, role: "member" })).body.data
+    const again = () => owner.post(`${LIST}/${id}/resend`, undefined, { "idempotency-key": "once" })
+    const first = await again()
+    const token = tokenFor(email)
+    const second = await again()
+    expect([first.status, second.status]).toEqual([200, 200])
+    expect(second.headers.get("idempotent-replayed")).toBe("true")
+    expect(second.body.data).toEqual(first.body.data)
+    expect((await anybody.get(`/v1/invitations/${token}`)).status).toBe(200)
+  })
+
   test("it ends after seven days, and can be sent again then", async () => {
     const { owner } = await team(service)
     const email = address()
@@ -256,6 +280,22 @@ describe("its life", () => {
     expect((await session.get(`${LIST}?status=pending`)).body.data).toEqual([])
     expect((await session.post(`${LIST}/${made.id}/resend`)).body.data.status).toBe("pending")
     expect((await anybody.get(`/v1/invitations/${tokenFor(email)}`)).status).toBe(200)
+  })
+
+  test("one that is over is not sent again beside another, nor to a member", async () => {
+    const { owner } = await team(service)
+    const email = address()
+    const old = (await owner.post(INVITE, { email, role: "admin" })).body.data
+    clock.advance({ seconds: 7 * DAY })
+    const session = await refreshed(owner.id)
+    const fresh = (await session.post(INVITE, { email, role: "member" })).body.data
+    const beside = await session.post(`${LIST}/${old.id}/resend`)
+    expect(refusal(beside)).toEqual([409, "conflict"])
+    expect(beside.body.error.details).toEqual({ reason: "already_invited", id: fresh.id })
+    expect((await session.post(`${LIST}/${fresh.id}/resend`)).status).toBe(200)
+    expect((await accept(tokenFor(email), NEWCOMER)).status).toBe(200)
+    const joined = await session.post(`${LIST}/${old.id}/resend`)
+    expect(joined.body.error.details.reason).toBe("already_member")
   })
 
   test("taken back, it is worth nothing; accepted, it cannot be taken back", async () => {

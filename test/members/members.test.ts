@@ -48,7 +48,33 @@ describe("the list", () => {
   })
 })
 
+test("who calls is seen to have been there", async () => {
+  const { owner, join } = await team(service)
+  const member = await join("member")
+  expect((await member.get("/v1/accounts/me")).status).toBe(200)
+  const lastActive = async () => {
+    const { body } = await owner.get(MEMBERS)
+    const list = body.data as { user_id: string; last_active_at: string | null }[]
+    return list.find(({ user_id }) => user_id === member.id)?.last_active_at
+  }
+  while ((await lastActive()) === null) await Bun.sleep(5) // written beside the answer
+  expect(await lastActive()).toMatch(/Z$/)
+})
+
 describe("roles", () => {
+  test("whoever becomes a billing admin leaves the projects", async () => {
+    const { owner, join, project_id } = await team(service)
+    const member = await join("member")
+    const people = `/v1/projects/${project_id}/members`
+    await owner.post(people, { user_id: member.id, role: "developer" })
+    expect((await member.get(`/v1/projects/${project_id}/members`)).status).toBe(200)
+    await owner.patch(at(member), { role: "billing_admin" })
+    const ids = (await owner.get(people)).body.data.map((one: { user_id: string }) => one.user_id)
+    expect(ids).toEqual([owner.id])
+    await owner.patch(at(member), { role: "member" })
+    expect((await member.get(people)).status).toBe(404)
+  })
+
   test("an admin changes members, an owner everybody", async () => {
     const { owner, join } = await team(service)
     const [admin, other] = [await join("admin"), await join("member")]

@@ -1,4 +1,5 @@
 import { asc, eq } from "drizzle-orm"
+import { openBlobs } from "../../src/core/blobs"
 import { millis } from "../../src/core/time"
 import { jobTable } from "../../src/jobs"
 import type { Channel, Outcome } from "../../src/messages/channel"
@@ -25,7 +26,8 @@ export async function postOffice(...script: Scripted[]) {
     },
   }
   const channels = { email: channel, push: channel, sms: channel, in_app: channel }
-  const handlers = jobTable(store, channels, {
+  const blobs = openBlobs(`${base.folder}/blobs`)
+  const handlers = jobTable({ store, blobs }, channels, {
     mail: { send: async () => undefined },
     base_url: () => "http://belfry.test",
   })

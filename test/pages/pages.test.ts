@@ -143,13 +143,26 @@ describe("/device", () => {
     expect(swapped.status).toBe(401)
     const [, until = "", mac = ""] = ticket.split(".")
     const stranger_id = (await person(service)).id
-    for (const forged of [`${stranger_id}.${until}.${mac}`, "x", "", "..", `${ticket}x`]) {
+    const forgeries = [`${stranger_id}.${until}.${mac}`, `${newId()}.${until}.${mac}`]
+    for (const forged of [...forgeries, "x", "", "..", `${ticket}x`]) {
       expect((await send("/device", { user_code, ticket: forged, decision })).status).toBe(401)
     }
     clock.advance({ seconds: 301 })
     expect((await send("/device", { user_code, ticket, decision })).status).toBe(401)
     expect((await one.ask()).body.error.details.reason).toBe("authorization_pending")
     expect((await other.ask()).body.error.details.reason).toBe("authorization_pending")
+  })
+
+  test("does not take a ticket of before a new password", async () => {
+    const me = await visitor(service)
+    const { user_code, ask } = await begun()
+    const { send } = browser()
+    const asked = await send("/device", { user_code, email: me.user.email, password: PASSWORD })
+    const change = { current_password: PASSWORD, new_password: "New-Horse-88" }
+    expect((await me.post("/v1/users/me/password", change)).status).toBe(200)
+    const fields = { user_code, ticket: hidden(asked, "ticket"), decision: "approve" }
+    expect((await send("/device", fields)).status).toBe(401)
+    expect((await ask()).body.error.details.reason).toBe("authorization_pending")
   })
 
   test("says the same of an unknown address and a wrong password, and is throttled", async () => {

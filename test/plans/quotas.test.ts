@@ -132,6 +132,11 @@ test("a share is told once a month, when it is reached", async () => {
   expect(await passed(10)).toEqual([80, 100])
 })
 
+test("where nothing is allowed, nobody is told that all of it is used", async () => {
+  const { admitted, passed } = await takeEach([1], account(0))
+  expect([admitted, passed]).toEqual([[false], []])
+})
+
 test("a row that is not there yet begins with what was counted", async () => {
   const mine = account(10)
   const counted = async () => 8

@@ -5,6 +5,7 @@ import { newId } from "../../src/core/ids"
 import { instanceProject } from "../../src/projects/instance"
 import { projects } from "../../src/projects/tables"
 import { refusal } from "../harness/client"
+import { mail } from "../harness/mail"
 import { type Team, team } from "../harness/people"
 import { sharedService } from "../harness/shared-service"
 
@@ -195,6 +196,26 @@ describe("deleting one", () => {
     expect([back.status, back.body.data.status]).toEqual([200, "active"])
     expect((await anybody.get("/v1/emails", headers)).status).toBe(200)
     expect(refusal(await owner.post(`${path(project_id)}/restore`))).toEqual([409, "conflict"])
+  })
+
+  test("nothing works in it any more, for people either", async () => {
+    const { owner, project_id, account_id } = await team(service)
+    await owner.post("/v1/projects", { name: "Other" })
+    await owner.remove(path(project_id), { confirm: "Default" })
+    const there = { "x-account-id": account_id, "x-project-id": project_id }
+    for (const [method, where, body] of [
+      ["POST", "/v1/emails", mail()],
+      ["GET", "/v1/emails", undefined],
+      ["POST", "/v1/api-keys", { name: "k", scopes: ["*"] }],
+      ["PATCH", "/v1/settings", { sandbox: true }],
+      ["PATCH", path(project_id), { name: "Renamed" }],
+      ["POST", `${path(project_id)}/members`, { user_id: owner.id, role: "viewer" }],
+    ] as const) {
+      const refused = await owner.call(method, where, { headers: there, ...(body && { body }) })
+      expect(refusal(refused)).toEqual([404, "not_found"])
+    }
+    expect((await owner.get(path(project_id))).body.data.name).toBe("Default")
+    expect((await owner.get(`/v1/usage?project_id=${project_id}`)).status).toBe(200)
   })
 
   test("its place may be taken meanwhile", async () => {

@@ -5,15 +5,19 @@ import { eq, getTableColumns, getTableName, is } from "drizzle-orm"
 import { PgTable } from "drizzle-orm/pg-core"
 import { SQLiteTable } from "drizzle-orm/sqlite-core"
 import * as apiKeys from "../../src/api-keys/api-keys"
+import { newId } from "../../src/core/ids"
+import { secondsFromNow } from "../../src/core/time"
+import { projects } from "../../src/projects/tables"
 import { purgeAccountNow, purgeProjectNow } from "../../src/purge"
 import type { Reader } from "../../src/store/store"
 import { movableClock } from "../harness/clock"
 import { root } from "../harness/migrations"
 import { type Team, team } from "../harness/people"
+import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 
 const service = await sharedService()
-const { store, anybody } = service
+const { store, anybody, parts } = service
 const clock = movableClock()
 const WEEK = 7 * 86_400
 
@@ -72,10 +76,10 @@ describe("a deleted project", () => {
     const before = await rowsNaming(store.read, "project_id", theirs.project_id)
     expect(Object.keys(before).length).toBeGreaterThan(4)
 
-    await purgeProjectNow(store, ours.project_id)
+    await purgeProjectNow(parts, ours.project_id)
     expect((await ours.owner.get(path)).status).toBe(200)
     clock.advance({ seconds: WEEK })
-    await purgeProjectNow(store, ours.project_id)
+    await purgeProjectNow(parts, ours.project_id)
     const left = await rowsNaming(store.read, "project_id", ours.project_id)
     expect(Object.keys(left).sort()).toEqual(["audit_log", "usage_days"])
     expect(await rowsNaming(store.read, "project_id", theirs.project_id)).toEqual(before)
@@ -87,7 +91,7 @@ describe("a deleted project", () => {
     await owner.remove(`/v1/projects/${project_id}`, { confirm: "Default" })
     await owner.post(`/v1/projects/${project_id}/restore`)
     clock.advance({ seconds: 2 * WEEK })
-    await purgeProjectNow(store, project_id)
+    await purgeProjectNow(parts, project_id)
     clock.advance({ seconds: -2 * WEEK })
     expect((await owner.get(`/v1/projects/${project_id}`)).status).toBe(200)
   })
@@ -100,11 +104,64 @@ test("a deleted account goes after a week with all that is its own", async () =>
   const invited = { email: "somebody@people.test", role: "member" }
   await owner.post("/v1/accounts/me/members/invite", invited)
   await owner.remove("/v1/accounts/me", { confirm: "Team" })
-  await purgeAccountNow(store, account_id)
+  await purgeAccountNow(parts, account_id)
   expect(await rowsNaming(store.read, "account_id", account_id)).toHaveProperty("projects")
   clock.advance({ seconds: WEEK })
-  await purgeAccountNow(store, account_id)
+  await purgeAccountNow(parts, account_id)
   expect(await rowsNaming(store.read, "account_id", account_id)).toEqual({})
   expect(await rowsNaming(store.read, "project_id", ours.project_id)).toEqual({})
   expect(await rowsNaming(store.read, "project_id", account_id)).toEqual({})
+})
+
+describe("the files of a deleted project", () => {
+  const HOUR = 3600
+  const attach = (project: TestProject, ...texts: string[]) =>
+    project.post("/v1/emails", {
+      ...{ from: "a@mailbox.test", to: "b@mailbox.test", subject: "s", text: "t" },
+      attachments: texts.map((text) => ({
+        filename: "a.txt",
+        content: Buffer.from(text).toString("base64"),
+      })),
+    })
+  const hashOf = (text: string) => new Bun.CryptoHasher("sha256").update(text).digest("hex")
+  const kept = async (...texts: string[]) => {
+    const found = await Promise.all(texts.map((text) => parts.blobs.get(hashOf(text))))
+    return found.map((bytes) => bytes !== undefined)
+  }
+  const deleted = ({ project_id }: TestProject) =>
+    store.tx((tx) =>
+      tx
+        .update(projects)
+        .set({ status: "deleting", deleting_at: secondsFromNow(WEEK) })
+        .where(eq(projects.id, project_id)),
+    )
+
+  test("go with it, unless somebody else names them too", async () => {
+    const [ours, theirs] = [await service.project(), await service.project()]
+    const [own, shared, foreign] = [newId(), newId(), newId()]
+    expect((await attach(ours, own, shared)).status).toBe(201)
+    expect((await attach(theirs, shared, foreign)).status).toBe(201)
+    await deleted(ours)
+    clock.advance({ seconds: WEEK })
+    await purgeProjectNow(parts, ours.project_id)
+    expect(await kept(own, shared, foreign)).toEqual([false, true, true])
+
+    await deleted(theirs)
+    clock.advance({ seconds: WEEK })
+    await purgeProjectNow(parts, theirs.project_id)
+    expect(await kept(shared, foreign)).toEqual([false, false])
+  })
+
+  test("stay while somebody is sending them again", async () => {
+    const [ours, theirs] = [await service.project(), await service.project()]
+    const text = newId()
+    await attach(ours, text)
+    await deleted(ours)
+    clock.advance({ seconds: WEEK })
+    await parts.blobs.put(Buffer.from(text)) // the mail of theirs is not written yet
+    await purgeProjectNow(parts, ours.project_id)
+    clock.advance({ seconds: HOUR })
+    expect((await attach(theirs, text)).status).toBe(201)
+    expect(await kept(text)).toEqual([true])
+  })
 })

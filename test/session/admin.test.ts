@@ -3,6 +3,7 @@ import { generate } from "otplib"
 import { listUsers, lockUser, resetOwner, setOperator, unlockUser } from "../../src/session/admin"
 import { testService } from "../harness/service"
 import { BEHIND_PROXY, PASSWORD, signIn, stranger, visitor } from "./entrance"
+import { order } from "./post"
 
 const NEW = "Reset-Horse-9"
 
@@ -23,6 +24,28 @@ test("a lost password is set anew, and every session of its user ends", async ()
   expect(record.mfa_enabled).toBe(false)
   const { session } = await signIn(service, me.user.email, NEW)
   expect(session.user.id).toBe(me.user.id)
+})
+
+test("a set-up at the machine itself is as strict as any", async () => {
+  await using service = await testService(BEHIND_PROXY)
+  const good = { email: "ann@people.test", password: NEW, name: null, account_name: "Acme" }
+  const attempt = (wrong: object) =>
+    order(service, { operation: "bootstrap", ...good, project_name: "Shop", ...wrong })
+  for (const [wrong, code] of [
+    [{ email: "notanemail" }, "invalid_email"],
+    [{ account_name: "" }, "validation_error"],
+    [{ project_name: "two\nlines" }, "validation_error"],
+    [{ name: "x".repeat(500) }, "validation_error"],
+    [{ password: "short" }, "weak_password"],
+  ] as const) {
+    const refused = attempt(wrong)
+    expect(refused).rejects.toMatchObject({ code, status: 422 })
+    await refused.catch(() => {})
+  }
+  expect(await attempt({})).toMatchObject({ user: { operator: true }, account: { name: "Acme" } })
+  const again = attempt({})
+  expect(again).rejects.toMatchObject({ code: "not_found", status: 404 })
+  await again.catch(() => {})
 })
 
 test("who is locked is signed out and stays out until he is unlocked", async () => {

@@ -4,7 +4,7 @@ import { complaints, refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"
 import { signedIn } from "../harness/people"
 import { sharedService } from "../harness/shared-service"
-import { BEHIND_PROXY, stranger, visitor } from "./entrance"
+import { BEHIND_PROXY, PASSWORD, stranger, visitor } from "./entrance"
 
 const clock = movableClock()
 const service = await sharedService(BEHIND_PROXY)
@@ -80,6 +80,15 @@ describe("a sign-in on another device", () => {
       404,
       "not_found",
     ])
+    expect(reason(await ask())).toEqual([422, "validation_error", "denied"])
+  })
+
+  test("approved but not fetched ends with the sessions of whoever approved", async () => {
+    const { ask, user_code } = await begun()
+    const me = await visitor(service)
+    await me.post(`${DEVICE}/approve`, { user_code, approve: true })
+    const change = { current_password: PASSWORD, new_password: "New-Horse-88" }
+    expect((await me.post("/v1/users/me/password", change)).status).toBe(200)
     expect(reason(await ask())).toEqual([422, "validation_error", "denied"])
   })
 

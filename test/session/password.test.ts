@@ -44,6 +44,14 @@ describe("changing a password", () => {
     expect(await signsIn(me.user.email, "New-Horse-88")).toBe(true)
   })
 
+  test("ends the mails with which another could be set", async () => {
+    const me = await visitor(service)
+    const token = await forgotten(me.user.email)
+    await me.post(CHANGE, { current_password: PASSWORD, new_password: "New-Horse-88" })
+    expect(refusal(await reset(token, "Other-Horse-9"))).toEqual([422, "otp_expired"])
+    expect(await signsIn(me.user.email, "New-Horse-88")).toBe(true)
+  })
+
   test("needs the present one, and not for guessing", async () => {
     const me = await visitor(service)
     const guess = () => me.post(CHANGE, { current_password: "x", new_password: "New-Horse-88" })

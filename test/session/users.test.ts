@@ -4,7 +4,7 @@ import { complaints, refusal } from "../harness/client"
 import { person, team } from "../harness/people"
 import { testService } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
-import { BEHIND_PROXY, PASSWORD, stranger, visitor } from "./entrance"
+import { BEHIND_PROXY, PASSWORD, registered, stranger, visitor } from "./entrance"
 
 const service = await sharedService(BEHIND_PROXY)
 const open = await sharedService({ ...BEHIND_PROXY, sign_up: "open" })
@@ -56,6 +56,16 @@ describe("signing up", () => {
     ])
     const second = newcomer({ invitation_token: token })
     expect(refusal(await stranger(service).post("/v1/users", second))).toEqual([404, "not_found"])
+  })
+
+  test("with an invented invitation tells nobody whether an address has a user", async () => {
+    const { email } = await registered(service)
+    const invitation_token = "belfry_invitation_x"
+    const answers = [
+      await stranger(service).post("/v1/users", newcomer({ email, invitation_token })),
+      await stranger(service).post("/v1/users", newcomer({ invitation_token })),
+    ]
+    expect(answers.map(refusal)).toEqual(answers.map(() => [404, "not_found"]))
   })
 
   test("is for nobody where it is closed", async () => {

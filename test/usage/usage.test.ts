@@ -168,6 +168,14 @@ describe("reconcile", () => {
     expect((await usage(owner)).email).toEqual({ used: 3, limit: 10, remaining: 7 })
   })
 
+  test("by several at once corrects once", async () => {
+    const { owner, account_id, project_id, keys } = await twoProjects()
+    await service.anybody.post("/v1/emails", mail(), keys[0])
+    await store.tx((tx) => add(tx, [unitsOf(account_id, 5, project_id)]))
+    await Promise.all(Array.from({ length: 5 }, () => owner.post("/v1/usage/reconcile", {})))
+    expect((await usage(owner)).email.used).toBe(1)
+  })
+
   test("puts back what was lost, and ignores the sandbox", async () => {
     const { owner, account_id, keys } = await twoProjects()
     await service.anybody.post("/v1/emails", mail(), keys[0])

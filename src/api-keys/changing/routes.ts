@@ -82,7 +82,8 @@ export const changingRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   }),
   route({
     ...by("DELETE", ONE),
-    summary: "Revoke an API key at once",
+    self: "key_id",
+    summary: "Revoke an API key at once; any key may revoke itself",
     response: t.Composite([Key, t.Object({ deleted: t.Literal(true) })]),
     handle: async (call) => {
       const { caller, project_id } = call

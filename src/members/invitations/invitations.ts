@@ -1,4 +1,4 @@
-import { and, count, desc, eq, gt, lt, lte, type SQL } from "drizzle-orm"
+import { and, count, desc, eq, gt, lt, lte, ne, type SQL } from "drizzle-orm"
 import * as accounts from "../../accounts/accounts"
 import * as audit from "../../audit-log/audit-log"
 import { fail } from "../../core/errors"
@@ -43,7 +43,7 @@ export async function invite(
   const email_key = comparable(wanted.email)
   for (const { project_id } of wanted.projects) await projects.find(tx, account_id, project_id)
   await refuseMember(tx, account_id, email_key)
-  await refusePending(tx, account_id, email_key)
+  await refusePending(tx, account_id, { email_key })
   await countToday(tx, account_id)
 
   const token = newToken("invitation")
@@ -70,12 +70,22 @@ async function refuseMember(tx: Tx, account_id: string, email_key: string) {
   fail("conflict", "This person is a member already.", { reason: "already_member", id: user.id })
 }
 
-async function refusePending(tx: Tx, account_id: string, email_key: string) {
+/** One link for one person: another one, or one that would live again beside it, is refused. */
+async function refusePending(tx: Tx, account_id: string, { email_key, id }: Invited) {
   const same = and(eq(invitations.account_id, account_id), eq(invitations.email_key, email_key))
-  const [open] = await tx.select().from(invitations).where(and(same, IS.pending()))
+  const other = id ? ne(invitations.id, id) : undefined
+  const [open] = await tx
+    .select()
+    .from(invitations)
+    .where(and(same, other, IS.pending()))
   if (!open) return
   const details = { reason: "already_invited", id: open.id }
   fail("conflict", "This person is invited already; the invitation can be sent again.", details)
+}
+
+interface Invited {
+  email_key: string
+  id?: string
 }
 
 const IS: Record<InvitationStatus, () => SQL | undefined> = {
@@ -130,6 +140,8 @@ export async function renew(tx: Tx, account_id: string, id: string, chief: Chief
   const before = await find(tx, account_id, id)
   demandOwnerFor(chief, before.role)
   refuseSettled(before)
+  await refuseMember(tx, account_id, before.email_key)
+  await refusePending(tx, account_id, before)
   await countToday(tx, account_id)
   const token = newToken("invitation")
   const expires_at = secondsFromNow(LIFETIME_SECONDS)

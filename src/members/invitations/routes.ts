@@ -75,15 +75,8 @@ export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
       ...admin("POST", `${PATH}/{invitation_id}/resend`),
       summary: "Send an invitation again, with another link and another 7 days",
       response: Invitation,
-      handle: async ({ caller, params }) => {
-        const issued = await store.tx(async (tx) => {
-          const id = params.invitation_id ?? ""
-          const renewed = await invitations.renew(tx, caller.account_id, id, caller)
-          await sendInvitation(tx, parts, renewed)
-          return renewed
-        })
-        return { data: invitations.invitationRecord(issued.invitation) }
-      },
+      idempotent: true,
+      handle: (call) => resend(parts, call),
     }),
     route({
       ...admin("DELETE", `${PATH}/{invitation_id}`),
@@ -119,11 +112,26 @@ async function invite(parts: InvitationParts, call: Call<invitations.Wanted>) {
   return { data }
 }
 
+async function resend(parts: InvitationParts, { caller, params, claim }: Call) {
+  const data = await parts.store.tx(async (tx) => {
+    const id = params.invitation_id ?? ""
+    const issued = await invitations.renew(tx, caller.account_id, id, caller)
+    await sendInvitation(tx, parts, issued)
+    const renewed = invitations.invitationRecord(issued.invitation)
+    await takeOrUndo(tx, claim, () => ({ status: 200, answer: JSON.stringify({ data: renewed }) }))
+    return renewed
+  })
+  return { data }
+}
+
 function readWanted(body: unknown, problems: Problems): invitations.Wanted {
   check(NewInvitation, body, problems)
   const { email, role, projects = [] } = (body ?? {}) as Static<typeof NewInvitation>
   if (typeof email === "string" && !isMailbox(email)) {
     problems.add("email", "invalid_email", "This is not an address.")
+  }
+  if (role === "billing_admin" && Array.isArray(projects) && projects.length > 0) {
+    problems.add("projects", "invalid", "A billing admin has no part in projects.")
   }
   return { email, role, projects }
 }

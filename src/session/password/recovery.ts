@@ -95,9 +95,6 @@ export async function reset(
   await store.tx(async (tx) => {
     const taking = tx.update(passwordResets).set({ used_at: now() }).where(isOpen(token))
     if ((await taking.returning({ user_id: passwordResets.user_id })).length === 0) expired()
-    // Other links in the same mailbox die with this one.
-    const others = and(eq(passwordResets.user_id, id), isNull(passwordResets.used_at))
-    await tx.update(passwordResets).set({ used_at: now() }).where(others)
     const user = await users.hold(tx, id)
     await passwords.set(tx, id, password_hash)
     await revokeAll(tx, id)

@@ -1,9 +1,9 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import { type AnyRoute, route } from "../../http/route"
-import { comparable } from "../../lib/address"
 import { demandPassword, forgive, type ProofParts } from "../proof"
 import { Email, LIMIT_BYTES, Password, PER_MINUTE, Success, Token } from "../schemas"
 import { BUCKETS } from "../throttle"
+import { emailKey } from "../users"
 import * as recovery from "./recovery"
 
 const Change = t.Object({ current_password: Password, new_password: Password })
@@ -46,7 +46,7 @@ export const passwordRoutes = (parts: ProofParts): AnyRoute[] => [
     body: Forgotten,
     response: Success,
     handle: async ({ body, ip }) => {
-      const email = comparable(body.email)
+      const email = emailKey(body.email)
       await parts.throttle.take([BUCKETS.forgot_address, ip], [BUCKETS.forgot, email])
       await parts.store.tx((tx) => recovery.forget(tx, email))
       return DONE

@@ -1,5 +1,5 @@
 import { fail } from "../../core/errors"
-import { claim } from "../../members/invitations/claim"
+import { claim, open } from "../../members/invitations/claim"
 import type { Store } from "../../store/store"
 import * as passwords from "../passwords"
 import type { Client, SessionReply, Sessions } from "../sessions"
@@ -33,6 +33,8 @@ export async function signUp(
   { password, invitation_token, ...newcomer }: Newcomer,
   client: Client,
 ): Promise<SessionReply> {
+  // First of all: whether an address has a user is not for somebody with an invented invitation.
+  if (invitation_token !== undefined) await open(store.read, invitation_token)
   passwords.demandStrength(password)
   const password_hash = await passwords.hash(password)
   return store.tx(async (tx) => {

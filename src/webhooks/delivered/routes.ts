@@ -7,6 +7,7 @@ import { asPage, type Cursors, readTime, windowOf } from "../../http/page"
 import { Problems } from "../../http/problems"
 import { type Answer, type AnyRoute, route } from "../../http/route"
 import { check } from "../../http/validate"
+import { Job } from "../../long-jobs/schema"
 import type { Store, Tx } from "../../store/store"
 import * as deliveries from "../deliveries"
 import * as replays from "../replay"
@@ -135,7 +136,7 @@ const againRoutes = ({ store }: Parts): AnyRoute[] => [
     summary: "One extra attempt of every delivery that failed, within a span",
     body: schemas.BulkRetry,
     read: readBulkRetry,
-    response: schemas.Job,
+    response: Job,
     idempotent: true,
     handle: (call) =>
       once(store, call, 201, (tx) =>
@@ -147,7 +148,7 @@ const againRoutes = ({ store }: Parts): AnyRoute[] => [
     summary: "Send again what was held, what failed, or everything since a time",
     body: schemas.Replay,
     read: readReplay,
-    response: schemas.Job,
+    response: Job,
     idempotent: true,
     handle: (call) =>
       once(store, call, 201, (tx) =>

@@ -80,9 +80,13 @@ function demandSelf({ caller }: Call, user: users.UserRow) {
   const [reason, text] =
     caller.kind === "console"
       ? ["other_user", "You are signed in with another address than the one invited."]
-      : ["user_exists", "There is a user with this address: sign in, then accept."]
+      : ["user_exists", SIGN_IN_FIRST]
   fail("conflict", text, { reason, id: null })
 }
+
+const SIGN_IN_FIRST =
+  "There is a user with this address. Sign in as that user (POST /v1/session), then accept with " +
+  "that access token in Authorization and an empty body; or open the page /invitation/{token}."
 
 /** The password is hashed before the transaction, which may wait for nothing but itself. */
 async function acceptAnew(parts: AcceptParts, call: Call<NewcomerBody>, { invitation }: Open) {

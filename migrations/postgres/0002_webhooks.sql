@@ -1,6 +1,6 @@
 CREATE TABLE "request_log" (
 	"id" text COLLATE "C" PRIMARY KEY NOT NULL,
-	"request_id" text NOT NULL,
+	"request_id" text COLLATE "C" NOT NULL,
 	"project_id" text COLLATE "C",
 	"key_id" text COLLATE "C",
 	"method" text NOT NULL,

@@ -1,0 +1,151 @@
+import { and, eq, inArray, lte } from "drizzle-orm"
+import { fail } from "../core/errors"
+import { isUuid, newId } from "../core/ids"
+import { now, secondsFromNow } from "../core/time"
+import { short } from "../lib/short"
+import { held } from "../store/statements"
+import type { Reader, Store, Tx } from "../store/store"
+import { type JobError, longJobs } from "./tables"
+
+type Row = typeof longJobs.$inferSelect
+
+/** How long the record of a job that ended can be read. */
+const KEPT_SECONDS = 30 * 86_400
+const PURGE_LIMIT = 500
+
+/** The Job record of the contract (10, section 3). */
+export type Job = ReturnType<typeof record>
+
+export interface NewJob {
+  /** `noun.verb`, as `webhook.replay`. */
+  type: string
+  /** How much there is to do; 0 while nobody knows, see `progress`. */
+  total?: number
+}
+
+/**
+ * Records a job as `queued`, in the transaction that enqueues its work. The caller answers 201 with
+ * what it returns, and passes its `id` on in the payload of the queue.
+ */
+export async function begin(tx: Tx, project_id: string, { type, total = 0 }: NewJob): Promise<Job> {
+  const row: Row = {
+    id: newId(),
+    project_id,
+    type,
+    status: "queued",
+    total,
+    done: 0,
+    failed: 0,
+    result: null,
+    error: null,
+    created_at: now(),
+    completed_at: null,
+  }
+  await tx.insert(longJobs).values(row)
+  return record(row)
+}
+
+export interface Step {
+  /** What was finished since the last step, failures not among it. */
+  done?: number
+  failed?: number
+  /** How much there is to do, when it is known by now. */
+  total?: number
+}
+
+/**
+ * Adds to what is done, in the transaction of the work that it counts: then a handler that runs
+ * twice counts nothing twice. The first step makes the job `running`. Returns whether to go on:
+ * false once the job was cancelled (or is over, or gone), which undoes nothing and counts nothing.
+ */
+export async function progress(
+  tx: Tx,
+  project_id: string,
+  id: string,
+  { done = 0, failed = 0, total }: Step = {},
+): Promise<boolean> {
+  const job = await open(tx, project_id, id)
+  if (!job) return false
+  const sums = { done: job.done + done, failed: job.failed + failed, total: total ?? job.total }
+  await set(tx, job, { status: "running", ...sums })
+  return true
+}
+
+export interface Ending {
+  /** What came out of it; for a job that is completed. */
+  result?: unknown
+  /** Why nothing did: then the job is `failed`. Its message is shown to people. */
+  error?: JobError
+}
+
+/** Ends a job as `completed`, or as `failed` where there is an error. Nothing happens to one that is over. */
+export async function finish(tx: Tx, project_id: string, id: string, ending: Ending = {}) {
+  const job = await open(tx, project_id, id)
+  if (!job) return
+  const { result = null, error } = ending
+  const why = error && { code: error.code, message: short(error.message) }
+  const status = why ? "failed" : "completed"
+  await set(tx, job, { status, result, error: why ?? null, completed_at: now() })
+}
+
+/** Throws 404 for a job of another project as for one that never was. */
+export async function find(db: Reader, project_id: string, id: string): Promise<Job> {
+  const rows = isUuid(id) ? await db.select().from(longJobs).where(ours(project_id, id)) : []
+  return rows[0] ? record(rows[0]) : gone()
+}
+
+/** What was done stays done; the rest is left. Throws 404, and 409 `conflict` for a job that is over. */
+export async function cancel(tx: Tx, project_id: string, id: string): Promise<Job> {
+  const job = isUuid(id) ? await hold(tx, project_id, id) : undefined
+  if (!job) return gone()
+  if (job.completed_at !== null) {
+    fail("conflict", `This job is ${job.status} already.`, { reason: "finished", id })
+  }
+  return record(await set(tx, job, { status: "cancelled", completed_at: now() }))
+}
+
+/** Forgets some of what ended long ago. Returns how many; call it until there are none. */
+export function purgeEnded(store: Store): Promise<number> {
+  return store.tx(async (tx) => {
+    const rows = await tx
+      .select({ id: longJobs.id })
+      .from(longJobs)
+      .where(lte(longJobs.completed_at, secondsFromNow(-KEPT_SECONDS)))
+      .limit(PURGE_LIMIT)
+    const ids = rows.map(({ id }) => id)
+    if (ids.length > 0) await tx.delete(longJobs).where(inArray(longJobs.id, ids))
+    return ids.length
+  })
+}
+
+const gone = () => fail("not_found", "There is no such job.")
+
+const ours = (project_id: string, id: string) =>
+  and(eq(longJobs.project_id, project_id), eq(longJobs.id, id))
+
+async function hold(tx: Tx, project_id: string, id: string): Promise<Row | undefined> {
+  const [row] = await held(tx.select().from(longJobs).where(ours(project_id, id)))
+  return row
+}
+
+/** Undefined for one that is over. */
+async function open(tx: Tx, project_id: string, id: string): Promise<Row | undefined> {
+  const row = await hold(tx, project_id, id)
+  return row?.completed_at === null ? row : undefined
+}
+
+async function set(tx: Tx, row: Row, changes: Partial<Row>): Promise<Row> {
+  await tx.update(longJobs).set(changes).where(ours(row.project_id, row.id))
+  return { ...row, ...changes }
+}
+
+const record = ({ done, total, failed, ...row }: Row) => ({
+  id: row.id,
+  type: row.type,
+  status: row.status,
+  progress: { done, total, failed },
+  result: row.result,
+  error: row.error,
+  created_at: row.created_at,
+  completed_at: row.completed_at,
+})

@@ -1,0 +1,35 @@
+import { type AnyRoute, route } from "../http/route"
+import type { Store } from "../store/store"
+import * as longJobs from "./long-jobs"
+import { Job } from "./schema"
+
+const ONE = "/v1/jobs/{job_id}"
+
+const by = (method: AnyRoute["method"], path: string) => ({
+  method,
+  path,
+  callers: ["key", "console"] as AnyRoute["callers"],
+  scope: "-",
+  status: [200] as [number],
+  response: Job,
+})
+
+const idOf = ({ params }: { params: Record<string, string> }) => params.job_id ?? ""
+
+/** Work that goes on after its request was answered. */
+export const longJobRoutes = ({ store }: { store: Store }): AnyRoute[] => [
+  route({
+    ...by("GET", ONE),
+    summary: "How far a long job is, and what came out of it",
+    handle: async (call) => ({
+      data: await longJobs.find(store.read, call.project_id, idOf(call)),
+    }),
+  }),
+  route({
+    ...by("POST", `${ONE}/cancel`),
+    summary: "Leave the rest of a job undone; what was done stays",
+    handle: async (call) => ({
+      data: await store.tx((tx) => longJobs.cancel(tx, call.project_id, idOf(call))),
+    }),
+  }),
+]

@@ -1,0 +1,34 @@
+import { join } from "node:path"
+import { belfry, environment, freshHome } from "./belfry"
+
+/** `belfry up` on free ports, and two people beside it, each with a home of his own. */
+export async function box(more: Record<string, string> = {}) {
+  const main = join(import.meta.dir, "../../cli/main.ts")
+  const env = environment(more)
+  const home = env.HOME ?? ""
+  const child = Bun.spawn([process.execPath, main, "up", "--json", "--port", "0"], {
+    env,
+    stdout: "pipe",
+    stderr: Bun.file(join(home, "log")),
+  })
+  const { value } = await child.stdout.getReader().read()
+  const first = new TextDecoder().decode(value).split("\n")[0] ?? ""
+  const { url, data_dir, setup_token } = JSON.parse(first) as Record<string, string>
+  if (!url || !data_dir) throw new Error(`up said ${first}`)
+  const at = (home: string) => (words: string[], stdin?: string) =>
+    belfry(words, { env: { HOME: home }, ...(stdin !== undefined && { stdin }) })
+  return {
+    /** Where it keeps everything, its log too. */
+    home,
+    url,
+    data_dir,
+    setup_token: setup_token ?? "",
+    ann: at(freshHome()),
+    kim: at(freshHome()),
+    stop: () => child.kill("SIGTERM"),
+    [Symbol.asyncDispose]: async () => {
+      child.kill("SIGKILL")
+      await child.exited
+    },
+  }
+}
