@@ -100,6 +100,7 @@ async function begun(context: Context, path: string, body: object) {
   const { data } = await context.client().post<Job>(path, body)
   const what = `${paint.green("✓")} begun: ${data.progress?.total ?? 0} to look at`
   await output.record(data, () => `${what}\n${fields([["job", data.id]], paint)}`)
+  await output.next(`belfry jobs get ${data.id} --wait`)
   return undefined
 }
 

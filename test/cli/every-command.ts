@@ -131,6 +131,12 @@ export const calls: Record<string, string[]> = {
   "settings set": ["sandbox=true", "default_from=me@mailbox.test"],
 }
 
+/** The same commands with words that lead them to another route. */
+export const further: [string, string[]][] = [
+  ["webhooks deliveries", [ID, ID]],
+  ["webhooks retry", [ID, "--all", "--since", "1d"]],
+]
+
 /** These are for who has no credential yet, and carry none. */
 export const anonymous = [
   ...["status", "routes", "login", "setup", "signup", "password forgot", "password reset"],

@@ -155,10 +155,7 @@ test.each(named(guarded.filter(({ method }) => method === "GET")))(
     const callers: Caller[] = [ours.owner, ...(forKeys(route) ? [withKey(ours.keys.whole)] : [])]
     for (const who of callers) {
       const headers = who === ours.owner ? here(ours) : {}
-      const answer = await ask(route, who, ours.ids, headers)
-      // A WebSocket is told only that it is one, and that only to who may have it.
-      if (route.socket) expect(answer.body.error.details.reason).toBe("upgrade_required")
-      else expect(answer.status).toBe(200)
+      admits(route, await ask(route, who, ours.ids, headers))
     }
   },
 )
@@ -192,8 +189,7 @@ describe.each(named(ofAccounts))("%s", (_, route) => {
     }
     if (route.method !== "GET") return
     for (const role of admitted) {
-      const answer = await ask(route, theirs.colleagues[role], theirs.ids, here(theirs))
-      expect(answer.status).toBe(200)
+      admits(route, await ask(route, theirs.colleagues[role], theirs.ids, here(theirs)))
     }
   })
 
@@ -206,6 +202,12 @@ describe.each(named(ofAccounts))("%s", (_, route) => {
     expect(foreign[0]?.body.error).toEqual(foreign[1]?.body.error)
   })
 })
+
+/** A WebSocket is told only that it is one, and that only to who may have it. */
+function admits({ socket }: AnyRoute, { status, body }: Awaited<ReturnType<typeof ask>>) {
+  if (socket) expect(body.error.details.reason).toBe("upgrade_required")
+  else expect(status).toBe(200)
+}
 
 /** Somebody of the same account who lacks just what the route asks for. */
 async function wrongRole(scope: string): Promise<Caller> {
