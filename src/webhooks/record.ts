@@ -65,7 +65,7 @@ export const deliveryRecord = (row: DeliverySummary) => ({
   status: row.status,
   attempts: row.attempts,
   max_attempts: row.max_attempts,
-  next_attempt_at: row.next_attempt_at,
+  next_attempt_at: plannedAt(row),
   last_response_status: row.last_response_status,
   last_error: row.last_error,
   latency_ms: row.latency_ms,
@@ -75,6 +75,10 @@ export const deliveryRecord = (row: DeliverySummary) => ({
   completed_at: row.completed_at,
   created_at: row.created_at,
 })
+
+/** The column also says until when something is held, or when a running attempt counts as lost. */
+const plannedAt = ({ status, owner, next_attempt_at }: DeliverySummary) =>
+  owner === null && status !== "held" ? next_attempt_at : null
 
 /** The columns of a list: without bodies and captures, which are large. */
 export const summary = {
@@ -86,6 +90,7 @@ export const summary = {
   attempts: deliveries.attempts,
   max_attempts: deliveries.max_attempts,
   next_attempt_at: deliveries.next_attempt_at,
+  owner: deliveries.owner,
   last_response_status: deliveries.last_response_status,
   last_error: deliveries.last_error,
   latency_ms: deliveries.latency_ms,

@@ -48,7 +48,10 @@ function flaky() {
 test(
   `${EVENTS} events to receivers that fail and hang all end delivered or exhausted, each once`,
   async () => {
-    await using hooks = await testHooks({ "webhooks.timeout": 1000 })
+    // Attempts run side by side: one that hangs ends a second later, in the midst of others' ends,
+    // so that more failures may end in a row than were answered in a row.
+    const settings = { "webhooks.timeout": 1000, "webhooks.breaker.failures": 100 }
+    await using hooks = await testHooks(settings)
     const fake = flaky()
     using inbox = receiver(fake.answer)
     const retry_policy = { max_attempts: 10, intervals: [1] }
