@@ -103,7 +103,19 @@ const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 /** A top level of digits, or hexadecimal, is an IP address to a resolver, never a domain. */
 const NUMBER = /^(?:\d+|0x[0-9a-f]*)$/
 
+/** Mail comes from few domains and goes to a few hundred, each read several times a message. */
+const MOST_KNOWN = 1_000
+const known = new Map<string, string | undefined>()
+
 function wireDomain(domain: string): string | undefined {
+  if (known.has(domain)) return known.get(domain)
+  const wire = readDomain(domain)
+  if (known.size >= MOST_KNOWN) known.clear()
+  if (domain.length <= MAX_DOMAIN_OCTETS) known.set(domain, wire)
+  return wire
+}
+
+function readDomain(domain: string): string | undefined {
   const ascii = isAscii(domain) ? domain.toLowerCase() : aLabels(domain)
   const labels = ascii.split(".")
   const top = labels.at(-1) ?? ""
