@@ -31,6 +31,8 @@ export function parseMailbox(text: string): Mailbox | undefined {
 
 /** A bare address, `local@domain`, without name, brackets or spaces around it. */
 export function isMailbox(email: string): boolean {
+  const usual = USUAL.exec(email)
+  if (usual) return fits(usual[1] ?? "", email) && wireDomain(usual[2] ?? "") !== undefined
   const parts = splitAddress(email)
   if (!parts) return false
   const domain = wireDomain(parts.domain)
@@ -82,6 +84,12 @@ function splitAddress(email: string): { local: string; domain: string } | undefi
   const at = email.lastIndexOf("@")
   return at < 1 ? undefined : { local: email.slice(0, at), domain: email.slice(at + 1) }
 }
+
+/** What almost every address looks like: for these, and only these, octets are characters. */
+const USUAL = /^([A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*)@([A-Za-z0-9.-]+)$/
+
+const fits = (local: string, email: string) =>
+  local.length <= MAX_LOCAL_OCTETS && email.length <= MAX_ADDRESS_OCTETS
 
 const ATOM = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+$/
 
