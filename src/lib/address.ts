@@ -86,7 +86,8 @@ function splitAddress(email: string): { local: string; domain: string } | undefi
 }
 
 /** What almost every address looks like: for these, and only these, octets are characters. */
-const USUAL = /^([A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*)@([A-Za-z0-9.-]+)$/
+const USUAL =
+  /^([A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*)@([A-Za-z0-9.-]+)$/
 
 const fits = (local: string, email: string) =>
   local.length <= MAX_LOCAL_OCTETS && email.length <= MAX_ADDRESS_OCTETS
