@@ -12,8 +12,11 @@ import type { Store } from "../../src/store/store"
 const PAGE_BYTES = 4096
 const PAGES = 20
 
-/** The writer takes over at four times the pages; behind that only one more group fits. */
-const MOST_WAL_BYTES = 4 * PAGES * PAGE_BYTES + 40 * PAGE_BYTES
+const WRITES = 400
+const PAYLOAD_BYTES = 6000
+
+/** Each write takes several pages: a WAL that never began anew would be many times larger. */
+const MOST_WAL_BYTES = (WRITES * PAYLOAD_BYTES) / 2
 
 const job = { name: "test", schedule: () => undefined }
 
@@ -25,14 +28,14 @@ function scratch() {
     options: { path, cache_mb: 4, wal_autocheckpoint: PAGES },
     /** The file keeps the size that it once needed. */
     walBytes: () => statSync(`${path}-wal`).size,
-    /** In the database file alone, past what every migration wrote. */
+    /** Of the database file alone. */
     fileBytes: () => statSync(path).size,
     [Symbol.dispose]: () => rmSync(folder, { recursive: true }),
   }
 }
 
 async function write(store: Store, times: number) {
-  const payload = "x".repeat(6000)
+  const payload = "x".repeat(PAYLOAD_BYTES)
   for (let count = 0; count < times; count++) {
     await store.tx(async (tx) => {
       await enqueue(tx, job, { payload, project_id: null })
@@ -50,14 +53,14 @@ test("a thread does the checkpoints, and the WAL begins anew all the same", asyn
     done += 1
   }
   const store = openSqlite({ ...it.options, checkpoint })
-  await write(store, 400)
+  await write(store, WRITES)
 
   expect(done).toBeGreaterThan(0)
   expect(it.walBytes()).toBeLessThan(MOST_WAL_BYTES)
   await store.close()
   await workers.close()
   const again = openSqlite(it.options)
-  expect(await total(again.read, "project", "written")).toBe(400)
+  expect(await total(again.read, "project", "written")).toBe(WRITES)
   await again.close()
 })
 
@@ -85,7 +88,7 @@ test("one checkpoint runs at a time, and one that never ends leaves the WAL boun
     return end.promise
   }
   const store = openSqlite({ ...it.options, checkpoint })
-  await write(store, 400)
+  await write(store, WRITES)
   expect(begun).toBe(1)
   expect(it.walBytes()).toBeLessThan(MOST_WAL_BYTES)
 
