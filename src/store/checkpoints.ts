@@ -8,23 +8,23 @@ const FRAMES_AT = 16
 const COPIED_AT = 96
 const HEAD_BYTES = 100
 
-/** A thread copies while the writer goes on, so only the writer can begin the WAL anew. */
-const WRITERS_SHARE = 4
-
-/** After how many pages in the WAL the writer itself does what the thread has left over. */
-export const backstop = (pages: number) => pages * WRITERS_SHARE
+/**
+ * Only the writer finds a moment in which everything is copied and the WAL can begin anew: that stays
+ * as it was, at its own number of pages. A thread that copies each quarter leaves him a quarter.
+ */
+const STEPS = 4
 
 export interface CheckpointOptions {
   /** Of the database, whose WAL exists. */
   path: string
-  /** So many pages that are only in the WAL start a checkpoint. */
+  /** In the WAL, at which the writer does a checkpoint itself. */
   pages: number
   /** Runs `checkpointFile` in a thread. */
   run: (path: string) => Promise<void>
   onTrouble: (error: unknown) => void
 }
 
-/** Lets a thread do the checkpoints, one at a time, so that no request waits for one. */
+/** Lets a thread do most of every checkpoint, so that requests wait for little of it. */
 export class Checkpoints {
   readonly #options: CheckpointOptions
   /** Held until the connections are closed: closing it would release their locks (POSIX). */
@@ -58,13 +58,13 @@ export class Checkpoints {
     closeSync(this.#index)
   }
 
-  /** Behind the writer's own limit it is left to him, or the two would never meet. */
+  /** From the writer's own number on it is left to him, or he would find it taken every time. */
   #isDue(): boolean {
     readSync(this.#index, this.#head, 0, HEAD_BYTES, 0)
     const frames = this.#head.getUint32(FRAMES_AT, IS_LITTLE)
     const copied = this.#head.getUint32(COPIED_AT, IS_LITTLE)
     const { pages } = this.#options
-    return frames - copied >= pages && frames < backstop(pages)
+    return frames < pages && frames - copied >= pages / STEPS
   }
 }
 

@@ -1,7 +1,7 @@
 import { Database, SQLiteError } from "bun:sqlite"
 import { chmodSync, closeSync, existsSync, openSync, readFileSync, writeFileSync } from "node:fs"
 import { drizzle } from "drizzle-orm/bun-sqlite"
-import { backstop, Checkpoints } from "./checkpoints"
+import { Checkpoints } from "./checkpoints"
 import { demandPermit, GroupCommit } from "./group-commit"
 import { migrateSqlite } from "./migrate"
 import { rawSqlite } from "./statements"
@@ -20,7 +20,7 @@ export interface SqliteOptions {
   wal_autocheckpoint: number
   /** Hears of every failed group: a full disk, a lost fsync. */
   onTrouble?: (error: unknown) => void
-  /** Runs a checkpoint of the file in a thread; without it the writer does them itself. */
+  /** Runs a checkpoint of the file in a thread; without it the writer does all of them himself. */
   checkpoint?: ((path: string) => Promise<void>) | undefined
 }
 
@@ -40,15 +40,15 @@ export function openSqlite(options: SqliteOptions): Store {
 }
 
 function open(options: SqliteOptions, release: () => void) {
-  const { path, onTrouble = () => {}, ...tuning } = options
-  const { cache_mb, wal_autocheckpoint: pages, checkpoint: run } = tuning
-  const in_thread = run !== undefined && pages > 0
-  const writer = openWriter(path, cache_mb, in_thread ? backstop(pages) : pages)
+  const { path, onTrouble = () => {}, checkpoint: run, ...tuning } = options
+  const writer = openWriter(path, tuning)
   const reader = new Database(path, { strict: true })
   reader.run("PRAGMA query_only = ON")
-  reader.run(`PRAGMA cache_size = -${cache_mb * 1024}`)
+  reader.run(`PRAGMA cache_size = -${tuning.cache_mb * 1024}`)
 
-  const checkpoints = in_thread ? new Checkpoints({ path, pages, run, onTrouble }) : undefined
+  const pages = tuning.wal_autocheckpoint
+  const shared = run !== undefined && pages > 0
+  const checkpoints = shared ? new Checkpoints({ path, pages, run, onTrouble }) : undefined
   const group = new GroupCommit(writer, onTrouble, () => checkpoints?.look())
   const tx = drizzle(writer, { logger: group }) as unknown as Tx
   tx.afterCommit = (effect) => void demandPermit().effects.push(effect)
@@ -74,7 +74,7 @@ function open(options: SqliteOptions, release: () => void) {
   return store
 }
 
-function openWriter(path: string, cache_mb: number, autocheckpoint: number) {
+function openWriter(path: string, tuning: Pick<SqliteOptions, "cache_mb" | "wal_autocheckpoint">) {
   closeSync(openSync(path, "a", 0o600)) // before SQLite does: the files beside it copy its mode
   const writer = new Database(path, { create: true, strict: true })
   refuseUnsafe(writer)
@@ -82,9 +82,9 @@ function openWriter(path: string, cache_mb: number, autocheckpoint: number) {
   writer.run("PRAGMA journal_mode = WAL")
   writer.run("PRAGMA synchronous = FULL") // a 2xx means "on disk"
   writer.run(`PRAGMA busy_timeout = ${BUSY_MILLISECONDS}`) // it blocks the event loop: short
-  writer.run(`PRAGMA cache_size = -${cache_mb * 1024}`)
+  writer.run(`PRAGMA cache_size = -${tuning.cache_mb * 1024}`)
   writer.run("PRAGMA temp_store = MEMORY")
-  writer.run(`PRAGMA wal_autocheckpoint = ${autocheckpoint}`)
+  writer.run(`PRAGMA wal_autocheckpoint = ${tuning.wal_autocheckpoint}`)
   writer.run(`PRAGMA journal_size_limit = ${WAL_LIMIT_BYTES}`)
   migrateSqlite(writer)
   writer.run("PRAGMA foreign_keys = ON") // after migrations: a rebuilt table needs it off
