@@ -1,13 +1,18 @@
+import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import type { Elysia } from "elysia"
+import { followCluster } from "./accounts/cluster"
 import { firstProject } from "./accounts/first"
+import { demandMasterKey, demandSharedBlobs, probe } from "./accounts/instance"
 import { openAdminSocket } from "./admin-socket"
 import { createApp } from "./app"
 import { channelTable } from "./channels"
+import { type Blobs, openBlobs } from "./core/blobs"
 import { type Bus, createBus } from "./core/bus"
 import { hostAndPort, type Loaded, type Settings } from "./core/config"
+import { type Disk, openDisk } from "./core/disk"
 import { log } from "./core/log"
-import type { Secrets } from "./core/secrets"
+import { openSecrets, type Secrets } from "./core/secrets"
 import { openWorkers } from "./core/workers"
 import { Intake } from "./emails/intake"
 import { MAILBOX_DOMAIN, type SendRules } from "./emails/prepare"
@@ -26,8 +31,8 @@ import { watch } from "./messages/activity"
 import { sessionParts } from "./session/parts"
 import type { SetupToken } from "./session/setup/setup-token"
 import { purgeSessions } from "./session/tidy"
-import { openStorage } from "./storage"
 import { JobLoop } from "./store/job-loop"
+import { openStore } from "./store/open"
 import { purgeDead } from "./store/queue"
 import type { Store } from "./store/store"
 import { Meter } from "./usage/meter"
@@ -78,9 +83,9 @@ async function assemble(
   mode: StartOptions["mode"],
   undo: (() => unknown)[],
 ): Promise<Running> {
+  const { store, secrets, blobs, disk } = await openStorage(settings, undo)
   const workers = openWorkers({ size: WORKER_THREADS })
   undo.push(() => workers.close())
-  const { store, secrets, blobs, disk } = await openStorage(settings, workers, undo)
 
   const mailbox = await startMailbox(settings, store, undo)
   const provider = openProvider(settings, mailbox?.port ?? null)
@@ -144,6 +149,39 @@ async function assemble(
     failed: disk.died,
     stop: stopper(health, listener, loop, undo),
   }
+}
+
+interface Storage {
+  store: Store
+  secrets: Secrets
+  blobs: Blobs
+  disk: Disk
+}
+
+async function openStorage(settings: Settings, undo: (() => unknown)[]): Promise<Storage> {
+  const { data_dir } = settings
+  mkdirSync(data_dir, { recursive: true, mode: 0o700 })
+  const ear: { hear: (error: unknown) => void } = { hear: () => {} }
+  const store = await openStore(settings, (error) => ear.hear(error))
+  undo.push(() => store.close())
+
+  const disk = openDisk({
+    dir: data_dir,
+    min_free_mb: settings["storage.min_free_mb"],
+    ballast_mb: settings["storage.ballast_mb"],
+    probe: () => probe(store),
+  })
+  undo.push(() => disk.close())
+  ear.hear = (error) => void disk.failed(error)
+  await disk.keepBallast()
+
+  const secrets = openSecrets({ data_dir, master_key: settings["security.master_key"] })
+  await demandMasterKey(store, secrets)
+  await followCluster(store)
+  const folder = settings["storage.blobs.dir"] ?? join(data_dir, "blobs")
+  const blobs = openBlobs(folder, (error) => void disk.failed(error))
+  if (settings.database_url) await demandSharedBlobs(store, blobs)
+  return { store, secrets, blobs, disk }
 }
 
 async function startMailbox(settings: Settings, store: Store, undo: (() => unknown)[]) {

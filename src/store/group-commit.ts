@@ -62,21 +62,15 @@ export class GroupCommit {
   #draining: Promise<void> | undefined
   #database: Database
   #onTrouble: (error: unknown) => void
-  #onCommit: Effect
   #statements: Record<"begin" | "commit" | "rollback" | "save" | "release" | "undo", () => void>
 
-  constructor(
-    database: Database,
-    onTrouble: (error: unknown) => void,
-    onCommit: Effect = () => {},
-  ) {
+  constructor(database: Database, onTrouble: (error: unknown) => void) {
     const statement = (text: string) => {
       const compiled = database.prepare(text)
       return () => void compiled.run()
     }
     this.#database = database
     this.#onTrouble = onTrouble
-    this.#onCommit = onCommit
     this.#statements = {
       begin: statement("BEGIN IMMEDIATE"),
       commit: statement("COMMIT"),
@@ -146,7 +140,6 @@ export class GroupCommit {
       return
     }
     for (const effect of effects) perform(effect)
-    perform(this.#onCommit)
   }
 
   /** Returns what to tell the caller once the group is on disk. */

@@ -6,15 +6,13 @@ import type { Settings } from "../core/config"
 import { pendingPostgres, pendingSqlite } from "./migrate"
 import { embedded } from "./migrations"
 import { openPostgres } from "./postgres"
-import { openSqlite, type SqliteOptions } from "./sqlite"
+import { openSqlite } from "./sqlite"
 import type { Store } from "./store"
-
-export type OpenOptions = Pick<SqliteOptions, "onTrouble" | "checkpoint">
 
 /** Opens the database which the settings name, with every migration applied. */
 export async function openStore(
   settings: Settings,
-  { onTrouble = () => {}, checkpoint }: OpenOptions = {},
+  onTrouble: (error: unknown) => void = () => {},
 ): Promise<Store> {
   if (settings.database_url) return openPostgres({ url: settings.database_url, onTrouble })
 
@@ -25,7 +23,6 @@ export async function openStore(
     cache_mb: settings["storage.cache_mb"],
     wal_autocheckpoint: settings["storage.wal_autocheckpoint"],
     onTrouble,
-    checkpoint,
   })
 }
 

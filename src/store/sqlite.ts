@@ -1,7 +1,6 @@
 import { Database, SQLiteError } from "bun:sqlite"
 import { chmodSync, closeSync, existsSync, openSync, readFileSync, writeFileSync } from "node:fs"
 import { drizzle } from "drizzle-orm/bun-sqlite"
-import { Checkpoints } from "./checkpoints"
 import { demandPermit, GroupCommit } from "./group-commit"
 import { migrateSqlite } from "./migrate"
 import { rawSqlite } from "./statements"
@@ -20,8 +19,6 @@ export interface SqliteOptions {
   wal_autocheckpoint: number
   /** Hears of every failed group: a full disk, a lost fsync. */
   onTrouble?: (error: unknown) => void
-  /** Runs a checkpoint of the file in a thread; without it the writer does all of them himself. */
-  checkpoint?: ((path: string) => Promise<void>) | undefined
 }
 
 /**
@@ -39,17 +36,13 @@ export function openSqlite(options: SqliteOptions): Store {
   }
 }
 
-function open(options: SqliteOptions, release: () => void) {
-  const { path, onTrouble = () => {}, checkpoint: run, ...tuning } = options
+function open({ path, onTrouble = () => {}, ...tuning }: SqliteOptions, release: () => void) {
   const writer = openWriter(path, tuning)
   const reader = new Database(path, { strict: true })
   reader.run("PRAGMA query_only = ON")
   reader.run(`PRAGMA cache_size = -${tuning.cache_mb * 1024}`)
 
-  const pages = tuning.wal_autocheckpoint
-  const shared = run !== undefined && pages > 0
-  const checkpoints = shared ? new Checkpoints({ path, pages, run, onTrouble }) : undefined
-  const group = new GroupCommit(writer, onTrouble, () => checkpoints?.look())
+  const group = new GroupCommit(writer, onTrouble)
   const tx = drizzle(writer, { logger: group }) as unknown as Tx
   tx.afterCommit = (effect) => void demandPermit().effects.push(effect)
   rawSqlite.set(tx, writer)
@@ -64,10 +57,8 @@ function open(options: SqliteOptions, release: () => void) {
     stats: group.stats,
     async close() {
       await group.idle()
-      await checkpoints?.idle()
       reader.close()
       writer.close()
-      checkpoints?.close()
       release()
     },
   }
