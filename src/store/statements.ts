@@ -73,6 +73,7 @@ function rowWriter(table: SQLiteTable, conflict: string, key?: string) {
   const into = `INSERT INTO "${written}" (${names})`
 
   const encoders = columns.map(([name, column]) => encoderOf(name, column))
+  const values: never[] = [] // one for all rows: a driver binds at once
   const compiled = new WeakMap<Database, Compiled>()
   const holes = columns.map(() => "?").join(", ")
   const one = `${into} VALUES (${holes})${conflict}`
@@ -91,7 +92,7 @@ function rowWriter(table: SQLiteTable, conflict: string, key?: string) {
       const statement = compiled.get(database) ?? database.prepare(one)
       compiled.set(database, statement)
       for (const row of rows) {
-        const values = encoders.map((encoder) => encoder(row)) as never[]
+        for (let at = 0; at < encoders.length; at++) values[at] = encoders[at]?.(row) as never
         if (statement.run(...values).changes > 0 && key) fresh.add(row[key])
       }
       return fresh
