@@ -1,4 +1,5 @@
 import { exitOfStatus, exits, Failure } from "./failure"
+import { proxyFor } from "./proxy"
 import { type Query, searchOf } from "./query"
 import type { Connection } from "./settings"
 import { millis, pause } from "./time"
@@ -40,6 +41,8 @@ export interface Client {
   bytes(path: string, query?: Query): Promise<Uint8Array>
   /** A route without the envelope; any status is an answer. */
   plain(path: string): Promise<{ status: number; body: unknown }>
+  /** A WebSocket that is about to open, with the same credential in its headers. */
+  socket(path: string, query: Query, protocol: string): Promise<WebSocket>
 }
 
 export interface ClientOptions {
@@ -48,6 +51,8 @@ export interface ClientOptions {
   dry_run: boolean
   /** Called with a line for people: what was asked, what came, how long it took. */
   trace?: ((line: string) => void) | undefined
+  /** Called with the headers of every answer. */
+  heard?: ((headers: Headers) => void) | undefined
   /** The access token of whoever is signed in; asked for before each call, since it lives short. */
   access?: (() => Promise<string>) | undefined
   /** For calls that need no credential, and are to carry none. */
@@ -97,6 +102,14 @@ export function openClient(connection: Connection, options: ClientOptions): Clie
       const answer = await once(connection, options, { method: "GET", path }, options.timeout)
       return { status: answer.status, body: parsed(answer, connection.url) }
     },
+    async socket(path, query, protocol) {
+      const token = connection.signed_in ? await options.access?.() : undefined
+      const call: Call = { method: "GET", path, query, token }
+      const headers = { ...headersOf(connection, call), ...proofOf(connection, options, call) }
+      const url = addressOf(connection, call).replace(/^http/, "ws")
+      const proxy = proxyFor(url)
+      return new WebSocket(url, { protocols: [protocol], headers, ...(proxy && { proxy }) })
+    },
   }
 }
 
@@ -135,6 +148,7 @@ async function once(
       ...(isLoopback(url) ? { proxy: false as const } : {}),
     })
     const bytes = new Uint8Array(await response.arrayBuffer())
+    options.heard?.(response.headers)
     const id = response.headers.get("x-request-id") ?? "-"
     options.trace?.(`${call.method} ${url} ${response.status} ${millis() - started} ms ${id}`)
     return { status: response.status, headers: response.headers, bytes }
@@ -175,7 +189,7 @@ function described(connection: Connection, call: Call): Record<string, unknown> 
   return { dry_run: true, method: call.method, url, headers, body: masked(call.body ?? null) }
 }
 
-const SECRET_FIELD = /password|token|secret|access_key|code$/
+const SECRET_FIELD = /password|secret|token|access_key|code$/
 
 /** What is shown instead of sent may be kept in a terminal's history or a job's log. */
 function masked(body: unknown): unknown {

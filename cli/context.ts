@@ -17,7 +17,8 @@ export interface Context {
   /** `--timeout` in milliseconds. */
   readonly timeout: number | undefined
   connection(): Connection
-  client(timeout?: number, place?: Place): Client
+  /** `heard` gets the headers of every answer. */
+  client(timeout?: number, place?: Place, heard?: (headers: Headers) => void): Client
   /** For calls that need no credential; `url` without it is that of the connection. */
   anonymous(url?: string): Client
 }
@@ -73,10 +74,10 @@ export function openContext(flags: GlobalFlags): Context {
       same_server,
     }),
     connection: where,
-    client(limit, place) {
+    client(limit, place, heard) {
       const here = { ...where(), ...place }
       const access = () => accessToken(here, environment)
-      return openClient(here, { ...options(limit), access })
+      return openClient(here, { ...options(limit), access, heard })
     },
     anonymous(url) {
       const here = where()

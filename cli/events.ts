@@ -9,9 +9,12 @@ import type { Column } from "./table"
 import { cleanLine, type Paint } from "./terminal"
 import { age, clockTime, millis, moment } from "./time"
 
-interface ListOptions {
+interface StartOptions {
   after?: string
   since?: string
+}
+
+interface ListOptions extends StartOptions {
   types?: string
   limit?: string
   follow?: boolean
@@ -39,7 +42,8 @@ export const list: Action<ListOptions> = async (context, options) => {
   return undefined
 }
 
-async function startOf(client: Client, { after, since }: ListOptions): Promise<Start> {
+/** Where `--after` or `--since` begins. */
+export async function startOf(client: Client, { after, since }: StartOptions): Promise<Start> {
   if (after !== undefined && since !== undefined) throw usage("--after and --since: use one")
   if (since !== undefined) return await startAt(client, moment(since, "--since"))
   return { after, not_before: undefined }

@@ -55,6 +55,24 @@ export const user_fields = names(
   "id email name locale timezone mfa_enabled operator created_at last_login_at",
 )
 
+export const webhook_fields = names(`
+  id project_id url events description headers header_format retry_policy rate_limit filter
+  transform metadata version status enabled secret_hint consecutive_failures last_triggered_at
+  last_success_at last_failure_at disabled_at disabled_reason held_count created_at updated_at`)
+
+export const rotated_fields = names("secret previous_secret_expires_at")
+
+export const webhook_test_fields = names(
+  "delivered delivery_id response_status response_body duration_ms error",
+)
+
+export const delivery_fields = names(`
+  id webhook_id msg_id event_id event_type status attempts max_attempts next_attempt_at
+  last_response_status last_error latency_ms trigger first_attempted_at last_attempted_at
+  completed_at created_at`)
+
+export const envelope_fields = names("id type api_version created_at data")
+
 export const settings_fields = names("default_from default_reply_to sandbox allow_subdomains")
 
 export const deleted_fields = names("id deleted")

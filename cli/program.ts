@@ -9,6 +9,7 @@ import * as entrance from "./commands/entrance"
 import * as events from "./commands/events"
 import * as jobs from "./commands/jobs"
 import * as keys from "./commands/keys"
+import * as listen from "./commands/listen"
 import * as local from "./commands/local"
 import * as login from "./commands/login"
 import * as mailbox from "./commands/mailbox"
@@ -18,7 +19,9 @@ import * as profiles from "./commands/profiles"
 import * as projects from "./commands/projects"
 import * as providers from "./commands/providers"
 import * as queue from "./commands/queue"
+import * as tui from "./commands/tui"
 import * as usage from "./commands/usage"
+import * as webhooks from "./commands/webhooks"
 import { openContext } from "./context"
 import { environment } from "./environment"
 import { exits, Failure } from "./failure"
@@ -70,9 +73,9 @@ export function createProgram(writeOut = (text: string) => void process.stdout.w
     .configureHelp({ optionTerm: (option) => term(option) })
     .helpCommand("help [command...]", "print the help of a command")
     .version(version, "-V, --version", "print the version")
-  const mail = [emails, domains, providers, mailbox, events, jobs, keys]
+  const mail = [emails, domains, providers, mailbox, events, webhooks, jobs, keys]
   const people = [login, entrance, me, accounts, projects, members, usage, admin, queue]
-  const nouns = [local, ...mail, ...people, profiles, config]
+  const nouns = [local, tui, ...mail, ...people, profiles, config, listen]
   for (const noun of nouns) noun.define(program)
   addGlobalFlags(program)
   return program.addHelpText(

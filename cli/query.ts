@@ -6,6 +6,7 @@ const query_names = [
   "actor_id",
   "after",
   "batch_id",
+  "category",
   "created_after",
   "created_before",
   "cursor",
@@ -13,10 +14,17 @@ const query_names = [
   "format",
   "from",
   "kind",
+  "event_id",
+  "event_type",
+  "forward",
+  "from",
+  "key_id",
   "limit",
+  "path",
   "per_page",
   "period",
   "project_id",
+  "request_id",
   "search",
   "since",
   "status",
@@ -26,6 +34,7 @@ const query_names = [
   "to",
   "types",
   "wait",
+  "window",
 ] as const
 
 export type Query = { [Name in (typeof query_names)[number]]?: Value }

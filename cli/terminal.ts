@@ -47,7 +47,7 @@ export const cleanLine = (text: string): string =>
 export const cleanText = (text: string): string =>
   Bun.stripANSI(text).replaceAll(/\r\n?/g, "\n").replaceAll(controlsButBreaks, "")
 
-const codes = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const
+const codes = { bold: 1, dim: 2, inverse: 7, red: 31, green: 32, yellow: 33, cyan: 36 } as const
 
 export type Paint = Record<keyof typeof codes, (text: string) => string>
 

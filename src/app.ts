@@ -7,11 +7,13 @@ import type { Workers } from "./core/workers"
 import { type DomainParts, domainRoutes } from "./domains/routes"
 import { type EmailParts, emailRoutes } from "./emails/routes"
 import { eventRoutes } from "./events/routes"
+import { type StreamParts, streamRoutes } from "./events/stream/routes"
 import type { VerifyAccess } from "./http/guard"
 import type { Health } from "./http/health"
 import type { AnyRoute } from "./http/route"
 import { healthRoutes } from "./http/routes"
 import { mount } from "./http/serve"
+import type { SocketTimes } from "./http/sockets"
 import { longJobRoutes } from "./long-jobs/routes"
 import { mailboxRoutes } from "./mailbox/routes"
 import type { InvitationParts } from "./members/invitations/routes"
@@ -19,18 +21,24 @@ import { memberRoutes } from "./members/routes"
 import { docsRoutes, pageRoutes } from "./pages/routes"
 import { projectRoutes } from "./projects/routes"
 import { type ProviderParts, providerRoutes } from "./providers/routes"
+import { queueRoutes } from "./queue/routes"
 import { type QueueControlParts, queueControlRoutes } from "./queue-control/routes"
+import type { RequestLog } from "./request-log/request-log"
+import { requestLogRoutes } from "./request-log/routes"
 import { type SessionParts, sessionRoutes } from "./session/routes"
 import type { Sessions } from "./session/sessions"
 import { settingsRoutes } from "./settings/routes"
 import type { Meter } from "./usage/meter"
 import { usageRoutes } from "./usage/routes"
+import { type WebhookRouteParts, webhookRoutes } from "./webhooks/routes"
 
 export interface AppParts
   extends DomainParts,
     EmailParts,
     InvitationParts,
     SessionParts,
+    StreamParts,
+    WebhookRouteParts,
     ProviderParts,
     QueueControlParts {
   secrets: Secrets
@@ -40,8 +48,10 @@ export interface AppParts
   verifyAccess: VerifyAccess
   sessions: Sessions
   meter: Meter
+  requests: RequestLog
   /** Of one request; 30 s without it. */
   time_limit_ms?: number
+  socket_times?: SocketTimes
 }
 
 /** Every route there is. */
@@ -64,6 +74,10 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...mailboxRoutes(parts),
     ...eventRoutes(store, health),
     ...queueControlRoutes(parts),
+    ...webhookRoutes(parts),
+    ...queueRoutes(parts),
+    ...streamRoutes(parts),
+    ...requestLogRoutes(parts),
   ]
   return [...routes, ...docsRoutes(routes), ...pageRoutes(parts)]
 }
@@ -77,7 +91,9 @@ export function createApp(parts: AppParts) {
     trusted_proxies: parts.trusted_proxies,
     verifyAccess: parts.verifyAccess,
     meter: parts.meter,
+    requests: parts.requests,
     time_limit_ms: parts.time_limit_ms,
+    socket_times: parts.socket_times,
     refuseWhileUnwell: (route) => parts.health.refuse(route),
   })
   return app

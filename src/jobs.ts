@@ -9,7 +9,7 @@ import { probeProvider, wakeWaiting } from "./emails/provider-jobs"
 import type { Adapters } from "./emails/providers/adapters"
 import { complain, mailboxComplain } from "./mailbox/complain"
 import * as messages from "./messages/pipeline"
-import { tellAdmins } from "./providers/alerts"
+import * as providerAlerts from "./providers/alerts"
 import { providerFeedback } from "./providers/receipts"
 import { providerProbe, providerRefused, providersResumed } from "./providers/standing"
 import { type Kept, purgeAccountNow, purgeProjectNow } from "./purge"
@@ -17,6 +17,8 @@ import { passwordForgotten, type ResetPost, sendReset } from "./session/password
 import { bind, type Handlers } from "./store/job-handler"
 import { tellOwners } from "./usage/alerts"
 import { usageAlert } from "./usage/reservations"
+import { resend, webhookResend } from "./webhooks/resend"
+import { tellAdmins, webhookWarning } from "./webhooks/warn"
 
 interface JobParts extends Kept {
   adapters: Adapters
@@ -39,10 +41,12 @@ export const jobTable = (
   ...bind(usageAlert, tellOwners(store, post.mail)),
   ...bind(domainCheck, runCheck(domains)),
   ...bind(domainRemoved, failMailFrom(store, rules)),
-  ...bind(providerRefused, tellAdmins(store, post.mail)),
+  ...bind(providerRefused, providerAlerts.tellAdmins(store, post.mail)),
   ...bind(providerProbe, probeProvider(store, adapters)),
   ...bind(providersResumed, wakeWaiting(store)),
   ...bind(providerFeedback, applyFeedback(store)),
+  ...bind(webhookResend, resend),
+  ...bind(webhookWarning, tellAdmins(store, post.mail)),
   ...bind(passwordForgotten, sendReset(store, post)),
   ...bind(purgeProject, {
     run: async ({ id }) => {

@@ -16,9 +16,11 @@ import { quotas, sendBuckets } from "./plans/tables"
 import { projects } from "./projects/tables"
 import { providerConfigs, providerReceipts } from "./providers/tables"
 import { purgeFiles } from "./purge-files"
+import { requestLog } from "./request-log/tables"
 import type { Store, Tx } from "./store/store"
 import { counters, jobs } from "./store/tables"
 import { usageDays } from "./usage/tables"
+import { deliveries, webhooks } from "./webhooks/tables"
 
 /** Rows of one transaction: others are to get their turn between. */
 const AT_ONCE = 200
@@ -49,7 +51,15 @@ const batches: Batch[] = [
   async (tx, project_id) => {
     const rows = tx.select({ id: events.id }).from(events)
     const ids = await some(rows.where(eq(events.project_id, project_id)).limit(AT_ONCE))
-    if (ids.length > 0) await tx.delete(events).where(inArray(events.id, ids))
+    if (ids.length === 0) return 0
+    await tx.delete(deliveries).where(inArray(deliveries.event_id, ids))
+    await tx.delete(events).where(inArray(events.id, ids))
+    return ids.length
+  },
+  async (tx, project_id) => {
+    const rows = tx.select({ id: requestLog.id }).from(requestLog)
+    const ids = await some(rows.where(eq(requestLog.project_id, project_id)).limit(AT_ONCE))
+    if (ids.length > 0) await tx.delete(requestLog).where(inArray(requestLog.id, ids))
     return ids.length
   },
   async (tx, project_id) => {
@@ -72,6 +82,7 @@ async function rest(tx: Tx, project_id: string) {
     domains,
     providerConfigs,
     apiKeys,
+    webhooks,
     idempotency,
     projectMembers,
     counters,

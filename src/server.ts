@@ -6,7 +6,6 @@ import { firstProject } from "./accounts/first"
 import { demandMasterKey, demandSharedBlobs, probe } from "./accounts/instance"
 import { openAdminSocket } from "./admin-socket"
 import { createApp } from "./app"
-import { channelTable } from "./channels"
 import { type Blobs, openBlobs } from "./core/blobs"
 import { type Bus, createBus } from "./core/bus"
 import { hostAndPort, type Loaded, type Settings } from "./core/config"
@@ -14,33 +13,26 @@ import { type Disk, openDisk } from "./core/disk"
 import { log } from "./core/log"
 import { openSecrets, type Secrets } from "./core/secrets"
 import { openWorkers } from "./core/workers"
-import { checkParts } from "./domains/parts"
 import { Intake } from "./emails/intake"
-import { openSandbox } from "./emails/providers/open"
-import { systemMail } from "./emails/system-mail"
 import { joinNodes } from "./events/nodes"
+import { Watching } from "./events/watching"
 import { Health } from "./http/health"
 import { type Listener, listen } from "./http/listener"
 import { Cursors } from "./http/page"
-import { jobTable } from "./jobs"
-import { startMailbox } from "./mailbox-start"
 import { watch } from "./messages/activity"
-import { openCarriers } from "./open-carriers"
-import { QueueControl } from "./queue-control/queue-control"
-import { sendRules } from "./send-rules"
+import { openMail } from "./open-mail"
+import { RequestLog } from "./request-log/request-log"
 import { sessionParts } from "./session/parts"
 import type { SetupToken } from "./session/setup/setup-token"
-import { JobLoop } from "./store/job-loop"
+import { DRAIN_MILLISECONDS, type Loop, stopper } from "./stopper"
 import { openStore } from "./store/open"
 import type { Store } from "./store/store"
 import { keepTidy } from "./tidy"
 import { Meter } from "./usage/meter"
+import { planned } from "./webhooks/bell"
+import { openWebhooks } from "./webhooks/open"
 
 const WORKER_THREADS = 2
-
-/** While one message is on the wire, others are composed or recorded. */
-const AHEAD = 4
-const DRAIN_MILLISECONDS = 20_000
 
 export interface Running {
   url: string
@@ -88,49 +80,26 @@ async function assemble(
   const workers = openWorkers({ size: WORKER_THREADS })
   undo.push(() => workers.close())
 
-  const mailbox = await startMailbox(settings, { store, secrets }, undo)
-  const mailbox_port = mailbox?.port ?? null
-  const carriers = openCarriers(settings, { store, secrets, mailbox_port })
-  const { provider, adapters, providers } = carriers
-  undo.push(() => provider.close())
-  const sandbox = openSandbox(mailbox_port)
-  undo.push(() => sandbox?.close())
-
-  const rules = sendRules(settings, mode, store)
   const address = { url: settings.base_url }
   const base_url = () => address.url ?? ""
-  const mail = systemMail(secrets, {
-    system_from: settings.system_from,
-    to_mailbox: rules.to_mailbox,
-  })
-  const queues = new QueueControl(store)
-  const channels = channelTable({
-    store,
-    secrets,
-    workers,
-    blobs,
-    provider,
-    sandbox,
-    rules,
-    queues,
-    concurrency: settings["delivery.concurrency"],
-  })
-  const domains = checkParts(store, settings)
-  const loop = new JobLoop({
-    store,
-    handlers: queues.over(
-      jobTable({ store, blobs, domains, rules, adapters }, channels, { mail, base_url }),
-    ),
-    concurrency: AHEAD * settings["delivery.concurrency"],
-    lease_ms: settings["delivery.lease"],
-    alone: settings.database_url === null,
-  })
+  const ground = { settings, mode, store, secrets, workers, blobs, base_url }
+  const { mailbox, loop, parts: mail } = await openMail(ground, undo)
+  const hooks = openWebhooks({ store, secrets, workers, settings })
   const smtp = () => mailbox?.isListening() ?? true
-  const progressedAt = () => loop.progressed_at
+  const loops = [loop, hooks.loop]
+  const progressedAt = () => Math.min(...loops.map(({ progressed_at }) => progressed_at))
   const health = new Health({ disk, progressedAt, smtp, ask: () => firstProject(store.read) })
   const meter = new Meter(store)
   undo.push(meter.start())
-  const { data_dir, sign_up } = settings
+  const bus = createBus()
+  const watching = new Watching(store, bus)
+  undo.push(
+    watching.start(),
+    watch((activity) => bus.publish("message", activity)),
+  )
+  const requests = new RequestLog({ store, hasRoom: () => disk.healthy() && disk.state() === "ok" })
+  undo.push(requests.start())
+  const { data_dir, sign_up, "http.trusted_proxies": trusted_proxies } = settings
   const session = sessionParts({ store, secrets, data_dir, sign_up, base_url })
   const parts = {
     store,
@@ -139,40 +108,42 @@ async function assemble(
     workers,
     health,
     meter,
+    requests,
+    watching,
+    webhooks: hooks.parts,
     ...session,
-    mail,
+    ...mail,
     intake: new Intake(store),
-    rules,
-    domains,
-    queues,
-    adapters,
-    providers,
     cursors: new Cursors(secrets),
-    trusted_proxies: settings["http.trusted_proxies"],
+    trusted_proxies,
   }
   const setup = await session.setup.begin()
   const listener = openListener(createApp(parts) as unknown as Elysia, settings)
   undo.push(() => listener.stop())
   address.url ??= listener.url
   undo.push(openAdminSocket(join(data_dir, "admin.sock"), { store, secrets, ...session }))
-  undo.push(await queues.start())
-  await loop.start()
-  undo.push(() => loop.stop(DRAIN_MILLISECONDS))
-  undo.push(joinNodes(store), keepTidy(store))
+  undo.push(await mail.queues.start())
+  await startAll(loops, undo)
+  undo.push(joinNodes(store, [planned]), keepTidy(store, settings))
 
-  const bus = createBus()
-  undo.push(watch((activity) => bus.publish("message", activity)))
   return {
     url: listener.url,
     port: listener.port,
     smtp: { submission: null, inbound: null, mailbox: mailbox?.port ?? null },
-    data_dir: settings.data_dir,
+    data_dir,
     store,
     secrets,
     setup,
     bus,
     failed: disk.died,
-    stop: stopper(health, listener, loop, undo),
+    stop: stopper(health, listener, loops, undo),
+  }
+}
+
+async function startAll(loops: Loop[], undo: (() => unknown)[]) {
+  for (const loop of loops) {
+    await loop.start()
+    undo.push(() => loop.stop(DRAIN_MILLISECONDS))
   }
 }
 
@@ -213,20 +184,4 @@ function openListener(app: Elysia, settings: Settings): Listener {
   const { host, port } = hostAndPort(settings["http.listen"])
   const idle_seconds = Math.ceil(settings["http.idle_timeout"] / 1000)
   return listen(app, { host, port, idle_seconds })
-}
-
-/** Requests first, then the loop: what they accepted may still be on its way to the relay. */
-function stopper(health: Health, listener: Listener, loop: JobLoop, undo: (() => unknown)[]) {
-  let stopped: Promise<void> | undefined
-  const stop = async () => {
-    log.info("stopping", { running_jobs: loop.running })
-    health.drain()
-    await Promise.all([listener.stop(), loop.stop(DRAIN_MILLISECONDS)])
-    for (const step of undo.reverse()) await step()
-    log.info("stopped")
-  }
-  return () => {
-    stopped ??= stop()
-    return stopped
-  }
 }

@@ -1,20 +1,32 @@
+import type { Settings } from "./core/config"
 import { log } from "./core/log"
+import { secondsFromNow } from "./core/time"
 import * as idempotency from "./http/idempotency"
 import { purgeWindows } from "./http/shared-windows"
 import { purgeEnded } from "./long-jobs/long-jobs"
+import { purgeRequestLog } from "./request-log/list"
 import { purgeSessions } from "./session/tidy"
 import { purgeDead } from "./store/queue"
 import type { Store } from "./store/store"
+import { expireHeld } from "./webhooks/hold"
+import { purgeDeliveries, purgeEvents } from "./webhooks/retention"
 
 const PURGE_MILLISECONDS = 60_000
 
 /** Forgets what is past its time, a little at a time, until the returned function is called. */
-export function keepTidy(store: Store): () => void {
+export function keepTidy(store: Store, settings: Settings): () => void {
+  const before = (kept_ms: number) => secondsFromNow(-kept_ms / 1000)
   const purge = async () => {
     while ((await idempotency.purge(store)) > 0);
     while ((await purgeDead(store)) > 0);
     while ((await purgeSessions(store)) > 0);
     while ((await purgeEnded(store)) > 0);
+    while ((await expireHeld(store)) > 0);
+    const { "retention.deliveries": deliveries, "retention.events": events } = settings
+    while ((await purgeDeliveries(store, before(deliveries))) > 0);
+    // A delivery without its event would have nothing to show, and nothing to send again.
+    while ((await purgeEvents(store, before(Math.max(events, deliveries)))) > 0);
+    while ((await purgeRequestLog(store, before(settings["retention.request_log"]))) > 0);
     await purgeWindows(store)
   }
   const run = () =>

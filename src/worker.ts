@@ -1,5 +1,6 @@
 import { serveTasks } from "./core/worker-task"
 import type { MailToCompose } from "./emails/compose"
+import type { RenderTask } from "./templates/render"
 
 /** The thread for pure work that costs CPU. Libraries load with the first task that needs them. */
 serveTasks({
@@ -14,5 +15,9 @@ serveTasks({
   parse: async (raw: Uint8Array) => {
     const { parseMail } = await import("./mailbox/parse-task")
     return parseMail(raw)
+  },
+  render: async (task: RenderTask) => {
+    const { renderTemplate } = await import("./templates/render-task")
+    return renderTemplate(task)
   },
 })

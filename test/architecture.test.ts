@@ -7,7 +7,7 @@ const levels = [
   ["lib"],
   ["core"],
   ["store"],
-  ["events", "plans", "audit-log"],
+  ["events", "plans", "audit-log", "request-log"],
   [
     "accounts",
     "projects",
@@ -22,7 +22,7 @@ const levels = [
   ["http"],
   ["subscribers", "topics", "templates", "domains", "suppressions", "providers", "webhooks"],
   ["messages"],
-  ["emails", "push", "sms", "inbox"],
+  ["emails", "push", "sms", "inbox", "queue"],
   ["smtp", "inbound", "broadcasts", "workflows", "auth", "ai", "pages", "mailbox"],
   ["routes"], // every routes.ts, of any folder: the shell around the features
   ["."], // app.ts, jobs.ts, channels.ts, server.ts, worker.ts: they know everyone
@@ -120,7 +120,7 @@ test("the worker thread brings along neither the store nor the settings nor the 
 test.each<[string, RegExp, RegExp]>([
   ["the environment", /process\.env|Bun\.env/, /^(src\/core\/config|cli\/environment)\.ts$/],
   ["the clock", /Date\.now\(|new Date\(\)/, /^(src\/core|cli)\/time\.ts$/],
-  ["a raw fetch", /(?<![.\w])fetch\(/, /^(src\/core\/net|cli\/client)\.ts$/],
+  ["a raw fetch", /(?<![.\w])fetch\(/, /^(src\/core\/net|cli\/(client|post))\.ts$/],
   ["drizzle's transaction", /\.transaction\(/, /^src\/store\//],
   ["a database driver", /"bun:sqlite"|drizzle-orm\/bun-|new SQL\(/, /^src\/store\//],
 ])("%s is used in its own place only", (_, pattern, place) => {

@@ -21,4 +21,17 @@ export function define(program: Command): void {
       examples("events list --types email.bounced --since 1d", "events list --follow --ndjson"),
     )
     .action(lazily(async () => (await import("../events")).list))
+
+  events
+    .command("get <id>")
+    .description("one event, as webhooks carry it")
+    .addHelpText("after", examples("events get evt_0199a1c2-0000-7000-8000-000000000001"))
+    .action(lazily(async () => (await import("../event-types")).get))
+
+  events
+    .command("types")
+    .description("what can happen; with --json the fields and an example of each")
+    .option("--category <category>", "only email, push or auth")
+    .addHelpText("after", examples("events types --category email"))
+    .action(lazily(async () => (await import("../event-types")).types))
 }

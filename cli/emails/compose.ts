@@ -1,6 +1,7 @@
 import { basename } from "node:path"
 import { usage } from "../failure"
 import { readBytes, readJson, readText } from "../input"
+import { headerFields, pairs } from "../pairs"
 
 /** What `emails send` takes, as commander reads it. */
 export interface SendOptions {
@@ -45,9 +46,8 @@ export async function composeBody(options: SendOptions): Promise<SendBody> {
       tags: options.tag,
     }),
   }
-  if (metadata) body.metadata = { ...asObject(body.metadata), ...pairs(metadata) }
-  if (header)
-    body.headers = { ...asObject(body.headers), ...Object.fromEntries(header.map(parted)) }
+  if (metadata) body.metadata = { ...asObject(body.metadata), ...pairs(metadata, "--metadata") }
+  if (header) body.headers = { ...asObject(body.headers), ...headerFields(header) }
   if (attach) body.attachments = [...asList(body.attachments), ...(await attachments(attach))]
   return body
 }
@@ -70,34 +70,6 @@ async function bodyOf(inline: string | undefined, file: string | undefined, opti
 
 const asObject = (value: unknown) => (typeof value === "object" && value !== null ? value : {})
 const asList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
-
-function pairs(given: string[]): Record<string, unknown> {
-  const all: Record<string, unknown> = {}
-  for (const text of given) {
-    if (text.trimStart().startsWith("{")) {
-      Object.assign(all, parsedObject(text))
-      continue
-    }
-    const at = text.indexOf("=")
-    if (at < 1) throw usage(`--metadata: "${text}" is neither k=v nor a JSON object`)
-    all[text.slice(0, at)] = text.slice(at + 1)
-  }
-  return all
-}
-
-function parsedObject(text: string): object {
-  try {
-    return JSON.parse(text) as object
-  } catch {
-    throw usage(`--metadata: ${text} is not JSON`)
-  }
-}
-
-function parted(text: string): [string, string] {
-  const at = text.indexOf(":")
-  if (at < 1) throw usage(`--header: "${text}" has no colon`, "write 'X-Name: value'")
-  return [text.slice(0, at).trim(), text.slice(at + 1).trim()]
-}
 
 const attachments = (paths: string[]) =>
   Promise.all(

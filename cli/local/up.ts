@@ -64,6 +64,9 @@ export async function upSettings(
     data_dir: defaultDataDir(environment, "belfry-up"),
     "http.listen": `${LOOPBACK}:${DEFAULT_PORT}`,
     "log.level": "warn",
+    // Whoever tries it out receives webhooks on the same machine.
+    "webhooks.require_https": false,
+    "webhooks.allow_private": ["127.0.0.0/8", "::1"],
   }
   const load = (set: string[]) => localSettings(flags, { ...options, set }, defaults)
   const base = load([])

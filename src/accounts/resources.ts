@@ -5,12 +5,13 @@ import * as members from "../members/members"
 import { METRICS } from "../plans/metrics"
 import { type Limits, limitsOf } from "../plans/plans"
 import * as projects from "../projects/projects"
+import { total } from "../store/counters"
 import type { Reader } from "../store/store"
 import { days } from "../usage/usage"
 import type { AccountRow } from "./accounts"
 
 /** What a project has, in numbers. What is not built yet is not there. */
-const NOTHING = { webhooks: 0, templates: 0, subscribers: 0 }
+const NOTHING = { templates: 0, subscribers: 0 }
 
 /** A month of every project, oldest first, each with what it used and what it has. */
 export async function breakdown(
@@ -19,15 +20,16 @@ export async function breakdown(
   period: string,
   domains: Map<string, number>,
 ) {
-  const [usage, keys] = await Promise.all([
+  const [usage, keys, webhooks] = await Promise.all([
     usageByProject(db, account_id, period),
     keysByProject(db, account_id),
+    webhooksByProject(db, account_id),
   ])
   const rows = await projects.active(db, account_id)
   return rows.map(({ id, name }) => {
     const used = METRICS.map((metric) => [metric, usage.get(`${id} ${metric}`) ?? 0])
-    const held = { api_keys: keys.get(id) ?? 0, domains: domains.get(id) ?? 0 }
-    const resources = { ...NOTHING, ...held }
+    const own = { webhooks: webhooks.get(id) ?? 0, api_keys: keys.get(id) ?? 0 }
+    const resources = { ...NOTHING, ...own, domains: domains.get(id) ?? 0 }
     return { project_id: id, name, usage: Object.fromEntries(used), resources }
   })
 }
@@ -59,6 +61,17 @@ async function keysByProject(db: Reader, account_id: string): Promise<Map<string
   return counts
 }
 
+/** Counted as they are made and deleted, see webhooks/webhooks.ts. */
+async function webhooksByProject(db: Reader, account_id: string): Promise<Map<string, number>> {
+  const counts = new Map<string, number>()
+  for (const { id } of await projects.active(db, account_id)) {
+    counts.set(id, await total(db, id, "webhooks"))
+  }
+  return counts
+}
+
+const sum = (counts: Map<string, number>) => [...counts.values()].reduce((all, one) => all + one, 0)
+
 /** How many there are of what can be counted, and how many there may be; null is unlimited. */
 export async function resourceCounts(
   db: Reader,
@@ -66,14 +79,15 @@ export async function resourceCounts(
   domains: Map<string, number>,
 ) {
   const limits: Limits = limitsOf(account)
-  const [used, people, keys] = await Promise.all([
+  const [used, people, keys, webhooks] = await Promise.all([
     projects.countActive(db, account.id),
     members.count(db, account.id),
     keysByProject(db, account.id),
+    webhooksByProject(db, account.id),
   ])
   return {
     projects: { used, limit: limits.projects },
-    webhooks: { used: 0, limit: limits.webhooks },
+    webhooks: { used: sum(webhooks), limit: limits.webhooks },
     domains: { used: sum(domains), limit: null },
     subscribers: { used: 0, limit: null },
     templates: { used: 0, limit: null },
@@ -82,6 +96,3 @@ export async function resourceCounts(
     members: { used: people, limit: null },
   }
 }
-
-/** Of what every project has. */
-const sum = (counts: Map<string, number>) => [...counts.values()].reduce((all, one) => all + one, 0)

@@ -40,36 +40,56 @@ export function isPublic(text: string): boolean {
  */
 export function isAllowed(host: string, text: string, allow_private: readonly string[]): boolean {
   const address = parse(text)
-  const name = host.toLowerCase().replace(/\.$/, "")
-  return allow_private.some((entry) => {
-    if (entry.toLowerCase().replace(/\.$/, "") === name) return true
-    const network = networkOf(entry)
-    return network && address ? isInside(address, network) : false
+  const name = bare(host)
+  return readList(allow_private).some((entry) => {
+    if (entry.name === name) return true
+    return entry.network && address ? isInside(address, entry.network) : false
   })
 }
 
-const own = new Map<string, number>()
+interface Allowed {
+  name: string
+  network: [Address, number] | undefined
+}
+
+/** The list is the same one at every request, so it is read once. */
+const lists = new WeakMap<readonly string[], Allowed[]>()
+
+function readList(list: readonly string[]): Allowed[] {
+  const known = lists.get(list)
+  if (known?.length === list.length) return known
+  const read = list.map((entry) => ({ name: bare(entry), network: networkOf(entry) }))
+  lists.set(list, read)
+  return read
+}
+
+const bare = (name: string) => name.toLowerCase().replace(/\.$/, "")
+
+/** By port, because nearly every question ends there. */
+const own = new Map<number, string[]>()
 
 /**
  * Tells that this process listens there (`0.0.0.0`, `::` and "" are every address of the machine),
  * so that nobody can make it call itself. Returns the function that takes it back.
  */
 export function listening(address: string, port: number): () => void {
-  const key = `${address}|${port}`
-  own.set(key, (own.get(key) ?? 0) + 1)
+  own.set(port, [...(own.get(port) ?? []), address])
+  let listens = true
   return () => {
-    const left = (own.get(key) ?? 1) - 1
-    if (left > 0) own.set(key, left)
-    else own.delete(key)
+    if (!listens) return
+    listens = false
+    const left = own.get(port) ?? []
+    left.splice(left.indexOf(address), 1)
+    if (left.length === 0) own.delete(port)
   }
 }
 
 /** Whether a connection there would end at one of our own listeners. */
 export function isOurs(text: string, port: number): boolean {
+  const hosts = own.get(port)
+  if (!hosts) return false
   const address = parse(text)?.toNormalizedString()
-  return [...own.keys()].some((key) => {
-    const [host = "", listener] = key.split("|")
-    if (Number(listener) !== port) return false
+  return hosts.some((host) => {
     const bound = parse(host)
     if (bound && bound.range() !== "unspecified") return bound.toNormalizedString() === address
     return isOfThisMachine(address)
@@ -91,11 +111,22 @@ function lastFour(address: ipaddr.IPv6): ipaddr.IPv4 {
   return new ipaddr.IPv4(address.toByteArray().slice(12))
 }
 
+/** Most requests go to few places, and reading an address is dear. */
+const parsed = new Map<string, Address | undefined>()
+const MOST_PARSED = 1000
+
 /** IPv4-mapped IPv6 becomes the IPv4 address it is; a zone (`%eth0`) makes no difference. */
 function parse(text: string): Address | undefined {
+  if (parsed.has(text)) return parsed.get(text)
   const bare = text.replace(/%.*$/, "")
-  return ipaddr.isValid(bare) ? ipaddr.process(bare) : undefined
+  const address = ipaddr.isValid(bare) ? ipaddr.process(bare) : undefined
+  if (parsed.size >= MOST_PARSED) parsed.clear()
+  parsed.set(text, address)
+  return address
 }
+
+/** Whether a text is an address, so that no name server need be asked for it. */
+export const isLiteral = (text: string) => parse(text) !== undefined
 
 function networkOf(entry: string): [Address, number] | undefined {
   if (ipaddr.isValidCIDR(entry)) return ipaddr.parseCIDR(entry)

@@ -1,5 +1,6 @@
 import {
   databaseUrl,
+  destinations,
   domains,
   duration,
   durationFrom,
@@ -22,6 +23,7 @@ import { PLAN_NAMES, type PlanLimit, planLimits } from "./config-plans"
 
 const SECOND = 1000
 const HOUR = 3_600_000
+const DAY = 24 * HOUR
 
 /** One setting: what it takes, what it is when nobody says, and what it means in one line. */
 export interface Key<V> {
@@ -71,6 +73,36 @@ export const keys = {
   "delivery.allow_private": key(networks, [], "Networks where a mail server may be (direct)."),
   "delivery.ehlo_name": optional(hostName, "Name given to mail servers; else that of the machine."),
   "delivery.retry.max_age": key(duration, 48 * HOUR, "An email is tried again until this age."),
+
+  "webhooks.timeout": key(
+    durationFrom("1s", "60s"),
+    30 * SECOND,
+    "A webhook's receiver has this long for its answer, from the first packet to the last.",
+  ),
+  "webhooks.concurrency": key(whole(1, 1000), 200, "Webhook deliveries that run at the same time."),
+  "webhooks.breaker.failures": key(
+    whole(1, 1000),
+    10,
+    "An endpoint is disabled after so many failed attempts in a row.",
+  ),
+  "webhooks.require_https": key(flag, true, "Whether a webhook's URL must begin with https://."),
+  "webhooks.allow_private": key(
+    destinations,
+    [],
+    "Networks, addresses and host names that webhooks may reach though they are private.",
+  ),
+
+  "retention.deliveries": key(
+    durationFrom("1h", "3650d"),
+    30 * DAY,
+    "Webhook deliveries are kept.",
+  ),
+  "retention.events": key(
+    durationFrom("1h", "3650d"),
+    30 * DAY,
+    "Events are kept this long, and never shorter than their deliveries.",
+  ),
+  "retention.request_log": key(durationFrom("1h", "3650d"), 7 * DAY, "The request log is kept."),
 
   "providers.smtp.host": optional(hostName, "Mail relay for delivery.provider smtp."),
   "providers.smtp.port": key(whole(1, 65_535), 587, "Port of the mail relay."),

@@ -133,6 +133,12 @@ export const networks = list("IP addresses and networks (10.0.0.0/8)", (value) =
   isNetwork(value) ? value : undefined,
 )
 
+/** Where outbound requests may go although it is not the public internet. */
+export const destinations = list("IP addresses, networks (10.0.0.0/8) and host names", (value) => {
+  const name = value.toLowerCase()
+  return isNetwork(name) || isName(name) ? name : undefined
+})
+
 export const domains = list("domain names", (value) =>
   isName(value.toLowerCase()) ? value.toLowerCase().replace(/\.$/, "") : undefined,
 )

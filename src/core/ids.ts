@@ -11,3 +11,9 @@ const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 /** Whether the text is a UUID as we write them: lower case, with hyphens. */
 export const isUuid = (text: string): boolean => uuid.test(text)
+
+/** The smallest UUIDv7 of a millisecond (RFC 9562, 5.7): ids rise with time, as an index can use. */
+export function firstIdAt(milliseconds: number): string {
+  const hex = Math.max(0, Math.floor(milliseconds)).toString(16).padStart(12, "0")
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
+}

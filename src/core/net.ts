@@ -1,30 +1,14 @@
-import ipaddr from "ipaddr.js"
-import { isAllowed, isOurs, isPublic } from "./addresses"
-import { settings } from "./config"
-import { type Resolver, resolver } from "./dns"
+import { isLiteral } from "./addresses"
+import { addressFor, checkedUrl, hostOf, type Judging, portOf } from "./destination"
 import { codeOf } from "./faults"
+import { NetError } from "./net-error"
+import { watchReach } from "./reach"
 import { monotonic } from "./time"
 
-export type NetErrorKind =
-  | "timeout"
-  | "dns"
-  | "tls"
-  | "connection"
-  | "blocked_address"
-  | "invalid_url"
+export type { Judging } from "./destination"
+export { NetError, type NetErrorKind } from "./net-error"
 
-/** No answer was received, and why. The message carries no header and no body. */
-export class NetError extends Error {
-  override readonly name = "NetError"
-  readonly kind: NetErrorKind
-
-  constructor(kind: NetErrorKind, message: string, cause?: unknown) {
-    super(message, { cause })
-    this.kind = kind
-  }
-}
-
-export interface NetRequest {
+export interface NetRequest extends Judging {
   url: string
   method?: string | undefined
   /** `Host` and the framing headers are ours and are taken out. CR or LF throws TypeError. */
@@ -32,12 +16,15 @@ export interface NetRequest {
   body?: string | Uint8Array<ArrayBuffer> | undefined
   /** For everything together: names, connection, answer and body. */
   timeout_ms: number
+  /** For the TCP connection alone, which the total includes. Default 5 s. See `watchReach`. */
+  connect_ms?: number | undefined
+  /**
+   * The receiver can tell a repetition. Then a connection that was kept open, and proves to be
+   * closed, is replaced by a new one. With GET that is always so (RFC 9110 9.2.2).
+   */
+  repeatable?: boolean | undefined
   /** So much of the body is kept; the rest is not read. */
   capture_bytes: number
-  /** Networks, addresses and host names that may be private. */
-  allow_private: readonly string[]
-  /** Default: the name servers of the settings. */
-  resolver?: Pick<Resolver, "a" | "aaaa"> | undefined
   /** PEM of the authorities to trust instead of the well-known ones. */
   ca?: string | undefined
 }
@@ -51,81 +38,87 @@ export interface NetAnswer {
   duration_ms: number
 }
 
+const CONNECT_MS = 5000
+
 /**
  * The one way out over HTTP: resolves the name, judges every address, connects to the address that
  * was judged. Any status is an answer; redirects are not followed, bodies not decompressed, proxies
- * of the environment not used. Throws NetError.
+ * of the environment not used. A connection may be one that an earlier request to the same address
+ * (and, with TLS, the same name and authorities) left open. Throws NetError.
  */
 export async function request(options: NetRequest): Promise<NetAnswer> {
   const started = monotonic()
   const url = checkedUrl(options.url)
   const stop = new AbortController()
-  const deadline = AbortSignal.timeout(Math.max(1, options.timeout_ms))
-  const signal = AbortSignal.any([stop.signal, deadline])
-  try {
-    const address = await race(addressFor(url, options), deadline)
-    const response = await fetch(pinned(url, address), init(url, options, signal))
-    const { status, headers } = response
-    const { body, truncated } = await capture(response, options.capture_bytes)
-    return { status, headers, body, truncated, duration_ms: Math.round(monotonic() - started) }
-  } catch (error) {
-    throw explained(error, url, deadline.aborted, options.timeout_ms)
-  } finally {
-    // Whatever is still coming is nothing that anybody will read.
+  let limit: string | undefined
+  const end = (name: string) => {
+    limit ??= name
     stop.abort()
   }
-}
-
-function checkedUrl(text: string): URL {
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  if (!url || !/^https?:$/.test(url.protocol)) {
-    throw new NetError("invalid_url", "the URL must begin with http:// or https://")
+  const total = setTimeout(end, options.timeout_ms, `no answer in ${options.timeout_ms} ms`)
+  let unwatch = () => {}
+  try {
+    const address = await addressFor(url, options, stop.signal)
+    const connect_ms = options.connect_ms ?? CONNECT_MS
+    unwatch = watchReach(address, portOf(url), connect_ms, () => {
+      end(`no connection in ${connect_ms} ms`)
+    })
+    const response = await send(url, address, options, stop.signal)
+    unwatch()
+    const { body, truncated } = await capture(response, options.capture_bytes)
+    // Whatever is still coming is nothing that anybody will read.
+    if (truncated) stop.abort()
+    const { status, headers } = response
+    return { status, headers, body, truncated, duration_ms: Math.round(monotonic() - started) }
+  } catch (error) {
+    stop.abort()
+    throw explained(error, url, limit)
+  } finally {
+    clearTimeout(total)
+    unwatch()
   }
-  if (url.username || url.password) {
-    throw new NetError("invalid_url", "the URL must not hold a user name or a password")
-  }
-  return url
 }
-
-/** The host of the URL without the brackets of an IPv6 address and without the root's dot. */
-const hostOf = (url: URL) => url.hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "")
-
-const addressFor = (url: URL, options: NetRequest): Promise<string> =>
-  judgedAddress(hostOf(url), Number(url.port || (url.protocol === "https:" ? 443 : 80)), options)
 
 /**
- * The address of a host that somebody else named, to connect to: every one it has must be public
- * or allowed, and none may be ours. Throws NetError `dns` or `blocked_address`.
+ * Judges a URL as `request` does, without connecting. `signal` ends the wait for the name servers.
+ * Throws NetError: `invalid_url`, `dns` (the name has no address, or nobody knows) or
+ * `blocked_address`; `timeout` when the signal came first.
  */
-export async function judgedAddress(
-  host: string,
-  port: number,
-  options: Pick<NetRequest, "allow_private" | "resolver">,
-): Promise<string> {
-  const addresses = ipaddr.isValid(host) ? [host] : await resolve(host, options)
-  // One bad answer refuses all: a name that points inwards even sometimes is not to be trusted.
-  const refused = addresses.some(
-    (address) =>
-      isOurs(address, port) ||
-      !(isPublic(address) || isAllowed(host, address, options.allow_private)),
-  )
-  const [first] = addresses
-  if (first === undefined) throw new NetError("dns", `${host} has no address`)
-  if (refused) throw new NetError("blocked_address", `${host} is at an address that is refused`)
-  return first
+export async function vet(text: string, options: Judging, signal: AbortSignal): Promise<void> {
+  const url = checkedUrl(text)
+  try {
+    await addressFor(url, options, signal)
+  } catch (error) {
+    throw explained(error, url, signal.aborted ? "the name servers did not answer" : undefined)
+  }
 }
 
-/** IPv4 first, because it is the one that always has a route. */
-async function resolve(host: string, options: Pick<NetRequest, "resolver">): Promise<string[]> {
-  // RFC 6761 6.3: never asked of a name server. It is judged like any other address.
-  if (/(^|\.)localhost$/.test(host)) return ["127.0.0.1"]
-  const names = options.resolver ?? resolver({ servers: settings()["dns.servers"] })
-  const [a, aaaa] = await Promise.allSettled([names.a(host), names.aaaa(host)])
-  const found = [a, aaaa].flatMap((result) => (result.status === "fulfilled" ? result.value : []))
-  if (found.length > 0) return found
-  const failure = [a, aaaa].find((result) => result.status === "rejected")
-  if (failure) throw new NetError("dns", `${host} cannot be resolved`, failure.reason)
-  return []
+/** Places that have answered: a connection to one of them may still be open. */
+const answered = new Set<string>()
+const MOST_REMEMBERED = 10_000
+
+/** A kept connection that is closed shows it within a round trip. */
+const STALE_MS = 1000
+
+/**
+ * Servers close connections that are idle for a while, and say so while a request is on its way:
+ * without a second try that would be a failure of nobody's making.
+ */
+async function send(url: URL, address: string, options: NetRequest, signal: AbortSignal) {
+  const target = pinned(url, address)
+  const place = `${url.protocol}${address} ${portOf(url)}`
+  const request = init(url, options, signal)
+  const begun = monotonic()
+  try {
+    const response = await fetch(target, request)
+    if (answered.size >= MOST_REMEMBERED) answered.clear()
+    answered.add(place)
+    return response
+  } catch (error) {
+    const stale = answered.has(place) && codeOf(error) === "ECONNRESET"
+    if (!options.repeatable || !stale || monotonic() - begun > STALE_MS) throw error
+    return await fetch(target, { ...request, keepalive: false })
+  }
 }
 
 function pinned(url: URL, address: string): string {
@@ -138,7 +131,7 @@ function init(url: URL, options: NetRequest, signal: AbortSignal): BunFetchReque
   const host = hostOf(url)
   const authorities = ca === undefined ? {} : { ca }
   // Without the server's name the certificate would be checked against the pinned address.
-  const tls = ipaddr.isValid(host) ? authorities : { ...authorities, serverName: host }
+  const tls = isLiteral(host) ? authorities : { ...authorities, serverName: host }
   return {
     method,
     headers: headersFor(url, options.headers ?? {}),
@@ -152,16 +145,24 @@ function init(url: URL, options: NetRequest, signal: AbortSignal): BunFetchReque
   }
 }
 
-function headersFor(url: URL, given: Record<string, string>): Headers {
-  const headers = new Headers(given)
-  if (!headers.has("user-agent")) headers.set("user-agent", "Belfry")
-  if (!headers.has("accept-encoding")) headers.set("accept-encoding", "identity")
-  for (const name of ["connection", "content-length", "transfer-encoding"]) headers.delete(name)
-  headers.set("host", url.host)
+const OURS = new Set(["host", "connection", "content-length", "transfer-encoding"])
+
+function headersFor(url: URL, given: Record<string, string>): Record<string, string> {
+  const headers: Record<string, string> = {}
+  const defaults = { "user-agent": "Belfry", "accept-encoding": "identity" }
+  for (const [name, value] of Object.entries({ ...defaults, ...lowered(given) })) {
+    if (!OURS.has(name)) headers[name] = value
+  }
+  headers.host = url.host
   return headers
 }
 
+/** Names differ in their letters' case alone: the last one wins, as with any other object. */
+const lowered = (given: Record<string, string>) =>
+  Object.fromEntries(Object.entries(given).map(([name, value]) => [name.toLowerCase(), value]))
+
 async function capture(response: Response, cap: number) {
+  if (isShort(response.headers, cap)) return wholeOf(response)
   const parts: Uint8Array[] = []
   let seen = 0
   // Left by `break`: aborting inside the loop would make the iterator throw.
@@ -173,20 +174,24 @@ async function capture(response: Response, cap: number) {
   return { body: new Uint8Array(Buffer.concat(parts)), truncated: seen > cap }
 }
 
-/** DNS has deadlines of its own, but they are not ours. */
-function race<T>(work: Promise<T>, deadline: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    deadline.addEventListener("abort", () => reject(deadline.reason), { once: true })
-    work.then(resolve, reject)
-  })
+const wholeOf = async (response: Response) => ({
+  body: new Uint8Array(await response.arrayBuffer()),
+  truncated: false,
+})
+
+/** Then nothing longer can come, and it need not be counted piece by piece (RFC 9112 6.3). */
+function isShort(headers: Headers, cap: number): boolean {
+  const length = headers.get("content-length")
+  if (length === null || headers.has("transfer-encoding")) return false
+  return /^\d+$/.test(length) && Number(length) <= cap
 }
 
 const tls_codes = /^(ERR_TLS|ERR_SSL|CERT_|EPROTO|UNABLE_TO|SELF_SIGNED|DEPTH_ZERO|HOSTNAME_)/
 
-function explained(error: unknown, url: URL, late: boolean, timeout_ms: number): Error {
+function explained(error: unknown, url: URL, limit: string | undefined): Error {
   if (error instanceof NetError) return error
   const { host } = url
-  if (late) return new NetError("timeout", `no answer from ${host} in ${timeout_ms} ms`, error)
+  if (limit !== undefined) return new NetError("timeout", `${host}: ${limit}`, error)
   const code = codeOf(error)
   // Without a code it is no trouble of the network but a mistake in what we were given.
   if (code === undefined && error instanceof TypeError) return error

@@ -1,4 +1,5 @@
 import { and, desc, eq, exists, gte, inArray, lt, type SQL, sql } from "drizzle-orm"
+import { firstIdAt } from "../core/ids"
 import { millisFrom } from "../core/time"
 import type { Page, Window } from "../http/page"
 import { partOf } from "../lib/search-text"
@@ -66,12 +67,6 @@ function matching(db: Reader, project_id: string, filter: Filter): SQL | undefin
 
 /** An id is made a little before or after the row's time is read. */
 const SKEW = 60_000
-
-/** The smallest UUIDv7 of a millisecond (RFC 9562, 5.7). */
-function firstIdAt(milliseconds: number): string {
-  const hex = Math.max(0, milliseconds).toString(16).padStart(12, "0")
-  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
-}
 
 const contains = (text: string) => sql`${messages.subject_key} LIKE ${partOf(text)} ESCAPE '\\'`
 

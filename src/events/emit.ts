@@ -13,30 +13,63 @@ export interface NewEvent {
   detail?: EventDetail | null
 }
 
-/** Records facts, in the transaction that makes them true. Nobody is told before that commits. */
-export async function emitAll(tx: Tx, list: NewEvent[]): Promise<void> {
-  const created_at = now()
-  // The ids are made here, inside the transaction: on SQLite their order is the order of commits.
-  await insertEvents(
-    tx,
-    list.map((event) => ({ detail: null, ...event, id: newEventId(), created_at })),
-  )
-  tx.afterCommit(ring)
+export type Recorded = typeof events.$inferSelect
+
+/** Decides, in the transaction of the events, who is to be told of them. */
+export type Router = (tx: Tx, recorded: Recorded[]) => Promise<void>
+
+let route: Router = async () => {}
+
+/** Set once at the start: events lie below those who tell the world of them. */
+export function setRouter(router: Router) {
+  route = router
 }
 
-export const emit = (tx: Tx, event: NewEvent) => emitAll(tx, [event])
+/**
+ * Records facts, in the transaction that makes them true, and plans their deliveries there, too.
+ * Nobody is told before that commits. Returns what was recorded, in the order given.
+ */
+export async function emitAll(tx: Tx, list: NewEvent[]): Promise<Recorded[]> {
+  const recorded = await record(tx, list)
+  await route(tx, recorded)
+  return recorded
+}
 
-const bells = new Set<() => void>()
+export async function emit(tx: Tx, event: NewEvent): Promise<void> {
+  await emitAll(tx, [event])
+}
+
+/** As `emitAll`, but no endpoint is told: for what concerns one of them alone, such as its test. */
+export async function record(tx: Tx, list: NewEvent[]): Promise<Recorded[]> {
+  const created_at = now()
+  // The ids are made here, inside the transaction: on SQLite their order is the order of commits.
+  const recorded = list.map((event) => ({
+    detail: null,
+    ...event,
+    id: newEventId(),
+    position: 0, // the database fills it in
+    created_at,
+  }))
+  await insertEvents(tx, recorded)
+  const projects = new Set(list.map(({ project_id }) => project_id))
+  tx.afterCommit(() => ring(projects))
+  return recorded
+}
+
+/** Which projects have something new; undefined where nobody knows, and all have to look. */
+type Rung = ReadonlySet<string> | undefined
+
+const bells = new Set<(projects: Rung) => void>()
 
 /** Calls `listener` after each commit that brought events, until the returned function is called. */
-export function onEmitted(listener: () => void): () => void {
+export function onEmitted(listener: (projects: Rung) => void): () => void {
   bells.add(listener)
   return () => void bells.delete(listener)
 }
 
 /** Wakes whoever waits for events; also called when another node says that there are some. */
-export function ring() {
-  for (const bell of bells) bell()
+export function ring(projects?: Rung) {
+  for (const bell of bells) bell(projects)
 }
 
 const insertEvents = inserter(events)

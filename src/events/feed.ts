@@ -1,12 +1,14 @@
-import { and, asc, eq, gte, like, or, type SQL, sql } from "drizzle-orm"
+import { and, asc, desc, eq, gte, like, or, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
+import { isUuid } from "../core/ids"
 import { isoFrom, millis, millisFrom, monotonic, sleep } from "../core/time"
 import { engine } from "../store/columns"
 import type { Reader } from "../store/store"
+import { API_VERSION } from "./api-version"
 import { onEmitted } from "./emit"
 import { events } from "./tables"
 
-export const API_VERSION = "2026-02-01"
+export { API_VERSION }
 
 const READABLE_DAYS = 30
 const DAY_MILLISECONDS = 86_400_000
@@ -23,17 +25,21 @@ export const envelopeOf = ({ id, type, created_at, data }: Event) => ({
   data,
 })
 
+/** A place in a project's feed: behind this event. */
+export type Place = Pick<Event, "position" | "id">
+
 export interface FeedQuery {
   after?: string | undefined
+  /** In place of `after`, for who has been there already. */
+  from?: Place | undefined
   limit: number
   types: string[]
 }
 
 /** The project's events after a known one, oldest first; without one from the beginning. */
 export async function read(db: Reader, project_id: string, query: FeedQuery): Promise<Event[]> {
-  const later = query.after
-    ? await laterThan(db, project_id, query.after)
-    : gte(events.created_at, isoFrom(oldestReadable()))
+  const from = query.after ? await placeOf(db, project_id, query.after) : query.from
+  const later = from ? behind(from) : gte(events.created_at, isoFrom(oldestReadable()))
   const wanted = and(eq(events.project_id, project_id), later, settled, matching(query.types))
   const rows = db.select().from(events).where(wanted)
   return rows.orderBy(asc(events.position), asc(events.id)).limit(query.limit)
@@ -49,7 +55,7 @@ export async function readWaiting(
 ): Promise<Event[]> {
   const end = monotonic() + wait_ms
   while (true) {
-    const rung = bell(Math.min(POLL_MILLISECONDS, end - monotonic()), signal)
+    const rung = bell(project_id, Math.min(POLL_MILLISECONDS, end - monotonic()), signal)
     const rows = await read(db, project_id, query)
     if (rows.length > 0 || signal.aborted || monotonic() >= end) {
       rung.cancel()
@@ -59,6 +65,16 @@ export async function readWaiting(
   }
 }
 
+/** Throws 404; also for one that is too old to be read. */
+export async function find(db: Reader, project_id: string, id: string): Promise<Event> {
+  const ours = and(eq(events.project_id, project_id), eq(events.id, id))
+  const rows = isEventId(id) ? await db.select().from(events).where(ours) : []
+  const [event] = rows.filter(({ created_at }) => millisFrom(created_at) >= oldestReadable())
+  return event ?? fail("not_found", "There is no such event.")
+}
+
+const isEventId = (text: string) => text.startsWith("evt_") && isUuid(text.slice(4))
+
 /** All events about one subject, oldest first. */
 export async function about(db: Reader, project_id: string, subject_id: string): Promise<Event[]> {
   const wanted = and(eq(events.subject_id, subject_id), eq(events.project_id, project_id))
@@ -67,17 +83,30 @@ export async function about(db: Reader, project_id: string, subject_id: string):
   return rows.sort((a, b) => a.position - b.position)
 }
 
-async function laterThan(db: Reader, project_id: string, after: string): Promise<SQL | undefined> {
+/** Where an event stands. Throws 422 for an unknown one, and for one too old to be read. */
+export async function placeOf(db: Reader, project_id: string, after: string): Promise<Place> {
   const ours = and(eq(events.project_id, project_id), eq(events.id, after))
   const [row] = await db.select().from(events).where(ours)
   if (!row) return refuseCursor("unknown_event", "No event has this id.")
   if (millisFrom(row.created_at) < oldestReadable()) {
     return refuseCursor("cursor_expired", `Events are readable for ${READABLE_DAYS} days.`)
   }
-  const { position, id } = row
-  // As a pair, because the index is walked from there; an OR would walk all that came before.
-  return sql`(${events.position}, ${events.id}) > (${sql.param(position, events.position)}, ${id})`
+  return row
 }
+
+/** Behind everything that may be read by now; undefined where there is nothing yet. */
+export async function lastPlace(db: Reader, project_id: string): Promise<Place | undefined> {
+  const rows = db
+    .select()
+    .from(events)
+    .where(and(eq(events.project_id, project_id), settled))
+  const [last] = await rows.orderBy(desc(events.position), desc(events.id)).limit(1)
+  return last
+}
+
+// As a pair, because the index is walked from there; an OR would walk all that came before.
+const behind = ({ position, id }: Place): SQL =>
+  sql`(${events.position}, ${events.id}) > (${sql.param(position, events.position)}, ${id})`
 
 const oldestReadable = () => millis() - READABLE_DAYS * DAY_MILLISECONDS
 
@@ -105,9 +134,11 @@ function matching(types: string[]): SQL | undefined {
   )
 }
 
-function bell(milliseconds: number, signal: AbortSignal) {
+function bell(project_id: string, milliseconds: number, signal: AbortSignal) {
   const stop = new AbortController()
-  const off = onEmitted(() => stop.abort())
+  const off = onEmitted((projects) => {
+    if (!projects || projects.has(project_id)) stop.abort()
+  })
   const cancel = () => stop.abort()
   signal.addEventListener("abort", cancel, { once: true })
   const heard = sleep(Math.max(1, milliseconds), stop.signal).finally(() => {

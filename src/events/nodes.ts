@@ -6,26 +6,33 @@ const JOBS = "belfry_jobs"
 const EVENTS = "belfry_events"
 const TOGETHER_MILLISECONDS = 10
 
+/** Of features that lie above this one: how to hear it, and how to ring it here. */
+export interface Bell {
+  topic: string
+  onRing(listener: () => void): () => void
+  ring(): void
+}
+
 /**
  * Carries the bells of new work and new events to the other nodes on the same Postgres, and theirs
  * to us. Commits that come together are told together; what is lost, the polls find.
  */
-export function joinNodes(store: Store): () => void {
-  const leave = [carry(store, JOBS, onEnqueued, ringJobs), carry(store, EVENTS, onEmitted, ring)]
+export function joinNodes(store: Store, others: Bell[] = []): () => void {
+  const bells: Bell[] = [
+    { topic: JOBS, onRing: onEnqueued, ring: ringJobs },
+    { topic: EVENTS, onRing: onEmitted, ring },
+    ...others,
+  ]
+  const leave = bells.map((bell) => carry(store, bell))
   return () => {
     for (const stop of leave) stop()
   }
 }
 
-function carry(
-  store: Store,
-  topic: string,
-  onRing: (listener: () => void) => () => void,
-  ringHere: () => void,
-) {
+function carry(store: Store, { topic, onRing, ring: ringHere }: Bell) {
   let hearing = false
   let timer: Timer | undefined
-  store.listen(topic, () => {
+  void store.listen(topic, () => {
     hearing = true // the ring that follows came from outside: it must not go out again
     ringHere()
     hearing = false
@@ -34,7 +41,7 @@ function carry(
     if (hearing || timer) return
     timer = setTimeout(() => {
       timer = undefined
-      store.notify(topic, "")
+      void store.notify(topic, "")
     }, TOGETHER_MILLISECONDS)
   })
   return () => {

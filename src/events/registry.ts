@@ -1,3 +1,9 @@
+import { API_VERSION } from "./api-version"
+import { dataOf, EXAMPLE_TIME, type Field, listed, type Shown } from "./catalog/field"
+import { messageExamples, messageFields } from "./catalog/messages"
+import { peopleExamples, peopleFields } from "./catalog/people"
+import { sendingExamples, sendingFields } from "./catalog/sending"
+
 export type Category =
   | "email"
   | "push"
@@ -18,14 +24,50 @@ export interface EventType {
   category: Category
   /** When it is emitted. */
   description: string
+  api_version: string
+  fields: Field[]
+  example: Example
+}
+
+/** A whole envelope. */
+export interface Example {
+  id: string
+  type: string
+  api_version: string
+  created_at: string
+  data: Record<string, unknown>
+}
+
+const shown: Record<string, Shown[]> = { ...messageFields, ...peopleFields, ...sendingFields }
+const special = { ...messageExamples, ...peopleExamples, ...sendingExamples }
+
+function example(type: string, fields: Shown[]): Example {
+  return {
+    // Made of the type, so that types to come change no other example.
+    id: `evt_0199a1c2-0000-7000-8000-${Bun.SHA256.hash(type, "hex").slice(0, 12)}`,
+    type,
+    api_version: API_VERSION,
+    created_at: EXAMPLE_TIME,
+    data: { ...dataOf(fields), ...special[type] },
+  }
+}
+
+function eventType(category: Category, type: string, description: string): EventType {
+  const fields = shown[type] ?? shown[type.split(".", 1)[0] ?? ""] ?? []
+  return {
+    type,
+    category,
+    description,
+    api_version: API_VERSION,
+    fields: fields.map(listed),
+    example: example(type, fields),
+  }
 }
 
 const group = (category: Category, prefix: string, events: Record<string, string>): EventType[] =>
-  Object.entries(events).map(([name, description]) => ({
-    type: `${prefix}.${name}`,
-    category,
-    description,
-  }))
+  Object.entries(events).map(([name, description]) =>
+    eventType(category, `${prefix}.${name}`, description),
+  )
 
 /** Every type of event that this service speaks of, also those of features that are to come. */
 export const eventTypes: readonly EventType[] = [
@@ -108,9 +150,12 @@ export const eventTypes: readonly EventType[] = [
   }),
 ]
 
-const known = new Set(eventTypes.map(({ type }) => type))
+const byType = new Map(eventTypes.map((entry) => [entry.type, entry]))
+
+/** The entry of a type; undefined for one that is not registered. */
+export const lookup = (type: string): EventType | undefined => byType.get(type)
 
 const patterns = new Set(["*", ...eventTypes.map(({ type }) => `${type.split(".", 1)[0]}.*`)])
 
 /** What may be asked for: a registered type, `prefix.*` of one, or `*`. */
-export const isPattern = (text: string): boolean => known.has(text) || patterns.has(text)
+export const isPattern = (text: string): boolean => byType.has(text) || patterns.has(text)

@@ -1,12 +1,16 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import type { Call } from "../http/call"
 import type { Health } from "../http/health"
-import { Problems } from "../http/problems"
+import { takeOrUndo } from "../http/idempotency"
+import type { Problems } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
-import { nearest } from "../lib/nearest"
+import { oneOf } from "../http/texts"
+import { check } from "../http/validate"
 import type { Store } from "../store/store"
 import * as feed from "./feed"
-import { eventTypes, isPattern } from "./registry"
+import { askedTypes, noSuchType } from "./patterns"
+import { eventTypes, lookup } from "./registry"
+import { trigger, type Wish } from "./trigger"
 
 const MOST = 100
 
@@ -18,6 +22,24 @@ const Envelope = t.Object({
   data: t.Record(t.String(), t.Unknown()),
 })
 
+const Field = t.Object({
+  name: t.String({ description: "Dotted for a member of an object." }),
+  type: oneOf("string", "integer", "number", "boolean", "object", "array"),
+  nullable: t.Boolean(),
+  description: t.String(),
+})
+
+const EventType = t.Object({
+  type: t.String(),
+  category: t.String(),
+  description: t.String(),
+  api_version: t.String(),
+  fields: t.Array(Field),
+  example: Envelope,
+})
+
+const typeQuery = t.Object({ category: t.Optional(oneOf("email", "push", "auth")) })
+
 const feedQuery = t.Object({
   after: t.Optional(t.String({ maxLength: 64, description: "The id of the last event seen." })),
   limit: t.Integer({ default: 25, minimum: 1, maximum: MOST }),
@@ -27,19 +49,72 @@ const feedQuery = t.Object({
   wait: t.Integer({ default: 0, minimum: 0, maximum: 25, description: "Seconds to wait." }),
 })
 
+const Trigger = t.Object({
+  type: t.String({ maxLength: 64 }),
+  data: t.Optional(t.Record(t.String(), t.Unknown(), { description: "Over the example's." })),
+})
+
 type FeedQuery = Static<typeof feedQuery>
 
 export const eventRoutes = (store: Store, health: Health): AnyRoute[] => [
+  ...typeRoutes(),
   route<unknown, FeedQuery>({
-    method: "GET",
+    ...READ,
     path: "/v1/events",
-    callers: ["key", "console"],
-    scope: "webhooks:read",
-    status: [200],
     summary: "Events after a known one, oldest first; waits for the first if asked to",
     query: feedQuery,
     response: Envelope,
     handle: (call) => read(store, health, call),
+  }),
+  route({
+    ...READ,
+    path: "/v1/events/{event_id}",
+    summary: "One event",
+    response: Envelope,
+    handle: async ({ project_id, params }) => ({
+      data: feed.envelopeOf(await feed.find(store.read, project_id, params.event_id ?? "")),
+    }),
+  }),
+  route<Wish, unknown>({
+    method: "POST",
+    callers: ["key", "console"],
+    scope: "webhooks:write",
+    status: [201],
+    path: "/v1/events/trigger",
+    summary: "Make an event that did not happen, to try receivers with; it says so itself",
+    body: Trigger,
+    read: readTrigger,
+    response: Envelope,
+    idempotent: true,
+    handle: async ({ caller, body, claim }) => {
+      const data = await store.tx(async (tx) => {
+        const made = feed.envelopeOf(await trigger(tx, caller, body))
+        const stored = () => ({ status: 201, answer: JSON.stringify({ data: made }) })
+        await takeOrUndo(tx, claim, stored)
+        return made
+      })
+      return { data }
+    },
+  }),
+]
+
+const READ = {
+  method: "GET",
+  callers: ["key", "console"],
+  scope: "webhooks:read",
+  status: [200],
+} satisfies Partial<AnyRoute>
+
+const typeRoutes = (): AnyRoute[] => [
+  route<unknown, Static<typeof typeQuery>>({
+    ...READ,
+    path: "/v1/webhooks/events",
+    summary: "Every type of event, with its fields and an example",
+    query: typeQuery,
+    response: t.Array(EventType),
+    handle: ({ query }) => ({
+      data: eventTypes.filter(({ category }) => (query.category ?? category) === category),
+    }),
   }),
 ]
 
@@ -48,7 +123,7 @@ async function read(
   health: Health,
   { project_id, query, request, signal }: Call<unknown, FeedQuery>,
 ) {
-  const types = typesOf(query.types ?? "")
+  const types = askedTypes(query.types ?? "")
   const wanted = { after: query.after, limit: query.limit + 1, types }
   const draining = new AbortController()
   const off = health.onDrain(() => draining.abort()) // a poll must not hold up the stop
@@ -61,17 +136,10 @@ async function read(
   return { data: rows.map(feed.envelopeOf), meta }
 }
 
-/** Throws 422 for what is no registered type, no `prefix.*` of one, and not `*`. */
-function typesOf(list: string): string[] {
-  const types = list.split(",").flatMap((type) => type.trim() || [])
-  const problems = new Problems()
-  const unknown = types.find((type) => !isPattern(type))
-  if (unknown !== undefined) {
-    const near = nearest(unknown, NAMES)?.text
-    problems.add("types", "invalid", `There is no event type ${unknown}; the nearest is ${near}.`)
-  }
-  problems.throwIfAny()
-  return types
+function readTrigger(body: unknown, problems: Problems): Wish {
+  check(Trigger, body, problems)
+  if (problems.any) return { type: "" }
+  const { type, data } = body as Static<typeof Trigger>
+  if (!lookup(type)) problems.add("type", "unknown_type", noSuchType(type))
+  return { type, ...(data && { data }) }
 }
-
-const NAMES = eventTypes.map(({ type }) => type)

@@ -1,14 +1,19 @@
 import { ApiError } from "../core/errors"
 import { log } from "../core/log"
 import { troubleOf } from "../store/trouble"
-import type { Answer, AnyRoute } from "./route"
+import type { AnyRoute, Enveloped } from "./route"
 
 export type HeaderFields = Record<string, string>
 
 const JSON_TYPE = "application/json;charset=utf-8"
 
 /** `{data, meta}` with the request id, or the finished response with our headers added. */
-export function respond(answer: Answer, status: number, id: string, headers: HeaderFields) {
+export function respond(
+  answer: Enveloped | Response,
+  status: number,
+  id: string,
+  headers: HeaderFields,
+) {
   if (answer instanceof Response) return decorate(answer, id, headers)
   const body = { ...answer.top, data: answer.data, meta: { request_id: id, ...answer.meta } }
   const all = { "content-type": JSON_TYPE, "x-request-id": id, ...headers, ...answer.headers }
@@ -30,7 +35,8 @@ export function respondError(
   return new Response(JSON.stringify(body), { status: error.status, headers: all })
 }
 
-function asApiError(thrown: unknown, request_id: string, method: string): ApiError {
+/** What is told of an error; what we did not expect goes to the log, with the request's id. */
+export function asApiError(thrown: unknown, request_id: string, method: string): ApiError {
   if (thrown instanceof ApiError) return thrown
   const trouble = troubleOf(thrown)
   log.error(trouble ? "the storage refused" : "a request failed", { request_id, error: thrown })

@@ -2,7 +2,7 @@ import type { Caller } from "../accounts/caller"
 import * as consoles from "../accounts/console"
 import * as apiKeys from "../api-keys/api-keys"
 import { authenticate, refuse } from "../api-keys/authenticate"
-import { type ErrorCode, fail } from "../core/errors"
+import { ApiError, type ErrorCode, fail } from "../core/errors"
 import { log } from "../core/log"
 import { millis } from "../core/time"
 import { isWithin } from "../lib/ip-ranges"
@@ -60,6 +60,20 @@ export class Guard {
     permit(settled, asking.route, asking.params)
     onCaller({ caller: settled, quota })
     this.#touch(settled)
+  }
+
+  /** Whether an open connection would still be let in. Nothing is counted, nobody is remembered. */
+  async stillAdmits(asking: Asking): Promise<boolean> {
+    try {
+      const known = await this.#identify(asking)
+      refuseAddress(known.caller)
+      refuseAccount(known.caller)
+      permit(await known.settle(), asking.route, asking.params)
+      return true
+    } catch (error) {
+      if (error instanceof ApiError) return false
+      throw error
+    }
   }
 
   /** For routes that anybody may call, some of which know who it is when he says so. */
@@ -121,8 +135,8 @@ export class Guard {
     const settle = async () => {
       if (need !== "user") consoles.demandMfa(caller, person)
       if (need !== "project") return caller
-      if (mayStayOutside(route.scope, caller)) return caller
       const project_id = params.project_id ?? asked(asking) ?? headers.get("x-project-id")
+      if (mayStayOutside(route.scope, caller, project_id)) return caller
       return consoles.inProject(this.#store.read, caller, { ...wanted, project_id })
     }
     return { caller, settle }

@@ -3,6 +3,7 @@ import { listening } from "../core/addresses"
 import { newRequestId } from "../core/ids"
 import { sleep } from "../core/time"
 import { respondError } from "./envelope"
+import { MOST_BUFFERED_BYTES, MOST_FRAME_BYTES, type Socket } from "./socket"
 import { routable } from "./target"
 
 /** No limit here: the answer of this one has no body, and the limits of the routes come first. */
@@ -12,7 +13,7 @@ const DRAIN_MILLISECONDS = 20_000
 export interface Listener {
   port: number
   url: string
-  /** Stops listening, gives running requests 20 s, then closes every connection. */
+  /** Closes WebSockets (1012), gives running requests 20 s, then closes every connection. */
   stop(): Promise<void>
 }
 
@@ -24,6 +25,7 @@ export interface ListenOptions {
 
 /** Binds the socket. Throws where the port is taken (`EADDRINUSE`). */
 export function listen(app: Elysia, { host, port, idle_seconds }: ListenOptions): Listener {
+  const sockets = new Set<Socket>()
   const server = Bun.serve({
     ...(host !== "" && { hostname: host }),
     port,
@@ -36,6 +38,7 @@ export function listen(app: Elysia, { host, port, idle_seconds }: ListenOptions)
       server.timeout(request, REQUEST_SECONDS)
       return app.fetch(routable(request))
     },
+    websocket: socketEvents(sockets),
   })
   app.server = server as unknown as NonNullable<Elysia["server"]>
   const shown = host === "" || host === "0.0.0.0" || host === "::" ? "localhost" : host
@@ -45,6 +48,7 @@ export function listen(app: Elysia, { host, port, idle_seconds }: ListenOptions)
     port: bound,
     url: `http://${shown.includes(":") ? `[${shown}]` : shown}:${bound}`,
     async stop() {
+      for (const socket of sockets) socket.close("restart")
       await Promise.race([server.stop(), sleep(DRAIN_MILLISECONDS)])
       await server.stop(true)
       forget()
@@ -53,3 +57,23 @@ export function listen(app: Elysia, { host, port, idle_seconds }: ListenOptions)
 }
 
 const REQUEST_SECONDS = 35
+
+/** What Bun tells of a connection goes to its `Socket`, which was given at the upgrade. */
+const socketEvents = (sockets: Set<Socket>): Bun.WebSocketHandler<Socket> => ({
+  idleTimeout: 0, // silence is judged by our own pings
+  sendPings: false,
+  // A frame somewhat too long still gets our close code; a huge one is not even buffered (1009).
+  maxPayloadLength: 4 * MOST_FRAME_BYTES,
+  backpressureLimit: 2 * MOST_BUFFERED_BYTES,
+  open(wire) {
+    sockets.add(wire.data)
+    wire.data.opened(wire)
+  },
+  message: (wire, data) => wire.data.received(data),
+  drain: (wire) => wire.data.drained(),
+  pong: (wire) => wire.data.lives(),
+  close(wire) {
+    sockets.delete(wire.data)
+    wire.data.gone()
+  },
+})

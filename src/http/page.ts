@@ -2,7 +2,7 @@ import { type TObject, Type as t } from "@sinclair/typebox"
 import type { Secrets } from "../core/secrets"
 import { isoFrom, millisFrom } from "../core/time"
 import { invalid, Problems } from "./problems"
-import type { Answer } from "./route"
+import type { Enveloped } from "./route"
 import { pathOf, queryOf } from "./target"
 
 const DEFAULT_PER_PAGE = 25
@@ -64,7 +64,7 @@ export async function asPage<Row extends { id: string }>(
   cursors: Cursors,
   page: Page<Row>,
   shown: (row: Row) => object = (row) => row,
-): Promise<Answer> {
+): Promise<Enveloped> {
   const { per_page } = query
   const rows = page.rows.slice(0, per_page)
   const has_more = page.rows.length > per_page

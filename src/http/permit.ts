@@ -38,9 +38,12 @@ export function needOf({ scope, path }: AnyRoute): Wanted["need"] {
   return roles.length > 0 ? "account" : "project"
 }
 
-/** Usage is also told of the account as a whole. */
-export const mayStayOutside = (scope: string, caller: Caller) =>
-  scope.split("|").includes("usage:read") && readsWholeAccount(caller)
+/** Usage is also told of the account as a whole; an operator may look at the whole instance. */
+export function mayStayOutside(scope: string, caller: Caller, project_id: string | null) {
+  const wanted = scope.split("|")
+  if (wanted.includes("usage:read")) return readsWholeAccount(caller)
+  return wanted.includes("role:operator") && caller.operator && project_id === null
+}
 
 /** Throws 403 `forbidden` with the scope or the role that is missing. */
 export function permit(caller: Caller, { scope, callers, self }: AnyRoute, params: Params) {

@@ -11,6 +11,9 @@ export const UNLIMITED = 1_000_000
 export const PUBLIC_PER_MINUTE = 6000
 const FAILED_CREDENTIALS_PER_MINUTE = 300
 
+const REQUESTS = "requests"
+const FAILED = "failed_credentials"
+
 export interface Quota {
   limit: number
   remaining: number
@@ -33,24 +36,27 @@ export class RateLimits {
     this.#shared = shared
   }
 
-  /** Counts one request. Throws 429 `rate_limit_exceeded` when the window is used up. */
-  take(who: string, limit: number | null): Promise<Quota> {
-    return this.#take(this.#callers, who, limit)
+  /**
+   * Counts one request. Throws 429 `rate_limit_exceeded` when the window is used up. A `scope` of
+   * its own is a bucket beside the caller's window, which the headers go on telling of.
+   */
+  take(who: string, limit: number | null, scope = REQUESTS): Promise<Quota> {
+    return this.#take(this.#callers, who, limit, scope)
   }
 
   /** One request to a route that asks for no credential but is worth guessing at. Throws as `take`. */
   takeEntry(ip: string, limit: number): Promise<Quota> {
-    return this.#take(this.#entries, `entry:${subscriberOf(ip)}`, limit)
+    return this.#take(this.#entries, `entry:${subscriberOf(ip)}`, limit, REQUESTS)
   }
 
-  async #take(windows: Windows, who: string, limit: number | null): Promise<Quota> {
+  async #take(windows: Windows, who: string, limit: number | null, scope: string): Promise<Quota> {
     const window = windows.of(who)
     if (limit === null) return quotaOf(window, UNLIMITED, UNLIMITED)
     for (;;) {
-      if (window.used >= limit) throw exceeded(limit, window, "requests")
+      if (window.used >= limit) throw exceeded(limit, window, scope)
       if (!this.#shared || window.used < window.leased) break
       const granted = await this.#shared.lease(who, window, limit)
-      if (granted === 0) throw exceeded(limit, window, "requests")
+      if (granted === 0) throw exceeded(limit, window, scope)
     }
     window.used += 1
     const elsewhere = Math.max(0, window.given - window.leased)
@@ -60,7 +66,7 @@ export class RateLimits {
   /** One request to a route that anybody may ask. Throws as `take`. */
   takePublic(ip: string): Quota {
     const window = this.#addresses.of(`public:${subscriberOf(ip)}`)
-    if (window.used >= PUBLIC_PER_MINUTE) throw exceeded(PUBLIC_PER_MINUTE, window, "requests")
+    if (window.used >= PUBLIC_PER_MINUTE) throw exceeded(PUBLIC_PER_MINUTE, window, REQUESTS)
     window.used += 1
     return quotaOf(window, PUBLIC_PER_MINUTE, PUBLIC_PER_MINUTE - window.used)
   }
@@ -86,7 +92,7 @@ export class RateLimits {
   countFailure(ip: string) {
     const window = this.#addresses.of(`failed:${subscriberOf(ip)}`)
     if (window.used >= FAILED_CREDENTIALS_PER_MINUTE) {
-      throw exceeded(FAILED_CREDENTIALS_PER_MINUTE, window, "failed_credentials")
+      throw exceeded(FAILED_CREDENTIALS_PER_MINUTE, window, FAILED)
     }
     window.used += 1
   }
@@ -114,7 +120,7 @@ function exceeded(limit: number, window: Window, scope: string) {
   const details = { retry_after, limit, window_seconds: WINDOW_SECONDS, scope }
   const headers = {
     "retry-after": String(retry_after),
-    ...quotaHeaders(quotaOf(window, limit, 0)),
+    ...(scope === REQUESTS || scope === FAILED ? quotaHeaders(quotaOf(window, limit, 0)) : {}),
   }
   const message = `More than ${limit} requests a minute. Try again in ${retry_after} s.`
   return new ApiError("rate_limit_exceeded", message, details, { headers })

@@ -2,21 +2,23 @@ import type { TObject, TSchema } from "@sinclair/typebox"
 import type { ApiError } from "../core/errors"
 import type { Call } from "./call"
 import type { Problems } from "./problems"
+import type { Upgrade } from "./socket"
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
 
 export type CallerKind = "key" | "console" | "app" | "user" | "subscriber" | "none"
 
-/** What a handler returns: `data` under its envelope, or a finished response without one. */
-export type Answer =
-  | {
-      data: unknown
-      status?: number
-      top?: object
-      meta?: object
-      headers?: Record<string, string>
-    }
-  | Response
+/** `data` under its envelope. */
+export interface Enveloped {
+  data: unknown
+  status?: number
+  top?: object
+  meta?: object
+  headers?: Record<string, string>
+}
+
+/** What a handler returns: what goes under the envelope, a finished response, or a connection. */
+export type Answer = Enveloped | Response | Upgrade
 
 /**
  * One row of the service's interface. Nothing answers without such a row, and a row cannot be
@@ -57,6 +59,10 @@ export interface Route<Body = unknown, Query = unknown> {
   of_deleted?: "account" | "project"
   /** It creates messages, which is what a disk that is almost full refuses. */
   sends?: true
+  /** A WebSocket of this subprotocol: the handler answers with an `Upgrade`. */
+  socket?: string
+  /** Asked so often, or of so little interest, that the request log leaves it out. */
+  unlogged?: true
   /** An `Idempotency-Key` is honoured. */
   idempotent?: boolean
   /** The stored answer holds a secret: it is sealed, with the claim's request as context. */

@@ -50,4 +50,5 @@ const open = {
   callers: ["none" as const] as AnyRoute["callers"],
   scope: "-",
   status: [200] as [number],
+  unlogged: true as const,
 }

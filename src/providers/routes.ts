@@ -1,6 +1,7 @@
 import type { Static } from "@sinclair/typebox"
+import { judgedAddress } from "../core/destination"
 import { fail } from "../core/errors"
-import { judgedAddress, NetError } from "../core/net"
+import { NetError } from "../core/net-error"
 import type { Secrets } from "../core/secrets"
 import { type TestParts, tryProvider } from "../emails/try-provider"
 import type { Call } from "../http/call"

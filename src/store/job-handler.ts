@@ -58,6 +58,10 @@ export async function attempt(
   }
 }
 
+/** Nothing is to be written but that the job is over: such ends may share a transaction. */
+export const isPlainEnd = (verdict: Verdict) =>
+  !("retry" in verdict || "hold" in verdict) && !verdict.done
+
 /** It ran, but its end breaks a rule of ours: run again it would break it again. */
 export const unrecordable: Verdict = {
   retry: "The result could not be recorded; the log says why.",

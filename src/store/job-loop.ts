@@ -1,7 +1,8 @@
 import { newId } from "../core/ids"
 import { log } from "../core/log"
 import { millis, monotonic, sleep } from "../core/time"
-import { attempt, finish, type Handlers, unrecordable } from "./job-handler"
+import { Endings } from "./job-endings"
+import { attempt, finish, type Handlers, isPlainEnd, unrecordable } from "./job-handler"
 import * as queue from "./queue"
 import type { Store } from "./store"
 import { troubleOf } from "./trouble"
@@ -9,7 +10,11 @@ import { troubleOf } from "./trouble"
 const POLL_MILLISECONDS = 1000
 const SWEEP_MILLISECONDS = 5000
 const FINISH_PAUSE_MILLISECONDS = 500
-const CLAIM_LIMIT = 200
+
+/** A claim grows while one is used up faster than this, and shrinks when it lasts longer. */
+const SHORT_MILLISECONDS = 50
+const LONG_MILLISECONDS = 200
+const CLAIM_LIMIT = 500
 
 /** Ten seconds of tries, then the fault is not the storage's. */
 const FINISH_TRIES = 20
@@ -25,7 +30,8 @@ export interface JobLoopOptions {
 
 /**
  * Claims due jobs and runs them, `concurrency` side by side. Each freed slot is filled at once, so
- * one that hangs holds one slot and nothing else. What waits in memory is at most a claim.
+ * one that hangs holds one slot and nothing else. What waits in memory is at most a claim: some
+ * 200 ms of work, lest it keep jobs from other nodes or urgent ones behind it.
  */
 export class JobLoop {
   /** When, by `monotonic`, the loop last looked for work: `/readyz` asks whether it still does. */
@@ -34,6 +40,9 @@ export class JobLoop {
   readonly #options: JobLoopOptions
   readonly #lease: queue.Lease
   #waiting: queue.ClaimedJob[] = []
+  #room: number
+  #claimed_at = 0
+  readonly #endings: Endings
   readonly #running = new Map<queue.ClaimedJob, Promise<void>>()
   #stopping = false
   #rung = false
@@ -46,6 +55,8 @@ export class JobLoop {
   constructor(options: JobLoopOptions) {
     this.#options = options
     this.#lease = { owner: newId(), lease_ms: options.lease_ms }
+    this.#room = this.#least
+    this.#endings = new Endings(options.store, () => this.wake())
   }
 
   async start() {
@@ -77,7 +88,9 @@ export class JobLoop {
     this.#stopping = true
     this.wake()
     await this.#loop
-    await Promise.race([Promise.all(this.#running.values()), sleep(drain_ms)])
+    const ended = Promise.all(this.#running.values()).then(() => this.#endings.written())
+    await Promise.race([ended, sleep(drain_ms)])
+    this.#endings.close()
     for (const timer of this.#timers) clearInterval(timer)
     this.#silence()
     // What still runs is cut off now: a verdict that comes of that finds no lease, and writes nothing.
@@ -107,17 +120,29 @@ export class JobLoop {
 
   /** Runs until every slot is taken or nothing is due. */
   async #fill() {
-    const { concurrency, store } = this.#options
-    while (!this.#stopping && this.#running.size < concurrency) {
-      if (this.#waiting.length === 0) {
-        const room = Math.min(CLAIM_LIMIT, 2 * concurrency)
-        this.#waiting = await queue.claim(store, room, this.#lease)
-        this.progressed_at = monotonic()
-      }
-      const job = this.#waiting.shift()
+    while (!this.#stopping && this.#hasSlot()) {
+      if (this.#waiting.length === 0) await this.#claim()
+      const job = this.#waiting.pop()
       if (!job) return
       this.#begin(job)
     }
+  }
+
+  #hasSlot = () => this.#running.size < this.#options.concurrency && !this.#endings.isFull
+
+  get #least(): number {
+    return Math.min(CLAIM_LIMIT, 2 * this.#options.concurrency)
+  }
+
+  async #claim() {
+    const lasted = monotonic() - this.#claimed_at
+    if (lasted < SHORT_MILLISECONDS) this.#room = Math.min(CLAIM_LIMIT, this.#room * 2)
+    else if (lasted > LONG_MILLISECONDS) this.#room = Math.max(this.#least, this.#room >> 1)
+    const claimed = await queue.claim(this.#options.store, this.#room, this.#lease)
+    // Only a full claim says something about the next one.
+    this.#claimed_at = claimed.length < this.#room ? 0 : monotonic()
+    this.#waiting = claimed.reverse() // taken from the end: the front of a long list moves all of it
+    this.progressed_at = monotonic()
   }
 
   #begin(job: queue.ClaimedJob) {
@@ -143,7 +168,7 @@ export class JobLoop {
 
   /** With a free slot until the next job is due; otherwise a slot will ring. */
   async #pause(): Promise<number> {
-    if (this.#running.size >= this.#options.concurrency) return POLL_MILLISECONDS
+    if (!this.#hasSlot()) return POLL_MILLISECONDS
     try {
       const due = await queue.nextDue(this.#options.store.read)
       if (due === undefined) return POLL_MILLISECONDS
@@ -156,6 +181,7 @@ export class JobLoop {
   async #work(job: queue.ClaimedJob) {
     let line = this.#options.handlers[job.name]
     let verdict = await attempt(line?.handler, job)
+    if (isPlainEnd(verdict)) return this.#endings.add(job)
     for (let tries = 1; ; tries++) {
       try {
         await this.#options.store.tx((tx) => finish(tx, line, job, verdict))
@@ -174,11 +200,20 @@ export class JobLoop {
   }
 
   async #keep() {
+    await this.#share()
     const held = this.#held()
     if (held.length > 0) await queue.heartbeat(this.#options.store, this.#lease, held)
   }
 
-  #held = () => [...this.#running.keys(), ...this.#waiting].map(({ id }) => id)
+  /** Work that turned slow after a large claim: what waits behind it is for others, too. */
+  async #share() {
+    const surplus = this.#waiting.length - this.#least
+    if (surplus <= 0 || monotonic() - this.#claimed_at < LONG_MILLISECONDS) return
+    await this.#giveBack(this.#waiting.splice(0, surplus))
+  }
+
+  #held = () =>
+    [...this.#running.keys(), ...this.#waiting, ...this.#endings.held].map(({ id }) => id)
 
   async #giveBack(jobs: queue.ClaimedJob[]) {
     if (jobs.length === 0) return

@@ -1,10 +1,12 @@
 // Written by `bun run generate`; do not edit.
 import sqlite0 from "../../migrations/sqlite/0000_start.sql" with { type: "text" }
 import sqlite1 from "../../migrations/sqlite/0001_long_jobs.sql" with { type: "text" }
-import sqlite2 from "../../migrations/sqlite/0002_reach.sql" with { type: "text" }
+import sqlite2 from "../../migrations/sqlite/0002_webhooks.sql" with { type: "text" }
+import sqlite3 from "../../migrations/sqlite/0003_reach.sql" with { type: "text" }
 import postgres0 from "../../migrations/postgres/0000_start.sql" with { type: "text" }
 import postgres1 from "../../migrations/postgres/0001_long_jobs.sql" with { type: "text" }
-import postgres2 from "../../migrations/postgres/0002_reach.sql" with { type: "text" }
+import postgres2 from "../../migrations/postgres/0002_webhooks.sql" with { type: "text" }
+import postgres3 from "../../migrations/postgres/0003_reach.sql" with { type: "text" }
 
 /** One step of the schema. `when` decides the order: milliseconds since 1970. */
 export interface Migration {
@@ -18,11 +20,13 @@ export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
   sqlite: [
     { tag: "0000_start", when: 1795238414013, sql: sqlite0 },
     { tag: "0001_long_jobs", when: 1795240931001, sql: sqlite1 },
-    { tag: "0002_reach", when: 1795246504850, sql: sqlite2 },
+    { tag: "0002_webhooks", when: 1795244839796, sql: sqlite2 },
+    { tag: "0003_reach", when: 1795246920358, sql: sqlite3 },
   ],
   postgres: [
     { tag: "0000_start", when: 1795238414234, sql: postgres0 },
     { tag: "0001_long_jobs", when: 1795240931228, sql: postgres1 },
-    { tag: "0002_reach", when: 1795246505737, sql: postgres2 },
+    { tag: "0002_webhooks", when: 1795244840160, sql: postgres2 },
+    { tag: "0003_reach", when: 1795246921593, sql: postgres3 },
   ],
 }

@@ -53,8 +53,8 @@ export async function openPostgres({ url, onTrouble }: PostgresOptions): Promise
   return {
     read: database as unknown as Reader,
     tx: (closure) => retryConflicts(() => tx(closure), onTrouble),
-    notify: (topic, payload) => void tell(pool, topic, payload),
-    listen: (topic, hear) => void hearFrom(pool, topic, hear),
+    notify: (topic, payload) => tell(pool, topic, payload),
+    listen: (topic, hear) => hearFrom(pool, topic, hear),
     stats,
     close: () => pool.close({ timeout: 5 }),
   }

@@ -52,8 +52,8 @@ function open({ path, onTrouble = () => {}, ...tuning }: SqliteOptions, release:
   const store: Store = {
     read,
     tx: (closure) => group.run(() => closure(tx)),
-    notify() {}, // one process holds the file: the bus in its memory reaches everybody
-    listen() {},
+    async notify() {}, // one process holds the file: the bus in its memory reaches everybody
+    async listen() {},
     stats: group.stats,
     async close() {
       await group.idle()

@@ -69,14 +69,79 @@ export function newRowInserter<Table extends SQLiteTable>(table: Table, key: key
   return (tx: Tx, rows: Row<Table>[]) => write(tx, rows as Record<string, unknown>[])
 }
 
+interface Change<Where, Set, Clear> {
+  /** The row that is meant, and what has to be true of it still. */
+  where: Where[]
+  set: Set[]
+  /** Become NULL. */
+  clear: Clear[]
+}
+
+/**
+ * Changes many rows on a hot path, as `inserter` writes them: each row its own values, found by the
+ * columns of `where`, of which the first is the key. Returns the keys of the rows that changed.
+ */
+export function updater<
+  Table extends SQLiteTable,
+  Where extends keyof Row<Table> & string,
+  Set extends keyof Row<Table> & string,
+>(table: Table, change: Change<Where, Set, keyof Row<Table> & string>) {
+  const all = getTableColumns(table)
+  const named = (names: string[]) =>
+    names.map((name): [string, Column] => {
+      const column = all[name]
+      if (!column) throw new Error(`No column "${name}"`)
+      return [name, column]
+    })
+  const [set, where] = [named(change.set), named(change.where)]
+  const columns = [...set, ...where]
+  const nulls = named(change.clear).map(([, column]) => `"${column.name}" = NULL`)
+  const own = getTableName(table)
+  const assign = (value: (column: Column) => string) =>
+    [...set.map(([, column]) => `"${column.name}" = ${value(column)}`), ...nulls].join(", ")
+  const match = (value: (column: Column) => string) =>
+    where.map(([, column]) => `"${own}"."${column.name}" = ${value(column)}`).join(" AND ")
+  const hole = () => "?"
+  const given = (column: Column) => unpack(column, "given.")
+  const one = `UPDATE "${own}" SET ${assign(hole)} WHERE ${match(hole)}`
+  const kinds = columns.map(([, column]) => `"${column.name}" ${transport(column)}`).join(", ")
+  const key = where[0]?.[1].name ?? ""
+  const head = `UPDATE "${own}" SET ${assign(given)} FROM jsonb_to_recordset(`
+  const tail = `::text::jsonb) AS given(${kinds}) WHERE ${match(given)} RETURNING "${own}"."${key}"`
+  const run = rowsRunner(own, columns, { one, head, tail, key })
+  return (tx: Tx, rows: Pick<Row<Table>, Where | Set>[]) => run(tx, rows)
+}
+
+/**
+ * Deletes many rows on a hot path: each is found by all of the columns of `where`, of which the
+ * first is the key. Returns the keys of the rows that were there.
+ */
+export function remover<Table extends SQLiteTable, Where extends keyof Row<Table> & string>(
+  table: Table,
+  where: Where[],
+) {
+  const all = getTableColumns(table)
+  const columns = where.flatMap((name): [string, Column][] =>
+    all[name] ? [[name, all[name]]] : [],
+  )
+  const own = getTableName(table)
+  const match = (value: (column: Column) => string) =>
+    columns.map(([, column]) => `"${own}"."${column.name}" = ${value(column)}`).join(" AND ")
+  const kinds = columns.map(([, column]) => `"${column.name}" ${transport(column)}`).join(", ")
+  const one = `DELETE FROM "${own}" WHERE ${match(() => "?")}`
+  const head = `DELETE FROM "${own}" USING jsonb_to_recordset(`
+  const given = match((column) => unpack(column, "given."))
+  const tail = `::text::jsonb) AS given(${kinds}) WHERE ${given} RETURNING "${own}"."${columns[0]?.[1].name}"`
+  const run = rowsRunner(own, columns, { one, head, tail, key: columns[0]?.[1].name })
+  return (tx: Tx, rows: Pick<Row<Table>, Where>[]) => run(tx, rows)
+}
+
 function rowWriter(table: SQLiteTable, conflict: string, key?: string) {
   const columns = Object.entries(getTableColumns(table)).filter(([, column]) => !isFilled(column))
   const names = columns.map(([, column]) => `"${column.name}"`).join(", ")
   const written = getTableName(table)
   const into = `INSERT INTO "${written}" (${names})`
 
-  const encoders = columns.map(([name, column]) => encoderOf(name, column))
-  const compiled = new WeakMap<Database, Compiled>()
   const holes = columns.map(() => "?").join(", ")
   const one = `${into} VALUES (${holes})${conflict}`
   const kinds = columns.map(([, column]) => `"${column.name}" ${transport(column)}`).join(", ")
@@ -84,6 +149,24 @@ function rowWriter(table: SQLiteTable, conflict: string, key?: string) {
   const back = key ? ` RETURNING "${key}"` : ""
   const head = `${into} SELECT ${picks} FROM jsonb_to_recordset(`
   const tail = `::text::jsonb) AS given(${kinds})${conflict}${back}`
+  return rowsRunner(written, columns, { one, head, tail, key })
+}
+
+interface Texts {
+  /** SQLite: one run a row. */
+  one: string
+  /** Postgres: what stands around the rows. */
+  head: string
+  tail: string
+  /** Asks for the keys of the rows that were written. */
+  key: string | undefined
+}
+
+function rowsRunner(written: string, columns: [string, Column][], texts: Texts) {
+  const { one, head, tail, key } = texts
+  const encoders = columns.map(([name, column]) => encoderOf(name, column))
+  const values: never[] = [] // one for all rows: a driver binds at once
+  const compiled = new WeakMap<Database, Compiled>()
 
   return async (tx: Tx, rows: Record<string, unknown>[]): Promise<Set<unknown>> => {
     const fresh = new Set<unknown>()
@@ -94,7 +177,7 @@ function rowWriter(table: SQLiteTable, conflict: string, key?: string) {
       const statement = compiled.get(database) ?? database.prepare(one)
       compiled.set(database, statement)
       for (const row of rows) {
-        const values = encoders.map((encoder) => encoder(row)) as never[]
+        for (let at = 0; at < encoders.length; at++) values[at] = encoders[at]?.(row) as never
         if (statement.run(...values).changes > 0 && key) fresh.add(row[key])
       }
       return fresh
@@ -139,13 +222,19 @@ function asJson(columns: [string, Column][], row: Record<string, unknown>) {
 const isBytes = (column: Column) => column.getSQLType() === "bytea"
 const transport = (column: Column) =>
   isBytes(column) ? "text" : column.getSQLType().replace(/ COLLATE .*/, "")
-const unpack = (column: Column) =>
-  isBytes(column) ? `decode("${column.name}", 'base64')` : `"${column.name}"`
+const unpack = (column: Column, from = "") =>
+  isBytes(column) ? `decode(${from}"${column.name}", 'base64')` : `${from}"${column.name}"`
 
 /** Holds the rows until the end of the transaction, so that what was read is still true then. */
 export function held<Query extends object>(query: Query): Query {
   if (engine === "sqlite") return query
   return (query as unknown as { for(strength: string): Query }).for("update")
+}
+
+/** As `held`, but others may hold the rows so at the same time: only a change has to wait. */
+export function heldForShare<Query extends object>(query: Query): Query {
+  if (engine === "sqlite") return query
+  return (query as unknown as { for(strength: string): Query }).for("share")
 }
 
 /** Lets several nodes claim from one queue. SQLite has one writer, so it has nothing to skip. */

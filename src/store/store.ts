@@ -25,9 +25,10 @@ export interface Store {
    */
   tx<Result>(closure: Closure<Result>): Promise<Result>
 
-  /** Tells every node on this database. A message may be lost: poll behind it. */
-  notify(topic: string, payload: string): void
-  listen(topic: string, hear: (payload: string) => void): void
+  /** Tells every node on this database; resolves when it is out. It may be lost: poll behind it. */
+  notify(topic: string, payload: string): Promise<void>
+  /** Resolves when the ear is open. */
+  listen(topic: string, hear: (payload: string) => void): Promise<void>
 
   close(): Promise<void>
 

@@ -29,7 +29,9 @@ export const deliver: Bench = {
       const ours = await relayed(sink, { bytes: BYTES, seconds, signed: false })
       plain.values.push(ours.per_second)
       accepted.values.push(ours.accepted_per_second)
-      postfix.values.push((await postfixRelays(POSTFIX_MESSAGES, { bytes: BYTES, sink })).per_second)
+      postfix.values.push(
+        (await postfixRelays(POSTFIX_MESSAGES, { bytes: BYTES, sink })).per_second,
+      )
       signs.values.push(await signatures(seconds))
       const load = { bytes: BYTES, seconds, signed: true }
       signed.values.push((await relayed(sink, load)).per_second)

@@ -14,13 +14,17 @@ import { batch } from "./batch"
 import type { Bench, Effort } from "./bench"
 import { cold } from "./cold"
 import { deliver } from "./deliver"
+import { jobs } from "./jobs"
 import { limits } from "./limits"
+import { monitor } from "./monitor"
 import { render, write } from "./results"
+import { webhooks } from "./webhooks"
 
 const FULL: Effort = { rounds: 5, seconds: 5 }
 const QUICK: Effort = { rounds: 2, seconds: 2 }
 
-const benches: Bench[] = [accept, batch, deliver, cold, acceptPostgres, limits]
+const mail = [accept, batch, deliver, cold, acceptPostgres, limits]
+const benches: Bench[] = [...mail, jobs, webhooks, monitor]
 
 const words = process.argv.slice(2)
 const quick = words.includes("--quick")

@@ -1,7 +1,7 @@
-import { afterAll } from "bun:test"
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdtempSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { leftover } from "../harness/leftovers"
 
 const MAIN = join(import.meta.dir, "../../cli/main.ts")
 
@@ -17,21 +17,8 @@ interface Given {
   cwd?: string
 }
 
-const homes: string[] = []
-
-afterAll(() => {
-  for (const home of homes) rmSync(home, { recursive: true, force: true })
-})
-
-/**
- * A home of its own, so that no test sees the profiles of another, or of the person testing. It
- * goes with the tests of the file.
- */
-export function freshHome(): string {
-  const home = mkdtempSync(join(tmpdir(), "belfry-cli-"))
-  homes.push(home)
-  return home
-}
+/** A home of its own, so that no test sees the profiles of another, or of the person testing. */
+export const freshHome = (): string => leftover(mkdtempSync(join(tmpdir(), "belfry-cli-")))
 
 export function environment(more: Record<string, string> = {}): Record<string, string> {
   return { PATH: process.env.PATH ?? "", HOME: freshHome(), ...more }

@@ -26,6 +26,13 @@ export const calls: Record<string, string[]> = {
   "mailbox get": [ID],
   "mailbox wait": ["--to", "a@b.c", "--from", "m@b.c", "--subject", "hi", "--since", "1h"],
   "mailbox clear": ["--to", "a@b.c"],
+  listen: ["--print-secret", "--events", "email.*"],
+  "events tail": ["--since", "1h", "--types", "email.*", "--limit", "1"],
+  "logs list": [
+    ...["--status", "4xx", "--path", "/v1/emails", "--request-id", "req_1", "--key", ID],
+    ...["--limit", "2"],
+  ],
+  "logs tail": ["--status", "200", "--limit", "1"],
   "events list": ["--after", "evt_1", "--types", "email.*", "--limit", "2"],
   "domains add": [
     ...["acme.test", "--receiving", "--tracking", "links", "--return-path", "b"],
@@ -52,6 +59,27 @@ export const calls: Record<string, string[]> = {
   "providers update": [ID, "--priority", "5", "--enabled", "on", "--max-per-second", "5"],
   "providers test": [ID, "--to", "a@b.c"],
   "providers delete": [ID],
+  "events get": ["evt_1"],
+  "events types": ["--category", "email"],
+  "webhooks create": ["https://example.com/", "--event", "email.*", "--header", "X-A: b"],
+  "webhooks list": ["--status", "active", "--limit", "2"],
+  "webhooks get": [ID],
+  "webhooks update": [ID, "--event", "sms.*", "--enabled", "on"],
+  "webhooks delete": [ID],
+  "webhooks enable": [ID, "--replay"],
+  "webhooks disable": [ID],
+  "webhooks pause": [ID],
+  "webhooks rotate": [ID, "--now"],
+  "webhooks test": [ID, "--type", "email.sent"],
+  "webhooks deliveries": [
+    ...[ID, "--status", "failed", "--type", "email.sent", "--event", "evt_1"],
+    ...["--since", "1d", "--limit", "2"],
+  ],
+  "webhooks retry": [ID, ID],
+  "webhooks replay": [ID, "--since", "7d", "--type", "email.*", "--status", "all"],
+  "webhooks stats": [ID, "--window", "7d"],
+  trigger: ["email.sent", "--override", "subject=Hi"],
+  "queue list": [],
   "jobs get": [ID, "--wait"],
   "jobs cancel": [ID],
   routes: [],
@@ -128,6 +156,12 @@ export const calls: Record<string, string[]> = {
   "settings set": ["sandbox=true", "default_from=me@mailbox.test"],
 }
 
+/** The same commands with words that lead them to another route. */
+export const further: [string, string[]][] = [
+  ["webhooks deliveries", [ID, ID]],
+  ["webhooks retry", [ID, "--all", "--since", "1d"]],
+]
+
 /** These are for who has no credential yet, and carry none. */
 export const anonymous = [
   ...["status", "routes", "login", "setup", "signup", "password forgot", "password reset"],
@@ -146,6 +180,7 @@ export function everything(): FakeApi {
   answerJobs(api)
   answerQueues(api)
   answerMail(api)
+  answerHooks(api)
   answerKeys(api)
   answerProviders(api)
   answerDomains(api)
@@ -173,6 +208,48 @@ function answerMail(api: FakeApi): void {
   api.data(`GET /v1/mailbox/${ID}`, mail)
   api.data("DELETE /v1/mailbox", { deleted: 1 })
   api.data("GET /v1/events", [])
+  answerFollowers(api)
+}
+
+function answerFollowers(api: FakeApi): void {
+  const created_at = new Date().toISOString()
+  const event = { id: "evt_1", type: "email.sent", api_version: "1", created_at, data: {} }
+  const secret = `whsec_${btoa("x".repeat(32))}`
+  const ready = { type: "ready", secret, after: null }
+  api.socket("/v1/events/stream", ready, { type: "event", event })
+  const request = { request_id: "req_1", method: "GET", path: "/v1/emails", status: 200 }
+  const rest = { duration_ms: 1, key_id: ID, ip: "127.0.0.1", error_code: null, created_at }
+  api.data("GET /v1/request-log", [{ ...request, ...rest }])
+}
+
+function answerHooks(api: FakeApi): void {
+  const one = `/v1/webhooks/${ID}`
+  const policy = { max_attempts: 6, intervals: [60] }
+  const states = { status: "active", consecutive_failures: 0, held_count: 0 }
+  const hook = { id: ID, url: "https://a.b/", events: ["*"], headers: {}, ...states }
+  const webhook = { ...hook, retry_policy: policy }
+  const delivery = { id: ID, event_id: "evt_1", event_type: "email.sent", status: "failed" }
+  const job = { id: ID, type: "webhook.replay", status: "queued", progress: { total: 1 } }
+  api.data("POST /v1/webhooks", { ...webhook, secret: "whsec_new" })
+  api.data("GET /v1/webhooks", [webhook])
+  api.data(`GET ${one}`, webhook)
+  api.data(`PATCH ${one}`, webhook)
+  api.data(`DELETE ${one}`, { id: ID, deleted: true })
+  for (const verb of ["enable", "disable", "pause"]) api.data(`POST ${one}/${verb}`, webhook)
+  const rotated = { secret: "whsec_new", previous_secret_expires_at: null }
+  api.data(`POST ${one}/rotate-secret`, rotated)
+  api.data(`POST ${one}/test`, { delivered: true, delivery_id: ID, response_status: 200 })
+  api.data(`GET ${one}/deliveries`, [delivery])
+  api.data(`GET ${one}/deliveries/${ID}`, delivery)
+  api.data(`POST ${one}/deliveries/${ID}/retry`, delivery)
+  api.data(`POST ${one}/deliveries/bulk-retry`, job)
+  api.data(`POST ${one}/replay`, job)
+  api.data(`GET ${one}/stats`, { attempts: 1, by_status: { "200": 1 } })
+  const event = { id: "evt_1", type: "email.sent", api_version: "1", data: {} }
+  api.data("POST /v1/events/trigger", event)
+  api.data("GET /v1/events/evt_1", event)
+  api.data("GET /v1/webhooks/events", [])
+  api.data("GET /v1/queue", { by_state: [], by_domain: [] })
 }
 
 function answerJobs(api: FakeApi): void {

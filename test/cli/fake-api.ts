@@ -25,13 +25,20 @@ type Answer = Scripted | ((seen: Seen) => Scripted)
 export class FakeApi implements Disposable {
   readonly seen: Seen[] = []
   readonly #answers = new Map<string, Answer>()
-  readonly #server: Server<undefined>
+  readonly #frames = new Map<string, object[]>()
+  readonly #server: Server<object[]>
 
   constructor() {
     this.#server = Bun.serve({
       hostname: "127.0.0.1",
       port: 0,
       fetch: (request) => this.#reply(request),
+      websocket: {
+        open(wire) {
+          for (const frame of wire.data) wire.send(JSON.stringify(frame))
+        },
+        message() {},
+      },
     })
   }
 
@@ -54,11 +61,17 @@ export class FakeApi implements Disposable {
     return this
   }
 
+  /** A WebSocket that says these frames when it opens. */
+  socket(path: string, ...frames: object[]): this {
+    this.#frames.set(`GET ${path}`, frames)
+    return this
+  }
+
   [Symbol.dispose](): void {
     void this.#server.stop(true)
   }
 
-  async #reply(request: Request): Promise<Response> {
+  async #reply(request: Request): Promise<Response | undefined> {
     const url = new URL(request.url)
     const text = await request.text()
     const seen: Seen = {
@@ -70,6 +83,9 @@ export class FakeApi implements Disposable {
       body: text === "" ? undefined : JSON.parse(text),
     }
     this.seen.push(seen)
+    const data = this.#frames.get(`${seen.method} ${seen.path}`)
+    const protocol = { "sec-websocket-protocol": seen.headers["sec-websocket-protocol"] ?? "" }
+    if (data && this.#server.upgrade(request, { data, headers: protocol })) return undefined
     const answer = this.#answers.get(`${seen.method} ${seen.path}`)
     const { status, body, headers } = (typeof answer === "function" ? answer(seen) : answer) ?? {
       status: 404,

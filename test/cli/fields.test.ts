@@ -11,6 +11,7 @@ import { ProviderConfig, Tested } from "../../src/providers/schemas"
 import { queueControlRoutes } from "../../src/queue-control/routes"
 import { ConsoleUser } from "../../src/session/schemas"
 import { settingsRoutes } from "../../src/settings/routes"
+import { webhookRoutes } from "../../src/webhooks/routes"
 import { belfry } from "./belfry"
 import { FakeApi, ID, KEY } from "./fake-api"
 
@@ -23,6 +24,7 @@ const routes = [
   ...memberRoutes(parts),
   ...settingsRoutes(parts),
   ...queueControlRoutes(parts),
+  ...webhookRoutes(parts),
 ]
 
 test.each([
@@ -33,6 +35,11 @@ test.each([
   ["POST /v1/accounts/me/members/invite", known.invitation_fields],
   ["PATCH /v1/settings", known.settings_fields],
   ["POST /v1/admin/queues/{queue}/pause", known.queue_fields],
+  ["POST /v1/webhooks/{webhook_id}/pause", known.webhook_fields],
+  ["POST /v1/webhooks/{webhook_id}/test", known.webhook_test_fields],
+  ["POST /v1/webhooks/{webhook_id}/rotate-secret", known.rotated_fields],
+  ["POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry", known.delivery_fields],
+  ["POST /v1/webhooks/{webhook_id}/replay", known.job_fields],
 ] as const)("the fields of %s are those of the API", (name, fields) => {
   const route = routes.find(({ method, path }) => `${method} ${path}` === name)
   expect(fields).toEqual(names(route?.response as never))
@@ -82,6 +89,17 @@ test.each([
   [`keys update ${ID} --name cd`],
   [`keys rotate ${ID}`],
   [`keys allowlist ${ID} 192.0.2.7`],
+  ["webhooks create https://a.b/ --event *"],
+  [`webhooks update ${ID} --event *`],
+  [`webhooks delete ${ID}`],
+  [`webhooks enable ${ID}`],
+  [`webhooks disable ${ID}`],
+  [`webhooks pause ${ID}`],
+  [`webhooks rotate ${ID}`],
+  [`webhooks test ${ID}`],
+  [`webhooks retry ${ID} ${ID}`],
+  [`webhooks replay ${ID} --since 1d`],
+  ["trigger email.sent"],
   ["usage reconcile"],
   ["settings set sandbox=true"],
 ])("%s refuses a field that it does not give, before anything changes", async (line) => {

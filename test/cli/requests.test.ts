@@ -7,20 +7,21 @@ import { NOBODY } from "../../cli/settings"
 import { type AppParts, routeTable } from "../../src/app"
 import type { AnyRoute } from "../../src/http/route"
 import { belfry } from "./belfry"
-import { anonymous, calls, everything, personal } from "./every-command"
+import { anonymous, calls, everything, further, personal } from "./every-command"
 import { KEY } from "./fake-api"
 import { ACCESS_TOKEN, ACCOUNT, REFRESH_TOKEN, session, signedInHome } from "./signed-in"
 
-/** These open data or files of this machine, and ask no server. */
-const local = /^(up|serve|init|migrate|version|profiles .*|config .*|admin .*)$/
+/** These open data or files of this machine, or ask a receiver of the user's, and no server. */
+const local = /^(up|serve|init|migrate|version|tui|profiles .*|config .*|admin .*|webhooks verify)$/
 
 const PASSWORD = "Correct-Horse-7"
 const { access_token, refresh_token } = session()
 const secrets = [KEY, PASSWORD, ACCESS_TOKEN, REFRESH_TOKEN, access_token, refresh_token]
 
 const query_names = `
-  action actor_id after batch_id created_after created_before domain format from kind limit per_page period
-  project_id search since status subject tag target_type to types`
+  action actor_id after batch_id category created_after created_before cursor domain event_id
+  event_type format forward from key_id kind limit path per_page period project_id request_id search since
+  status subject tag target_type to types window`
 const allowed = query_names.trim().split(/\s+/)
 
 /** Every command that does something: also a group that is one itself, as `usage`. */
@@ -86,6 +87,7 @@ POST /v1/emails/{email_id}/events
 POST /v1/session/device
 POST /v1/session/device/token
 POST /v1/session/refresh
+PUT /v1/webhooks/{webhook_id}
 `
 
 /** Routes that none of these requests meets. */
@@ -101,7 +103,7 @@ function unreached(asked: Set<string>): string[] {
 
 test("no address holds a token either, and every route is reached, for whom is signed in", async () => {
   const asked = new Set<string>()
-  for (const [name, words] of Object.entries(calls)) {
+  for (const [name, words] of [...Object.entries(calls), ...further]) {
     const token = anonymous.includes(name) ? undefined : `Bearer ${ACCESS_TOKEN}`
     for (const { headers, method, path } of await requestsOf(name, words, "person")) {
       asked.add(`${method} ${path}`)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import { isAllowed, isOurs, isPublic, listening } from "../../src/core/addresses"
+import { isAllowed, isLiteral, isOurs, isPublic, listening } from "../../src/core/addresses"
 
 test.each([
   "0.0.0.0",
@@ -99,4 +99,27 @@ describe("our own listeners", () => {
     expect(isOurs("8.8.8.8", 4321)).toBe(false)
     stop()
   })
+
+  test("may listen twice on one port, and each is taken back once", () => {
+    const stops = [listening("127.0.0.1", 4321), listening("::1", 4321), listening("::1", 4321)]
+    stops[1]?.()
+    stops[1]?.()
+    expect([isOurs("::1", 4321), isOurs("127.0.0.1", 4321)]).toEqual([true, true])
+    stops[2]?.()
+    expect([isOurs("::1", 4321), isOurs("127.0.0.1", 4321)]).toEqual([false, true])
+    stops[0]?.()
+    expect(isOurs("127.0.0.1", 4321)).toBe(false)
+  })
+})
+
+test("a literal is what needs no name server", () => {
+  for (const text of ["127.0.0.1", "::1", "fe80::1%eth0"]) expect(isLiteral(text)).toBe(true)
+  for (const text of ["", "hooks.test", "1.2.3.4.test"]) expect(isLiteral(text)).toBe(false)
+})
+
+test("a list that grew is read again", () => {
+  const list = ["10.0.0.0/8"]
+  expect(isAllowed("x.test", "127.0.0.1", list)).toBe(false)
+  list.push("127.0.0.1")
+  expect(isAllowed("x.test", "127.0.0.1", list)).toBe(true)
 })

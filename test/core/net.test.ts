@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test"
 import { listening } from "../../src/core/addresses"
+import { vet } from "../../src/core/net"
 import { cert } from "./certificate"
 import { closeAll, closing, get, names, raw, refusal, serve } from "./net-fixture"
 
@@ -134,6 +135,58 @@ describe("what is refused before any connection", () => {
   })
 })
 
+describe("a connection that was kept open and is closed meanwhile", () => {
+  /** Answers the first request of each connection, and cuts it at the second. */
+  function forgetful() {
+    const asked: number[] = []
+    const server = Bun.listen<{ requests: number }>({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: {
+        open(socket) {
+          socket.data = { requests: 0 }
+        },
+        data(socket) {
+          asked.push(++socket.data.requests)
+          if (socket.data.requests > 1) socket.terminate()
+          else socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        },
+      },
+    })
+    closing.push(() => server.stop(true))
+    return { url: `http://127.0.0.1:${server.port}/`, asked }
+  }
+
+  test.each([
+    ["GET", {}],
+    ["POST", { repeatable: true }],
+  ])("is replaced by a new one: %s %j", async (method, more) => {
+    const { url, asked } = forgetful()
+    for (let round = 0; round < 4; round++) {
+      expect((await get(url, { method, ...more })).status).toBe(200)
+    }
+    // Each time but the first: once over the old connection, once over a new one.
+    expect(asked.filter((nth) => nth === 1)).toHaveLength(4)
+  })
+
+  test("is an error where the receiver could not tell a repetition", async () => {
+    const { url, asked } = forgetful()
+    expect((await get(url, { method: "POST" })).status).toBe(200)
+    expect(await refusal(get(url, { method: "POST" }))).toBe("connection")
+    expect(asked).toEqual([1, 2])
+  })
+
+  test("is no excuse for a server that never answered", async () => {
+    const server = raw((socket) => socket.terminate())
+    const url = `http://127.0.0.1:${server.port}/`
+    for (let round = 0; round < 2; round++) {
+      const work = get(url, { method: "POST", repeatable: true })
+      expect(await refusal(work)).toBe("connection")
+    }
+    expect(server.connections()).toBe(2)
+  })
+})
+
 describe("names", () => {
   test("without an address, and those that cannot be resolved, are errors of DNS", async () => {
     expect(await refusal(get("http://gone.test/", { resolver: names() }))).toBe("dns")
@@ -152,6 +205,34 @@ describe("names", () => {
     const never = () => new Promise<string[]>(() => undefined)
     const work = get("http://slow.test/", { resolver: { a: never, aaaa: never }, timeout_ms: 50 })
     expect(await refusal(work)).toBe("timeout")
+  })
+})
+
+describe("vetting alone", () => {
+  const limits = { allow_private: [] as string[] }
+  const vetted = (url: string, resolver = names("9.9.9.9"), ms = 5000) =>
+    vet(url, { ...limits, resolver }, AbortSignal.timeout(ms))
+
+  test("connects to nobody, and passes what is public", async () => {
+    const canary = raw((socket) => socket.end())
+    await vetted(`http://public.test:${canary.port}/`)
+    expect(await refusal(vetted(`http://127.0.0.1:${canary.port}/`))).toBe("blocked_address")
+    expect(await refusal(vetted("http://a@public.test/"))).toBe("invalid_url")
+    expect(await refusal(vetted("http://gone.test/", names()))).toBe("dns")
+    expect(canary.connections()).toBe(0)
+  })
+
+  test("waits for the names no longer than it is told", async () => {
+    const never = () => new Promise<string[]>(() => undefined)
+    expect(await refusal(vetted("http://slow.test/", { a: never, aaaa: never }, 30))).toBe(
+      "timeout",
+    )
+    const late = vet(
+      "http://slow.test/",
+      { ...limits, resolver: names("9.9.9.9") },
+      AbortSignal.abort(),
+    )
+    expect(await refusal(late)).toBe("timeout")
   })
 })
 

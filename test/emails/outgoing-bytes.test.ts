@@ -39,7 +39,9 @@ const wild: fc.Arbitrary<MailToCompose> = fc.record({
   subject: anything,
   text: fc.option(wildest),
   html: fc.option(wildest),
-  headers: fc.dictionary(fc.oneof(fc.constantFrom("X-A", "X-B"), anything), anything, { maxKeys: 2 }),
+  headers: fc.dictionary(fc.oneof(fc.constantFrom("X-A", "X-B"), anything), anything, {
+    maxKeys: 2,
+  }),
   attachments: fc.constant([]),
   dkim: fc.constantFrom([], ed25519),
 })
@@ -80,8 +82,7 @@ test("whatever comes in, what goes out is what was asked for, or nothing", async
 })
 
 /** Parsers differ in the line ends at the end, and drop a byte order mark at the beginning. */
-const visible = (text: string | undefined) =>
-  canonical(text ?? "").replace(/^\ufeff|(\r\n)+$/g, "")
+const visible = (text: string | undefined) => canonical(text ?? "").replace(/^\ufeff|(\r\n)+$/g, "")
 
 /** Readers take white space around a text away; a name has none there at the API either. */
 const shown = (text: string) => text.trim()

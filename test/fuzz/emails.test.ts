@@ -1,46 +1,12 @@
 import { expect, test } from "bun:test"
 import fc from "fast-check"
 import PostalMime from "postal-mime"
-import { codes, isErrorCode } from "../../src/core/errors"
-import { sleep } from "../../src/core/time"
-import type { Reply } from "../harness/client"
 import { deliverAll } from "../harness/delivery"
 import { sharedService } from "../harness/shared-service"
-import { sizes } from "../harness/sizes"
+import { judged, PATIENCE_MS, run, sample } from "./judging"
 import { headers, hostile, method, nearly, path, query, wellFormed } from "./requests"
 
-/** Nobody waits for this long: a request that takes it hangs. */
-const DEADLINE_MS = 10_000
-
-/** Of a whole test, at the sizes of a release. */
-const PATIENCE_MS = 300_000
-
 const service = await sharedService()
-const run = { seed: 20, numRuns: Math.ceil(sizes.fuzz / 5) }
-const sample = <Value>(arbitrary: fc.Arbitrary<Value>, check: (value: Value) => Promise<unknown>) =>
-  fc.assert(
-    fc.asyncProperty(arbitrary, async (value) => void (await check(value))),
-    run,
-  )
-
-/** Every answer is one: in time, no 500, in the form that all answers have. */
-async function judged(asked: Promise<Reply>): Promise<Reply> {
-  const stop = new AbortController()
-  const late = sleep(DEADLINE_MS, stop.signal).then(() => undefined)
-  const answer = await Promise.race([asked, late])
-  stop.abort()
-  if (!answer) throw new Error(`no answer within ${DEADLINE_MS} ms`)
-  const { status, body } = answer
-  expect(status).toBeLessThan(500)
-  expect(answer.headers.get("x-request-id")).toMatch(/^[A-Za-z0-9_-]{8,64}$/)
-  if (status >= 400 && body) {
-    expect(body.meta.request_id).toBe(answer.headers.get("x-request-id"))
-    const { code, details } = body.error
-    expect(isErrorCode(code) && codes[code].status).toBe(status as never)
-    expect(details).toBeObject()
-  }
-  return answer
-}
 
 test(
   "what is well-formed is taken, and comes out as it went in",

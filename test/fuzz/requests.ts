@@ -32,13 +32,13 @@ const NASTY = [
   "😀".repeat(300),
 ]
 
-const text = fc.oneof(
+export const text = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom(...NASTY) },
   { weight: 2, arbitrary: fc.string({ maxLength: 40 }) },
   { weight: 2, arbitrary: fc.string({ unit: "binary", maxLength: 40 }) },
 )
 
-const anything = fc.oneof(
+export const anything = fc.oneof(
   text,
   fc.constantFrom(null, true, 0, -1, 1e308, [], {}, [[]], [null], { email: null }),
   fc.jsonValue({ maxDepth: 3 }),

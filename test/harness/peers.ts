@@ -12,6 +12,7 @@ const packages = {
   dkimverify: "python3-dkim",
   knotd: "knot",
   knotc: "knot",
+  tmux: "tmux",
   initdb: "postgresql",
 } as const
 

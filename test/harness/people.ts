@@ -45,7 +45,8 @@ export async function person(
     await tx.insert(consoleUsers).values(user)
     return parts.sessions.start(tx, user, origin)
   })
-  return { id: user.id, email, ...signedIn(app, session.access_token) }
+  const { access_token: token } = session
+  return { id: user.id, email, token, ...signedIn(app, token) }
 }
 
 /** Calls with an access token; headers given with a call are added. */

@@ -3,6 +3,8 @@ import { accounts } from "../../src/accounts/tables"
 import * as apiKeys from "../../src/api-keys/api-keys"
 import { type AppParts, createApp } from "../../src/app"
 import { openBlobs } from "../../src/core/blobs"
+import { createBus } from "../../src/core/bus"
+import { type Settings, settings } from "../../src/core/config"
 import type { Disk } from "../../src/core/disk"
 import { resolver } from "../../src/core/dns"
 import { newId } from "../../src/core/ids"
@@ -15,18 +17,23 @@ import { senderDomains } from "../../src/domains/sending"
 import { Intake } from "../../src/emails/intake"
 import type { SendRules } from "../../src/emails/prepare"
 import type { AdapterOptions } from "../../src/emails/providers/adapters"
+import { Watching } from "../../src/events/watching"
 import { Health } from "../../src/http/health"
 import { listen } from "../../src/http/listener"
 import { Cursors } from "../../src/http/page"
+import type { SocketTimes } from "../../src/http/sockets"
+import { watch } from "../../src/messages/activity"
 import { projects } from "../../src/projects/tables"
 import type { ProviderPlace } from "../../src/providers/place"
 import { firstProvider } from "../../src/providers/routing"
 import { QueueControl } from "../../src/queue-control/queue-control"
+import { RequestLog } from "../../src/request-log/request-log"
 import { sessionParts } from "../../src/session/parts"
 import type { SystemMail as Post } from "../../src/session/system-mail"
 import type { SignUp } from "../../src/session/users/sign-up"
 import type { Store } from "../../src/store/store"
 import { Meter } from "../../src/usage/meter"
+import { openWebhooks } from "../../src/webhooks/open"
 import { type Client, client } from "./client"
 import { PROVIDERS, testAdapters } from "./providers"
 import { testStore } from "./store"
@@ -35,11 +42,14 @@ export interface ServiceOptions {
   rules?: Partial<SendRules>
   trusted_proxies?: string[]
   time_limit_ms?: number
+  socket_times?: SocketTimes
   sign_up?: SignUp
   /** Where domains are looked up, and what their records name. */
   domains?: Partial<Omit<CheckParts, "store">>
   adapters?: Partial<AdapterOptions>
   providers?: Partial<ProviderPlace>
+  /** Receivers of tests listen on the loopback, without TLS, unless this says otherwise. */
+  webhooks?: Partial<Settings>
   /** In place of the list of what would have been sent. */
   mail?: (secrets: Secrets) => Post
 }
@@ -100,6 +110,11 @@ export const NO_NAMES = {
   place: PLACE,
 }
 
+const LOOPBACK_HOOKS = {
+  "webhooks.require_https": false,
+  "webhooks.allow_private": ["127.0.0.0/8"],
+}
+
 /** The whole interface on an empty store, in this process. Nothing is delivered by itself. */
 export async function testService(options: ServiceOptions = {}) {
   const base = await testStore()
@@ -112,9 +127,21 @@ export async function testService(options: ServiceOptions = {}) {
   const sign_up = options.sign_up ?? "invite"
   const mails: SystemMail[] = []
   const adapters = testAdapters(secrets, options.adapters)
+  const bus = createBus()
+  const watching = new Watching(store, bus)
+  const unwatch = [watching.start(), watch((activity) => bus.publish("message", activity))]
+  const webhooks = openWebhooks({
+    store,
+    secrets,
+    workers,
+    settings: { ...settings(), ...LOOPBACK_HOOKS, ...options.webhooks },
+  })
   const parts: AppParts = {
     store,
+    webhooks: webhooks.parts,
     meter: new Meter(store),
+    requests: new RequestLog({ store, hasRoom: () => disk.healthy && !disk.low }),
+    watching,
     secrets,
     workers,
     health,
@@ -135,9 +162,10 @@ export async function testService(options: ServiceOptions = {}) {
     ...sessionParts({ store, secrets, data_dir: folder, sign_up, base_url }),
     mail: options.mail?.(secrets) ?? { send: async (_, mail) => void mails.push(mail) },
     ...(options.time_limit_ms !== undefined && { time_limit_ms: options.time_limit_ms }),
+    ...(options.socket_times && { socket_times: options.socket_times }),
   }
   const app = createApp(parts) as unknown as Elysia
-  const stops: (() => Promise<void>)[] = []
+  const stops: (() => Promise<void> | void)[] = []
 
   return {
     ...base,
@@ -145,6 +173,8 @@ export async function testService(options: ServiceOptions = {}) {
     app,
     disk,
     health,
+    /** Not started: nothing is delivered by itself. */
+    webhooks,
     /** What the instance itself would have sent. */
     mails,
     anybody: client(app, undefined),
@@ -156,7 +186,7 @@ export async function testService(options: ServiceOptions = {}) {
       return listener
     },
     async [Symbol.asyncDispose]() {
-      for (const stop of stops) await stop()
+      for (const stop of [...stops, ...unwatch]) await stop()
       await workers.close()
       await adapters.close()
       await base[Symbol.asyncDispose]()

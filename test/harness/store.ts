@@ -5,6 +5,7 @@ import { settings } from "../../src/core/config"
 import { engine } from "../../src/store/columns"
 import { openStore } from "../../src/store/open"
 import type { Store } from "../../src/store/store"
+import { leftover } from "./leftovers"
 import { freshDatabase } from "./postgres"
 
 export interface TestStore extends AsyncDisposable {
@@ -17,7 +18,7 @@ export interface TestStore extends AsyncDisposable {
 
 /** An empty store on the engine of this run: `await using test = await testStore()`. */
 export async function testStore(): Promise<TestStore> {
-  const folder = mkdtempSync(join(tmpdir(), "belfry-store-"))
+  const folder = leftover(mkdtempSync(join(tmpdir(), "belfry-store-")))
   const database = engine === "postgres" ? await freshDatabase() : undefined
   const store = await openStore({
     ...settings(),
@@ -32,7 +33,7 @@ export async function testStore(): Promise<TestStore> {
     async [Symbol.asyncDispose]() {
       await store.close()
       await database?.[Symbol.asyncDispose]()
-      rmSync(folder, { recursive: true })
+      rmSync(folder, { recursive: true, force: true })
     },
   }
 }

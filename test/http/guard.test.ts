@@ -189,7 +189,8 @@ test("a route for people is closed to every key", async () => {
       handle: () => ({ data: {} }),
     }),
   )
-  const options = { store, secrets, meter, verifyAccess, trusted_proxies: [] }
+  const requests = { add: () => {} }
+  const options = { store, secrets, meter, requests, verifyAccess, trusted_proxies: [] }
   mount(app, rows, { ...options, refuseWhileUnwell: () => {} })
   const { get } = client(app, (await service.project()).key)
   expect(refusal(await get("/v1/a"))).toEqual([403, "forbidden"])

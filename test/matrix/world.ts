@@ -7,6 +7,7 @@ import { isoFrom, millis, now } from "../../src/core/time"
 import * as longJobs from "../../src/long-jobs/long-jobs"
 import { keep } from "../../src/mailbox/mailbox"
 import { consoleSessions } from "../../src/session/tables"
+import { deliveries } from "../../src/webhooks/tables"
 import { deliverAll } from "../harness/delivery"
 import { mail } from "../harness/mail"
 import { type Person, person, type Team, team } from "../harness/people"
@@ -56,6 +57,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
   const invitation = await owner.post("/v1/accounts/me/members/invite", invited, here)
   const emails = await sent(service, owner, mark, here)
   const mail_id = await received(service, home, mark)
+  const hooks = await told(service, owner, mark, here)
   const job = await service.store.tx((tx) =>
     longJobs.begin(tx, project_id, { type: `${mark}.job` }),
   )
@@ -90,6 +92,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
       domain_id: domain.body.data.id,
       ...emails,
       mail_id,
+      ...hooks,
       job_id: job.id,
       queue: "email", // of the instance: the same for everybody
       token: "no-such-token",
@@ -176,6 +179,26 @@ async function received({ store }: TestService, home: Home, mark: string): Promi
   }
   await store.tx((tx) => keep(tx, row))
   return id
+}
+
+/** An endpoint, an event, and the delivery of the one to the other, as it may look afterwards. */
+async function told({ store }: TestService, owner: Person, mark: string, here: Ids): Promise<Ids> {
+  const endpoint = {
+    url: `http://127.0.0.1:65000/${mark}`,
+    events: ["*"],
+    description: `${mark} endpoint`,
+    headers: { "X-Mark": mark },
+    metadata: { mark },
+  }
+  const webhook_id = (await owner.post("/v1/webhooks", endpoint, here)).body.data.id
+  const made = { type: "email.sent", data: { subject: `${mark} subject` } }
+  const event_id = (await owner.post("/v1/events/trigger", made, here)).body.data.id
+  const seen = { last_response_body: mark, request_headers: { "x-mark": mark } }
+  const captured = { ...seen, response_headers: { "x-mark": mark }, url: endpoint.url }
+  const ours = eq(deliveries.webhook_id, webhook_id)
+  await store.tx((tx) => tx.update(deliveries).set(captured).where(ours))
+  const list = await owner.get(`/v1/webhooks/${webhook_id}/deliveries`, here)
+  return { webhook_id, event_id, delivery_id: list.body.data[0].id }
 }
 
 /** Somebody who belongs to nothing. */

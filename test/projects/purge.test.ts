@@ -62,6 +62,7 @@ async function lived({ account_id, project_id }: Team) {
   }
   const headers = { "x-api-key": key, "idempotency-key": "k" }
   expect((await anybody.post("/v1/emails", mail, headers)).status).toBe(201)
+  await service.parts.requests.flush()
 }
 
 describe("a deleted project", () => {

@@ -35,6 +35,7 @@ export const enqueueRings = (
 interface LoopOptions {
   concurrency?: number
   alone?: boolean
+  lease_ms?: number
 }
 
 export type RunningLoop = JobLoop & AsyncDisposable
@@ -43,10 +44,10 @@ export type RunningLoop = JobLoop & AsyncDisposable
 export async function running(
   store: Store,
   handler: Handler<Ring>,
-  { concurrency = 10, alone = false }: LoopOptions = {},
+  { concurrency = 10, alone = false, lease_ms = 30_000 }: LoopOptions = {},
 ): Promise<RunningLoop> {
   const handlers = bind(ring, handler)
-  const loop = new JobLoop({ store, handlers, concurrency, lease_ms: 30_000, alone })
+  const loop = new JobLoop({ store, handlers, concurrency, lease_ms, alone })
   await loop.start()
   return Object.assign(loop, { [Symbol.asyncDispose]: () => loop.stop(20_000) })
 }

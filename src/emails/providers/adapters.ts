@@ -1,4 +1,4 @@
-import { judgedAddress } from "../../core/net"
+import { judgedAddress } from "../../core/destination"
 import type { Secrets } from "../../core/secrets"
 import { monotonic } from "../../core/time"
 import type { ConfigRow } from "../../providers/configs"

@@ -86,7 +86,8 @@ export class Lanes {
   async enterInLine(domain: string, is_urgent: boolean): Promise<Place | Hold> {
     const lane = this.#lane(domain)
     const obstacle = this.#obstacle(domain, lane, is_urgent)
-    const is_short = lane.line.size < LINE * this.#options.per_domain && lane.paused_until <= millis()
+    const is_short =
+      lane.line.size < LINE * this.#options.per_domain && lane.paused_until <= millis()
     if (obstacle === undefined || !is_short || isSlow(lane)) return this.enter(domain, is_urgent)
     const { promise, resolve } = Promise.withResolvers<Place | undefined>()
     lane.line.add(resolve)

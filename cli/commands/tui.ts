@@ -1,0 +1,17 @@
+import type { Command } from "commander"
+import { examples, lazily } from "../action"
+
+/** The monitor for a terminal. */
+export function define(program: Command): void {
+  program
+    .command("tui")
+    .description("watch messages, webhooks and the queue of a server, live, in this terminal")
+    .addHelpText(
+      "after",
+      `${examples("tui", "tui --profile prod")}
+
+Keys: 1 Messages, 2 Webhooks, 3 Queue, / filter, : command, ? help, q quit.
+Off a terminal use \`belfry emails tail --ndjson\`.`,
+    )
+    .action(lazily(async () => (await import("../tui/open")).open))
+}

@@ -1,0 +1,191 @@
+import type { Client, Reply } from "../client"
+import { exits, Failure } from "../failure"
+import type { Attempt, Content, Email, EmailEvents, EmailRef } from "../records"
+import { moment } from "../time"
+import type { Filter } from "./filter"
+import { factOfEmail } from "./message-rows"
+import { spanText } from "./spans"
+import type { Intent, Parts, Tab } from "./state"
+import type { News } from "./update"
+import type { Delivery, DeliveryDetail, Webhook, Work } from "./webhook-records"
+
+const PAGE = 100
+
+export interface World {
+  client: Client
+  hear(news: News): void
+  /** Puts text into the clipboard of whoever sits at the terminal. */
+  copy(text: string): void
+  quit(): void
+}
+
+/**
+ * Does what the keys and the news ask for. A load that is asked for again while it runs is done
+ * once more afterwards, however often it was asked for. What fails is said, and nothing ends.
+ */
+export function openDeeds(world: World): (intent: Intent) => void {
+  const cursors = new Map<string, string | null>()
+  const running = new Map<string, boolean>()
+
+  const run = async (name: string, intent: Intent) => {
+    running.set(name, false)
+    await perform(world, cursors, intent).catch((error) => {
+      if (!(error instanceof Failure)) throw error
+      world.hear(problemOf(intent, messageOf(error, intent)))
+    })
+    const again = running.get(name)
+    running.delete(name)
+    if (again) await run(name, intent)
+  }
+  return (intent) => {
+    if (intent.do === "quit") return world.quit()
+    if (intent.do === "copy") return copied(world, intent.text)
+    const name = JSON.stringify(intent)
+    if (running.has(name)) running.set(name, intent.do.startsWith("load_"))
+    else void run(name, intent)
+  }
+}
+
+function copied({ copy, hear }: World, text: string): void {
+  copy(text)
+  hear({ is: "notice", text: `copied ${text}` })
+}
+
+function messageOf({ exit, message, details }: Failure, intent: Intent): string {
+  if (exit === exits.unauthorized && typeof details.required_scope === "string") {
+    return `this needs a key with the scope ${details.required_scope}`
+  }
+  const is_screen = intent.do === "load_endpoints" || intent.do === "load_queue"
+  if (exit === exits.not_found && is_screen) return "this server does not have that"
+  return message
+}
+
+/** Said where the answer would have stood. */
+function problemOf(intent: Intent, problem: string): News {
+  switch (intent.do) {
+    case "load_message":
+      return { is: "message", id: intent.id, tab: intent.tab, parts: {}, problem }
+    case "load_endpoints":
+      return { is: "endpoints", problem }
+    case "load_delivery":
+      return { is: "delivery", id: intent.id, found: null, problem }
+    case "load_queue":
+      return { is: "queue", problem }
+    default:
+      return { is: "notice", text: problem }
+  }
+}
+
+type Cursors = Map<string, string | null>
+
+async function perform(world: World, cursors: Cursors, intent: Intent): Promise<void> {
+  const { client, hear } = world
+  switch (intent.do) {
+    case "load_older":
+      return await loadOlder(world, cursors, intent.filter)
+    case "load_message":
+      return hear({
+        is: "message",
+        id: intent.id,
+        tab: intent.tab,
+        parts: await partsOf(client, intent.id, intent.tab),
+      })
+    case "load_endpoints": {
+      const { data } = await client.get<Webhook[]>("/v1/webhooks", { per_page: PAGE })
+      return hear({ is: "endpoints", endpoints: data })
+    }
+    case "load_deliveries": {
+      const path = `${endpoint(intent)}/deliveries`
+      const { data } = await client.get<Delivery[]>(path, { per_page: PAGE })
+      return hear({ is: "deliveries", webhook_id: intent.webhook_id, deliveries: data })
+    }
+    case "load_delivery": {
+      const path = `${endpoint(intent)}/deliveries/${encodeURIComponent(intent.id)}`
+      return hear({
+        is: "delivery",
+        id: intent.id,
+        found: (await client.get<DeliveryDetail>(path)).data,
+      })
+    }
+    case "load_queue":
+      return hear({ is: "queue", work: (await client.get<Work>("/v1/queue")).data })
+    case "resend":
+    case "retry":
+    case "replay":
+    case "test":
+      return hear({ is: "notice", text: await change(client, intent) })
+  }
+}
+
+const endpoint = ({ webhook_id }: { webhook_id: string }) =>
+  `/v1/webhooks/${encodeURIComponent(webhook_id)}`
+
+const email = (id: string) => `/v1/emails/${encodeURIComponent(id)}`
+
+/** Pages are walked by cursor, one walk for each filter; at its end nothing more is asked for. */
+async function loadOlder({ client, hear }: World, cursors: Cursors, filter: Filter) {
+  const cursor = cursors.get(filter.text)
+  const { since, ...fields } = filter.query
+  const created_after = since === undefined ? undefined : moment(since, "since")
+  const query = { ...fields, created_after, per_page: PAGE, cursor: cursor ?? undefined }
+  const ended = cursor === null
+  const found: Reply<Email[]> = ended ? NOTHING : await client.get<Email[]>("/v1/emails", query)
+  const next = found.meta.next_cursor ?? null
+  cursors.set(filter.text, next)
+  const facts = found.data.map(factOfEmail)
+  hear({ is: "older", facts, more: next !== null, filter: filter.text })
+}
+
+const NOTHING = { data: [], meta: {} }
+
+async function partsOf(client: Client, id: string, tab: Tab): Promise<Parts> {
+  const path = email(id)
+  switch (tab) {
+    case "Timeline": {
+      const [found, attempts] = await Promise.all([
+        client.get<Email>(path),
+        client.get<Attempt[]>(`${path}/attempts`),
+      ])
+      return { email: found.data, attempts: attempts.data }
+    }
+    case "Events":
+      return { events: (await client.get<EmailEvents>(`${path}/events`)).data }
+    case "Text":
+      return { content: (await client.get<Content>(`${path}/content`)).data }
+    default:
+      return { raw: new TextDecoder().decode(await client.bytes(`${path}/raw`)) }
+  }
+}
+
+type Tested = {
+  delivered: boolean
+  response_status: number | null
+  duration_ms: number | null
+  error: string | null
+}
+
+type Change = Extract<Intent, { do: "resend" | "retry" | "replay" | "test" }>
+
+/** Does it, and answers what to say about it. */
+async function change(client: Client, intent: Change): Promise<string> {
+  switch (intent.do) {
+    case "resend": {
+      const { data } = await client.post<EmailRef>(`${email(intent.id)}/resend`)
+      return `sent again as ${data.id}`
+    }
+    case "retry":
+      await client.post(`${endpoint(intent)}/deliveries/${encodeURIComponent(intent.id)}/retry`)
+      return "one more attempt is on its way"
+    case "replay": {
+      const body = { since: moment(intent.since, "since"), status: intent.status }
+      const { data } = await client.post<{ id: string }>(`${endpoint(intent)}/replay`, body)
+      return `replaying; its job is ${data.id}`
+    }
+    case "test": {
+      const { data } = await client.post<Tested>(`${endpoint(intent)}/test`, {})
+      const { delivered, response_status: status, duration_ms: took, error } = data
+      const answer = [status, error].filter(Boolean).join(" ")
+      return `test ${delivered ? "delivered" : "failed ✗"}: ${answer} in ${spanText(took ?? 0)}`
+    }
+  }
+}

@@ -1,0 +1,122 @@
+import { Failure } from "../failure"
+import { duration } from "../time"
+import type { MessageRow } from "./message-rows"
+
+const STATUSES = ["queued", "sending", "sent", "delivered", "bounced", "complained", "failed"]
+
+/** What a filter says, ready to be asked of a row. */
+export interface Filter {
+  /** As it was typed. */
+  text: string
+  matches(row: MessageRow, now: number): boolean
+  /** What the server can be asked for, so that what is not here yet is found too. */
+  query: { status?: string; tag?: string; to?: string; subject?: string; since?: string }
+}
+
+export const NO_FILTER: Filter = { text: "", matches: () => true, query: {} }
+
+type Test = (row: MessageRow, now: number) => boolean
+
+/**
+ * `status:bounced,failed to:*@nope.test since:1h tag:billing receipt`: every word must hold, one
+ * with a `-` before it must not. Words without a name are looked for in address, subject and id.
+ * Gives the problem as text when a word cannot be understood.
+ */
+export function parseFilter(text: string): Filter | { problem: string } {
+  const words = text.trim().split(/\s+/).filter(Boolean)
+  const tests: Test[] = []
+  const query: Filter["query"] = {}
+  for (const word of words) {
+    const parsed = parseWord(word)
+    if ("problem" in parsed) return parsed
+    tests.push(parsed.test)
+    Object.assign(query, parsed.query)
+  }
+  return {
+    text: words.join(" "),
+    matches: (row, now) => tests.every((test) => test(row, now)),
+    query,
+  }
+}
+
+interface Word {
+  test: Test
+  query: Filter["query"]
+}
+
+function parseWord(word: string): Word | { problem: string } {
+  if (word.startsWith("-") && word.length > 1) {
+    const parsed = parseWord(word.slice(1))
+    if ("problem" in parsed) return parsed
+    return { test: (row, now) => !parsed.test(row, now), query: {} }
+  }
+  const [, name = "", value = ""] = /^([a-z]+):(.*)$/i.exec(word) ?? []
+  if (name === "") return { test: anywhere(word), query: {} }
+  if (value === "") return { problem: `${name}: what?` }
+  const known = names[name.toLowerCase()]
+  if (!known) return { problem: `no filter is called ${name}: ${Object.keys(names).join(", ")}` }
+  return known(value)
+}
+
+const names: Partial<Record<string, (value: string) => Word | { problem: string }>> = {
+  status: statusWord,
+  to: (value) => ({
+    test: byPattern(value, (row) => row.to),
+    query: value.includes("*") || !value.includes("@") ? {} : { to: value },
+  }),
+  subject: (value) => ({
+    test: byPattern(value.includes("*") ? value : `*${value}*`, (row) => row.subject),
+    query: value.includes("*") ? {} : { subject: value },
+  }),
+  tag: (value) => {
+    const is = pattern(value)
+    return {
+      test: ({ tags }) => tags.some((tag) => is.test(tag)),
+      query: value.includes("*") ? {} : { tag: value },
+    }
+  },
+  id: (value) => ({ test: byPattern(`${value}*`, (row) => row.id), query: {} }),
+  ch: (value) => ({
+    test: byPattern(value === "mail" ? "email" : value, (row) => row.channel),
+    query: {},
+  }),
+  since: sinceWord,
+}
+
+function statusWord(value: string): Word | { problem: string } {
+  const wanted = value.toLowerCase().split(",").filter(Boolean)
+  const wrong = wanted.find((status) => !STATUSES.includes(status))
+  if (wrong !== undefined) return { problem: `no status is called ${wrong}` }
+  const [only] = wanted
+  return {
+    test: ({ status }) => wanted.includes(status),
+    query: wanted.length === 1 && only !== undefined ? { status: only } : {},
+  }
+}
+
+function sinceWord(value: string): Word | { problem: string } {
+  try {
+    const span = duration(value, "since")
+    return { test: ({ created_at }, now) => created_at >= now - span, query: { since: value } }
+  } catch (error) {
+    if (error instanceof Failure) return { problem: error.message }
+    throw error
+  }
+}
+
+/** `*` stands for anything; case does not count. */
+function pattern(value: string): RegExp {
+  const parts = value.split("*").map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&"))
+  return new RegExp(`^${parts.join(".*")}$`, "iu")
+}
+
+function byPattern(value: string, of: (row: MessageRow) => string): Test {
+  const wanted = pattern(value)
+  return (row) => wanted.test(of(row))
+}
+
+function anywhere(word: string): Test {
+  const wanted = word.toLowerCase()
+  return ({ id, to, subject }) =>
+    to.toLowerCase().includes(wanted) || subject.toLowerCase().includes(wanted) || id === wanted
+}

@@ -1,0 +1,126 @@
+import type { Client } from "../client"
+import { exits, Failure } from "../failure"
+import { type Start, serverTime, startAt } from "../feed"
+import type { Email, EmailEvents, Envelope } from "../records"
+import { type Frame, NoUpgrade, openStream } from "../stream"
+import { millis, pause } from "../time"
+import { type Activity, type Fact, factOfActivity, factOfEmail, factOfEvent } from "./message-rows"
+import type { Store } from "./store"
+
+const TYPES = "email.*"
+const PAGE = 100
+const WAIT_SECONDS = 5
+const WAIT_SLACK = 10_000
+
+/** So long it is asked again and again before the socket is tried once more. */
+const POLLING_MILLISECONDS = 30_000
+const REPEAT_MILLISECONDS = 2000
+
+/** What follows, and the event behind which it goes on. */
+interface Follower {
+  client: Client
+  store: Store
+  after: string | undefined
+  stop: AbortSignal
+}
+
+/**
+ * The event to begin behind: the first of the newest email, or "" for the very first of all where
+ * there is no email yet. Asked for before the list is read, it leaves no gap between the two.
+ * Undefined, for only what is new, where it cannot be had.
+ */
+export async function beginning(
+  client: Client,
+  newest: Email | undefined,
+): Promise<string | undefined> {
+  if (!newest) return ""
+  try {
+    const path = `/v1/emails/${encodeURIComponent(newest.id)}/events`
+    return (await client.get<EmailEvents>(path)).data.events[0]?.id
+  } catch (error) {
+    if (error instanceof Failure) return undefined
+    throw error
+  }
+}
+
+/**
+ * Brings what happens to the store until `stop`: over the socket; where none gets through, by asking
+ * the event feed; where a key may not read events, by reading the newest emails. After an interruption
+ * it goes on behind the last event that was heard, so nothing is missed.
+ */
+export async function followNews(
+  client: Client,
+  store: Store,
+  begin: string | undefined,
+  stop: AbortSignal,
+): Promise<void> {
+  const follower = { client, store, after: begin, stop }
+  while (!stop.aborted) {
+    try {
+      await overSocket(follower)
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error
+      await otherwise(follower, error)
+    }
+  }
+}
+
+/** Comes back by itself when the connection breaks. Throws what no further try would mend. */
+async function overSocket(follower: Follower): Promise<void> {
+  const { client, store, after, stop } = follower
+  const stream = openStream(client, {
+    ...(after === undefined ? {} : { start: { after, not_before: undefined } }),
+    types: TYPES,
+    onState: (state) => store.hear({ is: "link", link: state === "open" ? "live" : "lost" }),
+    onFrame(frame) {
+      if (frame.type === "event") follower.after = frame.event.id
+      const fact = factOf(frame)
+      if (fact) store.facts([fact])
+    },
+  })
+  stop.addEventListener("abort", () => stream.close(), { once: true })
+  await stream.ended
+}
+
+function factOf(frame: Frame): Fact | undefined {
+  if (frame.type === "event") return factOfEvent(frame.event)
+  return frame.type === "message" ? factOfActivity(frame.message as Activity) : undefined
+}
+
+/** What there is without the socket, for a while. */
+async function otherwise(follower: Follower, reason: Failure): Promise<void> {
+  const until = millis() + POLLING_MILLISECONDS
+  try {
+    if (reason instanceof NoUpgrade) return await poll(follower, until)
+    if (reason.exit === exits.unauthorized) return await readNewest(follower, until)
+    if (reason.exit === exits.invalid) follower.after = undefined // too old: begin with what is new
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error
+  }
+  follower.store.hear({ is: "link", link: "lost" })
+  await pause(REPEAT_MILLISECONDS)
+}
+
+async function poll(follower: Follower, until: number): Promise<void> {
+  const { client, store, after, stop } = follower
+  let start: Start = { after, not_before: undefined }
+  if (after === undefined) start = await startAt(client, await serverTime(client))
+  while (!stop.aborted && millis() < until) {
+    const query = { after: start.after || undefined, types: TYPES, wait: WAIT_SECONDS, limit: PAGE }
+    const limit = WAIT_SECONDS * 1000 + WAIT_SLACK
+    const { data, meta } = await client.get<Envelope[]>("/v1/events", query, limit)
+    store.hear({ is: "link", link: "polling" })
+    store.facts(data.flatMap((event) => factOfEvent(event) ?? []))
+    start = { ...start, after: meta.next_after ?? data.at(-1)?.id ?? start.after }
+    follower.after = start.after
+  }
+}
+
+async function readNewest({ client, store, stop }: Follower, until: number): Promise<void> {
+  while (!stop.aborted && millis() < until) {
+    const { data } = await client.get<Email[]>("/v1/emails", { per_page: PAGE })
+    store.hear({ is: "link", link: "polling" })
+    store.facts(data.map(factOfEmail))
+    await pause(REPEAT_MILLISECONDS)
+  }
+}

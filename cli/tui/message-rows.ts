@@ -1,0 +1,211 @@
+import type { Email, Envelope } from "../records"
+import { cleanLine } from "../terminal"
+
+/** One message as the list shows it. Everything in it is harmless to a terminal. */
+export interface MessageRow {
+  id: string
+  /** Epoch milliseconds. */
+  created_at: number
+  channel: string
+  to: string
+  subject: string
+  status: string
+  reason: string
+  attempts: number
+  /** Of the last status, epoch milliseconds. */
+  changed_at: number
+  tags: readonly string[]
+  /** Accepted while the monitor watched: only these are counted. */
+  is_new: boolean
+}
+
+/** What somebody said about a message: all of it, or only what changed. */
+export type Fact = Partial<MessageRow> & { id: string; at: number }
+
+/** What was seen of a message's way, as the socket tells it besides the event. */
+export type Activity = {
+  id: string
+  channel: string
+  status: string
+  status_reason: string | null
+  recipient: string
+  at: string
+}
+
+export const MOST_ROWS = 10_000
+const LONGEST = 300
+
+const clean = (value: unknown): string =>
+  typeof value === "string" ? cleanLine(value.slice(0, LONGEST)) : ""
+
+const timeOf = (iso: string): number => Date.parse(iso)
+
+const rank: Partial<Record<string, number>> = {
+  queued: 0,
+  sending: 1,
+  sent: 2,
+  delivered: 3,
+  failed: 4,
+  bounced: 5,
+  complained: 6,
+}
+
+/** Types of events that say a status; the others leave it as it is. */
+const told: Partial<Record<string, string>> = {
+  "email.queued": "queued",
+  "email.sent": "sent",
+  "email.delivered": "delivered",
+  "email.bounced": "bounced",
+  "email.soft_bounced": "queued",
+  "email.complained": "complained",
+  "email.failed": "failed",
+}
+
+/** All that a list of emails tells of one. */
+export function factOfEmail(email: Email & { tags?: unknown; updated_at?: string }): Fact {
+  return {
+    id: clean(email.id),
+    at: timeOf(email.updated_at ?? email.created_at),
+    created_at: timeOf(email.created_at),
+    channel: "email",
+    to: clean(email.to.email),
+    subject: clean(email.subject),
+    status: clean(email.status),
+    reason: clean(email.status_reason),
+    attempts: email.attempts,
+    tags: tagsOf(email.tags),
+  }
+}
+
+/** Undefined for events that are not about a message that was sent. */
+export function factOfEvent({ type, data, created_at }: Envelope): Fact | undefined {
+  const { message_id, recipient_email, subject, tags, bounce_subtype } = data
+  if (!type.startsWith("email.") || type === "email.received") return undefined
+  if (typeof message_id !== "string") return undefined
+  const status = told[type]
+  return {
+    id: clean(message_id),
+    at: timeOf(typeof data.timestamp === "string" ? data.timestamp : created_at),
+    channel: "email",
+    ...(typeof recipient_email === "string" ? { to: clean(recipient_email) } : {}),
+    ...(typeof subject === "string" ? { subject: clean(subject) } : {}),
+    ...(Array.isArray(tags) ? { tags: tagsOf(tags) } : {}),
+    ...(status === undefined ? {} : { status }),
+    ...(typeof bounce_subtype === "string" ? { reason: clean(bounce_subtype) } : {}),
+  }
+}
+
+/** A change of status, as the socket tells it. */
+export const factOfActivity = (activity: Activity): Fact => ({
+  id: clean(activity.id),
+  at: timeOf(activity.at),
+  channel: clean(activity.channel),
+  to: clean(activity.recipient),
+  status: clean(activity.status),
+  ...(activity.status_reason === null ? {} : { reason: clean(activity.status_reason) }),
+})
+
+const tagsOf = (tags: unknown): string[] => (Array.isArray(tags) ? tags.map(clean) : [])
+
+/** Milliseconds in the first 48 bits of a UUIDv7 (RFC 9562, 5.7): when the message was accepted. */
+const madeAt = (id: string): number => Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
+
+/** What became of messages that were accepted meanwhile, each told once however often it was said. */
+export interface Counts {
+  added: number
+  /** Those that left the house: sent, delivered, or refused by the other side. */
+  settled: number
+  bounced: number
+  complained: number
+}
+
+export interface Merged {
+  rows: readonly MessageRow[]
+  counts: Counts
+}
+
+/**
+ * The rows with what is said now, newest first, at most `MOST_ROWS`. Facts may come twice and late:
+ * a status never falls back, except from `sending` to `queued` for the next try.
+ */
+export function mergeFacts(
+  rows: readonly MessageRow[],
+  facts: readonly Fact[],
+  are_news = true,
+): Merged {
+  const next = rows.slice()
+  const fresh = new Map<string, MessageRow>()
+  const counts = { added: 0, settled: 0, bounced: 0, complained: 0 }
+  for (const fact of facts) {
+    const at = positionOf(next, fact.id)
+    const known = next[at]?.id === fact.id ? next[at] : fresh.get(fact.id)
+    const before = known ?? begun(fact, are_news)
+    const after = merged(before, fact)
+    if (!known && after.is_new) counts.added += 1
+    if (after.is_new) count(counts, before.status, after.status)
+    if (known && next[at] === known) next[at] = after
+    else fresh.set(fact.id, after)
+  }
+  if (fresh.size === 0) return { rows: next, counts }
+  const newer = [...fresh.values()].sort(byId)
+  const all = isInFront(newer, next) ? newer.concat(next) : newer.concat(next).sort(byId)
+  return { rows: all.slice(0, MOST_ROWS), counts }
+}
+
+const JUST_NOW = 60_000
+const out = ["sent", "delivered", "bounced", "complained"]
+
+function count(counts: Counts, before: string, after: string): void {
+  if (before === after) return
+  if (out.includes(after) && !out.includes(before)) counts.settled += 1
+  if (after === "bounced") counts.bounced += 1
+  if (after === "complained") counts.complained += 1
+}
+
+const byId = (one: MessageRow, other: MessageRow) => (one.id < other.id ? 1 : -1)
+
+const isInFront = (newer: readonly MessageRow[], rows: readonly MessageRow[]) =>
+  (newer.at(-1)?.id ?? "") > (rows[0]?.id ?? "")
+
+/** Where the id is, or would be: rows are sorted by falling id. */
+export function positionOf(rows: readonly { id: string }[], id: string): number {
+  let low = 0
+  let high = rows.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((rows[middle]?.id ?? "") > id) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+function begun({ id, at }: Fact, is_news: boolean): MessageRow {
+  const made = madeAt(id)
+  const created_at = Number.isFinite(made) ? made : at
+  const blank = { channel: "email", to: "", subject: "", status: "", reason: "", tags: [] }
+  const is_new = is_news && at - created_at < JUST_NOW
+  return { ...blank, id, created_at, attempts: 0, changed_at: created_at, is_new }
+}
+
+function merged(row: MessageRow, { at, attempts, status, ...fact }: Fact): MessageRow {
+  const moves = status !== undefined && mayFollow(row.status, status)
+  const tries = moves ? Math.max(row.attempts, triesAfter(row, status)) : row.attempts
+  return {
+    ...row,
+    ...fact,
+    reason: moves ? (fact.reason ?? "") : row.reason,
+    status: moves ? status : row.status,
+    changed_at: moves && status !== row.status ? at : row.changed_at,
+    attempts: Math.max(attempts ?? 0, tries),
+  }
+}
+
+function mayFollow(before: string, status: string): boolean {
+  if (before === "sending" && status === "queued") return true
+  return (rank[status] ?? 0) >= (rank[before] ?? -1)
+}
+
+function triesAfter({ status: before, attempts }: MessageRow, status: string): number {
+  if (status === "sending" && before !== "sending") return attempts + 1
+  return ["sent", "delivered", "bounced"].includes(status) ? Math.max(1, attempts) : attempts
+}

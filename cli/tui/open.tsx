@@ -1,0 +1,143 @@
+import { writeSync } from "node:fs"
+import { render } from "ink"
+import type { Client } from "../client"
+import type { Action, Context } from "../context"
+import { environment } from "../environment"
+import { exits, Failure, usage } from "../failure"
+import { onInterrupt } from "../interrupt"
+import type { Email } from "../records"
+import { millis } from "../time"
+import { openDeeds } from "./deeds"
+import { NO_FILTER } from "./filter"
+import { beginning, followNews } from "./follow-news"
+import { Monitor } from "./monitor"
+import { initialState } from "./state"
+import { FRAME_MILLISECONDS, openStore, type Store } from "./store"
+
+const POLL_MILLISECONDS = 2000
+
+/** Leaves the alternate screen, shows the cursor, ends all attributes. */
+const RESTORED = "\u001b[?1049l\u001b[?25h\u001b[0m"
+
+/** Shows what happens until a key ends it. Without a terminal exit 2; on a dumb one as plain lines. */
+export const open: Action<object> = async (context) => {
+  const { terminal } = context
+  if (!terminal.in || !terminal.out) {
+    throw usage("the monitor needs a terminal", "use `belfry emails tail --ndjson`")
+  }
+  if (environment.TERM === "dumb") {
+    const { tail } = await import("../emails/tail")
+    return await tail(context, {}, ...[])
+  }
+  let heard = (_: Headers) => {}
+  const client = context.client(undefined, {}, (headers) => heard(headers))
+  // What is wrong with address or key is told as by every other command, before the screen is taken.
+  const [newest] = (await client.get<Email[]>("/v1/emails", { per_page: 1 })).data
+  const begin = await beginning(client, newest)
+  const size = [process.stdout.columns || 80, process.stdout.rows || 24] as const
+  const { promise: over, resolve: end } = Promise.withResolvers<number>()
+  const deeds = openDeeds({
+    client,
+    hear: (news) => store.hear(news),
+    copy: (text) => void process.stdout.write(copying(text)),
+    quit: () => end(exits.done),
+  })
+  const store = openStore(initialState(...size, millis(), titleOf(context)), deeds)
+  heard = (headers) => hearSending(store, headers)
+  deeds({ do: "load_older", filter: NO_FILTER })
+  void nameProject(client, newest, store)
+  return await shown(context.terminal.colour, store, { client, begin, over, end })
+}
+
+/** OSC 52: a terminal that allows it puts the text into its clipboard, also through ssh. */
+const copying = (text: string) => `\u001b]52;c;${Buffer.from(text).toString("base64")}\u0007`
+
+const titleOf = (context: Context) => {
+  const { profile, url } = context.connection()
+  return profile ?? new URL(url).host
+}
+
+/** `acme/prod`, as far as the key may know it. */
+async function nameProject(client: Client, email: Email | undefined, store: Store) {
+  const slugOf = async (path: string) => {
+    try {
+      return (await client.get<{ slug: string }>(path)).data.slug
+    } catch (error) {
+      if (error instanceof Failure) return undefined
+      throw error
+    }
+  }
+  const project_id = email && "project_id" in email ? String(email.project_id) : undefined
+  const account = await slugOf("/v1/accounts/me")
+  const project = project_id && (await slugOf(`/v1/projects/${project_id}`))
+  const title = [account, project].filter(Boolean).join("/")
+  if (title) store.hear({ is: "titled", title })
+}
+
+function hearSending(store: Store, headers: Headers) {
+  const status = headers.get("x-account-sending-status")
+  const reason = headers.get("x-account-sending-status-reason") ?? ""
+  const { sending } = store.state()
+  if (status === null || (sending.status === status && sending.reason === reason)) return
+  store.hear({ is: "sending", status, reason })
+}
+
+function restore(): void {
+  try {
+    writeSync(1, RESTORED)
+  } catch {
+    // The terminal is gone, and with it what was to be restored.
+  }
+}
+
+interface Life {
+  client: Client
+  /** The event to begin behind. */
+  begin: string | undefined
+  over: Promise<number>
+  end(exit: number): void
+}
+
+/** Draws until `over`, and leaves the terminal as it was, whatever ends it. */
+async function shown(colour: boolean, store: Store, life: Life): Promise<number> {
+  const { client, begin, over, end } = life
+  const stop = new AbortController()
+  const screen = render(<Monitor store={store} colour={colour} />, {
+    alternateScreen: true,
+    exitOnCtrlC: false,
+    incrementalRendering: true,
+    interactive: true, // known to be a terminal; a CI job may well drive one
+    maxFps: 1000 / FRAME_MILLISECONDS,
+    patchConsole: false,
+  })
+  process.once("exit", restore)
+  const polling = setInterval(() => ask(store), POLL_MILLISECONDS)
+  onInterrupt(() => end(exits.interrupted))
+  for (const signal of ["SIGTERM", "SIGHUP"] as const) process.once(signal, () => end(exits.done))
+  const { promise: broken, reject } = Promise.withResolvers<never>()
+  for (const event of ["uncaughtException", "unhandledRejection"] as const)
+    process.once(event, reject)
+  try {
+    ask(store)
+    const news = followNews(client, store, begin, stop.signal).then(() => over)
+    const gone = screen.waitUntilExit().then(() => exits.done)
+    return await Promise.race([over, broken, news, gone])
+  } finally {
+    stop.abort()
+    clearInterval(polling)
+    store.close()
+    screen.unmount()
+    process.off("exit", restore)
+  }
+}
+
+/** What is not told by the stream is asked for, as far as it is on the screen. */
+function ask(store: Store): void {
+  const { screen, webhooks } = store.state()
+  store.ask({ do: "load_queue" })
+  if (screen !== "webhooks") return
+  store.ask({ do: "load_endpoints" })
+  if (webhooks.detail) store.ask({ do: "load_delivery", ...idsOf(webhooks.detail) })
+}
+
+const idsOf = ({ webhook_id, id }: { webhook_id: string; id: string }) => ({ webhook_id, id })

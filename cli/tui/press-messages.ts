@@ -1,0 +1,118 @@
+import { messageLines } from "./detail-lines"
+import { NO_FILTER } from "./filter"
+import { detailRows, layoutOf, tableRows } from "./layout"
+import { chosen, followed, indexOf, moved, scrolled, stepsOf } from "./list"
+import { type MessageDetail, type Messages, type State, type Step, step, tabs } from "./state"
+import { withFilter, withShown } from "./update"
+
+/** Rows left below the reader when older ones are fetched. */
+const AHEAD = 50
+
+/** Keys of the Messages screen: in the list, or in the message that is opened. */
+export function pressOnMessages(state: State, key: string): Step {
+  const { messages } = state
+  if (messages.detail) return pressInDetail(state, messages.detail, key)
+  const rows = tableRows(layoutOf(state).height)
+  const by = stepsOf(key, rows)
+  if (by !== undefined) {
+    const place = moved(messages.place, messages.shown, by, rows)
+    return withOlderAsked({ ...state, messages: { ...messages, place } })
+  }
+  switch (key) {
+    case " ":
+      return step({ ...state, messages: pausedOrNot(state) })
+    case "f":
+      return step({ ...state, messages: followedOrNot(state, rows) })
+    case "<enter>":
+      return withDetail(state, "Timeline")
+    case "<escape>":
+      return messages.filter.text === "" ? step(state) : withFilter(state, NO_FILTER)
+    default:
+      return pressOnOne(state, key)
+  }
+}
+
+function withOlderAsked(state: State): Step {
+  const { older, place, shown, filter } = state.messages
+  const left = shown.length - indexOf(shown, place)
+  if (older !== "more" || left > AHEAD) return step(state)
+  const messages = { ...state.messages, older: "loading" as const }
+  return step({ ...state, messages }, { do: "load_older", filter })
+}
+
+function pausedOrNot(state: State): Messages {
+  const { messages } = state
+  if (!messages.paused) return { ...messages, paused: true, unseen: 0 }
+  return withShown({ ...messages, paused: false, unseen: 0 }, state)
+}
+
+function followedOrNot(state: State, rows: number): Messages {
+  const { messages } = state
+  if (messages.place.follows) return { ...messages, place: { ...messages.place, follows: false } }
+  const running = messages.paused ? pausedOrNot(state) : messages
+  return { ...running, place: followed(running.shown, rows) }
+}
+
+function withDetail(state: State, tab: MessageDetail["tab"]): Step {
+  const { shown, place } = state.messages
+  const row = chosen(shown, place)
+  if (!row) return step(state)
+  const detail = { id: row.id, tab, top: 0, parts: {} }
+  // Whoever reads one does not want to be carried on to the next.
+  const held = { ...place, follows: false }
+  const messages = { ...state.messages, place: held, detail }
+  return step({ ...state, messages }, { do: "load_message", id: row.id, tab })
+}
+
+/** Keys that do the same in the list and in the detail. */
+function pressOnOne(state: State, key: string): Step {
+  const row = chosen(state.messages.shown, state.messages.place)
+  if (!row) return step(state)
+  if (key === "y") return step(state, { do: "copy", text: row.id })
+  if (key !== "r") return step(state)
+  const text = `Send ${row.id.slice(0, 8)}…${row.id.slice(-4)} to ${row.to} again?`
+  return step({ ...state, question: { text, deed: { do: "resend", id: row.id } } })
+}
+
+function pressInDetail(state: State, detail: MessageDetail, key: string): Step {
+  const { height, detail_width } = layoutOf(state)
+  const rows = detailRows(height)
+  const show = (next: MessageDetail | null) =>
+    step({ ...state, messages: { ...state.messages, detail: next } })
+  const by = stepsOf(key, rows)
+  if (by !== undefined) {
+    const lines = messageLines(detail, detail_width, false).length
+    return show({ ...detail, top: scrolled(detail.top, by, lines, rows) })
+  }
+  switch (key) {
+    case "<escape>":
+    case "<backspace>":
+      return show(null)
+    case "<tab>":
+    case "<right>":
+    case "l":
+      return turned(state, detail, 1)
+    case "<left>":
+    case "h":
+      return turned(state, detail, -1)
+    case "n":
+      return neighbour(state, detail, 1)
+    case "p":
+      return neighbour(state, detail, -1)
+    default:
+      return pressOnOne(state, key)
+  }
+}
+
+function turned(state: State, detail: MessageDetail, by: number): Step {
+  const at = (tabs.indexOf(detail.tab) + by + tabs.length) % tabs.length
+  const tab = tabs[at] ?? "Timeline"
+  const messages = { ...state.messages, detail: { ...detail, tab, top: 0 } }
+  return step({ ...state, messages }, { do: "load_message", id: detail.id, tab })
+}
+
+function neighbour(state: State, detail: MessageDetail, by: number): Step {
+  const { messages } = state
+  const place = moved(messages.place, messages.shown, by, tableRows(layoutOf(state).height))
+  return withDetail({ ...state, messages: { ...messages, place } }, detail.tab)
+}

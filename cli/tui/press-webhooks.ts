@@ -1,0 +1,112 @@
+import { deliveryLines } from "./delivery-lines"
+import { detailRows, layoutOf, tableRows, webhookHeights } from "./layout"
+import { chosen, moved, scrolled, stepsOf } from "./list"
+import { type DeliveryView, type State, type Step, step, type Webhooks } from "./state"
+
+/** Keys of the Webhooks screen: on endpoints, on deliveries, or in the one that is opened. */
+export function pressOnWebhooks(state: State, key: string): Step {
+  const { webhooks } = state
+  if (webhooks.detail) return pressInDelivery(state, webhooks.detail, key)
+  const [upper, lower] = webhookHeights(layoutOf(state).height, webhooks.endpoints?.length ?? 0)
+  const rows = tableRows(webhooks.focus === "endpoints" ? upper : lower)
+  const by = stepsOf(key, rows)
+  if (by !== undefined) return movedBy(state, by, rows)
+  const focused = (focus: Webhooks["focus"]) => step({ ...state, webhooks: { ...webhooks, focus } })
+  switch (key) {
+    case "<tab>":
+      return focused(webhooks.focus === "endpoints" ? "deliveries" : "endpoints")
+    case "<escape>":
+    case "<left>":
+      return focused("endpoints")
+    case "<right>":
+      return focused("deliveries")
+    case "<enter>":
+      return webhooks.focus === "endpoints" ? focused("deliveries") : withDelivery(state)
+    default:
+      return pressOnEither(state, key)
+  }
+}
+
+function movedBy(state: State, by: number, rows: number): Step {
+  const { webhooks } = state
+  if (webhooks.focus === "deliveries") {
+    const delivery_place = moved(webhooks.delivery_place, webhooks.deliveries, by, rows)
+    return step({ ...state, webhooks: { ...webhooks, delivery_place } })
+  }
+  const place = moved(webhooks.place, webhooks.endpoints ?? [], by, rows)
+  const next = { ...state, webhooks: { ...webhooks, place } }
+  if (place.selected === null || place.selected === webhooks.place.selected) return step(next)
+  return step(next, { do: "load_deliveries", webhook_id: place.selected })
+}
+
+function withDelivery(state: State): Step {
+  const { webhooks } = state
+  const found = chosen(webhooks.deliveries, webhooks.delivery_place)
+  if (!found) return step(state)
+  const { id, webhook_id } = found
+  const detail = { id, webhook_id, top: 0, found: null, problem: null }
+  const delivery_place = { ...webhooks.delivery_place, follows: false }
+  const next = { ...state, webhooks: { ...webhooks, detail, delivery_place } }
+  return step(next, { do: "load_delivery", webhook_id, id })
+}
+
+/** Keys for the chosen endpoint or delivery, wherever they are pressed. */
+function pressOnEither(state: State, key: string): Step {
+  const { webhooks } = state
+  const endpoint = chosen(webhooks.endpoints ?? [], webhooks.place)
+  if (!endpoint) return step(state)
+  const in_deliveries = webhooks.focus === "deliveries"
+  const delivery = in_deliveries ? chosen(webhooks.deliveries, webhooks.delivery_place) : undefined
+  switch (key) {
+    case "t":
+      return step(state, { do: "test", webhook_id: endpoint.id })
+    case "R":
+      return step({ ...state, prompt: { asks: "replay", text: "1h held", problem: null } })
+    case "y":
+      return step(state, { do: "copy", text: delivery?.id ?? endpoint.id })
+    case "r":
+      return delivery ? askRetry(state, delivery.webhook_id, delivery.id) : hint(state)
+    default:
+      return step(state)
+  }
+}
+
+const hint = (state: State) =>
+  step({ ...state, notice: { text: "choose a delivery first: Tab goes there", at: state.now } })
+
+function askRetry(state: State, webhook_id: string, id: string): Step {
+  const { webhooks } = state
+  const what = webhooks.deliveries.find((delivery) => delivery.id === id)?.event_type ?? id
+  const text = `Deliver ${what} once more?`
+  return step({ ...state, question: { text, deed: { do: "retry", webhook_id, id } } })
+}
+
+function pressInDelivery(state: State, detail: DeliveryView, key: string): Step {
+  const { height, detail_width } = layoutOf(state)
+  const rows = detailRows(height)
+  const show = (next: DeliveryView | null) =>
+    step({ ...state, webhooks: { ...state.webhooks, detail: next } })
+  const by = stepsOf(key, rows)
+  if (by !== undefined) {
+    const lines = deliveryLines(detail, detail_width, false).length
+    return show({ ...detail, top: scrolled(detail.top, by, lines, rows) })
+  }
+  switch (key) {
+    case "<escape>":
+    case "<backspace>":
+      return show(null)
+    case "n":
+    case "p":
+      return neighbour(state, key === "n" ? 1 : -1)
+    default:
+      return pressOnEither(state, key)
+  }
+}
+
+function neighbour(state: State, by: number): Step {
+  const { webhooks } = state
+  const [, lower] = webhookHeights(layoutOf(state).height, webhooks.endpoints?.length ?? 0)
+  const { delivery_place: place, deliveries } = webhooks
+  const delivery_place = moved(place, deliveries, by, tableRows(lower))
+  return withDelivery({ ...state, webhooks: { ...webhooks, delivery_place } })
+}

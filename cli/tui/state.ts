@@ -1,0 +1,165 @@
+import type { Attempt, Content, Email, EmailEvents } from "../records"
+import { type Filter, NO_FILTER } from "./filter"
+import { BEGINNING, type Place } from "./list"
+import type { MessageRow } from "./message-rows"
+import { NO_RATES, type Rates } from "./rates"
+import type { Delivery, DeliveryDetail, Webhook, Work } from "./webhook-records"
+
+/** In the order of their number keys. */
+export const screens = ["messages", "webhooks", "queue"] as const
+export type Screen = (typeof screens)[number]
+
+export const tabs = ["Timeline", "Headers", "Text", "Raw", "Events"] as const
+export type Tab = (typeof tabs)[number]
+
+/** How news arrive: by the socket, by asking again and again, or not at all. */
+export type Link = "connecting" | "live" | "polling" | "lost"
+
+/** What is fetched about one message. What is not there yet, or not any more, is left out. */
+export interface Parts {
+  email?: Email
+  attempts?: Attempt[]
+  events?: EmailEvents
+  content?: Content
+  raw?: string
+  /** Why something could not be had, by tab. */
+  problems?: Partial<Record<Tab, string>>
+}
+
+export interface MessageDetail {
+  id: string
+  tab: Tab
+  /** Of the first line that is seen. */
+  top: number
+  parts: Parts
+}
+
+export interface Messages {
+  rows: readonly MessageRow[]
+  /** Those that the filter lets through; while paused those of that moment. */
+  shown: readonly MessageRow[]
+  place: Place
+  filter: Filter
+  paused: boolean
+  /** What came while paused. */
+  unseen: number
+  older: "more" | "loading" | "none"
+  detail: MessageDetail | null
+}
+
+export interface DeliveryView {
+  webhook_id: string
+  id: string
+  top: number
+  found: DeliveryDetail | null
+  problem: string | null
+}
+
+export interface Webhooks {
+  /** Null: not read yet. */
+  endpoints: readonly Webhook[] | null
+  problem: string | null
+  place: Place
+  focus: "endpoints" | "deliveries"
+  deliveries_of: string | null
+  deliveries: readonly Delivery[]
+  delivery_place: Place
+  detail: DeliveryView | null
+}
+
+export interface Queue {
+  work: Work | null
+  problem: string | null
+  top: number
+}
+
+/** One line that is being typed. */
+export interface Prompt {
+  asks: "filter" | "command" | "replay"
+  text: string
+  problem: string | null
+}
+
+/** Done by a key that asked first. */
+export type Deed =
+  | { do: "resend"; id: string }
+  | { do: "retry"; webhook_id: string; id: string }
+  | { do: "replay"; webhook_id: string; since: string; status: string }
+
+export interface State {
+  columns: number
+  lines: number
+  /** Epoch milliseconds, as of the last tick. */
+  now: number
+  screen: Screen
+  /** Whose box, account and project is looked at. */
+  title: string
+  sending: { status: string; reason: string }
+  link: Link
+  rates: Rates
+  messages: Messages
+  webhooks: Webhooks
+  queue: Queue
+  prompt: Prompt | null
+  question: { text: string; deed: Deed } | null
+  help: boolean
+  notice: { text: string; at: number } | null
+}
+
+export function initialState(columns: number, lines: number, now: number, title: string): State {
+  return {
+    columns,
+    lines,
+    now,
+    screen: "messages",
+    title,
+    sending: { status: "", reason: "" },
+    link: "connecting",
+    rates: NO_RATES,
+    messages: {
+      rows: [],
+      shown: [],
+      place: BEGINNING,
+      filter: NO_FILTER,
+      paused: false,
+      unseen: 0,
+      older: "loading",
+      detail: null,
+    },
+    webhooks: {
+      endpoints: null,
+      problem: null,
+      place: BEGINNING,
+      focus: "endpoints",
+      deliveries_of: null,
+      deliveries: [],
+      delivery_place: BEGINNING,
+      detail: null,
+    },
+    queue: { work: null, problem: null, top: 0 },
+    prompt: null,
+    question: null,
+    help: false,
+    notice: null,
+  }
+}
+
+/** What the world outside is to do. */
+export type Intent =
+  | Deed
+  | { do: "load_message"; id: string; tab: Tab }
+  | { do: "load_older"; filter: Filter }
+  | { do: "load_endpoints" }
+  | { do: "load_deliveries"; webhook_id: string }
+  | { do: "load_delivery"; webhook_id: string; id: string }
+  | { do: "load_queue" }
+  | { do: "test"; webhook_id: string }
+  | { do: "copy"; text: string }
+  | { do: "quit" }
+
+export interface Step {
+  state: State
+  intents: Intent[]
+}
+
+export const step = (state: State, ...intents: Intent[]): Step => ({ state, intents })

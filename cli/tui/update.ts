@@ -1,0 +1,197 @@
+import type { Filter } from "./filter"
+import { layoutOf, tableRows, webhookHeights } from "./layout"
+import { kept } from "./list"
+import { type Fact, mergeFacts } from "./message-rows"
+import { counted, upTo } from "./rates"
+import {
+  type Link,
+  type Messages,
+  type Parts,
+  type State,
+  type Step,
+  step,
+  type Tab,
+} from "./state"
+import type { Delivery, DeliveryDetail, Webhook, Work } from "./webhook-records"
+
+/** Everything that can be heard from outside, but keys. */
+export type News =
+  | { is: "facts"; facts: readonly Fact[] }
+  | { is: "older"; facts: readonly Fact[]; more: boolean; filter: string }
+  | { is: "tick"; now: number }
+  | { is: "resized"; columns: number; lines: number }
+  | { is: "link"; link: Link }
+  | { is: "titled"; title: string }
+  | { is: "sending"; status: string; reason: string }
+  | { is: "message"; id: string; tab: Tab; parts: Parts; problem?: string }
+  | { is: "endpoints"; endpoints?: readonly Webhook[]; problem?: string }
+  | { is: "deliveries"; webhook_id: string; deliveries: readonly Delivery[] }
+  | { is: "delivery"; id: string; found: DeliveryDetail | null; problem?: string }
+  | { is: "queue"; work?: Work; problem?: string }
+  | { is: "notice"; text: string }
+
+/** The state after one piece of news, and what is to be done about it. Changes nothing else. */
+export function hear(state: State, news: News): Step {
+  switch (news.is) {
+    case "facts":
+      return heardFacts(state, news.facts)
+    case "older":
+      return step({ ...state, messages: withOlder(state, news) })
+    case "tick":
+      return step(ticked(state, news.now))
+    case "resized":
+      return step(resized({ ...state, columns: news.columns, lines: news.lines }))
+    case "link":
+      return step({ ...state, link: news.link })
+    case "titled":
+      return step({ ...state, title: news.title })
+    case "sending":
+      return step({ ...state, sending: { status: news.status, reason: news.reason } })
+    case "notice":
+      return step({ ...state, notice: { text: news.text, at: state.now } })
+    case "queue":
+      return step({
+        ...state,
+        queue: {
+          ...state.queue,
+          work: news.work ?? state.queue.work,
+          problem: news.problem ?? null,
+        },
+      })
+    case "message":
+      return step(withParts(state, news.id, news.tab, news.parts, news.problem))
+    case "endpoints":
+      return withEndpoints(state, news.endpoints, news.problem ?? null)
+    case "deliveries":
+      return step(withDeliveries(state, news.webhook_id, news.deliveries))
+    case "delivery":
+      return step(withDelivery(state, news.id, news.found, news.problem ?? null))
+  }
+}
+
+function heardFacts(state: State, facts: readonly Fact[]): Step {
+  const { rows, counts } = mergeFacts(state.messages.rows, facts)
+  const { detail, paused, unseen } = state.messages
+  const messages = { ...state.messages, rows, unseen: paused ? unseen + counts.added : 0 }
+  const next = {
+    ...state,
+    rates: counted(state.rates, counts, state.now),
+    messages: withShown(messages, state),
+  }
+  const is_open = detail !== null && facts.some(({ id }) => id === detail.id)
+  if (!is_open || !["Timeline", "Events"].includes(detail.tab)) return step(next)
+  return step(next, { do: "load_message", id: detail.id, tab: detail.tab })
+}
+
+function withOlder(state: State, { facts, more, filter }: News & { is: "older" }): Messages {
+  const { rows } = mergeFacts(state.messages.rows, facts, false)
+  // A page that was asked for with another filter says nothing about the end of this list.
+  const is_same = filter === state.messages.filter.text
+  const older = is_same ? (more ? "more" : "none") : state.messages.older
+  return withShown({ ...state.messages, rows, older }, state)
+}
+
+/** Filters anew, unless paused, and keeps the reader where he is. */
+export function withShown(messages: Messages, state: State): Messages {
+  if (messages.paused) return messages
+  const { filter, rows } = messages
+  const shown = filter.text === "" ? rows : rows.filter((row) => filter.matches(row, state.now))
+  const place = kept(messages.place, messages.shown, shown, tableRows(layoutOf(state).height))
+  return { ...messages, shown, place }
+}
+
+/** What is here already is filtered at once; the server is asked for what is not. */
+export function withFilter(state: State, filter: Filter): Step {
+  const messages = {
+    ...state.messages,
+    filter,
+    paused: false,
+    unseen: 0,
+    older: "loading" as const,
+  }
+  const next = { ...state, screen: "messages" as const, messages: withShown(messages, state) }
+  return step(next, { do: "load_older", filter })
+}
+
+const NOTICE_MILLISECONDS = 6000
+
+function ticked(state: State, now: number): State {
+  const old = state.notice !== null && now - state.notice.at > NOTICE_MILLISECONDS
+  const next = { ...state, now, rates: upTo(state.rates, now), notice: old ? null : state.notice }
+  // Of `since:` what is too old goes by itself.
+  return state.messages.filter.query.since === undefined
+    ? next
+    : { ...next, messages: withShown(state.messages, next) }
+}
+
+function resized(state: State): State {
+  const { messages, webhooks } = state
+  const { height } = layoutOf(state)
+  const [upper, lower] = webhookHeights(height, webhooks.endpoints?.length ?? 0)
+  const { place, shown } = messages
+  const { endpoints, deliveries } = webhooks
+  const list = endpoints ?? []
+  return {
+    ...state,
+    messages: { ...messages, place: kept(place, shown, shown, tableRows(height)) },
+    webhooks: {
+      ...webhooks,
+      place: kept(webhooks.place, list, list, tableRows(upper)),
+      delivery_place: kept(webhooks.delivery_place, deliveries, deliveries, tableRows(lower)),
+    },
+  }
+}
+
+function withParts(state: State, id: string, tab: Tab, parts: Parts, problem?: string): State {
+  const { detail } = state.messages
+  if (detail?.id !== id) return state
+  const { [tab]: _, ...others } = detail.parts.problems ?? {}
+  const problems = problem === undefined ? others : { ...others, [tab]: problem }
+  const next = { ...detail, parts: { ...detail.parts, ...parts, problems } }
+  return { ...state, messages: { ...state.messages, detail: next } }
+}
+
+function withEndpoints(
+  state: State,
+  list: readonly Webhook[] | undefined,
+  problem: string | null,
+): Step {
+  const before = state.webhooks
+  const endpoints = list ?? before.endpoints
+  const [upper] = webhookHeights(layoutOf(state).height, endpoints?.length ?? 0)
+  // An endpoint is not left because another one was made.
+  const held = { ...before.place, follows: before.place.selected === null }
+  const place = kept(held, before.endpoints ?? [], endpoints ?? [], tableRows(upper))
+  const next = {
+    ...state,
+    webhooks: { ...before, endpoints, problem, place: { ...place, follows: false } },
+  }
+  if (place.selected === null) return step(next)
+  return step(next, { do: "load_deliveries", webhook_id: place.selected })
+}
+
+function withDeliveries(state: State, webhook_id: string, deliveries: readonly Delivery[]): State {
+  const { webhooks } = state
+  if (webhooks.place.selected !== webhook_id) return state
+  const is_same = webhooks.deliveries_of === webhook_id
+  const [, lower] = webhookHeights(layoutOf(state).height, webhooks.endpoints?.length ?? 0)
+  const before = is_same ? webhooks.deliveries : []
+  const place = is_same ? webhooks.delivery_place : { selected: null, top: 0, follows: true }
+  const delivery_place = kept(place, before, deliveries, tableRows(lower))
+  return {
+    ...state,
+    webhooks: { ...webhooks, deliveries, deliveries_of: webhook_id, delivery_place },
+  }
+}
+
+function withDelivery(
+  state: State,
+  id: string,
+  found: DeliveryDetail | null,
+  problem: string | null,
+): State {
+  const { detail } = state.webhooks
+  if (detail?.id !== id) return state
+  const next = { ...detail, found: found ?? detail.found, problem }
+  return { ...state, webhooks: { ...state.webhooks, detail: next } }
+}

@@ -1,0 +1,158 @@
+import { confirm } from "../confirm"
+import type { Action, Context } from "../context"
+import { exits, usage } from "../failure"
+import { deleted_fields, rotated_fields, webhook_fields, webhook_test_fields } from "../fields"
+import { optionWords } from "../hint"
+import { readText } from "../input"
+import { limitOf, listUpTo } from "../paging"
+import type { Deleted } from "../records"
+import { onOff } from "../switches"
+import { fields } from "../table"
+import { type EndpointOptions, endpointBody } from "./body"
+import type { Webhook } from "./records"
+import { columns, shown } from "./show"
+
+const ALL = "/v1/webhooks"
+
+export const one = (id: string) => `${ALL}/${encodeURIComponent(id)}`
+
+interface CreateOptions extends EndpointOptions {
+  secretFile?: string
+  idempotencyKey?: string
+}
+
+export const create: Action<CreateOptions> = async (context, options, url) => {
+  const { output, paint } = context
+  output.promises([...webhook_fields, "secret"])
+  const { secretFile, idempotencyKey } = options
+  const own = secretFile && (await readText(secretFile, "--secret-file")).trim()
+  const body = { url, ...(await endpointBody(options)), ...(own && { secret: own }) }
+  const headers = idempotencyKey ? { "idempotency-key": idempotencyKey } : undefined
+  const { data } = await context.client().post<Webhook>(ALL, body, headers)
+  const made = `${paint.green("✓")} made ${data.id} for ${data.url}`
+  await output.record(data, () => once(made, data.secret))
+  await output.next(`belfry webhooks test ${data.id}`)
+  return undefined
+}
+
+const once = (what: string, secret = "") =>
+  [what, "", `  ${secret}`, "", "Shown this once."].join("\n")
+
+interface ListOptions {
+  status?: string
+  limit?: string
+}
+
+export const list: Action<ListOptions> = async (context, { status, limit }) => {
+  const found = await listUpTo<Webhook>(context.client(), ALL, { status }, limitOf(limit))
+  await context.output.list(found.rows, columns)
+  if (found.more) {
+    const words = optionWords({ status, limit: String(2 * limitOf(limit)) })
+    await context.output.next(`belfry webhooks list${words}`)
+  }
+  return undefined
+}
+
+export const get: Action<object> = async (context, _, id = "") => {
+  const { data } = await context.client().get<Webhook>(one(id))
+  await context.output.record(data, () => shown(data, context.paint))
+  return undefined
+}
+
+interface UpdateOptions extends EndpointOptions {
+  enabled?: string
+}
+
+export const update: Action<UpdateOptions> = async (context, options, id = "") => {
+  const enabled = onOff(options.enabled, "--enabled")
+  const changes = { ...(await endpointBody(options)), ...(enabled !== undefined && { enabled }) }
+  if (Object.keys(changes).length === 0) throw usage("nothing to change", "see --help")
+  context.output.promises(webhook_fields)
+  const { data } = await context.client().patch<Webhook>(one(id), changes)
+  await context.output.record(data, () => shown(data, context.paint))
+  return undefined
+}
+
+export const remove: Action<object> = async (context, _, id = "") => {
+  const { output, paint } = context
+  output.promises(deleted_fields)
+  const what = `Webhook ${id} is gone at once, and what it has not delivered ends.`
+  await confirm(context, what, "delete")
+  const { data } = await context.client().remove<Deleted>(one(id))
+  await output.record(data, () => `${paint.green("✓")} deleted ${data.id}`)
+  return undefined
+}
+
+interface EnableOptions {
+  replay?: boolean
+}
+
+export const enable: Action<EnableOptions> = async (context, { replay }, id = "") =>
+  switched(context, id, "enable", { replay: replay ? "held" : "none" })
+
+export const disable: Action<object> = async (context, _, id = "") =>
+  switched(context, id, "disable")
+
+export const pause: Action<object> = async (context, _, id = "") => switched(context, id, "pause")
+
+async function switched(context: Context, id: string, verb: string, body?: object) {
+  const { output, paint } = context
+  output.promises(webhook_fields)
+  const { data } = await context.client().post<Webhook>(`${one(id)}/${verb}`, body)
+  const { status, held_count } = data
+  const held = held_count > 0 ? `, ${held_count} held` : ""
+  await output.record(data, () => `${paint.green("✓")} ${data.id} is ${status}${held}`)
+  if (status !== "active") await output.next(`belfry webhooks enable ${data.id} --replay`)
+  return undefined
+}
+
+interface RotateOptions {
+  now?: boolean
+}
+
+type Rotated = { secret: string; previous_secret_expires_at: string | null }
+
+export const rotate: Action<RotateOptions> = async (context, { now }, id = "") => {
+  const { output, paint } = context
+  output.promises(rotated_fields)
+  if (now) {
+    const what = `Receivers that know the secret of ${id} refuse every delivery until they know the new one.`
+    await confirm(context, what, "rotate")
+  }
+  const body = { expire_previous_now: now === true }
+  const { data } = await context.client().post<Rotated>(`${one(id)}/rotate-secret`, body)
+  const until = data.previous_secret_expires_at
+  const rest = until ? `; the one before counts until ${until}` : ""
+  const human = () => once(`${paint.green("✓")} a new secret${rest}`, data.secret)
+  await output.record(data, human, data.secret) // with --quiet too: it cannot be had again
+  return undefined
+}
+
+interface TestOptions {
+  type?: string
+}
+
+type Tested = {
+  delivered: boolean
+  delivery_id: string
+  response_status: number | null
+  response_body: string | null
+  duration_ms: number
+  error: string | null
+}
+
+/** Exit 1 when the receiver did not take it. */
+export const test: Action<TestOptions> = async (context, { type }, id = "") => {
+  const { output, paint } = context
+  output.promises(webhook_test_fields)
+  const body = type === undefined ? {} : { event_type: type }
+  const { data } = await context.client().post<Tested>(`${one(id)}/test`, body)
+  const { delivered, delivery_id, response_status, error, duration_ms, response_body } = data
+  const mark = delivered ? paint.green("✓ delivered") : paint.red("✗ not delivered")
+  const answer = [response_status, error].filter((part) => part !== null).join(" ")
+  const human = () =>
+    `${mark}  ${answer}  ${duration_ms} ms\n${fields([["body", response_body]], paint)}`
+  await output.record(data, () => human().trimEnd(), delivery_id)
+  if (!delivered) await output.next(`belfry webhooks deliveries ${id} ${delivery_id}`)
+  return delivered ? exits.done : exits.failed
+}

@@ -1,0 +1,90 @@
+import { isAllowed, isLiteral, isOurs, isPublic } from "./addresses"
+import { settings } from "./config"
+import { type Resolver, resolver } from "./dns"
+import { NetError } from "./net-error"
+
+/** Throws NetError (`invalid_url`). */
+export function checkedUrl(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (!url || !/^https?:$/.test(url.protocol)) {
+    throw new NetError("invalid_url", "the URL must begin with http:// or https://")
+  }
+  if (url.username || url.password) {
+    throw new NetError("invalid_url", "the URL must not hold a user name or a password")
+  }
+  return url
+}
+
+/** The host of the URL without the brackets of an IPv6 address and without the root's dot. */
+export const hostOf = (url: URL) => url.hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "")
+
+export const portOf = (url: URL) => Number(url.port || (url.protocol === "https:" ? 443 : 80))
+
+export interface Judging {
+  /** Networks, addresses and host names that may be private. */
+  allow_private: readonly string[]
+  /** Default: the name servers of the settings. */
+  resolver?: Pick<Resolver, "a" | "aaaa"> | undefined
+}
+
+/**
+ * The address to connect to, out of one answer of the name servers in which every address is fit.
+ * Throws NetError (`dns`, `blocked_address`), or the signal's reason when that comes first.
+ */
+export const addressFor = (url: URL, options: Judging, signal: AbortSignal): Promise<string> =>
+  judgedAddress(hostOf(url), portOf(url), options, signal)
+
+/** As `addressFor`, for a host and port that somebody else named. */
+export async function judgedAddress(
+  host: string,
+  port: number,
+  options: Judging,
+  signal?: AbortSignal,
+): Promise<string> {
+  const answer = isLiteral(host) ? Promise.resolve([host]) : resolve(host, options)
+  const addresses = await (signal ? unlessAborted(answer, signal) : answer)
+  // One bad answer refuses all: a name that points inwards even sometimes is not to be trusted.
+  const refused = addresses.some(
+    (address) =>
+      isOurs(address, port) ||
+      !(isPublic(address) || isAllowed(host, address, options.allow_private)),
+  )
+  const [first] = addresses
+  if (first === undefined) throw new NetError("dns", `${host} has no address`)
+  if (refused) throw new NetError("blocked_address", `${host} is at an address that is refused`)
+  return first
+}
+
+/** Questions on their way: many deliveries to one host begin at the same moment. */
+const asked = new Map<string, Promise<string[]>>()
+
+function resolve(host: string, { resolver: own }: Judging): Promise<string[]> {
+  // RFC 6761 6.3: never asked of a name server. It is judged like any other address.
+  if (/(^|\.)localhost$/.test(host)) return Promise.resolve(["127.0.0.1"])
+  if (own) return ask(host, own)
+  const running = asked.get(host)
+  if (running) return running
+  const names = resolver({ servers: settings()["dns.servers"] })
+  const answer = ask(host, names).finally(() => asked.delete(host))
+  asked.set(host, answer)
+  return answer
+}
+
+/** IPv4 first, because it is the one that always has a route. */
+async function ask(host: string, names: Pick<Resolver, "a" | "aaaa">): Promise<string[]> {
+  const [a, aaaa] = await Promise.allSettled([names.a(host), names.aaaa(host)])
+  const found = [a, aaaa].flatMap((result) => (result.status === "fulfilled" ? result.value : []))
+  if (found.length > 0) return found
+  const failure = [a, aaaa].find((result) => result.status === "rejected")
+  if (failure) throw new NetError("dns", `${host} cannot be resolved`, failure.reason)
+  return []
+}
+
+/** DNS has deadlines of its own, but they are not ours. */
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) reject(signal.reason)
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true })
+    work.then(resolve, reject)
+  })
+}

@@ -1,0 +1,144 @@
+import type { Bus } from "../core/bus"
+import { newId } from "../core/ids"
+import { log } from "../core/log"
+import { monotonic } from "../core/time"
+import { engine } from "../store/columns"
+import type { Store } from "../store/store"
+
+const WANTED = "belfry_wanted"
+const MESSAGES = "belfry_messages"
+
+const WANT_MILLISECONDS = 10_000
+const WANTED_FOR_MILLISECONDS = 30_000
+const TOGETHER_MILLISECONDS = 50
+
+/** Postgres carries less than 8,000 bytes in one notification. */
+const MOST_BYTES = 7500
+const MOST_AT_ONCE = 20
+const MOST_WAITING = 2000
+
+/** In place of a project: a node that has just opened its ears asks who watches what. */
+const WHO = "?"
+
+/** What is told of a message; whose it is decides who hears it. */
+export interface Told {
+  project_id: string
+}
+
+type Listener = (told: Told) => void
+
+/**
+ * Changes of messages' statuses, for those who watch a project right now, on whichever node. Each
+ * node says from time to time which projects it has watchers for, and is told of those only.
+ * Nothing is kept: who needs every change follows the events.
+ */
+export class Watching {
+  readonly #store: Store
+  readonly #bus: Bus
+  readonly #node = newId()
+  readonly #listeners = new Map<string, Set<Listener>>()
+  readonly #wanted = new Map<string, number>()
+  #outbox: string[] = []
+  #timer: Timer | undefined
+
+  constructor(store: Store, bus: Bus) {
+    this.#store = store
+    this.#bus = bus
+  }
+
+  /** Returns how to stop. */
+  start(): () => void {
+    const off = this.#bus.on<Told>("message", (told) => {
+      this.#tell(told)
+      this.#carry(told)
+    })
+    if (engine === "sqlite") return off // one process holds the file
+    void this.#store.listen(MESSAGES, (payload) => this.#hearMessages(payload))
+    const heard = this.#store.listen(WANTED, (payload) => this.#hearWanted(payload))
+    void heard.then(() => this.#want([WHO, ...this.#listeners.keys()]))
+    const timer = setInterval(() => this.#want([...this.#listeners.keys()]), WANT_MILLISECONDS)
+    return () => {
+      off()
+      clearInterval(timer)
+      clearTimeout(this.#timer)
+    }
+  }
+
+  /** Calls `listener` with every change of a message of the project, until the function is called. */
+  watch(project_id: string, listener: Listener): () => void {
+    const all = this.#listeners.get(project_id) ?? new Set()
+    this.#listeners.set(project_id, all.add(listener))
+    if (all.size === 1) this.#want([project_id])
+    return () => {
+      all.delete(listener)
+      if (all.size === 0 && this.#listeners.get(project_id) === all) {
+        this.#listeners.delete(project_id)
+      }
+    }
+  }
+
+  #tell(told: Told) {
+    for (const listener of this.#listeners.get(told.project_id) ?? []) listener(told)
+  }
+
+  #want(projects: string[]) {
+    if (engine === "sqlite") return
+    for (const project_id of projects) {
+      void this.#store.notify(WANTED, `${this.#node} ${project_id}`)
+    }
+  }
+
+  #hearWanted(payload: string) {
+    const [node, project_id = ""] = payload.split(" ")
+    if (node === this.#node) return
+    if (project_id === WHO) return this.#want([...this.#listeners.keys()])
+    this.#wanted.set(project_id, monotonic() + WANTED_FOR_MILLISECONDS)
+  }
+
+  #carry(told: Told) {
+    const until = this.#wanted.get(told.project_id)
+    if (until === undefined) return
+    if (monotonic() > until) return void this.#wanted.delete(told.project_id)
+    if (this.#outbox.length < MOST_WAITING) this.#outbox.push(JSON.stringify(told))
+    this.#timer ??= setTimeout(() => void this.#sendAll(), TOGETHER_MILLISECONDS)
+  }
+
+  /** One flush at a time, so that changes of a message arrive in their order. */
+  async #sendAll() {
+    while (this.#outbox.length > 0) await this.#send()
+    this.#timer = undefined
+  }
+
+  /** A notification costs the whole database a lock: many changes share one, and few are sent. */
+  async #send() {
+    const packets = packed(this.#outbox)
+    this.#outbox = []
+    for (const packet of packets.slice(0, MOST_AT_ONCE)) {
+      await this.#store.notify(MESSAGES, `${this.#node} [${packet.join(",")}]`)
+    }
+    const lost = packets.slice(MOST_AT_ONCE).flat().length
+    if (lost > 0) log.debug("changes of messages were not told to other nodes", { lost })
+  }
+
+  #hearMessages(payload: string) {
+    const start = payload.indexOf(" ")
+    if (payload.slice(0, start) === this.#node) return
+    for (const told of JSON.parse(payload.slice(start + 1)) as Told[]) this.#tell(told)
+  }
+}
+
+function packed(texts: string[]): string[][] {
+  const packets: string[][] = []
+  let room = 0
+  for (const text of texts) {
+    const bytes = Buffer.byteLength(text) + 1
+    if (bytes > MOST_BYTES) continue
+    if (bytes > room) {
+      packets.push([])
+      room = MOST_BYTES
+    }
+    packets.at(-1)?.push(text)
+    room -= bytes
+  }
+  return packets
+}

@@ -1,0 +1,241 @@
+import type { Caller } from "../accounts/caller"
+import type { ApiError, ErrorCode } from "../core/errors"
+import { newRequestId } from "../core/ids"
+import type { Secrets } from "../core/secrets"
+import { monotonic } from "../core/time"
+import type { RequestLog } from "../request-log/request-log"
+import { engine } from "../store/columns"
+import type { Store } from "../store/store"
+import type { Meter } from "../usage/meter"
+import { DEFAULT_LIMIT_BYTES, readForm, readJson, refuseDeclared } from "./body"
+import { clientAddress } from "./client-address"
+import { withDeadline } from "./deadline"
+import { asApiError, type HeaderFields, respond, respondError } from "./envelope"
+import { type Admitted, Guard, type VerifyAccess } from "./guard"
+import { handle, type Unread } from "./handle"
+import * as idempotency from "./idempotency"
+import { type Quota, quotaHeaders, RateLimits } from "./rate-limit"
+import type { Answer, AnyRoute } from "./route"
+import { SharedWindows } from "./shared-windows"
+import { Upgrade } from "./socket"
+import { demandUpgrade, Sockets, type SocketTimes, type Upgrader } from "./sockets"
+import { pathOf } from "./target"
+
+const TIME_LIMIT_MILLISECONDS = 30_000
+const OWN_REQUEST_ID = /^[A-Za-z0-9_-]{8,64}$/
+
+export interface DeskOptions {
+  store: Store
+  secrets: Secrets
+  trusted_proxies: string[]
+  verifyAccess: VerifyAccess
+  meter: Meter
+  requests: Pick<RequestLog, "add">
+  /** Throws 503 while starting, draining or out of storage; asked before anything is read. */
+  refuseWhileUnwell: (route: AnyRoute) => void
+  /** Of one request; 30 s without it. */
+  time_limit_ms?: number | undefined
+  socket_times?: SocketTimes | undefined
+}
+
+/** The server, as far as a request needs it. */
+export interface Peer extends Upgrader {
+  requestIP(request: Request): { address: string } | null
+}
+
+interface State {
+  route: AnyRoute
+  request: Request
+  params: Record<string, string>
+  id: string
+  ip: string
+  quota?: Quota
+  caller?: Caller
+  error_code?: ErrorCode
+}
+
+/** Of a request that has become a WebSocket: nobody reads this answer. */
+const SWITCHED = () => new Response(null, { status: 101 })
+
+/** Where every request comes: checks in their order, the handler, the answer. */
+export class Desk {
+  readonly #options: DeskOptions
+  readonly #limits: RateLimits
+  readonly #guard: Guard
+  readonly #time_limit_ms: number
+  readonly #running = new idempotency.Running()
+  readonly #sockets: Sockets
+
+  constructor(options: DeskOptions) {
+    this.#options = options
+    this.#time_limit_ms = options.time_limit_ms ?? TIME_LIMIT_MILLISECONDS
+    const { store, verifyAccess } = options
+    this.#sockets = new Sockets(options.socket_times)
+    this.#limits = new RateLimits(engine === "postgres" ? new SharedWindows(store) : undefined)
+    this.#guard = new Guard(store, this.#limits, verifyAccess)
+  }
+
+  async answer(
+    route: AnyRoute,
+    request: Request,
+    params: Record<string, string>,
+    server: Peer | null,
+  ): Promise<Response> {
+    const started = monotonic()
+    const ip = this.#addressOf(request, server)
+    const state: State = { route, request, params, id: requestId(request), ip }
+    const response = await this.#respond(state, server)
+    if (!route.unlogged) this.#note(state, response.status, monotonic() - started)
+    return response
+  }
+
+  async #respond(state: State, server: Peer | null): Promise<Response> {
+    const { route, request, id, ip } = state
+    try {
+      const answer = await withDeadline(this.#time_limit_ms, (signal) => this.#run(state, signal))
+      if (answer instanceof Upgrade) return this.#switch(state, answer, server)
+      return respond(answer, route.status[0], id, headersOf(state))
+    } catch (thrown) {
+      state.quota ??= this.#limits.see(ip) // a stranger's answers carry the window of his address
+      const error = asApiError(thrown, id, request.method)
+      state.error_code = error.code
+      const { page } = route
+      const told = { method: request.method, ...(page && { page }) }
+      return respondError(error, id, headersOf(state), told)
+    }
+  }
+
+  /** Hands the connection over, to be closed when its credential ends. */
+  #switch(state: State, { conversation }: Upgrade, server: Peer | null): Response {
+    const { route, request, caller, id } = state
+    this.#sockets.open({
+      request,
+      server,
+      protocol: route.socket ?? "",
+      project_id: caller?.project_id ?? "",
+      headers: { ...headersOf(state), "x-request-id": id },
+      conversation,
+      stillAdmitted: () => this.#guard.stillAdmits(state),
+    })
+    return SWITCHED()
+  }
+
+  #note({ route, request, params, id, ip, caller, error_code }: State, status: number, ms: number) {
+    if (!route.path.startsWith("/v1/")) return
+    this.#options.requests.add({
+      request_id: id,
+      project_id: caller?.project_id || null,
+      is_stranger: !caller || caller.kind === "none",
+      key_id: caller?.key_id ?? null,
+      method: request.method,
+      path: "token" in params ? route.path : pathOf(request), // a token is a credential
+      status,
+      duration_ms: Math.round(ms),
+      ip,
+      error_code: error_code ?? null,
+    })
+  }
+
+  /** The answer for what is not in the table, with the headers of every other answer. */
+  absent(request: Request, server: Peer | null, error: ApiError): Response {
+    const ip = this.#addressOf(request, server)
+    const headers = pathOf(request).startsWith("/v1") ? quotaHeaders(this.#limits.see(ip)) : {}
+    return respondError(error, requestId(request), headers)
+  }
+
+  #addressOf(request: Request, server: Peer | null): string {
+    const peer = server?.requestIP(request)?.address ?? "127.0.0.1"
+    return clientAddress(peer, request.headers, this.#options.trusted_proxies)
+  }
+
+  /** The order of the contract, 00 section 6: whoever fails two checks hears of the first. */
+  async #run(state: State, signal: AbortSignal): Promise<Answer> {
+    const { route, request } = state
+    const limit = route.limit ?? DEFAULT_LIMIT_BYTES
+    refuseDeclared(request, limit)
+    const onCaller = (admitted: Admitted) => remember(state, admitted)
+    if (route.callers.includes("none")) await this.#guard.admitAnybody(state, onCaller)
+    else await this.#guard.admit(state, onCaller)
+    this.#options.refuseWhileUnwell(route)
+    if (route.socket) demandUpgrade(request, route.socket)
+
+    const read = route.page ? readForm : readJson
+    const raw = route.method === "GET" ? {} : await read(request, limit, route)
+    const caller = state.caller as Caller
+    const { project_id } = caller
+    this.#options.meter.count(caller)
+    const { id: request_id, params, ip } = state
+    const call = { request, params, request_id, ip, caller, project_id, signal }
+    const path = pathOf(request)
+    const claim = route.idempotent
+      ? idempotency.claimOf(request, ownerOf(caller, route), path, raw)
+      : undefined
+    if (!claim) return handle(route, { ...call, claim }, raw)
+
+    this.#running.begin(claim)
+    try {
+      return await this.#once(route, { ...call, claim }, raw)
+    } finally {
+      this.#running.end(claim)
+    }
+  }
+
+  /**
+   * Almost every request is a first one, so it is asked for an earlier answer only when it fails:
+   * a handler takes the claim in the transaction of its work, and there a second one fails. It is
+   * told the first answer even where it would be refused now.
+   */
+  async #once(route: AnyRoute, call: Claimed, raw: unknown): Promise<Answer> {
+    try {
+      return await handle(route, call, raw)
+    } catch (error) {
+      const stored = await this.#lookup(route, call.claim)
+      if (stored) return stored
+      const is_old = error instanceof idempotency.AlreadyAnswered && call.claim.renewed
+      if (is_old) return await handle(route, call, raw)
+      throw error
+    }
+  }
+
+  /** The answer as it was, under the id of the request that asks for it again. */
+  async #lookup({ sealed }: AnyRoute, claim: idempotency.Claim): Promise<Answer | undefined> {
+    const { store, secrets } = this.#options
+    const stored = await idempotency.lookup(store.read, claim)
+    if (!stored) return undefined
+    const text = sealed ? secrets.open(stored.answer, claim.request) : stored.answer
+    const kept = JSON.parse(text) as { top?: object; data: unknown; meta?: object }
+    return { ...kept, status: stored.status, headers: { "idempotent-replayed": "true" } }
+  }
+}
+
+type Claimed = Unread & { claim: idempotency.Claim }
+
+/** An answer that holds a secret is only repeated to the very credential that caused it. */
+const ownerOf = (
+  { project_id, account_id, user_id, key_id }: Caller,
+  { sealed }: AnyRoute,
+): idempotency.Owner => ({
+  owner_id: project_id || account_id || (user_id ?? ""),
+  credential: sealed ? (key_id ?? user_id) : null,
+})
+
+/** The caller's own id where it is one, else a new one. */
+export const requestId = ({ headers }: Request) => {
+  const own = headers.get("x-request-id")
+  return own && OWN_REQUEST_ID.test(own) ? own : newRequestId()
+}
+
+function remember(state: State, { caller, quota }: Admitted) {
+  state.caller = caller
+  state.quota = quota
+}
+
+function headersOf({ caller, quota, route }: State): HeaderFields {
+  const headers: HeaderFields = quota && route.path.startsWith("/v1") ? quotaHeaders(quota) : {}
+  if (!caller || caller.kind === "none") return headers
+  headers["x-account-sending-status"] = caller.sending_status
+  if (caller.sending_status_reason) {
+    headers["x-account-sending-status-reason"] = caller.sending_status_reason
+  }
+  return headers
+}

@@ -1,0 +1,57 @@
+import { channelTable } from "./channels"
+import type { Blobs } from "./core/blobs"
+import type { Settings } from "./core/config"
+import type { Secrets } from "./core/secrets"
+import type { Workers } from "./core/workers"
+import { checkParts } from "./domains/parts"
+import { openSandbox } from "./emails/providers/open"
+import { systemMail } from "./emails/system-mail"
+import { jobTable } from "./jobs"
+import { startMailbox } from "./mailbox-start"
+import { openCarriers } from "./open-carriers"
+import { QueueControl } from "./queue-control/queue-control"
+import { sendRules } from "./send-rules"
+import { JobLoop } from "./store/job-loop"
+import type { Store } from "./store/store"
+
+/** While one message is on the wire, others are composed or recorded. */
+const AHEAD = 4
+
+export interface MailGround {
+  settings: Settings
+  mode: "up" | "serve"
+  store: Store
+  secrets: Secrets
+  workers: Workers
+  blobs: Blobs
+  base_url: () => string
+}
+
+/** The way of mail: embedded mailbox, carriers, channels, and the loop that is to work on them. */
+export async function openMail(ground: MailGround, undo: (() => unknown)[]) {
+  const { settings, mode, store, secrets, workers, blobs, base_url } = ground
+  const mailbox = await startMailbox(settings, { store, secrets }, undo)
+  const mailbox_port = mailbox?.port ?? null
+  const carriers = openCarriers(settings, { store, secrets, mailbox_port })
+  const { provider, adapters, providers } = carriers
+  undo.push(() => provider.close())
+  const sandbox = openSandbox(mailbox_port)
+  undo.push(() => sandbox?.close())
+
+  const rules = sendRules(settings, mode, store)
+  const { system_from, "delivery.concurrency": concurrency } = settings
+  const mail = systemMail(secrets, { system_from, to_mailbox: rules.to_mailbox })
+  const queues = new QueueControl(store)
+  const ends = { store, secrets, workers, blobs, provider, sandbox }
+  const channels = channelTable({ ...ends, rules, queues, concurrency })
+  const domains = checkParts(store, settings)
+  const work = { store, blobs, domains, rules, adapters }
+  const loop = new JobLoop({
+    store,
+    handlers: queues.over(jobTable(work, channels, { mail, base_url })),
+    concurrency: AHEAD * concurrency,
+    lease_ms: settings["delivery.lease"],
+    alone: settings.database_url === null,
+  })
+  return { mailbox, loop, parts: { mail, rules, domains, queues, adapters, providers } }
+}

@@ -1,0 +1,208 @@
+import { and, asc, eq, inArray, sql } from "drizzle-orm"
+import { millis, millisFrom, now } from "../core/time"
+import { messages } from "../messages/tables"
+import type { Reader } from "../store/store"
+import { deliveries, webhooks } from "../webhooks/tables"
+
+/** Rows of each kind that are looked at one by one; of a longer queue the rest is only counted. */
+const MOST_ROWS = 2000
+
+type State = "waiting" | "retrying" | "running" | "held"
+
+/** One piece of open work. */
+interface Work {
+  state: State
+  reason: string | null
+  since: string
+  next_attempt_at: string | null
+  /** Whose mail server it is for; none for what is no mail. */
+  domain?: string
+}
+
+export interface StateLine {
+  queue: string
+  state: State
+  reason: string | null
+  count: number
+  oldest_seconds: number
+  next_attempt_at: string | null
+}
+
+export interface DomainLine {
+  domain: string
+  waiting: number
+  running: number
+  /** Until when nothing goes there, because every piece was put off. */
+  paused_until: string | null
+  reason: string | null
+}
+
+/** A project's open work: by queue, state and reason, and of its mail by the recipient's domain. */
+export async function openWork(db: Reader, project_id: string) {
+  const [email, hooks] = [await openEmail(db, project_id), await openDeliveries(db, project_id)]
+  const by_state = [...byState("email", email), ...byState("webhooks", hooks)]
+  return { by_state, by_domain: byDomain(email.flatMap(({ rows }) => rows)) }
+}
+
+/** The oldest rows of a queue, and how many more of the same kind there are. */
+interface Found {
+  rows: Work[]
+  more: number
+  state: State
+}
+
+async function openEmail(db: Reader, project_id: string): Promise<Found[]> {
+  const found: Found[] = []
+  for (const status of ["queued", "sending"] as const) {
+    const ours = and(
+      eq(messages.project_id, project_id),
+      eq(messages.status, status),
+      eq(messages.channel, "email"),
+    )
+    const { status_reason, created_at, next_attempt_at, recipient } = messages
+    const rows = await db
+      .select({ status_reason, created_at, next_attempt_at, recipient })
+      .from(messages)
+      .where(ours)
+      .orderBy(asc(messages.id))
+      .limit(MOST_ROWS)
+    const state = status === "sending" ? "running" : "waiting"
+    const more = rows.length < MOST_ROWS ? 0 : (await countOf(db, messages, ours)) - rows.length
+    found.push({ state, more, rows: rows.map((row) => emailWork(row, state)) })
+  }
+  return found
+}
+
+interface EmailRow {
+  status_reason: string | null
+  created_at: string
+  next_attempt_at: string | null
+  recipient: string
+}
+
+const emailWork = (row: EmailRow, state: State): Work => ({
+  state: state === "waiting" && row.status_reason !== null ? "retrying" : state,
+  reason: row.status_reason,
+  since: row.created_at,
+  next_attempt_at: row.next_attempt_at,
+  domain: row.recipient.slice(row.recipient.lastIndexOf("@") + 1),
+})
+
+/** As literals: a bound value would keep the database from using the partial indexes. */
+const OPEN = {
+  waiting: sql`${deliveries.status} IN ('pending', 'failed') AND ${deliveries.owner} IS NULL`,
+  running: sql`${deliveries.status} IN ('pending', 'failed') AND ${deliveries.owner} IS NOT NULL`,
+  held: sql`${deliveries.status} = 'held'`,
+}
+
+async function openDeliveries(db: Reader, project_id: string): Promise<Found[]> {
+  const endpoints = await db
+    .select({ id: webhooks.id, reason: webhooks.disabled_reason })
+    .from(webhooks)
+    .where(eq(webhooks.project_id, project_id))
+  if (endpoints.length === 0) return []
+  const reasons = new Map(endpoints.map(({ id, reason }) => [id, reason]))
+  const { webhook_id, status, owner, last_error, created_at, next_attempt_at } = deliveries
+  const found: Found[] = []
+  for (const state of ["waiting", "running", "held"] as const) {
+    const ours = and(inArray(webhook_id, [...reasons.keys()]), OPEN[state])
+    const rows = await db
+      .select({ webhook_id, status, owner, last_error, created_at, next_attempt_at })
+      .from(deliveries)
+      .where(ours)
+      .limit(MOST_ROWS)
+    const more = rows.length < MOST_ROWS ? 0 : (await countOf(db, deliveries, ours)) - rows.length
+    const work = rows.map((row) => deliveryWork(row, reasons.get(row.webhook_id) ?? null))
+    found.push({ state, more, rows: work })
+  }
+  return found
+}
+
+interface DeliveryRow {
+  status: string
+  owner: string | null
+  last_error: string | null
+  created_at: string
+  next_attempt_at: string | null
+}
+
+function deliveryWork(row: DeliveryRow, disabled_reason: string | null): Work {
+  const work = { since: row.created_at, next_attempt_at: row.next_attempt_at }
+  if (row.status === "held") {
+    return { ...work, state: "held", reason: disabled_reason, next_attempt_at: null }
+  }
+  // While an attempt runs, the moment is that of its lease.
+  if (row.owner !== null) return { ...work, state: "running", reason: null, next_attempt_at: null }
+  return {
+    ...work,
+    state: row.status === "failed" ? "retrying" : "waiting",
+    reason: row.last_error,
+  }
+}
+
+async function countOf(
+  db: Reader,
+  table: typeof messages | typeof deliveries,
+  wanted: ReturnType<typeof and>,
+): Promise<number> {
+  const [row] = await db.select({ n: sql<number>`count(*)` }).from(table).where(wanted)
+  return Number(row?.n ?? 0)
+}
+
+function byState(queue: string, found: Found[]): StateLine[] {
+  const lines = new Map<string, StateLine>()
+  const add = (work: Work, count: number) => {
+    const { state, reason, since, next_attempt_at } = work
+    const name = `${state} ${reason}`
+    const oldest_seconds = Math.max(0, Math.floor((millis() - millisFrom(since)) / 1000))
+    const known = lines.get(name) ?? blank(queue, state, reason)
+    known.count += count
+    known.oldest_seconds = Math.max(known.oldest_seconds, oldest_seconds)
+    known.next_attempt_at = earlier(known.next_attempt_at, next_attempt_at)
+    lines.set(name, known)
+  }
+  for (const { rows, more, state } of found) {
+    for (const row of rows) add(row, 1)
+    const last = rows.at(-1)
+    if (more > 0 && last) add({ ...last, state, reason: null, next_attempt_at: null }, more)
+  }
+  return [...lines.values()].sort((a, b) => b.oldest_seconds - a.oldest_seconds)
+}
+
+const blank = (queue: string, state: State, reason: string | null): StateLine => ({
+  queue,
+  state,
+  reason,
+  count: 0,
+  oldest_seconds: 0,
+  next_attempt_at: null,
+})
+
+function byDomain(work: Work[]): DomainLine[] {
+  const domains = new Map<string, Work[]>()
+  for (const one of work) {
+    const domain = one.domain ?? ""
+    const list = domains.get(domain) ?? []
+    list.push(one)
+    domains.set(domain, list)
+  }
+  const lines = [...domains].map(([domain, list]) => lineOf(domain, list))
+  return lines.sort((a, b) => b.waiting + b.running - a.waiting - a.running)
+}
+
+function lineOf(domain: string, list: Work[]): DomainLine {
+  const waiting = list.filter(({ state }) => state !== "running")
+  const put_off = waiting.filter(({ next_attempt_at }) => (next_attempt_at ?? "") > now())
+  const paused = waiting.length > 0 && put_off.length === waiting.length
+  const first = put_off.map(({ next_attempt_at }) => next_attempt_at).reduce(earlier, null)
+  return {
+    domain,
+    waiting: waiting.length,
+    running: list.length - waiting.length,
+    paused_until: paused ? first : null,
+    reason: waiting.findLast(({ reason }) => reason !== null)?.reason ?? null,
+  }
+}
+
+const earlier = (a: string | null, b: string | null): string | null =>
+  a === null || b === null ? (a ?? b) : a < b ? a : b

@@ -1,0 +1,81 @@
+import { type Static, Type as t } from "@sinclair/typebox"
+import type { Caller } from "../accounts/caller"
+import { asPage, type Cursors, pageQuery, windowOf } from "../http/page"
+import { invalid } from "../http/problems"
+import { type AnyRoute, route } from "../http/route"
+import { orNull } from "../http/texts"
+import type { Store } from "../store/store"
+import { countAll, type Filter, list, type Row } from "./list"
+
+const filters = pageQuery({
+  status: t.Optional(t.String({ maxLength: 3, description: "A status, or a class: 4xx." })),
+  path: t.Optional(t.String({ maxLength: 200, description: "This path and all below it." })),
+  key_id: t.Optional(t.String({ maxLength: 64 })),
+  request_id: t.Optional(t.String({ maxLength: 64 })),
+})
+
+type Query = Static<typeof filters>
+
+const Entry = t.Object({
+  request_id: t.String(),
+  method: t.String(),
+  path: t.String(),
+  status: t.Integer(),
+  duration_ms: t.Integer(),
+  key_id: orNull(t.String()),
+  ip: t.String(),
+  error_code: orNull(t.String()),
+  created_at: t.String(),
+})
+
+export interface RequestLogParts {
+  store: Store
+  cursors: Cursors
+}
+
+/** What was asked of the API during the last days. */
+export const requestLogRoutes = ({ store, cursors }: RequestLogParts): AnyRoute[] => [
+  route<unknown, Query>({
+    method: "GET",
+    path: "/v1/request-log",
+    callers: ["key", "console"],
+    scope: "webhooks:read|role:operator|role:project_admin",
+    status: [200],
+    summary: "Requests and their answers, newest first",
+    unlogged: true, // who follows it would see himself
+    query: filters,
+    response: Entry,
+    handle: async ({ caller, query, request }) => {
+      const filter = filterOf(caller, query)
+      const rows = await list(store.read, filter, windowOf(query, cursors))
+      const total = () => countAll(store.read, filter)
+      return asPage(request, query, cursors, { rows, total }, shown)
+    },
+  }),
+]
+
+/** The operator sees everybody's when he has entered no project. */
+function filterOf({ project_id, operator }: Caller, query: Query): Filter {
+  const { path, key_id, request_id } = query
+  return {
+    project_id: operator && project_id === "" ? undefined : project_id,
+    ...statuses(query.status),
+    path,
+    key_id,
+    request_id,
+  }
+}
+
+function statuses(status: string | undefined) {
+  if (status === undefined) return { least_status: undefined, most_status: undefined }
+  if (/^[1-5]\d\d$/.test(status)) {
+    return { least_status: Number(status), most_status: Number(status) }
+  }
+  if (!/^[1-5]xx$/i.test(status)) {
+    throw invalid("status", "invalid", "A status is 404, or a class of them: 4xx.")
+  }
+  const least_status = Number(status[0]) * 100
+  return { least_status, most_status: least_status + 99 }
+}
+
+const shown = ({ id: _, project_id: __, ...entry }: Row) => entry

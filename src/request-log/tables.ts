@@ -1,0 +1,24 @@
+import { id, index, int, ref, table, text, time } from "../store/columns"
+
+/** What was asked of the API and answered, for a few days. No body, no query, no credential. */
+export const requestLog = table(
+  "request_log",
+  {
+    id: id(),
+    request_id: ref().notNull(),
+    /** Null where nobody was recognized: only the operator sees those. */
+    project_id: ref(),
+    key_id: ref(),
+    method: text().notNull(),
+    path: text().notNull(),
+    status: int().notNull(),
+    duration_ms: int().notNull(),
+    ip: text().notNull(),
+    error_code: text(),
+    created_at: time().notNull(),
+  },
+  (entry) => [
+    index("request_log_by_project").on(entry.project_id, entry.id),
+    index("request_log_by_request").on(entry.request_id),
+  ],
+)

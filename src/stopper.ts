@@ -1,0 +1,34 @@
+import { log } from "./core/log"
+import type { Health } from "./http/health"
+import type { Listener } from "./http/listener"
+
+/** What runs may take so long to end; the rest is given back. */
+export const DRAIN_MILLISECONDS = 20_000
+
+export interface Loop {
+  readonly running: number
+  start(): Promise<void>
+  stop(drain_ms: number): Promise<void>
+}
+
+/** Requests first, then the loops: what they accepted may still be on its way to the relay. */
+export function stopper(
+  health: Health,
+  listener: Listener,
+  loops: Loop[],
+  undo: (() => unknown)[],
+) {
+  let stopped: Promise<void> | undefined
+  const stop = async () => {
+    const [running_jobs = 0, running_deliveries = 0] = loops.map(({ running }) => running)
+    log.info("stopping", { running_jobs, running_deliveries })
+    health.drain()
+    await Promise.all([listener.stop(), ...loops.map((loop) => loop.stop(DRAIN_MILLISECONDS))])
+    for (const step of undo.reverse()) await step()
+    log.info("stopped")
+  }
+  return () => {
+    stopped ??= stop()
+    return stopped
+  }
+}

@@ -1,0 +1,75 @@
+import { ApiError } from "../core/errors"
+import { type Workers, WorkerTimeout } from "../core/workers"
+
+export const SOURCE_BYTES = 262_144
+const OUTPUT_BYTES = 2_097_152
+const DEADLINE_MS = 500
+
+/**
+ * What `{{x}}` is escaped for: HTML, nothing, or the inside of a JSON string. In `json` there is
+ * also `{{json x}}`, which writes any value as JSON.
+ */
+export type RenderMode = "html" | "text" | "json"
+
+/** What goes to the worker. The data is JSON; without it the source is only judged. */
+export interface RenderTask {
+  mode: RenderMode
+  source: string
+  data: string | undefined
+  max_bytes: number
+}
+
+export interface TemplateProblem {
+  /** `missing`: a name without a value; `failed`: anything else that happened while rendering. */
+  reason: "syntax" | "missing" | "too_large" | "timeout" | "failed"
+  /** For people, without the source around it. */
+  message: string
+  /** Where it is in the source, both from 1, where that is known. */
+  line: number | null
+  column: number | null
+}
+
+export type Rendered = { text: string } | { problem: TemplateProblem }
+
+/**
+ * Renders Handlebars in a thread of the pool: at most 256 KiB of source, 2 MiB of output and
+ * 500 ms. The data is a JSON value. Rejects only when the pool itself cannot take the work
+ * (`service_unavailable`); whatever is wrong with the template is a problem in the answer.
+ */
+export const renderText = (workers: Workers, mode: RenderMode, source: string, data: unknown) =>
+  run(workers, mode, source, JSON.stringify(data) ?? "null")
+
+/** The first mistake that can be seen without data, or undefined. Rejects as `renderText` does. */
+export async function problemIn(
+  workers: Workers,
+  mode: RenderMode,
+  source: string,
+): Promise<TemplateProblem | undefined> {
+  const judged = await run(workers, mode, source, undefined)
+  return "problem" in judged ? judged.problem : undefined
+}
+
+async function run(
+  workers: Workers,
+  mode: RenderMode,
+  source: string,
+  data: string | undefined,
+): Promise<Rendered> {
+  if (Buffer.byteLength(source) > SOURCE_BYTES) {
+    return problem("too_large", `A template has at most ${SOURCE_BYTES} bytes.`)
+  }
+  const task: RenderTask = { mode, source, data, max_bytes: OUTPUT_BYTES }
+  try {
+    return await workers.run<Rendered>("render", task, { deadline_ms: DEADLINE_MS })
+  } catch (error) {
+    if (error instanceof ApiError) throw error
+    if (error instanceof WorkerTimeout) {
+      return problem("timeout", `Rendering takes longer than ${DEADLINE_MS} ms.`)
+    }
+    return problem("failed", "The template broke the thread that rendered it.")
+  }
+}
+
+const problem = (reason: TemplateProblem["reason"], message: string): Rendered => ({
+  problem: { reason, message, line: null, column: null },
+})

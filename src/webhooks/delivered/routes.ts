@@ -1,0 +1,211 @@
+import type { Static } from "@sinclair/typebox"
+import { matchesType, noSuchType } from "../../events/patterns"
+import { eventTypes, isPattern } from "../../events/registry"
+import type { Call } from "../../http/call"
+import { takeOrUndo } from "../../http/idempotency"
+import { asPage, type Cursors, readTime, windowOf } from "../../http/page"
+import { Problems } from "../../http/problems"
+import { type Answer, type AnyRoute, route } from "../../http/route"
+import { check } from "../../http/validate"
+import { Job } from "../../long-jobs/schema"
+import type { Store, Tx } from "../../store/store"
+import * as deliveries from "../deliveries"
+import * as replays from "../replay"
+import * as schemas from "../schemas"
+import { stats } from "../stats"
+import * as webhooks from "../webhooks"
+
+const HOOK = "/v1/webhooks/{webhook_id}"
+const ALL = `${HOOK}/deliveries`
+const ONE = `${ALL}/{delivery_id}`
+
+interface Parts {
+  store: Store
+  cursors: Cursors
+}
+
+export const deliveryRoutes = (parts: Parts): AnyRoute[] => [
+  ...readingRoutes(parts),
+  ...againRoutes(parts),
+]
+
+const by = (method: AnyRoute["method"], path: string, status: 200 | 201 = 200) => ({
+  method,
+  path,
+  callers: ["key", "console"] as AnyRoute["callers"],
+  scope: method === "GET" ? "webhooks:read" : "webhooks:write",
+  status: [status] as [number],
+})
+
+const placeOf = ({ project_id, params }: Pick<Call, "project_id" | "params">) => ({
+  project_id,
+  webhook_id: params.webhook_id ?? "",
+})
+
+const idOf = ({ params }: Pick<Call, "params">) => params.delivery_id ?? ""
+
+type DeliveryQuery = Static<typeof schemas.deliveryQuery>
+
+const readingRoutes = ({ store, cursors }: Parts): AnyRoute[] => [
+  route<unknown, DeliveryQuery>({
+    ...by("GET", ALL),
+    summary: "Deliveries of an endpoint, newest first",
+    query: schemas.deliveryQuery,
+    response: schemas.Delivery,
+    handle: (call) => list(store, cursors, call),
+  }),
+  route({
+    ...by("GET", ONE),
+    summary: "One delivery, with what was sent and what came back",
+    response: schemas.DeliveryDetail,
+    handle: async (call) => {
+      const place = placeOf(call)
+      await webhooks.find(store.read, place.project_id, place.webhook_id)
+      return { data: await deliveries.detail(store.read, place, idOf(call)) }
+    },
+  }),
+  route<unknown, Static<typeof schemas.statsQuery>>({
+    ...by("GET", `${HOOK}/stats`),
+    summary: "How the deliveries of the last day or week went",
+    query: schemas.statsQuery,
+    response: schemas.Stats,
+    handle: async (call) => {
+      const place = placeOf(call)
+      await webhooks.find(store.read, place.project_id, place.webhook_id)
+      return { data: await stats(store.read, place, call.query.window ?? "24h") }
+    },
+  }),
+]
+
+async function list(store: Store, cursors: Cursors, call: Call<unknown, DeliveryQuery>) {
+  const { query, request } = call
+  const problems = new Problems()
+  const since = query.since === undefined ? undefined : readTime("since", query.since, problems)
+  problems.throwIfAny()
+  const place = placeOf(call)
+  await webhooks.find(store.read, place.project_id, place.webhook_id)
+  const filter = {
+    status: query.status,
+    event_type: query.event_type,
+    event_id: query.event_id,
+    since,
+  }
+  const counted = byOffset(query)
+  const window = { ...windowOf(counted.query, cursors), ...counted.window }
+  const page = await deliveries.list(store.read, place, filter, window)
+  const answer = await asPage(request, counted.query, cursors, page)
+  return counted.meta ? withMeta(answer, counted.meta) : answer
+}
+
+/** `limit` and `offset` say the same as `per_page` and `page`, where the offset is a whole page. */
+function byOffset(query: DeliveryQuery) {
+  if (query.limit === undefined && query.offset === undefined) return { query }
+  const { limit = query.per_page, offset = 0, cursor } = query
+  // A cursor knows by itself where the page begins.
+  if (cursor !== undefined) return { query: { ...query, per_page: limit } }
+  const page = Math.floor(offset / limit) + 1
+  return {
+    query: { ...query, page, per_page: limit },
+    window: { offset },
+    meta: { limit, offset },
+  }
+}
+
+function withMeta(answer: Answer, more: { limit: number; offset: number }): Answer {
+  if (!("data" in answer)) return answer
+  // The next page by number would begin elsewhere, where the offset is no whole page.
+  const { link: _, ...headers } = answer.headers ?? {}
+  return { ...answer, headers, meta: { ...answer.meta, ...more } }
+}
+
+const againRoutes = ({ store }: Parts): AnyRoute[] => [
+  route({
+    ...by("POST", `${ONE}/retry`),
+    summary: "One extra attempt of a delivery at once",
+    response: schemas.Delivery,
+    idempotent: true,
+    handle: (call) =>
+      once(store, call, 200, async (tx) => {
+        const place = placeOf(call)
+        await webhooks.find(tx, place.project_id, place.webhook_id)
+        return deliveries.retry(tx, place, idOf(call))
+      }),
+  }),
+  route<BulkRetry, unknown>({
+    ...by("POST", `${ALL}/bulk-retry`, 201),
+    summary: "One extra attempt of every delivery that failed, within a span",
+    body: schemas.BulkRetry,
+    read: readBulkRetry,
+    response: Job,
+    idempotent: true,
+    handle: (call) =>
+      once(store, call, 201, (tx) =>
+        replays.bulkRetry(tx, call.caller, placeOf(call).webhook_id, call.body),
+      ),
+  }),
+  route<Replay, unknown>({
+    ...by("POST", `${HOOK}/replay`, 201),
+    summary: "Send again what was held, what failed, or everything since a time",
+    body: schemas.Replay,
+    read: readReplay,
+    response: Job,
+    idempotent: true,
+    handle: (call) =>
+      once(store, call, 201, (tx) =>
+        replays.replay(tx, call.caller, placeOf(call).webhook_id, call.body),
+      ),
+  }),
+]
+
+type Claimed = Pick<Call, "claim">
+
+async function once(
+  store: Store,
+  { claim }: Claimed,
+  status: number,
+  make: (tx: Tx) => Promise<object>,
+) {
+  const data = await store.tx(async (tx) => {
+    const made = await make(tx)
+    await takeOrUndo(tx, claim, () => ({ status, answer: JSON.stringify({ data: made }) }))
+    return made
+  })
+  return { data }
+}
+
+type BulkRetry = Parameters<typeof replays.bulkRetry>[3]
+type Replay = Parameters<typeof replays.replay>[3]
+
+function readBulkRetry(body: unknown, problems: Problems): BulkRetry {
+  check(schemas.BulkRetry, body, problems)
+  const given = (problems.any ? {} : body) as Static<typeof schemas.BulkRetry>
+  return { status: given.status ?? ["failed", "exhausted"], ...readSpan(given, problems) }
+}
+
+function readReplay(body: unknown, problems: Problems): Replay {
+  check(schemas.Replay, body, problems)
+  const given = (problems.any ? {} : body) as Partial<Static<typeof schemas.Replay>>
+  return { status: given.status ?? "held", ...readSpan(given, problems) }
+}
+
+interface GivenSpan {
+  event_types?: string[]
+  since?: string
+  until?: string
+}
+
+/** Patterns become the types that they speak of; all of them are none in particular. */
+function readSpan({ event_types = [], since, until }: GivenSpan, problems: Problems): replays.Span {
+  for (const [at, pattern] of event_types.entries()) {
+    if (!isPattern(pattern)) problems.add(`event_types.${at}`, "unknown_type", noSuchType(pattern))
+  }
+  const moment = (name: string, text: string | undefined) =>
+    text === undefined ? null : (readTime(name, text, problems) ?? null)
+  const bounds = { since: moment("since", since), until: moment("until", until) }
+  if (bounds.since !== null && bounds.until !== null && bounds.until <= bounds.since) {
+    problems.add("until", "invalid", "The span ends before it begins.")
+  }
+  if (event_types.includes("*")) return { event_types: [], ...bounds }
+  const types = eventTypes.filter(({ type }) => matchesType(event_types, type))
+  return { event_types: types.map(({ type }) => type), ...bounds }
+}

@@ -1,0 +1,127 @@
+import type { Static } from "@sinclair/typebox"
+import { API_VERSION } from "../events/api-version"
+import { noSuchType } from "../events/patterns"
+import { isPattern } from "../events/registry"
+import type { Problems } from "../http/problems"
+import { check } from "../http/validate"
+import { parseRule } from "../lib/rule"
+import { isSecret } from "../lib/signature"
+import { checkHeaders } from "./headers"
+import { checkMetadata } from "./metadata"
+import { NewWebhook, WebhookPatch } from "./schemas"
+import type { HeaderFormat, RetryPolicy } from "./tables"
+
+/** The schedule of the contract, 30 section 2: seconds after the attempt before. */
+const DEFAULT_POLICY: RetryPolicy = {
+  max_attempts: 6,
+  intervals: [60, 300, 1800, 7200, 43_200, 86_400],
+}
+
+/** What an endpoint is, as its owner says it. */
+export interface Wanted {
+  url: string
+  events: string[]
+  description: string | null
+  headers: Record<string, string>
+  header_format: HeaderFormat
+  retry_policy: RetryPolicy
+  rate_limit: number | null
+  filter: Record<string, unknown> | null
+  transform: string | null
+  metadata: Record<string, unknown>
+  version: string
+}
+
+export type NewEndpoint = Wanted & { secret: string | undefined }
+
+/** What is absent stays as it is. */
+export type Changes = Partial<Wanted> & { enabled?: boolean }
+
+/** Reads a new endpoint. Whether its address may be called, and its transform, is asked later. */
+export function readWebhook(body: unknown, problems: Problems): NewEndpoint {
+  check(NewWebhook, body, problems)
+  if (problems.any) return NOTHING
+  const given = body as Static<typeof NewWebhook>
+  checkFields(given, problems)
+  if (given.secret !== undefined && !isSecret(given.secret)) {
+    const text = "`whsec_` and the base64 of 24 to 64 bytes; leave it out to be given one."
+    problems.add("secret", "invalid", text)
+  }
+  return {
+    ...EMPTY,
+    ...wantedOf(given),
+    url: given.url,
+    events: [...new Set(given.events)],
+    secret: given.secret,
+  }
+}
+
+/** Reads changes. The secret is not among them: it rotates. */
+export function readPatch(body: unknown, problems: Problems): Changes {
+  check(WebhookPatch, body, problems)
+  if (problems.any) return {}
+  const given = body as Static<typeof WebhookPatch>
+  checkFields(given, problems)
+  if ("secret" in given) {
+    problems.add("secret", "unchangeable", "It is changed by POST …/rotate-secret.")
+  }
+  return { ...wantedOf(given), ...(given.enabled !== undefined && { enabled: given.enabled }) }
+}
+
+type Given = Static<typeof WebhookPatch>
+
+/** What a schema cannot say. */
+function checkFields(given: Given, problems: Problems) {
+  for (const [at, pattern] of (given.events ?? []).entries()) {
+    if (isPattern(pattern)) continue
+    problems.add(`events.${at}`, "unknown_type", noSuchType(pattern))
+  }
+  refuseBroken(given, problems)
+  if (given.headers) checkHeaders(given.headers, problems)
+  if (given.metadata) checkMetadata(given.metadata, problems)
+  const rule = given.filter ? parseRule(given.filter) : undefined
+  if (rule && "problem" in rule) {
+    const { path, message } = rule.problem
+    problems.add(path ? `filter.${path}` : "filter", "invalid", message)
+  }
+}
+
+/** What a database cannot keep as it is, or what would be read in another way than it was written. */
+function refuseBroken({ description, transform, url }: Given, problems: Problems) {
+  for (const [name, text] of Object.entries({ description, transform })) {
+    if (text?.includes("\0") || text?.isWellFormed() === false) {
+      problems.add(name, "invalid", "Neither NUL nor half characters.")
+    }
+  }
+  if (url !== undefined && (/[\s\p{C}]/u.test(url) || !url.isWellFormed())) {
+    problems.add("url", "invalid_url", "Neither spaces nor control characters.")
+  }
+}
+
+function wantedOf({ enabled: _, retry_policy, ...given }: Given): Partial<Wanted> {
+  const policy = retry_policy && { ...DEFAULT_POLICY, ...retry_policy }
+  const known = Object.entries(given).filter(
+    ([name, value]) => Object.hasOwn(EMPTY, name) && value !== undefined,
+  )
+  return {
+    ...(Object.fromEntries(known) as Partial<Wanted>),
+    ...(given.events && { events: [...new Set(given.events)] }),
+    ...(policy && { retry_policy: policy }),
+  }
+}
+
+const EMPTY: Wanted = {
+  url: "",
+  events: [],
+  description: null,
+  headers: {},
+  header_format: "standard",
+  retry_policy: DEFAULT_POLICY,
+  rate_limit: null,
+  filter: null,
+  transform: null,
+  metadata: {},
+  version: API_VERSION,
+}
+
+const NOTHING: NewEndpoint = { ...EMPTY, secret: undefined }

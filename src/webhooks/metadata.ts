@@ -1,0 +1,17 @@
+import type { Problems } from "../http/problems"
+
+const MOST_KEYS = 50
+const LONGEST_KEY = 64
+const MOST_BYTES = 16_384
+
+/** Problems with what the caller gives along (contract 00, section 2). */
+export function checkMetadata(metadata: Record<string, unknown>, problems: Problems): void {
+  const keys = Object.keys(metadata)
+  if (keys.length > MOST_KEYS) problems.add("metadata", "too_many", `At most ${MOST_KEYS} keys.`)
+  if (keys.some((key) => key.length > LONGEST_KEY)) {
+    problems.add("metadata", "invalid", `A key has at most ${LONGEST_KEY} characters.`)
+  }
+  if (Buffer.byteLength(JSON.stringify(metadata)) > MOST_BYTES) {
+    problems.add("metadata", "too_large", `At most ${MOST_BYTES} bytes of JSON.`)
+  }
+}

@@ -1,0 +1,1 @@
+export { matchesType } from "../events/patterns"

@@ -1,0 +1,186 @@
+import type { Static } from "@sinclair/typebox"
+import type { Secrets } from "../core/secrets"
+import type { Workers } from "../core/workers"
+import type { Call } from "../http/call"
+import { takeOrUndo } from "../http/idempotency"
+import { asPage, type Cursors, windowOf } from "../http/page"
+import { type AnyRoute, route } from "../http/route"
+import { Deleted, deleted } from "../http/texts"
+import type { Store, Tx } from "../store/store"
+import { vetUrl } from "./address"
+import { deliveryRoutes } from "./delivered/routes"
+import { type Changes, type NewEndpoint, readPatch, readWebhook } from "./input"
+import type { WebhookParts } from "./open"
+import * as schemas from "./schemas"
+import * as switching from "./switching"
+import { testRoutes } from "./testing/routes"
+import { checkTransform } from "./transform"
+import * as webhooks from "./webhooks"
+
+const ALL = "/v1/webhooks"
+const ONE = `${ALL}/{webhook_id}`
+
+export interface WebhookRouteParts {
+  store: Store
+  cursors: Cursors
+  secrets: Secrets
+  workers: Workers
+  webhooks: WebhookParts
+}
+
+export const webhookRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
+  ...makingRoutes(parts),
+  ...readingRoutes(parts),
+  ...changingRoutes(parts),
+  ...switchRoutes(parts),
+  ...testRoutes(parts),
+  ...deliveryRoutes(parts),
+]
+
+const by = (method: AnyRoute["method"], path: string, status: 200 | 201 = 200) => ({
+  method,
+  path,
+  callers: ["key", "console"] as AnyRoute["callers"],
+  scope: method === "GET" ? "webhooks:read" : "webhooks:write",
+  status: [status] as [number],
+})
+
+const idOf = ({ params }: { params: Record<string, string> }) => params.webhook_id ?? ""
+
+/** What answers with a secret; it is sealed where a repetition may ask for it. */
+const makingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
+  route<NewEndpoint, unknown>({
+    ...by("POST", ALL, 201),
+    summary: "Make an endpoint; its signing secret is shown once",
+    body: schemas.NewWebhook,
+    read: readWebhook,
+    response: schemas.WithSecret,
+    idempotent: true,
+    sealed: true,
+    handle: async (call) => {
+      await vet(parts, call.body)
+      const { secrets } = parts
+      return tellOnce(parts, call, 201, (tx) =>
+        webhooks.create(tx, secrets, call.caller, call.body),
+      )
+    },
+  }),
+  route<Static<typeof schemas.Rotation>, unknown>({
+    ...by("POST", `${ONE}/rotate-secret`),
+    summary: "A new signing secret; the one before counts for 24 more hours",
+    body: schemas.Rotation,
+    response: schemas.Rotated,
+    idempotent: true,
+    sealed: true,
+    handle: (call) => {
+      const { expire_previous_now = false } = call.body
+      const { secrets } = parts
+      return tellOnce(parts, call, 200, (tx) =>
+        webhooks.rotate(tx, secrets, call.caller, idOf(call), expire_previous_now),
+      )
+    },
+  }),
+]
+
+/** What asks others: where the name leads to, and whether the transform is a template. */
+async function vet({ webhooks, workers }: WebhookRouteParts, { url, transform }: Changes) {
+  if (url !== undefined) await vetUrl(url, webhooks.address)
+  if (transform) await checkTransform(workers, transform)
+}
+
+async function tellOnce(
+  { store, secrets }: WebhookRouteParts,
+  { claim }: Pick<Call, "claim">,
+  status: number,
+  make: (tx: Tx) => Promise<object>,
+) {
+  const data = await store.tx(async (tx) => {
+    const made = await make(tx)
+    await takeOrUndo(tx, claim, () => ({
+      status,
+      answer: secrets.seal(JSON.stringify({ data: made }), claim?.request ?? ""),
+    }))
+    return made
+  })
+  return { data }
+}
+
+const readingRoutes = ({ store, cursors }: WebhookRouteParts): AnyRoute[] => [
+  route<unknown, Static<typeof schemas.webhookQuery>>({
+    ...by("GET", ALL),
+    summary: "List endpoints, newest first",
+    query: schemas.webhookQuery,
+    response: schemas.Webhook,
+    handle: async ({ project_id, query, request }) => {
+      const window = windowOf(query, cursors)
+      const page = await webhooks.list(store.read, project_id, query.status, window)
+      return asPage(request, query, cursors, page)
+    },
+  }),
+  route({
+    ...by("GET", ONE),
+    summary: "One endpoint",
+    response: schemas.Webhook,
+    handle: async (call) => ({
+      data: await webhooks.get(store.read, call.project_id, idOf(call)),
+    }),
+  }),
+]
+
+const changingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
+  ...(["PATCH", "PUT"] as const).map((method) =>
+    route<Changes, unknown>({
+      ...by(method, ONE),
+      summary: "Change an endpoint: what is absent stays",
+      body: schemas.WebhookPatch,
+      read: readPatch,
+      response: schemas.Webhook,
+      handle: async (call) => {
+        await vet(parts, call.body)
+        const { caller, body } = call
+        return { data: await parts.store.tx((tx) => switching.patch(tx, caller, idOf(call), body)) }
+      },
+    }),
+  ),
+  route({
+    ...by("DELETE", ONE),
+    summary: "Delete an endpoint; what was open of its deliveries ends",
+    response: Deleted,
+    handle: async (call) => {
+      const id = idOf(call)
+      await parts.store.tx((tx) => switching.remove(tx, call.caller, id))
+      return deleted(id)
+    },
+  }),
+]
+
+const switchRoutes = ({ store }: WebhookRouteParts): AnyRoute[] => [
+  route<Static<typeof schemas.Enabling>, unknown>({
+    ...by("POST", `${ONE}/enable`),
+    summary: "Make an endpoint active, and with `replay` send it what was held",
+    body: schemas.Enabling,
+    response: schemas.Webhook,
+    handle: async (call) => {
+      const { replay = "none" } = call.body
+      const id = idOf(call)
+      return { data: await store.tx((tx) => switching.enable(tx, call.caller, id, replay)) }
+    },
+  }),
+  ...DISABLING.map(([verb, reason, summary]) =>
+    route({
+      ...by("POST", `${ONE}/${verb}`),
+      summary,
+      response: schemas.Webhook,
+      handle: async (call) => {
+        const { caller } = call
+        const id = idOf(call)
+        return { data: await store.tx((tx) => switching.disableByHand(tx, caller, id, reason)) }
+      },
+    }),
+  ),
+]
+
+const DISABLING = [
+  ["disable", "manual", "Disable an endpoint: its events are held for 7 days"],
+  ["pause", "paused", "Pause an endpoint: its events are held for 7 days"],
+] as const satisfies [string, switching.ByHand, string][]

@@ -1,0 +1,205 @@
+import { and, eq, inArray, isNull, lte, ne, or } from "drizzle-orm"
+import { isoFrom, millis, now } from "../core/time"
+import { held, updater } from "../store/statements"
+import type { Tx } from "../store/store"
+import type { Attempted } from "./attempt"
+import { disable } from "./breaker"
+import { heldUntil } from "./hold"
+import type { Claimed } from "./queue"
+import { type AttemptEntry, type DeliveryError, deliveries, webhooks } from "./tables"
+import { WARN_AT, warn } from "./warn"
+
+/** One attempt that is over. */
+export interface Ended {
+  claimed: Claimed
+  attempted: Attempted
+  /** The endpoint's own text gave no JSON: the plain envelope went out instead. */
+  transform_failed: boolean
+}
+
+/** `last_*` of an endpoint are told to the second; a busy one is not written for each delivery. */
+const FRESH_MILLISECONDS = 1000
+
+type Webhook = typeof webhooks.$inferSelect
+
+/**
+ * Writes what attempts came to: deliveries, counters of their endpoints and the breaker, together.
+ * An attempt whose lease was lost meanwhile changes nothing. `failures` in a row disable.
+ */
+export async function settleAll(tx: Tx, list: readonly Ended[], failures: number): Promise<void> {
+  const troubled = new Set<string>()
+  for (const { claimed, attempted } of list) {
+    if (attempted.error !== null) troubled.add(claimed.webhook_id)
+  }
+  const smooth = list.filter(({ claimed }) => !troubled.has(claimed.webhook_id))
+  const rough = list.filter(({ claimed }) => troubled.has(claimed.webhook_id))
+  await succeed(tx, smooth)
+  await judge(tx, rough, failures)
+}
+
+async function succeed(tx: Tx, list: Ended[]) {
+  if (list.length === 0) return
+  const written = await writeEnds(
+    tx,
+    list.map((ended) => rowOf(ended, "success", null)),
+  )
+  const mine = list.filter(({ claimed }) => written.has(claimed.id))
+  const ids = [...new Set(mine.map(({ claimed }) => claimed.webhook_id))].sort()
+  if (ids.length === 0) return
+  const { id, consecutive_failures, last_success_at } = webhooks
+  const old = lte(last_success_at, isoFrom(millis() - FRESH_MILLISECONDS))
+  const at = now()
+  await tx
+    .update(webhooks)
+    .set({ consecutive_failures: 0, last_success_at: at, last_triggered_at: at })
+    .where(and(inArray(id, ids), or(ne(consecutive_failures, 0), isNull(last_success_at), old)))
+}
+
+/** Endpoints with failures among their attempts: one after the other, in the order of the ends. */
+async function judge(tx: Tx, list: Ended[], failures: number) {
+  if (list.length === 0) return
+  const ours = await stillOurs(tx, list)
+  const ids = [...new Set(ours.map(({ claimed }) => claimed.webhook_id))].sort()
+  if (ids.length === 0) return
+  const query = tx.select().from(webhooks).where(inArray(webhooks.id, ids)).orderBy(webhooks.id)
+  const found = new Map((await held(query)).map((webhook) => [webhook.id, webhook]))
+  for (const id of ids) {
+    const webhook = found.get(id)
+    const ends = ours.filter(({ claimed }) => claimed.webhook_id === id)
+    if (webhook) await judgeOne(tx, webhook, ends, failures)
+    else await writeEnds(tx, ends.map(exhaustedOf)) // deleted meanwhile
+  }
+}
+
+async function judgeOne(tx: Tx, before: Webhook, ends: Ended[], failures: number) {
+  const counted = count(before, ends, failures)
+  const { id, account_id, project_id, url } = before
+  const { last_success_at, last_failure_at, last_triggered_at, consecutive_failures } = counted
+  await tx
+    .update(webhooks)
+    .set({ last_success_at, last_failure_at, last_triggered_at, consecutive_failures })
+    .where(eq(webhooks.id, id))
+  const told = { id, account_id, project_id, url }
+  for (const at of counted.warn) {
+    await warn(tx, { ...told, consecutive_failures: at, reason: null })
+  }
+  const active = before.status === "active" && counted.disable === null
+  const rows = ends.map((ended) =>
+    judged(ended, { ...before, status: active ? "active" : "disabled" }),
+  )
+  await writeEnds(tx, rows)
+  if (counted.disable === null) return
+  // As the counter stood when the breaker opened: attempts that ran beside it may have raised it.
+  const { reason, consecutive_failures: stood } = counted.disable
+  await disable(tx, { ...told, consecutive_failures: stood }, reason)
+}
+
+/** What the ends mean for their endpoint. By hand and tests warn nobody; any 2xx clears. */
+function count(before: Webhook, ends: Ended[], failures: number) {
+  const { consecutive_failures, last_failure_at, last_success_at, last_triggered_at } = before
+  const after = { consecutive_failures, last_failure_at, last_success_at, last_triggered_at }
+  const warn: number[] = []
+  let disabling: { reason: "circuit_breaker" | "gone"; consecutive_failures: number } | null = null
+  for (const { claimed, attempted } of ends) {
+    after.last_triggered_at = attempted.at
+    if (attempted.error === null) {
+      after.consecutive_failures = 0
+      after.last_success_at = attempted.at
+      continue
+    }
+    after.last_failure_at = attempted.at
+    if (isAutomatic(claimed)) after.consecutive_failures += 1
+    const stands = after.consecutive_failures
+    if (before.status !== "active" || disabling) continue
+    const open = isAutomatic(claimed) && stands >= failures
+    if (attempted.error === "gone") disabling = { reason: "gone", consecutive_failures: stands }
+    else if (open) disabling = { reason: "circuit_breaker", consecutive_failures: stands }
+    else if (isAutomatic(claimed) && WARN_AT.includes(stands)) warn.push(stands)
+  }
+  return { ...after, warn, disable: disabling }
+}
+
+const isAutomatic = ({ by_hand, trigger }: Claimed) => !by_hand && trigger !== "test"
+
+function judged(ended: Ended, webhook: Pick<Webhook, "status" | "retry_policy">) {
+  const { claimed, attempted } = ended
+  if (attempted.error === null) return rowOf(ended, "success", null)
+  const attempts = claimed.attempts + 1
+  if (attempts >= claimed.max_attempts) return rowOf(ended, "exhausted", null)
+  if (webhook.status !== "active") return rowOf(ended, "held", heldUntil())
+  const wait = waitSeconds(webhook.retry_policy.intervals, attempts, attempted)
+  return rowOf(ended, "failed", isoFrom(millis() + wait * 1000))
+}
+
+const exhaustedOf = (ended: Ended) =>
+  rowOf(ended, ended.attempted.error === null ? "success" : "exhausted", null)
+
+/** Seconds after the attempt of this number, from 1: its interval ±10 %, or what was asked for. */
+export function waitSeconds(
+  intervals: readonly number[],
+  attempts: number,
+  { retry_after_seconds }: Pick<Attempted, "retry_after_seconds">,
+): number {
+  const interval = intervals[Math.min(attempts, intervals.length) - 1] ?? 0
+  const jittered = interval * (0.9 + Math.random() * 0.2)
+  return Math.max(jittered, retry_after_seconds ?? 0)
+}
+
+type Status = (typeof deliveries.$inferSelect)["status"]
+
+function rowOf(ended: Ended, status: Status, next_attempt_at: string | null) {
+  const { claimed, attempted, transform_failed } = ended
+  const { at, error, response_status, latency_ms } = attempted
+  const attempts = claimed.attempts + 1
+  const entry: AttemptEntry = { attempt: attempts, at, response_status, error, latency_ms }
+  const told: DeliveryError | null = error ?? (transform_failed ? "transform_failed" : null)
+  return {
+    id: claimed.id,
+    owner: claimed.owner,
+    status,
+    attempts,
+    by_hand: false,
+    next_attempt_at,
+    url: attempted.url,
+    request_headers: attempted.request_headers,
+    response_headers: attempted.response_headers,
+    last_response_body: attempted.response_body,
+    last_response_status: response_status,
+    last_error: told,
+    latency_ms,
+    attempt_log: [...claimed.attempt_log, entry],
+    first_attempted_at: claimed.first_attempted_at ?? at,
+    last_attempted_at: at,
+    completed_at: status === "success" || status === "exhausted" ? now() : null,
+  }
+}
+
+async function stillOurs(tx: Tx, list: Ended[]): Promise<Ended[]> {
+  const ids = list.map(({ claimed }) => claimed.id)
+  const { id, owner } = deliveries
+  const rows = await held(tx.select({ id, owner }).from(deliveries).where(inArray(id, ids)))
+  const owners = new Map(rows.map((row) => [row.id, row.owner]))
+  return list.filter(({ claimed }) => owners.get(claimed.id) === claimed.owner)
+}
+
+const writeEnds = updater(deliveries, {
+  where: ["id", "owner"],
+  set: [
+    "status",
+    "attempts",
+    "by_hand",
+    "next_attempt_at",
+    "url",
+    "request_headers",
+    "response_headers",
+    "last_response_body",
+    "last_response_status",
+    "last_error",
+    "latency_ms",
+    "attempt_log",
+    "first_attempted_at",
+    "last_attempted_at",
+    "completed_at",
+  ],
+  clear: ["owner"],
+})

@@ -1,0 +1,125 @@
+import { sql } from "drizzle-orm"
+import { bool, id, index, int, json, ref, table, text, time } from "../store/columns"
+
+export type HeaderFormat = "standard" | "legacy" | "both"
+export type WebhookStatus = "active" | "disabled"
+export type DisabledReason = "circuit_breaker" | "manual" | "paused" | "gone"
+export type DeliveryStatus = "pending" | "failed" | "success" | "exhausted" | "held"
+export type Trigger = "event" | "manual" | "replay" | "test"
+
+export type DeliveryError =
+  | "timeout"
+  | "dns"
+  | "tls"
+  | "connection"
+  | "http_status"
+  | "blocked_address"
+  | "transform_failed"
+  | "gone"
+
+export interface RetryPolicy {
+  max_attempts: number
+  /** Seconds; the last one repeats. */
+  intervals: number[]
+}
+
+/** One line of a delivery's log, in the words of the answer. */
+export interface AttemptEntry {
+  attempt: number
+  at: string
+  response_status: number | null
+  error: DeliveryError | null
+  latency_ms: number
+}
+
+/** Endpoints of receivers. */
+export const webhooks = table(
+  "webhooks",
+  {
+    id: id(),
+    account_id: ref().notNull(),
+    project_id: ref().notNull(),
+    url: text().notNull(),
+    /** Registered types, `prefix.*`, or `*`. */
+    events: json<string[]>().notNull(),
+    description: text(),
+    headers: json<Record<string, string>>().notNull(),
+    header_format: text().$type<HeaderFormat>().notNull(),
+    retry_policy: json<RetryPolicy>().notNull(),
+    /** Deliveries a second. */
+    rate_limit: int(),
+    filter: json<Record<string, unknown> | null>(),
+    transform: text(),
+    metadata: json<Record<string, unknown>>().notNull(),
+    version: text().notNull(),
+    secret: text().notNull(), // sealed
+    secret_hint: text().notNull(),
+    previous_secret: text(), // sealed
+    previous_secret_expires_at: time(),
+    status: text().$type<WebhookStatus>().notNull(),
+    disabled_reason: text().$type<DisabledReason>(),
+    disabled_at: time(),
+    consecutive_failures: int().notNull(),
+    last_triggered_at: time(),
+    last_success_at: time(),
+    last_failure_at: time(),
+    /** With a rate limit: when the next delivery may leave, on whichever node. */
+    next_slot_at: time(),
+    created_at: time().notNull(),
+    updated_at: time().notNull(),
+  },
+  (webhook) => [index("webhooks_by_project").on(webhook.project_id, webhook.id)],
+)
+
+/** One event for one endpoint, with its queue state and the capture of its last attempt. */
+export const deliveries = table(
+  "deliveries",
+  {
+    id: id(),
+    project_id: ref().notNull(),
+    webhook_id: ref().notNull(),
+    event_id: ref().notNull(),
+    event_type: text().notNull(),
+    trigger: text().$type<Trigger>().notNull(),
+    status: text().$type<DeliveryStatus>().notNull(),
+    attempts: int().notNull(),
+    max_attempts: int().notNull(),
+    /** The next attempt was asked for by hand: it goes out in every status and warns nobody. */
+    by_hand: bool().notNull(),
+    /**
+     * Open: when it is due. While its attempt runs (`owner` is set): when that counts as lost and is
+     * made again. Held: until when. Otherwise null.
+     */
+    next_attempt_at: time(),
+    /** Who makes the running attempt; another one for each claim, so it is the fence as well. */
+    owner: ref(),
+    /** The body, where it is not the plain envelope: transformed once, the same on every attempt. */
+    body: text(),
+    url: text(),
+    request_headers: json<Record<string, string> | null>(),
+    response_headers: json<Record<string, string> | null>(),
+    last_response_body: text(),
+    last_response_status: int(),
+    last_error: text().$type<DeliveryError>(),
+    latency_ms: int(),
+    attempt_log: json<AttemptEntry[]>().notNull(),
+    first_attempted_at: time(),
+    last_attempted_at: time(),
+    completed_at: time(),
+    created_at: time().notNull(),
+  },
+  (delivery) => [
+    index("deliveries_by_webhook").on(delivery.webhook_id, delivery.id),
+    index("deliveries_by_event").on(delivery.event_id, delivery.webhook_id),
+    index("deliveries_due")
+      .on(delivery.webhook_id, delivery.next_attempt_at)
+      .where(sql`status in ('pending', 'failed') and owner is null`),
+    // Few rows at any time: a claim takes its row out of the larger index, and an end out of this.
+    index("deliveries_leased")
+      .on(delivery.webhook_id, delivery.next_attempt_at)
+      .where(sql`owner is not null`),
+    index("deliveries_held")
+      .on(delivery.webhook_id, delivery.next_attempt_at)
+      .where(sql`status = 'held'`),
+  ],
+)

@@ -1,0 +1,111 @@
+import { and, eq, inArray } from "drizzle-orm"
+import { accountMembers, projectMembers } from "../members/tables"
+import { projects } from "../projects/tables"
+import type { SystemMail } from "../session/system-mail"
+import { consoleUsers } from "../session/tables"
+import type { Handler } from "../store/job-handler"
+import { enqueue, type Job } from "../store/queue"
+import type { Reader, Store, Tx } from "../store/store"
+
+/** Failures in a row at which the admins hear of an endpoint that is still active. */
+export const WARN_AT: readonly number[] = [5, 8]
+
+export interface Warning {
+  webhook_id: string
+  account_id: string
+  project_id: string
+  url: string
+  failures: number
+  /** Null while the endpoint is active. */
+  reason: "circuit_breaker" | "gone" | null
+}
+
+/** One mail to each admin of the project. */
+export const webhookWarning: Job<Warning> = {
+  name: "webhook.warning",
+  schedule: (attempt, age) => (age > 86_400 ? undefined : Math.min(60 * attempt, 3600)),
+}
+
+interface Failing {
+  id: string
+  account_id: string
+  project_id: string
+  url: string
+  consecutive_failures: number
+  reason: Warning["reason"]
+}
+
+/** Plans the mails in the transaction of what they tell. */
+export async function warn(tx: Tx, failing: Failing): Promise<void> {
+  const { id, account_id, project_id, url, consecutive_failures, reason } = failing
+  const failures = consecutive_failures
+  const payload = { webhook_id: id, account_id, project_id, url, failures, reason }
+  await enqueue(tx, webhookWarning, { payload, project_id })
+}
+
+/** Tells every admin of the project that an endpoint fails, or was disabled for it. */
+export const tellAdmins = (store: Store, mail: SystemMail): Handler<Warning> => ({
+  run: async (warning) => {
+    await store.tx(async (tx) => {
+      const { project_id, account_id } = warning
+      const [project] = await tx.select().from(projects).where(eq(projects.id, project_id))
+      if (!project || project.deleting_at) return
+      const addresses = new Set([
+        ...(await accountAdmins(tx, account_id)),
+        ...(await projectAdmins(tx, project_id)),
+      ])
+      const letter = { kind: "webhook_warning", ...text(project.name, warning) }
+      for (const to of addresses) await mail.send(tx, { ...letter, to })
+    })
+    return {}
+  },
+})
+
+async function accountAdmins(db: Reader, account_id: string): Promise<string[]> {
+  const rows = await db
+    .select({ email: consoleUsers.email })
+    .from(accountMembers)
+    .innerJoin(consoleUsers, eq(consoleUsers.id, accountMembers.user_id))
+    .where(
+      and(
+        eq(accountMembers.account_id, account_id),
+        inArray(accountMembers.role, ["owner", "admin"]),
+        eq(consoleUsers.status, "active"),
+      ),
+    )
+  return rows.map(({ email }) => email)
+}
+
+async function projectAdmins(db: Reader, project_id: string): Promise<string[]> {
+  const rows = await db
+    .select({ email: consoleUsers.email })
+    .from(projectMembers)
+    .innerJoin(consoleUsers, eq(consoleUsers.id, projectMembers.user_id))
+    .where(
+      and(
+        eq(projectMembers.project_id, project_id),
+        eq(projectMembers.role, "admin"),
+        eq(consoleUsers.status, "active"),
+      ),
+    )
+  return rows.map(({ email }) => email)
+}
+
+function text(project: string, { url, failures, reason, webhook_id }: Warning) {
+  if (reason === null) {
+    return {
+      subject: `${project}: a webhook fails`,
+      text:
+        `${url} (webhook ${webhook_id}) failed ${failures} times in a row.\n\n` +
+        "If that goes on, the endpoint is disabled and its events are held.\n",
+    }
+  }
+  const why = reason === "gone" ? "it answered 410 Gone" : `it failed ${failures} times in a row`
+  return {
+    subject: `${project}: a webhook was disabled`,
+    text:
+      `${url} (webhook ${webhook_id}) was disabled: ${why}.\n\n` +
+      "Its events are held for 7 days. Enable it to go on, and replay what is held:\n" +
+      `belfry webhooks enable ${webhook_id} --replay\n`,
+  }
+}

@@ -1,0 +1,239 @@
+import { expect, setDefaultTimeout, test } from "bun:test"
+import { join } from "node:path"
+import * as apiKeys from "../../src/api-keys/api-keys"
+import { tellEvents } from "../events/stream/facts"
+import { readLines } from "../harness/lines"
+import { quietLog } from "../harness/quiet"
+import { isVerified, startReceiver } from "../harness/receiver"
+import { startProxy, startRelay } from "../harness/relay"
+import type { TestProject } from "../harness/service"
+import { sharedService } from "../harness/shared-service"
+import { belfry, environment, onTerminal } from "./belfry"
+import { FakeApi, KEY } from "./fake-api"
+
+setDefaultTimeout(60_000)
+quietLog()
+
+const MAIN = join(import.meta.dir, "../../cli/main.ts")
+const WAIT_MS = 20_000
+
+const times = { look_ms: 100, ping_ms: 25_000, silence_ms: 50_000, stuck_ms: 10_000 }
+const service = await sharedService({ socket_times: times })
+const { url, port } = service.listen()
+
+const happened = (project: TestProject, count: number, first = 0) =>
+  tellEvents(service.store, project, Array(count).fill("email.sent"), first)
+
+/** A command that goes on until it is stopped, or has enough. */
+function running(words: string[], env: Record<string, string>) {
+  const child = Bun.spawn([process.execPath, MAIN, ...words], {
+    env: environment(env),
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  })
+  const stdout = readLines(child.stdout)
+  const stderr = readLines(child.stderr)
+  const lines = () => stdout.all.map((line) => JSON.parse(line) as Record<string, unknown>)
+  return {
+    child,
+    lines,
+    stderr,
+    ready: () => stdout.first((line) => line.includes('"ready"'), WAIT_MS),
+    ended: async () => {
+      await Promise.all([stdout.ended, stderr.ended])
+      return await child.exited
+    },
+    [Symbol.dispose]: () => child.kill("SIGKILL"),
+  }
+}
+
+const as = ({ key }: TestProject, address = url) => ({ BELFRY_URL: address, BELFRY_API_KEY: key })
+
+test("listen carries deliveries to a receiver here, which can verify them", async () => {
+  const project = await service.project()
+  using receiver = startReceiver()
+  const words = ["listen", "--forward-to", receiver.url.slice(7), "--limit", "3"]
+  using listen = running(words, as(project))
+  const { secret, forward_to } = JSON.parse(await listen.ready())
+  expect(forward_to).toBe(receiver.url)
+  const events = await happened(project, 3)
+  expect(await listen.ended()).toBe(0)
+  expect(receiver.ids().sort()).toEqual(events.map(({ id }) => id))
+  expect(receiver.received.every((one) => isVerified(secret, one))).toBe(true)
+  const [, line] = listen.lines()
+  expect(line).toMatchObject({ type: "delivery", event_type: "email.sent", response_status: 200 })
+
+  const printed = await belfry(["listen", "--print-secret", "--quiet"], { env: as(project) })
+  expect(printed).toMatchObject({ exit: 0, out: `${secret}\n` })
+})
+
+test("listen tells what a receiver answered, and when there is none", async () => {
+  const project = await service.project()
+  using receiver = startReceiver(() => 500)
+  using listen = running(["listen", "--forward-to", receiver.url, "--limit", "1"], as(project))
+  await listen.ready()
+  await happened(project, 1)
+  await listen.ended()
+  expect(listen.lines()[1]).toMatchObject({ response_status: 500, error: null })
+
+  const nowhere = ["listen", "--forward-to", "127.0.0.1:1", "--limit", "1"]
+  using lost = running(nowhere, as(project))
+  await lost.ready()
+  await happened(project, 1)
+  expect(await lost.ended()).toBe(0)
+  expect(lost.lines()[1]).toMatchObject({ response_status: null, error: "connection refused" })
+})
+
+test("listen goes on behind a broken connection: each event comes once", async () => {
+  const project = await service.project()
+  await using relay = await startRelay(port)
+  using receiver = startReceiver(async () => {
+    await Bun.sleep(Math.random() * 20)
+    return 200
+  })
+  const all = 120
+  const words = ["listen", "--forward-to", receiver.url, "--limit", String(all)]
+  using listen = running(words, as(project, `http://127.0.0.1:${relay.port}`))
+  await listen.ready()
+  const ids: string[] = []
+  for (let n = 0; n < all; n += 4) {
+    ids.push(...(await happened(project, 4, n)).map(({ id }) => id))
+    if (n % 24 === 0) relay.cut()
+    await Bun.sleep(20)
+  }
+  expect(await listen.ended()).toBe(0)
+  expect(receiver.ids().toSorted()).toEqual(ids)
+  expect(relay.connections).toBeGreaterThan(2)
+})
+
+test("events tail shows every event once and in order, over broken connections", async () => {
+  const project = await service.project()
+  const [before] = await happened(project, 1)
+  await using relay = await startRelay(port)
+  const words = ["events", "tail", "--after", before?.id ?? "", "--limit", "100"]
+  using tail = running(words, as(project, `http://127.0.0.1:${relay.port}`))
+  const ids: string[] = []
+  for (let n = 0; n < 100; n += 5) {
+    ids.push(...(await happened(project, 5, n)).map(({ id }) => id))
+    await Bun.sleep(40)
+    if (n % 20 === 0) relay.cut()
+  }
+  expect(await tail.ended()).toBe(0)
+  expect(tail.lines().map(({ id }) => id)).toEqual(ids)
+})
+
+test("events tail begins now: what was before is not shown", async () => {
+  const project = await service.project()
+  await happened(project, 3)
+  await Bun.sleep(5)
+  using tail = running(["events", "tail", "--limit", "1"], as(project))
+  let told: string | undefined
+  const timer = setInterval(async () => {
+    const [event] = await happened(project, 1, 100)
+    told ??= event?.id
+  }, 100)
+  expect(await tail.ended()).toBe(0)
+  clearInterval(timer)
+  expect(tail.lines()).toEqual([expect.objectContaining({ data: { n: 100 } })])
+  expect(told).toBeDefined()
+})
+
+test("listen goes through the proxy that the environment names", async () => {
+  const project = await service.project()
+  await using proxy = await startProxy()
+  using receiver = startReceiver()
+  const env = { ...as(project, `http://belfry.test:${port}`), HTTP_PROXY: proxy.url }
+  using listen = running(["listen", "--forward-to", receiver.url, "--limit", "1"], env)
+  await listen.ready()
+  await happened(project, 1)
+  expect(await listen.ended()).toBe(0)
+  expect(proxy.asked).toContain(`CONNECT belfry.test:${port} HTTP/1.1`)
+  expect(receiver.received).toHaveLength(1) // and the receiver here is asked directly
+  expect(proxy.asked.filter((line) => line.includes("/hooks"))).toEqual([])
+})
+
+test("where a proxy lets no WebSocket through, events tail asks, and listen says so", async () => {
+  const project = await service.project()
+  await using proxy = await startProxy({ tunnels: false })
+  const env = { ...as(project, `http://belfry.test:${port}`), HTTP_PROXY: proxy.url }
+  const [first] = await happened(project, 1)
+  const words = ["events", "tail", "--after", first?.id ?? "", "--limit", "2"]
+  using tail = running(words, env)
+  const events = await happened(project, 2)
+  expect(await tail.ended()).toBe(0)
+  expect(tail.lines().map(({ id }) => id)).toEqual(events.map(({ id }) => id))
+
+  const refused = await belfry(["listen", "--forward-to", "localhost:1"], { env })
+  expect([refused.exit, JSON.parse(refused.err).error.code]).toEqual([1, "no_websocket"])
+})
+
+test.each([
+  ["a key that is not known", { BELFRY_API_KEY: KEY }, 4],
+  ["no server", { BELFRY_URL: "http://127.0.0.1:1", BELFRY_API_KEY: KEY }, 69],
+])("%s ends it at once", async (_, env, exit) => {
+  const words = ["listen", "--forward-to", "localhost:1"]
+  expect((await belfry(words, { env: { BELFRY_URL: url, ...env } })).exit).toBe(exit)
+})
+
+test("an unknown event id, an unknown type and a bad receiver are told", async () => {
+  const env = as(await service.project())
+  const at = ["listen", "--forward-to"]
+  expect((await belfry([...at, "localhost:1", "--after", "evt_x"], { env })).exit).toBe(7)
+  expect((await belfry([...at, "localhost:1", "--events", "nope.*"], { env })).exit).toBe(7)
+  expect((await belfry([...at, "http://"], { env })).exit).toBe(2)
+  expect((await belfry(["listen"], { env })).exit).toBe(2)
+})
+
+test("a key that is revoked ends it with 4", async () => {
+  const project = await service.project()
+  using listen = running(["listen", "--forward-to", "localhost:1"], as(project))
+  await listen.ready()
+  await service.store.tx((tx) => apiKeys.revoke(tx, project.project_id, project.key_id))
+  expect(await listen.ended()).toBe(4)
+})
+
+test("Ctrl-C ends it with 130, and --timeout with 0", async () => {
+  const project = await service.project()
+  using listen = running(["listen", "--forward-to", "localhost:1"], as(project))
+  await listen.ready()
+  listen.child.kill("SIGINT")
+  expect(await listen.ended()).toBe(130)
+  expect(listen.stderr.all).toEqual([])
+  const short = ["listen", "--forward-to", "localhost:1", "--timeout", "300ms"]
+  expect((await belfry(short, { env: as(project) })).exit).toBe(0)
+})
+
+test("a receiver is posted to once, even where the server says everything twice", async () => {
+  using api = new FakeApi()
+  using receiver = startReceiver()
+  const headers = { "webhook-id": "evt_1" }
+  const delivery = { type: "delivery", headers, body: '{"type":"email.sent"}' }
+  const ready = { type: "ready", secret: "whsec_x", after: null }
+  const twice = ["d1", "d2"].map((delivery_id) => ({ ...delivery, delivery_id }))
+  api.socket("/v1/events/stream", ready, ...twice)
+  const words = ["listen", "--forward-to", receiver.url, "--timeout", "1s"]
+  await belfry(words, { env: { BELFRY_URL: api.url, BELFRY_API_KEY: KEY } })
+  expect(receiver.ids()).toEqual(["evt_1"])
+})
+
+test("on a terminal each delivery is a line with its answer, and harmless", async () => {
+  using api = new FakeApi()
+  using receiver = startReceiver()
+  const headers = { "webhook-id": "evt_1" }
+  const body = JSON.stringify({ type: "email.sent\u001b[2J" })
+  api.socket(
+    "/v1/events/stream",
+    { type: "ready", secret: "whsec_x", after: null },
+    { type: "delivery", delivery_id: "d1", headers, body },
+  )
+  const words = ["listen", "--forward-to", receiver.url, "--limit", "1", "--no-color"]
+  const env = { BELFRY_URL: api.url, BELFRY_API_KEY: KEY }
+  const { exit, out } = await onTerminal(words, { env })
+  expect(exit).toBe(0)
+  const [ready = "", line = ""] = out.split("\r\n")
+  expect(ready).toBe(
+    `Ready. Signing secret whsec_x   forwarding to ${receiver.url}; Ctrl-C ends it`,
+  )
+  expect(line).toMatch(/^\d\d:\d\d:\d\d\.\d{3} email\.sent evt_1 → 200 \(\d+ ms\)$/)
+})

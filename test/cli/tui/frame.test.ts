@@ -1,0 +1,128 @@
+import { expect, test } from "bun:test"
+import { createElement } from "react"
+import { painter } from "../../../cli/terminal"
+import { bodyLines } from "../../../cli/tui/body-lines"
+import { widthOf } from "../../../cli/tui/cells"
+import { bordered, infoLine, keyLine, statusLine, tabLine } from "../../../cli/tui/frame-lines"
+import { Monitor } from "../../../cli/tui/monitor"
+import { press } from "../../../cli/tui/press"
+import type { State } from "../../../cli/tui/state"
+import { openStore } from "../../../cli/tui/store"
+import { hear } from "../../../cli/tui/update"
+import { fact, monitorWith } from "./rows"
+
+/** The whole screen as it is drawn. */
+function linesOf(state: State, colour: boolean): string[] {
+  const paint = painter(colour)
+  const inside = [tabLine(state, paint), ...bodyLines(state, paint, colour), infoLine(state, paint)]
+  return [
+    statusLine(state, paint),
+    ...inside.map((line) => bordered(line, paint)),
+    keyLine(state, paint),
+  ]
+}
+
+const after = (state: State, ...keys: string[]) =>
+  keys.reduce((now, key) => press(now, key).state, state)
+
+/** A monitor in every posture, with text that is hard to measure. */
+function postures(columns: number, lines: number): State[] {
+  const hard = { subject: "漢字 🎉 👩‍👩‍👧 receipt é", to: "ビジネス@例え.test" }
+  const news = { is: "facts" as const, facts: [fact(200, "bounced", hard)] }
+  const start = hear(monitorWith(100, columns, lines), news).state
+  const empty = { by_state: [], by_domain: [] }
+  const row = { queue: "email", state: "retrying", reason: "連接 refused" }
+  const work = { ...row, count: 12_345, oldest_seconds: 90, next_attempt_at: null }
+  const domain = { domain: "例え.test", waiting: 3, running: 1, paused_until: null, reason: null }
+  const busy = { by_state: [work], by_domain: [domain] }
+  return [
+    start,
+    monitorWith(0, columns, lines),
+    after(start, "<enter>"),
+    after(start, "?"),
+    after(start, "/", "漢", "字"),
+    after(start, "r"),
+    after(start, "2"),
+    hear(after(start, "3"), { is: "queue", work: empty }).state,
+    hear(after(start, "3"), { is: "queue", work: busy }).state,
+  ]
+}
+
+test("every line of every screen is as wide as the terminal, at every size", () => {
+  for (const [columns, lines] of [
+    [60, 12],
+    [80, 24],
+    [99, 30],
+    [121, 33],
+    [160, 48],
+    [240, 70],
+  ]) {
+    for (const state of postures(columns ?? 0, lines ?? 0)) {
+      const drawn = linesOf(state, false)
+      expect(drawn).toHaveLength(lines ?? 0)
+      const wrong = drawn.filter((line) => widthOf(line) !== columns)
+      expect([columns, wrong]).toEqual([columns, []])
+    }
+  }
+})
+
+test("without colour there is no escape at all, and with it the words are the same", () => {
+  for (const state of postures(100, 30)) {
+    const plain = linesOf(state, false)
+    expect(plain.join("")).not.toContain("\u001b")
+    const painted = linesOf(state, true)
+    expect(painted.join("")).toContain("\u001b[")
+    expect(painted.map(Bun.stripANSI)).toEqual(plain)
+  }
+})
+
+test("the chosen row is marked, and its end is told by a word and a mark", () => {
+  const state = hear(monitorWith(3), { is: "facts", facts: [fact(9, "bounced")] }).state
+  const row = linesOf(state, false).find((line) => line.includes("▸"))
+  expect(row).toContain("u9@mailbox.test")
+  expect(row).toContain("bounced ✗")
+})
+
+test("what the status line tells fits, the most important first", () => {
+  const sending = { is: "sending" as const, status: "throttled", reason: "bounce_rate=6.1%" }
+  const state = hear(monitorWith(5, 60, 12), sending).state
+  const [line = ""] = linesOf(state, false)
+  expect(line).toStartWith("┌ belfry · acme/prod ─ throttled (bounce_rate=6.1%) ")
+  expect(linesOf(hear({ ...state, columns: 160 }, sending).state, false)[0]).toContain("msg/s")
+})
+
+test("ten thousand rows cost no more to draw than thirty", () => {
+  const state = after(monitorWith(10_000), "G")
+  let looked = 0
+  const counting = new Proxy(state.messages.shown, {
+    get(rows, name, self) {
+      if (typeof name === "string" && /^\d+$/.test(name)) looked += 1
+      return Reflect.get(rows, name, self)
+    },
+  })
+  const drawn = linesOf({ ...state, messages: { ...state.messages, shown: counting } }, false)
+  expect(drawn.join("")).toContain("Number 0 ")
+  expect(looked).toBeLessThan(40)
+})
+
+test("ink draws it, keys reach it, and news wait for the next frame", async () => {
+  const { render } = await import("ink-testing-library")
+  const store = openStore(monitorWith(3, 100, 24), () => {})
+  const { lastFrame, stdin, unmount } = render(createElement(Monitor, { store, colour: false }))
+  const seen = async (text: string) => {
+    for (let n = 0; n < 200 && !lastFrame()?.includes(text); n++) await Bun.sleep(10)
+    expect(lastFrame()).toContain(text)
+  }
+  try {
+    await seen("Number 2")
+    stdin.write("2")
+    await seen("[2 Webhooks]")
+    stdin.write("1")
+    stdin.write("/")
+    stdin.write("Number 1\r")
+    await seen("filter: Number 1")
+  } finally {
+    unmount()
+    store.close()
+  }
+})

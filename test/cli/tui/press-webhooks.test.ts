@@ -1,0 +1,111 @@
+import { expect, test } from "bun:test"
+import { press } from "../../../cli/tui/press"
+import type { Intent, State } from "../../../cli/tui/state"
+import { hear } from "../../../cli/tui/update"
+import type { Delivery, Webhook } from "../../../cli/tui/webhook-records"
+import { monitorWith } from "./rows"
+
+const endpoint = (id: string, more: Partial<Webhook> = {}): Webhook => ({
+  id,
+  url: `https://${id}.test/hook`,
+  events: ["email.*"],
+  status: "active",
+  disabled_reason: null,
+  consecutive_failures: 0,
+  held_count: 0,
+  last_success_at: null,
+  last_failure_at: null,
+  ...more,
+})
+
+const delivery = (id: string, webhook_id: string): Delivery => ({
+  id,
+  webhook_id,
+  event_id: `evt_${id}`,
+  event_type: "email.sent",
+  status: "failed",
+  attempts: 1,
+  max_attempts: 6,
+  next_attempt_at: null,
+  last_response_status: 500,
+  last_error: "http_status",
+  latency_ms: 12,
+  trigger: "event",
+  created_at: "2026-11-21T12:00:00.000Z",
+})
+
+/** The webhooks screen with endpoints a and b, and two deliveries of a. */
+function screen(): State {
+  const on = press(monitorWith(0), "2").state
+  const endpoints = [endpoint("a"), endpoint("b")]
+  const there = hear(on, { is: "endpoints", endpoints })
+  expect(there.intents).toEqual([{ do: "load_deliveries", webhook_id: "a" }])
+  const deliveries = [delivery("d2", "a"), delivery("d1", "a")]
+  return hear(there.state, { is: "deliveries", webhook_id: "a", deliveries }).state
+}
+
+function pressed(state: State, ...keys: string[]): { state: State; intents: Intent[] } {
+  const intents: Intent[] = []
+  let now = state
+  for (const key of keys) {
+    const step = press(now, key)
+    now = step.state
+    intents.push(...step.intents)
+  }
+  return { state: now, intents }
+}
+
+test("another endpoint brings its own deliveries, and late ones of the other are not taken", () => {
+  const { state, intents } = pressed(screen(), "j")
+  expect(intents).toEqual([{ do: "load_deliveries", webhook_id: "b" }])
+  const late = { is: "deliveries" as const, webhook_id: "a", deliveries: [delivery("d3", "a")] }
+  expect(hear(state, late).state.webhooks.deliveries).toHaveLength(2)
+})
+
+test("the chosen endpoint stays chosen when others are made before it", () => {
+  const { state } = pressed(screen(), "j")
+  const endpoints = [endpoint("c"), endpoint("a"), endpoint("b")]
+  expect(hear(state, { is: "endpoints", endpoints }).state.webhooks.place.selected).toBe("b")
+})
+
+test("a delivery is opened from below, and Esc goes back step by step", () => {
+  const opened = pressed(screen(), "<enter>", "j", "<enter>")
+  expect(opened.intents).toEqual([{ do: "load_delivery", webhook_id: "a", id: "d1" }])
+  const back = pressed(opened.state, "<escape>").state.webhooks
+  expect([back.detail, back.focus]).toEqual([null, "deliveries"])
+  expect(pressed(opened.state, "<escape>", "<escape>").state.webhooks.focus).toBe("endpoints")
+})
+
+test("a retry needs a delivery, and a yes", () => {
+  expect(pressed(screen(), "r").state.question).toBeNull()
+  const asked = pressed(screen(), "<tab>", "r")
+  expect([asked.state.question?.text, asked.intents]).toEqual(["Deliver email.sent once more?", []])
+  expect(pressed(asked.state, "y").intents).toEqual([{ do: "retry", webhook_id: "a", id: "d2" }])
+})
+
+test("a replay asks since when, then whether", () => {
+  const asked = pressed(screen(), "R", "<enter>")
+  expect(asked.state.question?.text).toBe(
+    "Send what is held since 1h to https://a.test/hook again?",
+  )
+  const deed = { do: "replay", webhook_id: "a", since: "1h", status: "held" }
+  expect(pressed(asked.state, "y").intents).toEqual([deed as Intent])
+  const other = pressed(screen(), "R", "<ctrl-u>", ..."2d all", "<enter>", "y").intents
+  expect(other).toEqual([{ ...deed, since: "2d", status: "all" } as Intent])
+  const wrong = pressed(screen(), "R", "<ctrl-u>", ..."soon", "<enter>").state
+  expect(wrong.prompt?.problem).toContain("not a time")
+  const odd = pressed(screen(), "R", "<ctrl-u>", ..."1h some", "<enter>").state
+  expect(odd.prompt?.problem).toContain("held, failed, all")
+})
+
+test("a test goes to the chosen endpoint at once", () => {
+  expect(pressed(screen(), "t").intents).toEqual([{ do: "test", webhook_id: "a" }])
+})
+
+test("a problem is said where the list would stand, and the list stays when it comes later", () => {
+  const on = press(monitorWith(0), "2").state
+  const refused = hear(on, { is: "endpoints", problem: "this needs a key" }).state
+  expect([refused.webhooks.endpoints, refused.webhooks.problem]).toEqual([null, "this needs a key"])
+  const later = hear(screen(), { is: "endpoints", problem: "gone" }).state
+  expect(later.webhooks.endpoints).toHaveLength(2)
+})

@@ -1,0 +1,159 @@
+import { expect, test } from "bun:test"
+import { press } from "../../../cli/tui/press"
+import type { Intent, State } from "../../../cli/tui/state"
+import { hear } from "../../../cli/tui/update"
+import { fact, idAt, monitorWith, NOW } from "./rows"
+
+/** Presses keys one after the other; gives where that leads and everything that was asked for. */
+function pressed(state: State, ...keys: string[]): { state: State; intents: Intent[] } {
+  let now = state
+  const intents: Intent[] = []
+  for (const key of keys) {
+    const step = press(now, key)
+    now = step.state
+    intents.push(...step.intents)
+  }
+  return { state: now, intents }
+}
+
+const typed = (text: string) => [...text]
+const shownOf = ({ messages }: State) => messages.shown.map(({ subject }) => subject)
+
+test("number keys are the screens that exist, and the others do nothing", () => {
+  const start = monitorWith(1)
+  expect(pressed(start, "2").state.screen).toBe("webhooks")
+  expect(pressed(start, "2").intents).toEqual([{ do: "load_endpoints" }])
+  expect(pressed(start, "3").state.screen).toBe("queue")
+  expect(pressed(start, "3", "1").state.screen).toBe("messages")
+  for (const key of ["4", "9", "0"]) expect(pressed(start, key).state).toEqual(start)
+})
+
+test("q ends it, and so does Ctrl-C, also from within a prompt", () => {
+  expect(pressed(monitorWith(1), "q").intents).toEqual([{ do: "quit" }])
+  expect(pressed(monitorWith(1), "/", "<ctrl-c>").intents).toEqual([{ do: "quit" }])
+  expect(pressed(monitorWith(1), "/", "q").intents).toEqual([])
+})
+
+test("a filter is typed, mended, applied and taken away", () => {
+  const start = monitorWith(20)
+  const wrong = pressed(start, "/", ..."subject:*12x", "<enter>")
+  expect(wrong.state.messages.shown).toEqual([])
+  const right = pressed(wrong.state, "/", "<backspace>", "<enter>")
+  expect(shownOf(right.state)).toEqual(["Number 12"])
+  expect(right.intents.map((intent) => intent.do)).toEqual(["load_older"])
+  expect(pressed(right.state, "<escape>").state.messages.shown).toHaveLength(20)
+})
+
+test("a filter that cannot be understood stays in the prompt with its problem", () => {
+  const { state, intents } = pressed(monitorWith(3), "/", ...typed("status:lost"), "<enter>")
+  expect(state.prompt?.problem).toContain("no status is called lost")
+  expect([state.messages.shown.length, intents]).toEqual([3, []])
+  expect(pressed(state, "<escape>").state.prompt).toBeNull()
+})
+
+test("Esc leaves a prompt with everything as it was", () => {
+  const { state } = pressed(monitorWith(3), "/", ...typed("bob"), "<escape>")
+  expect([state.prompt, state.messages.filter.text]).toEqual([null, ""])
+})
+
+test("paused, the list stands still and counts what came; then it goes on", () => {
+  const paused = pressed(monitorWith(3), " ").state
+  const news = { is: "facts" as const, facts: [fact(10, "queued"), fact(11, "queued")] }
+  const later = hear(paused, news).state
+  expect(shownOf(later)).toEqual(shownOf(paused))
+  expect(later.messages.unseen).toBe(2)
+  const going = pressed(later, " ").state
+  expect(shownOf(going).slice(0, 2)).toEqual(["Number 11", "Number 10"])
+  expect(going.messages.unseen).toBe(0)
+})
+
+test("who moves does not follow any more, and f follows again", () => {
+  const moved = pressed(monitorWith(30), "j", "j").state
+  expect([moved.messages.place.selected, moved.messages.place.follows]).toEqual([
+    idAt(NOW + 27, 27),
+    false,
+  ])
+  const later = hear(moved, { is: "facts", facts: [fact(50, "queued")] }).state
+  expect(later.messages.place.selected).toBe(idAt(NOW + 27, 27))
+  const { place } = pressed(later, "f").state.messages
+  expect([place.selected, place.follows, place.top]).toEqual([idAt(NOW + 50, 50), true, 0])
+})
+
+test("near the end of the list older messages are asked for, once", () => {
+  const some = { is: "older" as const, facts: [], more: true, filter: "" }
+  const start = hear(monitorWith(100), some).state
+  expect(pressed(start, "j").intents).toEqual([])
+  const { state, intents } = pressed(start, "G", "k", "j")
+  expect(intents.map((intent) => intent.do)).toEqual(["load_older"])
+  expect(state.messages.older).toBe("loading")
+})
+
+test("a message is opened, its tabs are walked in a circle, and Esc goes back", () => {
+  const opened = pressed(monitorWith(3), "<enter>")
+  expect(opened.intents).toEqual([{ do: "load_message", id: idAt(NOW + 2, 2), tab: "Timeline" }])
+  const walked = pressed(opened.state, "<right>", "<tab>", "l", "<right>", "<right>", "<left>")
+  expect(walked.state.messages.detail?.tab).toBe("Events")
+  expect(pressed(walked.state, "<escape>").state.messages.detail).toBeNull()
+  const next = pressed(opened.state, "n").state.messages
+  expect([next.detail?.id, next.place.selected]).toEqual([idAt(NOW + 1, 1), idAt(NOW + 1, 1)])
+})
+
+test("what happens to an opened message has it read again", () => {
+  const { state } = pressed(monitorWith(3), "<enter>")
+  const heard = (n: number) => hear(state, { is: "facts", facts: [fact(n, "complained")] }).intents
+  expect(heard(2)).toEqual([{ do: "load_message", id: idAt(NOW + 2, 2), tab: "Timeline" }])
+  expect(heard(1)).toEqual([])
+})
+
+test("resending asks first, and only y is a yes", () => {
+  const asked = pressed(monitorWith(1), "r")
+  expect(asked.state.question?.text).toContain("u0@mailbox.test")
+  expect(asked.intents).toEqual([])
+  expect(pressed(asked.state, "<enter>").intents).toEqual([])
+  expect(pressed(asked.state, "n", "y").intents).toEqual([{ do: "copy", text: idAt(NOW, 0) }])
+  expect(pressed(asked.state, "y").intents).toEqual([{ do: "resend", id: idAt(NOW, 0) }])
+})
+
+test("keys that mean one message mean nothing where there is none", () => {
+  for (const key of ["r", "y", "<enter>", "j", "G"]) {
+    expect(pressed(monitorWith(0), key).intents).toEqual([])
+  }
+})
+
+test("commands do what their keys do, and unknown ones are told", () => {
+  const start = monitorWith(3)
+  expect(pressed(start, ":", ...typed("queue"), "<enter>").state.screen).toBe("queue")
+  expect(pressed(start, ":", ...typed("pause"), "<enter>").state.messages.paused).toBe(true)
+  const filtered = pressed(start, ":", ...typed("filter Number 1"), "<enter>").state
+  expect(filtered.messages.filter.text).toBe("Number 1")
+  expect(pressed(filtered, ":", ...typed("clear"), "<enter>").state.messages.shown).toHaveLength(3)
+  expect(pressed(start, ":", ...typed("q"), "<enter>").intents).toEqual([{ do: "quit" }])
+  expect(pressed(start, ":", ...typed("dance"), "<enter>").state.prompt?.problem).toContain("dance")
+})
+
+test("whatever is pressed in whatever order, the state stays sound", () => {
+  const keys = ["j", "k", "G", "g", " ", "f", "r", "y", "n", "p", "/", "a", ":", "<enter>", "?"]
+  const more = [
+    "<escape>",
+    "<tab>",
+    "<right>",
+    "1",
+    "2",
+    "3",
+    "R",
+    "t",
+    "<pagedown>",
+    "<backspace>",
+  ]
+  const all = [...keys, ...more]
+  let state = monitorWith(40)
+  let seed = 7
+  for (let n = 0; n < 5000; n++) {
+    seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648
+    state = press(state, all[seed % all.length] ?? "j").state
+    const { shown, place } = state.messages
+    expect(place.top).toBeGreaterThanOrEqual(0)
+    expect(place.top).toBeLessThanOrEqual(Math.max(0, shown.length - 1))
+    if (place.selected !== null) expect(shown.some(({ id }) => id === place.selected)).toBe(true)
+  }
+})

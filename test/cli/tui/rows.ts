@@ -1,0 +1,44 @@
+import type { Fact, MessageRow } from "../../../cli/tui/message-rows"
+import { initialState, type State } from "../../../cli/tui/state"
+import { hear } from "../../../cli/tui/update"
+
+export const NOW = Date.UTC(2026, 10, 21, 12, 0, 0)
+
+/** A UUIDv7 of that millisecond; `n` tells apart those of the same one. */
+export function idAt(milliseconds: number, n = 0): string {
+  const hex = milliseconds.toString(16).padStart(12, "0")
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-${n.toString(16).padStart(12, "0")}`
+}
+
+export const row = (more: Partial<MessageRow> = {}): MessageRow => ({
+  id: idAt(NOW),
+  created_at: NOW,
+  channel: "email",
+  to: "ann@mailbox.test",
+  subject: "Hi",
+  status: "delivered",
+  reason: "",
+  attempts: 1,
+  changed_at: NOW,
+  tags: [],
+  is_new: false,
+  ...more,
+})
+
+export const fact = (n: number, status: string, more: Partial<Fact> = {}): Fact => ({
+  id: idAt(NOW + n, n),
+  at: NOW + n,
+  channel: "email",
+  to: `u${n}@mailbox.test`,
+  subject: `Number ${n}`,
+  status,
+  ...more,
+})
+
+/** A monitor that has heard of so many delivered messages, and has no more to load. */
+export function monitorWith(count: number, columns = 80, lines = 24): State {
+  const facts = Array.from({ length: count }, (_, n) => fact(n, "delivered"))
+  const first = initialState(columns, lines, NOW, "acme/prod")
+  const heard = hear(first, { is: "facts", facts }).state
+  return hear(heard, { is: "older", facts: [], more: false, filter: "" }).state
+}

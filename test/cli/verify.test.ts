@@ -1,0 +1,86 @@
+import { expect, setDefaultTimeout, test } from "bun:test"
+import { isVerified, type Received, type Receiver, startReceiver } from "../harness/receiver"
+import { sharedService } from "../harness/shared-service"
+import { belfry, onTerminal } from "./belfry"
+
+setDefaultTimeout(60_000)
+
+const SECRET = `whsec_${Buffer.alloc(32, 3).toString("base64")}`
+
+const careful = (secret: string) => startReceiver((one) => (isVerified(secret, one) ? 200 : 401))
+
+const score = async (receiver: Receiver, ...words: string[]) => {
+  const { exit, out } = await belfry(["webhooks", "verify", receiver.url, ...words])
+  const trials = JSON.parse(out) as { name: string; passed: boolean }[]
+  return { exit, trials, failed: trials.flatMap(({ name, passed }) => (passed ? [] : name)) }
+}
+
+test("a careful receiver passes every trial", async () => {
+  using receiver = careful(SECRET)
+  const { exit, trials, failed } = await score(receiver, "--secret", SECRET)
+  expect({ exit, failed }).toEqual({ exit: 0, failed: [] })
+  expect(trials.map(({ name }) => name)).toEqual([
+    "good",
+    "tampered",
+    "forged",
+    "unsigned",
+    "stale",
+    "duplicate",
+    "slow",
+  ])
+  expect(trials[0]).toMatchObject({ expected: "2xx", response_status: 200, error: null })
+  expect(receiver.ids()[5]).toBe(receiver.ids()[0] ?? "")
+  expect(receiver.received[5]?.body).toBe(receiver.received[0]?.body ?? "")
+  expect(receiver.received[1]?.body).not.toBe(receiver.received[0]?.body ?? "")
+})
+
+test.each<[string, (one: Received) => number, string[]]>([
+  ["that verifies nothing", () => 200, ["tampered", "forged", "unsigned", "stale"]],
+  [
+    "that verifies only what is signed",
+    (one) => (!one.headers["webhook-signature"] || isVerified(SECRET, one) ? 204 : 400),
+    ["unsigned"],
+  ],
+  [
+    "that breaks on what is wrong",
+    (one) => (isVerified(SECRET, one) ? 200 : 500),
+    ["tampered", "forged", "unsigned", "stale"],
+  ],
+])("a receiver %s fails some: 8", async (_, judge, expected) => {
+  using receiver = startReceiver(judge)
+  const { exit, failed } = await score(receiver, "--secret", SECRET)
+  expect({ exit, failed }).toEqual({ exit: 8, failed: expected })
+})
+
+test("where nothing answers, everything fails: 1", async () => {
+  const words = ["webhooks", "verify", "127.0.0.1:1", "--secret", SECRET]
+  const { exit, out } = await belfry(words)
+  expect(exit).toBe(1)
+  expect(JSON.parse(out)[0]).toMatchObject({ response_status: null, error: "connection refused" })
+})
+
+test("without a secret it is the one that listen shows", async () => {
+  const service = await sharedService()
+  const { url } = service.listen()
+  const { key } = await service.project()
+  const env = { BELFRY_URL: url, BELFRY_API_KEY: key }
+  const { out } = await belfry(["listen", "--print-secret", "--quiet"], { env })
+  using receiver = careful(out.trim())
+  const { exit } = await belfry(["webhooks", "verify", receiver.url], { env })
+  expect(exit).toBe(0)
+})
+
+test("on a terminal it is a table, with what cannot be seen from outside", async () => {
+  using receiver = careful(SECRET)
+  const words = ["webhooks", "verify", receiver.url, "--secret", SECRET, "--no-color"]
+  const { exit, out } = await onTerminal(words)
+  expect(exit).toBe(0)
+  expect(out).toContain("✓  good")
+  expect(out).toContain("duplicate: whether it acted twice cannot be seen from here")
+  expect(out).toContain("7 of 7 as they should be")
+})
+
+test("what is no secret is refused: 2", async () => {
+  const words = ["webhooks", "verify", "localhost:1", "--secret", "whsec_short"]
+  expect((await belfry(words)).exit).toBe(2)
+})

@@ -1,0 +1,186 @@
+import { describe, expect, setDefaultTimeout, test } from "bun:test"
+import * as apiKeys from "../../../src/api-keys/api-keys"
+import * as feed from "../../../src/events/feed"
+import { SOCKETS_PER_PROJECT } from "../../../src/http/sockets"
+import { tell } from "../../../src/messages/activity"
+import { team } from "../../harness/people"
+import { quietLog } from "../../harness/quiet"
+import type { TestProject } from "../../harness/service"
+import { sharedService } from "../../harness/shared-service"
+import { dial, type Frame, refusedUpgrade } from "../../harness/socket"
+import { tellEvents } from "./facts"
+
+setDefaultTimeout(30_000)
+quietLog()
+
+const service = await sharedService({
+  socket_times: { look_ms: 50, ping_ms: 200, silence_ms: 60_000, stuck_ms: 60_000 },
+})
+const { url } = service.listen()
+
+const happened = (project: TestProject, ...names: string[]) =>
+  tellEvents(service.store, project, names)
+
+const isEvent = (type: string) => (frame: Frame) => frame.event?.type === type
+
+const types = (frames: Frame[]) => frames.flatMap(({ event }) => event?.type ?? [])
+
+describe("the way in", () => {
+  test.each([
+    ["no credential", {}, 401, "unauthorized"],
+    ["an unknown key", { "x-api-key": "svc_live_x" }, 401, "unauthorized"],
+  ])("%s is answered as plain HTTP", async (_, headers, status, code) => {
+    expect(await refusedUpgrade(url, "", headers)).toMatchObject({ status, code })
+  })
+
+  test("a key without the scope, or from elsewhere, is refused before the upgrade", async () => {
+    const project = await service.project()
+    const narrow = await project.addKey({ scopes: ["email:send"] })
+    const elsewhere = await project.addKey({ ip_addresses: ["192.0.2.1"], scopes: ["email:send"] })
+    const ask = (key: string) => refusedUpgrade(url, "", { "x-api-key": key })
+    expect(await ask(narrow.key)).toMatchObject({ status: 403, code: "forbidden" })
+    expect(await ask(elsewhere.key)).toMatchObject({ status: 403, code: "ip_not_allowed" })
+  })
+
+  test("a mere GET, another protocol and a wrong query hear what is wrong", async () => {
+    const project = await service.project()
+    const proof = { "x-api-key": project.key }
+    const plain = await project.get("/v1/events/stream")
+    expect(plain.body.error).toMatchObject({
+      code: "validation_error",
+      details: { reason: "upgrade_required" },
+    })
+    const other = { ...proof, "sec-websocket-protocol": "svc.inbox.v1" }
+    expect(await refusedUpgrade(url, "", other)).toMatchObject({
+      status: 422,
+      reason: "subprotocol_required",
+    })
+    for (const query of ["?after=evt_none", "?types=nonsense", "?forward=perhaps"]) {
+      expect(await refusedUpgrade(url, query, proof)).toMatchObject({ status: 422 })
+    }
+  })
+
+  test("somebody who is signed in comes in with his token", async () => {
+    const { owner, account_id, project_id } = await team(service)
+    const headers = { "x-account-id": account_id, "x-project-id": project_id }
+    using socket = await dial(url, "", { token: owner.token, headers })
+    expect(socket.protocol).toBe("svc.events.v1")
+  })
+})
+
+describe("what is told", () => {
+  test("events as they come, and only of one's own project", async () => {
+    const [ours, theirs] = [await service.project(), await service.project()]
+    await happened(ours, "email.queued")
+    using socket = await dial(url, "", ours)
+    await happened(theirs, "email.opened")
+    const [sent] = await happened(ours, "email.sent", "email.delivered")
+    await socket.next(isEvent("email.delivered"))
+    expect(types(socket.frames)).toEqual(["email.sent", "email.delivered"])
+    expect(socket.frames[0]).toEqual({
+      type: "event",
+      event: feed.envelopeOf(sent as feed.Event),
+    })
+  })
+
+  test("from an event on, from the oldest on, and of some types only", async () => {
+    const project = await service.project()
+    const [first] = await happened(project, "email.queued", "sms.sent", "email.sent")
+    using after = await dial(url, `?after=${first?.id}`, project)
+    using oldest = await dial(url, "?after=", project)
+    using some = await dial(url, "?after=&types=sms.*,email.sent", project)
+    for (const socket of [after, oldest, some]) await socket.next(isEvent("email.sent"))
+    expect(types(after.frames)).toEqual(["sms.sent", "email.sent"])
+    expect(types(oldest.frames)).toEqual(["email.queued", "sms.sent", "email.sent"])
+    expect(types(some.frames)).toEqual(["sms.sent", "email.sent"])
+  })
+
+  test("changes of messages, to those who watch the project", async () => {
+    const [ours, theirs] = [await service.project(), await service.project()]
+    using socket = await dial(url, "", ours)
+    using other = await dial(url, "", theirs)
+    const activity = {
+      id: "m1",
+      project_id: ours.project_id,
+      channel: "email" as const,
+      status: "sent" as const,
+      status_reason: null,
+      recipient: "ann@mailbox.test",
+      at: "2026-11-21T10:30:00.000Z",
+      event_type: "email.sent",
+      elapsed_ms: 12,
+      next_attempt_at: null,
+    }
+    tell(activity)
+    expect(await socket.next(({ type }) => type === "message")).toEqual({
+      type: "message",
+      message: activity,
+    })
+    await happened(theirs, "email.sent")
+    await other.next(isEvent("email.sent"))
+    expect(other.frames.map(({ type }) => type)).toEqual(["event"])
+  })
+
+  test("a ping now and then", async () => {
+    using socket = await dial(url, "", await service.project())
+    expect(await socket.next(({ type }) => type === "ping")).toEqual({ type: "ping" })
+    socket.send({ type: "ping" })
+    expect(await socket.next(({ type }) => type === "pong")).toEqual({ type: "pong" })
+  })
+})
+
+describe("the end", () => {
+  test.each([
+    ["no JSON", "hello"],
+    ["no object", "[1]"],
+    ["an unknown type", '{"type":"subscribe"}'],
+    ["a result that nobody asked for", '{"type":"result","delivery_id":"x"}'],
+    ["more than 16 KiB", JSON.stringify({ type: "pong", padding: "x".repeat(16_384) })],
+  ])("%s is a bad frame: 4400", async (_, frame) => {
+    using socket = await dial(url, "", await service.project())
+    socket.send(frame)
+    expect(await socket.closed).toMatchObject({ code: 4400 })
+  })
+
+  test("a frame beyond all measure is not even read", async () => {
+    using socket = await dial(url, "", await service.project())
+    socket.send("x".repeat(70_000))
+    expect((await socket.closed).code).toBe(1009)
+  })
+
+  test("more than twenty frames a second: 4429", async () => {
+    using socket = await dial(url, "", await service.project())
+    for (let n = 0; n < 50; n++) socket.send({ type: "pong" })
+    expect((await socket.closed).code).toBe(4429)
+  })
+
+  test("one connection too many of a project closes its oldest: 4429", async () => {
+    const project = await service.project()
+    const first = await dial(url, "", project)
+    const rest = []
+    for (let n = 0; n < SOCKETS_PER_PROJECT; n++) rest.push(await dial(url, "", project))
+    expect((await first.closed).code).toBe(4429)
+    await happened(project, "email.sent")
+    for (const socket of rest) await socket.next(isEvent("email.sent"))
+    for (const socket of rest) socket[Symbol.dispose]()
+  })
+
+  test("a revoked key ends its connections, and nobody else's: 4401", async () => {
+    const project = await service.project()
+    const other = await project.addKey()
+    using socket = await dial(url, "", other)
+    using ours = await dial(url, "", project)
+    await service.store.tx((tx) => apiKeys.revoke(tx, project.project_id, other.id))
+    expect(await socket.closed).toMatchObject({ code: 4401 })
+    await happened(project, "email.sent")
+    await ours.next(isEvent("email.sent"))
+  })
+
+  test("who signs out ends what he left open: 4401", async () => {
+    const { owner, account_id, project_id } = await team(service)
+    const headers = { "x-account-id": account_id, "x-project-id": project_id }
+    using socket = await dial(url, "", { token: owner.token, headers })
+    await owner.call("DELETE", "/v1/session")
+    expect(await socket.closed).toMatchObject({ code: 4401 })
+  })
+})

@@ -1,0 +1,93 @@
+import { expect, test } from "bun:test"
+import { createBus } from "../../src/core/bus"
+import { settings } from "../../src/core/config"
+import { Watching } from "../../src/events/watching"
+import { openStore } from "../../src/store/open"
+import { quietLog } from "../harness/quiet"
+import { testStore } from "../harness/store"
+
+quietLog()
+
+interface Change {
+  project_id: string
+  id: string
+  text?: string
+}
+
+async function until(what: () => boolean) {
+  const deadline = performance.now() + 20_000
+  while (!what()) {
+    if (performance.now() > deadline) throw new Error("it did not come")
+    await Bun.sleep(5)
+  }
+}
+
+/** Two nodes on one database, each with its own bus. */
+async function nodes() {
+  const base = await testStore()
+  const second = await openStore({ ...settings(), database_url: base.database_url })
+  const make = (store: typeof second) => {
+    const bus = createBus()
+    const watching = new Watching(store, bus)
+    return { bus, watching, stop: watching.start() }
+  }
+  const [here, there] = [make(base.store), make(second)]
+  const told: Change[] = []
+  return {
+    here,
+    there,
+    told,
+    watch: (project_id: string) =>
+      there.watching.watch(project_id, (change) => told.push(change as Change)),
+    async [Symbol.asyncDispose]() {
+      here.stop()
+      there.stop()
+      await second.close()
+      await base[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** Until the other node has heard that somebody watches. */
+async function heard({ here, told }: Awaited<ReturnType<typeof nodes>>, project_id: string) {
+  const said = (): boolean => {
+    here.bus.publish("message", { project_id, id: "probe" })
+    return told.length > 0
+  }
+  await until(said)
+  await Bun.sleep(200)
+  told.length = 0
+}
+
+test("a change on one node is told to those who watch the project on another", async () => {
+  await using it = await nodes()
+  it.watch("p1")
+  await heard(it, "p1")
+  const list = Array.from({ length: 200 }, (_, n) => ({ project_id: "p1", id: `m${n}` }))
+  for (const change of list) it.here.bus.publish("message", change)
+  it.here.bus.publish("message", { project_id: "p2", id: "of others" })
+  await until(() => it.told.length >= 200)
+  expect(it.told).toEqual(list)
+})
+
+test("what is too long for a notification is left out, and the rest still comes", async () => {
+  await using it = await nodes()
+  it.watch("p1")
+  await heard(it, "p1")
+  it.here.bus.publish("message", { project_id: "p1", id: "long", text: "é".repeat(4000) })
+  for (let n = 0; n < 10; n++) {
+    it.here.bus.publish("message", { project_id: "p1", id: `m${n}`, text: "é".repeat(1500) })
+  }
+  await until(() => it.told.length >= 10)
+  expect(it.told.map(({ id }) => id)).toEqual(Array.from({ length: 10 }, (_, n) => `m${n}`))
+})
+
+test("a node hears its own changes once", async () => {
+  await using it = await nodes()
+  it.watch("p1")
+  await heard(it, "p1")
+  it.there.bus.publish("message", { project_id: "p1", id: "own" })
+  it.here.bus.publish("message", { project_id: "p1", id: "theirs" })
+  await until(() => it.told.some(({ id }) => id === "theirs"))
+  expect(it.told.map(({ id }) => id).sort()).toEqual(["own", "theirs"])
+})

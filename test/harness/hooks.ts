@@ -1,0 +1,163 @@
+import { asc, eq } from "drizzle-orm"
+import { accounts } from "../../src/accounts/tables"
+import { type Settings, settings } from "../../src/core/config"
+import { newId } from "../../src/core/ids"
+import { openSecrets } from "../../src/core/secrets"
+import { now, sleep } from "../../src/core/time"
+import { openWorkers } from "../../src/core/workers"
+import { emitAll, type NewEvent } from "../../src/events/emit"
+import { newSecret } from "../../src/lib/signature"
+import { projects } from "../../src/projects/tables"
+import type { Store } from "../../src/store/store"
+import { openWebhooks } from "../../src/webhooks/open"
+import { secretContext } from "../../src/webhooks/secrets"
+import { deliveries, webhooks } from "../../src/webhooks/tables"
+import { testStore } from "./store"
+
+export type WebhookRow = typeof webhooks.$inferSelect
+export type DeliveryRow = typeof deliveries.$inferSelect
+
+export interface EndpointOptions extends Partial<Omit<WebhookRow, "id" | "secret">> {
+  url: string
+  /** Plain; a fresh one without it. */
+  secret?: string
+  /** Plain as well. */
+  previous?: string
+}
+
+/** A project on an empty store, whose endpoints are on the loopback, and what it takes to deliver. */
+export async function testHooks(changes: Partial<Settings> = {}) {
+  const base = await testStore()
+  const { store, folder } = base
+  const secrets = openSecrets({ data_dir: folder, master_key: null })
+  const workers = openWorkers({ size: 1 })
+  const chosen = {
+    ...settings(),
+    "webhooks.require_https": false,
+    "webhooks.allow_private": ["127.0.0.0/8"],
+    ...changes,
+  }
+  const { account_id, project_id } = await addProject(store)
+  const stops: (() => Promise<void>)[] = []
+
+  const open = (on: Store = store) =>
+    openWebhooks({ store: on, secrets, workers, settings: chosen })
+  const parts = { store, workers, ...open().parts }
+
+  return {
+    ...base,
+    parts,
+    secrets,
+    workers,
+    account_id,
+    project_id,
+    /** Delivers from now on; several of them are several nodes. On the same or another store. */
+    async deliver(on?: Store) {
+      const { loop } = open(on)
+      await loop.start()
+      stops.push(() => loop.stop(0))
+      return loop
+    },
+    async endpoint({ secret = newSecret(), previous, ...row }: EndpointOptions) {
+      const id = newId()
+      const seal = (text: string) => secrets.seal(text, secretContext(id))
+      const whole: WebhookRow = {
+        ...blank,
+        created_at: now(),
+        updated_at: now(),
+        ...row,
+        id,
+        account_id,
+        project_id: row.project_id ?? project_id,
+        secret: seal(secret),
+        previous_secret: previous === undefined ? null : seal(previous),
+      }
+      await store.tx((tx) => tx.insert(webhooks).values(whole))
+      return { ...whole, plain: secret }
+    },
+    /** So many events, each in a transaction of its own unless `together`. Their ids. */
+    async emit(count: number, event: Partial<NewEvent> = {}): Promise<string[]> {
+      const list = Array.from({ length: count }, (_, number) => ({
+        account_id,
+        project_id,
+        subject_id: null,
+        type: "email.delivered",
+        data: { number, subject: "Grüße, \u2028 und „mehr“" },
+        ...event,
+      }))
+      const recorded = await store.tx((tx) => emitAll(tx, list))
+      return recorded.map(({ id }) => id)
+    },
+    webhook: (id: string) => one(store, id),
+    deliveries: (webhook_id: string) =>
+      store.read
+        .select()
+        .from(deliveries)
+        .where(eq(deliveries.webhook_id, webhook_id))
+        .orderBy(asc(deliveries.id)),
+    async [Symbol.asyncDispose]() {
+      for (const stop of stops) await stop()
+      await workers.close()
+      await base[Symbol.asyncDispose]()
+    },
+  }
+}
+
+export type TestHooks = Awaited<ReturnType<typeof testHooks>>
+
+const blank = {
+  events: ["*"],
+  description: null,
+  headers: {},
+  header_format: "standard" as const,
+  retry_policy: { max_attempts: 6, intervals: [60, 300, 1800, 7200, 43_200, 86_400] },
+  rate_limit: null,
+  filter: null,
+  transform: null,
+  metadata: {},
+  version: "2026-02-01",
+  secret_hint: "whsec_…",
+  previous_secret_expires_at: null,
+  status: "active" as const,
+  disabled_reason: null,
+  disabled_at: null,
+  consecutive_failures: 0,
+  last_triggered_at: null,
+  last_success_at: null,
+  last_failure_at: null,
+  next_slot_at: null,
+}
+
+async function one(store: Store, id: string): Promise<WebhookRow> {
+  const [row] = await store.read.select().from(webhooks).where(eq(webhooks.id, id))
+  if (!row) throw new Error("no such webhook")
+  return row
+}
+
+/** An account with one project. */
+export async function addProject(store: Store) {
+  const [account_id, project_id] = [newId(), newId()]
+  const times = { created_at: now(), updated_at: now() }
+  await store.tx(async (tx) => {
+    await tx.insert(accounts).values({
+      id: account_id,
+      name: "Test",
+      slug: account_id,
+      plan: "enterprise",
+      limits: null,
+      status: "active",
+      sending_status: "active",
+      settings: { track_opens: true, track_clicks: true, require_mfa: false },
+      ...times,
+    })
+    const names = { name: "Test", slug: project_id, status: "active" as const }
+    const row = { id: project_id, account_id, ...names, settings: {}, hidden: false }
+    await tx.insert(projects).values({ ...row, ...times })
+  })
+  return { account_id, project_id }
+}
+
+/** Looks again and again, until it is so; the test's own time limit ends a wait in vain. */
+export async function until(check: () => Promise<boolean> | boolean): Promise<void> {
+  while (!(await check())) await sleep(3)
+}

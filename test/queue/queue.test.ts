@@ -1,0 +1,114 @@
+import { describe, expect, test } from "bun:test"
+import { and, eq } from "drizzle-orm"
+import { newId } from "../../src/core/ids"
+import { secondsFromNow } from "../../src/core/time"
+import { messages } from "../../src/messages/tables"
+import { deliveries } from "../../src/webhooks/tables"
+import { mail } from "../harness/mail"
+import type { TestProject } from "../harness/service"
+import { sharedService } from "../harness/shared-service"
+import { endpoint, happens, settleAs } from "../webhooks/endpoints"
+
+const service = await sharedService()
+const { store } = service
+
+const queueOf = async (project: TestProject) => (await project.get("/v1/queue")).body.data
+
+type Change = Partial<typeof messages.$inferSelect>
+
+const setMail = (project: TestProject, recipient: string, change: Change) =>
+  store.tx((tx) =>
+    tx
+      .update(messages)
+      .set(change)
+      .where(and(eq(messages.project_id, project.project_id), eq(messages.recipient, recipient))),
+  )
+
+test("a project without open work has none", async () => {
+  const project = await service.project()
+  expect(await queueOf(project)).toEqual({ by_state: [], by_domain: [] })
+})
+
+describe("mail", () => {
+  async function sent(project: TestProject) {
+    for (const to of ["a@one.test", "b@one.test", "c@two.test", "d@two.test"]) {
+      await project.post("/v1/emails", mail({ to }))
+    }
+  }
+
+  test("is told by state and reason, with the age of the oldest", async () => {
+    const project = await service.project()
+    await sent(project)
+    const later = secondsFromNow(60)
+    const put_off = { status_reason: "451 later", next_attempt_at: later, attempts: 1 }
+    await setMail(project, "a@one.test", { created_at: secondsFromNow(-100) })
+    await setMail(project, "c@two.test", put_off)
+    await setMail(project, "d@two.test", { status: "sending" })
+    const { by_state } = await queueOf(project)
+    const line = { queue: "email", reason: null, oldest_seconds: expect.any(Number) }
+    expect(by_state).toHaveLength(3)
+    const { oldest_seconds, ...oldest } = by_state[0]
+    expect(oldest_seconds).toBeGreaterThanOrEqual(100)
+    expect(oldest).toMatchObject({ queue: "email", state: "waiting", reason: null, count: 2 })
+    const retrying = { state: "retrying", reason: "451 later", count: 1, next_attempt_at: later }
+    expect(by_state).toContainEqual({ ...line, ...retrying })
+    const running = { state: "running", count: 1, next_attempt_at: null }
+    expect(by_state).toContainEqual({ ...line, ...running })
+  })
+
+  test("is told by domain: what waits there, what runs, and until when nothing goes", async () => {
+    const project = await service.project()
+    await sent(project)
+    const [soon, late] = [secondsFromNow(60), secondsFromNow(120)]
+    const reason = { status_reason: "451 later", attempts: 1 }
+    await setMail(project, "c@two.test", { ...reason, next_attempt_at: late })
+    await setMail(project, "d@two.test", { ...reason, next_attempt_at: soon })
+    await setMail(project, "a@one.test", { status: "sending" })
+    expect((await queueOf(project)).by_domain).toEqual([
+      { domain: "one.test", waiting: 1, running: 1, paused_until: null, reason: null },
+      { domain: "two.test", waiting: 2, running: 0, paused_until: soon, reason: "451 later" },
+    ])
+  })
+
+  test("that is settled is no work", async () => {
+    const project = await service.project()
+    await sent(project)
+    const ours = eq(messages.project_id, project.project_id)
+    await store.tx((tx) => tx.update(messages).set({ status: "delivered" }).where(ours))
+    expect(await queueOf(project)).toEqual({ by_state: [], by_domain: [] })
+  })
+})
+
+describe("deliveries", () => {
+  test("are told by state; a moment only where something is planned", async () => {
+    const project = await service.project()
+    const { id } = await endpoint(project, { events: ["email.*"] })
+    const paused = await endpoint(project, { events: ["email.*"] })
+    await project.post(`/v1/webhooks/${paused.id}/pause`)
+    await happens(project)
+    const states = async () =>
+      (await queueOf(project)).by_state.map(
+        ({ queue, state, reason, count }: Record<string, unknown>) =>
+          `${queue} ${state} ${reason} ${count}`,
+      )
+    const sorted = async () => (await states()).sort()
+    expect(await sorted()).toEqual(["webhooks held paused 1", "webhooks waiting null 1"])
+    const ofFirst = eq(deliveries.webhook_id, id)
+    const set = (change: Partial<typeof deliveries.$inferSelect>) =>
+      store.tx((tx) => tx.update(deliveries).set(change).where(ofFirst))
+    await set({ status: "failed", last_error: "timeout", attempts: 1 })
+    expect(await sorted()).toEqual(["webhooks held paused 1", "webhooks retrying timeout 1"])
+    await set({ owner: newId() })
+    expect(await sorted()).toEqual(["webhooks held paused 1", "webhooks running null 1"])
+    await settleAs(service, project, { status: "exhausted" })
+    expect(await sorted()).toEqual([])
+  })
+})
+
+test("others' work is not told", async () => {
+  const [project, stranger] = [await service.project(), await service.project()]
+  await endpoint(project)
+  await project.post("/v1/emails", mail())
+  await happens(project)
+  expect(await queueOf(stranger)).toEqual({ by_state: [], by_domain: [] })
+})

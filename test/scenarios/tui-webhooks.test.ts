@@ -1,0 +1,98 @@
+import { describe, expect, test } from "bun:test"
+import { type Belfry, startBelfry } from "../harness/binary"
+import { missing } from "../harness/peers"
+import { LARGE, openMonitor, SMALL, sendMany } from "./monitor"
+import { lean } from "./serve"
+
+/** A receiver that answers as it is told. */
+function receiver() {
+  const state = { status: 200, count: 0 }
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch(request) {
+      await request.text()
+      state.count += 1
+      return new Response(`answer \u001b[31m${state.status}`, { status: state.status })
+    },
+  })
+  return {
+    state,
+    url: `http://127.0.0.1:${server.port}/hook`,
+    [Symbol.dispose]: () => void server.stop(true),
+  }
+}
+
+async function subscribe(server: Belfry, url: string): Promise<void> {
+  const body = JSON.stringify({ url, events: ["email.*"] })
+  const response = await server.request("/v1/webhooks", { method: "POST", body })
+  expect(response.status).toBe(201)
+}
+
+describe.skipIf(missing("tmux"))("webhooks in the monitor", () => {
+  test("an endpoint that fails is seen to be switched off, tested, and sent what was held", async () => {
+    await using server = await startBelfry({ env: lean })
+    using hook = receiver()
+    hook.state.status = 500
+    await subscribe(server, hook.url)
+    await using screen = await openMonitor(server, SMALL)
+    await screen.shows("● live")
+    await screen.press("2")
+    await screen.until("its breaker", (text) => /hook +active +░{10} 0\/10/.test(text))
+    await sendMany(server, 5, "number")
+    await screen.until("it is off", (text) => /off: breaker ✗ +▓{10} 10\/10/.test(text))
+    await screen.until("what is held", (text) => /email\.\w+ +held/.test(text))
+    await screen.press("3")
+    await screen.until("why it waits", (text) => /webhooks +held +circuit_breaker/.test(text))
+
+    hook.state.status = 200
+    await screen.press("2", "t")
+    await screen.shows("test delivered: 200")
+    const [endpoint] = (
+      (await (await server.request("/v1/webhooks")).json()) as {
+        data: { id: string }[]
+      }
+    ).data
+    await server.request(`/v1/webhooks/${endpoint?.id}/enable`, { method: "POST", body: "{}" })
+    await screen.until("it is on", (text) => /hook +active/.test(text))
+    await screen.press("R", "Enter")
+    await screen.shows("Send what is held since 1h")
+    await screen.press("y")
+    await screen.shows("replaying; its job is")
+    await screen.until("they are there", (text) => /email\.\w+ +success +200/.test(text))
+    await screen.until("none is held", (text) => /hook +active .* 0 │/.test(text))
+  })
+
+  test("a delivery shows what was asked, what came back, and when it is tried again", async () => {
+    await using server = await startBelfry({ env: lean })
+    using hook = receiver()
+    hook.state.status = 503
+    await subscribe(server, hook.url)
+    await using screen = await openMonitor(server, LARGE)
+    await screen.shows("● live")
+    await sendMany(server, 1, "number")
+    await screen.press("2", "Tab")
+    await screen.until("a failure", (text) =>
+      /email\.queued .*failed ✗ +503 .* 1\/6 +in \d+ s/.test(text),
+    )
+    await screen.press("G", "Enter")
+    const shown = await screen.until("all of it", (text) =>
+      ["next try", "try 1", "webhook-signature: ", '"type": "email.queued"', "RESPONSE 503"].every(
+        (part) => text.includes(part),
+      ),
+    )
+    expect(shown).toContain("ENDPOINT") // beside it, on a large terminal
+    await screen.press("G")
+    await screen.shows("answer 503")
+    const before = hook.state.count
+    await screen.press("r")
+    await screen.shows("once more?")
+    hook.state.status = 200
+    await screen.press("y")
+    await screen.shows("one more attempt is on its way")
+    await screen.shows("RESPONSE 200")
+    expect(hook.state.count).toBeGreaterThan(before)
+    await screen.press("Escape", "Escape", "q")
+    await screen.shows("exit 0")
+  })
+})

@@ -1,0 +1,109 @@
+import { describe, expect, test } from "bun:test"
+import { events } from "../../src/events/tables"
+import { disable } from "../../src/webhooks/breaker"
+import { exhaustAll, expireHeld, release } from "../../src/webhooks/hold"
+import { purgeDeliveries, purgeEvents } from "../../src/webhooks/retention"
+import { deliveries } from "../../src/webhooks/tables"
+import { movableClock } from "../harness/clock"
+import { type TestHooks, testHooks, until } from "../harness/hooks"
+
+const clock = movableClock()
+const URL = "http://127.0.0.1:1/"
+
+async function held(hooks: TestHooks, count: number) {
+  const endpoint = await hooks.endpoint({ url: URL })
+  await hooks.store.tx((tx) => disable(tx, endpoint, "manual"))
+  await hooks.emit(count)
+  return endpoint
+}
+
+const statuses = async (hooks: TestHooks, id: string) =>
+  Object.fromEntries(
+    [...Map.groupBy(await hooks.deliveries(id), ({ status }) => status)].map(([status, rows]) => [
+      status,
+      rows.length,
+    ]),
+  )
+
+describe("an endpoint that is disabled", () => {
+  test("has everything put aside, however much is open", async () => {
+    await using hooks = await testHooks()
+    const endpoint = await hooks.endpoint({ url: URL })
+    await hooks.emit(1300)
+    await hooks.store.tx((tx) => disable(tx, endpoint, "paused"))
+    const { held = 0 } = await statuses(hooks, endpoint.id)
+    expect(held).toBeGreaterThan(0)
+    await hooks.deliver()
+    await until(async () => (await statuses(hooks, endpoint.id)).held === 1300)
+  })
+
+  test("is disabled once, and the second one to ask changes nothing", async () => {
+    await using hooks = await testHooks()
+    const endpoint = await hooks.endpoint({ url: URL })
+    const both = await Promise.all([
+      hooks.store.tx((tx) => disable(tx, endpoint, "paused")),
+      hooks.store.tx((tx) => disable(tx, endpoint, "manual")),
+    ])
+    expect(both.filter(Boolean)).toHaveLength(1)
+    expect(await hooks.store.read.select().from(events)).toHaveLength(1)
+  })
+})
+
+describe("what is held", () => {
+  test("is released by type and by time", async () => {
+    await using hooks = await testHooks()
+    const endpoint = await held(hooks, 4)
+    clock.advance({ seconds: 100 })
+    const middle = new Date(Date.now() + 50_000).toISOString()
+    await hooks.emit(2, { type: "email.bounced" })
+    await hooks.emit(1)
+    const free = (wanted: Parameters<typeof release>[2], limit = 100) =>
+      hooks.store.tx((tx) => release(tx, endpoint, wanted, limit))
+    expect(await free({ until: middle, event_types: ["email.bounced"] })).toBe(0)
+    expect(await free({ since: middle, event_types: ["email.bounced"] })).toBe(2)
+    expect(await free({ until: middle }, 3)).toBe(3)
+    expect(await statuses(hooks, endpoint.id)).toEqual({ held: 2, pending: 5 })
+    expect(await free({})).toBe(2)
+    expect(await free({})).toBe(0)
+  })
+
+  test("ends after seven days", async () => {
+    await using hooks = await testHooks()
+    const endpoint = await held(hooks, 700)
+    clock.advance({ seconds: 6.9 * 86_400 })
+    await hooks.emit(1)
+    expect(await expireHeld(hooks.store)).toBe(0)
+    clock.advance({ seconds: 0.2 * 86_400 })
+    expect(await expireHeld(hooks.store)).toBe(700)
+    expect(await statuses(hooks, endpoint.id)).toEqual({ exhausted: 700, held: 1 })
+  })
+
+  test("ends with its endpoint, some at a time", async () => {
+    await using hooks = await testHooks()
+    const endpoint = await held(hooks, 501)
+    expect(await hooks.store.tx((tx) => exhaustAll(tx, endpoint))).toBe(500)
+    expect(await hooks.store.tx((tx) => exhaustAll(tx, endpoint))).toBe(1)
+    expect(await statuses(hooks, endpoint.id)).toEqual({ exhausted: 501 })
+  })
+})
+
+describe("retention", () => {
+  test("removes what is older, some at a time, and nothing else", async () => {
+    await using hooks = await testHooks()
+    await hooks.endpoint({ url: URL })
+    await hooks.emit(600)
+    await Bun.sleep(5)
+    const after = new Date().toISOString()
+    await Bun.sleep(5)
+    await hooks.emit(2)
+    const { store } = hooks
+    expect([await purgeDeliveries(store, after), await purgeDeliveries(store, after)]).toEqual([
+      500, 100,
+    ])
+    expect(await purgeDeliveries(store, after)).toBe(0)
+    expect([await purgeEvents(store, after), await purgeEvents(store, after)]).toEqual([500, 100])
+    expect(await purgeEvents(store, after)).toBe(0)
+    expect(await store.read.select().from(deliveries)).toHaveLength(2)
+    expect(await store.read.select().from(events)).toHaveLength(2)
+  })
+})
