@@ -18,7 +18,7 @@ import { bind, type Handlers } from "./store/job-handler"
 import { tellOwners } from "./usage/alerts"
 import { usageAlert } from "./usage/reservations"
 
-interface JobParts extends Kept {
+export interface JobParts extends Kept {
   adapters: Adapters
   domains: CheckParts
   rules: Pick<SendRules, "sending_domains">

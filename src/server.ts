@@ -15,6 +15,7 @@ import { log } from "./core/log"
 import { openSecrets, type Secrets } from "./core/secrets"
 import { openWorkers } from "./core/workers"
 import { checkParts } from "./domains/parts"
+import type { EmailChannelParts } from "./emails/channel"
 import { Intake } from "./emails/intake"
 import { openSandbox } from "./emails/providers/open"
 import { systemMail } from "./emails/system-mail"
@@ -22,13 +23,14 @@ import { joinNodes } from "./events/nodes"
 import { Health } from "./http/health"
 import { type Listener, listen } from "./http/listener"
 import { Cursors } from "./http/page"
-import { jobTable } from "./jobs"
+import { type JobParts, jobTable } from "./jobs"
 import { startMailbox } from "./mailbox-start"
 import { watch } from "./messages/activity"
 import { openCarriers } from "./open-carriers"
 import { QueueControl } from "./queue-control/queue-control"
 import { sendRules } from "./send-rules"
 import { sessionParts } from "./session/parts"
+import type { ResetPost } from "./session/password/recovery"
 import type { SetupToken } from "./session/setup/setup-token"
 import { JobLoop } from "./store/job-loop"
 import { openStore } from "./store/open"
@@ -91,7 +93,7 @@ async function assemble(
   const mailbox = await startMailbox(settings, { store, secrets }, undo)
   const mailbox_port = mailbox?.port ?? null
   const carriers = openCarriers(settings, { store, secrets, mailbox_port })
-  const { provider, adapters, providers } = carriers
+  const { provider, adapters, providers, identityOf } = carriers
   undo.push(() => provider.close())
   const sandbox = openSandbox(mailbox_port)
   undo.push(() => sandbox?.close())
@@ -103,28 +105,10 @@ async function assemble(
     system_from: settings.system_from,
     to_mailbox: rules.to_mailbox,
   })
-  const queues = new QueueControl(store)
-  const channels = channelTable({
-    store,
-    secrets,
-    workers,
-    blobs,
-    provider,
-    sandbox,
-    rules,
-    queues,
-    concurrency: settings["delivery.concurrency"],
-  })
-  const domains = checkParts(store, settings)
-  const loop = new JobLoop({
-    store,
-    handlers: queues.over(
-      jobTable({ store, blobs, domains, rules, adapters }, channels, { mail, base_url }),
-    ),
-    concurrency: AHEAD * settings["delivery.concurrency"],
-    lease_ms: settings["delivery.lease"],
-    alone: settings.database_url === null,
-  })
+  const domains = { ...checkParts(store, settings), identityOf }
+  const kept = { store, secrets, blobs, rules }
+  const channel = { ...kept, workers, provider, sandbox }
+  const { queues, loop } = openLoop(settings, channel, { domains, adapters, mail, base_url })
   const smtp = () => mailbox?.isListening() ?? true
   const progressedAt = () => loop.progressed_at
   const health = new Health({ disk, progressedAt, smtp, ask: () => firstProject(store.read) })
@@ -174,6 +158,29 @@ async function assemble(
     failed: disk.died,
     stop: stopper(health, listener, loop, undo),
   }
+}
+
+type Working = Omit<JobParts, keyof EmailChannelParts> & ResetPost
+
+/** Whoever works in the background, and the operator's hand on it. */
+function openLoop(
+  settings: Settings,
+  channel: Omit<EmailChannelParts, "queues" | "concurrency">,
+  { mail, base_url, ...working }: Working,
+) {
+  const { store } = channel
+  const concurrency = settings["delivery.concurrency"]
+  const queues = new QueueControl(store)
+  const channels = channelTable({ ...channel, queues, concurrency })
+  const table = jobTable({ ...channel, ...working }, channels, { mail, base_url })
+  const loop = new JobLoop({
+    store,
+    handlers: queues.over(table),
+    concurrency: AHEAD * concurrency,
+    lease_ms: settings["delivery.lease"],
+    alone: settings.database_url === null,
+  })
+  return { queues, loop }
 }
 
 interface Storage {

@@ -3,7 +3,7 @@ import * as idempotency from "./http/idempotency"
 import { purgeWindows } from "./http/shared-windows"
 import { purgeEnded } from "./long-jobs/long-jobs"
 import { purgeSessions } from "./session/tidy"
-import { purgeDead } from "./store/queue"
+import { purgeDead } from "./store/dead-jobs"
 import type { Store } from "./store/store"
 
 const PURGE_MILLISECONDS = 60_000

@@ -10,6 +10,7 @@ import { binary } from "../harness/binary"
 import { root } from "../harness/migrations"
 import { accept } from "./accept"
 import { acceptPostgres } from "./accept-postgres"
+import { backlog } from "./backlog"
 import { batch } from "./batch"
 import type { Bench, Effort } from "./bench"
 import { cold } from "./cold"
@@ -20,7 +21,7 @@ import { render, write } from "./results"
 const FULL: Effort = { rounds: 5, seconds: 5 }
 const QUICK: Effort = { rounds: 2, seconds: 2 }
 
-const benches: Bench[] = [accept, batch, deliver, cold, acceptPostgres, limits]
+const benches: Bench[] = [accept, batch, deliver, backlog, cold, acceptPostgres, limits]
 
 const words = process.argv.slice(2)
 const quick = words.includes("--quick")

@@ -18,7 +18,9 @@ export const rsaKey = (): string =>
 export function addSigningDomain(folder: string, domain: string) {
   const secrets = openSecrets({ data_dir: join(folder, "data"), master_key: null })
   using database = databaseOf(folder)
-  const owner = database.query("SELECT id, account_id FROM projects WHERE id IN (SELECT project_id FROM api_keys)")
+  const owner = database.query(
+    "SELECT id, account_id FROM projects WHERE id IN (SELECT project_id FROM api_keys)",
+  )
   const project = owner.get() as { id: string; account_id: string }
   const at = Date.now()
   const [id, key_id] = [randomUUID(), randomUUID()]

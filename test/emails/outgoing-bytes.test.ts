@@ -2,8 +2,8 @@ import { expect, test } from "bun:test"
 import fc from "fast-check"
 import { simpleParser } from "mailparser"
 import PostalMime from "postal-mime"
-import { isUncomposable, type MailToCompose } from "../../src/emails/compose"
 import { composeMail } from "../../src/emails/compose-task"
+import { isUncomposable, type MailToCompose } from "../../src/emails/mail-to-compose"
 import { canonical } from "../../src/lib/crlf"
 import { sizes } from "../harness/sizes"
 import { MAIL } from "./composed"
@@ -39,7 +39,9 @@ const wild: fc.Arbitrary<MailToCompose> = fc.record({
   subject: anything,
   text: fc.option(wildest),
   html: fc.option(wildest),
-  headers: fc.dictionary(fc.oneof(fc.constantFrom("X-A", "X-B"), anything), anything, { maxKeys: 2 }),
+  headers: fc.dictionary(fc.oneof(fc.constantFrom("X-A", "X-B"), anything), anything, {
+    maxKeys: 2,
+  }),
   attachments: fc.constant([]),
   dkim: fc.constantFrom([], ed25519),
 })
@@ -80,8 +82,7 @@ test("whatever comes in, what goes out is what was asked for, or nothing", async
 })
 
 /** Parsers differ in the line ends at the end, and drop a byte order mark at the beginning. */
-const visible = (text: string | undefined) =>
-  canonical(text ?? "").replace(/^\ufeff|(\r\n)+$/g, "")
+const visible = (text: string | undefined) => canonical(text ?? "").replace(/^\ufeff|(\r\n)+$/g, "")
 
 /** Readers take white space around a text away; a name has none there at the API either. */
 const shown = (text: string) => text.trim()
@@ -107,7 +108,12 @@ test("two parsers read every letter as it was written", async () => {
   )
 })
 
-function expectBodies(letter: Omit<Letter, "files">, read: { text?: string; html?: string }) {
+interface Bodies {
+  text: string | undefined
+  html: string | undefined
+}
+
+function expectBodies(letter: Omit<Letter, "files">, read: Bodies) {
   if (letter.text !== null) expect(visible(read.text)).toBe(visible(letter.text))
   if (letter.html) expect(visible(read.html)).toBe(visible(letter.html))
 }

@@ -24,7 +24,11 @@ export async function workOff({ store, parts }: TestService, fallback?: string) 
     complained: async () => {},
   })
   const provider = mailbox({ port: server.port })
-  const handlers = jobTable(parts, channelTable({ ...parts, provider, sandbox: provider, concurrency: 4 }), parts)
+  const handlers = jobTable(
+    parts,
+    channelTable({ ...parts, provider, sandbox: provider, concurrency: 4 }),
+    parts,
+  )
   const alone = engine === "sqlite"
   const loop = new JobLoop({ store, handlers, concurrency: 4, lease_ms: 30_000, alone })
   await loop.start()
