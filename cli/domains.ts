@@ -6,6 +6,7 @@ import { domain_fields } from "./fields"
 import { optionWords } from "./hint"
 import { limitOf, listUpTo } from "./paging"
 import type { Deleted } from "./records"
+import { given, onOff } from "./switches"
 import { type Column, fields, table } from "./table"
 import type { Paint } from "./terminal"
 import { age } from "./time"
@@ -97,6 +98,27 @@ function shown(domain: Domain, paint: Paint, width: number): string {
     paint,
   )
   return `${facts}\n\n${table(domain.dns_records, recordColumns, width, paint)}`
+}
+
+interface UpdateOptions {
+  receiving?: string
+  tracking?: string
+  returnPath?: string
+}
+
+export const update: Action<UpdateOptions> = async (context, options, named = "") => {
+  const { output, paint, terminal } = context
+  output.promises(domain_fields)
+  const { tracking } = options
+  const body = given({
+    receiving: onOff(options.receiving, "--receiving"),
+    tracking_subdomain: tracking === "none" ? null : tracking,
+    return_path: options.returnPath,
+  })
+  const client = context.client()
+  const { data } = await client.patch<Domain>(await pathOf(client, named), body)
+  await output.record(data, () => shown(data, paint, terminal.width))
+  return undefined
 }
 
 export const remove: Action<object> = async (context, _, named = "") => {

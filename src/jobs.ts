@@ -20,7 +20,7 @@ import { usageAlert } from "./usage/reservations"
 import { resend, webhookResend } from "./webhooks/resend"
 import { tellAdmins, webhookWarning } from "./webhooks/warn"
 
-interface JobParts extends Kept {
+export interface JobParts extends Kept {
   adapters: Adapters
   domains: CheckParts
   rules: Pick<SendRules, "sending_domains">

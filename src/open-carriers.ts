@@ -6,6 +6,7 @@ import { Carriers } from "./emails/providers/choose"
 import { openProvider } from "./emails/providers/open"
 import type { ProviderPlace } from "./providers/place"
 import { sesPlace } from "./providers/ses/api"
+import { identityOf } from "./providers/ses/identity"
 import type { Store } from "./store/store"
 
 interface Around {
@@ -19,6 +20,8 @@ interface Around {
 export function openCarriers(settings: Settings, { store, secrets, mailbox_port }: Around) {
   const place = sesPlace(settings)
   const allow_private = settings["providers.allow_private"]
+  const is_direct = settings["delivery.provider"] === "direct"
+  const own = is_direct ? openDirect(settings, store) : openProvider(settings, mailbox_port)
   const adapters = new Adapters({
     secrets,
     allow_private,
@@ -26,16 +29,20 @@ export function openCarriers(settings: Settings, { store, secrets, mailbox_port 
     mailbox_port,
     max_connections: settings["delivery.concurrency"],
     max_age_seconds: settings["delivery.retry.max_age"] / 1000,
-    openDirect: () => openDirect(settings, store),
+    // One for the instance and all projects: what it may do to one domain is one limit.
+    openDirect: () => (is_direct ? own : openDirect(settings, store)),
   })
-  const own =
-    settings["delivery.provider"] === "direct"
-      ? openDirect(settings, store)
-      : openProvider(settings, mailbox_port)
   const providers: ProviderPlace = {
     allow_private,
     has_mailbox: mailbox_port !== null,
     sns: { ca: place.ca, allow_private },
   }
-  return { provider: new Carriers({ store, adapters, own }), adapters, providers }
+  const identities = { read: store.read, secrets, place }
+  return {
+    provider: new Carriers({ store, adapters, own }),
+    adapters,
+    providers,
+    /** What the provider of a project thinks of a domain. */
+    identityOf: (project_id: string, domain: string) => identityOf(identities, project_id, domain),
+  }
 }

@@ -33,7 +33,7 @@ export async function openMail(ground: MailGround, undo: (() => unknown)[]) {
   const mailbox = await startMailbox(settings, { store, secrets }, undo)
   const mailbox_port = mailbox?.port ?? null
   const carriers = openCarriers(settings, { store, secrets, mailbox_port })
-  const { provider, adapters, providers } = carriers
+  const { provider, adapters, providers, identityOf } = carriers
   undo.push(() => provider.close())
   const sandbox = openSandbox(mailbox_port)
   undo.push(() => sandbox?.close())
@@ -44,7 +44,7 @@ export async function openMail(ground: MailGround, undo: (() => unknown)[]) {
   const queues = new QueueControl(store)
   const ends = { store, secrets, workers, blobs, provider, sandbox }
   const channels = channelTable({ ...ends, rules, queues, concurrency })
-  const domains = checkParts(store, settings)
+  const domains = { ...checkParts(store, settings), identityOf }
   const work = { store, blobs, domains, rules, adapters }
   const loop = new JobLoop({
     store,

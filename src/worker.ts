@@ -1,5 +1,5 @@
 import { serveTasks } from "./core/worker-task"
-import type { MailToCompose } from "./emails/compose"
+import type { MailToCompose } from "./emails/mail-to-compose"
 import type { RenderTask } from "./templates/render"
 
 /** The thread for pure work that costs CPU. Libraries load with the first task that needs them. */

@@ -39,6 +39,15 @@ export function define(program: Command): void {
       .action(lazily(async () => (await import("../domains"))[name === "get" ? "get" : "remove"]))
   }
 
+  domains
+    .command("update <domain>")
+    .description("change what a domain is used for, and the names of its records")
+    .option("--receiving <on|off>", "also receive mail for it")
+    .option("--tracking <label>", "host of tracked links, or none")
+    .option("--return-path <label>", "host of the envelope sender")
+    .addHelpText("after", examples("domains update acme.test --receiving on --tracking none"))
+    .action(lazily(async () => (await import("../domains")).update))
+
   defineRecords(domains)
 }
 

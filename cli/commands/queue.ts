@@ -6,7 +6,13 @@ export function define(program: Command): void {
   const queue = program
     .command("queue")
     .description("work that waits, why, and until when")
-    .addHelpText("after", examples("queue domains"))
+    .addHelpText("after", examples("queue list"))
+
+  queue
+    .command("list")
+    .description("the project's open work by queue, state and reason, and mail by domain")
+    .addHelpText("after", examples("queue list"))
+    .action(lazily(async () => (await import("../queue")).list))
 
   queue
     .command("domains")

@@ -15,7 +15,6 @@ export function define(program: Command): void {
   defineSwitches(webhooks)
   defineDeliveries(webhooks)
   defineTrigger(program)
-  defineQueue(program)
 }
 
 /** What an endpoint is, for a new one and for a change. */
@@ -182,16 +181,4 @@ function defineTrigger(program: Command): void {
       ),
     )
     .action(lazily(async () => (await import("../trigger")).trigger))
-}
-
-function defineQueue(program: Command): void {
-  const queue = program
-    .command("queue")
-    .description("the project's open work")
-    .addHelpText("after", examples("queue list"))
-  queue
-    .command("list")
-    .description("by queue, state and reason, and mail by the recipient's domain")
-    .addHelpText("after", examples("queue list"))
-    .action(lazily(async () => (await import("../queue")).list))
 }

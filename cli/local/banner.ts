@@ -32,6 +32,7 @@ const pair = (name: string, value: string, paint: Paint) => `${paint.dim(name.pa
 
 function deliveryOf(values: Settings): string {
   if (values["delivery.provider"] === "mailbox") return "the embedded mailbox"
+  if (values["delivery.provider"] === "direct") return "the recipients' own mail servers"
   return `relay ${values["providers.smtp.host"]}:${values["providers.smtp.port"]}`
 }
 
@@ -45,7 +46,7 @@ const ownerText = ({ token }: SetupToken, url: string) =>
   `nobody yet; belfry setup ${url} --setup-token ${token}`
 
 function senderOf(values: Settings): string {
-  const own = values["delivery.provider"] === "smtp" ? values.sending_domains[0] : undefined
+  const own = values["delivery.provider"] === "mailbox" ? undefined : values.sending_domains[0]
   return `me@${own ?? "mailbox.test"}`
 }
 

@@ -132,6 +132,9 @@ async function askOne(net: NameServers, named: Named, question: Question): Promi
   return failed(reason)
 }
 
+/** What a server is that was named for a zone it has not. */
+export const LAME = "not an authority for it"
+
 /** A name may live in a zone of its own, or be an alias that leads elsewhere. */
 async function read(
   net: NameServers,
@@ -144,6 +147,7 @@ async function read(
   if (below.length > 0 && depth < MOST_REFERRALS) {
     return delegated(net, named, question, below, depth)
   }
+  if (isElsewhere(packet)) return { server: named.name, answer: LAME, values: [], alias: null }
   const rows = packet.answers
   const values = bounded(rows.flatMap((row) => textOf(row, question.kind)))
   const alias = rows.findLast((row) => row.type === CNAME)?.domain ?? null
@@ -183,13 +187,20 @@ const bounded = (values: string[]) =>
   values.slice(0, MOST_VALUES).map((value) => value.slice(0, MOST_CHARACTERS))
 
 /** The servers of a zone below, where the one that was asked does not speak for the name. */
-function referral({ header, answers, authorities }: Packet, name: string): string[] {
-  if (header.aa || header.ra || answers.length > 0) return []
-  return authorities.flatMap((row) => {
-    const is_above = name.toLowerCase().endsWith(row.name.toLowerCase())
-    return row.type === NS && is_above && row.ns ? [row.ns] : []
+function referral(packet: Packet, name: string): string[] {
+  if (!isElsewhere(packet)) return []
+  const zone = organizational(name)
+  return packet.authorities.flatMap((row) => {
+    const below = bareName(row.name)
+    const is_ours = below === zone || below.endsWith(`.${zone}`)
+    const is_above = name === below || name.endsWith(`.${below}`)
+    return row.type === NS && is_ours && is_above && row.ns ? [row.ns] : []
   })
 }
+
+/** It neither speaks for the name nor asks for others, and only says who may know. */
+const isElsewhere = ({ header, answers, authorities }: Packet) =>
+  !header.aa && !header.ra && answers.length === 0 && authorities.some(({ type }) => type === NS)
 
 const NS = 2
 const CNAME = 5

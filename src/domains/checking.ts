@@ -15,6 +15,7 @@ import { type Place, placeFor } from "./place"
 import { domainRecord } from "./record"
 import { nextCheck, RETIRED_SECONDS } from "./schedule"
 import { forget } from "./sending"
+import { type AskIdentity, type Standing, standingOf } from "./standing"
 import { type AskedChecks, dkimKeys, type RecordChecks, domains as table } from "./tables"
 import { type DomainEvent, kept, transition } from "./transition"
 
@@ -27,6 +28,8 @@ export interface CheckParts {
   store: Store
   net: NameServers
   place: Place
+  /** What the provider of a project thinks of a domain; absent where none keeps identities. */
+  identityOf?: AskIdentity | undefined
 }
 
 /**
@@ -91,11 +94,14 @@ export const runCheck = (parts: CheckParts): Handler<DueCheck> => ({
 })
 
 /** Looks up outside any transaction, then writes what it means. Undefined when the domain is gone. */
-async function check({ store, net, place }: CheckParts, row: DomainRow) {
+async function check({ store, net, place, identityOf }: CheckParts, row: DomainRow) {
   const here = await placeFor(store.read, row.project_id, place)
   const keys = await keysOf(store.read, row.id)
-  const checks = await lookUp(net, { row, keys, place: here })
-  return store.tx((tx) => settle(tx, row, { checks, keys, place: here }))
+  const [checks, standing] = await Promise.all([
+    lookUp(net, { row, keys, place: here }),
+    standingOf(row, identityOf),
+  ])
+  return store.tx((tx) => settle(tx, row, { checks, keys, place: here, standing }))
 }
 
 interface Looked {
@@ -103,12 +109,15 @@ interface Looked {
   /** The keys that were looked for. */
   keys: KeyRow[]
   place: Place
+  standing: Standing
 }
 
 /** Status, events and the next check together. Undefined when the domain was deleted meanwhile. */
-async function settle(tx: Tx, looked: DomainRow, { checks: all, keys: seen, place }: Looked) {
-  const [row] = await held(tx.select().from(table).where(eq(table.id, looked.id)))
-  if (!row) return undefined
+async function settle(tx: Tx, looked: DomainRow, found: Looked) {
+  const { checks: all, keys: seen, place, standing } = found
+  const [locked] = await held(tx.select().from(table).where(eq(table.id, looked.id)))
+  if (!locked) return undefined
+  const row: DomainRow = { ...locked, ...standing }
   const checks = stillAsked(row, looked, all)
   const keys = await turnKeys(tx, row, seen, checks)
   const records = expectedRecords(row, keys, place)

@@ -33,13 +33,6 @@ export const domainQuery = pageQuery({
   domain: t.Optional(text("A part of the name.")),
 })
 
-const Answer = t.Object({
-  server: t.String(),
-  answer: text("NOERROR, NXDOMAIN, SERVFAIL …, or why there was none."),
-  values: t.Array(t.String()),
-  alias: orNull(t.String()),
-})
-
 const DnsRecord = t.Object({
   purpose: oneOf(
     ...(["verification", "spf", "dkim", "dmarc", "return_path", "tracking", "receiving"] as const),
@@ -56,8 +49,12 @@ const DnsRecord = t.Object({
   found: t.Array(t.String()),
   hint: orNull(t.String()),
   mistake: orNull(text("A name for what the hint explains.")),
-  difference: nullable(t.Object({ at: t.Integer(), expected: t.String(), found: t.String() })),
-  answers: t.Array(Answer, { description: "What each authoritative server said." }),
+  difference: nullable(
+    t.Object({}, { description: "{at, expected, found}: the first wrong character." }),
+  ),
+  answers: t.Array(t.Object({}), {
+    description: "{server, answer, values, alias} of each server.",
+  }),
 })
 
 const provider = oneOf("not_required", "pending", "success", "failed")

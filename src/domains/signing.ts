@@ -7,7 +7,7 @@ import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
 import { keyContext } from "./keys"
 import { covering } from "./sending"
-import { type DkimAlgorithm, dkimKeys } from "./tables"
+import { type DkimAlgorithm, dkimKeys, domains } from "./tables"
 
 const MOST_KNOWN = 1000
 
@@ -38,7 +38,8 @@ if (engine === "sqlite") {
 
 /**
  * The keys that sign mail from this name now, opened: those of its verified domain whose records are
- * published. None for a name that is no verified domain of the project, such as one that only the
+ * published. `project_id` is null for mail of the instance itself, which has no domains of its own: the
+ * operator's word that he sends from there finds the project that has it verified. None for a name that is no verified domain of the project, such as one that only the
  * operator's `sending_domains` vouches for: its mail goes unsigned. Throws SecretError when the keys
  * were sealed with another master key. Part of every delivery, so it answers from memory while
  * nothing changes (on Postgres for a second).
@@ -46,7 +47,7 @@ if (engine === "sqlite") {
 export async function signingKeys(
   db: Reader,
   secrets: Secrets,
-  project_id: string,
+  project_id: string | null,
   name: string,
 ): Promise<OpenedKey[]> {
   const memory = known.get(db) ?? new Map<string, Known>()
@@ -55,15 +56,17 @@ export async function signingKeys(
   const remembered = memory.get(key)
   if (remembered && (engine === "sqlite" || monotonic() < remembered.until)) return remembered.keys
   const keys = await openKeys(db, secrets, project_id, name)
+  if (engine !== "sqlite" && keys.length === 0) return keys // a domain may be verified any moment
   if (memory.size >= MOST_KNOWN) memory.clear()
   memory.set(key, { keys, until: monotonic() + TRUSTED_MS })
   return keys
 }
 
-async function openKeys(db: Reader, secrets: Secrets, project_id: string, name: string) {
-  const owner = await covering(db, project_id, name)
+async function openKeys(db: Reader, secrets: Secrets, project_id: string | null, name: string) {
+  const [anybody] = project_id === null ? await findVerified(db, { domain: name }) : []
+  const owner = project_id === null ? anybody : await covering(db, project_id, name)
   if (owner?.status !== "verified") return []
-  const rows = await findActive(db, { project_id, domain_id: owner.id })
+  const rows = await findActive(db, { domain_id: owner.id })
   return rows.map(({ id, selector, algorithm, private_key }) => ({
     domain: owner.domain,
     selector,
@@ -72,18 +75,19 @@ async function openKeys(db: Reader, secrets: Secrets, project_id: string, name: 
   }))
 }
 
-const findActive = prepared(
-  { project_id: dkimKeys.project_id, domain_id: dkimKeys.domain_id },
-  (db: Reader, slot) =>
-    db
-      .select()
-      .from(dkimKeys)
-      .where(
-        and(
-          eq(dkimKeys.project_id, slot.project_id),
-          eq(dkimKeys.domain_id, slot.domain_id),
-          eq(dkimKeys.state, "active"),
-        ),
-      )
-      .orderBy(asc(dkimKeys.id)),
+/** The caller knows the domain to be the project's. */
+const findActive = prepared({ domain_id: dkimKeys.domain_id }, (db: Reader, slot) =>
+  db
+    .select()
+    .from(dkimKeys)
+    .where(and(eq(dkimKeys.domain_id, slot.domain_id), eq(dkimKeys.state, "active")))
+    .orderBy(asc(dkimKeys.id)),
+)
+
+const findVerified = prepared({ domain: domains.domain }, (db: Reader, slot) =>
+  db
+    .select({ id: domains.id, domain: domains.domain, status: domains.status })
+    .from(domains)
+    .where(and(eq(domains.domain, slot.domain), eq(domains.status, "verified")))
+    .limit(1),
 )

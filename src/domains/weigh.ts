@@ -1,4 +1,4 @@
-import { isReached } from "./authoritative"
+import { isReached, LAME } from "./authoritative"
 import type { Verdict } from "./judges/verdict"
 import type { RecordCheck, ServerAnswer } from "./tables"
 
@@ -67,10 +67,11 @@ export const unanswered = (answers: ServerAnswer[], hint: string): Reading => ({
   answers,
 })
 
+const LAME_ANSWERS = ["REFUSED", "NOTAUTH", LAME]
+
 function silence(answers: ServerAnswer[]): string {
   const said = answers.map(({ server, answer }) => `${server}: ${answer}`).join("; ")
-  const lame =
-    answers.length > 0 && answers.every(({ answer }) => /^(REFUSED|NOTAUTH)/.test(answer))
+  const lame = answers.length > 0 && answers.every(({ answer }) => LAME_ANSWERS.includes(answer))
   if (lame)
     return `The name servers of the domain do not know it (${said}). Is the zone set up there?`
   return `No name server of the domain answers (${said}). Nothing is lost; it is asked again.`

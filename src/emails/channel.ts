@@ -8,13 +8,14 @@ import { signingKeys } from "../domains/signing"
 import { needsSmtputf8, parseMailbox } from "../lib/address"
 import { Turns } from "../lib/turns"
 import type { Channel, Outcome, Ready } from "../messages/channel"
-import { isOpen, type Message } from "../messages/facts"
+import { isOpen, type Message, OWN_SOURCE } from "../messages/facts"
 import { messageRaws, type Recipient } from "../messages/tables"
 import { newRowInserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import { admit, type Pauses, parted, withHeld } from "./admission"
-import { compose, isUncomposable, type MailToCompose } from "./compose"
+import { compose } from "./compose"
 import { envelopeSender } from "./envelope-sender"
+import { isUncomposable, type MailToCompose } from "./mail-to-compose"
 import type { EmailContent, SendRules } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
 import { isSealed, openContent, type SealedContent } from "./sealed"
@@ -83,8 +84,7 @@ async function rawOf(
   message: Message,
   content: EmailContent | SealedContent,
 ): Promise<Ready> {
-  const keys = () =>
-    signingKeys(store.read, secrets, message.project_id, message.sender_domain ?? "")
+  const keys = () => signingKeys(store.read, secrets, ownerOf(message), message.sender_domain ?? "")
   if (isSealed(content)) {
     const opened = openContent(secrets, message.id, content)
     const mail = { ...composable(message, opened, blobs), dkim: await keys() }
@@ -97,6 +97,9 @@ async function rawOf(
   if (!(raw instanceof Uint8Array)) return { content: raw }
   return { content: raw, keep: (tx) => keepRaw(tx, message.id, raw) }
 }
+
+/** Whose keys sign it: the instance, which writes in the name of a hidden project, has none there. */
+const ownerOf = ({ source, project_id }: Message) => (source === OWN_SOURCE ? null : project_id)
 
 /** Others may have been kept meanwhile, by whoever had the job; then those must leave, not these. */
 async function keepRaw(tx: Tx, message_id: string, raw: Uint8Array) {

@@ -1,5 +1,5 @@
 import type { Workers } from "../core/workers"
-import type { MailToCompose } from "./compose"
+import type { MailToCompose } from "./mail-to-compose"
 
 /** A thread is asked for so many at once, and no more: others wait for it meanwhile. */
 const MAX_BATCH = 16

@@ -1,7 +1,7 @@
 import { type Mailbox, parseMailbox, wireForm } from "../lib/address"
 import { encodedBody } from "../lib/mime-body"
 import { mailboxField, textField } from "../lib/mime-header"
-import { type MailToCompose, Uncomposable } from "./compose"
+import { type MailToCompose, Uncomposable } from "./mail-to-compose"
 
 /**
  * A message without attachments: text, or text and html. It is nearly all mail, and the general

@@ -1,5 +1,6 @@
 import { and, eq } from "drizzle-orm"
 import { log } from "../core/log"
+import { events } from "../events/tables"
 import { comparable } from "../lib/address"
 import { type Fact, isOpen, type Message } from "../messages/facts"
 import { feedback } from "../messages/settle"
@@ -19,7 +20,9 @@ export const applyFeedback = (store: Store): Handler<Told> => ({
     if (message && message !== "unsettled") {
       return {
         done: async (tx) => {
-          for (const fact of factsOf(message, told.notices)) await feedback(tx, message.id, fact)
+          for (const fact of factsOf(message, told.notices)) {
+            if (!(await isTold(tx, message, fact))) await feedback(tx, message.id, fact)
+          }
         },
       }
     }
@@ -31,6 +34,13 @@ export const applyFeedback = (store: Store): Handler<Told> => ({
     return {}
   },
 })
+
+/** SNS may say everything twice, and the second time anything may have happened since. */
+async function isTold(db: Reader, { id, channel }: Message, { type, recipient_email }: Fact) {
+  const same = and(eq(events.subject_id, id), eq(events.type, `${channel}.${type}`))
+  const rows = await db.select({ data: events.data }).from(events).where(same)
+  return rows.some(({ data }) => data.recipient_email === recipient_email)
+}
 
 async function find(db: Reader, told: Told): Promise<Message | "unsettled" | undefined> {
   const message_id = await messageFor(db, told)

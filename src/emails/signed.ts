@@ -1,13 +1,7 @@
 import { createPrivateKey, type KeyObject } from "node:crypto"
 import { isClean } from "../lib/crlf"
-import { type DkimSigner, sign, signable } from "../lib/dkim"
-import { Uncomposable } from "./compose"
-
-/** A key as it travels to the thread that signs. */
-export interface SigningKey extends Omit<DkimSigner, "key" | "time"> {
-  /** PKCS #8 PEM. */
-  private_key: string
-}
+import { sign, signable } from "../lib/dkim"
+import { type SigningKey, Uncomposable } from "./mail-to-compose"
 
 const MAX_KEYS = 200
 

@@ -71,9 +71,9 @@ function base64Lines(bytes: Buffer): string {
 function quotedPrintable(text: string): string {
   const known = new Map<string, string>()
   const escaped = text.replace(UNSAFE, (run) => {
-    const escape = known.get(run) ?? escapeOf(run)
-    known.set(run, escape)
-    return escape
+    const written = known.get(run) ?? escapeOf(run)
+    known.set(run, written)
+    return written
   })
   return escaped.split(NL).flatMap(softLines).join(NL)
 }

@@ -1,4 +1,4 @@
-import { and, asc, count as counted, desc, eq, lt, type SQL } from "drizzle-orm"
+import { and, count as counted, desc, eq, lt, type SQL } from "drizzle-orm"
 import type * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
@@ -9,8 +9,9 @@ import type { Reader, Tx } from "../store/store"
 import { callbackHash, callbackToken } from "./callback-token"
 import { type ConfigRow, type ConfigSettings, shownSettings, tell } from "./config-record"
 import { type Credentials, openCredentials, sealCredentials } from "./credentials"
+import { forgetRouting } from "./routing"
 import { enqueueResumed } from "./standing"
-import { type ProviderKind, providerConfigs, providerReceipts } from "./tables"
+import { type ProviderKind, providerConfigs } from "./tables"
 
 export type { ConfigRow } from "./config-record"
 
@@ -53,7 +54,7 @@ export async function set(tx: Tx, owner: Owner, wanted: NewConfig, maker: Maker)
   const added = await tx.insert(providerConfigs).values(row).onConflictDoNothing().returning()
   if (added.length === 0) return set(tx, owner, wanted, maker) // another node was quicker
   await tell(tx, maker.by, "provider.created", { after: row })
-  await enqueueResumed(tx, row.project_id) // what waits for a provider that works has one now
+  await goOn(tx, row.project_id)
   return { made: true, row }
 }
 
@@ -121,13 +122,16 @@ async function change_(tx: Tx, before: ConfigRow, wanted: ConfigChange, { secret
   }
   await tx.update(providerConfigs).set(after).where(eq(providerConfigs.id, before.id))
   await tell(tx, by, "provider.updated", { before, after }, credentials !== undefined)
-  await enqueueResumed(tx, after.project_id)
+  await goOn(tx, after.project_id)
   return after
 }
 
 const WORKS = { status: "active" as const, last_error: null, paused_until: null }
 
-/** Messages that wait go on with whoever is left. */
+/**
+ * Messages that wait go on with whoever is left. Receipts go with their messages: there may be
+ * millions, and nobody finds them without the configuration.
+ */
 export async function remove(
   tx: Tx,
   owner: Owner,
@@ -135,10 +139,9 @@ export async function remove(
   by: audit.By,
 ) {
   const row = await hold(tx, owner.project_id, config)
-  await tx.delete(providerReceipts).where(eq(providerReceipts.config_id, row.id))
   await tx.delete(providerConfigs).where(eq(providerConfigs.id, row.id))
   await tell(tx, by, "provider.deleted", { before: row })
-  await enqueueResumed(tx, row.project_id)
+  await goOn(tx, row.project_id)
 }
 
 export interface Part {
@@ -187,14 +190,6 @@ async function hold(
 
 const gone = () => fail("not_found", "There is no such provider configuration.")
 
-/** Who may be asked, in the order in which they are. */
-export const inOrder = (db: Reader, project_id: string, kind: ProviderKind) =>
-  db
-    .select()
-    .from(providerConfigs)
-    .where(and(matching(project_id, kind), eq(providerConfigs.enabled, true)))
-    .orderBy(asc(providerConfigs.priority), asc(id))
-
 async function named(
   tx: Tx,
   { project_id }: Owner,
@@ -213,3 +208,9 @@ const { id } = providerConfigs
 
 const matching = (project_id: string, kind: ProviderKind | undefined): SQL | undefined =>
   and(eq(providerConfigs.project_id, project_id), kind ? eq(providerConfigs.kind, kind) : undefined)
+
+/** Whatever waits for a provider may have one now. */
+async function goOn(tx: Tx, project_id: string) {
+  tx.afterCommit(forgetRouting)
+  await enqueueResumed(tx, project_id)
+}

@@ -1,8 +1,10 @@
+import { and, asc, eq } from "drizzle-orm"
 import { monotonic } from "../core/time"
 import { engine } from "../store/columns"
 import { onChanged } from "../store/group-commit"
 import type { Reader } from "../store/store"
-import { type ConfigRow, inOrder } from "./configs"
+import type { ConfigRow } from "./config-record"
+import { providerConfigs } from "./tables"
 
 const MOST_KNOWN = 10_000
 
@@ -17,9 +19,7 @@ interface Known {
 let known = new WeakMap<Reader, Map<string, Known>>()
 
 if (engine === "sqlite") {
-  onChanged(["provider_configs"], () => {
-    known = new WeakMap()
-  })
+  onChanged(["provider_configs"], forgetRouting)
 }
 
 /**
@@ -37,10 +37,21 @@ export async function emailRouting(
   const remembered = memory.get(project_id)
   const is_good = engine === "sqlite" || (recent && monotonic() < (remembered?.until ?? 0))
   if (remembered && is_good) return remembered.rows
-  const rows = await inOrder(db, project_id, "email_provider")
+  const rows = await inOrder(db, project_id)
   if (memory.size >= MOST_KNOWN) memory.clear()
   memory.set(project_id, { rows, until: monotonic() + TRUSTED_MS })
   return rows
+}
+
+/** Forgets what is remembered of every project: for whoever has just changed a configuration. */
+export function forgetRouting(): void {
+  known = new WeakMap()
+}
+
+function inOrder(db: Reader, project_id: string): Promise<ConfigRow[]> {
+  const { project_id: owner, kind, enabled, priority, id } = providerConfigs
+  const ours = and(eq(owner, project_id), eq(kind, "email_provider"), eq(enabled, true))
+  return db.select().from(providerConfigs).where(ours).orderBy(asc(priority), asc(id))
 }
 
 /** Whether the project is remembered to have configured somebody; false where nothing is known. */

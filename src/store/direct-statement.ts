@@ -53,20 +53,23 @@ function decoderOf(
 ): ((row: unknown[]) => unknown) | undefined {
   if (joined && Object.values(joined).includes(false)) return undefined
   const columns: { table: string | undefined; name: string; decode: Decoder | undefined }[] = []
+  const tables = new Set<string>()
   for (const { path, field } of fields) {
     const name = path.at(-1)
     const decoder = decoderOfField(field)
     if (name === undefined || path.length > 2 || !decoder) return undefined
+    if (path.length === 2) tables.add(path[0] ?? "")
     columns.push({ table: path.length === 2 ? path[0] : undefined, name, ...decoder })
   }
   return (row) => {
     const result: Values = {}
+    for (const table of tables) result[table] = {}
     for (let index = 0; index < columns.length; index++) {
       const column = columns[index]
       if (!column) continue
       const { table, name, decode } = column
       const value = row[index] ?? null
-      const place = table === undefined ? result : ((result[table] ??= {}) as Values)
+      const place = table === undefined ? result : (result[table] as Values)
       place[name] = value === null || !decode ? value : decode(value as never)
     }
     return result

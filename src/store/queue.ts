@@ -16,10 +16,8 @@ export const DEAD = 2
 /** As literals: a bound value would keep the database from using the partial indexes. */
 const isReady = sql`state = 0`
 const isLeased = sql`state = 1`
-const isDead = sql`state = 2`
 
 const SWEEP_LIMIT = 500
-const DEAD_SECONDS = 30 * 86_400
 
 /** Seconds until the next attempt, or `undefined` to give up. Attempts count from 1. */
 export type Schedule = (attempt: number, age_seconds: number) => number | undefined
@@ -178,15 +176,6 @@ async function free(store: Store, left: SQL | undefined, change: { attempt?: SQL
       .returning({ id: jobs.id }),
   )
   return freed.length
-}
-
-/** Forgets what was buried long ago, some at a time. Returns how many jobs went. */
-export async function purgeDead(store: Store): Promise<number> {
-  const old = and(isDead, lt(jobs.dead_at, secondsFromNow(-DEAD_SECONDS)))
-  const some = await store.read.select({ id: jobs.id }).from(jobs).where(old).limit(SWEEP_LIMIT)
-  const ids = some.map(({ id }) => id)
-  if (ids.length > 0) await store.tx((tx) => tx.delete(jobs).where(inArray(jobs.id, ids)))
-  return ids.length
 }
 
 /** The moment of the next due job, in milliseconds; `undefined` when there is none. */

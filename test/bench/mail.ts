@@ -29,8 +29,13 @@ export function oneMail(folder: string, from: string, bytes = REQUEST_BYTES): st
 }
 
 /** As `oneMail`, for a batch of `count`. */
-export function manyMails(folder: string, from: string, count: number): string {
+export function manyMails(
+  folder: string,
+  from: string,
+  count: number,
+  bytes = REQUEST_BYTES,
+): string {
   const path = join(folder, "mails.json")
-  writeFileSync(path, JSON.stringify({ messages: Array(count).fill(request(from)) }))
+  writeFileSync(path, JSON.stringify({ messages: Array(count).fill(request(from, bytes)) }))
   return path
 }

@@ -54,8 +54,7 @@ export async function postfixRelays(
   const before = sink.messages()
   const begun = performance.now()
   await postfix.take(messages, bytes)
-  await sink.received(before + messages)
-  const seconds = (performance.now() - begun) / 1000
+  const seconds = ((await sink.received(before + messages)) - begun) / 1000
   if (sink.messages() !== before + messages) throw new Error("Postfix delivered one twice")
   return { per_second: messages / seconds, messages }
 }

@@ -26,7 +26,6 @@ export interface Relayed {
   /** Messages, from the first one offered to the last one that the sink has. */
   per_second: number
   accepted_per_second: number
-  messages: number
 }
 
 interface Load {
@@ -43,23 +42,29 @@ export async function relayed(sink: Sink, { bytes, seconds, signed }: Load): Pro
   const vouched: Record<string, string> = signed ? {} : { BELFRY_SENDING_DOMAINS: DOMAIN }
   if (signed) addSigningDomain(scratch.path, DOMAIN)
   await using server = await serve(scratch.path, key, { ...relayTo(sink.port), ...vouched })
+  const body = oneMail(scratch.path, FROM, bytes)
+  const send = () =>
+    post({
+      url: `${server.url}/v1/emails`,
+      headers: server.headers,
+      body,
+      connections: CONNECTIONS,
+      seconds,
+    })
   const before = sink.messages()
+  const warm = (await send()).answered
+  await sink.received(before + warm)
+
   const begun = performance.now()
-  const answers = await post({
-    url: `${server.url}/v1/emails`,
-    headers: server.headers,
-    body: oneMail(scratch.path, FROM, bytes),
-    connections: CONNECTIONS,
-    seconds,
-  })
-  const messages = answers.answered
-  await sink.received(before + messages)
-  const taken = (performance.now() - begun) / 1000
+  const answers = await send()
+  const messages = warm + answers.answered
+  // Not when the load generator ends: it looks for stragglers a second longer.
+  const taken = ((await sink.received(before + messages)) - begun) / 1000
   await server.kill()
   demandEqual("messages at the sink", messages, sink.messages() - before)
   using database = databaseOf(scratch.path)
   demandEqual("messages stored", messages, countRows(database, "messages"))
   const with_signature = "message_raws WHERE substr(raw, 1, 16) = CAST('DKIM-Signature: ' AS BLOB)"
   demandEqual("messages signed", signed ? messages : 0, countRows(database, with_signature))
-  return { per_second: messages / taken, accepted_per_second: answers.per_second, messages }
+  return { per_second: answers.answered / taken, accepted_per_second: answers.per_second }
 }

@@ -10,6 +10,7 @@ import { binary } from "../harness/binary"
 import { root } from "../harness/migrations"
 import { accept } from "./accept"
 import { acceptPostgres } from "./accept-postgres"
+import { backlog } from "./backlog"
 import { batch } from "./batch"
 import type { Bench, Effort } from "./bench"
 import { cold } from "./cold"
@@ -23,7 +24,7 @@ import { webhooks } from "./webhooks"
 const FULL: Effort = { rounds: 5, seconds: 5 }
 const QUICK: Effort = { rounds: 2, seconds: 2 }
 
-const mail = [accept, batch, deliver, cold, acceptPostgres, limits]
+const mail = [accept, batch, deliver, backlog, cold, acceptPostgres, limits]
 const benches: Bench[] = [...mail, jobs, webhooks, monitor]
 
 const words = process.argv.slice(2)

@@ -15,6 +15,8 @@ export interface Serving extends AsyncDisposable {
   started_ms: number
   /** `kill -9`: what was acknowledged must be on disk at any moment. */
   kill(): Promise<void>
+  /** Lets what runs end, as a service manager does. */
+  stop(): Promise<void>
 }
 
 /** Makes the first account and key with `init`, and returns the key. */
@@ -42,6 +44,10 @@ export async function serve(
     child.kill("SIGKILL")
     await child.exited
   }
+  const stop = async () => {
+    child.kill("SIGTERM")
+    await child.exited
+  }
   try {
     const line = await lines.first((text) => text.startsWith("{"), READY_MS)
     const { url } = JSON.parse(line) as { url: string }
@@ -49,7 +55,7 @@ export async function serve(
     if (health.status !== 200) throw new Error(`/healthz answered ${health.status}`)
     const started_ms = performance.now() - begun
     const headers = { Authorization: `Bearer ${api_key}` }
-    return { url, headers, pid: child.pid, started_ms, kill, [Symbol.asyncDispose]: kill }
+    return { url, headers, pid: child.pid, started_ms, kill, stop, [Symbol.asyncDispose]: kill }
   } catch (error) {
     await kill()
     throw new Error(`serve did not get ready: ${error}\n${trouble.all.join("\n")}`)

@@ -10,8 +10,8 @@ export interface Sink extends AsyncDisposable {
   port: number
   /** Messages that came so far, each answered with 250. */
   messages(): number
-  /** Resolves when so many came; rejects when none came for a while. */
-  received(messages: number): Promise<void>
+  /** Resolves when so many came, with the moment of the last one; rejects when none came for a while. */
+  received(messages: number): Promise<number>
 }
 
 export async function countingSink(): Promise<Sink> {
@@ -42,7 +42,7 @@ export async function countingSink(): Promise<Sink> {
     port,
     messages: () => count,
     async received(messages) {
-      moved = performance.now()
+      if (count < messages) moved = performance.now() // the silence begins with the question
       while (count < messages) {
         const { promise, resolve } = Promise.withResolvers<void>()
         told = resolve
@@ -51,6 +51,7 @@ export async function countingSink(): Promise<Sink> {
         clearTimeout(timer)
         if (performance.now() - moved > SILENCE_MS) throw new Error(`${count} of ${messages} came`)
       }
+      return moved
     },
     async [Symbol.asyncDispose]() {
       child.kill()

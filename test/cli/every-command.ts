@@ -42,6 +42,9 @@ export const calls: Record<string, string[]> = {
   "domains get": ["acme.test"],
   "domains check": [ID, "--watch"],
   "domains doctor": ["acme.test"],
+  "domains update": [
+    ...["acme.test", "--receiving", "off", "--tracking", "none", "--return-path", "b"],
+  ],
   "domains records": [ID, "--format", "bind"],
   "domains rotate-dkim": [ID, "--selector", "s2"],
   "domains delete": ["acme.test"],
@@ -288,6 +291,7 @@ function answerDomains(api: FakeApi): void {
   api.data(`GET /v1/domains/${ID}`, domain)
   api.data(`POST /v1/domains/${ID}/check`, domain)
   api.data(`POST /v1/domains/${ID}/rotate-dkim`, domain)
+  api.data(`PATCH /v1/domains/${ID}`, domain)
   api.data(`DELETE /v1/domains/${ID}`, { id: ID, deleted: true })
   api.answer(`GET /v1/domains/${ID}/zonefile`, { body: "; zone" })
 }

@@ -3,7 +3,12 @@ import { type AddressInfo, createServer, type Server, type Socket } from "node:n
 import { Packet } from "dns2"
 
 /** What the zone says to one question: records, an error's name, or silence. */
-export type Say = Partial<Packet["answers"][number]>[] | "NXDOMAIN" | "SERVFAIL" | "silence"
+export type Say =
+  | Partial<Packet["answers"][number]>[]
+  | "NXDOMAIN"
+  | "SERVFAIL"
+  | "silence"
+  | { referral: string; to: string }
 export type Zone = (name: string, kind: string, transport: "udp" | "tcp") => Say
 
 export interface NameServer {
@@ -85,7 +90,10 @@ function answerTo(query: Packet, transport: "udp" | "tcp", zone: Zone): Buffer |
   if (said === "silence") return undefined
   const reply = Packet.createResponseFromRequest(query)
   if (typeof said === "string") reply.header.rcode = Packet.RCODE[said]
-  else {
+  else if ("referral" in said) {
+    const row = { name: said.referral, ns: said.to, type: Packet.TYPE.NS, class: 1, ttl: 60 }
+    reply.authorities.push(new Packet.Resource(row))
+  } else {
     for (const record of said) {
       const own = { name: question.name, type: question.type, class: Packet.CLASS.IN, ttl: 60 }
       reply.answers.push(new Packet.Resource({ ...own, ...record }))

@@ -159,3 +159,14 @@ test("what a hostile server says is kept in part only", async () => {
   expect(Math.max(...(dmarc?.found ?? []).map((value) => value.length))).toBe(2048)
   expect(dmarc?.mistake).toBe("other_text")
 })
+
+test("a server that sends us up again is no authority, one that sends us down is followed", async () => {
+  const lame = await scripted((): Say => ({ referral: "", to: "a.root-servers.test" }))
+  const { spf } = await look([lame])
+  expect(spf).toMatchObject({ status: "pending", mistake: "unanswered" })
+  expect(spf?.hint).toContain("Is the zone set up there?")
+  const own = { "bounce.acme.test TXT": { referral: "bounce.acme.test", to: "ns.sub.test" } }
+  const down = await look([await having(own, key.public_key)])
+  expect(down.spf?.answers[0]?.answer).toBe("delegated to ns.sub.test, where nobody answers")
+  expect(down.dkim?.status).toBe("verified")
+})

@@ -1,18 +1,16 @@
 import { expect, test } from "bun:test"
 import { asc, eq, inArray, like } from "drizzle-orm"
-import { channelTable } from "../../src/channels"
 import { domains } from "../../src/domains/tables"
 import { messageOf } from "../../src/emails/envelope-sender"
-import type { EmailProvider } from "../../src/emails/providers/provider"
-import { jobTable } from "../../src/jobs"
 import { attempts, messages } from "../../src/messages/tables"
 import { HELD } from "../../src/store/holding"
-import { JobLoop } from "../../src/store/job-loop"
 import { jobs } from "../../src/store/tables"
+import { testDomain } from "../domains/subject"
 import { smtpSink } from "../fakes/smtp-sink"
 import { movableClock } from "../harness/clock"
 import { mail } from "../harness/mail"
 import { type TestService, testService } from "../harness/service"
+import { delivering } from "./direct-delivery"
 import { a, directOn, mx, type Names } from "./providers/direct-fixture"
 
 const clock = movableClock()
@@ -22,23 +20,6 @@ const NAMES: Names = {
   "A mx.quick.test": a("127.0.0.1"),
   "MX slow.test": mx([10, "mx.slow.test"]),
   "A mx.slow.test": a("127.0.0.2"),
-}
-
-/** The whole path from the request to the wire, run by the real loop until `done`. */
-async function run(
-  it: TestService,
-  provider: EmailProvider,
-  done: (loop: JobLoop) => Promise<boolean>,
-) {
-  const { parts } = it
-  const concurrency = 20
-  const channels = channelTable({ ...parts, provider, sandbox: provider, concurrency })
-  const handlers = parts.queues.over(jobTable(parts, channels, parts))
-  const options = { store: parts.store, handlers, concurrency, lease_ms: 30_000, alone: false }
-  const loop = new JobLoop(options)
-  await loop.start()
-  while (!(await done(loop))) await Bun.sleep(10)
-  await loop.stop(100)
 }
 
 const rowsTo = ({ store }: TestService, domain: string) =>
@@ -73,7 +54,7 @@ test("a domain that hangs keeps nobody else from being delivered to", async () =
 
   await sendTo(it, "slow.test", 300)
   await sendTo(it, "quick.test", 40)
-  await run(it, on.provider, () => settled(it, "quick.test"))
+  await delivering(it, on.provider, () => settled(it, "quick.test"))
 
   expect(quick.received).toHaveLength(40)
   expect(slow.connections()).toBe(2) // of twenty places, and the queue holds three hundred
@@ -95,7 +76,7 @@ test("a domain that asks for less gets less, and everything in the end", async (
   await using on = await directOn(NAMES, { port: sink.port })
 
   await sendTo(it, "slow.test", 12)
-  await run(it, on.provider, async (loop) => {
+  await delivering(it, on.provider, async (loop) => {
     const rows = await rowsTo(it, "slow.test")
     if (rows.every(({ status }) => status !== "sending")) clock.advance({ seconds: 5 })
     loop.wake()
@@ -112,7 +93,7 @@ test("a lost reply is another attempt with the same Message-ID, and is told as o
   using sink = smtpSink({ end: () => (ends++ === 0 ? "drop" : undefined) })
   await using on = await directOn(NAMES, { port: sink.port })
   await sendTo(it, "quick.test", 1)
-  await run(it, on.provider, async (loop) => {
+  await delivering(it, on.provider, async (loop) => {
     if (ends === 1) clock.advance({ seconds: 120 })
     loop.wake()
     return settled(it, "quick.test")
@@ -131,7 +112,7 @@ test("what goes to a paused domain is held with its reason, and the rest of a me
   const project = await it.project()
   await project.post("/v1/emails", mail({ to: "ann@slow.test" }))
   await project.post("/v1/emails", mail({ to: "ann@quick.test", cc: ["kim@slow.test"] }))
-  await run(it, on.provider, async () => {
+  await delivering(it, on.provider, async () => {
     const open = inArray(jobs.state, [0, 1])
     const rows = await it.store.read.select().from(jobs).where(open)
     return (await settled(it, "quick.test")) && rows.every(({ attempt }) => attempt > 0)
@@ -151,7 +132,7 @@ test("what goes to a paused domain is held with its reason, and the rest of a me
 
   await it.parts.queues.resume("email:slow.test")
   clock.advance({ seconds: 61 })
-  await run(it, on.provider, async () => other.received.length === 2)
+  await delivering(it, on.provider, async () => other.received.length === 2)
   expect(await settled(it, "slow.test")).toBe(true)
 })
 
@@ -161,30 +142,14 @@ test("reports go to an address of the message's own, at the return path that was
   await using on = await directOn(NAMES, { port: sink.port })
   const project = await it.project()
   const check = { found: [], hint: null, mistake: null, difference: null, answers: [] }
-  const at = new Date(0).toISOString()
-  await it.store.tx((tx) =>
-    tx.insert(domains).values({
-      id: "domain_1",
-      account_id: project.account_id,
-      project_id: project.project_id,
-      domain: "example.test",
-      status: "verified",
-      verification_token: "t",
-      receiving: false,
-      tracking_subdomain: null,
-      return_path: "bounce",
-      records: { return_path: { status: "verified", ...check } },
-      provider_identity_status: "not_required",
-      provider_dkim_status: "not_required",
-      warning: null,
-      asked: null,
-      window_began_at: at,
-      created_at: at,
-      updated_at: at,
-    }),
-  )
+  const row = testDomain("example.test", {
+    project_id: project.project_id,
+    status: "verified",
+    records: { return_path: { status: "verified", ...check } },
+  })
+  await it.store.tx((tx) => tx.insert(domains).values(row))
   const { body } = await project.post("/v1/emails", mail({ to: "ann@quick.test" }))
-  await run(it, on.provider, () => settled(it, "quick.test"))
+  await delivering(it, on.provider, () => settled(it, "quick.test"))
   const line = sink.lines.find((one) => one.startsWith("MAIL"))
   const local = /^MAIL FROM:<(b\+[a-z2-7]+)@bounce\.example\.test>/.exec(line ?? "")?.[1]
   expect(messageOf(it.parts.secrets, local ?? "")).toBe(body.id)

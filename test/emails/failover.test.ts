@@ -3,7 +3,7 @@ import { Waiting } from "../../src/messages/channel"
 import { type Script, smtpSink } from "../fakes/smtp-sink"
 import { quietLog } from "../harness/quiet"
 import { refusal } from "../store/facts"
-import { carriers } from "./carriers"
+import { carriers, nobody } from "./carriers"
 
 quietLog()
 
@@ -214,4 +214,48 @@ test("a project without providers sends by the instance's own", async () => {
   const { smtp } = await import("../../src/emails/providers/smtp")
   await using it = await carriers(smtp({ ...at(sink), tls: "none" }))
   expect(await it.send(ANN)).toMatchObject({ status: "sent", provider: "smtp" })
+})
+
+test("the next provider has no room: what the first one said is not lost", async () => {
+  using first = smtpSink({
+    RCPT: (line) => (line.includes("bob") ? "550 5.7.1 your ip is blocked" : undefined),
+  })
+  await using it = await carriers(undefined, {
+    openDirect: () => ({
+      ...nobody,
+      name: "direct",
+      send: () => Promise.reject(new Waiting("no room", 1)),
+    }),
+  })
+  await it.add("smtp", at(first), { priority: 1 })
+  await it.add("direct", {}, { priority: 2 })
+  const outcome = await it.send(ANN, BOB)
+  expect([outcome, ...outcome.others].map(({ email, status }) => [email, status])).toEqual([
+    [ANN, "sent"],
+    [BOB, "bounced"],
+  ])
+})
+
+test("that a recipient's own server is away moves nothing on from delivery by MX", async () => {
+  using second = smtpSink()
+  const away = { status: "retry", reason: "nobody answers", bounce_subtype: null } as const
+  const reply = { smtp_code: null, enhanced_code: null, response: null, mx: null, tls: null }
+  const one = { ...away, email: ANN, code: null, reply, fault: "connection" } as const
+  await using it = await carriers(undefined, {
+    openDirect: () => ({
+      ...nobody,
+      name: "direct",
+      send: async () => ({
+        ...one,
+        others: [],
+        provider: "direct",
+        transcript: [],
+        schedule: () => 60,
+      }),
+    }),
+  })
+  await it.add("direct", {}, { priority: 1 })
+  await it.add("smtp", at(second), { priority: 2 })
+  expect(await it.send(ANN)).toMatchObject({ status: "retry", provider: "direct" })
+  expect(second.received).toEqual([])
 })

@@ -1,7 +1,6 @@
 import { generateKeyPairSync } from "node:crypto"
 import fc from "fast-check"
-import type { MailToCompose } from "../../src/emails/compose"
-import type { SigningKey } from "../../src/emails/signed"
+import type { MailToCompose, SigningKey } from "../../src/emails/mail-to-compose"
 import { MAIL } from "./composed"
 
 /** The sender of every letter, and what its DNS says. */

@@ -2,8 +2,8 @@ import { expect, test } from "bun:test"
 import fc from "fast-check"
 import { simpleParser } from "mailparser"
 import PostalMime from "postal-mime"
-import { isUncomposable, type MailToCompose } from "../../src/emails/compose"
 import { composeMail } from "../../src/emails/compose-task"
+import { isUncomposable, type MailToCompose } from "../../src/emails/mail-to-compose"
 import { canonical } from "../../src/lib/crlf"
 import { sizes } from "../harness/sizes"
 import { MAIL } from "./composed"
@@ -108,7 +108,12 @@ test("two parsers read every letter as it was written", async () => {
   )
 })
 
-function expectBodies(letter: Omit<Letter, "files">, read: { text?: string; html?: string }) {
+interface Bodies {
+  text: string | undefined
+  html: string | undefined
+}
+
+function expectBodies(letter: Omit<Letter, "files">, read: Bodies) {
   if (letter.text !== null) expect(visible(read.text)).toBe(visible(letter.text))
   if (letter.html) expect(visible(read.html)).toBe(visible(letter.html))
 }

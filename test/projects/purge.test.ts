@@ -8,6 +8,7 @@ import * as apiKeys from "../../src/api-keys/api-keys"
 import { newId } from "../../src/core/ids"
 import { secondsFromNow } from "../../src/core/time"
 import { projects } from "../../src/projects/tables"
+import { keepReceipt } from "../../src/providers/receipts"
 import { purgeAccountNow, purgeProjectNow } from "../../src/purge"
 import type { Reader } from "../../src/store/store"
 import { movableClock } from "../harness/clock"
@@ -49,7 +50,7 @@ async function rowsNaming(db: Reader, column: string, id: string) {
 }
 
 /** A project with a key and a mail, so that many tables hold something of it. */
-async function lived({ account_id, project_id }: Team) {
+async function lived({ owner: person, account_id, project_id }: Team) {
   const owner = { account_id, project_id, created_by: { type: "test", id: null } }
   const wanted = { name: "k", scopes: ["*"], ip_addresses: [], expires_at: null }
   const { key } = await store.tx((tx) => apiKeys.create(tx, owner, wanted))
@@ -61,8 +62,24 @@ async function lived({ account_id, project_id }: Team) {
     tags: ["one", "two"],
   }
   const headers = { "x-api-key": key, "idempotency-key": "k" }
-  expect((await anybody.post("/v1/emails", mail, headers)).status).toBe(201)
+  const sent = await anybody.post("/v1/emails", mail, headers)
+  expect(sent.status).toBe(201)
+  await delivering({ account_id, project_id }, person, sent.body.id)
   await service.parts.requests.flush()
+}
+
+/** A provider of its own, which took the mail under an id of its own. */
+async function delivering(
+  { account_id, project_id }: Pick<Team, "account_id" | "project_id">,
+  person: Team["owner"],
+  message_id: string,
+) {
+  const here = { "x-account-id": account_id, "x-project-id": project_id }
+  const path = "/v1/providers/email_provider/config"
+  const made = await person.post(path, { provider: "direct" }, here)
+  const config_id = made.body.data.id
+  const receipt = { config_id, project_id, message_id, provider_message_id: "ses-1" }
+  await store.tx((tx) => keepReceipt(tx, receipt))
 }
 
 describe("a deleted project", () => {

@@ -7,6 +7,7 @@ import * as pipeline from "../../src/messages/pipeline"
 import { messages } from "../../src/messages/tables"
 import { engine } from "../../src/store/columns"
 import { totals } from "../../src/store/counters"
+import { purgeDead } from "../../src/store/dead-jobs"
 import * as queue from "../../src/store/queue"
 import type { Store } from "../../src/store/store"
 import { quietLog } from "../harness/quiet"
@@ -68,7 +69,7 @@ const paths: Path[] = [
     name: "forgetting dead jobs",
     index: "jobs_dead",
     table: "jobs",
-    walk: (store) => queue.purgeDead(store),
+    walk: (store) => purgeDead(store),
   },
   { name: "the event feed", index: "events_by_project", table: "events", walk: follow },
   {

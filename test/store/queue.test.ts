@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test"
 import { asc } from "drizzle-orm"
 import { secondsFromNow } from "../../src/core/time"
+import { purgeDead } from "../../src/store/dead-jobs"
 import * as queue from "../../src/store/queue"
 import type { Store } from "../../src/store/store"
 import { jobs } from "../../src/store/tables"
@@ -159,8 +160,8 @@ test("a buried job stays visible with its reason, until it is old", async () => 
   expect(dead).toMatchObject({ state: queue.DEAD, last_error: "the bell is broken", owner: null })
   expect(dead?.dead_at).toBeString()
   expect(await queue.claim(it.store, 1, lease("me"))).toEqual([])
-  expect(await queue.purgeDead(it.store)).toBe(0)
+  expect(await purgeDead(it.store)).toBe(0)
   clock.advance({ seconds: 31 * 86_400 })
-  expect(await queue.purgeDead(it.store)).toBe(1)
+  expect(await purgeDead(it.store)).toBe(1)
   expect(await all(it.store)).toEqual([])
 })

@@ -9,6 +9,7 @@ import type { Store } from "../../store/store"
 import type { Adapters, Lease } from "./adapters"
 import { Carrying, sortOut } from "./carrying"
 import type { EmailProvider, OutgoingMail } from "./provider"
+import { PoolBusy } from "./smtp-pool"
 
 export interface CarrierParts {
   store: Store
@@ -111,8 +112,8 @@ export class Carriers implements EmailProvider {
     const carrying = new Carrying(mail)
     for (const [at, candidate] of candidates.entries()) {
       if (at > 0 && !hasRoom(candidate)) continue
-      const { provider } = candidate.lease
-      const outcome = first ?? (await provider.send(carrying.rest()))
+      const outcome = first ?? (await askNext(candidate, carrying, at > 0))
+      if (!outcome) continue
       const sorted = sortOut(outcome)
       carrying.take(nameOf(candidate), outcome, sorted)
       await this.#learn(mail, candidate, outcome.provider_message_id, sorted.faults)
@@ -137,12 +138,14 @@ export class Carriers implements EmailProvider {
     }
     const { id: config_id } = config
     if (!refusal && provider_message_id === undefined) return
-    await this.#parts.store.tx(async (tx) => {
+    const write = this.#parts.store.tx(async (tx) => {
       if (refusal) await pause(tx, config, refusal.reason ?? "The credentials were refused.")
       if (provider_message_id !== undefined) {
         await keepReceipt(tx, { config_id, project_id, provider_message_id, message_id })
       }
     })
+    // The message may be on its way: what came of it must be recorded, or it would be sent again.
+    await write.catch((error) => log.error("a provider's word was not kept", { config_id, error }))
   }
 
   /** Nobody but the operator can mend it, and the log is where he looks. */
@@ -151,6 +154,21 @@ export class Carriers implements EmailProvider {
     this.#own_rests_until = monotonic() + OWN_REST_MS
     const advice = "Mail waits until providers.smtp.* are right; it is tried once a minute."
     log.error(`the provider of this instance refuses its credentials. ${advice}`, { reason })
+  }
+}
+
+/**
+ * Undefined where the next provider has no room: what those before it said must not be lost, or who
+ * has the message already would get it twice.
+ */
+async function askNext({ lease }: Candidate, carrying: Carrying, is_next: boolean) {
+  try {
+    return await lease.provider.send(carrying.rest())
+  } catch (error) {
+    if (!is_next) throw error
+    const is_full = error instanceof Waiting || error instanceof PoolBusy
+    if (!is_full) log.error("the next provider broke", { provider: lease.provider.name, error })
+    return undefined
   }
 }
 

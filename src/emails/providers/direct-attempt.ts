@@ -1,9 +1,8 @@
-import type { Fault } from "../../messages/channel"
 import type { Hosts, Safety } from "./direct-hosts"
 import type { Report } from "./direct-lanes"
 import { asksForLess, directVerdict, type Phase } from "./direct-verdict"
 import { isNamed, type KeptPolicy } from "./mta-sts"
-import { isPassing, type MailRoutes, Unroutable } from "./mx"
+import { isOfTheWay, isPassing, type MailRoutes, Unreached, Unroutable } from "./mx"
 import type { OutgoingMail } from "./provider"
 import { isHangUp, type Judged, judge } from "./smtp-attempt"
 import { Unsendable } from "./smtp-envelope"
@@ -51,11 +50,11 @@ export async function attemptDomain(
   try {
     return await turn.run()
   } catch (error) {
-    if (error instanceof PoolBusy) throw error
-    transcript.push(`* ${(error as Error).message}`)
-    const { message } = error as Error
+    if (!isOfTheWay(error)) throw error
+    const { message } = error
+    transcript.push(`* ${message}`)
     const report: Report = isPassing(error) ? { trouble: message } : "nothing"
-    return { judged: all(ofRoute(error as Error)), report }
+    return { judged: all(ofRoute(error)), report }
   }
 }
 
@@ -96,7 +95,9 @@ class Turn {
     const enforced = policy?.mode === "enforce"
     const allowed = enforced ? names.filter((name) => isNamed(name, policy)) : names
     if (allowed.length === 0) {
-      throw new Error(`MTA-STS: the policy of ${this.#domain} names none of ${names.join(", ")}`)
+      throw new Unreached(
+        `MTA-STS: the policy of ${this.#domain} names none of ${names.join(", ")}`,
+      )
     }
     let unreachable: Error | undefined
     for (const name of allowed) {
@@ -107,10 +108,10 @@ class Turn {
           if (done) return done
         }
       } catch (error) {
-        if (error instanceof PoolBusy) throw error
-        this.#transcript.push(`* ${(error as Error).message}`)
+        if (!isOfTheWay(error)) throw error
+        this.#transcript.push(`* ${error.message}`)
         // What may pass outweighs what will not: another host may be found another time.
-        if (!unreachable || isPassing(error)) unreachable = error as Error
+        if (!unreachable || isPassing(error)) unreachable = error
       }
     }
     return this.#end(unreachable, implicit)
@@ -123,7 +124,7 @@ class Turn {
       const words = `${this.#domain} has neither a mail server nor an address`
       throw new Unroutable("5.1.2", "NoEmail", words)
     }
-    throw unreachable ?? new Error(`no mail server of ${this.#domain} could be asked`)
+    throw unreachable ?? new Unreached(`no mail server of ${this.#domain} could be asked`)
   }
 
   /** Undefined where the next host may do better. */
@@ -196,14 +197,13 @@ class Turn {
       const one = replied(error.reply, error.phase, place)
       return { judged: all(one), report: reportOf([error.reply], error.phase !== "MAIL") }
     }
-    const one: Judged = { ...judged(RETRY, error.message, place), fault: "connection" }
+    const one = judged(RETRY, error.message, place)
     return { judged: all(one), report: { trouble: error.message } }
   }
 
-  #settle({ recipients, end, trouble, handed }: Transaction, place: Place): DomainAttempt {
+  #settle({ recipients, end, trouble }: Transaction, place: Place): DomainAttempt {
     const lost = trouble?.message ?? "the server did not answer"
-    const unanswered = judged(RETRY, lost, place)
-    const open: Judged = handed ? unanswered : { ...unanswered, fault: "connection" }
+    const open = judged(RETRY, lost, place)
     const list = this.#mail.to.map((_, index): Judged => {
       const reply = recipients[index]
       if (reply instanceof Unsendable) {
@@ -230,9 +230,9 @@ function replied(reply: SmtpReply, phase: Phase, place: Place): Judged {
   const words = phase === "RCPT" || phase === "message" ? reply.text : `${phase}: ${reply.text}`
   const verdict = directVerdict(reply, phase)
   const found = judge(verdict, words, { ...place, mx: place.mx ?? "" }, reply)
-  const fault: Fault | undefined =
-    verdict.bounce_subtype === "InfrastructureRejected" ? "infrastructure" : undefined
-  return fault ? { ...found, fault } : found
+  // The one thing that another provider, at another address, may do better.
+  const is_ours = verdict.bounce_subtype === "InfrastructureRejected"
+  return is_ours ? { ...found, fault: "infrastructure" } : found
 }
 
 /** A refusal before any message is trouble with the host, one after it mostly is not. */

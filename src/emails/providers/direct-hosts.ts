@@ -13,8 +13,8 @@ const TIMEOUTS: Timeouts = {
   accepted: 120_000,
 }
 
-/** Just below what common servers allow, so that it is seldom they who hang up. */
-const IDLE_MS = 20_000
+/** Many domains are seen once an hour: their connections must not pile up. */
+const IDLE_MS = 10_000
 const TURN_MS = 60_000
 
 /** Pools beyond this are closed, the one used longest ago first, where nothing runs in them. */

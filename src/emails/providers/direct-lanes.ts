@@ -19,6 +19,9 @@ const FIRST_LIMIT = 2
 const LINE = 2
 const LINE_MS = 1_000
 
+/** So many that found no room since the last time are a crowd, to be sent away together. */
+const CROWD = 100
+
 /** So many deliveries without trouble raise the limit of a domain that had some. */
 const PATIENCE = 10
 
@@ -46,12 +49,18 @@ interface Lane {
   slowed_at: number
   pause_ms: number
   calm: number
+  /** Sent away since the last crowd. */
+  sent_away: number
   reason: string
 }
 
 export interface LaneOptions {
   /** Deliveries at once to one domain. */
   per_domain: number
+  /** Called when many found no room, with what gives the next ones their times together. */
+  onCrowd?:
+    | ((domain: string, turn: (count: number) => Hold & { until: string }) => void)
+    | undefined
   /** Deliveries at once in all, of which slow domains together get half. */
   concurrency: number
 }
@@ -79,7 +88,7 @@ export class Lanes {
   enter(domain: string, is_urgent = false): Place | Hold {
     const lane = this.#lane(domain)
     const obstacle = this.#obstacle(domain, lane, is_urgent)
-    return obstacle === undefined ? take(domain, lane) : this.#later(lane, obstacle)
+    return obstacle === undefined ? take(domain, lane) : this.#sendAway(domain, lane, obstacle)
   }
 
   /** As `enter`, but where the domain is quick it waits a second in a short line for a place. */
@@ -95,7 +104,8 @@ export class Lanes {
     const place = await promise
     clearTimeout(timer)
     lane.line.delete(resolve)
-    return place ?? this.#later(lane, this.#obstacle(domain, lane, is_urgent) ?? obstacle)
+    const reason = this.#obstacle(domain, lane, is_urgent) ?? obstacle
+    return place ?? this.#sendAway(domain, lane, reason)
   }
 
   leave(place: Place, report: Report): void {
@@ -151,11 +161,20 @@ export class Lanes {
     if (lane.limit >= this.#options.per_domain) lane.pause_ms = 0
   }
 
-  #later(lane: Lane, reason: string): Hold {
+  #sendAway(domain: string, lane: Lane, reason: string): Hold {
+    lane.sent_away++
+    if (lane.sent_away >= CROWD) {
+      lane.sent_away = 0
+      this.#options.onCrowd?.(domain, (count) => this.#later(lane, reason, count))
+    }
+    return this.#later(lane, reason)
+  }
+
+  #later(lane: Lane, reason: string, count = 1): Hold & { until: string } {
     const soonest = Math.max(millis() + SOONEST_MS, lane.paused_until)
     const horizon = Math.max(lane.paused_until, millis() + HORIZON_MS)
     const until = Math.min(Math.max(soonest, lane.next_turn), horizon)
-    lane.next_turn = until + lane.average_ms / lane.limit
+    lane.next_turn = until + (count * lane.average_ms) / lane.limit
     return { until: isoFrom(Math.ceil(until)), reason }
   }
 
@@ -178,6 +197,7 @@ export class Lanes {
       slowed_at: 0,
       pause_ms: 0,
       calm: 0,
+      sent_away: 0,
       reason: "",
     }
     this.#lanes.set(domain, lane)

@@ -4,7 +4,7 @@ import { type RecipientOutcome, type Schedule, Waiting } from "../../messages/ch
 import { smtpSchedule } from "../schedule"
 import { attemptDomain, type DomainAttempt, type Ways } from "./direct-attempt"
 import { type HostOptions, Hosts } from "./direct-hosts"
-import { isHold, Lanes, type Place } from "./direct-lanes"
+import { isHold, type LaneOptions, Lanes, type Place } from "./direct-lanes"
 import { type MtaStsOptions, mtaSts } from "./mta-sts"
 import { MailRoutes, type MxOptions } from "./mx"
 import type { EmailProvider, OutgoingMail } from "./provider"
@@ -22,6 +22,7 @@ export interface DirectOptions {
   /** Networks that are not public, where mail servers may be all the same. */
   allow_private?: readonly string[] | undefined
   ehlo_name?: string | undefined
+  onCrowd?: LaneOptions["onCrowd"]
   policies: MtaStsOptions["policies"]
   schedule?: Schedule
   timeouts?: HostOptions["timeouts"]
@@ -46,7 +47,7 @@ interface Admission {
 export function direct(options: DirectOptions): EmailProvider {
   const { dns, policies, allow_private = [], ca, schedule = smtpSchedule() } = options
   const { per_domain = 5, concurrency = 20, port = 25, ehlo_name, timeouts } = options
-  const lanes = new Lanes({ per_domain, concurrency })
+  const lanes = new Lanes({ per_domain, concurrency, onCrowd: options.onCrowd })
   const hosts = new Hosts({ port, ehlo_name, ca, timeouts, max_connections: concurrency })
   const routes = new MailRoutes({ dns, allow_private, ...pick(options.random) })
   const ways: Ways = {

@@ -22,6 +22,11 @@ export class Unroutable extends Error {
   }
 }
 
+/** Nobody could be asked this time, in words that may be shown. */
+export class Unreached extends Error {
+  override readonly name = "Unreached"
+}
+
 export interface MailHosts {
   /** In the order of trying. */
   names: string[]
@@ -97,6 +102,10 @@ export class MailRoutes {
     throw new Unroutable("5.4.4", "PolicyRejected", words)
   }
 }
+
+/** Says something about the way to a domain; whatever else is thrown is a fault of ours. */
+export const isOfTheWay = (error: unknown): error is Error =>
+  error instanceof Unroutable || error instanceof Unreached || error instanceof DnsError
 
 /** A name that can never be asked for is no passing trouble. */
 export const isPassing = (error: unknown): boolean =>

@@ -84,6 +84,23 @@ describe("a mail server that", () => {
     expect(outcome.lines.slice(0, 2)).toEqual(["EHLO mail.belfry.test", "HELO mail.belfry.test"])
   })
 
+  test("drips its greeting byte by byte is given up like one that is silent", async () => {
+    const drips = new Set<Timer>()
+    using server = Bun.listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: {
+        open: (socket) => void drips.add(setInterval(() => socket.write("2"), 20)),
+        close: () => drips.forEach((drip) => void clearInterval(drip)),
+        data() {},
+      },
+    })
+    await using it = await directOn(NAMES, { port: server.port })
+    const outcome = await it.send(ANN)
+    expect(outcome).toMatchObject({ status: "retry", reply: { smtp_code: null } })
+    expect(outcome.reason).toContain("timed out after 0.3 s for the greeting")
+  })
+
   test("loses the connection between RCPT and the end keeps the refusals that it spoke", async () => {
     using sink = smtpSink({
       RCPT: (line) => (line.includes("no@") ? "550 5.1.1 nobody" : undefined),
@@ -119,10 +136,10 @@ test("a reply lost after the message asks for another try, and the other try is 
   expect(sink.received[0]).toContain("Message-ID: <019a0000-0000-7000-8000-000000000001@")
 })
 
-test("what certainly was not taken may go another way", async () => {
-  expect((await sendTo({ greeting: "drop" })).fault).toBe("connection")
+test("only a refusal of us may go another way", async () => {
   expect((await sendTo({ RCPT: "550 5.7.1 your IP is listed" })).fault).toBe("infrastructure")
   expect((await sendTo({ RCPT: "550 5.1.1 nobody" })).fault).toBeUndefined()
+  expect((await sendTo({ greeting: "drop" })).fault).toBeUndefined()
 })
 
 /** A foreign SMTP server with TLS. */

@@ -181,6 +181,24 @@ describe("one message", () => {
   })
 })
 
+test("who finds no room is held, is told when to come, and keeps nobody else back", async () => {
+  using sink = smtpSink()
+  using slow = smtpSink({ greeting: "stall" }, { hostname: "127.0.0.2", port: sink.port })
+  const names: Names = { "A b.test": a("127.0.0.1"), "A c.test": a("127.0.0.2") }
+  await using it = await directOn(names, { port: sink.port })
+  const stuck = [it.send("one@c.test"), it.send("two@c.test")]
+  while (slow.connections() < 2) await Bun.sleep(1)
+
+  const outcome = await it.send("kim@c.test", "ann@b.test")
+  expect(outcome).toMatchObject({ email: "kim@c.test", status: "retry", held: true })
+  expect(outcome.reason).toContain("c.test is given 2 messages at a time")
+  expect(outcome.others).toMatchObject([{ email: "ann@b.test", status: "delivered" }])
+  expect(outcome.schedule(1, 0)).toBeLessThanOrEqual(2)
+  expect(await Promise.all(stuck)).toMatchObject([{ status: "retry" }, { status: "retry" }])
+  const alone = it.send("sam@c.test")
+  await expect(alone).rejects.toThrow("c.test is paused: timed out")
+})
+
 emailProviderContract("direct", async () => {
   const sink = smtpSink({
     RCPT: (line) => {

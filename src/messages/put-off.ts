@@ -1,0 +1,74 @@
+import { and, asc, eq, inArray, lte, sql } from "drizzle-orm"
+import { now } from "../core/time"
+import { short } from "../lib/short"
+import { PRIORITIES } from "../store/queue"
+import type { Reader, Store } from "../store/store"
+import { jobs } from "../store/tables"
+import { deliverMessage } from "./pipeline"
+import { messages } from "./tables"
+
+/** Due jobs that are looked at in one go, and how many of them get the same time. */
+const AT_ONCE = 2_000
+const TOGETHER = 100
+
+/** As a literal: a bound value would keep the database from using the partial index. */
+const isReady = sql`state = 0`
+
+/** When the next `count` of a domain may come, and why not now. */
+export type Turn = (count: number) => { until: string; reason: string }
+
+/**
+ * Gives what waits for one domain at the head of the queue its turns, many at a time: taken one by
+ * one, a million messages for a slow domain would keep all others waiting. It counts as no attempt.
+ * Resolves with how many were put off; messages with recipients elsewhere are left alone.
+ */
+export async function putOff(store: Store, domain: string, turn: Turn): Promise<number> {
+  let count = 0
+  for (const priority of [PRIORITIES.normal, PRIORITIES.bulk]) {
+    const ids = await dueFor(store.read, domain, priority)
+    const turns = chunks(ids).map((some) => ({ some, ...turn(some.length) }))
+    if (turns.length === 0) continue
+    await store.tx(async (tx) => {
+      for (const { some, until, reason } of turns) {
+        const later = { run_at: until, last_error: short(reason) }
+        const put = tx
+          .update(jobs)
+          .set(later)
+          .where(and(inArray(jobs.id, some), isReady))
+        const moved = (await put.returning({ id: jobs.id })).map(({ id }) => id)
+        const change = { next_attempt_at: until, status_reason: short(reason), updated_at: now() }
+        const waiting = and(inArray(messages.id, moved), eq(messages.status, "queued"))
+        if (moved.length > 0) await tx.update(messages).set(change).where(waiting)
+      }
+    })
+    count += ids.length
+  }
+  return count
+}
+
+async function dueFor(db: Reader, domain: string, priority: number): Promise<string[]> {
+  const due = and(isReady, eq(jobs.priority, priority), lte(jobs.run_at, now()))
+  const head = db
+    .select({ id: jobs.id, name: jobs.name, run_at: jobs.run_at })
+    .from(jobs)
+    .where(due)
+    .orderBy(asc(jobs.run_at), asc(jobs.id))
+    .limit(AT_ONCE)
+    .as("head")
+  const rows = await db
+    .select({ id: messages.id, recipients: messages.recipients })
+    .from(head)
+    .innerJoin(messages, eq(messages.id, head.id))
+    .where(and(eq(head.name, deliverMessage.name), eq(messages.channel, "email")))
+    .orderBy(asc(head.run_at), asc(head.id))
+  const goesThere = ({ email }: { email: string }) => email.toLowerCase().endsWith(`@${domain}`)
+  return rows.filter(({ recipients }) => recipients.every(goesThere)).map(({ id }) => id)
+}
+
+function chunks(ids: string[]): string[][] {
+  const parts: string[][] = []
+  for (let from = 0; from < ids.length; from += TOGETHER) {
+    parts.push(ids.slice(from, from + TOGETHER))
+  }
+  return parts
+}

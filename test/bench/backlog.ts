@@ -1,0 +1,173 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { readLines } from "../harness/lines"
+import { atLeast, atMost, type Bench, demandEqual, median, ratioOf, series } from "./bench"
+import { heldRelay } from "./held-relay"
+import { manyMails, oneMail } from "./mail"
+import { FROM, relayed, relayTo } from "./relayed"
+import { type Scratch, scratchFolder } from "./scratch"
+import { countRows, databaseOf, initialise, type Serving, serve } from "./serving"
+import { countingSink } from "./sink"
+import { post } from "./wrk"
+
+/** BELFRY_BENCH_BACKLOG=1000000 is the size the target is about; it takes some minutes. */
+const QUEUED = Number(process.env.BELFRY_BENCH_BACKLOG ?? 20_000)
+const BATCH = 100
+const BYTES = 4096
+const READY_MS = 10_000
+const VOUCHED = { BELFRY_SENDING_DOMAINS: "bench.test" }
+
+export const backlog: Bench = {
+  name: "backlog",
+  title: `${QUEUED.toLocaleString("en")} queued, drained to a sink, \`kill -9\` half way`,
+
+  async run({ rounds, seconds }) {
+    const rate = series("the rate of `deliver`, unsigned", "/s")
+    const drained = series("ours, draining", "/s")
+    const idle = series("accept p99, relay held", "ms")
+    const busy = series("accept p99, draining", "ms")
+    const grown = series("memory, most while draining over the first second", "MB")
+    const twice = series("messages that came twice, after the kill", "messages")
+    for (let round = 0; round < Math.min(rounds, QUEUED > 100_000 ? 1 : rounds); round++) {
+      await using counting = await countingSink()
+      const load = { bytes: BYTES, seconds, signed: false }
+      rate.values.push((await relayed(counting, load)).per_second)
+      const found = await drain(seconds)
+      drained.values.push(found.per_second)
+      idle.values.push(found.idle_p99)
+      busy.values.push(found.busy_p99)
+      grown.values.push(found.grown_mb)
+      twice.values.push(found.twice)
+    }
+    return {
+      series: [rate, drained, idle, busy, grown, twice],
+      verdicts: [
+        atLeast("draining, to the rate of `deliver`", ratioOf(drained, rate), 0.9),
+        atMost("memory", median(grown.values), 64, "MB"),
+        atMost("accept p99, draining to held", ratioOf(busy, idle), 3, "×"),
+      ],
+      notes: [
+        "The sink knows every message by its Message-ID: none was missing in the end, and each was marked as sent. Those that came twice were on the wire when the process was killed.",
+      ],
+    }
+  },
+}
+
+async function drain(seconds: number) {
+  using scratch = scratchFolder()
+  const key = await initialise(scratch.path)
+  const held = await fill(scratch, key, seconds)
+  await using sink = await recordingSink()
+  const environment = { ...relayTo(sink.port), ...VOUCHED }
+
+  const begun = performance.now()
+  const first = await measuredHalf(scratch, { key, environment, sink })
+  const rate = (sink.different() / (performance.now() - begun)) * 1000
+  await using server = await serve(scratch.path, key, environment)
+  const during = await accepts(scratch, server, seconds)
+  const expected = held.accepted + during.answered
+  await sink.has(expected)
+  await server.stop() // the sink has them a moment before we have written that it does
+  using database = databaseOf(scratch.path)
+  demandEqual("messages sent", expected, countRows(database, "messages WHERE status = 'sent'"))
+  demandEqual("jobs left", 0, countRows(database, "jobs WHERE name = 'message.deliver'"))
+  return {
+    per_second: rate,
+    idle_p99: held.p99_ms,
+    busy_p99: during.p99_ms,
+    grown_mb: first.grown_mb,
+    twice: sink.messages() - expected,
+  }
+}
+
+/** Queues everything behind a relay that never greets, and measures there how fast one more gets in. */
+async function fill(scratch: Scratch, key: string, seconds: number) {
+  using relay = heldRelay()
+  await using server = await serve(scratch.path, key, relay.environment)
+  const body = readFileSync(manyMails(scratch.path, FROM, BATCH, BYTES))
+  let left = QUEUED / BATCH
+  const lane = async () => {
+    while (left-- > 0) {
+      const headers = { ...server.headers, "Content-Type": "application/json" }
+      const url = `${server.url}/v1/emails/batch`
+      const { status } = await fetch(url, { method: "POST", headers, body })
+      if (status >= 300) throw new Error(`a batch was answered ${status}`)
+    }
+  }
+  await Promise.all(Array.from({ length: 8 }, lane))
+  const { answered, p99_ms } = await accepts(scratch, server, seconds)
+  await server.kill()
+  return { accepted: QUEUED + answered, p99_ms }
+}
+
+const accepts = (scratch: Scratch, server: Serving, seconds: number) =>
+  post({
+    url: `${server.url}/v1/emails`,
+    headers: server.headers,
+    body: oneMail(scratch.path, FROM, BYTES),
+    connections: 8,
+    seconds: Math.min(seconds, 3),
+  })
+
+interface Half {
+  key: string
+  environment: Record<string, string>
+  sink: RecordingSink
+}
+
+/** Drains until half is gone, then `kill -9`. */
+async function measuredHalf(scratch: Scratch, { key, environment, sink }: Half) {
+  await using server = await serve(scratch.path, key, environment)
+  await sink.has(QUEUED / 20)
+  const before = memoryOf(server.pid)
+  let most = before
+  const timer = setInterval(() => {
+    most = Math.max(most, memoryOf(server.pid))
+  }, 100)
+  await sink.has(QUEUED / 2)
+  clearInterval(timer)
+  await server.kill()
+  return { grown_mb: most - before }
+}
+
+function memoryOf(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8")
+  return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? Number.NaN) / 1024
+}
+
+interface RecordingSink extends AsyncDisposable {
+  port: number
+  messages(): number
+  /** Messages, each counted once. */
+  different(): number
+  has(different: number): Promise<void>
+}
+
+async function recordingSink(): Promise<RecordingSink> {
+  const script = join(import.meta.dir, "recording-sink.ts")
+  const child = Bun.spawn({ cmd: [process.execPath, script], stdout: "pipe", stderr: "inherit" })
+  const lines = readLines(child.stdout)
+  const port = Number(await lines.first(() => true, READY_MS))
+  const last = () => (lines.all.at(-1) ?? "").split(" ").map(Number)
+  return {
+    port,
+    messages: () => last()[0] ?? 0,
+    different: () => last()[1] ?? 0,
+    async has(wanted) {
+      let moved = performance.now()
+      let known = 0
+      while ((last()[1] ?? 0) < wanted) {
+        await Bun.sleep(50)
+        const count = last()[1] ?? 0
+        if (count !== known) moved = performance.now()
+        known = count
+        // After a kill the leases of what was under way end with the next start.
+        if (performance.now() - moved > 60_000) throw new Error(`${known} of ${wanted} came`)
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      child.kill()
+      await child.exited
+    },
+  }
+}

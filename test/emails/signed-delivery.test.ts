@@ -1,0 +1,71 @@
+import { expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { keyRows, makeKeys } from "../../src/domains/keys"
+import { dkimKeys, domains } from "../../src/domains/tables"
+import { systemMail } from "../../src/emails/system-mail"
+import { testDomain } from "../domains/subject"
+import { deliverAll } from "../harness/delivery"
+import { mail } from "../harness/mail"
+import { type TestService, testService } from "../harness/service"
+import { byMailauth } from "./verifiers"
+
+const PAIR = await makeKeys()
+const RECORDS: Record<string, string> = {
+  "acme.test": "v=spf1 ip4:192.0.2.10 -all",
+  "_dmarc.acme.test": "v=DMARC1; p=reject",
+}
+for (const { algorithm, public_key } of PAIR) {
+  const selector = algorithm === "rsa" ? "svc1" : "svc1-ed"
+  RECORDS[`${selector}._domainkey.acme.test`] = `v=DKIM1; k=${algorithm}; p=${public_key}`
+}
+
+/** acme.test is verified for this project, and both its keys are published. */
+async function publish({ parts: { store, secrets } }: TestService, project_id: string) {
+  const row = testDomain("acme.test", { project_id, status: "verified" })
+  const owner = { project_id, domain_id: row.id }
+  await store.tx(async (tx) => {
+    await tx.insert(domains).values(row)
+    const keys = keyRows(secrets, owner, PAIR, { selector: "svc1", state: "active" })
+    await tx.insert(dkimKeys).values(keys)
+    const all = eq(dkimKeys.domain_id, row.id)
+    await tx.update(dkimKeys).set({ state: "active" }).where(all)
+  })
+}
+
+test("mail of a verified domain leaves signed by each key, and what is kept is what left", async () => {
+  await using service = await testService()
+  const project = await service.project()
+  await publish(service, project.project_id)
+  const sent = await project.post("/v1/emails", mail({ from: "Ann <ann@acme.test>" }))
+  const vouched = await project.post("/v1/emails", mail({ from: "ann@example.test" }))
+  const handed = await deliverAll(service)
+  const rawOf = (id: string) => handed.find(({ message_id }) => message_id === id)?.raw
+
+  const raw = Buffer.from(rawOf(sent.body.id) ?? "")
+  expect(raw.toString().match(/^DKIM-Signature: /gm)).toHaveLength(2)
+  expect(await byMailauth(raw, "bounce@acme.test", RECORDS)).toMatchObject({
+    dkim: ["pass", "pass"],
+    dmarc: "pass",
+    aligned: { dkim: "acme.test" },
+  })
+  const { bytes } = await project.get(`/v1/emails/${sent.body.id}/raw`)
+  expect(Buffer.compare(Buffer.from(bytes), raw)).toBe(0)
+
+  const unsigned = Buffer.from(rawOf(vouched.body.id) ?? "").toString()
+  expect(unsigned).toStartWith("From: ")
+  expect(unsigned).not.toContain("DKIM")
+})
+
+test("mail of the instance is signed with the keys of whoever has its domain", async () => {
+  await using service = await testService()
+  const { project_id } = await service.project()
+  await publish(service, project_id)
+  const { store, secrets } = service.parts
+  const own = systemMail(secrets, { system_from: "post@acme.test", to_mailbox: false })
+  const letter = { to: "ann@example.test", subject: "Ding", text: "Dong", kind: "reset" }
+  await store.tx((tx) => own.send(tx, letter))
+  const [handed] = await deliverAll(service)
+  const raw = Buffer.from(handed?.raw ?? "")
+  const { dkim, dmarc } = await byMailauth(raw, "bounce@acme.test", RECORDS)
+  expect({ dkim, dmarc }).toEqual({ dkim: ["pass", "pass"], dmarc: "pass" })
+})

@@ -1,0 +1,55 @@
+import { expect, test } from "bun:test"
+import { asc } from "drizzle-orm"
+import { now, secondsFromNow } from "../../src/core/time"
+import * as pipeline from "../../src/messages/pipeline"
+import { putOff } from "../../src/messages/put-off"
+import { messages } from "../../src/messages/tables"
+import { READY } from "../../src/store/queue"
+import { jobs } from "../../src/store/tables"
+import { testStore } from "../harness/store"
+import { letter } from "./letters"
+
+function to(email: string, cc: string[] = [], more: Parameters<typeof letter>[0] = {}) {
+  const made = letter({ recipient: email, ...more }, cc)
+  const recipients = made.recipients.map((one, n) => (n === 0 ? { ...one, email } : one))
+  return { ...made, recipients }
+}
+
+test("who waits for a crowded domain is given turns together, and nobody else", async () => {
+  await using it = await testStore()
+  const { store } = it
+  const crowd = Array.from({ length: 250 }, (_, n) => to(`user${n}@slow.test`))
+  const others = [
+    to("ann@quick.test"),
+    to("ann@slow.test", ["kim@quick.test"]),
+    to("ann@notslow.test"),
+    to("code@slow.test", [], { stream: "auth" }),
+  ]
+  await store.tx((tx) => pipeline.accept(tx, [...crowd, ...others]))
+
+  const counts: number[] = []
+  const turn = (count: number) => {
+    counts.push(count)
+    return { until: secondsFromNow(60 * counts.length), reason: "slow.test is crowded" }
+  }
+  expect(await putOff(store, "slow.test", turn)).toBe(250)
+  expect(counts).toEqual([100, 100, 50])
+  expect(await putOff(store, "slow.test", turn)).toBe(0)
+
+  const rows = await store.read.select().from(jobs).orderBy(asc(jobs.id))
+  const waiting = rows.filter(({ run_at }) => run_at > now())
+  expect(waiting.map(({ id }) => id)).toEqual(crowd.map(({ id }) => id).toSorted())
+  expect(new Set(waiting.map(({ run_at }) => run_at)).size).toBe(3)
+  expect(rows.filter(({ state, attempt }) => state === READY && attempt === 0)).toHaveLength(254)
+
+  const told = await store.read.select().from(messages)
+  const reasons = new Map(told.map(({ id, ...message }) => [id, message]))
+  for (const { id } of crowd) {
+    expect(reasons.get(id)).toMatchObject({
+      status: "queued",
+      status_reason: "slow.test is crowded",
+      next_attempt_at: expect.any(String),
+    })
+  }
+  for (const { id } of others) expect(reasons.get(id)?.status_reason).toBeNull()
+})
