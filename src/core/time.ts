@@ -13,8 +13,17 @@ export const now = (): string => isoFrom(clock.read())
 /** The ISO text of a moment `seconds` (fractions allowed, negative is the past) from now. */
 export const secondsFromNow = (seconds: number): string => isoFrom(clock.read() + seconds * 1000)
 
+/** Under load many things happen in one millisecond, and each writes the time down several times. */
+const latest = { millis: 0, iso: "1970-01-01T00:00:00.000Z" }
+
 /** ISO text of epoch milliseconds. Throws RangeError outside the years a Date can hold. */
-export const isoFrom = (epochMillis: number): string => new Date(epochMillis).toISOString()
+export function isoFrom(epochMillis: number): string {
+  if (epochMillis !== latest.millis) {
+    latest.iso = new Date(epochMillis).toISOString() // throws before the number is kept
+    latest.millis = epochMillis
+  }
+  return latest.iso
+}
 
 /** Epoch milliseconds of an ISO 8601 text, or NaN. */
 export const millisFrom = (iso: string): number => new Date(iso).getTime()

@@ -29,6 +29,7 @@ function readBody(route: AnyRoute, raw: unknown, strict: boolean, problems: Prob
 }
 
 function readSearch(route: AnyRoute, request: Request, strict: boolean, problems: Problems) {
+  if (!route.query && !strict) return {}
   const given = queryOf(request)
   if (strict) refuseUnknown(route.query ?? NOTHING, Object.fromEntries(given), problems)
   return route.query ? readQuery(route.query, given, problems) : {}

@@ -31,6 +31,8 @@ export function parseMailbox(text: string): Mailbox | undefined {
 
 /** A bare address, `local@domain`, without name, brackets or spaces around it. */
 export function isMailbox(email: string): boolean {
+  const usual = USUAL.exec(email)
+  if (usual) return fits(usual[1] ?? "", email) && wireDomain(usual[2] ?? "") !== undefined
   const parts = splitAddress(email)
   if (!parts) return false
   const domain = wireDomain(parts.domain)
@@ -83,6 +85,13 @@ function splitAddress(email: string): { local: string; domain: string } | undefi
   return at < 1 ? undefined : { local: email.slice(0, at), domain: email.slice(at + 1) }
 }
 
+/** What almost every address looks like: for these, and only these, octets are characters. */
+const USUAL =
+  /^([A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*)@([A-Za-z0-9.-]+)$/
+
+const fits = (local: string, email: string) =>
+  local.length <= MAX_LOCAL_OCTETS && email.length <= MAX_ADDRESS_OCTETS
+
 const ATOM = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+$/
 
 /** Without angle brackets: the mailer turns them into spaces, which is another mailbox. */
@@ -103,7 +112,19 @@ const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 /** A top level of digits, or hexadecimal, is an IP address to a resolver, never a domain. */
 const NUMBER = /^(?:\d+|0x[0-9a-f]*)$/
 
+/** Mail comes from few domains and goes to a few hundred, each read several times a message. */
+const MOST_KNOWN = 1_000
+const known = new Map<string, string | undefined>()
+
 function wireDomain(domain: string): string | undefined {
+  if (known.has(domain)) return known.get(domain)
+  const wire = readDomain(domain)
+  if (known.size >= MOST_KNOWN) known.clear()
+  if (domain.length <= MAX_DOMAIN_OCTETS) known.set(domain, wire)
+  return wire
+}
+
+function readDomain(domain: string): string | undefined {
   const ascii = isAscii(domain) ? domain.toLowerCase() : aLabels(domain)
   const labels = ascii.split(".")
   const top = labels.at(-1) ?? ""

@@ -31,8 +31,7 @@ export const visibleParts = (key: string) => ({
 })
 
 /** The key holds 256 random bits, so a plain hash is enough: there is nothing to guess. */
-export const hashOf = (key: string): string =>
-  new Bun.CryptoHasher("sha256").update(key).digest("hex")
+export const hashOf = (key: string): string => Bun.SHA256.hash(key, "hex")
 
 const checksum = (body: string) => base62Of(BigInt(crc32(body)), CHECKSUM_CHARACTERS)
 

@@ -12,13 +12,21 @@ const orNull =
   (value: From): To =>
     value === null ? (null as To) : convert(value)
 
+/** Most times of a row, and of a group of rows, are one and the same. */
+const latest = { iso: "1970-01-01T00:00:00.000Z", milliseconds: 0 }
+
+function parseTime(iso: string): number {
+  if (iso === latest.iso) return latest.milliseconds
+  const milliseconds = Date.parse(iso)
+  if (Number.isNaN(milliseconds)) throw new TypeError(`"${iso}" is not a time`)
+  latest.iso = iso
+  latest.milliseconds = milliseconds
+  return milliseconds
+}
+
 /** Milliseconds since 1970 in the database, ISO 8601 text in code: a row is already an answer. */
 const timeCodec = {
-  toDriver: orNull((iso: string) => {
-    const milliseconds = Date.parse(iso)
-    if (Number.isNaN(milliseconds)) throw new TypeError(`"${iso}" is not a time`)
-    return milliseconds
-  }),
+  toDriver: orNull(parseTime),
   fromDriver: (milliseconds: number | string) => new Date(Number(milliseconds)).toISOString(),
 }
 

@@ -162,6 +162,7 @@ interface Texts {
 function rowsRunner(written: string, columns: [string, Column][], texts: Texts) {
   const { one, head, tail, key } = texts
   const encoders = columns.map(([name, column]) => encoderOf(name, column))
+  const values: never[] = [] // one for all rows: a driver binds at once
   const compiled = new WeakMap<Database, Compiled>()
 
   return async (tx: Tx, rows: Record<string, unknown>[]): Promise<Set<unknown>> => {
@@ -173,7 +174,7 @@ function rowsRunner(written: string, columns: [string, Column][], texts: Texts) 
       const statement = compiled.get(database) ?? database.prepare(one)
       compiled.set(database, statement)
       for (const row of rows) {
-        const values = encoders.map((encoder) => encoder(row)) as never[]
+        for (let at = 0; at < encoders.length; at++) values[at] = encoders[at]?.(row) as never
         if (statement.run(...values).changes > 0 && key) fresh.add(row[key])
       }
       return fresh

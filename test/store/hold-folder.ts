@@ -4,9 +4,9 @@ import { openSqlite } from "../../src/store/sqlite"
 const [path = ""] = process.argv.slice(2)
 
 try {
-  openSqlite({ path, cache_mb: 4, wal_autocheckpoint: 1000 })
+  const store = openSqlite({ path, cache_mb: 4, wal_autocheckpoint: 1000 })
   console.log("open")
-  setInterval(() => {}, 60_000)
+  setInterval(() => store.stats, 60_000) // who forgets the store loses its lock to the collector
 } catch (error) {
   console.log((error as Error).message)
   process.exitCode = 1
