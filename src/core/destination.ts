@@ -4,7 +4,7 @@ import { type Resolver, resolver } from "./dns"
 import { NetError } from "./net-error"
 
 /** Throws NetError (`invalid_url`). */
-export function checkedUrl(text: string): URL {
+function checkedUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url || !/^https?:$/.test(url.protocol)) {
     throw new NetError("invalid_url", "the URL must begin with http:// or https://")
@@ -15,10 +15,35 @@ export function checkedUrl(text: string): URL {
   return url
 }
 
-/** The host of the URL without the brackets of an IPv6 address and without the root's dot. */
-export const hostOf = (url: URL) => url.hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "")
+/** Where a URL leads, as far as its text says. */
+export interface Place {
+  url: URL
+  host: string
+  port: number
+  /** The host is an address: no name server is asked. */
+  is_literal: boolean
+}
 
-export const portOf = (url: URL) => Number(url.port || (url.protocol === "https:" ? 443 : 80))
+/** Most requests go to few places, and reading a URL is dear. */
+const places = new Map<string, Place>()
+const MOST_PLACES = 1000
+
+/** Throws NetError (`invalid_url`). */
+export function placeOf(text: string): Place {
+  const known = places.get(text)
+  if (known) return known
+  const url = checkedUrl(text)
+  const host = hostOf(url)
+  const place = { url, host, port: portOf(url), is_literal: isLiteral(host) }
+  if (places.size >= MOST_PLACES) places.clear()
+  places.set(text, place)
+  return place
+}
+
+/** The host of the URL without the brackets of an IPv6 address and without the root's dot. */
+const hostOf = (url: URL) => url.hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "")
+
+const portOf = (url: URL) => Number(url.port || (url.protocol === "https:" ? 443 : 80))
 
 export interface Judging {
   /** Networks, addresses and host names that may be private. */
@@ -31,11 +56,12 @@ export interface Judging {
  * The address to connect to, out of one answer of the name servers in which every address is fit.
  * Throws NetError (`dns`, `blocked_address`), or the signal's reason when that comes first.
  */
-export async function addressFor(url: URL, options: Judging, signal: AbortSignal): Promise<string> {
-  const host = hostOf(url)
-  const port = portOf(url)
-  const literal = isLiteral(host)
-  const addresses = literal ? [host] : await unlessAborted(resolve(host, options), signal)
+export async function addressFor(
+  { host, port, is_literal }: Place,
+  options: Judging,
+  signal: AbortSignal,
+): Promise<string> {
+  const addresses = is_literal ? [host] : await unlessAborted(resolve(host, options), signal)
   // One bad answer refuses all: a name that points inwards even sometimes is not to be trusted.
   const refused = addresses.some(
     (address) =>
