@@ -142,24 +142,24 @@ const writeLeases = updater(deliveries, {
 export async function giveBack(store: Store, list: Lease[], seconds = 0): Promise<void> {
   if (list.length === 0) return
   const next_attempt_at = secondsFromNow(seconds)
-  await store.tx(async (tx) => {
+  const back = store.tx(async (tx) => {
     for (const one of list) {
       await tx.update(deliveries).set({ owner: null, next_attempt_at }).where(leased(one))
     }
   })
-  letGo(list)
+  await back.finally(() => letGo(list))
 }
 
 /** Ends a delivery of which there is nothing left to send, or nobody to send it to. */
 export async function drop(store: Store, one: Lease): Promise<void> {
   const over = { owner: null, next_attempt_at: null, completed_at: now() }
-  await store.tx((tx) =>
+  const dropped = store.tx((tx) =>
     tx
       .update(deliveries)
       .set({ ...over, status: "exhausted" })
       .where(leased(one)),
   )
-  letGo([one])
+  await dropped.finally(() => letGo([one]))
 }
 
 /** Frees every lease, where nobody else can live: their owners are dead, their attempts unknown. */
