@@ -2,6 +2,7 @@ import type { Client } from "./client"
 import type { Action } from "./context"
 import { eventLine, startOf } from "./events"
 import { follow, type Start, serverTime, startAt } from "./feed"
+import { tellLink } from "./link"
 import { limitOf } from "./paging"
 import type { Envelope } from "./records"
 import { NoUpgrade, openStream } from "./stream"
@@ -20,6 +21,7 @@ interface Tail {
   types: string | undefined
   /** Milliseconds, if not until Ctrl-C. */
   timeout: number | undefined
+  onState: (state: "open" | "lost") => void
   /** False when it has seen enough. */
   show: (event: Envelope) => Promise<boolean>
 }
@@ -34,11 +36,12 @@ export const tail: Action<TailOptions> = async (context, options) => {
     ? await startOf(client, options)
     : await startAt(client, await serverTime(client))
   const show = async (event: Envelope) => {
-    if (left > 0) await output.line(event, () => eventLine(event, paint))
+    if (left > 0) await output.line(event, () => eventLine(event, context))
     left -= 1
     return left > 0
   }
-  const all = { client, start, types: options.types, timeout, show }
+  const onState = tellLink(context)
+  const all = { client, start, types: options.types, timeout, onState, show }
   await output.note(paint.dim("following; Ctrl-C ends it"))
   try {
     await overStream(all)
@@ -50,10 +53,11 @@ export const tail: Action<TailOptions> = async (context, options) => {
   return undefined
 }
 
-async function overStream({ client, start, types, timeout, show }: Tail): Promise<void> {
+async function overStream({ client, start, types, timeout, onState, show }: Tail): Promise<void> {
   const stream = openStream(client, {
     start,
     types,
+    onState,
     onFrame: async (frame) => {
       if (frame.type === "event" && !(await show(frame.event))) stream.close()
     },

@@ -1,12 +1,12 @@
 import type { Client } from "./client"
-import type { Action } from "./context"
+import type { Action, Context } from "./context"
 import { usage } from "./failure"
 import { follow, readFeed, type Start, startAt } from "./feed"
 import { limitOf } from "./paging"
 import type { Envelope } from "./records"
 import { address } from "./records"
-import type { Column } from "./table"
-import { cleanLine, type Paint } from "./terminal"
+import { type Column, shortId } from "./table"
+import { cleanLine } from "./terminal"
 import { age, clockTime, millis, moment } from "./time"
 
 interface StartOptions {
@@ -24,11 +24,11 @@ const columns: Column<Envelope>[] = [
   { title: "ID", cell: ({ id }) => id },
   { title: "TYPE", cell: ({ type }) => type },
   { title: "ABOUT", cell: (event) => subjectOf(event), flexible: true },
-  { title: "AGE", cell: ({ created_at }) => age(created_at) },
+  { title: "AGE", spare: 1, cell: ({ created_at }) => age(created_at) },
 ]
 
 export const list: Action<ListOptions> = async (context, options) => {
-  const { output, paint } = context
+  const { output } = context
   const client = context.client()
   const start = await startOf(client, options)
   if (!options.follow) {
@@ -37,7 +37,7 @@ export const list: Action<ListOptions> = async (context, options) => {
   }
   const deadline = context.timeout === undefined ? undefined : millis() + context.timeout
   for await (const event of follow(client, start, options.types, deadline)) {
-    await output.line(event, () => eventLine(event, paint))
+    await output.line(event, () => eventLine(event, context))
   }
   return undefined
 }
@@ -49,16 +49,26 @@ export async function startOf(client: Client, { after, since }: StartOptions): P
   return { after, not_before: undefined }
 }
 
-/** `12:00:01.131 email.sent  0199a1c2-…  ann@mailbox.test`. */
-export function eventLine(event: Envelope, paint: Paint): string {
-  const about = cleanLine(subjectOf(event))
-  return `${paint.dim(clockTime(event.created_at))} ${cleanLine(event.type).padEnd(18)} ${about}`
+/** `12:00:01.131 email.sent  0199a1c2-…  ann@mailbox.test`, the id short where there is no room for it. */
+export function eventLine(event: Envelope, { paint, terminal }: Lines): string {
+  const time = paint.dim(clockTime(event.created_at))
+  const line = (about: string) => `${time} ${cleanLine(event.type).padEnd(18)} ${cleanLine(about)}`
+  const whole = line(subjectOf(event))
+  return Bun.stringWidth(whole) <= terminal.width ? whole : line(subjectOf(event, shortId))
 }
 
-function subjectOf({ data }: Envelope): string {
+/** Where lines are printed. */
+type Lines = Pick<Context, "paint" | "terminal">
+
+function subjectOf({ data }: Envelope, brief = (id: string) => id): string {
   const id = data.email_id ?? data.message_id ?? data.id
   const to = data.recipient_email ?? data.to
   const whom = typeof to === "object" && to !== null && "email" in to ? String(to.email) : to
-  const parts = [id, typeof whom === "string" ? address(whom) : undefined]
+  const mark = data.simulated === true ? "simulated" : undefined
+  const parts = [
+    typeof id === "string" ? brief(id) : id,
+    typeof whom === "string" ? address(whom) : undefined,
+    mark,
+  ]
   return parts.filter((part) => typeof part === "string").join("  ")
 }

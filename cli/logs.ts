@@ -43,9 +43,9 @@ const columns: Column<Entry>[] = [
     cell: ({ status, error_code }) => [status, error_code].filter(Boolean).join(" "),
     paint: (text, { status }, paint) => painted(text, status, paint),
   },
-  { title: "TIME", cell: ({ duration_ms }) => `${duration_ms} ms` },
+  { title: "TIME", spare: 2, cell: ({ duration_ms }) => `${duration_ms} ms` },
   { title: "REQUEST", cell: ({ request_id }) => request_id },
-  { title: "AGE", cell: ({ created_at }) => age(created_at) },
+  { title: "AGE", spare: 1, cell: ({ created_at }) => age(created_at) },
 ]
 
 export const list: Action<LogOptions> = async (context, options) => {
@@ -121,10 +121,17 @@ const queryOf = ({ status, path, requestId, key }: LogOptions): Query => ({
   request_id: requestId,
 })
 
-const show = ({ output, paint }: Context, entry: Entry) =>
-  output.line(entry, () => entryLine(entry, paint))
+const show = ({ output, paint, terminal }: Context, entry: Entry) =>
+  output.line(entry, () => {
+    const line = entryLine(entry, paint)
+    const is_whole = entry.status >= 400 || Bun.stringWidth(line) <= terminal.width
+    return is_whole ? line : entryLine({ ...entry, request_id: "" }, paint)
+  })
 
-/** `12:00:01.102 422 POST /v1/emails  validation_error  3 ms  req_…`. */
+/**
+ * `12:00:01.102 422 POST /v1/emails  validation_error  3 ms  req_…`. On a narrow terminal only what
+ * failed shows its request.
+ */
 function entryLine(entry: Entry, paint: Paint): string {
   const { created_at, status, method, path, error_code, duration_ms, request_id } = entry
   const what = `${painted(String(status), status, paint)} ${method.padEnd(6)} ${cleanLine(path)}`

@@ -76,7 +76,8 @@ export function openOutput({ form, fields, terminal, paint, same_server }: Wante
       }
       if (form !== "quiet") check(rows)
       if (form === "json") await print(pretty(rows.map(shaped)))
-      else for (const row of rows) await print(form === "quiet" ? idOf(row) : compact(row))
+      else
+        for (const row of rows) await (form === "quiet" ? printId(idOf(row)) : print(compact(row)))
     },
     async line(record, human) {
       if (form === "human") return await print(human())
@@ -99,7 +100,9 @@ export function openOutput({ form, fields, terminal, paint, same_server }: Wante
   }
 }
 
-const idOf = (record: Json) => String(record.id ?? record.name ?? "")
+/** What tells one of a kind from another, whatever that kind calls it. */
+const idOf = ({ id, event_id, request_id, name, type }: Json) =>
+  String(id ?? event_id ?? request_id ?? name ?? type ?? "")
 
 /**
  * Resolves when the stream has taken it all, so that exiting afterwards loses nothing. Throws with

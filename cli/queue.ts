@@ -9,6 +9,7 @@ type StateLine = {
   count: number
   oldest_seconds: number
   next_attempt_at: string | null
+  lease_until: string | null
 }
 
 type DomainLine = {
@@ -27,6 +28,7 @@ const states: Column<StateLine>[] = [
   { title: "COUNT", cell: ({ count }) => String(count) },
   { title: "OLDEST", cell: ({ oldest_seconds }) => `${oldest_seconds} s` },
   { title: "NEXT", cell: ({ next_attempt_at }) => age(next_attempt_at) },
+  { title: "LEASE", cell: ({ lease_until }) => age(lease_until) },
   { title: "REASON", cell: ({ reason }) => reason ?? "", flexible: true },
 ]
 

@@ -5,41 +5,67 @@ export interface Column<Row> {
   cell: (row: Row) => string
   /** Shrinks first when the terminal is narrow. */
   flexible?: boolean
+  /** Left out where the terminal has no room for all: the higher, the sooner. */
+  spare?: number
   paint?: (text: string, row: Row, paint: Paint) => string
 }
 
 const GAP = "  "
 const LEAST_WIDTH = 8
 
-/** Columns as wide as their content; flexible ones give way when the terminal is narrow. */
+/** Cut to less, a flexible column tells little: spare ones go before. */
+const FAIR_WIDTH = 14
+
+/** Columns as wide as their content; spare and flexible ones give way when the terminal is narrow. */
 export function table<Row>(
   rows: readonly Row[],
-  columns: readonly Column<Row>[],
+  all: readonly Column<Row>[],
   width: number,
   paint: Paint,
 ): string {
-  const cells = rows.map((row) => columns.map((column) => cleanLine(column.cell(row))))
-  const widths = fit(
-    columns.map(({ title }, index) =>
-      Math.max(title.length, ...cells.map((line) => Bun.stringWidth(line[index] ?? ""))),
-    ),
-    columns,
+  const columns = affordable(
+    all.map((column) => written(column, rows)),
     width,
   )
+  const widths = fit(columns, width)
+  const line = (cells: string[]) => cells.join(GAP).trimEnd()
   const head = columns.map(({ title }, index) => paint.dim(padded(title, widths[index] ?? 0)))
-  const body = rows.map((row, line) =>
+  const body = rows.map((row, at) =>
     columns.map((column, index) => {
-      const text = padded(cells[line]?.[index] ?? "", widths[index] ?? 0)
+      const text = padded(column.cells[at] ?? "", widths[index] ?? 0)
       return column.paint ? column.paint(text, row, paint) : text
     }),
   )
-  return [head, ...body].map((line) => line.join(GAP).trimEnd()).join("\n")
+  return [head, ...body].map(line).join("\n")
 }
 
-function fit(wanted: number[], columns: readonly { flexible?: boolean }[], width: number) {
-  const widths = [...wanted]
-  const total = () => widths.reduce((sum, one) => sum + one + GAP.length, -GAP.length)
-  while (total() > width) {
+interface Written<Row> extends Column<Row> {
+  cells: string[]
+  size: number
+}
+
+function written<Row>(column: Column<Row>, rows: readonly Row[]): Written<Row> {
+  const cells = rows.map((row) => cleanLine(column.cell(row)))
+  const size = Math.max(column.title.length, ...cells.map((text) => Bun.stringWidth(text)))
+  return { ...column, cells, size }
+}
+
+function affordable<Row>(columns: Written<Row>[], width: number): Written<Row>[] {
+  const least = columns.map(({ flexible, size }) => (flexible ? Math.min(size, FAIR_WIDTH) : size))
+  const sparest = Math.max(0, ...columns.map(({ spare }) => spare ?? 0))
+  if (sparest === 0 || together(least) <= width) return columns
+  return affordable(
+    columns.filter(({ spare }) => spare !== sparest),
+    width,
+  )
+}
+
+const together = (widths: readonly number[]): number =>
+  widths.reduce((sum, one) => sum + one + GAP.length, -GAP.length)
+
+function fit(columns: readonly { flexible?: boolean; size: number }[], width: number) {
+  const widths = columns.map(({ size }) => size)
+  while (together(widths) > width) {
     let widest = -1
     for (const [index, column] of columns.entries()) {
       const size = widths[index] ?? 0
@@ -66,6 +92,10 @@ export function shortened(text: string, width: number): string {
   }
   return `${short}…`
 }
+
+/** `0199a1c2…0001`, `evt_0199a1c2…0001`: enough to tell it from its neighbours. */
+export const shortId = (id: string): string =>
+  id.replace(/^((?:[a-z]+_)?[^-]{8})-.*(.{4})$/, "$1…$2")
 
 /** Names on the left, values on the right; empty values are left out. */
 export function fields(pairs: readonly (readonly [string, unknown])[], paint: Paint): string {

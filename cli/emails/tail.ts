@@ -25,7 +25,7 @@ export const tail: Action<TailOptions> = async (context, { since }, id) => {
   const start = await startAt(client, begin)
   await output.note(paint.dim("following; Ctrl-C ends it"))
   for await (const event of follow(client, start, "email.*", deadline)) {
-    await output.line(event, () => eventLine(event, paint))
+    await output.line(event, () => eventLine(event, context))
   }
   return exits.done
 }

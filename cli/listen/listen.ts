@@ -1,9 +1,11 @@
 import type { Action, Context } from "../context"
 import { exits, usage } from "../failure"
 import { onInterrupt } from "../interrupt"
+import { tellLink } from "../link"
 import { limitOf } from "../paging"
 import { type Frame, openStream, type Stream } from "../stream"
-import { cleanLine, type Paint } from "../terminal"
+import { shortId } from "../table"
+import { cleanLine } from "../terminal"
 import { clockTime, millis } from "../time"
 import { receiverAddress } from "./address"
 import { type Carried, Carrier, type Delivery } from "./carrier"
@@ -21,9 +23,7 @@ interface ListenOptions {
 /** Deliveries of the project, carried to a receiver on this machine, until Ctrl-C or --timeout. */
 export const listen: Action<ListenOptions> = async (context, options) => {
   if (options.printSecret) {
-    const { output } = context
-    const secret = await forwardingSecret(context.client())
-    await output.record({ secret }, () => secret, secret)
+    await printSecret(context)
     return exits.done
   }
   if (options.forwardTo === undefined) {
@@ -33,6 +33,14 @@ export const listen: Action<ListenOptions> = async (context, options) => {
   return await new Listening(context, options, new Carrier(url, options.skipVerify), url).run()
 }
 
+/** Alone, in a pipe too: what asks for it is `SECRET=$(belfry listen --print-secret)`. */
+async function printSecret(context: Context) {
+  const { output, flags } = context
+  const secret = await forwardingSecret(context.client())
+  if (flags.json === undefined && !flags.ndjson) return await output.raw(`${secret}\n`)
+  await output.record({ secret }, () => secret)
+}
+
 class Listening {
   readonly #context: Context
   readonly #options: ListenOptions
@@ -40,7 +48,6 @@ class Listening {
   readonly #url: string
   #stream: Stream | undefined
   #is_ready = false
-  #was_lost = false
   #left: number
   #failure: unknown
   #exit: number = exits.done
@@ -62,7 +69,7 @@ class Listening {
       ...(after !== undefined && { start: { after, not_before: undefined } }),
       place: () => this.#carrier.place,
       onFrame: (frame) => this.#hear(frame),
-      onState: (state) => this.#tell(state),
+      onState: tellLink(this.#context),
     })
     this.#stream = stream
     onInterrupt(() => {
@@ -87,6 +94,7 @@ class Listening {
     if (this.#is_ready) return
     this.#is_ready = true
     const { output, paint } = this.#context
+    if (output.form === "quiet") return // it has no id
     await output.line({ type: "ready", secret, forward_to: this.#url }, () => {
       const to = paint.dim(`forwarding to ${cleanLine(this.#url)}; Ctrl-C ends it`)
       return `Ready. Signing secret ${paint.bold(secret)}   ${to}`
@@ -104,9 +112,9 @@ class Listening {
     })
     if (!is_new) return
     const { event_id, event_type, status, error, duration_ms } = carried
-    const { output, paint } = this.#context
     const told = { type: "delivery", at, event_type, event_id, response_status: status, error }
-    await output.line({ ...told, duration_ms }, () => deliveryLine(at, carried, paint))
+    const human = () => deliveryLine(at, carried, this.#context)
+    await this.#context.output.line({ ...told, duration_ms }, human)
     this.#left -= 1
     if (this.#left === 0) this.#stream?.close()
   }
@@ -115,25 +123,16 @@ class Listening {
     this.#failure ??= error
     this.#stream?.close()
   }
-
-  #tell(state: "open" | "lost") {
-    const { output, paint } = this.#context
-    if (state === "lost") {
-      this.#was_lost = true
-      void output.note(paint.yellow("The connection is lost; trying again …"))
-    } else if (this.#was_lost) {
-      this.#was_lost = false
-      void output.note(paint.green("Connected again; nothing was missed."))
-    }
-  }
 }
 
-/** `12:00:01.102 email.delivered evt_… → 200 (12 ms)`. */
-function deliveryLine(at: string, carried: Carried, paint: Paint): string {
+/** `12:00:01.102 email.delivered evt_… → 200 (12 ms)`, the id whole where the terminal has room for it. */
+function deliveryLine(at: string, carried: Carried, { paint, terminal }: Context): string {
   const { event_id, event_type, status, error, duration_ms } = carried
   const is_good = status !== null && status >= 200 && status < 300
   const answer = cleanLine(status === null ? (error ?? "no answer") : String(status))
   const shown = is_good ? paint.green(answer) : paint.red(`${answer} ✗`)
-  const what = `${cleanLine(event_type)} ${cleanLine(event_id)}`
-  return `${paint.dim(clockTime(at))} ${what} → ${shown} ${paint.dim(`(${duration_ms} ms)`)}`
+  const id = cleanLine(event_id)
+  const line = (what: string) =>
+    `${paint.dim(clockTime(at))} ${cleanLine(event_type)} ${what} → ${shown} ${paint.dim(`(${duration_ms} ms)`)}`
+  return Bun.stringWidth(line(id)) > terminal.width ? line(shortId(id)) : line(id)
 }

@@ -1,5 +1,5 @@
 import { cleanLine, type Paint } from "../terminal"
-import { fitted, widthOf } from "./cells"
+import { fitted, widthOf, wrapped } from "./cells"
 import { deliveryLines } from "./delivery-lines"
 import { messageLines } from "./detail-lines"
 import { everywhere, type Key, keysOf } from "./keys"
@@ -71,14 +71,16 @@ function helpLines(state: State, width: number, height: number, paint: Paint): s
   const here = keysOf(state)
   const lines = [
     paint.bold(fitted("Keys here", width)),
-    ...here.map((key) => helpLine(key, width, paint)),
+    ...here.flatMap((key) => helpLine(key, width, paint)),
     " ".repeat(width),
     paint.bold(fitted("Keys everywhere", width)),
-    ...everywhere.map((key) => helpLine(key, width, paint)),
+    ...everywhere.flatMap((key) => helpLine(key, width, paint)),
   ]
   const blank = Array.from({ length: Math.max(0, height - lines.length) }, () => " ".repeat(width))
   return [...lines, ...blank].slice(0, height)
 }
 
-const helpLine = ({ key, long }: Key, width: number, paint: Paint): string =>
-  `  ${paint.cyan(fitted(key, 7))} ${fitted(long, width - 10)}`
+const helpLine = ({ key, long }: Key, width: number, paint: Paint): string[] =>
+  wrapped(long, width - 10).map(
+    (text, at) => `  ${paint.cyan(fitted(at === 0 ? key : "", 7))} ${fitted(text, width - 10)}`,
+  )

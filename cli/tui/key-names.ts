@@ -53,6 +53,6 @@ export function keysFrom(input: string, key: InkKey): string[] {
   const name = named.find(([flag]) => key[flag])?.[1]
   if (name) return [name]
   if (key.ctrl) return [`<ctrl-${input}>`]
-  if (key.meta) return []
+  if (key.meta) return [...input].length === 1 ? [`<alt-${input}>`] : []
   return [...input].flatMap((one) => controls[one] ?? (/\p{Cc}/u.test(one) ? [] : [one]))
 }

@@ -66,7 +66,7 @@ export const everywhere: Key[] = [
   key(
     ":",
     "",
-    "type a command: messages, webhooks, queue, filter, clear, replay, test, resend, quit …",
+    "a command: messages, webhooks, queue, filter, clear, replay, resend, retry, test, copy, follow, pause, help, quit",
   ),
   key("Esc", "", "back; in the list: no filter"),
   key("?", "", "this help"),

@@ -77,11 +77,11 @@ export function factOfEmail(email: Email & { tags?: unknown; updated_at?: string
   }
 }
 
-/** Undefined for events that are not about a message that was sent. */
+/** Undefined for events that are not about a message that was sent: those of `belfry trigger` too. */
 export function factOfEvent({ type, data, created_at }: Envelope): Fact | undefined {
   const { message_id, recipient_email, subject, tags, bounce_subtype } = data
   if (!type.startsWith("email.") || type === "email.received") return undefined
-  if (typeof message_id !== "string") return undefined
+  if (typeof message_id !== "string" || data.simulated === true) return undefined
   const status = told[type]
   return {
     id: clean(message_id),

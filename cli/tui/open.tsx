@@ -26,8 +26,8 @@ export const open: Action<object> = async (context) => {
     throw usage("the monitor needs a terminal", "use `belfry emails tail --ndjson`")
   }
   if (environment.TERM === "dumb") {
-    const { tail } = await import("../emails/tail")
-    return await tail(context, {}, ...[])
+    const { tail } = await import("../events-tail")
+    return await tail(context, { types: "email.*" })
   }
   let heard = (_: Headers) => {}
   const client = context.client(undefined, {}, (headers) => heard(headers))
@@ -111,6 +111,7 @@ async function shown(colour: boolean, store: Store, life: Life): Promise<number>
     patchConsole: false,
   })
   process.once("exit", restore)
+  process.removeAllListeners("warning") // the runtime would print them across the screen
   const polling = setInterval(() => ask(store), POLL_MILLISECONDS)
   onInterrupt(() => end(exits.interrupted))
   for (const signal of ["SIGTERM", "SIGHUP"] as const) process.once(signal, () => end(exits.done))

@@ -5,12 +5,25 @@ import { type State, type Step, screens, step } from "./state"
 
 /** What one key does: a character, or the name of a key in angle brackets, `<up>`. */
 export function press(before: State, key: string): Step {
+  const [, late] = /^<alt-(.)>$/u.exec(key) ?? []
+  if (late !== undefined) return pressedBehindEscape(before, late)
   const state = before.notice ? { ...before, notice: null } : before // it was read
   if (key === "<ctrl-c>") return step(state, { do: "quit" })
   if (state.question) return answered(state, key)
   if (state.prompt) return pressInPrompt(state, state.prompt, key)
   if (state.help) return key === "q" ? step(state, { do: "quit" }) : step({ ...state, help: false })
   return pressAnywhere(state, key) ?? pressOnScreen(state, key)
+}
+
+/**
+ * On a terminal Esc and a key soon after it look like one key with Alt held down. Where text is typed
+ * it is that key, which means nothing here: what was typed is not lost by it.
+ */
+function pressedBehindEscape(before: State, key: string): Step {
+  if (before.prompt) return step(before)
+  const first = press(before, "<escape>")
+  const second = press(first.state, key)
+  return step(second.state, ...first.intents, ...second.intents)
 }
 
 /** Only a clear yes is one. */

@@ -60,11 +60,12 @@ export function openStore(first: State, act: (intent: Intent) => void): Store {
     for (const listener of listeners) listener()
   }
   const soon = (milliseconds: number) => {
-    const at = Math.max(millis(), last_draw + milliseconds)
+    const now = millis()
+    const at = Math.max(now, last_draw + milliseconds)
     if (timer !== undefined && due <= at) return
     clearTimeout(timer)
     due = at
-    timer = setTimeout(draw, at - millis())
+    timer = setTimeout(draw, at - now)
   }
   const second = setInterval(() => {
     take(hear(state, { is: "tick", now: millis() }))

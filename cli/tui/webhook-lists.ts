@@ -118,7 +118,7 @@ export function webhookLines(state: State, width: number, paint: Paint): string[
   return [...above, paint.dim("─".repeat(width)), ...below]
 }
 
-const NONE = "there is no endpoint yet: belfry webhooks create --url https://…"
+const NONE = "there is no endpoint yet: belfry webhooks create https://… --event '*'"
 
 /** One sentence instead of a table. */
 export function told(text: string, width: number, height: number): string[] {
@@ -132,6 +132,7 @@ export function webhookInfo({ webhooks }: State): string {
   const { endpoints, deliveries, problem } = webhooks
   if (problem !== null) return problem
   const off = (endpoints ?? []).filter(({ status }) => status !== "active").length
-  const many = `${endpoints?.length ?? 0} endpoints${off > 0 ? `, ${off} off` : ""}`
+  const count = endpoints?.length ?? 0
+  const many = `${count} ${count === 1 ? "endpoint" : "endpoints"}${off > 0 ? `, ${off} off` : ""}`
   return `${many}   ${deliveries.length} newest deliveries`
 }

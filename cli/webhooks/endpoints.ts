@@ -10,7 +10,7 @@ import { onOff } from "../switches"
 import { fields } from "../table"
 import { type EndpointOptions, endpointBody } from "./body"
 import type { Webhook } from "./records"
-import { columns, shown } from "./show"
+import { columns, shown, stateOf } from "./show"
 
 const ALL = "/v1/webhooks"
 
@@ -56,6 +56,7 @@ export const list: Action<ListOptions> = async (context, { status, limit }) => {
 export const get: Action<object> = async (context, _, id = "") => {
   const { data } = await context.client().get<Webhook>(one(id))
   await context.output.record(data, () => shown(data, context.paint))
+  if (data.status !== "active") await context.output.next(`belfry webhooks enable ${id} --replay`)
   return undefined
 }
 
@@ -101,8 +102,9 @@ async function switched(context: Context, id: string, verb: string, body?: objec
   const { data } = await context.client().post<Webhook>(`${one(id)}/${verb}`, body)
   const { status, held_count } = data
   const held = held_count > 0 ? `, ${held_count} held` : ""
-  await output.record(data, () => `${paint.green("✓")} ${data.id} is ${status}${held}`)
+  await output.record(data, () => `${paint.green("✓")} ${data.id} is ${stateOf(data)}${held}`)
   if (status !== "active") await output.next(`belfry webhooks enable ${data.id} --replay`)
+  else if (held_count > 0) await output.next(`belfry webhooks replay ${data.id} --since 7d`)
   return undefined
 }
 

@@ -6,14 +6,24 @@ import type { Delivery, DeliveryDetail, Webhook } from "./records"
 export const columns: Column<Webhook>[] = [
   { title: "ID", cell: ({ id }) => id },
   { title: "URL", cell: ({ url }) => url, flexible: true },
-  { title: "EVENTS", cell: ({ events }) => events.join(" "), flexible: true },
-  { title: "STATUS", cell: stateOf, paint: paintState },
-  { title: "FAILED", cell: ({ consecutive_failures }) => String(consecutive_failures) },
+  { title: "EVENTS", spare: 3, cell: ({ events }) => events.join(" "), flexible: true },
+  { title: "STATUS", cell: shortState, paint: paintState },
+  { title: "FAILED", spare: 1, cell: ({ consecutive_failures }) => String(consecutive_failures) },
   { title: "HELD", cell: ({ held_count }) => String(held_count) },
-  { title: "AGE", cell: ({ created_at }) => age(created_at) },
+  { title: "AGE", spare: 2, cell: ({ created_at }) => age(created_at) },
 ]
 
-function stateOf({ status, disabled_reason }: Webhook): string {
+const reasons: Partial<Record<string, string>> = {
+  circuit_breaker: "breaker",
+  manual: "by hand",
+}
+
+/** `off: breaker`: a table has little room. */
+function shortState({ status, disabled_reason: reason }: Webhook): string {
+  return reason ? `off: ${reasons[reason] ?? reason}` : status
+}
+
+export function stateOf({ status, disabled_reason }: Webhook): string {
   return disabled_reason ? `${status} (${disabled_reason})` : status
 }
 
@@ -52,9 +62,9 @@ export const deliveryColumns: Column<Delivery>[] = [
   { title: "STATUS", cell: ({ status }) => status, paint: paintDelivery },
   { title: "TRIES", cell: ({ attempts, max_attempts }) => `${attempts}/${max_attempts}` },
   { title: "ANSWER", cell: answerOf },
-  { title: "MS", cell: ({ latency_ms }) => String(latency_ms ?? "") },
-  { title: "NEXT", cell: ({ next_attempt_at }) => age(next_attempt_at) },
-  { title: "AGE", cell: ({ created_at }) => age(created_at) },
+  { title: "MS", spare: 3, cell: ({ latency_ms }) => String(latency_ms ?? "") },
+  { title: "NEXT", spare: 1, cell: ({ next_attempt_at }) => age(next_attempt_at) },
+  { title: "AGE", spare: 2, cell: ({ created_at }) => age(created_at) },
 ]
 
 function answerOf({ last_response_status, last_error }: Delivery): string {

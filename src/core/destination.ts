@@ -4,7 +4,7 @@ import { type Resolver, resolver } from "./dns"
 import { NetError } from "./net-error"
 
 /** Throws NetError (`invalid_url`). */
-export function checkedUrl(text: string): URL {
+function checkedUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url || !/^https?:$/.test(url.protocol)) {
     throw new NetError("invalid_url", "the URL must begin with http:// or https://")
@@ -15,10 +15,35 @@ export function checkedUrl(text: string): URL {
   return url
 }
 
-/** The host of the URL without the brackets of an IPv6 address and without the root's dot. */
-export const hostOf = (url: URL) => url.hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "")
+/** Where a URL leads, as far as its text says. */
+export interface Place {
+  url: URL
+  host: string
+  port: number
+  /** The host is an address: no name server is asked. */
+  is_literal: boolean
+}
 
-export const portOf = (url: URL) => Number(url.port || (url.protocol === "https:" ? 443 : 80))
+/** Most requests go to few places, and reading a URL is dear. */
+const places = new Map<string, Place>()
+const MOST_PLACES = 1000
+
+/** Throws NetError (`invalid_url`). */
+export function placeOf(text: string): Place {
+  const known = places.get(text)
+  if (known) return known
+  const url = checkedUrl(text)
+  const host = hostOf(url)
+  const place = { url, host, port: portOf(url), is_literal: isLiteral(host) }
+  if (places.size >= MOST_PLACES) places.clear()
+  places.set(text, place)
+  return place
+}
+
+/** The host of the URL without the brackets of an IPv6 address and without the root's dot. */
+const hostOf = (url: URL) => url.hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "")
+
+const portOf = (url: URL) => Number(url.port || (url.protocol === "https:" ? 443 : 80))
 
 export interface Judging {
   /** Networks, addresses and host names that may be private. */
@@ -31,18 +56,13 @@ export interface Judging {
  * The address to connect to, out of one answer of the name servers in which every address is fit.
  * Throws NetError (`dns`, `blocked_address`), or the signal's reason when that comes first.
  */
-export const addressFor = (url: URL, options: Judging, signal: AbortSignal): Promise<string> =>
-  judgedAddress(hostOf(url), portOf(url), options, signal)
-
-/** As `addressFor`, for a host and port that somebody else named. */
-export async function judgedAddress(
-  host: string,
-  port: number,
+export async function addressFor(
+  { host, port, is_literal }: Pick<Place, "host" | "port" | "is_literal">,
   options: Judging,
   signal?: AbortSignal,
 ): Promise<string> {
-  const answer = isLiteral(host) ? Promise.resolve([host]) : resolve(host, options)
-  const addresses = await (signal ? unlessAborted(answer, signal) : answer)
+  const answer = is_literal ? [host] : resolve(host, options)
+  const addresses = await (signal && !is_literal ? unlessAborted(answer, signal) : answer)
   // One bad answer refuses all: a name that points inwards even sometimes is not to be trusted.
   const refused = addresses.some(
     (address) =>
@@ -54,6 +74,10 @@ export async function judgedAddress(
   if (refused) throw new NetError("blocked_address", `${host} is at an address that is refused`)
   return first
 }
+
+/** As `addressFor`, for a host and port that somebody else named. */
+export const judgedAddress = (host: string, port: number, options: Judging): Promise<string> =>
+  addressFor({ host, port, is_literal: isLiteral(host) }, options)
 
 /** Questions on their way: many deliveries to one host begin at the same moment. */
 const asked = new Map<string, Promise<string[]>>()
@@ -81,10 +105,10 @@ async function ask(host: string, names: Pick<Resolver, "a" | "aaaa">): Promise<s
 }
 
 /** DNS has deadlines of its own, but they are not ours. */
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+function unlessAborted<T>(work: T | Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) reject(signal.reason)
     signal.addEventListener("abort", () => reject(signal.reason), { once: true })
-    work.then(resolve, reject)
+    Promise.resolve(work).then(resolve, reject)
   })
 }

@@ -12,6 +12,10 @@ const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 /** Whether the text is a UUID as we write them: lower case, with hyphens. */
 export const isUuid = (text: string): boolean => uuid.test(text)
 
+/** When a UUIDv7 was made (RFC 9562, 5.7), in Unix milliseconds; undefined for other texts. */
+export const madeAt = (id: string): number | undefined =>
+  isUuid(id) && id[14] === "7" ? Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) : undefined
+
 /** The smallest UUIDv7 of a millisecond (RFC 9562, 5.7): ids rise with time, as an index can use. */
 export function firstIdAt(milliseconds: number): string {
   const hex = Math.max(0, Math.floor(milliseconds)).toString(16).padStart(12, "0")

@@ -1,5 +1,5 @@
-import { isLiteral } from "./addresses"
-import { addressFor, checkedUrl, hostOf, type Judging, portOf } from "./destination"
+import { deadline } from "./deadline"
+import { addressFor, type Judging, type Place, placeOf } from "./destination"
 import { codeOf } from "./faults"
 import { NetError } from "./net-error"
 import { watchReach } from "./reach"
@@ -48,22 +48,23 @@ const CONNECT_MS = 5000
  */
 export async function request(options: NetRequest): Promise<NetAnswer> {
   const started = monotonic()
-  const url = checkedUrl(options.url)
+  const place = placeOf(options.url)
   const stop = new AbortController()
   let limit: string | undefined
   const end = (name: string) => {
     limit ??= name
     stop.abort()
   }
-  const total = setTimeout(end, options.timeout_ms, `no answer in ${options.timeout_ms} ms`)
+  const { timeout_ms } = options
+  const drop = deadline(timeout_ms, () => end(`no answer in ${timeout_ms} ms`))
   let unwatch = () => {}
   try {
-    const address = await addressFor(url, options, stop.signal)
+    const address = await addressFor(place, options, stop.signal)
     const connect_ms = options.connect_ms ?? CONNECT_MS
-    unwatch = watchReach(address, portOf(url), connect_ms, () => {
+    unwatch = watchReach(address, place.port, connect_ms, () => {
       end(`no connection in ${connect_ms} ms`)
     })
-    const response = await send(url, address, options, stop.signal)
+    const response = await send(place, address, options, stop.signal)
     unwatch()
     const { body, truncated } = await capture(response, options.capture_bytes)
     // Whatever is still coming is nothing that anybody will read.
@@ -72,9 +73,9 @@ export async function request(options: NetRequest): Promise<NetAnswer> {
     return { status, headers, body, truncated, duration_ms: Math.round(monotonic() - started) }
   } catch (error) {
     stop.abort()
-    throw explained(error, url, limit)
+    throw explained(error, place.url, limit)
   } finally {
-    clearTimeout(total)
+    drop()
     unwatch()
   }
 }
@@ -85,11 +86,15 @@ export async function request(options: NetRequest): Promise<NetAnswer> {
  * `blocked_address`; `timeout` when the signal came first.
  */
 export async function vet(text: string, options: Judging, signal: AbortSignal): Promise<void> {
-  const url = checkedUrl(text)
+  const place = placeOf(text)
   try {
-    await addressFor(url, options, signal)
+    await addressFor(place, options, signal)
   } catch (error) {
-    throw explained(error, url, signal.aborted ? "the name servers did not answer" : undefined)
+    throw explained(
+      error,
+      place.url,
+      signal.aborted ? "the name servers did not answer" : undefined,
+    )
   }
 }
 
@@ -104,18 +109,18 @@ const STALE_MS = 1000
  * Servers close connections that are idle for a while, and say so while a request is on its way:
  * without a second try that would be a failure of nobody's making.
  */
-async function send(url: URL, address: string, options: NetRequest, signal: AbortSignal) {
-  const target = pinned(url, address)
-  const place = `${url.protocol}${address} ${portOf(url)}`
-  const request = init(url, options, signal)
+async function send(place: Place, address: string, options: NetRequest, signal: AbortSignal) {
+  const target = pinned(place.url, address)
+  const there = `${place.url.protocol}${address} ${place.port}`
+  const request = init(place, options, signal)
   const begun = monotonic()
   try {
     const response = await fetch(target, request)
     if (answered.size >= MOST_REMEMBERED) answered.clear()
-    answered.add(place)
+    answered.add(there)
     return response
   } catch (error) {
-    const stale = answered.has(place) && codeOf(error) === "ECONNRESET"
+    const stale = answered.has(there) && codeOf(error) === "ECONNRESET"
     if (!options.repeatable || !stale || monotonic() - begun > STALE_MS) throw error
     return await fetch(target, { ...request, keepalive: false })
   }
@@ -126,12 +131,12 @@ function pinned(url: URL, address: string): string {
   return `${url.protocol}//${host}${url.port && `:${url.port}`}${url.pathname}${url.search}`
 }
 
-function init(url: URL, options: NetRequest, signal: AbortSignal): BunFetchRequestInit {
+function init(place: Place, options: NetRequest, signal: AbortSignal): BunFetchRequestInit {
   const { method = "GET", body, ca } = options
-  const host = hostOf(url)
+  const { url, host, is_literal } = place
   const authorities = ca === undefined ? {} : { ca }
   // Without the server's name the certificate would be checked against the pinned address.
-  const tls = isLiteral(host) ? authorities : { ...authorities, serverName: host }
+  const tls = is_literal ? authorities : { ...authorities, serverName: host }
   return {
     method,
     headers: headersFor(url, options.headers ?? {}),
@@ -148,18 +153,18 @@ function init(url: URL, options: NetRequest, signal: AbortSignal): BunFetchReque
 const OURS = new Set(["host", "connection", "content-length", "transfer-encoding"])
 
 function headersFor(url: URL, given: Record<string, string>): Record<string, string> {
-  const headers: Record<string, string> = {}
-  const defaults = { "user-agent": "Belfry", "accept-encoding": "identity" }
-  for (const [name, value] of Object.entries({ ...defaults, ...lowered(given) })) {
+  const headers: Record<string, string> = {
+    "user-agent": "Belfry",
+    "accept-encoding": "identity",
+  }
+  // Names differ in their letters' case alone: the last one wins, as with any other object.
+  for (const [given_name, value] of Object.entries(given)) {
+    const name = given_name.toLowerCase()
     if (!OURS.has(name)) headers[name] = value
   }
   headers.host = url.host
   return headers
 }
-
-/** Names differ in their letters' case alone: the last one wins, as with any other object. */
-const lowered = (given: Record<string, string>) =>
-  Object.fromEntries(Object.entries(given).map(([name, value]) => [name.toLowerCase(), value]))
 
 async function capture(response: Response, cap: number) {
   if (isShort(response.headers, cap)) return wholeOf(response)

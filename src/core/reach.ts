@@ -1,4 +1,5 @@
 import { connect, type Socket } from "node:net"
+import { deadline } from "./deadline"
 
 /**
  * Says `dead` when the host keeps silent for `connect_ms`, until the returned function is called.
@@ -15,17 +16,17 @@ export function watchReach(
   const half = connect_ms / 2
   let socket: Socket | undefined
   const finish = () => {
-    clearTimeout(timer)
+    drop()
     socket?.destroy()
   }
-  let timer = setTimeout(() => {
+  let drop = deadline(half, () => {
     socket = connect({ host: address, port })
     socket.once("connect", finish)
     socket.on("error", finish) // for good: a socket without a listener throws
-    timer = setTimeout(() => {
+    drop = deadline(half, () => {
       finish()
       dead()
-    }, half)
-  }, half)
+    })
+  })
   return finish
 }

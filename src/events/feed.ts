@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, gte, like, or, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
-import { isUuid } from "../core/ids"
+import { isUuid, madeAt } from "../core/ids"
 import { isoFrom, millis, millisFrom, monotonic, sleep } from "../core/time"
 import { engine } from "../store/columns"
 import type { Reader } from "../store/store"
@@ -84,24 +84,48 @@ export async function about(db: Reader, project_id: string, subject_id: string):
 }
 
 /** Where an event stands. Throws 422 for an unknown one, and for one too old to be read. */
-export async function placeOf(db: Reader, project_id: string, after: string): Promise<Place> {
+export async function placeOf(db: Reader, project_id: string, after: string): Promise<Event> {
   const ours = and(eq(events.project_id, project_id), eq(events.id, after))
   const [row] = await db.select().from(events).where(ours)
-  if (!row) return refuseCursor("unknown_event", "No event has this id.")
-  if (millisFrom(row.created_at) < oldestReadable()) {
+  // What is that old was removed by now, and only its id still tells when it was.
+  const at = row
+    ? millisFrom(row.created_at)
+    : isEventId(after)
+      ? madeAt(after.slice(4))
+      : undefined
+  if (at !== undefined && at < oldestReadable()) {
     return refuseCursor("cursor_expired", `Events are readable for ${READABLE_DAYS} days.`)
   }
-  return row
+  return row ?? refuseCursor("unknown_event", "No event has this id.")
 }
 
 /** Behind everything that may be read by now; undefined where there is nothing yet. */
-export async function lastPlace(db: Reader, project_id: string): Promise<Place | undefined> {
+export async function lastPlace(db: Reader, project_id: string): Promise<Event | undefined> {
   const rows = db
     .select()
     .from(events)
     .where(and(eq(events.project_id, project_id), settled))
   const [last] = await rows.orderBy(desc(events.position), desc(events.id)).limit(1)
   return last
+}
+
+/** The later one of two places of the same feed. */
+export function later<Found extends Place>(one: Found | undefined, other: Found | undefined) {
+  if (!one || !other) return one ?? other
+  const is_later =
+    one.position === other.position ? one.id > other.id : one.position > other.position
+  return is_later ? one : other
+}
+
+/**
+ * How far a reader of some types may go on who found nothing more behind `after`: to the end of
+ * what could be read before he looked. From his own last event he would pass by all the others
+ * again, and that event would grow too old while he keeps asking.
+ */
+export async function passable(db: Reader, project_id: string, after: string | undefined) {
+  const last = await lastPlace(db, project_id)
+  const from = after ? await placeOf(db, project_id, after) : undefined
+  return last && millisFrom(last.created_at) < oldestReadable() ? from : later(from, last)
 }
 
 // As a pair, because the index is walked from there; an OR would walk all that came before.

@@ -129,10 +129,13 @@ async function read(
   const off = health.onDrain(() => draining.abort()) // a poll must not hold up the stop
   const stop = AbortSignal.any([signal, request.signal, draining.signal])
   const wait_ms = query.wait * 1000
+  const end =
+    types.length > 0 ? await feed.passable(store.read, project_id, query.after) : undefined
   const found = await feed.readWaiting(store.read, project_id, wanted, wait_ms, stop).finally(off)
   const rows = found.slice(0, query.limit)
-  const next_after = rows.at(-1)?.id ?? query.after ?? null
-  const meta = { next_after, has_more: found.length > query.limit }
+  const has_more = found.length > query.limit
+  const next = has_more ? rows.at(-1) : feed.later(rows.at(-1), end)
+  const meta = { next_after: next?.id ?? query.after ?? null, has_more }
   return { data: rows.map(feed.envelopeOf), meta }
 }
 

@@ -56,6 +56,7 @@ export class Guard {
     refuseAccount(caller)
     const quota = await this.#limits.take(who, limit)
     onCaller({ caller, quota })
+    refuseDelivery(asking)
     const settled = await known.settle()
     permit(settled, asking.route, asking.params)
     onCaller({ caller: settled, quota })
@@ -194,6 +195,19 @@ function refuseAccount({ account_status }: Caller) {
   const blocked = BLOCKED[account_status]
   if (blocked) fail(...blocked)
 }
+
+/**
+ * A webhook that calls what makes events would cause the next one, and so for ever: whoever makes
+ * the address known to the world, we know our own deliveries by headers that no endpoint can leave
+ * out or replace.
+ */
+function refuseDelivery({ request: { method, headers } }: Asking) {
+  if (method === "GET" || !SIGNATURES.some((name) => headers.has(name))) return
+  const message = "A webhook delivery must not call the API: it would cause the next one."
+  fail("forbidden", message, { reason: "webhook_loop" })
+}
+
+const SIGNATURES = ["webhook-signature", "x-svc-signature"]
 
 function attempt<Result>(run: () => Result): Result | Error {
   try {

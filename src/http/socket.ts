@@ -45,6 +45,7 @@ export class Socket {
   readonly #conversation: Conversation
   readonly #closed = new AbortController()
   readonly #onGone: () => void
+  readonly #parting_ms: number
   #wire: ServerWebSocket<Socket> | undefined
   #room: PromiseWithResolvers<void> | undefined
   #stuck_at = Number.POSITIVE_INFINITY
@@ -52,9 +53,15 @@ export class Socket {
   #second = 0
   #frames = 0
 
-  constructor(conversation: Conversation, onGone: () => void) {
+  /** After `parting_ms` who does not read the goodbye is cut off. */
+  constructor(
+    conversation: Conversation,
+    onGone: () => void,
+    parting_ms: number = PARTING_MILLISECONDS,
+  ) {
     this.#conversation = conversation
     this.#onGone = onGone
+    this.#parting_ms = parting_ms
   }
 
   /** Aborted when the connection is over, or about to be. */
@@ -101,7 +108,7 @@ export class Socket {
     const wire = this.#wire
     wire?.close(CLOSE[why], REASONS[why])
     // Who reads nothing does not read the goodbye either.
-    setTimeout(() => wire?.terminate(), PARTING_MILLISECONDS).unref()
+    setTimeout(() => wire?.terminate(), this.#parting_ms).unref()
   }
 
   opened(wire: ServerWebSocket<Socket>) {

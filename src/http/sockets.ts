@@ -9,6 +9,8 @@ export interface SocketTimes {
   ping_ms: number
   silence_ms: number
   stuck_ms: number
+  /** For the goodbye to be read; 2 s without it. */
+  parting_ms?: number
 }
 
 export const SOCKET_TIMES: SocketTimes = {
@@ -57,7 +59,8 @@ export class Sockets {
   /** Throws 422 where the request asks for no connection of this protocol. */
   open({ request, server, protocol, project_id, headers, conversation, ...rest }: Opening): void {
     const open = { ...rest, unpinged_ms: 0 } as Open
-    open.socket = new Socket(conversation, () => this.#forget(project_id, open))
+    const onGone = () => this.#forget(project_id, open)
+    open.socket = new Socket(conversation, onGone, this.#times.parting_ms)
     const answer = { ...headers, "sec-websocket-protocol": protocol }
     this.#join(project_id, open)
     if (server?.upgrade(request, { data: open.socket, headers: answer })) return

@@ -14,7 +14,7 @@ const MISSING = [
 export function check(schema: TSchema, value: unknown, problems: Problems) {
   const checker = checkerOf(schema)
   if (checker.Check(value)) return
-  for (const error of checker.Errors(value)) problems.add(...asProblem(error))
+  for (const error of checker.Errors(value)) problems.add(...asProblem(meant(error)))
 }
 
 /** With `X-Strict: 1` a field that nobody reads is a mistake worth telling. */
@@ -69,6 +69,14 @@ function checkerOf(schema: TSchema): TypeCheck<TSchema> {
   const fresh = TypeCompiler.Compile(schema)
   compiled.set(schema, fresh)
   return fresh
+}
+
+/** Of what may also be null only the other form can have been meant. */
+function meant(error: ValueError): ValueError {
+  const forms = (error.schema.anyOf as TSchema[] | undefined) ?? []
+  const at = forms.length === 2 ? forms.findIndex(({ type }) => type !== "null") : -1
+  if (at < 0 || forms.every(({ type }) => type !== "null")) return error
+  return error.errors[at]?.First() ?? error
 }
 
 function asProblem(error: ValueError): [string, string, string] {

@@ -1,6 +1,7 @@
 import type { AddressInfo, Socket } from "node:net"
 import { eq } from "drizzle-orm"
 import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from "smtp-server"
+import { listening } from "../core/addresses"
 import { isUuid, newId } from "../core/ids"
 import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
@@ -79,14 +80,17 @@ export async function openMailbox(options: MailboxOptions): Promise<MailboxServe
     sockets.add(socket)
     socket.once("close", () => sockets.delete(socket))
   })
-  await listening(server, options.listen)
+  await bind(server, options.listen)
+  const { port } = server.server.address() as AddressInfo
+  const forget = listening(options.listen.host, port)
   let closed: Promise<void> | undefined
   server.on("error", (error) => log.debug("mailbox connection", { error: error.message }))
   return {
-    port: (server.server.address() as AddressInfo).port,
+    port,
     isListening: () => server.server.listening,
     close() {
       stopping.abort()
+      forget()
       closed ??= new Promise<void>((resolve) => server.close(resolve))
       for (const socket of sockets) socket.destroy()
       return closed
@@ -94,7 +98,7 @@ export async function openMailbox(options: MailboxOptions): Promise<MailboxServe
   }
 }
 
-function listening(server: SMTPServer, { host, port }: { host: string; port: number }) {
+function bind(server: SMTPServer, { host, port }: { host: string; port: number }) {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   server.once("error", reject)
   server.listen(port, host, () => {

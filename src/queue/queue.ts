@@ -1,7 +1,9 @@
 import { and, asc, eq, inArray, sql } from "drizzle-orm"
 import { millis, millisFrom, now } from "../core/time"
+import { deliverMessage } from "../messages/pipeline"
 import { messages } from "../messages/tables"
 import type { Reader } from "../store/store"
+import { jobs } from "../store/tables"
 import { deliveries, webhooks } from "../webhooks/tables"
 
 /** Rows of each kind that are looked at one by one; of a longer queue the rest is only counted. */
@@ -15,6 +17,8 @@ interface Work {
   reason: string | null
   since: string
   next_attempt_at: string | null
+  /** Until when whoever works on it is believed to live; null while nobody does. */
+  lease_until: string | null
   /** Whose mail server it is for; none for what is no mail. */
   domain?: string
 }
@@ -26,6 +30,8 @@ export interface StateLine {
   count: number
   oldest_seconds: number
   next_attempt_at: string | null
+  /** The first lease to run out; after it another worker takes the work up. */
+  lease_until: string | null
 }
 
 export interface DomainLine {
@@ -53,6 +59,7 @@ interface Found {
 
 async function openEmail(db: Reader, project_id: string): Promise<Found[]> {
   const found: Found[] = []
+  const lease = await firstLease(db, project_id)
   for (const status of ["queued", "sending"] as const) {
     const ours = and(
       eq(messages.project_id, project_id),
@@ -68,7 +75,7 @@ async function openEmail(db: Reader, project_id: string): Promise<Found[]> {
       .limit(MOST_ROWS)
     const state = status === "sending" ? "running" : "waiting"
     const more = rows.length < MOST_ROWS ? 0 : (await countOf(db, messages, ours)) - rows.length
-    found.push({ state, more, rows: rows.map((row) => emailWork(row, state)) })
+    found.push({ state, more, rows: rows.map((row) => emailWork(row, state, lease)) })
   }
   return found
 }
@@ -80,11 +87,22 @@ interface EmailRow {
   recipient: string
 }
 
-const emailWork = (row: EmailRow, state: State): Work => ({
+/** Few jobs are leased at a time, however many wait: the index of the leases leads to them. */
+async function firstLease(db: Reader, project_id: string): Promise<string | null> {
+  const ours = and(sql`state = 1`, eq(jobs.project_id, project_id), eq(jobs.name, DELIVER))
+  const leased = db.select({ lease_until: jobs.lease_until }).from(jobs).where(ours)
+  const [first] = await leased.orderBy(asc(jobs.lease_until)).limit(1)
+  return first?.lease_until ?? null
+}
+
+const { name: DELIVER } = deliverMessage
+
+const emailWork = (row: EmailRow, state: State, lease: string | null): Work => ({
   state: state === "waiting" && row.status_reason !== null ? "retrying" : state,
   reason: row.status_reason,
   since: row.created_at,
   next_attempt_at: row.next_attempt_at,
+  lease_until: state === "running" ? lease : null,
   domain: row.recipient.slice(row.recipient.lastIndexOf("@") + 1),
 })
 
@@ -127,12 +145,16 @@ interface DeliveryRow {
 }
 
 function deliveryWork(row: DeliveryRow, disabled_reason: string | null): Work {
-  const work = { since: row.created_at, next_attempt_at: row.next_attempt_at }
+  const { created_at: since, next_attempt_at } = row
+  const work = { since, next_attempt_at, lease_until: null }
   if (row.status === "held") {
     return { ...work, state: "held", reason: disabled_reason, next_attempt_at: null }
   }
   // While an attempt runs, the moment is that of its lease.
-  if (row.owner !== null) return { ...work, state: "running", reason: null, next_attempt_at: null }
+  if (row.owner !== null) {
+    const running = { next_attempt_at: null, lease_until: next_attempt_at }
+    return { since, ...running, state: "running", reason: null }
+  }
   return {
     ...work,
     state: row.status === "failed" ? "retrying" : "waiting",
@@ -152,13 +174,14 @@ async function countOf(
 function byState(queue: string, found: Found[]): StateLine[] {
   const lines = new Map<string, StateLine>()
   const add = (work: Work, count: number) => {
-    const { state, reason, since, next_attempt_at } = work
+    const { state, reason, since, next_attempt_at, lease_until } = work
     const name = `${state} ${reason}`
     const oldest_seconds = Math.max(0, Math.floor((millis() - millisFrom(since)) / 1000))
     const known = lines.get(name) ?? blank(queue, state, reason)
     known.count += count
     known.oldest_seconds = Math.max(known.oldest_seconds, oldest_seconds)
     known.next_attempt_at = earlier(known.next_attempt_at, next_attempt_at)
+    known.lease_until = earlier(known.lease_until, lease_until)
     lines.set(name, known)
   }
   for (const { rows, more, state } of found) {
@@ -176,6 +199,7 @@ const blank = (queue: string, state: State, reason: string | null): StateLine =>
   count: 0,
   oldest_seconds: 0,
   next_attempt_at: null,
+  lease_until: null,
 })
 
 function byDomain(work: Work[]): DomainLine[] {

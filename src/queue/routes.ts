@@ -13,6 +13,7 @@ const Queue = t.Object({
       count: t.Integer(),
       oldest_seconds: t.Integer(),
       next_attempt_at: orNull(t.String()),
+      lease_until: orNull(t.String({ description: "Of what runs: the first lease to run out." })),
     }),
   ),
   by_domain: t.Array(

@@ -33,7 +33,7 @@ export async function vetUrl(url: string, rules: AddressRules): Promise<void> {
 /** The part of `vetUrl` that asks no name server. */
 export function vetForm(url: string, { require_https }: Pick<AddressRules, "require_https">): void {
   // The parser takes out line breaks and spaces; what is stored and shown would still hold them.
-  const written = url.length <= LONGEST && !/[\0- \x7f]/.test(url)
+  const written = url.length <= LONGEST && !/[\s\p{C}]/u.test(url)
   const parsed = written && URL.canParse(url) ? new URL(url) : undefined
   if (!parsed || !/^https?:$/.test(parsed.protocol)) {
     refuse("malformed", `An absolute https:// URL of at most ${LONGEST} characters is expected.`)

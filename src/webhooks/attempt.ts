@@ -70,7 +70,7 @@ export async function attempt(
   const blank = { ...nothing, at, url: receiver.url, response_status: null }
   try {
     const headers = headersFor(receiver, event_id, body)
-    const told = { ...blank, request_headers: capturedHeaders(headers) }
+    const told = { ...blank, request_headers: capturedHeaders(Object.entries(headers)) }
     try {
       const answer = await request({
         url: receiver.url,
@@ -104,7 +104,8 @@ function headersFor(receiver: Receiver, id: string, body: string) {
     format: receiver.header_format,
   })
   // Ours come last: whatever an endpoint's own headers say, they cannot pose as a signature.
-  return { ...CONTENT, ...receiver.headers, ...lowered(signed), ...JSON_ONLY }
+  const named = receiver.header_format === "standard" ? signed : lowered(signed)
+  return { ...CONTENT, ...receiver.headers, ...named, ...JSON_ONLY }
 }
 
 const JSON_ONLY = { "content-type": CONTENT["content-type"] }
@@ -117,7 +118,7 @@ function outcomeOf({ status, headers, body, duration_ms }: NetAnswer) {
   return {
     error: taken ? null : status === 410 ? ("gone" as const) : ("http_status" as const),
     response_status: status,
-    response_headers: capturedHeaders(Object.fromEntries(headers)),
+    response_headers: capturedHeaders(headers),
     response_body: bodyText(body),
     latency_ms: duration_ms,
     retry_after_seconds:

@@ -8,13 +8,15 @@ const MASKED = "***"
 const secret = new Set(["authorization", "webhook-signature", "x-svc-signature"])
 
 /** The first thousand characters of a body, as text that every database takes. */
-export const bodyText = (body: Uint8Array): string => short(new TextDecoder().decode(body))
+export const bodyText = (body: Uint8Array): string => short(decoder.decode(body))
+
+const decoder = new TextDecoder()
 
 /** Headers as they may be shown: signatures and credentials masked, 8 KiB at most. */
-export function capturedHeaders(headers: Record<string, string>): Record<string, string> {
+export function capturedHeaders(headers: Iterable<[string, string]>): Record<string, string> {
   const kept: Record<string, string> = {}
   let room = MOST_HEADER_BYTES
-  for (const [given, value] of Object.entries(headers)) {
+  for (const [given, value] of headers) {
     const name = given.toLowerCase()
     const shown = secret.has(name) ? MASKED : value
     room -= Buffer.byteLength(name) + Buffer.byteLength(shown)

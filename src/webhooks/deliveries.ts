@@ -8,6 +8,7 @@ import type { Page, Window } from "../http/page"
 import { held } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import { ringPlanned } from "./bell"
+import { isInHand } from "./in-hand"
 import { type DeliveryRow, deliveryRecord, summary } from "./record"
 import { type DeliveryStatus, deliveries } from "./tables"
 
@@ -138,5 +139,5 @@ export async function retry(tx: Tx, place: Place, id: string) {
 }
 
 /** One whose attempt was lost is free again from the moment at which somebody would take it over. */
-const isRunning = ({ owner, next_attempt_at }: DeliveryRow): boolean =>
-  owner !== null && (next_attempt_at === null || next_attempt_at > now())
+const isRunning = ({ id, owner, next_attempt_at }: DeliveryRow): boolean =>
+  isInHand(id) || (owner !== null && (next_attempt_at === null || next_attempt_at > now()))

@@ -1,20 +1,26 @@
 import { log } from "../core/log"
-import { millis, monotonic, nextTurn, sleep } from "../core/time"
+import { monotonic, sleep } from "../core/time"
 import type { Workers } from "../core/workers"
 import type { Store } from "../store/store"
+import { Alarm } from "./alarm"
 import { attempt, type Receiver, type Way } from "./attempt"
 import { onPlanned } from "./bell"
-import { type Body, bodiesOf, bodyFor } from "./body"
+import { Bodies, type Body, bodyFor } from "./body"
 import { shareOut } from "./fair"
 import { exhaustAll, hasToHold, holdOpen } from "./hold"
+import { letGo, slowOnes, willEnd } from "./in-hand"
 import * as queue from "./queue"
 import { Receivers } from "./receivers"
 import { Settler } from "./settler"
-import { Slots } from "./slots"
+import { Slots, type Turn } from "./slots"
+import { PAGE, type Waiting, withOpen } from "./walk"
 
 const POLL_MILLISECONDS = 1000
 const SWEEP_MILLISECONDS = 5000
 const BUSY_SECONDS = 1
+
+/** Attempts that take longer are leased in their rows: few do, and the others need not be. */
+const SLOW_MILLISECONDS = 100
 
 export interface DeliveryLoopOptions {
   store: Store
@@ -25,6 +31,12 @@ export interface DeliveryLoopOptions {
   failures: number
   /** True where no other process can share the queue: then every lease at the start is a dead one. */
   alone: boolean
+}
+
+interface Page {
+  page: Waiting[]
+  /** As it was before the page: a failure that is counted meanwhile frees nothing for it. */
+  busy: ReadonlyMap<string, number>
 }
 
 interface Work {
@@ -44,12 +56,11 @@ export class DeliveryLoop {
   /** Claimed, until their end is on disk. */
   readonly #running = new Map<queue.Claimed, Promise<void>>()
   readonly #slots = new Slots()
+  readonly #bodies = new Bodies()
+  readonly #alarm = new Alarm(POLL_MILLISECONDS)
   #after = ""
-  #sweeper: Timer | undefined
-  #careful = false
+  #timers: Timer[] = []
   #stopping = false
-  #rung = false
-  #wake: () => void = () => {}
   #loop: Promise<void> = Promise.resolve()
   #silence: () => void = () => {}
   #stopped: Promise<void> | undefined
@@ -63,14 +74,16 @@ export class DeliveryLoop {
   async start(): Promise<void> {
     if (this.#options.alone) await queue.freeAll(this.#options.store)
     this.#silence = onPlanned(() => this.wake())
-    this.#sweeper = setInterval(() => void this.#sweep(), SWEEP_MILLISECONDS)
+    this.#timers = [
+      setInterval(() => void this.#sweep(), SWEEP_MILLISECONDS),
+      setInterval(() => void this.#leaseSlow(), SLOW_MILLISECONDS),
+    ]
     this.#loop = this.#turn()
   }
 
   /** There may be work: look now instead of at the next poll. */
   wake(): void {
-    this.#rung = true
-    this.#wake()
+    this.#alarm.ring()
   }
 
   get running(): number {
@@ -86,11 +99,11 @@ export class DeliveryLoop {
   async #stop(drain_ms: number) {
     this.#stopping = true
     this.#silence()
-    clearInterval(this.#sweeper)
+    for (const timer of this.#timers) clearInterval(timer)
     this.wake()
     await this.#loop
     await Promise.race([Promise.all(this.#running.values()), sleep(drain_ms)])
-    this.#settler.stop()
+    await this.#settler.stop()
     // What still runs is cut off now: its end finds no lease, and writes nothing.
     const rest = [...this.#running.keys()]
     const back = queue.giveBack(this.#options.store, rest)
@@ -106,10 +119,17 @@ export class DeliveryLoop {
     }
   }
 
+  async #leaseSlow() {
+    const { store, way } = this.#options
+    const slow = slowOnes(this.#running.keys(), SLOW_MILLISECONDS)
+    const leasing = queue.leaseInHand(store, slow, queue.leaseSeconds(way.timeout_ms))
+    await leasing.catch((error) => log.warn("nobody sees that webhook attempts run", { error }))
+  }
+
   async #turn() {
     let failing = false
     while (!this.#stopping) {
-      this.#rung = false
+      this.#alarm.quiet()
       let due = Number.POSITIVE_INFINITY
       try {
         due = await this.#fill()
@@ -120,7 +140,7 @@ export class DeliveryLoop {
         failing = true
       }
       if (failing) await sleep(POLL_MILLISECONDS)
-      else if (!this.#stopping) await this.#rest(due)
+      else if (!this.#stopping) await this.#alarm.rest(due)
     }
   }
 
@@ -130,12 +150,13 @@ export class DeliveryLoop {
     let due = Number.POSITIVE_INFINITY
     let begun_at_first = this.#after === ""
     while (!this.#stopping && this.#taken() < concurrency) {
-      const page = await queue.withOpen(store.read, this.#after)
-      const next = await this.#serve(page)
+      const busy = new Map(this.#slots.busy)
+      const page = await withOpen(store.read, this.#after)
+      const next = await this.#serve({ page, busy })
       this.progressed_at = monotonic()
       if (next === undefined) continue
       due = Math.min(due, next)
-      this.#after = page.length < queue.PAGE ? "" : (page.at(-1)?.webhook_id ?? "")
+      this.#after = page.length < PAGE ? "" : (page.at(-1)?.webhook_id ?? "")
       if (this.#after !== "") continue
       if (begun_at_first) break
       begun_at_first = true
@@ -144,36 +165,21 @@ export class DeliveryLoop {
   }
 
   /** Begins what is due of these endpoints. Returns when the next is, or nothing: ask again now. */
-  async #serve(page: queue.Waiting[]): Promise<number | undefined> {
-    const { concurrency } = this.#options
+  async #serve({ page, busy }: Page): Promise<number | undefined> {
+    const { store, way, concurrency } = this.#options
     for (const waiting of page) await this.#setAside(waiting)
     const present = page.filter(({ status }) => status !== null)
-    const slots = { concurrency, running: this.#taken(), busy: this.#slots.busy }
+    const slots = { concurrency, running: this.#taken(), busy }
     const { wishes, due, more } = shareOut(present, slots)
     if (wishes.length === 0) return due
-    const claimed = await this.#claim(wishes)
+    const claimed = await queue.claim(store, wishes, queue.leaseSeconds(way.timeout_ms))
     if (claimed.length === 0) return due
     await this.#begin(page, claimed)
     return more ? undefined : due
   }
 
-  /** Waits for the disk only after it failed: else the same might go out again and again. */
-  async #claim(wishes: queue.Wish[]): Promise<queue.Claimed[]> {
-    const { store, way } = this.#options
-    const { taken, committed } = queue.claim(store, wishes, queue.leaseSeconds(way.timeout_ms))
-    if (this.#careful) {
-      const claimed = await committed
-      this.#careful = false
-      return claimed
-    }
-    committed.catch(() => {
-      this.#careful = true
-    })
-    return taken
-  }
-
   /** What a disabled endpoint has open is held, what a deleted one has ends: a part each time. */
-  async #setAside({ webhook_id, status }: queue.Waiting) {
+  async #setAside({ webhook_id, status }: Waiting) {
     const { store } = this.#options
     const webhook = { id: webhook_id }
     if (status === null) await store.tx((tx) => exhaustAll(tx, webhook))
@@ -182,13 +188,13 @@ export class DeliveryLoop {
     }
   }
 
-  async #begin(page: queue.Waiting[], claimed: queue.Claimed[]) {
+  async #begin(page: Waiting[], claimed: queue.Claimed[]) {
     const { read } = this.#options.store
     try {
       const webhook_ids = claimed.map(({ webhook_id }) => webhook_id)
       const event_ids = claimed.map(({ event_id }) => event_id)
       const receivers = await this.#receivers.of(read, page, webhook_ids)
-      const plain = await bodiesOf(read, event_ids)
+      const plain = await this.#bodies.of(read, event_ids)
       for (const one of claimed) {
         const { webhook_id, event_id } = one
         const receiver = receivers.get(webhook_id)
@@ -207,17 +213,17 @@ export class DeliveryLoop {
 
   #run(work: Work) {
     const { claimed } = work
-    const free = this.#slots.take(claimed.webhook_id, () => this.wake())
-    const done = this.#work(work, free)
+    const turn = this.#slots.take(claimed.webhook_id, () => this.wake())
+    const done = this.#work(work, turn)
       .catch((error) => log.error("a delivery waits for its lease to end", { error }))
       .finally(() => {
         this.#running.delete(claimed)
-        free()
+        turn.end()
       })
     this.#running.set(claimed, done)
   }
 
-  async #work({ claimed, receiver, plain }: Work, free: () => void) {
+  async #work({ claimed, receiver, plain }: Work, turn: Turn) {
     const { store, way } = this.#options
     let body: Body | undefined
     try {
@@ -228,23 +234,17 @@ export class DeliveryLoop {
     }
     if (!receiver || !body) return queue.drop(store, claimed)
     const attempted = await attempt(way, receiver, claimed.event_id, body.text)
-    // Its end and the next claim share a commit. A failure is to be counted before another try.
-    if (attempted.error === null) free()
+    willEnd(claimed)
+    const is_outdone = turn.isOutdone()
+    // The next may leave while the end is written. A failure is to be counted before another try.
+    if (attempted.error === null) {
+      turn.succeeded()
+      turn.free()
+    }
     const { transform_failed } = body
-    return this.#settler.settle({ claimed, attempted, transform_failed })
-  }
-
-  async #rest(due: number) {
-    if (!this.#rung) await this.#sleep(due)
-    await nextTurn() // what ends in the same turn is looked for together
-  }
-
-  async #sleep(due: number) {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const pause = Math.min(POLL_MILLISECONDS, Math.max(1, due - millis()))
-    const timer = setTimeout(resolve, pause)
-    this.#wake = resolve
-    await promise
-    clearTimeout(timer)
+    const ended = { claimed, attempted, transform_failed, is_outdone }
+    if (await this.#settler.settle(ended)) return
+    // What was sent must not be sent again at once: as if its lease had to end.
+    setTimeout(letGo, queue.leaseSeconds(way.timeout_ms) * 1000, [claimed]).unref()
   }
 }

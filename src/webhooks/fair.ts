@@ -1,5 +1,6 @@
 import { millis, millisFrom } from "../core/time"
-import type { Waiting, Wish } from "./queue"
+import type { Wish } from "./queue"
+import type { Waiting } from "./walk"
 
 /** One that hangs holds so many slots at first, half with each failure in a row, and one at last. */
 const PER_ENDPOINT = 10

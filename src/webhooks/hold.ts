@@ -3,8 +3,9 @@ import { millis, now, secondsFromNow } from "../core/time"
 import { skipLocked } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import { ringPlanned } from "./bell"
-import { isHeld, isOpen, withHeld } from "./queue"
+import { notInHand } from "./in-hand"
 import { deliveries } from "./tables"
+import { isHeld, isOpen, withHeld } from "./walk"
 
 const HELD_SECONDS = 7 * 86_400
 const AT_ONCE = 500
@@ -39,7 +40,7 @@ const waitingOf = (db: Reader, webhook: string, most: number) =>
   db
     .select({ id })
     .from(deliveries)
-    .where(and(eq(webhook_id, webhook), isOpen, eq(by_hand, false)))
+    .where(and(eq(webhook_id, webhook), isOpen, eq(by_hand, false), notInHand()))
     .limit(most)
 
 export interface Wanted {

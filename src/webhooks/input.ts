@@ -86,15 +86,12 @@ function checkFields(given: Given, problems: Problems) {
   }
 }
 
-/** What a database cannot keep as it is, or what would be read in another way than it was written. */
-function refuseBroken({ description, transform, url }: Given, problems: Problems) {
+/** What a database cannot keep as it is. */
+function refuseBroken({ description, transform }: Given, problems: Problems) {
   for (const [name, text] of Object.entries({ description, transform })) {
     if (text?.includes("\0") || text?.isWellFormed() === false) {
       problems.add(name, "invalid", "Neither NUL nor half characters.")
     }
-  }
-  if (url !== undefined && (/[\s\p{C}]/u.test(url) || !url.isWellFormed())) {
-    problems.add("url", "invalid_url", "Neither spaces nor control characters.")
   }
 }
 

@@ -6,6 +6,7 @@ import type { Workers } from "../core/workers"
 import type { Store } from "../store/store"
 import { attempt, receiverOf, type Way } from "./attempt"
 import { bodiesOf, bodyFor } from "./body"
+import { isInHand } from "./in-hand"
 import { type Claimed, leaseSeconds } from "./queue"
 import { settleAll } from "./settle"
 import { type DeliveryError, deliveries, webhooks } from "./tables"
@@ -61,8 +62,10 @@ async function take({ store, way }: Delivering, project_id: string, id: string):
   const ours = and(eq(deliveries.id, id), eq(deliveries.project_id, project_id), free)
   const next_attempt_at = secondsFromNow(leaseSeconds(way.timeout_ms))
   const lease = { status: "pending" as const, owner: newId(), next_attempt_at }
-  const claim = () => store.tx((tx) => tx.update(deliveries).set(lease).where(ours).returning())
-  const [row] = await claim()
+  const [row] = await store.tx(async (tx) => {
+    if (isInHand(id)) return []
+    return await tx.update(deliveries).set(lease).where(ours).returning()
+  })
   if (!row) throw new ApiError("conflict", "An attempt of this delivery is running.")
   return row
 }

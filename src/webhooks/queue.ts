@@ -1,35 +1,20 @@
-import { and, eq, inArray, lte, type SQL, sql } from "drizzle-orm"
+import { and, eq, inArray, isNull, lte, or, type SQL, sql } from "drizzle-orm"
 import { newId } from "../core/ids"
 import { millis, now, secondsFromNow } from "../core/time"
 import { engine } from "../store/columns"
-import { held, prepared, skipLocked } from "../store/statements"
+import { held, prepared, skipLocked, updater } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
+import { inHandOf, isInHand, isStillInHand, letGo, takeInHand } from "./in-hand"
 import { deliveries, webhooks } from "./tables"
-
-/** As literals: a bound value would keep the database from using the partial indexes. */
-export const isOpen = sql`status in ('pending', 'failed') and owner is null`
-const isLeased = sql`owner is not null`
-export const isHeld = sql`status = 'held'`
-
-/** Endpoints of one look. More of them take their turn in the next one. */
-export const PAGE = 200
+import { isLeased, isOpen } from "./walk"
 
 /** Longer than any attempt can take, with its end written: nobody need keep it alive. */
 const LEASE_MARGIN_SECONDS = 60
 
 export const leaseSeconds = (timeout_ms: number): number => timeout_ms / 1000 + LEASE_MARGIN_SECONDS
 
-/** An endpoint with open work. All but `webhook_id` and `due` is null where it was deleted. */
-export type Waiting = Awaited<ReturnType<typeof withOpen>>[number]
-
-/** The endpoints with open deliveries, by id after `after`, and when the first of each is due. */
-export const withOpen = (db: Reader, after: string) => openAfter(db, { after })
-
-/** The same with held deliveries, and when the first of each has been held long enough. */
-export const withHeld = (db: Reader, after: string) => heldAfter(db, { after })
-
-/** A delivery that is ours to attempt. */
-export type Claimed = Awaited<ReturnType<typeof claimOf>>[number]
+/** A delivery that is ours to attempt. `in_hand`: its row does not say so, or did not at first. */
+export type Claimed = Awaited<ReturnType<typeof claimOf>>[number] & { in_hand?: true }
 
 export interface Wish {
   webhook_id: string
@@ -41,21 +26,58 @@ export interface Wish {
 }
 
 /**
- * Takes due deliveries of each endpoint, oldest due first, and leases them to a fresh owner. Rejects
- * when they could not be taken; `committed` when that did not reach the disk.
+ * Takes due deliveries of each endpoint, oldest due first. Where others claim too, and where a rate
+ * is to be kept, the rows are leased to a fresh owner; else they are ours because nobody else is.
  */
-export function claim(store: Store, wishes: Wish[], lease_seconds: number) {
-  const taken = Promise.withResolvers<Claimed[]>()
-  const committed = store.tx(async (tx) => {
-    const claimed: Claimed[] = []
-    for (const wish of wishes) claimed.push(...(await claimFor(tx, wish, lease_seconds)))
-    // One process holds the file, and its start frees all leases: they need not be on disk.
-    if (engine === "sqlite") taken.resolve(claimed)
-    return claimed
-  })
-  committed.then(taken.resolve, taken.reject)
-  return { taken: taken.promise, committed }
+export async function claim(
+  store: Store,
+  wishes: Wish[],
+  lease_seconds: number,
+): Promise<Claimed[]> {
+  const isLight = ({ rate_limit }: Wish) => engine === "sqlite" && rate_limit === null
+  const claimed: Claimed[] = []
+  const light = wishes.filter(isLight)
+  for (const by_hand of [false, true]) {
+    const some = light.filter(({ only_by_hand }) => only_by_hand === by_hand)
+    if (some.length > 0) claimed.push(...(await takeInMemory(store.read, some, by_hand)))
+  }
+  const others = wishes.filter((wish) => !isLight(wish))
+  if (others.length === 0) return claimed
+  try {
+    const leased = await store.tx(async (tx) => {
+      const list: Claimed[] = []
+      for (const wish of others) list.push(...(await claimFor(tx, wish, lease_seconds)))
+      return list
+    })
+    return [...claimed, ...leased]
+  } catch (error) {
+    letGo(claimed)
+    throw error
+  }
 }
+
+/** Those in hand are still in the index of what is due: so many more are looked at. */
+async function takeInMemory(db: Reader, wishes: Wish[], by_hand: boolean): Promise<Claimed[]> {
+  const look = by_hand ? dueByHand : dueOf
+  const rooms = new Map(wishes.map(({ webhook_id, room }) => [webhook_id, room]))
+  const owner = newId()
+  const claimed: Claimed[] = []
+  const sizes = Map.groupBy(wishes, (wish) => roundedUp(wish.room + inHandOf(wish.webhook_id)))
+  for (const [limit, some] of sizes) {
+    const webhook_ids = JSON.stringify(some.map(({ webhook_id }) => webhook_id))
+    for (const row of await look(db, { webhook_ids, now: now(), limit })) {
+      const room = rooms.get(row.webhook_id) ?? 0
+      if (room === 0 || isInHand(row.id)) continue
+      rooms.set(row.webhook_id, room - 1)
+      takeInHand(row, owner)
+      claimed.push({ ...row, owner, in_hand: true })
+    }
+  }
+  return claimed
+}
+
+/** To a power of two, so that few queries serve all endpoints. */
+const roundedUp = (count: number) => 2 ** Math.ceil(Math.log2(Math.max(1, count)))
 
 async function claimFor(tx: Tx, wish: Wish, lease_seconds: number): Promise<Claimed[]> {
   const { webhook_id, rate_limit, only_by_hand } = wish
@@ -86,31 +108,58 @@ async function hasSlot(tx: Tx, webhook_id: string): Promise<boolean> {
   return found !== undefined && (found.at === null || Date.parse(found.at) <= millis())
 }
 
-type Lease = Pick<Claimed, "id" | "owner">
+type Lease = Pick<Claimed, "id" | "webhook_id" | "owner" | "in_hand">
 
-const leased = ({ id, owner }: Lease) =>
-  and(eq(deliveries.id, id), eq(deliveries.owner, owner ?? ""))
+/** The row of a claim, as long as that is ours. */
+export function leased(one: Lease): SQL | undefined {
+  const theirs = and(eq(deliveries.id, one.id), eq(deliveries.owner, one.owner ?? ""))
+  if (!one.in_hand) return theirs
+  if (!isStillInHand(one)) return sql`false`
+  const open = and(isNull(deliveries.owner), inArray(deliveries.status, ["pending", "failed"]))
+  return or(theirs, and(eq(deliveries.id, one.id), open))
+}
+
+/** Says in their rows, too, that attempts in hand run: they are not over soon. */
+export async function leaseInHand(store: Store, list: Claimed[], seconds: number): Promise<void> {
+  if (list.length === 0) return
+  const next_attempt_at = secondsFromNow(seconds)
+  await store.tx(async (tx) => {
+    const running = list.filter((one) => isStillInHand(one))
+    await writeLeases(
+      tx,
+      running.map(({ id, max_attempts, owner }) => ({ id, max_attempts, owner, next_attempt_at })),
+    )
+  })
+}
+
+const writeLeases = updater(deliveries, {
+  where: ["id", "max_attempts"],
+  set: ["owner", "next_attempt_at"],
+  clear: [],
+})
 
 /** What was not begun, or cut off at the stop, is due again; no attempt is counted. */
 export async function giveBack(store: Store, list: Lease[], seconds = 0): Promise<void> {
   if (list.length === 0) return
   const next_attempt_at = secondsFromNow(seconds)
-  await store.tx(async (tx) => {
+  const back = store.tx(async (tx) => {
     for (const one of list) {
       await tx.update(deliveries).set({ owner: null, next_attempt_at }).where(leased(one))
     }
   })
+  await back.finally(() => letGo(list))
 }
 
 /** Ends a delivery of which there is nothing left to send, or nobody to send it to. */
 export async function drop(store: Store, one: Lease): Promise<void> {
   const over = { owner: null, next_attempt_at: null, completed_at: now() }
-  await store.tx((tx) =>
+  const dropped = store.tx((tx) =>
     tx
       .update(deliveries)
       .set({ ...over, status: "exhausted" })
       .where(leased(one)),
   )
+  await dropped.finally(() => letGo([one]))
 }
 
 /** Frees every lease, where nobody else can live: their owners are dead, their attempts unknown. */
@@ -131,41 +180,7 @@ export async function sweep(store: Store): Promise<void> {
   if (first) await store.tx((tx) => tx.update(deliveries).set({ owner: null }).where(over))
 }
 
-/** From one endpoint to the next by the index, however many deliveries each of them has. */
-function walk(db: Reader, state: SQL, after: SQL) {
-  const next = (from: SQL) =>
-    sql`(SELECT min(webhook_id) FROM deliveries WHERE ${state} AND webhook_id > ${from})`
-  const page = sql.raw(String(PAGE))
-  const steps = sql`(WITH RECURSIVE step(webhook_id, number) AS (
-    SELECT ${next(after)}, 1
-    UNION ALL SELECT ${next(sql`step.webhook_id`)}, number + 1 FROM step
-      WHERE step.webhook_id IS NOT NULL AND number < ${page}
-  ) SELECT webhook_id FROM step WHERE webhook_id IS NOT NULL) AS step`
-  const first = sql<number | string | null>`(SELECT min(d.next_attempt_at) FROM deliveries d
-    WHERE ${state} AND d.webhook_id = step.webhook_id)`
-  return db
-    .select({
-      webhook_id: sql<string>`step.webhook_id`,
-      due: first,
-      status: webhooks.status,
-      consecutive_failures: webhooks.consecutive_failures,
-      rate_limit: webhooks.rate_limit,
-      next_slot_at: webhooks.next_slot_at,
-      updated_at: webhooks.updated_at,
-    })
-    .from(steps)
-    .leftJoin(webhooks, sql`${webhooks.id} = step.webhook_id`)
-}
-
 const { webhook_id, next_attempt_at, attempts, owner, by_hand } = deliveries
-
-const openAfter = prepared({ after: webhook_id }, (db: Reader, slot) =>
-  walk(db, isOpen, slot.after),
-)
-
-const heldAfter = prepared({ after: webhook_id }, (db: Reader, slot) =>
-  walk(db, isHeld, slot.after),
-)
 
 const taken = { webhook_id, now: next_attempt_at, limit: attempts, owner, lease: next_attempt_at }
 
@@ -198,3 +213,22 @@ const claimWhere = (which: SQL | undefined) =>
 
 const claimOf = claimWhere(undefined)
 const claimByHand = claimWhere(eq(by_hand, true))
+
+/** As `claimWhere`, of several endpoints, only to look at. */
+const dueWhere = (which: SQL) =>
+  prepared(
+    { webhook_ids: deliveries.event_type, now: next_attempt_at, limit: attempts },
+    (db: Reader, slot) => {
+      const first = sql`(SELECT due.id FROM deliveries AS due WHERE due.webhook_id = wish.value
+        AND due.status IN ('pending', 'failed') AND due.owner IS NULL
+        AND due.next_attempt_at <= ${slot.now} ${which}
+        ORDER BY due.next_attempt_at LIMIT ${slot.limit})`
+      return db
+        .select(columns)
+        .from(sql`json_each(${slot.webhook_ids}) AS wish`)
+        .innerJoin(deliveries, sql`${deliveries.id} IN ${first}`)
+    },
+  )
+
+const dueOf = dueWhere(sql``)
+const dueByHand = dueWhere(sql`AND due.by_hand`)

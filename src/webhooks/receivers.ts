@@ -2,8 +2,8 @@ import { inArray } from "drizzle-orm"
 import { millis, millisFrom } from "../core/time"
 import type { Reader } from "../store/store"
 import { type Receiver, receiverOf, type Way } from "./attempt"
-import type { Waiting } from "./queue"
 import { webhooks } from "./tables"
+import type { Waiting } from "./walk"
 
 const MOST = 5000
 

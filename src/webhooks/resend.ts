@@ -9,6 +9,7 @@ import { ringPlanned } from "./bell"
 import { createdSince, oneMore } from "./deliveries"
 import { countEvents, replayEvents } from "./from-events"
 import { release } from "./hold"
+import { notInHand } from "./in-hand"
 import { ours, type WebhookRow } from "./record"
 import type { Part, Resend } from "./resend-part"
 import { deliveries, webhooks } from "./tables"
@@ -40,9 +41,18 @@ async function step(tx: Tx, payload: Resend): Promise<void> {
   if (!(await longJob.progress(tx, project_id, job_id))) return
   const { done, failed = 0, after } = await part(tx, webhook, payload)
   if (done + failed > 0) await longJob.progress(tx, project_id, job_id, { done, failed })
-  if (after === null) return end({})
+  if (after === null) {
+    await tellTotal(tx, payload)
+    return end({})
+  }
   const next = { payload: { ...payload, after }, project_id, priority: PRIORITIES.bulk }
   await enqueue(tx, webhookResend, next)
+}
+
+/** What was counted beforehand is less by what nobody wanted, or somebody else took. */
+async function tellTotal(tx: Tx, { project_id, job_id }: Resend): Promise<void> {
+  const { progress } = await longJob.find(tx, project_id, job_id)
+  await longJob.progress(tx, project_id, job_id, { total: progress.done + progress.failed })
 }
 
 async function part(tx: Tx, webhook: WebhookRow, payload: Resend): Promise<Part> {
@@ -85,7 +95,7 @@ async function again(tx: Tx, payload: Resend): Promise<Part> {
     max_attempts: oneMore,
   }
   // One that somebody else began or changed meanwhile is left to him.
-  const still = and(inArray(id, ids), isNull(deliveries.owner), inStates(payload))
+  const still = and(inArray(id, ids), isNull(deliveries.owner), inStates(payload), notInHand())
   const changed =
     ids.length === 0 ? [] : await tx.update(deliveries).set(changes).where(still).returning({ id })
   if (changed.length > 0) tx.afterCommit(ringPlanned)

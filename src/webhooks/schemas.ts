@@ -28,7 +28,8 @@ const RetryPolicy = t.Object({
 })
 
 const fields = {
-  url: t.String({ minLength: 1, maxLength: LONGEST_URL }),
+  // How long it may be is judged with the rest of it, so that each fault of it is `invalid_url`.
+  url: t.String({ description: `https://, at most ${LONGEST_URL} characters.` }),
   events: t.Array(t.String({ maxLength: 64 }), {
     minItems: 1,
     maxItems: MOST_PATTERNS,

@@ -1,21 +1,16 @@
 import { and, eq, inArray, isNull, lte, ne, or } from "drizzle-orm"
 import { isoFrom, millis, now } from "../core/time"
-import { held, updater } from "../store/statements"
+import { isAmong } from "../store/among"
+import { held, prepared } from "../store/statements"
 import type { Tx } from "../store/store"
 import type { Attempted } from "./attempt"
 import { disable } from "./breaker"
+import { type Ended, rowOf, stillOurs, writeEnds } from "./ended"
 import { heldUntil } from "./hold"
+import { isStillInHand } from "./in-hand"
 import type { Claimed } from "./queue"
-import { type AttemptEntry, type DeliveryError, deliveries, webhooks } from "./tables"
+import { webhooks } from "./tables"
 import { WARN_AT, warn } from "./warn"
-
-/** One attempt that is over. */
-export interface Ended {
-  claimed: Claimed
-  attempted: Attempted
-  /** The endpoint's own text gave no JSON: the plain envelope went out instead. */
-  transform_failed: boolean
-}
 
 /** `last_*` of an endpoint are told to the second; a busy one is not written for each delivery. */
 const FRESH_MILLISECONDS = 1000
@@ -23,10 +18,12 @@ const FRESH_MILLISECONDS = 1000
 type Webhook = typeof webhooks.$inferSelect
 
 /**
- * Writes what attempts came to: deliveries, counters of their endpoints and the breaker, together.
- * An attempt whose lease was lost meanwhile changes nothing. `failures` in a row disable.
+ * Writes what attempts came to: deliveries, counters of their endpoints and the breaker, together,
+ * in the order in which they ended. An attempt whose claim was lost meanwhile changes nothing.
+ * `failures` in a row disable.
  */
-export async function settleAll(tx: Tx, list: readonly Ended[], failures: number): Promise<void> {
+export async function settleAll(tx: Tx, ends: readonly Ended[], failures: number): Promise<void> {
+  const list = ends.filter(({ claimed }) => !claimed.in_hand || isStillInHand(claimed))
   const troubled = new Set<string>()
   for (const { claimed, attempted } of list) {
     if (attempted.error !== null) troubled.add(claimed.webhook_id)
@@ -44,16 +41,38 @@ async function succeed(tx: Tx, list: Ended[]) {
     list.map((ended) => rowOf(ended, "success", null)),
   )
   const mine = list.filter(({ claimed }) => written.has(claimed.id))
-  const ids = [...new Set(mine.map(({ claimed }) => claimed.webhook_id))].sort()
+  const ids = [...new Set(mine.map(({ claimed }) => claimed.webhook_id))]
   if (ids.length === 0) return
+  const old = isoFrom(millis() - FRESH_MILLISECONDS)
+  // Looked at first, because hardly ever there is anything to write.
+  const stale = await staleOf(tx, { ids: JSON.stringify(ids), old })
+  if (stale.length === 0) return
   const { id, consecutive_failures, last_success_at } = webhooks
-  const old = lte(last_success_at, isoFrom(millis() - FRESH_MILLISECONDS))
   const at = now()
+  const changed = or(
+    ne(consecutive_failures, 0),
+    isNull(last_success_at),
+    lte(last_success_at, old),
+  )
+  const theirs = inArray(id, stale.map((webhook) => webhook.id).sort())
   await tx
     .update(webhooks)
     .set({ consecutive_failures: 0, last_success_at: at, last_triggered_at: at })
-    .where(and(inArray(id, ids), or(ne(consecutive_failures, 0), isNull(last_success_at), old)))
+    .where(and(theirs, changed))
 }
+
+const staleOf = prepared({ ids: webhooks.url, old: webhooks.last_success_at }, (tx: Tx, slot) => {
+  const { id, consecutive_failures, last_success_at } = webhooks
+  const written = or(
+    ne(consecutive_failures, 0),
+    isNull(last_success_at),
+    lte(last_success_at, slot.old),
+  )
+  return tx
+    .select({ id })
+    .from(webhooks)
+    .where(and(isAmong(id, slot.ids), written))
+})
 
 /** Endpoints with failures among their attempts: one after the other, in the order of the ends. */
 async function judge(tx: Tx, list: Ended[], failures: number) {
@@ -100,7 +119,7 @@ function count(before: Webhook, ends: Ended[], failures: number) {
   const after = { consecutive_failures, last_failure_at, last_success_at, last_triggered_at }
   const warn: number[] = []
   let disabling: { reason: "circuit_breaker" | "gone"; consecutive_failures: number } | null = null
-  for (const { claimed, attempted } of ends) {
+  for (const { claimed, attempted, is_outdone = false } of ends) {
     after.last_triggered_at = attempted.at
     if (attempted.error === null) {
       after.consecutive_failures = 0
@@ -108,13 +127,14 @@ function count(before: Webhook, ends: Ended[], failures: number) {
       continue
     }
     after.last_failure_at = attempted.at
-    if (isAutomatic(claimed)) after.consecutive_failures += 1
+    const counts = isAutomatic(claimed) && !is_outdone
+    if (counts) after.consecutive_failures += 1
     const stands = after.consecutive_failures
     if (before.status !== "active" || disabling) continue
-    const open = isAutomatic(claimed) && stands >= failures
+    const open = counts && stands >= failures
     if (attempted.error === "gone") disabling = { reason: "gone", consecutive_failures: stands }
     else if (open) disabling = { reason: "circuit_breaker", consecutive_failures: stands }
-    else if (isAutomatic(claimed) && WARN_AT.includes(stands)) warn.push(stands)
+    else if (counts && WARN_AT.includes(stands)) warn.push(stands)
   }
   return { ...after, warn, disable: disabling }
 }
@@ -144,62 +164,3 @@ export function waitSeconds(
   const jittered = interval * (0.9 + Math.random() * 0.2)
   return Math.max(jittered, retry_after_seconds ?? 0)
 }
-
-type Status = (typeof deliveries.$inferSelect)["status"]
-
-function rowOf(ended: Ended, status: Status, next_attempt_at: string | null) {
-  const { claimed, attempted, transform_failed } = ended
-  const { at, error, response_status, latency_ms } = attempted
-  const attempts = claimed.attempts + 1
-  const entry: AttemptEntry = { attempt: attempts, at, response_status, error, latency_ms }
-  const told: DeliveryError | null = error ?? (transform_failed ? "transform_failed" : null)
-  return {
-    id: claimed.id,
-    owner: claimed.owner,
-    status,
-    attempts,
-    by_hand: false,
-    next_attempt_at,
-    url: attempted.url,
-    request_headers: attempted.request_headers,
-    response_headers: attempted.response_headers,
-    last_response_body: attempted.response_body,
-    last_response_status: response_status,
-    last_error: told,
-    latency_ms,
-    attempt_log: [...claimed.attempt_log, entry],
-    first_attempted_at: claimed.first_attempted_at ?? at,
-    last_attempted_at: at,
-    completed_at: status === "success" || status === "exhausted" ? now() : null,
-  }
-}
-
-async function stillOurs(tx: Tx, list: Ended[]): Promise<Ended[]> {
-  const ids = list.map(({ claimed }) => claimed.id)
-  const { id, owner } = deliveries
-  const rows = await held(tx.select({ id, owner }).from(deliveries).where(inArray(id, ids)))
-  const owners = new Map(rows.map((row) => [row.id, row.owner]))
-  return list.filter(({ claimed }) => owners.get(claimed.id) === claimed.owner)
-}
-
-const writeEnds = updater(deliveries, {
-  where: ["id", "owner"],
-  set: [
-    "status",
-    "attempts",
-    "by_hand",
-    "next_attempt_at",
-    "url",
-    "request_headers",
-    "response_headers",
-    "last_response_body",
-    "last_response_status",
-    "last_error",
-    "latency_ms",
-    "attempt_log",
-    "first_attempted_at",
-    "last_attempted_at",
-    "completed_at",
-  ],
-  clear: ["owner"],
-})

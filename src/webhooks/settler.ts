@@ -1,10 +1,15 @@
 import { log } from "../core/log"
-import { nextTurn, sleep } from "../core/time"
+import { monotonic, nextTurn, sleep } from "../core/time"
 import type { Store } from "../store/store"
 import { troubleOf } from "../store/trouble"
-import { type Ended, settleAll } from "./settle"
+import type { Ended } from "./ended"
+import { letGo } from "./in-hand"
+import { settleAll } from "./settle"
 
-const AT_ONCE = 256
+const AT_ONCE = 512
+
+/** What ends sooner after the last commit waits for the next: each blocks this thread for an fsync. */
+const APART_MILLISECONDS = 15
 const PAUSE_MILLISECONDS = 500
 
 /** Ten seconds of tries, then the fault is not the storage's. */
@@ -12,7 +17,7 @@ const MOST_TRIES = 20
 
 interface Entry {
   ended: Ended
-  settled: () => void
+  settled: (written: boolean) => void
 }
 
 /** Writes the ends of attempts: those that come while a commit runs share the next one. */
@@ -21,6 +26,8 @@ export class Settler {
   readonly #failures: number
   #waiting: Entry[] = []
   #draining = false
+  #drained: Promise<void> = Promise.resolve()
+  #wrote_at = 0
   #stopping = false
 
   constructor(store: Store, failures: number) {
@@ -28,29 +35,32 @@ export class Settler {
     this.#failures = failures
   }
 
-  /** Resolves when the end is on disk, or nobody can write it. Never rejects. */
-  settle(ended: Ended): Promise<void> {
-    if (this.#stopping) return Promise.resolve() // its lease was given back
+  /** Resolves when the end is on disk; false: nobody can write it. Never rejects. */
+  settle(ended: Ended): Promise<boolean> {
+    if (this.#stopping) return Promise.resolve(false) // its claim was given back
     return new Promise((settled) => {
       this.#waiting.push({ ended, settled })
-      if (!this.#draining) void this.#drain()
+      if (!this.#draining) this.#drained = this.#drain()
     })
   }
 
-  /** Writes nothing more but what waits already, and tries that no longer than once. */
-  stop() {
+  /** Takes nothing more; resolves when what waits already was tried, each no longer than once. */
+  async stop(): Promise<void> {
     this.#stopping = true
+    await this.#drained
   }
 
   async #drain() {
     this.#draining = true
     await nextTurn() // what ends in the same turn is written together
     while (this.#waiting.length > 0) {
+      const early = this.#wrote_at + APART_MILLISECONDS - monotonic()
+      if (early > 0 && this.#waiting.length < AT_ONCE && !this.#stopping) await sleep(early)
       const some = this.#waiting.splice(0, AT_ONCE)
       const error = await this.#write(some)
+      this.#wrote_at = monotonic()
       // Alone, one that breaks a rule of ours does not keep the others from being written.
-      if (error !== undefined) for (const one of some) await this.#insist(one)
-      for (const { settled } of some) settled()
+      for (const one of some) one.settled(error === undefined || (await this.#insist(one)))
     }
     this.#draining = false
   }
@@ -60,6 +70,7 @@ export class Settler {
     const list = entries.map(({ ended }) => ended)
     try {
       await this.#store.tx((tx) => settleAll(tx, list, this.#failures))
+      letGo(list.map(({ claimed }) => claimed))
       return undefined
     } catch (error) {
       log.error("could not record the end of webhook attempts; trying again", { error })
@@ -68,11 +79,13 @@ export class Settler {
   }
 
   /** What was sent must not be sent again: waits for storage. If the fault is ours, the lease ends. */
-  async #insist(entry: Entry) {
+  async #insist(entry: Entry): Promise<boolean> {
     for (let tries = 1; !this.#stopping; tries++) {
       const error = await this.#write([entry])
-      if (error === undefined || (tries >= MOST_TRIES && !troubleOf(error))) return
+      if (error === undefined) return true
+      if (tries >= MOST_TRIES && !troubleOf(error)) return false
       await sleep(PAUSE_MILLISECONDS)
     }
+    return false
   }
 }

@@ -56,7 +56,7 @@ export const webhooks: Bench = {
         atMost("one hanging endpoint of 100 moves the others' p99", moved, 1.5, "×"),
       ],
       notes: [
-        "Bursts are planned before the clock starts, which stops when no delivery is open; then as many rows hold the captured answer as deliveries arrived, each with a signature. SQLite with synchronous=FULL; a claim and an end of each delivery are on disk.",
+        "Bursts are planned before the clock starts, which stops when no delivery is open; then as many rows hold the captured answer as deliveries arrived, each with a signature. SQLite with synchronous=FULL; the end of each delivery is on disk, the claim in memory.",
         "At a steady rate each event is for one endpoint; the clock starts when the commit is acknowledged and stops in the receiver, which is another process on the same machine.",
       ],
     }

@@ -44,7 +44,7 @@ export async function belfry(words: string[], given: Given = {}): Promise<Ended>
 /** Runs it on a pseudo terminal. `type` is typed when `until` has been shown. */
 export async function onTerminal(
   words: string[],
-  given: { env?: Record<string, string>; until?: string; type?: string } = {},
+  given: { env?: Record<string, string>; until?: string; type?: string; columns?: number } = {},
 ): Promise<Ended> {
   let screen = ""
   let typed = false
@@ -52,7 +52,7 @@ export async function onTerminal(
   const child = Bun.spawn([process.execPath, MAIN, ...words], {
     env: environment({ TERM: "xterm", ...given.env }),
     terminal: {
-      cols: 120,
+      cols: given.columns ?? 120,
       rows: 40,
       data(terminal, bytes) {
         screen += decoder.decode(bytes, { stream: true })

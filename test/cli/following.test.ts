@@ -64,8 +64,10 @@ test("listen carries deliveries to a receiver here, which can verify them", asyn
   const [, line] = listen.lines()
   expect(line).toMatchObject({ type: "delivery", event_type: "email.sent", response_status: 200 })
 
-  const printed = await belfry(["listen", "--print-secret", "--quiet"], { env: as(project) })
-  expect(printed).toMatchObject({ exit: 0, out: `${secret}\n` })
+  const print = (...more: string[]) =>
+    belfry(["listen", "--print-secret", ...more], { env: as(project) })
+  expect(await print()).toMatchObject({ exit: 0, out: `${secret}\n` }) // as $(…) takes it
+  expect(JSON.parse((await print("--json")).out)).toEqual({ secret })
 })
 
 test("listen tells what a receiver answered, and when there is none", async () => {
@@ -182,6 +184,7 @@ test("an unknown event id, an unknown type and a bad receiver are told", async (
   expect((await belfry([...at, "localhost:1", "--after", "evt_x"], { env })).exit).toBe(7)
   expect((await belfry([...at, "localhost:1", "--events", "nope.*"], { env })).exit).toBe(7)
   expect((await belfry([...at, "http://"], { env })).exit).toBe(2)
+  expect((await belfry([...at, "ftp://localhost:1"], { env })).exit).toBe(2)
   expect((await belfry(["listen"], { env })).exit).toBe(2)
 })
 
@@ -236,4 +239,50 @@ test("on a terminal each delivery is a line with its answer, and harmless", asyn
     `Ready. Signing secret whsec_x   forwarding to ${receiver.url}; Ctrl-C ends it`,
   )
   expect(line).toMatch(/^\d\d:\d\d:\d\d\.\d{3} email\.sent evt_1 → 200 \(\d+ ms\)$/)
+})
+
+test("on a narrow terminal a delivery still is one line", async () => {
+  using api = new FakeApi()
+  using receiver = startReceiver(() => 500)
+  const id = "evt_01a1fcfb-342b-71f0-94d7-1680535d3040"
+  const body = JSON.stringify({ type: "email.soft_bounced" })
+  api.socket(
+    "/v1/events/stream",
+    { type: "ready", secret: "whsec_x", after: null },
+    { type: "delivery", delivery_id: "d1", headers: { "webhook-id": id }, body },
+  )
+  const words = ["listen", "--forward-to", receiver.url, "--limit", "1", "--no-color"]
+  const env = { BELFRY_URL: api.url, BELFRY_API_KEY: KEY }
+  const { out } = await onTerminal(words, { env, columns: 80 })
+  expect(out).toContain(" email.soft_bounced evt_01a1fcfb…3040 → 500 ✗ (")
+})
+
+test("on a terminal events tail tells when the way breaks, and when it is mended", async () => {
+  const project = await service.project()
+  const [first] = await happened(project, 1)
+  await using relay = await startRelay(port)
+  const words = ["events", "tail", "--after", first?.id ?? "", "--limit", "2", "--no-color"]
+  const env = as(project, `http://127.0.0.1:${relay.port}`)
+  const ended = onTerminal(words, { env })
+  await happened(project, 1)
+  const timer = setInterval(() => relay.cut(), 1000)
+  const more = setTimeout(() => void happened(project, 1), 4000)
+  const { exit, out } = await ended
+  clearInterval(timer)
+  clearTimeout(more)
+  expect(exit).toBe(0)
+  expect(out).toContain("The connection is lost")
+  expect(out).toContain("Connected again; nothing was missed.")
+})
+
+test("--quiet leaves the ids: of events that were carried, and nothing else", async () => {
+  const project = await service.project()
+  using receiver = startReceiver()
+  const words = ["listen", "--forward-to", receiver.url, "--limit", "1", "--quiet"]
+  const [first] = await happened(project, 1)
+  const given = { env: as(project) }
+  const after = ["--after", first?.id ?? ""]
+  const [event] = await happened(project, 1)
+  const { exit, out, err } = await belfry([...words, ...after], given)
+  expect({ exit, out, err }).toEqual({ exit: 0, out: `${event?.id}\n`, err: "" })
 })

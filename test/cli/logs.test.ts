@@ -32,9 +32,20 @@ test("logs list shows requests newest first, and filters them", async () => {
   expect(await list()).toEqual([0, [404, 201]])
   expect(await list("--status", "4xx")).toEqual([0, [404]])
   expect(await list("--path", "/v1/emails", "--limit", "1")).toEqual([0, [404]])
+  const quiet = await belfry(["logs", "list", "--quiet"], { env })
+  expect(quiet.out).toMatch(/^(req_\S+\n){2}$/)
   expect((await belfry(["logs", "list", "--status", "bad"], { env })).exit).toBe(7)
   const shown = await onTerminal(["logs", "list", "--no-color"], { env })
   expect(shown.out).toMatch(/GET +\/v1\/emails\/none +404 not_found/)
+})
+
+test("on a narrow terminal only what failed shows its request, lest every line be two", async () => {
+  const { env } = await projectWithCalls()
+  const words = ["logs", "tail", "--limit", "2", "--no-color"]
+  const { out } = await onTerminal(words, { env, columns: 60 })
+  const lines = out.trimEnd().split("\r\n")
+  expect(lines.find((line) => line.includes("201"))).toMatch(/\d+ ms$/)
+  expect(lines.find((line) => line.includes("404"))).toContain("req_")
 })
 
 test("logs tail shows the last ones, then each new one once and in order", async () => {

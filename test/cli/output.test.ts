@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test"
+import { eventLine } from "../../cli/events"
 import { email_fields, ref_fields } from "../../cli/fields"
 import { FIRST_EMAIL } from "../../cli/hint"
 import { scopes } from "../../cli/scopes"
@@ -174,6 +175,33 @@ test("a narrow terminal shortens what may be shortened, never an id", () => {
   expect(Bun.stringWidth(line)).toBe(60)
   expect(line).toStartWith(`${ID}  a very long`)
   expect(line).toEndWith("…")
+})
+
+test("on a narrow terminal spare columns go before the others are cut to nothing", () => {
+  const rows = [{ id: ID, type: "email.delivered", tries: "1/6" }]
+  type Row = (typeof rows)[number]
+  const columns = [
+    { title: "ID", cell: ({ id }: Row) => id },
+    { title: "TYPE", cell: ({ type }: Row) => type, flexible: true },
+    { title: "TRIES", cell: ({ tries }: Row) => tries, spare: 1 },
+    { title: "AGE", cell: () => "12 min", spare: 2 },
+  ]
+  const heads = (width: number) => table(rows, columns, width, plain).split("\n")[0]?.split(/ +/)
+  expect(heads(80)).toEqual(["ID", "TYPE", "TRIES", "AGE"])
+  expect(heads(60)).toEqual(["ID", "TYPE", "TRIES"])
+  expect(heads(53)).toEqual(["ID", "TYPE"])
+})
+
+test("on a narrow terminal an event is one line, its id short", () => {
+  const at = (width: number) => ({
+    paint: plain,
+    terminal: { in: true, out: true, err: true, width, colour: false },
+  })
+  const data = { message_id: ID, recipient_email: "ann@mailbox.test", simulated: true }
+  const created_at = "2026-11-21T12:00:00.000Z"
+  const event = { id: "evt_1", type: "email.sent", api_version: "2026-02-01", created_at, data }
+  expect(eventLine(event, at(120))).toEndWith(`${ID}  ann@mailbox.test  simulated`)
+  expect(eventLine(event, at(80))).toEndWith(" 0199a1c2…0001  ann@mailbox.test  simulated")
 })
 
 test("a reader that leaves early is no error", async () => {

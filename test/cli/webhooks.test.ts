@@ -67,6 +67,42 @@ test("a terminal gets tables, and is shown the secret once with the next step", 
   expect(deliveries.out).toContain("email.sent")
 })
 
+test("on a terminal of 80 columns each endpoint and each delivery is one line", async () => {
+  using api = everything()
+  const off = { status: "disabled", disabled_reason: "circuit_breaker", consecutive_failures: 10 }
+  const url = "https://hooks.example.test/belfry/events"
+  const events = ["email.*", "webhook.disabled"]
+  const created_at = "2026-11-21T12:00:00.000Z"
+  api.data("GET /v1/webhooks", [{ id: ID, url, events, held_count: 1204, created_at, ...off }])
+  const tried = { status: "exhausted", attempts: 6, max_attempts: 6, last_response_status: 503 }
+  const delivery = { id: ID, event_type: "email.soft_bounced", latency_ms: 12_345, created_at }
+  api.data(`GET /v1/webhooks/${ID}/deliveries`, [{ ...delivery, ...tried }])
+  const shown = async (...words: string[]) => {
+    const { out } = await onTerminal([...words, "--no-color"], { env: at(api), columns: 80 })
+    const lines = out.trimEnd().split("\r\n")
+    expect(lines.filter((line) => Bun.stringWidth(line) > 80)).toEqual([])
+    return lines
+  }
+  const [, endpoint] = await shown("webhooks", "list")
+  expect(endpoint).toMatch(/^\S{36} {2}https:\/\/hooks\S*… {2}off: breaker {2}10 +1204$/)
+  const [, one] = await shown("webhooks", "deliveries", ID)
+  expect(one).toMatch(/^\S{36} {2}email\.soft\S*… {2}exhausted {2}6\/6 +503/)
+})
+
+test("an endpoint that is off, and one with something held, show what to do next", async () => {
+  using api = everything()
+  const next = async (...words: string[]) =>
+    (await onTerminal([...words, "--no-color"], { env: at(api) })).out
+      .trimEnd()
+      .split("\r\n")
+      .at(-1)
+  const off = { id: ID, url: "https://a.b/", events: ["*"], status: "disabled", held_count: 3 }
+  api.data(`GET /v1/webhooks/${ID}`, off)
+  expect(await next("webhooks", "get", ID)).toBe(`→ belfry webhooks enable ${ID} --replay`)
+  api.data(`POST /v1/webhooks/${ID}/enable`, { ...off, status: "active" })
+  expect(await next("webhooks", "enable", ID)).toBe(`→ belfry webhooks replay ${ID} --since 7d`)
+})
+
 test("webhooks test ends with 1 when the receiver did not take it", async () => {
   using api = everything()
   const failed = { delivered: false, delivery_id: ID, response_status: 500, error: "http_status" }

@@ -1,5 +1,7 @@
 import { expect, test } from "bun:test"
 import { ApiError } from "../../src/core/errors"
+import { firstIdAt } from "../../src/core/ids"
+import { millis } from "../../src/core/time"
 import { emit, emitAll, onEmitted } from "../../src/events/emit"
 import * as feed from "../../src/events/feed"
 import type { Store } from "../../src/store/store"
@@ -147,6 +149,32 @@ test("a cursor is good for thirty days, then it is refused", async () => {
     code: "validation_error",
     reason: "cursor_expired",
   })
+})
+
+test("a cursor whose event was removed for its age is refused as one that is too old", async () => {
+  await using it = await testStore()
+  const at = (days: number) => `evt_${firstIdAt(millis() - days * 86_400_000)}`
+  const why = (after: string) =>
+    reason(feed.read(it.store.read, PROJECT, { after, limit: 10, types: [] }))
+  expect(await why(at(31))).toEqual({ code: "validation_error", reason: "cursor_expired" })
+  expect(await why(at(29))).toEqual({ code: "validation_error", reason: "unknown_event" })
+})
+
+test("who asks for some types goes on behind the others, never back and never past unseen ones", async () => {
+  await using it = await testStore()
+  const { store } = it
+  const passable = async (after?: string) => (await feed.passable(store.read, PROJECT, after))?.id
+  expect(await passable()).toBeUndefined()
+  await tell(store, "a", "b")
+  const signal = new AbortController().signal
+  const [a, b] = await feed.readWaiting(store.read, PROJECT, everything, 20_000, signal)
+  expect([await passable(), await passable(a?.id), await passable(b?.id)]).toEqual([
+    b?.id,
+    b?.id,
+    b?.id,
+  ])
+  clock.advance({ seconds: 31 * 86_400 })
+  expect(await passable()).toBeUndefined()
 })
 
 test("who waits for nothing gets nothing when the time is over, or when he leaves", async () => {

@@ -173,6 +173,18 @@ test("ids of another project answer as ids that nobody has", async () => {
   }
 })
 
+test.each(["webhook-signature", "x-svc-signature"])(
+  "a webhook delivery (%s) makes no call that could cause the next one",
+  async (name) => {
+    const project = await service.project()
+    const signed = { [name]: "v1,x" }
+    const made = await project.post("/v1/events/trigger", { type: "email.sent" }, signed)
+    expect(refusal(made)).toEqual([403, "forbidden"])
+    expect(made.body.error.details).toEqual({ reason: "webhook_loop" })
+    expect((await project.get("/v1/events", signed)).body.data).toEqual([])
+  },
+)
+
 test("a route for people is closed to every key", async () => {
   const { store, secrets, meter, verifyAccess } = service.parts
   const app = new Elysia()

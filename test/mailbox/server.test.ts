@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test"
 import { connect } from "node:net"
+import { isOurs } from "../../src/core/addresses"
 import { newId } from "../../src/core/ids"
 import { openMailbox } from "../../src/mailbox/server"
 import { openTestMailbox } from "./open-mailbox"
@@ -31,6 +32,14 @@ test("a bare LF or CR in the message is refused, so that nobody reads two messag
     expect(await talk(it.server.port, [...START, `${body}\r\n.`])).toContain("550 5.5.2")
   }
   expect((await it.list()).total).toBe(0)
+})
+
+test("nobody can make us call it by a URL", async () => {
+  const it = await openTestMailbox()
+  const { port } = it.server
+  expect(isOurs("127.0.0.1", port)).toBe(true)
+  await it[Symbol.asyncDispose]()
+  expect(isOurs("127.0.0.1", port)).toBe(false)
 })
 
 test("a message over the limit is refused before and after it was sent", async () => {

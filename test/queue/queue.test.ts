@@ -3,6 +3,8 @@ import { and, eq } from "drizzle-orm"
 import { newId } from "../../src/core/ids"
 import { secondsFromNow } from "../../src/core/time"
 import { messages } from "../../src/messages/tables"
+import { LEASED } from "../../src/store/queue"
+import { jobs } from "../../src/store/tables"
 import { deliveries } from "../../src/webhooks/tables"
 import { mail } from "../harness/mail"
 import type { TestProject } from "../harness/service"
@@ -24,6 +26,20 @@ const setMail = (project: TestProject, recipient: string, change: Change) =>
       .where(and(eq(messages.project_id, project.project_id), eq(messages.recipient, recipient))),
   )
 
+/** One of the project's jobs, as its worker holds it; gives the end of the lease. */
+async function leased({ project_id }: TestProject): Promise<string> {
+  const lease_until = secondsFromNow(30)
+  const [job] = await store.read.select().from(jobs).where(eq(jobs.project_id, project_id))
+  const held = { state: LEASED, owner: newId(), lease_until }
+  await store.tx((tx) =>
+    tx
+      .update(jobs)
+      .set(held)
+      .where(eq(jobs.id, job?.id ?? "")),
+  )
+  return lease_until
+}
+
 test("a project without open work has none", async () => {
   const project = await service.project()
   expect(await queueOf(project)).toEqual({ by_state: [], by_domain: [] })
@@ -44,15 +60,21 @@ describe("mail", () => {
     await setMail(project, "a@one.test", { created_at: secondsFromNow(-100) })
     await setMail(project, "c@two.test", put_off)
     await setMail(project, "d@two.test", { status: "sending" })
+    const lease_until = await leased(project)
     const { by_state } = await queueOf(project)
-    const line = { queue: "email", reason: null, oldest_seconds: expect.any(Number) }
+    const line = {
+      queue: "email",
+      reason: null,
+      oldest_seconds: expect.any(Number),
+      lease_until: null,
+    }
     expect(by_state).toHaveLength(3)
     const { oldest_seconds, ...oldest } = by_state[0]
     expect(oldest_seconds).toBeGreaterThanOrEqual(100)
     expect(oldest).toMatchObject({ queue: "email", state: "waiting", reason: null, count: 2 })
     const retrying = { state: "retrying", reason: "451 later", count: 1, next_attempt_at: later }
     expect(by_state).toContainEqual({ ...line, ...retrying })
-    const running = { state: "running", count: 1, next_attempt_at: null }
+    const running = { state: "running", count: 1, next_attempt_at: null, lease_until }
     expect(by_state).toContainEqual({ ...line, ...running })
   })
 

@@ -91,6 +91,44 @@ describe("the breaker", () => {
     expect(await disabledEvents(hooks)).toMatchObject([{ data: { consecutive_failures: 10 } }])
   })
 
+  test("does not count a failure that a later attempt's success came before", async () => {
+    await using hooks = await testHooks()
+    const slow = Promise.withResolvers<void>()
+    using fake = receiver(async (_, number) => {
+      if (number > 1) return up()
+      await slow.promise
+      return down()
+    })
+    const { id } = await hooks.endpoint({ url: fake.url })
+    await hooks.deliver()
+    const [first] = await hooks.emit(1)
+    await fake.arrived(1)
+    await attemptEach(hooks, id, 1)
+    slow.resolve()
+    await until(async () => (await hooks.deliveries(id)).every(({ attempts }) => attempts === 1))
+    const failed = (await hooks.deliveries(id)).find(({ event_id }) => event_id === first)
+    expect(failed).toMatchObject({ status: "failed", last_response_status: 500 })
+    expect(await hooks.webhook(id)).toMatchObject({
+      status: "active",
+      consecutive_failures: 0,
+      last_failure_at: expect.any(String),
+    })
+    fake.answer = down
+    await attemptEach(hooks, id, 1)
+    expect((await hooks.webhook(id)).consecutive_failures).toBe(1)
+  })
+
+  test("counts a failure that began after the last success, however long it took", async () => {
+    await using hooks = await testHooks({ "webhooks.timeout": 300 })
+    using fake = receiver((_, number) => (number > 1 ? new Promise(() => {}) : up()))
+    const { id } = await hooks.endpoint({ url: fake.url })
+    await hooks.deliver()
+    await attemptEach(hooks, id, 2)
+    expect(await hooks.webhook(id)).toMatchObject({ status: "active", consecutive_failures: 1 })
+    const [, hung] = await hooks.deliveries(id)
+    expect(hung).toMatchObject({ status: "failed", last_error: "timeout" })
+  })
+
   test("tells the other endpoints, never the one itself, and the admins at 5, 8 and 10", async () => {
     await using hooks = await testHooks()
     using fake = receiver(down)

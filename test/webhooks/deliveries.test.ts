@@ -60,6 +60,21 @@ describe("the list", () => {
     expect(idsOf(more.data)).toEqual(all.slice(1, 2))
   })
 
+  test("links to what follows in the style that was asked in", async () => {
+    const project = await service.project()
+    const { id } = await three(project)
+    const path = `/v1/webhooks/${id}/deliveries`
+    const all = idsOf(await deliveriesOf(project, id))
+    const linkOf = async (query: string) =>
+      (await project.get(`${path}?${query}`)).headers.get("link")
+    expect(await linkOf("per_page=1&page=2")).toBe(`<${path}?per_page=1&page=3>; rel="next"`)
+    expect(await linkOf("limit=1&offset=1")).toBe(`<${path}?limit=1&offset=2>; rel="next"`)
+    expect(await linkOf("limit=2&offset=1")).toBeNull()
+    const second = (await project.get(`${path}?limit=1&page=2`)).body
+    expect(idsOf(second.data)).toEqual(all.slice(1, 2))
+    expect(second.meta).toMatchObject({ page: 2, limit: 1, offset: 1 })
+  })
+
   test.each([
     ["since=yesterday", "since"],
     ["status=lost", "status"],

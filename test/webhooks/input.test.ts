@@ -98,8 +98,7 @@ describe.each(["POST", "PATCH"])("%s refuses", (method) => {
       return project.call("PATCH", `/v1/webhooks/${id}`, { body: { url } })
     }
     const refused = await ask()
-    const code = url === "" ? "validation_error" : "invalid_url"
-    expect(refusal(refused)).toEqual([422, code])
+    expect(refusal(refused)).toEqual([422, "invalid_url"])
     expect(complaints(refused)).toEqual(["url"])
   })
 })
@@ -110,6 +109,16 @@ async function asked(method: string, fields: Record<string, unknown>) {
   const { id } = await endpoint(project)
   return project.call("PATCH", `/v1/webhooks/${id}`, { body: fields })
 }
+
+test.each<[string, unknown, string]>([
+  ["rate_limit", 0, "greater or equal to 1"],
+  ["transform", "", "length"],
+  ["filter", [], "object"],
+])("what is wrong with %s is said in words, though it may be null", async (name, value, words) => {
+  const project = await service.project()
+  const { body } = await project.post("/v1/webhooks", hook({ [name]: value }))
+  expect(body.error.details.fields[0].message).toContain(words)
+})
 
 test.each([
   ["no url", { url: undefined }],

@@ -123,6 +123,9 @@ describe("a replay", () => {
     const wish = { since: LONG_AGO, status: "all" }
     const job = await done(project, `/v1/webhooks/${id}/replay`, wish)
     expect(job.progress.total).toBe(4)
+    // One of another type, and one that is still on its way.
+    const { progress, status } = (await project.get(`/v1/jobs/${job.id}`)).body.data
+    expect([status, progress]).toEqual(["completed", { done: 2, total: 2, failed: 0 }])
     expect(short(await deliveriesOf(project, id))).toEqual([
       "email.bounced pending replay",
       "email.bounced success event",

@@ -37,6 +37,18 @@ describe("a test of an endpoint", () => {
     expect(delivery).toMatchObject({ ...told, event_type: "webhook.test", max_attempts: 1 })
   })
 
+  test("is made once for an idempotency key", async () => {
+    using there = receiver()
+    const project = await service.project()
+    const { id } = await endpoint(project, { url: there.url })
+    const headers = { "idempotency-key": "test-1" }
+    const ask = () => project.post(`/v1/webhooks/${id}/test`, {}, headers)
+    const [first, again] = [await ask(), await ask()]
+    expect(again.body.data).toEqual(first.body.data)
+    expect(again.headers.get("idempotent-replayed")).toBe("true")
+    expect(there.received).toHaveLength(1)
+  })
+
   test("goes to no other endpoint, and is of the type that was asked for", async () => {
     using there = receiver()
     using elsewhere = receiver()

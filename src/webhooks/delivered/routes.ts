@@ -5,7 +5,8 @@ import type { Call } from "../../http/call"
 import { takeOrUndo } from "../../http/idempotency"
 import { asPage, type Cursors, readTime, windowOf } from "../../http/page"
 import { Problems } from "../../http/problems"
-import { type Answer, type AnyRoute, route } from "../../http/route"
+import { type AnyRoute, type Enveloped, route } from "../../http/route"
+import { pathOf, queryOf } from "../../http/target"
 import { check } from "../../http/validate"
 import { Job } from "../../long-jobs/schema"
 import type { Store, Tx } from "../../store/store"
@@ -94,13 +95,13 @@ async function list(store: Store, cursors: Cursors, call: Call<unknown, Delivery
   const window = { ...windowOf(counted.query, cursors), ...counted.window }
   const page = await deliveries.list(store.read, place, filter, window)
   const answer = await asPage(request, counted.query, cursors, page)
-  return counted.meta ? withMeta(answer, counted.meta) : answer
+  return counted.meta ? withMeta(answer, counted.meta, request) : answer
 }
 
 /** `limit` and `offset` say the same as `per_page` and `page`, where the offset is a whole page. */
 function byOffset(query: DeliveryQuery) {
   if (query.limit === undefined && query.offset === undefined) return { query }
-  const { limit = query.per_page, offset = 0, cursor } = query
+  const { limit = query.per_page, offset = (query.page - 1) * limit, cursor } = query
   // A cursor knows by itself where the page begins.
   if (cursor !== undefined) return { query: { ...query, per_page: limit } }
   const page = Math.floor(offset / limit) + 1
@@ -111,11 +112,19 @@ function byOffset(query: DeliveryQuery) {
   }
 }
 
-function withMeta(answer: Answer, more: { limit: number; offset: number }): Answer {
-  if (!("data" in answer)) return answer
+function withMeta(answer: Enveloped, more: { limit: number; offset: number }, request: Request) {
+  const { link, ...headers } = answer.headers ?? {}
   // The next page by number would begin elsewhere, where the offset is no whole page.
-  const { link: _, ...headers } = answer.headers ?? {}
-  return { ...answer, headers, meta: { ...answer.meta, ...more } }
+  const by_number = link !== undefined && !/[?&]cursor=/.test(link)
+  const next = link && { link: by_number ? `<${behind(request, more)}>; rel="next"` : link }
+  return { ...answer, headers: { ...headers, ...next }, meta: { ...answer.meta, ...more } }
+}
+
+function behind(request: Request, { limit, offset }: { limit: number; offset: number }): string {
+  const search = queryOf(request)
+  search.delete("page")
+  search.set("offset", String(offset + limit))
+  return `${pathOf(request)}?${search}`
 }
 
 const againRoutes = ({ store }: Parts): AnyRoute[] => [

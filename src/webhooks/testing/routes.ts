@@ -1,7 +1,8 @@
 import type { Static } from "@sinclair/typebox"
 import type { Workers } from "../../core/workers"
 import { noSuchType } from "../../events/patterns"
-import { lookup } from "../../events/registry"
+import { lookup as typeOf } from "../../events/registry"
+import { AlreadyAnswered, lookup, takeOrUndo } from "../../http/idempotency"
 import type { Problems } from "../../http/problems"
 import { RateLimits } from "../../http/rate-limit"
 import { type AnyRoute, route } from "../../http/route"
@@ -40,14 +41,20 @@ export function testRoutes({ store, workers, webhooks: parts }: Parts): AnyRoute
       body: schemas.Test,
       read: readTest,
       response: schemas.Tested,
-      handle: async ({ caller, project_id, params, body }) => {
+      idempotent: true,
+      handle: async ({ caller, project_id, params, body, claim }) => {
         const { id } = await webhooks.find(store.read, project_id, params.webhook_id ?? "")
+        // What goes out cannot be undone, so it is asked for before, not behind it.
+        if (claim && (await lookup(store.read, claim))) throw new AlreadyAnswered(claim)
         await limits.take(`webhook_test:${id}`, A_MINUTE, "webhook_test")
         const planned = await store.tx((tx) => planTest(tx, caller, id, body.event_type))
         const timeout_ms = Math.min(parts.way.timeout_ms, LONGEST_MILLISECONDS)
         const { way, failures } = parts
         const now = { store, workers, way: { ...way, timeout_ms }, failures }
-        return { data: await attemptNow(now, project_id, planned) }
+        const data = await attemptNow(now, project_id, planned)
+        const stored = () => ({ status: 200, answer: JSON.stringify({ data }) })
+        await store.tx((tx) => takeOrUndo(tx, claim, stored))
+        return { data }
       },
     }),
   ]
@@ -56,6 +63,6 @@ export function testRoutes({ store, workers, webhooks: parts }: Parts): AnyRoute
 function readTest(body: unknown, problems: Problems): { event_type: string } {
   check(schemas.Test, body, problems)
   const { event_type = "webhook.test" } = (problems.any ? {} : body) as Static<typeof schemas.Test>
-  if (!lookup(event_type)) problems.add("event_type", "unknown_type", noSuchType(event_type))
+  if (!typeOf(event_type)) problems.add("event_type", "unknown_type", noSuchType(event_type))
   return { event_type }
 }

@@ -83,6 +83,14 @@ test("the chosen row is marked, and its end is told by a word and a mark", () =>
   expect(row).toContain("bounced ✗")
 })
 
+test("the help is whole, also on a small terminal", () => {
+  for (const keys of ["?", "2?", "3?"]) {
+    const drawn = linesOf(after(monitorWith(3), ...keys), false).slice(2, -2)
+    expect([keys, drawn.filter((line) => line.includes("…"))]).toEqual([keys, []])
+    expect(drawn.join("\n")).toContain("quit; so does Ctrl-C")
+  }
+})
+
 test("what the status line tells fits, the most important first", () => {
   const sending = { is: "sending" as const, status: "throttled", reason: "bounce_rate=6.1%" }
   const state = hear(monitorWith(5, 60, 12), sending).state

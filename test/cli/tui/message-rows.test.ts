@@ -31,6 +31,14 @@ test("rows are sorted by when they were accepted, whatever the order they were t
   expect(later.map(({ subject }) => subject)).toEqual([3, 2, 1, 0].map((n) => `Number ${n}`))
 })
 
+test("an event that somebody triggered is no message", () => {
+  const data = { message_id: idAt(NOW), recipient_email: "kim@example.test", subject: "Hi" }
+  const created_at = new Date(NOW).toISOString()
+  const event = { id: "evt_1", type: "email.bounced", api_version: "2026-02-01", created_at }
+  expect(factOfEvent({ ...event, data })?.status).toBe("bounced")
+  expect(factOfEvent({ ...event, data: { ...data, simulated: true } })).toBeUndefined()
+})
+
 test("of more rows than are kept the oldest go", () => {
   const many = Array.from({ length: MOST_ROWS + 10 }, (_, n) => fact(n, "queued"))
   const { rows } = mergeFacts([], many)

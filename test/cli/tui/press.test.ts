@@ -1,5 +1,8 @@
 import { expect, test } from "bun:test"
+import { keysFrom } from "../../../cli/tui/key-names"
+import { everywhere } from "../../../cli/tui/keys"
 import { press } from "../../../cli/tui/press"
+import { command_words } from "../../../cli/tui/prompt"
 import type { Intent, State } from "../../../cli/tui/state"
 import { hear } from "../../../cli/tui/update"
 import { fact, idAt, monitorWith, NOW } from "./rows"
@@ -32,6 +35,16 @@ test("q ends it, and so does Ctrl-C, also from within a prompt", () => {
   expect(pressed(monitorWith(1), "q").intents).toEqual([{ do: "quit" }])
   expect(pressed(monitorWith(1), "/", "<ctrl-c>").intents).toEqual([{ do: "quit" }])
   expect(pressed(monitorWith(1), "/", "q").intents).toEqual([])
+})
+
+test("Esc and a key right behind it are two keys, which a terminal cannot tell from one with Alt", () => {
+  expect(keysFrom("q", { meta: true })).toEqual(["<alt-q>"])
+  expect(keysFrom("", { meta: true })).toEqual([])
+  const opened = pressed(monitorWith(3), "<enter>").state
+  const { state, intents } = pressed(opened, "<alt-q>")
+  expect([state.messages.detail, intents]).toEqual([null, [{ do: "quit" }]])
+  const typing = pressed(monitorWith(3), "/", "a").state
+  expect(pressed(typing, "<alt-b>").state.prompt?.text).toBe("a")
 })
 
 test("a filter is typed, mended, applied and taken away", () => {
@@ -129,6 +142,11 @@ test("commands do what their keys do, and unknown ones are told", () => {
   expect(pressed(filtered, ":", ...typed("clear"), "<enter>").state.messages.shown).toHaveLength(3)
   expect(pressed(start, ":", ...typed("q"), "<enter>").intents).toEqual([{ do: "quit" }])
   expect(pressed(start, ":", ...typed("dance"), "<enter>").state.prompt?.problem).toContain("dance")
+})
+
+test("the help tells every command", () => {
+  const [told = ""] = everywhere.flatMap(({ key, long }) => (key === ":" ? long : []))
+  expect(command_words.filter((word) => !told.includes(word))).toEqual([])
 })
 
 test("whatever is pressed in whatever order, the state stays sound", () => {

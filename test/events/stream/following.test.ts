@@ -61,7 +61,9 @@ test("every event once and in order, though the connection breaks fifty times un
 })
 
 test("who does not read is closed, and the memory for him is bounded: 1013", async () => {
-  await using service = await testService({ socket_times: { ...TIMES, stuck_ms: 200 } })
+  await using service = await testService({
+    socket_times: { ...TIMES, stuck_ms: 200, parting_ms: 60_000 },
+  })
   const { url } = service.listen()
   const project = await service.project()
   using quick = await dial(url, "", project)
