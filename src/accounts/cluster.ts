@@ -2,7 +2,7 @@ import { eq, ne, sql } from "drizzle-orm"
 import { log } from "../core/log"
 import { events } from "../events/tables"
 import { engine } from "../store/columns"
-import { held } from "../store/statements"
+import { held } from "../store/locks"
 import type { Reader, Store } from "../store/store"
 import { instanceValues } from "./tables"
 

@@ -2,7 +2,7 @@ import { and, eq, isNull } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { accountMembers } from "../members/tables"
 import { consoleUsers } from "../session/tables"
-import { held } from "../store/statements"
+import { held } from "../store/locks"
 import type { Reader, Tx } from "../store/store"
 import { accounts } from "./tables"
 

@@ -4,7 +4,7 @@ import { fail } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
 import { millis, millisFrom, now } from "../core/time"
 import { hashOf, lookupOf, newKeyText, visibleParts } from "../lib/api-key"
-import { held } from "../store/statements"
+import { held } from "../store/locks"
 import type { Reader, Tx } from "../store/store"
 import { apiKeys } from "./tables"
 

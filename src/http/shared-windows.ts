@@ -1,7 +1,7 @@
 import { and, eq, lt } from "drizzle-orm"
 import { log } from "../core/log"
 import { isoFrom, millis } from "../core/time"
-import { held } from "../store/statements"
+import { held } from "../store/locks"
 import type { Store, Tx } from "../store/store"
 import { rateWindows } from "./tables"
 import type { Window } from "./windows"

@@ -9,7 +9,7 @@ import { identify } from "../session/identify"
 import type { SignInParts } from "../session/sign-in"
 import { consoleUsers } from "../session/tables"
 import type * as users from "../session/users"
-import { held } from "../store/statements"
+import { held } from "../store/locks"
 import { html } from "./html"
 import { complaint, field, proofFields, smallPage } from "./small-page"
 

@@ -17,6 +17,7 @@ export function docsPage(description: OpenApi): Response {
     name,
     entries: entries.filter(({ operation }) => operation.tags.includes(name)),
   }))
+  const shown: Shown = new Map()
   const page = html`<!doctype html>
 <html lang="en">
 <head>
@@ -33,7 +34,7 @@ ${navigation(areas)}
 ${opening}
 ${areas.map(
   ({ name, entries: some }) => html`
-<h2 id="${name}">${titleOf(name)}</h2>${some.map((entry) => article(entry, description))}`,
+<h2 id="${name}">${titleOf(name)}</h2>${some.map((entry) => article(entry, description, shown))}`,
 )}
 </main>
 </body>
@@ -105,7 +106,10 @@ ${areas.map(
 )}
 </nav>`
 
-function article({ method, path, operation }: Entry, description: OpenApi): Markup {
+/** The fields of answers that the page has shown, and where. */
+type Shown = Map<string, Operation>
+
+function article({ method, path, operation }: Entry, description: OpenApi, shown: Shown): Markup {
   const { operationId, summary, parameters } = operation
   const known = parameters.flatMap((one) => resolved(one, description))
   const tables = (["path", "query", "header"] as const).map((place) => {
@@ -117,7 +121,7 @@ function article({ method, path, operation }: Entry, description: OpenApi): Mark
 <h3>${summary}</h3>
 <div class="route"><span class="method ${method}">${method}</span><code>${path}</code></div>
 <p class="needs">${needsOf(operation)}</p>
-${tables}${bodyPart(operation)}${answerPart(operation)}
+${tables}${bodyPart(operation)}${answerPart(operation, shown)}
 </article>`
 }
 
@@ -143,23 +147,35 @@ function bodyPart({ requestBody }: Operation): Markup | undefined {
   return schema && html`<h4>Body</h4>${fieldTable(schema, true)}`
 }
 
-function answerPart({ responses }: Operation): Markup[] {
-  return Object.entries(responses)
+function answerPart(operation: Operation, shown: Shown): Markup[] {
+  return Object.entries(operation.responses)
     .filter(([status]) => status !== "default")
-    .map(([status, response]) => answer(status, response as Answered))
+    .map(([status, response]) => answer(status, response as Answered, operation, shown))
 }
 
 interface Answered {
   content?: Record<string, { schema: Schema }>
 }
 
-function answer(status: string, { content = {} }: Answered): Markup {
+function answer(
+  status: string,
+  { content = {} }: Answered,
+  operation: Operation,
+  shown: Shown,
+): Markup {
   const [type = "", { schema } = { schema: {} }] = Object.entries(content)[0] ?? []
   const properties = (schema.properties ?? {}) as Record<string, Schema>
   const data = properties.meta ? (properties.data ?? {}) : schema
   const fields = fieldTable(data, false)
   const label = html`${status} ${type === "application/json" ? shapeOf(data, properties) : type}`
   if (!fields) return html`<h4>Answer: ${label}</h4>`
+  // Most records are the answer of several routes; one table of each keeps the page small.
+  const first = shown.get(fields.text)
+  if (first && first !== operation) {
+    const place = html`<a href="#${first.operationId}">${first.summary}</a>`
+    return html`<h4>Answer: ${label}</h4><p>With the fields of: ${place}</p>`
+  }
+  shown.set(fields.text, operation)
   return html`<details><summary>Answer: ${label}</summary>${fields}</details>`
 }
 

@@ -1,6 +1,7 @@
 import { and, eq, type SQL } from "drizzle-orm"
 import { ApiError } from "../core/errors"
-import { held, prepared } from "../store/statements"
+import { held } from "../store/locks"
+import { prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import { boundsOf, currentPeriod } from "./periods"
 import { type Metric, quotas } from "./tables"

@@ -1,8 +1,8 @@
 import { and, eq } from "drizzle-orm"
 import { secondsFromNow } from "../core/time"
 import { short } from "../lib/short"
+import { held } from "../store/locks"
 import { enqueue, type Job, PRIORITIES } from "../store/queue"
-import { held } from "../store/statements"
 import type { Tx } from "../store/store"
 import { providerConfigs } from "./tables"
 

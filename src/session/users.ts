@@ -7,7 +7,7 @@ import { now } from "../core/time"
 import { comparable, isName } from "../lib/address"
 import { leaveAll } from "../members/members"
 import { type AccountRole, accountMembers } from "../members/tables"
-import { held } from "../store/statements"
+import { held } from "../store/locks"
 import type { Reader, Tx } from "../store/store"
 import * as passwords from "./passwords"
 import {

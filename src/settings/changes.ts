@@ -4,7 +4,7 @@ import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { now } from "../core/time"
 import { type ProjectSettings, projects } from "../projects/tables"
-import { held } from "../store/statements"
+import { held } from "../store/locks"
 import type { Tx } from "../store/store"
 import { withDefaults } from "./settings"
 

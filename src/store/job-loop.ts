@@ -1,6 +1,6 @@
 import { newId } from "../core/ids"
 import { log } from "../core/log"
-import { millis, monotonic, sleep } from "../core/time"
+import { millis, monotonic, nextTurn, sleep } from "../core/time"
 import { Endings } from "./job-endings"
 import { attempt, finish, type Handlers, isPlainEnd, unrecordable } from "./job-handler"
 import * as queue from "./queue"
@@ -135,6 +135,8 @@ export class JobLoop {
   }
 
   async #claim() {
+    // Jobs end in groups, with the commit that records them: one claim for all their slots.
+    await nextTurn()
     const lasted = monotonic() - this.#claimed_at
     if (lasted < SHORT_MILLISECONDS) this.#room = Math.min(CLAIM_LIMIT, this.#room * 2)
     else if (lasted > LONG_MILLISECONDS) this.#room = Math.max(this.#least, this.#room >> 1)
@@ -154,8 +156,6 @@ export class JobLoop {
   }
 
   async #rest() {
-    // Jobs end in groups, with the commit that records them: one claim for all their slots.
-    await new Promise<void>((resolve) => setImmediate(resolve))
     if (this.#rung) return
     const pause = await this.#pause()
     if (this.#rung) return

@@ -2,7 +2,8 @@ import { and, eq, inArray, lt, lte, ne, notInArray, type SQL, sql } from "drizzl
 import { newId } from "../core/ids"
 import { millis, now, secondsFromNow } from "../core/time"
 import { short } from "../lib/short"
-import { held, inserter, prepared, skipLocked } from "./statements"
+import { held, skipLocked } from "./locks"
+import { inserter, prepared } from "./statements"
 import type { Reader, Store, Tx } from "./store"
 import { jobs } from "./tables"
 

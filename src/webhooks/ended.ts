@@ -1,6 +1,7 @@
 import { inArray } from "drizzle-orm"
 import { now } from "../core/time"
-import { held, updater } from "../store/statements"
+import { held } from "../store/locks"
+import { updater } from "../store/statements"
 import type { Tx } from "../store/store"
 import type { Attempted } from "./attempt"
 import type { Claimed } from "./queue"

@@ -1,6 +1,6 @@
 import { and, eq, gte, inArray, isNull, lt, lte, type SQL, sql } from "drizzle-orm"
 import { millis, now, secondsFromNow } from "../core/time"
-import { skipLocked } from "../store/statements"
+import { skipLocked } from "../store/locks"
 import type { Reader, Store, Tx } from "../store/store"
 import { ringPlanned } from "./bell"
 import { notInHand } from "./in-hand"
