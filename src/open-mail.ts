@@ -14,9 +14,6 @@ import { sendRules } from "./send-rules"
 import { JobLoop } from "./store/job-loop"
 import type { Store } from "./store/store"
 
-/** While one message is on the wire, others are composed or recorded. */
-const AHEAD = 4
-
 export interface MailGround {
   settings: Settings
   mode: "up" | "serve"
@@ -49,7 +46,7 @@ export async function openMail(ground: MailGround, undo: (() => unknown)[]) {
   const loop = new JobLoop({
     store,
     handlers: queues.over(jobTable(work, channels, { mail, base_url })),
-    concurrency: AHEAD * concurrency,
+    concurrency,
     lease_ms: settings["delivery.lease"],
     alone: settings.database_url === null,
   })
