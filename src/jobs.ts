@@ -9,6 +9,7 @@ import { probeProvider, wakeWaiting } from "./emails/provider-jobs"
 import type { Adapters } from "./emails/providers/adapters"
 import { complain, mailboxComplain } from "./mailbox/complain"
 import * as messages from "./messages/pipeline"
+import { type Taken, takeAll } from "./messages/take"
 import * as providerAlerts from "./providers/alerts"
 import { providerFeedback } from "./providers/receipts"
 import { providerProbe, providerRefused, providersResumed } from "./providers/standing"
@@ -33,7 +34,9 @@ export const jobTable = (
   post: ResetPost,
 ): Handlers => ({
   ...bind(messages.deliverMessage, {
-    run: (payload, job) => messages.deliver(store, channels, payload, job),
+    onClaim: takeAll,
+    run: (payload, job, taken?: Taken) => messages.deliver(store, channels, payload, job, taken),
+    onGiveBack: messages.unbegun,
     onDead: messages.giveUp,
     onHold: messages.waitFor,
   }),

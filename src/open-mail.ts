@@ -14,6 +14,9 @@ import { sendRules } from "./send-rules"
 import { JobLoop } from "./store/job-loop"
 import type { Store } from "./store/store"
 
+/** Jobs in hand for each place on the wire: some are composed, some recorded, while others are sent. */
+const AHEAD = 2
+
 export interface MailGround {
   settings: Settings
   mode: "up" | "serve"
@@ -46,7 +49,7 @@ export async function openMail(ground: MailGround, undo: (() => unknown)[]) {
   const loop = new JobLoop({
     store,
     handlers: queues.over(jobTable(work, channels, { mail, base_url })),
-    concurrency,
+    concurrency: AHEAD * concurrency,
     lease_ms: settings["delivery.lease"],
     alone: settings.database_url === null,
   })

@@ -5,8 +5,8 @@ import type { RenderTask } from "./templates/render"
 /** The thread for pure work that costs CPU. Libraries load with the first task that needs them. */
 serveTasks({
   compose: async (mail: MailToCompose) => {
-    const { composeMail } = await import("./emails/compose-task")
-    return composeMail(mail)
+    const { composeAndPack } = await import("./emails/compose-task")
+    return composeAndPack(mail)
   },
   "compose-batch": async (mails: MailToCompose[]) => {
     const { composeAll } = await import("./emails/compose-task")

@@ -6,6 +6,7 @@ import type { Secrets } from "../core/secrets"
 import type { Workers } from "../core/workers"
 import { signingKeys } from "../domains/signing"
 import { needsSmtputf8, parseMailbox } from "../lib/address"
+import { unpack } from "../lib/packed"
 import { Turns } from "../lib/turns"
 import type { Channel, Outcome, Ready } from "../messages/channel"
 import { isOpen, type Message, OWN_SOURCE } from "../messages/facts"
@@ -14,6 +15,7 @@ import { newRowInserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import { admit, type Pauses, parted, withHeld } from "./admission"
 import { compose } from "./compose"
+import type { ComposedMail } from "./compose-batches"
 import { envelopeSender } from "./envelope-sender"
 import { isUncomposable, type MailToCompose } from "./mail-to-compose"
 import type { EmailContent, SendRules } from "./prepare"
@@ -40,13 +42,13 @@ export interface EmailChannelParts {
 export function emailChannel(parts: EmailChannelParts): Channel {
   const turns = new Turns(parts.concurrency)
   return {
-    async prepare(message, content) {
+    async prepare(message, content, attempt) {
       const provider = message.sandbox ? parts.sandbox : parts.provider
       if (provider) await admit(parts.queues, provider, message)
-      return rawOf(parts, message, content as EmailContent | SealedContent)
+      return rawOf(parts, message, { content: content as Content, attempt })
     },
     leave: (message_id) => parts.provider.dismiss?.(message_id),
-    inTurn: (attempt) => turns.run(attempt),
+    turn: () => turns.take(),
     async deliver(message, content) {
       const raw = content as Raw
       const open = message.recipients.filter(({ status }) => isOpen(status))
@@ -75,41 +77,53 @@ type Raw = Uint8Array | { reason: string }
 
 const NO_SANDBOX = "The embedded mailbox, where the sandbox sends to, does not run."
 
+type Content = EmailContent | SealedContent
+
+interface Source {
+  content: Content
+  attempt: number
+}
+
 /**
- * The bytes of the first attempt, or new ones, which are on disk before they leave. What is sealed
- * is composed at each attempt, to the same bytes, since they must not lie open beside it.
+ * The bytes of the attempts before, or new ones. These are kept with what comes of them: should that
+ * never be written, the next attempt composes the same bytes from the same row. What is sealed is
+ * composed at each attempt, since the bytes must not lie open beside it.
  */
 async function rawOf(
   { store, secrets, workers, blobs }: EmailChannelParts,
   message: Message,
-  content: EmailContent | SealedContent,
+  { content, attempt }: Source,
 ): Promise<Ready> {
-  const keys = () => signingKeys(store.read, secrets, ownerOf(message), message.sender_domain ?? "")
-  if (isSealed(content)) {
-    const opened = openContent(secrets, message.id, content)
-    const mail = { ...composable(message, opened, blobs), dkim: await keys() }
-    return { content: await composed(workers, mail) }
-  }
-  const [kept] = await findRaw(store.read, { message_id: message.id })
-  if (kept) return { content: kept.raw }
-  const mail = { ...composable(message, content, blobs), dkim: await keys() }
-  const raw = await composed(workers, mail)
-  if (!(raw instanceof Uint8Array)) return { content: raw }
-  return { content: raw, keep: (tx) => keepRaw(tx, message.id, raw) }
+  const sealed = isSealed(content)
+  const kept = sealed || attempt === 1 ? undefined : await keptRaw(store, message.id)
+  if (kept) return { content: kept }
+  const opened = sealed ? openContent(secrets, message.id, content) : content
+  const dkim = await signingKeys(store.read, secrets, ownerOf(message), message.sender_domain ?? "")
+  const made = await composed(workers, { ...composable(message, opened, blobs), dkim })
+  if (!("raw" in made)) return { content: made }
+  const { raw, packed } = made
+  return sealed ? { content: raw } : { content: raw, keep: (tx) => keepRaw(tx, message.id, packed) }
+}
+
+async function keptRaw(store: Store, message_id: string): Promise<Uint8Array | undefined> {
+  const [kept] = await findRaw(store.read, { message_id })
+  return kept && unpack(kept.raw)
 }
 
 /** Whose keys sign it: the instance, which writes in the name of a hidden project, has none there. */
 const ownerOf = ({ source, project_id }: Message) => (source === OWN_SOURCE ? null : project_id)
 
-/** Others may have been kept meanwhile, by whoever had the job; then those must leave, not these. */
-async function keepRaw(tx: Tx, message_id: string, raw: Uint8Array) {
-  const bytes = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
-  const fresh = await insertRaw(tx, [{ message_id, raw: bytes }])
-  if (fresh.size === 0) throw new Error("other bytes of this message were kept meanwhile")
+/** The first ones stay: they are what left first. */
+async function keepRaw(tx: Tx, message_id: string, packed: Uint8Array) {
+  const bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength)
+  await insertRaw(tx, [{ message_id, raw: bytes }])
 }
 
 /** A fault of this machine, a file of another node's: thrown, because the job comes again. */
-async function composed(workers: Workers, mail: MailToCompose): Promise<Raw> {
+async function composed(
+  workers: Workers,
+  mail: MailToCompose,
+): Promise<ComposedMail | { reason: string }> {
   const { message_id } = mail
   try {
     return await compose(workers, mail)

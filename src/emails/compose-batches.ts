@@ -10,12 +10,18 @@ const MAX_UNDER_WAY = 2
 /** Characters of text and html. Larger mail, and mail with files, has a thread to itself. */
 const MAX_SMALL = 64 * 1024
 
+/** A message as it leaves, and as it is kept. */
+export interface ComposedMail {
+  raw: Uint8Array
+  packed: Uint8Array
+}
+
 /** What came of one mail of a batch. */
-export type Composed = { raw: Uint8Array } | { error: { name: string; message: string } }
+export type Composed = ComposedMail | { error: { name: string; message: string } }
 
 interface Waiting {
   mail: MailToCompose
-  resolve(raw: Uint8Array): void
+  resolve(composed: ComposedMail): void
   reject(error: Error): void
 }
 
@@ -34,7 +40,7 @@ export class ComposeBatches {
     this.#deadline_ms = deadline_ms
   }
 
-  add(mail: MailToCompose): Promise<Uint8Array> {
+  add(mail: MailToCompose): Promise<ComposedMail> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ mail, resolve, reject })
       // The mail of one turn of the event loop goes together.
@@ -71,7 +77,7 @@ export const isSmall = ({ html, text, attachments }: MailToCompose): boolean =>
   attachments.length === 0 && (html?.length ?? 0) + (text?.length ?? 0) <= MAX_SMALL
 
 function settle({ resolve, reject }: Waiting, composed: Composed | undefined) {
-  if (composed && "raw" in composed) return resolve(composed.raw)
+  if (composed && "raw" in composed) return resolve(composed)
   const { name, message } = composed?.error ?? { name: "Error", message: "no answer of a thread" }
   reject(Object.assign(new Error(message), { name }))
 }

@@ -4,7 +4,8 @@ import MailComposer from "nodemailer/lib/mail-composer"
 import { isMailbox, isName } from "../lib/address"
 import { canonical, isClean } from "../lib/crlf"
 import { countFields } from "../lib/mail-head"
-import type { Composed } from "./compose-batches"
+import { pack } from "../lib/packed"
+import type { Composed, ComposedMail } from "./compose-batches"
 import { composePlain, headOf } from "./compose-plain"
 import { type AttachedFile, type MailToCompose, Uncomposable } from "./mail-to-compose"
 import { signed } from "./signed"
@@ -34,12 +35,18 @@ export async function composeMail(input: MailToCompose): Promise<Uint8Array> {
   return signed(raw, input.dkim, Math.floor(Date.parse(input.created_at) / 1000))
 }
 
-/** As `composeMail` for each; what goes wrong with one is told beside what became of the others. */
+/** As `composeMail`, with the form in which it is kept. */
+export async function composeAndPack(mail: MailToCompose): Promise<ComposedMail> {
+  const raw = await composeMail(mail)
+  return { raw, packed: pack(raw) }
+}
+
+/** As `composeAndPack` for each; what goes wrong with one is told beside what became of the others. */
 export async function composeAll(mails: MailToCompose[]): Promise<Composed[]> {
   const all: Composed[] = []
   for (const mail of mails) {
     try {
-      all.push({ raw: await composeMail(mail) })
+      all.push(await composeAndPack(mail))
     } catch (error) {
       const { name, message } = error instanceof Error ? error : new Error(String(error))
       all.push({ error: { name, message } })

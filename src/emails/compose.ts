@@ -1,5 +1,5 @@
 import type { Workers } from "../core/workers"
-import { ComposeBatches, isSmall } from "./compose-batches"
+import { ComposeBatches, type ComposedMail, isSmall } from "./compose-batches"
 import type { MailToCompose } from "./mail-to-compose"
 
 /** Long enough for 10 MB of attachments on a slow machine, short enough not to hold a worker. */
@@ -11,9 +11,9 @@ const COMPOSE_DEADLINE_MS = 10_000
  * Rejects with WorkerTimeout after ten seconds, with Uncomposable where the input cannot become a
  * message, and with whatever else went wrong on the way (a missing file has the code ENOENT).
  */
-export function compose(workers: Workers, input: MailToCompose): Promise<Uint8Array> {
+export function compose(workers: Workers, input: MailToCompose): Promise<ComposedMail> {
   if (isSmall(input)) return batchesOf(workers).add(input)
-  return workers.run<Uint8Array>("compose", input, { deadline_ms: COMPOSE_DEADLINE_MS })
+  return workers.run<ComposedMail>("compose", input, { deadline_ms: COMPOSE_DEADLINE_MS })
 }
 
 const batches = new WeakMap<Workers, ComposeBatches>()

@@ -7,6 +7,7 @@ import { now } from "../core/time"
 import * as feed from "../events/feed"
 import type { Window } from "../http/page"
 import { comparable, type Mailbox } from "../lib/address"
+import { unpack } from "../lib/packed"
 import type { Message } from "../messages/facts"
 import type { NewMessage } from "../messages/pipeline"
 import { abandon } from "../messages/settle"
@@ -62,7 +63,9 @@ export async function content(db: Reader, project_id: string, id: string) {
 export async function raw(db: Reader, project_id: string, id: string): Promise<Uint8Array> {
   await find(db, project_id, id)
   const [row] = await db.select().from(messageRaws).where(eq(messageRaws.message_id, id))
-  return row?.raw ?? fail("not_found", "The message has not been composed yet; try again soon.")
+  return row
+    ? unpack(row.raw)
+    : fail("not_found", "The message has not been composed yet; try again soon.")
 }
 
 export async function attachment(db: Reader, blobs: Blobs, project_id: string, ids: FileIds) {

@@ -117,7 +117,7 @@ async function written(
   try {
     const dkim = await signingKeys(store.read, secrets, project_id, domain)
     const letter = letterOf({ from, to, domain, id }, row)
-    const raw = await compose(workers, { ...letter, dkim })
+    const { raw } = await compose(workers, { ...letter, dkim })
     return { id, project_id, from: from.email, to, raw }
   } catch (error) {
     log.error("a test mail could not be composed", { config_id: row.id, error })

@@ -7,13 +7,14 @@ export class Turns {
     this.#free = limit
   }
 
-  /** Resolves and rejects as the work does, which begins when its turn comes. */
-  async run<Result>(work: () => Promise<Result>): Promise<Result> {
+  /** Resolves when the turn has come, with what ends it; a second call of that does nothing. */
+  async take(): Promise<() => void> {
     if (this.#free > 0) this.#free -= 1
     else await new Promise<void>((resolve) => this.#waiting.push(resolve))
-    try {
-      return await work()
-    } finally {
+    let ended = false
+    return () => {
+      if (ended) return
+      ended = true
       const next = this.#waiting.shift()
       if (next) next()
       else this.#free += 1

@@ -50,19 +50,19 @@ export interface Outcome extends RecipientOutcome {
 /** What `deliver` gets in the place of the stored content. */
 export interface Ready {
   content: unknown
-  /** Written together with the mark that the attempt begins, so before anything leaves. */
+  /** Written together with what came of the attempt. */
   keep?: (tx: Tx) => Promise<void>
 }
 
 /** All the pipeline knows about a channel. Which provider it asks is its own affair. */
 export interface Channel {
   /** Work that comes before the attempt and needs nobody outside. What it throws, `deliver` may throw. */
-  prepare?(message: typeof messages.$inferSelect, content: unknown): Promise<Ready>
+  prepare?(message: typeof messages.$inferSelect, content: unknown, attempt: number): Promise<Ready>
   deliver(message: typeof messages.$inferSelect, content: unknown): Promise<Outcome>
   /** The end of what `prepare` began for a message, whatever came of it. */
   leave?(message_id: string): void
-  /** Runs an attempt when there is room for one more; without it there always is. */
-  inTurn?<Result>(attempt: () => Promise<Result>): Promise<Result>
+  /** Resolves when there is room for one more attempt, with what to call once its end is on disk. */
+  turn?(): Promise<() => void>
 }
 
 /**

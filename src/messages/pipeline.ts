@@ -1,4 +1,4 @@
-import { and, eq, inArray } from "drizzle-orm"
+import { eq } from "drizzle-orm"
 import { log } from "../core/log"
 import { monotonic, now, secondsFromNow } from "../core/time"
 import { emitAll } from "../events/emit"
@@ -6,13 +6,14 @@ import { searchable } from "../lib/search-text"
 import { bumpAll, type Changes } from "../store/counters"
 import type { Hold } from "../store/holding"
 import type { Verdict } from "../store/job-handler"
-import { type ClaimedJob, enqueueAll, isHeld, type Job, PRIORITIES } from "../store/queue"
+import { type ClaimedJob, enqueueAll, type Job, PRIORITIES } from "../store/queue"
 import { inserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import { type Channel, type Ready, Waiting } from "./channel"
-import { announce, eventOf, isOpen, type Message } from "./facts"
+import { announce, eventOf, type Message } from "./facts"
 import { type Attempt, putBack, settle, settleDead, settleLast, wait } from "./settle"
-import { type ChannelName, messageContents, messages, messageTags, type Status } from "./tables"
+import { type ChannelName, messageContents, messages, messageTags } from "./tables"
+import { isFresh, type Taken, takeAgain } from "./take"
 import { takeBack } from "./take-back"
 
 export { type Message, OWN_SOURCE } from "./facts"
@@ -78,14 +79,22 @@ export async function deliver(
   channels: Channels,
   { message_id }: Delivery,
   job: ClaimedJob,
+  known?: Taken,
 ): Promise<Verdict> {
-  const [found] = await findWithContent(store.read, { id: message_id })
-  if (!found?.message.recipients.some(({ status }) => isOpen(status))) return {}
-  const channel: Channel = channels[found.message.channel]
+  const taken = known ?? (await takeAgain(store, job))
+  if (!taken) return {}
+  const channel: Channel = channels[taken.message.channel]
   try {
-    const ready = (await channel.prepare?.(found.message, found.content)) ?? found
-    const attempt = () => begin(store, { channel, ready, found: found.message, job })
-    return await (channel.inTurn?.(attempt) ?? attempt())
+    const content = await contentOf(store, message_id)
+    const ready = (await channel.prepare?.(taken.message, content, job.attempt)) ?? { content }
+    const settled = await channel.turn?.()
+    try {
+      const verdict = await begin(store, { channel, ready, taken, job })
+      return settled ? { ...verdict, settled } : verdict
+    } catch (error) {
+      settled?.()
+      throw error
+    }
   } catch (error) {
     if (error instanceof Waiting) return waits(message_id, error, job.attempt)
     return broken(message_id, error)
@@ -97,23 +106,26 @@ export async function deliver(
 interface Beginning {
   channel: Channel
   ready: Ready
-  /** As it was before `prepare`. */
-  found: Message
+  taken: Taken
   job: ClaimedJob
 }
 
-async function begin(store: Store, { channel, ready, found, job }: Beginning): Promise<Verdict> {
-  const message = await store.tx(async (tx) => {
-    const marked = await markSending(tx, found, job)
-    if (marked) await ready.keep?.(tx)
-    return marked
-  })
-  if (!message) return {}
+async function begin(store: Store, { channel, ready, taken, job }: Beginning): Promise<Verdict> {
+  const still = isFresh(taken) ? taken : await takeAgain(store, job)
+  if (!still) return {}
+  const { message } = still
   const started_at = now()
   const begun = monotonic()
   const outcome = await channel.deliver(message, ready.content)
   const duration_ms = Math.round(monotonic() - begun)
-  return verdictOf(message.id, { outcome, started_at, duration_ms, attempt: job.attempt })
+  const { keep } = ready
+  return verdictOf(message.id, { outcome, started_at, duration_ms, attempt: job.attempt, keep })
+}
+
+async function contentOf(store: Store, message_id: string): Promise<unknown> {
+  const [found] = await findContent(store.read, { message_id })
+  if (!found) throw new Error("the content of a message that is still open is gone")
+  return found.content
 }
 
 /** The queue has tried often enough: whoever is still open has failed. */
@@ -121,8 +133,16 @@ export const giveUp = (tx: Tx, { message_id }: Delivery, reason: string) =>
   settleDead(tx, message_id, reason)
 
 /** The queue itself waits, and with it whoever is still open. */
-export const waitFor = (tx: Tx, { message_id }: Delivery, { until, reason }: Hold) =>
-  takeBack(tx, message_id, { until, reason })
+export const waitFor = (
+  tx: Tx,
+  { message_id }: Delivery,
+  { until, reason }: Hold,
+  { attempt }: ClaimedJob,
+) => takeBack(tx, message_id, { until, reason, attempts: attempt - 1 })
+
+/** Taken with others, and never begun: as if nobody had looked. */
+export const unbegun = (tx: Tx, { message_id }: Delivery, { attempt, run_at }: ClaimedJob) =>
+  takeBack(tx, message_id, { until: attempt > 1 ? run_at : null, attempts: attempt - 1 })
 
 function verdictOf(message_id: string, tried: Attempt): Verdict {
   const { outcome } = tried
@@ -151,22 +171,6 @@ function broken(message_id: string, error: unknown): Verdict {
     retry: "An internal error; the log says which.",
     waiting: (tx, next_at) => putBack(tx, message_id, next_at),
   }
-}
-
-/** Undefined when the message was settled or cancelled meanwhile, or its job is not ours any more. */
-async function markSending(tx: Tx, { id }: Message, job: ClaimedJob) {
-  if (!(await isHeld(tx, job))) return undefined
-  const attempts = job.attempt
-  const [marked] = await mark(tx, { id, attempts, updated_at: now() })
-  if (marked) announce(tx, marked, null)
-  if (marked) return marked
-  const [message] = await tx.select().from(messages).where(eq(messages.id, id))
-  if (!message?.recipients.some(({ status }) => isOpen(status))) return undefined
-  // The first recipient is settled, and with him the status; the others have their attempt.
-  const change = { attempts, next_attempt_at: null, updated_at: now() }
-  const again = tx.update(messages).set(change).where(eq(messages.id, id))
-  const [counted] = await again.returning()
-  return counted
 }
 
 function asMessage({ content: _, ...fresh }: NewMessage): Message {
@@ -223,27 +227,9 @@ const insertMessages = inserter(messages)
 const insertContents = inserter(messageContents)
 const insertTags = inserter(messageTags)
 
-const { id, status, attempts, updated_at } = messages
-
-const OPEN: Status[] = ["queued", "sending"]
-
-const mark = prepared({ id, attempts, updated_at }, (tx: Tx, slot) =>
-  tx
-    .update(messages)
-    .set({
-      status: "sending",
-      next_attempt_at: null,
-      attempts: slot.attempts,
-      updated_at: slot.updated_at,
-    })
-    .where(and(eq(id, slot.id), inArray(status, OPEN)))
-    .returning(),
-)
-
-const findWithContent = prepared({ id }, (db: Reader, slot) =>
+const findContent = prepared({ message_id: messageContents.message_id }, (db: Reader, slot) =>
   db
-    .select({ message: messages, content: messageContents.content })
-    .from(messages)
-    .innerJoin(messageContents, eq(messageContents.message_id, id))
-    .where(eq(id, slot.id)),
+    .select({ content: messageContents.content })
+    .from(messageContents)
+    .where(eq(messageContents.message_id, slot.message_id)),
 )

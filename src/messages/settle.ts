@@ -16,6 +16,8 @@ export interface Attempt {
   started_at: string
   duration_ms: number
   attempt: number
+  /** What else is written with the first word about the attempt. */
+  keep: ((tx: Tx) => Promise<void>) | undefined
 }
 
 /** Writes what an attempt came to: status, timeline, events and totals together. */
@@ -76,6 +78,7 @@ async function record(tx: Tx, message_id: string, tried: Attempt, next_at: strin
   if (!message) return
   const outcome = shortened(tried.outcome)
   await insertAttempt(tx, [attemptRow(message_id, { ...tried, outcome })])
+  await tried.keep?.(tx)
   const steps = [outcome, ...outcome.others].flatMap((one) => stepsOf(message, one))
   await apply(tx, { ...message, provider: outcome.provider }, steps, next_at)
 }
@@ -169,9 +172,13 @@ const brief = ({ reason, reply }: RecipientOutcome) => ({
   reply: { ...reply, response: short(reply.response) },
 })
 
-const attemptRow = (message_id: string, { outcome, started_at, ...tried }: Attempt) => ({
+const attemptRow = (
+  message_id: string,
+  { outcome, started_at, duration_ms, attempt }: Attempt,
+) => ({
   message_id,
-  ...tried,
+  attempt,
+  duration_ms,
   provider: outcome.provider,
   started_at,
   outcome: outcome.status,

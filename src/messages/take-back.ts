@@ -10,7 +10,8 @@ const OPEN: Status[] = ["queued", "sending"]
 interface Put {
   /** Null where nobody knows: an operator's pause. */
   until: string | null
-  reason: string
+  /** Without one the message keeps the reason that it had. */
+  reason?: string
   /** Those that were made, where one was counted that was not. */
   attempts?: number
 }
@@ -19,7 +20,8 @@ interface Put {
 export async function takeBack(tx: Tx, message_id: string, { until, reason, attempts }: Put) {
   const counted = attempts === undefined ? {} : { attempts }
   const change = { next_attempt_at: until, ...counted, updated_at: now() }
-  const waiting = { ...change, status: "queued" as const, status_reason: short(reason) }
+  const why = reason === undefined ? {} : { status_reason: short(reason) }
+  const waiting = { ...change, status: "queued" as const, ...why }
   const marked = and(eq(messages.id, message_id), inArray(messages.status, OPEN))
   const [message] = await tx.update(messages).set(waiting).where(marked).returning()
   if (message) return announce(tx, message, null)

@@ -49,10 +49,10 @@ export class QueueControl {
   over(handlers: Handlers): Handlers {
     this.#names = this.#names.union(new Set(Object.keys(handlers).map(queueOf)))
     const lines = Object.entries(handlers).map(([name, { schedule, handler }]) => {
-      const run: typeof handler.run = async (payload, job) => {
+      const run: typeof handler.run = async (payload, job, known) => {
         const hold = this.holdOf(queueOf(name))
-        if (!hold) return handler.run(payload, job)
-        return { hold, holding: async (tx) => handler.onHold?.(tx, payload, hold) }
+        if (!hold) return handler.run(payload, job, known)
+        return { hold, holding: async (tx) => handler.onHold?.(tx, payload, hold, job) }
       }
       return [name, { schedule, handler: { ...handler, run } }]
     })

@@ -102,12 +102,21 @@ export class GroupCommit {
   }
 
   async #drain() {
-    await nextTurn()
+    await this.#gather()
     while (this.#waiting.length > 0) {
       await this.#commit(this.#waiting.splice(0, MAX_GROUP))
-      await nextTurn() // lets requests in, so that the next group is a full one
+      await this.#gather()
     }
     this.#draining = undefined
+  }
+
+  /** Lets requests in, so that the next group is a full one: as long as each turn brings more. */
+  async #gather() {
+    let before: number
+    do {
+      before = this.#waiting.length
+      await nextTurn()
+    } while (this.#waiting.length > before && this.#waiting.length < MAX_GROUP)
   }
 
   /** Back to no transaction. It never throws: whoever waits behind this group gets his turn. */

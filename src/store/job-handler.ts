@@ -11,7 +11,7 @@ const FAILED = "The job failed; the log says why."
 type Write = (tx: Tx) => Promise<void>
 
 /** What a handler answers. A handler that throws asks for another try. */
-export type Verdict =
+export type Verdict = (
   | { done?: Write }
   /** Not now: no attempt was made. `holding` is written with the job's return to the queue. */
   | { hold: Hold; holding?: Write }
@@ -23,35 +23,51 @@ export type Verdict =
       /** … or, when the schedule is at its end, before `onDead`. */
       dying?: Write
     }
+) & {
+  /** Called once when the verdict is on disk, or nobody tries to write it any more. */
+  settled?: () => void
+}
 
-export interface Handler<Payload> {
-  run(payload: Payload, job: queue.ClaimedJob): Promise<Verdict>
+/** What `onClaim` learned of each job, by the job's id. */
+export type Taken<Known> = Map<string, Known>
+
+export interface Handler<Payload, Known = never> {
+  /** `known` is what `onClaim` learned; undefined where there is none, or the claim had to do without. */
+  run(payload: Payload, job: queue.ClaimedJob, known?: Known): Promise<Verdict>
+  /** Work that is cheaper for many jobs at once, in the transaction that claims them. */
+  onClaim?: (tx: Tx, claimed: queue.ClaimedJob[]) => Promise<Taken<Known>>
+  /** Undoes `onClaim` for a job that was never begun, in the transaction that gives it back. */
+  onGiveBack?: (tx: Tx, payload: Payload, job: queue.ClaimedJob) => Promise<void>
   /** Writes the last word about the work, in the transaction that gives up on it. */
   onDead?: (tx: Tx, payload: Payload, reason: string) => Promise<void>
   /** Writes why the work waits, in the transaction that puts it under an operator's pause. */
-  onHold?: (tx: Tx, payload: Payload, hold: Hold) => Promise<void>
+  onHold?: (tx: Tx, payload: Payload, hold: Hold, job: queue.ClaimedJob) => Promise<void>
 }
 
 interface Line {
   schedule: Schedule
-  handler: Handler<never>
+  handler: Handler<never, never>
 }
 
 export type Handlers = Record<string, Line>
 
 /** One line of the job table: the kind of work and who does it. */
-export const bind = <Payload>(job: queue.Job<Payload>, handler: Handler<Payload>): Handlers => ({
-  [job.name]: { schedule: job.schedule, handler },
+export const bind = <Payload, Known = never>(
+  job: queue.Job<Payload>,
+  handler: Handler<Payload, Known>,
+): Handlers => ({
+  [job.name]: { schedule: job.schedule, handler: handler as unknown as Handler<never, never> },
 })
 
 /** Runs the handler. What it throws is told to the log alone. */
 export async function attempt(
-  handler: Handler<never> | undefined,
+  handler: Handler<never, never> | undefined,
   job: queue.ClaimedJob,
+  known: unknown,
 ): Promise<Verdict> {
   try {
     if (!handler) throw new Error(`No handler for job "${job.name}"`)
-    return await handler.run(job.payload as never, job)
+    return await handler.run(job.payload as never, job, known as never)
   } catch (error) {
     log.error("a job failed", { job: job.name, job_id: job.id, attempt: job.attempt, error })
     return { retry: FAILED }
@@ -60,7 +76,7 @@ export async function attempt(
 
 /** Nothing is to be written but that the job is over: such ends may share a transaction. */
 export const isPlainEnd = (verdict: Verdict) =>
-  !("retry" in verdict || "hold" in verdict) && !verdict.done
+  !("retry" in verdict || "hold" in verdict) && !verdict.done && !verdict.settled
 
 /** It ran, but its end breaks a rule of ours: run again it would break it again. */
 export const unrecordable: Verdict = {

@@ -1,8 +1,16 @@
 import { newId } from "../core/ids"
 import { log } from "../core/log"
 import { millis, monotonic, nextTurn, sleep } from "../core/time"
+import { Claims } from "./job-claims"
 import { Endings } from "./job-endings"
-import { attempt, finish, type Handlers, isPlainEnd, unrecordable } from "./job-handler"
+import {
+  attempt,
+  finish,
+  type Handlers,
+  isPlainEnd,
+  unrecordable,
+  type Verdict,
+} from "./job-handler"
 import * as queue from "./queue"
 import type { Store } from "./store"
 import { troubleOf } from "./trouble"
@@ -42,6 +50,7 @@ export class JobLoop {
   #waiting: queue.ClaimedJob[] = []
   #room: number
   #claimed_at = 0
+  readonly #claims: Claims
   readonly #endings: Endings
   readonly #running = new Map<queue.ClaimedJob, Promise<void>>()
   #stopping = false
@@ -56,6 +65,7 @@ export class JobLoop {
     this.#options = options
     this.#lease = { owner: newId(), lease_ms: options.lease_ms }
     this.#room = this.#least
+    this.#claims = new Claims(options.store, options.handlers, this.#lease)
     this.#endings = new Endings(options.store, () => this.wake())
   }
 
@@ -94,7 +104,7 @@ export class JobLoop {
     for (const timer of this.#timers) clearInterval(timer)
     this.#silence()
     // What still runs is cut off now: a verdict that comes of that finds no lease, and writes nothing.
-    await this.#giveBack([...this.#running.keys()])
+    await this.#claims.giveBack([...this.#running.keys()])
   }
 
   async #turn() {
@@ -115,7 +125,7 @@ export class JobLoop {
     }
     const unbegun = this.#waiting
     this.#waiting = []
-    await this.#giveBack(unbegun)
+    await this.#claims.giveBack(unbegun)
   }
 
   /** Runs until every slot is taken or nothing is due. */
@@ -131,7 +141,7 @@ export class JobLoop {
   #hasSlot = () => this.#running.size < this.#options.concurrency && !this.#endings.isFull
 
   get #least(): number {
-    return Math.min(CLAIM_LIMIT, 2 * this.#options.concurrency)
+    return Math.min(CLAIM_LIMIT, this.#options.concurrency)
   }
 
   async #claim() {
@@ -140,7 +150,7 @@ export class JobLoop {
     const lasted = monotonic() - this.#claimed_at
     if (lasted < SHORT_MILLISECONDS) this.#room = Math.min(CLAIM_LIMIT, this.#room * 2)
     else if (lasted > LONG_MILLISECONDS) this.#room = Math.max(this.#least, this.#room >> 1)
-    const claimed = await queue.claim(this.#options.store, this.#room, this.#lease)
+    const claimed = await this.#claims.claim(this.#room)
     // Only a full claim says something about the next one.
     this.#claimed_at = claimed.length < this.#room ? 0 : monotonic()
     this.#waiting = claimed.reverse() // taken from the end: the front of a long list moves all of it
@@ -179,9 +189,22 @@ export class JobLoop {
   }
 
   async #work(job: queue.ClaimedJob) {
-    let line = this.#options.handlers[job.name]
-    let verdict = await attempt(line?.handler, job)
+    const verdict = await attempt(
+      this.#options.handlers[job.name]?.handler,
+      job,
+      this.#claims.known(job),
+    )
     if (isPlainEnd(verdict)) return this.#endings.add(job)
+    try {
+      await this.#record(job, verdict)
+    } finally {
+      verdict.settled?.()
+    }
+  }
+
+  async #record(job: queue.ClaimedJob, reached: Verdict) {
+    let line = this.#options.handlers[job.name]
+    let verdict = reached
     for (let tries = 1; ; tries++) {
       try {
         await this.#options.store.tx((tx) => finish(tx, line, job, verdict))
@@ -209,19 +232,11 @@ export class JobLoop {
   async #share() {
     const surplus = this.#waiting.length - this.#least
     if (surplus <= 0 || monotonic() - this.#claimed_at < LONG_MILLISECONDS) return
-    await this.#giveBack(this.#waiting.splice(0, surplus))
+    await this.#claims.giveBack(this.#waiting.splice(0, surplus))
   }
 
   #held = () =>
     [...this.#running.keys(), ...this.#waiting, ...this.#endings.held].map(({ id }) => id)
-
-  async #giveBack(jobs: queue.ClaimedJob[]) {
-    if (jobs.length === 0) return
-    const back = this.#options.store.tx(async (tx) => {
-      for (const job of jobs) await queue.giveBack(tx, job)
-    })
-    await back.catch((error) => log.warn("jobs stay leased until they run out", { error }))
-  }
 
   #every(milliseconds: number, work: () => Promise<unknown>) {
     const run = () =>

@@ -80,8 +80,16 @@ export interface Lease {
   lease_ms: number
 }
 
+/** What else the claim of these jobs means, in the transaction that claims them. It may run twice. */
+export type OnClaim = (tx: Tx, claimed: ClaimedJob[]) => Promise<void>
+
 /** Takes up to `limit` due jobs, highest priority first, and leases them to the owner. */
-export async function claim(store: Store, limit: number, lease: Lease): Promise<ClaimedJob[]> {
+export async function claim(
+  store: Store,
+  limit: number,
+  lease: Lease,
+  onClaim?: OnClaim,
+): Promise<ClaimedJob[]> {
   const claimed: ClaimedJob[] = []
   for (const priority of Object.values(PRIORITIES)) {
     const room = limit - claimed.length
@@ -89,7 +97,11 @@ export async function claim(store: Store, limit: number, lease: Lease): Promise<
     const due = { priority, now: now(), limit: room }
     if ((await findDue(store.read, due)).length === 0) continue // an idle box writes nothing
     const taken = { ...due, owner: lease.owner, lease_until: secondsFromNow(lease.lease_ms / 1000) }
-    const rows = await store.tx((tx) => claimDue(tx, taken))
+    const rows = await store.tx(async (tx) => {
+      const rows = await claimDue(tx, taken)
+      await onClaim?.(tx, rows)
+      return rows
+    })
     claimed.push(...rows.sort((a, b) => (a.id < b.id ? -1 : 1))) // RETURNING promises no order
   }
   return claimed

@@ -1,3 +1,5 @@
+import type { Database } from "bun:sqlite"
+import { unpack } from "../../src/lib/packed"
 import { demandEqual } from "./bench"
 import { oneMail } from "./mail"
 import { scratchFolder } from "./scratch"
@@ -26,6 +28,18 @@ export interface Relayed {
   /** Messages, from the first one offered to the last one that the sink has. */
   per_second: number
   accepted_per_second: number
+}
+
+function signedIn(database: Database): number {
+  let count = 0
+  for (const { raw } of database.query<Kept, []>("SELECT raw FROM message_raws").iterate()) {
+    if (Buffer.from(unpack(raw)).toString("latin1", 0, 16) === "DKIM-Signature: ") count += 1
+  }
+  return count
+}
+
+interface Kept {
+  raw: Uint8Array
 }
 
 interface Load {
@@ -64,7 +78,6 @@ export async function relayed(sink: Sink, { bytes, seconds, signed }: Load): Pro
   demandEqual("messages at the sink", messages, sink.messages() - before)
   using database = databaseOf(scratch.path)
   demandEqual("messages stored", messages, countRows(database, "messages"))
-  const with_signature = "message_raws WHERE substr(raw, 1, 16) = CAST('DKIM-Signature: ' AS BLOB)"
-  demandEqual("messages signed", signed ? messages : 0, countRows(database, with_signature))
+  demandEqual("messages signed", signed ? messages : 0, signedIn(database))
   return { per_second: answers.answered / taken, accepted_per_second: answers.per_second }
 }

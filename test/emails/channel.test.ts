@@ -45,7 +45,7 @@ async function delivering(composing: () => Promise<unknown>) {
   })
   const [message] = await it.store.tx((tx) => accept(tx, [letter()]))
   if (!message) throw new Error("nothing was accepted")
-  const ready = await channel.prepare?.(message, CONTENT)
+  const ready = await channel.prepare?.(message, CONTENT, 1)
   return await channel.deliver(message, ready?.content)
 }
 

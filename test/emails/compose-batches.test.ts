@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test"
 import type { Workers } from "../../src/core/workers"
 import { compose } from "../../src/emails/compose"
+import type { ComposedMail } from "../../src/emails/compose-batches"
 import { composeAll } from "../../src/emails/compose-task"
 import type { MailToCompose } from "../../src/emails/mail-to-compose"
 import { MAIL } from "./composed"
@@ -26,7 +27,8 @@ const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 const mails = (count: number): MailToCompose[] =>
   Array.from({ length: count }, (_, number) => ({ ...MAIL, subject: `Ding ${number}` }))
 
-const subjectOf = (raw: Uint8Array) => /^Subject: (.*)\r$/m.exec(Buffer.from(raw).toString())?.[1]
+const subjectOf = ({ raw }: ComposedMail) =>
+  /^Subject: (.*)\r$/m.exec(Buffer.from(raw).toString())?.[1]
 
 test("mail of one turn goes in two batches, what comes meanwhile in the next, each to its caller", async () => {
   const { asked, workers } = slowWorkers()

@@ -6,6 +6,7 @@ import { compose } from "../../src/emails/compose"
 import { composeMail } from "../../src/emails/compose-task"
 import type { MailToCompose } from "../../src/emails/mail-to-compose"
 import { canonical } from "../../src/lib/crlf"
+import { unpack } from "../../src/lib/packed"
 import { attachable, MAIL, read } from "./composed"
 
 const names = ({ headers }: Email) => headers.map(({ key }) => key).sort()
@@ -141,10 +142,11 @@ describe("the bytes", () => {
     const workers = openWorkers({ size: 1 })
     const once = await composeMail(full)
     const again = await composeMail(structuredClone(full))
-    const there = await compose(workers, full)
+    const { raw: there, packed } = await compose(workers, full)
     await workers.close()
     expect(Buffer.compare(once, again)).toBe(0)
     expect(Buffer.compare(once, there)).toBe(0)
+    expect(Buffer.compare(once, unpack(packed))).toBe(0)
     const other = await composeMail({ ...full, message_id: "019a0000-0000-7000-8000-000000000002" })
     expect(Buffer.from(other).toString()).not.toContain(boundaryOf(once))
   })

@@ -6,23 +6,36 @@ test("no more than the limit run at once, each begins in its turn, and all end",
   const begun: number[] = []
   let running = 0
   let most = 0
-  const work = (number: number) => async () => {
+  const work = async (number: number) => {
+    const end = await turns.take()
     begun.push(number)
     most = Math.max(most, ++running)
     for (let steps = 0; steps < 5; steps++) await Promise.resolve()
     running -= 1
+    end()
     return number
   }
   const numbers = Array.from({ length: 20 }, (_, number) => number)
-  expect(await Promise.all(numbers.map((number) => turns.run(work(number))))).toEqual(numbers)
+  expect(await Promise.all(numbers.map(work))).toEqual(numbers)
   expect(begun).toEqual(numbers)
   expect(most).toBe(3)
 })
 
-test("work that throws gives its turn on", async () => {
+test("a turn that is ended twice makes room for one only", async () => {
   const turns = new Turns(1)
-  const failing = turns.run(() => Promise.reject(new Error("broken")))
-  const next = turns.run(async () => "next")
-  expect(await failing.catch((error: Error) => error.message)).toBe("broken")
-  expect(await next).toBe("next")
+  const end = await turns.take()
+  const next = turns.take()
+  let third = false
+  const last = turns.take().then((ending) => {
+    third = true
+    return ending
+  })
+  end()
+  end()
+  const ending = await next
+  await Promise.resolve()
+  expect(third).toBe(false)
+  ending()
+  await last
+  expect(third).toBe(true)
 })

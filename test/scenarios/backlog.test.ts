@@ -18,7 +18,8 @@ test("what waited at a stop is delivered after the start, each once", async () =
     await using first = await startBelfry({ home, env })
     const numbers = Array.from({ length: BACKLOG }, (_, number) => number)
     const ids = await Promise.all(numbers.map((number) => send(first, mailTo(`n${number}`))))
-    expect(await countOf(first, "sending")).toBeLessThanOrEqual(4)
+    // Twice as many are in hand as are sent at once, and as many again are claimed.
+    expect(await countOf(first, "sending")).toBeLessThanOrEqual(16)
     first.kill("SIGKILL")
     expect(await first.exited).toBe(137)
     expect(relay.receipts).toEqual([])

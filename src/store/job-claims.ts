@@ -1,0 +1,59 @@
+import { log } from "../core/log"
+import type { Handlers } from "./job-handler"
+import * as queue from "./queue"
+import type { Store, Tx } from "./store"
+import { troubleOf } from "./trouble"
+
+/** Takes jobs for a loop and gives them back, with what their handlers have to say about it. */
+export class Claims {
+  readonly #store: Store
+  readonly #handlers: Handlers
+  readonly #lease: queue.Lease
+  readonly #known = new WeakMap<queue.ClaimedJob, unknown>()
+
+  constructor(store: Store, handlers: Handlers, lease: queue.Lease) {
+    this.#store = store
+    this.#handlers = handlers
+    this.#lease = lease
+  }
+
+  /** As `queue.claim`. A handler whose part fails gets its jobs without it, and fails for each alone. */
+  async claim(limit: number): Promise<queue.ClaimedJob[]> {
+    const known = new Map<string, unknown>()
+    const learn = (tx: Tx, claimed: queue.ClaimedJob[]) => this.#learn(tx, claimed, known)
+    try {
+      const claimed = await queue.claim(this.#store, limit, this.#lease, learn)
+      for (const job of claimed) if (known.has(job.id)) this.#known.set(job, known.get(job.id))
+      return claimed
+    } catch (error) {
+      if (troubleOf(error)) throw error
+      log.error("jobs could not be claimed together with their work", { error })
+      return queue.claim(this.#store, limit, this.#lease)
+    }
+  }
+
+  /** What the handler's `onClaim` learned of the job. */
+  known(job: queue.ClaimedJob): unknown {
+    return this.#known.get(job)
+  }
+
+  /** Of jobs that were not begun, or are cut off; storage that refuses lets their leases run out. */
+  async giveBack(jobs: queue.ClaimedJob[]) {
+    if (jobs.length === 0) return
+    const back = this.#store.tx(async (tx) => {
+      for (const job of jobs) {
+        const handler = this.#handlers[job.name]?.handler
+        if (await queue.giveBack(tx, job))
+          await handler?.onGiveBack?.(tx, job.payload as never, job)
+      }
+    })
+    await back.catch((error) => log.warn("jobs stay leased until they run out", { error }))
+  }
+
+  async #learn(tx: Tx, claimed: queue.ClaimedJob[], known: Map<string, unknown>) {
+    for (const [name, jobs] of Map.groupBy(claimed, (job) => job.name)) {
+      const learned = await this.#handlers[name]?.handler.onClaim?.(tx, jobs)
+      for (const [id, one] of learned ?? []) known.set(id, one)
+    }
+  }
+}

@@ -1,0 +1,26 @@
+import { expect, test } from "bun:test"
+import fc from "fast-check"
+import { pack, unpack } from "../../src/lib/packed"
+
+test("what was packed comes back byte for byte, and never takes more room", () => {
+  const letters = fc.uint8Array({ maxLength: 5000 }).map((body) => Buffer.concat([HEAD, body]))
+  fc.assert(
+    fc.property(letters, (mail) => {
+      const kept = pack(mail)
+      expect(kept.length).toBeLessThanOrEqual(mail.length)
+      expect(Buffer.compare(unpack(kept), mail)).toBe(0)
+    }),
+    { seed: 5, numRuns: 500 },
+  )
+})
+
+test("mail of many like lines takes a tenth of its room", () => {
+  const mail = Buffer.concat([HEAD, Buffer.from("<p>Your order has shipped.</p>\r\n".repeat(200))])
+  expect(pack(mail).length).toBeLessThan(mail.length / 10)
+})
+
+test("mail that was kept before anything was packed is read as it is", () => {
+  expect(unpack(HEAD)).toBe(HEAD)
+})
+
+const HEAD = Buffer.from("From: me@example.test\r\n\r\n")
