@@ -2,7 +2,7 @@ import { and, eq, gt, not, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { log } from "../core/log"
 import { millis, now, secondsFromNow } from "../core/time"
-import { type Hold, holders, unhold } from "../store/holding"
+import { type Hold, heldProject, holders, unhold } from "../store/holding"
 import type { Handlers } from "../store/job-handler"
 import { LEASED } from "../store/queue"
 import type { Reader, Store } from "../store/store"
@@ -140,7 +140,8 @@ export class QueueControl {
   /** What is held by a pause that ended while a process died, or on another node. */
   async #release() {
     for (const queue of await holders(this.#store.read)) {
-      if (!this.#paused.has(queue)) while ((await unhold(this.#store, queue)) > 0);
+      const is_pause = heldProject(queue) === undefined
+      if (is_pause && !this.#paused.has(queue)) while ((await unhold(this.#store, queue)) > 0);
     }
   }
 }
