@@ -31,6 +31,8 @@ export interface DeliveryLoopOptions {
   failures: number
   /** True where no other process can share the queue: then every lease at the start is a dead one. */
   alone: boolean
+  /** Whether an operator has paused the queue: then nothing new begins. */
+  isPaused: () => boolean
 }
 
 interface Page {
@@ -146,10 +148,10 @@ export class DeliveryLoop {
 
   /** Once around all endpoints, or until every slot is taken. Returns when the next work is due. */
   async #fill(): Promise<number> {
-    const { store, concurrency } = this.#options
+    const { store, concurrency, isPaused } = this.#options
     let due = Number.POSITIVE_INFINITY
     let begun_at_first = this.#after === ""
-    while (!this.#stopping && this.#taken() < concurrency) {
+    while (!this.#stopping && !isPaused() && this.#taken() < concurrency) {
       const busy = new Map(this.#slots.busy)
       const page = await withOpen(store.read, this.#after)
       const next = await this.#serve({ page, busy })
