@@ -119,13 +119,18 @@ export async function patch(
 /** New credentials end a pause; so does being asked to go on. */
 async function change_(tx: Tx, before: ConfigRow, wanted: ConfigChange, { secrets, by }: Maker) {
   const { credentials, settings, ...plain } = wanted
+  const { sns_account } = before.settings
   const known = () => openCredentials(secrets, before)
   const after: ConfigRow = {
     ...before,
     ...plain,
     ...(credentials && { credentials: sealCredentials(secrets, before.id, credentials) }),
     ...((settings || credentials) && {
-      settings: keptSettings(settings ?? shownSettings(before), credentials ?? known()),
+      settings: {
+        ...keptSettings(settings ?? shownSettings(before), credentials ?? known()),
+        // With other credentials it may be another account.
+        ...(!credentials && sns_account !== undefined && { sns_account }),
+      },
     }),
     ...((credentials || plain.enabled) && WORKS),
     updated_at: now(),

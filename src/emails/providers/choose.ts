@@ -1,10 +1,11 @@
 import { log } from "../../core/log"
 import { monotonic } from "../../core/time"
+import { INSTANCE } from "../../providers/callback-token"
 import type { ConfigRow } from "../../providers/configs"
 import { keepReceipt } from "../../providers/receipts"
 import { emailRouting, isUsable } from "../../providers/routing"
 import { pause } from "../../providers/standing"
-import type { Store } from "../../store/store"
+import type { Store, Tx } from "../../store/store"
 import type { Adapters } from "./adapters"
 import {
   askNext,
@@ -72,6 +73,7 @@ export class Carriers implements EmailProvider {
     if (rows.length === 0 && monotonic() >= this.#own_rests_until) {
       // Straight on, without a word about other providers where there are none.
       const outcome = await own.send(mail)
+      await this.#keepReceipt(mail, INSTANCE, outcome.provider_message_id)
       if ([outcome, ...outcome.others].some(({ fault }) => fault === "authentication")) {
         return this.#carry(mail, [{ config: null, lease: asLease(own) }], outcome)
       }
@@ -164,7 +166,7 @@ export class Carriers implements EmailProvider {
   }
 
   async #learn(
-    { message_id, project_id }: OutgoingMail,
+    mail: OutgoingMail,
     { config, lease }: Candidate,
     provider_message_id: string | undefined,
     faults: ReturnType<typeof sortOut>["faults"],
@@ -175,23 +177,34 @@ export class Carriers implements EmailProvider {
       if (refusal) this.#restOwn(refusal.reason)
       return
     }
-    const { id: config_id } = config
-    if (!refusal && provider_message_id === undefined) return
-    const write = this.#parts.store.tx(async (tx) => {
-      if (refusal) await pause(tx, config, refusal.reason ?? "The credentials were refused.")
-      if (provider_message_id !== undefined) {
-        await keepReceipt(tx, { config_id, project_id, provider_message_id, message_id })
-      }
-    })
-    // The message may be on its way: what came of it must be recorded, or it would be sent again.
-    await write.catch((error) => log.error("a provider's word was not kept", { config_id, error }))
+    if (refusal) {
+      const why = refusal.reason ?? "The credentials were refused."
+      await this.#write(config.id, (tx) => pause(tx, config, why))
+    }
+    await this.#keepReceipt(mail, config.id, provider_message_id)
+  }
+
+  async #keepReceipt(mail: OutgoingMail, config_id: string, provider_message_id?: string) {
+    if (provider_message_id === undefined) return
+    const { message_id, project_id } = mail
+    const receipt = { config_id, project_id, provider_message_id, message_id }
+    await this.#write(config_id, (tx) => keepReceipt(tx, receipt))
+  }
+
+  /** The message may be on its way: what came of it must be recorded, or it would be sent again. */
+  async #write(config_id: string, change: (tx: Tx) => Promise<void>) {
+    const written = this.#parts.store.tx(change)
+    await written.catch((error) =>
+      log.error("a provider's word was not kept", { config_id, error }),
+    )
   }
 
   /** Nobody but the operator can mend it, and the log is where he looks. */
   #restOwn(reason: string | null) {
     if (monotonic() < this.#own_rests_until) return
     this.#own_rests_until = monotonic() + OWN_REST_MS
-    const advice = "Mail waits until providers.smtp.* are right; it is tried once a minute."
+    const { name } = this.#parts.own
+    const advice = `Mail waits until providers.${name}.* are right; it is tried once a minute.`
     log.error(`the provider of this instance refuses its credentials. ${advice}`, { reason })
   }
 }
