@@ -31,8 +31,7 @@ export interface DeliveryLoopOptions {
   failures: number
   /** True where no other process can share the queue: then every lease at the start is a dead one. */
   alone: boolean
-  /** Whether an operator has paused the queue: then nothing new begins. */
-  isPaused: () => boolean
+  isPaused: () => boolean // by an operator
 }
 
 interface Page {
@@ -243,8 +242,7 @@ export class DeliveryLoop {
       turn.succeeded()
       turn.free()
     }
-    const { transform_failed } = body
-    const ended = { claimed, attempted, transform_failed, is_outdone }
+    const ended = { claimed, attempted, transform_failed: body.transform_failed, is_outdone }
     if (await this.#settler.settle(ended)) return
     // What was sent must not be sent again at once: as if its lease had to end.
     setTimeout(letGo, queue.leaseSeconds(way.timeout_ms) * 1000, [claimed]).unref()
