@@ -13,6 +13,8 @@ import { pausedQueues } from "./tables"
 
 const LOOK_MILLISECONDS = 1000
 
+export const pauseReason = (queue: string) => `The queue ${queue} is paused by an operator.`
+
 /** The queue of what goes to one domain, which can be paused alone. */
 export const queueOfDomain = (domain: string): string => `email:${domain}`
 
@@ -74,7 +76,7 @@ export class QueueControl {
   /** Why work of the queue waits; undefined while it does not. */
   holdOf(queue: string): Hold | undefined {
     if (!this.#paused.has(queue)) return undefined
-    return { until: null, reason: `The queue ${queue} is paused by an operator.`, by: queue }
+    return { until: null, reason: pauseReason(queue), by: queue }
   }
 
   /** Throws 404 for a queue there is none of, 409 for one that is paused. */
