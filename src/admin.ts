@@ -2,11 +2,14 @@ import * as operate from "./accounts/operate"
 import { accountRecord } from "./accounts/record"
 import type { AccountStatus } from "./accounts/tables"
 import { usageOfAccount } from "./accounts/usage"
+import { settings } from "./core/config"
+import { fail } from "./core/errors"
 import type { Secrets } from "./core/secrets"
 import { demandOwner } from "./local-owner"
 import * as mailbox from "./mailbox/mailbox"
 import { openRaw } from "./mailbox/sealed"
 import { findInstance } from "./projects/instance"
+import { ownAccess, ownCallback } from "./providers/ses/own"
 import * as people from "./session/admin"
 import { revokeAll, type Sessions } from "./session/sessions"
 import { setupRecord } from "./session/setup/establish"
@@ -18,6 +21,7 @@ export interface AdminParts {
   secrets: Secrets
   sessions: Sessions
   setup: Setup
+  base_url: () => string
 }
 
 /** What somebody at the machine itself may order, without any credential. */
@@ -32,6 +36,7 @@ export type Order =
   | { operation: "set_operator"; email: string; operator: boolean }
   | ({ operation: "system_mails"; limit: number } & mailbox.MailFilter)
   | { operation: "system_mail"; id: string }
+  | { operation: "ses_callback" }
 
 /** Carries out one order. Throws ApiError as a route would. */
 export async function administer(parts: AdminParts, order: Order): Promise<object> {
@@ -59,6 +64,8 @@ export async function administer(parts: AdminParts, order: Order): Promise<objec
       return systemMails(store, order)
     case "system_mail":
       return systemMail(parts, order.id)
+    case "ses_callback":
+      return sesCallback(parts)
   }
 }
 
@@ -78,6 +85,13 @@ async function systemMail({ store: { read }, secrets }: AdminParts, id: string) 
   const raw = openRaw(secrets, mail)
   const { from_address: from, to_address: to, subject, email_id, created_at } = mail
   return { id, email_id, from, to, subject, created_at, raw: raw.toString("base64") }
+}
+
+/** Whoever knows the address may speak to it, so no route and no log tells it. */
+function sesCallback({ secrets, base_url }: AdminParts) {
+  if (!ownAccess(settings())) fail("conflict", "delivery.provider is not ses.")
+  if (base_url() === "") fail("conflict", "base_url is not set, so nobody knows the address.")
+  return { callback_url: ownCallback(secrets, base_url()) }
 }
 
 /** The new owner signs in like everybody: what is shown here is no session. */

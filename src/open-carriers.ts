@@ -7,6 +7,7 @@ import { openProvider } from "./emails/providers/open"
 import type { ProviderPlace } from "./providers/place"
 import { sesPlace } from "./providers/ses/api"
 import { identityOf } from "./providers/ses/identity"
+import { ownAccess, ownSes } from "./providers/ses/own"
 import type { Store } from "./store/store"
 
 interface Around {
@@ -21,7 +22,10 @@ export function openCarriers(settings: Settings, { store, secrets, mailbox_port 
   const place = sesPlace(settings)
   const allow_private = settings["providers.allow_private"]
   const is_direct = settings["delivery.provider"] === "direct"
-  const own = is_direct ? openDirect(settings, store) : openProvider(settings, mailbox_port)
+  const own_access = ownAccess(settings)
+  const own = is_direct
+    ? openDirect(settings, store)
+    : openProvider(settings, { mailbox_port, place })
   const adapters = new Adapters({
     secrets,
     allow_private,
@@ -36,8 +40,9 @@ export function openCarriers(settings: Settings, { store, secrets, mailbox_port 
     allow_private,
     has_mailbox: mailbox_port !== null,
     sns: { ca: place.ca, allow_private },
+    own_ses: own_access ? ownSes(secrets, own_access) : null,
   }
-  const identities = { read: store.read, secrets, place }
+  const identities = { read: store.read, secrets, place, own: own_access }
   return {
     provider: new Carriers({ store, adapters, own }),
     adapters,

@@ -13,6 +13,7 @@ import { QueueControl } from "./queue-control/queue-control"
 import { sendRules } from "./send-rules"
 import { JobLoop } from "./store/job-loop"
 import type { Store } from "./store/store"
+import { countDeliveries, WEBHOOKS } from "./webhooks/queue-counts"
 
 /** Jobs in hand for each place on the wire: some are composed, some recorded, while others are sent. */
 const AHEAD = 2
@@ -41,7 +42,7 @@ export async function openMail(ground: MailGround, undo: (() => unknown)[]) {
   const rules = sendRules(settings, mode, store)
   const { system_from, "delivery.concurrency": concurrency } = settings
   const mail = systemMail(secrets, { system_from, to_mailbox: rules.to_mailbox })
-  const queues = new QueueControl(store)
+  const queues = new QueueControl(store, { [WEBHOOKS]: countDeliveries })
   const ends = { store, secrets, workers, blobs, provider, sandbox }
   const channels = channelTable({ ...ends, rules, queues, concurrency })
   const domains = { ...checkParts(store, settings), identityOf }

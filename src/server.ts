@@ -31,6 +31,7 @@ import { keepTidy } from "./tidy"
 import { Meter } from "./usage/meter"
 import { planned } from "./webhooks/bell"
 import { openWebhooks } from "./webhooks/open"
+import { WEBHOOKS } from "./webhooks/queue-counts"
 
 const WORKER_THREADS = 2
 
@@ -84,7 +85,8 @@ async function assemble(
   const base_url = () => address.url ?? ""
   const ground = { settings, mode, store, secrets, workers, blobs, base_url }
   const { mailbox, loop, parts: mail } = await openMail(ground, undo)
-  const hooks = openWebhooks({ store, secrets, workers, settings })
+  const isPaused = () => mail.queues.holdOf(WEBHOOKS) !== undefined
+  const hooks = openWebhooks({ store, secrets, workers, settings, isPaused })
   const smtp = () => mailbox?.isListening() ?? true
   const loops = [loop, hooks.loop]
   const progressedAt = () => Math.min(...loops.map(({ progressed_at }) => progressed_at))

@@ -1,6 +1,7 @@
 import type { Settings } from "./core/config"
 import { log } from "./core/log"
 import { secondsFromNow } from "./core/time"
+import { wakeStranded } from "./emails/provider-jobs"
 import * as idempotency from "./http/idempotency"
 import { purgeWindows } from "./http/shared-windows"
 import { purgeEnded } from "./long-jobs/long-jobs"
@@ -29,8 +30,10 @@ export function keepTidy(store: Store, settings: Settings): () => void {
     while ((await purgeRequestLog(store, before(settings["retention.request_log"]))) > 0);
     await purgeWindows(store)
   }
-  const run = () =>
+  const run = () => {
+    void wakeStranded(store).catch((error) => log.warn("held mail was not looked at", { error }))
     void purge().catch((error) => log.warn("old rows could not be removed", { error }))
+  }
   const timer = setInterval(run, PURGE_MILLISECONDS)
   return () => clearInterval(timer)
 }

@@ -56,6 +56,9 @@ function defineLists(admin: Command) {
       .addHelpText("after", examples(`admin ${name}`))
       .action(lazily(async () => (await import("../local/admin"))[name]))
   }
+  local(admin, "ses-callback", "where SNS sends what SES tells of the instance's own mail")
+    .addHelpText("after", examples("admin ses-callback"))
+    .action(lazily(async () => (await import("../local/admin")).sesCallback))
   for (const [name, action, about] of [
     ["lock-user", "lockUser", "sign somebody out everywhere, and let him in no more"],
     ["unlock-user", "unlockUser", "let a locked person in again"],

@@ -170,3 +170,13 @@ const operator = (on: boolean) => (email: string) =>
   ({ operation: "set_operator", email, operator: on }) as const
 export const grant = toUser(operator(true), "runs this instance")
 export const withdraw = toUser(operator(false), "does not run this instance")
+
+/** What SNS is to call with news of the instance's own mail; who knows it may speak to it. */
+export const sesCallback: Action<LocalOptions> = async (context, options) => {
+  context.output.promises(["callback_url"])
+  const told = await order<{ callback_url: string }>(context, options, {
+    operation: "ses_callback",
+  })
+  await context.output.record(told, () => told.callback_url)
+  return undefined
+}

@@ -33,6 +33,7 @@ const pair = (name: string, value: string, paint: Paint) => `${paint.dim(name.pa
 function deliveryOf(values: Settings): string {
   if (values["delivery.provider"] === "mailbox") return "the embedded mailbox"
   if (values["delivery.provider"] === "direct") return "the recipients' own mail servers"
+  if (values["delivery.provider"] === "ses") return `SES in ${values["providers.ses.region"]}`
   return `relay ${values["providers.smtp.host"]}:${values["providers.smtp.port"]}`
 }
 

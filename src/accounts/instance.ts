@@ -49,6 +49,11 @@ export async function demandSharedBlobs(store: Store, blobs: Blobs): Promise<voi
 const newMarker = async (blobs: Blobs) =>
   (await blobs.put(Buffer.from(`belfry blob folder ${newId()}\n`))).sha256
 
+/** What the instance keeps under a name: the given value where there was none. */
+export async function standingValue(store: Store, name: string, value: string): Promise<string> {
+  return (await keptValue(store.read, name)) ?? (await decide(store, name, value))
+}
+
 /** The value that stands, which is the given one where there was none. */
 const decide = (store: Store, name: string, value: string) =>
   store.tx(async (tx) => {

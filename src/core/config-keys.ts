@@ -1,4 +1,5 @@
 import {
+  awsRegion,
   databaseUrl,
   destinations,
   domains,
@@ -58,7 +59,7 @@ export const keys = {
   "http.trusted_proxies": key(networks, [], "Proxies whose X-Forwarded-For is believed."),
 
   "delivery.provider": key(
-    oneOf("mailbox", "smtp", "direct"),
+    oneOf("mailbox", "smtp", "direct", "ses"),
     "mailbox",
     "Where email is handed over.",
   ),
@@ -115,6 +116,10 @@ export const keys = {
   ),
 
   "providers.allow_private": key(networks, [], "Networks where a project's own relay may be."),
+  "providers.ses.region": optional(awsRegion, "Region of SES for delivery.provider ses."),
+  "providers.ses.access_key_id": optional(text, "Access key of the IAM user for SES.", true),
+  "providers.ses.secret_access_key": optional(text, "Its secret.", true),
+  "providers.ses.configuration_set": optional(text, "Whose events come back from SES."),
   "providers.ses.endpoint": optional(webUrl, "Address of the SES API; else that of its region."),
   "providers.ses.ca": optional(folder, "PEM file: who certifies AWS, instead of the well-known."),
 

@@ -29,6 +29,10 @@ export const hostName = textThat("a host name or an IP address", (value) =>
   /^[A-Za-z0-9_.:-]+$/.test(value),
 )
 
+export const awsRegion = textThat("a region of AWS (eu-west-1)", (value) =>
+  /^[a-z]{2}(-[a-z]+)+-\d{1,2}$/.test(value),
+)
+
 export const databaseUrl = textThat("a URL that begins with postgres://", (value) =>
   /^postgres(ql)?:\/\/./.test(value),
 )

@@ -116,6 +116,12 @@ function factory(environment: Environment): Settings {
   return { ...(Object.fromEntries(entries) as Settings), data_dir: defaultDataDir(environment) }
 }
 
+const SES_NEEDS = [
+  "providers.ses.region",
+  "providers.ses.access_key_id",
+  "providers.ses.secret_access_key",
+] as const
+
 function contradictions(values: Settings): string[] {
   if (values.data_dir === "") {
     return ["data_dir is missing: there is no HOME, so expected --data-dir or BELFRY_DATA_DIR"]
@@ -125,6 +131,10 @@ function contradictions(values: Settings): string[] {
     return [
       "providers.smtp.host is missing: delivery.provider is smtp, so expected the relay's name",
     ]
+  }
+  if (provider === "ses") {
+    const missing = SES_NEEDS.filter((name) => values[name] === null)
+    return missing.map((name) => `${name} is missing: delivery.provider is ses`)
   }
   if (provider === "mailbox" && !values["mailbox.enabled"]) {
     return ["mailbox.enabled is false: delivery.provider is mailbox, so expected true"]

@@ -12,6 +12,8 @@ export interface Place {
   tracking_host: string
   /** Of SPF, when no project's own provider says otherwise. */
   mechanisms: string[]
+  /** Of a project that has this machine deliver itself, where the instance does otherwise. */
+  of_direct?: string[]
   /** Ed25519 keys are published beside RSA. */
   ed25519: boolean
 }
@@ -25,11 +27,13 @@ export function placeOf(settings: Settings): Place {
   const name = host.toLowerCase()
   const given = settings["domains.spf"]
   const mechanisms = given.length > 0 ? given : [ofProvider(settings, name)]
+  const of_direct = given.length > 0 ? given : [mechanismFor(name)]
   const tracking_host = settings["domains.tracking_host"] ?? name
-  return { host: name, tracking_host, mechanisms, ed25519: settings["domains.ed25519"] }
+  return { host: name, tracking_host, mechanisms, of_direct, ed25519: settings["domains.ed25519"] }
 }
 
 function ofProvider(settings: Settings, host: string): string {
+  if (settings["delivery.provider"] === "ses") return SES
   const relay = settings["providers.smtp.host"]
   const is_relay = settings["delivery.provider"] === "smtp" && relay !== null
   return mechanismFor(is_relay ? relay : host)
@@ -50,6 +54,9 @@ export async function placeFor(db: Reader, project_id: string, place: Place): Pr
   const { spf, host } = first.settings
   if (Array.isArray(spf)) return { ...place, mechanisms: spf.filter(isText) }
   if (first.provider === "ses") return { ...place, mechanisms: [SES] }
+  if (first.provider === "direct" && place.of_direct) {
+    return { ...place, mechanisms: place.of_direct }
+  }
   if (first.provider !== "smtp" || !isText(host)) return place
   return { ...place, mechanisms: [mechanismFor(host)] }
 }

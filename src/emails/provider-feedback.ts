@@ -43,9 +43,9 @@ async function isTold(db: Reader, { id, channel }: Message, { type, recipient_em
 }
 
 async function find(db: Reader, told: Told): Promise<Message | "unsettled" | undefined> {
-  const message_id = await messageFor(db, told)
-  if (message_id === undefined) return undefined
-  const ours = and(eq(messages.id, message_id), eq(messages.project_id, told.project_id))
+  const meant = await messageFor(db, told)
+  if (!meant) return undefined
+  const ours = and(eq(messages.id, meant.id), eq(messages.project_id, meant.project_id))
   const [message] = await db.select().from(messages).where(ours)
   if (!message) return undefined
   return message.recipients.some(({ status }) => isOpen(status)) ? "unsettled" : message

@@ -1,17 +1,12 @@
-import { and, eq, inArray } from "drizzle-orm"
-import { now } from "../core/time"
-import { deliverMessage } from "../messages/pipeline"
+import { and, eq } from "drizzle-orm"
+import { emailRouting, isUsable } from "../providers/routing"
 import { type Probe, pause, resume } from "../providers/standing"
 import { providerConfigs } from "../providers/tables"
+import { heldProject, holders, providerHold, unhold } from "../store/holding"
 import type { Handler } from "../store/job-handler"
-import { READY, ringJobs } from "../store/queue"
 import type { Store } from "../store/store"
-import { jobs } from "../store/tables"
 import type { Adapters } from "./providers/adapters"
-import { NO_PROVIDER_NOW } from "./providers/choose"
 import { ProviderTrouble } from "./providers/provider"
-
-const AT_ONCE = 500
 
 /** Asks a paused provider; if it takes the credentials again, what waits for it goes on. */
 export const probeProvider = (store: Store, adapters: Adapters): Handler<Probe> => ({
@@ -41,27 +36,23 @@ async function found(adapters: Adapters, row: typeof providerConfigs.$inferSelec
   }
 }
 
-/** Looks for what waits for a provider of the project, some at a time, and makes it due. */
+/** Gives back what waits for a provider of the project, as long as there is one that can be asked. */
 export const wakeWaiting = (store: Store): Handler<{ project_id: string }> => ({
   run: async ({ project_id }) => {
-    const waiting = and(
-      eq(jobs.project_id, project_id),
-      eq(jobs.name, deliverMessage.name),
-      eq(jobs.state, READY),
-      eq(jobs.last_error, NO_PROVIDER_NOW),
-    )
-    for (;;) {
-      const some = await store.read.select({ id: jobs.id }).from(jobs).where(waiting).limit(AT_ONCE)
-      if (some.length === 0) return {}
-      const ids = some.map(({ id }) => id)
-      await store.tx(async (tx) => {
-        const change = { run_at: now(), last_error: null }
-        await tx
-          .update(jobs)
-          .set(change)
-          .where(and(inArray(jobs.id, ids), waiting))
-        tx.afterCommit(ringJobs)
-      })
-    }
+    await goOn(store, project_id)
+    return {}
   },
 })
+
+async function goOn(store: Store, project_id: string) {
+  const rows = () => emailRouting(store.read, project_id)
+  while (isUsable(await rows()) && (await unhold(store, providerHold(project_id))) > 0);
+}
+
+/** The same for every project: a message may have been held just when its provider came back. */
+export async function wakeStranded(store: Store): Promise<void> {
+  for (const by of await holders(store.read)) {
+    const project_id = heldProject(by)
+    if (project_id !== undefined) await goOn(store, project_id)
+  }
+}

@@ -8,7 +8,7 @@ import type { Workers } from "../core/workers"
 import { signingKeys } from "../domains/signing"
 import { invalid } from "../http/problems"
 import { domainOf, isMailbox, type Mailbox } from "../lib/address"
-import type { Fault, Outcome } from "../messages/channel"
+import { type Fault, type Outcome, Waiting } from "../messages/channel"
 import type { ConfigRow } from "../providers/configs"
 import { pause, resume } from "../providers/standing"
 import type { Store } from "../store/store"
@@ -16,6 +16,7 @@ import { compose } from "./compose"
 import { refuseUnsendable, type SendRules } from "./prepare"
 import type { Adapters, Lease } from "./providers/adapters"
 import { ProviderTrouble } from "./providers/provider"
+import { PoolBusy } from "./providers/smtp-pool"
 
 export interface TestParts {
   store: Store
@@ -63,6 +64,9 @@ async function attempt(
       lease.release()
     }
   } catch (error) {
+    // No room at the moment, which a message would wait for.
+    const is_full = error instanceof Waiting || error instanceof PoolBusy
+    if (is_full) return refused(row.provider, error.message, "infrastructure")
     if (!(error instanceof ProviderTrouble)) throw error
     const { message, fault } = error
     if (fault === "authentication") await store.tx((tx) => pause(tx, row, message))

@@ -55,8 +55,20 @@ export function eventOf(message: Message, fact: Fact): NewEvent {
   return { account_id, project_id, subject_id: id, type, data, detail: fact.detail ?? null }
 }
 
+type Announced = Pick<
+  Message,
+  | "id"
+  | "project_id"
+  | "channel"
+  | "status"
+  | "status_reason"
+  | "recipient"
+  | "next_attempt_at"
+  | "created_at"
+>
+
 /** Tells the watchers once the change is on disk. */
-export function announce(tx: Tx, message: Message, event_type: string | null) {
+export function announce(tx: Tx, message: Announced, event_type: string | null) {
   if (!activity.isWatched()) return
   const { id, project_id, channel, status, status_reason, recipient, next_attempt_at } = message
   const elapsed_ms = millis() - Date.parse(message.created_at)

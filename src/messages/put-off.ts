@@ -1,9 +1,11 @@
 import { and, asc, eq, inArray, lte, sql } from "drizzle-orm"
 import { now } from "../core/time"
+import { domainOf } from "../lib/address"
 import { short } from "../lib/short"
 import { PRIORITIES } from "../store/queue"
 import type { Reader, Store } from "../store/store"
 import { jobs } from "../store/tables"
+import { announce } from "./facts"
 import { deliverMessage } from "./pipeline"
 import { messages } from "./tables"
 
@@ -36,14 +38,30 @@ export async function putOff(store: Store, domain: string, turn: Turn): Promise<
           .set(later)
           .where(and(inArray(jobs.id, some), isReady))
         const moved = (await put.returning({ id: jobs.id })).map(({ id }) => id)
+        if (moved.length === 0) continue
         const change = { next_attempt_at: until, status_reason: short(reason), updated_at: now() }
         const waiting = and(inArray(messages.id, moved), eq(messages.status, "queued"))
-        if (moved.length > 0) await tx.update(messages).set(change).where(waiting)
+        const told = tx.update(messages).set(change).where(waiting).returning(ANNOUNCED)
+        for (const message of await told) announce(tx, message, null)
       }
     })
     count += ids.length
   }
   return count
+}
+
+const { id, project_id, channel, status, status_reason, recipient } = messages
+
+/** What those who watch are told of; rows have much more. */
+const ANNOUNCED = {
+  id,
+  project_id,
+  channel,
+  status,
+  status_reason,
+  recipient,
+  next_attempt_at: messages.next_attempt_at,
+  created_at: messages.created_at,
 }
 
 async function dueFor(db: Reader, domain: string, priority: number): Promise<string[]> {
@@ -61,7 +79,7 @@ async function dueFor(db: Reader, domain: string, priority: number): Promise<str
     .innerJoin(messages, eq(messages.id, head.id))
     .where(and(eq(head.name, deliverMessage.name), eq(messages.channel, "email")))
     .orderBy(asc(head.run_at), asc(head.id))
-  const goesThere = ({ email }: { email: string }) => email.toLowerCase().endsWith(`@${domain}`)
+  const goesThere = ({ email }: { email: string }) => domainOf(email) === domain
   return rows.filter(({ recipients }) => recipients.every(goesThere)).map(({ id }) => id)
 }
 

@@ -13,6 +13,9 @@ export const callbackToken = (secrets: Secrets, config_id: string): string =>
 export const callbackHash = (token: string): string =>
   new Bun.CryptoHasher("sha256").update(token).digest("hex")
 
+/** Stands for the id where the instance's own provider is meant, which no project configured. */
+export const INSTANCE = "instance"
+
 /** The configuration that a callback's address belongs to; undefined for any other. */
 export async function findByToken(db: Reader, provider: string, token: string) {
   const rows = db.select().from(providerConfigs)

@@ -35,7 +35,7 @@ export function record(row: ConfigRow, secrets: Secrets, base_url: string) {
 
 /** Without what is kept there besides. */
 export function shownSettings({ settings }: ConfigRow): ConfigSettings {
-  const { host: _, ...shown } = settings
+  const { host: _, sns_account: __, ...shown } = settings
   return shown
 }
 

@@ -42,13 +42,23 @@ interface Maker {
   by: audit.By
 }
 
-/** The same provider and name replaces: `made` tells which of the two it was. */
+/** Of one kind: a message may have to ask them all. */
+const MOST_CONFIGS = 20
+
+/**
+ * The same provider and name replaces: `made` tells which of the two it was. Throws 409 `conflict`
+ * where the project has too many.
+ */
 export async function set(tx: Tx, owner: Owner, wanted: NewConfig, maker: Maker) {
   const before = await named(tx, owner, wanted)
   if (before) {
     const { priority, credentials, settings } = wanted
     const change = { priority, credentials, settings, enabled: true }
     return { made: false, row: await change_(tx, before, change, maker) }
+  }
+  if ((await count(tx, owner.project_id, wanted.kind)) >= MOST_CONFIGS) {
+    const text = `A project has at most ${MOST_CONFIGS} providers of one kind.`
+    fail("conflict", text, { reason: "too_many", limit: MOST_CONFIGS })
   }
   const row = freshRow(owner, wanted, maker.secrets)
   const added = await tx.insert(providerConfigs).values(row).onConflictDoNothing().returning()
@@ -109,13 +119,18 @@ export async function patch(
 /** New credentials end a pause; so does being asked to go on. */
 async function change_(tx: Tx, before: ConfigRow, wanted: ConfigChange, { secrets, by }: Maker) {
   const { credentials, settings, ...plain } = wanted
+  const { sns_account } = before.settings
   const known = () => openCredentials(secrets, before)
   const after: ConfigRow = {
     ...before,
     ...plain,
     ...(credentials && { credentials: sealCredentials(secrets, before.id, credentials) }),
     ...((settings || credentials) && {
-      settings: keptSettings(settings ?? shownSettings(before), credentials ?? known()),
+      settings: {
+        ...keptSettings(settings ?? shownSettings(before), credentials ?? known()),
+        // With other credentials it may be another account.
+        ...(!credentials && sns_account !== undefined && { sns_account }),
+      },
     }),
     ...((credentials || plain.enabled) && WORKS),
     updated_at: now(),

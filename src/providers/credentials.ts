@@ -52,6 +52,15 @@ export function readCredentials(
   check(EMAIL_PROVIDERS[provider], wanted, {
     add: (path: string, code: string, message: string) => found.push({ path, code, message }),
   } as unknown as Problems)
+  for (const [name, value] of Object.entries(wanted)) {
+    if (SECRET.has(name) && typeof value === "string" && value.startsWith(MASK)) {
+      found.push({
+        path: name,
+        code: "invalid",
+        message: "This is what is shown of it, not itself.",
+      })
+    }
+  }
   for (const { path, code, message } of found) {
     problems.add(path === "body" ? "credentials" : `credentials.${path}`, code, message)
   }
@@ -72,6 +81,7 @@ function withDefaults(provider: EmailProviderKind, given: unknown): Credentials 
 
 const SECRET = new Set(["password", "access_key_id", "secret_access_key"])
 
+const MASK = "****"
 const SHOWN = 4
 const LEAST_HIDDEN = 8
 
@@ -85,7 +95,7 @@ export const masked = (credentials: Credentials): Credentials =>
   )
 
 const maskedText = (text: string) =>
-  `****${text.length >= SHOWN + LEAST_HIDDEN ? text.slice(-SHOWN) : ""}`
+  `${MASK}${text.length >= SHOWN + LEAST_HIDDEN ? text.slice(-SHOWN) : ""}`
 
 /** Bound to the configuration: in another row it does not open. */
 const contextOf = (config_id: string) => `provider_configs:${config_id}:credentials`

@@ -6,4 +6,13 @@ export interface ProviderPlace {
   allow_private: readonly string[]
   has_mailbox: boolean
   sns: SnsPlace
+  /** Null where the instance itself does not deliver by SES. */
+  own_ses: OwnSes | null
+}
+
+/** How notifications of the instance's own SES are known. */
+export interface OwnSes {
+  callback_hash: string
+  /** Another one with other credentials. */
+  credentials_id: string
 }

@@ -9,7 +9,8 @@ import { providerReceipts } from "./tables"
 /** What a provider told about a message after it took it. */
 export interface Told {
   config_id: string
-  project_id: string
+  /** Null for the instance's own provider. */
+  project_id: string | null
   provider_message_id: string
   notices: Notice[]
 }
@@ -34,7 +35,7 @@ export const keepReceipt = async (tx: Tx, receipt: Receipt): Promise<void> => {
 
 const insertReceipt = newRowInserter(providerReceipts, "provider_message_id")
 
-/** The message that a provider means; undefined while nobody knows. */
+/** The message that a provider means, and its project; undefined while nobody knows. */
 export async function messageFor(db: Reader, told: Omit<Told, "notices">) {
   const { config_id, project_id, provider_message_id } = told
   const rows = db.select().from(providerReceipts)
@@ -42,8 +43,8 @@ export async function messageFor(db: Reader, told: Omit<Told, "notices">) {
     and(
       eq(providerReceipts.config_id, config_id),
       eq(providerReceipts.provider_message_id, provider_message_id),
-      eq(providerReceipts.project_id, project_id),
+      project_id === null ? undefined : eq(providerReceipts.project_id, project_id),
     ),
   )
-  return row?.message_id
+  return row && { id: row.message_id, project_id: row.project_id }
 }

@@ -43,6 +43,10 @@ export async function emailRouting(
   return rows
 }
 
+/** Whether anybody delivers for these now: none of a project's own stands for the instance's. */
+export const isUsable = (rows: ConfigRow[]): boolean =>
+  rows.length === 0 || rows.some(({ paused_until }) => paused_until === null)
+
 /** Forgets what is remembered of every project: for whoever has just changed a configuration. */
 export function forgetRouting(): void {
   known = new WeakMap()
@@ -53,10 +57,6 @@ function inOrder(db: Reader, project_id: string): Promise<ConfigRow[]> {
   const ours = and(eq(owner, project_id), eq(kind, "email_provider"), eq(enabled, true))
   return db.select().from(providerConfigs).where(ours).orderBy(asc(priority), asc(id))
 }
-
-/** Whether the project is remembered to have configured somebody; false where nothing is known. */
-export const hasOwnRouting = (db: Reader, project_id: string): boolean =>
-  (known.get(db)?.get(project_id)?.rows.length ?? 0) > 0
 
 /** Who delivers for a project first; null where that is the instance's own. For accepting mail. */
 export async function firstProvider(db: Reader, project_id: string): Promise<string | null> {

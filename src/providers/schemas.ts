@@ -10,7 +10,7 @@ const Spf = t.String({
 })
 
 const Settings = t.Object({
-  max_per_second: t.Optional(t.Number({ exclusiveMinimum: 0, maximum: 10_000 })),
+  max_per_second: t.Optional(t.Number({ minimum: 0.01, maximum: 10_000 })),
   spf: t.Optional(
     t.Array(Spf, { maxItems: 10, description: "Mechanisms its senders' SPF records need." }),
   ),

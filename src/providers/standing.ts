@@ -1,9 +1,11 @@
 import { and, eq } from "drizzle-orm"
+import * as audit from "../audit-log/audit-log"
 import { secondsFromNow } from "../core/time"
 import { short } from "../lib/short"
 import { held } from "../store/locks"
 import { enqueue, type Job, PRIORITIES } from "../store/queue"
 import type { Tx } from "../store/store"
+import { tell } from "./config-record"
 import { providerConfigs } from "./tables"
 
 interface Named {
@@ -73,6 +75,7 @@ export async function pause(tx: Tx, tried: Tried, why: string, probes = 0): Prom
   const payload = { config_id, project_id, due, tried: probes + 1 }
   await enqueue(tx, providerProbe, { payload, project_id, run_at: due, priority: PRIORITIES.bulk })
   if (row.status === "error") return
+  await tell(tx, audit.SYSTEM, "provider.paused", { before: row, after: { ...row, ...change } })
   await enqueue(tx, providerRefused, {
     payload: { config_id, project_id, account_id, reason },
     project_id,
@@ -85,6 +88,7 @@ export async function resume(tx: Tx, tried: Tried): Promise<void> {
   if (!row || row.status === "active") return
   const change = { status: "active" as const, last_error: null, paused_until: null }
   await tx.update(providerConfigs).set(change).where(eq(providerConfigs.id, row.id))
+  await tell(tx, audit.SYSTEM, "provider.resumed", { before: row, after: { ...row, ...change } })
   await enqueueResumed(tx, row.project_id)
 }
 

@@ -34,7 +34,10 @@ export const providerConfigs = table(
     paused_until: time(),
     /** A JSON object, sealed; null where the provider needs none. */
     credentials: text(),
-    /** `max_per_second`, `spf`, and the `host` of the credentials, which is no secret. */
+    /**
+     * `max_per_second`, `spf`; the `host` of the credentials, which is no secret; `sns_account`, whose
+     * topics may speak.
+     */
     settings: json<Record<string, unknown>>().notNull(),
     /** Of the token in a callback's address, which is made from the id; null where nobody calls. */
     callback_token_hash: text(),

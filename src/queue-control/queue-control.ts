@@ -1,36 +1,27 @@
-import { and, eq, gt, not, sql } from "drizzle-orm"
+import { domainToASCII } from "node:url"
+import { eq } from "drizzle-orm"
+import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { log } from "../core/log"
-import { millis, now, secondsFromNow } from "../core/time"
-import { type Hold, holders, unhold } from "../store/holding"
+import { now } from "../core/time"
+import { accountMembers } from "../members/tables"
+import { type Hold, heldProject, holders, unhold } from "../store/holding"
 import type { Handlers } from "../store/job-handler"
-import { LEASED } from "../store/queue"
-import type { Reader, Store } from "../store/store"
-import { jobs } from "../store/tables"
+import type { Store, Tx } from "../store/store"
+import { blank, type CountQueue, type Lines, type QueueLine, QueueLines, queueOf } from "./lines"
 import { pausedQueues } from "./tables"
 
 const LOOK_MILLISECONDS = 1000
-const DAY_SECONDS = 86_400
 
-/** Jobs that are not called like their queue. */
-const QUEUES: Record<string, string> = { "message.deliver": "email" }
-
-export const queueOf = (job_name: string): string => QUEUES[job_name] ?? job_name
+export const pauseReason = (queue: string) => `The queue ${queue} is paused by an operator.`
 
 /** The queue of what goes to one domain, which can be paused alone. */
 export const queueOfDomain = (domain: string): string => `email:${domain}`
 
 const DOMAIN_QUEUE = /^email:(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{2,63}$/
 
-export interface QueueLine {
-  queue: string
-  /** Waiting, also for a later time or for the end of a pause. */
-  depth: number
-  oldest_seconds: number
-  running: number
-  failed_24h: number
-  paused: boolean
-}
+/** Who pauses and resumes, by the console. */
+export type Operator = audit.By & { user_id: string | null }
 
 /**
  * What an operator stopped. Work of a paused queue is put under the pause when its turn comes, once a
@@ -38,11 +29,15 @@ export interface QueueLine {
  */
 export class QueueControl {
   readonly #store: Store
+  readonly #lines: QueueLines
   #names = new Set(["email"])
   #paused = new Set<string>()
 
-  constructor(store: Store) {
+  /** `others` counts queues that are no jobs: by name. */
+  constructor(store: Store, others: Record<string, CountQueue> = {}) {
     this.#store = store
+    this.#lines = new QueueLines(store.read, others)
+    this.#names = this.#names.union(new Set(Object.keys(others)))
   }
 
   /** The same table of jobs, where work of a paused queue is held when its turn comes. */
@@ -81,16 +76,19 @@ export class QueueControl {
   /** Why work of the queue waits; undefined while it does not. */
   holdOf(queue: string): Hold | undefined {
     if (!this.#paused.has(queue)) return undefined
-    return { until: null, reason: `The queue ${queue} is paused by an operator.`, by: queue }
+    return { until: null, reason: pauseReason(queue), by: queue }
   }
 
   /** Throws 404 for a queue there is none of, 409 for one that is paused. */
-  async pause(queue: string, paused_by: string | null): Promise<QueueLine> {
-    this.#demand(queue)
+  async pause(given: string, by: Operator | null): Promise<QueueLine> {
+    const queue = this.#demand(given)
+    const paused_by = by?.user_id ?? null
     const row = { queue, paused_by, paused_at: now() }
-    const made = await this.#store.tx((tx) =>
-      tx.insert(pausedQueues).values(row).onConflictDoNothing().returning(),
-    )
+    const made = await this.#store.tx(async (tx) => {
+      const rows = await tx.insert(pausedQueues).values(row).onConflictDoNothing().returning()
+      if (rows.length > 0) await tell(tx, by, "queue.paused", queue)
+      return rows
+    })
     if (made.length === 0) fail("conflict", `The queue ${queue} is paused.`, { reason: "paused" })
     log.info("a queue was paused", { queue, paused_by })
     await this.#load()
@@ -98,38 +96,44 @@ export class QueueControl {
   }
 
   /** Throws 404 for a queue there is none of, 409 for one that is not paused. */
-  async resume(queue: string): Promise<QueueLine> {
-    this.#demand(queue)
-    const ended = await this.#store.tx((tx) =>
-      tx.delete(pausedQueues).where(eq(pausedQueues.queue, queue)).returning(),
-    )
+  async resume(given: string, by: Operator | null): Promise<QueueLine> {
+    const queue = this.#demand(given)
+    const ended = await this.#store.tx(async (tx) => {
+      const rows = await tx.delete(pausedQueues).where(eq(pausedQueues.queue, queue)).returning()
+      if (rows.length > 0) await tell(tx, by, "queue.resumed", queue)
+      return rows
+    })
     if (ended.length === 0) {
       fail("conflict", `The queue ${queue} is not paused.`, { reason: "not_paused" })
     }
     log.info("a queue goes on", { queue })
     await this.#load()
-    while ((await unhold(this.#store, queue)) > 0);
+    await unhold(this.#store, queue) // the first of them now, all others by `start`, within a second
     return this.#find(queue)
   }
 
   /** Every queue, and every domain that is paused, by name. */
   async list(): Promise<QueueLine[]> {
-    const lines = await linesOf(this.#store.read)
+    const lines = await this.#lines.all()
     const domains = [...this.#paused].filter((queue) => DOMAIN_QUEUE.test(queue))
-    return [...this.#names, ...domains].sort().map((queue) => ({
-      ...(lines.get(queue) ?? blank(queue)),
-      paused: this.#paused.has(queue),
-    }))
+    return [...this.#names, ...domains].sort().map((queue) => this.#line(lines, queue))
   }
 
   async #find(queue: string): Promise<QueueLine> {
-    const found = (await this.list()).find((line) => line.queue === queue)
-    return found ?? { ...((await linesOf(this.#store.read)).get(queue) ?? blank(queue)) }
+    return this.#line(await this.#lines.all(), queue)
   }
 
-  #demand(queue: string) {
-    if (this.#names.has(queue) || DOMAIN_QUEUE.test(queue)) return
-    fail("not_found", `There is no queue ${queue}.`)
+  #line(lines: Lines, queue: string): QueueLine {
+    const counts = lines.get(queue) ?? blank()
+    return { queue, ...counts, paused: this.#paused.has(queue) }
+  }
+
+  /** The name as it is kept. Domains compare as A-labels. */
+  #demand(given: string): string {
+    const domain = /^email:(.+)$/s.exec(given)?.[1]
+    const queue = domain === undefined ? given : queueOfDomain(domainToASCII(domain))
+    if (this.#names.has(queue) || DOMAIN_QUEUE.test(queue)) return queue
+    return fail("not_found", `There is no queue ${given}.`)
   }
 
   async #load() {
@@ -140,51 +144,23 @@ export class QueueControl {
   /** What is held by a pause that ended while a process died, or on another node. */
   async #release() {
     for (const queue of await holders(this.#store.read)) {
-      if (!this.#paused.has(queue)) while ((await unhold(this.#store, queue)) > 0);
+      const is_pause = heldProject(queue) === undefined
+      if (is_pause && !this.#paused.has(queue)) while ((await unhold(this.#store, queue)) > 0);
     }
   }
 }
 
-const blank = (queue: string): QueueLine => ({
-  queue,
-  depth: 0,
-  oldest_seconds: 0,
-  running: 0,
-  failed_24h: 0,
-  paused: false,
-})
-
-/** By queue; what a domain's pause holds counts for the domain, and for the whole queue. */
-async function linesOf(db: Reader): Promise<Map<string, QueueLine>> {
-  const { name, state, owner, created_at, dead_at } = jobs
-  const is_dead = sql`state = 2` // as a literal, for the partial index
-  const held_by = sql<string | null>`CASE WHEN ${state} = 3 THEN ${owner} END`
-  const open = await db
-    .select({ name, state, held_by, count: sql<number>`count(*)`, oldest: sql`min(${created_at})` })
-    .from(jobs)
-    .where(not(is_dead))
-    .groupBy(name, state, held_by)
-  const failed = await db
-    .select({ name, count: sql<number>`count(*)` })
-    .from(jobs)
-    .where(and(is_dead, gt(dead_at, secondsFromNow(-DAY_SECONDS))))
-    .groupBy(name)
-  const lines = new Map<string, QueueLine>()
-  const lineOf = (queue: string) => {
-    const line = lines.get(queue) ?? blank(queue)
-    lines.set(queue, line)
-    return line
+/** An operator's deed concerns everybody; it is written down in the accounts he belongs to. */
+async function tell(tx: Tx, by: Operator | null, action: string, queue: string) {
+  if (!by?.user_id) return
+  const { actor, ip } = by
+  const seats = await tx
+    .select({ account_id: accountMembers.account_id })
+    .from(accountMembers)
+    .where(eq(accountMembers.user_id, by.user_id))
+    .orderBy(accountMembers.account_id)
+  const target = { type: "queue", id: queue }
+  for (const { account_id } of seats) {
+    await audit.record(tx, { account_id, actor, ip, action, target })
   }
-  for (const row of open) {
-    const queue = queueOf(row.name)
-    const also = row.held_by && row.held_by !== queue ? [row.held_by] : []
-    for (const line of [queue, ...also].map(lineOf)) {
-      if (row.state === LEASED) line.running += Number(row.count)
-      else line.depth += Number(row.count)
-      const age = Math.floor((millis() - Number(row.oldest)) / 1000)
-      line.oldest_seconds = Math.max(line.oldest_seconds, age)
-    }
-  }
-  for (const row of failed) lineOf(queueOf(row.name)).failed_24h += Number(row.count)
-  return lines
 }

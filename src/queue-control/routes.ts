@@ -48,12 +48,14 @@ export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyR
     ...by("POST", `${QUEUES}/{queue}/pause`),
     summary: "Begin nothing more of a queue (`email`), or of one domain (`email:example.com`)",
     handle: async ({ params, caller }) => ({
-      data: await queues.pause(params.queue ?? "", caller.user_id),
+      data: await queues.pause(params.queue ?? "", caller),
     }),
   }),
   route({
     ...by("POST", `${QUEUES}/{queue}/resume`),
     summary: "Go on with a queue or a domain that was paused",
-    handle: async ({ params }) => ({ data: await queues.resume(params.queue ?? "") }),
+    handle: async ({ params, caller }) => ({
+      data: await queues.resume(params.queue ?? "", caller),
+    }),
   }),
 ]

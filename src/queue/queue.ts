@@ -2,8 +2,11 @@ import { and, asc, eq, inArray, sql } from "drizzle-orm"
 import { millis, millisFrom, now } from "../core/time"
 import { deliverMessage } from "../messages/pipeline"
 import { messages } from "../messages/tables"
+import { pauseReason } from "../queue-control/queue-control"
+import { pausedQueues } from "../queue-control/tables"
 import type { Reader } from "../store/store"
 import { jobs } from "../store/tables"
+import { WEBHOOKS } from "../webhooks/queue-counts"
 import { deliveries, webhooks } from "../webhooks/tables"
 
 /** Rows of each kind that are looked at one by one; of a longer queue the rest is only counted. */
@@ -119,6 +122,7 @@ async function openDeliveries(db: Reader, project_id: string): Promise<Found[]> 
     .from(webhooks)
     .where(eq(webhooks.project_id, project_id))
   if (endpoints.length === 0) return []
+  const pause = await pauseOf(db, WEBHOOKS)
   const reasons = new Map(endpoints.map(({ id, reason }) => [id, reason]))
   const { webhook_id, status, owner, last_error, created_at, next_attempt_at } = deliveries
   const found: Found[] = []
@@ -130,10 +134,20 @@ async function openDeliveries(db: Reader, project_id: string): Promise<Found[]> 
       .where(ours)
       .limit(MOST_ROWS)
     const more = rows.length < MOST_ROWS ? 0 : (await countOf(db, deliveries, ours)) - rows.length
-    const work = rows.map((row) => deliveryWork(row, reasons.get(row.webhook_id) ?? null))
+    const work = rows.map((row) => {
+      const one = deliveryWork(row, reasons.get(row.webhook_id) ?? null)
+      return pause !== null && state === "waiting" ? { ...one, reason: pause } : one
+    })
     found.push({ state, more, rows: work })
   }
   return found
+}
+
+/** Why nothing of the queue begins, if an operator paused it. */
+async function pauseOf(db: Reader, queue: string): Promise<string | null> {
+  const rows = db.select({ queue: pausedQueues.queue }).from(pausedQueues)
+  const [paused] = await rows.where(eq(pausedQueues.queue, queue))
+  return paused ? pauseReason(queue) : null
 }
 
 interface DeliveryRow {

@@ -20,6 +20,15 @@ export interface Hold {
   by?: string
 }
 
+const PROVIDER_HOLD = "provider:"
+
+/** Under which name a project's mail is held while nobody can deliver it: no operator's pause. */
+export const providerHold = (project_id: string) => `${PROVIDER_HOLD}${project_id}`
+
+/** The project whose mail is held so; undefined where an operator's pause holds it. */
+export const heldProject = (by: string): string | undefined =>
+  by.startsWith(PROVIDER_HOLD) ? by.slice(PROVIDER_HOLD.length) : undefined
+
 /** Puts the job off, or under the pause that holds it. The claim was no attempt. Fenced too. */
 export async function hold(tx: Tx, job: ClaimedJob, { until, reason, by }: Hold) {
   const attempt = job.attempt - 1

@@ -31,6 +31,7 @@ export interface DeliveryLoopOptions {
   failures: number
   /** True where no other process can share the queue: then every lease at the start is a dead one. */
   alone: boolean
+  isPaused: () => boolean // by an operator
 }
 
 interface Page {
@@ -146,10 +147,10 @@ export class DeliveryLoop {
 
   /** Once around all endpoints, or until every slot is taken. Returns when the next work is due. */
   async #fill(): Promise<number> {
-    const { store, concurrency } = this.#options
+    const { store, concurrency, isPaused } = this.#options
     let due = Number.POSITIVE_INFINITY
     let begun_at_first = this.#after === ""
-    while (!this.#stopping && this.#taken() < concurrency) {
+    while (!this.#stopping && !isPaused() && this.#taken() < concurrency) {
       const busy = new Map(this.#slots.busy)
       const page = await withOpen(store.read, this.#after)
       const next = await this.#serve({ page, busy })
@@ -241,8 +242,7 @@ export class DeliveryLoop {
       turn.succeeded()
       turn.free()
     }
-    const { transform_failed } = body
-    const ended = { claimed, attempted, transform_failed, is_outdone }
+    const ended = { claimed, attempted, transform_failed: body.transform_failed, is_outdone }
     if (await this.#settler.settle(ended)) return
     // What was sent must not be sent again at once: as if its lease had to end.
     setTimeout(letGo, queue.leaseSeconds(way.timeout_ms) * 1000, [claimed]).unref()

@@ -27,10 +27,13 @@ interface Surroundings {
   secrets: Secrets
   workers: Workers
   settings: Settings
+  /** Whether an operator has paused the queue. */
+  isPaused?: () => boolean
 }
 
 /** From here on every event is routed to the endpoints that want it. */
-export function openWebhooks({ store, secrets, workers, settings }: Surroundings): Webhooks {
+export function openWebhooks(around: Surroundings): Webhooks {
+  const { store, secrets, workers, settings, isPaused = () => false } = around
   setRouter(routeEvents)
   const way = wayOf(settings, secrets)
   const failures = settings["webhooks.breaker.failures"]
@@ -45,6 +48,7 @@ export function openWebhooks({ store, secrets, workers, settings }: Surroundings
     failures,
     concurrency: settings["webhooks.concurrency"],
     alone: settings.database_url === null,
+    isPaused,
   })
   return { parts: { way, failures, address }, loop }
 }

@@ -121,5 +121,6 @@ export const deliveries = table(
     index("deliveries_held")
       .on(delivery.webhook_id, delivery.next_attempt_at)
       .where(sql`status = 'held'`),
+    index("deliveries_exhausted").on(delivery.completed_at).where(sql`status = 'exhausted'`),
   ],
 )

@@ -134,6 +134,7 @@ describe("values", () => {
     ["sending_domains", "not a domain", "domain names"],
     ["database_url", "mysql://x", "postgres://"],
     ["providers.smtp.tls", "maybe", "starttls"],
+    ["providers.ses.region", "Ireland", "eu-west-1"],
   ] as const)("%s refuses %j and says what it expects", (key, value, expected) => {
     const [fault, ...rest] = faults({ flags: { [key]: value } })
     expect(rest).toEqual([])
@@ -200,6 +201,11 @@ describe("faults", () => {
 
   test("a relay without a host is a fault, because nothing could be delivered", () => {
     expect(faults({ flags: { "delivery.provider": "smtp" } })[0]).toContain("providers.smtp.host")
+    const region = { "providers.ses.region": "eu-west-1" }
+    expect(faults({ flags: { "delivery.provider": "ses", ...region } })).toEqual([
+      "providers.ses.access_key_id is missing: delivery.provider is ses",
+      "providers.ses.secret_access_key is missing: delivery.provider is ses",
+    ])
   })
 
   test("no secret is ever shown", () => {

@@ -130,7 +130,7 @@ test("what goes to a paused domain is held with its reason, and the rest of a me
   const [both] = await rowsTo(it, "quick.test")
   expect(both?.recipients.map(({ status }) => status)).toEqual(["delivered", "queued"])
 
-  await it.parts.queues.resume("email:slow.test")
+  await it.parts.queues.resume("email:slow.test", null)
   clock.advance({ seconds: 61 })
   await delivering(it, on.provider, async () => other.received.length === 2)
   expect(await settled(it, "slow.test")).toBe(true)

@@ -1,7 +1,10 @@
-import { expect, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
+import { direct } from "../../src/emails/providers/direct"
 import { Waiting } from "../../src/messages/channel"
+import { mailTo } from "../contracts/email-provider"
 import { type Script, smtpSink } from "../fakes/smtp-sink"
 import { quietLog } from "../harness/quiet"
+import { PROJECT } from "../messages/letters"
 import { refusal } from "../store/facts"
 import { carriers, nobody } from "./carriers"
 
@@ -259,3 +262,59 @@ test("that a recipient's own server is away moves nothing on from delivery by MX
   expect(await it.send(ANN)).toMatchObject({ status: "retry", provider: "direct" })
   expect(second.received).toEqual([])
 })
+
+describe("before a message is composed", () => {
+  const admit = (it: Awaited<ReturnType<typeof carriers>>, id: string, is_urgent = false) =>
+    it.provider.admit(id, [ANN], is_urgent, PROJECT).then(
+      () => "come in",
+      (error) => (error instanceof Waiting ? (error.by ?? error.seconds) : error),
+    )
+
+  test("it is told to wait for a paused provider until that comes back", async () => {
+    using strict = smtpSink({ EHLO: AUTH, AUTH: "535 5.7.8 wrong" })
+    await using it = await carriers()
+    const { id } = await it.add("smtp", at(strict, LOGIN))
+    expect(await admit(it, "message_1")).toBe("come in")
+    await refusal(it.send(ANN))
+    expect(await admit(it, "message_2")).toBe(`provider:${PROJECT}`)
+    await it.change(id, { enabled: true })
+    expect(await admit(it, "message_2")).toBe("come in")
+  })
+
+  test("it takes its turn of the pace, which it has not to take again; a code passes the others", async () => {
+    using sink = smtpSink()
+    await using it = await carriers()
+    await it.add("smtp", at(sink), { settings: { max_per_second: 1 } })
+    const { message_id } = mailTo(ANN)
+    expect(await admit(it, message_id)).toBe("come in")
+    expect(await admit(it, message_id)).toBe("come in")
+    expect(await admit(it, "message_2")).toBeWithin(0.9, 1.1)
+    expect(await it.send(ANN)).toMatchObject({ status: "sent" })
+    expect(await admit(it, "message_3", true)).toBe("come in")
+    it.provider.dismiss(message_id)
+    expect(await refusal(it.send(ANN))).toContain("At most 1 messages a second")
+  })
+
+  test("it gets its place in the line of its recipients' domain, which ends with it", async () => {
+    const dismissed: string[] = []
+    const full = direct({ dns: NO_NAMES, policies: NO_POLICIES, per_domain: 1 })
+    const openDirect = () => ({
+      ...full,
+      dismiss: (id: string) => {
+        dismissed.push(id)
+        full.dismiss?.(id)
+      },
+    })
+    await using it = await carriers(nobody, { openDirect })
+    await it.add("direct", {})
+    expect(await admit(it, "message_1")).toBe("come in")
+    expect(await admit(it, "message_2")).toBeWithin(0, 2)
+    it.provider.dismiss("message_1")
+    expect(await admit(it, "message_2")).toBe("come in")
+    expect(dismissed).toEqual(["message_1"])
+  })
+})
+
+const none = async () => []
+const NO_NAMES = { mx: none, a: none, aaaa: none, txt: none }
+const NO_POLICIES = { find: async () => undefined, keep: async () => {} }

@@ -2,11 +2,17 @@ import { expect, setDefaultTimeout, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { channelTable } from "../../src/channels"
 import { sleep } from "../../src/core/time"
+import { wakeStranded } from "../../src/emails/provider-jobs"
 import { Carriers } from "../../src/emails/providers/choose"
 import { jobTable } from "../../src/jobs"
 import { messages } from "../../src/messages/tables"
+import { forgetRouting } from "../../src/providers/routing"
+import { providerConfigs } from "../../src/providers/tables"
 import { engine } from "../../src/store/columns"
+import { HELD, providerHold } from "../../src/store/holding"
 import { JobLoop } from "../../src/store/job-loop"
+import { READY } from "../../src/store/queue"
+import { jobs } from "../../src/store/tables"
 import { smtpSink } from "../fakes/smtp-sink"
 import { movableClock } from "../harness/clock"
 import { mail } from "../harness/mail"
@@ -116,4 +122,38 @@ test("a probe finds that the provider takes the credentials again", async () => 
   await until(sent)
   expect((await home.owner.get(path, here(home))).body.data.status).toBe("active")
   expect(service.mails).toHaveLength(1)
+})
+
+test("what waits is looked at when a provider comes back, and not before, whatever else is changed", async () => {
+  using sink = smtpSink({ EHLO: AUTH, AUTH: "535 5.7.8 wrong" })
+  await using service = await testService()
+  const { home, waiting, path } = await stuck(service, sink.port)
+  const { store } = service
+  const mails = () => store.read.select().from(jobs).where(eq(jobs.name, "message.deliver"))
+  const all = () => store.read.select().from(jobs)
+  const by = providerHold(home.project_id)
+  {
+    await using _ = await running(service)
+    await until(waiting)
+    await home.owner.patch(path, { priority: 7 }, here(home))
+    await until(async () => !(await all()).some(({ name }) => name === "provider.resumed"))
+  }
+  expect(await mails()).toMatchObject(
+    Array.from({ length: MAILS }, () => ({ state: HELD, owner: by, attempt: 0 })),
+  )
+  await wakeStranded(store)
+  expect((await mails()).every(({ state }) => state === HELD)).toBe(true)
+
+  // A pause that ended just before a message was put under it.
+  const works = { status: "active" as const, paused_until: null }
+  await store.tx((tx) =>
+    tx
+      .update(providerConfigs)
+      .set(works)
+      .then(() => forgetRouting()),
+  )
+  await wakeStranded(store)
+  expect((await mails()).map(({ state, owner }) => [state, owner])).toEqual(
+    Array.from({ length: MAILS }, () => [READY, null]),
+  )
 })

@@ -3,6 +3,7 @@ import { sign } from "node:crypto"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { now } from "../../src/core/time"
 import { type SnsEnvelope, signedText } from "../../src/providers/sns/envelope"
 
 export const HOST = "sns.eu-west-1.amazonaws.com"
@@ -80,7 +81,7 @@ export function signedBy(
     MessageId: "165545c9-2a5c-472c-8df2-7ff2be2b3b1b",
     TopicArn: "arn:aws:sns:eu-west-1:123456789012:belfry",
     Message: "{}",
-    Timestamp: "2026-11-21T10:00:00.000Z",
+    Timestamp: now(),
     SignatureVersion: version,
     Signature: "",
     SigningCertURL: `https://${HOST}/signer.pem`,

@@ -40,8 +40,8 @@ export async function testHooks(changes: Partial<Settings> = {}) {
   const { account_id, project_id } = await addProject(store)
   const stops: (() => Promise<void>)[] = []
 
-  const open = (on: Store = store) =>
-    openWebhooks({ store: on, secrets, workers, settings: chosen })
+  const open = (on: Store = store, isPaused = () => false) =>
+    openWebhooks({ store: on, secrets, workers, settings: chosen, isPaused })
   const parts = { store, workers, ...open().parts }
 
   return {
@@ -52,8 +52,8 @@ export async function testHooks(changes: Partial<Settings> = {}) {
     account_id,
     project_id,
     /** Delivers from now on; several of them are several nodes. On the same or another store. */
-    async deliver(on?: Store) {
-      const { loop } = open(on)
+    async deliver(on?: Store, isPaused?: () => boolean) {
+      const { loop } = open(on, isPaused)
       await loop.start()
       stops.push(() => loop.stop(0))
       return loop

@@ -24,4 +24,5 @@ export const PROVIDERS: ProviderPlace = {
   allow_private: LOOPBACK,
   has_mailbox: true,
   sns: { ca: undefined, allow_private: [] },
+  own_ses: null,
 }

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test"
 import { asc } from "drizzle-orm"
 import { now, secondsFromNow } from "../../src/core/time"
+import { type Activity, watch } from "../../src/messages/activity"
 import * as pipeline from "../../src/messages/pipeline"
 import { putOff } from "../../src/messages/put-off"
 import { messages } from "../../src/messages/tables"
@@ -52,4 +53,28 @@ test("who waits for a crowded domain is given turns together, and nobody else", 
     })
   }
   for (const { id } of others) expect(reasons.get(id)?.status_reason).toBeNull()
+})
+
+test("who watches is told of it, also of a domain in other letters than it was written in", async () => {
+  await using it = await testStore()
+  const { store } = it
+  const told: Activity[] = []
+  const off = watch((activity) => void told.push(activity))
+  const all = [to("ann@münchen.test"), to("kim@MÜNCHEN.test"), to("sam@quick.test")]
+  await store.tx((tx) => pipeline.accept(tx, all))
+  told.length = 0
+  const until = secondsFromNow(60)
+  const count = await putOff(store, "xn--mnchen-3ya.test", () => ({ until, reason: "crowded" }))
+  off()
+  expect(count).toBe(2)
+  expect(told.map(({ recipient }) => recipient).toSorted()).toEqual([
+    "ann@münchen.test",
+    "kim@MÜNCHEN.test",
+  ])
+  expect(told[0]).toMatchObject({
+    status: "queued",
+    status_reason: "crowded",
+    event_type: null,
+    next_attempt_at: until,
+  })
 })

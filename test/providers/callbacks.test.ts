@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { channelTable } from "../../src/channels"
-import { sleep } from "../../src/core/time"
+import { secondsFromNow, sleep } from "../../src/core/time"
 import { Carriers } from "../../src/emails/providers/choose"
 import { jobTable } from "../../src/jobs"
+import { readNotification } from "../../src/providers/ses/notification"
 import type { SnsEnvelope } from "../../src/providers/sns/envelope"
 import { engine } from "../../src/store/columns"
 import { JobLoop } from "../../src/store/job-loop"
@@ -177,6 +178,35 @@ test("a notification before its mail is known waits for it", async () => {
   await workOff(becomes(id, "delivered"))
 })
 
+test("a transient bounce is the end of the mail, and says that the address may be good", async () => {
+  const { id, messageId } = await handedOver()
+  const full = bounce("Transient", "MailboxFull")
+  await post(signedBy(signer, { Message: note(messageId, full) }))
+  await workOff(becomes(id, "bounced"))
+  const { events } = (await home.owner.get(`/v1/emails/${id}/events`, here(home))).body.data
+  expect(events.at(-1)).toMatchObject({
+    type: "email.bounced",
+    bounce_type: "Transient",
+    bounce_subtype: "MailboxFull",
+  })
+  expect(await read(id)).toMatchObject({ status: "bounced", bounced_at: expect.any(String) })
+})
+
+test("an undetermined bounce is a transient one, of a kind that nobody knows", () => {
+  const told = readNotification(note("ses-1", bounce("Undetermined", "Undetermined")))
+  expect(told?.notices).toMatchObject([{ bounce_type: "Transient", bounce_subtype: "General" }])
+})
+
+test("a complaint of who complained before is a mail that was never sent", () => {
+  const again = {
+    ...complaint,
+    complaint: { ...complaint.complaint, complaintSubType: "OnAccountSuppressionList" },
+  }
+  expect(readNotification(note("ses-1", again))?.notices).toMatchObject([
+    { type: "bounced", bounce_type: "Permanent", bounce_subtype: "Suppressed" },
+  ])
+})
+
 test("one of no mail of ours is forgotten after ten minutes", async () => {
   await post(signedBy(signer, { Message: note("ses-of-somebody-else", delivery) }))
   const kept = async () => {
@@ -223,6 +253,39 @@ describe("refused, with one answer for all,", () => {
   ])("%s", async (_, envelope) => {
     const { status, body } = await post(envelope())
     expect([status, body.error.code]).toEqual([401, "unauthorized"])
+  })
+
+  test.each([-25, 25])("is one that was said %d hours from now", async (hours) => {
+    const Timestamp = secondsFromNow(hours * 3600)
+    const envelope = signedBy(signer, { Message: note("ses-1", delivery), Timestamp })
+    expect((await post(envelope)).status).toBe(401)
+  })
+
+  test.each([
+    "arn:aws:sns:eu-west-1:999999999999:belfry",
+    "arn:aws:sqs:eu-west-1:123456789012:belfry",
+    "belfry",
+  ])("is the topic %s, though SNS signed it", async (TopicArn) => {
+    await post(good()) // the account that spoke first
+    const foreign = signedBy(signer, { Message: note("ses-1", delivery), TopicArn })
+    expect((await post(foreign)).status).toBe(401)
+    expect((await post(good())).status).toBe(200)
+  })
+
+  test("is another account's topic until the credentials are replaced", async () => {
+    const own = await team(service)
+    const path = await configured(own)
+    const of = (account: string) =>
+      signedBy(signer, { TopicArn: `arn:aws:sns:eu-west-1:${account}:any` })
+    expect((await post(of("111111111111"), path)).status).toBe(200)
+    const [config] = (await own.owner.get("/v1/providers", here(own))).body.data
+    expect(config.settings).toEqual({})
+    const one = `/v1/providers/email_provider/config/${config.id}`
+    await own.owner.patch(one, { settings: { max_per_second: 9 } }, here(own))
+    expect((await post(of("222222222222"), path)).status).toBe(401)
+    await configured(own)
+    expect((await post(of("222222222222"), path)).status).toBe(200)
+    expect((await post(of("111111111111"), path)).status).toBe(401)
   })
 
   test("is a certificate that is over", async () => {

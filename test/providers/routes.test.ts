@@ -1,9 +1,13 @@
 import { beforeAll, describe, expect, test } from "bun:test"
 import { recentLines } from "../../src/core/log"
+import type { EmailProvider } from "../../src/emails/providers/provider"
+import { Waiting } from "../../src/messages/channel"
+import { nobody } from "../emails/carriers"
 import { smtpSink } from "../fakes/smtp-sink"
 import { atRest } from "../harness/at-rest"
 import { NOBODY } from "../harness/mail"
 import { type Team, team } from "../harness/people"
+import { testService } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 
 const service = await sharedService()
@@ -86,6 +90,13 @@ describe("configuring a provider", () => {
     ["another tls", { credentials: { ...relay, tls: "ssl" } }, "validation_error", ""],
     ["a name of two lines", { name: "a\nb", credentials: relay }, "validation_error", "name"],
     ["no pace at all", { credentials: relay, settings: { max_per_second: 0 } }, "", ""],
+    ["next to none", { credentials: relay, settings: { max_per_second: 0.001 } }, "", ""],
+    [
+      "what is shown of a password instead of it",
+      { credentials: { ...relay, password: "****9431" } },
+      "validation_error",
+      "credentials.password",
+    ],
     ["an odd region", { provider: "ses", credentials: { ...SES, region: "x" } }, "", ""],
     ["a private host", { credentials: { ...relay, host: "10.0.0.1" } }, "invalid_url", ""],
     ["the metadata address", { credentials: { ...relay, host: "169.254.169.254" } }, "", ""],
@@ -114,6 +125,17 @@ describe("configuring a provider", () => {
     expect([refused.status, refused.body.error.code]).toEqual([403, "forbidden"])
     expect((await project.call("GET", "/v1/providers")).status).toBe(200)
   })
+})
+
+test("a project has twenty of one kind at most, and may still replace one", async () => {
+  const own = await team(service)
+  const named = (name: string) =>
+    own.owner.post(ALL, { provider: "smtp", name, credentials: relay }, here(own))
+  for (let at = 0; at < 20; at++) expect((await named(`relay ${at}`)).status).toBe(201)
+  const { status, body } = await named("one too many")
+  expect([status, body.error.code]).toEqual([409, "conflict"])
+  expect(body.error.details).toEqual({ reason: "too_many", limit: 20 })
+  expect((await named("relay 7")).status).toBe(200)
 })
 
 test("a list holds those of the project, newest first, and can be narrowed to a kind", async () => {
@@ -231,6 +253,43 @@ describe("a test of a provider", () => {
     sink[Symbol.dispose]()
     const { status, body } = await tested({ ...relay, port: sink.port })
     expect([status, body.error.details.fault]).toEqual([502, "connection"])
+  })
+
+  test("says so where there is no room for it at the moment", async () => {
+    const openDirect = (): EmailProvider => ({
+      ...nobody,
+      send: () => Promise.reject(new Waiting("example.test is paused: 421 too many", 30)),
+    })
+    await using crowded = await testService({ adapters: { openDirect } })
+    const own = await team(crowded)
+    const { body: made } = await own.owner.post(ALL, { provider: "direct" }, here(own))
+    await own.owner.patch("/v1/settings", { default_from: "bell@example.test" }, here(own))
+    const path = `${ALL}/${made.data.id}/test`
+    const { status, body } = await own.owner.post(path, { to: "ann@example.test" }, here(own))
+    expect([status, body.error.code]).toEqual([502, "provider_error"])
+    expect(body.error.message).toBe("example.test is paused: 421 too many")
+  })
+
+  test("is written down where it pauses the provider, and where it resumes it", async () => {
+    let is_right = false
+    using sink = smtpSink({
+      EHLO: "250-x\r\n250 AUTH PLAIN",
+      AUTH: () => (is_right ? undefined : "535 5.7.8 wrong"),
+    })
+    const own = await team(service)
+    const { id } = await make({ credentials: { ...relay, port: sink.port } }, own)
+    await own.owner.post(`${ALL}/${id}/test`, {}, here(own))
+    is_right = true
+    await own.owner.post(`${ALL}/${id}/test`, {}, here(own))
+    const { body } = await own.owner.get("/v1/audit-log?target_type=provider_config", here(own))
+    const lines = body.data.map((one: { action: string; actor: { type: string } }) => [
+      one.action,
+      one.actor.type,
+    ])
+    expect(lines.slice(0, 2)).toEqual([
+      ["provider.resumed", "system"],
+      ["provider.paused", "system"],
+    ])
   })
 
   test("refuses what is no address, and a sender that is not verified", async () => {

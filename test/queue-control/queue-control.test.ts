@@ -2,16 +2,22 @@ import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { now } from "../../src/core/time"
 import { messages } from "../../src/messages/tables"
+import { QueueLines } from "../../src/queue-control/lines"
 import { QueueControl } from "../../src/queue-control/queue-control"
 import { pausedQueues } from "../../src/queue-control/tables"
+import { consoleUsers } from "../../src/session/tables"
 import { HELD } from "../../src/store/holding"
 import type { Handlers } from "../../src/store/job-handler"
 import { JobLoop } from "../../src/store/job-loop"
-import { LEASED, READY } from "../../src/store/queue"
+import { DEAD, enqueueAll, LEASED, READY } from "../../src/store/queue"
+import { jobs } from "../../src/store/tables"
 import { person, team } from "../harness/people"
+import { quietLog } from "../harness/quiet"
 import { testService } from "../harness/service"
 import { letter, outcome, told } from "../messages/letters"
 import { type PostOffice, postOffice } from "../messages/post-office"
+
+quietLog()
 
 const delivered = () => outcome([told("to@example.test", { status: "delivered" })])
 
@@ -49,7 +55,7 @@ describe("a queue that an operator pauses", () => {
       paused: true,
     })
 
-    expect(await control.resume("email")).toMatchObject({ paused: false, depth: 1 })
+    expect(await control.resume("email", null)).toMatchObject({ paused: false, depth: 1 })
     expect(await office.jobs()).toMatchObject([{ state: 0, owner: null, last_error: null }])
     await settled(office, handlers)
     expect(await office.read(id)).toMatchObject({ status: "delivered", attempts: 1 })
@@ -132,4 +138,78 @@ test("a message tells why it waits also where it was never tried", async () => {
   await settled(office, control.over(office.handlers))
   const [row] = await office.store.read.select().from(messages).where(eq(messages.id, id))
   expect(row?.recipients).toMatchObject([{ status: "queued", status_reason: null }])
+})
+
+test("every job is counted, however few of them are looked at in one go", async () => {
+  await using office = await postOffice()
+  const { store } = office
+  const other = { name: "usage.alert", schedule: () => 1 }
+  for (let at = 0; at < 7; at++) await office.accept(letter())
+  const alerts = Array.from({ length: 4 }, () => ({ payload: {}, project_id: null }))
+  await store.tx((tx) => enqueueAll(tx, other, alerts))
+  const [dead, running, held] = await office.jobs()
+  const become = (id: string | undefined, change: Partial<typeof jobs.$inferInsert>) =>
+    store.tx((tx) =>
+      tx
+        .update(jobs)
+        .set(change)
+        .where(eq(jobs.id, id ?? "")),
+    )
+  await become(dead?.id, { state: DEAD, dead_at: now() })
+  await become(running?.id, { state: LEASED, owner: "somebody", lease_until: now() })
+  await become(held?.id, { state: HELD, owner: "email:b.test" })
+  for (const at_once of [1, 2, 3, 1000]) {
+    const lines = await new QueueLines(store.read, {}, at_once).all()
+    expect(lines.get("email")).toMatchObject({ depth: 5, running: 1, failed_24h: 1 })
+    expect(lines.get("usage.alert")).toMatchObject({ depth: 4, running: 0, failed_24h: 0 })
+    expect(lines.get("email:b.test")).toMatchObject({ depth: 1 })
+  }
+})
+
+test("what took long to count is believed for a while, and asked for once at a time", async () => {
+  await using office = await postOffice()
+  let counts = 0
+  const lines = new QueueLines(office.store.read, {
+    slow: async () => {
+      counts++
+      await Bun.sleep(60)
+      return { depth: counts, oldest_seconds: 0, running: 0, failed_24h: 0 }
+    },
+  })
+  const both = await Promise.all([lines.all(), lines.all()])
+  expect(both.map((one) => one.get("slow")?.depth)).toEqual([1, 1])
+  expect((await lines.all()).get("slow")?.depth).toBe(1)
+  while ((await lines.all()).get("slow")?.depth === 1) await Bun.sleep(20)
+  expect(counts).toBe(2)
+})
+
+test("the audit log of the operator's accounts tells who paused and resumed what", async () => {
+  await using service = await testService()
+  const home = await team(service)
+  await service.store.tx((tx) => tx.update(consoleUsers).set({ operator: true }))
+  await home.owner.post("/v1/admin/queues/email%3ASlow.test/pause")
+  await home.owner.post("/v1/admin/queues/email%3Aslow.TEST/pause") // 409, and no second line
+  await home.owner.post("/v1/admin/queues/email%3Aslow.test/resume")
+  const here = { "x-account-id": home.account_id }
+  const { body } = await home.owner.get("/v1/audit-log?target_type=queue", here)
+  expect(body.data).toMatchObject([
+    { action: "queue.resumed", target: { type: "queue", id: "email:slow.test" } },
+    { action: "queue.paused", target: { type: "queue", id: "email:slow.test" } },
+  ])
+  expect(body.data[0].actor).toMatchObject({ type: "user", name: expect.any(String) })
+})
+
+test("a queue of thousands goes on whole, though the answer does not wait for it", async () => {
+  await using office = await postOffice()
+  const { store } = office
+  const job = { name: "message.deliver", schedule: () => 1 }
+  const work = Array.from({ length: 1200 }, () => ({ payload: {}, project_id: null }))
+  await store.tx((tx) => enqueueAll(tx, job, work))
+  const control = new QueueControl(store)
+  const stop = await control.start()
+  await control.pause("email", null)
+  await store.tx((tx) => tx.update(jobs).set({ state: HELD, owner: "email" }))
+  expect(await control.resume("email", null)).toMatchObject({ depth: 1200, paused: false })
+  while ((await office.jobs()).some(({ state }) => state === HELD)) await Bun.sleep(20)
+  stop()
 })

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test"
 import { and, eq } from "drizzle-orm"
 import { newId } from "../../src/core/ids"
-import { secondsFromNow } from "../../src/core/time"
+import { now, secondsFromNow } from "../../src/core/time"
 import { messages } from "../../src/messages/tables"
+import { pausedQueues } from "../../src/queue-control/tables"
 import { LEASED } from "../../src/store/queue"
 import { jobs } from "../../src/store/tables"
 import { deliveries } from "../../src/webhooks/tables"
@@ -120,6 +121,13 @@ describe("deliveries", () => {
       store.tx((tx) => tx.update(deliveries).set(change).where(ofFirst))
     await set({ status: "failed", last_error: "timeout", attempts: 1 })
     expect(await sorted()).toEqual(["webhooks held paused 1", "webhooks retrying timeout 1"])
+    const row = { queue: "webhooks", paused_by: null, paused_at: now() }
+    await store.tx((tx) => tx.insert(pausedQueues).values(row))
+    expect(await sorted()).toEqual([
+      "webhooks held paused 1",
+      "webhooks retrying The queue webhooks is paused by an operator. 1",
+    ])
+    await store.tx((tx) => tx.delete(pausedQueues))
     await set({ owner: newId() })
     expect(await sorted()).toEqual(["webhooks held paused 1", "webhooks running null 1"])
     await settleAs(service, project, { status: "exhausted" })

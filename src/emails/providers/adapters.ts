@@ -44,8 +44,8 @@ interface Entry {
 /** One use of an adapter. `release` belongs to every one of them. */
 export interface Lease {
   provider: EmailProvider
-  /** Throws Waiting where `max_per_second` is reached. */
-  pace(): void
+  /** Throws Waiting where `max_per_second` is reached; who is urgent may borrow a second's. */
+  pace(is_urgent?: boolean): void
   /** It was reached, or it was not: who cannot be reached again and again is asked last. */
   reached(is_reached: boolean): void
   release(): void
@@ -69,7 +69,7 @@ export class Adapters {
     let is_over = false
     return {
       provider: entry.provider,
-      pace: () => entry.pace?.take(),
+      pace: (is_urgent) => entry.pace?.take(is_urgent),
       reached: (is_reached) => void note(entry, is_reached),
       release: () => {
         if (!is_over) this.#release(row.id, entry)
@@ -155,8 +155,7 @@ export class Adapters {
 
   #sharedDirect(): EmailProvider {
     this.#direct ??= this.#options.openDirect()
-    const { admit: _, dismiss: __, ...direct } = this.#direct
-    return { ...direct, close: async () => {} }
+    return { ...this.#direct, close: async () => {} }
   }
 }
 

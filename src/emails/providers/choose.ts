@@ -1,15 +1,25 @@
 import { log } from "../../core/log"
 import { monotonic } from "../../core/time"
-import { Waiting } from "../../messages/channel"
+import { INSTANCE } from "../../providers/callback-token"
 import type { ConfigRow } from "../../providers/configs"
 import { keepReceipt } from "../../providers/receipts"
-import { emailRouting, hasOwnRouting } from "../../providers/routing"
+import { emailRouting, isUsable } from "../../providers/routing"
 import { pause } from "../../providers/standing"
-import type { Store } from "../../store/store"
-import type { Adapters, Lease } from "./adapters"
+import type { Store, Tx } from "../../store/store"
+import type { Adapters } from "./adapters"
+import {
+  askNext,
+  asLease,
+  type Candidate,
+  type FirstOutcome,
+  firstOf,
+  hasRoom,
+  held,
+  nameOf,
+  nobody,
+} from "./candidates"
 import { Carrying, sortOut } from "./carrying"
 import type { EmailProvider, OutgoingMail } from "./provider"
-import { PoolBusy } from "./smtp-pool"
 
 export interface CarrierParts {
   store: Store
@@ -21,16 +31,16 @@ export interface CarrierParts {
 /** How long the instance's own provider is left alone after it refused our login. */
 const OWN_REST_MS = 60_000
 
-const WAIT_SECONDS = 60
+interface Wish {
+  message_id: string
+  to: string[]
+  is_urgent: boolean
+  project_id: string
+}
 
-/** The reason of messages that wait for a provider; what ends the waiting looks for it. */
-export const NO_PROVIDER_NOW =
-  "No provider of this project can be used at the moment: the message waits."
-
-/** One that may be asked; `config` is null for the instance's own. */
-interface Candidate {
-  config: ConfigRow | null
-  lease: Lease
+interface Admitted {
+  config_id: string | undefined
+  provider: EmailProvider
 }
 
 /**
@@ -42,6 +52,8 @@ interface Candidate {
 export class Carriers implements EmailProvider {
   readonly #parts: CarrierParts
   #own_rests_until = 0
+  /** Who has room for a message, from `admit` to `dismiss`. */
+  readonly #admitted = new Map<string, Admitted>()
 
   constructor(parts: CarrierParts) {
     this.#parts = parts
@@ -61,30 +73,58 @@ export class Carriers implements EmailProvider {
     if (rows.length === 0 && monotonic() >= this.#own_rests_until) {
       // Straight on, without a word about other providers where there are none.
       const outcome = await own.send(mail)
+      await this.#keepReceipt(mail, INSTANCE, outcome.provider_message_id)
       if ([outcome, ...outcome.others].some(({ fault }) => fault === "authentication")) {
         return this.#carry(mail, [{ config: null, lease: asLease(own) }], outcome)
       }
       return outcome
     }
-    const candidates = rows.length === 0 ? [] : this.#open(rows)
+    if (!isUsable(rows)) throw held(mail.project_id)
+    const candidates = this.#open(rows)
     try {
-      if (candidates.length === 0) throw new Waiting(NO_PROVIDER_NOW, WAIT_SECONDS)
-      candidates[0]?.lease.pace()
+      const first = firstOf(candidates)
+      const admitted = this.#admitted.get(mail.message_id)
+      if (admitted?.config_id !== first.config?.id) first.lease.pace()
       return await this.#carry(mail, candidates)
     } finally {
       for (const { lease } of candidates) lease.release()
     }
   }
 
-  /** Only the instance's own has room to be kept; and only for projects without others. */
+  /**
+   * Composing is dear: who is first and paused, resting, at its pace or without room says so here, or
+   * a long queue that cannot leave would be composed over and over.
+   */
   async admit(message_id: string, to: string[], is_urgent: boolean, project_id: string) {
     const { own, store } = this.#parts
-    if (hasOwnRouting(store.read, project_id)) return
+    const recent = await emailRouting(store.read, project_id, { recent: true })
+    const rows = isUsable(recent) ? recent : await emailRouting(store.read, project_id)
+    if (!isUsable(rows)) throw held(project_id)
+    if (rows.length > 0) return this.#admitBy(rows, { message_id, to, is_urgent, project_id })
+    if (monotonic() < this.#own_rests_until) throw nobody()
     await own.admit?.(message_id, to, is_urgent, project_id)
+  }
+
+  async #admitBy(rows: ConfigRow[], { message_id, to, is_urgent, project_id }: Wish) {
+    if (this.#admitted.has(message_id)) return
+    const candidates = this.#open(rows)
+    try {
+      const { config, lease } = firstOf(candidates)
+      await lease.provider.admit?.(message_id, to, is_urgent, project_id)
+      this.#admitted.set(message_id, { config_id: config?.id, provider: lease.provider })
+      lease.pace(is_urgent)
+    } catch (error) {
+      this.dismiss(message_id)
+      throw error
+    } finally {
+      for (const { lease } of candidates) lease.release()
+    }
   }
 
   dismiss(message_id: string): void {
     this.#parts.own.dismiss?.(message_id)
+    this.#admitted.get(message_id)?.provider.dismiss?.(message_id)
+    this.#admitted.delete(message_id)
   }
 
   async close(): Promise<void> {
@@ -121,11 +161,12 @@ export class Carriers implements EmailProvider {
     }
     const result = carrying.outcome()
     if (result) return result
-    throw new Waiting(NO_PROVIDER_NOW, WAIT_SECONDS)
+    const rows = await emailRouting(this.#parts.store.read, mail.project_id)
+    throw isUsable(rows) ? nobody() : held(mail.project_id)
   }
 
   async #learn(
-    { message_id, project_id }: OutgoingMail,
+    mail: OutgoingMail,
     { config, lease }: Candidate,
     provider_message_id: string | undefined,
     faults: ReturnType<typeof sortOut>["faults"],
@@ -136,61 +177,34 @@ export class Carriers implements EmailProvider {
       if (refusal) this.#restOwn(refusal.reason)
       return
     }
-    const { id: config_id } = config
-    if (!refusal && provider_message_id === undefined) return
-    const write = this.#parts.store.tx(async (tx) => {
-      if (refusal) await pause(tx, config, refusal.reason ?? "The credentials were refused.")
-      if (provider_message_id !== undefined) {
-        await keepReceipt(tx, { config_id, project_id, provider_message_id, message_id })
-      }
-    })
-    // The message may be on its way: what came of it must be recorded, or it would be sent again.
-    await write.catch((error) => log.error("a provider's word was not kept", { config_id, error }))
+    if (refusal) {
+      const why = refusal.reason ?? "The credentials were refused."
+      await this.#write(config.id, (tx) => pause(tx, config, why))
+    }
+    await this.#keepReceipt(mail, config.id, provider_message_id)
+  }
+
+  async #keepReceipt(mail: OutgoingMail, config_id: string, provider_message_id?: string) {
+    if (provider_message_id === undefined) return
+    const { message_id, project_id } = mail
+    const receipt = { config_id, project_id, provider_message_id, message_id }
+    await this.#write(config_id, (tx) => keepReceipt(tx, receipt))
+  }
+
+  /** The message may be on its way: what came of it must be recorded, or it would be sent again. */
+  async #write(config_id: string, change: (tx: Tx) => Promise<void>) {
+    const written = this.#parts.store.tx(change)
+    await written.catch((error) =>
+      log.error("a provider's word was not kept", { config_id, error }),
+    )
   }
 
   /** Nobody but the operator can mend it, and the log is where he looks. */
   #restOwn(reason: string | null) {
     if (monotonic() < this.#own_rests_until) return
     this.#own_rests_until = monotonic() + OWN_REST_MS
-    const advice = "Mail waits until providers.smtp.* are right; it is tried once a minute."
+    const { name } = this.#parts.own
+    const advice = `Mail waits until providers.${name}.* are right; it is tried once a minute.`
     log.error(`the provider of this instance refuses its credentials. ${advice}`, { reason })
   }
 }
-
-/**
- * Undefined where the next provider has no room: what those before it said must not be lost, or who
- * has the message already would get it twice.
- */
-async function askNext({ lease }: Candidate, carrying: Carrying, is_next: boolean) {
-  try {
-    return await lease.provider.send(carrying.rest())
-  } catch (error) {
-    if (!is_next) throw error
-    const is_full = error instanceof Waiting || error instanceof PoolBusy
-    if (!is_full) log.error("the next provider broke", { provider: lease.provider.name, error })
-    return undefined
-  }
-}
-
-type FirstOutcome = Awaited<ReturnType<EmailProvider["send"]>>
-
-const nameOf = ({ config, lease }: Candidate) =>
-  config ? `${config.provider} (${config.name})` : lease.provider.name
-
-/** Failing over must not put a message off for the pace of the second. */
-function hasRoom({ lease }: Candidate): boolean {
-  try {
-    lease.pace()
-    return true
-  } catch (error) {
-    if (error instanceof Waiting) return false
-    throw error
-  }
-}
-
-const asLease = (provider: EmailProvider): Lease => ({
-  provider,
-  pace: () => {},
-  reached: () => {},
-  release: () => {},
-})

@@ -1,3 +1,4 @@
+import { log } from "../../core/log"
 import { millis, millisFrom } from "../../core/time"
 import { domainOf } from "../../lib/address"
 import { type RecipientOutcome, type Schedule, Waiting } from "../../messages/channel"
@@ -9,7 +10,7 @@ import { type MtaStsOptions, mtaSts } from "./mta-sts"
 import { MailRoutes, type MxOptions } from "./mx"
 import type { EmailProvider, OutgoingMail } from "./provider"
 import { everyone, faultOf, type Judged, judge } from "./smtp-attempt"
-import { FAILED } from "./smtp-verdict"
+import { FAILED, RETRY, type Verdict } from "./smtp-verdict"
 
 export interface DirectOptions {
   dns: MxOptions["dns"] & MtaStsOptions["dns"]
@@ -129,13 +130,19 @@ async function sendAll(ways: Ways, lanes: Lanes, { mail, admission, schedule }: 
   const fault = faultOf(mail)
   const found = new Map<string, RecipientOutcome>()
   const transcript: string[] = []
+  const is_only = places.size === 1
   const parts = [...places].map(async ([domain, place]) => {
     const to = mail.to.filter((email) => domainOf(email) === domain)
     const lines: string[] = []
     place.began = millis()
     const part = fault
       ? broken({ ...mail, to }, fault)
-      : await attemptDomain(ways, domain, { ...mail, to }, lines)
+      : await attemptDomain(ways, domain, { ...mail, to }, lines).catch((error) => {
+          // What the other domains took must not be forgotten, or they would get it twice.
+          if (is_only) throw error
+          log.error("the delivery to one of several domains broke", { domain, error })
+          return broken({ ...mail, to }, "An internal error; the log says which.", RETRY)
+        })
     places.delete(domain)
     lanes.leave(place, part.report)
     transcript.push(...lines)
@@ -166,8 +173,10 @@ const outcomeOf = (email: string, one: Judged): RecipientOutcome => ({
   status: one.status === "sent" ? "delivered" : one.status,
 })
 
-function broken(mail: OutgoingMail, fault: string): DomainAttempt {
-  const one = judge({ ...FAILED, code: "internal_error" }, fault, { mx: "" })
+const OURS: Verdict = { ...FAILED, code: "internal_error" }
+
+function broken(mail: OutgoingMail, fault: string, verdict = OURS): DomainAttempt {
+  const one = judge(verdict, fault, { mx: "" })
   const reply = { ...one.reply, mx: null }
   return { judged: everyone(mail, { ...one, reply }), report: "nothing" }
 }

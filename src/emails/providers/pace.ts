@@ -2,7 +2,7 @@ import { monotonic } from "../../core/time"
 import { Waiting } from "../../messages/channel"
 
 /** Nobody is told to come back later than this: meanwhile others may have given up. */
-const FARTHEST_SECONDS = 60
+const FARTHEST_SECONDS = 600
 
 /** Keeps what a project wants of a provider's limit: at most so many messages a second. */
 export class Pace {
@@ -20,19 +20,21 @@ export class Pace {
     this.#filled_at = read()
   }
 
-  /** Takes one. Throws Waiting with a turn of its own where this second's are used up. */
-  take(): void {
+  /**
+   * Takes one. Throws Waiting with a turn of its own where this second's are used up; who is urgent
+   * takes it out of the next second's, past everybody who waits.
+   */
+  take(is_urgent = false): void {
     const now = this.#read()
     const earned = ((now - this.#filled_at) / 1000) * this.#per_second
     this.#left = Math.min(this.#most, this.#left + earned)
     this.#filled_at = now
-    if (this.#left >= 1) {
+    if (this.#left >= (is_urgent ? 1 - this.#most : 1)) {
       this.#left -= 1
       return
     }
-    const between = 1000 / this.#per_second
-    this.#promised = Math.max(this.#promised, now) + between
-    if (this.#promised - now > FARTHEST_SECONDS * 1000) this.#promised = now + between
+    const next = Math.max(this.#promised, now) + 1000 / this.#per_second
+    this.#promised = Math.min(next, now + FARTHEST_SECONDS * 1000)
     const text = `At most ${this.#per_second} messages a second go to this provider.`
     throw new Waiting(text, (this.#promised - now) / 1000)
   }

@@ -15,6 +15,9 @@ const retry = (fault?: SesVerdict["fault"]): Meaning => ({
   ...(fault && { fault }),
 })
 
+/** We were too fast: nobody was tried, and nobody need hear of a deferral. */
+const TOO_FAST: Meaning = { ...retry("infrastructure"), held: true }
+
 const failed = (fault?: SesVerdict["fault"]): Meaning => ({
   ...retry(fault),
   status: "failed",
@@ -40,9 +43,9 @@ const BY_CODE: Record<string, Meaning> = {
 
   LimitExceededException: retry("infrastructure"),
   ServiceUnavailable: retry("infrastructure"),
-  Throttling: retry("infrastructure"),
-  ThrottlingException: retry("infrastructure"),
-  TooManyRequestsException: retry("infrastructure"),
+  Throttling: TOO_FAST,
+  ThrottlingException: TOO_FAST,
+  TooManyRequestsException: TOO_FAST,
   ConcurrentModificationException: retry("infrastructure"),
 
   MailFromDomainNotVerifiedException: failed("infrastructure"),
@@ -73,7 +76,8 @@ function meaningOf({ code, status, message }: SesRefusal): Meaning {
     return UNVERIFIED.test(message) ? failed("infrastructure") : CONTENT
   }
   if (status === 401 || status === 403) return REFUSED
-  if (status === 429 || status === 503) return retry("infrastructure")
+  if (status === 429) return TOO_FAST
+  if (status === 503) return retry("infrastructure")
   return status >= 500 ? retry() : failed() // a 5xx may come after it was taken
 }
 

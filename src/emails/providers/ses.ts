@@ -1,5 +1,6 @@
 import { NetError } from "../../core/net"
-import type { RecipientOutcome, Schedule } from "../../messages/channel"
+import { needsSmtputf8, wireForm } from "../../lib/address"
+import type { Outcome, RecipientOutcome, Schedule } from "../../messages/channel"
 import type { SesAccess } from "../../providers/credentials"
 import { hostOf, type SesPlace, SesRefusal, ses as sesCall } from "../../providers/ses/api"
 import { smtpSchedule } from "../schedule"
@@ -21,14 +22,15 @@ export interface SesOptions {
  */
 export function ses({ access, place, schedule = smtpSchedule() }: SesOptions): EmailProvider {
   const mx = hostOf(access, place)
-  const outcome = (mail: OutgoingMail, { said, ...verdict }: SesVerdict, id?: string) => {
-    const reply = { smtp_code: null, enhanced_code: null, response: said, mx, tls: null }
-    const all = mail.to.map((email): RecipientOutcome => ({ ...verdict, email, reply }))
+  const outcome = (mail: OutgoingMail, verdict: SesVerdict, id?: string): Outcome => {
+    const all = mail.to.map((email) => outcomeOf(email, isWide(mail, email) ? WIDE : verdict, mx))
     const [first, ...others] = all
     if (!first) throw new TypeError("a mail without a recipient")
-    const transcript = [`* POST https://${mx}${SEND_PATH} (${mail.raw.length} bytes)`, `S: ${said}`]
+    const asked = `* POST https://${mx}${SEND_PATH} (${mail.raw.length} bytes)`
+    const transcript = verdict.said === null ? [] : [asked, `S: ${verdict.said}`]
     const known = id === undefined ? {} : { provider_message_id: id }
-    return { ...first, others, transcript, provider: "ses", schedule, ...known }
+    const next = all.some(({ held }) => held) ? soon(schedule) : schedule
+    return { ...first, others, transcript, provider: "ses", schedule: next, ...known }
   }
   return {
     name: "ses",
@@ -36,6 +38,7 @@ export function ses({ access, place, schedule = smtpSchedule() }: SesOptions): E
     async send(mail) {
       const fault = faultOf(mail)
       if (fault) return outcome(mail, { ...BROKEN, reason: fault, said: null })
+      if (mail.to.every((email) => isWide(mail, email))) return outcome(mail, WIDE)
       try {
         const body = sendRequest(access, mail)
         const answer = await sesCall(access, place, { method: "POST", path: SEND_PATH, body })
@@ -50,12 +53,37 @@ export function ses({ access, place, schedule = smtpSchedule() }: SesOptions): E
   }
 }
 
+function outcomeOf(email: string, { said, ...verdict }: SesVerdict, mx: string): RecipientOutcome {
+  const enhanced_code = verdict.bounce_subtype === WIDE.bounce_subtype && !said ? "5.6.7" : null
+  const reply = { smtp_code: null, enhanced_code, response: said, mx, tls: null }
+  return { ...verdict, email, reply }
+}
+
+/** SES does not know SMTPUTF8 (RFC 6531). */
+const isWide = (mail: OutgoingMail, email: string) => mail.smtputf8 || needsSmtputf8(email)
+
+/** What is too fast is welcome in a moment, whatever attempt it was. */
+const soon =
+  (schedule: Schedule, random: () => number = Math.random): Schedule =>
+  (attempt, age) =>
+    schedule(attempt, age) === undefined ? undefined : 2 + 8 * random()
+
 const SENT = { status: "sent", reason: null, bounce_subtype: null, code: null } as const
 const BROKEN = { ...SENT, status: "failed", code: "internal_error" } as const
 
+const WIDE: SesVerdict = {
+  status: "bounced",
+  reason: "5.6.7 SES does not take addresses outside ASCII (SMTPUTF8)",
+  bounce_subtype: "ContentRejected",
+  code: null,
+  said: null,
+}
+
 /** SendEmail of the API, with the message as it is. Its From decides the identity that is used. */
 export const sendRequest = ({ configuration_set }: SesAccess, mail: OutgoingMail) => ({
-  Destination: { ToAddresses: mail.to },
+  Destination: {
+    ToAddresses: mail.to.filter((email) => !isWide(mail, email)).map(wireForm),
+  },
   Content: { Raw: { Data: Buffer.from(mail.raw).toString("base64") } },
   EmailTags: [{ Name: "belfry_message_id", Value: mail.message_id }],
   ...(configuration_set !== undefined && { ConfigurationSetName: configuration_set }),

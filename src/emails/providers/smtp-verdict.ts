@@ -29,6 +29,10 @@ const LISTED =
 /** RFC 7372 and 8616: what is missing is ours (DKIM, SPF, reverse DNS), or there was too much of it. */
 const OURS = /^5\.7\.(?:2\d|5\d\d|6\d\d|7\d\d)$/
 
+/** Of the author, though many servers say it with the code of a recipient (`550 5.1.0`). */
+const OF_SENDER =
+  /\bsender (?:address |domain |verif\w* )?(?:is |was )?(?:rejected|refused|denied|blocked|invalid|unknown|unverified|failed|not )|(?:invalid|unknown|unverified|bad) sender\b/i
+
 const TOO_LARGE = /size|large|\bbig\b|length/i
 const NOBODY =
   /unknown (?:user|recipient|mailbox)|(?:user|recipient|mailbox) (?:is )?(?:unknown|unavailable|not found)|no (?:such|mailbox)|does(?: not|n't) exist|invalid (?:recipient|mailbox)/i
@@ -59,17 +63,23 @@ export function subtype({ code, enhanced: given, text }: SmtpReply): string {
   if (enhanced === null || enhanced === "5.0.0") return fromWords(code, words)
   if (OURS.test(enhanced)) return "InfrastructureRejected"
   if (LISTED.test(words) && !NOBODY.test(words)) return "InfrastructureRejected"
+  if (OF_SENDER.test(words)) return "PolicyRejected"
   if (subject === "1") return detail === "7" || detail === "8" ? "PolicyRejected" : "NoEmail"
   if (enhanced === "5.2.2") return "MailboxFull"
   if (enhanced === "5.2.3" || enhanced === "5.3.4") return "MessageTooLarge"
   if (subject === "6") return "ContentRejected"
   if (subject === "7") return BLAMES_US.test(words) ? "InfrastructureRejected" : "PolicyRejected"
   // Large hosts say "5.4.1 Recipient address rejected" and "5.5.0 mailbox unavailable" of nobody.
-  return NOBODY.test(words) || /recipient address rejected/i.test(words) ? "NoEmail" : "General"
+  if (NOBODY.test(words) || /recipient address rejected/i.test(words)) return "NoEmail"
+  return BETWEEN_SERVERS.has(subject ?? "") ? "InfrastructureRejected" : "General"
 }
+
+/** RFC 3463: mail system, network and routing, protocol. None of them is the address's. */
+const BETWEEN_SERVERS = new Set(["3", "4", "5"])
 
 function fromWords(code: number, words: string): string {
   if (code === 552) return "MailboxFull"
+  if (OF_SENDER.test(words)) return "PolicyRejected"
   if (NOBODY.test(words)) return "NoEmail"
   if (LISTED.test(words)) return "InfrastructureRejected"
   if (POLICY.test(words)) return BLAMES_US.test(words) ? "InfrastructureRejected" : "PolicyRejected"

@@ -4,15 +4,12 @@ import { NetError } from "../../core/net"
 import { type AnyRoute, route } from "../../http/route"
 import { enqueue } from "../../store/queue"
 import type { Store } from "../../store/store"
-import { findByToken } from "../callback-token"
-import type { ConfigRow } from "../configs"
 import type { ProviderPlace } from "../place"
 import { providerFeedback } from "../receipts"
 import { readNotification } from "../ses/notification"
 import { SnsEnvelope, snsUrl } from "../sns/envelope"
-import { ask, isSigned, type SnsPlace } from "../sns/signature"
-
-const TOKEN = /^[A-Za-z0-9_-]{43}$/
+import { ask, isRecent, isSigned, type SnsPlace } from "../sns/signature"
+import { isOurTopic, type Source, sourceOf } from "./source"
 
 export interface CallbackParts {
   store: Store
@@ -31,16 +28,20 @@ export const callbackRoutes = ({ store, providers }: CallbackParts): AnyRoute[] 
     any_type: true, // SNS says text/plain
     handle: async ({ params, body }) => {
       const { sns } = providers
-      const { provider = "", config_token = "" } = params
-      const config = TOKEN.test(config_token)
-        ? await findByToken(store.read, provider, config_token)
-        : undefined
-      if (!config || !(await isTrue(body, sns))) return refuse()
-      await hear(store, config, body, sns)
+      const source = await sourceOf(store.read, providers, params)
+      if (!source || !isRecent(body) || !(await isTrue(body, sns))) return refuse()
+      if (!(await isOurTopic(store, source, body.TopicArn))) return refuseTopic(source, body)
+      await hear(store, source, body, sns)
       return { data: { received: true } }
     },
   }),
 ]
+
+/** The log is where the operator finds why a second account's topic is not heard. */
+function refuseTopic({ config_id }: Source, { TopicArn: topic }: SnsEnvelope): never {
+  log.warn("a topic of another AWS account is not heard", { config_id, topic })
+  return refuse()
+}
 
 const refuse = () => fail("unauthorized", "The address or the signature is not right.")
 
@@ -59,12 +60,12 @@ function unreachable(error: NetError): never {
   return fail("provider_error", "SNS could not be asked about its own message.")
 }
 
-async function hear(store: Store, config: ConfigRow, envelope: SnsEnvelope, sns: SnsPlace) {
+async function hear(store: Store, source: Source, envelope: SnsEnvelope, sns: SnsPlace) {
   if (envelope.Type === "SubscriptionConfirmation") return confirm(envelope, sns)
   if (envelope.Type !== "Notification") return
   const told = readNotification(envelope.Message)
   if (!told || told.notices.length === 0) return
-  const { id: config_id, project_id } = config
+  const { config_id, project_id } = source
   const payload = { config_id, project_id, ...told }
   await store.tx((tx) => enqueue(tx, providerFeedback, { payload, project_id }))
 }

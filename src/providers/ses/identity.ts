@@ -1,5 +1,6 @@
 import type { Secrets } from "../../core/secrets"
 import type { Reader } from "../../store/store"
+import type { ConfigRow } from "../config-record"
 import { openCredentials, type SesAccess } from "../credentials"
 import { emailRouting } from "../routing"
 import { type SesPlace, SesRefusal, ses } from "./api"
@@ -14,19 +15,30 @@ export interface Identity {
   dkim_tokens: string[]
 }
 
+interface Around {
+  read: Reader
+  secrets: Secrets
+  place: SesPlace
+  /** The instance's own, where that delivers for projects without another. */
+  own?: SesAccess | undefined
+}
+
+const accessOf = (secrets: Secrets, row: ConfigRow) =>
+  row.provider === "ses" ? (openCredentials(secrets, row) as SesAccess) : undefined
+
 /**
  * The identity of a domain at the provider that delivers for the project first; made there if it
  * has none. Undefined where that provider keeps no identities. Rejects with SesRefusal or NetError
  * where it cannot be asked: then nothing is known, and nothing was lost.
  */
 export async function identityOf(
-  { read, secrets, place }: { read: Reader; secrets: Secrets; place: SesPlace },
+  { read, secrets, place, own }: Around,
   project_id: string,
   domain: string,
 ): Promise<Identity | undefined> {
   const [first] = await emailRouting(read, project_id)
-  if (first?.provider !== "ses") return undefined
-  const access = openCredentials(secrets, first) as SesAccess
+  const access = first ? accessOf(secrets, first) : own
+  if (!access) return undefined
   const path = `/v2/email/identities/${encodeURIComponent(domain)}`
   try {
     return identityFrom(await ses(access, place, { method: "GET", path }))

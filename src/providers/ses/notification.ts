@@ -28,6 +28,7 @@ interface Told {
   bounce?: { bounceType?: unknown; bounceSubType?: unknown; bouncedRecipients?: Bounced[] }
   complaint?: {
     complaintFeedbackType?: unknown
+    complaintSubType?: unknown
     complainedRecipients?: { emailAddress?: unknown }[]
   }
   delivery?: { recipients?: unknown[]; smtpResponse?: unknown }
@@ -81,7 +82,18 @@ const SUBTYPES: Record<string, string> = {
 }
 
 function complaints({ complaint }: Told): Notice[] {
-  return some(complaint?.complainedRecipients).map((one) => ({
+  const all = some(complaint?.complainedRecipients)
+  // He complained once before: SES took the message, and did not send it.
+  if (textOf(complaint?.complaintSubType) === "OnAccountSuppressionList") {
+    return all.map((one) => ({
+      type: "bounced",
+      recipient_email: textOf(one?.emailAddress),
+      bounce_type: "Permanent",
+      bounce_subtype: "Suppressed",
+      ...NOTHING_SAID,
+    }))
+  }
+  return all.map((one) => ({
     type: "complained",
     recipient_email: textOf(one?.emailAddress),
     complaint_feedback_type: textOf(complaint?.complaintFeedbackType) || "abuse",

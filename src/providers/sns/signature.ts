@@ -20,6 +20,12 @@ export interface SnsPlace {
   resolver?: NetRequest["resolver"]
 }
 
+/** SNS gives up after an hour; what is older was kept by somebody. Clocks may differ. */
+const RECENT_MS = 24 * 3_600_000
+
+export const isRecent = ({ Timestamp }: SnsEnvelope): boolean =>
+  Math.abs(millis() - Date.parse(Timestamp)) <= RECENT_MS
+
 /** Version 1 signs with SHA-1, version 2 with SHA-256. */
 const DIGESTS: Record<string, string> = { "1": "sha1", "2": "sha256" }
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { emailProviderContract } from "../../contracts/email-provider"
 import { smtpSink } from "../../fakes/smtp-sink"
+import { quietLog } from "../../harness/quiet"
 import { a, directOn, mx, type Names, patient } from "./direct-fixture"
 
 const ANN = "ann@b.test"
@@ -179,6 +180,24 @@ describe("one message", () => {
     expect(sink.received).toHaveLength(2)
     expect(sink.lines.filter((line) => line.startsWith("MAIL"))).toHaveLength(2)
   })
+})
+
+test("one domain that breaks takes nothing back from the others", async () => {
+  quietLog()
+  using sink = smtpSink()
+  const names: Names = { "A b.test": a("127.0.0.1"), "A c.test": a("127.0.0.1") }
+  const find = async (domain: string) => {
+    if (domain === "c.test") throw new Error("the disk is full")
+    return undefined
+  }
+  const policies = { find, keep: async () => {} }
+  await using it = await directOn(names, { port: sink.port, policies })
+  const outcome = await it.send("kim@c.test", "ann@b.test")
+  expect(outcome).toMatchObject({ email: "kim@c.test", status: "retry", code: null })
+  expect(outcome.reason).toBe("An internal error; the log says which.")
+  expect(outcome.others).toMatchObject([{ email: "ann@b.test", status: "delivered" }])
+  await expect(it.send("kim@c.test")).rejects.toThrow("the disk is full")
+  expect(await it.send("ann@b.test", "sam@c.test")).toMatchObject({ status: "delivered" })
 })
 
 test("who finds no room is held, is told when to come, and keeps nobody else back", async () => {

@@ -6,145 +6,15 @@ import {
   type Phase,
 } from "../../../src/emails/providers/direct-verdict"
 import { ReplyReader, type SmtpReply } from "../../../src/emails/providers/smtp-reply"
+import { smtpSink } from "../../fakes/smtp-sink"
+import { a, directOn, mx, type Names } from "./direct-fixture"
+import { BOUNCES, RETRIES } from "./refusals"
 
 function reply(text: string): SmtpReply {
   const [found] = new ReplyReader().push(Buffer.from(`${text}\r\n`))
   if (!found) throw new Error("no reply")
   return found
 }
-
-const BOUNCES: [subtype: string, blame: string, texts: string[]][] = [
-  [
-    "NoEmail",
-    "recipient",
-    [
-      "550 5.1.1 <ann@b.test>: Recipient address rejected: User unknown in virtual mailbox table",
-      "550 5.1.1 The email account that you tried to reach does not exist.",
-      "550-5.1.1 The email account that you tried to reach does not exist.\r\n550 5.1.1 host 192.0.2.7",
-      "551 5.1.6 mailbox has moved, no forwarding",
-      "550 5.1.0 Address rejected",
-      "550 5.1.2 bad destination system",
-      "553 5.1.3 bad destination mailbox address syntax",
-      "556 5.1.10 Recipient address has null MX",
-      "550 5.4.1 Recipient address rejected: Access denied. AS(201806281)",
-      "550 5.5.0 Requested action not taken: mailbox unavailable",
-      "550 No such user here",
-      "550 Unknown user",
-      "554 5.0.0 user unknown",
-    ],
-  ],
-  [
-    "MailboxFull",
-    "recipient",
-    [
-      "552 5.2.2 The email account that you tried to reach is over quota",
-      "552 4.2.2 mailbox full, though it says 4",
-      "550 5.2.2 mailbox full",
-      "552 Requested mail action aborted: exceeded storage allocation",
-    ],
-  ],
-  [
-    "General",
-    "recipient",
-    [
-      "550 5.2.1 The email account that you tried to reach is disabled",
-      "550 5.2.0 other mailbox status",
-      "554 5.4.6 too many hops",
-      "554 5.4.14 hop count exceeded",
-      "550 5.3.0 other mail system problem",
-      "554 Transaction failed",
-      "550 5.5.1 invalid command",
-    ],
-  ],
-  [
-    "MessageTooLarge",
-    "content",
-    [
-      "552 5.3.4 Message size exceeds fixed limit",
-      "552 5.2.3 message length exceeds administrative limit",
-      "552 message exceeds fixed maximum message size",
-      "550 5.2.3 too long for this mailbox",
-    ],
-  ],
-  [
-    "ContentRejected",
-    "content",
-    [
-      "554 5.6.0 Message content not acceptable",
-      "550 5.6.1 media not supported",
-      "554 message rejected as spam",
-      "554 virus found",
-    ],
-  ],
-  [
-    "AttachmentRejected",
-    "content",
-    [
-      "552 5.7.0 This message was blocked because its attachment may hold a virus",
-      "550 5.7.1 file type not allowed: attachment rejected",
-    ],
-  ],
-  [
-    "PolicyRejected",
-    "infrastructure",
-    [
-      "550 5.7.1 Message refused by policy",
-      "550 5.7.1 Relaying denied",
-      "554 5.7.1 Sender address rejected: not welcome",
-      "550 5.7.0 Message rejected under suspicion of SPAM",
-      "550 5.1.8 Sender address rejected: Domain not found",
-      "553 5.1.7 bad sender's mailbox address syntax",
-      "530 5.7.0 Must issue a STARTTLS command first",
-      "535 5.7.8 Authentication credentials invalid",
-      "554 Relay access denied",
-    ],
-  ],
-  [
-    "InfrastructureRejected",
-    "infrastructure",
-    [
-      "554 5.7.1 Service unavailable; Client host [192.0.2.1] blocked using zen.spamhaus.org",
-      "550 5.7.1 [192.0.2.1 12] Our system has detected that this message is likely unsolicited",
-      "550 5.7.1 Our system has detected an unusual rate of mail originating from your IP address",
-      "550 5.7.25 [192.0.2.1] The IP address sending this message does not have a PTR record",
-      "550 5.7.26 This message does not have authentication information or fails to pass checks",
-      "550 5.7.26 Unauthenticated email from a.test is not accepted due to domain's DMARC policy",
-      "550 5.7.23 SPF validation failed",
-      "550 5.7.20 no passing DKIM signature found",
-      "550 5.7.27 sender address has null MX",
-      "550 5.7.509 Access denied, sending domain a.test does not pass DMARC verification",
-      "550 5.7.515 Access denied, sending domain does not meet the required authentication level",
-      "550 5.7.606 Access denied, banned sending IP [192.0.2.1]",
-      "550 5.7.1 Email rejected per SPF policy",
-      "553 5.7.1 [BL21] Connections will not be accepted from 192.0.2.1",
-      "550 SC-001 Mail rejected for policy reasons: IP reputation",
-      "554 Your access has been rejected due to the sending MTA's poor reputation",
-      "550 blocked using barracudacentral: listed in a blocklist",
-      "550 5.1.1 blocked: your host is on our blacklist",
-    ],
-  ],
-]
-
-const RETRIES = [
-  "421 4.3.2 Service shutting down",
-  "421 4.7.0 Try again later, closing connection",
-  "421-4.7.28 unusual rate of unsolicited mail\r\n421 4.7.28 originating from your IP",
-  "450 4.1.1 unverified recipient",
-  "450 4.2.0 Greylisted, come back in 5 minutes",
-  "450 4.2.1 The user is receiving mail too quickly",
-  "450 4.7.1 Client host rejected: cannot find your reverse hostname",
-  "451 4.3.0 local error in processing",
-  "451 4.3.2 Please try again later",
-  "451 4.4.1 no answer from host",
-  "451 4.7.500 Server busy",
-  "452 4.2.2 over quota",
-  "452 4.3.1 insufficient system storage",
-  "452 4.5.3 too many recipients",
-  "454 4.7.0 TLS not available",
-  "455 4.5.1 parameters not supported",
-  "450 mailbox busy",
-  "499 what?",
-]
 
 const count = BOUNCES.reduce((sum, [, , texts]) => sum + texts.length, RETRIES.length)
 
@@ -164,6 +34,40 @@ test.each(RETRIES)("%s comes again", (text) => {
   for (const phase of ["greeting", "MAIL", "RCPT", "DATA", "message"] satisfies Phase[]) {
     expect(directVerdict(reply(text), phase).status).toBe("retry")
   }
+})
+
+test("each of them, over the wire: outcome, the server's words, its codes and the next attempt", async () => {
+  const all = [
+    ...BOUNCES.flatMap(([subtype, , texts]) => texts.map((text) => ({ subtype, text }))),
+    ...RETRIES.map((text) => ({ subtype: null, text })),
+  ]
+  const numberOf = (line: string) => Number(/@d(\d+)\./.exec(line)?.[1])
+  using sink = smtpSink({ RCPT: (line) => all[numberOf(line)]?.text })
+  const names: Names = Object.fromEntries(
+    all.flatMap((_, at) => [
+      [`MX d${at}.test`, mx([10, "mx.d.test"])],
+      ["A mx.d.test", a("127.0.0.1")],
+    ]),
+  )
+  await using it = await directOn(names, { port: sink.port })
+  for (const [at, { subtype, text }] of all.entries()) {
+    const outcome = await it.send(`ann@d${at}.test`)
+    const { code, enhanced, text: reason } = reply(text)
+    expect(outcome).toMatchObject({
+      status: subtype === null ? "retry" : "bounced",
+      bounce_subtype: subtype,
+      code: null,
+      reason,
+      reply: { smtp_code: code, enhanced_code: enhanced, response: reason, mx: "mx.d.test" },
+    })
+    // What another server of ours might do better, and only that, is a fault.
+    const is_ours = subtype === "InfrastructureRejected"
+    expect([text, outcome.fault]).toEqual([text, is_ours ? "infrastructure" : undefined])
+    if (subtype !== null) continue
+    expect(outcome.schedule(1, 0)).toBeWithin(54, 66.1)
+    expect(outcome.schedule(9, 48 * 3600)).toBeUndefined()
+  }
+  expect(sink.received).toEqual([])
 })
 
 test.each<[Phase, string, string]>([

@@ -6,9 +6,9 @@ import { Waiting } from "../../../src/messages/channel"
 function pace(per_second: number) {
   const clock = { now: 0 }
   const own = new Pace(per_second, () => clock.now)
-  const take = (): number => {
+  const take = (is_urgent = false): number => {
     try {
-      own.take()
+      own.take(is_urgent)
       return 0
     } catch (error) {
       if (!(error instanceof Waiting)) throw error
@@ -20,7 +20,7 @@ function pace(per_second: number) {
 
 test("a second's worth goes at once, the others get a turn each", () => {
   const { take } = pace(2)
-  expect([1, 2, 3, 4, 5].map(take)).toEqual([0, 0, 0.5, 1, 1.5])
+  expect([1, 2, 3, 4, 5].map(() => take())).toEqual([0, 0, 0.5, 1, 1.5])
 })
 
 test("over ten seconds there are never more than the pace allows, and hardly fewer", () => {
@@ -39,8 +39,20 @@ test("less than one a second is one now and then", () => {
   expect(take()).toBe(0)
 })
 
-test("nobody is sent away for longer than a minute", () => {
-  const { take } = pace(1)
-  const turns = Array.from({ length: 500 }, take)
-  expect(Math.max(...turns)).toBeLessThanOrEqual(60)
+test("nobody is sent away for longer than ten minutes, however slow the pace", () => {
+  for (const per_second of [1, 1e-9]) {
+    const { take } = pace(per_second)
+    const turns = Array.from({ length: 900 }, () => take())
+    expect(Math.max(...turns)).toBe(600)
+  }
+})
+
+test("who is urgent passes those who wait, and over a while there are not more for it", () => {
+  const { clock, take } = pace(2)
+  expect([1, 2, 3, 4].map(() => take())).toEqual([0, 0, 0.5, 1])
+  expect([1, 2, 3].map(() => take(true) === 0)).toEqual([true, true, false])
+  clock.now = 1000
+  expect(take()).toBeGreaterThan(0) // that second's were borrowed
+  clock.now = 2000
+  expect([take(), take()]).toEqual([0, 0])
 })

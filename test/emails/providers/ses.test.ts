@@ -129,6 +129,37 @@ test.each<Said>([
   }
 })
 
+test("who is too fast is told to nobody, and comes again in a moment", async () => {
+  using server = sesServer(access.secret_access_key, () => ({
+    status: 429,
+    body: { __type: "TooManyRequestsException", message: "Maximum sending rate exceeded." },
+  }))
+  const outcome = await at(server.url).send(mail)
+  expect([outcome, ...outcome.others].map(({ held }) => held)).toEqual([true, true])
+  expect(outcome.schedule(7, 3600)).toBeWithin(2, 10.1)
+  expect(outcome.schedule(7, 49 * 3600)).toBeUndefined()
+})
+
+test("domains go as A-labels; an address that SES cannot write bounces alone", async () => {
+  using server = sesServer(access.secret_access_key)
+  const outcome = await at(server.url).send(mailTo("ann@münchen.de", "jörg@example.test"))
+  const { Destination } = JSON.parse(server.requests[0]?.body ?? "{}")
+  expect(Destination.ToAddresses).toEqual(["ann@xn--mnchen-3ya.de"])
+  expect(outcome).toMatchObject({ email: "ann@münchen.de", status: "sent" })
+  expect(outcome.others).toMatchObject([
+    {
+      email: "jörg@example.test",
+      status: "bounced",
+      bounce_subtype: "ContentRejected",
+      reply: { enhanced_code: "5.6.7" },
+    },
+  ])
+  const alone = await at(server.url).send(mailTo("jörg@example.test"))
+  const whole = await at(server.url).send({ ...mail, smtputf8: true })
+  expect([alone.status, whole.status]).toEqual(["bounced", "bounced"])
+  expect(server.requests).toHaveLength(1)
+})
+
 test("nobody there is a fault of the connection, an answer that is no JSON is tried again", async () => {
   const gone = sesServer("")
   gone[Symbol.dispose]()

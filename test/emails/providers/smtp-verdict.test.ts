@@ -39,7 +39,7 @@ test.each([
   ["550 5.7.25 no PTR record", "InfrastructureRejected"],
   ["554 denied, see the blocklist of 192.0.2.1", "InfrastructureRejected"],
   ["550 5.2.1 mailbox disabled", "General"],
-  ["554 5.4.6 loop", "General"],
+  ["554 5.4.6 loop", "InfrastructureRejected"],
   ["554 transaction failed", "General"],
 ])("%p is a bounce of kind %s", (text, bounce_subtype) => {
   expect(verdict(reply(text))).toEqual({ status: "bounced", bounce_subtype, code: null })

@@ -1,0 +1,1 @@
+CREATE INDEX "deliveries_exhausted" ON "deliveries" USING btree ("completed_at") WHERE status = 'exhausted';

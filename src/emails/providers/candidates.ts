@@ -1,0 +1,68 @@
+import { log } from "../../core/log"
+import { Waiting } from "../../messages/channel"
+import type { ConfigRow } from "../../providers/configs"
+import { providerHold } from "../../store/holding"
+import type { Lease } from "./adapters"
+import type { Carrying } from "./carrying"
+import type { EmailProvider } from "./provider"
+import { PoolBusy } from "./smtp-pool"
+
+const WAIT_SECONDS = 60
+
+const NO_PROVIDER_NOW = "No provider of this project can be used at the moment: the message waits."
+
+/** Its turn comes when a provider is resumed; who looked again and again would only be in the way. */
+export const held = (project_id: string) =>
+  new Waiting(NO_PROVIDER_NOW, null, providerHold(project_id))
+
+export const nobody = () => new Waiting(NO_PROVIDER_NOW, WAIT_SECONDS)
+
+/** One that may be asked; `config` is null for the instance's own. */
+export interface Candidate {
+  config: ConfigRow | null
+  lease: Lease
+}
+
+/**
+ * Undefined where the next provider has no room: what those before it said must not be lost, or who
+ * has the message already would get it twice.
+ */
+export async function askNext({ lease }: Candidate, carrying: Carrying, is_next: boolean) {
+  try {
+    return await lease.provider.send(carrying.rest())
+  } catch (error) {
+    if (!is_next) throw error
+    const is_full = error instanceof Waiting || error instanceof PoolBusy
+    if (!is_full) log.error("the next provider broke", { provider: lease.provider.name, error })
+    return undefined
+  }
+}
+
+/** Throws Waiting where none could be opened. */
+export function firstOf([first]: Candidate[]): Candidate {
+  if (!first) throw nobody()
+  return first
+}
+
+export type FirstOutcome = Awaited<ReturnType<EmailProvider["send"]>>
+
+export const nameOf = ({ config, lease }: Candidate) =>
+  config ? `${config.provider} (${config.name})` : lease.provider.name
+
+/** Failing over must not put a message off for the pace of the second. */
+export function hasRoom({ lease }: Candidate): boolean {
+  try {
+    lease.pace()
+    return true
+  } catch (error) {
+    if (error instanceof Waiting) return false
+    throw error
+  }
+}
+
+export const asLease = (provider: EmailProvider): Lease => ({
+  provider,
+  pace: () => {},
+  reached: () => {},
+  release: () => {},
+})

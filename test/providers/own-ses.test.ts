@@ -1,0 +1,154 @@
+import { expect, setDefaultTimeout, test } from "bun:test"
+import { channelTable } from "../../src/channels"
+import { type Settings, settings } from "../../src/core/config"
+import { sleep } from "../../src/core/time"
+import { placeFor, placeOf } from "../../src/domains/place"
+import { jobTable } from "../../src/jobs"
+import { openCarriers } from "../../src/open-carriers"
+import { INSTANCE } from "../../src/providers/callback-token"
+import { ownCallback } from "../../src/providers/ses/own"
+import { providerReceipts } from "../../src/providers/tables"
+import { engine } from "../../src/store/columns"
+import { JobLoop } from "../../src/store/job-loop"
+import { sesServer } from "../fakes/ses-server"
+import { authority, signedBy, snsServer } from "../fakes/sns"
+import { mail } from "../harness/mail"
+import { type Team, team } from "../harness/people"
+import { LOOPBACK } from "../harness/providers"
+import { quietLog } from "../harness/quiet"
+import { type TestService, testService } from "../harness/service"
+
+quietLog()
+setDefaultTimeout(30_000)
+
+const SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
+const { ca, issue } = authority()
+const signer = issue()
+
+const wanted = (endpoint: string): Settings => ({
+  ...settings(),
+  "delivery.provider": "ses",
+  "providers.ses.region": "eu-west-1",
+  "providers.ses.access_key_id": "AKIDEXAMPLE000000000",
+  "providers.ses.secret_access_key": SECRET,
+  "providers.ses.configuration_set": "belfry",
+  "providers.ses.endpoint": endpoint,
+})
+
+const here = ({ account_id, project_id }: Team) => ({
+  "x-account-id": account_id,
+  "x-project-id": project_id,
+})
+
+/** As a start with these settings opens them; the callback route knows of it too. */
+function carriersOf(service: TestService, endpoint: string) {
+  const { store, parts } = service
+  const { secrets } = parts
+  const carriers = openCarriers(wanted(endpoint), { store, secrets, mailbox_port: null })
+  parts.providers.own_ses = carriers.providers.own_ses
+  return carriers
+}
+
+async function workOff(
+  { parts, store }: TestService,
+  { provider, adapters }: ReturnType<typeof carriersOf>,
+  isOver: () => Promise<boolean>,
+) {
+  const channels = channelTable({ ...parts, provider, sandbox: undefined, concurrency: 4 })
+  const handlers = jobTable({ ...parts, adapters }, channels, parts)
+  const alone = engine === "sqlite"
+  const loop = new JobLoop({ store, handlers, concurrency: 4, lease_ms: 30_000, alone })
+  await loop.start()
+  while (!(await isOver())) await sleep(5)
+  await loop.stop(5_000)
+}
+
+test("mail of every project goes by the instance's SES, and its notifications find it", async () => {
+  using sns = snsServer(signer, { "/signer.pem": signer.cert })
+  using amazon = sesServer(SECRET)
+  const resolver = { a: async () => ["127.0.0.1"], aaaa: async () => [] }
+  await using service = await testService({
+    providers: { sns: { ca, allow_private: LOOPBACK, port: sns.port, resolver } },
+  })
+  const carriers = carriersOf(service, amazon.url)
+  const home = await team(service)
+  const { body } = await home.owner.post("/v1/emails", mail(), here(home))
+  const read = async () => (await home.owner.get(`/v1/emails/${body.id}`, here(home))).body.data
+  await workOff(service, carriers, async () => (await read()).status === "sent")
+  expect(amazon.requests).toMatchObject([{ is_signed: true }])
+  expect(JSON.parse(amazon.requests[0]?.body ?? "").ConfigurationSetName).toBe("belfry")
+  const receipts = await service.store.read.select().from(providerReceipts)
+  expect(receipts).toMatchObject([
+    { config_id: INSTANCE, provider_message_id: "ses-1", message_id: body.id },
+  ])
+
+  const Message = JSON.stringify({
+    mail: { messageId: "ses-1", destination: ["ann@example.test"] },
+    eventType: "Delivery",
+    delivery: { recipients: ["ann@example.test"], smtpResponse: "250 2.0.0 OK" },
+  })
+  const post = (path: string, fields = {}) =>
+    service.anybody.call("POST", path, {
+      body: JSON.stringify(signedBy(signer, { Message, ...fields })),
+      headers: { "content-type": "text/plain; charset=UTF-8" },
+    })
+  const callback = ownCallback(service.parts.secrets, "")
+  expect((await post(callback.replace(/.$/, "_"))).status).toBe(401)
+  expect((await post(callback)).status).toBe(200)
+  const TopicArn = "arn:aws:sns:eu-west-1:999999999999:belfry"
+  expect((await post(callback, { TopicArn })).status).toBe(401)
+  await workOff(service, carriers, async () => (await read()).status === "delivered")
+  await carriers.provider.close()
+
+  service.parts.providers.own_ses = null // with another delivery.provider
+  expect((await post(callback)).status).toBe(401)
+})
+
+test("domains of projects are identities of the instance's SES, and their SPF names it", async () => {
+  using amazon = sesServer(SECRET, () => ({
+    status: 200,
+    body: { VerificationStatus: "SUCCESS", DkimAttributes: { Status: "PENDING", Tokens: [] } },
+  }))
+  await using service = await testService()
+  const carriers = carriersOf(service, amazon.url)
+  expect(await carriers.identityOf("project_1", "example.com")).toMatchObject({
+    provider_identity_status: "success",
+    provider_dkim_status: "pending",
+  })
+  expect(amazon.requests.map(({ path }) => path)).toEqual(["/v2/email/identities/example.com"])
+
+  const place = placeOf({ ...wanted(amazon.url), "domains.host": "mail.belfry.test" })
+  expect(place.mechanisms).toEqual(["include:amazonses.com"])
+  const home = await team(service)
+  const path = "/v1/providers/email_provider/config"
+  await home.owner.post(path, { provider: "direct" }, here(home))
+  const own = await placeFor(service.store.read, home.project_id, place)
+  expect(own.mechanisms).toEqual(["a:mail.belfry.test"])
+  expect(await carriers.identityOf(home.project_id, "example.com")).toBeUndefined()
+  await carriers.provider.close()
+})
+
+test("refused credentials burn no message, and are tried once a minute", async () => {
+  using amazon = sesServer(SECRET, () => ({
+    status: 403,
+    body: { __type: "SignatureDoesNotMatch", message: "no" },
+  }))
+  await using service = await testService()
+  const carriers = carriersOf(service, amazon.url)
+  const home = await team(service)
+  const ids: string[] = []
+  for (let at = 0; at < 3; at++) {
+    ids.push((await home.owner.post("/v1/emails", mail(), here(home))).body.id)
+  }
+  const read = async (id: string) =>
+    (await home.owner.get(`/v1/emails/${id}`, here(home))).body.data
+  const all = () => Promise.all(ids.map(read))
+  await workOff(service, carriers, async () =>
+    (await all()).every(({ status_reason }) => status_reason?.startsWith("No provider") ?? false),
+  )
+  expect((await all()).map(({ status, attempts }) => [status, attempts])).toEqual(
+    ids.map(() => ["queued", 0]),
+  )
+  expect(amazon.requests.length).toBeLessThanOrEqual(3)
+  await carriers.provider.close()
+})

@@ -1,0 +1,56 @@
+import { expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { now, secondsFromNow } from "../../src/core/time"
+import { QueueControl } from "../../src/queue-control/queue-control"
+import { countDeliveries, WEBHOOKS } from "../../src/webhooks/queue-counts"
+import { deliveries } from "../../src/webhooks/tables"
+import { hangs, receiver } from "../fakes/receiver"
+import { testHooks, until } from "../harness/hooks"
+
+test("an operator pauses all webhooks: what runs ends, nothing begins, and all goes on after it", async () => {
+  await using hooks = await testHooks()
+  using fake = receiver()
+  const control = new QueueControl(hooks.store, { [WEBHOOKS]: countDeliveries })
+  const loop = await hooks.deliver(undefined, () => control.holdOf(WEBHOOKS) !== undefined)
+  const { id } = await hooks.endpoint({ url: fake.url })
+  await hooks.emit(1)
+  await fake.arrived(1)
+
+  expect(await control.pause(WEBHOOKS, null)).toMatchObject({ queue: WEBHOOKS, paused: true })
+  await hooks.emit(3)
+  const looked = loop.progressed_at
+  await until(() => loop.progressed_at > looked + 1000)
+  expect(fake.received).toHaveLength(1)
+  const [, line] = await control.list()
+  expect(line).toMatchObject({ queue: WEBHOOKS, depth: 3, running: 0, paused: true })
+  const rows = await hooks.deliveries(id)
+  expect(rows.slice(1).map(({ status, attempts }) => [status, attempts])).toEqual(
+    Array.from({ length: 3 }, () => ["pending", 0]),
+  )
+
+  await control.resume(WEBHOOKS, null)
+  await fake.arrived(4)
+})
+
+test("its line counts what waits, is held, runs, and was given up today", async () => {
+  await using hooks = await testHooks()
+  using fake = receiver(hangs)
+  const { id } = await hooks.endpoint({ url: fake.url })
+  await hooks.emit(8)
+  const rows = await hooks.deliveries(id)
+  const become = (at: number, change: Partial<typeof deliveries.$inferInsert>) =>
+    hooks.store.tx((tx) =>
+      tx
+        .update(deliveries)
+        .set(change)
+        .where(eq(deliveries.id, rows[at]?.id ?? "")),
+    )
+  await become(0, { status: "held", created_at: secondsFromNow(-3600) })
+  await become(1, { owner: "somebody" })
+  await become(2, { status: "exhausted", completed_at: now() })
+  await become(3, { status: "exhausted", completed_at: secondsFromNow(-2 * 86_400) })
+  await become(4, { status: "success", completed_at: now() })
+  const counts = await countDeliveries(hooks.store.read)
+  expect(counts).toMatchObject({ depth: 4, running: 1, failed_24h: 1 })
+  expect(counts.oldest_seconds).toBeWithin(3600, 3700)
+})
