@@ -1,4 +1,4 @@
-import { and, asc, count as counted, desc, eq, inArray, like, lt, ne, type SQL } from "drizzle-orm"
+import { and, asc, count as counted, desc, eq, inArray, like, lt, type SQL } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
@@ -198,12 +198,6 @@ export async function remove(tx: Tx, project_id: string, id: string, by: audit.B
   tx.afterCommit(forget)
   await log(tx, by, row, "domain.deleted", { before: row })
   return row
-}
-
-/** Whether another project has proved this name to be its own. The rows are held. */
-export async function isElsewhere(tx: Tx, { id, domain }: DomainRow): Promise<boolean> {
-  const others = and(eq(domains.domain, domain), ne(domains.id, id), eq(domains.status, "verified"))
-  return (await held(tx.select().from(domains).where(others))).length > 0
 }
 
 /** Tells the audit log what somebody did to a domain. */

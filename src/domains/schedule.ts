@@ -48,6 +48,7 @@ export function nextCheck(row: DomainRow, keys: KeyRow[], from: number): string 
 /** The next moment of the grid that began then; daily once it is over. */
 function nextOf(began: number, from: number): number {
   const age = (from - began) / 1000
-  const next = OFFSETS.find((offset) => offset > age + 1)
+  // What is about to come counts as come, but the end of the window: there a domain fails.
+  const next = OFFSETS.find((offset) => offset > (offset === WINDOW_SECONDS ? age : age + 1))
   return next === undefined ? from + DAY * 1000 : began + next * 1000
 }

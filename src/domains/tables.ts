@@ -41,6 +41,8 @@ export interface RecordCheck {
   mistake: string | null
   difference: Difference | null
   answers: ServerAnswer[]
+  /** Since when a verified domain lacks it. */
+  missing_since?: string
 }
 
 /** Of a provider that keeps identities of its own; `not_required` for all others. */

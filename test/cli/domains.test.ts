@@ -119,6 +119,23 @@ describe("domains", () => {
     expect((await belfry(["domains", "doctor", ID], { env: at(api) })).exit).toBe(exit)
   })
 
+  test("a check of a verified one tells what was seen, and is well", async () => {
+    using api = new FakeApi()
+    api.error(`POST /v1/domains/${ID}/check`, 409, "already_verified")
+    api.data(`GET /v1/domains/${ID}`, domain({ status: "verified", records_verified: 4 }))
+    const { exit, out } = await belfry(["domains", "check", ID], { env: at(api) })
+    expect([exit, JSON.parse(out).status]).toEqual([0, "verified"])
+  })
+
+  test("a name outside ASCII is looked for as the server keeps it", async () => {
+    using api = new FakeApi()
+    const kept = domain({ domain: "xn--bcher-kva.example" })
+    api.data("GET /v1/domains", [kept])
+    api.data(`GET /v1/domains/${ID}`, kept)
+    const { exit } = await belfry(["domains", "get", "Bücher.example."], { env: at(api) })
+    expect(exit).toBe(0)
+  })
+
   test("records refuse a format that there is not", async () => {
     using api = new FakeApi()
     const words = ["domains", "records", ID, "--format", "xml"]
