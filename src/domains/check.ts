@@ -95,13 +95,13 @@ const isNowhere = ({ status, mistake }: Reading) =>
 type Judge = (values: string[]) => Promise<Verdict>
 
 function judgeFor(net: NameServers, row: DomainRow, record: Expected, place: Place): Judge {
-  const { purpose, host, value, dkim } = record
+  const { purpose, type, host, value, dkim } = record
   const zones = [row.domain, organizational(row.domain)]
+  if (type === "CNAME") return (values) => judgeAlias(values, value, zones, net.dns, host)
   if (purpose === "verification") return async (values) => judgeVerification(values, value)
   if (purpose === "spf") return (values) => judgeSpf(values, place.mechanisms, host, net.dns.txt)
   if (purpose === "dmarc") return async (values) => judgeDmarc(values)
   if (dkim) return async (values) => judgeDkim(values, dkim)
-  if (purpose === "tracking") return (values) => judgeAlias(values, value, zones, net.dns, host)
   return (values) => judgeMx(values, value, zones, net.dns)
 }
 

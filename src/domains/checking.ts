@@ -6,7 +6,7 @@ import type { Handler } from "../store/job-handler"
 import { held } from "../store/locks"
 import type { Store, Tx } from "../store/store"
 import type { NameServers } from "./authoritative"
-import { lookUp } from "./check"
+import { endOfCheck, lookUp } from "./check"
 import { type DueCheck, enqueueCheck } from "./check-job"
 import * as domains from "./domains"
 import { type DomainRow, expectedRecords, type KeyRow } from "./expected"
@@ -16,7 +16,7 @@ import { type Place, placeFor } from "./place"
 import { domainRecord } from "./record"
 import { nextCheck } from "./schedule"
 import { forget } from "./sending"
-import { type AskIdentity, type Standing, standingOf } from "./standing"
+import { type AskIdentity, type Standing, standingAt, standingOf } from "./standing"
 import { type AskedChecks, type RecordChecks, domains as table } from "./tables"
 import { type DomainEvent, kept, transition } from "./transition"
 
@@ -96,21 +96,25 @@ export const runCheck = (parts: CheckParts): Handler<DueCheck> => ({
 
 /** Looks up outside any transaction, then writes what it means. Undefined when the domain is gone. */
 async function check({ store, net, place, identityOf }: CheckParts, row: DomainRow) {
+  const until = endOfCheck()
   const here = await placeFor(store.read, row.project_id, place)
   const keys = await keysOf(store.read, row.id)
-  const [checks, standing] = await Promise.all([
-    lookUp(net, { row, keys, place: here }),
-    standingOf(row, identityOf),
-  ])
+  // First, because it may ask for records of its own; half a minute is too long for who waits.
+  const standing = await standingOf(row, { ask: identityOf, place: here, ms: askingMs(net) })
+  const asked = { row: { ...row, ...standing }, keys, place: here }
+  const checks = await lookUp(net, asked, until)
   return store.tx((tx) => settle(tx, row, { checks, keys, place: here, standing }))
 }
+
+/** How long a provider may take to tell what it thinks of a domain. */
+export const askingMs = ({ try_ms }: NameServers) => 2 * try_ms
 
 interface Looked {
   checks: RecordChecks
   /** The keys that were looked for. */
   keys: KeyRow[]
   place: Place
-  standing: Standing
+  standing: Partial<Standing>
 }
 
 /** Status, events and the next check together. Undefined when the domain was deleted meanwhile. */
@@ -120,7 +124,7 @@ async function settle(tx: Tx, looked: DomainRow, found: Looked) {
   const locked = namesakes.find(({ id }) => id === looked.id)
   if (!locked) return undefined
   const is_elsewhere = namesakes.some(({ id, status }) => id !== looked.id && status === "verified")
-  const row: DomainRow = { ...locked, ...standing }
+  const row: DomainRow = { ...locked, ...standingAt({ ...locked, ...standing }, place) }
   const checks = stillAsked(row, looked, all)
   const keys = await turnKeys(tx, row, seen, checks)
   const records = expectedRecords(row, keys, place)

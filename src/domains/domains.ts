@@ -12,6 +12,7 @@ import type { DomainRow, KeyRow } from "./expected"
 import { keyRows, type MadeKey, newToken } from "./keys"
 import { nextCheck } from "./schedule"
 import { forget } from "./sending"
+import type { Standing } from "./standing"
 import { type DomainStatus, dkimKeys, domains } from "./tables"
 
 export interface NewDomain {
@@ -33,12 +34,20 @@ export const domainRemoved: Job<{ project_id: string; domain: string }> = {
   schedule: (attempt) => Math.min(60 * attempt, 3600),
 }
 
+interface Making {
+  secrets: Secrets
+  keys: MadeKey[]
+  /** What the provider that delivers thinks of it. */
+  standing: Standing
+  by: audit.By
+}
+
 /** Throws 409 `conflict`: the project has it already, or it is verified in another one. */
 export async function create(
   tx: Tx,
   owner: Owner,
   wanted: NewDomain,
-  { secrets, keys: made, by }: { secrets: Secrets; keys: MadeKey[]; by: audit.By },
+  { secrets, keys: made, standing, by }: Making,
 ) {
   const { dkim_selector: selector, ...fields } = wanted
   await refuseTaken(tx, owner.project_id, wanted.domain)
@@ -48,6 +57,7 @@ export async function create(
     ...owner,
     ...fields,
     ...FRESH,
+    ...standing,
     verification_token: newToken(),
     window_began_at: moment,
     created_at: moment,
@@ -67,8 +77,6 @@ export async function create(
 const FRESH = {
   status: "pending" as const,
   records: {},
-  provider_identity_status: "not_required" as const,
-  provider_dkim_status: "not_required" as const,
   warning: null,
   asked: null,
   missing_since: null,
@@ -78,19 +86,22 @@ const FRESH = {
   failed_at: null,
 }
 
-/** The one question about other projects: whether one of them has proved the name to be its own. */
-async function refuseTaken(tx: Tx, project_id: string, name: string) {
-  const rows = await tx.select().from(domains).where(eq(domains.domain, name))
-  if (rows.some((row) => row.project_id === project_id)) return taken(tx, project_id, name)
+/**
+ * The one question about other projects: whether one of them has proved the name to be its own.
+ * Throws as `create` does, before anything is made for nothing.
+ */
+export async function refuseTaken(db: Reader, project_id: string, name: string) {
+  const rows = await db.select().from(domains).where(eq(domains.domain, name))
+  if (rows.some((row) => row.project_id === project_id)) return taken(db, project_id, name)
   if (rows.every(({ status }) => status !== "verified")) return undefined
   return fail("conflict", `${name} is verified in another project.`, {
     reason: "verified_elsewhere",
   })
 }
 
-async function taken(tx: Tx, project_id: string, name: string): Promise<never> {
+async function taken(db: Reader, project_id: string, name: string): Promise<never> {
   const ours = and(eq(domains.project_id, project_id), eq(domains.domain, name))
-  const [row] = await tx.select({ id: domains.id }).from(domains).where(ours)
+  const [row] = await db.select({ id: domains.id }).from(domains).where(ours)
   const details = { reason: "exists", ...(row && { id: row.id }) }
   return fail("conflict", `The project has the domain ${name} already.`, details)
 }

@@ -48,6 +48,12 @@ export interface RecordCheck {
 /** Of a provider that keeps identities of its own; `not_required` for all others. */
 export type ProviderStanding = "not_required" | "pending" | "success" | "failed"
 
+/** A record by which a provider signs with a key of its own: `<selector>._domainkey` leads there. */
+export interface DkimAlias {
+  selector: string
+  target: string
+}
+
 /** Checks that somebody asked for: the last one, and how many in the hour that began then. */
 export interface AskedChecks {
   last_at: number
@@ -76,6 +82,8 @@ export const domains = table(
     records: json<RecordChecks>().notNull(),
     provider_identity_status: text<ProviderStanding>().notNull(),
     provider_dkim_status: text<ProviderStanding>().notNull(),
+    /** What such a provider signs with, where it does; together they are the DKIM record. */
+    provider_dkim: json<DkimAlias[] | null>(),
     warning: text(),
     asked: json<AskedChecks | null>(),
     /** Since when a verified domain lacks a required record; null while it lacks none. */
