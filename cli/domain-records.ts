@@ -81,7 +81,10 @@ export function recordLine(
   const name = `${NAMES[purpose] ?? purpose}`.padEnd(widths.purpose)
   const start = `${paint.bold(name)}  ${cleanLine(host).padEnd(widths.host)}  `
   if (verified) return `${start}${paint.green("✓")} verified`
-  if (status === "pending") return `${start}${paint.dim("…")} not known yet`
+  if (status === "pending") {
+    const reason = record.answers?.length ? `: ${foundOf(record)}` : ""
+    return `${start}${paint.dim("…")} not known yet${reason}`
+  }
   const wanted = `expected "${cut(value, value.startsWith("v=DKIM1") ? VERSION : VALUE_CHARACTERS)}"`
   const sign = record.required ? paint.red("✗") : paint.dim("· optional:")
   return `${start}${sign} ${wanted}  found ${foundOf(record)}`

@@ -189,14 +189,21 @@ export async function patch(
   }
   if (changed("tracking_subdomain")) delete records.tracking
   if (changed("receiving")) delete records.receiving
-  const soon = changed("return_path") ? { next_check_at: now() } : {}
+  const names = ["return_path", "tracking_subdomain", "receiving"] as const
+  const soon = before.status !== "failed" && names.some(changed) ? lookSoon(before) : {}
   const changes = { ...wanted, ...soon, records, updated_at: now() }
   await tx.update(domains).set(changes).where(ours(project_id, id))
   const after = { ...before, ...changes }
-  if (soon.next_check_at) await enqueueCheck(tx, after)
+  if ("next_check_at" in soon) await enqueueCheck(tx, after)
   await log(tx, by, after, "domain.updated", { before, after })
   return after
 }
+
+/** A verified domain is looked at often for a while, as at its beginning. */
+const lookSoon = ({ status }: DomainRow) => ({
+  next_check_at: now(),
+  ...(status === "verified" && { window_began_at: now() }),
+})
 
 /** Its keys go with it, and so does what still waits to be sent from it. */
 export async function remove(tx: Tx, project_id: string, id: string, by: audit.By) {

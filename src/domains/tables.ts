@@ -90,7 +90,7 @@ export const domains = table(
     missing_since: time(),
     last_checked_at: time(),
     next_check_at: time(),
-    /** When the 72 hours began in which the records have to appear. */
+    /** When the 72 hours began in which the records have to appear, or changed ones are expected. */
     window_began_at: time().notNull(),
     verified_at: time(),
     failed_at: time(),

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
+import { millis } from "../../src/core/time"
 import { runCheck } from "../../src/domains/checking"
 import type { ClaimedJob } from "../../src/store/queue"
 import { type NameServer, nameServer, type Say } from "../core/name-server"
@@ -45,6 +46,28 @@ test("what was seen once, and is not spoken about now, verifies nothing", async 
   clock.advance({ seconds: 11 })
   const { data } = (await check(project, domain)).body
   expect([data.status, data.records_verified]).toEqual(["pending", 3])
+})
+
+test("what is changed of a verified domain is looked for as at the beginning", async () => {
+  const project = await service.project()
+  const domain = await addDomain(project)
+  publish(domain)
+  const { data } = (await check(project, domain)).body
+  const hours = (Date.parse(data.next_check_at) - millis()) / 3_600_000
+  expect([data.status, Math.round(hours)]).toEqual(["verified", 24])
+  const body = { return_path: "back" }
+  const changed: Domain = (await project.call("PATCH", `/v1/domains/${domain.id}`, { body })).body
+    .data
+  await runDue(service)
+  expect(await read(project, domain)).toMatchObject({ status: "verified", records_verified: 3 })
+  publish(changed)
+  clock.advance({ seconds: 61 })
+  await runDue(service)
+  expect(await read(project, domain)).toMatchObject({ warning: null, records_verified: 4 })
+  expect((await told(service, project)).map(({ type }) => type)).toEqual([
+    "domain.verified",
+    "domain.degraded",
+  ])
 })
 
 /** A name that two projects have added, with all records of both in the zone. */
