@@ -1,5 +1,7 @@
+import { domainToASCII } from "node:url"
 import type { Client } from "./client"
 import { exits, Failure } from "./failure"
+import { listUpTo } from "./paging"
 import type { Column } from "./table"
 import { cleanLine, type Paint } from "./terminal"
 
@@ -36,12 +38,16 @@ export type Domain = {
 
 const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
+/** Domains that end with the name of another one are found by it, too. */
+const MOST_NAMESAKES = 10_000
+
 /** The path of a domain that somebody names, by its id or its own name. Throws with exit 3. */
 export async function pathOf(client: Client, named: string): Promise<string> {
   if (ID.test(named)) return `/v1/domains/${named}`
-  const domain = named.toLowerCase().replace(/\.$/, "")
-  const { data } = await client.get<Domain[]>("/v1/domains", { domain, per_page: 100 })
-  const found = data.find((one) => one.domain === domain)
+  const bare = named.toLowerCase().replace(/\.$/, "")
+  const domain = domainToASCII(bare) || bare // as the server keeps it: bücher.example has A-labels
+  const { rows } = await listUpTo<Domain>(client, "/v1/domains", { domain }, MOST_NAMESAKES)
+  const found = rows.find((one) => one.domain === domain)
   if (found) return `/v1/domains/${found.id}`
   const hint = `add it with \`belfry domains add ${cleanLine(named)}\``
   throw new Failure(exits.not_found, "not_found", `There is no domain ${named}.`, { hint })
@@ -75,8 +81,11 @@ export function recordLine(
   const name = `${NAMES[purpose] ?? purpose}`.padEnd(widths.purpose)
   const start = `${paint.bold(name)}  ${cleanLine(host).padEnd(widths.host)}  `
   if (verified) return `${start}${paint.green("✓")} verified`
-  if (status === "pending") return `${start}${paint.dim("…")} not known yet`
-  const wanted = `expected "${cut(value, purpose === "dkim" ? VERSION : VALUE_CHARACTERS)}"`
+  if (status === "pending") {
+    const reason = record.answers?.length ? `: ${foundOf(record)}` : ""
+    return `${start}${paint.dim("…")} not known yet${reason}`
+  }
+  const wanted = `expected "${cut(value, value.startsWith("v=DKIM1") ? VERSION : VALUE_CHARACTERS)}"`
   const sign = record.required ? paint.red("✗") : paint.dim("· optional:")
   return `${start}${sign} ${wanted}  found ${foundOf(record)}`
 }

@@ -1,3 +1,4 @@
+import { isIP } from "node:net"
 import { confirm } from "./confirm"
 import type { Action } from "./context"
 import { countLine, type DnsRecord, type Domain, pathOf, recordColumns } from "./domain-records"
@@ -37,11 +38,19 @@ export const add: Action<AddOptions> = async (context, options, domain = "") => 
       "",
       table(data.dns_records, recordColumns, terminal.width, paint),
       "",
+      ...unreachable(data).map((line) => `${paint.yellow("!")} ${line}`),
       `Whole values: belfry domains records ${data.domain} --format bind`,
     ].join("\n")
   await output.record(data, human)
   await output.next(`belfry domains check ${data.domain} --watch`)
   return undefined
+}
+
+/** A server that was not told its own name writes records that help nobody. */
+function unreachable({ dns_records }: Domain): string[] {
+  const host = dns_records.find(({ purpose }) => purpose === "return_path")?.value ?? ""
+  if (host.includes(".") && isIP(host) === 0) return []
+  return [`"${host}" is no name that others find: set domains.host on the server first.`]
 }
 
 const columns: Column<Domain>[] = [
@@ -115,6 +124,9 @@ export const update: Action<UpdateOptions> = async (context, options, named = ""
     tracking_subdomain: tracking === "none" ? null : tracking,
     return_path: options.returnPath,
   })
+  if (Object.keys(body).length === 0) {
+    throw usage("nothing to change: give --receiving, --tracking or --return-path")
+  }
   const client = context.client()
   const { data } = await client.patch<Domain>(await pathOf(client, named), body)
   await output.record(data, () => shown(data, paint, terminal.width))

@@ -46,16 +46,20 @@ export async function authorityOf(
   domain: string,
   until: number,
 ): Promise<Authority> {
-  const found = await serversFor(net, domain)
-  const servers = found.servers.slice(0, MOST_SERVERS)
-  const ask = (name: string, kind: Kind) =>
-    Promise.all(servers.map((server) => askOne(net, server, { name, kind, until })))
+  const { servers, trouble } = await serversFor(net, domain)
+  const reached = new Set<Named>()
+  const askIt = async (server: Named, name: string, kind: Kind) => {
+    const said = await askOne(net, server, { name, kind, until })
+    if (isReached(said)) reached.add(server)
+    return said
+  }
   return {
-    trouble: servers.length > 0 ? null : found.trouble,
-    ask,
+    trouble: servers.length > 0 ? null : trouble,
+    ask: (name, kind) => Promise.all(servers.map((server) => askIt(server, name, kind))),
     async peek(name, kind) {
-      for (const server of servers) {
-        const said = await askOne(net, server, { name, kind, until })
+      // Those that have spoken already: a dead one would cost the time of all that follows.
+      for (const server of reached.size > 0 ? reached : servers) {
+        const said = await askIt(server, name, kind)
         if (isReached(said)) return said.values
       }
       return []
@@ -85,10 +89,13 @@ async function serversFor(net: NameServers, domain: string) {
   return { servers: [], trouble }
 }
 
+/** No more than a zone needs, so that whoever names thousands makes us ask for none of them. */
 const located = (dns: Resolver, names: string[]): Promise<Named[]> =>
-  Promise.all(names.map((name) => locate(dns, name.toLowerCase().replace(/\.$/, "")))).then((all) =>
-    all.sort((one, other) => (one.name < other.name ? -1 : 1)),
-  )
+  Promise.all(
+    [...new Set(names.map((name) => bareName(name)))]
+      .slice(0, MOST_SERVERS)
+      .map((name) => locate(dns, name)),
+  ).then((all) => all.sort((one, other) => (one.name < other.name ? -1 : 1)))
 
 /** One address of each: IPv4 where there is one, since not every machine has IPv6. */
 async function locate(dns: Resolver, name: string): Promise<Named> {
@@ -150,9 +157,11 @@ async function read(
   if (isElsewhere(packet)) return { server: named.name, answer: LAME, values: [], alias: null }
   const rows = packet.answers
   const values = bounded(rows.flatMap((row) => textOf(row, question.kind)))
+  const base = { server: named.name, answer: codeOf(packet), values }
+  if (question.kind === "CNAME") return { ...base, alias: null } // it is the value itself
   const alias = rows.findLast((row) => row.type === CNAME)?.domain ?? null
-  const said = { server: named.name, answer: codeOf(packet), values, alias: bareName(alias) }
-  if (values.length > 0 || alias === null || question.kind === "CNAME") return said
+  const said = { ...base, alias: bareName(alias) }
+  if (values.length > 0 || alias === null) return said
   try {
     return { ...said, values: bounded(await follow(net.dns, alias, question.kind)) }
   } catch (error) {

@@ -3,7 +3,7 @@ import { type Authority, authorityOf, isReached, type NameServers } from "./auth
 import { type DomainRow, type Expected, expectedRecords, type KeyRow } from "./expected"
 import { hunt } from "./hunt"
 import { judgeDkim } from "./judges/dkim"
-import { judgeDmarc } from "./judges/dmarc"
+import { isDmarc, judgeDmarc } from "./judges/dmarc"
 import { judgeAlias, judgeMx } from "./judges/hosts"
 import { judgeSpf } from "./judges/spf"
 import type { Verdict } from "./judges/verdict"
@@ -16,19 +16,28 @@ import { type Reading, unanswered, weigh } from "./weigh"
 /** A little less than what somebody who waits for a check is promised. */
 const CHECK_MS = 9000
 
+/** What is left of it for saying what was seen, when a search for the reason has found none. */
+const SPARE_MS = 300
+
 export interface Subject {
   row: DomainRow
   keys: KeyRow[]
   place: Place
 }
 
+/** When a check that begins now has to have its answers (monotonic). */
+export const endOfCheck = () => monotonic() + CHECK_MS
+
 /**
  * Looks every record up at every authoritative server, in nine seconds at most: what is not
  * answered by then is `pending`. Never rejects for what the servers do.
  */
-export async function lookUp(net: NameServers, subject: Subject): Promise<RecordChecks> {
+export async function lookUp(
+  net: NameServers,
+  subject: Subject,
+  until = endOfCheck(),
+): Promise<RecordChecks> {
   const { row, keys, place } = subject
-  const until = monotonic() + CHECK_MS
   const records = expectedRecords(row, keys, place)
   const late = (): Reading => unanswered([], "The name servers did not answer in time.")
   const authority = await inTime(authorityOf(net, row.domain, until), until, undefined)
@@ -36,7 +45,7 @@ export async function lookUp(net: NameServers, subject: Subject): Promise<Record
     records.map(async (record): Promise<[string, RecordCheck]> => {
       if (!authority) return [record.key, late()]
       if (authority.trouble) return [record.key, unanswered([], authority.trouble)]
-      const reading = examine(net, authority, subject, record).catch(troubled)
+      const reading = examine({ net, authority, until }, subject, record).catch(troubled)
       return [record.key, await inTime(reading, until, late())]
     }),
   )
@@ -53,23 +62,32 @@ function inTime<Value, Late>(work: Promise<Value>, until: number, late: Late) {
   return Promise.race([work, timer.promise]).finally(() => clearTimeout(id))
 }
 
+interface Look {
+  net: NameServers
+  authority: Authority
+  until: number
+}
+
 async function examine(
-  net: NameServers,
-  authority: Authority,
+  { net, authority, until }: Look,
   { row, place }: Subject,
   record: Expected,
 ): Promise<Reading> {
   const judge = judgeFor(net, row, record, place)
   const reading = await weigh(await authority.ask(record.host, record.type), judge)
-  if (record.purpose === "dmarc" && reading.status === "missing") {
-    const above = await ofOrganization(authority, row.domain)
+  if (record.purpose === "dmarc" && hasNoPolicy(reading)) {
+    const above = await ofOrganization(net, row.domain, until)
     if (above) return above
   }
   if (!isNowhere(reading)) return reading
-  const apex = await atApex(authority, row, record)
-  const found = apex ?? (await hunt(authority, row, record))
+  const search = atApex(authority, row, record).then((it) => it ?? hunt(authority, row, record))
+  const found = await inTime(search, until - SPARE_MS, undefined)
   return found && !found.ok ? { ...reading, mistake: found.mistake, hint: found.hint } : reading
 }
+
+/** Other texts of the name count for nothing: then what is above holds (RFC 7489 6.6.3). */
+const hasNoPolicy = ({ status, found }: Reading) =>
+  status === "missing" || (status === "mismatch" && !found.some(isDmarc))
 
 const isNowhere = ({ status, mistake }: Reading) =>
   status === "missing" && (mistake === "not_there" || mistake === "alias_in_the_way")
@@ -77,24 +95,33 @@ const isNowhere = ({ status, mistake }: Reading) =>
 type Judge = (values: string[]) => Promise<Verdict>
 
 function judgeFor(net: NameServers, row: DomainRow, record: Expected, place: Place): Judge {
-  const { purpose, host, value, dkim } = record
+  const { purpose, type, host, value, dkim } = record
   const zones = [row.domain, organizational(row.domain)]
+  if (type === "CNAME") return (values) => judgeAlias(values, value, zones, net.dns, host)
   if (purpose === "verification") return async (values) => judgeVerification(values, value)
   if (purpose === "spf") return (values) => judgeSpf(values, place.mechanisms, host, net.dns.txt)
   if (purpose === "dmarc") return async (values) => judgeDmarc(values)
   if (dkim) return async (values) => judgeDkim(values, dkim)
-  if (purpose === "tracking") return (values) => judgeAlias(values, value, zones, net.dns, host)
   return (values) => judgeMx(values, value, zones, net.dns)
 }
 
-/** RFC 7489 6.6.3: where a domain has no policy, that of its organization holds. */
-async function ofOrganization(authority: Authority, domain: string): Promise<Reading | undefined> {
+/**
+ * RFC 7489 6.6.3: where a domain has no policy, that of its organization holds. Asked of whoever
+ * speaks for the organization: a domain below may have servers of its own, which know nothing of it.
+ * Undefined when there is none either; while nobody says so, nothing is known.
+ */
+async function ofOrganization(
+  net: NameServers,
+  domain: string,
+  until: number,
+): Promise<Reading | undefined> {
   const zone = organizational(domain)
   if (zone === domain) return undefined
-  const reading = await weigh(await authority.ask(`_dmarc.${zone}`, "TXT"), async (values) =>
-    judgeDmarc(values),
-  )
-  return reading.status === "verified" ? reading : undefined
+  const above = await authorityOf(net, zone, until)
+  if (above.trouble) return unanswered([], above.trouble)
+  const answers = await above.ask(`_dmarc.${zone}`, "TXT")
+  const reading = await weigh(answers, async (values) => judgeDmarc(values))
+  return reading.status === "verified" || reading.status === "pending" ? reading : undefined
 }
 
 /** A CNAME allows no other record of its name, and many providers take one at the top all the same. */

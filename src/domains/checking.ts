@@ -1,22 +1,23 @@
-import { eq, inArray } from "drizzle-orm"
+import { asc, eq } from "drizzle-orm"
 import { ApiError, fail } from "../core/errors"
-import { millis, now, secondsFromNow } from "../core/time"
+import { millis, now } from "../core/time"
 import { emit } from "../events/emit"
 import type { Handler } from "../store/job-handler"
 import { held } from "../store/locks"
 import type { Store, Tx } from "../store/store"
 import type { NameServers } from "./authoritative"
-import { lookUp } from "./check"
+import { endOfCheck, lookUp } from "./check"
 import { type DueCheck, enqueueCheck } from "./check-job"
 import * as domains from "./domains"
 import { type DomainRow, expectedRecords, type KeyRow } from "./expected"
+import { renamed, turnKeys } from "./key-turn"
 import { keysOf } from "./keys"
 import { type Place, placeFor } from "./place"
 import { domainRecord } from "./record"
-import { nextCheck, RETIRED_SECONDS } from "./schedule"
+import { nextCheck } from "./schedule"
 import { forget } from "./sending"
-import { type AskIdentity, type Standing, standingOf } from "./standing"
-import { type AskedChecks, dkimKeys, type RecordChecks, domains as table } from "./tables"
+import { type AskIdentity, type Standing, standingAt, standingOf } from "./standing"
+import { type AskedChecks, type RecordChecks, domains as table } from "./tables"
 import { type DomainEvent, kept, transition } from "./transition"
 
 const HOUR_MS = 3_600_000
@@ -95,40 +96,42 @@ export const runCheck = (parts: CheckParts): Handler<DueCheck> => ({
 
 /** Looks up outside any transaction, then writes what it means. Undefined when the domain is gone. */
 async function check({ store, net, place, identityOf }: CheckParts, row: DomainRow) {
+  const until = endOfCheck()
   const here = await placeFor(store.read, row.project_id, place)
   const keys = await keysOf(store.read, row.id)
-  const [checks, standing] = await Promise.all([
-    lookUp(net, { row, keys, place: here }),
-    standingOf(row, identityOf),
-  ])
+  // First, because it may ask for records of its own; half a minute is too long for who waits.
+  const standing = await standingOf(row, { ask: identityOf, place: here, ms: askingMs(net) })
+  const asked = { row: { ...row, ...standing }, keys, place: here }
+  const checks = await lookUp(net, asked, until)
   return store.tx((tx) => settle(tx, row, { checks, keys, place: here, standing }))
 }
+
+/** How long a provider may take to tell what it thinks of a domain. */
+export const askingMs = ({ try_ms }: NameServers) => 2 * try_ms
 
 interface Looked {
   checks: RecordChecks
   /** The keys that were looked for. */
   keys: KeyRow[]
   place: Place
-  standing: Standing
+  standing: Partial<Standing>
 }
 
 /** Status, events and the next check together. Undefined when the domain was deleted meanwhile. */
 async function settle(tx: Tx, looked: DomainRow, found: Looked) {
   const { checks: all, keys: seen, place, standing } = found
-  const [locked] = await held(tx.select().from(table).where(eq(table.id, looked.id)))
+  const namesakes = await holdNamesakes(tx, looked.domain)
+  const locked = namesakes.find(({ id }) => id === looked.id)
   if (!locked) return undefined
-  const row: DomainRow = { ...locked, ...standing }
+  const is_elsewhere = namesakes.some(({ id, status }) => id !== looked.id && status === "verified")
+  const row: DomainRow = { ...locked, ...standingAt({ ...locked, ...standing }, place) }
   const checks = stillAsked(row, looked, all)
   const keys = await turnKeys(tx, row, seen, checks)
   const records = expectedRecords(row, keys, place)
-  const known = renamed(kept(row, checks), seen, keys)
-  let { changes, event, missing } = transition(row, records, known, millis())
-  if (event === "verified" && (await domains.isElsewhere(tx, row))) {
-    changes = { warning: `${row.domain} is verified in another project.` }
-    event = null
-  }
+  const saw = renamed(checks, seen, keys)
+  const { changes, event, missing, lost } = transition(row, records, saw, millis(), is_elsewhere)
   const moments = { last_checked_at: now(), updated_at: now() }
-  const after: DomainRow = { ...row, ...changes, ...moments, records: known }
+  const after: DomainRow = { ...row, ...changes, ...moments, records: kept(row, saw, lost) }
   after.next_check_at = nextCheck(after, keys, millis())
   await tx.update(table).set(after).where(eq(table.id, row.id))
   // Of two checks at once only the first one makes the next turn.
@@ -137,6 +140,13 @@ async function settle(tx: Tx, looked: DomainRow, found: Looked) {
   if (event) await tell(tx, after, keys, { place, event, missing })
   return after
 }
+
+/**
+ * The rows of this name in all projects, in one order, so that of two checks at once only one finds
+ * nobody else verified. The one question about other projects beside that of `create`.
+ */
+const holdNamesakes = (tx: Tx, domain: string): Promise<DomainRow[]> =>
+  held(tx.select().from(table).where(eq(table.domain, domain)).orderBy(asc(table.id)))
 
 interface News {
   place: Place
@@ -150,62 +160,6 @@ async function tell(tx: Tx, row: DomainRow, keys: KeyRow[], { place, event, miss
   const facts = { id, domain, status, records_verified, records_total, verified_at }
   const data = event === "degraded" ? { ...facts, missing } : facts
   await emit(tx, { account_id, project_id, subject_id: id, type: `domain.${event}`, data })
-}
-
-/**
- * The key whose record is seen for the first time takes over, at that very moment: until then the
- * old one signs, and from then on its record is only kept for mail on its way.
- */
-async function turnKeys(
-  tx: Tx,
-  { id }: DomainRow,
-  seen: KeyRow[],
-  checks: RecordChecks,
-): Promise<KeyRow[]> {
-  const keys = await keysOf(tx, id)
-  const isSeen = ({ selector, id: key_id }: KeyRow) =>
-    seen.some((key) => key.id === key_id) && checks[`dkim:${selector}`]?.status === "verified"
-  const changes = new Map<string, Partial<KeyRow>>()
-  for (const algorithm of ["rsa", "ed25519"]) {
-    const ours = keys.filter((key) => key.algorithm === algorithm && key.state !== "retired")
-    const newest = ours.findLast((key) => key.state === "pending" && isSeen(key))
-    if (!newest) continue
-    const retire_at = secondsFromNow(RETIRED_SECONDS)
-    const older = ours.filter(({ id: key_id }) => key_id < newest.id)
-    for (const one of older) changes.set(one.id, { state: "retired", retire_at })
-    changes.set(newest.id, { state: "active", seen_at: now() })
-  }
-  for (const key of keys.filter((one) => isLost(one, checks))) {
-    if (!changes.has(key.id)) changes.set(key.id, { state: "pending" })
-  }
-  for (const [key_id, change] of changes) {
-    await tx.update(dkimKeys).set(change).where(eq(dkimKeys.id, key_id))
-  }
-  const over = keys.filter(({ retire_at }) => retire_at !== null && retire_at <= now())
-  const ids = over.map((key) => key.id)
-  if (ids.length > 0) await tx.delete(dkimKeys).where(inArray(dkimKeys.id, ids))
-  return keys
-    .filter((key) => !ids.includes(key.id))
-    .map((key) => ({ ...key, ...changes.get(key.id) }))
-}
-
-/** An Ed25519 record is an extra: a signature that nobody can verify is worse than none. */
-function isLost({ algorithm, state, selector }: KeyRow, checks: RecordChecks): boolean {
-  const status = checks[`dkim:${selector}`]?.status
-  const absent = status === "missing" || status === "mismatch" || status === undefined
-  return algorithm === "ed25519" && state === "active" && absent
-}
-
-/** After a switch the new key's record is the required one, and the old one stands beside it. */
-function renamed(checks: RecordChecks, seen: KeyRow[], keys: KeyRow[]): RecordChecks {
-  const active = (list: KeyRow[]) =>
-    list.find(({ algorithm, state }) => algorithm === "rsa" && state === "active")?.selector
-  const [before, after] = [active(seen), active(keys)]
-  if (before === after || before === undefined || after === undefined) return checks
-  const { dkim: old, ...rest } = checks
-  const fresh = rest[`dkim:${after}`]
-  delete rest[`dkim:${after}`]
-  return { ...rest, ...(fresh && { dkim: fresh }), ...(old && { [`dkim:${before}`]: old }) }
 }
 
 /** What was looked for under a name that a change has replaced meanwhile says nothing. */

@@ -1,4 +1,4 @@
-import { and, asc, count as counted, desc, eq, inArray, like, lt, ne, type SQL } from "drizzle-orm"
+import { and, asc, count as counted, desc, eq, inArray, like, lt, type SQL } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
@@ -12,6 +12,7 @@ import type { DomainRow, KeyRow } from "./expected"
 import { keyRows, type MadeKey, newToken } from "./keys"
 import { nextCheck } from "./schedule"
 import { forget } from "./sending"
+import type { Standing } from "./standing"
 import { type DomainStatus, dkimKeys, domains } from "./tables"
 
 export interface NewDomain {
@@ -33,12 +34,20 @@ export const domainRemoved: Job<{ project_id: string; domain: string }> = {
   schedule: (attempt) => Math.min(60 * attempt, 3600),
 }
 
+interface Making {
+  secrets: Secrets
+  keys: MadeKey[]
+  /** What the provider that delivers thinks of it. */
+  standing: Standing
+  by: audit.By
+}
+
 /** Throws 409 `conflict`: the project has it already, or it is verified in another one. */
 export async function create(
   tx: Tx,
   owner: Owner,
   wanted: NewDomain,
-  { secrets, keys: made, by }: { secrets: Secrets; keys: MadeKey[]; by: audit.By },
+  { secrets, keys: made, standing, by }: Making,
 ) {
   const { dkim_selector: selector, ...fields } = wanted
   await refuseTaken(tx, owner.project_id, wanted.domain)
@@ -48,6 +57,7 @@ export async function create(
     ...owner,
     ...fields,
     ...FRESH,
+    ...standing,
     verification_token: newToken(),
     window_began_at: moment,
     created_at: moment,
@@ -67,8 +77,6 @@ export async function create(
 const FRESH = {
   status: "pending" as const,
   records: {},
-  provider_identity_status: "not_required" as const,
-  provider_dkim_status: "not_required" as const,
   warning: null,
   asked: null,
   missing_since: null,
@@ -78,19 +86,22 @@ const FRESH = {
   failed_at: null,
 }
 
-/** The one question about other projects: whether one of them has proved the name to be its own. */
-async function refuseTaken(tx: Tx, project_id: string, name: string) {
-  const rows = await tx.select().from(domains).where(eq(domains.domain, name))
-  if (rows.some((row) => row.project_id === project_id)) return taken(tx, project_id, name)
+/**
+ * The one question about other projects: whether one of them has proved the name to be its own.
+ * Throws as `create` does, before anything is made for nothing.
+ */
+export async function refuseTaken(db: Reader, project_id: string, name: string) {
+  const rows = await db.select().from(domains).where(eq(domains.domain, name))
+  if (rows.some((row) => row.project_id === project_id)) return taken(db, project_id, name)
   if (rows.every(({ status }) => status !== "verified")) return undefined
   return fail("conflict", `${name} is verified in another project.`, {
     reason: "verified_elsewhere",
   })
 }
 
-async function taken(tx: Tx, project_id: string, name: string): Promise<never> {
+async function taken(db: Reader, project_id: string, name: string): Promise<never> {
   const ours = and(eq(domains.project_id, project_id), eq(domains.domain, name))
-  const [row] = await tx.select({ id: domains.id }).from(domains).where(ours)
+  const [row] = await db.select({ id: domains.id }).from(domains).where(ours)
   const details = { reason: "exists", ...(row && { id: row.id }) }
   return fail("conflict", `The project has the domain ${name} already.`, details)
 }
@@ -178,14 +189,21 @@ export async function patch(
   }
   if (changed("tracking_subdomain")) delete records.tracking
   if (changed("receiving")) delete records.receiving
-  const soon = changed("return_path") ? { next_check_at: now() } : {}
+  const names = ["return_path", "tracking_subdomain", "receiving"] as const
+  const soon = before.status !== "failed" && names.some(changed) ? lookSoon(before) : {}
   const changes = { ...wanted, ...soon, records, updated_at: now() }
   await tx.update(domains).set(changes).where(ours(project_id, id))
   const after = { ...before, ...changes }
-  if (soon.next_check_at) await enqueueCheck(tx, after)
+  if ("next_check_at" in soon) await enqueueCheck(tx, after)
   await log(tx, by, after, "domain.updated", { before, after })
   return after
 }
+
+/** A verified domain is looked at often for a while, as at its beginning. */
+const lookSoon = ({ status }: DomainRow) => ({
+  next_check_at: now(),
+  ...(status === "verified" && { window_began_at: now() }),
+})
 
 /** Its keys go with it, and so does what still waits to be sent from it. */
 export async function remove(tx: Tx, project_id: string, id: string, by: audit.By) {
@@ -198,12 +216,6 @@ export async function remove(tx: Tx, project_id: string, id: string, by: audit.B
   tx.afterCommit(forget)
   await log(tx, by, row, "domain.deleted", { before: row })
   return row
-}
-
-/** Whether another project has proved this name to be its own. The rows are held. */
-export async function isElsewhere(tx: Tx, { id, domain }: DomainRow): Promise<boolean> {
-  const others = and(eq(domains.domain, domain), ne(domains.id, id), eq(domains.status, "verified"))
-  return (await held(tx.select().from(domains).where(others))).length > 0
 }
 
 /** Tells the audit log what somebody did to a domain. */

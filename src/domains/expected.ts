@@ -1,6 +1,13 @@
 import { organizational } from "./names"
 import type { Place } from "./place"
-import type { DkimAlgorithm, dkimKeys, domains, RecordChecks, RecordPurpose } from "./tables"
+import type {
+  DkimAlgorithm,
+  DkimAlias,
+  dkimKeys,
+  domains,
+  RecordChecks,
+  RecordPurpose,
+} from "./tables"
 
 export type DomainRow = typeof domains.$inferSelect
 export type KeyRow = typeof dkimKeys.$inferSelect
@@ -16,11 +23,11 @@ export interface Expected {
   value: string
   priority: number | null
   required: boolean
-  /** Of a DKIM record. */
+  /** Of a DKIM record with a key of ours. */
   dkim: { selector: string; algorithm: DkimAlgorithm; public_key: string } | null
 }
 
-/** How many of them are required. */
+/** For how many purposes records are required; the three of a provider that signs are one. */
 export const REQUIRED = 4
 
 const MX_PRIORITY = 10
@@ -32,11 +39,14 @@ export function expectedRecords(row: DomainRow, keys: KeyRow[], place: Place): E
   const spf = `v=spf1 ${place.mechanisms.join(" ")} ~all`
   const dmarc = `v=DMARC1; p=none; rua=mailto:dmarc@${organizational(domain)}`
   const mine = `svc-domain-verification=${verification_token}`
+  const aliases = place.keeps_identities ? (row.provider_dkim ?? []) : []
+  const ours = keys.filter((key) => isShown(key, place))
   const mx = { type: "MX", value: place.host, priority: MX_PRIORITY, required: false } as const
   return [
     text("verification", `_svc-verify.${domain}`, mine),
     text("spf", bounce, spf),
-    ...keys.filter((key) => isShown(key, place)).map((key) => dkimRecord(key, domain)),
+    ...aliases.map((alias) => aliasRecord(alias, domain)),
+    ...ours.map((key) => dkimRecord(key, domain, aliases.length === 0)),
     text("dmarc", `_dmarc.${domain}`, dmarc),
     { ...NONE, ...mx, key: "return_path", purpose: "return_path", host: bounce },
     ...(tracking_subdomain ? [trackingRecord(`${tracking_subdomain}.${domain}`, place)] : []),
@@ -62,29 +72,41 @@ const text = (
   required: true,
 })
 
-const trackingRecord = (host: string, { tracking_host }: Place): Expected => ({
-  ...NONE,
+const alias = { ...NONE, type: "CNAME" } as const
+
+const trackingRecord = (host: string, { tracking_host: value }: Place): Expected => ({
+  ...alias,
   key: "tracking",
   purpose: "tracking",
-  type: "CNAME",
   host,
-  value: tracking_host,
+  value,
   required: false,
+})
+
+const aliasRecord = ({ selector, target: value }: DkimAlias, domain: string): Expected => ({
+  ...alias,
+  key: `dkim:${selector}`,
+  purpose: "dkim",
+  host: `${selector}._domainkey.${domain}`,
+  value,
+  required: true,
 })
 
 /** Ed25519 is a choice of the operator's, and what was published before stays in sight. */
 const isShown = ({ algorithm }: KeyRow, { ed25519 }: Place) => algorithm === "rsa" || ed25519
 
-function dkimRecord({ selector, algorithm, public_key, state }: KeyRow, domain: string): Expected {
-  const required = algorithm === "rsa" && state === "active"
+/** With `counts` the mail is signed by nobody but us. */
+function dkimRecord(key: KeyRow, domain: string, counts: boolean): Expected {
+  const { selector, algorithm, public_key, state } = key
+  const is_main = algorithm === "rsa" && state === "active"
   return {
     ...NONE,
-    key: required ? "dkim" : `dkim:${selector}`,
+    key: is_main ? "dkim" : `dkim:${selector}`,
     purpose: "dkim",
     type: "TXT",
     host: `${selector}._domainkey.${domain}`,
     value: `v=DKIM1; k=${algorithm}; p=${public_key}`,
-    required,
+    required: is_main && counts,
     dkim: { selector, algorithm, public_key },
   }
 }

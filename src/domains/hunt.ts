@@ -33,8 +33,9 @@ export async function hunt(
 }
 
 /** Whether the value is the one we look for, or would do in its place. */
-function isOurs(value: string, { purpose, value: wanted, dkim }: Expected): boolean {
+function isOurs(value: string, { purpose, type, value: wanted, dkim }: Expected): boolean {
   const bare = value.replace(/["\\]/g, "")
+  if (type === "CNAME") return value === wanted
   if (purpose === "dkim" && dkim) return judgeDkim([bare], dkim).ok
   if (purpose === "dmarc") return isPolicy(bare)
   if (purpose === "spf") return /^v=spf1 /i.test(bare) && sharesMechanism(bare, wanted)

@@ -50,6 +50,10 @@ function made(algorithm: DkimAlgorithm, { privateKey, publicKey }: Pair): MadeKe
   return { algorithm, pem, public_key: bytes.toString("base64") }
 }
 
+/** The selector of one key of a pair, by that of the pair. */
+export const selectorOf = (algorithm: DkimAlgorithm, selector: string) =>
+  algorithm === "rsa" ? selector : `${selector}${ED25519_SUFFIX}`
+
 export interface KeyOwner {
   project_id: string
   domain_id: string
@@ -67,7 +71,7 @@ export const keyRows = (
     return {
       id,
       ...owner,
-      selector: algorithm === "rsa" ? selector : `${selector}${ED25519_SUFFIX}`,
+      selector: selectorOf(algorithm, selector),
       algorithm,
       private_key: secrets.seal(pem, keyContext(id)),
       public_key,

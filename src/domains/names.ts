@@ -5,15 +5,15 @@ import { getDomain, getPublicSuffix } from "tldts"
 const SUFFIXES = { allowPrivateDomains: true, validateHostname: false }
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
-/** Room for `svc1._domainkey.` and its like before the name. */
-const MAX_NAME = 200
+/** Leaves room for the longest selector and `._domainkey.` within the 253 of a name (RFC 1035 2.3.4). */
+const MAX_NAME = 180
 
 /**
  * A domain that mail may be sent from, as A-labels in lower case without a dot at the end, or the
  * reason why it is none: an IP address, no host name, or a public suffix such as `co.uk`.
  */
 export function readDomain(text: string): { name: string } | { reason: string } {
-  const bare = text.trim().replace(/\.$/, "")
+  const bare = text.replace(/^ +| +$/g, "").replace(/\.$/, "")
   if (ipaddr.isValid(bare.replace(/^\[|\]$/g, ""))) {
     return { reason: "An IP address is no domain. Give a name such as example.com." }
   }

@@ -16,6 +16,8 @@ export interface Place {
   of_direct?: string[]
   /** Ed25519 keys are published beside RSA. */
   ed25519: boolean
+  /** Whoever delivers has to accept a domain, too, and signs for it. */
+  keeps_identities: boolean
 }
 
 const SES = "include:amazonses.com"
@@ -29,7 +31,9 @@ export function placeOf(settings: Settings): Place {
   const mechanisms = given.length > 0 ? given : [ofProvider(settings, name)]
   const of_direct = given.length > 0 ? given : [mechanismFor(name)]
   const tracking_host = settings["domains.tracking_host"] ?? name
-  return { host: name, tracking_host, mechanisms, of_direct, ed25519: settings["domains.ed25519"] }
+  const ed25519 = settings["domains.ed25519"]
+  const keeps_identities = settings["delivery.provider"] === "ses"
+  return { host: name, tracking_host, mechanisms, of_direct, ed25519, keeps_identities }
 }
 
 function ofProvider(settings: Settings, host: string): string {
@@ -44,7 +48,7 @@ const mechanismFor = (host: string) => {
   return host.includes(":") ? `ip6:${host}` : `ip4:${host}`
 }
 
-/** The same with the mechanisms of the provider that delivers for this project first. */
+/** The same, as the provider that delivers for this project first has it. */
 export async function placeFor(db: Reader, project_id: string, place: Place): Promise<Place> {
   const { project_id: owner, kind, enabled, priority, id } = providerConfigs
   const ours = and(eq(owner, project_id), eq(kind, "email_provider"), eq(enabled, true))
@@ -52,13 +56,14 @@ export async function placeFor(db: Reader, project_id: string, place: Place): Pr
   const [first] = await rows.orderBy(asc(priority), asc(id)).limit(1)
   if (!first) return place
   const { spf, host } = first.settings
-  if (Array.isArray(spf)) return { ...place, mechanisms: spf.filter(isText) }
-  if (first.provider === "ses") return { ...place, mechanisms: [SES] }
+  const here = { ...place, keeps_identities: first.provider === "ses" }
+  if (Array.isArray(spf)) return { ...here, mechanisms: spf.filter(isText) }
+  if (first.provider === "ses") return { ...here, mechanisms: [SES] }
   if (first.provider === "direct" && place.of_direct) {
-    return { ...place, mechanisms: place.of_direct }
+    return { ...here, mechanisms: place.of_direct }
   }
-  if (first.provider !== "smtp" || !isText(host)) return place
-  return { ...place, mechanisms: [mechanismFor(host)] }
+  if (first.provider !== "smtp" || !isText(host)) return here
+  return { ...here, mechanisms: [mechanismFor(host)] }
 }
 
 const isText = (value: unknown): value is string => typeof value === "string"

@@ -1,6 +1,7 @@
 import { type DomainRow, type Expected, expectedRecords, type KeyRow, REQUIRED } from "./expected"
 import { organizational, relativeTo } from "./names"
 import type { Place } from "./place"
+import { standingAt } from "./standing"
 import type { RecordCheck } from "./tables"
 
 const TTL = 3600
@@ -15,24 +16,29 @@ const UNSEEN: RecordCheck = {
 }
 
 /** The Domain record of the contract. */
-export function domainRecord(row: DomainRow, keys: KeyRow[], place: Place) {
+export function domainRecord(stored: DomainRow, keys: KeyRow[], place: Place) {
+  const row: DomainRow = { ...stored, ...standingAt(stored, place) }
   const {
     records,
     account_id: _,
     asked: __,
     missing_since: ___,
     window_began_at: ____,
+    provider_dkim: _____,
     ...rest
   } = row
   const dns_records = recordsOf(row, keys, place)
-  const records_verified = dns_records.filter((one) => one.required && one.verified).length
+  const required = dns_records.filter((one) => one.required)
+  const open = new Set(required.filter((one) => !one.verified).map(({ purpose }) => purpose))
+  const purposes = new Set(required.map(({ purpose }) => purpose))
+  const records_verified = purposes.difference(open).size
   return {
     ...rest,
     dns_records,
     records_total: REQUIRED,
     records_verified,
-    dkim_selectors: dns_records.flatMap(({ purpose, host }) =>
-      purpose === "dkim" ? [host.slice(0, host.indexOf("._domainkey"))] : [],
+    dkim_selectors: dns_records.flatMap(({ purpose, type, host }) =>
+      purpose === "dkim" && type === "TXT" ? [host.slice(0, host.indexOf("._domainkey"))] : [],
     ),
   }
 }

@@ -7,7 +7,7 @@ import type { Tx } from "../store/store"
 import { enqueueCheck } from "./check-job"
 import { hold, log } from "./domains"
 import type { KeyRow } from "./expected"
-import { ED25519_SUFFIX, keyRows, keysOf, type MadeKey } from "./keys"
+import { ED25519_SUFFIX, keyRows, keysOf, type MadeKey, selectorOf } from "./keys"
 import { nextCheck } from "./schedule"
 import { dkimKeys, domains } from "./tables"
 
@@ -38,12 +38,13 @@ export async function rotate(
     const message = `The record of ${waiting.selector} is still waited for.`
     fail("conflict", message, { reason: "rotation_running", id: waiting.id })
   }
-  const wanted = selector ?? freeSelector(rsa)
-  if (keys.some((key) => key.selector === wanted)) {
-    fail("conflict", `The selector ${wanted} is in use.`, { reason: "selector_taken" })
-  }
+  const wanted = selector ?? freeSelector(keys, made)
   const owner = { project_id, domain_id: id }
   const fresh = keyRows(secrets, owner, made, { selector: wanted, state: "pending" })
+  const taken = fresh.find(({ selector }) => keys.some((key) => key.selector === selector))
+  if (taken) {
+    fail("conflict", `The selector ${taken.selector} is in use.`, { reason: "selector_taken" })
+  }
   await tx.insert(dkimKeys).values(fresh)
   const all = [...keys, ...fresh]
   const next_check_at = nextCheck(row, all, millis())
@@ -56,10 +57,11 @@ export async function rotate(
 }
 
 /** `svc1`, `svc2`, `svc1` …: one that no record of the last days has. */
-function freeSelector(keys: KeyRow[]): string {
+function freeSelector(keys: KeyRow[], made: MadeKey[]): string {
   for (let number = 1; ; number++) {
     const name = `svc${number}`
-    if (keys.every(({ selector }) => selector !== name)) return name
+    const names = made.map(({ algorithm }) => selectorOf(algorithm, name))
+    if (!keys.some((key) => names.includes(key.selector))) return name
   }
 }
 

@@ -9,15 +9,16 @@ import { type AnyRoute, type Method, route } from "../http/route"
 import { Deleted, deleted, oneOf } from "../http/texts"
 import { featuresOf, upgradeRequired } from "../plans/plans"
 import type { Store } from "../store/store"
-import { type CheckParts, checkNow } from "./checking"
+import { askingMs, type CheckParts, checkNow } from "./checking"
 import * as domains from "./domains"
 import type { DomainRow, KeyRow } from "./expected"
 import { readNewDomain, readPatch, refuseSame } from "./fields"
 import { keysOf, makeKeys } from "./keys"
-import { placeFor } from "./place"
+import { type Place, placeFor } from "./place"
 import { domainRecord, recordsOf, statusRecord } from "./record"
 import { isSelector, rotate } from "./rotation"
 import * as schemas from "./schemas"
+import { NO_STANDING, standingAt, standingOf } from "./standing"
 import { FORMATS, zonefile } from "./zonefile"
 
 export interface DomainParts {
@@ -76,17 +77,31 @@ async function create(parts: DomainParts, call: Call<domains.NewDomain>) {
   const { store, secrets } = parts
   const { caller, body, claim } = call
   demandTracking(caller, body.tracking_subdomain)
-  const keys = await makeKeys()
   const { account_id, project_id } = caller
+  await domains.refuseTaken(store.read, project_id, body.domain)
   const place = await placeFor(store.read, project_id, parts.domains.place)
+  const [keys, standing] = await Promise.all([
+    makeKeys(),
+    firstStanding(parts, { project_id, domain: body.domain }, place),
+  ])
   const data = await store.tx(async (tx) => {
     const owner = { account_id, project_id }
-    const made = await domains.create(tx, owner, body, { secrets, keys, by: caller })
+    const made = await domains.create(tx, owner, body, { secrets, keys, standing, by: caller })
     const record = domainRecord(made.row, made.keys, place)
     await takeOrUndo(tx, claim, () => ({ status: 201, answer: JSON.stringify({ data: record }) }))
     return record
   })
   return { data }
+}
+
+/** So that the answer has the records of a provider that signs by itself, if it can be asked now. */
+async function firstStanding(
+  { domains: { net, identityOf: ask } }: DomainParts,
+  named: { project_id: string; domain: string },
+  place: Place,
+) {
+  const said = await standingOf(named, { ask, place, ms: askingMs(net) })
+  return standingAt({ ...NO_STANDING, ...said }, place)
 }
 
 function demandTracking({ plan }: Caller, subdomain: string | null | undefined) {

@@ -41,13 +41,28 @@ export function nextCheck(row: DomainRow, keys: KeyRow[], from: number): string 
   if (row.missing_since) moments.push(millisFrom(row.missing_since) + GRACE_SECONDS * 1000)
   const waiting = keys.filter(({ state, algorithm }) => state === "pending" && algorithm === "rsa")
   for (const { created_at } of waiting) moments.push(nextOf(millisFrom(created_at), from))
+  if (isChanged(row)) moments.push(nextOf(millisFrom(row.window_began_at), from))
   const ahead = moments.filter((moment) => moment > from)
   return isoFrom(Math.min(...ahead))
+}
+
+/** Records were renamed or added after it was verified, and are not all seen yet. */
+function isChanged(row: DomainRow): boolean {
+  const { verified_at, window_began_at, records } = row
+  if (verified_at === null || window_began_at <= verified_at) return false
+  const wanted = [
+    "spf" as const,
+    "return_path" as const,
+    ...(row.tracking_subdomain === null ? [] : ["tracking" as const]),
+    ...(row.receiving ? ["receiving" as const] : []),
+  ]
+  return wanted.some((name) => records[name]?.status !== "verified")
 }
 
 /** The next moment of the grid that began then; daily once it is over. */
 function nextOf(began: number, from: number): number {
   const age = (from - began) / 1000
-  const next = OFFSETS.find((offset) => offset > age + 1)
+  // What is about to come counts as come, but the end of the window: there a domain fails.
+  const next = OFFSETS.find((offset) => offset > (offset === WINDOW_SECONDS ? age : age + 1))
   return next === undefined ? from + DAY * 1000 : began + next * 1000
 }

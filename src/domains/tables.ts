@@ -41,10 +41,18 @@ export interface RecordCheck {
   mistake: string | null
   difference: Difference | null
   answers: ServerAnswer[]
+  /** Since when a verified domain lacks it. */
+  missing_since?: string
 }
 
 /** Of a provider that keeps identities of its own; `not_required` for all others. */
 export type ProviderStanding = "not_required" | "pending" | "success" | "failed"
+
+/** A record by which a provider signs with a key of its own: `<selector>._domainkey` leads there. */
+export interface DkimAlias {
+  selector: string
+  target: string
+}
 
 /** Checks that somebody asked for: the last one, and how many in the hour that began then. */
 export interface AskedChecks {
@@ -74,13 +82,15 @@ export const domains = table(
     records: json<RecordChecks>().notNull(),
     provider_identity_status: text<ProviderStanding>().notNull(),
     provider_dkim_status: text<ProviderStanding>().notNull(),
+    /** What such a provider signs with, where it does; together they are the DKIM record. */
+    provider_dkim: json<DkimAlias[] | null>(),
     warning: text(),
     asked: json<AskedChecks | null>(),
     /** Since when a verified domain lacks a required record; null while it lacks none. */
     missing_since: time(),
     last_checked_at: time(),
     next_check_at: time(),
-    /** When the 72 hours began in which the records have to appear. */
+    /** When the 72 hours began in which the records have to appear, or changed ones are expected. */
     window_began_at: time().notNull(),
     verified_at: time(),
     failed_at: time(),

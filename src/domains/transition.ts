@@ -1,5 +1,5 @@
 import { isoFrom, millisFrom } from "../core/time"
-import type { DomainRow, Expected } from "./expected"
+import type { DomainRow, Expected, RecordKey } from "./expected"
 import { GRACE_SECONDS, WINDOW_SECONDS } from "./schedule"
 import type { RecordCheck, RecordChecks } from "./tables"
 
@@ -10,26 +10,42 @@ export interface Transition {
   event: DomainEvent | null
   /** Purposes of required records that are not there. */
   missing: string[]
+  /** Since when a verified domain lacks each record that it lacks. */
+  lost: Lost
 }
+
+export type Lost = Partial<Record<RecordKey, string>>
 
 /**
  * What a check means for the domain. A record that nobody would speak about is neither there nor
- * missing: it keeps a domain from becoming verified, and never makes it lose that.
+ * missing: it keeps a domain from becoming verified, and never makes it lose that. With
+ * `is_elsewhere` another project has proved the name to be its own: then nothing is complete.
  */
 export function transition(
   row: DomainRow,
   records: Expected[],
   checks: RecordChecks,
   at: number,
+  is_elsewhere = false,
 ): Transition {
   const required = records.filter((record) => record.required)
   const of = (status: RecordCheck["status"][]) =>
     required.filter(({ key }) => status.includes(checks[key]?.status ?? "pending"))
-  const missing = of(["mismatch", "missing"]).map(({ purpose }) => purpose)
-  const complete = of(["verified"]).length === required.length && isAccepted(row)
-  const unknown = of(["pending"]).length
-  if (row.status === "verified") return whileVerified(row, { missing, unknown }, at)
-  return { ...whilePending(row, complete, at), missing }
+  const absent = of(["mismatch", "missing"])
+  const missing = [...new Set(absent.map(({ purpose }) => purpose))]
+  if (row.status === "verified") {
+    const silent = of(["pending"]).map(({ key }) => key)
+    return whileVerified(row, { missing, absent: absent.map(({ key }) => key), silent }, at)
+  }
+  const seen = of(["verified"]).length === required.length && isAccepted(row)
+  const { changes, event } = whilePending(row, seen && !is_elsewhere, at)
+  const warning = `${row.domain} is verified in another project.`
+  return {
+    changes: seen && is_elsewhere ? { ...changes, warning } : changes,
+    event,
+    missing,
+    lost: {},
+  }
 }
 
 /** A provider that keeps identities of its own has to have accepted this one. */
@@ -38,7 +54,9 @@ const isAccepted = ({ provider_identity_status, provider_dkim_status }: DomainRo
     (status) => status === "not_required" || status === "success",
   )
 
-function whilePending(row: DomainRow, complete: boolean, at: number): Omit<Transition, "missing"> {
+type Step = Pick<Transition, "changes" | "event">
+
+function whilePending(row: DomainRow, complete: boolean, at: number): Step {
   if (complete) {
     const verified_at = isoFrom(at)
     const clean = { warning: null, missing_since: null, failed_at: null }
@@ -52,23 +70,44 @@ function whilePending(row: DomainRow, complete: boolean, at: number): Omit<Trans
 
 interface Seen {
   missing: string[]
-  unknown: number
+  absent: RecordKey[]
+  /** Nobody would speak about them. */
+  silent: RecordKey[]
 }
 
-function whileVerified(row: DomainRow, { missing, unknown }: Seen, at: number): Transition {
-  if (missing.length === 0) {
-    const changes = unknown > 0 ? {} : { warning: null, missing_since: null }
-    return { changes, event: null, missing }
+/** Each record has 48 hours of its own, and its loss is told once, whatever else is missing then. */
+function whileVerified(row: DomainRow, { missing, absent, silent }: Seen, at: number): Transition {
+  const before = lostBefore(row)
+  const since = (key: RecordKey) => before[key] ?? isoFrom(at)
+  const still = [...absent, ...silent.filter((key) => before[key] !== undefined)]
+  const lost: Lost = Object.fromEntries(still.map((key) => [key, since(key)]))
+  const missing_since = still.map(since).sort()[0] ?? null
+  if (missing_since === null) {
+    return { changes: { warning: null, missing_since }, event: null, missing, lost }
   }
-  const list = missing.join(", ")
-  if (row.missing_since === null) {
-    const until = isoFrom(at + GRACE_SECONDS * 1000)
-    const warning = `Missing: ${list}. Unless it is back by ${until}, nothing can be sent any more.`
-    return { changes: { warning, missing_since: isoFrom(at) }, event: "degraded", missing }
+  const first = Math.min(...absent.map((key) => millisFrom(since(key))))
+  if (at - first >= GRACE_SECONDS * 1000) return { ...lapsed(missing, at), lost }
+  if (absent.length === 0) return { changes: { missing_since }, event: null, missing, lost }
+  const until = isoFrom(millisFrom(missing_since) + GRACE_SECONDS * 1000)
+  const warning = `Missing: ${missing.join(", ")}. Unless it is back by ${until}, nothing can be sent any more.`
+  const is_new = absent.some((key) => before[key] === undefined)
+  const event = is_new ? "degraded" : null
+  return { changes: { warning, missing_since }, event, missing, lost }
+}
+
+function lostBefore({ records, missing_since }: DomainRow): Lost {
+  const lost: Lost = {}
+  for (const [key, check] of Object.entries(records) as [RecordKey, RecordCheck][]) {
+    const is_absent = check.status === "missing" || check.status === "mismatch"
+    // A row of an earlier version knows the moment of its first loss only.
+    const since = check.missing_since ?? (is_absent ? missing_since : null)
+    if (since !== null && missing_since !== null) lost[key] = since
   }
-  const lost = (at - millisFrom(row.missing_since)) / 1000
-  if (lost < GRACE_SECONDS) return { changes: {}, event: null, missing }
-  const warning = `Missing for 48 hours: ${list}. Mail waits until it is back.`
+  return lost
+}
+
+function lapsed(missing: string[], at: number) {
+  const warning = `Missing for 48 hours: ${missing.join(", ")}. Mail waits until it is back.`
   const back = { status: "pending" as const, verified_at: null, missing_since: null }
   const changes = { ...back, warning, window_began_at: isoFrom(at) }
   return { changes, event: null, missing }
@@ -78,11 +117,14 @@ function whileVerified(row: DomainRow, { missing, unknown }: Seen, at: number): 
  * The checks as they are kept: what a verified domain had, and nobody would speak about now, stays
  * as it was, and says so.
  */
-export function kept(row: DomainRow, checks: RecordChecks): RecordChecks {
-  const entries = Object.entries(checks) as [keyof RecordChecks, RecordCheck][]
+export function kept(row: DomainRow, checks: RecordChecks, lost: Lost = {}): RecordChecks {
+  const entries = Object.entries(checks) as [RecordKey, RecordCheck][]
   const lasting = entries.map(([key, check]): [string, RecordCheck] => {
     const before = row.records[key]
-    if (check.status !== "pending" || before?.status !== "verified") return [key, check]
+    const missing_since = lost[key]
+    if (missing_since) return [key, { ...check, missing_since }]
+    const is_kept = row.status === "verified" && before?.status === "verified"
+    if (check.status !== "pending" || !is_kept) return [key, check]
     const { mistake, hint, answers } = check
     return [key, { ...before, mistake, hint, answers }]
   })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { countLine, differenceLines, foundOf, recordLine } from "../../cli/domain-records"
 import { painter } from "../../cli/terminal"
-import { belfry } from "./belfry"
+import { belfry, onTerminal } from "./belfry"
 import { FakeApi, ID, KEY } from "./fake-api"
 
 const at = (api: FakeApi) => ({ BELFRY_URL: api.url, BELFRY_API_KEY: KEY })
@@ -46,6 +46,8 @@ test("a record is one line: where, what is expected, and what each server said",
   expect(recordLine({ ...record, status: "verified", verified: true }, widths, paint)).toBe(
     "DKIM  svc1._domainkey.acme.test  ✓ verified",
   )
+  const open = { ...record, status: "pending" }
+  expect(recordLine(open, widths, paint)).toEndWith("not known yet: NXDOMAIN (ns1.acme.test)")
   const two = [
     { server: "ns1", answer: "NOERROR", values: ["v=DKIM1; p=\u001b[31mAAA"] },
     { server: "ns2", answer: "NOERROR", values: [] },
@@ -117,6 +119,38 @@ describe("domains", () => {
     api.error(`POST /v1/domains/${ID}/check`, 409, "already_verified")
     api.data(`GET /v1/domains/${ID}`, domain({ dns_records: [one] }))
     expect((await belfry(["domains", "doctor", ID], { env: at(api) })).exit).toBe(exit)
+  })
+
+  test("a check of a verified one tells what was seen, and is well", async () => {
+    using api = new FakeApi()
+    api.error(`POST /v1/domains/${ID}/check`, 409, "already_verified")
+    api.data(`GET /v1/domains/${ID}`, domain({ status: "verified", records_verified: 4 }))
+    const { exit, out } = await belfry(["domains", "check", ID], { env: at(api) })
+    expect([exit, JSON.parse(out).status]).toEqual([0, "verified"])
+  })
+
+  test("a name outside ASCII is looked for as the server keeps it", async () => {
+    using api = new FakeApi()
+    const kept = domain({ domain: "xn--bcher-kva.example" })
+    api.data("GET /v1/domains", [kept])
+    api.data(`GET /v1/domains/${ID}`, kept)
+    const { exit } = await belfry(["domains", "get", "Bücher.example."], { env: at(api) })
+    expect(exit).toBe(0)
+  })
+
+  test("an update without a change asks nobody", async () => {
+    using api = new FakeApi()
+    const { exit, err } = await belfry(["domains", "update", ID], { env: at(api) })
+    expect([exit, api.seen.length]).toEqual([2, 0])
+    expect(err).toContain("nothing to change")
+  })
+
+  test.each(["localhost", "192.0.2.7"])("adding says that nobody finds %s", async (value) => {
+    using api = new FakeApi()
+    const mx = { ...record, purpose: "return_path", type: "MX", value }
+    api.data("POST /v1/domains", domain({ dns_records: [mx] }))
+    const told = await onTerminal(["domains", "add", "acme.test"], { env: at(api) })
+    expect(told.out).toContain("set domains.host")
   })
 
   test("records refuse a format that there is not", async () => {

@@ -8,7 +8,7 @@ export type Say =
   | "NXDOMAIN"
   | "SERVFAIL"
   | "silence"
-  | { referral: string; to: string }
+  | { referral: string; to: string | string[] }
 export type Zone = (name: string, kind: string, transport: "udp" | "tcp") => Say
 
 export interface NameServer {
@@ -91,8 +91,10 @@ function answerTo(query: Packet, transport: "udp" | "tcp", zone: Zone): Buffer |
   const reply = Packet.createResponseFromRequest(query)
   if (typeof said === "string") reply.header.rcode = Packet.RCODE[said]
   else if ("referral" in said) {
-    const row = { name: said.referral, ns: said.to, type: Packet.TYPE.NS, class: 1, ttl: 60 }
-    reply.authorities.push(new Packet.Resource(row))
+    for (const ns of [said.to].flat()) {
+      const row = { name: said.referral, ns, type: Packet.TYPE.NS, class: 1, ttl: 60 }
+      reply.authorities.push(new Packet.Resource(row))
+    }
   } else {
     for (const record of said) {
       const own = { name: question.name, type: question.type, class: Packet.CLASS.IN, ttl: 60 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { asc, eq } from "drizzle-orm"
+import { and, asc, eq } from "drizzle-orm"
 import { dkimKeys } from "../../src/domains/tables"
 import { movableClock } from "../harness/clock"
 import { type Knot, noKnot, startKnot } from "../harness/knot"
@@ -73,5 +73,22 @@ describe.skipIf(noKnot)("an Ed25519 key that is published", () => {
       "s9-ed active",
     ])
     expect((await read(project, domain)).status).toBe("verified")
+  })
+
+  test("never shares a name with another key", async () => {
+    const project = await service.project()
+    const domain = await addDomain(project, { dkim_selector: "x-ed" })
+    const path = `/v1/domains/${domain.id}/rotate-dkim`
+    const refused = await project.post(path, { selector: "x" })
+    expect([refused.status, refused.body.error.details.reason]).toEqual([409, "selector_taken"])
+    // A companion that was made and never published, and whose selector seems to be free.
+    await service.store.tx((tx) =>
+      tx
+        .update(dkimKeys)
+        .set({ selector: "svc1-ed" })
+        .where(and(eq(dkimKeys.domain_id, domain.id), eq(dkimKeys.algorithm, "ed25519"))),
+    )
+    const { body } = await project.post(path)
+    expect(body.data.dkim_selectors).toEqual(["x-ed", "svc1-ed", "svc2", "svc2-ed"])
   })
 })

@@ -73,6 +73,7 @@ describe("adding", () => {
     ["an address of mail", "a@acme.test"],
     ["an underscore", "a_b.test"],
     ["an empty label", "a..test"],
+    ["a line end", "acme.test\r\n"],
     ["a label that begins with a hyphen", "-a.test"],
     ["a name that is too long for its records", `${"a.".repeat(110)}test`],
     ["the mailbox's own domain", "mailbox.test"],

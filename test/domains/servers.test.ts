@@ -130,6 +130,54 @@ test.skipIf(noKnot)("the policy of the organization holds for what is below it",
   expect(dmarc).toMatchObject({ status: "verified", found: ["v=DMARC1; p=reject; sp=none"] })
 })
 
+test("another text below, such as a wildcard's, does not hide that policy", async () => {
+  const other: Say = [{ data: ["v=spf1 -all"] }]
+  const { dmarc } = await look(
+    [await having({ "_dmarc.mail.acme.test": other }, key.public_key)],
+    {},
+    "mail.acme.test",
+  )
+  expect(dmarc).toMatchObject({ status: "verified", found: ["v=DMARC1; p=none"] })
+})
+
+test("while nobody speaks about that policy, nothing is known of it", async () => {
+  const { dmarc } = await look(
+    [await having({ "_dmarc.acme.test": "silence" }, key.public_key)],
+    {},
+    "mail.acme.test",
+  )
+  expect(dmarc).toMatchObject({ status: "pending", mistake: "unanswered" })
+})
+
+test("who has been silent is not asked where the missing records may have been put", async () => {
+  const dead = await nameServer(() => "silence")
+  open.push(dead)
+  const { verification, dkim } = await look([dead.address, await having({}, "")])
+  expect(verification?.status).toBe("verified")
+  expect(dkim).toMatchObject({ status: "mismatch" })
+  const bare = await look([dead.address, await scripted(() => "NXDOMAIN")])
+  expect(bare.dkim).toMatchObject({ status: "missing", mistake: "not_there" })
+  // Five names and the alias at the top, of which each is asked twice; for either look.
+  expect(dead.asked()).toBeLessThanOrEqual(2 * 2 * 6)
+})
+
+test("aliases without end are left, and so are referrals to thousands", async () => {
+  let number = 0
+  const server = await nameServer((name, kind): Say => {
+    if (kind === "CNAME") return [{ domain: `a${++number}.endless.test` }]
+    const many = Array.from({ length: 200 }, (_, at) => `ns${at}.many.test`)
+    if (name === "bounce.acme.test" && kind === "TXT") return { referral: name, to: many }
+    return "NXDOMAIN"
+  })
+  open.push(server)
+  const { tracking, spf } = await look([server.address], { tracking_subdomain: "go" })
+  expect(tracking).toMatchObject({ status: "mismatch", mistake: "alias_elsewhere" })
+  expect(spf?.answers[0]?.answer).toStartWith("delegated to ")
+  await Bun.sleep(50)
+  expect(number).toBeLessThan(20)
+  expect(server.asked()).toBeLessThan(250)
+})
+
 test("the servers of a domain are found by its NS records, and private ones are not asked", async () => {
   const server = await scripted((name, kind) => {
     if (kind === "NS") return name === "acme.test" ? [{ ns: "ns1.acme.test" }] : []

@@ -45,6 +45,7 @@ export const testDomain = (domain: string, own: Partial<DomainRow> = {}): Domain
   records: {},
   provider_identity_status: "not_required",
   provider_dkim_status: "not_required",
+  provider_dkim: null,
   warning: null,
   asked: null,
   missing_since: null,

@@ -54,6 +54,13 @@ describe("a pending domain", () => {
     expect(step(accepted, checks(), 1).event).toBe("verified")
   })
 
+  test("fails at 72 hours while another project has the name", () => {
+    const there = (hours: number) =>
+      transition(row(), expectedRecords(row(), [key], PLACE), checks(), BEGAN + hours * HOUR, true)
+    expect(there(1)).toMatchObject({ event: null, changes: { warning: expect.any(String) } })
+    expect(there(72)).toMatchObject({ event: "verification_failed", changes: { status: "failed" } })
+  })
+
   test("fails at 72 hours and not before, and not when all is there at last", () => {
     const without = checks({ dkim: seen("missing") })
     expect(step(row(), without, 71.9).event).toBeNull()
@@ -71,14 +78,51 @@ describe("a verified domain", () => {
     status: "verified",
     missing_since: isoFrom(BEGAN),
     warning: "Missing: spf",
+    records: checks({ spf: { ...seen("missing"), missing_since: isoFrom(BEGAN) } }),
   })
 
   test("is told to have lost a record once", () => {
     const { changes, event, missing } = step(good, checks({ spf: seen("missing") }), 0)
     expect([event, missing, changes.missing_since]).toEqual(["degraded", ["spf"], isoFrom(BEGAN)])
-    expect(step(lacking, checks({ spf: seen("missing") }), 24)).toMatchObject({
-      changes: {},
+    expect(step(lacking, checks({ spf: seen("missing") }), 24).event).toBeNull()
+  })
+
+  test("is told of each record that it loses, and each has 48 hours of its own", () => {
+    const another = checks({ dkim: seen("missing") })
+    const both = checks({ ...another, spf: seen("mismatch") })
+    const second = step(lacking, both, 24)
+    expect([second.event, second.missing]).toEqual(["degraded", ["spf", "dkim"]])
+    expect(second.lost).toEqual({ spf: isoFrom(BEGAN), dkim: isoFrom(BEGAN + 24 * HOUR) })
+    const exchanged = step(lacking, another, 24)
+    expect(exchanged.event).toBe("degraded")
+    expect(exchanged.changes).toMatchObject({ missing_since: isoFrom(BEGAN + 24 * HOUR) })
+    const after = row({
+      status: "verified",
+      ...exchanged.changes,
+      records: kept(lacking, another, exchanged.lost),
+    })
+    expect(step(after, another, 50)).toMatchObject({
       event: null,
+      changes: { warning: exchanged.changes.warning },
+    })
+    expect(step(after, another, 72).changes.status).toBe("pending")
+  })
+
+  test("is not told once more when nobody spoke about the record in between", () => {
+    const silent = checks({ spf: seen("pending") })
+    const { changes, lost } = step(lacking, silent, 10)
+    const after = row({ status: "verified", ...changes, records: kept(lacking, silent, lost) })
+    expect(step(after, checks({ spf: seen("missing") }), 20)).toMatchObject({
+      event: null,
+      changes: { missing_since: isoFrom(BEGAN) },
+    })
+  })
+
+  test("of an earlier version keeps the moment of its loss", () => {
+    const old = row({ ...lacking, records: checks({ spf: seen("missing") }) })
+    expect(step(old, checks({ spf: seen("missing") }), 30)).toMatchObject({
+      event: null,
+      changes: { missing_since: isoFrom(BEGAN) },
     })
   })
 
@@ -94,10 +138,12 @@ describe("a verified domain", () => {
 
   test("loses nothing by silence, nor is it mended by it", () => {
     const silent = checks({ spf: seen("pending") })
-    expect(step(good, silent, 100)).toMatchObject({ changes: {}, event: null, missing: [] })
-    expect(step(lacking, silent, 100)).toMatchObject({ changes: {}, event: null })
+    expect(step(good, silent, 100)).toMatchObject({ event: null, missing: [] })
+    expect(step(good, silent, 100).changes.status).toBeUndefined()
+    const { changes, event } = step(lacking, silent, 100)
+    expect([changes, event]).toEqual([{ missing_since: isoFrom(BEGAN) }, null])
     expect(kept(good, silent).spf?.status).toBe("verified")
-    expect(kept(row(), silent).spf?.status).toBe("pending")
+    expect(kept(row({ records: checks() }), silent).spf?.status).toBe("pending")
   })
 
   test("is mended by the record", () => {
@@ -127,6 +173,7 @@ describe("the next check", () => {
     expect(next({}, 0)).toBe(isoFrom(BEGAN + 60_000))
     expect(next({}, 60_100)).toBe(isoFrom(BEGAN + 120_000))
     expect(next({}, 5 * 60_000)).toBe(isoFrom(BEGAN + 10 * 60_000))
+    expect(next({}, 72 * HOUR - 500)).toBe(isoFrom(BEGAN + 72 * HOUR))
     expect(next({ status: "failed" }, 0)).toBeNull()
   })
 

@@ -18,7 +18,7 @@ interface SesAnswer {
   headers?: Record<string, string>
 }
 
-type Answer = (request: SesRequest) => SesAnswer | undefined
+type Answer = (request: SesRequest) => SesAnswer | undefined | Promise<SesAnswer>
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex")
 const hmac = (key: string | Buffer, text: string) => createHmac("sha256", key).update(text).digest()
@@ -33,7 +33,7 @@ export function sesServer(secret_access_key: string, answer: Answer = () => unde
       const asked = await judged(request, secret_access_key)
       requests.push(asked)
       const usual: SesAnswer = { status: 200, body: { MessageId: `ses-${requests.length}` } }
-      const { status, body, headers } = answer(asked) ?? usual
+      const { status, body, headers } = (await answer(asked)) ?? usual
       return Response.json(body, { status, ...(headers && { headers }) })
     },
   })

@@ -103,6 +103,7 @@ export const PLACE: Place = {
   tracking_host: "track.belfry.test",
   mechanisms: ["a:mx.belfry.test"],
   ed25519: false,
+  keeps_identities: false,
 }
 
 export const NO_NAMES = {

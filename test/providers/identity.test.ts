@@ -17,6 +17,7 @@ const access = {
   secret_access_key: SECRET,
 }
 const TOKENS = ["one", "two", "three"]
+const ALIASES = TOKENS.map((selector) => ({ selector, target: `${selector}.dkim.amazonses.com` }))
 
 const ask = (it: Awaited<ReturnType<typeof carriers>>, endpoint: string) =>
   identityOf(
@@ -45,8 +46,20 @@ test.each([
   expect(await ask(it, server.url)).toEqual({
     provider_identity_status: identity as "pending",
     provider_dkim_status: dkim as "pending",
-    dkim_tokens: TOKENS,
+    dkim_aliases: ALIASES,
   })
+})
+
+test.each([
+  [{ SigningHostedZone: "dkim.eu-west-1.amazonses.com" }, ["one.dkim.eu-west-1.amazonses.com"]],
+  [{ SigningAttributesOrigin: "EXTERNAL" }, []],
+])("records of its keys with %p lead to %p", async (own, targets) => {
+  const DkimAttributes = { Status: "SUCCESS", Tokens: ["one"], ...own }
+  using server = sesServer(SECRET, () => ({ status: 200, body: { DkimAttributes } }))
+  await using it = await carriers()
+  await it.add("ses", access)
+  const found = await ask(it, server.url)
+  expect(found?.dkim_aliases.map(({ target }) => target)).toEqual(targets)
 })
 
 test("one that SES does not know is made, with the requests of the AWS SDK", async () => {

@@ -83,7 +83,21 @@ function faultOf(text: string, list: TagList, wanted: WantedKey): Verdict | unde
   if (algorithm !== wanted.algorithm) {
     return mismatch("key_type", `The record says k=${algorithm}; this key is ${wanted.algorithm}.`)
   }
-  return undefined
+  return restriction(tags)
+}
+
+/** What the record itself keeps its key from (RFC 6376 3.6.1). */
+function restriction(tags: TagList["tags"]): Verdict | undefined {
+  const lists = (name: string, ...any: string[]) =>
+    tags
+      .get(name)
+      ?.split(":")
+      .some((one) => any.includes(one.trim().toLowerCase())) ?? true
+  if (!lists("h", "sha256")) {
+    return mismatch("key_hash", `h=${tags.get("h")} shuts out SHA-256. Remove the tag h=.`)
+  }
+  if (lists("s", "*", "email")) return undefined
+  return mismatch("key_service", `s=${tags.get("s")} keeps the key from mail. Remove the tag s=.`)
 }
 
 const MISSING_SEMICOLON = "A semicolon is missing: the parts have to be v=DKIM1; k=…; p=…"

@@ -1,4 +1,4 @@
-import { parseTags } from "../../lib/tag-list"
+import { parseTags, type TagList } from "../../lib/tag-list"
 import { slipOf } from "../../lib/text-slip"
 import { mismatch, missing, type Verdict } from "./verdict"
 
@@ -16,7 +16,8 @@ const VALUES: Record<string, RegExp> = {
 /** RFC 7489 6.3, and what its successor adds. */
 const KNOWN = [...Object.keys(VALUES), "v", "rua", "ruf", "rf", "t", "psd"]
 
-const isDmarc = (text: string) => /^v\s*=\s*DMARC1\s*(;|$)/.test(text)
+/** Whether receivers take a text for a policy at all, good or bad. */
+export const isDmarc = (text: string) => /^v\s*=\s*DMARC1\s*(;|$)/.test(text)
 
 /** Exactly one valid policy; texts that are none do no harm (RFC 7489 6.6.3). */
 export function judgeDmarc(values: string[]): Verdict {
@@ -57,50 +58,62 @@ function almost(found: string): Verdict {
 }
 
 function judgeOne(text: string): Verdict {
-  const { tags, strange, has_empty } = parseTags(text)
-  const upper = [...tags.keys()].find((name) => !KNOWN.includes(name) && isKnownLower(name))
-  if (upper) {
-    const hint = `The tag ${upper}= has to be ${upper.toLowerCase()}=: tags are told apart by case.`
-    return mismatch("uppercase_tag", hint)
-  }
+  const list = parseTags(text)
+  const { tags } = list
   const policy = tags.get("p")
+  if (policy === undefined && tags.has("P")) return mismatch("uppercase_tag", inLowerCase("P"))
   if (policy === undefined) {
     return mismatch("dmarc_policy", "The policy is missing: add p=none, quarantine or reject.")
   }
   if (/[\s,]/.test(policy)) {
     return mismatch("missing_semicolon", `A semicolon is missing in "p=${policy}".`)
   }
+  if (!VALUES.p?.test(policy)) {
+    const hint = `p=${policy} is no value that DMARC knows: none, quarantine or reject.`
+    return mismatch("dmarc_policy", hint)
+  }
+  // Receivers pass over whatever else is wrong (RFC 7489 6.3): it is told, and the policy counts.
+  return { ok: true, ...adviceOn(list) }
+}
+
+interface Advice {
+  mistake: string
+  hint: string
+}
+
+function adviceOn({ tags, strange, has_empty }: TagList): Advice | undefined {
+  const names = [...tags.keys()]
+  const upper = names.find((name) => !KNOWN.includes(name) && KNOWN.includes(name.toLowerCase()))
+  if (upper) return { mistake: "uppercase_tag", hint: inLowerCase(upper) }
+  const unknown = names.find((name) => !KNOWN.includes(name))
+  if (unknown) return { mistake: "dmarc_tag", hint: `DMARC knows no tag ${unknown}=.` }
   for (const [name, value] of tags) {
-    if (VALUES[name]?.test(value) === false) {
-      const hint = `${name}=${value} is no value that DMARC knows${name === "p" ? ": none, quarantine or reject" : ""}.`
-      return mismatch(name === "p" ? "dmarc_policy" : "dmarc_tag", hint)
-    }
+    if (VALUES[name]?.test(value) !== false) continue
+    return { mistake: "dmarc_tag", hint: `${name}=${value} is no value that DMARC knows.` }
   }
-  return judgeRest(tags, strange, has_empty)
-}
-
-function judgeRest(tags: Map<string, string>, strange: string[], has_empty: boolean): Verdict {
-  for (const name of ["rua", "ruf"]) {
-    const bad = tags
-      .get(name)
-      ?.split(",")
-      .find((one) => !/^\s*mailto:\S+@\S+\s*$/i.test(one))
-    if (bad !== undefined) {
-      const hint = `${name}=${bad.trim()} has to be ${name}=mailto:somebody@example.com.`
-      return mismatch("dmarc_address", hint)
-    }
-  }
-  const unknown = [...tags.keys()].find((name) => !KNOWN.includes(name))
-  if (unknown) return mismatch("dmarc_tag", `DMARC knows no tag ${unknown}=.`)
   if (strange.length > 0) {
-    return mismatch(
-      "strange_part",
-      `"${strange[0]}" is no tag. Between semicolons only name=value.`,
-    )
+    const hint = `"${strange[0]}" is no tag. Between semicolons only name=value.`
+    return { mistake: "strange_part", hint }
   }
-  if (has_empty)
-    return mismatch("extra_semicolon", "Two semicolons follow one another. Remove one.")
-  return { ok: true }
+  if (has_empty) {
+    return { mistake: "extra_semicolon", hint: "Two semicolons follow one another. Remove one." }
+  }
+  return adviceOnReports(tags)
 }
 
-const isKnownLower = (name: string) => KNOWN.includes(name.toLowerCase())
+/** Others than mail are allowed, and nobody sends to them. */
+const REPORTS_TO = /^\s*(?:mailto:\S+@\S+|https?:\S+)\s*$/i
+
+function adviceOnReports(tags: TagList["tags"]): Advice | undefined {
+  for (const name of ["rua", "ruf"]) {
+    const given = tags.get(name)?.split(",")
+    const bad = given?.find((one) => !REPORTS_TO.test(one))
+    if (bad === undefined) continue
+    const hint = `${name}=${bad.trim()} has to be ${name}=mailto:somebody@example.com.`
+    return { mistake: "dmarc_address", hint }
+  }
+  return undefined
+}
+
+const inLowerCase = (tag: string) =>
+  `The tag ${tag}= has to be ${tag.toLowerCase()}=: tags are told apart by case.`

@@ -2,6 +2,9 @@ import { isAddress } from "../../core/addresses"
 import type { Resolver } from "../../core/dns"
 import { mismatch, missing, type Verdict } from "./verdict"
 
+/** Whoever answers may make up a new alias for each one, without end. */
+const MOST_ALIASES = 10
+
 /** An MX record names our host; others beside it do no harm. `values` are `10 mx.example.com`. */
 export async function judgeMx(
   values: string[],
@@ -55,13 +58,10 @@ export async function judgeAlias(
     const hint = `The zone was appended to ${host}. Write it with a dot at the end: ${host}.`
     return mismatch("trailing_dot_missing", hint)
   }
-  const seen = new Set([target])
-  for (let next = target; ; ) {
-    const [further] = await dns.cname(next)
-    if (further === undefined || seen.has(further)) break
-    if (further.toLowerCase().replace(/\.$/, "") === host) return { ok: true }
-    seen.add(further)
-    next = further
+  let next: string | undefined = target
+  for (let hops = 0; hops < MOST_ALIASES && next !== undefined; hops++) {
+    ;[next] = await dns.cname(next)
+    if (next?.toLowerCase().replace(/\.$/, "") === host) return { ok: true }
   }
   return mismatch("alias_elsewhere", `The CNAME record leads to ${target}, not to ${host}.`)
 }

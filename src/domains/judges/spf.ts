@@ -16,15 +16,17 @@ interface Walk {
   found: Map<string, number>
   lookups: number
   records: number
-  fault: Verdict | undefined
+  /** Why receivers give up on the record, or would where they come so far. */
+  fault: { mistake: string; hint: string } | undefined
+  /** They give up before they have seen all mechanisms of ours. */
+  is_fatal: boolean
   plus_all: boolean
-  /** A receiver has its answer: what follows is not read. */
-  ended: boolean
 }
 
 /**
  * Exactly one record, and every mechanism of ours in it or in what it includes, within ten lookups.
- * Rejects with DnsError when an included record cannot be asked for now.
+ * What is wrong behind them is told, and harms nobody that we send for: receivers stop at the first
+ * match. Rejects with DnsError when a record included before them cannot be asked for now.
  */
 export async function judgeSpf(
   values: string[],
@@ -42,8 +44,8 @@ export async function judgeSpf(
   const slip = /["'\u2018-\u201f\\\t]/.test(only) ? slipOf(only, () => true) : undefined
   if (slip) return mismatch(slip.mistake, slip.hint)
   const walk = newWalk(txt, wanted)
-  await visit(walk, only, [host.toLowerCase()])
-  return walk.fault ?? concluded(walk, only, wanted)
+  await visit(walk, only, { path: [host.toLowerCase()], passes: true })
+  return concluded(walk, only, wanted)
 }
 
 const newWalk = (txt: Resolver["txt"], wanted: string[]): Walk => ({
@@ -53,8 +55,8 @@ const newWalk = (txt: Resolver["txt"], wanted: string[]): Walk => ({
   lookups: 0,
   records: 0,
   fault: undefined,
+  is_fatal: false,
   plus_all: false,
-  ended: false,
 })
 
 function almost(values: string[], wanted: string[]): Verdict {
@@ -73,55 +75,78 @@ function almost(values: string[], wanted: string[]): Verdict {
 }
 
 /** Reads one record in the order of a receiver, and whatever it includes. */
-async function visit(walk: Walk, text: string, path: string[]): Promise<void> {
+async function visit(walk: Walk, text: string, way: Way): Promise<void> {
   walk.records += 1
   const terms = parseSpf(text)
+  const wrong = terms.find(({ fault }) => fault !== null)
+  // The whole record is read before any of it counts (RFC 7208 4.6).
+  if (wrong) return giveUp(walk, "spf_syntax", `SPF cannot be read: ${wrong.fault}.`)
   for (const term of terms) {
     if (walk.fault) return
-    if (term.fault) {
-      walk.fault = mismatch("spf_syntax", `SPF cannot be read: ${term.fault}.`)
-      return
-    }
     if (asksDns(term)) walk.lookups += 1
-    note(walk, term, path.length === 1)
-    if (term.name === "include") await enter(walk, term.value, path, "include")
-    if (term.name === "all") {
-      if (path.length === 1) walk.ended = true
-      return
-    }
+    const at = walk.lookups
+    if (term.name === "include") await enter(walk, term, way)
+    if (!walk.fault) note(walk, term, way, at)
+    if (term.name === "all") return
   }
   const redirect = terms.find(({ name, is_modifier }) => is_modifier && name === "redirect")
-  if (redirect && !walk.fault) await enter(walk, redirect.value, path, "redirect")
+  if (redirect && !walk.fault) await enter(walk, redirect, way)
 }
 
-function note(walk: Walk, term: SpfTerm, is_top: boolean) {
+interface Way {
+  /** Names of the records that led here. */
+  path: string[]
+  /** What matches here lets mail pass: it was included with `+` everywhere. */
+  passes: boolean
+}
+
+const hasAll = ({ wanted, found }: Walk) => found.size === wanted.size
+
+function giveUp(walk: Walk, mistake: string, hint: string) {
+  walk.fault = { mistake, hint }
+  walk.is_fatal = !hasAll(walk)
+}
+
+function note(walk: Walk, term: SpfTerm, { path, passes }: Way, at: number) {
+  const is_yes = passes && term.qualifier === "+"
   for (const mechanism of walk.wanted) {
-    if (isSameMechanism(term, mechanism) && term.qualifier === "+" && !walk.found.has(mechanism)) {
-      walk.found.set(mechanism, walk.lookups)
+    if (is_yes && isSameMechanism(term, mechanism) && !walk.found.has(mechanism)) {
+      walk.found.set(mechanism, at)
     }
   }
-  if (is_top && term.name === "all" && term.qualifier === "+") walk.plus_all = true
+  if (path.length === 1 && term.name === "all" && term.qualifier === "+") walk.plus_all = true
 }
 
-async function enter(walk: Walk, name: string, path: string[], how: string) {
-  const target = name.toLowerCase().replace(/\.$/, "")
-  if (path.includes(target)) {
-    walk.fault = mismatch("spf_loop", `SPF turns in a circle: ${[...path, target].join(" → ")}.`)
-    return
+async function enter(walk: Walk, { name: how, value, qualifier }: SpfTerm, way: Way) {
+  const target = value.toLowerCase().replace(/\.$/, "")
+  const path = [...way.path, target]
+  if (way.path.includes(target)) {
+    return giveUp(walk, "spf_loop", `SPF turns in a circle: ${path.join(" → ")}.`)
   }
   if (walk.records >= MOST_RECORDS || target.includes("%")) return
-  const all = (await walk.txt(target)).map((parts) => parts.join("")).filter(isSpf)
+  const all = await recordsAt(walk, target)
+  if (all === undefined) return
   const [record] = all
   if (record === undefined || all.length > 1) {
     const what = record === undefined ? "no SPF record" : `${all.length} SPF records`
     const hint = `${how}:${target} leads to ${what}, which makes all of it invalid. Remove it.`
-    walk.fault = mismatch("spf_include_empty", hint)
-    return
+    return giveUp(walk, "spf_include_empty", hint)
   }
-  await visit(walk, record, [...path, target])
+  await visit(walk, record, { path, passes: way.passes && qualifier === "+" })
+}
+
+/** Undefined where it cannot be asked for, and does not matter any more. */
+async function recordsAt(walk: Walk, target: string): Promise<string[] | undefined> {
+  try {
+    return (await walk.txt(target)).map((parts) => parts.join("")).filter(isSpf)
+  } catch (error) {
+    if (hasAll(walk)) return undefined
+    throw error
+  }
 }
 
 function concluded(walk: Walk, text: string, wanted: string[]): Verdict {
+  if (walk.fault && walk.is_fatal) return mismatch(walk.fault.mistake, walk.fault.hint)
   const late = wanted.find((one) => (walk.found.get(one) ?? 0) > MOST_LOOKUPS)
   const absent = wanted.filter((one) => !walk.found.has(one))
   if (late !== undefined || (absent.length > 0 && walk.lookups > MOST_LOOKUPS)) {
@@ -129,6 +154,7 @@ function concluded(walk: Walk, text: string, wanted: string[]): Verdict {
   }
   if (absent.length > 0) return absence(text, absent)
   if (walk.plus_all) return { ok: true, mistake: "spf_plus_all", hint: PLUS_ALL }
+  if (walk.fault) return { ok: true, ...walk.fault }
   if (walk.lookups > MOST_LOOKUPS) {
     return { ok: true, mistake: "spf_too_many_lookups", hint: lookupHint(walk.lookups) }
   }

@@ -11,8 +11,8 @@ export type Standing = "pending" | "success" | "failed"
 export interface Identity {
   provider_identity_status: Standing
   provider_dkim_status: Standing
-  /** Of its three CNAMEs, `<token>._domainkey.<domain>` to `<token>.dkim.amazonses.com`. */
-  dkim_tokens: string[]
+  /** Its three CNAMEs: `<selector>._domainkey.<domain>` leads to `target`. None for keys of others. */
+  dkim_aliases: { selector: string; target: string }[]
 }
 
 interface Around {
@@ -54,7 +54,14 @@ export async function identityOf(
 interface SesIdentity {
   VerifiedForSendingStatus?: boolean
   VerificationStatus?: string
-  DkimAttributes?: { Status?: string; Tokens?: string[] }
+  DkimAttributes?: {
+    Status?: string
+    Tokens?: string[]
+    /** `EXTERNAL`: a key that its owner brought, of which `Tokens` is the selector. */
+    SigningAttributesOrigin?: string
+    /** Where the keys are; a zone for all where it is not named. */
+    SigningHostedZone?: string
+  }
 }
 
 function identityFrom(said: unknown): Identity {
@@ -63,8 +70,17 @@ function identityFrom(said: unknown): Identity {
   return {
     provider_identity_status: standingOf(status),
     provider_dkim_status: standingOf(DkimAttributes?.Status),
-    dkim_tokens: DkimAttributes?.Tokens ?? [],
+    dkim_aliases: aliasesOf(DkimAttributes),
   }
+}
+
+const KEYS = "dkim.amazonses.com"
+
+function aliasesOf(dkim: SesIdentity["DkimAttributes"]) {
+  if (dkim?.SigningAttributesOrigin === "EXTERNAL") return []
+  const zone = (dkim?.SigningHostedZone || KEYS).toLowerCase()
+  const selectors = (dkim?.Tokens ?? []).map((token) => token.toLowerCase())
+  return selectors.map((selector) => ({ selector, target: `${selector}.${zone}` }))
 }
 
 /** TEMPORARY_FAILURE and NOT_STARTED may still become a success. */

@@ -56,6 +56,20 @@ export const dkimMistakes: Mistake[] = [
     told: "P= has to be p=",
   },
   {
+    did: "allowed no hash but SHA-1",
+    record: "dkim",
+    records: (p) => dkim(`v=DKIM1; h=sha1; k=rsa; p=${p}`),
+    mistake: "key_hash",
+    told: "shuts out SHA-256",
+  },
+  {
+    did: "kept the key for something else than mail",
+    record: "dkim",
+    records: (p) => dkim(`v=DKIM1; s=tlsrpt; k=rsa; p=${p}`),
+    mistake: "key_service",
+    told: "keeps the key from mail",
+  },
+  {
     did: "put the key under another selector",
     record: "dkim",
     records: (p) => ({ dkim: [txt("default._domainkey", `v=DKIM1; k=rsa; p=${p}`)] }),

@@ -35,6 +35,22 @@ export const othersMistakes: Mistake[] = [
     records: () => dmarc("v=DMARC1; p=none; rua=me@other.test"),
     mistake: "dmarc_address",
     told: "rua=mailto:",
+    status: "verified",
+  },
+  {
+    did: "made a tag up",
+    record: "dmarc",
+    records: () => dmarc("v=DMARC1; p=none; colour=red"),
+    mistake: "dmarc_tag",
+    told: "knows no tag colour=",
+    status: "verified",
+  },
+  {
+    did: "wrote the policy's tag in capitals",
+    record: "dmarc",
+    records: () => dmarc("v=DMARC1; P=none"),
+    mistake: "uppercase_tag",
+    told: "P= has to be p=",
   },
   {
     did: "put DMARC at the domain itself",

@@ -49,6 +49,24 @@ export const spfMistakes: Mistake[] = [
     told: "leads to no SPF record",
   },
   {
+    did: "included a name that has no SPF, behind us",
+    record: "spf",
+    records: (_, zone) => spf(`v=spf1 ${mine} include:gone.${zone} ~all`),
+    mistake: "spf_include_empty",
+    told: "leads to no SPF record",
+    status: "verified",
+  },
+  {
+    did: "included a record that names us, and forbids it",
+    record: "spf",
+    records: (_, zone) => ({
+      ...spf(`v=spf1 -include:us.${zone} ~all`),
+      more: [txt("us", `v=spf1 ${mine} -all`)],
+    }),
+    mistake: "spf_mechanism_missing",
+    told: `does not name ${mine}`,
+  },
+  {
     did: "wrote include= for include:",
     record: "spf",
     records: () => spf(`v=spf1 include=_spf.other.test ${mine} ~all`),
