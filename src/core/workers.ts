@@ -58,7 +58,7 @@ export function openWorkers(options: { size: number; entry?: string }): Workers 
 }
 
 /**
- * The file of the threads. In the compiled binary every module's URL is that of the root, and an
+ * The file of the threads. In the compiled binary every chunk of modules lies at the root, and an
  * extra entry keeps its path from there; in the sources it is one folder up.
  */
 export function workerEntry(module_url: string = import.meta.url): string {

@@ -4,6 +4,7 @@ import { readLines } from "../harness/lines"
 import { atLeast, atMost, type Bench, demandEqual, median, ratioOf, series } from "./bench"
 import { heldRelay } from "./held-relay"
 import { manyMails, oneMail } from "./mail"
+import { residentMegabytes } from "./memory"
 import { FROM, relayed, relayTo } from "./relayed"
 import { type Scratch, scratchFolder } from "./scratch"
 import { countRows, databaseOf, initialise, type Serving, serve } from "./serving"
@@ -119,20 +120,15 @@ interface Half {
 async function measuredHalf(scratch: Scratch, { key, environment, sink }: Half) {
   await using server = await serve(scratch.path, key, environment)
   await sink.has(QUEUED / 20)
-  const before = memoryOf(server.pid)
+  const before = residentMegabytes(server.pid)
   let most = before
   const timer = setInterval(() => {
-    most = Math.max(most, memoryOf(server.pid))
+    most = Math.max(most, residentMegabytes(server.pid))
   }, 100)
   await sink.has(QUEUED / 2)
   clearInterval(timer)
   await server.kill()
   return { grown_mb: most - before }
-}
-
-function memoryOf(pid: number): number {
-  const status = readFileSync(`/proc/${pid}/status`, "utf8")
-  return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? Number.NaN) / 1024
 }
 
 interface RecordingSink extends AsyncDisposable {

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs"
 import { binary } from "../harness/binary"
 import { atMost, type Bench, demandEqual, median, series } from "./bench"
+import { residentMegabytes } from "./memory"
 import { scratchFolder } from "./scratch"
 import { initialise, type Serving, serve } from "./serving"
 
@@ -131,10 +132,4 @@ function ticksOf(pid: number): number {
   const text = readFileSync(`/proc/${pid}/stat`, "utf8")
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ")
   return Number(fields[11]) + Number(fields[12])
-}
-
-function residentMegabytes(pid: number): number {
-  const [, kilobytes = "0"] =
-    /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? []
-  return (Number(kilobytes) * 1024) / 1_000_000
 }

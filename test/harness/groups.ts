@@ -7,6 +7,8 @@ export interface Group {
   engine: "sqlite" | "postgres"
   /** They run the compiled binary, so it has to be up to date first. */
   needsBinary: boolean
+  /** So many files at a time, each in a process of its own. */
+  processes: number
   testTimeoutMs: number
   groupTimeoutMs: number
 }
@@ -21,9 +23,10 @@ const NOT_TESTS = /^test\/(bench|fakes)\//
 
 /**
  * Every test file below `root`, once or once an engine, in the order of running: what answers
- * fastest first. `wanted` are parts of paths; an empty list wants all of them.
+ * fastest first. Groups of one stage run side by side. `wanted` are parts of paths; an empty list
+ * wants all of them.
  */
-export function groups(root: string, wanted: string[], full: boolean): Group[] {
+export function stages(root: string, wanted: string[], full: boolean): Group[][] {
   const files = [...new Glob("test/**/*.test.ts").scanSync(root)]
     .map((path) => path.replaceAll("\\", "/"))
     .filter((path) => !NOT_TESTS.test(path))
@@ -32,21 +35,34 @@ export function groups(root: string, wanted: string[], full: boolean): Group[] {
 
   const architecture = within(files, "test/architecture.test.ts")
   const inside = files.filter((path) => !ON_BINARY.test(path) && !architecture.includes(path))
-  const quick = { needsBinary: false, testTimeoutMs: 20 * SECOND, groupTimeoutMs: 10 * MINUTE }
+  const quick = {
+    needsBinary: false,
+    processes: 1,
+    testTimeoutMs: 40 * SECOND,
+    groupTimeoutMs: 15 * MINUTE,
+  }
   const slow = {
     engine: "sqlite" as const,
     needsBinary: true,
+    processes: 1,
     testTimeoutMs: (full ? 20 : 3) * MINUTE,
     groupTimeoutMs: (full ? 60 : 20) * MINUTE,
   }
-  const all: Group[] = [
-    { name: "architecture", files: architecture, engine: "sqlite", ...quick },
-    { name: "on SQLite", files: inside.filter(onSqlite), engine: "sqlite", ...quick },
-    { name: "on Postgres", files: inside.filter(onPostgres), engine: "postgres", ...quick },
-    { name: "scenarios on the binary", files: within(files, "test/scenarios/"), ...slow },
-    { name: "faults on the binary", files: within(files, "test/faults/"), ...slow },
+  const waiting = { ...slow, processes: 3 } // they wait more than they work
+  const all: Group[][] = [
+    [{ name: "architecture", files: architecture, engine: "sqlite", ...quick }],
+    [
+      { name: "on SQLite", files: inside.filter(onSqlite), engine: "sqlite", ...quick },
+      { name: "on Postgres", files: inside.filter(onPostgres), engine: "postgres", ...quick },
+    ],
+    [
+      { name: "scenarios on the binary", files: within(files, "test/scenarios/"), ...waiting },
+      { name: "faults on the binary", files: within(files, "test/faults/"), ...slow },
+    ],
   ]
-  return all.filter((group) => group.files.length > 0)
+  return all
+    .map((stage) => stage.filter((group) => group.files.length > 0))
+    .filter((stage) => stage.length > 0)
 }
 
 const bare = (path: string) => path.replace(/^\.\//, "")

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, statfsSync } from "node:fs"
 import { tmpdir, userInfo } from "node:os"
 import { join } from "node:path"
 import { SQL } from "bun"
@@ -7,39 +7,84 @@ import { freePort } from "./ports"
 
 const START_TIMEOUT_MS = 30_000
 const STOP_TIMEOUT_MS = 15_000
+const MEMORY_ROOM_BYTES = 2 * 2 ** 30
+const LOOK_MS = 3
+const LOOKS = 100
 
-/** A Postgres of our own: fresh, on the loopback, as durable as a real one (fsync stays on). */
+/** A Postgres of our own: fresh, on the loopback, with fsync on as in a real one. */
 export interface Postgres extends AsyncDisposable {
   url: string
   stop(): Promise<void>
 }
 
-/** An empty database inside the server that the test command started. */
+/** A database of our own inside the server that the test command started. */
 export interface Database extends AsyncDisposable {
   url: string
 }
 
 /**
- * Makes a database that nobody else uses, from the url in BELFRY_TEST_POSTGRES. Disposing of it
- * drops it, with whoever is still connected. Throws where the variable is not set.
+ * Makes a database that nobody else uses, from the url in BELFRY_TEST_POSTGRES: empty, or a copy
+ * of the one called `like`. Disposing of it drops it, with whoever is still connected. Throws
+ * where the variable is not set.
  */
-export async function freshDatabase(): Promise<Database> {
-  const server = process.env.BELFRY_TEST_POSTGRES
-  if (!server) throw new Error("BELFRY_TEST_POSTGRES is not set: start the tests by `bun run test`")
+export async function freshDatabase(like = "template1"): Promise<Database> {
   const name = `belfry_${crypto.randomUUID().replaceAll("-", "")}`
-  await command(server, `CREATE DATABASE ${name}`)
-  const url = new URL(server)
-  url.pathname = `/${name}`
+  await within(serverUrl(), (sql) => sql.unsafe(`CREATE DATABASE ${name} TEMPLATE ${like}`))
   return {
-    url: url.href,
-    [Symbol.asyncDispose]: () => command(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+    url: named(name),
+    [Symbol.asyncDispose]: () => within(serverUrl(), (sql) => drop(sql, name)),
   }
 }
 
-async function command(url: string, text: string): Promise<void> {
+/** Makes the database `name` unless the server has it, by `fill`. Others wait until it is whole. */
+export async function sharedTemplate(
+  name: string,
+  fill: (url: string) => Promise<void>,
+): Promise<string> {
+  await within(serverUrl(), async (sql) => {
+    await sql`SELECT pg_advisory_lock(hashtext(${name}))` // until the connection ends
+    const found = await sql`SELECT 1 FROM pg_database WHERE datname = ${name}`
+    if (found.length > 0) return
+    const unfinished = `${name}_unfinished`
+    await sql.unsafe(`DROP DATABASE IF EXISTS ${unfinished} WITH (FORCE)`)
+    await sql.unsafe(`CREATE DATABASE ${unfinished}`)
+    await fill(named(unfinished))
+    await gone(sql, unfinished)
+    await sql.unsafe(`ALTER DATABASE ${unfinished} RENAME TO ${name}`)
+  })
+  return name
+}
+
+function serverUrl(): string {
+  const server = process.env.BELFRY_TEST_POSTGRES
+  if (!server) throw new Error("BELFRY_TEST_POSTGRES is not set: start the tests by `bun run test`")
+  return server
+}
+
+function named(name: string): string {
+  const url = new URL(serverUrl())
+  url.pathname = `/${name}`
+  return url.href
+}
+
+async function drop(sql: SQL, name: string) {
+  await gone(sql, name)
+  await sql.unsafe(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
+}
+
+/** Postgres itself looks every 100 ms whether the last session has ended, which is long for a test. */
+async function gone(sql: SQL, name: string) {
+  for (let look = 0; look < LOOKS; look++) {
+    const open = await sql`SELECT 1 FROM pg_stat_activity WHERE datname = ${name}`
+    if (open.length === 0) return
+    await Bun.sleep(LOOK_MS)
+  }
+}
+
+async function within(url: string, act: (sql: SQL) => Promise<unknown>): Promise<void> {
   const sql = new SQL(url, { max: 1 })
   try {
-    await sql.unsafe(text)
+    await act(sql)
   } finally {
     await sql.close()
   }
@@ -59,9 +104,17 @@ export function postgresFolder(): string | undefined {
   return folders.find((folder) => existsSync(join(folder, "initdb")))
 }
 
-/** Starts a server on a free port, in a folder of its own that `stop` removes. */
-export async function startPostgres(programs: string): Promise<Postgres> {
-  const folder = mkdtempSync(join(tmpdir(), "belfry-pg-"))
+/** In memory where Linux has room for it there: making a database is making 400 files. */
+export function memoryFolder(): string | undefined {
+  const folder = "/dev/shm"
+  if (!existsSync(folder)) return undefined
+  const { bavail, bsize } = statfsSync(folder)
+  return bavail * bsize > MEMORY_ROOM_BYTES ? folder : undefined
+}
+
+/** Starts a server on a free port, in a folder of its own below `place`, which `stop` removes. */
+export async function startPostgres(programs: string, place = tmpdir()): Promise<Postgres> {
+  const folder = mkdtempSync(join(place, "belfry-pg-"))
   const owner = unprivileged()
   if (owner.uid !== undefined && owner.gid !== undefined) chownSync(folder, owner.uid, owner.gid)
   try {
@@ -116,6 +169,7 @@ function launch(programs: string, folder: string, port: number, owner: Owner): C
     fsync: "on",
     max_connections: 200,
     shared_buffers: "32MB",
+    max_wal_size: "256MB",
     logging_collector: "off",
     log_min_messages: "panic",
   }
@@ -136,7 +190,7 @@ async function ready(url: string, server: ChildProcess): Promise<void> {
   const deadline = performance.now() + START_TIMEOUT_MS
   for (;;) {
     if (server.exitCode !== null) throw new Error(`Postgres ended at once (${server.exitCode})`)
-    const failure = await command(url, "SELECT 1").catch((error: unknown) => error)
+    const failure = await within(url, (sql) => sql`SELECT 1`).catch((error: unknown) => error)
     if (failure === undefined) return
     if (performance.now() > deadline) throw new Error(`Postgres does not answer: ${failure}`)
     await Bun.sleep(100)

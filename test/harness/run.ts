@@ -1,17 +1,18 @@
 /**
- * `bun run test [--full] [part of a path …]`: every test on SQLite, what touches a database again
- * on a Postgres started for it, then the stories on the compiled binary. The last line is always
- * `N passed, N failed`.
+ * `bun run test [--full] [part of a path …]`: every test on SQLite, beside it what touches a
+ * database again on a Postgres started for it, then the stories on the compiled binary. The last
+ * line is always `N passed, N failed`.
  */
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Subprocess } from "bun"
-import { type Group, groups } from "./groups"
-import { type Failure, readJunit, type Totals } from "./junit"
+import { bunTest, type Ended } from "./bun-test"
+import { type Group, stages } from "./groups"
+import type { Failure } from "./junit"
 import { root } from "./migrations"
 import { missing } from "./peers"
-import { type Postgres, postgresFolder, startPostgres } from "./postgres"
+import { memoryFolder, type Postgres, postgresFolder, startPostgres } from "./postgres"
 
 const MESSAGE_LINES = 12
 
@@ -27,7 +28,7 @@ const failures: Failure[] = []
 let passed = 0
 let skipped = 0
 let postgres: Postgres | undefined
-let running: Subprocess | undefined
+const running = new Set<Subprocess>()
 let interrupted = false
 
 process.once("exit", () => rmSync(scratch, { recursive: true, force: true }))
@@ -44,24 +45,29 @@ summary()
 process.exit(interrupted ? 130 : failures.length === 0 && passed > 0 ? 0 : 1)
 
 async function runAll() {
-  const chosen = groups(root, wanted, full)
-  const wantsPostgres = chosen.some(
-    ({ engine, needsBinary }) => engine === "postgres" || needsBinary,
-  )
+  const chosen = stages(root, wanted, full)
+  const wantsPostgres = chosen
+    .flat()
+    .some(({ engine, needsBinary }) => engine === "postgres" || needsBinary)
   if (wantsPostgres) await bringUpPostgres()
-  for (const group of chosen) {
+  for (const stage of chosen) {
+    const able: Group[] = []
+    for (const group of stage) if (await isAble(group)) able.push(group)
     if (interrupted) return
-    if (group.engine === "postgres" && !postgres) continue
-    if (group.needsBinary && !(await buildBinary(group))) continue
-    await run(group)
+    await runStage(able)
   }
+}
+
+async function isAble(group: Group): Promise<boolean> {
+  if (group.engine === "postgres" && !postgres) return false
+  return !group.needsBinary || (await buildBinary(group))
 }
 
 async function bringUpPostgres() {
   const programs = postgresFolder()
   if (!programs) return void missing("initdb")
   try {
-    postgres = await startPostgres(programs)
+    postgres = await startPostgres(programs, memoryFolder())
   } catch (error) {
     fail("Postgres starts", "test/harness/postgres.ts", String(error))
   }
@@ -70,58 +76,58 @@ async function bringUpPostgres() {
 /** A binary named by the environment is taken as it is. */
 async function buildBinary(group: Group): Promise<boolean> {
   if (process.env.BELFRY_TEST_BINARY) return true
-  running = Bun.spawn({
+  const child = Bun.spawn({
     cmd: ["sh", "install.sh", "build"],
     cwd: root,
     env: childEnvironment(),
     stdio: ["ignore", "inherit", "inherit"],
   })
-  const code = await running.exited
+  keep(child)
+  const code = await child.exited
   if (code !== 0) fail(`the binary builds, for ${group.name}`, "install.sh", `exit code ${code}`)
   return code === 0
 }
 
-async function run(group: Group) {
-  console.log(`\n== ${group.name}: ${group.files.length} files ==`)
-  const report = join(scratch, "report.xml")
-  rmSync(report, { force: true })
-  const child = Bun.spawn({
-    cmd: [
-      process.execPath,
-      "test",
-      "--isolate", // a file must not see another's clock, settings or engine
-      "--no-orphans", // and leaves nothing running behind
-      `--timeout=${group.testTimeoutMs}`,
-      "--reporter=junit",
-      `--reporter-outfile=${report}`,
-      ...group.files.map((path) => `./${path}`),
-    ],
-    cwd: root,
-    env: { ...childEnvironment(), ...(postgres ? postgresFor(group, postgres) : {}) },
-    stdio: ["ignore", "inherit", "inherit"],
-  })
-  running = child
-  const late = setTimeout(() => child.kill("SIGKILL"), group.groupTimeoutMs)
-  const code = await child.exited
-  clearTimeout(late)
-  running = undefined
-  if (interrupted) return
-  if (existsSync(report)) add(readJunit(readFileSync(report, "utf8")), code, group)
-  else fail(group.name, group.files.join(" "), `ended without a report (${ending(child)})`)
+/** The first group of a stage speaks as it goes; the others after it, each in one piece. */
+async function runStage(groups: Group[]) {
+  const ends = groups.map((group, place) => run(group, place === 0))
+  for (const [place, end] of ends.entries()) {
+    const group = groups[place]
+    if (!group) continue
+    const ended = await end
+    if (place > 0) process.stdout.write(`${heading(group)}\n${ended.kept}`)
+    if (!interrupted) add(ended, group)
+  }
 }
 
-function ending({ exitCode, signalCode }: Subprocess): string {
-  return signalCode === "SIGKILL"
-    ? "killed, perhaps over its time limit"
-    : `exit code ${exitCode ?? signalCode}`
+function heading({ name, files }: Group): string {
+  return `\n== ${name}: ${files.length} files ==`
 }
 
-function add(totals: Totals, code: number, group: Group) {
+function run(group: Group, aloud: boolean): Promise<Ended> {
+  if (aloud) console.log(heading(group))
+  const env = { ...childEnvironment(), ...(postgres ? postgresFor(group, postgres) : {}) }
+  return bunTest(group, { env, scratch, aloud, onStart: keep })
+}
+
+/** Until it has ended, an interrupt reaches it. */
+function keep(child: Subprocess) {
+  running.add(child)
+  void child.exited.then(() => running.delete(child))
+}
+
+function add({ totals, code, signal }: Ended, group: Group) {
+  const files = group.files.join(" ")
+  if (!totals) {
+    const ending =
+      signal === "SIGKILL" ? "killed, perhaps over its time limit" : `exit code ${signal ?? code}`
+    return fail(group.name, files, `ended without a report (${ending})`)
+  }
   passed += totals.passed
   skipped += totals.skipped
   failures.push(...totals.failures.map((one) => ({ ...one, name: `${one.name} (${group.name})` })))
   if (code !== 0 && totals.failures.length === 0)
-    fail(group.name, group.files.join(" "), `exit code ${code}: an error outside of the tests`)
+    fail(group.name, files, `exit code ${code}: an error outside of the tests`)
 }
 
 /** A developer's own settings, keys and proxies stay out of the tests: all peers are local. */
@@ -149,7 +155,7 @@ function fail(name: string, file: string, message: string) {
 function interrupt(signal: NodeJS.Signals) {
   console.error(`\n${signal}: stopping`)
   interrupted = true
-  running?.kill("SIGTERM")
+  for (const child of running) child.kill("SIGTERM")
 }
 
 function summary() {

@@ -6,7 +6,7 @@ import { engine } from "../../src/store/columns"
 import { openStore } from "../../src/store/open"
 import type { Store } from "../../src/store/store"
 import { leftover } from "./leftovers"
-import { freshDatabase } from "./postgres"
+import { freshDatabase, sharedTemplate } from "./postgres"
 
 export interface TestStore extends AsyncDisposable {
   store: Store
@@ -19,7 +19,7 @@ export interface TestStore extends AsyncDisposable {
 /** An empty store on the engine of this run: `await using test = await testStore()`. */
 export async function testStore(): Promise<TestStore> {
   const folder = leftover(mkdtempSync(join(tmpdir(), "belfry-store-")))
-  const database = engine === "postgres" ? await freshDatabase() : undefined
+  const database = engine === "postgres" ? await freshDatabase(await migrated()) : undefined
   const store = await openStore({
     ...settings(),
     data_dir: folder,
@@ -36,4 +36,15 @@ export async function testStore(): Promise<TestStore> {
       rmSync(folder, { recursive: true, force: true })
     },
   }
+}
+
+let template: Promise<string> | undefined
+
+/** Migrating takes longer than most tests: the first store of a run does it, the others copy it. */
+const migrated = () => {
+  template ??= sharedTemplate("belfry_migrated", async (database_url) => {
+    const store = await openStore({ ...settings(), database_url })
+    await store.close()
+  })
+  return template
 }

@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test"
-import type { Verdict } from "../../src/store/job-handler"
+import type { Handler, Verdict } from "../../src/store/job-handler"
 import * as queue from "../../src/store/queue"
 import type { Closure, Store } from "../../src/store/store"
 import { jobs } from "../../src/store/tables"
 import { movableClock } from "../harness/clock"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
-import { allJobs, bellOf, emptied, enqueueRings, running, until } from "./rings"
+import { allJobs, bellOf, emptied, enqueueRings, type Ring, running, until } from "./rings"
 
 quietLog()
 
@@ -87,13 +87,15 @@ test("who lost the lease ends nothing, while others in the same transaction do",
   let begun = 0
   await enqueueRings(store, 3)
 
-  const loop = await running(store, {
+  const ringing: Handler<Ring> = {
     async run() {
       if (++begun === 3) all.resolve()
       await gate.promise
       return {}
     },
-  })
+  }
+  // Without a free slot this loop cannot be the one that claims what is lost.
+  const loop = await running(store, ringing, { concurrency: 3 })
   await all.promise
   const [lost] = await allJobs(store)
   clock.advance({ seconds: LEASE_SECONDS + 1 })
