@@ -5,7 +5,9 @@ import {
   type DnsRecord,
   type Domain,
   differenceLines,
+  isRefused,
   pathOf,
+  providerLine,
   recordLine,
   widthsOf,
 } from "./domain-records"
@@ -49,14 +51,17 @@ async function follow(context: Context, client: Client, path: string): Promise<n
   const { output, paint } = context
   const deadline = context.timeout === undefined ? Infinity : millis() + context.timeout
   let before = new Map<string, string>()
+  let provider = ""
   for (;;) {
     const { domain, wait } = await look(client, path)
     const changed = domain.dns_records.filter(
       (one) => before.get(one.host + one.type) !== said(one),
     )
-    if (changed.length > 0 || domain.status !== "pending") {
+    const is_news = changed.length > 0 || providerLine(domain) !== provider
+    if (is_news || domain.status !== "pending") {
       await output.line(domain, () => report(domain, changed, paint))
     }
+    provider = providerLine(domain)
     before = new Map(domain.dns_records.map((one) => [one.host + one.type, said(one)]))
     if (domain.status === "verified") return exits.done
     if (domain.status === "failed") return exits.failed
@@ -87,7 +92,9 @@ function report(domain: Domain, records: DnsRecord[], paint: Paint): string {
   const widths = widthsOf(domain.dns_records)
   const lines = records.map((record) => recordLine(record, widths, paint))
   const last = lines.pop() ?? cleanLine(domain.domain)
-  return [...lines, `${last}        ${countLine(domain)}`].join("\n")
+  const waits = providerLine(domain)
+  const more = waits === "" ? [] : [`${paint.yellow("!")} ${cleanLine(waits)}`]
+  return [...lines, `${last}        ${countLine(domain)}`, ...more].join("\n")
 }
 
 /** Looks anew where that is allowed. Exit 8 when a required record is not right. */
@@ -95,7 +102,8 @@ export const doctor: Action<object> = async (context, _, named = "") => {
   const client = context.client(CHECK_TIMEOUT)
   const { domain } = await look(client, await pathOf(client, named))
   await context.output.record(domain, () => diagnosis(domain, context.paint))
-  return domain.dns_records.some(isIll) ? exits.partly_failed : exits.done
+  const is_ill = domain.dns_records.some(isIll) || isRefused(domain)
+  return is_ill ? exits.partly_failed : exits.done
 }
 
 /** What is optional, and not there, is nobody's mistake. */
@@ -113,6 +121,7 @@ function diagnosis(domain: Domain, paint: Paint): string {
       lines.push(`  ${paint.yellow(record.mistake ?? "!")}  ${cleanLine(record.hint)}`)
     return lines.join("\n")
   })
-  const end = domain.warning ? `${paint.red("!")} ${cleanLine(domain.warning)}\n` : ""
-  return `${parts.join("\n")}\n${end}${countLine(domain)}, ${domain.status}`
+  const notes = [domain.warning ?? "", providerLine(domain)].filter((note) => note !== "")
+  const end = notes.map((note) => `${paint.red("!")} ${cleanLine(note)}`)
+  return [...parts, ...end, `${countLine(domain)}, ${domain.status}`].join("\n")
 }

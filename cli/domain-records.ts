@@ -29,6 +29,8 @@ export type Domain = {
   dns_records: DnsRecord[]
   records_total: number
   records_verified: number
+  provider_identity_status?: string
+  provider_dkim_status?: string
   warning: string | null
   last_checked_at: string | null
   next_check_at: string | null
@@ -145,6 +147,18 @@ export function differenceLines(record: DnsRecord, paint: Paint): string[] {
     `            ${mark}${paint.red("^")} character ${difference.at + 1}`,
   ]
 }
+
+/** What else a domain waits for, where its provider has the last word; empty when it has accepted. */
+export function providerLine(domain: Domain): string {
+  const { provider_identity_status: identity = "success", provider_dkim_status: dkim = "success" } =
+    domain
+  const is_fine = [identity, dkim].every((one) => one === "success" || one === "not_required")
+  return is_fine ? "" : `the provider has not accepted it: identity ${identity}, DKIM ${dkim}`
+}
+
+/** It has refused: time does not mend that. */
+export const isRefused = ({ provider_identity_status, provider_dkim_status }: Domain) =>
+  provider_identity_status === "failed" || provider_dkim_status === "failed"
 
 export const countLine = ({ records_verified, records_total }: Domain) =>
   `${records_verified}/${records_total} verified`

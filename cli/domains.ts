@@ -1,7 +1,14 @@
 import { isIP } from "node:net"
 import { confirm } from "./confirm"
 import type { Action } from "./context"
-import { countLine, type DnsRecord, type Domain, pathOf, recordColumns } from "./domain-records"
+import {
+  countLine,
+  type DnsRecord,
+  type Domain,
+  pathOf,
+  providerLine,
+  recordColumns,
+} from "./domain-records"
 import { usage } from "./failure"
 import { domain_fields } from "./fields"
 import { optionWords } from "./hint"
@@ -99,6 +106,7 @@ function shown(domain: Domain, paint: Paint, width: number): string {
       ["status", domain.status],
       ["records", countLine(domain)],
       ["warning", domain.warning],
+      ["waits for", providerLine(domain) || null],
       ["checked", domain.last_checked_at],
       ["next check", domain.next_check_at],
       ["verified", domain.verified_at],

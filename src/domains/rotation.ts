@@ -52,7 +52,8 @@ export async function rotate(
   await tx.update(domains).set(changes).where(eq(domains.id, id))
   const after = { ...row, ...changes }
   if (next_check_at !== row.next_check_at) await enqueueCheck(tx, after)
-  await log(tx, by, after, "domain.dkim_rotated", { after })
+  const told = { ...after, dkim_selector: wanted }
+  await log(tx, by, after, "domain.dkim_rotated", { after: told })
   return { row: after, keys: all }
 }
 

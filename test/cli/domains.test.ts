@@ -138,6 +138,19 @@ describe("domains", () => {
     expect(exit).toBe(0)
   })
 
+  test.each([
+    ["pending", 0],
+    ["failed", 8],
+  ])("doctor says that the provider's word is %s", async (word, exit) => {
+    using api = new FakeApi()
+    const provider = { provider_identity_status: "success", provider_dkim_status: word }
+    const dns_records = [{ ...record, verified: true, status: "verified" }]
+    api.data(`POST /v1/domains/${ID}/check`, domain({ ...provider, dns_records }))
+    const told = await onTerminal(["domains", "doctor", ID], { env: at(api) })
+    expect(told.exit).toBe(exit)
+    expect(told.out).toContain(`has not accepted it: identity success, DKIM ${word}`)
+  })
+
   test("an update without a change asks nobody", async () => {
     using api = new FakeApi()
     const { exit, err } = await belfry(["domains", "update", ID], { env: at(api) })
