@@ -3,12 +3,12 @@ import sqlite0 from "../../migrations/sqlite/0000_start.sql" with { type: "text"
 import sqlite1 from "../../migrations/sqlite/0001_long_jobs.sql" with { type: "text" }
 import sqlite2 from "../../migrations/sqlite/0002_webhooks.sql" with { type: "text" }
 import sqlite3 from "../../migrations/sqlite/0003_reach.sql" with { type: "text" }
-import sqlite4 from "../../migrations/sqlite/0004_prov.sql" with { type: "text" }
+import sqlite4 from "../../migrations/sqlite/0004_exhausted.sql" with { type: "text" }
 import postgres0 from "../../migrations/postgres/0000_start.sql" with { type: "text" }
 import postgres1 from "../../migrations/postgres/0001_long_jobs.sql" with { type: "text" }
 import postgres2 from "../../migrations/postgres/0002_webhooks.sql" with { type: "text" }
 import postgres3 from "../../migrations/postgres/0003_reach.sql" with { type: "text" }
-import postgres4 from "../../migrations/postgres/0004_prov.sql" with { type: "text" }
+import postgres4 from "../../migrations/postgres/0004_exhausted.sql" with { type: "text" }
 
 /** One step of the schema. `when` decides the order: milliseconds since 1970. */
 export interface Migration {
@@ -24,13 +24,13 @@ export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
     { tag: "0001_long_jobs", when: 1795240931001, sql: sqlite1 },
     { tag: "0002_webhooks", when: 1795244839796, sql: sqlite2 },
     { tag: "0003_reach", when: 1795247982057, sql: sqlite3 },
-    { tag: "0004_prov", when: 1795254394001, sql: sqlite4 },
+    { tag: "0004_exhausted", when: 1795257054507, sql: sqlite4 },
   ],
   postgres: [
     { tag: "0000_start", when: 1795238414234, sql: postgres0 },
     { tag: "0001_long_jobs", when: 1795240931228, sql: postgres1 },
     { tag: "0002_webhooks", when: 1795244840160, sql: postgres2 },
     { tag: "0003_reach", when: 1795247982346, sql: postgres3 },
-    { tag: "0004_prov", when: 1795254394308, sql: postgres4 },
+    { tag: "0004_exhausted", when: 1795257054805, sql: postgres4 },
   ],
 }
