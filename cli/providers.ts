@@ -98,7 +98,7 @@ function numberOf(text: string | undefined, option: string): number | undefined 
   return value
 }
 
-interface UpdateOptions {
+interface UpdateOptions extends Access {
   name?: string
   priority?: string
   enabled?: string
@@ -112,12 +112,32 @@ export const update: Action<UpdateOptions> = async (context, options, id = "") =
     priority: numberOf(options.priority, "--priority"),
     enabled: onOff(options.enabled, "--enabled"),
     settings: settingsOf(options),
+    credentials: await changedCredentials(context, id, options),
   })
   if (Object.keys(changes).length === 0) throw usage("nothing to change", "see --help")
   context.output.promises(provider_fields)
   const { data } = await context.client().patch<ProviderConfig>(one(id), changes)
   await context.output.record(data, () => shown(data, context.paint))
   return undefined
+}
+
+const ACCESS = [
+  ...(["host", "port", "username", "password", "tls", "region"] as const),
+  ...(["accessKeyId", "secretAccessKey", "configurationSet", "secretStdin"] as const),
+]
+
+/** What is not named stays as it is shown, but for the secrets, which are given or asked for anew. */
+async function changedCredentials(context: Context, id: string, options: Access) {
+  if (ACCESS.every((name) => options[name] === undefined)) return undefined
+  const { data } = await context.client().get<ProviderConfig>(one(id))
+  const { password: _, access_key_id: __, secret_access_key: ___, ...kept } = data.credentials ?? {}
+  const { username, access_key_id } = data.credentials ?? {}
+  if (access_key_id !== undefined && options.accessKeyId === undefined) {
+    throw usage("--access-key-id is missing: it is not shown, so it has to be given again")
+  }
+  const known = typeof username === "string" ? { username } : {}
+  const changed = await credentialsOf(context, data.provider, { ...known, ...options })
+  return { ...kept, ...changed }
 }
 
 interface ListOptions {

@@ -1,6 +1,7 @@
 import type { Settings } from "./core/config"
 import { log } from "./core/log"
 import { secondsFromNow } from "./core/time"
+import { purgePolicies } from "./emails/mta-sts-policies"
 import { wakeStranded } from "./emails/provider-jobs"
 import * as idempotency from "./http/idempotency"
 import { purgeWindows } from "./http/shared-windows"
@@ -23,6 +24,7 @@ export function keepTidy(store: Store, settings: Settings): () => void {
     while ((await purgeSessions(store)) > 0);
     while ((await purgeEnded(store)) > 0);
     while ((await expireHeld(store)) > 0);
+    while ((await purgePolicies(store)) > 0);
     const { "retention.deliveries": deliveries, "retention.events": events } = settings
     while ((await purgeDeliveries(store, before(deliveries))) > 0);
     // A delivery without its event would have nothing to show, and nothing to send again.

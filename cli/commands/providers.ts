@@ -26,15 +26,20 @@ export function define(program: Command): void {
     .addHelpText("after", examples(`providers get ${ID}`))
     .action(lazily(async () => (await import("../providers")).get))
 
-  providers
-    .command("update <id>")
-    .description("change order, name or pace, or switch it off and on")
+  withAccess(providers.command("update <id>"))
+    .description("change credentials, order, name or pace, or switch it off and on")
     .option("--name <name>", "another name")
     .option("--priority <number>", "the lowest is asked first")
     .option("--enabled <on|off>", "whether it is asked at all")
     .option("--max-per-second <number>", "messages a second")
     .option("--spf <mechanism>", "what SPF records of its senders need; may be repeated", several)
-    .addHelpText("after", examples(`providers update ${ID} --priority 10`))
+    .addHelpText(
+      "after",
+      examples(
+        `providers update ${ID} --priority 10`,
+        `providers update ${ID} --secret-stdin < secret`,
+      ),
+    )
     .action(lazily(async () => (await import("../providers")).update))
 
   providers
@@ -55,11 +60,18 @@ const SMTP = "providers set smtp --host smtp.example.com --username apikey --sec
 const SES = "providers set ses --region eu-west-1 --access-key-id AKIA… --secret-stdin < secret"
 
 function defineSet(providers: Command) {
-  providers
-    .command("set <provider>")
+  withAccess(providers.command("set <provider>"))
     .description("configure smtp, ses, direct or mailbox; the same name replaces")
     .option("--name <name>", "its name (default: that of the provider)")
     .option("--priority <number>", "the lowest is asked first (default: 100)")
+    .option("--max-per-second <number>", "messages a second")
+    .option("--spf <mechanism>", "what SPF records of its senders need; may be repeated", several)
+    .addHelpText("after", examples(SMTP, SES))
+    .action(lazily(async () => (await import("../providers")).set))
+}
+
+const withAccess = (command: Command) =>
+  command
     .option("--host <host>", "smtp: the relay")
     .option("--port <number>", "smtp: its port (default: 587)")
     .option("--username <name>", "smtp: whom to log in as")
@@ -70,8 +82,3 @@ function defineSet(providers: Command) {
     .option("--secret-access-key <secret>", "ses: better by --secret-stdin")
     .option("--configuration-set <name>", "ses: whose events come back")
     .option("--secret-stdin", "read the password or secret key from stdin; else it is asked for")
-    .option("--max-per-second <number>", "messages a second")
-    .option("--spf <mechanism>", "what SPF records of its senders need; may be repeated", several)
-    .addHelpText("after", examples(SMTP, SES))
-    .action(lazily(async () => (await import("../providers")).set))
-}

@@ -39,7 +39,7 @@ const written = (project: string, provider: string, reason: string) => ({
   ${reason}
 
 Nothing more is handed to it. Messages go to the next provider of the project; where there is none
-they wait, and none of them is lost. Give it the right credentials (belfry providers set), and what
-waits goes on at once; meanwhile it is asked now and then whether it takes the old ones again.
+they wait, and none of them is lost. Give it the right credentials (belfry providers update), and
+what waits goes on at once; meanwhile it is asked now and then whether it takes the old ones again.
 `,
 })

@@ -24,13 +24,13 @@ export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
     { tag: "0001_long_jobs", when: 1795240931001, sql: sqlite1 },
     { tag: "0002_webhooks", when: 1795244839796, sql: sqlite2 },
     { tag: "0003_reach", when: 1795247982057, sql: sqlite3 },
-    { tag: "0004_reviewed", when: 1795256159216, sql: sqlite4 },
+    { tag: "0004_reviewed", when: 1795257376332, sql: sqlite4 },
   ],
   postgres: [
     { tag: "0000_start", when: 1795238414234, sql: postgres0 },
     { tag: "0001_long_jobs", when: 1795240931228, sql: postgres1 },
     { tag: "0002_webhooks", when: 1795244840160, sql: postgres2 },
     { tag: "0003_reach", when: 1795247982346, sql: postgres3 },
-    { tag: "0004_reviewed", when: 1795256159627, sql: postgres4 },
+    { tag: "0004_reviewed", when: 1795257376747, sql: postgres4 },
   ],
 }

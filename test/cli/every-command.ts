@@ -59,7 +59,10 @@ export const calls: Record<string, string[]> = {
   ],
   "providers list": ["--kind", "email_provider", "--limit", "2"],
   "providers get": [ID],
-  "providers update": [ID, "--priority", "5", "--enabled", "on", "--max-per-second", "5"],
+  "providers update": [
+    ...[ID, "--priority", "5", "--enabled", "on", "--max-per-second", "5"],
+    ...["--host", "relay.b.c", "--secret-stdin"],
+  ],
   "providers test": [ID, "--to", "a@b.c"],
   "providers delete": [ID],
   "events get": ["evt_1"],

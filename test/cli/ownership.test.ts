@@ -89,10 +89,20 @@ test("an operator locks an account while the server runs, and after it", async (
   const wrong = ["admin", "plan", "set", "Acme", "gold", ...local]
   expect(told(await ann(wrong))).toEqual([7, "validation_error"])
 
+  expect(told(await ann(["admin", "ses-callback", ...local]))).toEqual([5, "conflict"])
+
   server.stop()
   for (let tries = 0; existsSync(socket) && tries < 100; tries++) await Bun.sleep(50)
   const suspended = await ann(["admin", "suspend", "Acme", ...local])
   expect(read(suspended)).toMatchObject({ name: "Acme", status: "suspended" })
+  const ses = ["region=eu-west-1", "access_key_id=AKID", "secret_access_key=S"]
+  const settings = ["delivery.provider=ses", ...ses.map((one) => `providers.ses.${one}`)]
+  const set = [...settings, "base_url=https://b.test"].flatMap((one) => ["--set", one])
+  expect(read(await ann(["admin", "ses-callback", ...set, ...local]))).toEqual({
+    callback_url: expect.stringMatching(
+      /^https:\/\/b\.test\/v1\/callbacks\/email\/ses\/[\w-]{43}$/,
+    ),
+  })
   const users = read(await ann(["admin", "users", ...local])) as { email: string }[]
   expect(users.map(({ email }) => email)).toEqual(["ann@mailbox.test"])
 }, 60_000)

@@ -61,3 +61,40 @@ test("a port that is no number is refused before anything is sent", async () => 
   const { exit, body } = await setting("smtp --host smtp.example.com --port many")
   expect([exit, body]).toEqual([2, undefined])
 })
+
+const SHOWN = {
+  smtp: {
+    host: "old.example.com",
+    port: 587,
+    tls: "starttls",
+    username: "me",
+    password: "****aple",
+  },
+  ses: { region: "eu-west-1", access_key_id: "****WXYZ", secret_access_key: "****EKEY" },
+}
+
+async function updating(provider: keyof typeof SHOWN, words: string, stdin = "") {
+  using api = new FakeApi()
+  const config = { id: ID, provider, name: provider, credentials: SHOWN[provider], settings: {} }
+  api.data(`GET ${ALL}/${ID}`, config)
+  api.data(`PATCH ${ALL}/${ID}`, config)
+  const flags = ["--url", api.url, "--api-key", KEY]
+  const ran = await belfry(["providers", "update", ID, ...words.split(" "), ...flags], { stdin })
+  const sent = api.seen.find(({ method }) => method === "PATCH")
+  return { ...ran, body: sent?.body }
+}
+
+test("new credentials keep what is shown of the old ones, and never what is masked", async () => {
+  const password = await updating("smtp", "--secret-stdin", SECRET)
+  expect(password.body).toEqual({ credentials: { ...SHOWN.smtp, password: SECRET } })
+  const moved = await updating("smtp", "--host new.example.com --port 25 --secret-stdin", SECRET)
+  expect(moved.body).toEqual({
+    credentials: { ...SHOWN.smtp, host: "new.example.com", port: 25, password: SECRET },
+  })
+  const keys = await updating("ses", "--access-key-id AKID --secret-stdin", SECRET)
+  expect(keys.body).toEqual({
+    credentials: { region: "eu-west-1", access_key_id: "AKID", secret_access_key: SECRET },
+  })
+  expect((await updating("ses", "--secret-stdin", SECRET)).exit).toBe(2)
+  expect((await updating("smtp", "--priority 3")).body).toEqual({ priority: 3 })
+})

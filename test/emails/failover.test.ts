@@ -1,12 +1,14 @@
 import { describe, expect, test } from "bun:test"
+import { LOCAL } from "../../src/audit-log/audit-log"
 import { direct } from "../../src/emails/providers/direct"
 import { Waiting } from "../../src/messages/channel"
+import * as configs from "../../src/providers/configs"
 import { mailTo } from "../contracts/email-provider"
 import { type Script, smtpSink } from "../fakes/smtp-sink"
 import { quietLog } from "../harness/quiet"
 import { PROJECT } from "../messages/letters"
 import { refusal } from "../store/facts"
-import { carriers, nobody } from "./carriers"
+import { carriers, nobody, OWNER } from "./carriers"
 
 quietLog()
 
@@ -261,6 +263,27 @@ test("that a recipient's own server is away moves nothing on from delivery by MX
   await it.add("smtp", at(second), { priority: 2 })
   expect(await it.send(ANN)).toMatchObject({ status: "retry", provider: "direct" })
   expect(second.received).toEqual([])
+})
+
+test("a provider that is deleted while it carries a message ends that one, and gets no other", async () => {
+  const began = Promise.withResolvers<void>()
+  using old = smtpSink({
+    RCPT: () => {
+      began.resolve()
+      return undefined
+    },
+  })
+  using next = smtpSink()
+  await using it = await carriers()
+  const { id } = await it.add("smtp", at(old), { priority: 1 })
+  await it.add("smtp", at(next), { priority: 2 })
+  const sending = it.send(ANN)
+  await began.promise
+  const config = { kind: "email_provider" as const, id }
+  await it.store.tx((tx) => configs.remove(tx, OWNER, config, LOCAL))
+  expect(await sending).toMatchObject({ status: "sent" })
+  expect(await it.send(BOB)).toMatchObject({ status: "sent" })
+  expect([old.received.length, next.received.length]).toEqual([1, 1])
 })
 
 describe("before a message is composed", () => {

@@ -6,7 +6,7 @@ import { QueueLines } from "../../src/queue-control/lines"
 import { QueueControl } from "../../src/queue-control/queue-control"
 import { pausedQueues } from "../../src/queue-control/tables"
 import { consoleUsers } from "../../src/session/tables"
-import { HELD } from "../../src/store/holding"
+import { HELD, providerHold } from "../../src/store/holding"
 import type { Handlers } from "../../src/store/job-handler"
 import { JobLoop } from "../../src/store/job-loop"
 import { DEAD, enqueueAll, LEASED, READY } from "../../src/store/queue"
@@ -79,11 +79,18 @@ describe("a queue that an operator pauses", () => {
     await control.pause("email", null)
     await settled(office, control.over(office.handlers))
     await office.store.tx((tx) => tx.delete(pausedQueues).where(eq(pausedQueues.queue, "email")))
+    // What waits for a provider is under no pause, and stays.
+    const other = { state: HELD, owner: providerHold("project_1") }
+    const work = { payload: {}, project_id: "project_1" }
+    await office.store.tx((tx) => enqueueAll(tx, { name: "any", schedule: () => 1 }, [work]))
+    await office.store.tx((tx) => tx.update(jobs).set(other).where(eq(jobs.name, "any")))
 
     const stop = await new QueueControl(office.store).start()
-    while ((await office.jobs())[0]?.state === HELD) await Bun.sleep(20)
+    const email = async () => (await office.jobs()).find(({ name }) => name === "message.deliver")
+    while ((await email())?.state === HELD) await Bun.sleep(20)
     stop()
-    expect(await office.jobs()).toMatchObject([{ state: 0, attempt: 0 }])
+    expect(await email()).toMatchObject({ state: 0, attempt: 0 })
+    expect((await office.jobs()).find(({ name }) => name === "any")).toMatchObject(other)
   })
 })
 

@@ -8,7 +8,7 @@ import {
   ownName,
   Unsendable,
 } from "./smtp-envelope"
-import type { SmtpReply } from "./smtp-reply"
+import { type SmtpReply, veiled } from "./smtp-reply"
 import { addressOf, type SmtpServer } from "./smtp-server"
 import { type TlsNames, Trouble, Wire } from "./smtp-wire"
 
@@ -49,6 +49,8 @@ export class Session {
   #connected: Wire | undefined
   #extensions: Extensions = new Map()
   #dirty = false
+  /** Of the login, while it lasts. */
+  #secrets: string[] = []
 
   constructor(server: SmtpServer, transcript: string[]) {
     this.server = server
@@ -68,6 +70,7 @@ export class Session {
       if (tls === "starttls") await this.#startTls()
       if (tls === "opportunistic") await this.#tryTls()
       if (this.server.username !== undefined) await this.#login(this.server.username)
+      this.#secrets = []
       return this
     } catch (error) {
       wire.quit()
@@ -183,8 +186,9 @@ export class Session {
     const password = this.server.password ?? ""
     const mechanisms = (this.#extensions.get("AUTH") ?? "").toUpperCase().split(/[ =]+/)
     const secret = (text: string, shown = "***") => this.#ask(base64(text), shown)
+    const plain = base64(`\0${username}\0${password}`)
+    this.#secrets = [plain, base64(username), base64(password), password]
     if (mechanisms.includes("PLAIN") || !mechanisms.includes("LOGIN")) {
-      const plain = base64(`\0${username}\0${password}`)
       this.#expect("AUTH", 235, await this.#ask(`AUTH PLAIN ${plain}`, "AUTH PLAIN ***"))
       return
     }
@@ -215,7 +219,7 @@ export class Session {
   }
 
   async #hear(what: string, ms = this.server.timeouts.reply): Promise<SmtpReply> {
-    const reply = await this.#wire.read(what, ms)
+    const reply = veiled(await this.#wire.read(what, ms), this.#secrets)
     this.#note(`S: ${reply.text}`)
     return reply
   }

@@ -144,6 +144,23 @@ describe("a login", () => {
     expect(outcome.transcript.join("\n")).not.toContain(secret)
   })
 
+  test.each([
+    ["the command", (secret: string) => `500 5.5.2 unrecognized: AUTH PLAIN ${secret} from you`],
+    ["the password", () => "535 5.7.8 no such password: päss-wörter-0123456789"],
+    ["what was too long", (secret: string) => `535 5.7.8 ${"x".repeat(970)} ${secret}`],
+  ])("whose answer repeats %s is told without it", async (_, answer) => {
+    const long = { username: "ann", password: `päss-wörter${"-0123456789".repeat(90)}` }
+    for (const own of [{ ...login, password: "päss-wörter" }, long]) {
+      const secret = Buffer.from(`\0${own.username}\0${own.password}`).toString("base64")
+      const EHLO = "250-sink.test\r\n250 AUTH PLAIN"
+      const outcome = await sendTo({ EHLO, AUTH: answer(secret) }, undefined, own)
+      expect(outcome).toMatchObject({ status: "failed", fault: "authentication" })
+      const told = JSON.stringify([outcome.reason, outcome.reply, outcome.transcript])
+      expect(told).not.toContain(secret.slice(0, 16))
+      expect(told).not.toContain("päss-w")
+    }
+  })
+
   test("goes as LOGIN where there is nothing else", async () => {
     const [user, secret] = ["ann", "päss"].map((text) => Buffer.from(text).toString("base64"))
     const script = {
