@@ -5,7 +5,7 @@ import { layoutOf } from "./layout"
 import { ageText, number, until } from "./spans"
 import type { State } from "./state"
 import { told } from "./webhook-lists"
-import type { DomainWork, Waiting, Work } from "./webhook-records"
+import type { DomainWork, Waiting, Work } from "./work-records"
 
 type Row<Of> = Of & { id: string }
 
