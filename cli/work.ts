@@ -1,3 +1,6 @@
+import type { Column } from "./table"
+import { age } from "./time"
+
 /** Of the open work of a project, one line a queue, state and reason. */
 export type Waiting = {
   queue: string
@@ -19,3 +22,11 @@ export type DomainWork = {
 }
 
 export type Work = { by_state: Waiting[]; by_domain: DomainWork[] }
+
+export const domain_columns: Column<DomainWork>[] = [
+  { title: "DOMAIN", cell: ({ domain }) => domain },
+  { title: "WAITING", cell: ({ waiting }) => String(waiting) },
+  { title: "RUNNING", cell: ({ running }) => String(running) },
+  { title: "PAUSED", cell: ({ paused_until }) => age(paused_until) },
+  { title: "REASON", cell: ({ reason }) => reason ?? "", flexible: true },
+]
