@@ -3,7 +3,7 @@ import { usage } from "./failure"
 import { queue_fields } from "./fields"
 import { listUpTo } from "./paging"
 import type { Column } from "./table"
-import { age } from "./time"
+import { type DomainWork, domain_columns } from "./work"
 
 const MOST_QUEUES = 1000
 
@@ -16,26 +16,10 @@ type Queue = {
   paused: boolean
 }
 
-type DomainLine = {
-  domain: string
-  waiting: number
-  running: number
-  paused_until: string | null
-  reason: string | null
-}
-
-const of_domains: Column<DomainLine>[] = [
-  { title: "DOMAIN", cell: ({ domain }) => domain },
-  { title: "WAITING", cell: ({ waiting }) => String(waiting) },
-  { title: "RUNNING", cell: ({ running }) => String(running) },
-  { title: "PAUSED", cell: ({ paused_until }) => age(paused_until) },
-  { title: "REASON", cell: ({ reason }) => reason ?? "", flexible: true },
-]
-
 /** The project's open mail by the recipients' domain: which waits, until when, and why. */
 export const domains: Action<object> = async (context) => {
-  const { data } = await context.client().get<{ by_domain: DomainLine[] }>("/v1/queue")
-  await context.output.list(data.by_domain, of_domains)
+  const { data } = await context.client().get<{ by_domain: DomainWork[] }>("/v1/queue")
+  await context.output.list(data.by_domain, domain_columns)
   return undefined
 }
 

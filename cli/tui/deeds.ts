@@ -2,12 +2,13 @@ import type { Client, Reply } from "../client"
 import { exits, Failure } from "../failure"
 import type { Attempt, Content, Email, EmailEvents, EmailRef } from "../records"
 import { moment } from "../time"
+import type { Delivery, DeliveryDetail, Webhook } from "../webhooks/records"
+import type { Work } from "../work"
 import type { Filter } from "./filter"
 import { factOfEmail } from "./message-rows"
 import { spanText } from "./spans"
 import type { Intent, Parts, Tab } from "./state"
 import type { News } from "./update"
-import type { Delivery, DeliveryDetail, Webhook, Work } from "./webhook-records"
 
 const PAGE = 100
 

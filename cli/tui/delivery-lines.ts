@@ -1,11 +1,11 @@
 import { cleanLine, cleanText } from "../terminal"
 import { clockTime } from "../time"
+import type { DeliveryDetail, Headers } from "../webhooks/records"
 import { type Brush, pair, type Told, told } from "./columns"
 import { painted } from "./detail-lines"
 import { remembered } from "./remembered"
 import { spanText } from "./spans"
 import type { DeliveryView } from "./state"
-import type { DeliveryDetail, Headers } from "./webhook-records"
 
 const brushes: Partial<Record<string, Brush>> = {
   success: "green",

@@ -1,11 +1,11 @@
 import type { Paint } from "../terminal"
 import { clockTime } from "../time"
+import type { DomainWork, Waiting, Work } from "../work"
 import { type Column, tableLines } from "./columns"
 import { layoutOf } from "./layout"
 import { ageText, number, until } from "./spans"
 import type { State } from "./state"
 import { told } from "./webhook-lists"
-import type { DomainWork, Waiting, Work } from "./webhook-records"
 
 type Row<Of> = Of & { id: string }
 

@@ -1,9 +1,10 @@
 import type { Attempt, Content, Email, EmailEvents } from "../records"
+import type { Delivery, DeliveryDetail, Webhook } from "../webhooks/records"
+import type { Work } from "../work"
 import { type Filter, NO_FILTER } from "./filter"
 import { BEGINNING, type Place } from "./list"
 import type { MessageRow } from "./message-rows"
 import { NO_RATES, type Rates } from "./rates"
-import type { Delivery, DeliveryDetail, Webhook, Work } from "./webhook-records"
 
 /** In the order of their number keys. */
 export const screens = ["messages", "webhooks", "queue"] as const

@@ -1,3 +1,5 @@
+import type { Delivery, DeliveryDetail, Webhook } from "../webhooks/records"
+import type { Work } from "../work"
 import type { Filter } from "./filter"
 import { layoutOf, tableRows, webhookHeights } from "./layout"
 import { kept } from "./list"
@@ -12,7 +14,6 @@ import {
   step,
   type Tab,
 } from "./state"
-import type { Delivery, DeliveryDetail, Webhook, Work } from "./webhook-records"
 
 /** Everything that can be heard from outside, but keys. */
 export type News =

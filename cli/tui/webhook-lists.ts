@@ -1,12 +1,12 @@
 import { cleanLine, type Paint } from "../terminal"
 import { clockTime } from "../time"
+import type { Delivery, Webhook } from "../webhooks/records"
 import { fitted, meter } from "./cells"
 import { type Column, tableLines } from "./columns"
 import { deliveryBrush, deliveryWord } from "./delivery-lines"
 import { layoutOf, webhookHeights } from "./layout"
 import { number, spanText, until } from "./spans"
 import type { State } from "./state"
-import type { Delivery, Webhook } from "./webhook-records"
 
 /** Failed attempts in a row that switch an endpoint off (contract 30, 2). */
 const BREAKER = 10

@@ -1,3 +1,4 @@
+/** What the API tells of endpoints and deliveries (contract 30). */
 export type Webhook = {
   id: string
   url: string
@@ -23,6 +24,7 @@ export type Webhook = {
 
 export type Delivery = {
   id: string
+  webhook_id: string
   event_id: string
   event_type: string
   status: string
@@ -37,18 +39,21 @@ export type Delivery = {
   created_at: string
 }
 
+/** A list where a name came more than once. */
+export type Headers = Record<string, string | string[]>
+
 export type DeliveryDetail = Delivery & {
   url: string | null
   payload: unknown
-  request_headers: Record<string, string> | null
-  response_headers: Record<string, string> | null
+  request_headers: Headers | null
+  response_headers: Headers | null
   last_response_body: string | null
   attempt_log: {
     attempt: number
     at: string
     response_status: number | null
     error: string | null
-    latency_ms: number
+    latency_ms: number | null
   }[]
 }
 

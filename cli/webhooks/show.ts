@@ -92,7 +92,7 @@ export function shownDelivery(delivery: DeliveryDetail, paint: Paint): string {
   )
   const tries = (delivery.attempt_log ?? []).map(
     ({ attempt, at, response_status, error, latency_ms }) =>
-      `${attempt}.  ${at}  ${response_status ?? error ?? ""}  ${latency_ms} ms`,
+      `${attempt}.  ${at}  ${response_status ?? error ?? ""}${latency_ms === null ? "" : `  ${latency_ms} ms`}`,
   )
   const parts = [
     ["Request headers", delivery.request_headers],

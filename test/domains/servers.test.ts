@@ -8,6 +8,9 @@ import { type Knot, noKnot, startKnot } from "../harness/knot"
 import { PLACE } from "../harness/service"
 import { netOf, rightRecords, TOKEN, testDomain, testKey } from "./subject"
 
+/** Long enough for servers of this very process under load; who is silent is waited for as long. */
+const TRY_MS = 400
+
 const open: (NameServer | Knot)[] = []
 afterEach(async () => {
   for (const one of open.splice(0)) {
@@ -41,7 +44,7 @@ const having = (own: Record<string, Say>, key: string) =>
 async function look(servers: string[], own: Partial<DomainRow> = {}, domain = "acme.test") {
   const key = await testKey()
   const subject = { row: testDomain(domain, own), keys: [key], place: PLACE }
-  return lookUp(netOf(servers, 60), subject)
+  return lookUp(netOf(servers, TRY_MS), subject)
 }
 
 const key = await testKey()
@@ -183,9 +186,9 @@ test("the servers of a domain are found by its NS records, and private ones are 
     if (kind === "NS") return name === "acme.test" ? [{ ns: "ns1.acme.test" }] : []
     return kind === "A" && name === "ns1.acme.test" ? [{ address: "127.0.0.1" }] : []
   })
-  const dns = resolver({ servers: [server], try_ms: 60 })
+  const dns = resolver({ servers: [server], try_ms: TRY_MS })
   const row = testDomain("mail.acme.test")
-  const checks = await lookUp({ dns, servers: [], try_ms: 60 }, { row, keys: [], place: PLACE })
+  const checks = await lookUp({ dns, servers: [], try_ms: TRY_MS }, { row, keys: [], place: PLACE })
   expect(checks.spf?.answers).toEqual([
     {
       server: "ns1.acme.test",
@@ -195,7 +198,7 @@ test("the servers of a domain are found by its NS records, and private ones are 
     },
   ])
   const nowhere = { row: testDomain("gone.test"), keys: [], place: PLACE }
-  const { spf } = await lookUp({ dns, servers: [], try_ms: 60 }, nowhere)
+  const { spf } = await lookUp({ dns, servers: [], try_ms: TRY_MS }, nowhere)
   expect(spf?.hint).toContain("is it registered, and delegated?")
 })
 

@@ -48,11 +48,12 @@ export function stages(root: string, wanted: string[], full: boolean): Group[][]
     testTimeoutMs: (full ? 20 : 3) * MINUTE,
     groupTimeoutMs: (full ? 60 : 20) * MINUTE,
   }
+  const pair = { processes: 2 } // about as many as to end when Postgres does, which has one
   const waiting = { ...slow, processes: 3 } // they wait more than they work
   const all: Group[][] = [
     [{ name: "architecture", files: architecture, engine: "sqlite", ...quick }],
     [
-      { name: "on SQLite", files: inside.filter(onSqlite), engine: "sqlite", ...quick },
+      { name: "on SQLite", files: inside.filter(onSqlite), engine: "sqlite", ...quick, ...pair },
       { name: "on Postgres", files: inside.filter(onPostgres), engine: "postgres", ...quick },
     ],
     [

@@ -1,5 +1,4 @@
 import { asc, eq } from "drizzle-orm"
-import { accounts } from "../../src/accounts/tables"
 import { type Settings, settings } from "../../src/core/config"
 import { newId } from "../../src/core/ids"
 import { openSecrets } from "../../src/core/secrets"
@@ -7,11 +6,11 @@ import { now, sleep } from "../../src/core/time"
 import { openWorkers } from "../../src/core/workers"
 import { emitAll, type NewEvent } from "../../src/events/emit"
 import { newSecret } from "../../src/lib/signature"
-import { projects } from "../../src/projects/tables"
 import type { Store } from "../../src/store/store"
 import { openWebhooks } from "../../src/webhooks/open"
 import { secretContext } from "../../src/webhooks/secrets"
 import { deliveries, webhooks } from "../../src/webhooks/tables"
+import { addProject } from "./project-rows"
 import { testStore } from "./store"
 
 export type WebhookRow = typeof webhooks.$inferSelect
@@ -132,29 +131,6 @@ async function one(store: Store, id: string): Promise<WebhookRow> {
   const [row] = await store.read.select().from(webhooks).where(eq(webhooks.id, id))
   if (!row) throw new Error("no such webhook")
   return row
-}
-
-/** An account with one project. */
-export async function addProject(store: Store) {
-  const [account_id, project_id] = [newId(), newId()]
-  const times = { created_at: now(), updated_at: now() }
-  await store.tx(async (tx) => {
-    await tx.insert(accounts).values({
-      id: account_id,
-      name: "Test",
-      slug: account_id,
-      plan: "enterprise",
-      limits: null,
-      status: "active",
-      sending_status: "active",
-      settings: { track_opens: true, track_clicks: true, require_mfa: false },
-      ...times,
-    })
-    const names = { name: "Test", slug: project_id, status: "active" as const }
-    const row = { id: project_id, account_id, ...names, settings: {}, hidden: false }
-    await tx.insert(projects).values({ ...row, ...times })
-  })
-  return { account_id, project_id }
 }
 
 /** Looks again and again, until it is so; the test's own time limit ends a wait in vain. */

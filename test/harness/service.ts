@@ -1,5 +1,4 @@
 import type { Elysia } from "elysia"
-import { accounts } from "../../src/accounts/tables"
 import * as apiKeys from "../../src/api-keys/api-keys"
 import { type AppParts, createApp } from "../../src/app"
 import { openBlobs } from "../../src/core/blobs"
@@ -7,9 +6,8 @@ import { createBus } from "../../src/core/bus"
 import { type Settings, settings } from "../../src/core/config"
 import type { Disk } from "../../src/core/disk"
 import { resolver } from "../../src/core/dns"
-import { newId } from "../../src/core/ids"
 import { openSecrets, type Secrets } from "../../src/core/secrets"
-import { monotonic, now } from "../../src/core/time"
+import { monotonic } from "../../src/core/time"
 import { openWorkers } from "../../src/core/workers"
 import type { CheckParts } from "../../src/domains/checking"
 import type { Place } from "../../src/domains/place"
@@ -23,7 +21,6 @@ import { listen } from "../../src/http/listener"
 import { Cursors } from "../../src/http/page"
 import type { SocketTimes } from "../../src/http/sockets"
 import { watch } from "../../src/messages/activity"
-import { projects } from "../../src/projects/tables"
 import type { ProviderPlace } from "../../src/providers/place"
 import { firstProvider } from "../../src/providers/routing"
 import { QueueControl } from "../../src/queue-control/queue-control"
@@ -35,6 +32,7 @@ import type { Store } from "../../src/store/store"
 import { Meter } from "../../src/usage/meter"
 import { openWebhooks } from "../../src/webhooks/open"
 import { type Client, client } from "./client"
+import { addProject } from "./project-rows"
 import { PROVIDERS, testAdapters } from "./providers"
 import { testStore } from "./store"
 
@@ -179,7 +177,7 @@ export async function testService(options: ServiceOptions = {}) {
     /** What the instance itself would have sent. */
     mails,
     anybody: client(app, undefined),
-    project: (chosen: ProjectOptions = {}) => addProject(store, app, chosen),
+    project: (chosen: ProjectOptions = {}) => testProject(store, app, chosen),
     /** The same app behind a real socket on the loopback. */
     listen() {
       const listener = listen(app, { host: "127.0.0.1", port: 0, idle_seconds: 10 })
@@ -208,25 +206,9 @@ const fakeDisk = (state: FakeDisk): Disk => ({
   close() {},
 })
 
-async function addProject(store: Store, app: Elysia, options: ProjectOptions) {
-  const [account_id, project_id] = [newId(), newId()]
-  const times = { created_at: now(), updated_at: now() }
-  await store.tx(async (tx) => {
-    await tx.insert(accounts).values({
-      id: account_id,
-      name: "Test",
-      slug: account_id,
-      plan: options.plan ?? "enterprise",
-      limits: options.limits ?? null,
-      status: options.status ?? "active",
-      sending_status: "active",
-      settings: { track_opens: true, track_clicks: true, require_mfa: false },
-      ...times,
-    })
-    const names = { name: "Test", slug: project_id, status: "active" as const }
-    const row = { id: project_id, account_id, ...names, settings: {}, hidden: false }
-    await tx.insert(projects).values({ ...row, ...times })
-  })
+async function testProject(store: Store, app: Elysia, options: ProjectOptions) {
+  const { plan = "enterprise", limits = null, status = "active" } = options
+  const { account_id, project_id } = await addProject(store, { plan, limits, status })
   const addKey = (own: ProjectOptions = {}) => issueKey(store, { account_id, project_id }, own)
   const { id: key_id, key } = await addKey(options)
   const project: TestProject = {

@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { accounts } from "../../src/accounts/tables"
 import { settings } from "../../src/core/config"
 import { newId } from "../../src/core/ids"
 import { openSecrets } from "../../src/core/secrets"
@@ -11,10 +10,10 @@ import type { EmailProvider } from "../../src/emails/providers/provider"
 import * as mails from "../../src/mailbox/mailbox"
 import { openMailbox } from "../../src/mailbox/server"
 import { messages } from "../../src/messages/tables"
-import { projects } from "../../src/projects/tables"
 import { openStore } from "../../src/store/open"
 import type { Store } from "../../src/store/store"
 import { mailTo } from "../contracts/email-provider"
+import { addProject } from "../harness/project-rows"
 
 const FAST_SLOWNESS_MS = 50
 
@@ -24,7 +23,7 @@ export async function openTestMailbox({ fallback = true } = {}) {
   const path = join(folder, "test.db")
   const store = await openStore({ ...settings(), data_dir: folder, "storage.sqlite.path": path })
   const secrets = openSecrets({ data_dir: folder, master_key: null })
-  const project_id = await addProject(store)
+  const { project_id } = await addProject(store)
   const complaints: string[] = []
   const server = await openMailbox({
     store,
@@ -47,7 +46,7 @@ export async function openTestMailbox({ fallback = true } = {}) {
       return { rows, total: await total() }
     },
     addMessage: () => addMessage(store, project_id),
-    addProject: () => addProject(store),
+    addProject: async () => (await addProject(store)).project_id,
     /** Sends a mail that carries this Message-ID to these addresses. */
     send(message_id: string, ...to: string[]) {
       const mail = mailTo(...to)
@@ -62,26 +61,6 @@ export async function openTestMailbox({ fallback = true } = {}) {
       rmSync(folder, { recursive: true })
     },
   }
-}
-
-async function addProject(store: Store): Promise<string> {
-  const [account_id, id, at] = [newId(), newId(), now()]
-  const times = { created_at: at, updated_at: at }
-  await store.tx(async (tx) => {
-    await tx.insert(accounts).values({
-      id: account_id,
-      name: "Test",
-      slug: account_id,
-      plan: "free",
-      status: "active",
-      sending_status: "active",
-      settings: { track_opens: true, track_clicks: true, require_mfa: false },
-      ...times,
-    })
-    const names = { name: "Test", slug: id, status: "active" as const, hidden: false }
-    await tx.insert(projects).values({ id, account_id, ...names, settings: {}, ...times })
-  })
-  return id
 }
 
 /** The row by which the mailbox finds the project of a mail. */

@@ -69,6 +69,7 @@ describe("turning it on", () => {
   })
 
   test("needs an enrolment of the last 15 minutes", async () => {
+    clock.freeze()
     const me = await visitor(service)
     expect(refusal(await me.post(`${MFA}/verify`, { code: "123456" }))).toEqual([
       400,

@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test"
-import type { Verdict } from "../../src/store/job-handler"
+import type { Handler, Verdict } from "../../src/store/job-handler"
 import { JobLoop } from "../../src/store/job-loop"
 import * as queue from "../../src/store/queue"
 import { movableClock } from "../harness/clock"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
 import { happened, types } from "./facts"
-import { allJobs, bellOf, emptied, enqueueRings, running, until } from "./rings"
+import { allJobs, bellOf, emptied, enqueueRings, type Ring, running, until } from "./rings"
 
 quietLog()
 
@@ -20,12 +20,14 @@ test("who lost the lease while working writes nothing at the end", async () => {
   const work = Promise.withResolvers<Verdict>()
   await enqueueRings(store, 1)
 
-  const loop = await running(store, {
+  const working: Handler<Ring> = {
     run() {
       begun.resolve()
       return work.promise
     },
-  })
+  }
+  // Without a free slot this loop cannot be the one that claims what is lost.
+  const loop = await running(store, working, { concurrency: 1 })
   await begun.promise
   clock.advance({ seconds: LEASE_SECONDS + 1 })
   expect(await queue.sweep(store, [])).toBe(1)
