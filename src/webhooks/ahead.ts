@@ -1,3 +1,4 @@
+import { engine } from "../store/columns"
 import { onChanged } from "../store/group-commit"
 import type { Claimed } from "./claimed"
 import { isInHand } from "./in-hand"
@@ -12,49 +13,58 @@ interface List {
   extra: number
 }
 
+/** How often everything was forgotten: what is being read meanwhile may be old. */
+let forgotten = 0
+const lists = new Map<string, List>()
+let count = 0
+
+if (engine === "sqlite") {
+  onChanged(["deliveries"], () => {
+    forgotten += 1
+    count = 0
+    lists.clear()
+  })
+}
+
 /**
  * What a look found due beyond what there was room for, by endpoint and in order, so that a backlog
  * is read once. Only where one process holds the file: whatever changes a delivery makes it
  * forgotten, but for new ones, which come after these, and for what happens to those in hand.
  */
-export class Ahead {
-  /** How often everything was forgotten: what is being read meanwhile may be old. */
-  forgotten = 0
-  readonly #lists = new Map<string, List>()
-  #count = 0
-
-  constructor() {
-    onChanged(["deliveries"], () => {
-      this.forgotten += 1
-      this.#count = 0
-      this.#lists.clear()
-    })
-  }
+export const ahead = {
+  /** As it is before a look: `keep` must hear it. */
+  get forgotten(): number {
+    return forgotten
+  },
 
   /** Takes the next that are due, at most `room`. */
   take(webhook_id: string, room: number): Claimed[] {
-    const list = this.#lists.get(webhook_id)
+    const list = lists.get(webhook_id)
     if (!list) return []
     const some = list.rows.splice(0, room)
-    this.#count -= some.length
+    count -= some.length
     return some.filter(({ id }) => !isInHand(id))
-  }
+  },
 
   /** How many more than it needs a look should ask for: with each that was not in vain, twice. */
-  extraFor = (webhook_id: string): number => this.#lists.get(webhook_id)?.extra ?? 0
+  extraFor: (webhook_id: string): number => lists.get(webhook_id)?.extra ?? 0,
 
-  /** Keeps what a look found beyond its need. `all`: nothing else is due. */
-  keep(webhook_id: string, found: Claimed[], all: boolean) {
-    const { rows = [], extra = 0 } = this.#lists.get(webhook_id) ?? {}
-    this.#count -= rows.length
+  /**
+   * Keeps what a look found beyond its need, unless all was forgotten `since`. `is_all`: nothing
+   * else is due.
+   */
+  keep(webhook_id: string, found: Claimed[], is_all: boolean, since: number) {
+    if (since !== forgotten) return
+    const { rows = [], extra = 0 } = lists.get(webhook_id) ?? {}
+    count -= rows.length
     // Bodies of their own may be large; those of events are read when they leave.
     const large = found.findIndex(({ body }) => body !== null)
     const small = large < 0 ? found : found.slice(0, large)
-    const kept = this.#count + small.length > MOST_OF_ALL ? [] : small
-    this.#count += kept.length
-    if (all && kept.length === 0) this.#lists.delete(webhook_id)
-    else this.#lists.set(webhook_id, { rows: kept, extra: nextExtra(extra, found, kept) })
-  }
+    const kept = count + small.length > MOST_OF_ALL ? [] : small
+    count += kept.length
+    if (is_all && kept.length === 0) lists.delete(webhook_id)
+    else lists.set(webhook_id, { rows: kept, extra: nextExtra(extra, found, kept) })
+  },
 }
 
 const nextExtra = (extra: number, found: Claimed[], kept: Claimed[]) =>

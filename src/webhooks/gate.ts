@@ -4,7 +4,7 @@ import { monotonic } from "../core/time"
 const AT_ONCE = 60
 
 /** Who answers later than this is slow, and keeps nobody from beginning. */
-const YOUNG_MILLISECONDS = 20
+const YOUNG_MILLISECONDS = 5
 
 /**
  * Lets requests begin in such numbers that those which are answered fast share the connections that

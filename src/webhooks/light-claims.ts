@@ -3,7 +3,7 @@ import { newId } from "../core/ids"
 import { now } from "../core/time"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
-import { Ahead } from "./ahead"
+import { ahead } from "./ahead"
 import { type Claimed, claimedColumns, type Wish } from "./claimed"
 import { inHandOf, isInHand, takeInHand } from "./in-hand"
 import { deliveries } from "./tables"
@@ -11,15 +11,11 @@ import { isOpen } from "./walk"
 
 const { webhook_id, next_attempt_at, attempts, by_hand } = deliveries
 
-const aheads = new WeakMap<Reader, Ahead>()
-
 /**
  * Claims by memory alone (see `in-hand.ts`), where one process holds the file: oldest due first, of
  * each endpoint as many as it has room for. `db` is what is committed.
  */
 export async function takeInMemory(db: Reader, wishes: readonly Wish[]): Promise<Claimed[]> {
-  const ahead = aheads.get(db) ?? new Ahead()
-  aheads.set(db, ahead)
   const owner = newId()
   const claimed: Claimed[] = []
   const take = (row: Claimed) => {
@@ -30,21 +26,20 @@ export async function takeInMemory(db: Reader, wishes: readonly Wish[]): Promise
     const known = wish.only_by_hand ? [] : ahead.take(wish.webhook_id, wish.room)
     for (const row of known) take(row)
     const room = wish.room - known.length
-    if (room > 0) for (const row of await look(db, ahead, { ...wish, room })) take(row)
+    if (room > 0) for (const row of await look(db, { ...wish, room })) take(row)
   }
   return claimed
 }
 
 /** Those in hand are still in the index of what is due: so many more are looked at. */
-async function look(db: Reader, ahead: Ahead, { webhook_id, room, only_by_hand }: Wish) {
+async function look(db: Reader, { webhook_id, room, only_by_hand }: Wish): Promise<Claimed[]> {
+  const { forgotten } = ahead
   const extra = only_by_hand ? 0 : ahead.extraFor(webhook_id)
   const limit = room + inHandOf(webhook_id) + extra
-  const { forgotten } = ahead
-  const found = await (only_by_hand ? dueByHand : dueOf)(db, { webhook_id, now: now(), limit })
+  const read = only_by_hand ? dueByHand : dueOf
+  const found = await read(db, { webhook_id, now: now(), limit })
   const free = found.filter(({ id }) => !isInHand(id))
-  // Whoever took one by hand may have it ended before the others' turn comes.
-  const usable = !only_by_hand && forgotten === ahead.forgotten
-  if (usable) ahead.keep(webhook_id, free.slice(room), found.length < limit)
+  if (!only_by_hand) ahead.keep(webhook_id, free.slice(room), found.length < limit, forgotten)
   return free.slice(0, room)
 }
 

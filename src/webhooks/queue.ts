@@ -101,7 +101,7 @@ const writeLeases = updater(deliveries, {
   where: ["id", "max_attempts"],
   set: ["owner", "next_attempt_at"],
   clear: [],
-  quiet: true, // in hand: see `Ahead`
+  quiet: true, // in hand: see `ahead`
 })
 
 /** What was not begun, or cut off at the stop, is due again; no attempt is counted. */
