@@ -14,12 +14,18 @@ export class Gate {
   /** When each began, the oldest first. */
   readonly #young = new Set<{ at: number }>()
   readonly #waiting: ((leave: () => void) => void)[] = []
+  readonly #young_ms: number
   #timer: Timer | undefined
+
+  /** `young_ms`: for so long, in milliseconds, a request counts. */
+  constructor(young_ms = YOUNG_MILLISECONDS) {
+    this.#young_ms = young_ms
+  }
 
   /** Resolves when a request may begin, with what is to be called at its end. */
   async enter(): Promise<() => void> {
     if (this.#waiting.length === 0 && this.#hasRoom()) return this.#begin()
-    this.#timer ??= setInterval(() => this.#admit(), YOUNG_MILLISECONDS)
+    this.#timer ??= setInterval(() => this.#admit(), this.#young_ms)
     return new Promise((resolve) => this.#waiting.push(resolve))
   }
 
@@ -41,7 +47,7 @@ export class Gate {
 
   #hasRoom(): boolean {
     if (this.#young.size < AT_ONCE) return true
-    const grown = monotonic() - YOUNG_MILLISECONDS
+    const grown = monotonic() - this.#young_ms
     for (const one of this.#young) {
       if (one.at > grown) break
       this.#young.delete(one)

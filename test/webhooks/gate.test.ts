@@ -15,7 +15,7 @@ function began(gate: Gate, count: number) {
 
 describe("the gate of the requests", () => {
   test("lets one begin for each that ends, in the order in which they came", async () => {
-    const gate = new Gate()
+    const gate = new Gate(60_000)
     const first = began(gate, AT_ONCE)
     const order: string[] = []
     for (const name of ["one", "other"]) void gate.enter().then(() => order.push(name))
@@ -27,6 +27,7 @@ describe("the gate of the requests", () => {
     first[1]?.()
     await until(() => order.length === 2)
     expect(order).toEqual(["one", "other"])
+    for (const leave of first) leave()
   })
 
   test("keeps nobody waiting for those that take long, however many they are", async () => {
