@@ -51,7 +51,8 @@ function decoderOf(
   fields: { path: string[]; field: unknown }[],
   joined: Record<string, boolean> | undefined,
 ): ((row: unknown[]) => unknown) | undefined {
-  if (joined && Object.values(joined).includes(false)) return undefined
+  const may_lack = Object.values(joined ?? {}).includes(false)
+  if (may_lack && fields.some(({ path }) => path.length > 1)) return undefined
   const columns: { table: string | undefined; name: string; decode: Decoder | undefined }[] = []
   const tables = new Set<string>()
   for (const { path, field } of fields) {

@@ -54,10 +54,10 @@ type Row<Table extends SQLiteTable> = Table["$inferInsert"]
 /**
  * Writes whole rows on a hot path: on SQLite one bare prepared statement a row, on Postgres one
  * statement for all of them. A column that the database fills in is left to it; a value that is
- * missing is NULL.
+ * missing is NULL. `quiet`: who listens by `onChanged` does not hear of it.
  */
-export function inserter<Table extends SQLiteTable>(table: Table) {
-  const write = rowWriter(table, "")
+export function inserter<Table extends SQLiteTable>(table: Table, { quiet = false } = {}) {
+  const write = rowWriter(table, "", { quiet })
   return async (tx: Tx, rows: Row<Table>[]): Promise<void> => {
     await write(tx, rows as Record<string, unknown>[])
   }
@@ -65,7 +65,7 @@ export function inserter<Table extends SQLiteTable>(table: Table) {
 
 /** As `inserter`, but a row that exists already is left alone. Returns which rows are new. */
 export function newRowInserter<Table extends SQLiteTable>(table: Table, key: keyof Row<Table>) {
-  const write = rowWriter(table, " ON CONFLICT DO NOTHING", key as string)
+  const write = rowWriter(table, " ON CONFLICT DO NOTHING", { key: key as string })
   return (tx: Tx, rows: Row<Table>[]) => write(tx, rows as Record<string, unknown>[])
 }
 
@@ -75,6 +75,8 @@ interface Change<Where, Set, Clear> {
   set: Set[]
   /** Become NULL. */
   clear: Clear[]
+  /** Who listens by `onChanged` does not hear of it. */
+  quiet?: boolean
 }
 
 /**
@@ -108,7 +110,7 @@ export function updater<
   const key = where[0]?.[1].name ?? ""
   const head = `UPDATE "${own}" SET ${assign(given)} FROM jsonb_to_recordset(`
   const tail = `::text::jsonb) AS given(${kinds}) WHERE ${match(given)} RETURNING "${own}"."${key}"`
-  const run = rowsRunner(own, columns, { one, head, tail, key })
+  const run = rowsRunner(own, columns, { one, head, tail, key, quiet: change.quiet ?? false })
   return (tx: Tx, rows: Pick<Row<Table>, Where | Set>[]) => run(tx, rows)
 }
 
@@ -136,7 +138,12 @@ export function remover<Table extends SQLiteTable, Where extends keyof Row<Table
   return (tx: Tx, rows: Pick<Row<Table>, Where>[]) => run(tx, rows)
 }
 
-function rowWriter(table: SQLiteTable, conflict: string, key?: string) {
+interface Writing {
+  key?: string
+  quiet?: boolean
+}
+
+function rowWriter(table: SQLiteTable, conflict: string, { key, quiet = false }: Writing) {
   const columns = Object.entries(getTableColumns(table)).filter(([, column]) => !isFilled(column))
   const names = columns.map(([, column]) => `"${column.name}"`).join(", ")
   const written = getTableName(table)
@@ -149,7 +156,7 @@ function rowWriter(table: SQLiteTable, conflict: string, key?: string) {
   const back = key ? ` RETURNING "${key}"` : ""
   const head = `${into} SELECT ${picks} FROM jsonb_to_recordset(`
   const tail = `::text::jsonb) AS given(${kinds})${conflict}${back}`
-  return rowsRunner(written, columns, { one, head, tail, key })
+  return rowsRunner(written, columns, { one, head, tail, key, quiet })
 }
 
 interface Texts {
@@ -160,10 +167,11 @@ interface Texts {
   tail: string
   /** Asks for the keys of the rows that were written. */
   key: string | undefined
+  quiet?: boolean
 }
 
 function rowsRunner(written: string, columns: [string, Column][], texts: Texts) {
-  const { one, head, tail, key } = texts
+  const { one, head, tail, key, quiet = false } = texts
   const encoders = columns.map(([name, column]) => encoderOf(name, column))
   const values: never[] = [] // one for all rows: a driver binds at once
   const compiled = new WeakMap<Database, Compiled>()
@@ -173,7 +181,8 @@ function rowsRunner(written: string, columns: [string, Column][], texts: Texts) 
     if (rows.length === 0) return fresh
     const database = rawSqlite.get(tx)
     if (database) {
-      noteChange(demandPermit(), written)
+      const permit = demandPermit()
+      if (!quiet) noteChange(permit, written)
       const statement = compiled.get(database) ?? database.prepare(one)
       compiled.set(database, statement)
       for (const row of rows) {

@@ -7,13 +7,15 @@ import { attempt, type Receiver, type Way } from "./attempt"
 import { onPlanned } from "./bell"
 import { Bodies, type Body, bodyFor } from "./body"
 import { shareOut } from "./fair"
-import { exhaustAll, hasToHold, holdOpen } from "./hold"
+import { Gate } from "./gate"
+import { setAside } from "./hold"
 import { letGo, slowOnes, willEnd } from "./in-hand"
+import { Pages } from "./pages"
 import * as queue from "./queue"
 import { Receivers } from "./receivers"
 import { Settler } from "./settler"
 import { Slots, type Turn } from "./slots"
-import { PAGE, type Waiting, withOpen } from "./walk"
+import { PAGE, type Waiting } from "./walk"
 
 const POLL_MILLISECONDS = 1000
 const SWEEP_MILLISECONDS = 5000
@@ -34,12 +36,6 @@ export interface DeliveryLoopOptions {
   isPaused: () => boolean // by an operator
 }
 
-interface Page {
-  page: Waiting[]
-  /** As it was before the page: a failure that is counted meanwhile frees nothing for it. */
-  busy: ReadonlyMap<string, number>
-}
-
 interface Work {
   claimed: queue.Claimed
   receiver: Receiver | undefined // deleted meanwhile
@@ -58,12 +54,15 @@ export class DeliveryLoop {
   readonly #running = new Map<queue.Claimed, Promise<void>>()
   readonly #slots = new Slots()
   readonly #bodies = new Bodies()
+  readonly #gate = new Gate()
+  readonly #pages = new Pages()
   readonly #alarm = new Alarm(POLL_MILLISECONDS)
   #after = ""
   #timers: Timer[] = []
   #stopping = false
+  #over = false
   #loop: Promise<void> = Promise.resolve()
-  #silence: () => void = () => {}
+  #silence: (() => void)[] = []
   #stopped: Promise<void> | undefined
 
   constructor(options: DeliveryLoopOptions) {
@@ -74,7 +73,7 @@ export class DeliveryLoop {
 
   async start(): Promise<void> {
     if (this.#options.alone) await queue.freeAll(this.#options.store)
-    this.#silence = onPlanned(() => this.wake())
+    this.#silence = [this.#pages.listen(), onPlanned(() => this.wake())]
     this.#timers = [
       setInterval(() => void this.#sweep(), SWEEP_MILLISECONDS),
       setInterval(() => void this.#leaseSlow(), SLOW_MILLISECONDS),
@@ -84,6 +83,7 @@ export class DeliveryLoop {
 
   /** There may be work: look now instead of at the next poll. */
   wake(): void {
+    this.#pages.forget()
     this.#alarm.ring()
   }
 
@@ -99,13 +99,14 @@ export class DeliveryLoop {
 
   async #stop(drain_ms: number) {
     this.#stopping = true
-    this.#silence()
+    for (const silence of this.#silence) silence()
     for (const timer of this.#timers) clearInterval(timer)
     this.wake()
     await this.#loop
     await Promise.race([Promise.all(this.#running.values()), sleep(drain_ms)])
     await this.#settler.stop()
     // What still runs is cut off now: its end finds no lease, and writes nothing.
+    this.#over = true
     const rest = [...this.#running.keys()]
     const back = queue.giveBack(this.#options.store, rest)
     await back.catch((error) => log.warn("deliveries stay leased until they run out", { error }))
@@ -151,9 +152,10 @@ export class DeliveryLoop {
     let due = Number.POSITIVE_INFINITY
     let begun_at_first = this.#after === ""
     while (!this.#stopping && !isPaused() && this.#taken() < concurrency) {
+      // Before the page is read: a failure that is counted meanwhile must free nothing for it.
       const busy = new Map(this.#slots.busy)
-      const page = await withOpen(store.read, this.#after)
-      const next = await this.#serve({ page, busy })
+      const page = await this.#pages.behind(store.read, this.#after)
+      const next = await this.#serve(page, busy)
       this.progressed_at = monotonic()
       if (next === undefined) continue
       due = Math.min(due, next)
@@ -166,27 +168,22 @@ export class DeliveryLoop {
   }
 
   /** Begins what is due of these endpoints. Returns when the next is, or nothing: ask again now. */
-  async #serve({ page, busy }: Page): Promise<number | undefined> {
+  async #serve(page: Waiting[], busy: ReadonlyMap<string, number>): Promise<number | undefined> {
     const { store, way, concurrency } = this.#options
-    for (const waiting of page) await this.#setAside(waiting)
+    for (const waiting of page) {
+      if (waiting.status === "active") continue
+      this.#pages.forget()
+      await setAside(store, waiting)
+    }
     const present = page.filter(({ status }) => status !== null)
     const slots = { concurrency, running: this.#taken(), busy }
-    const { wishes, due, more } = shareOut(present, slots)
+    const { wishes, wished, due, more } = shareOut(present, slots)
     if (wishes.length === 0) return due
     const claimed = await queue.claim(store, wishes, queue.leaseSeconds(way.timeout_ms))
+    if (claimed.length < wished) this.#pages.forget()
     if (claimed.length === 0) return due
     await this.#begin(page, claimed)
     return more ? undefined : due
-  }
-
-  /** What a disabled endpoint has open is held, what a deleted one has ends: a part each time. */
-  async #setAside({ webhook_id, status }: Waiting) {
-    const { store } = this.#options
-    const webhook = { id: webhook_id }
-    if (status === null) await store.tx((tx) => exhaustAll(tx, webhook))
-    else if (status === "disabled" && (await hasToHold(store.read, webhook))) {
-      await store.tx((tx) => holdOpen(tx, webhook))
-    }
   }
 
   async #begin(page: Waiting[], claimed: queue.Claimed[]) {
@@ -197,9 +194,8 @@ export class DeliveryLoop {
       const receivers = await this.#receivers.of(read, page, webhook_ids)
       const plain = await this.#bodies.of(read, event_ids)
       for (const one of claimed) {
-        const { webhook_id, event_id } = one
-        const receiver = receivers.get(webhook_id)
-        this.#run({ claimed: one, receiver, plain: plain.get(event_id) })
+        const receiver = receivers.get(one.webhook_id)
+        this.#run({ claimed: one, receiver, plain: plain.get(one.event_id) })
       }
     } catch (error) {
       await queue.giveBack(this.#options.store, claimed, BUSY_SECONDS)
@@ -214,10 +210,12 @@ export class DeliveryLoop {
 
   #run(work: Work) {
     const { claimed } = work
-    const turn = this.#slots.take(claimed.webhook_id, () => this.wake())
+    const turn = this.#slots.take(claimed.webhook_id, () => this.#alarm.ring())
     const done = this.#work(work, turn)
       .catch((error) => log.error("a delivery waits for its lease to end", { error }))
       .finally(() => {
+        // Its own slot was free long before. As one of too many that wait for the disk it took one.
+        if (this.#running.size > this.#options.concurrency) this.#alarm.ring()
         this.#running.delete(claimed)
         turn.end()
       })
@@ -234,15 +232,18 @@ export class DeliveryLoop {
       return queue.giveBack(store, [claimed], BUSY_SECONDS)
     }
     if (!receiver || !body) return queue.drop(store, claimed)
+    const leave = await this.#gate.enter()
+    if (this.#over) return leave()
     const attempted = await attempt(way, receiver, claimed.event_id, body.text)
+    leave()
     willEnd(claimed)
-    const is_outdone = turn.isOutdone()
     // The next may leave while the end is written. A failure is to be counted before another try.
     if (attempted.error === null) {
       turn.succeeded()
       turn.free()
     }
-    const ended = { claimed, attempted, transform_failed: body.transform_failed, is_outdone }
+    const { transform_failed } = body
+    const ended = { claimed, attempted, transform_failed, is_outdone: turn.isOutdone() }
     if (await this.#settler.settle(ended)) return
     // What was sent must not be sent again at once: as if its lease had to end.
     setTimeout(letGo, queue.leaseSeconds(way.timeout_ms) * 1000, [claimed]).unref()

@@ -97,4 +97,5 @@ const writeInHand = updater(deliveries, {
   where: ["id", "max_attempts"],
   set: [...set],
   clear: ["owner"],
+  quiet: true, // see `ahead`
 })

@@ -16,7 +16,7 @@ export interface Taken {
 /**
  * Shares the free slots among the endpoints that have work due, so that none waits for another's
  * backlog. `due`: when the next one becomes due, in milliseconds since 1970. `more`: a wish was cut
- * to its share, and there may be slots left for its rest.
+ * to its share, and there may be slots left for its rest. `wished`: how many all of them want.
  */
 export function shareOut(waiting: readonly Waiting[], slots: Taken) {
   let due = Number.POSITIVE_INFINITY
@@ -40,7 +40,8 @@ export function shareOut(waiting: readonly Waiting[], slots: Taken) {
       only_by_hand: one.status !== "active",
     }),
   )
-  return { wishes, due, more: ready.some(({ room }) => room > share) }
+  const wished = wishes.reduce((sum, { room }) => sum + room, 0)
+  return { wishes, wished, due, more: ready.some(({ room }) => room > share) }
 }
 
 const slotOf = ({ next_slot_at, rate_limit }: Waiting) =>

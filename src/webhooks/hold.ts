@@ -5,7 +5,7 @@ import type { Reader, Store, Tx } from "../store/store"
 import { ringPlanned } from "./bell"
 import { notInHand } from "./in-hand"
 import { deliveries } from "./tables"
-import { isHeld, isOpen, withHeld } from "./walk"
+import { isHeld, isOpen, type Waiting, withHeld } from "./walk"
 
 const HELD_SECONDS = 7 * 86_400
 const AT_ONCE = 500
@@ -30,8 +30,20 @@ export async function holdOpen(tx: Tx, webhook: { id: string }): Promise<number>
   return rows.length
 }
 
+/** Holds what a disabled endpoint has open, and ends what a deleted one has: some at a time. */
+export async function setAside(
+  store: Store,
+  { webhook_id, status }: Pick<Waiting, "webhook_id" | "status">,
+): Promise<void> {
+  const webhook = { id: webhook_id }
+  if (status === null) await store.tx((tx) => exhaustAll(tx, webhook))
+  else if (status === "disabled" && (await hasToHold(store.read, webhook))) {
+    await store.tx((tx) => holdOpen(tx, webhook))
+  }
+}
+
 /** Whether `holdOpen` would find anything. */
-export async function hasToHold(db: Reader, webhook: { id: string }): Promise<boolean> {
+async function hasToHold(db: Reader, webhook: { id: string }): Promise<boolean> {
   const [first] = await waitingOf(db, webhook.id, 1)
   return first !== undefined
 }

@@ -4,27 +4,19 @@ import { millis, now, secondsFromNow } from "../core/time"
 import { engine } from "../store/columns"
 import { held, skipLocked } from "../store/locks"
 import { prepared, updater } from "../store/statements"
-import type { Reader, Store, Tx } from "../store/store"
-import { inHandOf, isInHand, isStillInHand, letGo, takeInHand } from "./in-hand"
+import type { Store, Tx } from "../store/store"
+import { type Claimed, claimedColumns, type Wish } from "./claimed"
+import { isStillInHand, letGo } from "./in-hand"
+import { takeInMemory } from "./light-claims"
 import { deliveries, webhooks } from "./tables"
 import { isLeased, isOpen } from "./walk"
 
 /** Longer than any attempt can take, with its end written: nobody need keep it alive. */
 const LEASE_MARGIN_SECONDS = 60
 
+export type { Claimed, Wish } from "./claimed"
+
 export const leaseSeconds = (timeout_ms: number): number => timeout_ms / 1000 + LEASE_MARGIN_SECONDS
-
-/** A delivery that is ours to attempt. `in_hand`: its row does not say so, or did not at first. */
-export type Claimed = Awaited<ReturnType<typeof claimOf>>[number] & { in_hand?: true }
-
-export interface Wish {
-  webhook_id: string
-  /** At most so many of its deliveries. */
-  room: number
-  rate_limit: number | null
-  /** The endpoint is disabled: only what was asked for by hand may go. */
-  only_by_hand: boolean
-}
 
 /**
  * Takes due deliveries of each endpoint, oldest due first. Where others claim too, and where a rate
@@ -36,12 +28,7 @@ export async function claim(
   lease_seconds: number,
 ): Promise<Claimed[]> {
   const isLight = ({ rate_limit }: Wish) => engine === "sqlite" && rate_limit === null
-  const claimed: Claimed[] = []
-  const light = wishes.filter(isLight)
-  for (const by_hand of [false, true]) {
-    const some = light.filter(({ only_by_hand }) => only_by_hand === by_hand)
-    if (some.length > 0) claimed.push(...(await takeInMemory(store.read, some, by_hand)))
-  }
+  const claimed = await takeInMemory(store.read, wishes.filter(isLight))
   const others = wishes.filter((wish) => !isLight(wish))
   if (others.length === 0) return claimed
   try {
@@ -56,29 +43,6 @@ export async function claim(
     throw error
   }
 }
-
-/** Those in hand are still in the index of what is due: so many more are looked at. */
-async function takeInMemory(db: Reader, wishes: Wish[], by_hand: boolean): Promise<Claimed[]> {
-  const look = by_hand ? dueByHand : dueOf
-  const rooms = new Map(wishes.map(({ webhook_id, room }) => [webhook_id, room]))
-  const owner = newId()
-  const claimed: Claimed[] = []
-  const sizes = Map.groupBy(wishes, (wish) => roundedUp(wish.room + inHandOf(wish.webhook_id)))
-  for (const [limit, some] of sizes) {
-    const webhook_ids = JSON.stringify(some.map(({ webhook_id }) => webhook_id))
-    for (const row of await look(db, { webhook_ids, now: now(), limit })) {
-      const room = rooms.get(row.webhook_id) ?? 0
-      if (room === 0 || isInHand(row.id)) continue
-      rooms.set(row.webhook_id, room - 1)
-      takeInHand(row, owner)
-      claimed.push({ ...row, owner, in_hand: true })
-    }
-  }
-  return claimed
-}
-
-/** To a power of two, so that few queries serve all endpoints. */
-const roundedUp = (count: number) => 2 ** Math.ceil(Math.log2(Math.max(1, count)))
 
 async function claimFor(tx: Tx, wish: Wish, lease_seconds: number): Promise<Claimed[]> {
   const { webhook_id, rate_limit, only_by_hand } = wish
@@ -137,6 +101,7 @@ const writeLeases = updater(deliveries, {
   where: ["id", "max_attempts"],
   set: ["owner", "next_attempt_at"],
   clear: [],
+  quiet: true, // in hand: see `ahead`
 })
 
 /** What was not begun, or cut off at the stop, is due again; no attempt is counted. */
@@ -185,21 +150,6 @@ const { webhook_id, next_attempt_at, attempts, owner, by_hand } = deliveries
 
 const taken = { webhook_id, now: next_attempt_at, limit: attempts, owner, lease: next_attempt_at }
 
-/** What an attempt and its end need to know. */
-const columns = {
-  id: deliveries.id,
-  webhook_id,
-  event_id: deliveries.event_id,
-  trigger: deliveries.trigger,
-  attempts,
-  max_attempts: deliveries.max_attempts,
-  by_hand,
-  owner,
-  body: deliveries.body,
-  attempt_log: deliveries.attempt_log,
-  first_attempted_at: deliveries.first_attempted_at,
-}
-
 const claimWhere = (which: SQL | undefined) =>
   prepared(taken, (tx: Tx, slot) => {
     const due = and(eq(webhook_id, slot.webhook_id), isOpen, lte(next_attempt_at, slot.now), which)
@@ -209,27 +159,8 @@ const claimWhere = (which: SQL | undefined) =>
       .update(deliveries)
       .set({ owner: slot.owner, next_attempt_at: slot.lease })
       .where(inArray(deliveries.id, skipLocked(first)))
-      .returning(columns)
+      .returning(claimedColumns)
   })
 
 const claimOf = claimWhere(undefined)
 const claimByHand = claimWhere(eq(by_hand, true))
-
-/** As `claimWhere`, of several endpoints, only to look at. */
-const dueWhere = (which: SQL) =>
-  prepared(
-    { webhook_ids: deliveries.event_type, now: next_attempt_at, limit: attempts },
-    (db: Reader, slot) => {
-      const first = sql`(SELECT due.id FROM deliveries AS due WHERE due.webhook_id = wish.value
-        AND due.status IN ('pending', 'failed') AND due.owner IS NULL
-        AND due.next_attempt_at <= ${slot.now} ${which}
-        ORDER BY due.next_attempt_at LIMIT ${slot.limit})`
-      return db
-        .select(columns)
-        .from(sql`json_each(${slot.webhook_ids}) AS wish`)
-        .innerJoin(deliveries, sql`${deliveries.id} IN ${first}`)
-    },
-  )
-
-const dueOf = dueWhere(sql``)
-const dueByHand = dueWhere(sql`AND due.by_hand`)

@@ -130,7 +130,7 @@ async function current(tx: Tx, project: string): Promise<Endpoint[]> {
   return rows
 }
 
-const insertDeliveries = inserter(deliveries)
+const insertDeliveries = inserter(deliveries, { quiet: true }) // see `ahead`
 
 const { id, project_id, events, filter, status, retry_policy } = webhooks
 const columns = { id, events, filter, status, retry_policy, updated_at: webhooks.updated_at }

@@ -8,8 +8,11 @@ import { settleAll } from "./settle"
 
 const AT_ONCE = 512
 
-/** What ends sooner after the last commit waits for the next: each blocks this thread for an fsync. */
-const APART_MILLISECONDS = 15
+/**
+ * What ends sooner after the last commit waits for the next: each blocks this thread for an fsync.
+ * Where that takes longer, they are as far apart as one takes.
+ */
+const APART_MILLISECONDS = 8
 const PAUSE_MILLISECONDS = 500
 
 /** Ten seconds of tries, then the fault is not the storage's. */
@@ -27,7 +30,7 @@ export class Settler {
   #waiting: Entry[] = []
   #draining = false
   #drained: Promise<void> = Promise.resolve()
-  #wrote_at = 0
+  #next_at = 0
   #stopping = false
 
   constructor(store: Store, failures: number) {
@@ -54,11 +57,13 @@ export class Settler {
     this.#draining = true
     await nextTurn() // what ends in the same turn is written together
     while (this.#waiting.length > 0) {
-      const early = this.#wrote_at + APART_MILLISECONDS - monotonic()
+      const early = this.#next_at - monotonic()
       if (early > 0 && this.#waiting.length < AT_ONCE && !this.#stopping) await sleep(early)
       const some = this.#waiting.splice(0, AT_ONCE)
+      const begun = monotonic()
       const error = await this.#write(some)
-      this.#wrote_at = monotonic()
+      const ended = monotonic()
+      this.#next_at = ended + Math.max(APART_MILLISECONDS, ended - begun)
       // Alone, one that breaks a rule of ours does not keep the others from being written.
       for (const one of some) one.settled(error === undefined || (await this.#insist(one)))
     }

@@ -48,7 +48,7 @@ async function burst(endpoints: number, wanted: number) {
   const planned = rounds * EMITTED_TOGETHER * endpoints
   const begun = monotonic()
   await loop.start()
-  while (await isAnyOpen()) await sleep(5)
+  while (await isAnyOpen()) await sleep(20)
   const seconds = (monotonic() - begun) / 1000
   console.log(JSON.stringify({ per_second: planned / seconds, stored: await successes() }))
 }
