@@ -20,7 +20,6 @@ import { PAGE, type Waiting } from "./walk"
 const POLL_MILLISECONDS = 1000
 const SWEEP_MILLISECONDS = 5000
 const BUSY_SECONDS = 1
-
 /** Attempts that take longer are leased in their rows: few do, and the others need not be. */
 const SLOW_MILLISECONDS = 100
 
@@ -242,8 +241,8 @@ export class DeliveryLoop {
       turn.succeeded()
       turn.free()
     }
-    const { transform_failed } = body
-    const ended = { claimed, attempted, transform_failed, is_outdone: turn.isOutdone() }
+    const is_outdone = turn.isOutdone()
+    const ended = { claimed, attempted, transform_failed: body.transform_failed, is_outdone }
     if (await this.#settler.settle(ended)) return
     // What was sent must not be sent again at once: as if its lease had to end.
     setTimeout(letGo, queue.leaseSeconds(way.timeout_ms) * 1000, [claimed]).unref()
