@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process"
+import { leftover } from "./leftovers"
 import { locate } from "./peers"
 
 /**
@@ -14,4 +15,10 @@ export function ahead(seconds: number): Record<string, string> {
     encoding: "utf8",
   })
   return { LD_PRELOAD: stdout.trim(), FAKETIME: offset }
+}
+
+/** What the library keeps in memory for such a process, and does not remove, goes with the tests. */
+export function forgetClock(pid: number): void {
+  for (const name of [`faketime_shm_${pid}`, `sem.faketime_sem_${pid}`])
+    leftover(`/dev/shm/${name}`)
 }

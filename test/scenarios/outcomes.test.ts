@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test"
 import { rmSync } from "node:fs"
 import { countingRelay } from "../fakes/counting-relay"
 import type { Step } from "../fakes/smtp-sink"
-import { ahead } from "../harness/ahead"
+import { ahead, forgetClock } from "../harness/ahead"
 import { makeHome, startBelfry } from "../harness/binary"
 import { freePort } from "../harness/ports"
 import {
@@ -171,6 +171,7 @@ test.concurrent("a relay that is away is tried again, also by the next start", a
 
     using relay = countingRelay({ port })
     await using second = await startBelfry({ home, env: { ...env, ...ahead(RETRY_SECONDS) } })
+    forgetClock(second.pid)
     for (const id of ids) {
       expect((await get<Mail>(second, `/v1/emails/${id}`)).status).toMatch(/queued|sending|sent/)
     }
