@@ -14,7 +14,7 @@ import { announce, eventOf, type Message } from "./facts"
 import { type Attempt, putBack, settle, settleDead, settleLast, wait } from "./settle"
 import { type ChannelName, messageContents, messages, messageTags } from "./tables"
 import { isFresh, type Taken, takeAgain } from "./take"
-import { takeBack } from "./take-back"
+import { asItWaited, takeBack } from "./take-back"
 
 export { type Message, OWN_SOURCE } from "./facts"
 
@@ -142,7 +142,7 @@ export const waitFor = (
 
 /** Taken with others, and never begun: as if nobody had looked. */
 export const unbegun = (tx: Tx, { message_id }: Delivery, { attempt, run_at }: ClaimedJob) =>
-  takeBack(tx, message_id, { until: attempt > 1 ? run_at : null, attempts: attempt - 1 })
+  takeBack(tx, message_id, { until: asItWaited(run_at), attempts: attempt - 1 })
 
 function verdictOf(message_id: string, tried: Attempt): Verdict {
   const { outcome } = tried

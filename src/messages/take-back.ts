@@ -1,4 +1,4 @@
-import { and, eq, inArray } from "drizzle-orm"
+import { and, eq, inArray, type SQL, sql } from "drizzle-orm"
 import { now } from "../core/time"
 import { short } from "../lib/short"
 import type { Tx } from "../store/store"
@@ -9,12 +9,17 @@ const OPEN: Status[] = ["queued", "sending"]
 
 interface Put {
   /** Null where nobody knows: an operator's pause. */
-  until: string | null
+  until: string | null | SQL
   /** Without one the message keeps the reason that it had. */
   reason?: string
   /** Those that were made, where one was counted that was not. */
   attempts?: number
 }
+
+/** The time at which a message was to be tried, for one that waits and says why. */
+export const asItWaited = (run_at: string): SQL =>
+  sql`CASE WHEN ${messages.status_reason} IS NOT NULL
+    THEN CAST(${sql.param(run_at, messages.next_attempt_at)} AS bigint) END`
 
 /** A message that was taken for an attempt and not tried: it waits again, as if nobody had looked. */
 export async function takeBack(tx: Tx, message_id: string, { until, reason, attempts }: Put) {
