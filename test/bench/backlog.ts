@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { readLines } from "../harness/lines"
 import { atLeast, atMost, type Bench, demandEqual, median, ratioOf, series } from "./bench"
 import { heldRelay } from "./held-relay"
-import { manyMails, oneMail } from "./mail"
+import { manyLetters, oneLetter } from "./mail"
 import { residentMegabytes } from "./memory"
 import { FROM, relayed, relayTo } from "./relayed"
 import { type Scratch, scratchFolder } from "./scratch"
@@ -85,7 +85,7 @@ async function drain(seconds: number) {
 async function fill(scratch: Scratch, key: string, seconds: number) {
   using relay = heldRelay()
   await using server = await serve(scratch.path, key, relay.environment)
-  const body = readFileSync(manyMails(scratch.path, FROM, BATCH, BYTES))
+  const body = readFileSync(manyLetters(scratch.path, FROM, BATCH, BYTES))
   let left = QUEUED / BATCH
   const lane = async () => {
     while (left-- > 0) {
@@ -105,7 +105,7 @@ const accepts = (scratch: Scratch, server: Serving, seconds: number) =>
   post({
     url: `${server.url}/v1/emails`,
     headers: server.headers,
-    body: oneMail(scratch.path, FROM, BYTES),
+    body: oneLetter(scratch.path, FROM, BYTES),
     connections: 8,
     seconds: Math.min(seconds, 3),
   })

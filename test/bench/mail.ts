@@ -4,7 +4,7 @@ import { join } from "node:path"
 const REQUEST_BYTES = 1024
 
 /** A send request, as an application would write it. `from` decides who may send it. */
-function request(from: string, bytes = REQUEST_BYTES) {
+function request(from: string) {
   const mail = {
     from,
     to: "user@mailbox.test",
@@ -12,30 +12,53 @@ function request(from: string, bytes = REQUEST_BYTES) {
     html: "",
     metadata: { order: "A-1029" },
   }
-  const room = bytes - JSON.stringify(mail).length
+  const room = REQUEST_BYTES - JSON.stringify(mail).length
   mail.html = htmlOf(room)
   return mail
 }
 
+/** Text of so many bytes in lines as people write them: the same bytes on the wire, whoever sends it. */
+export const textOf = (bytes: number): string =>
+  "Hello, your order has left us and will be with you tomorrow.\r\n"
+    .repeat(bytes / 50)
+    .slice(0, bytes)
+
 /** Html of so many bytes. */
-export const htmlOf = (bytes: number): string =>
+const htmlOf = (bytes: number): string =>
   `<p>${"Hello, your order is on its way. ".repeat(bytes / 25)}`.slice(0, bytes)
 
+/** A send request for a plain text of so many bytes. */
+const letter = (from: string, bytes: number) => ({
+  from,
+  to: "user@mailbox.test",
+  subject: "Your order has shipped",
+  text: textOf(bytes),
+})
+
+/** As `oneMail`, for a plain text: what peers send has no second part either. */
+export function oneLetter(folder: string, from: string, bytes: number): string {
+  const path = join(folder, "letter.json")
+  writeFileSync(path, JSON.stringify(letter(from, bytes)))
+  return path
+}
+
+/** As `oneLetter`, for a batch of `count`. */
+export function manyLetters(folder: string, from: string, count: number, bytes: number): string {
+  const path = join(folder, "letters.json")
+  writeFileSync(path, JSON.stringify({ messages: Array(count).fill(letter(from, bytes)) }))
+  return path
+}
+
 /** Writes the body of one send, and returns its path. */
-export function oneMail(folder: string, from: string, bytes = REQUEST_BYTES): string {
+export function oneMail(folder: string, from: string): string {
   const path = join(folder, "mail.json")
-  writeFileSync(path, JSON.stringify(request(from, bytes)))
+  writeFileSync(path, JSON.stringify(request(from)))
   return path
 }
 
 /** As `oneMail`, for a batch of `count`. */
-export function manyMails(
-  folder: string,
-  from: string,
-  count: number,
-  bytes = REQUEST_BYTES,
-): string {
+export function manyMails(folder: string, from: string, count: number): string {
   const path = join(folder, "mails.json")
-  writeFileSync(path, JSON.stringify({ messages: Array(count).fill(request(from, bytes)) }))
+  writeFileSync(path, JSON.stringify({ messages: Array(count).fill(request(from)) }))
   return path
 }

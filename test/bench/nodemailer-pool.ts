@@ -1,6 +1,6 @@
 /** A process that sends by nodemailer's pool: `PORT MESSAGES BYTES`, with a DKIM key on stdin. */
 import { createTransport } from "nodemailer"
-import { htmlOf } from "./mail"
+import { textOf } from "./mail"
 
 const [port, messages, bytes] = process.argv.slice(2).map(Number)
 const privateKey = await Bun.stdin.text()
@@ -13,14 +13,14 @@ const pool = createTransport({
   ignoreTLS: true,
   dkim: { domainName: "bench.test", keySelector: "svc1", privateKey },
 })
-const html = htmlOf(bytes ?? 0)
+const text = textOf(bytes ?? 0)
 let left = messages ?? 0
 
 async function lane() {
   while (left > 0) {
     left -= 1
     const subject = "Your order has shipped"
-    await pool.sendMail({ from: "shop@bench.test", to: "user@mailbox.test", subject, html })
+    await pool.sendMail({ from: "shop@bench.test", to: "user@mailbox.test", subject, text })
   }
 }
 

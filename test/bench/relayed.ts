@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite"
 import { unpack } from "../../src/lib/packed"
 import { demandEqual } from "./bench"
-import { oneMail } from "./mail"
+import { oneLetter } from "./mail"
 import { scratchFolder } from "./scratch"
 import { countRows, databaseOf, initialise, serve } from "./serving"
 import { addSigningDomain } from "./signing-domain"
@@ -56,7 +56,7 @@ export async function relayed(sink: Sink, { bytes, seconds, signed }: Load): Pro
   const vouched: Record<string, string> = signed ? {} : { BELFRY_SENDING_DOMAINS: DOMAIN }
   if (signed) addSigningDomain(scratch.path, DOMAIN)
   await using server = await serve(scratch.path, key, { ...relayTo(sink.port), ...vouched })
-  const body = oneMail(scratch.path, FROM, bytes)
+  const body = oneLetter(scratch.path, FROM, bytes)
   const send = () =>
     post({
       url: `${server.url}/v1/emails`,
