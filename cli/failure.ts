@@ -78,19 +78,26 @@ const next_steps: Partial<Record<string, string>> = {
   domain_not_verified: "send from an address at a verified domain, or at mailbox.test under `up`",
   sender_not_configured: "say who sends with --from",
   rate_limited: "send more slowly, or use `belfry emails batch`",
+  webhook_not_found: "see `belfry webhooks list`",
   service_unavailable: "see `belfry status`, then try again",
 }
 
 /** The one line that says what to do about it. */
 export function nextStep(failure: Failure): string | undefined {
   if (failure.hint) return failure.hint
-  const { required_scope, required_role, retry_after, header } = failure.details
+  const { required_scope, required_role, retry_after, header, reason, fields } = failure.details
   if (typeof required_role === "string") {
     return `sign in with \`belfry login\` as somebody with the role ${required_role}`
   }
   if (header === "X-Account-Id") return "choose one with `belfry accounts use`, or --account"
   if (header === "X-Project-Id") return "choose one with `belfry projects use`, or --project"
   if (typeof required_scope === "string") return `use a key with the scope ${required_scope}`
+  if (reason === "not_active") return "make it active with `belfry webhooks enable ID`"
+  if (saysUnknownType(fields)) return "see `belfry events types`"
   if (typeof retry_after === "number") return `try again in ${retry_after} s`
   return next_steps[failure.code]
 }
+
+/** Whatever type is nearest may be far from what was meant. */
+const saysUnknownType = (fields: unknown): boolean =>
+  Array.isArray(fields) && fields.some((field) => field?.code === "unknown_type")

@@ -76,3 +76,8 @@ export const envelope_fields = names("id type api_version created_at data")
 export const settings_fields = names("default_from default_reply_to sandbox allow_subdomains")
 
 export const deleted_fields = names("id deleted")
+
+/** Of a delivery that `webhooks verify` tried: no answer of the API. */
+export const trial_fields = names(
+  "name about expected passed response_status duration_ms error note",
+)

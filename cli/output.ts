@@ -21,6 +21,8 @@ export interface Output {
   raw(content: string | Uint8Array): Promise<void>
   /** For people only: off a terminal it says nothing. */
   note(text: string): Promise<void>
+  /** What is true for a moment: the next replaces it, and "" takes it away. On terminals only. */
+  passing(text: string): void
   /** One next step, shown under a result on a terminal. */
   next(command: string): Promise<void>
   /** A command for people to type, meant for the same server as this one. */
@@ -89,6 +91,10 @@ export function openOutput({ form, fields, terminal, paint, same_server }: Wante
     async note(text) {
       if (terminal.err && form !== "quiet") await write(process.stderr, `${text}\n`)
     },
+    passing(text) {
+      if (terminal.err && terminal.moves && form !== "quiet")
+        process.stderr.write(`${ERASED}${text}`)
+    },
     async next(command) {
       if (form === "human" && terminal.out) await print(paint.dim(`→ ${command}${same_server}`))
     },
@@ -99,6 +105,9 @@ export function openOutput({ form, fields, terminal, paint, same_server }: Wante
     },
   }
 }
+
+/** The beginning of the line, with nothing on it. */
+const ERASED = "\r\u001b[2K"
 
 /** What tells one of a kind from another, whatever that kind calls it. */
 const idOf = ({ id, event_id, request_id, name, type }: Json) =>

@@ -3,6 +3,8 @@ export interface Terminal {
   in: boolean
   out: boolean
   err: boolean
+  /** Whether its cursor can go back over a line. */
+  moves: boolean
   width: number
   colour: boolean
 }
@@ -17,7 +19,8 @@ export function readTerminal(environment: Environment, no_colour: boolean): Term
     in: process.stdin.isTTY === true,
     out,
     err: process.stderr.isTTY === true,
-    width: process.stdout.columns || DEFAULT_WIDTH,
+    moves: environment.TERM !== "dumb",
+    width: process.stdout.columns || process.stderr.columns || DEFAULT_WIDTH,
     colour: wantsColour(environment, out, no_colour),
   }
 }

@@ -6,7 +6,7 @@ import type { Delivery, DeliveryDetail, Webhook } from "../webhooks/records"
 import type { Work } from "../work"
 import type { Filter } from "./filter"
 import { factOfEmail } from "./message-rows"
-import { spanText } from "./spans"
+import { number, spanText } from "./spans"
 import type { Intent, Parts, Tab } from "./state"
 import type { News } from "./update"
 
@@ -32,7 +32,7 @@ export function openDeeds(world: World): (intent: Intent) => void {
     running.set(name, false)
     await perform(world, cursors, intent).catch((error) => {
       if (!(error instanceof Failure)) throw error
-      world.hear(problemOf(intent, messageOf(error, intent)))
+      world.hear(problemOf(intent, messageOf(error, intent), error))
     })
     const again = running.get(name)
     running.delete(name)
@@ -62,7 +62,7 @@ function messageOf({ exit, message, details }: Failure, intent: Intent): string 
 }
 
 /** Said where the answer would have stood. */
-function problemOf(intent: Intent, problem: string): News {
+function problemOf(intent: Intent, problem: string, { details }: Failure): News {
   switch (intent.do) {
     case "load_message":
       return { is: "message", id: intent.id, tab: intent.tab, parts: {}, problem }
@@ -73,7 +73,9 @@ function problemOf(intent: Intent, problem: string): News {
     case "load_queue":
       return { is: "queue", problem }
     default:
-      return { is: "notice", text: problem }
+      return details.required_scope === "webhooks:write"
+        ? { is: "read_only", why: problem }
+        : { is: "notice", text: problem }
   }
 }
 
@@ -115,6 +117,11 @@ async function perform(world: World, cursors: Cursors, intent: Intent): Promise<
     case "replay":
     case "test":
       return hear({ is: "notice", text: await change(client, intent) })
+    case "enable":
+    case "disable":
+    case "pause":
+      hear({ is: "notice", text: await switched(client, intent) })
+      return perform(world, cursors, { do: "load_endpoints" })
   }
 }
 
@@ -189,4 +196,16 @@ async function change(client: Client, intent: Change): Promise<string> {
       return `test ${delivered ? "delivered" : "failed ✗"}: ${answer} in ${spanText(took ?? 0)}`
     }
   }
+}
+
+type Switch = Extract<Intent, { do: "enable" | "disable" | "pause" }>
+
+/** Does it, and answers what to say about it. */
+async function switched(client: Client, intent: Switch): Promise<string> {
+  const body = intent.do === "enable" ? { replay: intent.replay } : undefined
+  const { data } = await client.post<Webhook>(`${endpoint(intent)}/${intent.do}`, body)
+  if (intent.do !== "enable") return `${intent.do}d; its events are held for 7 days`
+  if (intent.replay === "held") return "enabled; what was held is on its way"
+  const left = data.held_count > 0 ? `; ${number(data.held_count)} held wait for a replay: R` : ""
+  return `enabled${left}`
 }

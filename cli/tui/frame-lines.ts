@@ -6,7 +6,7 @@ import { listInfo } from "./message-list"
 import { backlog, queueInfo } from "./queue-lines"
 import { perSecond } from "./rates"
 import { ageText, number, percent } from "./spans"
-import { type Prompt, type State, screens } from "./state"
+import { type Prompt, type Question, type State, screens } from "./state"
 import { webhookInfo } from "./webhook-lists"
 
 const SPARK_SECONDS = 12
@@ -83,10 +83,19 @@ export const bordered = (line: string, paint: Paint): string =>
 export function infoLine(state: State, paint: Paint): string {
   const width = state.columns - 4
   const { question, prompt, notice } = state
-  if (question) return paint.yellow(fitted(`${cleanLine(question.text)}  y / n`, width))
+  if (question) return paint.yellow(questionLine(question, width))
   if (prompt) return promptLine(prompt, width, paint)
   if (notice) return paint.cyan(fitted(cleanLine(notice.text), width))
   return paint.dim(fitted(cleanLine(infoOf(state)), width))
+}
+
+/** What can be answered is always seen: a long address gives way to it. */
+function questionLine({ text, choices }: Question, width: number): string {
+  const answers = choices.map(({ key, word }) => [key, word].filter(Boolean).join(" "))
+  const end = `  ${[...answers, "n"].join(" / ")}`
+  const asked = cleanLine(text)
+  const room = width - widthOf(end)
+  return fitted(widthOf(asked) > room ? `${head(asked, room - 1)}…${end}` : `${asked}${end}`, width)
 }
 
 function infoOf(state: State): string {

@@ -1,15 +1,22 @@
-import type { State } from "./state"
+import { chosen } from "./list"
+import type { State, Webhooks } from "./state"
+import type { Webhook } from "./webhook-records"
 
 export interface Key {
   key: string
   /** Two words for the line of keys; empty: told in the help only. */
   short: string
   long: string
+  /** Whether it changes something, which not every API key may. */
+  changes?: true
 }
 
 const key = (name: string, short: string, long: string): Key => ({ key: name, short, long })
+const change = (...words: Parameters<typeof key>): Key => ({ ...key(...words), changes: true })
 
 const moving = key("↑↓", "move", "↑↓ or j k, PgUp PgDn, g first, G last")
+
+const copy = key("y", "copy id", "copy the id to the clipboard of this terminal")
 
 const messages: Key[] = [
   moving,
@@ -18,7 +25,7 @@ const messages: Key[] = [
   key("Space", "pause", "hold the list still, and let it go on"),
   key("f", "follow", "stay with the newest message, or stop it"),
   key("r", "resend", "send this message again, after asking"),
-  key("y", "copy id", "copy the id to the clipboard of this terminal"),
+  copy,
 ]
 
 const detail: Key[] = [
@@ -28,34 +35,57 @@ const detail: Key[] = [
   key("n", "next", "the next message, without going back"),
   key("p", "previous", "the message before"),
   key("r", "resend", "send this message again, after asking"),
-  key("y", "copy id", "copy the id to the clipboard of this terminal"),
+  copy,
 ]
 
-const endpoints: Key[] = [
-  moving,
-  key("Tab", "deliveries", "go between endpoints and deliveries; ⏎ goes down, Esc up"),
-  key("t", "test", "send a test event to this endpoint"),
-  key("R", "replay since", "send events again that were held or failed since a time, after asking"),
-  key("y", "copy id", "copy the id to the clipboard of this terminal"),
-]
+const test = change("t", "test", "send a test event to this endpoint")
+const replay = change(
+  "R",
+  "replay",
+  "send what was held or failed since a time again, after asking",
+)
+const retry = change("r", "retry", "one more attempt at once, after asking")
 
-const deliveries: Key[] = [
-  moving,
-  key("⏎", "detail", "request, answer, timing and the next try"),
-  key("r", "retry", "one more attempt at once, after asking"),
-  key("R", "replay since", "send events again that were held or failed since a time, after asking"),
-  key("t", "test", "send a test event to this endpoint"),
-  key("Tab", "endpoints", "go between endpoints and deliveries"),
-  key("y", "copy id", "copy the id to the clipboard of this terminal"),
-]
+/** The line of keys names what may be done now; the help tells all three. */
+function switchesOf(endpoint: Webhook | undefined): { first: Key; others: Key[] } {
+  const is_off = endpoint !== undefined && endpoint.status !== "active"
+  const short = (word: string, is_now: boolean) => (is_now ? word : "")
+  const enable = change(
+    "e",
+    short("enable", is_off),
+    "enable this endpoint, with or without what it holds, after asking",
+  )
+  const pause = change(
+    "p",
+    short("pause", !is_off),
+    "pause it: its events are held for 7 days; after asking",
+  )
+  const disable = change("d", short("disable", !is_off), "disable it: the same, meant for good")
+  return is_off
+    ? { first: enable, others: [pause, disable] }
+    : { first: pause, others: [disable, enable] }
+}
+
+function endpoints(endpoint: Webhook | undefined): Key[] {
+  const { first, others } = switchesOf(endpoint)
+  const down = key("Tab", "deliveries", "go between endpoints and deliveries; ⏎ goes down, Esc up")
+  return [moving, down, test, first, replay, ...others, copy]
+}
+
+function deliveries(endpoint: Webhook | undefined): Key[] {
+  const { first, others } = switchesOf(endpoint)
+  const opening = key("⏎", "detail", "request, answer, timing and the next try")
+  const up = key("Tab", "endpoints", "go between endpoints and deliveries")
+  return [moving, opening, retry, replay, first, test, up, ...others, copy]
+}
 
 const delivery: Key[] = [
   key("Esc", "back", "back to the deliveries"),
   key("↑↓", "scroll", "scroll"),
-  key("r", "retry", "one more attempt at once, after asking"),
+  retry,
   key("n", "next", "the next delivery"),
   key("p", "previous", "the delivery before"),
-  key("y", "copy id", "copy the id to the clipboard of this terminal"),
+  copy,
 ]
 
 const queue: Key[] = [key("↑↓", "scroll", "scroll")]
@@ -66,17 +96,24 @@ export const everywhere: Key[] = [
   key(
     ":",
     "",
-    "a command: messages, webhooks, queue, filter, clear, replay, resend, retry, test, copy, follow, pause, help, quit",
+    "a command: messages, webhooks, queue, filter, clear, replay, resend, retry, test, copy, enable, disable, follow, pause, help, quit",
   ),
   key("Esc", "", "back; in the list: no filter"),
   key("?", "", "this help"),
   key("q", "", "quit; so does Ctrl-C"),
 ]
 
-/** What keys do where the reader is now, the most useful first. */
-export function keysOf({ screen, messages: list, webhooks }: State): Key[] {
+/** What keys do where the reader is now, the most useful first; what he may not do is left out. */
+export function keysOf(state: State): Key[] {
+  const { screen, messages: list, webhooks } = state
   if (screen === "messages") return list.detail ? detail : messages
   if (screen === "queue") return queue
-  if (webhooks.detail) return delivery
-  return webhooks.focus === "endpoints" ? endpoints : deliveries
+  const keys = keysOnWebhooks(webhooks)
+  return webhooks.read_only === null ? keys : keys.filter(({ changes }) => !changes)
+}
+
+function keysOnWebhooks({ endpoints: list, place, focus, detail: opened }: Webhooks): Key[] {
+  if (opened) return delivery
+  const endpoint = chosen(list ?? [], place)
+  return focus === "endpoints" ? endpoints(endpoint) : deliveries(endpoint)
 }

@@ -2,7 +2,15 @@ import { messageLines } from "./detail-lines"
 import { NO_FILTER } from "./filter"
 import { detailRows, layoutOf, tableRows } from "./layout"
 import { chosen, followed, indexOf, moved, scrolled, stepsOf } from "./list"
-import { type MessageDetail, type Messages, type State, type Step, step, tabs } from "./state"
+import {
+  type MessageDetail,
+  type Messages,
+  type State,
+  type Step,
+  step,
+  tabs,
+  whether,
+} from "./state"
 import { withFilter, withShown } from "./update"
 
 /** Rows left below the reader when older ones are fetched. */
@@ -71,7 +79,7 @@ function pressOnOne(state: State, key: string): Step {
   if (key === "y") return step(state, { do: "copy", text: row.id })
   if (key !== "r") return step(state)
   const text = `Send ${row.id.slice(0, 8)}…${row.id.slice(-4)} to ${row.to} again?`
-  return step({ ...state, question: { text, deed: { do: "resend", id: row.id } } })
+  return step({ ...state, question: whether(text, { do: "resend", id: row.id }) })
 }
 
 function pressInDetail(state: State, detail: MessageDetail, key: string): Step {

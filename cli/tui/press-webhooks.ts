@@ -1,7 +1,9 @@
 import { deliveryLines } from "./delivery-lines"
 import { detailRows, layoutOf, tableRows, webhookHeights } from "./layout"
 import { chosen, moved, scrolled, stepsOf } from "./list"
-import { type DeliveryView, type State, type Step, step, type Webhooks } from "./state"
+import { number } from "./spans"
+import { type DeliveryView, type State, type Step, step, type Webhooks, whether } from "./state"
+import type { Webhook } from "./webhook-records"
 
 /** Keys of the Webhooks screen: on endpoints, on deliveries, or in the one that is opened. */
 export function pressOnWebhooks(state: State, key: string): Step {
@@ -51,34 +53,67 @@ function withDelivery(state: State): Step {
 }
 
 /** Keys for the chosen endpoint or delivery, wherever they are pressed. */
-function pressOnEither(state: State, key: string): Step {
+export function pressOnEither(state: State, key: string): Step {
   const { webhooks } = state
   const endpoint = chosen(webhooks.endpoints ?? [], webhooks.place)
   if (!endpoint) return step(state)
   const in_deliveries = webhooks.focus === "deliveries"
   const delivery = in_deliveries ? chosen(webhooks.deliveries, webhooks.delivery_place) : undefined
+  if (key === "y") return step(state, { do: "copy", text: delivery?.id ?? endpoint.id })
+  const { read_only } = webhooks
+  if (read_only !== null && CHANGING.includes(key)) return said(state, read_only)
   switch (key) {
     case "t":
       return step(state, { do: "test", webhook_id: endpoint.id })
     case "R":
       return step({ ...state, prompt: { asks: "replay", text: "1h held", problem: null } })
-    case "y":
-      return step(state, { do: "copy", text: delivery?.id ?? endpoint.id })
     case "r":
-      return delivery ? askRetry(state, delivery.webhook_id, delivery.id) : hint(state)
+      return delivery ? askRetry(state, delivery.webhook_id, delivery.id) : said(state, NO_DELIVERY)
+    case "e":
+      return askEnable(state, endpoint)
+    case "d":
+      return askOff(state, endpoint, "disable")
+    case "p":
+      return askOff(state, endpoint, "pause")
     default:
       return step(state)
   }
 }
 
-const hint = (state: State) =>
-  step({ ...state, notice: { text: "choose a delivery first: Tab goes there", at: state.now } })
+/** Keys that a caller who may only read is refused. */
+const CHANGING = ["t", "R", "r", "e", "d", "p"]
+
+const NO_DELIVERY = "choose a delivery first: Tab goes there"
+
+const said = (state: State, text: string) => step({ ...state, notice: { text, at: state.now } })
+
+/** What is held leaves at once, or waits for a replay: whoever enables it says which. */
+function askEnable(state: State, { id: webhook_id, url, status, held_count }: Webhook): Step {
+  if (status === "active") return said(state, "it is active: p pauses it, d disables it")
+  const enable = (replay: "held" | "none") => ({ do: "enable" as const, webhook_id, replay })
+  if (held_count === 0) {
+    return step({ ...state, question: whether(`Enable ${url}?`, enable("none")) })
+  }
+  const choices = [
+    { key: "y", word: "send them", deed: enable("held") },
+    { key: "o", word: "only enable", deed: enable("none") },
+  ]
+  const text = `Enable it and send the ${number(held_count)} held? ${url}`
+  return step({ ...state, question: { text, choices } })
+}
+
+function askOff(state: State, { id, url, status }: Webhook, verb: "disable" | "pause"): Step {
+  if (status !== "active") return said(state, "it is off already: e enables it")
+  const word = verb === "pause" ? "Pause" : "Disable"
+  const text = `${word} it, and hold its events for 7 days? ${url}`
+  return step({ ...state, question: whether(text, { do: verb, webhook_id: id }) })
+}
 
 function askRetry(state: State, webhook_id: string, id: string): Step {
   const { webhooks } = state
   const what = webhooks.deliveries.find((delivery) => delivery.id === id)?.event_type ?? id
   const text = `Deliver ${what} once more?`
-  return step({ ...state, question: { text, deed: { do: "retry", webhook_id, id } } })
+  return step({ ...state, question: whether(text, { do: "retry", webhook_id, id }) })
 }
 
 function pressInDelivery(state: State, detail: DeliveryView, key: string): Step {

@@ -29,7 +29,8 @@ function pressedBehindEscape(before: State, key: string): Step {
 /** Only a clear yes is one. */
 function answered(state: State, key: string): Step {
   const next = { ...state, question: null }
-  if (state.question && (key === "y" || key === "Y")) return step(next, state.question.deed)
+  const chosen = state.question?.choices.find((choice) => choice.key === key.toLowerCase())
+  if (chosen) return step(next, chosen.deed)
   return step({ ...next, notice: { text: "nothing was done", at: state.now } })
 }
 

@@ -4,8 +4,8 @@ import { withoutLast } from "./cells"
 import { parseFilter } from "./filter"
 import { chosen } from "./list"
 import { pressOnMessages } from "./press-messages"
-import { pressOnWebhooks } from "./press-webhooks"
-import { type Prompt, type State, type Step, screens, step } from "./state"
+import { pressOnEither } from "./press-webhooks"
+import { type Prompt, type State, type Step, screens, step, whether } from "./state"
 import { withFilter } from "./update"
 
 /** A key while a line is being typed. Esc leaves everything as it was. */
@@ -52,6 +52,8 @@ const PORTIONS = ["held", "failed", "all"]
 function askReplay(state: State, text: string, refused: Refuse): Step {
   const endpoint = chosen(state.webhooks.endpoints ?? [], state.webhooks.place)
   if (!endpoint) return step(state)
+  const { read_only } = state.webhooks
+  if (read_only !== null) return refused(read_only)
   const [since = "", status = "held", ...more] = text.trim().split(/\s+/)
   if (!PORTIONS.includes(status) || more.length > 0) {
     return refused(`a time, then one of ${PORTIONS.join(", ")}: 1h held`)
@@ -63,35 +65,41 @@ function askReplay(state: State, text: string, refused: Refuse): Step {
     throw error
   }
   const what = status === "all" ? "everything" : `what is ${status}`
-  const question = {
-    text: `Send ${what} since ${since} to ${endpoint.url} again?`,
-    deed: { do: "replay" as const, webhook_id: endpoint.id, since, status },
-  }
+  const asking = `Send ${what} since ${since} to ${endpoint.url} again?`
+  const question = whether(asking, { do: "replay", webhook_id: endpoint.id, since, status })
   return step({ ...state, question })
 }
 
-/** Words behind `:`, and the key that does the same. */
-const as_key: Partial<Record<string, string>> = {
-  copy: "y",
-  follow: "f",
-  pause: " ",
-  resend: "r",
-  retry: "r",
-  test: "t",
+const on_both = { copy: "y", resend: "r", retry: "r" }
+const on_messages = { ...on_both, follow: "f", pause: " " }
+const on_webhooks = { ...on_both, disable: "d", enable: "e", pause: "p", test: "t" }
+
+/** Words behind `:`, and the key that does the same, by the screen where they mean something. */
+const as_keys = {
+  messages: new Map(Object.entries(on_messages)),
+  webhooks: new Map(Object.entries(on_webhooks)),
+  queue: new Map<string, string>(),
 }
 
-export const command_words = [...screens, "filter", "clear", "replay", "help", "quit"]
-  .concat(Object.keys(as_key))
-  .sort()
+export const command_words = [
+  ...new Set([
+    ...[...screens, "filter", "clear", "replay", "help", "quit"],
+    ...Object.keys({ ...on_messages, ...on_webhooks }),
+  ]),
+].sort()
+
+function asKey(state: State, word: string, places: string[], refused: Refuse): Step {
+  const key = as_keys[state.screen].get(word)
+  if (key === undefined) return refused(`${word} is for ${places.join(" and ")}: go there first`)
+  return state.screen === "webhooks" ? pressOnEither(state, key) : pressOnMessages(state, key)
+}
 
 function command(state: State, text: string, refused: Refuse): Step {
   const [word = "", ...rest] = text.split(/\s+/)
   const screen = screens.find((name) => name === word)
   if (screen) return step({ ...state, screen })
-  const key = as_key[word]
-  if (key !== undefined) {
-    return state.screen === "webhooks" ? pressOnWebhooks(state, key) : pressOnMessages(state, key)
-  }
+  const places = screens.filter((name) => as_keys[name].has(word))
+  if (places.length > 0) return asKey(state, word, places, refused)
   switch (word) {
     case "":
       return step(state)

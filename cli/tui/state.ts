@@ -66,6 +66,8 @@ export interface Webhooks {
   deliveries: readonly Delivery[]
   delivery_place: Place
   detail: DeliveryView | null
+  /** Why nothing can be changed here, once the server has said so; null: not that we know. */
+  read_only: string | null
 }
 
 export interface Queue {
@@ -86,6 +88,21 @@ export type Deed =
   | { do: "resend"; id: string }
   | { do: "retry"; webhook_id: string; id: string }
   | { do: "replay"; webhook_id: string; since: string; status: string }
+  | { do: "enable"; webhook_id: string; replay: "held" | "none" }
+  | { do: "disable" | "pause"; webhook_id: string }
+
+/** One clear yes to a question. Every other key is none. */
+export interface Choice {
+  key: string
+  /** What it means, where there is more than one. */
+  word: string
+  deed: Deed
+}
+
+export interface Question {
+  text: string
+  choices: readonly Choice[]
+}
 
 export interface State {
   columns: number
@@ -102,7 +119,7 @@ export interface State {
   webhooks: Webhooks
   queue: Queue
   prompt: Prompt | null
-  question: { text: string; deed: Deed } | null
+  question: Question | null
   help: boolean
   notice: { text: string; at: number } | null
 }
@@ -136,6 +153,7 @@ export function initialState(columns: number, lines: number, now: number, title:
       deliveries: [],
       delivery_place: BEGINNING,
       detail: null,
+      read_only: null,
     },
     queue: { work: null, problem: null, top: 0 },
     prompt: null,
@@ -162,5 +180,11 @@ export interface Step {
   state: State
   intents: Intent[]
 }
+
+/** A question with one yes, on the key y. */
+export const whether = (text: string, deed: Deed): Question => ({
+  text,
+  choices: [{ key: "y", word: "", deed }],
+})
 
 export const step = (state: State, ...intents: Intent[]): Step => ({ state, intents })

@@ -28,6 +28,7 @@ export type News =
   | { is: "endpoints"; endpoints?: readonly Webhook[]; problem?: string }
   | { is: "deliveries"; webhook_id: string; deliveries: readonly Delivery[] }
   | { is: "delivery"; id: string; found: DeliveryDetail | null; problem?: string }
+  | { is: "read_only"; why: string }
   | { is: "queue"; work?: Work; problem?: string }
   | { is: "notice"; text: string }
 
@@ -50,6 +51,12 @@ export function hear(state: State, news: News): Step {
       return step({ ...state, sending: { status: news.status, reason: news.reason } })
     case "notice":
       return step({ ...state, notice: { text: news.text, at: state.now } })
+    case "read_only":
+      return step({
+        ...state,
+        webhooks: { ...state.webhooks, read_only: news.why },
+        notice: { text: news.why, at: state.now },
+      })
     case "queue":
       return step({
         ...state,

@@ -62,7 +62,7 @@ interface RetryOptions extends SpanOptions {
 /** One more attempt of one delivery, or with `--all` of each that failed. */
 export const retry: Action<RetryOptions> = async (context, options, id = "", delivery) => {
   if ((delivery === undefined) === (options.all !== true)) {
-    throw usage("name a delivery, or give --all")
+    throw usage("name a delivery, or give --all", "see `belfry webhooks deliveries ID`")
   }
   if (delivery === undefined) {
     const body = { ...spanOf(options), ...given({ status: options.status }) }

@@ -41,11 +41,16 @@ export async function belfry(words: string[], given: Given = {}): Promise<Ended>
   return { exit, out, err }
 }
 
-/** Runs it on a pseudo terminal. `type` is typed when `until` has been shown. */
-export async function onTerminal(
-  words: string[],
-  given: { env?: Record<string, string>; until?: string; type?: string; columns?: number } = {},
-): Promise<Ended> {
+interface Watched {
+  env?: Record<string, string>
+  until?: string
+  type?: string
+  seen?: () => void
+  columns?: number
+}
+
+/** Runs it on a pseudo terminal. When `until` has been shown, `type` is typed and `seen` is told. */
+export async function onTerminal(words: string[], given: Watched = {}): Promise<Ended> {
   let screen = ""
   let typed = false
   const decoder = new TextDecoder()
@@ -59,6 +64,7 @@ export async function onTerminal(
         if (typed || given.until === undefined || !screen.includes(given.until)) return
         typed = true
         terminal.write(given.type ?? "")
+        given.seen?.()
       },
     },
   })

@@ -195,7 +195,7 @@ test("on a narrow terminal spare columns go before the others are cut to nothing
 test("on a narrow terminal an event is one line, its id short", () => {
   const at = (width: number) => ({
     paint: plain,
-    terminal: { in: true, out: true, err: true, width, colour: false },
+    terminal: { in: true, out: true, err: true, moves: true, width, colour: false },
   })
   const data = { message_id: ID, recipient_email: "ann@mailbox.test", simulated: true }
   const created_at = "2026-11-21T12:00:00.000Z"

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test"
 import { truncateSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { exitOfStatus, Failure, nextStep } from "../../cli/failure"
 import { belfry, environment, freshHome, onTerminal } from "./belfry"
 import { FakeApi, KEY } from "./fake-api"
 
@@ -50,4 +51,12 @@ test("what is larger than any server takes is not even read to its end", async (
   const { exit, err } = await belfry([...send, file], { env: at(api) })
   expect([exit, JSON.parse(err).error.code]).toEqual([7, "payload_too_large"])
   expect(api.seen).toEqual([])
+})
+
+test.each([
+  [422, "validation_error", { fields: [{ code: "unknown_type" }] }, "see `belfry events types`"],
+  [404, "webhook_not_found", {}, "see `belfry webhooks list`"],
+  [409, "conflict", { reason: "not_active" }, "make it active with `belfry webhooks enable ID`"],
+])("a refusal %d %s of webhooks says what to do", (status, code, details, step) => {
+  expect(nextStep(new Failure(exitOfStatus(status), code, "No.", { details }))).toBe(step)
 })

@@ -70,14 +70,50 @@ test("without a secret it is the one that listen shows", async () => {
   expect(exit).toBe(0)
 })
 
-test("on a terminal it is a table, with what cannot be seen from outside", async () => {
+test("on a terminal it is a line for each, with what cannot be seen from outside", async () => {
   using receiver = careful(SECRET)
   const words = ["webhooks", "verify", receiver.url, "--secret", SECRET, "--no-color"]
-  const { exit, out } = await onTerminal(words)
+  const { exit, out } = await onTerminal(words, { columns: 80 })
   expect(exit).toBe(0)
-  expect(out).toContain("✓  good")
+  expect(out).toContain("DELIVERY   WHAT                              EXPECTED → ANSWER")
+  expect(out).toMatch(/✓ {2}tampered {3}the body was changed on the way {3}4xx → 401 {2}\d+ ms/)
   expect(out).toContain("duplicate: whether it acted twice cannot be seen from here")
   expect(out).toContain("7 of 7 as they should be")
+})
+
+test("a line stands there before the next is answered, which is waited for before all eyes", async () => {
+  const { promise: seen, resolve } = Promise.withResolvers<void>()
+  let count = 0
+  using receiver = startReceiver(async () => {
+    count += 1
+    if (count === 5) await seen
+    return 200
+  })
+  const words = ["webhooks", "verify", receiver.url, "--secret", SECRET, "--no-color"]
+  const until = "·  stale      rightly signed ten minutes ago    4xx → … 1 of 30 s"
+  const { out } = await onTerminal(words, { columns: 80, until, seen: resolve })
+  expect(out.indexOf("✗  unsigned")).toBeLessThan(out.indexOf("·  stale"))
+  expect(out.indexOf("·  stale")).toBeLessThan(out.indexOf("✗  stale"))
+})
+
+test("a dumb terminal and a pipe are told nothing that passes", async () => {
+  using receiver = careful(SECRET)
+  const words = ["webhooks", "verify", receiver.url, "--secret", SECRET]
+  const dumb = await onTerminal(words, { env: { TERM: "dumb" } })
+  const pipe = await belfry([...words, "--ndjson"])
+  expect([dumb.exit, dumb.out.includes("\u001b"), dumb.out.includes("…")]).toEqual([
+    0,
+    false,
+    false,
+  ])
+  expect([pipe.err, pipe.out.trim().split("\n").length]).toEqual(["", 7])
+})
+
+test("a field that there is not is told before anything is sent: 2", async () => {
+  using receiver = careful(SECRET)
+  const words = ["webhooks", "verify", receiver.url, "--secret", SECRET, "--json=name,verdict"]
+  expect((await belfry(words)).exit).toBe(2)
+  expect(receiver.received).toEqual([])
 })
 
 test("what is no secret is refused: 2", async () => {

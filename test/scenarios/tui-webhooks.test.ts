@@ -63,6 +63,58 @@ describe.skipIf(missing("tmux"))("webhooks in the monitor", () => {
     await screen.until("none is held", (text) => /hook +active .* 0 │/.test(text))
   })
 
+  test("an endpoint is paused and enabled by keys, and what it held goes out or waits", async () => {
+    await using server = await startBelfry({ env: lean })
+    using hook = receiver()
+    await subscribe(server, hook.url)
+    await using screen = await openMonitor(server, SMALL)
+    await screen.shows("● live")
+    await screen.press("2")
+    await screen.until("its key", (text) => /└ .* p pause .*\? help {2}q quit/.test(text))
+    await screen.press("p")
+    await screen.until("a question", (text) => /Pause it, .* 7 days\? http.* y \/ n/.test(text))
+    await screen.press("y")
+    await screen.shows("paused; its events are held for 7 days")
+    await screen.until("it is off", (text) => /hook +off: paused .*e enable/s.test(text))
+    await sendMany(server, 1, "number")
+    await screen.until("three held", (text) => /off: paused .* 3 │/.test(text))
+    expect(hook.state.count).toBe(0)
+
+    await screen.press("e")
+    await screen.shows("Enable it and send the 3 held?")
+    await screen.press("o")
+    await screen.until("they wait", (text) => /enabled; 3 held wait for a replay: R/.test(text))
+    await screen.until("it is on", (text) => /hook +active .*p pause/s.test(text))
+    expect(hook.state.count).toBe(0)
+    await screen.press("d", "y")
+    await screen.until("by hand", (text) => /off: by hand/.test(text))
+    await screen.press("e", "y")
+    await screen.shows("enabled; what was held is on its way")
+    await screen.until("none is held", (text) => /hook +active .* 0 │/.test(text))
+    await screen.until("they are there", (text) => /email\.\w+ +success +200/.test(text))
+    await screen.press("q")
+    await screen.shows("exit 0")
+  })
+
+  test("with a key that may only read, what it may not do is said and offered no more", async () => {
+    await using server = await startBelfry({ env: lean })
+    using hook = receiver()
+    await subscribe(server, hook.url)
+    const scopes = ["email:read", "webhooks:read"]
+    const made = await server.cli("keys", "create", "--name", "reader", "--scope", scopes.join())
+    const { key: api_key } = JSON.parse(made.stdout) as { key: string }
+    await using screen = await openMonitor({ ...server, api_key }, SMALL)
+    await screen.press("2")
+    await screen.until("its endpoint", (text) => /hook +active/.test(text))
+    await screen.press("p", "y")
+    await screen.shows("this needs a key with the scope webhooks:write")
+    await screen.until("fewer keys", (text) =>
+      /└ ↑↓ move {2}Tab deliveries {2}y copy id/.test(text),
+    )
+    await screen.press("e")
+    await screen.shows("this needs a key with the scope webhooks:write")
+  })
+
   test("a delivery shows what was asked, what came back, and when it is tried again", async () => {
     await using server = await startBelfry({ env: lean })
     using hook = receiver()

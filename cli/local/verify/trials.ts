@@ -2,7 +2,8 @@ import { isSecret, signedHeaders } from "../../../src/lib/signature"
 import { type Posted, post } from "../../post"
 import { millis, pause } from "../../time"
 
-const RECEIVER_MILLISECONDS = 30_000
+/** So long a receiver may take over one delivery, as in earnest. */
+export const RECEIVER_MILLISECONDS = 30_000
 
 /** More than the five minutes that receivers are to allow. */
 const STALE_SECONDS = 600
@@ -11,11 +12,15 @@ const DRIP_MILLISECONDS = 250
 
 const CONTENT = { "content-type": "application/json", "user-agent": "belfry-webhooks/1" }
 
-/** What one delivery asked of the receiver, and what it did. */
-export type Trial = {
+/** What a delivery asks of the receiver. */
+export type Asked = {
   name: string
   about: string
   expected: "2xx" | "4xx"
+}
+
+/** And what the receiver did. */
+export type Trial = Asked & {
   passed: boolean
   response_status: number | null
   duration_ms: number
@@ -28,10 +33,7 @@ interface Sent {
   body: string | ReadableStream<Uint8Array>
 }
 
-interface Plan {
-  name: string
-  about: string
-  expected: Trial["expected"]
+interface Plan extends Asked {
   note?: string
   send: (sample: Sample) => Sent
 }
@@ -69,20 +71,20 @@ const PLANS: Plan[] = [
   },
   {
     name: "stale",
-    about: "rightly signed, but ten minutes ago",
+    about: "rightly signed ten minutes ago",
     expected: "4xx",
     send: (sample) => sample.signed({ seconds_ago: STALE_SECONDS }),
   },
   {
     name: "duplicate",
-    about: "the good one again, under the same webhook-id",
+    about: "the good one again, same id",
     expected: "2xx",
     note: UNSEEN,
     send: (sample) => sample.signed({}),
   },
   {
     name: "slow",
-    about: "a good one whose body takes two seconds to arrive",
+    about: "good, its body takes two seconds",
     expected: "2xx",
     send: (sample) => {
       const { headers, body } = sample.another().signed({})
@@ -120,15 +122,25 @@ class Sample {
   }
 }
 
+interface Receiver {
+  url: string
+  secret: string
+  skip_verify: boolean | undefined
+  /** Hears of each delivery before it leaves. */
+  begun: (asked: Asked) => void
+}
+
 /** Sends every delivery of the plan, one after the other. Throws for what is no secret. */
-export async function* trials(
-  url: string,
-  secret: string,
-  skip_verify: boolean | undefined,
-): AsyncGenerator<Trial> {
+export async function* trials({
+  url,
+  secret,
+  skip_verify,
+  begun,
+}: Receiver): AsyncGenerator<Trial> {
   if (!isSecret(secret)) throw new TypeError("not a secret")
   const sample = new Sample(secret)
   for (const { send, note, ...plan } of PLANS) {
+    begun(plan)
     const parcel = { url, timeout: RECEIVER_MILLISECONDS, skip_verify, ...send(sample) }
     const { status, duration_ms, error } = await post(parcel)
     const passed = fits(plan.expected, status)
@@ -136,7 +148,7 @@ export async function* trials(
   }
 }
 
-const fits = (expected: Trial["expected"], status: Posted["status"]) =>
+const fits = (expected: Asked["expected"], status: Posted["status"]) =>
   status !== null && Math.floor(status / 100) === Number(expected[0])
 
 function dripping(body: string): ReadableStream<Uint8Array> {

@@ -25,6 +25,15 @@ function linesOf(state: State, colour: boolean): string[] {
 const after = (state: State, ...keys: string[]) =>
   keys.reduce((now, key) => press(now, key).state, state)
 
+/** On the screen of webhooks, with one that is off, holds much, and has a long address. */
+function withEndpoint(state: State): State {
+  const off = { status: "disabled", disabled_reason: "paused", held_count: 1_234_567 }
+  const none = { consecutive_failures: 0, last_success_at: null, last_failure_at: null }
+  const url = `https://例え.test/${"hook/".repeat(30)}`
+  const endpoints = [{ id: "a", url, events: ["*"], ...off, ...none }]
+  return hear(after(state, "2"), { is: "endpoints", endpoints }).state
+}
+
 /** A monitor in every posture, with text that is hard to measure. */
 function postures(columns: number, lines: number): State[] {
   const hard = { subject: "漢字 🎉 👩‍👩‍👧 receipt é", to: "ビジネス@例え.test" }
@@ -43,6 +52,8 @@ function postures(columns: number, lines: number): State[] {
     after(start, "/", "漢", "字"),
     after(start, "r"),
     after(start, "2"),
+    after(withEndpoint(start), "?"),
+    after(withEndpoint(start), "e"),
     hear(after(start, "3"), { is: "queue", work: empty }).state,
     hear(after(start, "3"), { is: "queue", work: busy }).state,
   ]
@@ -89,6 +100,18 @@ test("the help is whole, also on a small terminal", () => {
     expect([keys, drawn.filter((line) => line.includes("…"))]).toEqual([keys, []])
     expect(drawn.join("\n")).toContain("quit; so does Ctrl-C")
   }
+  for (const keys of [["?"], ["<tab>", "?"]]) {
+    const drawn = linesOf(after(withEndpoint(monitorWith(3)), ...keys), false).join("\n")
+    expect(drawn).toContain("disable it")
+    expect(drawn).toContain("quit; so does Ctrl-C")
+  }
+})
+
+test("however long what is asked about, the answers are seen", () => {
+  const state = after(withEndpoint(monitorWith(3)), "e")
+  const asked = infoLine(state, painter(false)).trimEnd()
+  expect(asked).toEndWith("…  y send them / o only enable / n")
+  expect(asked).toStartWith("Enable it and send the 1,234,567 held?")
 })
 
 test("what the status line tells fits, the most important first", () => {

@@ -1,4 +1,6 @@
 import { expect, test } from "bun:test"
+import { painter } from "../../../cli/terminal"
+import { infoLine, keyLine } from "../../../cli/tui/frame-lines"
 import { press } from "../../../cli/tui/press"
 import type { Intent, State } from "../../../cli/tui/state"
 import { hear } from "../../../cli/tui/update"
@@ -111,6 +113,74 @@ test("a replay asks since when, then whether", () => {
 
 test("a test goes to the chosen endpoint at once", () => {
   expect(pressed(screen(), "t").intents).toEqual([{ do: "test", webhook_id: "a" }])
+})
+
+test("what is held goes out or waits, as whoever enables it says", () => {
+  const off = { status: "disabled", disabled_reason: "paused", held_count: 1204 }
+  const on = (more: Partial<Webhook>) =>
+    hear(screen(), { is: "endpoints", endpoints: [endpoint("a", more)] }).state
+  const asked = pressed(on(off), "e")
+  expect(asked.state.question?.text).toBe("Enable it and send the 1,204 held? https://a.test/hook")
+  expect(infoLine(asked.state, painter(false))).toContain("  y send them / o only enable / n")
+  const deed = { do: "enable", webhook_id: "a" } as const
+  expect(pressed(asked.state, "y").intents).toEqual([{ ...deed, replay: "held" }])
+  expect(pressed(asked.state, "o").intents).toEqual([{ ...deed, replay: "none" }])
+  for (const key of ["n", "<enter>", "<escape>", "e"]) {
+    expect(pressed(asked.state, key).intents).toEqual([])
+  }
+  const empty = pressed(on({ ...off, held_count: 0 }), "e", "y")
+  expect(empty.intents).toEqual([{ ...deed, replay: "none" }])
+})
+
+test("pausing and disabling ask first, and what is so already is said", () => {
+  expect(pressed(screen(), "p").state.question?.text).toStartWith("Pause it, and hold its events")
+  expect(pressed(screen(), "p", "y").intents).toEqual([{ do: "pause", webhook_id: "a" }])
+  expect(pressed(screen(), "d", "y").intents).toEqual([{ do: "disable", webhook_id: "a" }])
+  const active = pressed(screen(), "e").state
+  expect([active.question, active.notice?.text]).toEqual([
+    null,
+    "it is active: p pauses it, d disables it",
+  ])
+  const endpoints = [endpoint("a", { status: "disabled", disabled_reason: "gone" })]
+  const off = hear(screen(), { is: "endpoints", endpoints }).state
+  expect(pressed(off, "p").state.notice?.text).toBe("it is off already: e enables it")
+})
+
+test("commands switch an endpoint also where its delivery is opened", () => {
+  const opened = pressed(screen(), "<enter>", "<enter>").state
+  expect(pressed(opened, ":", ..."pause", "<enter>", "y").intents).toEqual([
+    { do: "pause", webhook_id: "a" },
+  ])
+  const elsewhere = pressed(screen(), "1", ":", ..."enable", "<enter>").state
+  expect(elsewhere.prompt?.problem).toBe("enable is for webhooks: go there first")
+})
+
+test("the line of keys names what may be done with the endpoint now", () => {
+  const line = (state: State) => keyLine(state, painter(false))
+  expect(line(screen())).toContain("p pause")
+  const endpoints = [endpoint("a", { status: "disabled", disabled_reason: "manual" })]
+  const off = hear(screen(), { is: "endpoints", endpoints }).state
+  expect(line(off)).toContain("e enable")
+  expect(line(off)).not.toContain("pause")
+})
+
+test("a key that may only read is told so once, and is offered no change any more", () => {
+  const why = "this needs a key with the scope webhooks:write"
+  const refused = hear(screen(), { is: "read_only", why }).state
+  expect(refused.notice?.text).toBe(why)
+  for (const key of ["t", "R", "r", "e", "p", "d"]) {
+    const { state, intents } = pressed(refused, key)
+    expect([state.question, state.prompt, state.notice?.text, intents]).toEqual([
+      null,
+      null,
+      why,
+      [],
+    ])
+  }
+  expect(keyLine(refused, painter(false))).toMatch(
+    /^└ ↑↓ move {2}Tab deliveries {2}y copy id {2}\?/,
+  )
+  expect(pressed(refused, "y").intents).toEqual([{ do: "copy", text: "a" }])
 })
 
 test("a problem is said where the list would stand, and the list stays when it comes later", () => {
