@@ -1,6 +1,6 @@
+import type { Webhook } from "../webhooks/records"
 import { chosen } from "./list"
 import type { State, Webhooks } from "./state"
-import type { Webhook } from "./webhook-records"
 
 export interface Key {
   key: string

@@ -9,7 +9,7 @@ import { press } from "../../../cli/tui/press"
 import type { State } from "../../../cli/tui/state"
 import { openStore } from "../../../cli/tui/store"
 import { hear } from "../../../cli/tui/update"
-import { fact, monitorWith } from "./rows"
+import { endpoint, fact, monitorWith } from "./rows"
 
 /** The whole screen as it is drawn. */
 function linesOf(state: State, colour: boolean): string[] {
@@ -28,9 +28,8 @@ const after = (state: State, ...keys: string[]) =>
 /** On the screen of webhooks, with one that is off, holds much, and has a long address. */
 function withEndpoint(state: State): State {
   const off = { status: "disabled", disabled_reason: "paused", held_count: 1_234_567 }
-  const none = { consecutive_failures: 0, last_success_at: null, last_failure_at: null }
   const url = `https://例え.test/${"hook/".repeat(30)}`
-  const endpoints = [{ id: "a", url, events: ["*"], ...off, ...none }]
+  const endpoints = [endpoint("a", { url, ...off })]
   return hear(after(state, "2"), { is: "endpoints", endpoints }).state
 }
 

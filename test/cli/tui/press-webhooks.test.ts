@@ -4,31 +4,8 @@ import { infoLine, keyLine } from "../../../cli/tui/frame-lines"
 import { press } from "../../../cli/tui/press"
 import type { Intent, State } from "../../../cli/tui/state"
 import { hear } from "../../../cli/tui/update"
-import type { Delivery, Webhook } from "../../../cli/webhooks/records"
-import { monitorWith } from "./rows"
-
-const endpoint = (id: string, more: Partial<Webhook> = {}): Webhook => ({
-  id,
-  url: `https://${id}.test/hook`,
-  events: ["email.*"],
-  description: null,
-  headers: {},
-  header_format: "standard",
-  retry_policy: { max_attempts: 6, intervals: [] },
-  rate_limit: null,
-  filter: null,
-  transform: null,
-  status: "active",
-  disabled_reason: null,
-  disabled_at: null,
-  secret_hint: "…1234",
-  consecutive_failures: 0,
-  held_count: 0,
-  last_success_at: null,
-  last_failure_at: null,
-  created_at: "2026-11-21T12:00:00.000Z",
-  ...more,
-})
+import type { Delivery } from "../../../cli/webhooks/records"
+import { endpoint, monitorWith } from "./rows"
 
 const delivery = (id: string, webhook_id: string): Delivery => ({
   id,

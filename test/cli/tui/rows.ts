@@ -1,6 +1,7 @@
 import type { Fact, MessageRow } from "../../../cli/tui/message-rows"
 import { initialState, type State } from "../../../cli/tui/state"
 import { hear } from "../../../cli/tui/update"
+import type { Webhook } from "../../../cli/webhooks/records"
 
 export const NOW = Date.UTC(2026, 10, 21, 12, 0, 0)
 
@@ -42,3 +43,27 @@ export function monitorWith(count: number, columns = 80, lines = 24): State {
   const heard = hear(first, { is: "facts", facts }).state
   return hear(heard, { is: "older", facts: [], more: false, filter: "" }).state
 }
+
+/** An endpoint that works. */
+export const endpoint = (id: string, more: Partial<Webhook> = {}): Webhook => ({
+  id,
+  url: `https://${id}.test/hook`,
+  events: ["email.*"],
+  description: null,
+  headers: {},
+  header_format: "standard",
+  retry_policy: { max_attempts: 6, intervals: [] },
+  rate_limit: null,
+  filter: null,
+  transform: null,
+  status: "active",
+  disabled_reason: null,
+  disabled_at: null,
+  secret_hint: "…1234",
+  consecutive_failures: 0,
+  held_count: 0,
+  last_success_at: null,
+  last_failure_at: null,
+  created_at: "2026-11-21T12:00:00.000Z",
+  ...more,
+})
