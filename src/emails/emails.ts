@@ -13,6 +13,7 @@ import type { NewMessage } from "../messages/pipeline"
 import { abandon } from "../messages/settle"
 import { attempts, messageContents, messageRaws, messages } from "../messages/tables"
 import { held } from "../store/locks"
+import { READY } from "../store/queue"
 import type { Reader, Tx } from "../store/store"
 import { jobs } from "../store/tables"
 import type { EmailContent } from "./prepare"
@@ -33,10 +34,10 @@ export async function find(db: Reader, project_id: string, id: string): Promise<
   return message ?? gone()
 }
 
-/** As `find`, and nobody else changes the message until the transaction ends. */
-async function findHeld(tx: Tx, project_id: string, id: string): Promise<Message> {
-  await find(tx, project_id, id)
-  const [message] = await held(tx.select().from(messages).where(eq(messages.id, id)))
+/** What `find` found, and nobody else changes the message until the transaction ends. */
+async function hold(tx: Tx, { id, project_id }: Message): Promise<Message> {
+  const ours = and(eq(messages.id, id), eq(messages.project_id, project_id))
+  const [message] = await held(tx.select().from(messages).where(ours))
   return message ?? gone()
 }
 
@@ -98,7 +99,10 @@ export async function attemptsOf(db: Reader, project_id: string, id: string, win
 
 /** Ends a message that still waits. One that is on its way, or settled, is a 409. */
 export async function cancel(tx: Tx, project_id: string, id: string) {
-  const message = await findHeld(tx, project_id, id)
+  const found = await find(tx, project_id, id)
+  // The job first, as a claim does it, or the two might wait for each other.
+  await tx.delete(jobs).where(and(eq(jobs.id, id), eq(jobs.state, READY)))
+  const message = await hold(tx, found)
   if (message.status !== "queued") {
     fail("conflict", `The email is ${message.status}; only a queued one can be cancelled.`, {
       reason: "not_queued",
@@ -106,7 +110,6 @@ export async function cancel(tx: Tx, project_id: string, id: string) {
     })
   }
   await abandon(tx, message, "cancelled", "The email was cancelled before it was sent.")
-  await tx.delete(jobs).where(and(eq(jobs.id, id), eq(jobs.state, 0)))
   return get(tx, project_id, id)
 }
 

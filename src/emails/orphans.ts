@@ -40,11 +40,13 @@ async function failSome(tx: Tx, { project_id, domain }: Removed, after: string) 
     eq(messages.sender_domain, domain),
     gt(messages.id, after),
   )
-  const found = tx.select().from(messages).where(waiting).orderBy(asc(messages.id))
-  const rows = await held(found.limit(AT_ONCE))
-  const ids = rows.map(({ id }) => id)
-  const idle = and(inArray(jobs.id, ids), ne(jobs.state, LEASED))
-  if (ids.length > 0) await tx.delete(jobs).where(idle)
+  const found = tx.select({ id: messages.id }).from(messages).where(waiting)
+  const ids = (await found.orderBy(asc(messages.id)).limit(AT_ONCE)).map(({ id }) => id)
+  if (ids.length === 0) return undefined
+  // The jobs first, as a claim does it, or the two might wait for each other.
+  await tx.delete(jobs).where(and(inArray(jobs.id, ids), ne(jobs.state, LEASED)))
+  const still = and(waiting, inArray(messages.id, ids)) // a claim may have been quicker
+  const rows = await held(tx.select().from(messages).where(still).orderBy(asc(messages.id)))
   for (const row of rows) await abandon(tx, row, DELETED, `The domain ${domain} was deleted.`)
   return ids.at(-1)
 }

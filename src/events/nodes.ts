@@ -1,4 +1,4 @@
-import { onEnqueued, ringJobs } from "../store/queue"
+import { onEnqueued, ringJobs } from "../store/bells"
 import type { Store } from "../store/store"
 import { onEmitted, ring } from "./emit"
 

@@ -4,12 +4,15 @@ const LEVEL = 1
 /** Below this there is little to win. */
 const WORTH_BYTES = 256
 
+/** Above this it is files in base64, which hardly shrink: a second copy in memory buys nothing. */
+const LARGE_BYTES = 1024 * 1024
+
 /** How a frame begins (RFC 8878, 3.1.1). No mail begins so: the first byte of one is a letter. */
 const MAGIC = [0x28, 0xb5, 0x2f, 0xfd]
 
-/** The bytes as they are kept: a Zstandard frame (RFC 8878), or themselves where that is not smaller. */
+/** The bytes as they are kept: a Zstandard frame (RFC 8878), or themselves where that gains too little. */
 export function pack(mail: Uint8Array): Uint8Array {
-  if (mail.length < WORTH_BYTES) return mail
+  if (mail.length < WORTH_BYTES || mail.length > LARGE_BYTES) return mail
   const frame = Bun.zstdCompressSync(mail, { level: LEVEL })
   return frame.length < mail.length ? frame : mail
 }

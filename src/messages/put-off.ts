@@ -7,7 +7,7 @@ import type { Reader, Store } from "../store/store"
 import { jobs } from "../store/tables"
 import { announce } from "./facts"
 import { deliverMessage } from "./pipeline"
-import { messages } from "./tables"
+import { messages, type Status } from "./tables"
 
 /** Due jobs that are looked at in one go, and how many of them get the same time. */
 const AT_ONCE = 2_000
@@ -39,8 +39,10 @@ export async function putOff(store: Store, domain: string, turn: Turn): Promise<
           .where(and(inArray(jobs.id, some), isReady))
         const moved = (await put.returning({ id: jobs.id })).map(({ id }) => id)
         if (moved.length === 0) continue
-        const change = { next_attempt_at: until, status_reason: short(reason), updated_at: now() }
-        const waiting = and(inArray(messages.id, moved), eq(messages.status, "queued"))
+        const why = { next_attempt_at: until, status_reason: short(reason), updated_at: now() }
+        const change = { ...why, status: "queued" as const }
+        // "sending" is what a process left that died: nobody has their jobs now.
+        const waiting = and(inArray(messages.id, moved), inArray(messages.status, OPEN))
         const told = tx.update(messages).set(change).where(waiting).returning(ANNOUNCED)
         for (const message of await told) announce(tx, message, null)
       }
@@ -49,6 +51,8 @@ export async function putOff(store: Store, domain: string, turn: Turn): Promise<
   }
   return count
 }
+
+const OPEN: Status[] = ["queued", "sending"]
 
 const { id, project_id, channel, status, status_reason, recipient } = messages
 

@@ -1,5 +1,5 @@
 import { and, eq, inArray, sql } from "drizzle-orm"
-import { millis, now } from "../core/time"
+import { millis, monotonic, now } from "../core/time"
 import { isAmong } from "../store/among"
 import { type ClaimedJob, isHeld } from "../store/queue"
 import { prepared } from "../store/statements"
@@ -11,8 +11,13 @@ import { messages, type Status } from "./tables"
 /** A message as it was when its job was taken, which is not true for ever. */
 export interface Taken {
   message: Message
-  /** Milliseconds since 1970. */
-  at: number
+  at: Moment
+}
+
+/** By both clocks: the one may be set, and the other stands still while the machine sleeps. */
+interface Moment {
+  epoch_ms: number
+  monotonic_ms: number
 }
 
 /**
@@ -21,7 +26,11 @@ export interface Taken {
  */
 const FRESH_MILLISECONDS = 1000
 
-export const isFresh = ({ at }: Taken) => millis() - at < FRESH_MILLISECONDS
+/** Whether what was taken needs not be asked for again. A clock that was set back says no. */
+export function isFresh({ at }: Taken): boolean {
+  const [by_clock, lasted] = [millis() - at.epoch_ms, monotonic() - at.monotonic_ms]
+  return by_clock >= 0 && Math.max(by_clock, lasted) < FRESH_MILLISECONDS
+}
 
 /**
  * Marks the messages of jobs that were just claimed, all with one statement, and returns them by
@@ -29,7 +38,7 @@ export const isFresh = ({ at }: Taken) => millis() - at < FRESH_MILLISECONDS
  */
 export async function takeAll(tx: Tx, claimed: ClaimedJob[]): Promise<Map<string, Taken>> {
   const taken = new Map<string, Taken>()
-  const at = millis()
+  const at = { epoch_ms: millis(), monotonic_ms: monotonic() }
   const ids = claimed.map(({ id }) => id)
   for (const message of await markAll(tx, { id: JSON.stringify(ids), updated_at: now() })) {
     taken.set(message.id, { message, at })

@@ -1,6 +1,7 @@
 import { and, eq, gt, inArray, sql } from "drizzle-orm"
 import { short } from "../lib/short"
-import { type ClaimedJob, fenced, READY, ringJobs } from "./queue"
+import { ringJobs } from "./bells"
+import { type ClaimedJob, fenced, READY } from "./queue"
 import type { Reader, Store, Tx } from "./store"
 import { jobs } from "./tables"
 

@@ -51,6 +51,7 @@ export class Claims {
   }
 
   async #learn(tx: Tx, claimed: queue.ClaimedJob[], known: Map<string, unknown>) {
+    for (const { id } of claimed) known.delete(id) // of a run that was rolled back
     for (const [name, jobs] of Map.groupBy(claimed, (job) => job.name)) {
       const learned = await this.#handlers[name]?.handler.onClaim?.(tx, jobs)
       for (const [id, one] of learned ?? []) known.set(id, one)

@@ -36,7 +36,7 @@ export interface Handler<Payload, Known = never> {
   run(payload: Payload, job: queue.ClaimedJob, known?: Known): Promise<Verdict>
   /** Work that is cheaper for many jobs at once, in the transaction that claims them. */
   onClaim?: (tx: Tx, claimed: queue.ClaimedJob[]) => Promise<Taken<Known>>
-  /** Undoes `onClaim` for a job that was never begun, in the transaction that gives it back. */
+  /** Undoes `onClaim` for a job that was not begun, or is cut off, in the transaction that gives it back. */
   onGiveBack?: (tx: Tx, payload: Payload, job: queue.ClaimedJob) => Promise<void>
   /** Writes the last word about the work, in the transaction that gives up on it. */
   onDead?: (tx: Tx, payload: Payload, reason: string) => Promise<void>

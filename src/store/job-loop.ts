@@ -1,6 +1,7 @@
 import { newId } from "../core/ids"
 import { log } from "../core/log"
 import { millis, monotonic, nextTurn, sleep } from "../core/time"
+import { onEnqueued } from "./bells"
 import { Claims } from "./job-claims"
 import { Endings } from "./job-endings"
 import {
@@ -72,7 +73,7 @@ export class JobLoop {
   async start() {
     const { store, alone, lease_ms } = this.#options
     if (alone) while ((await queue.sweepAll(store, this.#lease.owner)) > 0);
-    this.#silence = queue.onEnqueued(() => this.wake())
+    this.#silence = onEnqueued(() => this.wake())
     this.#every(lease_ms / 3, () => this.#keep())
     this.#every(SWEEP_MILLISECONDS, () => queue.sweep(store, this.#held()))
     this.#loop = this.#turn()
@@ -132,6 +133,7 @@ export class JobLoop {
   async #fill() {
     while (!this.#stopping && this.#hasSlot()) {
       if (this.#waiting.length === 0) await this.#claim()
+      if (this.#stopping) return // what came meanwhile is given back
       const job = this.#waiting.pop()
       if (!job) return
       this.#begin(job)

@@ -2,6 +2,7 @@ import { and, eq, inArray, lt, lte, ne, notInArray, type SQL, sql } from "drizzl
 import { newId } from "../core/ids"
 import { millis, now, secondsFromNow } from "../core/time"
 import { short } from "../lib/short"
+import { ringJobs } from "./bells"
 import { held, skipLocked } from "./locks"
 import { inserter, prepared } from "./statements"
 import type { Reader, Store, Tx } from "./store"
@@ -61,20 +62,6 @@ export async function enqueueAll<Payload>(tx: Tx, job: Job<Payload>, list: Enque
 export const enqueue = <Payload>(tx: Tx, job: Job<Payload>, work: Enqueued<Payload>) =>
   enqueueAll(tx, job, [work])
 
-/** Who wants to know of new work: the loop of this process, and the other nodes. */
-const bells = new Set<() => void>()
-
-/** Calls `listener` after each commit that brought work, until the returned function is called. */
-export function onEnqueued(listener: () => void): () => void {
-  bells.add(listener)
-  return () => void bells.delete(listener)
-}
-
-/** Wakes every loop of this process; also called when another node says that there is work. */
-export function ringJobs() {
-  for (const bell of bells) bell()
-}
-
 export interface Lease {
   owner: string
   lease_ms: number
@@ -83,7 +70,10 @@ export interface Lease {
 /** What else the claim of these jobs means, in the transaction that claims them. It may run twice. */
 export type OnClaim = (tx: Tx, claimed: ClaimedJob[]) => Promise<void>
 
-/** Takes up to `limit` due jobs, highest priority first, and leases them to the owner. */
+/**
+ * Takes up to `limit` due jobs, highest priority first, and leases them to the owner. Rejects where
+ * none was taken: what one level gave is not lost because the next one failed.
+ */
 export async function claim(
   store: Store,
   limit: number,
@@ -97,11 +87,15 @@ export async function claim(
     const due = { priority, now: now(), limit: room }
     if ((await findDue(store.read, due)).length === 0) continue // an idle box writes nothing
     const taken = { ...due, owner: lease.owner, lease_until: secondsFromNow(lease.lease_ms / 1000) }
-    const rows = await store.tx(async (tx) => {
+    const taking = store.tx(async (tx) => {
       const rows = await claimDue(tx, taken)
       await onClaim?.(tx, rows)
       return rows
     })
+    const rows = await taking.catch((error) =>
+      claimed.length === 0 ? Promise.reject(error) : null,
+    )
+    if (!rows) break // the next claim meets the same fault, or none
     claimed.push(...rows.sort((a, b) => (a.id < b.id ? -1 : 1))) // RETURNING promises no order
   }
   return claimed
@@ -121,14 +115,8 @@ export async function release(tx: Tx, job: ClaimedJob, run_at: string, reason: s
 
 /** Buries the job with its reason, where it stays visible. Fenced as `complete` is. */
 export async function bury(tx: Tx, job: ClaimedJob, reason: string) {
-  const change = {
-    state: DEAD,
-    owner: null,
-    lease_until: null,
-    dead_at: now(),
-    last_error: short(reason),
-  }
-  return fenced(tx, job, change)
+  const change = { state: DEAD, owner: null, lease_until: null, dead_at: now() }
+  return fenced(tx, job, { ...change, last_error: short(reason) })
 }
 
 /** Changes a claimed job, if it is still whose it was. Returns whether it was. */

@@ -19,6 +19,11 @@ test("mail of many like lines takes a tenth of its room", () => {
   expect(pack(mail).length).toBeLessThan(mail.length / 10)
 })
 
+test("mail of a megabyte and more is kept as it is, so that it is in memory once", () => {
+  const mail = Buffer.concat([HEAD, Buffer.alloc(1024 * 1024, "A")])
+  expect(pack(mail)).toBe(mail)
+})
+
 test("mail that was kept before anything was packed is read as it is", () => {
   expect(unpack(HEAD)).toBe(HEAD)
 })

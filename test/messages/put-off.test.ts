@@ -1,14 +1,19 @@
 import { expect, test } from "bun:test"
-import { asc } from "drizzle-orm"
+import { asc, eq } from "drizzle-orm"
 import { now, secondsFromNow } from "../../src/core/time"
 import { type Activity, watch } from "../../src/messages/activity"
 import * as pipeline from "../../src/messages/pipeline"
 import { putOff } from "../../src/messages/put-off"
 import { messages } from "../../src/messages/tables"
+import { takeAll } from "../../src/messages/take"
+import * as queue from "../../src/store/queue"
 import { READY } from "../../src/store/queue"
 import { jobs } from "../../src/store/tables"
+import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
-import { letter } from "./letters"
+import { letter, read } from "./letters"
+
+quietLog()
 
 function to(email: string, cc: string[] = [], more: Parameters<typeof letter>[0] = {}) {
   const made = letter({ recipient: email, ...more }, cc)
@@ -53,6 +58,26 @@ test("who waits for a crowded domain is given turns together, and nobody else", 
     })
   }
   for (const { id } of others) expect(reasons.get(id)?.status_reason).toBeNull()
+})
+
+test("what a process left as being sent that died waits like the others", async () => {
+  await using it = await testStore()
+  const { store } = it
+  const [left, running] = [to("ann@slow.test"), to("kim@slow.test")]
+  await store.tx((tx) => pipeline.accept(tx, [left, running]))
+  await queue.claim(store, 2, { owner: "dead", lease_ms: 30_000 }, async (tx, claimed) => {
+    await takeAll(tx, claimed)
+  })
+  await store.tx(async (tx) => {
+    const freed = { state: READY, owner: null, lease_until: null, attempt: 0 }
+    await tx.update(jobs).set(freed).where(eq(jobs.id, left.id))
+  })
+
+  const until = secondsFromNow(60)
+  expect(await putOff(store, "slow.test", () => ({ until, reason: "crowded" }))).toBe(1)
+  const waiting = { status: "queued", status_reason: "crowded", next_attempt_at: until }
+  expect(await read(store.read, left.id)).toMatchObject(waiting)
+  expect(await read(store.read, running.id)).toMatchObject({ status: "sending" })
 })
 
 test("who watches is told of it, also of a domain in other letters than it was written in", async () => {

@@ -1,38 +1,17 @@
 import { expect, test } from "bun:test"
 import type { Handler, Verdict } from "../../src/store/job-handler"
 import * as queue from "../../src/store/queue"
-import type { Closure, Store } from "../../src/store/store"
 import { jobs } from "../../src/store/tables"
 import { movableClock } from "../harness/clock"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
+import { fallible } from "./fallible"
 import { allJobs, bellOf, emptied, enqueueRings, type Ring, running, until } from "./rings"
 
 quietLog()
 
 const clock = movableClock()
 const LEASE_SECONDS = 30
-
-/** The same store, whose transactions fail from `fail` to `mend`, as those of a full disk do. */
-function fallible(store: Store) {
-  let broken = false
-  let refused = 0
-  const tx = <Result>(closure: Closure<Result>): Promise<Result> => {
-    if (!broken) return store.tx(closure)
-    refused += 1
-    return Promise.reject(Object.assign(new Error("full"), { code: "SQLITE_FULL" }))
-  }
-  return {
-    store: Object.assign(Object.create(store) as Store, { tx }),
-    fail() {
-      broken = true
-    },
-    mend() {
-      broken = false
-    },
-    refused: () => refused,
-  }
-}
 
 test("ends that write nothing share transactions, and free their slots before", async () => {
   await using it = await testStore()

@@ -85,6 +85,25 @@ test("a result that breaks a rule does not hold its slot for ever: the job is bu
   expect(runs).toBe(1)
 })
 
+test("the place that a job keeps until its end is on disk is given back once, also by a burial", async () => {
+  await using it = await testStore()
+  const states: number[] = []
+  const given = Promise.withResolvers<void>()
+  await enqueueRings(it.store, 1)
+
+  await using _ = await running(it.store, {
+    run: async () => ({
+      done: () => Promise.reject(new Error("no such column")),
+      async settled() {
+        states.push(...(await it.store.read.select().from(jobs)).map(({ state }) => state))
+        given.resolve()
+      },
+    }),
+  })
+  await given.promise
+  expect(states).toEqual([queue.DEAD])
+})
+
 test("where even the last words break a rule the job is buried without them", async () => {
   await using it = await testStore()
   await enqueueRings(it.store, 1)

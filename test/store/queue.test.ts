@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test"
 import { asc } from "drizzle-orm"
 import { secondsFromNow } from "../../src/core/time"
+import { onEnqueued } from "../../src/store/bells"
 import { purgeDead } from "../../src/store/dead-jobs"
 import * as queue from "../../src/store/queue"
 import type { Store } from "../../src/store/store"
@@ -49,7 +50,7 @@ async function claimOne(store: Store, owner: string) {
 test("a job enqueued by a closure that fails does not exist, and rings no bell", async () => {
   await using it = await testStore()
   let rung = 0
-  const off = queue.onEnqueued(() => rung++)
+  const off = onEnqueued(() => rung++)
 
   const failing = it.store.tx(async (tx) => {
     await queue.enqueue(tx, ring, ringing(1))

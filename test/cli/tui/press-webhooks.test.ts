@@ -4,7 +4,7 @@ import { infoLine, keyLine } from "../../../cli/tui/frame-lines"
 import { press } from "../../../cli/tui/press"
 import type { Intent, State } from "../../../cli/tui/state"
 import { hear } from "../../../cli/tui/update"
-import type { Delivery } from "../../../cli/webhooks/records"
+import type { Delivery, Webhook } from "../../../cli/webhooks/records"
 import { endpoint, monitorWith } from "./rows"
 
 const delivery = (id: string, webhook_id: string): Delivery => ({

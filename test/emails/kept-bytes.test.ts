@@ -1,0 +1,134 @@
+import { expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { openBlobs } from "../../src/core/blobs"
+import { openSecrets } from "../../src/core/secrets"
+import { openWorkers } from "../../src/core/workers"
+import { emailChannel } from "../../src/emails/channel"
+import type { EmailProvider } from "../../src/emails/providers/provider"
+import { unpack } from "../../src/lib/packed"
+import type { Outcome } from "../../src/messages/channel"
+import * as pipeline from "../../src/messages/pipeline"
+import { messageRaws, messages } from "../../src/messages/tables"
+import { type Taken, takeAll } from "../../src/messages/take"
+import { QueueControl } from "../../src/queue-control/queue-control"
+import { bind } from "../../src/store/job-handler"
+import { sweepAll } from "../../src/store/queue"
+import { jobs } from "../../src/store/tables"
+import { movableClock } from "../harness/clock"
+import { quietLog } from "../harness/quiet"
+import { testStore } from "../harness/store"
+import { byHand } from "../messages/by-hand"
+import { letter, outcome, told } from "../messages/letters"
+
+quietLog()
+const clock = movableClock()
+
+const TO = "to@example.test"
+const LONG = { html: null, text: "Dong, dong, dong. ".repeat(40), headers: {} }
+
+/** One accepted message, delivered by hand through the channel of mail. */
+async function oneMail(...script: ("retry" | "delivered")[]) {
+  const base = await testStore()
+  const { store, folder } = base
+  const workers = openWorkers({ size: 1 })
+  const sent: { raw: string; kept_before: boolean }[] = []
+  const kept = async () => {
+    const [row] = await store.read.select().from(messageRaws)
+    return row?.raw
+  }
+  const provider: EmailProvider = {
+    name: "smtp",
+    schedule: () => 60,
+    close: async () => {},
+    async send({ raw }): Promise<Outcome> {
+      sent.push({ raw: Buffer.from(raw).toString(), kept_before: (await kept()) !== undefined })
+      return outcome([told(TO, { status: script.shift() ?? "delivered" })])
+    },
+  }
+  const parts = {
+    store,
+    secrets: openSecrets({ data_dir: folder, master_key: null }),
+    workers,
+    blobs: openBlobs(`${folder}/blobs`),
+    provider,
+    rules: { sending_domains: new Set(["example.test"]) },
+    sandbox: undefined,
+    queues: new QueueControl(store),
+    concurrency: 1,
+  }
+  /** A process of its own, with places on the wire of its own. */
+  const life = (owner: string) => {
+    const email = emailChannel(parts)
+    const channels = { email, push: email, sms: email, in_app: email }
+    const handlers = bind(pipeline.deliverMessage, {
+      onClaim: takeAll,
+      run: (payload, job, taken?: Taken) => pipeline.deliver(store, channels, payload, job, taken),
+    })
+    return byHand(store, handlers, owner)
+  }
+  const message = letter({ content: LONG })
+  await store.tx((tx) => pipeline.accept(tx, [message]))
+  return {
+    ...base,
+    id: message.id,
+    sent,
+    kept,
+    hand: life("first"),
+    life,
+    /** What would be composed anew would be another mail from now on. */
+    rename: (subject: string) =>
+      store.tx((tx) => tx.update(messages).set({ subject }).where(eq(messages.id, message.id))),
+    async [Symbol.asyncDispose]() {
+      await workers.close()
+      await base[Symbol.asyncDispose]()
+    },
+  }
+}
+
+test("the bytes are kept with the first outcome, a deferral too, and leave again as they are", async () => {
+  await using mail = await oneMail("retry", "delivered")
+  await mail.hand.work(await mail.hand.claimOne())
+  const packed = await mail.kept()
+  expect(packed?.length).toBeLessThan(mail.sent[0]?.raw.length ?? 0)
+  expect(Buffer.from(unpack(packed ?? Buffer.of())).toString()).toBe(mail.sent[0]?.raw ?? "")
+
+  await mail.rename("Another subject")
+  clock.advance({ seconds: 61 })
+  await mail.hand.work(await mail.hand.claimOne())
+  expect(mail.sent.map(({ kept_before }) => kept_before)).toEqual([false, true])
+  expect(mail.sent[1]?.raw).toBe(mail.sent[0]?.raw ?? "")
+  expect(await mail.kept()).toEqual(packed)
+})
+
+test("after a crash before the outcome was written the same bytes are composed again", async () => {
+  await using mail = await oneMail("delivered", "delivered")
+  await mail.hand.tried(await mail.hand.claimOne())
+  expect(await mail.kept()).toBeUndefined()
+
+  await sweepAll(mail.store, "the next life")
+  const [row] = await mail.store.read.select().from(messages)
+  expect(row).toMatchObject({ status: "sending", attempts: 1 })
+  const next = mail.life("the next life")
+  const job = await next.claimOne()
+  expect(job.attempt).toBe(1)
+  await next.work(job)
+  expect(mail.sent).toHaveLength(2)
+  expect(mail.sent[1]?.raw).toBe(mail.sent[0]?.raw ?? "")
+  expect(await mail.kept()).toBeDefined()
+  expect((await mail.store.read.select().from(messages))[0]).toMatchObject({
+    status: "delivered",
+    attempts: 1,
+  })
+})
+
+test("what an earlier version kept as it is leaves at the next attempt, and stays as it is", async () => {
+  await using mail = await oneMail("delivered")
+  const old = Buffer.from("From: me@example.test\r\nSubject: as it left first\r\n\r\nDong.\r\n")
+  await mail.store.tx(async (tx) => {
+    await tx.insert(messageRaws).values({ message_id: mail.id, raw: old })
+    await tx.update(jobs).set({ attempt: 1 }).where(eq(jobs.id, mail.id))
+  })
+  await mail.hand.work(await mail.hand.claimOne())
+  expect(mail.sent.map(({ raw }) => raw)).toEqual([old.toString()])
+  expect(Buffer.compare((await mail.kept()) ?? Buffer.of(), old)).toBe(0)
+})

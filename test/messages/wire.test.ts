@@ -1,0 +1,96 @@
+import { afterAll, expect, spyOn, test } from "bun:test"
+import { Turns } from "../../src/lib/turns"
+import { Waiting } from "../../src/messages/channel"
+import { JobLoop } from "../../src/store/job-loop"
+import { quietLog } from "../harness/quiet"
+import { fallible } from "../store/fallible"
+import { byHand } from "./by-hand"
+import { outcome, told } from "./letters"
+import { type PostOffice, postOffice } from "./post-office"
+
+quietLog()
+
+/** The pause between two tries at writing a result, which nobody wants to sit through. */
+const PAUSE_MS = 500
+const real = globalThis.setTimeout
+const hasty = (work: () => void, ms?: number) => real(work, ms === PAUSE_MS ? 5 : ms)
+const timers = spyOn(globalThis, "setTimeout").mockImplementation(hasty as typeof setTimeout)
+afterAll(() => timers.mockRestore())
+
+const delivered = () => outcome([told("to@example.test", { status: "delivered" })])
+
+/** Lets only so many messages of this office be on the wire at once. */
+function narrow({ channels }: PostOffice, places: number) {
+  const turns = new Turns(places)
+  channels.email.turn = () => turns.take()
+}
+
+test("no more is sent and not recorded than there are places, while storage refuses", async () => {
+  const [places, count] = [2, 12]
+  const first = Promise.withResolvers<void>()
+  let open = 0
+  await using office = await postOffice(
+    ...Array.from({ length: count }, () => async () => {
+      if (++open === places) first.resolve()
+      await first.promise
+      storage.fail()
+      return delivered()
+    }),
+  )
+  narrow(office, places)
+  const storage = fallible(office.store)
+  const ids: string[] = []
+  for (let at = 0; at < count; at++) ids.push(await office.accept())
+  const { handlers } = office
+  const loop = new JobLoop({
+    store: storage.store,
+    handlers,
+    concurrency: 2 * places,
+    lease_ms: 30_000,
+    alone: false,
+  })
+  await loop.start()
+  while (storage.refused() < 5 * places) await Bun.sleep(2)
+  expect(office.attempted).toHaveLength(places)
+
+  // Each further pair runs into the same refusal, until storage takes what came of it.
+  while ((await office.jobs()).length > 0) {
+    storage.mend()
+    await Bun.sleep(10)
+  }
+  await loop.stop(20_000)
+  expect(office.attempted.map(({ id }) => id).toSorted()).toEqual(ids.toSorted())
+  for (const id of ids) expect(await office.read(id)).toMatchObject({ status: "delivered" })
+})
+
+test("who breaks, or must wait, or ended, gives his place on the wire back", async () => {
+  const broken = new Error("the composer broke")
+  await using office = await postOffice(broken, new Waiting("crowded", 60), delivered())
+  narrow(office, 1)
+  for (let at = 0; at < 3; at++) await office.accept()
+  const hand = byHand(office.store, office.handlers)
+  const verdicts = []
+  for (const job of await hand.claims.claim(3)) verdicts.push(await hand.work(job))
+  expect(verdicts).toMatchObject([
+    { retry: "An internal error; the log says which." },
+    { hold: { reason: "crowded" } },
+    { done: expect.any(Function), settled: expect.any(Function) },
+  ])
+  const [free, alone] = [await office.channels.email.turn?.(), office.channels.email.turn?.()]
+  free?.()
+  ;(await alone)?.()
+})
+
+test("what broke before it had a place took none", async () => {
+  await using office = await postOffice(delivered())
+  narrow(office, 1)
+  let times = 0
+  office.channels.email.prepare = async (_message, content) => {
+    if (++times === 1) throw new Error("no thread")
+    return { content }
+  }
+  for (let at = 0; at < 2; at++) await office.accept()
+  const hand = byHand(office.store, office.handlers)
+  for (const job of await hand.claims.claim(2)) await hand.work(job)
+  expect(office.attempted).toHaveLength(1)
+})
