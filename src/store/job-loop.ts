@@ -23,7 +23,7 @@ const FINISH_PAUSE_MILLISECONDS = 500
 /** A claim grows while one is used up faster than this, and shrinks when it lasts longer. */
 const SHORT_MILLISECONDS = 50
 const LONG_MILLISECONDS = 200
-const CLAIM_LIMIT = 500
+const CLAIM_LIMIT = 160
 
 /** Ten seconds of tries, then the fault is not the storage's. */
 const FINISH_TRIES = 20
