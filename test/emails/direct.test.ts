@@ -10,6 +10,7 @@ import { smtpSink } from "../fakes/smtp-sink"
 import { movableClock } from "../harness/clock"
 import { mail } from "../harness/mail"
 import { type TestService, testService } from "../harness/service"
+import { PATIENT } from "../harness/waits"
 import { delivering } from "./direct-delivery"
 import { a, directOn, mx, type Names } from "./providers/direct-fixture"
 
@@ -49,7 +50,7 @@ test("a domain that hangs keeps nobody else from being delivered to", async () =
   await using it = await testService()
   using quick = smtpSink()
   using slow = smtpSink({ greeting: "stall" }, { hostname: "127.0.0.2", port: quick.port })
-  const timeouts = { connect: 500, greeting: 60_000, reply: 500, accepted: 500 }
+  const timeouts = { ...PATIENT, greeting: 60_000 }
   await using on = await directOn(NAMES, { port: quick.port, timeouts })
 
   await sendTo(it, "slow.test", 300)

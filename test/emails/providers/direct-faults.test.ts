@@ -4,6 +4,7 @@ import { SMTPServer, type SMTPServerOptions } from "smtp-server"
 import { selfSigned } from "../../fakes/smtp-certificate"
 import { type Script, smtpSink } from "../../fakes/smtp-sink"
 import { movableClock } from "../../harness/clock"
+import { IMPATIENT, waitsFor } from "../../harness/waits"
 import { a, directOn, mx, type Names } from "./direct-fixture"
 
 const clockwork = movableClock()
@@ -13,7 +14,7 @@ const NAMES: Names = { "MX b.test": mx([10, "mx.b.test"]), "A mx.b.test": a("127
 
 async function sendTo(script: Script) {
   using sink = smtpSink(script)
-  await using it = await directOn(NAMES, { port: sink.port })
+  await using it = await directOn(NAMES, { port: sink.port, timeouts: waitsFor(script) })
   const outcome = await it.send(ANN)
   return { ...outcome, received: sink.received, lines: sink.lines, opened: sink.connections() }
 }
@@ -95,10 +96,10 @@ describe("a mail server that", () => {
         data() {},
       },
     })
-    await using it = await directOn(NAMES, { port: server.port })
+    await using it = await directOn(NAMES, { port: server.port, timeouts: IMPATIENT })
     const outcome = await it.send(ANN)
     expect(outcome).toMatchObject({ status: "retry", reply: { smtp_code: null } })
-    expect(outcome.reason).toContain("timed out after 0.3 s for the greeting")
+    expect(outcome.reason).toContain("timed out after 0.1 s for the greeting")
   })
 
   test("loses the connection between RCPT and the end keeps the refusals that it spoke", async () => {

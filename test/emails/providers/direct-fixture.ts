@@ -6,6 +6,7 @@ import type { EmailProvider } from "../../../src/emails/providers/provider"
 import { Waiting } from "../../../src/messages/channel"
 import { mailTo } from "../../contracts/email-provider"
 import { nameServer, type Say } from "../../core/name-server"
+import { PATIENT } from "../../harness/waits"
 
 /** `MX b.test` → records; what is not said is NXDOMAIN. */
 export type Names = Record<string, Say | (() => Say)>
@@ -27,8 +28,6 @@ export function policyMemory(): PolicyStore & { kept: Map<string, KeptPolicy> } 
   }
 }
 
-const PATIENCE = { connect: 500, greeting: 300, reply: 300, accepted: 300 }
-
 /** The provider, on a scripted name server of its own, for servers on the loopback. */
 export async function directOn(names: Names, options: Partial<DirectOptions> = {}) {
   const server = await nameServer((name, kind) => {
@@ -37,11 +36,11 @@ export async function directOn(names: Names, options: Partial<DirectOptions> = {
   })
   const policies = policyMemory()
   const provider = direct({
-    dns: resolver({ servers: [server.address], try_ms: 200 }),
+    dns: resolver({ servers: [server.address], try_ms: 1_000 }),
     policies,
     allow_private: ["127.0.0.0/8"],
     ehlo_name: "mail.belfry.test",
-    timeouts: PATIENCE,
+    timeouts: PATIENT,
     ...options,
   })
   let sent = 0

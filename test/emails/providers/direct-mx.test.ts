@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test"
 import { emailProviderContract } from "../../contracts/email-provider"
 import { smtpSink } from "../../fakes/smtp-sink"
 import { quietLog } from "../../harness/quiet"
+import { PATIENT } from "../../harness/waits"
 import { a, directOn, mx, type Names, patient } from "./direct-fixture"
 
 const ANN = "ann@b.test"
@@ -204,7 +205,8 @@ test("who finds no room is held, is told when to come, and keeps nobody else bac
   using sink = smtpSink()
   using slow = smtpSink({ greeting: "stall" }, { hostname: "127.0.0.2", port: sink.port })
   const names: Names = { "A b.test": a("127.0.0.1"), "A c.test": a("127.0.0.2") }
-  await using it = await directOn(names, { port: sink.port })
+  const timeouts = { ...PATIENT, greeting: 300 }
+  await using it = await directOn(names, { port: sink.port, timeouts })
   const stuck = [it.send("one@c.test"), it.send("two@c.test")]
   while (slow.connections() < 2) await Bun.sleep(1)
 

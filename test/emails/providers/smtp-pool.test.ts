@@ -3,12 +3,13 @@ import { smtp } from "../../../src/emails/providers/smtp"
 import { Pool } from "../../../src/emails/providers/smtp-pool"
 import { mailTo } from "../../contracts/email-provider"
 import { type Script, smtpSink } from "../../fakes/smtp-sink"
+import { PATIENT, waitsFor } from "../../harness/waits"
 
 const mail = mailTo("ann@example.test")
 
 function open(script: Script = {}, limits = {}) {
   const sink = smtpSink(script)
-  const timeouts = { connect: 1_000, greeting: 500, reply: 500, accepted: 500 }
+  const timeouts = waitsFor(script)
   const provider = smtp({ host: "127.0.0.1", port: sink.port, tls: "none", timeouts, limits })
   return {
     sink,
@@ -109,8 +110,7 @@ test("closing cuts what is under way, which comes out as retry", async () => {
 
 test("two connections that become free together wake two who wait", async () => {
   using sink = smtpSink({})
-  const timeouts = { connect: 1_000, greeting: 500, reply: 500, accepted: 500 }
-  const server = { host: "127.0.0.1", port: sink.port, tls: "none" as const, timeouts }
+  const server = { host: "127.0.0.1", port: sink.port, tls: "none" as const, timeouts: PATIENT }
   const pool = new Pool(server, { max_connections: 2, idle: 1_000, queue: 300 })
   const acquire = () => pool.acquire([], { fresh: false })
   const held = await Promise.all([acquire(), acquire()])

@@ -2,13 +2,12 @@ import { describe, expect, test } from "bun:test"
 import { smtp } from "../../../src/emails/providers/smtp"
 import { mailTo } from "../../contracts/email-provider"
 import { type Script, smtpSink } from "../../fakes/smtp-sink"
-
-const PATIENCE = { connect: 1_000, greeting: 100, reply: 100, accepted: 100 }
+import { waitsFor } from "../../harness/waits"
 
 async function sendTo(script: Script, mail = mailTo("ann@example.test"), login = {}) {
   using sink = smtpSink(script)
   const server = { host: "127.0.0.1", port: sink.port, tls: "none" as const }
-  const provider = smtp({ ...server, ...login, timeouts: PATIENCE })
+  const provider = smtp({ ...server, ...login, timeouts: waitsFor(script) })
   const outcome = await provider.send(mail)
   await provider.close()
   return { ...outcome, received: sink.received, lines: sink.lines }
