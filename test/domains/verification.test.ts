@@ -160,6 +160,7 @@ describe.skipIf(noKnot)("with a real name server", () => {
 
   describe("checks", () => {
     test("are one in ten seconds and sixty in an hour", async () => {
+      clock.freeze()
       const project = await service.project()
       const domain = await added(project)
       expect((await check(project, domain)).status).toBe(200)

@@ -58,6 +58,7 @@ test("pages run no script, load nothing, are framed by nobody and tell nobody th
 })
 
 test("pages say what went wrong as pages", async () => {
+  clock.freeze() // the requests of one minute are counted
   const door = stranger(service)
   const json = await door.post("/device", { user_code: "x" })
   expect([json.status, titleOf(json)]).toEqual([400, "That did not work"])
