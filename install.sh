@@ -140,7 +140,7 @@ wanted_packages() {
   { has smtp-sink && has smtp-source; } || echo postfix
   has dkimverify || echo python3-dkim
   { has knotd && has knotc; } || echo knot
-  for program in swaks wrk strace python3 faketime tmux; do has "$program" || echo "$program"; done
+  for program in swaks wrk strace python3 faketime tmux openssl; do has "$program" || echo "$program"; done
 }
 
 has() {

@@ -1,4 +1,5 @@
 import { createHash, type KeyObject, sign as signBytes } from "node:crypto"
+import { signRsa } from "./rsa"
 
 /** Which fields a signature covers: those of them that the message has. */
 export const SIGNED_FIELDS = [
@@ -72,7 +73,7 @@ export function sign({ fields, body_hash }: Signable, signer: DkimSigner): strin
 /** Ed25519 signs the hash of the data (RFC 8463, 3), RSA the data, which it hashes itself. */
 export function signatureOf(data: string, algorithm: DkimSigner["algorithm"], key: KeyObject) {
   const bytes = Buffer.from(data, "latin1")
-  if (algorithm === "rsa") return signBytes("sha256", bytes, key)
+  if (algorithm === "rsa") return signRsa(bytes, key)
   return signBytes(null, createHash("sha256").update(bytes).digest(), key)
 }
 

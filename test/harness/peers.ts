@@ -14,6 +14,7 @@ const packages = {
   knotc: "knot",
   tmux: "tmux",
   initdb: "postgresql",
+  openssl: "openssl",
 } as const
 
 export type Peer = keyof typeof packages

@@ -1,0 +1,120 @@
+import { dlopen, type Pointer, ptr } from "bun:ffi"
+import { type KeyObject, sign } from "node:crypto"
+
+/** Signs `data` with an RSA key: RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8017, 8.2). */
+export type RsaSign = (data: Uint8Array, key: KeyObject) => Buffer
+
+/** What the runtime brings along, on every machine. */
+export const builtIn: RsaSign = (data, key) => sign("sha256", data, key)
+
+/**
+ * The system's OpenSSL 3, or undefined where there is none. It makes two and a half signatures in
+ * the time of one of the runtime's, and a signature is most of what a signed message costs. The first
+ * one of each key is compared with the runtime's own, which must be the same bytes: this scheme has
+ * no randomness. A key that fails the comparison is signed with by the runtime for ever.
+ */
+export function openssl(file = "libcrypto.so.3"): RsaSign | undefined {
+  const library = load(file)
+  if (!library) return undefined
+  const keys = new WeakMap<KeyObject, NativeKey | null>()
+  return (data, key) => {
+    const known = keys.get(key)
+    if (known) return known.sign(data) ?? builtIn(data, key)
+    const own = builtIn(data, key)
+    if (known === undefined) keys.set(key, proven(library, key, { data, own }))
+    return own
+  }
+}
+
+let chosen: RsaSign | undefined
+
+/** By the faster of the two that this machine has. */
+export const signRsa: RsaSign = (data, key) => {
+  chosen ??= openssl() ?? builtIn
+  return chosen(data, key)
+}
+
+/** Of a key of 16,384 bits, the largest that OpenSSL signs with. */
+const MAX_SIGNATURE = 2048
+
+type Library = NonNullable<ReturnType<typeof load>>
+
+/** Found only where it was made for: elsewhere the same name may mean another interface. */
+function load(file: string) {
+  if (process.platform !== "linux") return undefined
+  try {
+    return dlopen(file, {
+      d2i_AutoPrivateKey: { args: ["ptr", "ptr", "i64"], returns: "ptr" },
+      EVP_PKEY_free: { args: ["ptr"], returns: "void" },
+      EVP_MD_CTX_new: { args: [], returns: "ptr" },
+      EVP_MD_CTX_free: { args: ["ptr"], returns: "void" },
+      EVP_sha256: { args: [], returns: "ptr" },
+      EVP_DigestSignInit: { args: ["ptr", "ptr", "ptr", "ptr", "ptr"], returns: "i32" },
+      EVP_DigestSign: { args: ["ptr", "ptr", "ptr", "ptr", "u64"], returns: "i32" },
+      ERR_clear_error: { args: [], returns: "void" },
+    }).symbols
+  } catch {
+    return undefined
+  }
+}
+
+interface Example {
+  data: Uint8Array
+  own: Buffer
+}
+
+function proven(library: Library, key: KeyObject, { data, own }: Example): NativeKey | null {
+  const native = NativeKey.open(library, key)
+  return native?.sign(data)?.equals(own) ? native : null
+}
+
+/** A key in the library's memory, which is given back when nobody has the object any more. */
+class NativeKey {
+  static readonly #left = new FinalizationRegistry<() => void>((free) => free())
+  readonly #library: Library
+  readonly #key: Pointer
+  readonly #signature = Buffer.alloc(MAX_SIGNATURE)
+  readonly #length = new BigUint64Array(1)
+
+  private constructor(library: Library, key: Pointer) {
+    this.#library = library
+    this.#key = key
+    NativeKey.#left.register(this, () => library.EVP_PKEY_free(key))
+  }
+
+  static open(library: Library, key: KeyObject): NativeKey | undefined {
+    const der = key.export({ type: "pkcs8", format: "der" })
+    const place = new BigUint64Array([BigInt(ptr(der))])
+    try {
+      const opened = pointerOf(library.d2i_AutoPrivateKey(null, place, der.length))
+      return opened === null ? undefined : new NativeKey(library, opened)
+    } finally {
+      der.fill(0)
+      library.ERR_clear_error()
+    }
+  }
+
+  /** Undefined where the library refuses. */
+  sign(data: Uint8Array): Buffer | undefined {
+    const { EVP_MD_CTX_new, EVP_MD_CTX_free, ERR_clear_error } = this.#library
+    const context = pointerOf(EVP_MD_CTX_new())
+    try {
+      return this.#signed(context, data)
+    } finally {
+      EVP_MD_CTX_free(context)
+      ERR_clear_error()
+    }
+  }
+
+  #signed(context: Pointer | null, data: Uint8Array): Buffer | undefined {
+    const { EVP_sha256, EVP_DigestSignInit, EVP_DigestSign } = this.#library
+    this.#length[0] = BigInt(MAX_SIGNATURE)
+    if (EVP_DigestSignInit(context, null, EVP_sha256(), null, this.#key) !== 1) return undefined
+    const [signature, length] = [this.#signature, this.#length]
+    if (EVP_DigestSign(context, signature, length, data, data.length) !== 1) return undefined
+    return Buffer.from(signature.subarray(0, Number(length[0])))
+  }
+}
+
+const pointerOf = (given: Pointer | bigint | null): Pointer | null =>
+  given === null ? null : (Number(given) as Pointer)
