@@ -11,6 +11,7 @@ import { inserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import { type Channel, type Ready, Waiting } from "./channel"
 import { announce, eventOf, type Message } from "./facts"
+import { FreshContents } from "./fresh-contents"
 import { type Attempt, putBack, settle, settleDead, settleLast, wait } from "./settle"
 import { type ChannelName, messageContents, messages, messageTags } from "./tables"
 import { isFresh, type Taken, takeAgain } from "./take"
@@ -67,6 +68,7 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
   await enqueueAll(tx, deliverMessage, accepted.map(deliveryOf))
   for (const [project_id, changes] of countsOf(accepted)) await bumpAll(tx, project_id, changes)
   for (const message of accepted) announce(tx, message, `${message.channel}.queued`)
+  tx.afterCommit(() => list.forEach(({ id, content }) => void fresh.keep(id, content)))
   return accepted
 }
 
@@ -122,7 +124,11 @@ async function begin(store: Store, { channel, ready, taken, job }: Beginning): P
   return verdictOf(message.id, { outcome, started_at, duration_ms, attempt: job.attempt, keep })
 }
 
+const fresh = new FreshContents()
+
 async function contentOf(store: Store, message_id: string): Promise<unknown> {
+  const known = fresh.take(message_id)
+  if (known !== undefined) return known
   const [found] = await findContent(store.read, { message_id })
   if (!found) throw new Error("the content of a message that is still open is gone")
   return found.content

@@ -17,11 +17,27 @@ function request(from: string) {
   return mail
 }
 
-/** Text of so many bytes in lines as people write them: the same bytes on the wire, whoever sends it. */
-export const textOf = (bytes: number): string =>
-  "Hello, your order has left us and will be with you tomorrow.\r\n"
-    .repeat(bytes / 50)
-    .slice(0, bytes)
+const WORDS =
+  "hello your order has left us and will be with you tomorrow if the courier finds somebody at home who takes it from him please keep this number until everything arrived in good shape because we need it whenever you write or call about something that is missing broken late or not what was expected thanks again for choosing our small shop on harbour street number seventeen where fresh bread coffee honey letters paper ink candles and wooden toys wait for every curious visitor between nine o'clock and half past six except on sunday".split(
+    " ",
+  )
+
+/**
+ * Text of so many bytes in lines as people write them: the same bytes on the wire, whoever sends it,
+ * and no more alike than a letter is, since ours keeps bodies packed.
+ */
+export function textOf(bytes: number): string {
+  let text = ""
+  let line = ""
+  for (let state = 1; text.length < bytes; ) {
+    state = (state * 48_271) % 2_147_483_647
+    line += `${WORDS[state % WORDS.length]} `
+    if (line.length < 68) continue
+    text += `${line.trimEnd()}\r\n`
+    line = ""
+  }
+  return text.slice(0, bytes)
+}
 
 /** Html of so many bytes. */
 const htmlOf = (bytes: number): string =>

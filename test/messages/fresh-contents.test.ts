@@ -1,0 +1,41 @@
+import { expect, test } from "bun:test"
+import { newId } from "../../src/core/ids"
+import { FreshContents } from "../../src/messages/fresh-contents"
+import * as pipeline from "../../src/messages/pipeline"
+import { messageContents } from "../../src/messages/tables"
+import { testStore } from "../harness/store"
+import { letter } from "./letters"
+
+const body = (characters: number) => ({ html: null, text: "x".repeat(characters), headers: {} })
+
+test("a content is given out once", () => {
+  const fresh = new FreshContents()
+  const content = body(10)
+  fresh.keep("a", content)
+  expect(fresh.take("a")).toBe(content)
+  expect(fresh.take("a")).toBeUndefined()
+  expect(fresh.size).toBe(0)
+})
+
+test("the oldest give way, and what is large is never kept", () => {
+  const fresh = new FreshContents()
+  const ids = Array.from({ length: 200 }, () => newId())
+  for (const id of ids) fresh.keep(id, body(60_000))
+  expect(fresh.size).toBeLessThanOrEqual(4 * 1024 * 1024)
+  expect(fresh.take(ids.at(-1) ?? "")).toBeDefined()
+  expect(fresh.take(ids[0] ?? "")).toBeUndefined()
+  fresh.keep("large", { ...body(1), headers: { "X-Long": "y".repeat(70_000) } })
+  expect(fresh.take("large")).toBeUndefined()
+})
+
+test.each([10, 5_000, 70_000, 1_200_000])(
+  "a text of %d characters is in the database as it was, for who has it from nowhere else",
+  async (characters) => {
+    await using it = await testStore()
+    const text = `ä \ud800 "\r\n${"Dong \u{1f514} ".repeat(characters / 8)}`
+    const content = { html: null, text, headers: { "X-One": "1" } }
+    await it.store.tx((tx) => pipeline.accept(tx, [letter({ content })]))
+    const [kept] = await it.store.read.select().from(messageContents)
+    expect(kept?.content).toEqual(content)
+  },
+)
