@@ -140,7 +140,7 @@ test("ink draws it, keys reach it, and news wait for the next frame", async () =
   const store = openStore(monitorWith(3, 100, 24), () => {})
   const { lastFrame, stdin, unmount } = render(createElement(Monitor, { store, colour: false }))
   const seen = async (text: string) => {
-    for (let n = 0; n < 200 && !lastFrame()?.includes(text); n++) await Bun.sleep(10)
+    for (let n = 0; n < 2_000 && !lastFrame()?.includes(text); n++) await Bun.sleep(10)
     expect(lastFrame()).toContain(text)
   }
   try {
