@@ -36,6 +36,7 @@ export const jobTable = (
   ...bind(messages.deliverMessage, {
     onClaim: takeAll,
     run: (payload, job, taken?: Taken) => messages.deliver(store, channels, payload, job, taken),
+    onDone: messages.settleAll,
     onGiveBack: messages.unbegun,
     onDead: messages.giveUp,
     onHold: messages.waitFor,

@@ -11,8 +11,8 @@ import { Turns } from "../lib/turns"
 import type { Channel, Outcome, Ready } from "../messages/channel"
 import { isOpen, type Message, OWN_SOURCE } from "../messages/facts"
 import { messageRaws, type Recipient } from "../messages/tables"
-import { newRowInserter, prepared } from "../store/statements"
-import type { Reader, Store, Tx } from "../store/store"
+import { prepared } from "../store/statements"
+import type { Reader, Store } from "../store/store"
 import { admit, type Pauses, parted, withHeld } from "./admission"
 import { compose } from "./compose"
 import type { ComposedMail } from "./compose-batches"
@@ -102,7 +102,8 @@ async function rawOf(
   const made = await composed(workers, { ...composable(message, opened, blobs), dkim })
   if (!("raw" in made)) return { content: made }
   const { raw, packed } = made
-  return sealed ? { content: raw } : { content: raw, keep: (tx) => keepRaw(tx, message.id, packed) }
+  if (sealed) return { content: raw }
+  return { content: raw, keep: Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength) }
 }
 
 async function keptRaw(store: Store, message_id: string): Promise<Uint8Array | undefined> {
@@ -112,12 +113,6 @@ async function keptRaw(store: Store, message_id: string): Promise<Uint8Array | u
 
 /** Whose keys sign it: the instance, which writes in the name of a hidden project, has none there. */
 const ownerOf = ({ source, project_id }: Message) => (source === OWN_SOURCE ? null : project_id)
-
-/** The first ones stay: they are what left first. */
-async function keepRaw(tx: Tx, message_id: string, packed: Uint8Array) {
-  const bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength)
-  await insertRaw(tx, [{ message_id, raw: bytes }])
-}
 
 /** A fault of this machine, a file of another node's: thrown, because the job comes again. */
 async function composed(
@@ -193,8 +188,6 @@ function namedInHeader({ envelope, recipients }: Message): string[] {
   const reply_to = envelope?.reply_to ? parseMailbox(envelope.reply_to)?.email : undefined
   return [envelope?.from.email, reply_to, ...shown].filter((one) => one !== undefined)
 }
-
-const insertRaw = newRowInserter(messageRaws, "message_id")
 
 const findRaw = prepared({ message_id: messageRaws.message_id }, (db: Reader, slot) =>
   db.select().from(messageRaws).where(eq(messageRaws.message_id, slot.message_id)),

@@ -1,4 +1,3 @@
-import type { Tx } from "../store/store"
 import type { messages } from "./tables"
 
 /** Seconds until the next attempt, or `undefined` to give up. Attempts count from 1. */
@@ -50,8 +49,8 @@ export interface Outcome extends RecipientOutcome {
 /** What `deliver` gets in the place of the stored content. */
 export interface Ready {
   content: unknown
-  /** Written together with what came of the attempt. */
-  keep?: (tx: Tx) => Promise<void>
+  /** The bytes that leave, packed: written together with what came of the attempt. */
+  keep?: Buffer
 }
 
 /** All the pipeline knows about a channel. Which provider it asks is its own affair. */

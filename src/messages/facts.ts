@@ -7,6 +7,32 @@ import type { messages, Status } from "./tables"
 
 export type Message = typeof messages.$inferSelect
 
+/** What of a message its changes need, and what they change: its row has much more. */
+export type Tracked = Pick<
+  Message,
+  | "id"
+  | "account_id"
+  | "project_id"
+  | "channel"
+  | "source"
+  | "recipient"
+  | "recipients"
+  | "subject"
+  | "tags"
+  | "metadata"
+  | "status"
+  | "status_reason"
+  | "provider"
+  | "next_attempt_at"
+  | "error"
+  | "last_event_type"
+  | "last_event_at"
+  | "sent_at"
+  | "delivered_at"
+  | "bounced_at"
+  | "created_at"
+>
+
 /** The `source` of what the instance itself sends, which no request can name. */
 export const OWN_SOURCE = "system"
 
@@ -36,8 +62,13 @@ export const outranks = (next: Status, current: Status) => RANKS[next] > RANKS[c
 
 export const isOpen = (status: Status) => status === "queued" || status === "sending"
 
+type Evented = Pick<
+  Message,
+  "id" | "account_id" | "project_id" | "channel" | "tags" | "metadata" | "subject"
+>
+
 /** The event of a fact, with the data fields of its type. */
-export function eventOf(message: Message, fact: Fact): NewEvent {
+export function eventOf(message: Evented, fact: Fact): NewEvent {
   const { id, account_id, project_id, tags, metadata, subject } = message
   const data = {
     message_id: id,

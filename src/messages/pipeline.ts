@@ -3,7 +3,7 @@ import { log } from "../core/log"
 import { monotonic, now, secondsFromNow } from "../core/time"
 import { emitAll } from "../events/emit"
 import { searchable } from "../lib/search-text"
-import { bumpAll, type Changes } from "../store/counters"
+import { bumpEach, type Changes } from "../store/counters"
 import type { Hold } from "../store/holding"
 import type { Verdict } from "../store/job-handler"
 import { type ClaimedJob, enqueueAll, type Job, PRIORITIES } from "../store/queue"
@@ -12,12 +12,13 @@ import type { Reader, Store, Tx } from "../store/store"
 import { type Channel, type Ready, Waiting } from "./channel"
 import { announce, eventOf, type Message } from "./facts"
 import { FreshContents } from "./fresh-contents"
-import { type Attempt, putBack, settle, settleDead, settleLast, wait } from "./settle"
+import { type Attempted, putBack, settleDead, settleLast, wait } from "./settle"
 import { type ChannelName, messageContents, messages, messageTags } from "./tables"
 import { isFresh, type Taken, takeAgain } from "./take"
 import { asItWaited, takeBack } from "./take-back"
 
 export { type Message, OWN_SOURCE } from "./facts"
+export { settleAll } from "./settle"
 
 export type Channels = Record<ChannelName, Channel>
 
@@ -66,7 +67,7 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
   await insertTags(tx, accepted.flatMap(tagsOf))
   await emitAll(tx, accepted.flatMap(queuedEvents))
   await enqueueAll(tx, deliverMessage, accepted.map(deliveryOf))
-  for (const [project_id, changes] of countsOf(accepted)) await bumpAll(tx, project_id, changes)
+  await bumpEach(tx, countsOf(accepted))
   for (const message of accepted) announce(tx, message, `${message.channel}.queued`)
   tx.afterCommit(() => list.forEach(({ id, content }) => void fresh.keep(id, content)))
   return accepted
@@ -82,7 +83,7 @@ export async function deliver(
   { message_id }: Delivery,
   job: ClaimedJob,
   known?: Taken,
-): Promise<Verdict> {
+): Promise<Verdict<Attempted>> {
   const taken = known ?? (await takeAgain(store, job))
   if (!taken) return {}
   const channel: Channel = channels[taken.message.channel]
@@ -112,7 +113,10 @@ interface Beginning {
   job: ClaimedJob
 }
 
-async function begin(store: Store, { channel, ready, taken, job }: Beginning): Promise<Verdict> {
+async function begin(
+  store: Store,
+  { channel, ready, taken, job }: Beginning,
+): Promise<Verdict<Attempted>> {
   const still = isFresh(taken) ? taken : await takeAgain(store, job)
   if (!still) return {}
   const { message } = still
@@ -121,7 +125,8 @@ async function begin(store: Store, { channel, ready, taken, job }: Beginning): P
   const outcome = await channel.deliver(message, ready.content)
   const duration_ms = Math.round(monotonic() - begun)
   const { keep } = ready
-  return verdictOf(message.id, { outcome, started_at, duration_ms, attempt: job.attempt, keep })
+  const tried = { outcome, started_at, duration_ms, attempt: job.attempt, keep }
+  return verdictOf({ message_id: message.id, tried })
 }
 
 const fresh = new FreshContents()
@@ -150,15 +155,15 @@ export const waitFor = (
 export const unbegun = (tx: Tx, { message_id }: Delivery, { attempt, run_at }: ClaimedJob) =>
   takeBack(tx, message_id, { until: asItWaited(run_at), attempts: attempt - 1 })
 
-function verdictOf(message_id: string, tried: Attempt): Verdict {
-  const { outcome } = tried
+function verdictOf(attempted: Attempted): Verdict<Attempted> {
+  const { outcome } = attempted.tried
   const deferred = [outcome, ...outcome.others].find(({ status }) => status === "retry")
-  if (!deferred) return { done: (tx) => settle(tx, message_id, tried) }
+  if (!deferred) return { end: attempted }
   return {
     retry: deferred.reason ?? "The other side asked for another attempt.",
     schedule: outcome.schedule,
-    waiting: (tx, next_at) => wait(tx, message_id, tried, next_at),
-    dying: (tx) => settleLast(tx, message_id, tried),
+    waiting: (tx, next_at) => wait(tx, attempted, next_at),
+    dying: (tx) => settleLast(tx, attempted),
   }
 }
 
@@ -171,7 +176,7 @@ function waits(message_id: string, { message: reason, seconds, by }: Waiting, at
 }
 
 /** Our own fault is no outcome: the message waits, and says that it was not the recipient's. */
-function broken(message_id: string, error: unknown): Verdict {
+function broken(message_id: string, error: unknown): Verdict<Attempted> {
   log.error("a delivery broke", { message_id, error })
   return {
     retry: "An internal error; the log says which.",

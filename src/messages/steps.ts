@@ -12,7 +12,7 @@ export interface Step {
 }
 
 /** A recipient already settled, or unknown to the message, is left alone. */
-export function stepsOf(message: Message, outcome: RecipientOutcome): Step[] {
+export function stepsOf(message: Pick<Message, "recipients">, outcome: RecipientOutcome): Step[] {
   const recipient = message.recipients.find(({ email }) => email === outcome.email)
   if (!recipient || !isOpen(recipient.status)) return []
   const { email, reason } = outcome
@@ -53,7 +53,7 @@ const failureOf = ({ code, reason, status, reply }: RecipientOutcome) => ({
 })
 
 export function failAll(
-  message: Message,
+  message: Pick<Message, "recipients" | "error">,
   reason: string,
   error: { code: string; message: string },
 ) {

@@ -25,10 +25,21 @@ function parseTime(iso: string): number {
   return milliseconds
 }
 
+/** Apart from what was parsed: that need not be in the form in which times are printed. */
+const printed = { iso: "1970-01-01T00:00:00.000Z", milliseconds: 0 }
+
+function printTime(milliseconds: number): string {
+  if (milliseconds !== printed.milliseconds) {
+    printed.iso = new Date(milliseconds).toISOString() // throws before the number is kept
+    printed.milliseconds = milliseconds
+  }
+  return printed.iso
+}
+
 /** Milliseconds since 1970 in the database, ISO 8601 text in code: a row is already an answer. */
 const timeCodec = {
   toDriver: orNull(parseTime),
-  fromDriver: (milliseconds: number | string) => new Date(Number(milliseconds)).toISOString(),
+  fromDriver: (milliseconds: number | string) => printTime(Number(milliseconds)),
 }
 
 /**

@@ -22,6 +22,13 @@ export async function bumpAll(tx: Tx, project_id: string, changes: Changes) {
   }
 }
 
+/** As `bumpAll` for many projects, in one order as well. */
+export async function bumpEach(tx: Tx, changes: Map<string, Changes>) {
+  for (const project of [...changes.keys()].sort()) {
+    await bumpAll(tx, project, changes.get(project) ?? new Map())
+  }
+}
+
 export async function total(db: Reader, project_id: string, name: string): Promise<number> {
   const all = await totals(db, project_id, [name])
   return all.get(name) ?? 0

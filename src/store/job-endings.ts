@@ -1,9 +1,7 @@
 import { log } from "../core/log"
 import { sleep } from "../core/time"
-import type { ClaimedJob } from "./queue"
-import { remover } from "./statements"
+import { type ClaimedJob, completeAll } from "./queue"
 import type { Store } from "./store"
-import { jobs } from "./tables"
 
 const PAUSE_MILLISECONDS = 500
 const BATCH_LIMIT = 500
@@ -11,11 +9,9 @@ const BATCH_LIMIT = 500
 /** How many may wait for their end to be on disk: a crash would run as many again. */
 const MOST_WAITING = 1000
 
-const deleteHeld = remover(jobs, ["id", "owner", "attempt"])
-
 /**
  * Ends jobs that have nothing to write but their own end, many in one transaction. Each is fenced
- * by owner and attempt, as `complete` is. Storage that refuses is asked again, for as long as the
+ * by owner and attempt. Storage that refuses is asked again, for as long as the
  * loop lives: what was done must not be done again.
  */
 export class Endings {
@@ -69,7 +65,7 @@ export class Endings {
   async #write(batch: ClaimedJob[]) {
     for (let failing = false; !this.#closed; ) {
       try {
-        await this.#store.tx((tx) => deleteHeld(tx, batch))
+        await this.#store.tx((tx) => completeAll(tx, batch))
         if (failing) log.info("the ends of jobs can be recorded again")
         return
       } catch (error) {

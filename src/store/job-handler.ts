@@ -11,8 +11,10 @@ const FAILED = "The job failed; the log says why."
 type Write = (tx: Tx) => Promise<void>
 
 /** What a handler answers. A handler that throws asks for another try. */
-export type Verdict = (
+export type Verdict<End = unknown> = (
   | { done?: Write }
+  /** Over, and `onDone` writes what came of it, for many jobs at once. */
+  | { end: End }
   /** Not now: no attempt was made. `holding` is written with the job's return to the queue. */
   | { hold: Hold; holding?: Write }
   | {
@@ -31,11 +33,16 @@ export type Verdict = (
 /** What `onClaim` learned of each job, by the job's id. */
 export type Taken<Known> = Map<string, Known>
 
-export interface Handler<Payload, Known = never> {
+export interface Handler<Payload, Known = never, End = never> {
   /** `known` is what `onClaim` learned; undefined where there is none, or the claim had to do without. */
-  run(payload: Payload, job: queue.ClaimedJob, known?: Known): Promise<Verdict>
+  run(payload: Payload, job: queue.ClaimedJob, known?: Known): Promise<Verdict<End>>
   /** Work that is cheaper for many jobs at once, in the transaction that claims them. */
   onClaim?: (tx: Tx, claimed: queue.ClaimedJob[]) => Promise<Taken<Known>>
+  /**
+   * Writes the ends of jobs that are over, in the transaction that ends them. Where it fails for many,
+   * it is asked again for each alone: what cannot be written spoils no other end.
+   */
+  onDone?: (tx: Tx, ends: End[]) => Promise<void>
   /** Undoes `onClaim` for a job that was not begun, or is cut off, in the transaction that gives it back. */
   onGiveBack?: (tx: Tx, payload: Payload, job: queue.ClaimedJob) => Promise<void>
   /** Writes the last word about the work, in the transaction that gives up on it. */
@@ -52,9 +59,9 @@ interface Line {
 export type Handlers = Record<string, Line>
 
 /** One line of the job table: the kind of work and who does it. */
-export const bind = <Payload, Known = never>(
+export const bind = <Payload, Known = never, End = never>(
   job: queue.Job<Payload>,
-  handler: Handler<Payload, Known>,
+  handler: Handler<Payload, Known, End>,
 ): Handlers => ({
   [job.name]: { schedule: job.schedule, handler: handler as unknown as Handler<never, never> },
 })
@@ -76,12 +83,36 @@ export async function attempt(
 
 /** Nothing is to be written but that the job is over: such ends may share a transaction. */
 export const isPlainEnd = (verdict: Verdict) =>
-  !("retry" in verdict || "hold" in verdict) && !verdict.done && !verdict.settled
+  !("retry" in verdict || "hold" in verdict || "end" in verdict) &&
+  !verdict.done &&
+  !verdict.settled
 
 /** It ran, but its end breaks a rule of ours: run again it would break it again. */
 export const unrecordable: Verdict = {
   retry: "The result could not be recorded; the log says why.",
   schedule: () => undefined,
+}
+
+export interface Ended {
+  job: queue.ClaimedJob
+  end: unknown
+}
+
+/** One transaction: the ends of these jobs and what `onDone` writes, but for those that lost theirs. */
+export async function endAll(tx: Tx, lineOf: (name: string) => Line | undefined, list: Ended[]) {
+  const held = await queue.completeAll(
+    tx,
+    list.map(({ job }) => job),
+  )
+  const ours = list.filter(({ job }) => held.has(job))
+  for (const [name, some] of Map.groupBy(ours, ({ job }) => job.name)) {
+    const { onDone } = lineOf(name)?.handler ?? {}
+    if (!onDone) throw new Error(`Nobody writes the end of job "${name}"`)
+    await onDone(
+      tx,
+      some.map(({ end }) => end as never),
+    )
+  }
 }
 
 /** One transaction: the job's end and what it means for its subject, or neither. */
@@ -95,6 +126,7 @@ export async function finish(
     if (await hold(tx, job, verdict.hold)) await verdict.holding?.(tx)
     return
   }
+  if ("end" in verdict) return endAll(tx, () => line, [{ job, end: verdict.end }])
   if (!("retry" in verdict)) {
     if (await queue.complete(tx, job)) await verdict.done?.(tx)
     return

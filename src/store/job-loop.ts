@@ -4,29 +4,18 @@ import { millis, monotonic, nextTurn, sleep } from "../core/time"
 import { onEnqueued } from "./bells"
 import { Claims } from "./job-claims"
 import { Endings } from "./job-endings"
-import {
-  attempt,
-  finish,
-  type Handlers,
-  isPlainEnd,
-  unrecordable,
-  type Verdict,
-} from "./job-handler"
+import { attempt, type Handlers, isPlainEnd } from "./job-handler"
+import { Recorder } from "./job-recorder"
 import * as queue from "./queue"
 import type { Store } from "./store"
-import { troubleOf } from "./trouble"
 
 const POLL_MILLISECONDS = 1000
 const SWEEP_MILLISECONDS = 5000
-const FINISH_PAUSE_MILLISECONDS = 500
 
 /** A claim grows while one is used up faster than this, and shrinks when it lasts longer. */
 const SHORT_MILLISECONDS = 50
 const LONG_MILLISECONDS = 200
 const CLAIM_LIMIT = 160
-
-/** Ten seconds of tries, then the fault is not the storage's. */
-const FINISH_TRIES = 20
 
 export interface JobLoopOptions {
   store: Store
@@ -53,6 +42,7 @@ export class JobLoop {
   #claimed_at = 0
   readonly #claims: Claims
   readonly #endings: Endings
+  readonly #recorder: Recorder
   readonly #running = new Map<queue.ClaimedJob, Promise<void>>()
   #stopping = false
   #rung = false
@@ -68,6 +58,7 @@ export class JobLoop {
     this.#room = this.#least
     this.#claims = new Claims(options.store, options.handlers, this.#lease)
     this.#endings = new Endings(options.store, () => this.wake())
+    this.#recorder = new Recorder(options.store, options.handlers)
   }
 
   async start() {
@@ -97,6 +88,7 @@ export class JobLoop {
 
   async #stop(drain_ms: number) {
     this.#stopping = true
+    this.#recorder.close()
     this.wake()
     await this.#loop
     const ended = Promise.all(this.#running.values()).then(() => this.#endings.written())
@@ -197,31 +189,7 @@ export class JobLoop {
       this.#claims.known(job),
     )
     if (isPlainEnd(verdict)) return this.#endings.add(job)
-    try {
-      await this.#record(job, verdict)
-    } finally {
-      verdict.settled?.()
-    }
-  }
-
-  async #record(job: queue.ClaimedJob, reached: Verdict) {
-    let line = this.#options.handlers[job.name]
-    let verdict = reached
-    for (let tries = 1; ; tries++) {
-      try {
-        await this.#options.store.tx((tx) => finish(tx, line, job, verdict))
-        return
-      } catch (error) {
-        // What was done must not be done again: hold the slot until storage takes the result.
-        log.error("could not record the end of a job; trying again", { job_id: job.id, error })
-        if (this.#stopping) return
-        if (tries % FINISH_TRIES === 0 && !troubleOf(error)) {
-          if (tries > FINISH_TRIES) line = undefined // its last word breaks a rule, too
-          verdict = unrecordable
-        }
-        await sleep(FINISH_PAUSE_MILLISECONDS)
-      }
-    }
+    await this.#recorder.record(job, verdict)
   }
 
   async #keep() {

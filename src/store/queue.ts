@@ -3,8 +3,8 @@ import { newId } from "../core/ids"
 import { millis, now, secondsFromNow } from "../core/time"
 import { short } from "../lib/short"
 import { ringJobs } from "./bells"
-import { held, skipLocked } from "./locks"
-import { inserter, prepared } from "./statements"
+import { held, jobsInOrder, skipLocked } from "./locks"
+import { inserter, prepared, remover } from "./statements"
 import type { Reader, Store, Tx } from "./store"
 import { jobs } from "./tables"
 
@@ -102,10 +102,18 @@ export async function claim(
 }
 
 /** The attempt is the fence: who lost the lease meanwhile changes nothing. Returns who held it. */
-export async function complete(tx: Tx, { id, owner, attempt }: ClaimedJob): Promise<boolean> {
-  const done = await deleteJob(tx, { id, owner, attempt })
-  return done.length > 0
+export async function completeAll(tx: Tx, list: ClaimedJob[]): Promise<Set<ClaimedJob>> {
+  const latest = new Map<string, ClaimedJob>()
+  for (const job of list) {
+    // Who lost a lease and claimed the job again holds it by the later claim alone.
+    if (job.attempt >= (latest.get(job.id)?.attempt ?? 0)) latest.set(job.id, job)
+  }
+  const done = await deleteHeld(tx, [...latest.values()])
+  return new Set([...latest.values()].filter((job) => done.has(job.id)))
 }
+
+/** As `completeAll` for one: whether it was held. */
+export const complete = async (tx: Tx, job: ClaimedJob) => (await completeAll(tx, [job])).size > 0
 
 /** Gives the job back for a later attempt. Fenced as `complete` is. */
 export async function release(tx: Tx, job: ClaimedJob, run_at: string, reason: string | null) {
@@ -148,7 +156,7 @@ export async function giveBack(tx: Tx, job: ClaimedJob) {
 export async function heartbeat(store: Store, { owner, lease_ms }: Lease, ids: string[]) {
   const lease_until = secondsFromNow(lease_ms / 1000)
   const ours = and(inArray(jobs.id, ids), isLeased, eq(jobs.owner, owner))
-  await store.tx((tx) => tx.update(jobs).set({ lease_until }).where(ours))
+  await store.tx((tx) => tx.update(jobs).set({ lease_until }).where(jobsInOrder(tx, ours)))
 }
 
 /**
@@ -173,7 +181,7 @@ async function free(store: Store, left: SQL | undefined, change: { attempt?: SQL
     tx
       .update(jobs)
       .set({ state: READY, owner: null, lease_until: null, ...change })
-      .where(and(inArray(jobs.id, ids), abandoned))
+      .where(jobsInOrder(tx, and(inArray(jobs.id, ids), abandoned)))
       .returning({ id: jobs.id }),
   )
   return freed.length
@@ -239,9 +247,4 @@ const findHeld = prepared({ id, owner, attempt }, (tx: Tx, slot) =>
   ),
 )
 
-const deleteJob = prepared({ id, owner, attempt }, (tx: Tx, slot) =>
-  tx
-    .delete(jobs)
-    .where(and(eq(id, slot.id), eq(owner, slot.owner), eq(attempt, slot.attempt)))
-    .returning({ id }),
-)
+const deleteHeld = remover(jobs, ["id", "owner", "attempt"])

@@ -116,7 +116,8 @@ export function updater<
 
 /**
  * Deletes many rows on a hot path: each is found by all of the columns of `where`, of which the
- * first is the key. Returns the keys of the rows that were there.
+ * first is the primary key. Returns the keys of the rows that were there. On Postgres it locks them
+ * in the order of their keys, lest two that delete some of the same rows wait for each other.
  */
 export function remover<Table extends SQLiteTable, Where extends keyof Row<Table> & string>(
   table: Table,
@@ -130,11 +131,14 @@ export function remover<Table extends SQLiteTable, Where extends keyof Row<Table
   const match = (value: (column: Column) => string) =>
     columns.map(([, column]) => `"${own}"."${column.name}" = ${value(column)}`).join(" AND ")
   const kinds = columns.map(([, column]) => `"${column.name}" ${transport(column)}`).join(", ")
+  const key = columns[0]?.[1].name ?? ""
+  const row = `"${own}"."${key}"`
   const one = `DELETE FROM "${own}" WHERE ${match(() => "?")}`
-  const head = `DELETE FROM "${own}" USING jsonb_to_recordset(`
+  const head = `DELETE FROM "${own}" USING (SELECT ${row} FROM "${own}" JOIN jsonb_to_recordset(`
   const given = match((column) => unpack(column, "given."))
-  const tail = `::text::jsonb) AS given(${kinds}) WHERE ${given} RETURNING "${own}"."${columns[0]?.[1].name}"`
-  const run = rowsRunner(own, columns, { one, head, tail, key: columns[0]?.[1].name })
+  const locked = `ON ${given} ORDER BY ${row} FOR UPDATE OF "${own}") AS locked`
+  const tail = `::text::jsonb) AS given(${kinds}) ${locked} WHERE ${row} = locked."${key}" RETURNING ${row}`
+  const run = rowsRunner(own, columns, { one, head, tail, key })
   return (tx: Tx, rows: Pick<Row<Table>, Where>[]) => run(tx, rows)
 }
 

@@ -62,6 +62,7 @@ async function oneMail(...script: ("retry" | "delivered")[]) {
     const channels = { email, push: email, sms: email, in_app: email }
     const handlers = bind(pipeline.deliverMessage, {
       onClaim: takeAll,
+      onDone: pipeline.settleAll,
       run: (payload, job, taken?: Taken) => pipeline.deliver(store, channels, payload, job, taken),
     })
     return byHand(store, handlers, owner)

@@ -238,6 +238,6 @@ test("an attempt that wakes up after its lease was taken over is not begun", asy
 
   expect(await pipeline.deliver(store, channels, { message_id }, mine)).toEqual({})
   expect(office.attempted).toEqual([])
-  expect(await pipeline.deliver(store, channels, { message_id }, theirs)).toHaveProperty("done")
+  expect(await pipeline.deliver(store, channels, { message_id }, theirs)).toHaveProperty("end")
   expect(office.attempted).toHaveLength(1)
 })

@@ -6,7 +6,7 @@ import { events } from "../../src/events/tables"
 import type { Channel, RecipientOutcome } from "../../src/messages/channel"
 import { isOpen, type Message } from "../../src/messages/facts"
 import * as pipeline from "../../src/messages/pipeline"
-import { abandon, feedback } from "../../src/messages/settle"
+import { type Attempted, abandon, feedback } from "../../src/messages/settle"
 import { messages, type Status } from "../../src/messages/tables"
 import { engine } from "../../src/store/columns"
 import { totals } from "../../src/store/counters"
@@ -129,8 +129,9 @@ async function take(store: Store, id: string, one: Step, attempt: number) {
 const endOf = (end: RecipientOutcome["status"] | "broken" | undefined) =>
   end === undefined || end === "broken" ? "retry" : end
 
-async function conclude(tx: Tx, message_id: string, verdict: Verdict, attempt: number) {
+async function conclude(tx: Tx, message_id: string, verdict: Verdict<Attempted>, attempt: number) {
   if ("hold" in verdict) return verdict.holding?.(tx)
+  if ("end" in verdict) return pipeline.settleAll(tx, [verdict.end])
   if (!("retry" in verdict)) return verdict.done?.(tx)
   const seconds = verdict.schedule ? verdict.schedule(attempt, 0) : 60
   if (seconds !== undefined) return verdict.waiting?.(tx, "2030-01-01T00:00:00.000Z")

@@ -3,15 +3,17 @@ import { eq } from "drizzle-orm"
 import { cancel } from "../../src/emails/emails"
 import { failMailFrom } from "../../src/emails/orphans"
 import { takeAll } from "../../src/messages/take"
-import { type ClaimedJob, claim } from "../../src/store/queue"
-import type { Closure, Store } from "../../src/store/store"
+import { type ClaimedJob, claim, completeAll, heartbeat, sweep } from "../../src/store/queue"
+import type { Closure, Store, Tx } from "../../src/store/store"
 import { jobs } from "../../src/store/tables"
+import { movableClock } from "../harness/clock"
 import { quietLog } from "../harness/quiet"
 import { refusal } from "../store/facts"
 import { PROJECT } from "./letters"
 import { type PostOffice, postOffice } from "./post-office"
 
 quietLog()
+const clock = movableClock()
 
 /** The same store, which counts closures that run again: those that were a deadlock's victim. */
 function counted(store: Store) {
@@ -67,4 +69,49 @@ test("mail of a deleted domain that is being claimed is left to its attempt, and
   expect(repeats).toBe(0)
   expect(await office.read(id)).toMatchObject({ status: "sending" })
   expect(await office.jobs()).toHaveLength(1)
+})
+
+const LEASE = { owner: "me", lease_ms: 30_000 }
+
+test.each<[string, (store: Store, last_first: ClaimedJob[]) => Promise<unknown>]>([
+  ["ends", (store, list) => store.tx((tx) => completeAll(tx, list))],
+  [
+    "keeps",
+    (store, list) =>
+      heartbeat(
+        store,
+        LEASE,
+        list.map(({ id }) => id),
+      ),
+  ],
+  [
+    "frees",
+    (store) => {
+      clock.advance({ seconds: 31 })
+      return sweep(store, [])
+    },
+  ],
+])("who %s many jobs waits for the first one before it holds another", async (_, many) => {
+  await using office = await postOffice()
+  for (let at = 0; at < 3; at++) await office.accept()
+  const both = counted(office.store)
+  const [first, second, last] = await claim(office.store, 3, LEASE)
+  if (!first || !second || !last) throw new Error("three jobs were expected")
+  await heartbeat(office.store, LEASE, [first.id]) // its row lies behind the others now
+  const lock = (tx: Tx, { id }: ClaimedJob) =>
+    tx.update(jobs).set({ last_error: "held" }).where(eq(jobs.id, id))
+
+  const [locked, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const holding = both.store.tx(async (tx) => {
+    await lock(tx, first)
+    locked.resolve()
+    await go.promise // what no closure may do, but how else to meet
+    await lock(tx, last)
+  })
+  await locked.promise
+  const work = many(both.store, [last, second, first])
+  await Promise.race([work, Bun.sleep(100)])
+  go.resolve()
+  await Promise.all([holding, work])
+  expect(both.repeats.count).toBe(0)
 })

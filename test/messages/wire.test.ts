@@ -74,7 +74,7 @@ test("who breaks, or must wait, or ended, gives his place on the wire back", asy
   expect(verdicts).toMatchObject([
     { retry: "An internal error; the log says which." },
     { hold: { reason: "crowded" } },
-    { done: expect.any(Function), settled: expect.any(Function) },
+    { end: expect.any(Object), settled: expect.any(Function) },
   ])
   const [free, alone] = [await office.channels.email.turn?.(), office.channels.email.turn?.()]
   free?.()

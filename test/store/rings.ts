@@ -41,9 +41,9 @@ interface LoopOptions {
 export type RunningLoop = JobLoop & AsyncDisposable
 
 /** A loop that is at work until it is disposed of. */
-export async function running(
+export async function running<End = never>(
   store: Store,
-  handler: Handler<Ring>,
+  handler: Handler<Ring, never, End>,
   { concurrency = 10, alone = false, lease_ms = 30_000 }: LoopOptions = {},
 ): Promise<RunningLoop> {
   const handlers = bind(ring, handler)

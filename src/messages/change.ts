@@ -1,0 +1,192 @@
+import { inArray } from "drizzle-orm"
+import { now } from "../core/time"
+import { emitAll } from "../events/emit"
+import { isAmong } from "../store/among"
+import { bumpEach, type Changes } from "../store/counters"
+import { held } from "../store/locks"
+import { prepared, updater } from "../store/statements"
+import type { Tx } from "../store/store"
+import {
+  announce,
+  eventOf,
+  type Fact,
+  isOpen,
+  type Message,
+  OWN_SOURCE,
+  outranks,
+  type Tracked,
+} from "./facts"
+import type { Step } from "./steps"
+import { messageContents, messages, type Recipient } from "./tables"
+
+/** Something that happened to a message: the message as it was loaded, and who of it goes where. */
+export interface Change {
+  before: Tracked
+  steps: Step[]
+  /** When it is tried again, if somebody still waits. */
+  next_at: string | null
+}
+
+/**
+ * By their ids. Locked, in one order for all who lock several: a complaint and the end of an attempt
+ * may come at the same moment.
+ */
+export async function loadAll(tx: Tx, ids: string[]): Promise<Map<string, Tracked>> {
+  const found = await findMessages(tx, { id: JSON.stringify(ids) })
+  return new Map(found.map((message) => [message.id, message]))
+}
+
+export const load = async (tx: Tx, message_id: string) =>
+  (await loadAll(tx, [message_id])).get(message_id)
+
+/**
+ * Status, events, totals of messages that are loaded, each named once. A recipient who is further
+ * than the step says stays where he is.
+ */
+export async function changeAll(tx: Tx, list: Change[]) {
+  const changed = list.flatMap(changeOf)
+  await update(
+    tx,
+    changed.map(({ after }) => after),
+  )
+  await emitAll(
+    tx,
+    changed.flatMap(({ after, facts }) => facts.map((fact) => eventOf(after, fact))),
+  )
+  await bumpEach(tx, countsOf(changed))
+  await forget(tx, changed.filter(isOver))
+  for (const one of changed) tellAll(tx, one)
+}
+
+interface Changed extends Change {
+  after: Tracked & Pick<Message, "updated_at">
+  facts: Fact[]
+}
+
+function changeOf(change: Change): Changed[] {
+  const { before, steps, next_at } = change
+  const moved = new Map(steps.map((step) => [step.email, step]))
+  const recipients = before.recipients.map((one) => move(one, moved.get(one.email)))
+  const [primary] = recipients
+  if (!primary) return []
+  const facts = steps.flatMap((step) => step.facts)
+  const last = facts.at(-1)
+  const error = moved.get(primary.email)?.error
+  // While an attempt runs only the message says "sending": another recipient's news keep that.
+  const { status, status_reason } = moved.has(primary.email) ? primary : before
+  const at = now()
+  const after = {
+    ...before,
+    recipients,
+    status,
+    status_reason,
+    next_attempt_at: recipients.some((one) => isOpen(one.status)) ? next_at : null,
+    error: error === undefined ? before.error : error,
+    ...moments(before, primary, at),
+    ...(last && { last_event_type: `${before.channel}.${last.type}`, last_event_at: at }),
+    updated_at: at,
+  }
+  return [{ ...change, after, facts }]
+}
+
+function move(recipient: Recipient, step: Step | undefined): Recipient {
+  if (!step) return recipient
+  const back = isOpen(recipient.status) && isOpen(step.status)
+  if (!back && !outranks(step.status, recipient.status)) return recipient
+  return { ...recipient, status: step.status, status_reason: step.reason }
+}
+
+function moments(before: Tracked, { status }: Recipient, at: string) {
+  const handed = status === "sent" || status === "delivered"
+  return {
+    sent_at: before.sent_at ?? (handed ? at : null),
+    delivered_at: before.delivered_at ?? (status === "delivered" ? at : null),
+    bounced_at: before.bounced_at ?? (status === "bounced" ? at : null),
+  }
+}
+
+/** Totals are kept of what is settled: what is open is the difference, so accepting stays cheap. */
+function countsOf(list: Changed[]): Map<string, Changes> {
+  const counts = new Map<string, Changes>()
+  const add = ({ project_id, channel, status }: Tracked, by: number) => {
+    if (isOpen(status)) return
+    const ours: Changes = counts.get(project_id) ?? new Map()
+    const name = `${channel}.${status}`
+    counts.set(project_id, ours.set(name, (ours.get(name) ?? 0) + by))
+  }
+  for (const { before, after } of list) {
+    if (before.status === after.status) continue
+    add(before, -1)
+    add(after, 1)
+  }
+  return counts
+}
+
+/** Mail of the instance itself carries tokens: nothing of it stays once nobody waits for it. */
+const isOver = ({ after: { source, recipients } }: Changed) =>
+  source === OWN_SOURCE && !recipients.some(({ status }) => isOpen(status))
+
+async function forget(tx: Tx, list: Changed[]) {
+  if (list.length === 0) return
+  const ids = list.map(({ after }) => after.id)
+  await tx.delete(messageContents).where(inArray(messageContents.message_id, ids))
+}
+
+/** A message that was sent and delivered in one breath is told both. */
+function tellAll(tx: Tx, { after, steps }: Changed) {
+  const facts = steps.find(({ email }) => email === after.recipients[0]?.email)?.facts ?? []
+  for (const { type } of facts) {
+    const status = type === "sent" ? "sent" : after.status
+    announce(tx, { ...after, status }, `${after.channel}.${type}`)
+  }
+  if (facts.length === 0) announce(tx, after, null)
+}
+
+const { id } = messages
+
+const tracked = {
+  id,
+  account_id: messages.account_id,
+  project_id: messages.project_id,
+  channel: messages.channel,
+  source: messages.source,
+  recipient: messages.recipient,
+  recipients: messages.recipients,
+  subject: messages.subject,
+  tags: messages.tags,
+  metadata: messages.metadata,
+  status: messages.status,
+  status_reason: messages.status_reason,
+  provider: messages.provider,
+  next_attempt_at: messages.next_attempt_at,
+  error: messages.error,
+  last_event_type: messages.last_event_type,
+  last_event_at: messages.last_event_at,
+  sent_at: messages.sent_at,
+  delivered_at: messages.delivered_at,
+  bounced_at: messages.bounced_at,
+  created_at: messages.created_at,
+}
+
+const findMessages = prepared({ id }, (tx: Tx, slot) =>
+  held(tx.select(tracked).from(messages).where(isAmong(id, slot.id)).orderBy(id)),
+)
+
+const update = updater(messages, {
+  where: ["id"],
+  set: [
+    "recipients",
+    "status",
+    "status_reason",
+    "provider",
+    "next_attempt_at",
+    "error",
+    "last_event_type",
+    "last_event_at",
+    "sent_at",
+    "delivered_at",
+    "bounced_at",
+    "updated_at",
+  ],
+  clear: [],
+})
