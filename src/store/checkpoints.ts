@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite"
 import { ApiError } from "../core/errors"
 import { log } from "../core/log"
+import { monotonic } from "../core/time"
 import type { LogState } from "./copy-log"
 import { troubleOf } from "./trouble"
 
@@ -8,6 +9,8 @@ import { troubleOf } from "./trouble"
 const REST = 1 / 4
 /** Times that length: from there on the writer copies all there is, so that the log has an end. */
 const BOUND = 8
+/** A log that took longer to fill is copied here: a thread would cost more memory than it saves. */
+const CALM_MS = 10_000
 
 /** Runs `copyLog` in another thread; rejects with what that threw. */
 export type CopyLog = (path: string) => Promise<void>
@@ -17,7 +20,9 @@ export interface CheckpointOptions {
   /** Length of the log at which a checkpoint begins. */
   pages: number
   copyLog: CopyLog
-  /** Hears what the disk refused. */
+  /** Who fills the log more slowly than in this time needs no other thread; for tests. */
+  calm_ms?: number
+  /** Hears what the disk refused. After a lost fsync it has to `stop` them: the next would lie. */
   onTrouble: (error: unknown) => void
 }
 
@@ -25,7 +30,8 @@ export interface CheckpointOptions {
  * Checkpoints that hold the writer's thread for a fraction of their time. Another thread copies the
  * log; the few pages written meanwhile are copied here, between two groups. A thread alone would
  * never come to an end: the log begins anew only when a group starts on one that is copied to its
- * last page, and a busy writer adds pages during every pass.
+ * last page, and a busy writer adds pages during every pass. Where there is little to do, no thread
+ * is asked: it would start for that, and stay.
  */
 export class Checkpoints {
   #database: Database
@@ -40,6 +46,8 @@ export class Checkpoints {
   /** Since the other thread was asked: how many were copied then. */
   #asked: number | undefined
   #copying: Promise<void> | undefined
+  /** When the log began anew, or was last tried in vain. */
+  #since = monotonic()
   #ended = false
 
   constructor(database: Database, options: CheckpointOptions) {
@@ -67,6 +75,7 @@ export class Checkpoints {
 
     if (pages > enough * BOUND) this.#end(pages)
     else if (this.#copying) return
+    else if (this.#asked === undefined && this.#calm()) this.#end(pages)
     else if (this.#asked === undefined) this.#ask()
     else if (pages - checkpointed <= enough * REST) this.#end(pages)
     else if (checkpointed > this.#asked) this.#ask()
@@ -79,8 +88,14 @@ export class Checkpoints {
     await this.#copying
   }
 
+  #calm() {
+    const { calm_ms = CALM_MS } = this.#options
+    return monotonic() - this.#since >= calm_ms
+  }
+
   #wait(due: number) {
     this.#due = due
+    this.#since = monotonic()
     this.#asked = undefined
   }
 
@@ -93,6 +108,7 @@ export class Checkpoints {
         this.#copying = undefined
         this.look()
       })
+      .catch((error) => this.#failed(error))
   }
 
   #end(pages: number) {
@@ -108,9 +124,7 @@ export class Checkpoints {
 
   #failed(error: unknown) {
     if (error instanceof ApiError) return // no thread is free, or none is left: later, or here
-    const trouble = troubleOf(error)
-    if (trouble === "lost_fsync") this.#ended = true // a second one would lie
-    if (trouble) this.#options.onTrouble(error)
+    if (troubleOf(error)) this.#options.onTrouble(error)
     else log.warn("the write-ahead log was not copied", { error })
   }
 }

@@ -52,6 +52,7 @@ function open(options: SqliteOptions, release: () => void) {
   let lost_fsync = false
   const onTrouble = (error: unknown) => {
     lost_fsync ||= troubleOf(error) === "lost_fsync"
+    if (lost_fsync) void checkpoints?.stop()
     options.onTrouble?.(error)
   }
   const checkpoints =

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { ApiError } from "../../src/core/errors"
 import { openWorkers } from "../../src/core/workers"
-import type { CopyLog } from "../../src/store/checkpoints"
+import { Checkpoints, type CopyLog } from "../../src/store/checkpoints"
 import { openSqlite } from "../../src/store/sqlite"
 import { leftover } from "../harness/leftovers"
 import { quietLog } from "../harness/quiet"
@@ -127,6 +127,25 @@ describe("the write-ahead log", () => {
     }
     while (stateOf(it.path).log >= PAGES) await it.write(1)
     expect(await types(it.store.read)).toHaveLength(it.written())
+  })
+
+  test("is copied by the writer itself where it fills slowly", () => {
+    const folder = leftover(mkdtempSync(join(tmpdir(), "belfry-checkpoints-")))
+    const path = join(folder, "calm.db")
+    using database = new Database(path)
+    database.run("PRAGMA journal_mode = WAL")
+    database.run("PRAGMA wal_autocheckpoint = 0")
+    database.run("CREATE TABLE bell (id INTEGER PRIMARY KEY)")
+    const nobody = async () => expect.unreachable()
+    const told = { copyLog: nobody, onTrouble: nobody }
+    const checkpoints = new Checkpoints(database, { path, pages: 20, calm_ms: 0, ...told })
+    let most = 0
+    for (let number = 0; number < 100; number++) {
+      database.run("INSERT INTO bell DEFAULT VALUES")
+      checkpoints.look()
+      most = Math.max(most, stateOf(path).log)
+    }
+    expect(most).toBe(20)
   })
 
   test("is never copied where the setting is 0", async () => {
