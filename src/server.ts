@@ -12,7 +12,7 @@ import { hostAndPort, type Loaded, type Settings } from "./core/config"
 import { type Disk, openDisk } from "./core/disk"
 import { log } from "./core/log"
 import { openSecrets, type Secrets } from "./core/secrets"
-import { openWorkers } from "./core/workers"
+import { openWorkers, type Workers } from "./core/workers"
 import { Intake } from "./emails/intake"
 import { joinNodes } from "./events/nodes"
 import { Watching } from "./events/watching"
@@ -34,6 +34,8 @@ import { openWebhooks } from "./webhooks/open"
 import { WEBHOOKS } from "./webhooks/queue-counts"
 
 const WORKER_THREADS = 2
+/** Copying a log takes milliseconds. A thread that is ended meanwhile would leave the file open. */
+const COPY_LOG = { deadline_ms: 300_000, whole: true }
 
 export interface Running {
   url: string
@@ -77,8 +79,8 @@ async function assemble(
   mode: StartOptions["mode"],
   undo: (() => unknown)[],
 ): Promise<Running> {
-  const { store, secrets, blobs, disk } = await openStorage(settings, undo)
   const workers = openWorkers({ size: WORKER_THREADS })
+  const { store, secrets, blobs, disk } = await openStorage(settings, workers, undo)
   undo.push(() => workers.close())
 
   const address = { url: settings.base_url }
@@ -156,11 +158,16 @@ interface Storage {
   disk: Disk
 }
 
-async function openStorage(settings: Settings, undo: (() => unknown)[]): Promise<Storage> {
+async function openStorage(
+  settings: Settings,
+  workers: Workers,
+  undo: (() => unknown)[],
+): Promise<Storage> {
   const { data_dir } = settings
   mkdirSync(data_dir, { recursive: true, mode: 0o700 })
   const ear: { hear: (error: unknown) => void } = { hear: () => {} }
-  const store = await openStore(settings, (error) => ear.hear(error))
+  const copyLog = (path: string) => workers.run<void>("copy-log", path, COPY_LOG)
+  const store = await openStore(settings, (error) => ear.hear(error), copyLog)
   undo.push(() => store.close())
 
   const disk = openDisk({

@@ -2,8 +2,12 @@ import { serveTasks } from "./core/worker-task"
 import type { MailToCompose } from "./emails/mail-to-compose"
 import type { RenderTask } from "./templates/render"
 
-/** The thread for pure work that costs CPU. Libraries load with the first task that needs them. */
+/** The thread for work that costs CPU, or waits for the disk. Libraries load with the first task that needs them. */
 serveTasks({
+  "copy-log": async (path: string) => {
+    const { copyLog } = await import("./store/copy-log")
+    return copyLog(path)
+  },
   compose: async (mail: MailToCompose) => {
     const { composeAndPack } = await import("./emails/compose-task")
     return composeAndPack(mail)

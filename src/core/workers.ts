@@ -18,21 +18,26 @@ export class WorkerTimeout extends Error {
   }
 }
 
+export interface TaskOptions {
+  deadline_ms: number
+  whole?: boolean
+}
+
 export interface Workers {
   /**
    * Runs one task in a thread of the pool. The deadline counts from when it starts there, not from
    * when it began to wait. Rejects with what the task threw (an ApiError keeps its code), with
-   * WorkerTimeout, or with `service_unavailable` when 1,000 tasks wait already.
+   * WorkerTimeout, or with `service_unavailable` when 1,000 tasks wait already. `close` lets a task
+   * end that is `whole`: one that holds more than memory.
    */
-  run<T>(task: string, input: unknown, options: { deadline_ms: number }): Promise<T>
+  run<T>(task: string, input: unknown, options: TaskOptions): Promise<T>
   /** Stops the threads; what runs or waits is rejected with `service_unavailable`. */
   close(): Promise<void>
 }
 
-interface Job {
+interface Job extends TaskOptions {
   task: string
   input: unknown
-  deadline_ms: number
   resolve(value: unknown): void
   reject(error: Error): void
 }
@@ -48,10 +53,10 @@ interface Thread {
 export function openWorkers(options: { size: number; entry?: string }): Workers {
   const pool = new Pool(Math.max(1, options.size), options.entry ?? workerEntry())
   return {
-    run: <T>(task: string, input: unknown, { deadline_ms }: { deadline_ms: number }) =>
+    run: <T>(task: string, input: unknown, options: TaskOptions) =>
       new Promise<T>((resolve, reject) => {
         const settle = resolve as (value: unknown) => void
-        pool.add({ task, input, deadline_ms, resolve: settle, reject })
+        pool.add({ ...options, task, input, resolve: settle, reject })
       }),
     close: () => pool.close(),
   }
@@ -74,6 +79,7 @@ class Pool {
   private last_id = 0
   private failed_starts = 0
   private closed = false
+  private readonly emptied = Promise.withResolvers<void>()
 
   constructor(size: number, entry: string) {
     this.size = size
@@ -92,7 +98,10 @@ class Pool {
   async close(): Promise<void> {
     this.closed = true
     for (const job of this.waiting.splice(0)) job.reject(closing())
-    for (const thread of [...this.threads]) this.remove(thread, closing())
+    for (const thread of [...this.threads]) {
+      if (!thread.job?.whole) this.remove(thread, closing())
+    }
+    if (this.threads.size > 0) await this.emptied.promise
   }
 
   private assign(): void {
@@ -157,7 +166,8 @@ class Pool {
       if (answer.ok) job?.resolve(answer.value)
       else job?.reject(revived(answer.error))
     }
-    this.give(thread)
+    if (this.closed) this.remove(thread, closing())
+    else this.give(thread)
   }
 
   private died(thread: Thread, reason: string): void {
@@ -178,6 +188,7 @@ class Pool {
     clearTimeout(thread.timer)
     thread.worker.terminate()
     thread.job?.reject(error)
+    if (this.closed && this.threads.size === 0) this.emptied.resolve()
   }
 }
 

@@ -62,15 +62,22 @@ export class GroupCommit {
   #draining: Promise<void> | undefined
   #database: Database
   #onTrouble: (error: unknown) => void
+  #between: () => void
   #statements: Record<"begin" | "commit" | "rollback" | "save" | "release" | "undo", () => void>
 
-  constructor(database: Database, onTrouble: (error: unknown) => void) {
+  /** `between` runs after each group, when its answers have left and no transaction is open. */
+  constructor(
+    database: Database,
+    onTrouble: (error: unknown) => void,
+    between: () => void = () => {},
+  ) {
     const statement = (text: string) => {
       const compiled = database.prepare(text)
       return () => void compiled.run()
     }
     this.#database = database
     this.#onTrouble = onTrouble
+    this.#between = between
     this.#statements = {
       begin: statement("BEGIN IMMEDIATE"),
       commit: statement("COMMIT"),
@@ -106,6 +113,7 @@ export class GroupCommit {
     while (this.#waiting.length > 0) {
       await this.#commit(this.#waiting.splice(0, MAX_GROUP))
       await this.#gather()
+      perform(this.#between)
     }
     this.#draining = undefined
   }

@@ -3,16 +3,21 @@ import { existsSync, mkdirSync } from "node:fs"
 import { dirname } from "node:path"
 import { SQL } from "bun"
 import type { Settings } from "../core/config"
+import type { CopyLog } from "./checkpoints"
 import { pendingPostgres, pendingSqlite } from "./migrate"
 import { embedded } from "./migrations"
 import { openPostgres } from "./postgres"
 import { openSqlite } from "./sqlite"
 import type { Store } from "./store"
 
-/** Opens the database which the settings name, with every migration applied. */
+/**
+ * Opens the database which the settings name, with every migration applied. `copyLog` takes the
+ * checkpoints of an SQLite file off this thread.
+ */
 export async function openStore(
   settings: Settings,
   onTrouble: (error: unknown) => void = () => {},
+  copyLog?: CopyLog,
 ): Promise<Store> {
   if (settings.database_url) return openPostgres({ url: settings.database_url, onTrouble })
 
@@ -23,6 +28,7 @@ export async function openStore(
     cache_mb: settings["storage.cache_mb"],
     wal_autocheckpoint: settings["storage.wal_autocheckpoint"],
     onTrouble,
+    copyLog,
   })
 }
 

@@ -1,10 +1,13 @@
 import { Database, SQLiteError } from "bun:sqlite"
 import { chmodSync, closeSync, existsSync, openSync, readFileSync, writeFileSync } from "node:fs"
 import { drizzle } from "drizzle-orm/bun-sqlite"
+import { log } from "../core/log"
+import { Checkpoints, type CopyLog } from "./checkpoints"
 import { demandPermit, GroupCommit } from "./group-commit"
 import { migrateSqlite } from "./migrate"
 import { rawSqlite } from "./statements"
 import type { Reader, Store, Tx } from "./store"
+import { troubleOf } from "./trouble"
 
 const BUSY_MILLISECONDS = 250
 const WAL_LIMIT_BYTES = 64 * 1024 * 1024
@@ -16,9 +19,12 @@ const SAFE_VERSION = /^3\.(51\.([3-9]|\d{2,})|5[3-9]\.|[6-9]\d\.|\d{3,}\.)|^[4-9
 export interface SqliteOptions {
   path: string
   cache_mb: number
+  /** Pages in the write-ahead log at which a checkpoint begins; 0: there are none. */
   wal_autocheckpoint: number
-  /** Hears of every failed group: a full disk, a lost fsync. */
+  /** Hears of every failed group or checkpoint: a full disk, a lost fsync. */
   onTrouble?: (error: unknown) => void
+  /** Checkpoints in another thread; without it, SQLite makes them within a COMMIT. */
+  copyLog?: CopyLog | undefined
 }
 
 /**
@@ -36,13 +42,23 @@ export function openSqlite(options: SqliteOptions): Store {
   }
 }
 
-function open({ path, onTrouble = () => {}, ...tuning }: SqliteOptions, release: () => void) {
-  const writer = openWriter(path, tuning)
+function open(options: SqliteOptions, release: () => void) {
+  const { path, copyLog, cache_mb, wal_autocheckpoint: pages } = options
+  const writer = openWriter(path, options)
   const reader = new Database(path, { strict: true })
   reader.run("PRAGMA query_only = ON")
-  reader.run(`PRAGMA cache_size = -${tuning.cache_mb * 1024}`)
+  reader.run(`PRAGMA cache_size = -${cache_mb * 1024}`)
 
-  const group = new GroupCommit(writer, onTrouble)
+  let lost_fsync = false
+  const onTrouble = (error: unknown) => {
+    lost_fsync ||= troubleOf(error) === "lost_fsync"
+    if (lost_fsync) void checkpoints?.stop()
+    options.onTrouble?.(error)
+  }
+  const checkpoints =
+    copyLog && pages > 0 ? new Checkpoints(writer, { path, pages, copyLog, onTrouble }) : undefined
+  if (checkpoints) writer.run("PRAGMA wal_autocheckpoint = 0")
+  const group = new GroupCommit(writer, onTrouble, () => checkpoints?.look())
   const tx = drizzle(writer, { logger: group }) as unknown as Tx
   tx.afterCommit = (effect) => void demandPermit().effects.push(effect)
   rawSqlite.set(tx, writer)
@@ -57,12 +73,23 @@ function open({ path, onTrouble = () => {}, ...tuning }: SqliteOptions, release:
     stats: group.stats,
     async close() {
       await group.idle()
+      await checkpoints?.stop()
       reader.close()
+      if (pages > 0 && !lost_fsync) emptyLog(writer)
       writer.close()
       release()
     },
   }
   return store
+}
+
+/** SQLite itself would, but not while a statement of the connection is still compiled. */
+function emptyLog(writer: Database) {
+  try {
+    writer.run("PRAGMA wal_checkpoint(TRUNCATE)")
+  } catch (error) {
+    log.warn("the write-ahead log stays for the next start", { error })
+  }
 }
 
 function openWriter(path: string, tuning: Pick<SqliteOptions, "cache_mb" | "wal_autocheckpoint">) {

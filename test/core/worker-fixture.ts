@@ -15,6 +15,10 @@ serveTasks({
     throw Object.assign(new TypeError("broken"), { code: "E_BROKEN" })
   },
   closure: () => () => 1,
+  rest: async (milliseconds: number) => {
+    await Bun.sleep(milliseconds)
+    return "rested"
+  },
   spin: () => {
     for (;;);
   },

@@ -110,6 +110,16 @@ describe("the pool", () => {
     expect(error).toMatchObject({ message: expect.stringContaining("cannot start") })
   })
 
+  test("that is whole ends before the pool is closed; what waits behind it does not", async () => {
+    const opened = open()
+    await opened.run("double", { value: 1 }, soon)
+    const whole = opened.run<string>("rest", 20, { ...soon, whole: true })
+    const behind = failure(opened.run("double", { value: 1 }, soon))
+    await opened.close()
+    expect(await Promise.race([whole, "not yet"])).toBe("rested")
+    expect(await behind).toMatchObject({ code: "service_unavailable" })
+  })
+
   test("takes nothing after it was closed", async () => {
     const opened = open()
     await opened.close()

@@ -12,19 +12,29 @@ const GONE_DEADLINE_MS = 30_000
 /** Which sync of the database fails: some while it starts, some under load. */
 const FAILING = [1, 2, 4, 7, 11, 20, 40]
 const MOST_SENDS = 200
+/** Copies the log after nearly every group, so that a checkpoint meets the failing sync. */
+const COPIED_OFTEN = { BELFRY_STORAGE_WAL_AUTOCHECKPOINT: "10" }
+const FAILING_CHECKPOINT = [3, 6, 11]
 
 /** Files only: SQLite takes no notice of a folder's sync, whose loss would undo no commit. */
-const failingSync = (home: string, number: number) => [
+const failingSync = (home: string, number: number, ends: string[]) => [
   locate("strace") ?? "strace",
-  ...["", "-wal", "-journal"].flatMap((end) => ["-P", join(home, `belfry/belfry.db${end}`)]),
+  ...ends.flatMap((end) => ["-P", join(home, `belfry/belfry.db${end}`)]),
   ...["-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync,fdatasync"],
   ...["-e", `inject=fsync,fdatasync:error=EIO:when=${number}`],
 ]
 
+interface BadDisk {
+  home: string
+  number: number
+  ends: string[]
+  env: Record<string, string>
+}
+
 /** Undefined when it could not even start, which must have been for its storage. */
-async function startOnBadDisk(home: string, number: number): Promise<Belfry | undefined> {
+async function startOnBadDisk({ home, number, ends, env }: BadDisk): Promise<Belfry | undefined> {
   try {
-    return await startBelfry({ home, env: lean, wrap: failingSync(home, number) })
+    return await startBelfry({ home, env, wrap: failingSync(home, number, ends) })
   } catch (error) {
     expect(String(error)).toContain(`exit code ${STORAGE}`)
     return undefined
@@ -51,31 +61,39 @@ async function sendUntilGone(server: Belfry) {
   return { ids, late }
 }
 
+async function expectEnd(disk: Omit<BadDisk, "home">) {
+  const home = makeHome()
+  try {
+    await using ill = await startOnBadDisk({ home, ...disk })
+    const { ids, late } = ill ? await sendUntilGone(ill) : { ids: [], late: 0 }
+    if (ill) {
+      expect(await Promise.race([ill.exited, Bun.sleep(GONE_DEADLINE_MS)])).toBe(STORAGE)
+      const told = ill.stderr.all.find((line) => line.startsWith('{"error"'))
+      expect(JSON.parse(told ?? "{}").error.code).toBe("storage")
+    }
+    expect(late).toBe(0)
+
+    await using well = await startBelfry({ home, env: lean })
+    await drained(well)
+    for (const id of ids) {
+      expect((await get<Mail>(well, `/v1/emails/${id}`)).status).toBe("delivered")
+    }
+  } finally {
+    rmSync(home, { recursive: true, force: true })
+  }
+}
+
 const cannot_trace = missing("strace") || spawnSync(locate("strace") ?? "", ["true"]).status !== 0
 if (cannot_trace) note("a failing fsync: strace is missing, or may not trace here")
 
 describe.skipIf(cannot_trace)("an fsync that fails", () => {
   for (const number of FAILING) {
-    test(`number ${number}: nothing is acknowledged any more, and it ends with ${STORAGE}`, async () => {
-      const home = makeHome()
-      try {
-        await using ill = await startOnBadDisk(home, number)
-        const { ids, late } = ill ? await sendUntilGone(ill) : { ids: [], late: 0 }
-        if (ill) {
-          expect(await Promise.race([ill.exited, Bun.sleep(GONE_DEADLINE_MS)])).toBe(STORAGE)
-          const told = ill.stderr.all.find((line) => line.startsWith('{"error"'))
-          expect(JSON.parse(told ?? "{}").error.code).toBe("storage")
-        }
-        expect(late).toBe(0)
+    test(`number ${number}: nothing is acknowledged any more, and it ends with ${STORAGE}`, () =>
+      expectEnd({ number, ends: ["", "-wal", "-journal"], env: lean }))
+  }
 
-        await using well = await startBelfry({ home, env: lean })
-        await drained(well)
-        for (const id of ids) {
-          expect((await get<Mail>(well, `/v1/emails/${id}`)).status).toBe("delivered")
-        }
-      } finally {
-        rmSync(home, { recursive: true, force: true })
-      }
-    })
+  for (const number of FAILING_CHECKPOINT) {
+    test(`number ${number} of the database's file, in a checkpoint: likewise`, () =>
+      expectEnd({ number, ends: [""], env: { ...lean, ...COPIED_OFTEN } }))
   }
 })
