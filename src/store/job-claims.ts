@@ -1,4 +1,6 @@
 import { log } from "../core/log"
+import { monotonic } from "../core/time"
+import { engine } from "./columns"
 import type { Handlers } from "./job-handler"
 import * as queue from "./queue"
 import type { Store, Tx } from "./store"
@@ -10,6 +12,7 @@ export class Claims {
   readonly #handlers: Handlers
   readonly #lease: queue.Lease
   readonly #known = new WeakMap<queue.ClaimedJob, unknown>()
+  #held_ms = 0
 
   constructor(store: Store, handlers: Handlers, lease: queue.Lease) {
     this.#store = store
@@ -32,6 +35,14 @@ export class Claims {
     }
   }
 
+  /**
+   * For how long the work that came with the last claim held the event loop, in milliseconds. On
+   * Postgres, where it waits for the database and holds nobody, always 0.
+   */
+  get held_ms(): number {
+    return this.#held_ms
+  }
+
   /** What the handler's `onClaim` learned of the job. */
   known(job: queue.ClaimedJob): unknown {
     return this.#known.get(job)
@@ -51,10 +62,12 @@ export class Claims {
   }
 
   async #learn(tx: Tx, claimed: queue.ClaimedJob[], known: Map<string, unknown>) {
+    const begun = monotonic()
     for (const { id } of claimed) known.delete(id) // of a run that was rolled back
     for (const [name, jobs] of Map.groupBy(claimed, (job) => job.name)) {
       const learned = await this.#handlers[name]?.handler.onClaim?.(tx, jobs)
       for (const [id, one] of learned ?? []) known.set(id, one)
     }
+    this.#held_ms = engine === "sqlite" ? monotonic() - begun : 0
   }
 }

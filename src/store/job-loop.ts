@@ -17,6 +17,9 @@ const SHORT_MILLISECONDS = 50
 const LONG_MILLISECONDS = 200
 const CLAIM_LIMIT = 160
 
+/** It shrinks, too, when it holds the event loop for longer: everybody else waits meanwhile. */
+const HOLD_MILLISECONDS = 2
+
 export interface JobLoopOptions {
   store: Store
   handlers: Handlers
@@ -142,8 +145,12 @@ export class JobLoop {
     // Jobs end in groups, with the commit that records them: one claim for all their slots.
     await nextTurn()
     const lasted = monotonic() - this.#claimed_at
-    if (lasted < SHORT_MILLISECONDS) this.#room = Math.min(CLAIM_LIMIT, this.#room * 2)
-    else if (lasted > LONG_MILLISECONDS) this.#room = Math.max(this.#least, this.#room >> 1)
+    const { held_ms } = this.#claims
+    if (lasted > LONG_MILLISECONDS || held_ms > HOLD_MILLISECONDS) {
+      this.#room = Math.max(this.#least, this.#room >> 1)
+    } else if (lasted < SHORT_MILLISECONDS && held_ms < HOLD_MILLISECONDS / 2) {
+      this.#room = Math.min(CLAIM_LIMIT, this.#room * 2)
+    }
     const claimed = await this.#claims.claim(this.#room)
     // Only a full claim says something about the next one.
     this.#claimed_at = claimed.length < this.#room ? 0 : monotonic()

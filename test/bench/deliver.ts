@@ -1,5 +1,6 @@
 import { createPrivateKey, sign } from "node:crypto"
 import { join } from "node:path"
+import { openssl } from "../../src/lib/rsa"
 import { atLeast, type Bench, ratioOf, series } from "./bench"
 import { postfixRelays, withoutPostfix } from "./postfix"
 import { relayed } from "./relayed"
@@ -20,7 +21,8 @@ export const deliver: Bench = {
     const plain = series("ours, unsigned", "/s")
     const accepted = series("ours, unsigned: accepted meanwhile", "/s")
     const postfix = series("peer: Postfix, `smtp-source` → `smtp-sink`", "/s")
-    const signs = series("limit: RSA-2048 signatures, one at a time", "/s")
+    const signs = series("limit: RSA-2048 signatures of the runtime, one at a time", "/s")
+    const faster = series("limit: the same by the system's OpenSSL, which ours uses", "/s")
     const signed = series("ours, DKIM RSA-2048", "/s")
     const nodemailer = series("peer: nodemailer pool with DKIM, nothing stored", "/s")
     await using sink = await countingSink()
@@ -33,12 +35,13 @@ export const deliver: Bench = {
         (await postfixRelays(POSTFIX_MESSAGES, { bytes: BYTES, sink })).per_second,
       )
       signs.values.push(await signatures(seconds))
+      faster.values.push(opensslSignatures(seconds))
       const load = { bytes: BYTES, seconds, signed: true }
       signed.values.push((await relayed(sink, load)).per_second)
       nodemailer.values.push(await byNodemailer(sink))
     }
     return {
-      series: [plain, accepted, postfix, signs, signed, nodemailer],
+      series: [plain, accepted, postfix, signs, faster, signed, nodemailer],
       verdicts: [
         atLeast("unsigned, to Postfix", ratioOf(plain, postfix), 5),
         atLeast("signed, to one core's signatures", ratioOf(signed, signs), 0.6),
@@ -47,6 +50,7 @@ export const deliver: Bench = {
       notes: [
         "Every message is a plain text of 4 KB, so all send the same bytes; of html alone ours would make a text part, too. From the first message offered until the sink has the last one. Ours is warm (some seconds of the same load came before), posted one by one over 20 connections, stored durably, delivered over 20; Postfix gets the same number of sessions and delivers over as many.",
         "The sink had each message once; every message with an outcome was signed, or none; the server was killed (`kill -9`) before its rows were counted, and no more outcomes were missing than were on the wire.",
+        "nodemailer runs on the same runtime as ours, where it is faster than on Node 20 (870 to 880/s against 640 to 650/s once, in a quiet minute).",
       ],
     }
   },
@@ -62,6 +66,18 @@ async function signatures(seconds: number): Promise<number> {
   const begun = performance.now()
   let count = 0
   for (; performance.now() - begun < seconds * 1000; count++) await once()
+  return count / ((performance.now() - begun) / 1000)
+}
+
+/** 0 where the system has none: then ours signs by the runtime, too. */
+function opensslSignatures(seconds: number): number {
+  const own = openssl()
+  if (!own) return 0
+  const key = createPrivateKey(rsaKey())
+  const data = Buffer.alloc(600, "a")
+  const begun = performance.now()
+  let count = 0
+  for (; performance.now() - begun < seconds * 1000; count++) own(data, key)
   return count / ((performance.now() - begun) / 1000)
 }
 
