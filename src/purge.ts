@@ -17,6 +17,7 @@ import { projects } from "./projects/tables"
 import { providerConfigs, providerReceipts } from "./providers/tables"
 import { purgeFiles } from "./purge-files"
 import { requestLog } from "./request-log/tables"
+import { held } from "./store/locks"
 import type { Store, Tx } from "./store/store"
 import { counters, jobs } from "./store/tables"
 import { usageDays } from "./usage/tables"
@@ -31,7 +32,8 @@ type Batch = (tx: Tx, project_id: string) => Promise<number>
 const batches: Batch[] = [
   async (tx, project_id) => {
     const rows = tx.select({ id: messages.id }).from(messages)
-    const ids = await some(rows.where(eq(messages.project_id, project_id)).limit(AT_ONCE))
+    const ours = rows.where(eq(messages.project_id, project_id)).orderBy(messages.id)
+    const ids = await some(held(ours.limit(AT_ONCE))) // in the order in which others lock them
     if (ids.length === 0) return 0
     await tx.delete(messageContents).where(inArray(messageContents.message_id, ids))
     await tx.delete(messageRaws).where(inArray(messageRaws.message_id, ids))

@@ -35,7 +35,7 @@ import { WEBHOOKS } from "./webhooks/queue-counts"
 
 const WORKER_THREADS = 2
 /** Copying a log takes milliseconds. A thread that is ended meanwhile would leave the file open. */
-const COPY_LOG = { deadline_ms: 300_000, whole: true }
+const COPY_LOG = { deadline_ms: 60_000, whole: true }
 
 export interface Running {
   url: string

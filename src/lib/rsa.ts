@@ -1,5 +1,6 @@
 import { dlopen, type Pointer, ptr } from "bun:ffi"
 import { type KeyObject, sign } from "node:crypto"
+import { existsSync } from "node:fs"
 
 /** Signs `data` with an RSA key: RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8017, 8.2). */
 export type RsaSign = (data: Uint8Array, key: KeyObject) => Buffer
@@ -7,21 +8,40 @@ export type RsaSign = (data: Uint8Array, key: KeyObject) => Buffer
 /** What the runtime brings along, on every machine. */
 export const builtIn: RsaSign = (data, key) => sign("sha256", data, key)
 
+/** Where systems keep their libraries. By its name alone one in the working directory would be found, too. */
+const PLACES = [
+  "/usr/lib/x86_64-linux-gnu",
+  "/usr/lib/aarch64-linux-gnu",
+  "/lib/x86_64-linux-gnu",
+  "/lib/aarch64-linux-gnu",
+  "/usr/lib64",
+  "/lib64",
+  "/usr/lib",
+  "/lib",
+]
+
+/** OpenSSL 3.0.4 writes beyond its buffers with 2048 bits on processors with AVX-512 (CVE-2022-2274). */
+const CORRUPTING = 0x30000040n
+
+const systemLibrary = () => PLACES.map((place) => `${place}/libcrypto.so.3`).find(existsSync)
+
 /**
  * The system's OpenSSL 3, or undefined where there is none. It makes two and a half signatures in
- * the time of one of the runtime's, and a signature is most of what a signed message costs. The first
- * one of each key is compared with the runtime's own, which must be the same bytes: this scheme has
- * no randomness. A key that fails the comparison is signed with by the runtime for ever.
+ * the time of one of the runtime's, and a signature is most of what a signed message costs. A key
+ * comes to it with its second use, lest one that is used once pay for both; that signature is made by
+ * both, and must be the same bytes: this scheme has no randomness. A key that fails the comparison is
+ * signed with by the runtime for ever.
  */
-export function openssl(file = "libcrypto.so.3"): RsaSign | undefined {
-  const library = load(file)
-  if (!library) return undefined
-  const keys = new WeakMap<KeyObject, NativeKey | null>()
+export function openssl(file = systemLibrary()): RsaSign | undefined {
+  const library = file === undefined ? undefined : load(file)
+  if (!library || library.OpenSSL_version_num() === CORRUPTING) return undefined
+  const keys = new WeakMap<KeyObject, NativeKey | "met" | "refused">()
   return (data, key) => {
     const known = keys.get(key)
-    if (known) return known.sign(data) ?? builtIn(data, key)
+    if (known instanceof NativeKey) return known.sign(data) ?? builtIn(data, key)
     const own = builtIn(data, key)
-    if (known === undefined) keys.set(key, proven(library, key, { data, own }))
+    if (known === undefined) keys.set(key, "met")
+    else if (known === "met") keys.set(key, proven(library, key, { data, own }) ?? "refused")
     return own
   }
 }
@@ -52,6 +72,7 @@ function load(file: string) {
       EVP_DigestSignInit: { args: ["ptr", "ptr", "ptr", "ptr", "ptr"], returns: "i32" },
       EVP_DigestSign: { args: ["ptr", "ptr", "ptr", "ptr", "u64"], returns: "i32" },
       ERR_clear_error: { args: [], returns: "void" },
+      OpenSSL_version_num: { args: [], returns: "u64" },
     }).symbols
   } catch {
     return undefined
@@ -63,9 +84,13 @@ interface Example {
   own: Buffer
 }
 
-function proven(library: Library, key: KeyObject, { data, own }: Example): NativeKey | null {
-  const native = NativeKey.open(library, key)
-  return native?.sign(data)?.equals(own) ? native : null
+function proven(library: Library, key: KeyObject, { data, own }: Example): NativeKey | undefined {
+  try {
+    const native = NativeKey.open(library, key)
+    return native?.sign(data)?.equals(own) ? native : undefined
+  } catch {
+    return undefined // of a kind that has no such form
+  }
 }
 
 /** A key in the library's memory, which is given back when nobody has the object any more. */
@@ -98,6 +123,7 @@ class NativeKey {
   sign(data: Uint8Array): Buffer | undefined {
     const { EVP_MD_CTX_new, EVP_MD_CTX_free, ERR_clear_error } = this.#library
     const context = pointerOf(EVP_MD_CTX_new())
+    if (context === null) return undefined
     try {
       return this.#signed(context, data)
     } finally {
@@ -106,7 +132,7 @@ class NativeKey {
     }
   }
 
-  #signed(context: Pointer | null, data: Uint8Array): Buffer | undefined {
+  #signed(context: Pointer, data: Uint8Array): Buffer | undefined {
     const { EVP_sha256, EVP_DigestSignInit, EVP_DigestSign } = this.#library
     this.#length[0] = BigInt(MAX_SIGNATURE)
     if (EVP_DigestSignInit(context, null, EVP_sha256(), null, this.#key) !== 1) return undefined

@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite"
 import { ApiError } from "../core/errors"
+import { codeOf } from "../core/faults"
 import { log } from "../core/log"
 import { monotonic } from "../core/time"
 import type { LogState } from "./copy-log"
@@ -73,9 +74,10 @@ export class Checkpoints {
     this.#copied = checkpointed
     if (pages < this.#due) return
 
-    if (pages > enough * BOUND) this.#end(pages)
+    const is_asked = this.#asked !== undefined
+    if (is_asked && pages > enough * BOUND) this.#end(pages)
     else if (this.#copying) return
-    else if (this.#asked === undefined && this.#calm()) this.#end(pages)
+    else if (!is_asked && this.#calm() && pages < 2 * enough) this.#end(pages)
     else if (this.#asked === undefined) this.#ask()
     else if (pages - checkpointed <= enough * REST) this.#end(pages)
     else if (checkpointed > this.#asked) this.#ask()
@@ -123,7 +125,8 @@ export class Checkpoints {
   }
 
   #failed(error: unknown) {
-    if (error instanceof ApiError) return // no thread is free, or none is left: later, or here
+    // No thread is free, or none is left, or no descriptor for one: later, or here.
+    if (error instanceof ApiError || codeOf(error) === "SQLITE_CANTOPEN") return
     if (troubleOf(error)) this.#options.onTrouble(error)
     else log.warn("the write-ahead log was not copied", { error })
   }

@@ -52,7 +52,7 @@ export class Claims {
   async giveBack(jobs: queue.ClaimedJob[]) {
     if (jobs.length === 0) return
     const back = this.#store.tx(async (tx) => {
-      for (const job of jobs) {
+      for (const job of jobs.toSorted(byId)) {
         const handler = this.#handlers[job.name]?.handler
         if (await queue.giveBack(tx, job))
           await handler?.onGiveBack?.(tx, job.payload as never, job)
@@ -71,3 +71,6 @@ export class Claims {
     this.#held_ms = engine === "sqlite" ? monotonic() - begun : 0
   }
 }
+
+/** Whoever locks many jobs does so in this order. */
+const byId = (one: queue.ClaimedJob, other: queue.ClaimedJob) => (one.id < other.id ? -1 : 1)

@@ -11,7 +11,7 @@ const FAILED = "The job failed; the log says why."
 type Write = (tx: Tx) => Promise<void>
 
 /** What a handler answers. A handler that throws asks for another try. */
-export type Verdict<End = unknown> = (
+export type Verdict<End = never> = (
   | { done?: Write }
   /** Over, and `onDone` writes what came of it, for many jobs at once. */
   | { end: End }
@@ -33,16 +33,11 @@ export type Verdict<End = unknown> = (
 /** What `onClaim` learned of each job, by the job's id. */
 export type Taken<Known> = Map<string, Known>
 
-export interface Handler<Payload, Known = never, End = never> {
+interface Working<Payload, Known, End> {
   /** `known` is what `onClaim` learned; undefined where there is none, or the claim had to do without. */
   run(payload: Payload, job: queue.ClaimedJob, known?: Known): Promise<Verdict<End>>
   /** Work that is cheaper for many jobs at once, in the transaction that claims them. */
   onClaim?: (tx: Tx, claimed: queue.ClaimedJob[]) => Promise<Taken<Known>>
-  /**
-   * Writes the ends of jobs that are over, in the transaction that ends them. Where it fails for many,
-   * it is asked again for each alone: what cannot be written spoils no other end.
-   */
-  onDone?: (tx: Tx, ends: End[]) => Promise<void>
   /** Undoes `onClaim` for a job that was not begun, or is cut off, in the transaction that gives it back. */
   onGiveBack?: (tx: Tx, payload: Payload, job: queue.ClaimedJob) => Promise<void>
   /** Writes the last word about the work, in the transaction that gives up on it. */
@@ -50,6 +45,18 @@ export interface Handler<Payload, Known = never, End = never> {
   /** Writes why the work waits, in the transaction that puts it under an operator's pause. */
   onHold?: (tx: Tx, payload: Payload, hold: Hold, job: queue.ClaimedJob) => Promise<void>
 }
+
+interface Ending<End> {
+  /**
+   * Writes the ends of jobs that are over, in the transaction that ends them. Where it fails for many,
+   * it is asked again for each alone: what cannot be written spoils no other end.
+   */
+  onDone: (tx: Tx, ends: End[]) => Promise<void>
+}
+
+/** Who answers with an `end` says how it is written. */
+export type Handler<Payload, Known = never, End = never> = Working<Payload, Known, End> &
+  ([End] extends [never] ? Partial<Ending<End>> : Ending<End>)
 
 interface Line {
   schedule: Schedule
@@ -120,7 +127,7 @@ export async function finish(
   tx: Tx,
   line: Line | undefined,
   job: queue.ClaimedJob,
-  verdict: Verdict,
+  verdict: Verdict<unknown>,
 ) {
   if ("hold" in verdict) {
     if (await hold(tx, job, verdict.hold)) await verdict.holding?.(tx)

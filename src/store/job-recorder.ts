@@ -17,6 +17,10 @@ const PAUSE_MILLISECONDS = 500
 
 /** Ten seconds of tries, then the fault is not the storage's. */
 const MOST_TRIES = 20
+
+/** Trouble may be one row's: a page that cannot be read, bytes too many for what is left of the disk. */
+const MOST_TRIES_TOGETHER = 4
+
 const MOST_TOGETHER = 100
 
 /** On Postgres one lane fills while the other waits for its commit; SQLite has one writer. */
@@ -47,7 +51,7 @@ export class Recorder {
   }
 
   /** Resolves when the verdict is on disk, or nobody tries to write it any more. Never rejects. */
-  async record(job: ClaimedJob, verdict: Verdict): Promise<void> {
+  async record(job: ClaimedJob, verdict: Verdict<unknown>): Promise<void> {
     const shares = "end" in verdict && (await this.#together(job, verdict.end))
     if (!shares) await this.#alone(job, verdict)
     verdict.settled?.()
@@ -86,22 +90,23 @@ export class Recorder {
     for (const { over } of taken()) over(is_over)
   }
 
-  /** False when it failed for a reason that is not the storage's. */
+  /** False when it failed for a reason that is not the storage's, or too often. */
   async #insist(write: (tx: Tx) => Promise<void>): Promise<boolean> {
-    for (;;) {
+    for (let tries = 1; ; tries++) {
       try {
         await this.#store.tx(write)
         return true
       } catch (error) {
-        log.error("could not record the ends of jobs; trying again", { error })
+        log.error("could not record the ends of jobs together; trying again", { error })
         if (!troubleOf(error)) return false
         if (this.#is_closed) return true
+        if (tries === MOST_TRIES_TOGETHER) return false
         await sleep(PAUSE_MILLISECONDS)
       }
     }
   }
 
-  async #alone(job: ClaimedJob, reached: Verdict) {
+  async #alone(job: ClaimedJob, reached: Verdict<unknown>) {
     let line = this.#handlers[job.name]
     let verdict = reached
     for (let tries = 1; ; tries++) {

@@ -72,10 +72,11 @@ function open(options: SqliteOptions, release: () => void) {
     async listen() {},
     stats: group.stats,
     async close() {
+      await checkpoints?.stop() // first: a group may begin while its thread is waited for
       await group.idle()
-      await checkpoints?.stop()
       reader.close()
-      if (pages > 0 && !lost_fsync) emptyLog(writer)
+      if (pages === 0 || lost_fsync) uncopied.add(group)
+      else emptyLog(writer, onTrouble)
       writer.close()
       release()
     },
@@ -83,11 +84,18 @@ function open(options: SqliteOptions, release: () => void) {
   return store
 }
 
+/**
+ * Their statements are never collected: with the last one a connection that was closed goes, and
+ * with the last connection SQLite copies the log, which is not wanted, or would lie.
+ */
+const uncopied = new Set<GroupCommit>()
+
 /** SQLite itself would, but not while a statement of the connection is still compiled. */
-function emptyLog(writer: Database) {
+function emptyLog(writer: Database, onTrouble: (error: unknown) => void) {
   try {
     writer.run("PRAGMA wal_checkpoint(TRUNCATE)")
   } catch (error) {
+    if (troubleOf(error) === "lost_fsync") onTrouble(error)
     log.warn("the write-ahead log stays for the next start", { error })
   }
 }

@@ -95,14 +95,18 @@ async function endpointsOf(tx: Tx, project_id: string): Promise<Endpoint[]> {
   if (without?.has(project_id)) return []
   const found = await current(tx, project_id)
   if (without && found.length === 0) {
-    if (without.size >= MOST_REMEMBERED) without.clear()
-    without.add(project_id)
+    tx.afterCommit(() => remember(without, project_id)) // of a group that fails nothing is true
   }
   if (engine === "sqlite" || found.every(({ status }) => status === "active")) return found
   // Who activates an endpoint must not miss what we are about to hold for it: he waits for us.
   const active = found.filter(({ status }) => status === "active")
   const others = found.filter(({ status }) => status !== "active").map(({ id }) => id)
   return [...active, ...(await lockedFor(tx, others))]
+}
+
+function remember(projects: Set<string>, project_id: string) {
+  if (projects.size >= MOST_REMEMBERED) projects.clear()
+  projects.add(project_id)
 }
 
 interface Known {

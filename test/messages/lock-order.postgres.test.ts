@@ -3,6 +3,7 @@ import { eq } from "drizzle-orm"
 import { cancel } from "../../src/emails/emails"
 import { failMailFrom } from "../../src/emails/orphans"
 import { takeAll } from "../../src/messages/take"
+import { Claims } from "../../src/store/job-claims"
 import { type ClaimedJob, claim, completeAll, heartbeat, sweep } from "../../src/store/queue"
 import type { Closure, Store, Tx } from "../../src/store/store"
 import { jobs } from "../../src/store/tables"
@@ -75,6 +76,7 @@ const LEASE = { owner: "me", lease_ms: 30_000 }
 
 test.each<[string, (store: Store, last_first: ClaimedJob[]) => Promise<unknown>]>([
   ["ends", (store, list) => store.tx((tx) => completeAll(tx, list))],
+  ["gives back", (store, list) => new Claims(store, {}, LEASE).giveBack(list)],
   [
     "keeps",
     (store, list) =>

@@ -203,3 +203,35 @@ describe("a copy that fails", () => {
     expect(stateOf(it.path).log).toBeLessThan((BOUND + 2) * PAGES)
   })
 })
+
+test("with 0 the log is never copied, not even once everything of the store is gone", async () => {
+  const it = logged(inThread, 0)
+  await it.write(20)
+  const bytes = it.logBytes()
+  await it.close()
+  Bun.gc(true)
+  await Bun.sleep(0)
+  Bun.gc(true)
+  expect(it.told.asked).toBe(0)
+  expect(it.logBytes()).toBe(bytes)
+})
+
+test("what begins while the other thread is waited for at the end is written like the rest", async () => {
+  let late: Promise<unknown> = Promise.resolve()
+  const begun = Promise.withResolvers<void>()
+  const go = Promise.withResolvers<void>()
+  const it = logged(async () => {
+    begun.resolve()
+    await go.promise
+  })
+  while (it.told.asked === 0) await it.write(1)
+  await begun.promise
+  const closing = it.close()
+  late = it.store.tx((tx) => happened(tx, "late"))
+  go.resolve()
+  await Promise.all([late, closing])
+  const kept = new Database(it.path, { readonly: true })
+  expect(kept.query("SELECT count(*) AS n FROM events WHERE type = 'late'").get()).toEqual({ n: 1 })
+  kept.close()
+  expect(it.logBytes()).toBe(0)
+})

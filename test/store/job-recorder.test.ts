@@ -196,3 +196,28 @@ test("an end that nobody can write does not end its job in silence", async () =>
     { state: queue.DEAD, last_error: UNRECORDABLE, attempt: 1 },
   ])
 })
+
+test("who alone meets trouble of the storage keeps the others only for a while", async () => {
+  await using it = await testStore()
+  const gate = Promise.withResolvers<void>()
+  let settled = 0
+  const handler: Handler<Ring, never, number> = {
+    async run({ bell }) {
+      await gate.promise
+      return { end: bell, settled: () => void settled++ }
+    },
+    async onDone(tx, bells) {
+      for (const bell of bells) await happened(tx, `rung ${bell}`)
+      const full = Object.assign(new Error("could not extend file"), { errno: "53100" })
+      if (bells.includes(4)) throw full
+    },
+  }
+  await enqueueRings(it.store, 20)
+  await using loop = await running(it.store, handler, { concurrency: 20 })
+  while (loop.running < 20) await Bun.sleep(2)
+  gate.resolve()
+  while (settled < 19) await Bun.sleep(20)
+  expect((await types(it.store.read)).toSorted()).not.toContain("rung 4")
+  expect(loop.running).toBe(1) // that one insists until it is stopped
+  loop.stop(0)
+})
