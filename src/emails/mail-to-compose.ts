@@ -40,7 +40,7 @@ export interface AttachedFile {
 }
 
 /** A key as it travels to the thread that signs. */
-export interface SigningKey extends Omit<DkimSigner, "key" | "time"> {
+export interface SigningKey extends Omit<DkimSigner, "key" | "time" | "rsa"> {
   /** PKCS #8 PEM. */
   private_key: string
 }

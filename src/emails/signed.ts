@@ -1,4 +1,5 @@
 import { createPrivateKey, type KeyObject } from "node:crypto"
+import { signRsa } from "../core/rsa"
 import { isClean } from "../lib/crlf"
 import { sign, signable } from "../lib/dkim"
 import { type SigningKey, Uncomposable } from "./mail-to-compose"
@@ -16,7 +17,7 @@ export function signed(raw: Uint8Array, keys: SigningKey[], time: number): Uint8
   if (keys.length === 0) return raw
   const message = signable(raw)
   const fields = keys.map(({ private_key, ...key }) =>
-    sign(message, { ...key, time, key: open(private_key) }),
+    sign(message, { ...key, time, key: open(private_key), rsa: signRsa }),
   )
   const head = Buffer.from(fields.join(""), "latin1")
   const lines = head.toString("latin1").match(/^DKIM-Signature: /gm)?.length

@@ -1,5 +1,5 @@
 import { createHash, type KeyObject, sign as signBytes } from "node:crypto"
-import { signRsa } from "./rsa"
+import { builtIn, type RsaSign } from "./rsa-sign"
 
 /** Which fields a signature covers: those of them that the message has. */
 export const SIGNED_FIELDS = [
@@ -27,6 +27,8 @@ export interface DkimSigner {
   selector: string
   algorithm: "rsa" | "ed25519"
   key: KeyObject
+  /** Who makes RSA signatures; else the runtime. */
+  rsa?: RsaSign
   /** Seconds since 1970, the `t=` of the signature. */
   time: number
 }
@@ -61,19 +63,26 @@ export function signable(raw: Uint8Array): Signable {
  * RFC 8463 for Ed25519. The same input has the same signature, byte for byte.
  */
 export function sign({ fields, body_hash }: Signable, signer: DkimSigner): string {
-  const { domain, selector, algorithm, key, time } = signer
+  const { domain, selector, algorithm, key, time, rsa } = signer
   const names = signedNames(fields)
   const head = `DKIM-Signature: v=1; a=${algorithm}-sha256; c=relaxed/relaxed; t=${time};\r\n`
   const place = ` d=${domain};\r\n s=${selector};\r\n`
   const unsigned = `${head}${place}${listed(names)}\r\n bh=${body_hash};\r\n b=`
-  const signature = signatureOf(dataToSign(fields, names, unsigned), algorithm, key)
+  const signature = signatureOf(dataToSign(fields, names, unsigned), { algorithm, key, rsa })
   return `${unsigned}${folded(signature.toString("base64"))}\r\n`
 }
 
 /** Ed25519 signs the hash of the data (RFC 8463, 3), RSA the data, which it hashes itself. */
-export function signatureOf(data: string, algorithm: DkimSigner["algorithm"], key: KeyObject) {
+export function signatureOf(
+  data: string,
+  {
+    algorithm,
+    key,
+    rsa = builtIn,
+  }: Pick<DkimSigner, "algorithm" | "key"> & { rsa?: RsaSign | undefined },
+) {
   const bytes = Buffer.from(data, "latin1")
-  if (algorithm === "rsa") return signRsa(bytes, key)
+  if (algorithm === "rsa") return rsa(bytes, key)
   return signBytes(null, createHash("sha256").update(bytes).digest(), key)
 }
 

@@ -1,6 +1,6 @@
 import { createPrivateKey, sign } from "node:crypto"
 import { join } from "node:path"
-import { openssl } from "../../src/lib/rsa"
+import { openssl } from "../../src/core/rsa"
 import { atLeast, type Bench, ratioOf, series } from "./bench"
 import { postfixRelays, withoutPostfix } from "./postfix"
 import { relayed } from "./relayed"

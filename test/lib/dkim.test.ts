@@ -68,7 +68,10 @@ describe("RFC 8463, appendix A", () => {
  bh=${BODY_HASH};
  b=`)
     const { fields } = signable(Buffer.from(MESSAGE))
-    const found = signatureOf(dataToSign(fields, NAMES, unsigned), "ed25519", ed25519)
+    const found = signatureOf(dataToSign(fields, NAMES, unsigned), {
+      algorithm: "ed25519",
+      key: ed25519,
+    })
     expect(found.toString("base64")).toBe(
       "/gCrinpcQOoIfuHNQIbq4pgh9kyIK3AQUdt9OdqQehSwhEIug4D11BusFa3bT3FY5OsU7ZbnKELq+eXdp1Q1Dw==",
     )
@@ -83,7 +86,7 @@ describe("RFC 8463, appendix A", () => {
  b=`)
     const { fields } = signable(Buffer.from(MESSAGE))
     const key = createPrivateKey(RSA_SECRET)
-    const found = signatureOf(dataToSign(fields, NAMES, unsigned), "rsa", key)
+    const found = signatureOf(dataToSign(fields, NAMES, unsigned), { algorithm: "rsa", key })
     expect(found.toString("base64")).toBe(
       "F45dVWDfMbQDGHJFlXUNB2HKfbCeLRyhDXgFpEL8GwpsRe0IeIixNTe3DhCVlUrSjV4BwcVcOF6+FF3Zo9Rpo1tFOeS9mPYQTnGdaSGsgeefOsk2JzdA+L10TeYt9BgDfQNZtKdN1WO//KgIqXP7OdEFE4LjFYNcUxZQ4FADY+8=",
     )

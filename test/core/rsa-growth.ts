@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from "node:crypto"
-import { openssl } from "../../src/lib/rsa"
+import { openssl } from "../../src/core/rsa"
 
 // Prints by how many bytes the process grew over many signatures, in a process that does nothing else.
 const sign = openssl()

@@ -1,12 +1,7 @@
 import { dlopen, type Pointer, ptr } from "bun:ffi"
-import { type KeyObject, sign } from "node:crypto"
+import type { KeyObject } from "node:crypto"
 import { existsSync } from "node:fs"
-
-/** Signs `data` with an RSA key: RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8017, 8.2). */
-export type RsaSign = (data: Uint8Array, key: KeyObject) => Buffer
-
-/** What the runtime brings along, on every machine. */
-export const builtIn: RsaSign = (data, key) => sign("sha256", data, key)
+import { builtIn, type RsaSign } from "../lib/rsa-sign"
 
 /** Where systems keep their libraries. By its name alone one in the working directory would be found, too. */
 const PLACES = [

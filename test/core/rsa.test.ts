@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test"
 import { createPublicKey, generateKeyPairSync, type KeyObject, verify } from "node:crypto"
 import { join } from "node:path"
-import { builtIn, openssl, signRsa } from "../../src/lib/rsa"
+import { openssl, signRsa } from "../../src/core/rsa"
+import { builtIn } from "../../src/lib/rsa-sign"
 import { missing } from "../harness/peers"
 
 const keyOf = (modulusLength: number) =>
