@@ -20,10 +20,3 @@ export function pack(mail: Uint8Array): Uint8Array {
 /** What `pack` was given, byte for byte; also takes mail that was never packed. */
 export const unpack = (kept: Uint8Array): Uint8Array =>
   MAGIC.every((byte, at) => kept[at] === byte) ? Bun.zstdDecompressSync(kept) : kept
-
-/** As `pack`; undefined where it gains too little. */
-export function packedText(text: string): Uint8Array | undefined {
-  const bytes = Buffer.from(text)
-  const packed = pack(bytes)
-  return packed === bytes ? undefined : packed
-}

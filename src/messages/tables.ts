@@ -5,7 +5,6 @@ import {
   index,
   int,
   json,
-  packedJson,
   primaryKey,
   ref,
   table,
@@ -109,7 +108,7 @@ export const messages = table(
 /** Large and cold: written once, read once by the channel that delivers. */
 export const messageContents = table("message_contents", {
   message_id: id().references(() => messages.id, { onDelete: "cascade" }),
-  content: packedJson<unknown>().notNull(),
+  content: json<unknown>().notNull(),
 })
 
 /** The very bytes that were handed over: composed at the first attempt, the same ever after. */

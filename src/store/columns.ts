@@ -2,7 +2,6 @@ import { sql } from "drizzle-orm"
 import * as postgres from "drizzle-orm/pg-core"
 import * as sqlite from "drizzle-orm/sqlite-core"
 import { settings } from "../core/config"
-import { packedText, unpack } from "../lib/packed"
 
 /** Chosen once, before the first table is declared. One process knows one engine. */
 export const engine = settings().database_url ? "postgres" : "sqlite"
@@ -52,26 +51,8 @@ const jsonCodec = {
   fromDriver: (text: string): unknown => JSON.parse(text),
 }
 
-/** Shorter texts gain less than it costs. */
-const WORTH_PACKING = 1024
-
-/**
- * As `jsonCodec`, for what is large and read seldom: SQLite keeps a blob in a column of texts as it is,
- * and a page that is not written is worth more than the time to pack it. Postgres packs by itself.
- */
-const packedCodec = {
-  dataType: () => "text",
-  toDriver: orNull((value: unknown): string | Uint8Array => {
-    const text = JSON.stringify(value)
-    return text.length < WORTH_PACKING ? text : (packedText(text) ?? text)
-  }),
-  fromDriver: (kept: string | Uint8Array): unknown =>
-    JSON.parse(typeof kept === "string" ? kept : Buffer.from(unpack(kept)).toString()),
-}
-
 type Time = { data: string; driverData: number }
 type Json = { data: unknown; driverData: string }
-type PackedJson = { data: unknown; driverData: string | Uint8Array }
 type Bytes = { data: Buffer; driverData: Uint8Array }
 
 /** Ids sort by byte on both engines: a locale's collation may order them differently. */
@@ -92,7 +73,6 @@ const onSqlite = {
   position: () => sqlite.integer().notNull().default(0),
   time: sqlite.customType<Time>({ dataType: () => "integer", ...timeCodec }),
   json: sqlite.customType<Json>(jsonCodec),
-  packedJson: sqlite.customType<PackedJson>(packedCodec),
 }
 
 const onPostgres = {
@@ -112,7 +92,6 @@ const onPostgres = {
       .default(sql`(pg_current_xact_id()::text)::bigint`),
   time: postgres.customType<Time>({ dataType: () => "bigint", ...timeCodec }),
   json: postgres.customType<Json>(jsonCodec),
-  packedJson: postgres.customType<Json>(jsonCodec),
 }
 
 /** Typed as SQLite throughout. What only one engine can do does not belong in this file. */
@@ -131,6 +110,3 @@ export const id = () => words.ref().primaryKey()
 export const text = <T extends string = string>() => words.text().$type<T>()
 
 export const json = <T>() => words.json().$type<T>()
-
-/** As `json`, for what is large and seldom read. */
-export const packedJson = <T>() => words.packedJson().$type<T>()
