@@ -83,8 +83,8 @@ export function wants(
 }
 
 /**
- * Projects without endpoints, so that those who want no webhooks pay nothing for them. Only where
- * no other process can add one; what it says of a group that is still open was true when read.
+ * Projects without endpoints, so that those who want no webhooks pay nothing for them. Only where no
+ * other process can add one, and as of a commit: what a group saw that failed is not remembered.
  */
 const without = engine === "sqlite" ? new Set<string>() : undefined
 const MOST_REMEMBERED = 10_000
