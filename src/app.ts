@@ -8,6 +8,7 @@ import { type DomainParts, domainRoutes } from "./domains/routes"
 import { type EmailParts, emailRoutes } from "./emails/routes"
 import { eventRoutes } from "./events/routes"
 import { type StreamParts, streamRoutes } from "./events/stream/routes"
+import type { Arrivals } from "./http/arrivals"
 import type { VerifyAccess } from "./http/guard"
 import type { Health } from "./http/health"
 import type { AnyRoute } from "./http/route"
@@ -49,6 +50,7 @@ export interface AppParts
   sessions: Sessions
   meter: Meter
   requests: RequestLog
+  arrivals: Arrivals
   /** Of one request; 30 s without it. */
   time_limit_ms?: number
   socket_times?: SocketTimes
@@ -92,6 +94,7 @@ export function createApp(parts: AppParts) {
     verifyAccess: parts.verifyAccess,
     meter: parts.meter,
     requests: parts.requests,
+    arrivals: parts.arrivals,
     time_limit_ms: parts.time_limit_ms,
     socket_times: parts.socket_times,
     refuseWhileUnwell: (route) => parts.health.refuse(route),

@@ -6,6 +6,7 @@ import type { Workers } from "./core/workers"
 import { checkParts } from "./domains/parts"
 import { openSandbox } from "./emails/providers/open"
 import { systemMail } from "./emails/system-mail"
+import type { Arrivals } from "./http/arrivals"
 import { jobTable } from "./jobs"
 import { startMailbox } from "./mailbox-start"
 import { openCarriers } from "./open-carriers"
@@ -26,6 +27,7 @@ export interface MailGround {
   workers: Workers
   blobs: Blobs
   base_url: () => string
+  arrivals: Arrivals
 }
 
 /** The way of mail: embedded mailbox, carriers, channels, and the loop that is to work on them. */
@@ -53,6 +55,7 @@ export async function openMail(ground: MailGround, undo: (() => unknown)[]) {
     concurrency: AHEAD * concurrency,
     lease_ms: settings["delivery.lease"],
     alone: settings.database_url === null,
+    isAsked: () => ground.arrivals.areRecent(),
   })
   return { mailbox, loop, parts: { mail, rules, domains, queues, adapters, providers } }
 }

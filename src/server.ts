@@ -16,6 +16,7 @@ import { openWorkers, type Workers } from "./core/workers"
 import { Intake } from "./emails/intake"
 import { joinNodes } from "./events/nodes"
 import { Watching } from "./events/watching"
+import { Arrivals } from "./http/arrivals"
 import { Health } from "./http/health"
 import { type Listener, listen } from "./http/listener"
 import { Cursors } from "./http/page"
@@ -85,7 +86,8 @@ async function assemble(
 
   const address = { url: settings.base_url }
   const base_url = () => address.url ?? ""
-  const ground = { settings, mode, store, secrets, workers, blobs, base_url }
+  const arrivals = new Arrivals()
+  const ground = { settings, mode, store, secrets, workers, blobs, base_url, arrivals }
   const { mailbox, loop, parts: mail } = await openMail(ground, undo)
   const isPaused = () => mail.queues.holdOf(WEBHOOKS) !== undefined
   const hooks = openWebhooks({ store, secrets, workers, settings, isPaused })
@@ -113,6 +115,7 @@ async function assemble(
     health,
     meter,
     requests,
+    arrivals,
     watching,
     webhooks: hooks.parts,
     ...session,

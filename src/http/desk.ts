@@ -7,6 +7,7 @@ import type { RequestLog } from "../request-log/request-log"
 import { engine } from "../store/columns"
 import type { Store } from "../store/store"
 import type { Meter } from "../usage/meter"
+import type { Arrivals } from "./arrivals"
 import { DEFAULT_LIMIT_BYTES, readForm, readJson, refuseDeclared } from "./body"
 import { clientAddress } from "./client-address"
 import { withDeadline } from "./deadline"
@@ -31,6 +32,7 @@ export interface DeskOptions {
   verifyAccess: VerifyAccess
   meter: Meter
   requests: Pick<RequestLog, "add">
+  arrivals: Pick<Arrivals, "note">
   /** Throws 503 while starting, draining or out of storage; asked before anything is read. */
   refuseWhileUnwell: (route: AnyRoute) => void
   /** Of one request; 30 s without it. */
@@ -82,6 +84,7 @@ export class Desk {
     server: Peer | null,
   ): Promise<Response> {
     const started = monotonic()
+    this.#options.arrivals?.note()
     const ip = this.#addressOf(request, server)
     const state: State = { route, request, params, id: requestId(request), ip }
     const response = await this.#respond(state, server)

@@ -20,6 +20,12 @@ const CLAIM_LIMIT = 160
 /** It shrinks, too, when it holds the event loop for longer: everybody else waits meanwhile. */
 const HOLD_MILLISECONDS = 2
 
+/** A job that is due for longer than this is one of a backlog, and lets requests go before it. */
+const LATE_MILLISECONDS = 1000
+
+/** So many of a backlog begin between two turns of the event loop while somebody asks. */
+const LATE_A_TURN = 3
+
 export interface JobLoopOptions {
   store: Store
   handlers: Handlers
@@ -27,6 +33,8 @@ export interface JobLoopOptions {
   lease_ms: number
   /** True where no other process can share the queue: then every lease at the start is a dead one. */
   alone: boolean
+  /** Whether somebody waits for an answer of this process; without it nobody does. */
+  isAsked?: () => boolean
 }
 
 /**
@@ -126,13 +134,18 @@ export class JobLoop {
 
   /** Runs until every slot is taken or nothing is due. */
   async #fill() {
-    while (!this.#stopping && this.#hasSlot()) {
+    for (let late = 1; !this.#stopping && this.#hasSlot(); ) {
       if (this.#waiting.length === 0) await this.#claim()
+      if (isLate(this.#waiting.at(-1)) && late++ % LATE_A_TURN === 0) await this.#letAskersIn()
       if (this.#stopping) return // what came meanwhile is given back
       const job = this.#waiting.pop()
       if (!job) return
       this.#begin(job)
     }
+  }
+
+  async #letAskersIn() {
+    if (this.#options.isAsked?.()) await nextTurn()
   }
 
   #hasSlot = () => this.#running.size < this.#options.concurrency && !this.#endings.isFull
@@ -221,3 +234,6 @@ export class JobLoop {
     this.#timers.push(setInterval(run, milliseconds))
   }
 }
+
+const isLate = (job: queue.ClaimedJob | undefined) =>
+  job !== undefined && millis() - Date.parse(job.run_at) > LATE_MILLISECONDS

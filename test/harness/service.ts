@@ -16,6 +16,7 @@ import { Intake } from "../../src/emails/intake"
 import type { SendRules } from "../../src/emails/prepare"
 import type { AdapterOptions } from "../../src/emails/providers/adapters"
 import { Watching } from "../../src/events/watching"
+import { Arrivals } from "../../src/http/arrivals"
 import { Health } from "../../src/http/health"
 import { listen } from "../../src/http/listener"
 import { Cursors } from "../../src/http/page"
@@ -139,6 +140,7 @@ export async function testService(options: ServiceOptions = {}) {
     store,
     webhooks: webhooks.parts,
     meter: new Meter(store),
+    arrivals: new Arrivals(),
     requests: new RequestLog({ store, hasRoom: () => disk.healthy && !disk.low }),
     watching,
     secrets,

@@ -36,6 +36,7 @@ interface LoopOptions {
   concurrency?: number
   alone?: boolean
   lease_ms?: number
+  isAsked?: () => boolean
 }
 
 export type RunningLoop = JobLoop & AsyncDisposable
@@ -44,10 +45,10 @@ export type RunningLoop = JobLoop & AsyncDisposable
 export async function running<End = never>(
   store: Store,
   handler: Handler<Ring, never, End>,
-  { concurrency = 10, alone = false, lease_ms = 30_000 }: LoopOptions = {},
+  { concurrency = 10, alone = false, lease_ms = 30_000, isAsked = () => false }: LoopOptions = {},
 ): Promise<RunningLoop> {
   const handlers = bind(ring, handler)
-  const loop = new JobLoop({ store, handlers, concurrency, lease_ms, alone })
+  const loop = new JobLoop({ store, handlers, concurrency, lease_ms, alone, isAsked })
   await loop.start()
   return Object.assign(loop, { [Symbol.asyncDispose]: () => loop.stop(20_000) })
 }
