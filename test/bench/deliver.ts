@@ -52,12 +52,13 @@ export const deliver: Bench = {
       verdicts: [
         atLeast("unsigned, to Postfix", ratioOf(plain, postfix), 5),
         atLeast("signed, to one core's signatures", ratioOf(signed, signs), 0.6),
-        atLeast("signed, to nodemailer with DKIM", ratioOf(signed, nodemailer), 2),
+        atLeast("signed, to nodemailer with DKIM on Node", ratioOf(signed, onNode), 2),
+        atLeast("signed, to nodemailer with DKIM on our runtime", ratioOf(signed, nodemailer), 2),
       ],
       notes: [
-        "Every message is a plain text of 4 KB, so all send the same bytes; of html alone ours would make a text part, too. From the first message offered until the sink has the last one. Ours is warm (some seconds of the same load came before), posted one by one over 20 connections, stored durably, delivered over 20; Postfix gets the same number of sessions and delivers over as many.",
+        "Every message is a plain text of 4 KB, so all send the same bytes; of html alone ours would make a text part, too. From the first message offered until the sink has the last one. Ours is warm (three times as long of the same load came before), posted one by one over 20 connections, stored durably, delivered over 20; Postfix gets the same number of sessions and delivers over as many.",
         "The sink had each message once; every message with an outcome was signed, or none; the server was killed (`kill -9`) before its rows were counted, and no more outcomes were missing than were on the wire.",
-        `nodemailer is warm, too: ${NODEMAILER_WARM.toLocaleString("en")} messages came before. It is judged on the runtime where it is faster; its own is Node.`,
+        `nodemailer is warm, too: ${NODEMAILER_WARM.toLocaleString("en")} messages came before. Its own runtime is Node; ours makes it faster, so both are judged.`,
       ],
     }
   },
