@@ -7,6 +7,7 @@ const RECENT_MS = 20
 export class Arrivals {
   #last = Number.NEGATIVE_INFINITY
 
+  /** A request has come. */
   note(): void {
     this.#last = monotonic()
   }

@@ -84,7 +84,7 @@ export class Desk {
     server: Peer | null,
   ): Promise<Response> {
     const started = monotonic()
-    this.#options.arrivals?.note()
+    this.#options.arrivals.note()
     const ip = this.#addressOf(request, server)
     const state: State = { route, request, params, id: requestId(request), ip }
     const response = await this.#respond(state, server)

@@ -23,7 +23,10 @@ const HOLD_MILLISECONDS = 2
 /** A job that is due for longer than this is one of a backlog, and lets requests go before it. */
 const LATE_MILLISECONDS = 1000
 
-/** So many of a backlog begin between two turns of the event loop while somebody asks. */
+/**
+ * So many of a backlog begin in a turn of the event loop while somebody asks, and no fewer than one for
+ * each millisecond of the turn before: whoever asks for much must not stop the queue.
+ */
 const LATE_A_TURN = 3
 
 export interface JobLoopOptions {
@@ -50,6 +53,8 @@ export class JobLoop {
   readonly #lease: queue.Lease
   #waiting: queue.ClaimedJob[] = []
   #room: number
+  /** How many late ones may begin before requests have their turn. */
+  #late_left = LATE_A_TURN
   #claimed_at = 0
   readonly #claims: Claims
   readonly #endings: Endings
@@ -134,9 +139,9 @@ export class JobLoop {
 
   /** Runs until every slot is taken or nothing is due. */
   async #fill() {
-    for (let late = 1; !this.#stopping && this.#hasSlot(); ) {
+    while (!this.#stopping && this.#hasSlot()) {
       if (this.#waiting.length === 0) await this.#claim()
-      if (isLate(this.#waiting.at(-1)) && late++ % LATE_A_TURN === 0) await this.#letAskersIn()
+      if (isLate(this.#waiting.at(-1)) && this.#late_left-- < 1) await this.#letAskersIn()
       if (this.#stopping) return // what came meanwhile is given back
       const job = this.#waiting.pop()
       if (!job) return
@@ -145,7 +150,10 @@ export class JobLoop {
   }
 
   async #letAskersIn() {
-    if (this.#options.isAsked?.()) await nextTurn()
+    if (!this.#options.isAsked?.()) return
+    const begun = monotonic()
+    await nextTurn()
+    this.#late_left = Math.max(LATE_A_TURN, monotonic() - begun) - 1 // one begins with this
   }
 
   #hasSlot = () => this.#running.size < this.#options.concurrency && !this.#endings.isFull

@@ -33,6 +33,8 @@ export function write(bench: Bench, text: string) {
 const nameOf = (section: string) => /^## (\S+):/.exec(section)?.[1] ?? section
 
 export function render(bench: Bench, report: Report, { rounds, load_before }: Circumstances) {
+  const most = Math.max(...report.series.map(({ values }) => values.length)) // a long one is cut short
+  const times = most === 1 ? "1 round" : `${Math.min(most, rounds)} rounds`
   const load = `load ${load_before.toFixed(1)} before, ${(loadavg()[0] ?? 0).toFixed(1)} after`
   const when = `${new Date().toISOString().slice(0, 16).replace("T", " ")} UTC`
   const [cpu] = cpus()
@@ -40,7 +42,7 @@ export function render(bench: Bench, report: Report, { rounds, load_before }: Ci
   return [
     `## ${bench.name}: ${bench.title}`,
     "",
-    `${when} · commit ${commit()} · ${load} · ${rounds} rounds · Bun ${Bun.version} · ${machine}`,
+    `${when} · commit ${commit()} · ${load} · ${times} · Bun ${Bun.version} · ${machine}`,
     "",
     "| Measured | Median | Lowest to highest |",
     "|---|---|---|",
@@ -68,6 +70,7 @@ function commit(): string {
       .stdout.toString()
       .trim()
   const id = git("rev-parse", "--short", "HEAD")
-  const changes = git("status", "--porcelain", "--", "src", "cli", "migrations", "package.json")
+  const measured = ["src", "cli", "migrations", "package.json", "test/bench"]
+  const changes = git("status", "--porcelain", "--", ...measured, ":!test/bench/results.md")
   return changes ? `${id} with uncommitted changes` : id || "unknown"
 }
