@@ -1,4 +1,4 @@
-/** One word as any shell takes it. */
+/** One word in the form that every shell takes. */
 export const quoted = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 

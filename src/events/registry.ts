@@ -76,7 +76,7 @@ export const eventTypes: readonly EventType[] = [
     sent: "Handed to the provider or the recipient's server.",
     delivered: "Delivered to the recipient.",
     bounced: "Bounced for good.",
-    soft_bounced: "Put off by the other side for now.",
+    soft_bounced: "Put off by the other side, and tried again.",
     complained: "Marked as spam.",
     opened: "Its tracking pixel was loaded.",
     clicked: "A tracked link in it was clicked.",

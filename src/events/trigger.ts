@@ -17,8 +17,8 @@ export interface Wish {
 }
 
 /**
- * Records an event that did not happen, which says so by `data.simulated`, and delivers it as any
- * other. The type has to be registered.
+ * Records an event that did not happen, which says so by `data.simulated`, and delivers it like
+ * every other. The type has to be registered.
  */
 export async function trigger(tx: Tx, owner: Owner, { type, data = {} }: Wish): Promise<Recorded> {
   const whole = { ...merged(exampleData(type), data), simulated: true }

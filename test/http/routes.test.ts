@@ -2,7 +2,9 @@ import { expect, test } from "bun:test"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { type AppParts, routeTable } from "../../src/app"
+import { NOBODY } from "../harness/mail"
 import { root } from "../harness/migrations"
+import { testService } from "../harness/service"
 
 /** The contract's table, and the rows of it that are not built yet: a list that only shrinks. */
 const CONTRACT = join(root, "test/contract/routes.tsv")
@@ -48,6 +50,9 @@ function linesOf(path: string): string[] {
   return readFileSync(path, "utf8").split("\n").filter(Boolean)
 }
 
+/** What a server says where it has no route at all; of a thing that is missing it speaks otherwise. */
+const NO_ROUTE = /There is no path \/|does not answer [A-Z]+; it answers/
+
 /** Parameters are places, whatever they are called. */
 function nameOf(method: string, path: string): string {
   return `${method} ${path.replaceAll(/\{\w+\}/g, "{}")}`
@@ -59,6 +64,22 @@ test("every row of the contract that is not listed as absent exists as it is wri
   const wanted = contract.filter(({ name }) => !absent.includes(name))
   const found = wanted.map(({ name }) => built.find((row) => row.name === name))
   expect(found).toEqual(wanted)
+})
+
+test("a server answers on its socket what is built, and says of the rest that there is no such thing", async () => {
+  await using service = await testService()
+  const { url } = service.listen()
+  const answers = await Promise.all(
+    linesOf(CONTRACT).map(async (line) => {
+      const [method = "", path = ""] = line.split("\t")
+      const answer = await fetch(`${url}${path.replaceAll(/\{\w+\}/g, NOBODY)}`, { method })
+      const is_absent = answer.status === 404 && NO_ROUTE.test(await answer.text())
+      return { name: nameOf(method, path), is_absent }
+    }),
+  )
+  expect(answers).toHaveLength(contract.length)
+  const said = answers.filter(({ is_absent }) => is_absent).map(({ name }) => name)
+  expect(said.toSorted()).toEqual(absent.toSorted())
 })
 
 test("a row that exists is not listed as absent any more", () => {

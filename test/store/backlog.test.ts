@@ -29,7 +29,7 @@ interface Backlog {
   places?: number
 }
 
-/** How many jobs begin in each turn of the event loop. Each ends at once when all places are taken. */
+/** How many jobs begin in each turn of the event loop. Each ends as soon as it has begun. */
 async function begunEachTurn({ isAsked, late_ms, jobs = 10, places = 10 }: Backlog) {
   await using it = await testStore()
   const turns: number[] = []

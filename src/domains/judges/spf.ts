@@ -26,7 +26,7 @@ interface Walk {
 /**
  * Exactly one record, and every mechanism of ours in it or in what it includes, within ten lookups.
  * What is wrong behind them is told, and harms nobody that we send for: receivers stop at the first
- * match. Rejects with DnsError when a record included before them cannot be asked for now.
+ * match. Rejects with DnsError when a record included before them cannot be asked for at the moment.
  */
 export async function judgeSpf(
   values: string[],

@@ -17,7 +17,7 @@ interface MailboxAccess {
 }
 
 /**
- * The embedded mailbox, by the same client as any relay: what works here works out there. It is
+ * The embedded mailbox, by the client that every relay gets: what works here works out there. It is
  * the recipient's own server, so what it accepts is delivered.
  */
 export const mailbox = ({ port, max_connections = 20 }: MailboxAccess): EmailProvider =>
