@@ -60,7 +60,9 @@ const REQUEST_SECONDS = 35
 
 /** What Bun tells of a connection goes to its `Socket`, which was given at the upgrade. */
 const socketEvents = (sockets: Set<Socket>): Bun.WebSocketHandler<Socket> => ({
-  idleTimeout: 0, // silence is judged by our own pings
+  // Silence is judged by our own pings, long before. Not 0: Bun then cuts off, at its next look
+  // every four seconds, who has not yet read all that was buffered before our close frame.
+  idleTimeout: 120,
   sendPings: false,
   // A frame somewhat too long still gets our close code; a huge one is not even buffered (1009).
   maxPayloadLength: 4 * MOST_FRAME_BYTES,

@@ -1,0 +1,38 @@
+import { expect, setDefaultTimeout, test } from "bun:test"
+import { Elysia } from "elysia"
+import { listen } from "../../src/http/listener"
+import { Socket } from "../../src/http/socket"
+import { quietLog } from "../harness/quiet"
+
+setDefaultTimeout(60_000)
+quietLog()
+
+const READERS = `${import.meta.dir}/../harness/late-readers.ts`
+const FRAME = { type: "event", padding: "x".repeat(100_000) }
+
+/** Says more than fits on the way to a reader who sleeps, and soon says goodbye. */
+const talkative = {
+  begin: async (socket: Socket) => {
+    let has_room = true
+    while (has_room) {
+      const sent = socket.send(FRAME).then(() => true)
+      has_room = await Promise.race([sent, Bun.sleep(30).then(() => false)])
+    }
+    socket.close("slow")
+  },
+}
+
+test("who reads the goodbye late still finds all that was before it", async () => {
+  const app = new Elysia().get("/", ({ request, server }) => {
+    server?.upgrade(request, { data: new Socket(talkative, () => {}, 60_000) })
+  })
+  const listener = listen(app as unknown as Elysia, {
+    host: "127.0.0.1",
+    port: 0,
+    idle_seconds: 60,
+  })
+  // The runtime cuts off who is idle by a clock of four seconds: it strikes while they sleep.
+  const readers = Bun.spawn([process.execPath, READERS, listener.url], { stdout: "pipe" })
+  expect(await new Response(readers.stdout).json()).toEqual(Array(12).fill(1013))
+  await listener.stop()
+})
