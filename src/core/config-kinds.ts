@@ -1,5 +1,6 @@
 import ipaddr from "ipaddr.js"
 import { parseMailbox } from "../lib/address"
+import { ownFault } from "../lib/spf"
 
 /** How one kind of setting is read from text (environment, flags) or from a TOML value. */
 export interface Kind<V> {
@@ -153,9 +154,6 @@ export const nameServers = list("name servers, each an IP address or address:por
   return ipaddr.isValid(bare?.[1] ?? bare?.[2] ?? value) ? value : undefined
 })
 
-const MECHANISM =
-  /^(?:(?:include|a|mx|exists):[A-Za-z0-9_.-]+|ip4:[0-9.]+(?:\/\d+)?|ip6:[0-9a-fA-F:]+(?:\/\d+)?)$/
-
 export const spfMechanisms = list("SPF mechanisms (include:spf.example.com)", (value) =>
-  MECHANISM.test(value) ? value : undefined,
+  ownFault(value) === null ? value : undefined,
 )

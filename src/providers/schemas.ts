@@ -1,13 +1,11 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import { pageQuery } from "../http/page"
-import type { Problems } from "../http/problems"
+import { Problems } from "../http/problems"
 import { nameText, oneOf, orNull } from "../http/texts"
 import { check } from "../http/validate"
+import { OWN_MECHANISM, ownFault } from "../lib/spf"
 
-const Spf = t.String({
-  pattern:
-    "^((include|a|mx|exists):[A-Za-z0-9_.-]+|ip4:[0-9.]+(/\\d+)?|ip6:[0-9a-fA-F:]+(/\\d+)?)$",
-})
+const Spf = t.String({ pattern: OWN_MECHANISM })
 
 const Settings = t.Object({
   max_per_second: t.Optional(t.Number({ minimum: 0.01, maximum: 10_000 })),
@@ -73,11 +71,19 @@ export const configQuery = pageQuery({ kind: t.Optional(kind) })
 export type NewConfig = Static<typeof NewConfig>
 export type ConfigPatch = Static<typeof ConfigPatch>
 
-/** Only what is known of the settings is kept. */
-export const readSettings = ({ max_per_second, spf }: Static<typeof Settings> = {}) => ({
-  ...(max_per_second !== undefined && { max_per_second }),
-  ...(spf !== undefined && { spf }),
-})
+/** Only what is known of the settings is kept. Throws `validation_error` for what would spoil an SPF record. */
+export function readSettings({ max_per_second, spf }: Static<typeof Settings> = {}) {
+  const problems = new Problems("settings.spf.")
+  spf?.forEach((one, at) => {
+    const fault = ownFault(one)
+    if (fault !== null) problems.add(`${at}`, "invalid", `${fault}.`)
+  })
+  problems.throwIfAny()
+  return {
+    ...(max_per_second !== undefined && { max_per_second }),
+    ...(spf !== undefined && { spf }),
+  }
+}
 
 export function readTest(body: unknown, problems: Problems): { to: string | undefined } {
   check(TestRequest, body, problems)

@@ -130,6 +130,7 @@ describe("values", () => {
     ["mailbox.enabled", "maybe", "true or false"],
     ["log.level", "loud", "debug, info, warn, error"],
     ["http.trusted_proxies", "10.0.0.0/99", "networks"],
+    ["domains.spf", "include:spf.example.test,ip4:999.1.1.1", "SPF mechanisms"],
     ["dns.servers", "ns.example.com", "IP address"],
     ["sending_domains", "not a domain", "domain names"],
     ["database_url", "mysql://x", "postgres://"],

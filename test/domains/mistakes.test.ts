@@ -4,6 +4,7 @@ import type { DomainRow } from "../../src/domains/expected"
 import { type Knot, noKnot, type Records, startKnot } from "../harness/knot"
 import { PLACE } from "../harness/service"
 import { dkimMistakes } from "./mistakes/dkim"
+import { spf } from "./mistakes/mistake"
 import { othersMistakes } from "./mistakes/others"
 import { spfMistakes } from "./mistakes/spf"
 import { verificationMistakes } from "./mistakes/verification"
@@ -23,7 +24,11 @@ describe.skipIf(noKnot)("a real name server", () => {
       rightRecords({ public_key }, records(public_key, zoneOf(at))),
     ])
     knot = await startKnot(
-      Object.fromEntries([...zones, ["right.test", rightRecords({ public_key })]]),
+      Object.fromEntries([
+        ...zones,
+        ["right.test", rightRecords({ public_key })],
+        ["bare.test", rightRecords({ public_key }, spf("v=spf1 a:vm ~all"))],
+      ]),
     )
   })
   afterAll(() => knot[Symbol.asyncDispose]())
@@ -43,6 +48,12 @@ describe.skipIf(noKnot)("a real name server", () => {
       expect(checks[name]).toMatchObject({ status: "verified", hint: null, mistake: null })
     }
     expect(checks.return_path).toMatchObject({ status: "missing", mistake: "not_there" })
+  })
+
+  test("a host without a domain is right where ours is one, in a private network", async () => {
+    const place = { ...PLACE, mechanisms: ["a:vm"] }
+    const subject = { row: testDomain("bare.test"), keys: [], place }
+    expect((await lookUp(netOf([knot.address]), subject)).spf?.status).toBe("verified")
   })
 
   describe("a mistake is named when somebody", () => {

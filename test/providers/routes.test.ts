@@ -92,6 +92,12 @@ describe("configuring a provider", () => {
     ["no pace at all", { credentials: relay, settings: { max_per_second: 0 } }, "", ""],
     ["next to none", { credentials: relay, settings: { max_per_second: 0.001 } }, "", ""],
     [
+      "what no SPF record may have",
+      { credentials: relay, settings: { spf: ["a:h.test", "ip4:999.1.1.1"] } },
+      "validation_error",
+      "settings.spf.1",
+    ],
+    [
       "what is shown of a password instead of it",
       { credentials: { ...relay, password: "****9431" } },
       "validation_error",
@@ -165,6 +171,8 @@ test("a change keeps what is not named; credentials are given as a whole", async
     settings: { max_per_second: 5 },
     credentials: { ...relay, password: "****9431" },
   })
+  const broken = await change({ settings: { spf: ["ip4:10.0.0.0/33"] } })
+  expect(broken.error.details.fields[0].path).toBe("settings.spf.0")
   // The password that is known must never travel to a host that somebody put in its place.
   const moved = await change({ credentials: { ...relay, port: 26, password: undefined } })
   expect(moved.error.code).toBe("missing_required_field")

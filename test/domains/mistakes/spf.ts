@@ -1,5 +1,21 @@
 import { type Mistake, mine, spf, txt } from "./mistake"
 
+/** One of them anywhere, and receivers use nothing of the record (RFC 7208 4.6). */
+const SPOILED: [did: string, terms: string, told: string][] = [
+  ["gave a network of IPv4 33 bits", `${mine} ip4:10.0.0.0/33 ~all`, '"10.0.0.0/33" is no IPv4'],
+  ["mistyped an IPv4 address", `${mine} ip4:999.1.1.1 ~all`, '"999.1.1.1" is no IPv4'],
+  ["cut an IPv6 address off", `${mine} ip6:1:2 ~all`, '"1:2" is no IPv6'],
+  ["gave a network of IPv6 129 bits", `${mine} ip6:::/129 ~all`, '"::/129" is no IPv6'],
+  ["gave a host's network 33 bits", `${mine} mx/33 ~all`, "no length of a network"],
+  ["gave its IPv6 network 129", `${mine} a:h.test/24//129 ~all`, "no length of a network"],
+  ["wrote an address behind a:", `${mine} a:192.0.2.1 ~all`, "belongs behind ip4:"],
+  ["named a host without its domain", `${mine} a:mail ~all`, "such as mail.example.com"],
+  ["put commas between", `a:h.test, ${mine} ~all`, '"h.test," is no name'],
+  ["redirected twice", `${mine} redirect=a.test redirect=b.test`, '"redirect=" may be there once'],
+  ["explained twice", `exp=a.test ${mine} ~all exp=a.test`, '"exp=" may be there once'],
+  ["left a bad term behind the end", `${mine} ~all ip4:1.2.3`, '"1.2.3" is no IPv4'],
+]
+
 export const spfMistakes: Mistake[] = [
   {
     did: "kept the SPF record of another service beside ours",
@@ -72,6 +88,36 @@ export const spfMistakes: Mistake[] = [
     records: () => spf(`v=spf1 include=_spf.other.test ${mine} ~all`),
     mistake: "spf_syntax",
     told: '"include" is followed by a colon',
+  },
+  ...SPOILED.map(
+    ([did, terms, told]): Mistake => ({
+      did,
+      record: "spf",
+      records: () => spf(`v=spf1 ${terms}`),
+      mistake: "spf_syntax",
+      told,
+    }),
+  ),
+  {
+    did: "included a record before us that cannot be read",
+    record: "spf",
+    records: (_, zone) => ({
+      ...spf(`v=spf1 include:old.${zone} ${mine} ~all`),
+      more: [txt("old", "v=spf1 ip4:10.0.0.0/33 -all")],
+    }),
+    mistake: "spf_syntax",
+    told: "SPF of old.case",
+  },
+  {
+    did: "included a record behind us that cannot be read",
+    record: "spf",
+    records: (_, zone) => ({
+      ...spf(`v=spf1 ${mine} include:old.${zone} ~all`),
+      more: [txt("old", "v=spf1 ip4:10.0.0.0/33 -all")],
+    }),
+    mistake: "spf_syntax",
+    told: "SPF of old.case",
+    status: "verified",
   },
   {
     did: "forgot the space after the version",
