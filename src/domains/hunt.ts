@@ -58,10 +58,11 @@ function placesOf(domain: string, record: Expected): Place[] {
     .split(".")
     .map((label) => label.replace(/^_/, ""))
     .join(".")
+  const told = isOfOneName(record) ? elsewhere : besides
   const places = [
     ...twice.map((name) => put(name, "zone_appended_twice", appended(name, host, zone))),
     ...(bare === host ? [] : [put(bare, "underscore_dropped", underscore(bare, host))]),
-    ...levelsOff(host, domain, zone).map((name) => put(name, "wrong_name", elsewhere(name, host))),
+    ...levelsOff(host, domain, zone).map((name) => put(name, "wrong_name", told(name, host))),
   ]
   if (!dkim) return places
   const below = rest.join(".")
@@ -77,12 +78,15 @@ function placesOf(domain: string, record: Expected): Place[] {
   ]
 }
 
-/** At the domain itself, at the domain above, and there under the same label. */
+/** At the domain itself, under the same label at the domain above, and at that one itself. */
 function levelsOff(host: string, domain: string, zone: string): string[] {
-  const label = host.slice(0, -domain.length - 1)
-  const names = [domain, zone, `${label}.${zone}`]
-  return [...new Set(names)].filter((name) => name !== host && name !== "")
+  const label = host.slice(0, -domain.length)
+  const names = [domain, `${label}${zone}`, zone]
+  return [...new Set(names)].filter((name) => name !== host)
 }
+
+/** What no other name can need: a token or a key of this domain, and a policy, which counts at `_dmarc` only. */
+const isOfOneName = ({ purpose, type }: Expected) => purpose !== "spf" && type !== "MX"
 
 const put = (host: string, mistake: string, hint: string): Place => ({
   host,
@@ -97,6 +101,10 @@ const underscore = (found: string, host: string) =>
 
 const elsewhere = (found: string, host: string) =>
   `The record is at ${found}. It has to be at ${host}.`
+
+/** The domain above may be one of ours, too, and mail to a domain is no matter of its return path. */
+const besides = (found: string, host: string) =>
+  `There is one at ${found}, which may be right there: leave it. Another one has to be at ${host}.`
 
 const selector = (found: string, wanted: string) =>
   `The key is at ${found}; the selector has to be ${wanted}.`
