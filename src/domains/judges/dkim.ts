@@ -24,7 +24,24 @@ export function judgeDkim(values: string[], wanted: WantedKey): Verdict {
     const hint = `The key was split into ${values.length} records. It has to be one record; only its strings may be split.`
     return mismatch("split_into_records", hint)
   }
-  return explain(values.find((value) => value.includes("p=")) ?? first, wanted)
+  const keys = values.filter((value) => !isOfOther(value, wanted))
+  const near = keys.find((value) => value.includes("p=")) ?? keys[0]
+  return near === undefined ? mismatch("other_text", otherText(first)) : explain(near, wanted)
+}
+
+/** Nobody who meant our key wrote this: it names another kind of record, or nothing that a key has. */
+function isOfOther(value: string, { public_key }: WantedKey): boolean {
+  if (/^\W*v\s*=\s*(?:spf1|DMARC1)\b/i.test(value)) return true
+  const [part] = /[A-Za-z0-9+/]{24}/.exec(value) ?? [] // so long a part of the key is no chance
+  const is_ours = part !== undefined && public_key.includes(part)
+  return !is_ours && !/DKIM1|(?:^|[^a-z\d])p\s*=/i.test(value)
+}
+
+const SHOWN = 40
+
+function otherText(found: string): string {
+  const shown = found.length > SHOWN ? `${found.slice(0, SHOWN)}…` : found
+  return `"${shown}" is no key: a wildcard (*) or another service's record answers here. Add ours under exactly this name.`
 }
 
 /** Whether this is our key, written as verifiers can read it. */

@@ -105,4 +105,56 @@ export const dkimMistakes: Mistake[] = [
     mistake: "revoked",
     told: "p= is empty",
   },
+  {
+    did: "has a wildcard that says who sends",
+    record: "dkim",
+    records: () => ({ dkim: [txt("*", "v=spf1 -all")] }),
+    mistake: "other_text",
+    told: '"v=spf1 -all" is no key: a wildcard (*)',
+  },
+  {
+    did: "put the policy where the key belongs",
+    record: "dkim",
+    records: () => dkim("v=DMARC1; p=none"),
+    mistake: "other_text",
+    told: "Add ours under exactly this name",
+  },
+  {
+    did: "has a wildcard of several services",
+    record: "dkim",
+    records: () => ({
+      dkim: [
+        txt("*", "v=spf1 exp=why.test -all"),
+        txt("*", "site-verification=0123456789abcdef0123456789abcdef0123456789"),
+      ],
+    }),
+    mistake: "other_text",
+    told: "is no key",
+  },
+  {
+    did: "put a bad key beside another service's text",
+    record: "dkim",
+    records: (p) => ({
+      dkim: [
+        txt("svc1._domainkey", "v=DMARC1; p=none"),
+        txt("svc1._domainkey", `v=DKIM1; k=rsa p=${p}`),
+      ],
+    }),
+    mistake: "missing_semicolon",
+    told: "semicolon is missing",
+  },
+  {
+    did: "put the bare key there",
+    record: "dkim",
+    records: (p) => dkim(p),
+    mistake: "strange_part",
+    told: "is no tag",
+  },
+  {
+    did: "put the end of the key there",
+    record: "dkim",
+    records: (p) => dkim(p.slice(200)),
+    mistake: "strange_part",
+    told: "is no tag",
+  },
 ]
