@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs"
 import { Packet } from "dns2"
 import ipaddr from "ipaddr.js"
+import { answered, bareName, type Row } from "./dns-answer"
 import { DnsError } from "./dns-error"
 import { askServer, codeOf, type Kind, questionName, type Server, serverOf } from "./dns-wire"
 import { monotonic } from "./time"
@@ -16,8 +17,17 @@ export interface Mx {
   priority: number
 }
 
+/** Who speaks for a zone. */
+export interface Delegation {
+  /** Of this very name: those of what it is an alias of speak for that only. */
+  servers: string[]
+  /** What the name is an alias of, where it is one. */
+  alias: string | null
+}
+
 /**
  * Every call asks the servers: nothing is cached. No such name and no such record are both `[]`.
+ * Of an answer counts what is about the name, or about what it is an alias of.
  * Throws DnsError: transient when no server gave an answer that says yes or no.
  */
 export interface Resolver {
@@ -28,7 +38,7 @@ export interface Resolver {
   /** Best first. */
   mx(name: string): Promise<Mx[]>
   cname(name: string): Promise<string[]>
-  ns(name: string): Promise<string[]>
+  delegation(zone: string): Promise<Delegation>
 }
 
 export interface ResolverOptions {
@@ -38,28 +48,34 @@ export interface ResolverOptions {
   try_ms?: number | undefined
 }
 
-type Row = Packet["answers"][number]
 type Ask = (name: string, kind: Kind) => Promise<Row[]>
 
 export function resolver(options: ResolverOptions = {}): Resolver {
   const given = options.servers?.length ? options.servers.map(serverOf) : undefined
   const try_ms = options.try_ms ?? TRY_MS
+  const askOne = (name: string, kind: Kind) => askAll(given ?? systemServers(), name, kind, try_ms)
   const ask: Ask = async (name, kind) => {
-    const packet = await askAll(given ?? systemServers(), questionName(name), kind, try_ms)
-    return packet.answers.filter((row) => row.type === Packet.TYPE[kind])
+    const at = questionName(name)
+    return answered(await askOne(at, kind), at, kind).rows
   }
   return {
     txt: async (name) => (await ask(name, "TXT")).map(strings),
     a: async (name) => (await ask(name, "A")).flatMap((row) => row.address ?? []),
     aaaa: async (name) => (await ask(name, "AAAA")).flatMap((row) => row.address ?? []),
     cname: async (name) => (await ask(name, "CNAME")).flatMap((row) => row.domain ?? []),
-    ns: async (name) => (await ask(name, "NS")).flatMap((row) => row.ns ?? row.domain ?? []),
+    delegation: async (zone) => delegationOf(await askOne(questionName(zone), "NS"), zone),
     mx: async (name) => {
       const rows = await ask(name, "MX")
       const all = rows.map(({ exchange = "", priority = 0 }) => ({ exchange, priority }))
       return all.sort((one, other) => one.priority - other.priority)
     },
   }
+}
+
+function delegationOf(packet: Packet, zone: string): Delegation {
+  const { rows, alias } = answered(packet, zone, "NS")
+  const servers = rows.flatMap((row) => row.ns ?? row.domain ?? []).map(bareName)
+  return { servers, alias }
 }
 
 function strings({ data }: Row): string[] {

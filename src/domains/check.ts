@@ -1,5 +1,6 @@
 import { monotonic } from "../core/time"
-import { type Authority, authorityOf, isReached, type NameServers } from "./authoritative"
+import { type Authority, authorityOf, isReached } from "./authoritative"
+import type { NameServers } from "./delegation"
 import { type DomainRow, type Expected, expectedRecords, type KeyRow } from "./expected"
 import { hunt } from "./hunt"
 import { judgeDkim } from "./judges/dkim"
@@ -11,7 +12,7 @@ import { judgeVerification } from "./judges/verification"
 import { organizational } from "./names"
 import type { Place } from "./place"
 import type { RecordCheck, RecordChecks } from "./tables"
-import { type Reading, unanswered, weigh } from "./weigh"
+import { nobody, type Reading, unanswered, weigh } from "./weigh"
 
 /** A little less than what somebody who waits for a check is promised. */
 const CHECK_MS = 9000
@@ -44,7 +45,7 @@ export async function lookUp(
   const checks = await Promise.all(
     records.map(async (record): Promise<[string, RecordCheck]> => {
       if (!authority) return [record.key, late()]
-      if (authority.trouble) return [record.key, unanswered([], authority.trouble)]
+      if (authority.trouble) return [record.key, nobody(authority.trouble)]
       const reading = examine({ net, authority, until }, subject, record).catch(troubled)
       return [record.key, await inTime(reading, until, late())]
     }),
@@ -118,7 +119,7 @@ async function ofOrganization(
   const zone = organizational(domain)
   if (zone === domain) return undefined
   const above = await authorityOf(net, zone, until)
-  if (above.trouble) return unanswered([], above.trouble)
+  if (above.trouble) return nobody(above.trouble)
   const answers = await above.ask(`_dmarc.${zone}`, "TXT")
   const reading = await weigh(answers, async (values) => judgeDmarc(values))
   return reading.status === "verified" || reading.status === "pending" ? reading : undefined

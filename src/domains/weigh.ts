@@ -1,4 +1,5 @@
 import { isReached, LAME } from "./authoritative"
+import type { Trouble } from "./delegation"
 import type { Verdict } from "./judges/verdict"
 import type { RecordCheck, ServerAnswer } from "./tables"
 
@@ -65,6 +66,13 @@ export const unanswered = (answers: ServerAnswer[], hint: string): Reading => ({
   mistake: "unanswered",
   difference: null,
   answers,
+})
+
+/** There is nobody to ask: the same for every record. */
+export const nobody = ({ status, mistake, hint }: Trouble): Reading => ({
+  ...unanswered([], hint),
+  status,
+  mistake,
 })
 
 const LAME_ANSWERS = ["REFUSED", "NOTAUTH", LAME]

@@ -58,7 +58,23 @@ describe("records", () => {
       { exchange: "b.example.test", priority: 20 },
     ])
     expect(await dns.cname("www.example.test")).toEqual(["else.example.test"])
-    expect(await dns.ns("example.test")).toEqual(["ns1.example.test"])
+    expect((await dns.delegation("example.test")).servers).toEqual(["ns1.example.test"])
+  })
+
+  test("of other names, which a server adds, count for nothing", async () => {
+    const { dns } = await asking((name, kind) => {
+      const own = name === "a.test" ? "A.Test" : name
+      const alias = { name: own, type: Packet.TYPE.CNAME, domain: "b.test" }
+      const rows = [
+        { name: "other.test", ns: "ns.other.test", data: ["other"], address: "192.0.2.66" },
+        { name: "B.test", ns: "ns.b.test", data: ["ours"], address: "192.0.2.1" },
+      ]
+      return kind === "CNAME" ? [{ ...alias, name: "other.test" }] : [alias, ...rows]
+    })
+    expect(await dns.txt("a.test")).toEqual([["ours"]])
+    expect(await dns.a("a.test")).toEqual(["192.0.2.1"])
+    expect(await dns.cname("a.test")).toEqual([])
+    expect(await dns.delegation("a.test.")).toMatchObject({ servers: [], alias: "b.test" })
   })
 
   test("the alias on the way to an address is no address", async () => {
