@@ -35,3 +35,13 @@ export function answered({ answers }: Packet, name: string, kind: Kind): Answere
 
 const isOf = (row: Row, name: string, kind: Kind) =>
   row.type === Packet.TYPE[kind] && bareName(row.name) === name
+
+/**
+ * The zone whose authority says that there is nothing: the owner of the SOA record in a negative
+ * answer (RFC 2308 2.1 and 2.2), `""` for the root. Null where nobody said so.
+ */
+export function deniedBy({ answers, authorities }: Packet): string | null {
+  if (answers.length > 0) return null
+  const soa = authorities.find(({ type }) => type === Packet.TYPE.SOA)
+  return soa ? bareName(soa.name) : null
+}

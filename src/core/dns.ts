@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { Packet } from "dns2"
 import ipaddr from "ipaddr.js"
-import { answered, bareName, type Row } from "./dns-answer"
+import { answered, bareName, deniedBy, type Row } from "./dns-answer"
 import { DnsError } from "./dns-error"
 import { askServer, codeOf, type Kind, questionName, type Server, serverOf } from "./dns-wire"
 import { monotonic } from "./time"
@@ -23,6 +23,13 @@ export interface Delegation {
   servers: string[]
   /** What the name is an alias of, where it is one. */
   alias: string | null
+  /**
+   * Where there is nothing: the zone whose authority says so (RFC 2308), `""` for the root. Null where
+   * nobody did, be it a resolver that leaves it out.
+   */
+  denied_by: string | null
+  /** The name is not there, nor anything below it (RFC 8020). */
+  is_gone: boolean
 }
 
 /**
@@ -75,7 +82,8 @@ export function resolver(options: ResolverOptions = {}): Resolver {
 function delegationOf(packet: Packet, zone: string): Delegation {
   const { rows, alias } = answered(packet, zone, "NS")
   const servers = rows.flatMap((row) => row.ns ?? row.domain ?? []).map(bareName)
-  return { servers, alias }
+  const is_gone = packet.header.rcode === Packet.RCODE.NXDOMAIN
+  return { servers, alias, denied_by: deniedBy(packet), is_gone }
 }
 
 function strings({ data }: Row): string[] {

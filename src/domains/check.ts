@@ -119,6 +119,8 @@ async function ofOrganization(
   const zone = organizational(domain)
   if (zone === domain) return undefined
   const above = await authorityOf(net, zone, until)
+  // What is above is not there either: then there is no policy.
+  if (above.trouble?.status === "missing") return undefined
   if (above.trouble) return nobody(above.trouble)
   const answers = await above.ask(`_dmarc.${zone}`, "TXT")
   const reading = await weigh(answers, async (values) => judgeDmarc(values))

@@ -2,7 +2,7 @@ import { isPublic } from "../core/addresses"
 import type { Delegation, Resolver } from "../core/dns"
 import { bareName } from "../core/dns-answer"
 import { type Server, serverOf } from "../core/dns-wire"
-import { organizational, upTo } from "./names"
+import { isSuffix, organizational, upTo } from "./names"
 
 const MOST_SERVERS = 13
 
@@ -22,9 +22,9 @@ export interface Named {
   trouble: string
 }
 
-/** Why there is nobody to ask. */
+/** Why there is nobody to ask: `missing` only where an authority says that there never can be. */
 export interface Trouble {
-  status: "pending"
+  status: "pending" | "missing"
   mistake: string
   hint: string
 }
@@ -60,10 +60,25 @@ function troubleOf(zone: string, last: Delegation | undefined): Trouble {
     const hint = `${zone} itself is an alias (CNAME) of ${last.alias}, which hides its name servers, and no other record can stand beside it: use an A record, or ALIAS.`
     return { status: "pending", mistake: "alias_at_apex", hint }
   }
+  if (last && isDenied(zone, last)) {
+    const above = last.denied_by === "" ? "the root" : last.denied_by
+    const hint = `${zone} is not delegated: ${above} knows no name server of it. Is it registered, and paid for?`
+    return { status: "missing", mistake: "not_delegated", hint }
+  }
   return unknown(`No name server is known for ${zone}: is it registered, and delegated?`)
 }
 
 const unknown = (hint: string): Trouble => ({ status: "pending", mistake: "unanswered", hint })
+
+/**
+ * Whether the zone above says that there is no such zone. Its own servers may be unable to name
+ * themselves, and below a private suffix such as `github.io` records may stand without any.
+ */
+function isDenied(zone: string, { denied_by, is_gone }: Delegation): boolean {
+  if (denied_by === null) return false
+  const is_above = denied_by === "" || zone.endsWith(`.${denied_by}`)
+  return is_above && (is_gone || isSuffix(denied_by))
+}
 
 /** No more than a zone needs, so that whoever names thousands makes us ask for none of them. */
 export const located = (dns: Resolver, names: string[]): Promise<Named[]> =>

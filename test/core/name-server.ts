@@ -8,6 +8,7 @@ export type Say =
   | "NXDOMAIN"
   | "SERVFAIL"
   | "silence"
+  | { denied_by: string; code: "NXDOMAIN" | "NOERROR" }
   | { referral: string; to: string | string[] }
 export type Zone = (name: string, kind: string, transport: "udp" | "tcp") => Say
 
@@ -82,6 +83,21 @@ function bind(udp: UdpSocket, port: number) {
   return promise
 }
 
+/** The authority of a denial (RFC 2308). */
+const soaOf = (name: string) => ({
+  name,
+  type: Packet.TYPE.SOA,
+  class: Packet.CLASS.IN,
+  ttl: 60,
+  primary: "ns.test",
+  admin: "hostmaster.test",
+  serial: 1,
+  refresh: 60,
+  retry: 60,
+  expiration: 60,
+  minimum: 60,
+})
+
 function answerTo(query: Packet, transport: "udp" | "tcp", zone: Zone): Buffer | undefined {
   const [question] = query.questions
   if (!question) return undefined
@@ -90,7 +106,10 @@ function answerTo(query: Packet, transport: "udp" | "tcp", zone: Zone): Buffer |
   if (said === "silence") return undefined
   const reply = Packet.createResponseFromRequest(query)
   if (typeof said === "string") reply.header.rcode = Packet.RCODE[said]
-  else if ("referral" in said) {
+  else if ("denied_by" in said) {
+    reply.header.rcode = Packet.RCODE[said.code]
+    reply.authorities.push(new Packet.Resource(soaOf(said.denied_by)))
+  } else if ("referral" in said) {
     for (const ns of [said.to].flat()) {
       const row = { name: said.referral, ns, type: Packet.TYPE.NS, class: 1, ttl: 60 }
       reply.authorities.push(new Packet.Resource(row))

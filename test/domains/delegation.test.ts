@@ -59,6 +59,41 @@ test("where the zone itself is an alias nobody is asked in its place", async () 
   expect(verification?.hint).toContain("is an alias (CNAME) of vendor.test")
 })
 
+test.each<[string, string, Say]>([
+  ["the zone above knows no such name", "acme.test", { denied_by: "test", code: "NXDOMAIN" }],
+  ["the root knows no such name", "acme.test", { denied_by: "", code: "NXDOMAIN" }],
+  ["a registry has it without servers", "acme.co.uk", { denied_by: "uk", code: "NOERROR" }],
+  ["a private registry has it no more", "a.eu.org", { denied_by: "eu.org", code: "NXDOMAIN" }],
+])("records of a domain are missing where %s", async (_, domain, said) => {
+  const checks = await lookVia({ [`${domain} NS`]: said }, `mail.${domain}`)
+  expect(Object.values(checks).map((one) => one?.status)).toEqual(Array(5).fill("missing"))
+  expect(checks.dkim).toMatchObject({ mistake: "not_delegated", found: [] })
+  expect(checks.dkim?.hint).toStartWith(`${domain} is not delegated: `)
+})
+
+test.each<[string, string, Say]>([
+  ["fails", "acme.test", "SERVFAIL"],
+  ["is silent", "acme.test", "silence"],
+  ["denies without an authority", "acme.test", "NXDOMAIN"],
+  ["has nothing, and no authority", "acme.test", []],
+  [
+    "asks servers that do not name themselves",
+    "acme.test",
+    { denied_by: "acme.test", code: "NOERROR" },
+  ],
+  ["has the denial from elsewhere", "acme.test", { denied_by: "filter.test", code: "NXDOMAIN" }],
+  [
+    "has a name that stands in another's zone",
+    "a.github.io",
+    { denied_by: "github.io", code: "NOERROR" },
+  ],
+])("nothing is known where the resolver %s", async (_, domain, said) => {
+  const checks = await lookVia({ [`${domain} NS`]: said }, domain)
+  for (const check of Object.values(checks)) {
+    expect(check).toMatchObject({ status: "pending", mistake: "unanswered" })
+  }
+})
+
 test("records of other names that a server adds to its answer verify nothing", async () => {
   const texts = rightTexts(key)
   const rows = (host: string, owner: string): Say =>
