@@ -12,6 +12,9 @@ const TRY_MS = 3000
 const TRIES = 2
 const RESOLV_CONF_MS = 10_000
 
+/** Whoever answers may make up a new alias for each one, without end. */
+const MOST_ALIASES = 10
+
 export interface Mx {
   exchange: string
   priority: number
@@ -62,8 +65,14 @@ export function resolver(options: ResolverOptions = {}): Resolver {
   const try_ms = options.try_ms ?? TRY_MS
   const askOne = (name: string, kind: Kind) => askAll(given ?? systemServers(), name, kind, try_ms)
   const ask: Ask = async (name, kind) => {
-    const at = questionName(name)
-    return answered(await askOne(at, kind), at, kind).rows
+    let at = questionName(name)
+    for (let hops = 0; hops <= MOST_ALIASES; hops++) {
+      const packet = await askOne(at, kind)
+      const { rows, alias } = answered(packet, at, kind)
+      if (rows.length > 0 || alias === null || isWhole(packet)) return rows
+      at = questionName(alias)
+    }
+    throw new DnsError(`${kind} of ${name} is not known: its aliases have no end`, true)
   }
   return {
     txt: async (name) => (await ask(name, "TXT")).map(strings),
@@ -78,6 +87,10 @@ export function resolver(options: ResolverOptions = {}): Resolver {
     },
   }
 }
+
+/** Whoever recurses has followed the aliases already; others know those of their own zones only. */
+const isWhole = ({ header: { ra, rcode } }: Packet) =>
+  Boolean(ra) || rcode === Packet.RCODE.NXDOMAIN
 
 function delegationOf(packet: Packet, zone: string): Delegation {
   const { rows, alias } = answered(packet, zone, "NS")

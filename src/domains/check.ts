@@ -7,7 +7,7 @@ import { judgeDkim } from "./judges/dkim"
 import { isDmarc, judgeDmarc } from "./judges/dmarc"
 import { judgeAlias, judgeMx } from "./judges/hosts"
 import { judgeSpf } from "./judges/spf"
-import type { Verdict } from "./judges/verdict"
+import { undecided, type Verdict } from "./judges/verdict"
 import { judgeVerification } from "./judges/verification"
 import { organizational } from "./names"
 import type { Place } from "./place"
@@ -74,10 +74,17 @@ async function examine(
   { row, place }: Subject,
   record: Expected,
 ): Promise<Reading> {
-  const judge = judgeFor(net, row, record, place)
+  const patience = until - SPARE_MS
+  const judge: Judge = (values) =>
+    inTime(judgeFor(net, row, record, place)(values), patience, undecided("unanswered", LATE))
   const reading = await weigh(await authority.ask(record.host, record.type), judge)
   if (record.purpose === "dmarc" && hasNoPolicy(reading)) {
-    const above = await ofOrganization(net, row.domain, until)
+    const above = await inTime(ofOrganization(net, row.domain, until), patience, lateAbove)
+    // What the domain's own servers said stays to be seen.
+    if (above?.status === "pending") {
+      const { status, mistake, hint } = above
+      return { ...reading, status, mistake, hint }
+    }
     if (above) return above
   }
   if (!isNowhere(reading)) return reading
@@ -85,6 +92,9 @@ async function examine(
   const found = await inTime(search, until - SPARE_MS, undefined)
   return found && !found.ok ? { ...reading, mistake: found.mistake, hint: found.hint } : reading
 }
+
+const LATE = "What the record leads to was not known in time. It is asked again."
+const lateAbove = unanswered([], "The policy of the organization was not known in time.")
 
 /** Other texts of the name count for nothing: then what is above holds (RFC 7489 6.6.3). */
 const hasNoPolicy = ({ status, found }: Reading) =>

@@ -92,6 +92,35 @@ describe("records", () => {
   })
 })
 
+describe("aliases", () => {
+  const alias = (domain: string) => ({ type: Packet.TYPE.CNAME, domain })
+
+  test("over several zones are followed where the server knows only its own", async () => {
+    const zone: Record<string, ReturnType<Zone>> = {
+      "a.test": [alias("b.test")],
+      "b.test": [alias("c.test"), { ...alias("d.test"), name: "c.test" }],
+      "d.test": [{ data: ["ours"] }],
+    }
+    const { dns, server } = await asking((name) => zone[name] ?? "NXDOMAIN")
+    expect(await dns.txt("a.test")).toEqual([["ours"]])
+    expect(server.asked()).toBe(3)
+  })
+
+  test("that a resolver has followed lead to nothing where it found nothing", async () => {
+    const { dns, server } = await asking(() => ({ recursed: [alias("b.test")] }))
+    expect(await dns.aaaa("a.test")).toEqual([])
+    expect(server.asked()).toBe(1)
+  })
+
+  test("without an end are left", async () => {
+    const { dns, server } = await asking((name) => [alias(`x.${name}`)])
+    expect((await failure(dns.a("a.test"))).message).toContain("its aliases have no end")
+    expect(server.asked()).toBe(11)
+    const round = await asking((name) => [alias(name === "a.test" ? "b.test" : "a.test")])
+    expect((await failure(round.dns.mx("a.test"))).transient).toBe(true)
+  })
+})
+
 describe("nothing", () => {
   test("no such name and no such record are both an empty list", async () => {
     const { dns } = await asking((name) => (name === "gone.test" ? "NXDOMAIN" : []))

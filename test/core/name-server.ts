@@ -2,9 +2,12 @@ import { createSocket, type Socket as UdpSocket } from "node:dgram"
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net"
 import { Packet } from "dns2"
 
+type Rows = Partial<Packet["answers"][number]>[]
+
 /** What the zone says to one question: records, an error's name, or silence. */
 export type Say =
-  | Partial<Packet["answers"][number]>[]
+  | Rows
+  | { recursed: Rows }
   | "NXDOMAIN"
   | "SERVFAIL"
   | "silence"
@@ -115,7 +118,8 @@ function answerTo(query: Packet, transport: "udp" | "tcp", zone: Zone): Buffer |
       reply.authorities.push(new Packet.Resource(row))
     }
   } else {
-    for (const record of said) {
+    reply.header.ra = "recursed" in said ? 1 : 0
+    for (const record of "recursed" in said ? said.recursed : said) {
       const own = { name: question.name, type: question.type, class: Packet.CLASS.IN, ttl: 60 }
       reply.answers.push(new Packet.Resource({ ...own, ...record }))
     }
