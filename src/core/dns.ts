@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs"
 import { Packet } from "dns2"
 import ipaddr from "ipaddr.js"
+import { answered, bareName, deniedBy, type Row } from "./dns-answer"
 import { DnsError } from "./dns-error"
 import { askServer, codeOf, type Kind, questionName, type Server, serverOf } from "./dns-wire"
 import { monotonic } from "./time"
@@ -11,13 +12,32 @@ const TRY_MS = 3000
 const TRIES = 2
 const RESOLV_CONF_MS = 10_000
 
+/** Whoever answers may make up a new alias for each one, without end. */
+const MOST_ALIASES = 10
+
 export interface Mx {
   exchange: string
   priority: number
 }
 
+/** Who speaks for a zone. */
+export interface Delegation {
+  /** Of this very name: those of what it is an alias of speak for that only. */
+  servers: string[]
+  /** What the name is an alias of, where it is one. */
+  alias: string | null
+  /**
+   * Where there is nothing: the zone whose authority says so (RFC 2308), `""` for the root. Null where
+   * nobody did, be it a resolver that leaves it out.
+   */
+  denied_by: string | null
+  /** The name is not there, nor anything below it (RFC 8020). */
+  is_gone: boolean
+}
+
 /**
  * Every call asks the servers: nothing is cached. No such name and no such record are both `[]`.
+ * Of an answer counts what is about the name, or about what it is an alias of.
  * Throws DnsError: transient when no server gave an answer that says yes or no.
  */
 export interface Resolver {
@@ -28,7 +48,7 @@ export interface Resolver {
   /** Best first. */
   mx(name: string): Promise<Mx[]>
   cname(name: string): Promise<string[]>
-  ns(name: string): Promise<string[]>
+  delegation(zone: string): Promise<Delegation>
 }
 
 export interface ResolverOptions {
@@ -38,28 +58,45 @@ export interface ResolverOptions {
   try_ms?: number | undefined
 }
 
-type Row = Packet["answers"][number]
 type Ask = (name: string, kind: Kind) => Promise<Row[]>
 
 export function resolver(options: ResolverOptions = {}): Resolver {
   const given = options.servers?.length ? options.servers.map(serverOf) : undefined
   const try_ms = options.try_ms ?? TRY_MS
+  const askOne = (name: string, kind: Kind) => askAll(given ?? systemServers(), name, kind, try_ms)
   const ask: Ask = async (name, kind) => {
-    const packet = await askAll(given ?? systemServers(), questionName(name), kind, try_ms)
-    return packet.answers.filter((row) => row.type === Packet.TYPE[kind])
+    let at = questionName(name)
+    for (let hops = 0; hops <= MOST_ALIASES; hops++) {
+      const packet = await askOne(at, kind)
+      const { rows, alias } = answered(packet, at, kind)
+      if (rows.length > 0 || alias === null || isWhole(packet)) return rows
+      at = questionName(alias)
+    }
+    throw new DnsError(`${kind} of ${name} is not known: its aliases have no end`, true)
   }
   return {
     txt: async (name) => (await ask(name, "TXT")).map(strings),
     a: async (name) => (await ask(name, "A")).flatMap((row) => row.address ?? []),
     aaaa: async (name) => (await ask(name, "AAAA")).flatMap((row) => row.address ?? []),
     cname: async (name) => (await ask(name, "CNAME")).flatMap((row) => row.domain ?? []),
-    ns: async (name) => (await ask(name, "NS")).flatMap((row) => row.ns ?? row.domain ?? []),
+    delegation: async (zone) => delegationOf(await askOne(questionName(zone), "NS"), zone),
     mx: async (name) => {
       const rows = await ask(name, "MX")
       const all = rows.map(({ exchange = "", priority = 0 }) => ({ exchange, priority }))
       return all.sort((one, other) => one.priority - other.priority)
     },
   }
+}
+
+/** Whoever recurses has followed the aliases already; others know those of their own zones only. */
+const isWhole = ({ header: { ra, rcode } }: Packet) =>
+  Boolean(ra) || rcode === Packet.RCODE.NXDOMAIN
+
+function delegationOf(packet: Packet, zone: string): Delegation {
+  const { rows, alias } = answered(packet, zone, "NS")
+  const servers = rows.flatMap((row) => row.ns ?? row.domain ?? []).map(bareName)
+  const is_gone = packet.header.rcode === Packet.RCODE.NXDOMAIN
+  return { servers, alias, denied_by: deniedBy(packet), is_gone }
 }
 
 function strings({ data }: Row): string[] {

@@ -1,39 +1,30 @@
 import type { Packet } from "dns2"
-import { isPublic } from "../core/addresses"
 import type { Resolver } from "../core/dns"
-import { askServer, codeOf, type Kind, type Server, serverOf } from "../core/dns-wire"
+import { answered, bareName } from "../core/dns-answer"
+import { askServer, codeOf, type Kind } from "../core/dns-wire"
 import { monotonic } from "../core/time"
-import { organizational, upTo } from "./names"
+import {
+  located,
+  messageOf,
+  type Named,
+  type NameServers,
+  serversFor,
+  type Trouble,
+} from "./delegation"
+import { organizational } from "./names"
 import type { ServerAnswer } from "./tables"
 
 const TRIES = 2
-const MOST_SERVERS = 13
 const MOST_REFERRALS = 3
 
 /** What strangers answer is kept and shown: no more of it than any right record needs. */
 const MOST_VALUES = 20
 const MOST_CHARACTERS = 2048
 
-/** What is asked where. */
-export interface NameServers {
-  dns: Resolver
-  /** Of the settings: they stand for the resolver and for the authoritative servers alike. */
-  servers: readonly string[]
-  /** For one try at one server; each is tried twice. */
-  try_ms: number
-}
-
-interface Named {
-  name: string
-  /** Undefined where the server has no address that may be asked; `trouble` says why. */
-  server: Server | undefined
-  trouble: string
-}
-
 /** All servers that speak for a domain. */
 export interface Authority {
   /** Why nobody could be found to ask; null when somebody was. */
-  trouble: string | null
+  trouble: Trouble | null
   /** Every server's own words, in the order of their names. Never rejects. */
   ask(name: string, kind: Kind): Promise<ServerAnswer[]>
   /** The values that the first server which answers has; none when nobody does. */
@@ -54,7 +45,7 @@ export async function authorityOf(
     return said
   }
   return {
-    trouble: servers.length > 0 ? null : trouble,
+    trouble,
     ask: (name, kind) => Promise.all(servers.map((server) => askIt(server, name, kind))),
     async peek(name, kind) {
       // Those that have spoken already: a dead one would cost the time of all that follows.
@@ -69,48 +60,6 @@ export async function authorityOf(
 
 /** The server spoke about the name; everything else is about the server. */
 export const isReached = ({ answer }: ServerAnswer) => answer === "NOERROR" || answer === "NXDOMAIN"
-
-async function serversFor(net: NameServers, domain: string) {
-  if (net.servers.length > 0) {
-    const servers = net.servers.map(
-      (name): Named => ({ name, server: serverOf(name), trouble: "" }),
-    )
-    return { servers, trouble: "" }
-  }
-  try {
-    for (const zone of upTo(domain, organizational(domain))) {
-      const names = await net.dns.ns(zone)
-      if (names.length > 0) return { servers: await located(net.dns, names), trouble: "" }
-    }
-  } catch (error) {
-    return { servers: [], trouble: messageOf(error) }
-  }
-  const trouble = `No name server is known for ${domain}: is it registered, and delegated?`
-  return { servers: [], trouble }
-}
-
-/** No more than a zone needs, so that whoever names thousands makes us ask for none of them. */
-const located = (dns: Resolver, names: string[]): Promise<Named[]> =>
-  Promise.all(
-    [...new Set(names.map((name) => bareName(name)))]
-      .slice(0, MOST_SERVERS)
-      .map((name) => locate(dns, name)),
-  ).then((all) => all.sort((one, other) => (one.name < other.name ? -1 : 1)))
-
-/** One address of each: IPv4 where there is one, since not every machine has IPv6. */
-async function locate(dns: Resolver, name: string): Promise<Named> {
-  try {
-    const v4 = await dns.a(name)
-    const addresses = v4.length > 0 ? v4 : await dns.aaaa(name)
-    const address = addresses.find(isPublic)
-    if (address) return { name, server: { address, port: 53 }, trouble: "" }
-    const [first] = addresses
-    const trouble = first ? `its address ${first} is not public` : "it has no address"
-    return { name, server: undefined, trouble }
-  } catch (error) {
-    return { name, server: undefined, trouble: messageOf(error) }
-  }
-}
 
 interface Question {
   name: string
@@ -155,12 +104,11 @@ async function read(
     return delegated(net, named, question, below, depth)
   }
   if (isElsewhere(packet)) return { server: named.name, answer: LAME, values: [], alias: null }
-  const rows = packet.answers
+  const { rows, alias } = answered(packet, question.name, question.kind)
   const values = bounded(rows.flatMap((row) => textOf(row, question.kind)))
   const base = { server: named.name, answer: codeOf(packet), values }
   if (question.kind === "CNAME") return { ...base, alias: null } // it is the value itself
-  const alias = rows.findLast((row) => row.type === CNAME)?.domain ?? null
-  const said = { ...base, alias: bareName(alias) }
+  const said = { ...base, alias }
   if (values.length > 0 || alias === null) return said
   try {
     return { ...said, values: bounded(await follow(net.dns, alias, question.kind)) }
@@ -212,31 +160,19 @@ const isElsewhere = ({ header, answers, authorities }: Packet) =>
   !header.aa && !header.ra && answers.length === 0 && authorities.some(({ type }) => type === NS)
 
 const NS = 2
-const CNAME = 5
-const NUMBERS: Record<Kind, number> = { A: 1, NS, CNAME, MX: 15, TXT: 16, AAAA: 28 }
 
 function textOf(row: Packet["answers"][number], kind: Kind): string[] {
-  if (row.type !== NUMBERS[kind]) return []
-  if (kind === "MX") return [`${row.priority ?? 0} ${bareName(row.exchange ?? "") || "."}`]
+  if (kind === "MX") return [mxText(row)]
   if (kind === "TXT") return [Array.isArray(row.data) ? row.data.join("") : String(row.data ?? "")]
   const name = row.domain ?? row.ns ?? row.address
   return name === undefined ? [] : [bareName(name)]
 }
 
+const mxText = ({ priority = 0, exchange = "" }: { priority?: number; exchange?: string }) =>
+  `${priority} ${bareName(exchange) || "."}`
+
 async function follow(dns: Resolver, alias: string, kind: Kind): Promise<string[]> {
   if (kind === "TXT") return (await dns.txt(alias)).map((parts) => parts.join(""))
-  if (kind === "MX") {
-    return (await dns.mx(alias)).map(
-      ({ priority, exchange }) => `${priority} ${bareName(exchange)}`,
-    )
-  }
+  if (kind === "MX") return (await dns.mx(alias)).map(mxText)
   return kind === "A" ? dns.a(alias) : dns.aaaa(alias)
 }
-
-function bareName(name: string): string
-function bareName(name: string | null): string | null
-function bareName(name: string | null): string | null {
-  return name === null ? null : name.toLowerCase().replace(/\.$/, "")
-}
-
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))

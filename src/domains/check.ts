@@ -1,17 +1,18 @@
 import { monotonic } from "../core/time"
-import { type Authority, authorityOf, isReached, type NameServers } from "./authoritative"
+import { type Authority, authorityOf, isReached } from "./authoritative"
+import type { NameServers } from "./delegation"
 import { type DomainRow, type Expected, expectedRecords, type KeyRow } from "./expected"
 import { hunt } from "./hunt"
 import { judgeDkim } from "./judges/dkim"
 import { isDmarc, judgeDmarc } from "./judges/dmarc"
 import { judgeAlias, judgeMx } from "./judges/hosts"
 import { judgeSpf } from "./judges/spf"
-import type { Verdict } from "./judges/verdict"
+import { undecided, type Verdict } from "./judges/verdict"
 import { judgeVerification } from "./judges/verification"
 import { organizational } from "./names"
 import type { Place } from "./place"
 import type { RecordCheck, RecordChecks } from "./tables"
-import { type Reading, unanswered, weigh } from "./weigh"
+import { nobody, type Reading, unanswered, weigh } from "./weigh"
 
 /** A little less than what somebody who waits for a check is promised. */
 const CHECK_MS = 9000
@@ -44,7 +45,7 @@ export async function lookUp(
   const checks = await Promise.all(
     records.map(async (record): Promise<[string, RecordCheck]> => {
       if (!authority) return [record.key, late()]
-      if (authority.trouble) return [record.key, unanswered([], authority.trouble)]
+      if (authority.trouble) return [record.key, nobody(authority.trouble)]
       const reading = examine({ net, authority, until }, subject, record).catch(troubled)
       return [record.key, await inTime(reading, until, late())]
     }),
@@ -73,10 +74,17 @@ async function examine(
   { row, place }: Subject,
   record: Expected,
 ): Promise<Reading> {
-  const judge = judgeFor(net, row, record, place)
+  const patience = until - SPARE_MS
+  const judge: Judge = (values) =>
+    inTime(judgeFor(net, row, record, place)(values), patience, undecided("unanswered", LATE))
   const reading = await weigh(await authority.ask(record.host, record.type), judge)
   if (record.purpose === "dmarc" && hasNoPolicy(reading)) {
-    const above = await ofOrganization(net, row.domain, until)
+    const above = await inTime(ofOrganization(net, row.domain, until), patience, lateAbove)
+    // What the domain's own servers said stays to be seen.
+    if (above?.status === "pending") {
+      const { status, mistake, hint } = above
+      return { ...reading, status, mistake, hint }
+    }
     if (above) return above
   }
   if (!isNowhere(reading)) return reading
@@ -84,6 +92,9 @@ async function examine(
   const found = await inTime(search, until - SPARE_MS, undefined)
   return found && !found.ok ? { ...reading, mistake: found.mistake, hint: found.hint } : reading
 }
+
+const LATE = "What the record leads to was not known in time. It is asked again."
+const lateAbove = unanswered([], "The policy of the organization was not known in time.")
 
 /** Other texts of the name count for nothing: then what is above holds (RFC 7489 6.6.3). */
 const hasNoPolicy = ({ status, found }: Reading) =>
@@ -118,7 +129,9 @@ async function ofOrganization(
   const zone = organizational(domain)
   if (zone === domain) return undefined
   const above = await authorityOf(net, zone, until)
-  if (above.trouble) return unanswered([], above.trouble)
+  // What is above is not there either: then there is no policy.
+  if (above.trouble?.status === "missing") return undefined
+  if (above.trouble) return nobody(above.trouble)
   const answers = await above.ask(`_dmarc.${zone}`, "TXT")
   const reading = await weigh(answers, async (values) => judgeDmarc(values))
   return reading.status === "verified" || reading.status === "pending" ? reading : undefined

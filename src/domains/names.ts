@@ -37,6 +37,10 @@ const aLabels = (text: string) =>
 /** The part that its owner registered, which DNS providers call the zone; the name itself if none. */
 export const organizational = (name: string): string => getDomain(name, SUFFIXES) ?? name
 
+/** Whether a name is one that a registry gives names below: `com`, `co.uk`, but not `github.io`. */
+export const isSuffix = (name: string) =>
+  getPublicSuffix(name, { ...SUFFIXES, allowPrivateDomains: false }) === name
+
 /** One label or several, to be put before a domain. */
 export const isLabels = (text: string) =>
   text.length <= 63 && text.split(".").every((label) => LABEL.test(label))

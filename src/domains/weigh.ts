@@ -1,4 +1,5 @@
 import { isReached, LAME } from "./authoritative"
+import type { Trouble } from "./delegation"
 import type { Verdict } from "./judges/verdict"
 import type { RecordCheck, ServerAnswer } from "./tables"
 
@@ -13,7 +14,7 @@ export async function weigh(
   judge: (values: string[]) => Promise<Verdict>,
 ): Promise<Reading> {
   const reached = answers.filter(isReached)
-  if (reached.length === 0) return unanswered(answers, silence(answers))
+  if (reached.length === 0) return unresolved(answers) ?? unanswered(answers, silence(answers))
   const known = new Map<string, Promise<Verdict>>()
   const verdictOf = ({ values }: ServerAnswer) => {
     const text = JSON.stringify([...values].sort())
@@ -26,15 +27,18 @@ export async function weigh(
   )
   const found = [...new Set(reached.flatMap(({ values }) => values))]
   const bad = judged.filter(({ verdict }) => !verdict.ok)
-  const [worst] = bad
+  // What is wrong for certain at one server is not put right by what is open at another.
+  const wrong = bad.filter(({ verdict }) => !verdict.ok && verdict.status !== "pending")
+  const worst = wrong[0] ?? bad[0]
   if (!worst || worst.verdict.ok) {
     return { ...fine(judged[0]?.verdict, answers), found, answers }
   }
   const { status, mistake, hint, difference = null } = worst.verdict
   const base = { found, answers, difference }
-  if (bad.length < judged.length) {
-    const good = judged.filter(({ verdict }) => verdict.ok)
-    const text = `${names(good)} has it; ${names(bad)} does not yet, or has another version of the zone. ${hint}`
+  const good = judged.filter(({ verdict }) => verdict.ok)
+  if (status === "pending") return { ...base, status, mistake, hint }
+  if (good.length > 0) {
+    const text = `${names(good)} has it; ${names(wrong)} does not yet, or has another version of the zone. ${hint}`
     return { ...base, status: "mismatch", mistake: "servers_disagree", hint: text }
   }
   const via = status === "mismatch" || reached.some(({ alias }) => alias) ? aliasOf(reached) : null
@@ -65,6 +69,21 @@ export const unanswered = (answers: ServerAnswer[], hint: string): Reading => ({
   mistake: "unanswered",
   difference: null,
   answers,
+})
+
+/** The name is an alias, says whoever speaks for it, and what is there nobody can tell. */
+function unresolved(answers: ServerAnswer[]): Reading | undefined {
+  const led = answers.find(({ alias }) => alias !== null)
+  if (!led) return undefined
+  const hint = `The name is an alias (CNAME) of ${led.alias}, which cannot be resolved (${led.server}: ${led.answer}). Nothing is lost; it is asked again.`
+  return { ...unanswered(answers, hint), mistake: "alias_unresolved" }
+}
+
+/** There is nobody to ask: the same for every record. */
+export const nobody = ({ status, mistake, hint }: Trouble): Reading => ({
+  ...unanswered([], hint),
+  status,
+  mistake,
 })
 
 const LAME_ANSWERS = ["REFUSED", "NOTAUTH", LAME]

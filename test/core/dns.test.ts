@@ -58,7 +58,23 @@ describe("records", () => {
       { exchange: "b.example.test", priority: 20 },
     ])
     expect(await dns.cname("www.example.test")).toEqual(["else.example.test"])
-    expect(await dns.ns("example.test")).toEqual(["ns1.example.test"])
+    expect((await dns.delegation("example.test")).servers).toEqual(["ns1.example.test"])
+  })
+
+  test("of other names, which a server adds, count for nothing", async () => {
+    const { dns } = await asking((name, kind) => {
+      const own = name === "a.test" ? "A.Test" : name
+      const alias = { name: own, type: Packet.TYPE.CNAME, domain: "b.test" }
+      const rows = [
+        { name: "other.test", ns: "ns.other.test", data: ["other"], address: "192.0.2.66" },
+        { name: "B.test", ns: "ns.b.test", data: ["ours"], address: "192.0.2.1" },
+      ]
+      return kind === "CNAME" ? [{ ...alias, name: "other.test" }] : [alias, ...rows]
+    })
+    expect(await dns.txt("a.test")).toEqual([["ours"]])
+    expect(await dns.a("a.test")).toEqual(["192.0.2.1"])
+    expect(await dns.cname("a.test")).toEqual([])
+    expect(await dns.delegation("a.test.")).toMatchObject({ servers: [], alias: "b.test" })
   })
 
   test("the alias on the way to an address is no address", async () => {
@@ -73,6 +89,35 @@ describe("records", () => {
     const long = Array.from({ length: 20 }, (_, n) => ({ data: [`${n} ${"x".repeat(200)}`] }))
     const { dns } = await asking(() => long)
     expect(await dns.txt("long.test")).toHaveLength(20)
+  })
+})
+
+describe("aliases", () => {
+  const alias = (domain: string) => ({ type: Packet.TYPE.CNAME, domain })
+
+  test("over several zones are followed where the server knows only its own", async () => {
+    const zone: Record<string, ReturnType<Zone>> = {
+      "a.test": [alias("b.test")],
+      "b.test": [alias("c.test"), { ...alias("d.test"), name: "c.test" }],
+      "d.test": [{ data: ["ours"] }],
+    }
+    const { dns, server } = await asking((name) => zone[name] ?? "NXDOMAIN")
+    expect(await dns.txt("a.test")).toEqual([["ours"]])
+    expect(server.asked()).toBe(3)
+  })
+
+  test("that a resolver has followed lead to nothing where it found nothing", async () => {
+    const { dns, server } = await asking(() => ({ recursed: [alias("b.test")] }))
+    expect(await dns.aaaa("a.test")).toEqual([])
+    expect(server.asked()).toBe(1)
+  })
+
+  test("without an end are left", async () => {
+    const { dns, server } = await asking((name) => [alias(`x.${name}`)])
+    expect((await failure(dns.a("a.test"))).message).toContain("its aliases have no end")
+    expect(server.asked()).toBe(11)
+    const round = await asking((name) => [alias(name === "a.test" ? "b.test" : "a.test")])
+    expect((await failure(round.dns.mx("a.test"))).transient).toBe(true)
   })
 })
 

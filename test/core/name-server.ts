@@ -2,12 +2,16 @@ import { createSocket, type Socket as UdpSocket } from "node:dgram"
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net"
 import { Packet } from "dns2"
 
+type Rows = Partial<Packet["answers"][number]>[]
+
 /** What the zone says to one question: records, an error's name, or silence. */
 export type Say =
-  | Partial<Packet["answers"][number]>[]
+  | Rows
+  | { recursed: Rows }
   | "NXDOMAIN"
   | "SERVFAIL"
   | "silence"
+  | { denied_by: string; code: "NXDOMAIN" | "NOERROR" }
   | { referral: string; to: string | string[] }
 export type Zone = (name: string, kind: string, transport: "udp" | "tcp") => Say
 
@@ -82,6 +86,21 @@ function bind(udp: UdpSocket, port: number) {
   return promise
 }
 
+/** The authority of a denial (RFC 2308). */
+const soaOf = (name: string) => ({
+  name,
+  type: Packet.TYPE.SOA,
+  class: Packet.CLASS.IN,
+  ttl: 60,
+  primary: "ns.test",
+  admin: "hostmaster.test",
+  serial: 1,
+  refresh: 60,
+  retry: 60,
+  expiration: 60,
+  minimum: 60,
+})
+
 function answerTo(query: Packet, transport: "udp" | "tcp", zone: Zone): Buffer | undefined {
   const [question] = query.questions
   if (!question) return undefined
@@ -90,13 +109,17 @@ function answerTo(query: Packet, transport: "udp" | "tcp", zone: Zone): Buffer |
   if (said === "silence") return undefined
   const reply = Packet.createResponseFromRequest(query)
   if (typeof said === "string") reply.header.rcode = Packet.RCODE[said]
-  else if ("referral" in said) {
+  else if ("denied_by" in said) {
+    reply.header.rcode = Packet.RCODE[said.code]
+    reply.authorities.push(new Packet.Resource(soaOf(said.denied_by)))
+  } else if ("referral" in said) {
     for (const ns of [said.to].flat()) {
       const row = { name: said.referral, ns, type: Packet.TYPE.NS, class: 1, ttl: 60 }
       reply.authorities.push(new Packet.Resource(row))
     }
   } else {
-    for (const record of said) {
+    reply.header.ra = "recursed" in said ? 1 : 0
+    for (const record of "recursed" in said ? said.recursed : said) {
       const own = { name: question.name, type: question.type, class: Packet.CLASS.IN, ttl: 60 }
       reply.answers.push(new Packet.Resource({ ...own, ...record }))
     }

@@ -1,7 +1,7 @@
 import { resolver } from "../../src/core/dns"
 import { newId } from "../../src/core/ids"
 import { now } from "../../src/core/time"
-import type { NameServers } from "../../src/domains/authoritative"
+import type { NameServers } from "../../src/domains/delegation"
 import type { DomainRow, KeyRow } from "../../src/domains/expected"
 import { type MadeKey, makeKeys } from "../../src/domains/keys"
 import type { Records } from "../harness/knot"
@@ -78,6 +78,14 @@ export function rightRecords(key: { public_key: string }, own: Partial<Right> = 
   }
   return Object.values(right).flat()
 }
+
+/** The texts of those four at acme.test, by their full names. */
+export const rightTexts = (key: { public_key: string }): Record<string, string | undefined> => ({
+  "_svc-verify.acme.test": `svc-domain-verification=${TOKEN}`,
+  "bounce.acme.test": `v=spf1 ${PLACE.mechanisms.join(" ")} ~all`,
+  "svc1._domainkey.acme.test": `v=DKIM1; k=rsa; p=${key.public_key}`,
+  "_dmarc.acme.test": "v=DMARC1; p=none",
+})
 
 export interface Right {
   verification: Records

@@ -1,6 +1,7 @@
 import { isAddress } from "../../core/addresses"
-import type { Resolver } from "../../core/dns"
-import { mismatch, missing, type Verdict } from "./verdict"
+import { DnsError, type Resolver } from "../../core/dns"
+import { bareName } from "../../core/dns-answer"
+import { mismatch, missing, undecided, type Verdict } from "./verdict"
 
 /** Whoever answers may make up a new alias for each one, without end. */
 const MOST_ALIASES = 10
@@ -30,12 +31,17 @@ export async function judgeMx(
     const hint = `The zone was appended to ${host}. Write it with a dot at the end: ${host}.`
     return mismatch("trailing_dot_missing", hint)
   }
-  const [alias] = await dns.cname(first)
+  const elsewhere = `The MX record names ${targets.join(", ")}, not ${host}.`
+  const alias = await aliasOf(first, dns)
+  // Wherever it leads, it is not ours.
+  if (alias instanceof DnsError) {
+    return mismatch("mx_elsewhere", `${elsewhere} ${first} cannot be resolved: ${alias.message}`)
+  }
   if (alias) {
     const hint = `The MX record names ${first}, an alias of ${alias}. It has to name ${host} itself.`
     return mismatch("mx_alias", hint)
   }
-  return mismatch("mx_elsewhere", `The MX record names ${targets.join(", ")}, not ${host}.`)
+  return mismatch("mx_elsewhere", elsewhere)
 }
 
 const withoutZone = (name: string, zones: string[]) => {
@@ -58,16 +64,39 @@ export async function judgeAlias(
     const hint = `The zone was appended to ${host}. Write it with a dot at the end: ${host}.`
     return mismatch("trailing_dot_missing", hint)
   }
-  let next: string | undefined = target
-  for (let hops = 0; hops < MOST_ALIASES && next !== undefined; hops++) {
-    ;[next] = await dns.cname(next)
-    if (next?.toLowerCase().replace(/\.$/, "") === host) return { ok: true }
+  const elsewhere = `The CNAME record leads to ${target}, not to ${host}`
+  let at = target
+  for (let hops = 0; hops < MOST_ALIASES; hops++) {
+    const next = await aliasOf(at, dns)
+    if (next === host) return { ok: true }
+    if (next === undefined) break
+    if (next instanceof DnsError) {
+      const hint = `${elsewhere}, and ${at} cannot be resolved: ${next.message}`
+      return next.transient
+        ? undecided("alias_unresolved", hint)
+        : mismatch("alias_elsewhere", hint)
+    }
+    at = next
   }
-  return mismatch("alias_elsewhere", `The CNAME record leads to ${target}, not to ${host}.`)
+  return mismatch("alias_elsewhere", `${elsewhere}.`)
+}
+
+/** What a name is an alias of, or why that is not known. */
+const aliasOf = (name: string, dns: Resolver): Promise<string | DnsError | undefined> =>
+  unlessUnknown(dns.cname(name).then(([alias]) => alias && bareName(alias)))
+
+async function unlessUnknown<Value>(work: Promise<Value>): Promise<Value | DnsError> {
+  try {
+    return await work
+  } catch (error) {
+    if (error instanceof DnsError) return error
+    throw error
+  }
 }
 
 async function withoutAlias(name: string, host: string, dns: Resolver): Promise<Verdict> {
-  const [address] = await dns.a(name)
+  const found = await unlessUnknown(dns.a(name))
+  const [address] = found instanceof DnsError ? [] : found
   if (address === undefined)
     return missing("not_there", "There is no CNAME record of this name yet.")
   const hint = `The name has the address ${address}. Put a CNAME to ${host} in its place.`

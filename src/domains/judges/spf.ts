@@ -1,7 +1,7 @@
-import type { Resolver } from "../../core/dns"
+import { DnsError, type Resolver } from "../../core/dns"
 import { asksDns, isBareHost, isSameMechanism, isSpf, parseSpf, type SpfTerm } from "../../lib/spf"
 import { slipOf } from "../../lib/text-slip"
-import { mismatch, missing, type Verdict } from "./verdict"
+import { mismatch, missing, undecided, type Verdict } from "./verdict"
 
 /** RFC 7208 4.6.4. */
 const MOST_LOOKUPS = 10
@@ -20,13 +20,15 @@ interface Walk {
   fault: { mistake: string; hint: string } | undefined
   /** They give up before they have seen all mechanisms of ours. */
   is_fatal: boolean
+  /** They may not, at another time: somebody gave no answer. */
+  is_open: boolean
   plus_all: boolean
 }
 
 /**
  * Exactly one record, and every mechanism of ours in it or in what it includes, within ten lookups.
  * What is wrong behind them is told, and harms nobody that we send for: receivers stop at the first
- * match. Rejects with DnsError when a record included before them cannot be asked for at the moment.
+ * match. Undecided when a record included before them cannot be asked for at the moment.
  */
 export async function judgeSpf(
   values: string[],
@@ -56,6 +58,7 @@ const newWalk = (txt: Resolver["txt"], wanted: string[]): Walk => ({
   records: 0,
   fault: undefined,
   is_fatal: false,
+  is_open: false,
   plus_all: false,
 })
 
@@ -132,7 +135,10 @@ async function enter(walk: Walk, { name: how, value, qualifier }: SpfTerm, way: 
   }
   if (walk.records >= MOST_RECORDS || target.includes("%")) return
   const all = await recordsAt(walk, target)
-  if (all === undefined) return
+  if (all instanceof DnsError) {
+    if (!hasAll(walk)) giveUpAt(walk, `${how}:${target}`, all)
+    return
+  }
   const [record] = all
   if (record === undefined || all.length > 1) {
     const what = record === undefined ? "no SPF record" : `${all.length} SPF records`
@@ -142,18 +148,27 @@ async function enter(walk: Walk, { name: how, value, qualifier }: SpfTerm, way: 
   await visit(walk, record, { path, passes: way.passes && qualifier === "+" })
 }
 
-/** Undefined where it cannot be asked for, and does not matter any more. */
-async function recordsAt(walk: Walk, target: string): Promise<string[] | undefined> {
+function giveUpAt(walk: Walk, term: string, { transient, message }: DnsError) {
+  walk.is_open = transient
+  const hint = `${term} comes before ours, and cannot be resolved: ${message}`
+  giveUp(walk, transient ? "spf_include_unresolved" : "spf_include_empty", hint)
+}
+
+/** The error where it cannot be asked for. */
+async function recordsAt({ txt }: Walk, target: string): Promise<string[] | DnsError> {
   try {
-    return (await walk.txt(target)).map((parts) => parts.join("")).filter(isSpf)
+    return (await txt(target)).map((parts) => parts.join("")).filter(isSpf)
   } catch (error) {
-    if (hasAll(walk)) return undefined
+    if (error instanceof DnsError) return error
     throw error
   }
 }
 
 function concluded(walk: Walk, text: string, wanted: string[]): Verdict {
-  if (walk.fault && walk.is_fatal) return mismatch(walk.fault.mistake, walk.fault.hint)
+  if (walk.fault && walk.is_fatal) {
+    const { mistake, hint } = walk.fault
+    return walk.is_open ? undecided(mistake, hint) : mismatch(mistake, hint)
+  }
   const late = wanted.find((one) => (walk.found.get(one) ?? 0) > MOST_LOOKUPS)
   const absent = wanted.filter((one) => !walk.found.has(one))
   if (late !== undefined || (absent.length > 0 && walk.lookups > MOST_LOOKUPS)) {

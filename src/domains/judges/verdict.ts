@@ -5,7 +5,8 @@ export type Verdict =
   | { ok: true; mistake?: string; hint?: string }
   | {
       ok: false
-      status: "mismatch" | "missing"
+      /** `pending`: what decides it could not be asked for. */
+      status: "mismatch" | "missing" | "pending"
       mistake: string
       hint: string
       difference?: Difference | undefined
@@ -22,6 +23,14 @@ export const mismatch = (mistake: string, hint: string, difference?: Difference)
 export const missing = (mistake: string, hint: string): Verdict => ({
   ok: false,
   status: "missing",
+  mistake,
+  hint,
+})
+
+/** What the record leads to has to be known first: it neither counts nor is it lost by that. */
+export const undecided = (mistake: string, hint: string): Verdict => ({
+  ok: false,
+  status: "pending",
   mistake,
   hint,
 })
