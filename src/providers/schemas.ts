@@ -9,12 +9,18 @@ const Spf = t.String({
     "^((include|a|mx|exists):[A-Za-z0-9_.-]+|ip4:[0-9.]+(/\\d+)?|ip6:[0-9a-fA-F:]+(/\\d+)?)$",
 })
 
-const Settings = t.Object({
-  max_per_second: t.Optional(t.Number({ minimum: 0.01, maximum: 10_000 })),
-  spf: t.Optional(
-    t.Array(Spf, { maxItems: 10, description: "Mechanisms its senders' SPF records need." }),
-  ),
-})
+const pace = t.Number({ minimum: 0.01, maximum: 10_000 })
+const spf = t.Array(Spf, { maxItems: 10, description: "Mechanisms its senders' SPF records need." })
+
+const Settings = t.Object({ max_per_second: t.Optional(pace), spf: t.Optional(spf) })
+
+const SettingsPatch = t.Object(
+  {
+    max_per_second: t.Optional(t.Union([pace, t.Null()])),
+    spf: t.Optional(t.Union([spf, t.Null()])),
+  },
+  { description: "What is absent stays; null forgets one." },
+)
 
 const Credentials = t.Record(t.String(), t.Unknown(), {
   description:
@@ -37,7 +43,7 @@ export const ConfigPatch = t.Object({
   priority: t.Optional(priority),
   enabled: t.Optional(t.Boolean()),
   credentials: t.Optional(Credentials),
-  settings: t.Optional(Settings),
+  settings: t.Optional(SettingsPatch),
 })
 
 export const TestRequest = t.Object({ to: t.Optional(t.String()) })
@@ -75,6 +81,12 @@ export type ConfigPatch = Static<typeof ConfigPatch>
 
 /** Only what is known of the settings is kept. */
 export const readSettings = ({ max_per_second, spf }: Static<typeof Settings> = {}) => ({
+  ...(max_per_second !== undefined && { max_per_second }),
+  ...(spf !== undefined && { spf }),
+})
+
+/** The same of a change, where null forgets a setting. */
+export const readSettingsPatch = ({ max_per_second, spf }: Static<typeof SettingsPatch>) => ({
   ...(max_per_second !== undefined && { max_per_second }),
   ...(spf !== undefined && { spf }),
 })
