@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test"
+import { pauseAfter } from "../../cli/domain-check"
 import { countLine, differenceLines, foundOf, recordLine } from "../../cli/domain-records"
 import { painter } from "../../cli/terminal"
 import { belfry, onTerminal } from "./belfry"
@@ -127,6 +128,64 @@ describe("domains", () => {
     api.data(`GET /v1/domains/${ID}`, domain({ status: "verified", records_verified: 4 }))
     const { exit, out } = await belfry(["domains", "check", ID], { env: at(api) })
     expect([exit, JSON.parse(out).status]).toEqual([0, "verified"])
+  })
+
+  const hours = (count: number) => new Date(Date.now() + count * 3_600_000).toISOString()
+  const checked_at = hours(-3)
+  const next_check_at = hours(21.5)
+  const old = { last_checked_at: checked_at, next_check_at }
+
+  test.each(["check", "doctor"])("%s of a verified one says of when it tells", async (verb) => {
+    using api = new FakeApi()
+    api.error(`POST /v1/domains/${ID}/check`, 409, "already_verified")
+    const fine = { ...record, verified: true, status: "verified" }
+    api.data(`GET /v1/domains/${ID}`, domain({ ...old, status: "verified", dns_records: [fine] }))
+    const { exit, out } = await onTerminal(["domains", verb, ID], { env: at(api), columns: 200 })
+    expect(exit).toBe(0)
+    expect(Bun.stripANSI(out)).toContain(
+      `! Not looked up now (a verified domain): as of ${checked_at} (3 h ago); ` +
+        `the server's next check is at ${next_check_at} (in 21 h)`,
+    )
+  })
+
+  test("doctor says of when it tells where no check is allowed for long", async () => {
+    using api = new FakeApi()
+    api.error(`POST /v1/domains/${ID}/check`, 429, "rate_limit_exceeded", { retry_after: 1800 })
+    api.data(`GET /v1/domains/${ID}`, domain({ last_checked_at: checked_at }))
+    const { exit, out } = await onTerminal(["domains", "doctor", ID], { env: at(api) })
+    expect(exit).toBe(8)
+    expect(Bun.stripANSI(out)).toContain(
+      `Not looked up now (the next check is allowed in 30 min): as of ${checked_at} (3 h ago)\r\n`,
+    )
+  })
+
+  test("doctor waits where one was a moment ago", async () => {
+    using api = new FakeApi()
+    const path = `/v1/domains/${ID}`
+    const fine = domain({ status: "verified", dns_records: [{ ...record, verified: true }] })
+    api.answer(`POST ${path}/check`, () => {
+      const limited = { code: "rate_limit_exceeded", message: "", details: { retry_after: 1 } }
+      const tries = api.seen.filter(({ method }) => method === "POST").length
+      if (tries > 1) return { body: { data: fine, meta: {} } }
+      return { status: 429, body: { error: limited, meta: {} } }
+    })
+    api.data(`GET ${path}`, domain())
+    const { exit, out } = await belfry(["domains", "doctor", ID], { env: at(api) })
+    expect([exit, JSON.parse(out).status]).toEqual([0, "verified"])
+  })
+
+  test("check --watch looks often at first, and leaves checks of the hour to others", () => {
+    let count = 0
+    for (let at = 0; at < 3_600_000; at += pauseAfter(count)) count += 1
+    expect(count).toBe(50)
+    expect(pauseAfter(1)).toBe(10_000)
+  })
+
+  test("a live check says nothing of another time", async () => {
+    using api = new FakeApi()
+    api.data(`POST /v1/domains/${ID}/check`, domain(old))
+    const { out } = await onTerminal(["domains", "doctor", ID], { env: at(api) })
+    expect(out).not.toContain("Not looked up now")
   })
 
   test("a name outside ASCII is looked for as the server keeps it", async () => {
