@@ -11,8 +11,9 @@ import {
   recordLine,
   widthsOf,
 } from "./domain-records"
-import { exits, Failure } from "./failure"
+import { exits, Failure, isPassing, isSilence } from "./failure"
 import { domain_fields } from "./fields"
+import { write } from "./output"
 import { cleanLine, type Paint } from "./terminal"
 import { age, millis, pause } from "./time"
 
@@ -72,7 +73,9 @@ async function follow(context: Context, client: Client, path: string): Promise<n
   let provider = ""
   let looks = 0
   for (;;) {
-    const { domain, stale, retry_ms } = await look(client, path)
+    const seen = await patientLook(client, path, { deadline, is_known: before.size > 0 })
+    if (!seen) return exits.try_later
+    const { domain, stale, retry_ms } = seen
     if (stale === "") looks += 1
     const changed = domain.dns_records.filter(
       (one) => before.get(one.host + one.type) !== said(one),
@@ -93,6 +96,41 @@ async function follow(context: Context, client: Client, path: string): Promise<n
 }
 
 const said = ({ status, found, mistake }: DnsRecord) => JSON.stringify([status, found, mistake])
+
+const FIRST_PAUSE = 500
+const LONGEST_PAUSE = 30_000
+
+interface Patience {
+  /** In ms, as `millis` counts. */
+  deadline: number
+  /** The server has answered before: one that never did may be another's address. */
+  is_known: boolean
+}
+
+/** A server that restarts is waited for, and that is told once. Undefined at the deadline. */
+async function patientLook(client: Client, path: string, { deadline, is_known }: Patience) {
+  for (let tries = 0; ; tries++) {
+    try {
+      return await look(client, path)
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error
+      if (!isPassing(error) && !(is_known && isSilence(error))) throw error
+      if (tries === 0) await write(process.stderr, `${cleanLine(error.message)} ${GOES_ON}\n`)
+      const wait = pauseOf(error, tries)
+      if (millis() + wait > deadline) return undefined
+      await pause(wait)
+    }
+  }
+}
+
+const GOES_ON = "It is asked again until it answers."
+
+/** Longer each time, with chance in it, and never less than the server asks for (ms). */
+function pauseOf({ details: { retry_after } }: Failure, tries: number): number {
+  const longest = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** tries)
+  const asked = typeof retry_after === "number" ? retry_after * 1000 : 0
+  return Math.max(asked, longest / 2 + (Math.random() * longest) / 2)
+}
 
 interface Look extends Seen {
   /** Until when no check is allowed, in ms from now. */

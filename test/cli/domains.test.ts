@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test"
 import { pauseAfter } from "../../cli/domain-check"
 import { countLine, differenceLines, foundOf, recordLine } from "../../cli/domain-records"
 import { painter } from "../../cli/terminal"
+import { startRelay } from "../harness/relay"
 import { belfry, onTerminal } from "./belfry"
 import { FakeApi, ID, KEY } from "./fake-api"
 
@@ -108,6 +109,77 @@ describe("domains", () => {
     api.data(`POST /v1/domains/${ID}/check`, domain())
     const words = ["domains", "check", ID, "--watch", "--timeout", "100ms"]
     expect((await belfry(words, { env: at(api) })).exit).toBe(75)
+  })
+
+  const soon = { code: "rate_limit_exceeded", message: "Not yet.", details: { retry_after: 1 } }
+  const limited = { status: 429, body: { error: soon, meta: {} } }
+  const watched = async (url: string) => {
+    const env = { BELFRY_URL: url, BELFRY_API_KEY: KEY }
+    const { exit, out, err } = await belfry(["domains", "check", ID, "--watch"], { env })
+    const told = out.trim().split("\n")
+    return { exit, err, told: told.map((line) => JSON.parse(line).status) }
+  }
+
+  test("check --watch goes on behind a server that could not answer", async () => {
+    using api = new FakeApi()
+    const error = { code: "service_unavailable", message: "It stops.", details: {} }
+    const answers = [
+      limited,
+      { status: 503, body: { error, meta: {} } },
+      { status: 502, body: "<h1>Bad gateway</h1>" },
+    ]
+    const verified = { body: { data: domain({ status: "verified" }), meta: {} } }
+    api.answer(`POST /v1/domains/${ID}/check`, () => answers.shift() ?? verified)
+    api.data(`GET /v1/domains/${ID}`, domain())
+    const { exit, told, err } = await watched(api.url)
+    expect([exit, told]).toEqual([0, ["pending", "verified"]])
+    expect(err).toBe("It stops. It is asked again until it answers.\n")
+  })
+
+  test("check --watch goes on behind a server that was away", async () => {
+    using api = new FakeApi()
+    const port = Number(new URL(api.url).port)
+    await using relay = await startRelay(port)
+    const answers = [limited]
+    api.answer(`POST /v1/domains/${ID}/check`, () => {
+      const answer = answers.shift()
+      if (answer) return answer
+      relay.to = 1 // where nobody listens
+      relay.cut()
+      return limited
+    })
+    api.data(`GET /v1/domains/${ID}`, domain())
+    const url = `http://127.0.0.1:${relay.port}`
+    const watch = watched(url)
+    while (relay.to === port) await Bun.sleep(5)
+    const before = relay.connections
+    while (relay.connections === before) await Bun.sleep(5)
+    api.data(`POST /v1/domains/${ID}/check`, domain({ status: "verified" }))
+    relay.to = port
+    const { exit, told, err } = await watch
+    expect([exit, told]).toEqual([0, ["pending", "verified"]])
+    expect(err).toBe(`No server answers at ${url}. It is asked again until it answers.\n`)
+  })
+
+  test("check --watch waits for a failing server until the time limit", async () => {
+    using api = new FakeApi()
+    api.error(`POST /v1/domains/${ID}/check`, 503, "service_unavailable")
+    const words = ["domains", "check", ID, "--watch", "--timeout", "100ms"]
+    expect((await belfry(words, { env: at(api) })).exit).toBe(75)
+  })
+
+  test.each([
+    ["what is not allowed", 403, "forbidden", 4],
+    ["a domain that is gone", 404, "not_found", 3],
+  ] as const)("check --watch ends at once with %s", async (_, status, code, exit) => {
+    using api = new FakeApi()
+    api.error(`POST /v1/domains/${ID}/check`, status, code)
+    expect((await belfry(["domains", "check", ID, "--watch"], { env: at(api) })).exit).toBe(exit)
+  })
+
+  test("check --watch of a server that never answered ends at once", async () => {
+    const env = { BELFRY_URL: "http://127.0.0.1:1", BELFRY_API_KEY: KEY }
+    expect((await belfry(["domains", "check", ID, "--watch"], { env })).exit).toBe(69)
   })
 
   test.each([
