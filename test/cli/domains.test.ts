@@ -77,7 +77,9 @@ describe("domains", () => {
     api.data(`GET /v1/domains/${ID}`, domain())
     const found = await belfry(["domains", "get", "Acme.test."], { env: at(api) })
     expect([found.exit, JSON.parse(found.out).id]).toEqual([0, ID])
-    expect((await belfry(["domains", "get", "cme.test"], { env: at(api) })).exit).toBe(3)
+    for (const name of ["cme.test", "acme.test/x", "acme%2etest"]) {
+      expect((await belfry(["domains", "get", name], { env: at(api) })).exit).toBe(3)
+    }
   })
 
   test("check once is 8 as long as it is not verified", async () => {
