@@ -86,10 +86,17 @@ export const readSettings = ({ max_per_second, spf }: Static<typeof Settings> = 
 })
 
 /** The same of a change, where null forgets a setting. */
-export const readSettingsPatch = ({ max_per_second, spf }: Static<typeof SettingsPatch>) => ({
-  ...(max_per_second !== undefined && { max_per_second }),
-  ...(spf !== undefined && { spf }),
-})
+export function readSettingsPatch({ max_per_second, spf }: Static<typeof SettingsPatch>) {
+  const kept = readSettings({
+    ...(typeof max_per_second === "number" && { max_per_second }),
+    ...(spf && { spf }),
+  })
+  return {
+    ...kept,
+    ...(max_per_second === null && { max_per_second }),
+    ...(spf === null && { spf }),
+  }
+}
 
 export function readTest(body: unknown, problems: Problems): { to: string | undefined } {
   check(TestRequest, body, problems)
