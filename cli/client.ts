@@ -214,19 +214,21 @@ function parsed({ bytes, status }: Answer, url: string): unknown {
     return JSON.parse(new TextDecoder().decode(bytes))
   } catch {
     const message = `${url} answered ${status} with something that is not JSON. Is it a Belfry server?`
-    throw new Failure(status < 300 ? exits.failed : exitOfStatus(status), "bad_answer", message)
+    const exit = status < 300 ? exits.failed : exitOfStatus(status)
+    throw new Failure(exit, "bad_answer", message, { status })
   }
 }
 
 function refusal(answer: Answer, url: string): Failure {
+  const { status } = answer
   const body = parsed(answer, url) as { error?: Partial<Failure>; meta?: Meta } | null
   const { code, message, details } = body?.error ?? {}
   const request_id = body?.meta?.request_id ?? answer.headers.get("x-request-id") ?? undefined
   return new Failure(
-    exitOfStatus(answer.status),
+    exitOfStatus(status),
     code ?? "bad_answer",
-    message ?? `${url} answered ${answer.status}.`,
-    { details: details ?? {}, ...(request_id ? { request_id } : {}) },
+    message ?? `${url} answered ${status}.`,
+    { details: details ?? {}, status, ...(request_id ? { request_id } : {}) },
   )
 }
 

@@ -47,13 +47,20 @@ const MOST_NAMESAKES = 10_000
 export async function pathOf(client: Client, named: string): Promise<string> {
   if (ID.test(named)) return `/v1/domains/${named}`
   const bare = named.toLowerCase().replace(/\.$/, "")
-  const domain = domainToASCII(bare) || bare // as the server keeps it: bücher.example has A-labels
+  const domain = kept(bare)
   const { rows } = await listUpTo<Domain>(client, "/v1/domains", { domain }, MOST_NAMESAKES)
   const found = rows.find((one) => one.domain === domain)
   if (found) return `/v1/domains/${found.id}`
   const hint = `add it with \`belfry domains add ${cleanLine(named)}\``
   throw new Failure(exits.not_found, "not_found", `There is no domain ${named}.`, { hint })
 }
+
+/**
+ * As the server keeps it: bücher.example has A-labels. What is no name stays: `domainToASCII` would
+ * read the host out of `acme.com/x`, which nobody named.
+ */
+const kept = (name: string) =>
+  /^[a-z0-9.\u0080-\u{10ffff}-]+$/u.test(name) ? domainToASCII(name) || name : name
 
 export const recordColumns: Column<DnsRecord>[] = [
   { title: "FOR", cell: ({ purpose, required }) => (required ? purpose : `${purpose} (optional)`) },

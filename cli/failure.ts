@@ -22,6 +22,8 @@ interface More {
   /** What to do next, one line. */
   hint?: string
   request_id?: string
+  /** Of the answer that it was. */
+  status?: number
 }
 
 /** A command cannot go on. Carries everything that is shown, and the number the process ends with. */
@@ -32,6 +34,7 @@ export class Failure extends Error {
   readonly details: Record<string, unknown>
   readonly hint: string | undefined
   readonly request_id: string | undefined
+  readonly status: number | undefined
 
   constructor(exit: Exit, code: string, message: string, more: More = {}) {
     super(message)
@@ -40,8 +43,18 @@ export class Failure extends Error {
     this.details = more.details ?? {}
     this.hint = more.hint
     this.request_id = more.request_id
+    this.status = more.status
   }
 }
+
+const PASSING: readonly (number | undefined)[] = [429, 500, 502, 503, 504]
+
+/** The server said that it cannot now: the same call may do later. */
+export const isPassing = ({ status }: Failure): boolean => PASSING.includes(status)
+
+/** No answer came at all: a server that restarts, or none. */
+export const isSilence = ({ code, exit }: Failure): boolean =>
+  exit === exits.unreachable || (exit === exits.try_later && code === "timeout")
 
 /** The command line itself is wrong. Exit 2. */
 export const usage = (message: string, hint?: string): Failure =>

@@ -111,7 +111,7 @@ export const update: Action<UpdateOptions> = async (context, options, id = "") =
     name: options.name,
     priority: numberOf(options.priority, "--priority"),
     enabled: onOff(options.enabled, "--enabled"),
-    settings: settingsOf(options),
+    settings: changedSettings(options),
     credentials: await changedCredentials(context, id, options),
   })
   if (Object.keys(changes).length === 0) throw usage("nothing to change", "see --help")
@@ -119,6 +119,20 @@ export const update: Action<UpdateOptions> = async (context, options, id = "") =
   const { data } = await context.client().patch<ProviderConfig>(one(id), changes)
   await context.output.record(data, () => shown(data, context.paint))
   return undefined
+}
+
+/** What is not named stays, and `none` forgets a setting. */
+function changedSettings({ maxPerSecond, spf }: SetOptions) {
+  const forgets = { pace: maxPerSecond === "none", spf: spf?.join() === "none" }
+  const settings = {
+    ...settingsOf({
+      ...(maxPerSecond !== undefined && !forgets.pace && { maxPerSecond }),
+      ...(spf && !forgets.spf && { spf }),
+    }),
+    ...(forgets.pace && { max_per_second: null }),
+    ...(forgets.spf && { spf: null }),
+  }
+  return Object.keys(settings).length > 0 ? settings : undefined
 }
 
 const ACCESS = [
@@ -187,6 +201,7 @@ function shown(config: ProviderConfig, paint: Paint): string {
       ["last error", config.last_error],
       ...credentials.map(([name, value]): [string, string] => [name, String(value)]),
       ["a second", config.settings?.max_per_second?.toString()],
+      ["spf", config.settings?.spf?.join(" ")],
       ["callback", config.callback_url],
       ["created", config.created_at],
     ],

@@ -71,6 +71,6 @@ async function change(
   const { depth } = data
   const told = verb === "pause" ? "paused" : "goes on"
   await output.record(data, () => `${paint.green("✓")} ${data.queue} ${told}, ${depth} waiting`)
-  if (verb === "pause") await output.next(`belfry queue resume ${name}`)
+  if (verb === "pause") await output.next(`belfry queue resume ${data.queue}`)
   return undefined
 }

@@ -1,8 +1,10 @@
 import { channelTable } from "./channels"
 import type { Blobs } from "./core/blobs"
 import type { Settings } from "./core/config"
+import { log } from "./core/log"
 import type { Secrets } from "./core/secrets"
 import type { Workers } from "./core/workers"
+import { isHostName } from "./domains/findable"
 import { checkParts } from "./domains/parts"
 import { openSandbox } from "./emails/providers/open"
 import { systemMail } from "./emails/system-mail"
@@ -48,6 +50,7 @@ export async function openMail(ground: MailGround, undo: (() => unknown)[]) {
   const ends = { store, secrets, workers, blobs, provider, sandbox }
   const channels = channelTable({ ...ends, rules, queues, concurrency })
   const domains = { ...checkParts(store, settings), identityOf }
+  if (mode === "serve") tellUnfindable(domains.place.host)
   const work = { store, blobs, domains, rules, adapters }
   const loop = new JobLoop({
     store,
@@ -58,4 +61,9 @@ export async function openMail(ground: MailGround, undo: (() => unknown)[]) {
     isAsked: () => ground.arrivals.areRecent(),
   })
   return { mailbox, loop, parts: { mail, rules, domains, queues, adapters, providers } }
+}
+
+function tellUnfindable(host: string) {
+  if (isHostName(host)) return
+  log.warn("records of domains name a host that others cannot resolve: set domains.host", { host })
 }

@@ -27,12 +27,16 @@ export function define(program: Command): void {
     .action(lazily(async () => (await import("../providers")).get))
 
   withAccess(providers.command("update <id>"))
-    .description("change credentials, order, name or pace, or switch it off and on")
+    .description("change credentials, order, name, pace or SPF, or switch it off and on")
     .option("--name <name>", "another name")
     .option("--priority <number>", "the lowest is asked first")
     .option("--enabled <on|off>", "whether it is asked at all")
-    .option("--max-per-second <number>", "messages a second")
-    .option("--spf <mechanism>", "what SPF records of its senders need; may be repeated", several)
+    .option("--max-per-second <number>", "messages a second; none: as many as go")
+    .option(
+      "--spf <mechanism>",
+      "what SPF records of its senders need; none: by the provider",
+      several,
+    )
     .addHelpText(
       "after",
       examples(

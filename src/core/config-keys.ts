@@ -134,7 +134,10 @@ export const keys = {
   "mailbox.enabled": key(flag, true, "Whether the embedded mailbox (mailbox.test) runs."),
   "mailbox.listen": key(listen, "127.0.0.1:1025", "SMTP address of the embedded mailbox."),
 
-  "domains.host": optional(hostName, "Host that MX and SPF records name; else that of base_url."),
+  "domains.host": optional(
+    hostName,
+    "Host that MX and SPF records name; else that of base_url, else the machine's own name.",
+  ),
   "domains.tracking_host": optional(hostName, "Target of tracking CNAMEs; else domains.host."),
   "domains.spf": key(
     spfMechanisms,

@@ -1,3 +1,4 @@
+import { isIP } from "node:net"
 import ipaddr from "ipaddr.js"
 import { parseMailbox } from "../lib/address"
 import { ownFault } from "../lib/spf"
@@ -25,10 +26,13 @@ export const text = textThat("a text without line breaks", (value) => !/[\r\n\0]
 
 export const folder = textThat("a path", (value) => value !== "" && !value.includes("\0"))
 
-/** One line of a name or an address, as host names and IP literals are. */
-export const hostName = textThat("a host name or an IP address", (value) =>
-  /^[A-Za-z0-9_.:-]+$/.test(value),
-)
+const HOST = /^(?=.{1,253}$)(?:[a-z0-9_-]{1,63}\.)*(?!\d+$)[a-z0-9_-]{1,63}$/
+
+/** As records and commands write it: in lower case, without the final dot of a zone file. */
+export const hostName = kind("a host name or an IP address", (raw) => {
+  const name = typeof raw === "string" ? raw.toLowerCase().replace(/\.$/, "") : ""
+  return isIP(name) !== 0 || HOST.test(name) ? name : undefined
+})
 
 export const awsRegion = textThat("a region of AWS (eu-west-1)", (value) =>
   /^[a-z]{2}(-[a-z]+)+-\d{1,2}$/.test(value),

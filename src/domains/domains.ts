@@ -1,4 +1,4 @@
-import { and, asc, count as counted, desc, eq, inArray, like, lt, type SQL } from "drizzle-orm"
+import { and, asc, count as counted, desc, eq, inArray, like, lt, type SQL, sql } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
@@ -10,6 +10,7 @@ import type { Reader, Tx } from "../store/store"
 import { enqueueCheck } from "./check-job"
 import type { DomainRow, KeyRow } from "./expected"
 import { keyRows, type MadeKey, newToken } from "./keys"
+import { partOf } from "./names"
 import { nextCheck } from "./schedule"
 import { forget } from "./sending"
 import type { Standing } from "./standing"
@@ -132,13 +133,18 @@ export async function count(db: Reader, project_id: string, query: DomainQuery):
 }
 
 function matching(project_id: string, { status, domain, after }: DomainQuery): SQL | undefined {
-  const part = domain?.toLowerCase().replace(/[^a-z0-9.-]/g, "")
   return and(
     eq(domains.project_id, project_id),
     status ? eq(domains.status, status) : undefined,
-    domain === undefined ? undefined : like(domains.domain, `%${part}%`),
+    domain === undefined ? undefined : named(domain),
     after ? lt(domains.id, after) : undefined,
   )
+}
+
+/** With the final dot, because it may be written. */
+function named(text: string): SQL {
+  const part = partOf(text)
+  return part === undefined ? sql`1 = 0` : like(sql`${domains.domain} || '.'`, `%${part}%`)
 }
 
 /** Of this project. Throws 404. */

@@ -10,25 +10,44 @@ const MAX_NAME = 180
 
 /**
  * A domain that mail may be sent from, as A-labels in lower case without a dot at the end, or the
- * reason why it is none: an IP address, no host name, or a public suffix such as `co.uk`.
+ * reason why it is none: an IP address, no host name, one that is too long, or a public suffix such
+ * as `co.uk`.
  */
 export function readDomain(text: string): { name: string } | { reason: string } {
   const bare = text.replace(/^ +| +$/g, "").replace(/\.$/, "")
   if (ipaddr.isValid(bare.replace(/^\[|\]$/g, ""))) {
     return { reason: "An IP address is no domain. Give a name such as example.com." }
   }
-  const name = /^[\x00-\x7f]*$/.test(bare) ? bare.toLowerCase() : aLabels(bare)
+  const name = wireForm(bare)
   const labels = name.split(".")
   const top = labels.at(-1) ?? ""
-  const fits = name.length <= MAX_NAME && labels.every((label) => LABEL.test(label))
-  if (!fits || labels.length < 2 || /^(?:\d+|0x[0-9a-f]*)$/.test(top)) {
+  const fits = labels.length > 1 && labels.every((label) => LABEL.test(label))
+  if (!fits || /^(?:\d+|0x[0-9a-f]*)$/.test(top)) {
     return { reason: "Not a host name. Give one such as example.com, without http:// or @." }
+  }
+  if (name.length > MAX_NAME) {
+    const text = `At most ${MAX_NAME} characters, so that the names of its records fit.`
+    return { reason: `${text} It has ${name.length}.` }
   }
   if (getPublicSuffix(name, SUFFIXES) === name) {
     return { reason: `${name} is a public suffix: many own names below it, nobody owns it.` }
   }
   return { name }
 }
+
+/**
+ * A part of a name as names are kept: `Bücher.ex` is in `xn--bcher-kva.example.`, with the final dot.
+ * Undefined for what no name has in it.
+ */
+export function partOf(text: string): string | undefined {
+  const labels = text.replace(/^ +| +$/g, "").split(".")
+  const kept = labels.map((label) => (label === "" ? "" : wireForm(label) || " "))
+  const part = kept.join(".")
+  return /^[a-z0-9.-]*$/.test(part) ? part : undefined
+}
+
+const wireForm = (text: string) =>
+  /^[\x00-\x7f]*$/.test(text) ? text.toLowerCase() : aLabels(text)
 
 /** `domainToASCII` reads a host of a URL: what has a meaning only there must not reach it. */
 const aLabels = (text: string) =>

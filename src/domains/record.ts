@@ -1,4 +1,5 @@
 import { type DomainRow, type Expected, expectedRecords, type KeyRow, REQUIRED } from "./expected"
+import { UNFINDABLE, unfindable } from "./findable"
 import { organizational, relativeTo } from "./names"
 import type { Place } from "./place"
 import { standingAt } from "./standing"
@@ -69,10 +70,20 @@ function dnsRecord(row: DomainRow, keys: KeyRow[], record: Expected) {
     verified: status === "verified",
     status,
     found,
-    hint: retired ? farewell(retired) : hint,
-    mistake,
+    ...explained(record, retired ? { mistake, hint: farewell(retired) } : { mistake, hint }),
     difference,
     answers,
+  }
+}
+
+/** A value that helps nobody is told before it is added, and whatever else is wrong with it. */
+function explained(record: Expected, { mistake, hint }: Pick<RecordCheck, "mistake" | "hint">) {
+  const blind = unfindable(record)
+  if (blind === null) return { hint, mistake }
+  const is_named = mistake !== null && mistake !== "not_there"
+  return {
+    hint: hint === null ? blind : `${blind} ${hint}`,
+    mistake: is_named ? mistake : UNFINDABLE,
   }
 }
 

@@ -8,7 +8,7 @@ const nullable = (schema: TSchema) => t.Union([schema, t.Null()])
 export const status = oneOf("pending", "verified", "failed")
 
 export const NewDomain = t.Object({
-  domain: text("example.com"),
+  domain: text("example.com; at most 180 characters, as A-labels."),
   receiving: t.Optional(t.Boolean({ default: false })),
   tracking_subdomain: t.Optional(orNull(text("links, for links.example.com"))),
   return_path: t.Optional(t.String({ default: "bounce" })),

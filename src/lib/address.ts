@@ -116,7 +116,8 @@ const NUMBER = /^(?:\d+|0x[0-9a-f]*)$/
 const MOST_KNOWN = 1_000
 const known = new Map<string, string | undefined>()
 
-function wireDomain(domain: string): string | undefined {
+/** The domain of a mailbox as it travels, in lower case and A-labels; undefined for what is none. */
+export function wireDomain(domain: string): string | undefined {
   if (known.has(domain)) return known.get(domain)
   const wire = readDomain(domain)
   if (known.size >= MOST_KNOWN) known.clear()

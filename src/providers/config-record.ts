@@ -13,6 +13,11 @@ export interface ConfigSettings {
   spf?: string[]
 }
 
+/** What is absent stays; null forgets a setting. */
+export type SettingsChange = {
+  [Name in keyof ConfigSettings]?: Required<ConfigSettings>[Name] | null
+}
+
 /** ProviderConfig of the contract. */
 export function record(row: ConfigRow, secrets: Secrets, base_url: string) {
   const token = row.callback_token_hash === null ? null : callbackToken(secrets, row.id)
@@ -37,6 +42,12 @@ export function record(row: ConfigRow, secrets: Secrets, base_url: string) {
 export function shownSettings({ settings }: ConfigRow): ConfigSettings {
   const { host: _, sns_account: __, ...shown } = settings
   return shown
+}
+
+/** The shown settings after a change of some. */
+export function changedSettings(before: ConfigRow, change: SettingsChange): ConfigSettings {
+  const all = Object.entries({ ...shownSettings(before), ...change })
+  return Object.fromEntries(all.filter(([, value]) => value !== null))
 }
 
 interface Change {

@@ -7,7 +7,14 @@ import { now } from "../core/time"
 import { held } from "../store/locks"
 import type { Reader, Tx } from "../store/store"
 import { callbackHash, callbackToken } from "./callback-token"
-import { type ConfigRow, type ConfigSettings, shownSettings, tell } from "./config-record"
+import {
+  type ConfigRow,
+  type ConfigSettings,
+  changedSettings,
+  type SettingsChange,
+  shownSettings,
+  tell,
+} from "./config-record"
 import { type Credentials, openCredentials, sealCredentials } from "./credentials"
 import { forgetRouting } from "./routing"
 import { enqueueResumed } from "./standing"
@@ -29,8 +36,11 @@ export interface ConfigChange {
   priority?: number
   enabled?: boolean
   credentials?: Credentials
-  settings?: ConfigSettings
+  settings?: SettingsChange
 }
+
+/** As a change is written: its settings are all there are. */
+type Written = Omit<ConfigChange, "settings"> & { settings?: ConfigSettings }
 
 export interface Owner {
   account_id: string
@@ -97,7 +107,7 @@ const keptSettings = (settings: ConfigSettings, { host }: Credentials) => ({
   ...(typeof host === "string" && { host }),
 })
 
-/** What is absent stays. Throws 409 `conflict` for a name that another one has. */
+/** What is absent stays, of the settings too. Throws 409 `conflict` for a name that another one has. */
 export async function patch(
   tx: Tx,
   owner: Owner,
@@ -113,11 +123,13 @@ export async function patch(
       fail("conflict", text, { reason: "name", id: other.id })
     }
   }
-  return change_(tx, before, change, maker)
+  const { settings, ...rest } = change
+  const wanted = { ...rest, ...(settings && { settings: changedSettings(before, settings) }) }
+  return change_(tx, before, wanted, maker)
 }
 
 /** New credentials end a pause; so does being asked to go on. */
-async function change_(tx: Tx, before: ConfigRow, wanted: ConfigChange, { secrets, by }: Maker) {
+async function change_(tx: Tx, before: ConfigRow, wanted: Written, { secrets, by }: Maker) {
   const { credentials, settings, ...plain } = wanted
   const { sns_account } = before.settings
   const known = () => openCredentials(secrets, before)

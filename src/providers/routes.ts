@@ -90,7 +90,7 @@ function writingRoutes(parts: ProviderParts): AnyRoute[] {
       method: "PATCH",
       path: ONE,
       status: [200],
-      summary: "Change a provider; credentials are given as a whole",
+      summary: "Change a provider; credentials are given as a whole, settings one by one",
       body: schemas.ConfigPatch,
       response: schemas.ProviderConfig,
       handle: (call) => patch(parts, call),
@@ -151,7 +151,7 @@ async function patch(parts: ProviderParts, call: Call<schemas.ConfigPatch>) {
   const change = {
     ...plain,
     ...(credentials && { credentials }),
-    ...(settings && { settings: schemas.readSettings(settings) }),
+    ...(settings && { settings: schemas.readSettingsPatch(settings) }),
   }
   const maker = { secrets, by: call.caller }
   const after = await store.tx((tx) => configs.patch(tx, ownerOf(call), named(call), change, maker))

@@ -7,12 +7,18 @@ import { OWN_MECHANISM, ownFault } from "../lib/spf"
 
 const Spf = t.String({ pattern: OWN_MECHANISM })
 
-const Settings = t.Object({
-  max_per_second: t.Optional(t.Number({ minimum: 0.01, maximum: 10_000 })),
-  spf: t.Optional(
-    t.Array(Spf, { maxItems: 10, description: "Mechanisms its senders' SPF records need." }),
-  ),
-})
+const pace = t.Number({ minimum: 0.01, maximum: 10_000 })
+const spf = t.Array(Spf, { maxItems: 10, description: "Mechanisms its senders' SPF records need." })
+
+const Settings = t.Object({ max_per_second: t.Optional(pace), spf: t.Optional(spf) })
+
+const SettingsPatch = t.Object(
+  {
+    max_per_second: t.Optional(t.Union([pace, t.Null()])),
+    spf: t.Optional(t.Union([spf, t.Null()])),
+  },
+  { description: "What is absent stays; null forgets one." },
+)
 
 const Credentials = t.Record(t.String(), t.Unknown(), {
   description:
@@ -35,7 +41,7 @@ export const ConfigPatch = t.Object({
   priority: t.Optional(priority),
   enabled: t.Optional(t.Boolean()),
   credentials: t.Optional(Credentials),
-  settings: t.Optional(Settings),
+  settings: t.Optional(SettingsPatch),
 })
 
 export const TestRequest = t.Object({ to: t.Optional(t.String()) })
@@ -82,6 +88,19 @@ export function readSettings({ max_per_second, spf }: Static<typeof Settings> = 
   return {
     ...(max_per_second !== undefined && { max_per_second }),
     ...(spf !== undefined && { spf }),
+  }
+}
+
+/** The same of a change, where null forgets a setting. */
+export function readSettingsPatch({ max_per_second, spf }: Static<typeof SettingsPatch>) {
+  const kept = readSettings({
+    ...(typeof max_per_second === "number" && { max_per_second }),
+    ...(spf && { spf }),
+  })
+  return {
+    ...kept,
+    ...(max_per_second === null && { max_per_second }),
+    ...(spf === null && { spf }),
   }
 }
 

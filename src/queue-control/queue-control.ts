@@ -1,9 +1,9 @@
-import { domainToASCII } from "node:url"
 import { eq } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { log } from "../core/log"
 import { now } from "../core/time"
+import { wireDomain } from "../lib/address"
 import { accountMembers } from "../members/tables"
 import { type Hold, heldProject, holders, unhold } from "../store/holding"
 import type { Handlers } from "../store/job-handler"
@@ -16,9 +16,9 @@ const LOOK_MILLISECONDS = 1000
 export const pauseReason = (queue: string) => `The queue ${queue} is paused by an operator.`
 
 /** The queue of what goes to one domain, which can be paused alone. */
-export const queueOfDomain = (domain: string): string => `email:${domain}`
+export const queueOfDomain = (domain: string): string => OF_DOMAIN + domain
 
-const DOMAIN_QUEUE = /^email:(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{2,63}$/
+const OF_DOMAIN = "email:"
 
 /** Who pauses and resumes, by the console. */
 export type Operator = audit.By & { user_id: string | null }
@@ -115,7 +115,7 @@ export class QueueControl {
   /** Every queue, and every domain that is paused, by name. */
   async list(): Promise<QueueLine[]> {
     const lines = await this.#lines.all()
-    const domains = [...this.#paused].filter((queue) => DOMAIN_QUEUE.test(queue))
+    const domains = [...this.#paused].filter((queue) => queue.startsWith(OF_DOMAIN))
     return [...this.#names, ...domains].sort().map((queue) => this.#line(lines, queue))
   }
 
@@ -130,10 +130,12 @@ export class QueueControl {
 
   /** The name as it is kept. Domains compare as A-labels. */
   #demand(given: string): string {
-    const domain = /^email:(.+)$/s.exec(given)?.[1]
-    const queue = domain === undefined ? given : queueOfDomain(domainToASCII(domain))
-    if (this.#names.has(queue) || DOMAIN_QUEUE.test(queue)) return queue
-    return fail("not_found", `There is no queue ${given}.`)
+    if (this.#names.has(given)) return given
+    const text = given.startsWith(OF_DOMAIN) ? given.slice(OF_DOMAIN.length) : ""
+    if (text === "") return fail("not_found", `There is no queue ${given}.`)
+    const domain = wireDomain(text.replace(/\.$/, ""))
+    if (domain !== undefined) return queueOfDomain(domain)
+    return fail("not_found", `"${text}" is not a domain name. Give one such as example.com.`)
   }
 
   async #load() {

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test"
+import { pauseAfter } from "../../cli/domain-check"
 import { countLine, differenceLines, foundOf, recordLine } from "../../cli/domain-records"
 import { painter } from "../../cli/terminal"
+import { startRelay } from "../harness/relay"
 import { belfry, onTerminal } from "./belfry"
 import { FakeApi, ID, KEY } from "./fake-api"
 
@@ -75,7 +77,9 @@ describe("domains", () => {
     api.data(`GET /v1/domains/${ID}`, domain())
     const found = await belfry(["domains", "get", "Acme.test."], { env: at(api) })
     expect([found.exit, JSON.parse(found.out).id]).toEqual([0, ID])
-    expect((await belfry(["domains", "get", "cme.test"], { env: at(api) })).exit).toBe(3)
+    for (const name of ["cme.test", "acme.test/x", "acme%2etest"]) {
+      expect((await belfry(["domains", "get", name], { env: at(api) })).exit).toBe(3)
+    }
   })
 
   test("check once is 8 as long as it is not verified", async () => {
@@ -109,6 +113,77 @@ describe("domains", () => {
     expect((await belfry(words, { env: at(api) })).exit).toBe(75)
   })
 
+  const soon = { code: "rate_limit_exceeded", message: "Not yet.", details: { retry_after: 1 } }
+  const limited = { status: 429, body: { error: soon, meta: {} } }
+  const watched = async (url: string) => {
+    const env = { BELFRY_URL: url, BELFRY_API_KEY: KEY }
+    const { exit, out, err } = await belfry(["domains", "check", ID, "--watch"], { env })
+    const told = out.trim().split("\n")
+    return { exit, err, told: told.map((line) => JSON.parse(line).status) }
+  }
+
+  test("check --watch goes on behind a server that could not answer", async () => {
+    using api = new FakeApi()
+    const error = { code: "service_unavailable", message: "It stops.", details: {} }
+    const answers = [
+      limited,
+      { status: 503, body: { error, meta: {} } },
+      { status: 502, body: "<h1>Bad gateway</h1>" },
+    ]
+    const verified = { body: { data: domain({ status: "verified" }), meta: {} } }
+    api.answer(`POST /v1/domains/${ID}/check`, () => answers.shift() ?? verified)
+    api.data(`GET /v1/domains/${ID}`, domain())
+    const { exit, told, err } = await watched(api.url)
+    expect([exit, told]).toEqual([0, ["pending", "verified"]])
+    expect(err).toBe("It stops. It is asked again until it answers.\n")
+  })
+
+  test("check --watch goes on behind a server that was away", async () => {
+    using api = new FakeApi()
+    const port = Number(new URL(api.url).port)
+    await using relay = await startRelay(port)
+    const answers = [limited]
+    api.answer(`POST /v1/domains/${ID}/check`, () => {
+      const answer = answers.shift()
+      if (answer) return answer
+      relay.to = 1 // where nobody listens
+      relay.cut()
+      return limited
+    })
+    api.data(`GET /v1/domains/${ID}`, domain())
+    const url = `http://127.0.0.1:${relay.port}`
+    const watch = watched(url)
+    while (relay.to === port) await Bun.sleep(5)
+    const before = relay.connections
+    while (relay.connections === before) await Bun.sleep(5)
+    api.data(`POST /v1/domains/${ID}/check`, domain({ status: "verified" }))
+    relay.to = port
+    const { exit, told, err } = await watch
+    expect([exit, told]).toEqual([0, ["pending", "verified"]])
+    expect(err).toBe(`No server answers at ${url}. It is asked again until it answers.\n`)
+  })
+
+  test("check --watch waits for a failing server until the time limit", async () => {
+    using api = new FakeApi()
+    api.error(`POST /v1/domains/${ID}/check`, 503, "service_unavailable")
+    const words = ["domains", "check", ID, "--watch", "--timeout", "100ms"]
+    expect((await belfry(words, { env: at(api) })).exit).toBe(75)
+  })
+
+  test.each([
+    ["what is not allowed", 403, "forbidden", 4],
+    ["a domain that is gone", 404, "not_found", 3],
+  ] as const)("check --watch ends at once with %s", async (_, status, code, exit) => {
+    using api = new FakeApi()
+    api.error(`POST /v1/domains/${ID}/check`, status, code)
+    expect((await belfry(["domains", "check", ID, "--watch"], { env: at(api) })).exit).toBe(exit)
+  })
+
+  test("check --watch of a server that never answered ends at once", async () => {
+    const env = { BELFRY_URL: "http://127.0.0.1:1", BELFRY_API_KEY: KEY }
+    expect((await belfry(["domains", "check", ID, "--watch"], { env })).exit).toBe(69)
+  })
+
   test.each([
     ["a required record that is missing", { ...record }, 8],
     ["a mistake in one that counts", { ...record, verified: true, mistake: "spf_plus_all" }, 8],
@@ -127,6 +202,64 @@ describe("domains", () => {
     api.data(`GET /v1/domains/${ID}`, domain({ status: "verified", records_verified: 4 }))
     const { exit, out } = await belfry(["domains", "check", ID], { env: at(api) })
     expect([exit, JSON.parse(out).status]).toEqual([0, "verified"])
+  })
+
+  const hours = (count: number) => new Date(Date.now() + count * 3_600_000).toISOString()
+  const checked_at = hours(-3)
+  const next_check_at = hours(21.5)
+  const old = { last_checked_at: checked_at, next_check_at }
+
+  test.each(["check", "doctor"])("%s of a verified one says of when it tells", async (verb) => {
+    using api = new FakeApi()
+    api.error(`POST /v1/domains/${ID}/check`, 409, "already_verified")
+    const fine = { ...record, verified: true, status: "verified" }
+    api.data(`GET /v1/domains/${ID}`, domain({ ...old, status: "verified", dns_records: [fine] }))
+    const { exit, out } = await onTerminal(["domains", verb, ID], { env: at(api), columns: 200 })
+    expect(exit).toBe(0)
+    expect(Bun.stripANSI(out)).toContain(
+      `! Not looked up now (a verified domain): as of ${checked_at} (3 h ago); ` +
+        `the server's next check is at ${next_check_at} (in 21 h)`,
+    )
+  })
+
+  test("doctor says of when it tells where no check is allowed for long", async () => {
+    using api = new FakeApi()
+    api.error(`POST /v1/domains/${ID}/check`, 429, "rate_limit_exceeded", { retry_after: 1800 })
+    api.data(`GET /v1/domains/${ID}`, domain({ last_checked_at: checked_at }))
+    const { exit, out } = await onTerminal(["domains", "doctor", ID], { env: at(api) })
+    expect(exit).toBe(8)
+    expect(Bun.stripANSI(out)).toContain(
+      `Not looked up now (the next check is allowed in 30 min): as of ${checked_at} (3 h ago)\r\n`,
+    )
+  })
+
+  test("doctor waits where one was a moment ago", async () => {
+    using api = new FakeApi()
+    const path = `/v1/domains/${ID}`
+    const fine = domain({ status: "verified", dns_records: [{ ...record, verified: true }] })
+    api.answer(`POST ${path}/check`, () => {
+      const limited = { code: "rate_limit_exceeded", message: "", details: { retry_after: 1 } }
+      const tries = api.seen.filter(({ method }) => method === "POST").length
+      if (tries > 1) return { body: { data: fine, meta: {} } }
+      return { status: 429, body: { error: limited, meta: {} } }
+    })
+    api.data(`GET ${path}`, domain())
+    const { exit, out } = await belfry(["domains", "doctor", ID], { env: at(api) })
+    expect([exit, JSON.parse(out).status]).toEqual([0, "verified"])
+  })
+
+  test("check --watch looks often at first, and leaves checks of the hour to others", () => {
+    let count = 0
+    for (let at = 0; at < 3_600_000; at += pauseAfter(count)) count += 1
+    expect(count).toBe(50)
+    expect(pauseAfter(1)).toBe(10_000)
+  })
+
+  test("a live check says nothing of another time", async () => {
+    using api = new FakeApi()
+    api.data(`POST /v1/domains/${ID}/check`, domain(old))
+    const { out } = await onTerminal(["domains", "doctor", ID], { env: at(api) })
+    expect(out).not.toContain("Not looked up now")
   })
 
   test("a name outside ASCII is looked for as the server keeps it", async () => {

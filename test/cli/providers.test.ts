@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { belfry } from "./belfry"
+import { belfry, onTerminal } from "./belfry"
 import { FakeApi, ID, KEY } from "./fake-api"
 
 const SECRET = "horse-battery-staple"
@@ -97,4 +97,26 @@ test("new credentials keep what is shown of the old ones, and never what is mask
   })
   expect((await updating("ses", "--secret-stdin", SECRET)).exit).toBe(2)
   expect((await updating("smtp", "--priority 3")).body).toEqual({ priority: 3 })
+})
+
+test("a setting is changed alone, and none forgets it", async () => {
+  const settings = async (words: string) => (await updating("smtp", words)).body
+  expect(await settings("--max-per-second 7")).toEqual({ settings: { max_per_second: 7 } })
+  expect(await settings("--spf a:a.test --spf a:b.test")).toEqual({
+    settings: { spf: ["a:a.test", "a:b.test"] },
+  })
+  expect(await settings("--max-per-second none --spf none")).toEqual({
+    settings: { max_per_second: null, spf: null },
+  })
+})
+
+test("get shows the pace, and what SPF records need", async () => {
+  using api = new FakeApi()
+  const settings = { max_per_second: 7, spf: ["include:spf.a.test", "ip4:192.0.2.1"] }
+  const config = { id: ID, provider: "smtp", name: "smtp", enabled: true, status: "active" }
+  api.data(`GET ${ALL}/${ID}`, { ...config, settings })
+  const env = { BELFRY_URL: api.url, BELFRY_API_KEY: KEY }
+  const { out } = await onTerminal(["providers", "get", ID], { env })
+  expect(Bun.stripANSI(out)).toMatch(/^a second +7\r?$/m)
+  expect(Bun.stripANSI(out)).toMatch(/^spf +include:spf\.a\.test ip4:192\.0\.2\.1\r?$/m)
 })

@@ -170,6 +170,26 @@ test("up says that it could not keep its profile, and runs", async () => {
   expect(await child.stderr.text()).toContain(`The profile \\"local\\" was not stored: ${path}`)
 }, 30_000)
 
+test("serve says when its domains' records would name what others cannot resolve", async () => {
+  const data_dir = join(freshHome(), "data")
+  const main = join(import.meta.dir, "../../cli/main.ts")
+  const words = ["serve", "--listen", "127.0.0.1:0", "--data-dir", data_dir]
+  const set = ["--set", "mailbox.listen=127.0.0.1:0", "--set", "domains.host=vm"]
+  const child = Bun.spawn([process.execPath, main, ...words, ...set], {
+    env: environment(),
+    stderr: "pipe",
+  })
+  const told: object[] = []
+  for await (const line of readLines(child.stderr)) {
+    told.push(JSON.parse(line))
+    if (line.includes("no account yet")) break
+  }
+  const message = expect.stringContaining("set domains.host")
+  expect(told).toContainEqual(expect.objectContaining({ level: "warn", message, host: "vm" }))
+  child.kill("SIGTERM")
+  expect(await child.exited).toBe(0)
+}, 30_000)
+
 test("serve without an account says how to make one", async () => {
   const data_dir = join(freshHome(), "data")
   const main = join(import.meta.dir, "../../cli/main.ts")

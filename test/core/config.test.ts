@@ -100,6 +100,16 @@ describe("values", () => {
   })
 
   test.each([
+    ["Mail.Example.COM.", "mail.example.com"],
+    ["localhost", "localhost"],
+    ["192.0.2.7", "192.0.2.7"],
+    ["2001:DB8::7", "2001:db8::7"],
+    ["_mx.1.example", "_mx.1.example"],
+  ])("the host %s is kept as %s", (text, expected) => {
+    expect(load({ flags: { "domains.host": text } }).values["domains.host"]).toBe(expected)
+  })
+
+  test.each([
     ["250ms", 250],
     ["30s", 30_000],
     ["5m", 300_000],
@@ -127,6 +137,10 @@ describe("values", () => {
     ["delivery.mx_port", "70000", "to 65535"],
     ["delivery.allow_private", "intranet", "networks"],
     ["delivery.ehlo_name", "two words", "host name"],
+    ["domains.host", "mx..example.com", "host name"],
+    ["domains.host", "mx.example.com:25", "host name"],
+    ["domains.host", "192.0.2.777", "IP address"],
+    ["domains.tracking_host", ".", "host name"],
     ["mailbox.enabled", "maybe", "true or false"],
     ["log.level", "loud", "debug, info, warn, error"],
     ["http.trusted_proxies", "10.0.0.0/99", "networks"],

@@ -25,6 +25,20 @@ describe("what records name", () => {
     expect(place({ "domains.host": "2001:db8::7" }).mechanisms).toEqual(["ip6:2001:db8::7"])
   })
 
+  test("is written as names compare, whoever wrote it otherwise", () => {
+    const own = { "domains.host": "Mail.Acme.test.", "domains.tracking_host": "Links.ACME.test." }
+    expect(place(own)).toMatchObject({
+      host: "mail.acme.test",
+      tracking_host: "links.acme.test",
+      mechanisms: ["a:mail.acme.test"],
+    })
+    expect(place({ base_url: "https://Mail.Acme.test./x" }).host).toBe("mail.acme.test")
+    const six = place({ base_url: "https://[2001:DB8::7]:8443" })
+    expect([six.host, six.mechanisms]).toEqual(["2001:db8::7", ["ip6:2001:db8::7"]])
+    const relay = { "delivery.provider": "smtp", "providers.smtp.host": "Relay.Example.test." }
+    expect(place(relay).mechanisms).toEqual(["a:relay.example.test"])
+  })
+
   test("is the relay where there is one, and the operator's mechanisms before all", () => {
     const relay = { "delivery.provider": "smtp", "providers.smtp.host": "relay.example.test" }
     expect(place(relay).mechanisms).toEqual(["a:relay.example.test"])
@@ -61,7 +75,7 @@ describe("a project with a provider of its own", () => {
   test("has its mechanisms: those of the first one that is on", async () => {
     expect(await mechanisms()).toEqual(["a:mx.acme.test"])
     expect(await mechanisms({ provider: "ses" })).toEqual(["include:amazonses.com"])
-    const relay = { provider: "smtp", settings: { host: "Relay.example.test" } }
+    const relay = { provider: "smtp", settings: { host: "Relay.example.test." } }
     expect(await mechanisms(relay, { provider: "ses" })).toEqual(["a:relay.example.test"])
     expect(await mechanisms({ ...relay, enabled: false }, { provider: "direct" })).toEqual([
       "a:mx.acme.test",

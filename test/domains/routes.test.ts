@@ -162,6 +162,35 @@ describe("domains", () => {
     expect((await project.get(`${path}?per_page=1`)).body.meta).toMatchObject({ total: 2 })
   })
 
+  test("are found by a part of the name as people write it, and nothing by what is in no name", async () => {
+    const project = await service.project()
+    for (const domain of ["bücher.example", "acme.test", "acme.test.example"]) {
+      expect((await project.post(path, { domain })).status).toBe(201)
+    }
+    const names = async (part: string) => {
+      const { body } = await project.get(`${path}?domain=${encodeURIComponent(part)}`)
+      expect(body.meta.total).toBe(body.data.length)
+      return body.data.map(({ domain }: { domain: string }) => domain)
+    }
+    expect(await names("BÜCHER.ex")).toEqual(["xn--bcher-kva.example"])
+    expect(await names(" me.TEST. ")).toEqual(["acme.test.example", "acme.test"])
+    expect(await names("test")).toEqual(["acme.test.example", "acme.test"])
+    for (const part of ["日本", "%", "a_me", "acme.test/", "a cme", "\u200b"]) {
+      expect([part, await names(part)]).toEqual([part, []])
+    }
+    expect(await names("")).toHaveLength(3)
+  })
+
+  test("say that a name is too long for the names of its records", async () => {
+    const project = await service.project()
+    const domain = `${"abcdefghi.".repeat(24)}example`
+    const { body } = await project.post(path, { domain })
+    const text = "At most 180 characters, so that the names of its records fit. It has 247."
+    expect(body.error.details.fields).toMatchObject([{ path: "domain", message: text }])
+    const fits = `${"abcdefghi.".repeat(17)}ab.example`
+    expect((await project.post(path, { domain: fits })).status).toBe(201)
+  })
+
   test("change, and what is not known any more is looked for again", async () => {
     const project = await service.project()
     const { id, domain } = await addDomain(project)

@@ -180,6 +180,22 @@ test("a change keeps what is not named; credentials are given as a whole", async
   expect((await change({ name: "taken" })).error).toMatchObject({ code: "conflict" })
 })
 
+test("a change of one setting keeps the others, and null forgets one", async () => {
+  const settings = { max_per_second: 5, spf: ["include:spf.example.test"] }
+  const { id } = await make({ name: "settings", credentials: relay, settings })
+  const change = async (body: object) =>
+    (await home.owner.patch(`${ALL}/${id}`, body, here(home))).body
+  const kept = async (body: object) => (await change({ settings: body })).data.settings
+  expect(await kept({ max_per_second: 7 })).toEqual({ ...settings, max_per_second: 7 })
+  const spf = ["ip4:192.0.2.1"]
+  expect(await kept({ spf })).toEqual({ max_per_second: 7, spf })
+  expect(await kept({})).toEqual({ max_per_second: 7, spf })
+  expect((await change({ credentials: relay })).data.settings).toEqual({ max_per_second: 7, spf })
+  expect(await kept({ max_per_second: null })).toEqual({ spf })
+  expect(await kept({ spf: null })).toEqual({})
+  expect((await change({ settings: { max_per_second: 0 } })).error.code).toBe("validation_error")
+})
+
 test("deleting answers so, and then there is none", async () => {
   const { id } = await make({ name: "going", credentials: relay })
   const path = `${ALL}/${id}`

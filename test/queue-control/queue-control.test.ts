@@ -130,10 +130,20 @@ describe("over HTTP", () => {
       "email:slow.test",
     ])
     expect((await operator.post(`${path}/resume`)).status).toBe(200)
-    for (const name of ["nonsense", "email:", "email:a b", "email:slow", "sms:slow.test"]) {
-      const answer = await operator.post(`/v1/admin/queues/${encodeURIComponent(name)}/pause`)
-      expect([name, answer.status]).toEqual([name, 404])
+    const pause = (name: string) =>
+      operator.post(`/v1/admin/queues/${encodeURIComponent(name)}/pause`)
+    for (const name of ["nonsense", "email:", "sms:slow.test"]) {
+      const { status, body } = await pause(name)
+      expect([status, body.error.message]).toEqual([404, `There is no queue ${name}.`])
     }
+    for (const name of ["a b", "slow", "slow.test/x", "a%2eb.test", "192.0.2.7", "."]) {
+      const { status, body } = await pause(`email:${name}`)
+      const text = `"${name}" is not a domain name. Give one such as example.com.`
+      expect([status, body.error.message]).toEqual([404, text])
+    }
+    expect((await pause("email:BÜCHER.Example.")).body.data.queue).toBe(
+      "email:xn--bcher-kva.example",
+    )
   })
 })
 
