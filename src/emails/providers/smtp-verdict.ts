@@ -35,9 +35,16 @@ const OF_SENDER =
 
 const TOO_LARGE = /size|large|\bbig\b|length/i
 const NOBODY =
-  /unknown (?:user|recipient|mailbox)|(?:user|recipient|mailbox) (?:is )?(?:unknown|unavailable|not found)|no (?:such|mailbox)|does(?: not|n't) exist|invalid (?:recipient|mailbox)/i
+  /unknown (?:user|recipient|mailbox)|bad (?:recipient|mailbox|destination)\b|(?:user|recipient|mailbox) (?:is )?(?:unknown|unavailable|not found)|no (?:such|mailbox)|does(?: not|n't) exist|invalid (?:recipient|mailbox)/i
 const SPAM = /spam|virus|malware|content|message (?:was )?(?:rejected|refused)/i
 const POLICY = /policy|denied|not (?:allowed|permitted)|prohibited|block|relay/i
+const UNAVAILABLE = /service (?:is |currently |temporarily )*(?:unavailable|not available)/i
+
+/**
+ * RFC 5321, 4.2.1 and RFC 7504: the server did not understand us, or takes no mail at all. A reply
+ * about an address has other codes.
+ */
+const OF_PROTOCOL = new Set([500, 501, 502, 503, 504, 521])
 
 /** What a refusal at RCPT, at DATA or of the message itself means for its recipient. */
 export function verdict(reply: SmtpReply): Verdict {
@@ -81,7 +88,8 @@ function fromWords(code: number, words: string): string {
   if (code === 552) return "MailboxFull"
   if (OF_SENDER.test(words)) return "PolicyRejected"
   if (NOBODY.test(words)) return "NoEmail"
-  if (LISTED.test(words)) return "InfrastructureRejected"
+  if (LISTED.test(words) || OF_PROTOCOL.has(code)) return "InfrastructureRejected"
   if (POLICY.test(words)) return BLAMES_US.test(words) ? "InfrastructureRejected" : "PolicyRejected"
-  return SPAM.test(words) ? "ContentRejected" : "General"
+  if (SPAM.test(words)) return "ContentRejected"
+  return UNAVAILABLE.test(words) ? "InfrastructureRejected" : "General"
 }
