@@ -250,30 +250,6 @@ test("the next provider has no room: what the first one said is not lost", async
   ])
 })
 
-test("that a recipient's own server is away moves nothing on from delivery by MX", async () => {
-  using second = smtpSink()
-  const away = { status: "retry", reason: "nobody answers", bounce_subtype: null } as const
-  const reply = { smtp_code: null, enhanced_code: null, response: null, mx: null, tls: null }
-  const one = { ...away, email: ANN, code: null, reply, fault: "connection" } as const
-  await using it = await carriers(undefined, {
-    openDirect: () => ({
-      ...nobody,
-      name: "direct",
-      send: async () => ({
-        ...one,
-        others: [],
-        provider: "direct",
-        transcript: [],
-        schedule: () => 60,
-      }),
-    }),
-  })
-  await it.add("direct", {}, { priority: 1 })
-  await it.add("smtp", at(second), { priority: 2 })
-  expect(await it.send(ANN)).toMatchObject({ status: "retry", provider: "direct" })
-  expect(second.received).toEqual([])
-})
-
 test("a provider that is deleted while it carries a message ends that one, and gets no other", async () => {
   const began = Promise.withResolvers<void>()
   using old = smtpSink({

@@ -1,5 +1,14 @@
 import type { Hosts, Safety } from "./direct-hosts"
-import { ofReply, ofRoute, ofTrouble, ofUnsendable, type Place, wordOf } from "./direct-judge"
+import {
+  NOWHERE,
+  ofReply,
+  ofRoute,
+  ofTrouble,
+  ofUnsendable,
+  type Place,
+  unreached,
+  wordOf,
+} from "./direct-judge"
 import type { Report } from "./direct-lanes"
 import { asksForLess } from "./direct-verdict"
 import { isNamed, type KeptPolicy } from "./mta-sts"
@@ -84,9 +93,9 @@ class Turn {
     const enforced = policy?.mode === "enforce"
     const allowed = enforced ? names.filter((name) => isNamed(name, policy)) : names
     if (allowed.length === 0) {
-      throw new Unreached(
-        `MTA-STS: the policy of ${this.#domain} names none of ${names.join(", ")}`,
-      )
+      const words = `MTA-STS: the policy of ${this.#domain} names none of ${names.join(", ")}`
+      this.#transcript.push(`* ${words}`)
+      return this.#finish(ofTrouble(words, NOWHERE), { trouble: words })
     }
     let unreachable: Error | undefined
     for (const name of allowed) {
@@ -161,7 +170,7 @@ class Turn {
           return this.#connect(name, address, safety, true)
         }
       }
-      return this.#weigh(error as Error, place)
+      return this.#weigh(error as Error, place, safety)
     }
   }
 
@@ -170,7 +179,7 @@ class Turn {
   }
 
   /** The end, or one host less: what was said at MAIL or of the message is the domain's word. */
-  #weigh(error: Error, place: Place): DomainAttempt | undefined {
+  #weigh(error: Error, place: Place, safety: Safety): DomainAttempt | undefined {
     if (error instanceof Unsendable) return this.#finish(ofUnsendable(error, place), "fine")
     if (error instanceof Refusal) {
       const one = ofReply(error.reply, error.phase, place)
@@ -181,7 +190,9 @@ class Turn {
     const report: Report = { trouble: error.message }
     // A fault of our own may come at any time, and then the message may be on its way.
     if (!(error instanceof Trouble)) return this.#finish(one, report)
-    return this.#leave(one, report, error.kind === "tls")
+    const of_tls = error.kind === "tls"
+    // A policy that demands good TLS (MTA-STS) makes the message wait: no other way is better.
+    return this.#leave(of_tls && safety === "proven" ? one : unreached(one), report, of_tls)
   }
 
   /** The end, or one host less for who has no word yet; never that once the message travelled. */
@@ -197,7 +208,8 @@ class Turn {
     const report = done.trouble ? { trouble: lost } : reportOf(replies, false)
     if (done.handed || this.#open.length === 0) return this.#finish(ofTrouble(lost, place), report)
     const closing = replies.find(({ code }) => code === 421)
-    return this.#leave(closing ? ofReply(closing, "RCPT", place) : ofTrouble(lost, place), report)
+    const one = closing ? ofReply(closing, "RCPT", place) : unreached(ofTrouble(lost, place))
+    return this.#leave(one, report)
   }
 
   /** The same for everybody who has no word of his own. */

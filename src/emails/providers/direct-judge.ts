@@ -12,7 +12,7 @@ export interface Place {
   tls: string | null
 }
 
-const NOWHERE: Place = { mx: null, tls: null }
+export const NOWHERE: Place = { mx: null, tls: null }
 
 const judged = (verdict: Parameters<typeof judge>[0], reason: string, place: Place): Judged => {
   const found = judge(verdict, reason, { mx: place.mx ?? "", tls: place.tls })
@@ -21,7 +21,7 @@ const judged = (verdict: Parameters<typeof judge>[0], reason: string, place: Pla
 
 /** A domain that cannot be found, as opposed to a host that does not answer. */
 export function ofRoute(error: Error): Judged {
-  if (isPassing(error)) return judged(RETRY, error.message, NOWHERE)
+  if (isPassing(error)) return unreached(ofTrouble(error.message, NOWHERE))
   const { enhanced, subtype } =
     error instanceof Unroutable ? error : ({ enhanced: "5.1.2", subtype: "NoEmail" } as const)
   const found = judged(bounced(subtype), `${enhanced} ${error.message}`, NOWHERE)
@@ -38,15 +38,23 @@ export function ofUnsendable({ enhanced, message }: Unsendable, place: Place): J
 /** No connection, or one that ended without a word. */
 export const ofTrouble = (reason: string, place: Place): Judged => judged(RETRY, reason, place)
 
+/** Nothing was handed over, so another provider may be asked: it may be our side that is cut off. */
+export const unreached = (one: Judged): Judged => ({ ...one, fault: "connection" })
+
 /** What a host said, in its own words; RFC 5321, 4.2. */
 export function ofReply(reply: SmtpReply, phase: Phase, place: Place): Judged {
   const words = phase === "RCPT" || phase === "message" ? reply.text : `${phase}: ${reply.text}`
   const verdict = directVerdict(reply, phase)
   const found = judge(verdict, words, { ...place, mx: place.mx ?? "" }, reply)
-  // The one thing that another provider, at another address, may do better.
-  const is_ours = verdict.bounce_subtype === "InfrastructureRejected"
-  return is_ours ? { ...found, fault: "infrastructure" } : found
+  const is_ours = verdict.bounce_subtype === "InfrastructureRejected" || isOfHost(reply, phase)
+  // Where a policy demands TLS (MTA-STS), its refusal is a reason to wait, not to go another way.
+  const waits = phase === "STARTTLS" && reply.code !== 421
+  return is_ours && !waits ? { ...found, fault: "infrastructure" } : found
 }
+
+/** It would not talk to us at all, or no longer: whoever is at another address may fare better. */
+const isOfHost = ({ code }: SmtpReply, phase: Phase) =>
+  code === 421 || phase === "greeting" || phase === "EHLO"
 
 /**
  * The word of a transaction on one of its recipients. Undefined where there is none: the connection
