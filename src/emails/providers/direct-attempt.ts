@@ -77,6 +77,8 @@ class Turn {
   #tries = 0
   /** The best that the hosts so far gave: a refusal that may pass outweighs one for good. */
   #left: Left | undefined
+  /** A policy demands good TLS (MTA-STS) and did not get it: the message waits, it goes no other way. */
+  #unproven = false
   /** Who has the word of a host already, and is not put to the next one. */
   readonly #said = new Map<string, Judged>()
 
@@ -117,7 +119,11 @@ class Turn {
 
   /** Every host was asked in vain. */
   #end(unreachable: Error | undefined, implicit: boolean): DomainAttempt {
-    if (this.#left) return this.#finish(this.#left.judged, this.#left.report)
+    if (this.#left) {
+      const { fault, ...rest } = this.#left.judged
+      const other_way = fault !== undefined && !this.#unproven
+      return this.#finish(other_way ? { ...rest, fault } : rest, this.#left.report)
+    }
     if (implicit && unreachable instanceof Unroutable && unreachable.subtype === "General") {
       const words = `${this.#domain} has neither a mail server nor an address`
       throw new Unroutable("5.1.2", "NoEmail", words)
@@ -180,6 +186,7 @@ class Turn {
 
   /** The end, or one host less: what was said at MAIL or of the message is the domain's word. */
   #weigh(error: Error, place: Place, safety: Safety): DomainAttempt | undefined {
+    if (safety === "proven" && isOfTls(error)) this.#unproven = true
     if (error instanceof Unsendable) return this.#finish(ofUnsendable(error, place), "fine")
     if (error instanceof Refusal) {
       const one = ofReply(error.reply, error.phase, place)
@@ -191,8 +198,7 @@ class Turn {
     // A fault of our own may come at any time, and then the message may be on its way.
     if (!(error instanceof Trouble)) return this.#finish(one, report)
     const of_tls = error.kind === "tls"
-    // A policy that demands good TLS (MTA-STS) makes the message wait: no other way is better.
-    return this.#leave(of_tls && safety === "proven" ? one : unreached(one), report, of_tls)
+    return this.#leave(unreached(one), report, of_tls)
   }
 
   /** The end, or one host less for who has no word yet; never that once the message travelled. */
@@ -224,6 +230,10 @@ class Turn {
 
 /** At MAIL it speaks of this message; before that any other host may be in a better mood. */
 const isWord = ({ phase, reply }: Refusal) => phase === "MAIL" && reply.code !== 421
+
+const isOfTls = (error: Error) =>
+  (error instanceof Trouble && error.kind === "tls") ||
+  (error instanceof Refusal && error.phase === "STARTTLS")
 
 /** A refusal before any message is trouble with the host, one after it mostly is not. */
 function reportOf(replies: SmtpReply[], early: boolean): Report {

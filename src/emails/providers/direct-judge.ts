@@ -47,9 +47,7 @@ export function ofReply(reply: SmtpReply, phase: Phase, place: Place): Judged {
   const verdict = directVerdict(reply, phase)
   const found = judge(verdict, words, { ...place, mx: place.mx ?? "" }, reply)
   const is_ours = verdict.bounce_subtype === "InfrastructureRejected" || isOfHost(reply, phase)
-  // Where a policy demands TLS (MTA-STS), its refusal is a reason to wait, not to go another way.
-  const waits = phase === "STARTTLS" && reply.code !== 421
-  return is_ours && !waits ? { ...found, fault: "infrastructure" } : found
+  return is_ours ? { ...found, fault: "infrastructure" } : found
 }
 
 /** It would not talk to us at all, or no longer: whoever is at another address may fare better. */

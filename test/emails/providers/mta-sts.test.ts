@@ -112,6 +112,16 @@ describe("a domain that enforces MTA-STS", () => {
     expect(open).toMatchObject({ status: "retry", reason: expect.stringContaining("STARTTLS") })
     expect(open).not.toHaveProperty("fault")
 
+    for (const addresses of [
+      ["127.0.0.1", "127.0.0.9"],
+      ["127.0.0.9", "127.0.0.1"],
+    ]) {
+      await using half = await directOn({ ...names, "A mx.b.test": a(...addresses) }, options)
+      const outcome = await half.send(ANN) // nobody listens at one of them
+      expect(outcome.status).toBe("retry")
+      expect(outcome).not.toHaveProperty("fault")
+    }
+
     const other = { ...names, "MX b.test": mx([10, "elsewhere.test"]) }
     await using another = await directOn(other, options)
     const unnamed = await another.send(ANN)
