@@ -41,13 +41,22 @@ const table: Case[] = [
   [
     "is on a block list (554 at DATA)",
     { DATA: "554 5.7.1 client host blocked using spamhaus" },
-    "bounced",
+    "failed",
     true,
   ],
+  ["does not relay for us (554 at RCPT)", { RCPT: "554 Relay access denied" }, "failed", true],
+  ["has a quota (550 at RCPT)", { RCPT: "550 5.4.5 Daily user sending quota" }, "failed", true],
+  ["has a quota (452 at RCPT)", { RCPT: "452 4.5.3 sending quota exceeded" }, "retry", true],
+  ["has a quota (552 at MAIL)", { MAIL: "552 5.2.2 sending quota exceeded" }, "failed", true],
+  ["has a quota (552 at the end)", { end: "552 5.2.2 sending quota exceeded" }, "failed", true],
+  ["has a limit (550 at the end)", { end: "550 Daily SMTP relay limit exceeded" }, "failed", true],
+  ["is out of order (503 at RCPT)", { RCPT: "503 Bad sequence of commands" }, "failed", true],
   ["does not know the recipient (550)", { RCPT: "550 5.1.1 nobody here" }, "bounced", false],
   ["defers the recipient (450)", { RCPT: "450 4.2.0 grey" }, "retry", false],
   ["has a full mailbox (552)", { RCPT: "552 5.2.2 full" }, "bounced", false],
   ["takes nothing so large (552 at MAIL)", { MAIL: "552 5.3.4 too big" }, "bounced", false],
+  ["takes nothing so long (552 at MAIL)", { MAIL: "552 5.2.3 too long" }, "bounced", false],
+  ["has a size in words (552 at MAIL)", { MAIL: "552 message size exceeds" }, "bounced", false],
   ["dislikes the content (554)", { end: "554 5.6.0 spam" }, "bounced", false],
   ["defers the content (451)", { end: "451 4.3.0 later" }, "retry", false],
   ["loses its reply to the message", { end: "drop" }, "retry", false],
@@ -237,32 +246,8 @@ test("the next provider has no room: what the first one said is not lost", async
   const outcome = await it.send(ANN, BOB)
   expect([outcome, ...outcome.others].map(({ email, status }) => [email, status])).toEqual([
     [ANN, "sent"],
-    [BOB, "bounced"],
+    [BOB, "failed"],
   ])
-})
-
-test("that a recipient's own server is away moves nothing on from delivery by MX", async () => {
-  using second = smtpSink()
-  const away = { status: "retry", reason: "nobody answers", bounce_subtype: null } as const
-  const reply = { smtp_code: null, enhanced_code: null, response: null, mx: null, tls: null }
-  const one = { ...away, email: ANN, code: null, reply, fault: "connection" } as const
-  await using it = await carriers(undefined, {
-    openDirect: () => ({
-      ...nobody,
-      name: "direct",
-      send: async () => ({
-        ...one,
-        others: [],
-        provider: "direct",
-        transcript: [],
-        schedule: () => 60,
-      }),
-    }),
-  })
-  await it.add("direct", {}, { priority: 1 })
-  await it.add("smtp", at(second), { priority: 2 })
-  expect(await it.send(ANN)).toMatchObject({ status: "retry", provider: "direct" })
-  expect(second.received).toEqual([])
 })
 
 test("a provider that is deleted while it carries a message ends that one, and gets no other", async () => {

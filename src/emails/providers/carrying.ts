@@ -5,21 +5,17 @@ interface Faulty extends RecipientOutcome {
   fault: Fault
 }
 
-interface Sorted {
+export interface Sorted {
   final: RecipientOutcome[]
   /** For whom another provider may do better. */
   faults: Faulty[]
 }
 
-/**
- * What a provider said for good, and what says more about itself. Delivery by MX meets the recipients'
- * own servers: that one of those is away is nothing another provider could change.
- */
+/** What a provider said for good, and what says more about itself or the way to it. */
 export function sortOut(outcome: Outcome): Sorted {
   const sorted: Sorted = { final: [], faults: [] }
   for (const one of [own(outcome), ...outcome.others]) {
-    const is_theirs = outcome.provider === "direct" && one.status === "retry"
-    if (one.fault && !is_theirs) sorted.faults.push({ ...one, fault: one.fault })
+    if (one.fault) sorted.faults.push({ ...one, fault: one.fault })
     else sorted.final.push(one)
   }
   return sorted

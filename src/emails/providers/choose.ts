@@ -18,7 +18,7 @@ import {
   nameOf,
   nobody,
 } from "./candidates"
-import { Carrying, sortOut } from "./carrying"
+import { Carrying, type Sorted, sortOut } from "./carrying"
 import type { EmailProvider, OutgoingMail } from "./provider"
 
 export interface CarrierParts {
@@ -156,7 +156,7 @@ export class Carriers implements EmailProvider {
       if (!outcome) continue
       const sorted = sortOut(outcome)
       carrying.take(nameOf(candidate), outcome, sorted)
-      await this.#learn(mail, candidate, outcome.provider_message_id, sorted.faults)
+      await this.#learn(mail, candidate, outcome.provider_message_id, sorted)
       if (carrying.is_done) break
     }
     const result = carrying.outcome()
@@ -169,10 +169,11 @@ export class Carriers implements EmailProvider {
     mail: OutgoingMail,
     { config, lease }: Candidate,
     provider_message_id: string | undefined,
-    faults: ReturnType<typeof sortOut>["faults"],
+    { final, faults }: Sorted,
   ) {
     const refusal = faults.find(({ fault }) => fault === "authentication")
-    lease.reached(!faults.some(({ fault }) => fault === "connection"))
+    const is_away = final.every(({ held }) => held) // of several domains one may be away
+    lease.reached(!is_away || !faults.some(({ fault }) => fault === "connection"))
     if (!config) {
       if (refusal) this.#restOwn(refusal.reason)
       return

@@ -1,15 +1,24 @@
 import type { Hosts, Safety } from "./direct-hosts"
+import {
+  NOWHERE,
+  ofReply,
+  ofRoute,
+  ofTrouble,
+  ofUnsendable,
+  type Place,
+  unreached,
+  wordOf,
+} from "./direct-judge"
 import type { Report } from "./direct-lanes"
-import { asksForLess, directVerdict, type Phase } from "./direct-verdict"
+import { asksForLess } from "./direct-verdict"
 import { isNamed, type KeptPolicy } from "./mta-sts"
 import { isOfTheWay, isPassing, type MailRoutes, Unreached, Unroutable } from "./mx"
 import type { OutgoingMail } from "./provider"
-import { isHangUp, type Judged, judge } from "./smtp-attempt"
+import { isHangUp, type Judged } from "./smtp-attempt"
 import { Unsendable } from "./smtp-envelope"
 import { PoolBusy } from "./smtp-pool"
 import type { SmtpReply } from "./smtp-reply"
-import { isGood, Refusal, type Session, type Transaction } from "./smtp-session"
-import { bounced, RETRY, SENT } from "./smtp-verdict"
+import { Refusal, type Session, type Transaction } from "./smtp-session"
 import { Trouble } from "./smtp-wire"
 
 /** Connections tried for one domain in one attempt, whatever the number of its hosts. */
@@ -28,12 +37,13 @@ export interface DomainAttempt {
   report: Report
 }
 
-interface Place {
-  mx: string | null
-  tls: string | null
+/** What is left to say where no further host does better. */
+interface Left {
+  judged: Judged
+  report: Report
+  /** The handshake failed: the same host may be asked without. */
+  of_tls: boolean
 }
-
-const NOWHERE: Place = { mx: null, tls: null }
 
 /**
  * One attempt at one domain, all its recipients in one transaction. The next host is asked while
@@ -45,7 +55,6 @@ export async function attemptDomain(
   mail: OutgoingMail,
   transcript: string[],
 ): Promise<DomainAttempt> {
-  const all = (judged: Judged): Judged[] => mail.to.map(() => judged)
   const turn = new Turn(ways, domain, mail, transcript)
   try {
     return await turn.run()
@@ -54,22 +63,9 @@ export async function attemptDomain(
     const { message } = error
     transcript.push(`* ${message}`)
     const report: Report = isPassing(error) ? { trouble: message } : "nothing"
-    return { judged: all(ofRoute(error)), report }
+    const one = ofRoute(error)
+    return { judged: mail.to.map(() => one), report }
   }
-}
-
-/** A domain that cannot be found, as opposed to a host that does not answer. */
-function ofRoute(error: Error): Judged {
-  if (isPassing(error)) return judged(RETRY, error.message, NOWHERE)
-  const { enhanced, subtype } =
-    error instanceof Unroutable ? error : ({ enhanced: "5.1.2", subtype: "NoEmail" } as const)
-  const found = judged(bounced(subtype), `${enhanced} ${error.message}`, NOWHERE)
-  return { ...found, reply: { ...found.reply, enhanced_code: enhanced } }
-}
-
-const judged = (verdict: Parameters<typeof judge>[0], reason: string, place: Place): Judged => {
-  const found = judge(verdict, reason, { mx: place.mx ?? "", tls: place.tls })
-  return { ...found, reply: { ...found.reply, mx: place.mx } }
 }
 
 /** The way of one message through the hosts of one domain. */
@@ -80,7 +76,11 @@ class Turn {
   readonly #transcript: string[]
   #tries = 0
   /** The best that the hosts so far gave: a refusal that may pass outweighs one for good. */
-  #refused: { error: Error; place: Place } | undefined
+  #left: Left | undefined
+  /** A policy demands good TLS (MTA-STS) and did not get it: the message waits, it goes no other way. */
+  #unproven = false
+  /** Who has the word of a host already, and is not put to the next one. */
+  readonly #said = new Map<string, Judged>()
 
   constructor(ways: Ways, domain: string, mail: OutgoingMail, transcript: string[]) {
     this.#ways = ways
@@ -95,9 +95,9 @@ class Turn {
     const enforced = policy?.mode === "enforce"
     const allowed = enforced ? names.filter((name) => isNamed(name, policy)) : names
     if (allowed.length === 0) {
-      throw new Unreached(
-        `MTA-STS: the policy of ${this.#domain} names none of ${names.join(", ")}`,
-      )
+      const words = `MTA-STS: the policy of ${this.#domain} names none of ${names.join(", ")}`
+      this.#transcript.push(`* ${words}`)
+      return this.#finish(ofTrouble(words, NOWHERE), { trouble: words })
     }
     let unreachable: Error | undefined
     for (const name of allowed) {
@@ -119,7 +119,11 @@ class Turn {
 
   /** Every host was asked in vain. */
   #end(unreachable: Error | undefined, implicit: boolean): DomainAttempt {
-    if (this.#refused) return this.#judge(this.#refused.error, this.#refused.place)
+    if (this.#left) {
+      const { fault, ...rest } = this.#left.judged
+      const other_way = fault !== undefined && !this.#unproven
+      return this.#finish(other_way ? { ...rest, fault } : rest, this.#left.report)
+    }
     if (implicit && unreachable instanceof Unroutable && unreachable.subtype === "General") {
       const words = `${this.#domain} has neither a mail server nor an address`
       throw new Unroutable("5.1.2", "NoEmail", words)
@@ -136,10 +140,10 @@ class Turn {
     const plain = this.#ways.hosts.isPlain(address)
     const safety: Safety = enforced ? "proven" : plain ? "none" : "opportunistic"
     const done = await this.#connect(name, address, safety)
-    const tls_failed = safety === "opportunistic" && isTlsTrouble(this.#refused?.error)
+    const tls_failed = safety === "opportunistic" && this.#left?.of_tls === true
     if (done || !tls_failed) return done
     this.#transcript.push("* TLS did not work: once more without")
-    this.#refused = undefined
+    this.#left = undefined
     const open = await this.#connect(name, address, "none")
     if (open) this.#ways.hosts.speaksPlainly(address)
     return open
@@ -158,7 +162,7 @@ class Turn {
     try {
       session = await pool.acquire(this.#transcript, { fresh })
       place.tls = session.tls
-      const transaction = await session.deliver(this.#mail)
+      const transaction = await session.deliver({ ...this.#mail, to: this.#open })
       pool.release(session)
       return this.#settle(transaction, place)
     } catch (error) {
@@ -172,68 +176,64 @@ class Turn {
           return this.#connect(name, address, safety, true)
         }
       }
-      return this.#weigh(error as Error, place)
+      return this.#weigh(error as Error, place, safety)
     }
+  }
+
+  get #open(): string[] {
+    return this.#mail.to.filter((email) => !this.#said.has(email))
   }
 
   /** The end, or one host less: what was said at MAIL or of the message is the domain's word. */
-  #weigh(error: Error, place: Place): DomainAttempt | undefined {
-    const is_last = error instanceof Unsendable || (error instanceof Refusal && isWord(error))
-    if (is_last) return this.#judge(error, place)
-    const passing = (one: Error) => !(one instanceof Refusal) || one.reply.code < 500
-    if (!this.#refused || passing(error)) this.#refused = { error, place }
-    return undefined
-  }
-
-  #judge(error: Error, place: Place): DomainAttempt {
-    const all = (one: Judged) => this.#mail.to.map(() => one)
-    if (error instanceof Unsendable) {
-      const subtype = error.enhanced === "5.3.4" ? "MessageTooLarge" : "ContentRejected"
-      const found = judged(bounced(subtype), `${error.enhanced} ${error.message}`, place)
-      const reply = { ...found.reply, enhanced_code: error.enhanced }
-      return { judged: all({ ...found, reply }), report: "fine" }
-    }
+  #weigh(error: Error, place: Place, safety: Safety): DomainAttempt | undefined {
+    if (safety === "proven" && isOfTls(error)) this.#unproven = true
+    if (error instanceof Unsendable) return this.#finish(ofUnsendable(error, place), "fine")
     if (error instanceof Refusal) {
-      const one = replied(error.reply, error.phase, place)
-      return { judged: all(one), report: reportOf([error.reply], error.phase !== "MAIL") }
+      const one = ofReply(error.reply, error.phase, place)
+      const report = reportOf([error.reply], error.phase !== "MAIL")
+      return isWord(error) ? this.#finish(one, report) : this.#leave(one, report)
     }
-    const one = judged(RETRY, error.message, place)
-    return { judged: all(one), report: { trouble: error.message } }
+    const one = ofTrouble(error.message, place)
+    const report: Report = { trouble: error.message }
+    // A fault of our own may come at any time, and then the message may be on its way.
+    if (!(error instanceof Trouble)) return this.#finish(one, report)
+    const of_tls = error.kind === "tls"
+    return this.#leave(unreached(one), report, of_tls)
   }
 
-  #settle({ recipients, end, trouble }: Transaction, place: Place): DomainAttempt {
-    const lost = trouble?.message ?? "the server did not answer"
-    const open = judged(RETRY, lost, place)
-    const list = this.#mail.to.map((_, index): Judged => {
-      const reply = recipients[index]
-      if (reply instanceof Unsendable) {
-        const words = `${reply.enhanced} ${reply.message}`
-        const found = judged(bounced("ContentRejected"), words, place)
-        return { ...found, reply: { ...found.reply, enhanced_code: reply.enhanced } }
-      }
-      if (reply && !isGood(reply)) return replied(reply, "RCPT", place)
-      if (end && isGood(end)) return judge(SENT, null, { ...place, mx: place.mx ?? "" }, end)
-      return end ? replied(end, "message", place) : open
-    })
-    const replies = [...recipients, end].filter((one) => one && !(one instanceof Unsendable))
-    if (trouble) return { judged: list, report: { trouble: lost } }
-    return { judged: list, report: reportOf(replies as SmtpReply[], false) }
+  /** The end, or one host less for who has no word yet; never that once the message travelled. */
+  #settle(done: Transaction, place: Place): DomainAttempt | undefined {
+    for (const [index, email] of this.#open.entries()) {
+      const one = wordOf(done, index, place)
+      if (one) this.#said.set(email, one)
+    }
+    const replies = [...done.recipients, done.end].flatMap((one) =>
+      one === undefined || one instanceof Unsendable ? [] : [one],
+    )
+    const lost = done.trouble?.message ?? "the server did not answer"
+    const report = done.trouble ? { trouble: lost } : reportOf(replies, false)
+    if (done.handed || this.#open.length === 0) return this.#finish(ofTrouble(lost, place), report)
+    const closing = replies.find(({ code }) => code === 421)
+    const one = closing ? ofReply(closing, "RCPT", place) : unreached(ofTrouble(lost, place))
+    return this.#leave(one, report)
+  }
+
+  /** The same for everybody who has no word of his own. */
+  #finish(one: Judged, report: Report): DomainAttempt {
+    return { judged: this.#mail.to.map((email) => this.#said.get(email) ?? one), report }
+  }
+
+  #leave(one: Judged, report: Report, of_tls = false): undefined {
+    if (!this.#left || one.status === "retry") this.#left = { judged: one, report, of_tls }
   }
 }
 
 /** At MAIL it speaks of this message; before that any other host may be in a better mood. */
 const isWord = ({ phase, reply }: Refusal) => phase === "MAIL" && reply.code !== 421
 
-const isTlsTrouble = (error: Error | undefined) => error instanceof Trouble && error.kind === "tls"
-
-function replied(reply: SmtpReply, phase: Phase, place: Place): Judged {
-  const words = phase === "RCPT" || phase === "message" ? reply.text : `${phase}: ${reply.text}`
-  const verdict = directVerdict(reply, phase)
-  const found = judge(verdict, words, { ...place, mx: place.mx ?? "" }, reply)
-  // The one thing that another provider, at another address, may do better.
-  const is_ours = verdict.bounce_subtype === "InfrastructureRejected"
-  return is_ours ? { ...found, fault: "infrastructure" } : found
-}
+const isOfTls = (error: Error) =>
+  (error instanceof Trouble && error.kind === "tls") ||
+  (error instanceof Refusal && error.phase === "STARTTLS")
 
 /** A refusal before any message is trouble with the host, one after it mostly is not. */
 function reportOf(replies: SmtpReply[], early: boolean): Report {

@@ -137,10 +137,30 @@ test("a reply lost after the message asks for another try, and the other try is 
   expect(sink.received[0]).toContain("Message-ID: <019a0000-0000-7000-8000-000000000001@")
 })
 
-test("only a refusal of us may go another way", async () => {
-  expect((await sendTo({ RCPT: "550 5.7.1 your IP is listed" })).fault).toBe("infrastructure")
-  expect((await sendTo({ RCPT: "550 5.1.1 nobody" })).fault).toBeUndefined()
-  expect((await sendTo({ greeting: "drop" })).fault).toBeUndefined()
+test.each<[what: string, script: Script, fault: string | undefined]>([
+  ["hangs up after connect", { greeting: "drop" }, "connection"],
+  ["never greets", { greeting: "stall" }, "connection"],
+  ["speaks HTTP", { greeting: "HTTP/1.1 400 Bad Request" }, "connection"],
+  ["hangs up at MAIL", { MAIL: "drop" }, "connection"],
+  ["hangs up at RCPT", { RCPT: "drop" }, "connection"],
+  ["hangs up at DATA", { DATA: "drop" }, "connection"],
+  ["greets with 421", { greeting: "421 4.3.2 busy" }, "infrastructure"],
+  ["greets with 450", { greeting: "450 4.7.1 not now" }, "infrastructure"],
+  ["says 421 at RCPT", { RCPT: "421 4.3.2 closing" }, "infrastructure"],
+  ["says 421 at DATA", { DATA: "421 4.3.2 closing" }, "infrastructure"],
+  ["has us on a list", { RCPT: "550 5.7.1 your IP is listed" }, "infrastructure"],
+  ["defers at MAIL", { MAIL: "451 4.7.1 slow down" }, undefined],
+  ["refuses the sender at MAIL", { MAIL: "550 5.1.8 bad sender" }, undefined],
+  ["defers the recipient", { RCPT: "450 4.2.0 greylisted" }, undefined],
+  ["does not know the recipient", { RCPT: "550 5.1.1 nobody" }, undefined],
+  ["defers the message", { end: "451 4.3.0 later" }, undefined],
+  ["hangs up after the message", { end: "drop" }, undefined],
+  ["closes its half after the message", { end: "half-close" }, undefined],
+  ["goes silent after the message", { end: "stall" }, undefined],
+  ["says half a reply after the message", { end: "250-kept" }, undefined],
+  ["accepts before it has it", { DATA: "354 go\r\n250 2.0.0 kept" }, undefined],
+])("another way may be better where a server %s: %p", async (_, script, fault) => {
+  expect((await sendTo(script)).fault).toBe(fault as "connection")
 })
 
 /** A foreign SMTP server with TLS. */

@@ -61,7 +61,7 @@ test("each of them, over the wire: outcome, the server's words, its codes and th
       reply: { smtp_code: code, enhanced_code: enhanced, response: reason, mx: "mx.d.test" },
     })
     // What another server of ours might do better, and only that, is a fault.
-    const is_ours = subtype === "InfrastructureRejected"
+    const is_ours = subtype === "InfrastructureRejected" || code === 421
     expect([text, outcome.fault]).toEqual([text, is_ours ? "infrastructure" : undefined])
     if (subtype !== null) continue
     expect(outcome.schedule(1, 0)).toBeWithin(54, 66.1)

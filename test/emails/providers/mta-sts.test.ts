@@ -79,6 +79,7 @@ describe("a domain that enforces MTA-STS", () => {
     await using it = await domain({ policy: policy("enforce", "mx.b.test"), certificate })
     const outcome = await it.send(ANN)
     expect(outcome).toMatchObject({ status: "retry", bounce_subtype: null })
+    expect(outcome).not.toHaveProperty("fault") // it waits for the domain, whoever else could go
     expect(outcome.reason).toMatch(/altnames|certificate|name/i)
   })
 
@@ -109,11 +110,23 @@ describe("a domain that enforces MTA-STS", () => {
     await using it = await directOn(names, options)
     const open = await it.send(ANN)
     expect(open).toMatchObject({ status: "retry", reason: expect.stringContaining("STARTTLS") })
+    expect(open).not.toHaveProperty("fault")
+
+    for (const addresses of [
+      ["127.0.0.1", "127.0.0.9"],
+      ["127.0.0.9", "127.0.0.1"],
+    ]) {
+      await using half = await directOn({ ...names, "A mx.b.test": a(...addresses) }, options)
+      const outcome = await half.send(ANN) // nobody listens at one of them
+      expect(outcome.status).toBe("retry")
+      expect(outcome).not.toHaveProperty("fault")
+    }
 
     const other = { ...names, "MX b.test": mx([10, "elsewhere.test"]) }
     await using another = await directOn(other, options)
     const unnamed = await another.send(ANN)
     expect(unnamed).toMatchObject({ status: "retry", reason: expect.stringContaining("MTA-STS") })
+    expect(unnamed).not.toHaveProperty("fault")
     expect(sink.received).toEqual([])
   })
 

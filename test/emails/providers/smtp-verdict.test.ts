@@ -1,6 +1,12 @@
 import { expect, test } from "bun:test"
+import { faultOfReply } from "../../../src/emails/providers/smtp-fault"
 import { ReplyReader } from "../../../src/emails/providers/smtp-reply"
-import { verdict } from "../../../src/emails/providers/smtp-verdict"
+import {
+  FAILED,
+  refusalVerdict,
+  subtype,
+  verdict,
+} from "../../../src/emails/providers/smtp-verdict"
 
 function reply(text: string) {
   const [read] = new ReplyReader().push(Buffer.from(`${text}\r\n`))
@@ -18,6 +24,11 @@ test.each([
   ["550 5.1.8 sender domain does not exist", "PolicyRejected"],
   ["552 5.2.2 mailbox full", "MailboxFull"],
   ["552 quota used up", "MailboxFull"],
+  ["552 5.2.2 daily quota of this mailbox exceeded", "MailboxFull"],
+  ["552 5.2.2 over quota, try sending later", "MailboxFull"],
+  ["552 5.2.2 try sending later: the mailbox is over quota", "MailboxFull"],
+  ["552 5.3.4 message size exceeds the limit for outgoing mail", "MessageTooLarge"],
+  ["552 message too long", "MessageTooLarge"],
   ["550 5.2.2 over quota", "MailboxFull"],
   ["552 5.3.4 too big", "MessageTooLarge"],
   ["552 message exceeds fixed maximum message size", "MessageTooLarge"],
@@ -30,7 +41,15 @@ test.each([
     "AttachmentRejected",
   ],
   ["550 5.7.1 Refused by policy", "PolicyRejected"],
-  ["554 relay access denied", "PolicyRejected"],
+  ["550 5.2.1 mailbox disabled", "General"],
+  ["554 transaction failed", "General"],
+])("%p is a bounce of kind %s", (text, bounce_subtype) => {
+  expect(verdict(reply(text))).toEqual({ status: "bounced", bounce_subtype, code: null })
+  expect(subtype(reply(text))).toBe(bounce_subtype)
+  expect(faultOfReply(reply(text))).toBeUndefined()
+})
+
+test.each([
   ["554 5.7.1 Service unavailable; client host [192.0.2.1] blocked", "InfrastructureRejected"],
   [
     "550 5.7.1 Our system has detected that your IP has a poor reputation",
@@ -38,11 +57,49 @@ test.each([
   ],
   ["550 5.7.25 no PTR record", "InfrastructureRejected"],
   ["554 denied, see the blocklist of 192.0.2.1", "InfrastructureRejected"],
-  ["550 5.2.1 mailbox disabled", "General"],
   ["554 5.4.6 loop", "InfrastructureRejected"],
-  ["554 transaction failed", "General"],
-])("%p is a bounce of kind %s", (text, bounce_subtype) => {
-  expect(verdict(reply(text))).toEqual({ status: "bounced", bounce_subtype, code: null })
+  ["503 Bad sequence of commands", "InfrastructureRejected"],
+  ["554 Service unavailable", "InfrastructureRejected"],
+  ["550 5.4.5 Daily user sending quota exceeded.", "InfrastructureRejected"],
+  ["552 5.2.2 sending quota exceeded for this account", "InfrastructureRejected"],
+  ["550 Daily SMTP relay sending limit exceeded for customer", "InfrastructureRejected"],
+  ["550 5.7.1 Daily SMTP relay limit exceeded for customer", "InfrastructureRejected"],
+  ["554 5.2.0 Submission quota exceeded", "InfrastructureRejected"],
+  [
+    "550 Domain a.test has exceeded the max emails per hour (50/50) allowed",
+    "InfrastructureRejected",
+  ],
+  ["550 You have reached a limit for sending mail", "InfrastructureRejected"],
+  ["550 Maximum credits exceeded", "InfrastructureRejected"],
+  ["554 relay access denied", "PolicyRejected"],
+  ["554 5.7.1 <ann@b.test>: Relay access denied", "PolicyRejected"],
+  ["550 5.7.1 Unable to relay", "PolicyRejected"],
+])("%p of a relay is a refusal of us, and no bounce (of a mail host: %s)", (text, of_host) => {
+  expect(verdict(reply(text))).toEqual(FAILED)
+  expect(faultOfReply(reply(text))).toBe("infrastructure")
+  expect(subtype(reply(text))).toBe(of_host)
+})
+
+test.each([
+  ["452 4.5.3 sending quota exceeded for this account", "infrastructure"],
+  ["454 4.3.0 Daily message quota exceeded", "infrastructure"],
+  ["452 4.2.2 mailbox over quota", undefined],
+  ["450 4.2.1 The user is receiving mail too quickly, over its rate limit", undefined],
+])("%p comes again, and is a fault of the relay: %p", (text, fault) => {
+  expect(verdict(reply(text)).status).toBe("retry")
+  expect(faultOfReply(reply(text))).toBe(fault as "infrastructure")
+})
+
+test.each([
+  ["552 message size exceeds fixed maximum message size", "MessageTooLarge"],
+  ["552 5.2.3 message too long", "MessageTooLarge"],
+  ["550 5.3.4 too much", "MessageTooLarge"],
+  ["552 5.2.2 sending quota exceeded for this account", null],
+  ["552 exceeded storage allocation", null],
+])("%p at MAIL is about the size of the message: %p", (text, bounce_subtype) => {
+  expect(refusalVerdict(reply(text))).toMatchObject(
+    bounce_subtype === null ? FAILED : { status: "bounced", bounce_subtype },
+  )
 })
 
 test.each(["421 4.3.2 closing", "450 4.2.1 greylisted", "452 4.5.3 too many recipients"])(
