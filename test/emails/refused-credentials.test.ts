@@ -17,6 +17,7 @@ import { smtpSink } from "../fakes/smtp-sink"
 import { movableClock } from "../harness/clock"
 import { mail } from "../harness/mail"
 import { type Team, team } from "../harness/people"
+import { testRooms } from "../harness/providers"
 import { quietLog } from "../harness/quiet"
 import { type TestService, testService } from "../harness/service"
 import { nobody } from "./carriers"
@@ -35,7 +36,12 @@ const here = ({ account_id, project_id }: Team) => ({
 })
 
 async function running({ parts, store }: TestService) {
-  const provider = new Carriers({ store, adapters: parts.adapters, own: nobody })
+  const provider = new Carriers({
+    store,
+    adapters: parts.adapters,
+    own: nobody,
+    rooms: testRooms(),
+  })
   const channels = channelTable({ ...parts, provider, sandbox: undefined, concurrency: 4 })
   const loop = new JobLoop({
     store,
