@@ -1,5 +1,5 @@
 import { millis } from "../../core/time"
-import { isDoubtful, isSlow, type Place, type Wish } from "./lane"
+import { isDoubtful, isSlow, type Lane, type Place, type Wish } from "./lane"
 
 /** Of all places: what doubtful servers hold for one project, and at most at all. */
 const HALF = 1 / 2
@@ -55,8 +55,9 @@ export class Places {
   isCrowded({ project_id, is_urgent = false }: Wish): boolean {
     let all = 0
     let own = 0
+    const isOne = once(isDoubtful)
     for (const { lane, wish } of this.#taken) {
-      if (!isDoubtful(lane)) continue
+      if (!isOne(lane)) continue
       all++
       if (wish.project_id === project_id) own++
     }
@@ -65,7 +66,8 @@ export class Places {
 
   /** Whether waiting for the crowd to become smaller is of no use, since it hangs. */
   get is_stuck(): boolean {
-    const slow = [...this.#taken].filter(({ lane }) => isSlow(lane))
+    const isOne = once(isSlow)
+    const slow = [...this.#taken].filter(({ lane }) => isOne(lane))
     return slow.length >= this.#share(HALF) / 2
   }
 
@@ -78,4 +80,14 @@ export class Places {
   }
 
   #share = (part: number) => Math.max(1, Math.floor(part * this.#concurrency))
+}
+
+/** Asks each lane once, however many places it has given. */
+function once(ask: (lane: Lane) => boolean): (lane: Lane) => boolean {
+  const known = new Map<Lane, boolean>()
+  return (lane) => {
+    const said = known.get(lane) ?? ask(lane)
+    known.set(lane, said)
+    return said
+  }
 }
