@@ -1,9 +1,11 @@
 import type { Settings } from "./core/config"
 import type { Secrets } from "./core/secrets"
-import { openDirect } from "./emails/open-direct"
+import { crowdControl, openDirect } from "./emails/open-direct"
 import { Adapters } from "./emails/providers/adapters"
 import { Carriers } from "./emails/providers/choose"
 import { openProvider } from "./emails/providers/open"
+import { Places } from "./emails/providers/places"
+import { Rooms } from "./emails/providers/rooms"
 import type { ProviderPlace } from "./providers/place"
 import { sesPlace } from "./providers/ses/api"
 import { identityOf } from "./providers/ses/identity"
@@ -23,8 +25,9 @@ export function openCarriers(settings: Settings, { store, secrets, mailbox_port 
   const allow_private = settings["providers.allow_private"]
   const is_direct = settings["delivery.provider"] === "direct"
   const own_access = ownAccess(settings)
+  const places = new Places(settings["delivery.concurrency"])
   const own = is_direct
-    ? openDirect(settings, store)
+    ? openDirect(settings, store, places)
     : openProvider(settings, { mailbox_port, place })
   const adapters = new Adapters({
     secrets,
@@ -34,7 +37,7 @@ export function openCarriers(settings: Settings, { store, secrets, mailbox_port 
     max_connections: settings["delivery.concurrency"],
     max_age_seconds: settings["delivery.retry.max_age"] / 1000,
     // One for the instance and all projects: what it may do to one domain is one limit.
-    openDirect: () => (is_direct ? own : openDirect(settings, store)),
+    openDirect: () => (is_direct ? own : openDirect(settings, store, places)),
   })
   const providers: ProviderPlace = {
     allow_private,
@@ -42,9 +45,16 @@ export function openCarriers(settings: Settings, { store, secrets, mailbox_port 
     sns: { ca: place.ca, allow_private },
     own_ses: own_access ? ownSes(secrets, own_access) : null,
   }
+  const roomOptions = {
+    places,
+    concurrency: settings["delivery.concurrency"],
+    onCrowd: crowdControl(store, ({ project_id }) =>
+      project_id === undefined ? undefined : { project_id },
+    ),
+  }
   const identities = { read: store.read, secrets, place, own: own_access }
   return {
-    provider: new Carriers({ store, adapters, own }),
+    provider: new Carriers({ store, adapters, own, rooms: new Rooms(roomOptions) }),
     adapters,
     providers,
     /** What the provider of a project thinks of a domain. */

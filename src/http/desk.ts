@@ -15,6 +15,7 @@ import { asApiError, type HeaderFields, respond, respondError } from "./envelope
 import { type Admitted, Guard, type VerifyAccess } from "./guard"
 import { handle, type Unread } from "./handle"
 import * as idempotency from "./idempotency"
+import { refuseOther } from "./not-found"
 import { type Quota, quotaHeaders, RateLimits } from "./rate-limit"
 import type { Answer, AnyRoute } from "./route"
 import { SharedWindows } from "./shared-windows"
@@ -159,6 +160,7 @@ export class Desk {
     const onCaller = (admitted: Admitted) => remember(state, admitted)
     if (route.callers.includes("none")) await this.#guard.admitAnybody(state, onCaller)
     else await this.#guard.admit(state, onCaller)
+    refuseOther(state)
     this.#options.refuseWhileUnwell(route)
     if (route.socket) demandUpgrade(request, route.socket)
 

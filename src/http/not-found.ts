@@ -1,4 +1,4 @@
-import { ApiError } from "../core/errors"
+import { ApiError, fail } from "../core/errors"
 import type { AnyRoute } from "./route"
 import { pathOf } from "./target"
 
@@ -13,6 +13,19 @@ export function absence(routes: AnyRoute[]) {
     const all = [...new Set(allowed.includes("GET") ? [...allowed, "HEAD"] : allowed)].join(", ")
     const message = `${pathname} does not answer ${request.method}; it answers ${all}.`
     return new ApiError("not_found", message, {}, { headers: { allow: all } })
+  }
+}
+
+interface Asked {
+  route: AnyRoute
+  request: Request
+  params: Record<string, string>
+}
+
+/** 404 for a word in the path that is none of its choices; whoever may not ask at all heard so before. */
+export function refuseOther({ route: { choices = {} }, request, params }: Asked): void {
+  for (const [name, words] of Object.entries(choices)) {
+    if (!words.includes(params[name] ?? "")) fail("not_found", `There is no ${pathOf(request)}.`)
   }
 }
 

@@ -17,7 +17,7 @@ export function parametersOf(route: AnyRoute) {
       name,
       in: "path" as const,
       required: true,
-      schema: { type: "string" },
+      schema: { type: "string", ...enumOf(route.choices?.[name]) },
     })),
     ...fieldsOf(route.query, "query"),
     ...fieldsOf(route.headers, "header"),
@@ -27,6 +27,8 @@ export function parametersOf(route: AnyRoute) {
     ...common,
   ]
 }
+
+const enumOf = (words: readonly string[] | undefined) => (words ? { enum: words } : {})
 
 /** What a console caller has to choose, where a key already says it. */
 function contextOf(route: AnyRoute) {

@@ -28,6 +28,8 @@ export interface Route<Body = unknown, Query = unknown> {
   method: Method
   /** With `{name}` for one segment, as in the contract. */
   path: string
+  /** Parameters of the path that are one of these words: another is 404, whatever the body. */
+  choices?: Readonly<Record<string, readonly string[]>>
   callers: CallerKind[]
   /** A scope, several joined by `|`, `role:…`, or `-`: the credential alone is enough. */
   scope: string

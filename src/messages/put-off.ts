@@ -19,15 +19,19 @@ const isReady = sql`state = 0`
 /** When the next `count` of a domain may come, and why not now. */
 export type Turn = (count: number) => { until: string; reason: string }
 
+/** Messages that all go to one domain, or those of a project, except what goes to the sandbox. */
+export type WaitingFor = { domain: string } | { project_id: string }
+
 /**
- * Gives what waits for one domain at the head of the queue its turns, many at a time: taken one by
- * one, a million messages for a slow domain would keep all others waiting. It counts as no attempt.
+ * Gives what waits for one domain, or for the provider of one project, at the head of the
+ * queue its turns, many at a time: taken one by one, a million messages for who is slow would keep all
+ * others waiting. It counts as no attempt.
  * Resolves with how many were put off; messages with recipients elsewhere are left alone.
  */
-export async function putOff(store: Store, domain: string, turn: Turn): Promise<number> {
+export async function putOff(store: Store, whose: WaitingFor, turn: Turn): Promise<number> {
   let count = 0
   for (const priority of [PRIORITIES.normal, PRIORITIES.bulk]) {
-    const ids = await dueFor(store.read, domain, priority)
+    const ids = await dueFor(store.read, whose, priority)
     const turns = chunks(ids).map((some) => ({ some, ...turn(some.length) }))
     if (turns.length === 0) continue
     await store.tx(async (tx) => {
@@ -68,7 +72,7 @@ const ANNOUNCED = {
   created_at: messages.created_at,
 }
 
-async function dueFor(db: Reader, domain: string, priority: number): Promise<string[]> {
+async function dueFor(db: Reader, whose: WaitingFor, priority: number): Promise<string[]> {
   const due = and(isReady, eq(jobs.priority, priority), lte(jobs.run_at, now()))
   const head = db
     .select({ id: jobs.id, name: jobs.name, run_at: jobs.run_at })
@@ -78,14 +82,28 @@ async function dueFor(db: Reader, domain: string, priority: number): Promise<str
     .limit(AT_ONCE)
     .as("head")
   const rows = await db
-    .select({ id: messages.id, recipients: messages.recipients })
+    .select(NAMED)
     .from(head)
     .innerJoin(messages, eq(messages.id, head.id))
     .where(and(eq(head.name, deliverMessage.name), eq(messages.channel, "email")))
     .orderBy(asc(head.run_at), asc(head.id))
-  const goesThere = ({ email }: { email: string }) => domainOf(email) === domain
-  return rows.filter(({ recipients }) => recipients.every(goesThere)).map(({ id }) => id)
+  return rows.filter((row) => isOf(whose, row)).map(({ id }) => id)
 }
+
+/** What tells whom a message waits for. */
+const NAMED = {
+  id,
+  project_id,
+  sandbox: messages.sandbox,
+  recipients: messages.recipients,
+}
+
+function isOf(whose: WaitingFor, { project_id, sandbox, recipients }: Named): boolean {
+  if ("project_id" in whose) return project_id === whose.project_id && !sandbox
+  return recipients.every(({ email }) => domainOf(email) === whose.domain)
+}
+
+type Named = Pick<typeof messages.$inferSelect, keyof typeof NAMED>
 
 function chunks(ids: string[]): string[][] {
   const parts: string[][] = []

@@ -30,6 +30,10 @@ export interface ProviderParts extends TestParts {
 const ALL = "/v1/providers/{kind}/config"
 const ONE = `${ALL}/{config_id}`
 
+/** What may stand for the kind in a path. */
+const KINDS: readonly ProviderKind[] = ["email_provider", "sms_provider", "push_provider"]
+const choices = { kind: KINDS }
+
 const READ = { callers: ["key", "console"], scope: "providers:read" } satisfies Partial<AnyRoute>
 const WRITE = { callers: ["console"], scope: "role:project_admin" } satisfies Partial<AnyRoute>
 
@@ -61,6 +65,7 @@ function readingRoutes({ store, secrets, cursors, base_url }: ProviderParts): An
       ...READ,
       method: "GET",
       path: ONE,
+      choices,
       status: [200],
       summary: "One configured provider, its secrets masked",
       response: schemas.ProviderConfig,
@@ -78,6 +83,7 @@ function writingRoutes(parts: ProviderParts): AnyRoute[] {
       ...WRITE,
       method: "POST",
       path: ALL,
+      choices,
       status: [201, 200],
       summary: "Configure a provider; the same provider and name replaces",
       body: schemas.NewConfig,
@@ -89,6 +95,7 @@ function writingRoutes(parts: ProviderParts): AnyRoute[] {
       ...WRITE,
       method: "PATCH",
       path: ONE,
+      choices,
       status: [200],
       summary: "Change a provider; credentials are given as a whole, settings one by one",
       body: schemas.ConfigPatch,
@@ -99,6 +106,7 @@ function writingRoutes(parts: ProviderParts): AnyRoute[] {
       ...WRITE,
       method: "DELETE",
       path: ONE,
+      choices,
       status: [200],
       summary: "Forget a provider and its credentials",
       response: Deleted,
@@ -112,6 +120,7 @@ function writingRoutes(parts: ProviderParts): AnyRoute[] {
       ...WRITE,
       method: "POST",
       path: `${ONE}/test`,
+      choices,
       status: [200],
       summary: "Log in at a provider, and with `to` send a mail through it",
       body: schemas.TestRequest,
@@ -195,8 +204,6 @@ async function refuseInward(host: string, port: number, allow_private: readonly 
     problems.throwIfAny()
   }
 }
-
-const KINDS: ProviderKind[] = ["email_provider", "sms_provider", "push_provider"]
 
 function kindOf({ params }: Pick<Call, "params">): ProviderKind {
   return KINDS.find((one) => one === params.kind) ?? fail("not_found", "There is no such kind.")

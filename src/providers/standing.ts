@@ -1,5 +1,6 @@
 import { and, eq } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
+import { log } from "../core/log"
 import { secondsFromNow } from "../core/time"
 import { short } from "../lib/short"
 import { held } from "../store/locks"
@@ -62,7 +63,7 @@ export interface Tried {
 
 /**
  * Hands nothing more to a provider that refused our credentials, until they are changed or a probe
- * succeeds. The admins hear of it once.
+ * succeeds. The admins hear of it once; so does the log, since their mail may not be able to leave.
  */
 export async function pause(tx: Tx, tried: Tried, why: string, probes = 0): Promise<void> {
   const row = await current(tx, tried)
@@ -71,10 +72,12 @@ export async function pause(tx: Tx, tried: Tried, why: string, probes = 0): Prom
   const due = secondsFromNow(probeSeconds(probes))
   const change = { status: "error" as const, last_error: reason, paused_until: due }
   await tx.update(providerConfigs).set(change).where(eq(providerConfigs.id, row.id))
-  const { id: config_id, project_id, account_id } = row
+  const { id: config_id, project_id, account_id, provider } = row
   const payload = { config_id, project_id, due, tried: probes + 1 }
   await enqueue(tx, providerProbe, { payload, project_id, run_at: due, priority: PRIORITIES.bulk })
   if (row.status === "error") return
+  const told = { config_id, project_id, provider, reason }
+  tx.afterCommit(() => log.warn("a provider refuses its credentials, and is paused", told))
   await tell(tx, audit.SYSTEM, "provider.paused", { before: row, after: { ...row, ...change } })
   await enqueue(tx, providerRefused, {
     payload: { config_id, project_id, account_id, reason },

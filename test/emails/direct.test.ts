@@ -69,6 +69,25 @@ test("a domain that hangs keeps nobody else from being delivered to", async () =
   }
 })
 
+test("new domains that hang leave room for one that is known to be quick", async () => {
+  await using it = await testService()
+  using quick = smtpSink()
+  using _ = smtpSink({ greeting: "stall" }, { hostname: "127.0.0.2", port: quick.port })
+  const timeouts = { ...PATIENT, greeting: 60_000 }
+  const names: Names = { ...NAMES }
+  for (let n = 0; n < 12; n++) names[`MX new${n}.test`] = mx([10, "mx.slow.test"])
+  await using on = await directOn(names, { port: quick.port, timeouts })
+
+  await sendTo(it, "quick.test", 1)
+  await delivering(it, on.provider, () => settled(it, "quick.test"))
+  for (let n = 0; n < 12; n++) await sendTo(it, `new${n}.test`, 2)
+  await sendTo(it, "quick.test", 5)
+  await delivering(it, on.provider, () => settled(it, "quick.test"))
+
+  expect(quick.received).toHaveLength(6)
+  expect(await it.store.read.select().from(attempts)).toHaveLength(6) // no other one was over
+})
+
 test("a domain that asks for less gets less, and everything in the end", async () => {
   await using it = await testService()
   let greeted = 0

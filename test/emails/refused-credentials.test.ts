@@ -17,11 +17,19 @@ import { smtpSink } from "../fakes/smtp-sink"
 import { movableClock } from "../harness/clock"
 import { mail } from "../harness/mail"
 import { type Team, team } from "../harness/people"
+import { testRooms } from "../harness/providers"
 import { quietLog } from "../harness/quiet"
 import { type TestService, testService } from "../harness/service"
 import { nobody } from "./carriers"
 
-quietLog()
+const logged = quietLog()
+
+/** What the log says of refused credentials of a configuration. */
+const warnings = (config_id: string) =>
+  logged()
+    .filter((line) => line.includes("refuses its credentials") && line.includes(config_id))
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+
 setDefaultTimeout(30_000)
 const clock = movableClock()
 
@@ -35,7 +43,12 @@ const here = ({ account_id, project_id }: Team) => ({
 })
 
 async function running({ parts, store }: TestService) {
-  const provider = new Carriers({ store, adapters: parts.adapters, own: nobody })
+  const provider = new Carriers({
+    store,
+    adapters: parts.adapters,
+    own: nobody,
+    rooms: testRooms(),
+  })
   const channels = channelTable({ ...parts, provider, sandbox: undefined, concurrency: 4 })
   const loop = new JobLoop({
     store,
@@ -88,6 +101,9 @@ test("messages wait unburnt, the admins hear of it once, and new credentials let
     [home.owner.email, "provider_refused"],
   ])
   expect(service.mails[0]?.text).toContain("AUTH: 535 5.7.8 wrong")
+  const { project_id } = home
+  const why = { level: "warn", provider: "smtp", project_id, reason: "AUTH: 535 5.7.8 wrong" }
+  expect(warnings(config.body.data.id)).toMatchObject([why])
 
   const change = { credentials: { ...credentials, password: "new" } }
   await home.owner.patch(path, change, here(home))
@@ -112,6 +128,7 @@ test("a probe finds that the provider takes the credentials again", async () => 
   const { home, waiting, sent, path } = await stuck(service, sink.port)
   await using _ = await running(service)
   await until(waiting)
+  const config_id = path.slice(`${ALL}/`.length)
   const tries = () => sink.lines.filter((line) => line.startsWith("AUTH")).length
   const before = tries()
   clock.advance({ seconds: 61 })
@@ -127,6 +144,7 @@ test("a probe finds that the provider takes the credentials again", async () => 
   await until(sent)
   expect((await home.owner.get(path, here(home))).body.data.status).toBe("active")
   expect(service.mails).toHaveLength(1)
+  expect(warnings(config_id)).toHaveLength(1) // as often as the mail
 })
 
 test("what waits is looked at when a provider comes back, and not before, whatever else is changed", async () => {

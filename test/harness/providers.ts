@@ -1,5 +1,7 @@
 import type { Secrets } from "../../src/core/secrets"
 import { type AdapterOptions, Adapters } from "../../src/emails/providers/adapters"
+import { Places } from "../../src/emails/providers/places"
+import { Rooms } from "../../src/emails/providers/rooms"
 import type { ProviderPlace } from "../../src/providers/place"
 
 /** Relays of tests live on the loopback, where those of tenants may not. */
@@ -19,6 +21,10 @@ export const testAdapters = (secrets: Secrets, options: Partial<AdapterOptions> 
     },
     ...options,
   })
+
+/** What the providers of projects may hold of so many deliveries at once. */
+export const testRooms = (concurrency = 20) =>
+  new Rooms({ places: new Places(concurrency), concurrency })
 
 export const PROVIDERS: ProviderPlace = {
   allow_private: LOOPBACK,

@@ -11,7 +11,7 @@ import { READY } from "../../src/store/queue"
 import { jobs } from "../../src/store/tables"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
-import { letter, read } from "./letters"
+import { letter, PROJECT, read } from "./letters"
 
 quietLog()
 
@@ -38,9 +38,9 @@ test("who waits for a crowded domain is given turns together, and nobody else", 
     counts.push(count)
     return { until: secondsFromNow(60 * counts.length), reason: "slow.test is crowded" }
   }
-  expect(await putOff(store, "slow.test", turn)).toBe(250)
+  expect(await putOff(store, { domain: "slow.test" }, turn)).toBe(250)
   expect(counts).toEqual([100, 100, 50])
-  expect(await putOff(store, "slow.test", turn)).toBe(0)
+  expect(await putOff(store, { domain: "slow.test" }, turn)).toBe(0)
 
   const rows = await store.read.select().from(jobs).orderBy(asc(jobs.id))
   const waiting = rows.filter(({ run_at }) => run_at > now())
@@ -74,7 +74,7 @@ test("what a process left as being sent that died waits like the others", async 
   })
 
   const until = secondsFromNow(60)
-  expect(await putOff(store, "slow.test", () => ({ until, reason: "crowded" }))).toBe(1)
+  expect(await putOff(store, { domain: "slow.test" }, () => ({ until, reason: "crowded" }))).toBe(1)
   const waiting = { status: "queued", status_reason: "crowded", next_attempt_at: until }
   expect(await read(store.read, left.id)).toMatchObject(waiting)
   expect(await read(store.read, running.id)).toMatchObject({ status: "sending" })
@@ -89,7 +89,10 @@ test("who watches is told of it, also of a domain in other letters than it was w
   await store.tx((tx) => pipeline.accept(tx, all))
   told.length = 0
   const until = secondsFromNow(60)
-  const count = await putOff(store, "xn--mnchen-3ya.test", () => ({ until, reason: "crowded" }))
+  const count = await putOff(store, { domain: "xn--mnchen-3ya.test" }, () => ({
+    until,
+    reason: "crowded",
+  }))
   off()
   expect(count).toBe(2)
   expect(told.map(({ recipient }) => recipient).toSorted()).toEqual([
@@ -102,4 +105,25 @@ test("who watches is told of it, also of a domain in other letters than it was w
     event_type: null,
     next_attempt_at: until,
   })
+})
+
+test("what waits for the provider of a project goes wherever it likes, but not to the sandbox", async () => {
+  await using it = await testStore()
+  const { store } = it
+  const theirs = [to("ann@one.test"), to("kim@two.test", ["sam@three.test"])]
+  const others = [
+    to("ann@one.test", [], { project_id: "project_2" }),
+    to("ann@one.test", [], { sandbox: true }),
+    to("code@one.test", [], { stream: "auth" }),
+  ]
+  await store.tx((tx) => pipeline.accept(tx, [...theirs, ...others]))
+  const until = secondsFromNow(60)
+  const turn = () => ({ until, reason: "smtp is slow" })
+  expect(await putOff(store, { project_id: PROJECT }, turn)).toBe(2)
+  for (const { id } of theirs) {
+    expect(await read(store.read, id)).toMatchObject({ next_attempt_at: until })
+  }
+  for (const { id } of others) {
+    expect(await read(store.read, id)).toMatchObject({ next_attempt_at: null })
+  }
 })

@@ -15,7 +15,7 @@ import { authority, HOST, signedBy, snsServer } from "../fakes/sns"
 import { movableClock } from "../harness/clock"
 import { mail } from "../harness/mail"
 import { type Team, team } from "../harness/people"
-import { LOOPBACK } from "../harness/providers"
+import { LOOPBACK, testRooms } from "../harness/providers"
 import { quietLog } from "../harness/quiet"
 import { testService } from "../harness/service"
 
@@ -87,7 +87,12 @@ const post = (envelope: SnsEnvelope, path = callback) =>
 
 async function workOff(isOver: () => Promise<boolean>) {
   const { parts, store } = service
-  const provider = new Carriers({ store, adapters: parts.adapters, own: nobody })
+  const provider = new Carriers({
+    store,
+    adapters: parts.adapters,
+    own: nobody,
+    rooms: testRooms(),
+  })
   const channels = channelTable({ ...parts, provider, sandbox: undefined, concurrency: 4 })
   const handlers = jobTable(parts, channels, parts)
   const alone = engine === "sqlite"

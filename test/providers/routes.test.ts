@@ -118,7 +118,19 @@ describe("configuring a provider", () => {
     const wanted = { provider: "twilio", credentials: { token: SECRET } }
     const { owner } = home
     const pigeon = await owner.post("/v1/providers/pigeon/config", wanted, here(home))
-    expect(pigeon.body.error.code).toBe("not_found")
+    expect([pigeon.status, pigeon.body.error.code]).toEqual([404, "not_found"])
+    const path = "/v1/providers/pigeon/config/x"
+    const empty = { body: {}, headers: here(home) }
+    for (const [method, at] of [
+      ["POST", "/v1/providers/pigeon/config"],
+      ["GET", path],
+      ["PATCH", path],
+      ["DELETE", path],
+      ["POST", `${path}/test`],
+    ] as const) {
+      const { status, body } = await owner.call(method, at, method === "GET" ? {} : empty)
+      expect([status, body.error.message]).toEqual([404, `There is no ${at}.`])
+    }
     for (const kind of ["sms_provider", "push_provider"]) {
       const answer = await owner.post(`/v1/providers/${kind}/config`, wanted, here(home))
       expect([answer.status, answer.body.error.code]).toEqual([422, "validation_error"])

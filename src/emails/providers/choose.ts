@@ -20,12 +20,15 @@ import {
 } from "./candidates"
 import { Carrying, type Sorted, sortOut } from "./carrying"
 import type { EmailProvider, OutgoingMail } from "./provider"
+import { FREE, type Room, type Rooms } from "./rooms"
 
 export interface CarrierParts {
   store: Store
   adapters: Adapters
   /** The instance's own, for projects that have configured none. */
   own: EmailProvider
+  /** What the others may hold of the deliveries of this instance. */
+  rooms: Rooms
 }
 
 /** How long the instance's own provider is left alone after it refused our login. */
@@ -40,7 +43,9 @@ interface Wish {
 
 interface Admitted {
   config_id: string | undefined
-  provider: EmailProvider
+  /** Where it keeps room of its own. */
+  provider?: EmailProvider
+  room: Room
 }
 
 /**
@@ -85,7 +90,13 @@ export class Carriers implements EmailProvider {
       const first = firstOf(candidates)
       const admitted = this.#admitted.get(mail.message_id)
       if (admitted?.config_id !== first.config?.id) first.lease.pace()
-      return await this.#carry(mail, candidates)
+      admitted?.room.begin()
+      const outcome = await this.#carry(mail, candidates)
+      admitted?.room.end(outcome)
+      return outcome
+    } catch (error) {
+      this.#admitted.get(mail.message_id)?.room.end(undefined)
+      throw error
     } finally {
       for (const { lease } of candidates) lease.release()
     }
@@ -96,7 +107,8 @@ export class Carriers implements EmailProvider {
    * a long queue that cannot leave would be composed over and over.
    */
   async admit(message_id: string, to: string[], is_urgent: boolean, project_id: string) {
-    const { own, store } = this.#parts
+    const { own, store, rooms } = this.#parts
+    rooms.saw(project_id)
     const recent = await emailRouting(store.read, project_id, { recent: true })
     const rows = isUsable(recent) ? recent : await emailRouting(store.read, project_id)
     if (!isUsable(rows)) throw held(project_id)
@@ -110,8 +122,11 @@ export class Carriers implements EmailProvider {
     const candidates = this.#open(rows)
     try {
       const { config, lease } = firstOf(candidates)
-      await lease.provider.admit?.(message_id, to, is_urgent, project_id)
-      this.#admitted.set(message_id, { config_id: config?.id, provider: lease.provider })
+      const room = config ? await this.#parts.rooms.enter(config, { is_urgent, project_id }) : FREE
+      const { provider } = lease
+      this.#admitted.set(message_id, { config_id: config?.id, room })
+      await provider.admit?.(message_id, to, is_urgent, project_id)
+      this.#admitted.set(message_id, { config_id: config?.id, provider, room })
       lease.pace(is_urgent)
     } catch (error) {
       this.dismiss(message_id)
@@ -123,7 +138,9 @@ export class Carriers implements EmailProvider {
 
   dismiss(message_id: string): void {
     this.#parts.own.dismiss?.(message_id)
-    this.#admitted.get(message_id)?.provider.dismiss?.(message_id)
+    const admitted = this.#admitted.get(message_id)
+    admitted?.provider?.dismiss?.(message_id)
+    admitted?.room.leave()
     this.#admitted.delete(message_id)
   }
 

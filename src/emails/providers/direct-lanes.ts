@@ -1,5 +1,9 @@
 import { isoFrom, millis } from "../../core/time"
 import type { Hold } from "../../store/holding"
+import { isDoubtful, isSlow, type Lane, newLane, type Place, paceOf, type Wish } from "./lane"
+import type { Places } from "./places"
+
+export type { Place } from "./lane"
 
 /** After the first sign of trouble; it doubles up to the last with each further one. */
 const FIRST_PAUSE_MS = 30_000
@@ -8,10 +12,6 @@ const LAST_PAUSE_MS = 900_000
 /** Nobody comes back sooner, or is told to come later. */
 const SOONEST_MS = 250
 const HORIZON_MS = 600_000
-
-/** A delivery that takes longer makes its domain a slow one. */
-const SLOW_MS = 1_000
-const FIRST_GUESS_MS = 50
 
 const FIRST_LIMIT = 2
 
@@ -27,42 +27,34 @@ const PATIENCE = 10
 
 const MOST_LANES = 10_000
 
-/** What a delivery says about the domain, beside what it says about the message. */
-export type Report = "fine" | "nothing" | { trouble: string }
-
-/** Taken in a lane. */
-export interface Place {
-  domain: string
-  /** Epoch milliseconds; undefined while the message is still made ready. */
-  began: number | undefined
-}
-
-interface Lane {
-  running: Set<Place>
-  /** Who waits for a place to become free: with nothing he is told to come later. */
-  line: Set<(place: Place | undefined) => void>
-  limit: number
-  average_ms: number
-  /** The next time that nobody waits for yet. */
-  next_turn: number
-  paused_until: number
-  slowed_at: number
-  pause_ms: number
-  calm: number
-  /** Sent away since the last crowd. */
-  sent_away: number
-  reason: string
-}
+/** What a delivery says about the domain, beside what it says about the message: `late`, how long it took. */
+export type Report = "fine" | "late" | "nothing" | { trouble: string }
 
 export interface LaneOptions {
   /** Deliveries at once to one domain. */
   per_domain: number
   /** Called when many found no room, with what gives the next ones their times together. */
-  onCrowd?:
-    | ((domain: string, turn: (count: number) => Hold & { until: string }) => void)
-    | undefined
-  /** Deliveries at once in all, of which slow domains together get half. */
-  concurrency: number
+  onCrowd?: ((crowd: Crowd, turn: (count: number) => Hold & { until: string }) => void) | undefined
+  /** Of all lanes together: who is slow, or not known yet, may not take every one. */
+  places: Places
+}
+
+/** Those who found no room at one domain, and the project of the last of them. */
+export interface Crowd {
+  domain: string
+  project_id: string | undefined
+}
+
+interface SentAway {
+  lane: Lane
+  wish: Wish
+  obstacle: Obstacle
+}
+
+interface Obstacle {
+  reason: string
+  /** Others are in the way, and not the domain itself. */
+  is_crowd: boolean
 }
 
 /**
@@ -73,6 +65,8 @@ export interface LaneOptions {
  */
 export class Lanes {
   readonly #lanes = new Map<string, Lane>()
+  /** Where somebody stands in line. */
+  readonly #lined = new Map<string, Lane>()
   readonly #options: LaneOptions
 
   constructor(options: LaneOptions) {
@@ -85,61 +79,83 @@ export class Lanes {
   }
 
   /** Takes a place, to be given back to `leave`, or tells when to come again. */
-  enter(domain: string, is_urgent = false): Place | Hold {
+  enter(domain: string, wish: Wish = {}): Place | Hold {
     const lane = this.#lane(domain)
-    const obstacle = this.#obstacle(domain, lane, is_urgent)
-    return obstacle === undefined ? take(domain, lane) : this.#sendAway(domain, lane, obstacle)
+    const obstacle = this.#obstacle(domain, lane, wish)
+    if (obstacle) return this.#sendAway(domain, { lane, wish, obstacle })
+    return this.#take(domain, lane, wish)
   }
 
   /** As `enter`, but where the domain is quick it waits a second in a short line for a place. */
-  async enterInLine(domain: string, is_urgent: boolean): Promise<Place | Hold> {
+  async enterInLine(domain: string, wish: Wish = {}): Promise<Place | Hold> {
     const lane = this.#lane(domain)
-    const obstacle = this.#obstacle(domain, lane, is_urgent)
-    const is_short =
-      lane.line.size < LINE * this.#options.per_domain && lane.paused_until <= millis()
-    if (obstacle === undefined || !is_short || isSlow(lane)) return this.enter(domain, is_urgent)
+    const obstacle = this.#obstacle(domain, lane, wish)
+    if (!obstacle || !this.#isWorthWaiting(lane, obstacle)) return this.enter(domain, wish)
     const { promise, resolve } = Promise.withResolvers<Place | undefined>()
-    lane.line.add(resolve)
+    const waiter = { wish, call: resolve }
+    lane.line.add(waiter)
+    this.#lined.set(domain, lane)
     const timer = setTimeout(resolve, LINE_MS, undefined)
     const place = await promise
     clearTimeout(timer)
-    lane.line.delete(resolve)
-    const reason = this.#obstacle(domain, lane, is_urgent) ?? obstacle
-    return place ?? this.#sendAway(domain, lane, reason)
+    lane.line.delete(waiter)
+    if (lane.line.size === 0) this.#lined.delete(domain)
+    return place ?? this.enter(domain, wish)
+  }
+
+  #isWorthWaiting(lane: Lane, { is_crowd }: Obstacle): boolean {
+    if (isSlow(lane) || lane.paused_until > millis()) return false
+    if (is_crowd && this.#options.places.is_stuck) return false
+    return lane.line.size < LINE * this.#options.per_domain
   }
 
   leave(place: Place, report: Report): void {
     const { domain, began = millis() } = place
-    const lane = this.#lane(domain)
+    const { lane } = place
     lane.running.delete(place)
+    this.#options.places.leave(place)
     if (report !== "nothing") this.#learn(lane, began, report)
     this.#callNext(domain, lane)
+    // Those of other domains may have waited for a smaller crowd.
+    for (const [other, lined] of this.#lined) this.#callNext(other, lined)
   }
 
   #learn(lane: Lane, began: number, report: Exclude<Report, "nothing">) {
     lane.average_ms = 0.8 * lane.average_ms + 0.2 * Math.max(1, millis() - began)
+    if (report === "late") return
     if (report === "fine") this.#recover(lane)
     // Those that had begun before the pause tell the same trouble once more.
     else if (began >= lane.slowed_at) this.#slow(lane, report.trouble)
   }
 
   #callNext(domain: string, lane: Lane) {
-    for (const call of lane.line) {
+    for (const waiter of lane.line) {
       const is_paused = lane.paused_until > millis()
-      if (!is_paused && this.#obstacle(domain, lane, false) !== undefined) return
-      lane.line.delete(call)
-      call(is_paused ? undefined : take(domain, lane))
+      if (!is_paused && this.#obstacle(domain, lane, waiter.wish)) return
+      lane.line.delete(waiter)
+      waiter.call(is_paused ? undefined : this.#take(domain, lane, waiter.wish))
     }
   }
 
+  #take(domain: string, lane: Lane, wish: Wish): Place {
+    const place: Place = { domain, lane, wish, began: undefined }
+    lane.running.add(place)
+    this.#options.places.take(place)
+    return place
+  }
+
   /** Why nobody may enter now. */
-  #obstacle(domain: string, lane: Lane, is_urgent: boolean): string | undefined {
-    if (lane.paused_until > millis()) return `${domain} is paused: ${lane.reason}`
-    const room = is_urgent ? 2 * lane.limit : lane.limit
-    if (lane.running.size >= room) return `${domain} is given ${lane.limit} messages at a time`
-    const is_crowd = isSlow(lane) && this.#slowRunning() >= this.#options.concurrency / 2
-    if (is_urgent || !is_crowd) return undefined
-    return `${domain} is slow, and slow domains may not take every place`
+  #obstacle(domain: string, lane: Lane, wish: Wish): Obstacle | undefined {
+    const { places } = this.#options
+    const { name = domain, is_urgent } = wish
+    const own = (reason: string) => ({ reason: `${name} ${reason}`, is_crowd: false })
+    if (lane.paused_until > millis()) return own(`is paused: ${lane.reason}`)
+    const limit = Math.min(is_urgent ? 2 * lane.limit : lane.limit, places.limit)
+    if (lane.running.size >= limit) return own(`is given ${limit} messages at a time`)
+    if (!isDoubtful(lane) || !places.isCrowded(wish)) return undefined
+    const why = isSlow(lane) ? "is slow" : "has taken no message yet"
+    const reason = `${name} ${why}, and slow servers may not take every place`
+    return { reason, is_crowd: true }
   }
 
   #slow(lane: Lane, reason: string) {
@@ -153,6 +169,7 @@ export class Lanes {
   }
 
   #recover(lane: Lane) {
+    lane.is_proven = true
     if (lane.limit >= this.#options.per_domain) return
     lane.calm++
     if (lane.pause_ms > 0 && lane.calm < PATIENCE) return
@@ -161,45 +178,30 @@ export class Lanes {
     if (lane.limit >= this.#options.per_domain) lane.pause_ms = 0
   }
 
-  #sendAway(domain: string, lane: Lane, reason: string): Hold {
+  #sendAway(domain: string, away: SentAway): Hold {
+    const { lane, wish } = away
     lane.sent_away++
     if (lane.sent_away >= CROWD) {
       lane.sent_away = 0
-      this.#options.onCrowd?.(domain, (count) => this.#later(lane, reason, count))
+      const crowd = { domain, project_id: wish.project_id }
+      this.#options.onCrowd?.(crowd, (count) => this.#later(away, count))
     }
-    return this.#later(lane, reason)
+    return this.#later(away)
   }
 
-  #later(lane: Lane, reason: string, count = 1): Hold & { until: string } {
+  #later({ lane, obstacle }: SentAway, count = 1): Hold & { until: string } {
     const soonest = Math.max(millis() + SOONEST_MS, lane.paused_until)
     const horizon = Math.max(lane.paused_until, millis() + HORIZON_MS)
-    const until = Math.min(Math.max(soonest, lane.next_turn), horizon)
-    lane.next_turn = until + (count * lane.average_ms) / lane.limit
-    return { until: isoFrom(Math.ceil(until)), reason }
-  }
-
-  #slowRunning(): number {
-    let count = 0
-    for (const lane of this.#lanes.values()) if (isSlow(lane)) count += lane.running.size
-    return count
+    const own = Math.min(Math.max(soonest, lane.next_turn), horizon)
+    lane.next_turn = own + (count * paceOf(lane)) / lane.limit
+    const until = obstacle.is_crowd ? Math.max(own, this.#options.places.turn(count)) : own
+    return { until: isoFrom(Math.ceil(until)), reason: obstacle.reason }
   }
 
   #lane(domain: string): Lane {
     const known = this.#lanes.get(domain)
     if (known) return known
-    const lane: Lane = {
-      running: new Set(),
-      line: new Set(),
-      limit: Math.min(FIRST_LIMIT, this.#options.per_domain),
-      average_ms: FIRST_GUESS_MS,
-      next_turn: 0,
-      paused_until: 0,
-      slowed_at: 0,
-      pause_ms: 0,
-      calm: 0,
-      sent_away: 0,
-      reason: "",
-    }
+    const lane = newLane(Math.min(FIRST_LIMIT, this.#options.per_domain))
     this.#lanes.set(domain, lane)
     if (this.#lanes.size > MOST_LANES) this.#forget()
     return lane
@@ -212,19 +214,6 @@ export class Lanes {
       if (lane.running.size === 0 && lane.line.size === 0) this.#lanes.delete(domain)
     }
   }
-}
-
-function take(domain: string, lane: Lane): Place {
-  const place: Place = { domain, began: undefined }
-  lane.running.add(place)
-  return place
-}
-
-function isSlow({ average_ms, running }: Lane): boolean {
-  if (average_ms > SLOW_MS) return true
-  for (const { began } of running)
-    if (began !== undefined && millis() - began > SLOW_MS) return true
-  return false
 }
 
 export const isHold = (entered: Place | Hold): entered is Hold => "until" in entered

@@ -6,8 +6,10 @@ import { smtpSchedule } from "../schedule"
 import { attemptDomain, type DomainAttempt, type Ways } from "./direct-attempt"
 import { type HostOptions, Hosts } from "./direct-hosts"
 import { isHold, type LaneOptions, Lanes, type Place } from "./direct-lanes"
+import type { Wish } from "./lane"
 import { type MtaStsOptions, mtaSts } from "./mta-sts"
 import { MailRoutes, type MxOptions } from "./mx"
+import { Places } from "./places"
 import type { EmailProvider, OutgoingMail } from "./provider"
 import { everyone, faultOf, type Judged, judge } from "./smtp-attempt"
 import { FAILED, RETRY, type Verdict } from "./smtp-verdict"
@@ -20,6 +22,8 @@ export interface DirectOptions {
   per_domain?: number | undefined
   /** Deliveries at once in all. */
   concurrency?: number | undefined
+  /** Of these, where not all of them are for this one. */
+  places?: Places | undefined
   /** Networks that are not public, where mail servers may be all the same. */
   allow_private?: readonly string[] | undefined
   ehlo_name?: string | undefined
@@ -48,7 +52,8 @@ interface Admission {
 export function direct(options: DirectOptions): EmailProvider {
   const { dns, policies, allow_private = [], ca, schedule = smtpSchedule() } = options
   const { per_domain = 5, concurrency = 20, port = 25, ehlo_name, timeouts } = options
-  const lanes = new Lanes({ per_domain, concurrency, onCrowd: options.onCrowd })
+  const { places = new Places(concurrency), onCrowd } = options
+  const lanes = new Lanes({ per_domain, places, onCrowd })
   const hosts = new Hosts({ port, ehlo_name, ca, timeouts, max_connections: concurrency })
   const routes = new MailRoutes({ dns, allow_private, ...pick(options.random) })
   const ways: Ways = {
@@ -58,9 +63,9 @@ export function direct(options: DirectOptions): EmailProvider {
   }
   const admitted = new Map<string, Admission>()
 
-  const admit = async (message_id: string, to: string[], is_urgent = false) => {
+  const admit = async (message_id: string, to: string[], wish: Wish) => {
     if (admitted.has(message_id)) return
-    const admission = await enterAll(lanes, to, is_urgent)
+    const admission = await enterAll(lanes, to, wish)
     if (admission.places.size === 0 && admission.holds.length > 0) throw waiting(admission)
     admitted.set(message_id, admission)
   }
@@ -75,10 +80,11 @@ export function direct(options: DirectOptions): EmailProvider {
     name: "direct",
     schedule,
     close: () => hosts.close(),
-    admit,
+    admit: (message_id, to, is_urgent, project_id) =>
+      admit(message_id, to, { is_urgent, project_id }),
     dismiss,
     async send(mail) {
-      await admit(mail.message_id, mail.to)
+      await admit(mail.message_id, mail.to, { project_id: mail.project_id })
       try {
         const admission = admitted.get(mail.message_id)
         if (!admission) throw new TypeError("a mail without a recipient")
@@ -94,14 +100,12 @@ export function direct(options: DirectOptions): EmailProvider {
 const pick = (random: (() => number) | undefined) => (random ? { random } : {})
 
 /** In line for one domain only: who waits for a second must not keep the place of a first. */
-async function enterAll(lanes: Lanes, to: string[], is_urgent: boolean): Promise<Admission> {
+async function enterAll(lanes: Lanes, to: string[], wish: Wish): Promise<Admission> {
   const admission: Admission = { places: new Map(), holds: [] }
   const domains = new Set(to.map(domainOf))
   for (const domain of domains) {
     const entered =
-      domains.size === 1
-        ? await lanes.enterInLine(domain, is_urgent)
-        : lanes.enter(domain, is_urgent)
+      domains.size === 1 ? await lanes.enterInLine(domain, wish) : lanes.enter(domain, wish)
     if (!isHold(entered)) admission.places.set(domain, entered)
     else {
       const at = entered.until === null ? millis() : millisFrom(entered.until)

@@ -1,17 +1,22 @@
 import { describe, expect, test } from "bun:test"
 import { millis } from "../../../src/core/time"
 import { isHold, Lanes, type Place } from "../../../src/emails/providers/direct-lanes"
+import type { Wish } from "../../../src/emails/providers/lane"
+import { Places } from "../../../src/emails/providers/places"
 import type { Hold } from "../../../src/store/holding"
 import { movableClock } from "../../harness/clock"
 
 const clock = movableClock()
 const TROUBLE = { trouble: "421 4.7.0 too much" }
 
+const lanesOf = ({ per_domain, concurrency }: { per_domain: number; concurrency: number }) =>
+  new Lanes({ per_domain, places: new Places(concurrency) })
+
 /** As many as are let in now. */
-function fill(lanes: Lanes, domain: string, is_urgent = false): Place[] {
+function fill(lanes: Lanes, domain: string, wish: Wish = {}): Place[] {
   const places: Place[] = []
   for (;;) {
-    const entered = lanes.enter(domain, is_urgent)
+    const entered = lanes.enter(domain, wish)
     if (isHold(entered)) return places
     entered.began = millis()
     places.push(entered)
@@ -28,7 +33,7 @@ const secondsOf = ({ until }: Hold) => (Date.parse(until ?? "") - millis()) / 10
 
 describe("a domain", () => {
   test("begins with two at a time, and has its five after three successes", () => {
-    const lanes = new Lanes({ per_domain: 5, concurrency: 20 })
+    const lanes = lanesOf({ per_domain: 5, concurrency: 20 })
     const first = fill(lanes, "b.test")
     expect(first).toHaveLength(2)
     for (const place of first) lanes.leave(place, "fine")
@@ -37,7 +42,7 @@ describe("a domain", () => {
   })
 
   test("gives who finds no room a time of his own, and says why", () => {
-    const lanes = new Lanes({ per_domain: 2, concurrency: 20 })
+    const lanes = lanesOf({ per_domain: 2, concurrency: 20 })
     fill(lanes, "b.test")
     const times = Array.from({ length: 50 }, () => refused(lanes, "b.test").until)
     expect(new Set(times).size).toBe(50)
@@ -46,14 +51,14 @@ describe("a domain", () => {
   })
 
   test("with a million waiting costs no memory, and nobody is sent further than ten minutes", () => {
-    const lanes = new Lanes({ per_domain: 5, concurrency: 20 })
+    const lanes = lanesOf({ per_domain: 5, concurrency: 20 })
     fill(lanes, "b.test")
     for (let n = 0; n < 1_000_000; n++) lanes.enter("b.test")
     expect(secondsOf(refused(lanes, "b.test"))).toBeLessThanOrEqual(600)
   })
 
   test("that asks for less is left alone, then given one at a time, and earns the rest back", () => {
-    const lanes = new Lanes({ per_domain: 5, concurrency: 20 })
+    const lanes = lanesOf({ per_domain: 5, concurrency: 20 })
     for (const place of fill(lanes, "b.test")) lanes.leave(place, "fine")
     const places = fill(lanes, "b.test")
     for (const place of places) lanes.leave(place, TROUBLE) // four at once are one sign
@@ -67,7 +72,7 @@ describe("a domain", () => {
   })
 
   test("that goes on asking for less waits twice as long each time, a quarter of an hour at most", () => {
-    const lanes = new Lanes({ per_domain: 5, concurrency: 20 })
+    const lanes = lanesOf({ per_domain: 5, concurrency: 20 })
     const pauses: number[] = []
     for (let n = 0; n < 8; n++) {
       const [place, ...others] = fill(lanes, "b.test")
@@ -89,26 +94,65 @@ describe("a domain", () => {
   })
 
   test("that is slow shares half of all places with the others that are", () => {
-    const lanes = new Lanes({ per_domain: 5, concurrency: 8 })
-    for (const name of ["a.test", "b.test", "c.test"]) fill(lanes, name)
-    clock.advance({ seconds: 2 })
-    for (const name of ["a.test", "b.test", "c.test"]) {
-      expect(refused(lanes, name).reason).toContain(name)
+    const lanes = lanesOf({ per_domain: 5, concurrency: 8 })
+    for (const name of ["a.test", "b.test", "c.test", "quick.test"]) {
+      for (const place of fill(lanes, name)) lanes.leave(place, "fine")
     }
-    expect(fill(lanes, "quick.test")).toHaveLength(2)
+    const slow = ["a.test", "b.test", "c.test"].flatMap((name) => fill(lanes, name))
+    clock.advance({ seconds: 2 })
+    expect(slow).toHaveLength(12) // all at once: nobody knew
+    for (const place of [slow[0], slow[4], slow[8]]) if (place) lanes.leave(place, "nothing")
+    for (const name of ["a.test", "b.test", "c.test"]) {
+      const { reason } = refused(lanes, name)
+      expect(reason).toBe(`${name} is slow, and slow servers may not take every place`)
+    }
+    expect(fill(lanes, "quick.test")).toHaveLength(4)
+  })
+
+  test("that has taken nothing yet counts as slow, however many of its kind there are", () => {
+    const lanes = lanesOf({ per_domain: 5, concurrency: 20 })
+    for (const place of fill(lanes, "quick.test")) lanes.leave(place, "fine")
+    const names = Array.from({ length: 12 }, (_, n) => `new${n}.test`)
+    const taken = names.flatMap((name) => fill(lanes, name))
+    expect(taken).toHaveLength(10)
+    expect(refused(lanes, "new11.test").reason).toContain("new11.test has taken no message yet")
+    expect(fill(lanes, "quick.test")).toHaveLength(4)
+  })
+
+  test("that is new has room for one project when those of another take their half", () => {
+    const lanes = lanesOf({ per_domain: 5, concurrency: 20 })
+    const theirs = Array.from({ length: 20 }, (_, n) =>
+      fill(lanes, `theirs${n}.test`, { project_id: "project_1", is_urgent: n > 10 }),
+    )
+    expect(theirs.flat()).toHaveLength(15) // urgent mail may go further
+    for (const place of theirs.flat().slice(10)) lanes.leave(place, "nothing")
+    expect(fill(lanes, "theirs.test", { project_id: "project_1" })).toEqual([])
+    expect(fill(lanes, "ours.test", { project_id: "project_2" })).toHaveLength(2)
+  })
+
+  test("that is new waits in line for another that is new, and not for one that hangs", async () => {
+    const lanes = lanesOf({ per_domain: 5, concurrency: 4 })
+    const [first, second] = fill(lanes, "a.test")
+    if (!first || !second) throw new Error("no room")
+    const waiting = lanes.enterInLine("b.test")
+    lanes.leave(first, "nothing")
+    expect(isHold(await waiting)).toBe(false)
+    clock.advance({ seconds: 2 })
+    const away = await lanes.enterInLine("c.test")
+    expect(isHold(away) && away.reason).toContain("c.test has taken no message yet")
   })
 
   test("lets urgent mail in beside the rest, but not through a pause", () => {
-    const lanes = new Lanes({ per_domain: 5, concurrency: 20 })
+    const lanes = lanesOf({ per_domain: 5, concurrency: 20 })
     const places = fill(lanes, "b.test")
-    expect(fill(lanes, "b.test", true)).toHaveLength(2)
+    expect(fill(lanes, "b.test", { is_urgent: true })).toHaveLength(2)
     for (const place of places) lanes.leave(place, TROUBLE)
-    expect(fill(lanes, "b.test", true)).toEqual([])
+    expect(fill(lanes, "b.test", { is_urgent: true })).toEqual([])
   })
 })
 
 test("a hundred thousand domains are not all remembered", () => {
-  const lanes = new Lanes({ per_domain: 5, concurrency: 20 })
+  const lanes = lanesOf({ per_domain: 5, concurrency: 20 })
   for (let n = 0; n < 100_000; n++) {
     for (const place of fill(lanes, `${n}.test`)) lanes.leave(place, "fine")
   }

@@ -1,0 +1,89 @@
+import { millis, millisFrom } from "../../core/time"
+import { type Outcome, Waiting } from "../../messages/channel"
+import type { ConfigRow } from "../../providers/configs"
+import type { Hold } from "../../store/holding"
+import { isHold, type LaneOptions, Lanes, type Place, type Report } from "./direct-lanes"
+import type { Places } from "./places"
+
+/** Twice as many messages are worked at as are on the wire: what one has in hand is no measure of that. */
+const AHEAD = 2
+
+export interface RoomOptions {
+  /** Shared with delivery by MX: who is slow, or not known yet, may not take every one. */
+  places: Places
+  /** Deliveries at once in all. */
+  concurrency: number
+  onCrowd?: LaneOptions["onCrowd"]
+}
+
+interface Asking {
+  is_urgent: boolean
+  project_id: string
+}
+
+/** Of one message: the time that it spends with the providers of its project. */
+export interface Room {
+  /** The attempt begins. */
+  begin(): void
+  /** It is over: what came of it, or nothing where it broke. */
+  end(outcome: Outcome | undefined): void
+  /** Gives the place back; what was never begun says nothing about anybody. */
+  leave(): void
+}
+
+/**
+ * Places for what the providers of projects deliver, each by the configuration that is asked first: a
+ * relay that hangs may not hold every delivery of the instance. A quick one may, unless other projects
+ * have mail too. Delivery by MX is not asked here, since it keeps room by domain; neither is the
+ * instance's own provider, which nobody pays with another's.
+ */
+export class Rooms {
+  readonly #lanes: Lanes
+  readonly #places: Places
+
+  constructor({ places, concurrency, onCrowd }: RoomOptions) {
+    this.#places = places
+    this.#lanes = new Lanes({ per_domain: AHEAD * concurrency, places, onCrowd })
+  }
+
+  /** A project has mail, whoever is to deliver it. */
+  saw(project_id: string): void {
+    this.#places.saw(project_id)
+  }
+
+  /** Rejects with Waiting where there is no room now. */
+  async enter({ id, provider, name }: ConfigRow, asking: Asking): Promise<Room> {
+    if (provider === "direct") return FREE
+    const entered = await this.#lanes.enterInLine(id, { ...asking, name: `${provider} (${name})` })
+    if (isHold(entered)) throw waiting(entered)
+    return this.#room(entered)
+  }
+
+  #room(place: Place): Room {
+    let report: Report = "nothing"
+    return {
+      begin: () => {
+        place.began = millis()
+      },
+      end: (outcome) => {
+        if (place.began === undefined) return
+        report = outcome && isAnswered(outcome) ? "fine" : "late"
+      },
+      leave: () => this.#lanes.leave(place, report),
+    }
+  }
+}
+
+/** Where nobody counts. */
+export const FREE: Room = { begin: () => {}, end: () => {}, leave: () => {} }
+
+function waiting({ until, reason }: Hold): Waiting {
+  const at = until === null ? millis() : millisFrom(until)
+  return new Waiting(reason, Math.max(0, (at - millis()) / 1000))
+}
+
+const isAnswered = (outcome: Outcome): boolean =>
+  [outcome, ...outcome.others].some(
+    ({ status, fault, reply }) =>
+      status !== "retry" || (fault !== "connection" && reply.response !== null),
+  )
