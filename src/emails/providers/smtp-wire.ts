@@ -95,6 +95,7 @@ export class Wire {
 
   /** Turns the connection into TLS 1.2 or later, with a certificate that is good for the name. */
   async secure({ host, servername, ca, verify = true }: TlsNames, ms: number): Promise<string> {
+    if (this.#trouble) throw this.#trouble
     // What came before the handshake was never protected: an attacker may have put it there.
     if (this.unasked) throw this.#fail("protocol", "the server spoke before the TLS handshake")
     const name = servername ?? host
@@ -149,12 +150,10 @@ export class Wire {
   }
 
   #receive(bytes: Buffer) {
-    try {
-      this.#replies.push(...this.#reader.push(bytes))
-    } catch (error) {
-      this.#fail("protocol", (error as Error).message)
-    }
+    for (const reply of this.#reader.push(bytes)) this.#replies.push(reply)
+    // Before the fault: what a server said in order counts, whatever it says after that.
     if (this.#replies.length > 0) this.#waiter?.resolve()
+    if (this.#reader.fault !== undefined) this.#fail("protocol", this.#reader.fault)
   }
 
   #fail(kind: Trouble["kind"], message: string): Trouble {
