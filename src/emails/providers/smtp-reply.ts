@@ -3,6 +3,7 @@ const MAX_LINES = 100
 const MAX_BYTES = 64 * 1024
 
 const ENDLESS = "a reply without end"
+const OUT_OF_TURN = "the server spoke out of turn"
 
 const MAX_TEXT = 1_000
 
@@ -30,18 +31,22 @@ export class ReplyReader {
     return this.#unread !== "" || this.#lines.length > 0
   }
 
-  /** The replies that these bytes complete. What cannot be one is the `fault` from then on. */
-  push(bytes: Buffer): SmtpReply[] {
+  /**
+   * The replies that these bytes complete. What cannot be one is the `fault` from then on, and so is
+   * what follows the `most` that were asked for: else a flood of them would fill the memory.
+   */
+  push(bytes: Buffer, most = Number.POSITIVE_INFINITY): SmtpReply[] {
     const replies: SmtpReply[] = []
     if (this.fault !== undefined) return replies
     const lines = (this.#unread + bytes.toString("latin1")).split("\n")
     this.#unread = lines.pop() ?? ""
     for (const line of lines) {
-      const reply = this.#line(line)
+      const reply = replies.length < most ? this.#line(line) : this.#fail(OUT_OF_TURN)
       if (reply) replies.push(reply)
       if (this.fault !== undefined) return replies
     }
     if (this.#unread.length > MAX_BYTES) this.fault = ENDLESS
+    else if (this.#unread !== "" && replies.length >= most) this.fault = OUT_OF_TURN
     return replies
   }
 

@@ -215,7 +215,7 @@ export class Session {
   #write(lines: string[], shown: string[]) {
     if (this.#wire.unasked) throw new Trouble("protocol", "the server spoke out of turn")
     for (const line of shown) this.#note(`C: ${line}`)
-    this.#wire.write(`${lines.join("\r\n")}\r\n`)
+    this.#wire.write(lines)
   }
 
   async #hear(what: string, ms = this.server.timeouts.reply): Promise<SmtpReply> {

@@ -36,6 +36,8 @@ export class Wire {
   #socket: Socket
   #reader = new ReplyReader()
   #replies: SmtpReply[] = []
+  /** Replies that are still to come, of which the greeting is the first. */
+  #owed = 1
   #trouble: Trouble | undefined
   #waiter: Waiter | undefined
   #deafen: () => void = () => {}
@@ -73,9 +75,11 @@ export class Wire {
     return reply
   }
 
-  write(text: string): void {
+  /** One reply is owed for each line. A server that says more loses the connection at once. */
+  write(lines: string[]): void {
+    this.#owed += lines.length
     if (this.#trouble) throw this.#trouble
-    this.#socket.write(text)
+    this.#socket.write(`${lines.join("\r\n")}\r\n`)
   }
 
   /**
@@ -83,6 +87,7 @@ export class Wire {
    * the last chunk was out, so its answer cannot be about the whole.
    */
   async send(bytes: Uint8Array, ms: number): Promise<boolean> {
+    this.#owed++
     for (let from = 0; from < bytes.length; from += CHUNK_BYTES) {
       if (this.#trouble) throw this.#trouble
       if (this.unasked) return false
@@ -130,12 +135,13 @@ export class Wire {
     this.#fail("connection", "closed by us")
   }
 
-  /** Says goodbye without waiting for the answer. */
+  /** Says goodbye without waiting for the answer, of which nothing is read. */
   quit(): void {
     if (!this.alive) return
     const socket = this.#socket
     this.#trouble = new Trouble("connection", "closed by us")
-    socket.end("QUIT\r\n")
+    this.#deafen()
+    socket.once("data", () => socket.destroy()).end("QUIT\r\n")
     setTimeout(() => socket.destroy(), FAREWELL_MS).unref()
   }
 
@@ -150,7 +156,9 @@ export class Wire {
   }
 
   #receive(bytes: Buffer) {
-    for (const reply of this.#reader.push(bytes)) this.#replies.push(reply)
+    const replies = this.#reader.push(bytes, this.#owed)
+    this.#owed -= replies.length
+    this.#replies.push(...replies)
     // Before the fault: what a server said in order counts, whatever it says after that.
     if (this.#replies.length > 0) this.#waiter?.resolve()
     if (this.#reader.fault !== undefined) this.#fail("protocol", this.#reader.fault)

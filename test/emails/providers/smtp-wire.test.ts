@@ -1,6 +1,8 @@
 import { expect, test } from "bun:test"
 import { smtp } from "../../../src/emails/providers/smtp"
+import { ReplyReader } from "../../../src/emails/providers/smtp-reply"
 import { mailTo } from "../../contracts/email-provider"
+import { WHOLE_FLOOD } from "../../fakes/flood"
 import { type Script, smtpSink } from "../../fakes/smtp-sink"
 import { PATIENT } from "../../harness/waits"
 
@@ -57,3 +59,56 @@ test.each(["greeting", "EHLO", "MAIL", "DATA"])(
     expect(it.sink.received).toEqual([])
   },
 )
+
+/** What the buffers of two sockets may hold, though nobody reads them. */
+const UNREAD = WHOLE_FLOOD / 4
+
+test("a server that floods replies instead of greeting is cut off", async () => {
+  await using it = open({ greeting: "flood" })
+
+  expect(await it.provider.send(mail)).toMatchObject({ status: "retry" })
+  expect(await it.sink.poured()).toBeLessThan(UNREAD)
+})
+
+test.each(["EHLO", "MAIL", "DATA"])(
+  "a server that floods replies instead of answering %s is cut off",
+  async (command) => {
+    await using it = open({ [command]: "flood" })
+
+    expect(await it.provider.send(mail)).toMatchObject({ status: "retry" })
+    expect(await it.sink.poured()).toBeLessThan(UNREAD)
+  },
+)
+
+test("a server that took a message and floods replies later is cut off, and the mail is sent", async () => {
+  await using it = open()
+
+  expect(await it.provider.send(mail)).toMatchObject({ status: "sent" })
+  it.sink.pour()
+  expect(await it.sink.poured()).toBeLessThan(UNREAD)
+  expect(await it.provider.send(mail)).toMatchObject({ status: "sent" })
+  expect(it.sink.connections()).toBe(2)
+})
+
+test("a server that floods replies instead of saying goodbye is cut off", async () => {
+  await using it = open({ QUIT: "flood" })
+
+  expect(await it.provider.send(mail)).toMatchObject({ status: "sent" })
+  await it.provider.close()
+  expect(await it.sink.poured()).toBeLessThan(UNREAD)
+})
+
+test("no more replies are read than were asked for", () => {
+  const reader = new ReplyReader()
+  const flood = Buffer.from("250 ok\r\n".repeat(5_000))
+  expect(reader.push(flood, 3)).toHaveLength(3)
+  expect(reader.fault).toBe("the server spoke out of turn")
+  expect(reader.push(flood, 3)).toEqual([])
+})
+
+test("a flood of consent to a message is consent, and is cut off", async () => {
+  await using it = open({ end: "flood" })
+
+  expect(await it.provider.send(mail)).toMatchObject({ status: "sent" })
+  expect(await it.sink.poured()).toBeLessThan(UNREAD)
+})
