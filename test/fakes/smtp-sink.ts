@@ -19,7 +19,7 @@ interface Session {
 
 const USUAL: Record<string, string> = {
   greeting: "220 sink.test ESMTP",
-  EHLO: "250-sink.test\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 SIZE 1000000",
+  EHLO: "250-sink.test\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-AUTH PLAIN LOGIN\r\n250 SIZE 1000000",
   DATA: "354 go on",
   QUIT: "221 2.0.0 bye",
   AUTH: "235 2.7.0 welcome",

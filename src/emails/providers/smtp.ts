@@ -71,10 +71,11 @@ export function courier(
 async function checked(pool: Pool, { host, port, username }: SmtpOptions): Promise<string> {
   try {
     const session = await pool.acquire([], { fresh: true })
-    const { tls } = session
+    const { tls, could_be_safe } = session
     pool.release(session)
     const login = username === undefined ? "without a login" : "and it took the login"
-    return `${host}:${port} answers over ${tls ?? "an open connection"}, ${login}.`
+    const advice = could_be_safe ? " It offers STARTTLS: set tls to starttls." : ""
+    return `${host}:${port} answers over ${tls ?? "an open connection"}, ${login}.${advice}`
   } catch (error) {
     const { message } = error as Error
     const said = error instanceof Refusal ? `${error.phase}: ${message}` : message
