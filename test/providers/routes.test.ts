@@ -254,6 +254,15 @@ describe("a test of a provider", () => {
     expect(sink.received[0]).toContain("Subject: A test of smtp (smtp)")
   })
 
+  test("with an address, in a project without a sender, names the command that sets one", async () => {
+    const own = await team(service)
+    const { id } = await make({ credentials: relay }, own)
+    const path = `${ALL}/${id}/test`
+    const { body } = await own.owner.post(path, { to: "ann@example.test" }, here(own))
+    expect(body.error.code).toBe("sender_not_configured")
+    expect(body.error.message).toContain("`belfry settings set default_from=<address>`")
+  })
+
   test("with refused credentials is 502, and the provider is paused", async () => {
     using sink = smtpSink({ EHLO: "250-x\r\n250 AUTH PLAIN", AUTH: "535 5.7.8 wrong" })
     const { status, body, after } = await tested({ ...relay, port: sink.port })

@@ -1,6 +1,7 @@
 import { connect, isIP, type Socket } from "node:net"
 import { checkServerIdentity, connect as connectTls, type TLSSocket } from "node:tls"
 import { ReplyReader, type SmtpReply } from "./smtp-reply"
+import { tlsWords } from "./tls-words"
 
 /** Small enough that a slow but living link moves one within the silence time-out. */
 const CHUNK_BYTES = 64 * 1024
@@ -117,7 +118,8 @@ export class Wire {
     this.#socket = socket
     this.#listen("tls")
     await this.#until("secureConnect", "for the TLS handshake", ms).catch((error: Error) => {
-      throw new Trouble("tls", error.message) // whatever went wrong, it was the handshake's
+      // Whatever went wrong, it was the handshake's. Who has not greeted was asked for TLS at once.
+      throw new Trouble("tls", tlsWords(error.message, name, this.#owed > 0))
     })
     return verify ? this.#judge(socket, name) : (socket.getProtocol() ?? "TLS")
   }
@@ -127,7 +129,8 @@ export class Wire {
     const wrong = socket.authorized
       ? checkServerIdentity(name, socket.getPeerCertificate())
       : (socket.authorizationError ?? "certificate not accepted")
-    if (wrong) throw this.#fail("tls", `TLS: ${wrong instanceof Error ? wrong.message : wrong}`)
+    const words = `TLS: ${wrong instanceof Error ? wrong.message : wrong}`
+    if (wrong) throw this.#fail("tls", tlsWords(words, name, this.#owed > 0))
     return socket.getProtocol() ?? "TLS"
   }
 
