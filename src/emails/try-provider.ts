@@ -107,11 +107,7 @@ async function written(
   to: string,
 ): Promise<TestMail> {
   const { default_from } = caller.project_settings
-  const from =
-    default_from ??
-    fail("sender_not_configured", "The project has no default_from to send a test from.", {
-      channel: "email",
-    })
+  const from = default_from ?? fail("sender_not_configured", NO_SENDER, { channel: "email" })
   const domain = domainOf(from.email)
   const to_mailbox = row.provider === "mailbox"
   const own = { ...rules, to_mailbox, mailbox_takes_all: to_mailbox }
@@ -128,6 +124,9 @@ async function written(
     throw new ApiError("send_failed", "The test mail could not be composed; the log says why.")
   }
 }
+
+const NO_SENDER =
+  "The project has no default_from to send a test from: `belfry settings set default_from=<address>` sets it."
 
 interface Address {
   from: Mailbox

@@ -1,7 +1,8 @@
 import type { Socket } from "bun"
+import { flood } from "./flood"
 
 /** What the server does instead of its usual answer: text to say, or what happens to the line. */
-export type Step = string | "stall" | "drop" | "half-close"
+export type Step = string | "stall" | "drop" | "half-close" | "flood"
 
 /**
  * Answers by command (`greeting`, `EHLO`, `MAIL`, `RCPT`, `DATA`, `end` of the message, `AUTH` …).
@@ -18,7 +19,7 @@ interface Session {
 
 const USUAL: Record<string, string> = {
   greeting: "220 sink.test ESMTP",
-  EHLO: "250-sink.test\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 SIZE 1000000",
+  EHLO: "250-sink.test\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-AUTH PLAIN LOGIN\r\n250 SIZE 1000000",
   DATA: "354 go on",
   QUIT: "221 2.0.0 bye",
   AUTH: "235 2.7.0 welcome",
@@ -30,7 +31,13 @@ export function smtpSink(script: Script = {}, place: { hostname?: string; port?:
   const received: string[] = []
   const lines: string[] = []
   const open = new Set<Socket<Session>>()
+  const replies = flood("220 go on")
   let connections = 0
+
+  const pour = (socket: Socket<Session>) => {
+    socket.data.stalled = true // nothing is answered any more
+    replies.pour(socket)
+  }
 
   function act(socket: Socket<Session>, command: string, line = ""): void {
     const scripted = script[command]
@@ -39,6 +46,7 @@ export function smtpSink(script: Script = {}, place: { hostname?: string; port?:
     const step = chosen ?? (nobody ? "554 5.5.1 no recipient" : USUAL[command]) ?? "250 2.0.0 ok"
     if (step === "drop") return void socket.terminate()
     if (step === "half-close") return void socket.shutdown()
+    if (step === "flood") return void pour(socket)
     if (step === "stall") socket.data.stalled = true
     if (socket.data.stalled) return
     if (step.startsWith("354")) socket.data.message = []
@@ -62,6 +70,7 @@ export function smtpSink(script: Script = {}, place: { hostname?: string; port?:
   const server = Bun.listen<Session>({
     hostname: "127.0.0.1",
     port: 0,
+    allowHalfOpen: true,
     ...place,
     socket: {
       open(socket) {
@@ -70,7 +79,13 @@ export function smtpSink(script: Script = {}, place: { hostname?: string; port?:
         socket.data = { unread: "", message: undefined, recipients: 0, stalled: false }
         act(socket, "greeting")
       },
-      close: (socket) => void open.delete(socket),
+      drain: replies.drain,
+      // A flood goes on where the other side only says that it will write no more.
+      end: (socket) => (replies.is_into(socket) ? undefined : void socket.end()),
+      close(socket) {
+        open.delete(socket)
+        replies.end(socket)
+      },
       data(socket, chunk) {
         const parts = (socket.data.unread + chunk.toString()).split("\r\n")
         socket.data.unread = parts.pop() ?? ""
@@ -88,6 +103,13 @@ export function smtpSink(script: Script = {}, place: { hostname?: string; port?:
     connections: () => connections,
     /** Cuts the connections that are open now, as a server does that grew tired of them. */
     hangUp: () => [...open].forEach((socket) => void socket.end()),
+    /** Pours replies into the connections that are open now, though nobody asked for one. */
+    pour: () => [...open].forEach(pour),
+    /** Resolves to how many bytes of a flood went out, when no connection takes any more of it. */
+    async poured() {
+      while (!replies.is_over()) await Bun.sleep(5)
+      return replies.poured()
+    },
     [Symbol.dispose]: () => server.stop(true),
   }
 }

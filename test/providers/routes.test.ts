@@ -269,11 +269,34 @@ describe("a test of a provider", () => {
     expect(sink.received).toEqual([])
   })
 
+  test("says where TLS is offered and not used, and gives no password to who asks for none", async () => {
+    const asked = "250-sink.test\r\n250-STARTTLS\r\n250 AUTH PLAIN"
+    using open = smtpSink({ EHLO: asked })
+    const { body } = await tested({ ...relay, port: open.port })
+    expect(body.data.detail).toContain("It offers STARTTLS: set tls to starttls.")
+
+    using strict = smtpSink({ EHLO: "250-sink.test\r\n250-PIPELINING\r\n250 STARTTLS" })
+    const refused = await tested({ ...relay, port: strict.port })
+    expect(refused.status).toBe(502)
+    expect(refused.body.error.details.fault).toBe("authentication")
+    expect(refused.body.error.message).toContain("set tls to starttls")
+    expect(strict.lines.some((line) => line.startsWith("AUTH"))).toBe(false)
+  })
+
   test("with an address sends a mail", async () => {
     using sink = smtpSink()
     const { body } = await tested({ ...relay, port: sink.port }, { to: "ann@example.test" })
     expect(body.data.ok).toBe(true)
     expect(sink.received[0]).toContain("Subject: A test of smtp (smtp)")
+  })
+
+  test("with an address, in a project without a sender, names the command that sets one", async () => {
+    const own = await team(service)
+    const { id } = await make({ credentials: relay }, own)
+    const path = `${ALL}/${id}/test`
+    const { body } = await own.owner.post(path, { to: "ann@example.test" }, here(own))
+    expect(body.error.code).toBe("sender_not_configured")
+    expect(body.error.message).toContain("`belfry settings set default_from=<address>`")
   })
 
   test("with refused credentials is 502, and the provider is paused", async () => {

@@ -90,9 +90,12 @@ function refusal(error: Error, place: Place): Judged {
   }
   const fault = faultIn(error)
   if (!(error instanceof Refusal)) return blaming(fault, judge(RETRY, error.message, place))
-  const { reply, phase } = error
+  const { reply, phase, is_spoken } = error
   const verdict = phase === "STARTTLS" ? RETRY : refusalVerdict(reply)
-  return blaming(fault, judge(verdict, `${phase}: ${reply.text}`, place, reply))
+  return blaming(
+    fault,
+    judge(verdict, `${phase}: ${reply.text}`, place, is_spoken ? reply : undefined),
+  )
 }
 
 export function judge(

@@ -1,6 +1,9 @@
 /** A reply is a few lines; a server that sends more than this is not speaking SMTP. */
 const MAX_LINES = 100
-const MAX_UNREAD = 64 * 1024
+const MAX_BYTES = 64 * 1024
+
+const ENDLESS = "a reply without end"
+const OUT_OF_TURN = "the server spoke out of turn"
 
 const MAX_TEXT = 1_000
 
@@ -16,42 +19,58 @@ export interface SmtpReply {
 
 /** Cuts the bytes of a server into replies (RFC 5321, 4.2). */
 export class ReplyReader {
+  /** Why nothing is read any more. What came whole before it was given out. */
+  fault: string | undefined
   #unread = ""
   #lines: string[] = []
+  /** Of the lines so far, in bytes. */
+  #size = 0
 
   /** Whether bytes came that are not part of a whole reply yet. */
   get halfway(): boolean {
     return this.#unread !== "" || this.#lines.length > 0
   }
 
-  /** The replies that these bytes complete. Throws where they are not SMTP. */
-  push(bytes: Buffer): SmtpReply[] {
+  /**
+   * The replies that these bytes complete. What cannot be one is the `fault` from then on, and so is
+   * what follows the `most` that were asked for: else a flood of them would fill the memory.
+   */
+  push(bytes: Buffer, most = Number.POSITIVE_INFINITY): SmtpReply[] {
+    const replies: SmtpReply[] = []
+    if (this.fault !== undefined) return replies
     const lines = (this.#unread + bytes.toString("latin1")).split("\n")
     this.#unread = lines.pop() ?? ""
-    if (this.#unread.length > MAX_UNREAD) throw new Error("a reply without end")
-
-    const replies: SmtpReply[] = []
     for (const line of lines) {
-      const reply = this.#line(Buffer.from(line.replace(/\r$/, ""), "latin1").toString())
+      const reply = replies.length < most ? this.#line(line) : this.#fail(OUT_OF_TURN)
       if (reply) replies.push(reply)
+      if (this.fault !== undefined) return replies
     }
+    if (this.#unread.length > MAX_BYTES) this.fault = ENDLESS
+    else if (this.#unread !== "" && replies.length >= most) this.fault = OUT_OF_TURN
     return replies
   }
 
-  #line(line: string): SmtpReply | undefined {
+  #line(bytes: string): SmtpReply | undefined {
+    this.#size += bytes.length
+    if (this.#size > MAX_BYTES || this.#lines.length === MAX_LINES) return this.#fail(ENDLESS)
+    const line = Buffer.from(bytes.replace(/\r$/, ""), "latin1").toString()
     const [, code, mark, words] = /^([2-5]\d\d)(?:([ -])(.*))?$/s.exec(line) ?? []
-    if (code === undefined) throw new Error(`not an SMTP reply: ${clean(line).slice(0, 80)}`)
+    if (code === undefined) return this.#fail(`not an SMTP reply: ${clean(line).slice(0, 80)}`)
     this.#lines.push(words ?? "")
-    if (this.#lines.length > MAX_LINES) throw new Error("a reply without end")
     if (mark === "-") return undefined
 
     const lines = this.#lines
     this.#lines = []
+    this.#size = 0
     const enhanced = /^[245]\.\d{1,3}\.\d{1,3}(?= |$)/.exec(lines[0] ?? "")?.[0] ?? null
     const text = clean(`${code} ${lines.join(" ")}`)
       .trim()
       .slice(0, MAX_TEXT)
     return { code: Number(code), enhanced, text, lines }
+  }
+
+  #fail(fault: string): undefined {
+    this.fault = fault
   }
 }
 

@@ -8,6 +8,7 @@ import {
   ownName,
   Unsendable,
 } from "./smtp-envelope"
+import { mechanismOf, noMechanism } from "./smtp-login"
 import { type SmtpReply, veiled } from "./smtp-reply"
 import { addressOf, type SmtpServer } from "./smtp-server"
 import { type TlsNames, Trouble, Wire } from "./smtp-wire"
@@ -28,11 +29,14 @@ export interface Transaction {
 export class Refusal extends Error {
   readonly phase: "greeting" | "EHLO" | "STARTTLS" | "AUTH" | "MAIL"
   readonly reply: SmtpReply
+  /** False where it follows from what the server offers, so that the words are ours. */
+  readonly is_spoken: boolean
 
-  constructor(phase: Refusal["phase"], reply: SmtpReply) {
+  constructor(phase: Refusal["phase"], reply: SmtpReply, is_spoken = true) {
     super(reply.text)
     this.phase = phase
     this.reply = reply
+    this.is_spoken = is_spoken
   }
 }
 
@@ -81,6 +85,11 @@ export class Session {
   /** Can be used once more: connected, and the server has not spoken since. */
   get alive(): boolean {
     return this.#connected?.alive === true && !this.#connected.unasked
+  }
+
+  /** The server offers TLS that is not used. */
+  get could_be_safe(): boolean {
+    return this.tls === null && this.#extensions.has("STARTTLS")
   }
 
   quit(): void {
@@ -183,12 +192,13 @@ export class Session {
 
   /** RFC 4954, PLAIN or else LOGIN. */
   async #login(username: string) {
+    const mechanism = mechanismOf(this.#extensions)
+    if (!mechanism) throw new Refusal("AUTH", noMechanism(this.#extensions), false)
     const password = this.server.password ?? ""
-    const mechanisms = (this.#extensions.get("AUTH") ?? "").toUpperCase().split(/[ =]+/)
     const secret = (text: string, shown = "***") => this.#ask(base64(text), shown)
     const plain = base64(`\0${username}\0${password}`)
     this.#secrets = [plain, base64(username), base64(password), password]
-    if (mechanisms.includes("PLAIN") || !mechanisms.includes("LOGIN")) {
+    if (mechanism === "PLAIN") {
       this.#expect("AUTH", 235, await this.#ask(`AUTH PLAIN ${plain}`, "AUTH PLAIN ***"))
       return
     }
@@ -215,7 +225,7 @@ export class Session {
   #write(lines: string[], shown: string[]) {
     if (this.#wire.unasked) throw new Trouble("protocol", "the server spoke out of turn")
     for (const line of shown) this.#note(`C: ${line}`)
-    this.#wire.write(`${lines.join("\r\n")}\r\n`)
+    this.#wire.write(lines)
   }
 
   async #hear(what: string, ms = this.server.timeouts.reply): Promise<SmtpReply> {

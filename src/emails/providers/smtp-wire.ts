@@ -1,6 +1,7 @@
 import { connect, isIP, type Socket } from "node:net"
 import { checkServerIdentity, connect as connectTls, type TLSSocket } from "node:tls"
 import { ReplyReader, type SmtpReply } from "./smtp-reply"
+import { tlsWords } from "./tls-words"
 
 /** Small enough that a slow but living link moves one within the silence time-out. */
 const CHUNK_BYTES = 64 * 1024
@@ -36,6 +37,8 @@ export class Wire {
   #socket: Socket
   #reader = new ReplyReader()
   #replies: SmtpReply[] = []
+  /** Replies that are still to come, of which the greeting is the first. */
+  #owed = 1
   #trouble: Trouble | undefined
   #waiter: Waiter | undefined
   #deafen: () => void = () => {}
@@ -73,9 +76,11 @@ export class Wire {
     return reply
   }
 
-  write(text: string): void {
+  /** One reply is owed for each line. A server that says more loses the connection at once. */
+  write(lines: string[]): void {
+    this.#owed += lines.length
     if (this.#trouble) throw this.#trouble
-    this.#socket.write(text)
+    this.#socket.write(`${lines.join("\r\n")}\r\n`)
   }
 
   /**
@@ -83,6 +88,7 @@ export class Wire {
    * the last chunk was out, so its answer cannot be about the whole.
    */
   async send(bytes: Uint8Array, ms: number): Promise<boolean> {
+    this.#owed++
     for (let from = 0; from < bytes.length; from += CHUNK_BYTES) {
       if (this.#trouble) throw this.#trouble
       if (this.unasked) return false
@@ -95,6 +101,7 @@ export class Wire {
 
   /** Turns the connection into TLS 1.2 or later, with a certificate that is good for the name. */
   async secure({ host, servername, ca, verify = true }: TlsNames, ms: number): Promise<string> {
+    if (this.#trouble) throw this.#trouble
     // What came before the handshake was never protected: an attacker may have put it there.
     if (this.unasked) throw this.#fail("protocol", "the server spoke before the TLS handshake")
     const name = servername ?? host
@@ -111,7 +118,8 @@ export class Wire {
     this.#socket = socket
     this.#listen("tls")
     await this.#until("secureConnect", "for the TLS handshake", ms).catch((error: Error) => {
-      throw new Trouble("tls", error.message) // whatever went wrong, it was the handshake's
+      // Whatever went wrong, it was the handshake's. Who has not greeted was asked for TLS at once.
+      throw new Trouble("tls", tlsWords(error.message, name, this.#owed > 0))
     })
     return verify ? this.#judge(socket, name) : (socket.getProtocol() ?? "TLS")
   }
@@ -121,7 +129,8 @@ export class Wire {
     const wrong = socket.authorized
       ? checkServerIdentity(name, socket.getPeerCertificate())
       : (socket.authorizationError ?? "certificate not accepted")
-    if (wrong) throw this.#fail("tls", `TLS: ${wrong instanceof Error ? wrong.message : wrong}`)
+    const words = `TLS: ${wrong instanceof Error ? wrong.message : wrong}`
+    if (wrong) throw this.#fail("tls", tlsWords(words, name, this.#owed > 0))
     return socket.getProtocol() ?? "TLS"
   }
 
@@ -129,12 +138,13 @@ export class Wire {
     this.#fail("connection", "closed by us")
   }
 
-  /** Says goodbye without waiting for the answer. */
+  /** Says goodbye without waiting for the answer, of which nothing is read. */
   quit(): void {
     if (!this.alive) return
     const socket = this.#socket
     this.#trouble = new Trouble("connection", "closed by us")
-    socket.end("QUIT\r\n")
+    this.#deafen()
+    socket.once("data", () => socket.destroy()).end("QUIT\r\n")
     setTimeout(() => socket.destroy(), FAREWELL_MS).unref()
   }
 
@@ -149,12 +159,12 @@ export class Wire {
   }
 
   #receive(bytes: Buffer) {
-    try {
-      this.#replies.push(...this.#reader.push(bytes))
-    } catch (error) {
-      this.#fail("protocol", (error as Error).message)
-    }
+    const replies = this.#reader.push(bytes, this.#owed)
+    this.#owed -= replies.length
+    this.#replies.push(...replies)
+    // Before the fault: what a server said in order counts, whatever it says after that.
     if (this.#replies.length > 0) this.#waiter?.resolve()
+    if (this.#reader.fault !== undefined) this.#fail("protocol", this.#reader.fault)
   }
 
   #fail(kind: Trouble["kind"], message: string): Trouble {

@@ -5,6 +5,8 @@ import { attempt } from "./smtp-attempt"
 import { faultIn } from "./smtp-fault"
 import { Pool, type PoolLimits } from "./smtp-pool"
 import { Refusal, type Timeouts } from "./smtp-session"
+import { Trouble } from "./smtp-wire"
+import { isUntrusted, TRUST_ADVICE } from "./tls-words"
 
 const TIMEOUTS: Timeouts = {
   connect: 10_000,
@@ -71,13 +73,16 @@ export function courier(
 async function checked(pool: Pool, { host, port, username }: SmtpOptions): Promise<string> {
   try {
     const session = await pool.acquire([], { fresh: true })
-    const { tls } = session
+    const { tls, could_be_safe } = session
     pool.release(session)
     const login = username === undefined ? "without a login" : "and it took the login"
-    return `${host}:${port} answers over ${tls ?? "an open connection"}, ${login}.`
+    const advice = could_be_safe ? " It offers STARTTLS: set tls to starttls." : ""
+    return `${host}:${port} answers over ${tls ?? "an open connection"}, ${login}.${advice}`
   } catch (error) {
     const { message } = error as Error
     const said = error instanceof Refusal ? `${error.phase}: ${message}` : message
-    throw new ProviderTrouble(faultIn(error as Error) ?? "infrastructure", said)
+    const is_tls = error instanceof Trouble && error.kind === "tls"
+    const words = is_tls && isUntrusted(message) ? `${said}. ${TRUST_ADVICE}` : said
+    throw new ProviderTrouble(faultIn(error as Error) ?? "infrastructure", words)
   }
 }

@@ -174,6 +174,19 @@ describe("a login", () => {
   })
 
   test.each([
+    ["EHLO without AUTH", { EHLO: "250-x\r\n250 PIPELINING" }, /offers no login \(AUTH\)$/],
+    ["HELO only", { EHLO: "502 5.5.1 what?" }, /offers no login \(AUTH\)$/],
+    ["AUTH after STARTTLS", { EHLO: "250-x\r\n250 STARTTLS" }, /in the open: set tls to starttls$/],
+    ["other mechanisms", { EHLO: "250-x\r\n250 AUTH XOAUTH2" }, /by XOAUTH2 only, not by PLAIN/],
+  ])("goes to no server that did not ask for it: %s", async (_, script, reason) => {
+    const outcome = await sendTo(script, undefined, login)
+    expect(outcome).toMatchObject({ status: "failed", fault: "authentication" })
+    expect(outcome.reason).toMatch(reason)
+    expect(outcome.reply).toMatchObject({ smtp_code: null, response: null })
+    expect(outcome.lines.some((line) => line.startsWith("AUTH"))).toBe(false)
+  })
+
+  test.each([
     ["535 5.7.8 wrong password", "failed"],
     ["454 4.7.0 try later", "retry"],
   ])("that is answered %p is %s", async (AUTH, status) => {

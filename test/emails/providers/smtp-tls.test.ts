@@ -118,6 +118,35 @@ describe("TLS from the start", () => {
   })
 })
 
+describe("a test of the provider says what helps where", () => {
+  const words = async (port: number, options: Partial<SmtpOptions>) => {
+    const provider = smtp({ host: "127.0.0.1", port, tls: "starttls", ...LOGIN, ...options })
+    const said = await provider.check?.().catch((error: Error) => error.message)
+    await provider.close()
+    return said
+  }
+
+  test("there is no TLS before STARTTLS", async () => {
+    using server = await relay()
+
+    expect(await words(server.port, { tls: "implicit" })).toBe(
+      "TLS: the server speaks no TLS at once on this port: set tls to starttls",
+    )
+  })
+
+  test.each(["starttls", "implicit"] as const)(
+    "nobody signed the certificate (%s)",
+    async (tls) => {
+      using server = await relay({ secure: tls === "implicit" })
+
+      const said = await words(server.port, { tls, servername: "relay.test" })
+      expect(said).toContain("the certificate of relay.test is signed by no authority")
+      expect(said).toContain("(self signed certificate)")
+      expect(said).toContain("NODE_EXTRA_CA_CERTS=")
+    },
+  )
+})
+
 test("a wrong password is the relay's word against us", async () => {
   using server = await relay()
 

@@ -125,9 +125,23 @@ test("replies are found whatever way their bytes are cut", () => {
   expect(reader.halfway).toBe(false)
 })
 
-test.each(["hello\r\n", "150 early\r\n", "250ok\r\n", "250-a\r\n".repeat(200), "x".repeat(70_000)])(
-  "what is no SMTP is refused, also without end",
-  (text) => {
-    expect(() => new ReplyReader().push(Buffer.from(text))).toThrow()
-  },
-)
+test.each([
+  "hello\r\n",
+  "150 early\r\n",
+  "250ok\r\n",
+  "250-a\r\n".repeat(200),
+  "x".repeat(70_000),
+  `250-${"x".repeat(40_000)}\r\n`.repeat(2),
+])("what is no SMTP is refused, also without end", (text) => {
+  const reader = new ReplyReader()
+  expect(reader.push(Buffer.from(text))).toEqual([])
+  expect(reader.fault).toBeTruthy()
+})
+
+test("what came whole before the rest was no SMTP is a reply all the same", () => {
+  const reader = new ReplyReader()
+  const replies = reader.push(Buffer.from("250 2.0.0 queued\r\ngarbage\r\n250 again\r\n"))
+  expect(replies.map(({ text }) => text)).toEqual(["250 2.0.0 queued"])
+  expect(reader.fault).toBe("not an SMTP reply: garbage")
+  expect(reader.push(Buffer.from("250 and again\r\n"))).toEqual([])
+})
