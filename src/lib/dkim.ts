@@ -12,7 +12,6 @@ export const SIGNED_FIELDS = [
   "Reply-To",
   "MIME-Version",
   "Content-Type",
-  "Content-Transfer-Encoding",
   "List-Unsubscribe",
   "List-Unsubscribe-Post",
 ]
