@@ -2,6 +2,7 @@ import { hostname } from "node:os"
 import { and, asc, eq } from "drizzle-orm"
 import { isAddress } from "../core/addresses"
 import type { Settings } from "../core/config"
+import { bareName } from "../core/dns-answer"
 import { providerConfigs } from "../providers/tables"
 import type { Reader } from "../store/store"
 
@@ -26,11 +27,11 @@ const SES = "include:amazonses.com"
 export function placeOf(settings: Settings): Place {
   const { base_url } = settings
   const host = settings["domains.host"] ?? (base_url ? new URL(base_url).hostname : hostname())
-  const name = bareName(host)
+  const name = bareHost(host)
   const given = settings["domains.spf"]
   const mechanisms = given.length > 0 ? given : [ofProvider(settings, name)]
   const of_direct = given.length > 0 ? given : [mechanismFor(name)]
-  const tracking_host = bareName(settings["domains.tracking_host"] ?? host)
+  const tracking_host = bareHost(settings["domains.tracking_host"] ?? host)
   const ed25519 = settings["domains.ed25519"]
   const keeps_identities = settings["delivery.provider"] === "ses"
   return { host: name, tracking_host, mechanisms, of_direct, ed25519, keeps_identities }
@@ -44,13 +45,13 @@ function ofProvider(settings: Settings, host: string): string {
 }
 
 const mechanismFor = (host: string) => {
-  const name = bareName(host)
+  const name = bareHost(host)
   if (!isAddress(name)) return `a:${name}`
   return name.includes(":") ? `ip6:${name}` : `ip4:${name}`
 }
 
 /** Without what a URL (`[::1]`) or a zone file (`mx.example.com.`) puts around it. */
-const bareName = (host: string) => host.toLowerCase().replace(/^\[|\]$|\.$/g, "")
+const bareHost = (host: string) => bareName(host.replace(/^\[|\]$/g, ""))
 
 /** The same, as the provider that delivers for this project first has it. */
 export async function placeFor(db: Reader, project_id: string, place: Place): Promise<Place> {
