@@ -140,7 +140,12 @@ wanted_packages() {
   { has smtp-sink && has smtp-source; } || echo postfix
   has dkimverify || echo python3-dkim
   { has knotd && has knotc; } || echo knot
-  for program in swaks wrk strace python3 faketime tmux openssl; do has "$program" || echo "$program"; done
+  has php || echo php-cli
+  has go || echo golang-go
+  has Xvfb || echo xvfb
+  for program in swaks wrk strace python3 faketime tmux screen xterm openssl pgbouncer zsh fish jq curl; do
+    has "$program" || echo "$program"
+  done
 }
 
 has() {

@@ -15,6 +15,16 @@ const packages = {
   tmux: "tmux",
   initdb: "postgresql",
   openssl: "openssl",
+  pgbouncer: "pgbouncer",
+  php: "php-cli",
+  go: "golang-go",
+  screen: "screen",
+  xterm: "xterm",
+  Xvfb: "xvfb",
+  zsh: "zsh",
+  fish: "fish",
+  jq: "jq",
+  curl: "curl",
 } as const
 
 export type Peer = keyof typeof packages
