@@ -104,7 +104,7 @@ export class Desk {
       const error = asApiError(thrown, id, request.method)
       state.error_code = error.code
       const { page } = route
-      const told = { method: request.method, ...(page && { page }) }
+      const told = { method: request.method, path: pathOf(request), ...(page && { page }) }
       return respondError(error, id, headersOf(state), told)
     }
   }
@@ -143,8 +143,9 @@ export class Desk {
   /** The answer for what is not in the table, with the headers of every other answer. */
   absent(request: Request, server: Peer | null, error: ApiError): Response {
     const ip = this.#addressOf(request, server)
-    const headers = pathOf(request).startsWith("/v1") ? quotaHeaders(this.#limits.see(ip)) : {}
-    return respondError(error, requestId(request), headers)
+    const path = pathOf(request)
+    const headers = path.startsWith("/v1") ? quotaHeaders(this.#limits.see(ip)) : {}
+    return respondError(error, requestId(request), headers, { path })
   }
 
   #addressOf(request: Request, server: Peer | null): string {

@@ -20,20 +20,34 @@ export function respond(
   return new Response(JSON.stringify(body), { status: answer.status ?? status, headers: all })
 }
 
+interface Refused {
+  method?: string
+  /** Of the request, without the query. */
+  path?: string
+  page?: AnyRoute["page"]
+}
+
 /** The only place where an exception becomes an answer. */
 export function respondError(
   thrown: unknown,
   id: string,
   headers: HeaderFields,
-  { method = "POST", page }: { method?: string; page?: AnyRoute["page"] } = {},
+  { method = "POST", path = "", page }: Refused = {},
 ) {
   const error = asApiError(thrown, id, method)
   if (page) return decorate(page(error), id, { ...headers, ...error.headers })
   const { code, message, details } = error
-  const body = { error: { code, message, details }, meta: { request_id: id } }
+  const body = {
+    ...(TOLD_FLAT.test(path) && { name: code, message, statusCode: error.status }),
+    error: { code, message, details },
+    meta: { request_id: id },
+  }
   const all = { "content-type": JSON_TYPE, "x-request-id": id, ...headers, ...error.headers }
   return new Response(JSON.stringify(body), { status: error.status, headers: all })
 }
+
+/** Where clients of other services look for an error's fields at the top of the answer. */
+const TOLD_FLAT = /^\/v1\/(emails|domains|api-keys|webhooks|templates|topics)(?![^/])/
 
 /** What is told of an error; what we did not expect goes to the log, with the request's id. */
 export function asApiError(thrown: unknown, request_id: string, method: string): ApiError {

@@ -88,6 +88,17 @@ export const responses = {
   },
 }
 
+/** Some paths tell the error at the top as well, where clients of other services look for it. */
+const withFlatError = (properties: Record<string, object>) => ({
+  ...object(properties),
+  properties: {
+    ...properties,
+    name: { ...text, description: "`error.code` again, on paths that some clients expect it on." },
+    message: { ...text, description: "`error.message` again, on the same paths." },
+    statusCode: { ...count, description: "The status again, on the same paths." },
+  },
+})
+
 export const schemas = (): Record<string, Record<string, unknown>> => ({
   Meta: object({ request_id: text }),
   ListMeta: object({
@@ -104,7 +115,7 @@ export const schemas = (): Record<string, Record<string, unknown>> => ({
     next_after: { ...nullable("string"), description: "The `after` of the next request." },
     has_more: { type: "boolean" },
   }),
-  Error: object({
+  Error: withFlatError({
     error: object({
       code: { type: "string", enum: Object.keys(codes) },
       message: { ...text, description: "For people. It may change at any time." },

@@ -3,6 +3,7 @@ import { Desk, type DeskOptions, type Peer, requestId } from "./desk"
 import { respondError } from "./envelope"
 import { absence } from "./not-found"
 import type { AnyRoute } from "./route"
+import { pathOf } from "./target"
 
 /**
  * Puts every row of the table on the router, each behind the same order of checks, and 404 with
@@ -13,7 +14,7 @@ export function mount(app: Elysia, routes: AnyRoute[], options: DeskOptions) {
   const reasonFor = absence(routes)
   app.onError(({ code, request, server, error }) => {
     if (code === "NOT_FOUND") return desk.absent(request, server as Peer | null, reasonFor(request))
-    return respondError(error, requestId(request), {})
+    return respondError(error, requestId(request), {}, { path: pathOf(request) })
   })
   for (const route of routes) {
     const path = route.path.replaceAll(/\{(\w+)\}/g, ":$1")

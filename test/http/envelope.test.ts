@@ -58,10 +58,33 @@ describe("the form of an answer", () => {
   test("is error and meta, with an object of details", async () => {
     const project = await service.project()
     const { body } = await project.get(`/v1/emails/${NOBODY}`)
-    expect(Object.keys(body).sort()).toEqual(["error", "meta"])
+    expect(Object.keys(body).sort()).toEqual(["error", "message", "meta", "name", "statusCode"])
     expect(body.error).toEqual({ code: "not_found", message: expect.any(String), details: {} })
     expect(Object.keys(body.meta)).toEqual(["request_id"])
   })
+
+  test.each([
+    ["/v1/emails/none", 404],
+    ["/v1/domains/none", 404],
+    ["/v1/api-keys/none", 404],
+    ["/v1/webhooks/none?a=b", 404],
+    ["/v1/templates", 404],
+    ["/v1/topics", 404],
+    ["/v1/emails?page=0", 422],
+  ])("is told at the top too, for clients that look there: %s", async (path, status) => {
+    const { body, ...answer } = await (await service.project()).get(path)
+    expect(answer.status).toBe(status)
+    const { code: name, message } = body.error
+    expect(body).toMatchObject({ name, message, statusCode: status })
+  })
+
+  test.each(["/v1/projects/none", "/v1/emailsx", "/nowhere"])(
+    "is told in one place elsewhere: %s",
+    async (path) => {
+      const { body } = await (await service.project()).get(path)
+      expect(Object.keys(body).sort()).toEqual(["error", "meta"])
+    },
+  )
 
   test("of one missing field has a code of its own, of more a list", async () => {
     const project = await service.project()
