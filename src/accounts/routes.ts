@@ -128,9 +128,9 @@ const listRoutes = ({ store, cursors }: AccountParts): AnyRoute[] => [
     summary: "The accounts you belong to",
     query: accountQuery,
     response: t.Composite([Account, t.Object({ role: Role })]),
-    handle: async ({ caller, query, request }) => {
-      const user_id = caller.user_id ?? ""
-      const { limit, offset, after } = windowOf(query, cursors)
+    handle: async (call) => {
+      const user_id = call.caller.user_id ?? ""
+      const { limit, offset, after } = windowOf(call, cursors)
       const mine = await members.accountsOf(store.read, user_id) // few: a person's, not a table's
       const rest = after ? mine.filter(({ account }) => account.id < after) : mine
       const some = rest.slice(offset, offset + limit)
@@ -139,7 +139,7 @@ const listRoutes = ({ store, cursors }: AccountParts): AnyRoute[] => [
         return { ...accountRecord(account, usage), role }
       })
       const page = { rows: await Promise.all(rows), total: async () => mine.length }
-      return asPage(request, query, cursors, page)
+      return asPage(call, cursors, page)
     },
   }),
 ]

@@ -122,11 +122,12 @@ const readingRoutes = ({ store, cursors }: KeyParts): AnyRoute[] => [
     summary: "List API keys",
     query: keyQuery,
     response: Key,
-    handle: async ({ project_id, query, request }) => {
-      const wanted = { status: query.status, ...windowOf(query, cursors) }
+    handle: async (call) => {
+      const { project_id, query } = call
+      const wanted = { status: query.status, ...windowOf(call, cursors) }
       const rows = await apiKeys.list(store.read, project_id, wanted)
       const total = () => apiKeys.count(store.read, project_id, { status: query.status })
-      return asPage(request, query, cursors, { rows, total })
+      return asPage(call, cursors, { rows, total })
     },
   }),
   route({

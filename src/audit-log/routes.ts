@@ -44,13 +44,14 @@ export const auditRoutes = ({ store, cursors }: AuditParts): AnyRoute[] => [
     summary: "Who changed what in the account",
     query: filters,
     response: Entry,
-    handle: async ({ caller, query, request }) => {
+    handle: async (call) => {
+      const { caller, query } = call
       const { actor_id, action, target_type } = query
       const filter = { actor_id, action, target_type, ...datesOf(query) }
       const { account_id } = caller
-      const rows = await list(store.read, account_id, filter, windowOf(query, cursors))
+      const rows = await list(store.read, account_id, filter, windowOf(call, cursors))
       const total = () => countAll(store.read, account_id, filter)
-      return asPage(request, query, cursors, { rows, total })
+      return asPage(call, cursors, { rows, total })
     },
   }),
 ]

@@ -111,18 +111,18 @@ function demandTracking({ plan }: Caller, subdomain: string | null | undefined) 
 
 async function list(parts: DomainParts, call: Call<unknown, Static<typeof schemas.domainQuery>>) {
   const { store, cursors } = parts
-  const { project_id, query, request } = call
+  const { project_id, query } = call
   const { status, domain } = query
   const wanted = { status, domain }
   const rows = await domains.list(store.read, project_id, {
     ...wanted,
-    ...windowOf(query, cursors),
+    ...windowOf(call, cursors),
   })
   const keys = await domains.keysOfAll(store.read, rows)
   const place = await placeFor(store.read, project_id, parts.domains.place)
   const total = () => domains.count(store.read, project_id, wanted)
   const records = rows.map((row) => domainRecord(row, keys.get(row.id) ?? [], place))
-  return asPage(request, query, cursors, { rows: records, total })
+  return asPage(call, cursors, { rows: records, total })
 }
 
 const zoneQuery = t.Object({ format: t.Optional(oneOf(...FORMATS)) })

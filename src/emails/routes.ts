@@ -179,9 +179,8 @@ function repeatRoutes(parts: EmailParts): AnyRoute[] {
 const attemptQuery = pageQuery({})
 
 async function listAttempts({ store, cursors }: EmailParts, call: Call<unknown, PageQuery>) {
-  const { query, request } = call
-  const page = await emails.attemptsOf(store.read, ...named(call), windowOf(query, cursors))
-  return asPage(request, query, cursors, page, ({ id: _, ...attempt }) => attempt)
+  const page = await emails.attemptsOf(store.read, ...named(call), windowOf(call, cursors))
+  return asPage(call, cursors, page, ({ id: _, ...attempt }) => attempt)
 }
 
 type EmailQuery = Static<typeof schemas.emailQuery>
@@ -231,11 +230,11 @@ async function sendAgain(parts: EmailParts, call: Call<{ to: Mailbox | undefined
 }
 
 async function list({ store, cursors }: EmailParts, call: Call<unknown, EmailQuery>) {
-  const { project_id, query, request } = call
+  const { project_id, query } = call
   const { page: _, per_page: __, cursor: ___, ...rest } = query
   const { created_after, created_before, start_date, end_date, ...filter } = rest
   const dates = datesOf(query)
   const wanted = { ...filter, ...comparableFilters(filter), ...dates } as lists.Filter
-  const page = await lists.list(store.read, project_id, wanted, windowOf(query, cursors))
-  return asPage(request, query, cursors, page)
+  const page = await lists.list(store.read, project_id, wanted, windowOf(call, cursors))
+  return asPage(call, cursors, page)
 }

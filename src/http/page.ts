@@ -1,6 +1,7 @@
 import { type TObject, Type as t } from "@sinclair/typebox"
 import type { Secrets } from "../core/secrets"
 import { isoFrom, millisFrom } from "../core/time"
+import type { Call } from "./call"
 import { invalid, Problems } from "./problems"
 import type { Enveloped } from "./route"
 import { pathOf, queryOf } from "./target"
@@ -49,27 +50,41 @@ export interface Page<Row> {
   total: () => Promise<number>
 }
 
+/** What a list needs to know of its call. */
+export type ListCall = Pick<Call<unknown, PageQuery>, "request" | "query"> & {
+  caller: Pick<Call["caller"], "project_id" | "account_id" | "user_id">
+}
+
+/** Names one list of one owner, so that a cursor of another list means nothing here. */
+function listOf({ request, caller }: ListCall): string {
+  const { project_id, account_id, user_id } = caller
+  return `${project_id || account_id || user_id}\n${pathOf(request)}`
+}
+
 /** One row more than shown is read, which tells whether there is a next page. */
-export function windowOf(query: PageQuery, cursors: Cursors): Window {
+export function windowOf(call: ListCall, cursors: Cursors): Window {
+  const { query } = call
   const limit = query.per_page + 1
-  if (query.cursor !== undefined) return { limit, offset: 0, after: cursors.read(query.cursor) }
+  if (query.cursor !== undefined) {
+    return { limit, offset: 0, after: cursors.read(listOf(call), query.cursor) }
+  }
   if (query.page * query.per_page > DEEPEST_ROW) throw tooDeep()
   return { limit, offset: (query.page - 1) * query.per_page, after: undefined }
 }
 
 /** A page of rows with ids, as every list answers it. */
 export async function asPage<Row extends { id: string }>(
-  request: Request,
-  query: PageQuery,
+  call: ListCall,
   cursors: Cursors,
   page: Page<Row>,
   shown: (row: Row) => object = (row) => row,
 ): Promise<Enveloped> {
+  const { request, query } = call
   const { per_page } = query
   const rows = page.rows.slice(0, per_page)
   const has_more = page.rows.length > per_page
   const last = rows.at(-1)
-  const next_cursor = has_more && last ? cursors.write(last.id) : null
+  const next_cursor = has_more && last ? cursors.write(listOf(call), last.id) : null
   const place = query.cursor === undefined ? await numbered(query, page.total) : UNNUMBERED
   const meta = { per_page, ...place, has_more, next_cursor }
   const headers: Record<string, string> = has_more
@@ -98,7 +113,7 @@ function nextAddress(request: Request, query: PageQuery, next_cursor: string | n
   return `${pathOf(request)}?${search}`
 }
 
-/** Cursors are data that comes back: MACed, so that nobody makes up his own. */
+/** A cursor comes back from outside: its MAC says that we wrote it, and for which list. */
 export class Cursors {
   readonly #secrets: Secrets
 
@@ -106,21 +121,24 @@ export class Cursors {
     this.#secrets = secrets
   }
 
-  write(id: string): string {
-    return `${Buffer.from(id).toString("base64url")}.${this.#mac(id)}`
+  write(list: string, id: string): string {
+    return `${Buffer.from(id).toString("base64url")}.${this.#mac(list, id)}`
   }
 
-  read(cursor: string): string {
+  /** Throws 422 for a cursor that was made up, changed, or written for another list. */
+  read(list: string, cursor: string): string {
     const [data = ""] = cursor.split(".")
     const id = Buffer.from(data, "base64url").toString()
     // Decoding forgives what does not belong there: only the one spelling we wrote may pass.
-    if (cursor !== this.write(id))
-      throw invalid("cursor", "invalid", "This cursor is not one of ours.")
+    if (cursor !== this.write(list, id)) {
+      const message = "This cursor does not belong to this list. Leave it out to begin again."
+      throw invalid("cursor", "invalid", message)
+    }
     return id
   }
 
-  #mac = (id: string) =>
-    this.#secrets.mac("cursor", id).subarray(0, MAC_BYTES).toString("base64url")
+  #mac = (list: string, id: string) =>
+    this.#secrets.mac("cursor", `${list}\n${id}`).subarray(0, MAC_BYTES).toString("base64url")
 }
 
 interface DateQuery {

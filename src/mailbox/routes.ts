@@ -46,12 +46,13 @@ export function mailboxRoutes({ store, workers, cursors }: MailboxParts): AnyRou
       summary: "Mail in the embedded mailbox, newest first",
       query: mailQuery,
       response: Summary,
-      handle: async ({ project_id, query, request }) => {
+      handle: async (call) => {
+        const { project_id, query } = call
         const { search } = query
         const filter = { ...comparableFilters(query), search, since: sinceOf(query.since) }
-        const window = windowOf(query, cursors)
+        const window = windowOf(call, cursors)
         const page = await mailbox.list(store.read, project_id, filter, window)
-        return asPage(request, query, cursors, page)
+        return asPage(call, cursors, page)
       },
     }),
     route({

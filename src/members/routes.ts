@@ -36,9 +36,9 @@ export function memberRoutes(parts: InvitationParts): AnyRoute[] {
       summary: "Who belongs to the account",
       query: memberQuery,
       response: Member,
-      handle: async ({ caller, query, request }) => {
-        const { account_id } = caller
-        const { after, ...rest } = windowOf(query, cursors)
+      handle: async (call) => {
+        const { account_id } = call.caller
+        const { after, ...rest } = windowOf(call, cursors)
         const part = { ...rest, after: placeFrom(after) }
         const list = await members.list(store.read, account_id, part)
         const rows = list.map((member) => ({
@@ -46,7 +46,7 @@ export function memberRoutes(parts: InvitationParts): AnyRoute[] {
           member,
         }))
         const total = () => members.count(store.read, account_id)
-        return asPage(request, query, cursors, { rows, total }, ({ member }) => member)
+        return asPage(call, cursors, { rows, total }, ({ member }) => member)
       },
     }),
     route<Static<typeof Changed>, unknown>({

@@ -123,13 +123,13 @@ const atPath = (path: string, { store, cursors }: ProjectParts): AnyRoute[] => [
     summary: "The projects that you can see",
     query: projectQuery,
     response: Project,
-    handle: async ({ caller, query, request }) => {
-      const { account_id } = caller
-      const only = await visibleTo(store, caller)
-      const window = windowOf(query, cursors)
+    handle: async (call) => {
+      const { account_id } = call.caller
+      const only = await visibleTo(store, call.caller)
+      const window = windowOf(call, cursors)
       const rows = await projects.list(store.read, account_id, { only, ...window })
       const total = () => projects.total(store.read, account_id, { only })
-      return asPage(request, query, cursors, { rows, total }, projectRecord)
+      return asPage(call, cursors, { rows, total }, projectRecord)
     },
   }),
 ]

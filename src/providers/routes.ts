@@ -54,11 +54,12 @@ function readingRoutes({ store, secrets, cursors, base_url }: ProviderParts): An
       summary: "List the configured providers",
       query: schemas.configQuery,
       response: schemas.ProviderConfig,
-      handle: async ({ project_id, query, request }) => {
-        const { kind } = query
-        const rows = await configs.list(store.read, project_id, kind, windowOf(query, cursors))
+      handle: async (call) => {
+        const { project_id } = call
+        const { kind } = call.query
+        const rows = await configs.list(store.read, project_id, kind, windowOf(call, cursors))
         const total = () => configs.count(store.read, project_id, kind)
-        return asPage(request, query, cursors, { rows, total }, shown)
+        return asPage(call, cursors, { rows, total }, shown)
       },
     }),
     route({

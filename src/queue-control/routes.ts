@@ -36,12 +36,12 @@ export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyR
     ...by("GET", QUEUES),
     summary: "Every queue of this instance: what waits, runs and failed, and what is paused",
     query: queueQuery,
-    handle: async ({ query, request }) => {
-      const { limit, offset, after } = windowOf(query, cursors)
+    handle: async (call) => {
+      const { limit, offset, after } = windowOf(call, cursors)
       const all = (await queues.list()).map((line) => ({ ...line, id: line.queue }))
       const rest = after ? all.filter(({ id }) => id > after) : all
       const page = { rows: rest.slice(offset, offset + limit), total: async () => all.length }
-      return asPage(request, query, cursors, page, ({ id: _, ...line }) => line)
+      return asPage(call, cursors, page, ({ id: _, ...line }) => line)
     },
   }),
   route({

@@ -45,11 +45,11 @@ export const requestLogRoutes = ({ store, cursors }: RequestLogParts): AnyRoute[
     unlogged: true, // who follows it would see himself
     query: filters,
     response: Entry,
-    handle: async ({ caller, query, request }) => {
-      const filter = filterOf(caller, query)
-      const rows = await list(store.read, filter, windowOf(query, cursors))
+    handle: async (call) => {
+      const filter = filterOf(call.caller, call.query)
+      const rows = await list(store.read, filter, windowOf(call, cursors))
       const total = () => countAll(store.read, filter)
-      return asPage(request, query, cursors, { rows, total }, shown)
+      return asPage(call, cursors, { rows, total }, shown)
     },
   }),
 ]

@@ -111,10 +111,10 @@ const readingRoutes = ({ store, cursors }: WebhookRouteParts): AnyRoute[] => [
     summary: "List endpoints, newest first",
     query: schemas.webhookQuery,
     response: schemas.Webhook,
-    handle: async ({ project_id, query, request }) => {
-      const window = windowOf(query, cursors)
-      const page = await webhooks.list(store.read, project_id, query.status, window)
-      return asPage(request, query, cursors, page)
+    handle: async (call) => {
+      const window = windowOf(call, cursors)
+      const page = await webhooks.list(store.read, call.project_id, call.query.status, window)
+      return asPage(call, cursors, page)
     },
   }),
   route({

@@ -133,6 +133,27 @@ describe("a cursor", () => {
     expect((await list(`?cursor=${next_cursor}.more`)).status).toBe(422)
     expect((await list(`?cursor=${next_cursor}`)).status).toBe(200)
   })
+
+  test("holds for its own list and project only", async () => {
+    const other = await service.project()
+    await other.addKey()
+    await project.addKey()
+    const emails = (await list("?per_page=2")).body.meta.next_cursor
+    const keys = (await project.get("/v1/api-keys?per_page=1")).body.meta.next_cursor
+    const foreign = (await other.get("/v1/api-keys?per_page=1")).body.meta.next_cursor
+    const own = await project.get(`/v1/api-keys?per_page=1&cursor=${keys}`)
+    expect(own.status).toBe(200)
+    for (const [path, cursor] of [
+      ["/v1/emails", keys],
+      ["/v1/api-keys", emails],
+      ["/v1/api-keys", foreign],
+      [`/v1/emails/${ids[0]}/attempts`, emails],
+    ]) {
+      const refused = await project.get(`${path}?cursor=${cursor}`)
+      expect(refusal(refused)).toEqual([422, "validation_error"])
+      expect(complaints(refused)).toEqual(["cursor"])
+    }
+  })
 })
 
 test("the deepest page by number links to the one behind it by cursor", async () => {
@@ -141,11 +162,12 @@ test("the deepest page by number links to the one behind it by cursor", async ()
   const link = async (page: number) => {
     const request = new Request(`http://localhost/v1/emails?page=${page}&per_page=100&tag=a`)
     const all = { rows, total: async () => 20_000 }
-    const answer = await asPage(request, { page, per_page: 100 }, cursors, all)
-    return answer instanceof Response ? undefined : answer.headers?.link
+    const caller = { project_id: "p", account_id: "a", user_id: null }
+    const answer = await asPage({ request, query: { page, per_page: 100 }, caller }, cursors, all)
+    return answer.headers?.link
   }
   expect(await link(99)).toBe('</v1/emails?page=100&per_page=100&tag=a>; rel="next"')
-  const cursor = cursors.write("99")
+  const cursor = cursors.write("p\n/v1/emails", "99")
   expect(await link(100)).toBe(`</v1/emails?per_page=100&tag=a&cursor=${cursor}>; rel="next"`)
 })
 

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
 import { routeTable } from "../../src/app"
 import type { AnyRoute } from "../../src/http/route"
+import { complaints } from "../harness/client"
 import { NOBODY } from "../harness/mail"
 import { person, team } from "../harness/people"
 import { sharedService } from "../harness/shared-service"
@@ -19,7 +20,7 @@ import {
   withToken as tokenOf,
 } from "./asking"
 import { rolesFor } from "./roles"
-import { ROWS } from "./rows"
+import { type Ids, ROWS } from "./rows"
 import { block, signedOut, stranger, type World, world } from "./world"
 
 setDefaultTimeout(60_000)
@@ -218,6 +219,26 @@ describe.each(named(guarded.filter(isOfOperator)))("%s", (_, route) => {
     expect([200, 409]).toContain((await ask(route, operator, theirs.ids)).status)
   })
 })
+const lists = guarded.filter(({ query }) => query?.properties.cursor)
+
+test.each(named(lists.filter((route) => !isOfOperator(route))))(
+  "%s refuses the cursor of another list, and of another project",
+  async (_, route) => {
+    for (const world of [ours, theirs]) {
+      const keys = await world.owner.get("/v1/api-keys?per_page=1", here(world))
+      const ids: Ids = { ...ours.ids, cursor: keys.body.meta.next_cursor }
+      const url = `${route.path}?cursor={cursor}`.replaceAll(
+        /\{(\w+)\}/g,
+        (_, name: string) => ids[name] ?? "",
+      )
+      const answer = await ours.owner.get(url, here(ours))
+      const is_own = world === ours && route.path === "/v1/api-keys"
+      expect([url, answer.status]).toEqual([url, is_own ? 200 : 422])
+      if (!is_own) expect(complaints(answer)).toEqual(["cursor"])
+    }
+  },
+)
+
 /** A WebSocket is told only that it is one, and that only to who may have it. */
 function admits({ socket }: AnyRoute, { status, body }: Awaited<ReturnType<typeof ask>>) {
   if (socket) expect(body.error.details.reason).toBe("upgrade_required")

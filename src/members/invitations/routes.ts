@@ -62,13 +62,13 @@ export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
       summary: "The invitations of the account",
       query: invitationQuery,
       response: Invitation,
-      handle: async ({ caller, query, request }) => {
-        const { account_id } = caller
-        const { status } = query
-        const window = windowOf(query, cursors)
+      handle: async (call) => {
+        const { account_id } = call.caller
+        const { status } = call.query
+        const window = windowOf(call, cursors)
         const rows = await invitations.list(store.read, account_id, { status, ...window })
         const total = () => invitations.total(store.read, account_id, { status })
-        return asPage(request, query, cursors, { rows, total })
+        return asPage(call, cursors, { rows, total })
       },
     }),
     route({

@@ -50,8 +50,7 @@ export const projectMemberRoutes = ({ store, cursors }: ProjectMemberParts): Any
     query: memberQuery,
     response: Member,
     handle: async (call) => {
-      const { query, request } = call
-      const { after, ...rest } = windowOf(query, cursors)
+      const { after, ...rest } = windowOf(call, cursors)
       const part = { ...rest, after: placeFrom(after) }
       const list = await members.list(store.read, homeOf(call), part)
       const rows = list.map((member) => ({
@@ -59,7 +58,7 @@ export const projectMemberRoutes = ({ store, cursors }: ProjectMemberParts): Any
         member,
       }))
       const total = () => members.total(store.read, homeOf(call))
-      return asPage(request, query, cursors, { rows, total }, ({ member }) => member)
+      return asPage(call, cursors, { rows, total }, ({ member }) => member)
     },
   }),
   route<members.Newcomer, unknown>({

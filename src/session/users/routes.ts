@@ -140,12 +140,12 @@ const sessionListRoutes = ({ store, cursors }: UserParts): AnyRoute[] => [
     summary: "Where you are signed in, newest first",
     query: sessionQuery,
     response: SessionRecord,
-    handle: async ({ caller, query, request }) => {
-      const { user_id, session_id } = caller
-      const rows = await sessions.list(store.read, user_id ?? "", windowOf(query, cursors))
+    handle: async (call) => {
+      const { user_id, session_id } = call.caller
+      const rows = await sessions.list(store.read, user_id ?? "", windowOf(call, cursors))
       const total = () => sessions.total(store.read, user_id ?? "")
       const show = (row: (typeof rows)[number]) => sessions.sessionRecord(row, session_id ?? "")
-      return asPage(request, query, cursors, { rows, total }, show)
+      return asPage(call, cursors, { rows, total }, show)
     },
   }),
   route({

@@ -92,9 +92,10 @@ async function list(store: Store, cursors: Cursors, call: Call<unknown, Delivery
     since,
   }
   const counted = byOffset(query)
-  const window = { ...windowOf(counted.query, cursors), ...counted.window }
+  const paged = { ...call, query: counted.query }
+  const window = { ...windowOf(paged, cursors), ...counted.window }
   const page = await deliveries.list(store.read, place, filter, window)
-  const answer = await asPage(request, counted.query, cursors, page)
+  const answer = await asPage(paged, cursors, page)
   return counted.meta ? withMeta(answer, counted.meta, request) : answer
 }
 
