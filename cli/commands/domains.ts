@@ -11,12 +11,15 @@ export function define(program: Command): void {
   domains
     .command("add <domain>")
     .description("add a domain, and tell which records its zone needs")
-    .option("--receiving", "also receive mail for it")
-    .option("--tracking <label>", "host of tracked links: links is links.acme.test")
+    .option("--receiving", "also receive mail for it (this server refuses it for now)")
+    .option("--tracking <label>", "host of tracked links (this server refuses it for now)")
     .option("--return-path <label>", "host of the envelope sender (default: bounce)")
     .option("--selector <selector>", "of the DKIM key (default: svc1)")
     .option("--idempotency-key <key>", "the same key twice adds one domain")
-    .addHelpText("after", examples("domains add acme.test", "domains add acme.test --receiving"))
+    .addHelpText(
+      "after",
+      examples("domains add acme.test", "domains add acme.test --return-path mail"),
+    )
     .action(lazily(async () => (await import("../domains")).add))
 
   domains
@@ -42,10 +45,10 @@ export function define(program: Command): void {
   domains
     .command("update <domain>")
     .description("change what a domain is used for, and the names of its records")
-    .option("--receiving <on|off>", "also receive mail for it")
-    .option("--tracking <label>", "host of tracked links, or none")
+    .option("--receiving <on|off>", "also receive mail for it (on is refused for now)")
+    .option("--tracking <label>", "host of tracked links, or none (a host is refused for now)")
     .option("--return-path <label>", "host of the envelope sender")
-    .addHelpText("after", examples("domains update acme.test --receiving on --tracking none"))
+    .addHelpText("after", examples("domains update acme.test --return-path mail"))
     .action(lazily(async () => (await import("../domains")).update))
 
   defineRecords(domains)

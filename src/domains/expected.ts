@@ -49,8 +49,10 @@ export function expectedRecords(row: DomainRow, keys: KeyRow[], place: Place): E
     ...ours.map((key) => dkimRecord(key, domain, aliases.length === 0)),
     text("dmarc", `_dmarc.${domain}`, dmarc),
     { ...NONE, ...mx, key: "return_path", purpose: "return_path", host: bounce },
-    ...(tracking_subdomain ? [trackingRecord(`${tracking_subdomain}.${domain}`, place)] : []),
-    ...(row.receiving
+    ...(tracking_subdomain && place.tracks
+      ? [trackingRecord(`${tracking_subdomain}.${domain}`, place)]
+      : []),
+    ...(row.receiving && place.receives
       ? [{ ...NONE, ...mx, key: "receiving", purpose: "receiving", host: domain } as const]
       : []),
   ]

@@ -1,8 +1,9 @@
 import type { Static } from "@sinclair/typebox"
-import type { Problems } from "../http/problems"
+import { Problems } from "../http/problems"
 import { check } from "../http/validate"
 import type { DomainPatch, NewDomain } from "./domains"
 import { isLabels, readDomain } from "./names"
+import type { Place } from "./place"
 import { isSelector } from "./rotation"
 import * as schemas from "./schemas"
 
@@ -46,6 +47,23 @@ export function readPatch(body: unknown, problems: Problems): DomainPatch {
 export function refuseSame(return_path: string, tracking: string | null, problems: Problems) {
   if (return_path !== tracking) return
   problems.add("tracking_subdomain", "invalid", "It has to differ from return_path.")
+}
+
+/**
+ * A record must not lead to a server that does not run: mail and links would be lost. Throws 422 with
+ * the code `not_available` of the field.
+ */
+export function refuseUnavailable({ receives, tracks }: Place, wanted: DomainPatch) {
+  const problems = new Problems()
+  if (wanted.receiving && !receives) {
+    const text = "This server does not receive mail yet. Set it to false, or leave it out."
+    problems.add("receiving", "not_available", text)
+  }
+  if (wanted.tracking_subdomain && !tracks) {
+    const text = "This server does not track links yet. Set it to null, or leave it out."
+    problems.add("tracking_subdomain", "not_available", text)
+  }
+  problems.throwIfAny()
 }
 
 function readParts(given: Static<typeof schemas.DomainPatch>, problems: Problems): DomainPatch {

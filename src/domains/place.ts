@@ -19,9 +19,16 @@ export interface Place {
   ed25519: boolean
   /** Whoever delivers has to accept a domain, too, and signs for it. */
   keeps_identities: boolean
+  /** A server takes mail here, so that a domain may have it. */
+  receives: boolean
+  /** A server answers for tracked links here. */
+  tracks: boolean
 }
 
 const SES = "include:amazonses.com"
+
+/** Neither server is part of Belfry yet: a record that leads to one would lose mail or links. */
+const RUNS = { receives: false, tracks: false }
 
 /** By the settings; without a host of its own that of `base_url`, else that of the machine. */
 export function placeOf(settings: Settings): Place {
@@ -34,7 +41,8 @@ export function placeOf(settings: Settings): Place {
   const tracking_host = bareHost(settings["domains.tracking_host"] ?? host)
   const ed25519 = settings["domains.ed25519"]
   const keeps_identities = settings["delivery.provider"] === "ses"
-  return { host: name, tracking_host, mechanisms, of_direct, ed25519, keeps_identities }
+  const spf = { mechanisms, of_direct }
+  return { host: name, tracking_host, ...spf, ed25519, keeps_identities, ...RUNS }
 }
 
 function ofProvider(settings: Settings, host: string): string {

@@ -12,7 +12,7 @@ import type { Store } from "../store/store"
 import { askingMs, type CheckParts, checkNow } from "./checking"
 import * as domains from "./domains"
 import type { DomainRow, KeyRow } from "./expected"
-import { readNewDomain, readPatch, refuseSame } from "./fields"
+import { readNewDomain, readPatch, refuseSame, refuseUnavailable } from "./fields"
 import { keysOf, makeKeys } from "./keys"
 import { type Place, placeFor } from "./place"
 import { domainRecord, recordsOf, statusRecord } from "./record"
@@ -76,6 +76,7 @@ const listRoutes = (parts: DomainParts): AnyRoute[] => [
 async function create(parts: DomainParts, call: Call<domains.NewDomain>) {
   const { store, secrets } = parts
   const { caller, body, claim } = call
+  refuseUnavailable(parts.domains.place, body)
   demandTracking(caller, body.tracking_subdomain)
   const { account_id, project_id } = caller
   await domains.refuseTaken(store.read, project_id, body.domain)
@@ -188,6 +189,7 @@ const changingRoutes = (parts: DomainParts): AnyRoute[] => [
 async function patch(parts: DomainParts, call: Call<domains.DomainPatch>) {
   const { caller, project_id, body } = call
   const before = await found(parts, call)
+  refuseUnavailable(parts.domains.place, body)
   demandTracking(caller, body.tracking_subdomain)
   const problems = new Problems()
   const { return_path, tracking_subdomain } = { ...before, ...body }

@@ -33,7 +33,7 @@ const strings = (value: string): string[] => {
   return parts.map((part) => `"${part.replace(/["\\]/g, "\\$&")}"`)
 }
 
-/** For the provider's `cloudflare_record`; others differ in the resource's name alone. */
+/** For Cloudflare's provider from version 5 on; a zone elsewhere needs another resource's name. */
 function terraform(records: DnsRecord[]): string {
   const names = new Map<string, number>()
   const blocks = records.map((record) => {
@@ -42,8 +42,18 @@ function terraform(records: DnsRecord[]): string {
     names.set(base, seen)
     return block(seen === 1 ? base : `${base}_${seen}`, record)
   })
-  return [VARIABLE, ...blocks].join("\n")
+  return [PROVIDER, VARIABLE, ...blocks].join("\n")
 }
+
+const PROVIDER = `terraform {
+  required_providers {
+    cloudflare = {
+      source  = "cloudflare/cloudflare"
+      version = "~> 5.0"
+    }
+  }
+}
+`
 
 const VARIABLE = `variable "zone_id" {
   type = string
@@ -61,9 +71,9 @@ function block(name: string, { host, type, value, priority, ttl }: DnsRecord): s
   ]
   const width = Math.max(...fields.map(([key]) => key.length))
   const lines = fields.map(([key, text]) => `  ${key.padEnd(width)} = ${text}`)
-  return [`resource "cloudflare_record" "${name}" {`, ...lines, "}", ""].join("\n")
+  return [`resource "cloudflare_dns_record" "${name}" {`, ...lines, "}", ""].join("\n")
 }
 
-/** In HCL `${` and `%{` begin a template. */
+/** In HCL `${` and `%{` begin a template; doubled, the first character stands for itself. */
 const literal = (text: string) =>
-  JSON.stringify(text).replaceAll("${", "$${").replaceAll("%{", "%%{")
+  JSON.stringify(text).replace(/[$%]\{/g, (found) => found.charAt(0) + found)

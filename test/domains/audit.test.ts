@@ -10,7 +10,7 @@ test("whoever changes a domain is written down, without secrets and without what
   const project = await service.project()
   const domain = await addDomain(project)
   const path = `/v1/domains/${domain.id}`
-  await project.call("PATCH", path, { body: { receiving: true } })
+  await project.call("PATCH", path, { body: { return_path: "back" } })
   await project.post(`${path}/rotate-dkim`, { selector: "s2" })
   await check(project, domain) // changes nothing of anybody's
   await project.call("DELETE", path)
@@ -24,7 +24,10 @@ test("whoever changes a domain is written down, without secrets and without what
     ["domain.deleted", domain.id],
   ])
   expect(rows.map(({ actor }) => actor.type)).toEqual(Array(4).fill("key"))
-  expect(rows[1]).toMatchObject({ before: { receiving: false }, after: { receiving: true } })
+  expect(rows[1]).toMatchObject({
+    before: { return_path: "bounce" },
+    after: { return_path: "back" },
+  })
   expect(rows[2]).toMatchObject({ after: { dkim_selector: "s2" } })
   expect(JSON.stringify(rows)).not.toMatch(/PRIVATE|private_key|verification_token|"records"/)
 })

@@ -17,6 +17,8 @@ describe("what records name", () => {
       tracking_host: "mail.acme.test",
       mechanisms: ["a:mail.acme.test"],
       ed25519: false,
+      receives: false, // neither server runs yet
+      tracks: false,
     })
     expect(place({ ...host, "domains.host": "mx.acme.test" }).mechanisms).toEqual([
       "a:mx.acme.test",

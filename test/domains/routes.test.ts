@@ -9,7 +9,8 @@ import { sharedService } from "../harness/shared-service"
 import { addDomain, type DnsRecord, freshName, read } from "./acme"
 import { runDue } from "./background"
 
-const service = await sharedService()
+/** With the servers that records of received mail and of tracked links lead to. */
+const service = await sharedService({ domains: { place: PLACE } })
 const path = "/v1/domains"
 
 const verify = (id: string) =>
@@ -211,7 +212,7 @@ describe("domains", () => {
       "cloudflare",
       /^bounce\.\S+\.\t3600\tIN\tMX\t10 mx\.belfry\.test\. ; cf_tags=cf-proxied:false$/m,
     ],
-    ["terraform", /resource "cloudflare_record" "dkim" \{/],
+    ["terraform", /resource "cloudflare_dns_record" "dkim" \{/],
   ])("come as %s", async (format, expected) => {
     const project = await service.project()
     const { id } = await addDomain(project)

@@ -103,11 +103,13 @@ export const PLACE: Place = {
   mechanisms: ["a:mx.belfry.test"],
   ed25519: false,
   keeps_identities: false,
+  receives: true,
+  tracks: true,
 }
 
 export const NO_NAMES = {
   net: { dns: resolver({ servers: NO_SERVER, try_ms: 50 }), servers: NO_SERVER, try_ms: 50 },
-  place: PLACE,
+  place: { ...PLACE, receives: false, tracks: false },
 }
 
 const LOOPBACK_HOOKS = {

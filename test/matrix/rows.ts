@@ -122,7 +122,7 @@ export const ROWS: Record<string, Row> = {
   "GET /v1/domains/{domain_id}": plain,
   "GET /v1/domains/{domain_id}/status": plain,
   "GET /v1/domains/{domain_id}/zonefile": plain,
-  "PATCH /v1/domains/{domain_id}": with_({ receiving: true }),
+  "PATCH /v1/domains/{domain_id}": with_({ receiving: false }),
   "DELETE /v1/domains/{domain_id}": plain,
   "POST /v1/domains/{domain_id}/check": plain,
   "POST /v1/domains/{domain_id}/verify": plain,
