@@ -1,4 +1,5 @@
 import type { Problems } from "../http/problems"
+import { isLonger } from "../lib/characters"
 
 /** One file as the request gives it, decoded. */
 export interface GivenFile {
@@ -60,7 +61,7 @@ function readOne(item: unknown, path: string, problems: Problems): GivenFile[] {
 
 function checkName(name: unknown, path: string, problems: Problems) {
   if (name === undefined) return problems.add(path, "required", "The field is required.")
-  if (typeof name !== "string" || name === "" || name.length > MAX_NAME) {
+  if (typeof name !== "string" || name === "" || isLonger(name, MAX_NAME)) {
     return problems.add(path, "invalid", `A text of 1 to ${MAX_NAME} characters.`)
   }
   if (UNSAFE_NAME.test(name) || !name.isWellFormed() || name === "." || name === "..") {

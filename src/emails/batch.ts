@@ -63,27 +63,28 @@ export interface Prepared {
   refused: Refused[]
 }
 
-/** Prepares each item for itself; under `strict` the first refusal ends the whole request. */
+/** Prepares each item for itself; under `strict` any refusal ends the whole request. */
 export async function prepareBatch(
   batch: Batch,
   mode: "strict" | "permissive",
   { caller, rules, blobs, idempotency_key }: Circumstances,
 ): Promise<Prepared> {
-  if (mode === "strict") refuseProblems(batch)
   const batch_id = newId()
   const prepared: Prepared = { batch_id, total: batch.items.length, accepted: [], refused: [] }
   const sender = { caller, source: "api" as const, batch_id, idempotency_key }
+  const refusals: Refusal[] = []
   for (const [index, { email, problems }] of batch.items.entries()) {
     try {
       if (problems.length > 0) throw problemError(problems)
       const message = await prepare(email, sender, rules, blobs)
       prepared.accepted.push({ index, message })
     } catch (error) {
-      if (!(error instanceof ApiError) || mode === "strict") throw at(index, error)
-      const { code, message, details } = error
-      prepared.refused.push({ index, code, message, details })
+      if (!(error instanceof ApiError)) throw error
+      refusals.push({ index, error })
     }
   }
+  if (mode === "strict" && refusals.length > 0) throw refusalOf(refusals)
+  prepared.refused.push(...refusals.map(asRefused))
   return prepared
 }
 
@@ -98,8 +99,7 @@ export function settled(
     const answer = answers[at]
     if (!(answer instanceof ApiError)) return true
     if (mode === "strict") throw answer
-    const { code, message, details } = answer
-    refused.push({ index, code, message, details })
+    refused.push(asRefused({ index, error: answer }))
     return false
   })
   return { ...prepared, accepted, refused: refused.sort((a, b) => a.index - b.index) }
@@ -112,22 +112,55 @@ interface Circumstances {
   idempotency_key: string | null
 }
 
-function refuseProblems({ items }: Batch) {
-  const all = items.flatMap(({ problems }) => problems)
-  if (all.length > 0) throw problemError(all)
+/** Why one item of the batch cannot be sent. */
+interface Refusal {
+  index: number
+  error: ApiError
 }
 
-/** Whoever sends a hundred wants to know which one it was. */
-function at(index: number, error: unknown): unknown {
-  if (!(error instanceof ApiError)) return error
-  const { code, message, details, headers, status } = error
-  return new ApiError(
-    code,
-    `messages.${index}: ${message}`,
-    { ...details, index },
-    { headers, status },
-  )
+const asRefused = ({ index, error: { code, message, details } }: Refusal): Refused => ({
+  index,
+  code,
+  message,
+  details,
+})
+
+/**
+ * One bad item answers with its own code; several share a `validation_error` (contract 20, 1). What
+ * the server cannot do now (503) is no mistake of the items, so it is told as what it is.
+ */
+function refusalOf(refusals: Refusal[]): ApiError {
+  const [first] = refusals
+  const unable = refusals.find(({ error }) => error.status >= 500)
+  const alone = refusals.length === 1 ? first : unable
+  if (alone) return placed(alone)
+  return problemError(refusals.flatMap(problemsOf))
 }
+
+function problemsOf({ index, error: { code, message, details } }: Refusal): Problem[] {
+  const { fields } = details as { fields?: Problem[] }
+  return fields ?? [{ path: fieldOf(index, details), code, message: bare(index, message) }]
+}
+
+/** The item's own error, which says where in the batch the item stands. */
+function placed({ index, error }: Refusal): ApiError {
+  const { code, message, details, headers, status } = error
+  if ((details as { fields?: Problem[] }).fields) return error // each names its place already
+  const place = { ...details, field: fieldOf(index, details), index }
+  const text = message.startsWith(`messages.${index}`) ? message : `messages.${index}: ${message}`
+  return new ApiError(code, text, place, { headers, status })
+}
+
+function fieldOf(index: number, details: object): string {
+  const { field } = details as { field?: unknown }
+  const item = `messages.${index}`
+  if (typeof field !== "string" || field === "") return item
+  return field.startsWith(`${item}.`) || field === item ? field : `${item}.${field}`
+}
+
+/** The path stands beside the message in a list of problems: once is enough. */
+const bare = (index: number, message: string) =>
+  message.replace(new RegExp(`^messages\\.${index}[^:]*: `), "")
 
 /** The reply, in the form that belongs to the form of the request. */
 export function batchReply({ batch_id, total, accepted, refused }: Prepared, bare: boolean) {

@@ -1,4 +1,5 @@
 import type { Problems } from "../http/problems"
+import { isLonger } from "../lib/characters"
 
 const MOST_TAGS = 10
 const MAX_TAG = 100
@@ -23,7 +24,7 @@ export function readTags(value: unknown, problems: Problems): string[] {
   }
   return value.flatMap((item, at) => {
     const tag = typeof item === "string" ? item : pair(item)
-    if (tag && tag.length <= MAX_TAG && !CONTROL.test(tag) && tag.isWellFormed()) return [tag]
+    if (tag && !isLonger(tag, MAX_TAG) && !CONTROL.test(tag) && tag.isWellFormed()) return [tag]
     problems.add(`tags.${at}`, "invalid", `A tag is one line of 1 to ${MAX_TAG} characters.`)
     return []
   })
@@ -44,7 +45,7 @@ export function readMetadata(value: unknown, problems: Problems): Record<string,
   if (keys.length > MOST_METADATA) {
     problems.add("metadata", "too_many", `At most ${MOST_METADATA} keys.`)
   }
-  if (keys.some((key) => key.length > MAX_METADATA_KEY)) {
+  if (keys.some((key) => isLonger(key, MAX_METADATA_KEY))) {
     problems.add("metadata", "invalid", `A key has at most ${MAX_METADATA_KEY} characters.`)
   }
   if (Buffer.byteLength(JSON.stringify(value)) > MAX_METADATA_BYTES) {
@@ -76,7 +77,8 @@ function checkHeader(name: string, text: unknown, problems: Problems) {
   if (OWN_HEADERS.test(name)) {
     return problems.add(path, "invalid", "The service writes this header itself.")
   }
-  const isGood = typeof text === "string" && text.length <= MAX_HEADER_VALUE && !CONTROL.test(text)
+  const isGood =
+    typeof text === "string" && !isLonger(text, MAX_HEADER_VALUE) && !CONTROL.test(text)
   if (isGood && text.isWellFormed()) return
   problems.add(path, "invalid", `One line of at most ${MAX_HEADER_VALUE} characters.`)
 }

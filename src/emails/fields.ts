@@ -1,5 +1,6 @@
 import type { Problems } from "../http/problems"
 import { type Mailbox, parseMailbox } from "../lib/address"
+import { isLonger } from "../lib/characters"
 import { type GivenFile, readAttachments } from "./attachments"
 import { readHeaders, readMetadata, readTags } from "./extras"
 
@@ -57,7 +58,7 @@ export function readSendEmail(body: unknown, problems: Problems): SendEmail {
     headers: readHeaders(given.headers, problems),
     attachments: readAttachments(given.attachments, problems),
   }
-  if (given.html == null && given.text == null) {
+  if (isNothing(given.html) && isNothing(given.text)) {
     problems.add("html", "required", "An email needs html or text.")
   }
   if (email.cc.length + email.bcc.length > MAX_COPIES) {
@@ -65,6 +66,9 @@ export function readSendEmail(body: unknown, problems: Problems): SendEmail {
   }
   return email
 }
+
+/** An empty text is no content: nobody sends a blank mail on purpose. */
+const isNothing = (value: unknown) => value == null || value === ""
 
 /** Reads the body of a resend: the recipient of before, unless another one is named. */
 export function readResend(body: unknown, problems: Problems): { to: Mailbox | undefined } {
@@ -160,4 +164,4 @@ const CONTROL = /[\p{Cc}\u2028\u2029]/u
 
 /** Control characters are refused, never cleaned: a line break would begin another header. */
 export const isLine = (text: string, most: number) =>
-  text.length <= most && !CONTROL.test(text) && text.isWellFormed()
+  !isLonger(text, most) && !CONTROL.test(text) && text.isWellFormed()

@@ -1,6 +1,7 @@
-import type { TObject, TSchema } from "@sinclair/typebox"
+import { Kind, type TObject, type TSchema, TypeRegistry } from "@sinclair/typebox"
 import { type TypeCheck, TypeCompiler, type ValueError } from "@sinclair/typebox/compiler"
 import { ValueErrorType } from "@sinclair/typebox/errors"
+import { countCharacters, isLonger } from "../lib/characters"
 import type { Problems } from "./problems"
 
 const compiled = new WeakMap<TSchema, TypeCheck<TSchema>>()
@@ -66,9 +67,54 @@ function fromText(field: TSchema, text: string): unknown {
 function checkerOf(schema: TSchema): TypeCheck<TSchema> {
   const known = compiled.get(schema)
   if (known) return known
-  const fresh = TypeCompiler.Compile(schema)
+  const fresh = TypeCompiler.Compile(countingCharacters(schema))
   compiled.set(schema, fresh)
   return fresh
+}
+
+/** A string whose bounds are code points (JSON Schema, 6.3); TypeBox itself counts UTF-16 units. */
+const COUNTED = "CountedString"
+
+TypeRegistry.Set<TSchema>(COUNTED, (schema, value) => {
+  if (typeof value !== "string" || !value.isWellFormed()) return false
+  if (isLonger(value, schema.maxLength ?? Number.POSITIVE_INFINITY)) return false
+  if (schema.minLength && countCharacters(value) < schema.minLength) return false
+  return schema.pattern === undefined || patternOf(schema).test(value)
+})
+
+const patterns = new WeakMap<TSchema, RegExp>()
+
+function patternOf(schema: TSchema): RegExp {
+  const known = patterns.get(schema)
+  if (known) return known
+  const fresh = new RegExp(schema.pattern)
+  patterns.set(schema, fresh)
+  return fresh
+}
+
+/** A copy for the compiler alone: the published schema keeps its ordinary strings. */
+function countingCharacters<Part>(part: Part): Part {
+  if (typeof part !== "object" || part === null) return part
+  if (Array.isArray(part)) return part.map(countingCharacters) as Part
+  const copy = { ...part } as unknown as TSchema
+  for (const name of Object.keys(copy)) copy[name] = countingCharacters(copy[name])
+  const bounded = copy.maxLength !== undefined || copy.minLength !== undefined
+  if (copy[Kind] === "String" && bounded && copy.format === undefined) copy[Kind] = COUNTED
+  return copy as Part
+}
+
+/** What is wrong with a counted string, in the words that TypeBox has for an ordinary one. */
+function complaintOf(schema: TSchema, value: unknown): string {
+  const { minLength = 0, maxLength } = schema
+  if (typeof value !== "string") return "Expected string"
+  if (!value.isWellFormed()) return "Half of a character that needs two UTF-16 units (a surrogate)"
+  if (countCharacters(value) < minLength) {
+    return `Expected string length greater or equal to ${minLength}`
+  }
+  if (maxLength !== undefined && isLonger(value, maxLength)) {
+    return `Expected string length less or equal to ${maxLength}`
+  }
+  return `Expected string to match '${schema.pattern}'`
 }
 
 /** Of what may also be null only the other form can have been meant. */
@@ -82,7 +128,9 @@ function meant(error: ValueError): ValueError {
 function asProblem(error: ValueError): [string, string, string] {
   const path = error.path.slice(1).replaceAll("/", ".") || "body"
   if (MISSING.includes(error.type)) return [path, "required", "The field is required."]
-  return [path, "invalid", `${choices(error.schema) ?? error.message}.`.replace(/\.\.$/, ".")]
+  const { schema, message, value } = error
+  const text = schema[Kind] === COUNTED ? complaintOf(schema, value) : message
+  return [path, "invalid", `${choices(schema) ?? text}.`.replace(/\.\.$/, ".")]
 }
 
 /** "Expected union value" helps nobody: name the values. */

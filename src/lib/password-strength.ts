@@ -1,10 +1,12 @@
+import { countCharacters } from "./characters"
+
 const LEAST_CHARACTERS = 8
 
 /** Longer than anybody types; a bound on the work of hashing it. */
 export const MOST_PASSWORD_CHARACTERS = 1024
 
 const RULES: [name: string, met: (text: string) => boolean][] = [
-  ["length", (text) => [...text].length >= LEAST_CHARACTERS],
+  ["length", (text) => countCharacters(text) >= LEAST_CHARACTERS],
   ["upper", (text) => /\p{Lu}/u.test(text)],
   ["lower", (text) => /\p{Ll}/u.test(text)],
   ["digit", (text) => /\p{Nd}/u.test(text)],

@@ -1,3 +1,5 @@
+import { isLonger } from "./characters"
+
 /** A condition over a JSON value: of an event for a webhook, of a subscriber, of a payload. */
 export type Rule = { all: Rule[] } | { any: Rule[] } | { not: Rule } | Comparison
 
@@ -167,7 +169,7 @@ const isOperator = (value: unknown): value is Operator =>
   typeof value === "string" && Object.hasOwn(operations, value)
 
 const isField = (value: unknown) =>
-  typeof value === "string" && value.length <= LONGEST_FIELD && value.split(".").every(Boolean)
+  typeof value === "string" && !isLonger(value, LONGEST_FIELD) && value.split(".").every(Boolean)
 
 /**
  * Whether the rule holds for a JSON value. Nothing is converted: two values of different types

@@ -51,7 +51,9 @@ export async function changeAll(tx: Tx, list: Change[]) {
   )
   await emitAll(
     tx,
-    changed.flatMap(({ after, facts }) => facts.map((fact) => eventOf(after, fact))),
+    changed.flatMap(({ after, facts }) =>
+      facts.map((fact) => eventOf(after, fact, after.updated_at)),
+    ),
   )
   await bumpEach(tx, countsOf(changed))
   await forget(tx, changed.filter(isOver))

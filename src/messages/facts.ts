@@ -67,13 +67,13 @@ type Evented = Pick<
   "id" | "account_id" | "project_id" | "channel" | "tags" | "metadata" | "subject"
 >
 
-/** The event of a fact, with the data fields of its type. */
-export function eventOf(message: Evented, fact: Fact): NewEvent {
+/** The event of a fact, with the data fields of its type. `at` is the time of it in the message's row. */
+export function eventOf(message: Evented, fact: Fact, at: string): NewEvent {
   const { id, account_id, project_id, tags, metadata, subject } = message
   const data = {
     message_id: id,
     recipient_email: fact.recipient_email,
-    timestamp: now(),
+    timestamp: at,
     bounce_type: fact.bounce_type ?? null,
     bounce_subtype: fact.bounce_subtype ?? null,
     complaint_feedback_type: fact.complaint_feedback_type ?? null,
@@ -83,7 +83,7 @@ export function eventOf(message: Evented, fact: Fact): NewEvent {
     ...(fact.error && { error: fact.error }),
   }
   const type = `${message.channel}.${fact.type}`
-  return { account_id, project_id, subject_id: id, type, data, detail: fact.detail ?? null }
+  return { account_id, project_id, subject_id: id, type, data, detail: fact.detail ?? null, at }
 }
 
 type Announced = Pick<

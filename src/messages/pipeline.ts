@@ -210,7 +210,7 @@ const tagsOf = ({ id: message_id, project_id, tags }: Message) =>
 
 const queuedEvents = (message: Message) =>
   message.recipients.map(({ email }) =>
-    eventOf(message, { type: "queued", recipient_email: email }),
+    eventOf(message, { type: "queued", recipient_email: email }, message.created_at),
   )
 
 const deliveryOf = ({ id, project_id, stream }: Message) => ({

@@ -1,4 +1,5 @@
 import { ApiError } from "../core/errors"
+import { isLonger } from "../lib/characters"
 import { claim, type Open, open } from "../members/invitations/claim"
 import { identify } from "../session/identify"
 import * as passwords from "../session/passwords"
@@ -98,7 +99,11 @@ async function newcomer(
 ): Promise<Who> {
   demandSignUp(sign_up, true)
   const plain = name.trim()
-  if (plain === "" || plain.length > MOST_NAME_CHARACTERS || /[\p{Cc}\u2028\u2029]/u.test(plain)) {
+  if (
+    plain === "" ||
+    isLonger(plain, MOST_NAME_CHARACTERS) ||
+    /[\p{Cc}\u2028\u2029]/u.test(plain)
+  ) {
     throw new ApiError("validation_error", "Enter your name, in one line.")
   }
   passwords.demandStrength(password)

@@ -1,4 +1,5 @@
 import type { Problems } from "../http/problems"
+import { isLonger } from "../lib/characters"
 
 const MOST_KEYS = 50
 const LONGEST_KEY = 64
@@ -8,7 +9,7 @@ const MOST_BYTES = 16_384
 export function checkMetadata(metadata: Record<string, unknown>, problems: Problems): void {
   const keys = Object.keys(metadata)
   if (keys.length > MOST_KEYS) problems.add("metadata", "too_many", `At most ${MOST_KEYS} keys.`)
-  if (keys.some((key) => key.length > LONGEST_KEY)) {
+  if (keys.some((key) => isLonger(key, LONGEST_KEY))) {
     problems.add("metadata", "invalid", `A key has at most ${LONGEST_KEY} characters.`)
   }
   if (Buffer.byteLength(JSON.stringify(metadata)) > MOST_BYTES) {

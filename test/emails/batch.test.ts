@@ -65,7 +65,30 @@ describe("the object form", () => {
 
     const domain = await send(good, noDomain)
     expect(refusal(domain)).toEqual([400, "domain_not_verified"])
-    expect(domain.body.error.details).toMatchObject({ index: 1, domain: "other.test" })
+    const place = { index: 1, field: "messages.1", domain: "other.test" }
+    expect(domain.body.error.details).toMatchObject(place)
+    expect(await rowsOf(project)).toEqual([])
+  })
+
+  test("tells of every bad item, whatever is wrong with each", async () => {
+    const project = await service.project()
+    const messages = [noDomain, good, noAddress, twoFaults]
+    const several = await project.post("/v1/emails/batch", { messages }, strict)
+    expect(refusal(several)).toEqual([422, "validation_error"])
+    expect(several.body.error.details.fields).toMatchObject([
+      { path: "messages.0", code: "domain_not_verified" },
+      { path: "messages.2.to", code: "invalid_email" },
+      { path: "messages.3.to" },
+      { path: "messages.3.subject" },
+    ])
+    const one = await project.post("/v1/emails/batch", { messages: [good, noAddress] }, strict)
+    expect(refusal(one)).toEqual([422, "invalid_email"])
+    expect(one.body.error.details).toMatchObject({ field: "messages.1.to" })
+  })
+
+  test("accepts all where nothing is wrong", async () => {
+    const project = await service.project()
+    const send = (...messages: unknown[]) => project.post("/v1/emails/batch", { messages }, strict)
     expect(await rowsOf(project)).toEqual([])
     expect((await send(good, good)).body.data.succeeded).toBe(2)
   })

@@ -39,6 +39,9 @@ describe("what is understood", () => {
     ],
     [{ cc: copies(24), bcc: copies(25) }, { subject: "Ding" }],
     [{ subject: long(998) }, { subject: long(998) }],
+    [{ subject: "🔔".repeat(998) }, { subject: "🔔".repeat(998) }],
+    [{ tags: ["🔔".repeat(100)] }, { tags: ["🔔".repeat(100)] }],
+    [{ html: "<p>x</p>", text: "" }, { text: "" }],
     [
       { html: "<p>x</p>", text: undefined },
       { html: "<p>x</p>", text: null },
@@ -110,6 +113,8 @@ describe("contents", () => {
     [{ subject: long(999) }, ["subject invalid"]],
     [{ html: undefined, text: undefined }, ["html required"]],
     [{ html: null, text: null }, ["html required"]],
+    [{ html: null, text: "" }, ["html required"]],
+    [{ html: "", text: "" }, ["html required"]],
     [{ html: 5 }, ["html invalid"]],
     [{ text: ["x"] }, ["text invalid"]],
     [{ text: "a\0b" }, ["text invalid"]],

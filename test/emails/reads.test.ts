@@ -118,6 +118,16 @@ describe("the record", () => {
       Array(2).fill(expect.stringMatching(TIME)),
     )
 
+    // One fact has one time, wherever it is told.
+    const timeOf = (wanted: string) =>
+      record.timeline.find(({ type }: Record<string, string>) => type === wanted)?.timestamp
+    expect([timeOf("email.queued"), timeOf("email.sent"), timeOf("email.delivered")]).toEqual([
+      record.queued_at,
+      record.sent_at,
+      record.delivered_at,
+    ])
+    expect(record.last_event.timestamp).toBe(record.updated_at)
+
     const { email_id, status, events } = await get("/events")
     expect([email_id, status]).toEqual([id, "delivered"])
     const ofAnn = events.filter(
