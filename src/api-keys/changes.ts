@@ -3,7 +3,7 @@ import { fail } from "../core/errors"
 import { isoFrom, millis, millisFrom, now } from "../core/time"
 import type { Tx } from "../store/store"
 import * as apiKeys from "./api-keys"
-import { earlier, mayGrant, mayOutlive, mayReach } from "./granting"
+import { earlier, mayChange, mayOutlive, mayReach } from "./granting"
 
 const HOUR_MILLISECONDS = 3_600_000
 
@@ -15,7 +15,7 @@ export interface WantedChange {
 }
 
 /**
- * Scopes only become fewer. Throws 403 for others, 409 `conflict` once the key is revoked, 422 for
+ * Scopes only become fewer. Throws 403 for others and for a key with scopes that the caller lacks, 409 `conflict` once the key is revoked, 422 for
  * an end behind the one of the caller's own key.
  */
 export async function patch(tx: Tx, caller: Caller, id: string, wanted: WantedChange) {
@@ -36,12 +36,11 @@ const covers = (own: string[], scope: string) => own.includes("*") || own.includ
 /**
  * A new key in the place of an old one, which goes on working for the overlap. It lives as long as
  * the old one was meant to, but not longer than the key that asks for it. Throws 409 for a key that
- * works no more or has been rotated, 403 for one that may do more than the caller, since he gets to
- * know the new one.
+ * works no more or has been rotated, 403 for one that may do more than the caller: the caller gets
+ * to know the new one.
  */
 export async function rotate(tx: Tx, caller: Caller, id: string, overlap_hours: number) {
   const before = await alive(tx, caller, id)
-  mayGrant(caller, before.scopes)
   mayReach(caller, before.ip_addresses)
   refuseRotated(before)
   const { name, scopes, ip_addresses } = before
@@ -82,10 +81,21 @@ export async function allowlist(tx: Tx, caller: Caller, id: string, ip_addresses
   return apiKeys.change(tx, before, { ip_addresses }, "api_key.allowlist_changed", caller)
 }
 
-async function alive(tx: Tx, { project_id }: Caller, id: string): Promise<apiKeys.Row> {
-  const row = await apiKeys.hold(tx, project_id, id)
+/**
+ * Acts on the next request. Doing it again changes nothing and answers the same. Throws 403 for
+ * another key with scopes that the caller lacks: a key may always revoke itself.
+ */
+export async function revoke(tx: Tx, caller: Caller, id: string): Promise<apiKeys.ApiKey> {
+  const row = await apiKeys.hold(tx, caller.project_id, id)
+  if (caller.key_id !== id) mayChange(caller, row)
+  return apiKeys.revoke(tx, caller.project_id, id, caller)
+}
+
+async function alive(tx: Tx, caller: Caller, id: string): Promise<apiKeys.Row> {
+  const row = await apiKeys.hold(tx, caller.project_id, id)
+  mayChange(caller, row)
   const expired = row.expires_at !== null && row.expires_at <= now()
   const reason = row.revoked_at ? "revoked" : expired ? "expired" : undefined
-  if (reason) fail("conflict", `This key is ${reason}; it cannot be changed.`, { reason, id })
+  if (reason) fail("conflict", `This key is ${reason}. It cannot be changed.`, { reason, id })
   return row
 }

@@ -3,13 +3,23 @@ import { fail } from "../core/errors"
 import { isInside } from "../lib/ip-ranges"
 import { isWithinOwn } from "./scopes"
 
-/** A caller hands on at most what he has himself. Throws 403 `forbidden`. */
+/** A caller grants at most the scopes that it has itself. Throws 403 `forbidden`. */
 export function mayGrant(caller: Caller, scopes: string[]) {
+  demandScopes(caller, scopes, "You cannot grant scopes that you do not have")
+}
+
+/**
+ * A key is changed by callers that could do everything it does: otherwise a narrow key could lift
+ * the allowlist or the end of a broad one. Throws 403 `forbidden`.
+ */
+export function mayChange(caller: Caller, key: { scopes: string[] }) {
+  demandScopes(caller, key.scopes, "To change this key, you need every scope that it has. Missing")
+}
+
+function demandScopes(caller: Caller, scopes: string[], text: string) {
   if (isWithinOwn(caller.scopes, scopes)) return
-  const wider = scopes.filter((scope) => !caller.scopes.includes(scope))
-  fail("forbidden", `Nobody grants more than he has: ${wider.join(", ")}.`, {
-    required_scope: wider[0],
-  })
+  const missing = scopes.filter((scope) => !caller.scopes.includes(scope))
+  fail("forbidden", `${text}: ${missing.join(", ")}.`, { required_scope: missing[0] })
 }
 
 /**

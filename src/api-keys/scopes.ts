@@ -86,6 +86,6 @@ const SCOPES_OF: Record<ProjectRole, string[]> = {
 
 export const scopesOf = (role: ProjectRole | null): string[] => (role ? SCOPES_OF[role] : [])
 
-/** What may be handed on: nobody grants more than he has. */
+/** Whether these scopes cover those. */
 export const isWithinOwn = (own: string[], wanted: string[]) =>
   own.includes("*") || wanted.every((scope) => own.includes(scope))

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test"
+import { SCOPES } from "../../src/api-keys/scopes"
 import { isoFrom, millis, millisFrom } from "../../src/core/time"
 import { complaints, refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"
@@ -148,6 +149,67 @@ describe("rotation", () => {
     await project.call("DELETE", one(old.id))
     expect(refusal(await project.post(one(old.id, "/rotate")))).toEqual([409, "conflict"])
     expect((await project.post(one(NOBODY, "/rotate"))).status).toBe(404)
+  })
+})
+
+describe("a key is only changed by callers that have every scope it has", () => {
+  const changes: [string, string, string, object | undefined][] = [
+    ["its name", "PATCH", "", { name: "renamed" }],
+    ["its scopes", "PATCH", "", { scopes: ["email:read"] }],
+    ["its end", "PATCH", "", { expires_at: null }],
+    ["its allowlist", "PUT", "/ip-whitelist", { ip_addresses: [] }],
+    ["its secret", "POST", "/rotate", {}],
+    ["whether it works", "DELETE", "", undefined],
+  ]
+  const broad = () => ({
+    scopes: ["email:send", "email:read"],
+    ip_addresses: ["192.0.2.1"],
+    expires_at: isoFrom(millis() + 60_000),
+  })
+
+  test.each(changes)("%s: a narrower key is refused", async (_, method, rest, body) => {
+    const project = await service.project()
+    const { id } = await project.addKey(broad())
+    const before = (await project.get(one(id))).body.data
+    const narrow = await project.addKey({ scopes: ["api_keys:write", "email:read"] })
+    const ask = { ...(body && { body }), headers: withKey(narrow.key) }
+    const refused = await service.anybody.call(method, one(id, rest), ask)
+    expect(refusal(refused)).toEqual([403, "forbidden"])
+    expect(refused.body.error.details).toEqual({ required_scope: "email:send" })
+    expect((await project.get(one(id))).body.data).toEqual(before)
+    expect((await project.get("/v1/api-keys")).body.meta.total).toBe(3)
+  })
+
+  test.each(changes)("%s: a key with the same scopes may", async (_, method, rest, body) => {
+    const project = await service.project()
+    const { id } = await project.addKey(broad())
+    const scopes = ["api_keys:write", "email:read", "email:send"]
+    const { key } = await project.addKey({ scopes })
+    const ask = { ...(body && { body }), headers: withKey(key) }
+    expect((await service.anybody.call(method, one(id, rest), ask)).status).toBeLessThan(300)
+  })
+
+  test("a whole key is changed by whole keys alone", async () => {
+    const project = await service.project()
+    const all = SCOPES.filter((scope) => scope !== "*")
+    const nearly = await project.addKey({ scopes: [...all] })
+    const revoked = await project.call("DELETE", one(project.key_id), {
+      headers: withKey(nearly.key),
+    })
+    expect(revoked.body.error.details).toEqual({ required_scope: "*" })
+    const own = await project.call("DELETE", one(nearly.id), { headers: withKey(nearly.key) })
+    expect(own.body.data).toMatchObject({ status: "revoked", deleted: true })
+  })
+
+  test("a revoked key is told to be revoked only to callers that may change it", async () => {
+    const project = await service.project()
+    const { id } = await project.addKey(broad())
+    await project.call("DELETE", one(id))
+    const narrow = await project.addKey({ scopes: ["api_keys:write"] })
+    const ask = { body: { name: "x" }, headers: withKey(narrow.key) }
+    expect(refusal(await project.call("PATCH", one(id), ask))).toEqual([403, "forbidden"])
+    const again = await project.call("DELETE", one(id), { headers: withKey(narrow.key) })
+    expect(refusal(again)).toEqual([403, "forbidden"])
   })
 })
 

@@ -8,7 +8,6 @@ import { check } from "../../http/validate"
 import { isRange } from "../../lib/ip-ranges"
 import { nearest } from "../../lib/nearest"
 import type { Store } from "../../store/store"
-import * as apiKeys from "../api-keys"
 import * as changes from "../changes"
 import { isScope, SCOPES } from "../scopes"
 
@@ -86,8 +85,7 @@ export const changingRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     summary: "Revoke an API key at once; any key may revoke itself",
     response: t.Composite([Key, t.Object({ deleted: t.Literal(true) })]),
     handle: async (call) => {
-      const { caller, project_id } = call
-      const key = await store.tx((tx) => apiKeys.revoke(tx, project_id, idOf(call), caller))
+      const key = await store.tx((tx) => changes.revoke(tx, call.caller, idOf(call)))
       return { data: { ...key, deleted: true } }
     },
   }),
