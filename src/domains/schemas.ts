@@ -1,4 +1,5 @@
 import { type TSchema, Type as t } from "@sinclair/typebox"
+import { aliasOf, notOffered } from "../http/field-names"
 import { pageQuery } from "../http/page"
 import { oneOf, orNull } from "../http/texts"
 
@@ -7,22 +8,34 @@ const nullable = (schema: TSchema) => t.Union([schema, t.Null()])
 
 export const status = oneOf("pending", "verified", "failed")
 
+const domain = text("example.com; at most 180 characters, as A-labels.")
+
+/** Of other services: of which server they are, or what this one decides elsewhere. */
+const elsewhere = {
+  region: notOffered(),
+  tls: notOffered(),
+  capabilities: notOffered(),
+  custom_return_path: notOffered(),
+  open_tracking: notOffered(),
+  click_tracking: notOffered(),
+}
+
 export const NewDomain = t.Object({
-  domain: text("example.com; at most 180 characters, as A-labels."),
+  domain,
+  name: aliasOf("domain", domain),
   receiving: t.Optional(t.Boolean({ default: false })),
   tracking_subdomain: t.Optional(orNull(text("links, for links.example.com"))),
   return_path: t.Optional(t.String({ default: "bounce" })),
   dkim_selector: t.Optional(t.String({ default: "svc1" })),
+  ...elsewhere,
 })
 
-export const DomainPatch = t.Object(
-  {
-    receiving: t.Optional(t.Boolean()),
-    tracking_subdomain: t.Optional(orNull(t.String())),
-    return_path: t.Optional(t.String()),
-  },
-  { minProperties: 1 },
-)
+export const DomainPatch = t.Object({
+  receiving: t.Optional(t.Boolean()),
+  tracking_subdomain: t.Optional(orNull(t.String())),
+  return_path: t.Optional(t.String()),
+  ...elsewhere,
+})
 
 export const Rotation = t.Object({
   selector: t.Optional(text("Of the new key; without it svc2, svc1 and so on.")),

@@ -1,5 +1,6 @@
 import { Type } from "@sinclair/typebox"
 import type { Call } from "./call"
+import { demandChange, settleNames } from "./field-names"
 import { Problems } from "./problems"
 import type { Answer, AnyRoute } from "./route"
 import { queryOf } from "./target"
@@ -22,10 +23,12 @@ export function handle(route: AnyRoute, call: Unread, raw: unknown): Promise<Ans
 const NOTHING = Type.Object({})
 
 function readBody(route: AnyRoute, raw: unknown, strict: boolean, problems: Problems): unknown {
+  const given = settleNames(route.body, raw, problems)
   if (strict) refuseUnknown(route.body ?? NOTHING, raw, problems)
-  if (route.read) return route.read(raw, problems)
-  if (route.body) check(route.body, raw, problems)
-  return raw
+  const body = route.read ? route.read(given, problems) : given
+  if (route.body && !route.read) check(route.body, given, problems)
+  if (route.method === "PATCH" || route.changes) demandChange(route.body, raw, problems)
+  return body
 }
 
 function readSearch(route: AnyRoute, request: Request, strict: boolean, problems: Problems) {

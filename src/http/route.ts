@@ -40,6 +40,8 @@ export interface Route<Body = unknown, Query = unknown> {
   body?: TSchema
   /** Reads a body that needs more than a schema can say. Problems go into the collection. */
   read?: (body: unknown, problems: Problems) => Body
+  /** As every PATCH, though it is none: a body that names no known field is refused. */
+  changes?: true
   query?: TObject
   /** Request headers that only this route reads, for the reference. */
   headers?: TObject

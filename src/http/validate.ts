@@ -2,6 +2,7 @@ import { Kind, type TObject, type TSchema, TypeRegistry } from "@sinclair/typebo
 import { type TypeCheck, TypeCompiler, type ValueError } from "@sinclair/typebox/compiler"
 import { ValueErrorType } from "@sinclair/typebox/errors"
 import { countCharacters, isLonger } from "../lib/characters"
+import { settleNames } from "./field-names"
 import type { Problems } from "./problems"
 
 const compiled = new WeakMap<TSchema, TypeCheck<TSchema>>()
@@ -45,12 +46,15 @@ const anyOf = (schemas: TSchema[]) => ({ anyOf: schemas }) as unknown as TSchema
 
 /** Query strings are text: numbers and booleans are read from it as the schema says. */
 export function readQuery(schema: TObject, search: URLSearchParams, problems: Problems) {
-  const query: Record<string, unknown> = {}
+  const given: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(schema.properties)) {
     const text = search.get(name)
     if (text?.includes("\0")) problems.add(name, "invalid", "No NUL characters.")
-    if (text !== null) query[name] = fromText(field, text)
-    else if (field.default !== undefined) query[name] = field.default
+    if (text !== null) given[name] = fromText(field, text)
+  }
+  const query = settleNames(schema, given, problems) as typeof given
+  for (const [name, field] of Object.entries(schema.properties)) {
+    if (field.default !== undefined) query[name] ??= field.default
   }
   check(schema, query, problems)
   return query

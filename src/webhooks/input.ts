@@ -2,14 +2,14 @@ import type { Static } from "@sinclair/typebox"
 import { API_VERSION } from "../events/api-version"
 import { noSuchType } from "../events/patterns"
 import { isPattern } from "../events/registry"
-import type { Problems } from "../http/problems"
+import { invalid, type Problems } from "../http/problems"
 import { check } from "../http/validate"
 import { parseRule } from "../lib/rule"
 import { isSecret } from "../lib/signature"
 import { checkHeaders } from "./headers"
 import { checkMetadata } from "./metadata"
 import { NewWebhook, WebhookPatch } from "./schemas"
-import type { HeaderFormat, RetryPolicy } from "./tables"
+import type { HeaderFormat, RetryPolicy, WebhookStatus } from "./tables"
 
 /** The schedule of the contract, 30 section 2: seconds after the attempt before. */
 const DEFAULT_POLICY: RetryPolicy = {
@@ -35,7 +35,17 @@ export interface Wanted {
 export type NewEndpoint = Wanted & { secret: string | undefined }
 
 /** What is absent stays as it is. */
-export type Changes = Partial<Wanted> & { enabled?: boolean }
+export type Changes = Partial<Wanted> & {
+  enabled?: boolean
+  /** As the sender believes it to be. */
+  status?: unknown
+}
+
+/** Names of other services for types of ours. */
+const OTHER_NAMES: Record<string, string> = { "email.delivery_delayed": "email.soft_bounced" }
+
+/** Each type once, under our name for it. */
+const typesOf = (events: string[]) => [...new Set(events.map((type) => OTHER_NAMES[type] ?? type))]
 
 /** Reads a new endpoint. Whether its address may be called, and its transform, is asked later. */
 export function readWebhook(body: unknown, problems: Problems): NewEndpoint {
@@ -43,6 +53,7 @@ export function readWebhook(body: unknown, problems: Problems): NewEndpoint {
   if (problems.any) return NOTHING
   const given = body as Static<typeof NewWebhook>
   checkFields(given, problems)
+  if (isOtherStatus(given.status, "active")) problems.add("status", "not_available", WRITE_ENABLED)
   if (given.secret !== undefined && !isSecret(given.secret)) {
     const text = "`whsec_` and the base64 of 24 to 64 bytes; leave it out to be given one."
     problems.add("secret", "invalid", text)
@@ -51,7 +62,7 @@ export function readWebhook(body: unknown, problems: Problems): NewEndpoint {
     ...EMPTY,
     ...wantedOf(given),
     url: given.url,
-    events: [...new Set(given.events)],
+    events: typesOf(given.events),
     secret: given.secret,
   }
 }
@@ -65,7 +76,21 @@ export function readPatch(body: unknown, problems: Problems): Changes {
   if ("secret" in given) {
     problems.add("secret", "unchangeable", "It is changed by POST …/rotate-secret.")
   }
-  return { ...wantedOf(given), ...(given.enabled !== undefined && { enabled: given.enabled }) }
+  return {
+    ...wantedOf(given),
+    ...(given.enabled !== undefined && { enabled: given.enabled }),
+    ...(given.status !== undefined && { status: given.status }),
+  }
+}
+
+const isOtherStatus = (given: unknown, stored: WebhookStatus) =>
+  given !== undefined && given !== null && given !== stored
+
+const WRITE_ENABLED = "The status is not written; `enabled` pauses an endpoint or activates it."
+
+/** A record may be sent back as it was read, but no other status. Throws 422. */
+export function refuseOtherStatus(given: unknown, stored: WebhookStatus) {
+  if (isOtherStatus(given, stored)) throw invalid("status", "not_available", WRITE_ENABLED)
 }
 
 type Given = Static<typeof WebhookPatch>
@@ -73,7 +98,7 @@ type Given = Static<typeof WebhookPatch>
 /** What a schema cannot say. */
 function checkFields(given: Given, problems: Problems) {
   for (const [at, pattern] of (given.events ?? []).entries()) {
-    if (isPattern(pattern)) continue
+    if (isPattern(OTHER_NAMES[pattern] ?? pattern)) continue
     problems.add(`events.${at}`, "unknown_type", noSuchType(pattern))
   }
   refuseBroken(given, problems)
@@ -102,7 +127,7 @@ function wantedOf({ enabled: _, retry_policy, ...given }: Given): Partial<Wanted
   )
   return {
     ...(Object.fromEntries(known) as Partial<Wanted>),
-    ...(given.events && { events: [...new Set(given.events)] }),
+    ...(given.events && { events: typesOf(given.events) }),
     ...(policy && { retry_policy: policy }),
   }
 }

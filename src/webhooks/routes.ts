@@ -132,6 +132,7 @@ const changingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
     route<Changes, unknown>({
       ...by(method, ONE),
       summary: "Change an endpoint: what is absent stays",
+      changes: true,
       body: schemas.WebhookPatch,
       read: readPatch,
       response: schemas.Webhook,

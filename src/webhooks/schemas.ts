@@ -1,5 +1,6 @@
 import { Type as t } from "@sinclair/typebox"
 import { API_VERSION } from "../events/api-version"
+import { aliasOf } from "../http/field-names"
 import { pageQuery } from "../http/page"
 import { nameText, oneOf, orNull } from "../http/texts"
 
@@ -33,7 +34,8 @@ const fields = {
   events: t.Array(t.String({ maxLength: 64 }), {
     minItems: 1,
     maxItems: MOST_PATTERNS,
-    description: "Types, `prefix.*`, or `*`.",
+    description:
+      "Types, `prefix.*`, or `*`. `email.delivery_delayed` is taken as `email.soft_bounced`.",
   }),
   description: orNull(nameText(LONGEST_DESCRIPTION)),
   headers: t.Record(t.String(), t.String(), { description: "Up to 20, sent along." }),
@@ -54,6 +56,7 @@ const fields = {
 
 export const NewWebhook = t.Object({
   url: fields.url,
+  endpoint: aliasOf("url", fields.url),
   events: fields.events,
   description: t.Optional(fields.description),
   headers: t.Optional(fields.headers),
@@ -65,6 +68,7 @@ export const NewWebhook = t.Object({
   metadata: t.Optional(fields.metadata),
   version: t.Optional(fields.version),
   secret: t.Optional(t.String({ maxLength: 128, description: "`whsec_` and 24–64 bytes." })),
+  status: t.Optional(t.Unknown({ description: "Only as it is: `enabled` changes it." })),
 })
 
 export const WebhookPatch = t.Composite([

@@ -3,7 +3,7 @@ import { now } from "../core/time"
 import type { Tx } from "../store/store"
 import { activate, disable } from "./breaker"
 import { exhaustAll, release } from "./hold"
-import type { Changes } from "./input"
+import { type Changes, refuseOtherStatus } from "./input"
 import { ours, type Webhook, type WebhookRow } from "./record"
 import { replayRest } from "./replay"
 import { webhooks as table } from "./tables"
@@ -69,6 +69,7 @@ const DISABLED = "webhook.disabled"
 /** What the owner says anew, and with `enabled` whether it works: false pauses, true activates. */
 export async function patch(tx: Tx, caller: Caller, id: string, wanted: Changes): Promise<Webhook> {
   const before = await webhooks.hold(tx, caller.project_id, id)
+  refuseOtherStatus(wanted.status, before.status)
   const after = await webhooks.change(tx, caller, before, wanted)
   const { enabled } = wanted
   if (enabled === true) await activateLogged(tx, caller, after)

@@ -121,12 +121,12 @@ const gone = () => fail("webhook_not_found", "There is no such webhook.")
 export const get = async (db: Reader, project_id: string, id: string): Promise<Webhook> =>
   shown(db, await find(db, project_id, id))
 
-/** Changes what an endpoint is; `enabled` is for others. Nothing to change changes nothing. */
+/** Changes what an endpoint is; `enabled` and `status` are for others. Nothing to change changes nothing. */
 export async function change(
   tx: Tx,
   caller: Caller,
   before: WebhookRow,
-  { enabled: _, ...wanted }: Changes,
+  { enabled: _, status: __, ...wanted }: Changes,
 ): Promise<WebhookRow> {
   if (Object.keys(wanted).length === 0) return before
   const changes = { ...wanted, updated_at: now() }

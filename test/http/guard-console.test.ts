@@ -84,7 +84,7 @@ describe("roles", () => {
         await member.post("/v1/emails", {}),
         await member.get("/v1/api-keys"),
         await member.post("/v1/api-keys", {}),
-        await member.patch("/v1/settings", {}),
+        await member.patch("/v1/settings", { sandbox: false }),
         await member.patch(`/v1/projects/${project_id}`, { name: "P" }),
         await member.get("/v1/audit-log"),
       ]

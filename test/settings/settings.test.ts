@@ -27,7 +27,7 @@ test("begin with the defaults, and are merged: absent stays, null is the default
   const changed = await patch(project, { default_from: from, sandbox: true })
   expect(changed.body.data).toEqual({ ...DEFAULTS, default_from: from, sandbox: true })
   expect((await project.get(path)).body.data).toEqual(changed.body.data)
-  expect((await patch(project, {})).body.data).toEqual(changed.body.data)
+  expect((await patch(project, { sandbox: true })).body.data).toEqual(changed.body.data)
   const reset = await patch(project, { default_from: null, sandbox: null })
   expect(reset.body.data).toEqual(DEFAULTS)
 })

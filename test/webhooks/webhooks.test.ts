@@ -109,7 +109,8 @@ describe("changes", () => {
     })
     expect(status).toBe(200)
     expect(body.data).toEqual({ ...made, ...changes, updated_at: body.data.updated_at })
-    const same = await project.call(method, `/v1/webhooks/${made.id}`, { body: {} })
+    const path = `/v1/webhooks/${made.id}`
+    const same = await project.call(method, path, { body: { status: "active" } })
     expect(same.body.data).toEqual(body.data)
   })
 
@@ -190,7 +191,8 @@ test.each([
 ])("%s …%s of another project is as absent as one that never was", async (method, rest) => {
   const [owner, stranger] = [await service.project(), await service.project()]
   const { id } = await endpoint(owner)
-  const body = method === "GET" ? {} : { body: { since: "2026-01-01T00:00:00Z" } }
+  const change = { since: "2026-01-01T00:00:00Z", enabled: true }
+  const body = method === "GET" ? {} : { body: change }
   const answers = [id, NOBODY, "no-uuid"].map((one) =>
     stranger.call(method, `/v1/webhooks/${one}${rest}`, body),
   )
