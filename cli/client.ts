@@ -42,7 +42,12 @@ export interface Client {
   /** A route without the envelope; any status is an answer. */
   plain(path: string): Promise<{ status: number; body: unknown }>
   /** A WebSocket that is about to open, with the same credential in its headers. */
-  socket(path: string, query: Query, protocol: string): Promise<WebSocket>
+  socket(
+    path: string,
+    query: Query,
+    protocol: string,
+    headers?: Record<string, string>,
+  ): Promise<WebSocket>
 }
 
 export interface ClientOptions {
@@ -102,9 +107,9 @@ export function openClient(connection: Connection, options: ClientOptions): Clie
       const answer = await once(connection, options, { method: "GET", path }, options.timeout)
       return { status: answer.status, body: parsed(answer, connection.url) }
     },
-    async socket(path, query, protocol) {
+    async socket(path, query, protocol, more) {
       const token = connection.signed_in ? await options.access?.() : undefined
-      const call: Call = { method: "GET", path, query, token }
+      const call: Call = { method: "GET", path, query, token, headers: more }
       const headers = { ...headersOf(connection, call), ...proofOf(connection, options, call) }
       const url = addressOf(connection, call).replace(/^http/, "ws")
       const proxy = proxyFor(url)

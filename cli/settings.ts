@@ -29,9 +29,11 @@ export interface Profile {
   url: string
   api_key: string | null
   session?: StoredSession | null
-  /** Where the person works, if he has chosen. */
+  /** Where the person works, once they have chosen. */
   account_id?: string | null
   project_id?: string | null
+  /** Of a server by `belfry up`: its first project, which no other data folder has. */
+  instance?: string
 }
 
 export interface Profiles {
@@ -69,10 +71,12 @@ export const LOCAL_PROFILE = "local"
  * `$XDG_CONFIG_HOME/belfry/profiles.json`, else under `~/.config`. Throws with exit 2 for a user
  * without a home: keys never go into whatever folder somebody happens to stand in.
  */
-export function profilesPath(environment: Environment): string {
-  const folder = environment.XDG_CONFIG_HOME || join(homeOf(environment), ".config")
-  return join(folder, "belfry", "profiles.json")
-}
+export const profilesPath = (environment: Environment): string =>
+  join(configFolder(environment), "profiles.json")
+
+/** Where this user's profiles and secrets are kept. */
+export const configFolder = (environment: Environment): string =>
+  join(environment.XDG_CONFIG_HOME || join(homeOf(environment), ".config"), "belfry")
 
 function homeOf({ HOME }: Environment): string {
   if (HOME) return HOME
@@ -136,13 +140,14 @@ export function webAddress(text: string): string {
   return text.replace(/\/+$/, "").replace(/\/v1$/, "")
 }
 
-export function sameServer(one: string, other: string): boolean {
-  const origin = (text: string) => {
-    const url = new URL(text)
-    const host = /^(localhost|127\.0\.0\.1|\[::1\])$/.test(url.hostname) ? "loopback" : url.hostname
-    return `${url.protocol}//${host}:${url.port}`
-  }
-  return URL.canParse(one) && origin(one) === origin(other)
+export const sameServer = (one: string, other: string): boolean =>
+  URL.canParse(one) && originOf(one) === originOf(other)
+
+/** The server of an address, with one name for all ways to write this machine. */
+export function originOf(address: string): string {
+  const { protocol, hostname, port } = new URL(address)
+  const host = /^(localhost|127\.0\.0\.1|\[::1\])$/.test(hostname) ? "loopback" : hostname
+  return `${protocol}//${host}:${port}`
 }
 
 /** No file means no profiles. Throws with exit 74 when the file is there and unreadable. */
@@ -172,7 +177,7 @@ function closeToOthers(path: string): void {
   }
 }
 
-const isMissing = (error: unknown) =>
+export const isMissing = (error: unknown): boolean =>
   error instanceof Error && "code" in error && error.code === "ENOENT"
 
 /** Readable by its owner only, and never half written: keys are in it. */

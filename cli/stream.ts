@@ -27,6 +27,8 @@ export interface StreamOptions {
   start?: Start | undefined
   types?: string | undefined
   forward?: boolean
+  /** Sent along each time it opens. */
+  headers?: Record<string, string>
   /** One after the other; what it returns is awaited before the next. */
   onFrame: (frame: Frame) => unknown
   onState?: (state: "open" | "lost") => void
@@ -124,7 +126,9 @@ class Following {
   }
 
   async #once(): Promise<{ code: number; opened: boolean }> {
-    const socket = await this.#client.socket(PATH, this.#query(), PROTOCOL).catch(() => undefined)
+    const socket = await this.#client
+      .socket(PATH, this.#query(), PROTOCOL, this.#options.headers)
+      .catch(() => undefined)
     if (!socket) return { code: 1006, opened: false } // the next look at the API says why
     this.#socket = socket
     let opened = false

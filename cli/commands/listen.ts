@@ -24,7 +24,7 @@ function defineListen(program: Command): void {
     .option("--forward-to <url>", "the receiver: localhost:3000/hooks")
     .option("--events <patterns>", "only these, for example email.*,webhook.disabled")
     .option("--after <event>", "begin behind this event id, not with what is new")
-    .option("--print-secret", "only print the signing secret; it is the same each time")
+    .option("--print-secret", "only print the signing secret, which this machine keeps")
     .option("--skip-verify", "take whatever certificate an https receiver shows")
     .option("--limit <number>", "end after so many deliveries")
     .addHelpText(

@@ -9,7 +9,7 @@ import { cleanLine } from "../terminal"
 import { clockTime, millis } from "../time"
 import { receiverAddress } from "./address"
 import { type Carried, Carrier, type Delivery } from "./carrier"
-import { forwardingSecret } from "./secret"
+import { listenSecret } from "./secret"
 
 interface ListenOptions {
   forwardTo?: string
@@ -36,7 +36,7 @@ export const listen: Action<ListenOptions> = async (context, options) => {
 /** Alone, in a pipe too: what asks for it is `SECRET=$(belfry listen --print-secret)`. */
 async function printSecret(context: Context) {
   const { output, flags } = context
-  const secret = await forwardingSecret(context.client())
+  const secret = listenSecret(context)
   if (flags.json === undefined && !flags.ndjson) return await output.raw(`${secret}\n`)
   await output.record({ secret }, () => secret)
 }
@@ -66,6 +66,7 @@ class Listening {
     const stream = openStream(this.#context.client(), {
       forward: true,
       types: events,
+      headers: { "x-svc-listen-secret": listenSecret(this.#context) },
       ...(after !== undefined && { start: { after, not_before: undefined } }),
       place: () => this.#carrier.place,
       onFrame: (frame) => this.#hear(frame),

@@ -11,7 +11,7 @@ import { millis } from "../time"
 import { banner } from "./banner"
 import { liveLines, type MessageFact } from "./live"
 import { LOOPBACK, portNumber, settledPort } from "./ports"
-import { takeLocalProfile } from "./profile"
+import { type LocalProfile, takeLocalProfile } from "./profile"
 import { STOPPING, startServer, untilStopped } from "./run"
 import { localSettings } from "./settings"
 import { startFailure } from "./trouble"
@@ -33,7 +33,7 @@ export const up: Action<UpOptions> = async (context, options) => {
   const loaded = await upSettings(context.flags, options)
   const running = await startServer(loaded, "up")
   const { project_id, api_key } = await firstKey(running, options.newKey === true)
-  const leaveProfile = takeProfile({ url: running.url, api_key })
+  const leaveProfile = takeProfile({ url: running.url, api_key, instance: project_id })
 
   const { url, data_dir, smtp } = running
   const setup_token = running.setup?.token ?? null
@@ -96,7 +96,7 @@ async function firstKey(running: Running, new_key: boolean) {
 }
 
 /** That the profile cannot be kept is no reason not to run, but one to say so. */
-function takeProfile(own: { url: string; api_key: string | null }): () => Promise<void> {
+function takeProfile(own: LocalProfile): () => Promise<void> {
   const told = (error: unknown) => {
     const reason = error instanceof Error ? error.message : String(error)
     log.warn(`The profile "${LOCAL_PROFILE}" was not stored: ${reason}`)

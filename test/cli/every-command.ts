@@ -26,7 +26,7 @@ export const calls: Record<string, string[]> = {
   "mailbox get": [ID],
   "mailbox wait": ["--to", "a@b.c", "--from", "m@b.c", "--subject", "hi", "--since", "1h"],
   "mailbox clear": ["--to", "a@b.c"],
-  listen: ["--print-secret", "--events", "email.*"],
+  listen: ["--forward-to", "localhost:1", "--events", "email.*", "--limit", "1"],
   "events tail": ["--since", "1h", "--types", "email.*", "--limit", "1"],
   "logs list": [
     ...["--status", "4xx", "--path", "/v1/emails", "--request-id", "req_1", "--key", ID],
@@ -222,7 +222,9 @@ function answerFollowers(api: FakeApi): void {
   const event = { id: "evt_1", type: "email.sent", api_version: "1", created_at, data: {} }
   const secret = `whsec_${btoa("x".repeat(32))}`
   const ready = { type: "ready", secret, after: null }
-  api.socket("/v1/events/stream", ready, { type: "event", event })
+  const headers = { "webhook-id": event.id, "content-type": "application/json" }
+  const delivery = { type: "delivery", delivery_id: ID, headers, body: JSON.stringify(event) }
+  api.socket("/v1/events/stream", ready, { type: "event", event }, delivery)
   const request = { request_id: "req_1", method: "GET", path: "/v1/emails", status: 200 }
   const rest = { duration_ms: 1, key_id: ID, ip: "127.0.0.1", error_code: null, created_at }
   api.data("GET /v1/request-log", [{ ...request, ...rest }])

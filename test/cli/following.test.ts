@@ -1,4 +1,5 @@
 import { expect, setDefaultTimeout, test } from "bun:test"
+import { statSync } from "node:fs"
 import { join } from "node:path"
 import * as apiKeys from "../../src/api-keys/api-keys"
 import { tellEvents } from "../events/stream/facts"
@@ -8,7 +9,7 @@ import { isVerified, startReceiver } from "../harness/receiver"
 import { startProxy, startRelay } from "../harness/relay"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
-import { belfry, environment, onTerminal } from "./belfry"
+import { belfry, environment, freshHome, onTerminal } from "./belfry"
 import { FakeApi, KEY } from "./fake-api"
 
 setDefaultTimeout(60_000)
@@ -16,6 +17,7 @@ quietLog()
 
 const MAIN = join(import.meta.dir, "../../cli/main.ts")
 const WAIT_MS = 20_000
+const SECRETS = ".config/belfry/listen"
 
 const times = { look_ms: 100, ping_ms: 25_000, silence_ms: 50_000, stuck_ms: 10_000 }
 const service = await sharedService({ socket_times: times })
@@ -54,7 +56,8 @@ test("listen carries deliveries to a receiver here, which can verify them", asyn
   const project = await service.project()
   using receiver = startReceiver()
   const words = ["listen", "--forward-to", receiver.url.slice(7), "--limit", "3"]
-  using listen = running(words, as(project))
+  const env = { ...as(project), HOME: freshHome() }
+  using listen = running(words, env)
   const { secret, forward_to } = JSON.parse(await listen.ready())
   expect(forward_to).toBe(receiver.url)
   const events = await happened(project, 3)
@@ -64,10 +67,33 @@ test("listen carries deliveries to a receiver here, which can verify them", asyn
   const [, line] = listen.lines()
   expect(line).toMatchObject({ type: "delivery", event_type: "email.sent", response_status: 200 })
 
-  const print = (...more: string[]) =>
-    belfry(["listen", "--print-secret", ...more], { env: as(project) })
+  const print = (...more: string[]) => belfry(["listen", "--print-secret", ...more], { env })
   expect(await print()).toMatchObject({ exit: 0, out: `${secret}\n` }) // as $(…) takes it
   expect(JSON.parse((await print("--json")).out)).toEqual({ secret })
+})
+
+test("the signing secret is one for a server, whichever key listens on this machine", async () => {
+  const [project, HOME] = [await service.project(), freshHome()]
+  const secrets: string[] = []
+  for (const key of [project.key, (await project.addKey()).key]) {
+    const env = { BELFRY_URL: url, BELFRY_API_KEY: key, HOME }
+    using listen = running(["listen", "--forward-to", "localhost:1"], env)
+    secrets.push(JSON.parse(await listen.ready()).secret)
+  }
+  const other = { ...as(project, "https://mail.example.test"), HOME }
+  const elsewhere = await belfry(["listen", "--print-secret"], { env: other })
+  expect(secrets[1]).toBe(secrets[0] ?? "")
+  expect(elsewhere.out.trim()).toMatch(/^whsec_.{44}$/)
+  expect(elsewhere.out.trim()).not.toBe(secrets[0] ?? "")
+  const [kept = ""] = [...new Bun.Glob("*loopback*.secret").scanSync(join(HOME, SECRETS))]
+  expect(statSync(join(HOME, SECRETS, kept)).mode & 0o777).toBe(0o600)
+})
+
+test("two commands that need the first secret at once agree on it", async () => {
+  const env = { ...as(await service.project()), HOME: freshHome() }
+  const printed = Array.from({ length: 4 }, () => belfry(["listen", "--print-secret"], { env }))
+  const secrets = (await Promise.all(printed)).map(({ out }) => out)
+  expect([new Set(secrets).size, secrets[0]?.slice(0, 6)]).toEqual([1, "whsec_"])
 })
 
 test("listen tells what a receiver answered, and when there is none", async () => {

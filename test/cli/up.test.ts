@@ -10,13 +10,15 @@ interface Ready {
   project_id: string
   data_dir: string
   smtp: Record<string, number | null>
+  setup_token: string
 }
 
 /** `belfry up --json` in a home of its own; its first line, and the lines after it as they come. */
 async function startUp(home: string, ...words: string[]) {
   const main = join(import.meta.dir, "../../cli/main.ts")
   const env = environment({ HOME: home })
-  const child = Bun.spawn([process.execPath, main, "up", "--json", "--port", "0", ...words], {
+  const port = words.includes("--port") ? [] : ["--port", "0"]
+  const child = Bun.spawn([process.execPath, main, "up", "--json", ...port, ...words], {
     env,
     stdout: "pipe",
     stderr: "inherit",
@@ -208,3 +210,70 @@ test("serve without an account says how to make one", async () => {
   child.kill("SIGTERM")
   expect(await child.exited).toBe(0)
 }, 30_000)
+
+const PASSWORD = "Correct-Horse-7"
+
+/** Becomes the owner of a fresh `up`, and is signed in then. */
+function becomeOwner(home: string, { ready }: Awaited<ReturnType<typeof startUp>>) {
+  const token = ["--setup-token", ready.setup_token]
+  const words = ["setup", ready.url, ...token, "--email", "ann@mailbox.test", "--password-stdin"]
+  return belfry(words, { env: environment({ HOME: home }), stdin: PASSWORD })
+}
+
+test("the owner's sign-in outlives up, and counts again when up runs on the same folder", async () => {
+  const home = freshHome()
+  const local = () => readProfiles(join(home, ".config/belfry/profiles.json")).profiles.local
+  await using first = await startUp(home)
+  expect((await becomeOwner(home, first)).exit).toBe(0)
+  await first.stop()
+  expect(local()?.session?.email).toBe("ann@mailbox.test")
+  const silent = await first.cli("whoami")
+  expect([silent.exit, JSON.parse(silent.err).error.code]).toEqual([69, "unreachable"])
+
+  await using second = await startUp(home) // on another port
+  const who = await second.cli("whoami", "--json=user.email,url")
+  expect(JSON.parse(who.out)).toEqual({ "user.email": "ann@mailbox.test", url: second.ready.url })
+}, 30_000)
+
+test("a sign-in does not follow to another data folder, and is back for its own", async () => {
+  const home = freshHome()
+  await using first = await startUp(home)
+  expect((await becomeOwner(home, first)).exit).toBe(0)
+  await first.stop()
+  await using other = await startUp(home, "--data-dir", join(home, "other"))
+  expect(JSON.parse((await other.cli("whoami")).out).kind).toBe("key")
+  await using again = await startUp(home)
+  expect(JSON.parse((await again.cli("whoami")).out).kind).toBe("user")
+  await again.stop()
+  expect(JSON.parse((await other.cli("whoami")).out).kind).toBe("key")
+  await other.stop()
+  await using third = await startUp(home)
+  expect(JSON.parse((await third.cli("whoami")).out).kind).toBe("user")
+}, 60_000)
+
+test("a follower that is signed in comes back after up was started anew", async () => {
+  const home = freshHome()
+  await using first = await startUp(home)
+  expect((await becomeOwner(home, first)).exit).toBe(0)
+  const port = new URL(first.ready.url).port
+  const main = join(import.meta.dir, "../../cli/main.ts")
+  const words = ["events", "tail", "--limit", "2", "--timeout", "60s", "--json"]
+  const tail = Bun.spawn([process.execPath, main, ...words], {
+    env: environment({ HOME: home }),
+    stdout: "pipe",
+    stderr: "pipe",
+  })
+  const lines = readLines(tail.stdout)
+  const typeOf = async () => JSON.parse(String((await lines.next()).value)).type
+  const told = typeOf()
+  const trigger = ({ cli }: typeof first) => cli("trigger", "email.bounced")
+  while (!(await Promise.race([told, trigger(first).then(() => undefined)]))) {}
+  expect(await told).toBe("email.bounced")
+  await first.stop()
+
+  await using second = await startUp(home, "--port", port)
+  const next = typeOf()
+  while (!(await Promise.race([next, trigger(second).then(() => Bun.sleep(200))]))) {}
+  expect(await next).toBe("email.bounced")
+  expect(await tail.exited).toBe(0)
+}, 60_000)

@@ -1,6 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test"
 import { rmSync } from "node:fs"
 import { join } from "node:path"
+import { newSecret } from "../../src/lib/signature"
 import { binary, makeHome, startBelfry } from "../harness/binary"
 import { readLines } from "../harness/lines"
 import { note } from "../harness/peers"
@@ -114,13 +115,15 @@ describe.skipIf(!has_postgres)("two nodes on one Postgres", () => {
       expect(story).toEqual(["email.queued", "email.sent", "email.delivered"])
       await socket.next(({ message }) => (message as { status?: string })?.status === "delivered")
     }
+    const own = newSecret()
     const secrets = await Promise.all(
       [here, there].map(async ({ url }) => {
-        using socket = await dial(url, "?forward=true", { key: api_key })
+        const headers = { "x-svc-listen-secret": own }
+        using socket = await dial(url, "?forward=true", { key: api_key, headers })
         return (await socket.next(({ type }) => type === "ready")).secret
       }),
     )
-    expect(secrets[0]).toBe(secrets[1])
+    expect(secrets).toEqual([own, own])
     expect(id).toBeString()
   })
 })

@@ -4,7 +4,7 @@ import { type Exit, exits, usage } from "../../failure"
 import { trial_fields } from "../../fields"
 import { onInterrupt } from "../../interrupt"
 import { receiverAddress } from "../../listen/address"
-import { forwardingSecret } from "../../listen/secret"
+import { listenSecret } from "../../listen/secret"
 import { millis } from "../../time"
 import { headLine, trialLine, waitingLine } from "./lines"
 import { type Asked, type Trial, trials } from "./trials"
@@ -19,7 +19,7 @@ export const verify: Action<VerifyOptions> = async (context, { secret, skipVerif
   const { output, paint } = context
   const url = receiverAddress(to)
   output.promises(trial_fields)
-  const known = secret ?? (await forwardingSecret(context.client()))
+  const known = secret ?? listenSecret(context)
   if (!isSecret(known)) throw usage("--secret is not a webhook secret", "it begins with whsec_")
   const done = await tried(context, url, known, skipVerify)
   // One JSON text can only be whole at its end.

@@ -1,8 +1,8 @@
 import { type Static, Type as t } from "@sinclair/typebox"
-import type { Caller } from "../../accounts/caller"
-import type { Secrets } from "../../core/secrets"
+import { fail } from "../../core/errors"
 import { type AnyRoute, route } from "../../http/route"
 import { Upgrade } from "../../http/socket"
+import { isSecret, newSecret } from "../../lib/signature"
 import type { Reader, Store } from "../../store/store"
 import { lastPlace, placeOf } from "../feed"
 import { askedTypes } from "../patterns"
@@ -12,7 +12,6 @@ import { stream } from "./streaming"
 
 export interface StreamParts {
   store: Store
-  secrets: Secrets
   watching: Watching
 }
 
@@ -30,6 +29,16 @@ const query = t.Object({
   forward: t.Boolean({ default: false, description: "Signed deliveries instead of events." }),
 })
 
+const SECRET_HEADER = "x-svc-listen-secret"
+
+const headers = t.Object({
+  "X-Svc-Listen-Secret": t.Optional(
+    t.String({
+      description: "With `forward`: signs the deliveries. `whsec_` and the base64 of 24–64 bytes.",
+    }),
+  ),
+})
+
 /** Events as they come, over a WebSocket; with `forward` as deliveries of a webhook. */
 export const streamRoutes = (parts: StreamParts): AnyRoute[] => [
   route<unknown, Static<typeof query>>({
@@ -41,12 +50,14 @@ export const streamRoutes = (parts: StreamParts): AnyRoute[] => [
     summary: "Events as they come, over a WebSocket of the subprotocol svc.events.v1",
     socket: "svc.events.v1",
     query,
-    handle: async ({ caller, project_id, query }) => {
+    headers,
+    handle: async ({ request, project_id, query }) => {
+      const secret = query.forward ? listenSecret(request) : undefined
       const db = parts.store.read
       const types = askedTypes(query.types ?? "")
       const from = await startOf(db, project_id, query.after)
       const following = { db, project_id, from, types }
-      if (query.forward) return new Upgrade(new Forwarding(following, secretOf(parts, caller)))
+      if (secret !== undefined) return new Upgrade(new Forwarding(following, secret))
       return new Upgrade({ begin: (wire) => stream(wire, following, parts.watching) })
     },
   }),
@@ -60,10 +71,17 @@ async function startOf(db: Reader, project_id: string, after: string | undefined
 }
 
 /**
- * Made of who listens, not of chance: after a reconnect, or a restart of the server, the receiver
- * at the other end still holds the right one.
+ * The client's own secret, so that its receiver needs one secret for a project, and keeps it over
+ * reconnects. Without the header a new one, told in the first frame. Throws 422 for a bad one.
  */
-function secretOf({ secrets }: StreamParts, { project_id, key_id, user_id }: Caller): string {
-  const bytes = secrets.mac("forward", `${project_id}:${key_id ?? user_id}`)
-  return `whsec_${bytes.toString("base64")}`
+function listenSecret({ headers }: Request): string {
+  const own = headers.get(SECRET_HEADER)
+  if (own === null) return newSecret()
+  if (isSecret(own)) return own
+  const message = "The value must be `whsec_` and the base64 of 24 to 64 bytes."
+  const fields = [{ path: SECRET_HEADER, code: "invalid", message }]
+  return fail("validation_error", `X-Svc-Listen-Secret: ${message}`, {
+    header: "X-Svc-Listen-Secret",
+    fields,
+  })
 }

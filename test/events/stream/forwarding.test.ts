@@ -1,10 +1,11 @@
 import { expect, setDefaultTimeout, test } from "bun:test"
 import { Webhook } from "standardwebhooks"
 import { record } from "../../../src/events/emit"
+import { newSecret } from "../../../src/lib/signature"
 import { quietLog } from "../../harness/quiet"
 import type { TestProject } from "../../harness/service"
 import { sharedService } from "../../harness/shared-service"
-import { dial, type Frame, type TestSocket } from "../../harness/socket"
+import { dial, type Frame, refusedUpgrade, type TestSocket } from "../../harness/socket"
 import { tellEvents } from "./facts"
 
 setDefaultTimeout(30_000)
@@ -56,17 +57,38 @@ test("the first frame tells the secret, then come deliveries that it verifies", 
   expect(() => new Webhook(secret).verify(`${delivery?.body} `, delivery?.headers ?? {})).toThrow()
 })
 
-test("the secret is the caller's own, and stays the same over connections", async () => {
-  const [project, other] = [await service.project(), await service.project()]
-  const neighbour = await project.addKey()
+test("the client's own secret signs, whoever connects with it", async () => {
+  const project = await service.project()
+  const own = newSecret()
+  const headers = { "x-svc-listen-secret": own }
+  for (const who of [project, await project.addKey()]) {
+    using socket = await dial(url, "?forward=true", { ...who, headers })
+    expect((await ready(socket)).secret).toBe(own)
+    const [event] = await happened(project, "email.sent")
+    const delivery = await deliveryOf(socket, event?.id)
+    new Webhook(own).verify(delivery?.body ?? "", delivery?.headers ?? {})
+  }
+})
+
+test("without a secret of the client each connection gets a new one", async () => {
+  const project = await service.project()
   const secrets: string[] = []
-  for (const who of [project, project, neighbour, other]) {
-    using socket = await dial(url, "?forward=true", who)
+  for (let n = 0; n < 2; n++) {
+    using socket = await dial(url, "?forward=true", project)
     secrets.push((await ready(socket)).secret)
   }
-  expect(secrets[1]).toBe(secrets[0] ?? "")
-  expect(new Set(secrets).size).toBe(3)
+  expect(new Set(secrets).size).toBe(2)
 })
+
+test.each(["secret", "whsec_c2hvcnQ=", `whsec_${"A".repeat(100)}`])(
+  "the secret %s is refused with 422 before anything opens",
+  async (secret) => {
+    const { key } = await service.project()
+    const headers = { "x-api-key": key, "x-svc-listen-secret": secret }
+    const refused = await refusedUpgrade(url, "?forward=true", headers)
+    expect(refused).toMatchObject({ status: 422, code: "validation_error" })
+  },
+)
 
 test("types choose the deliveries", async () => {
   const project = await service.project()
