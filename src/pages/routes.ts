@@ -10,6 +10,7 @@ import { html } from "./html"
 import * as invitation from "./invitation-page"
 import * as password from "./password-page"
 import { smallPage } from "./small-page"
+import { startPage } from "./start-page"
 
 /** The description of the interface, for programs and for people. Neither needs a network. */
 export function docsRoutes(table: AnyRoute[]): AnyRoute[] {
@@ -41,8 +42,26 @@ export function docsRoutes(table: AnyRoute[]): AnyRoute[] {
     made ??= openApi([...described, ...routes], VERSION)
     return made
   }
-  return routes
+  return [...routes, shown("/", "What this server is", startPage), docsWithSlash(description)]
 }
+
+/** People type it; the reference names nothing relative to itself, so both addresses show the same. */
+const docsWithSlash = (description: () => ReturnType<typeof openApi>) =>
+  shown("/docs/", "The reference for people", () => docsPage(description()))
+
+/** A page that only shows something. */
+const shown = (path: string, summary: string, handle: () => Response): AnyRoute =>
+  route({
+    method: "GET",
+    path,
+    callers: ["none"],
+    scope: "-",
+    status: [200],
+    summary,
+    page: refusal,
+    produces: "text/html",
+    handle,
+  })
 
 export interface PageParts
   extends device.DevicePageParts,

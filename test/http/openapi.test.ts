@@ -4,7 +4,7 @@ import { codes } from "../../src/core/errors"
 import { type OpenApi, openApi } from "../../src/http/openapi"
 import { docsPage } from "../../src/pages/docs"
 
-const table = routeTable({} as AppParts)
+const table = routeTable({} as AppParts).filter(({ page }) => page === undefined)
 const description: OpenApi = JSON.parse(JSON.stringify(openApi(table, "1.2.3")))
 
 const operations = Object.entries(description.paths).flatMap(([path, methods]) =>

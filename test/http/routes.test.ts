@@ -106,11 +106,14 @@ test.skipIf(!existsSync(ORIGINAL))("the copy of the contract's table is its equa
   expect(readFileSync(CONTRACT, "utf8")).toBe(readFileSync(ORIGINAL, "utf8"))
 })
 
-test("the pages for people are these, behind the limits of an entrance", () => {
+test("the pages for people are these, and the forms are behind the limits of an entrance", () => {
   expect([...new Set(pages.map(({ path }) => path))]).toEqual([
+    "/",
+    "/docs/",
     "/device",
     "/invitation/{token}",
     "/password-reset/{token}",
   ])
-  expect(pages.every(({ per_minute }) => per_minute === 60)).toBe(true)
+  const forms = pages.filter(({ path }) => !path.endsWith("/"))
+  expect(forms.every(({ per_minute }) => per_minute === 60)).toBe(true)
 })

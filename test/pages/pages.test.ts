@@ -57,6 +57,20 @@ test("pages run no script, load nothing, are framed by nobody and tell nobody th
   }
 })
 
+test("the start page says what this is and where to go, and every way leads somewhere", async () => {
+  const start = await browser().look("/")
+  expect([start.status, titleOf(start)]).toEqual([200, "Belfry"])
+  const ways = [...start.text.matchAll(/<a href="([^"]+)"/g)].map(([, way = ""]) => way)
+  expect(ways).toEqual(["/docs", "/v1/openapi.json", "/device", "/readyz"])
+  for (const way of ways) expect([way, (await browser().look(way)).status]).toEqual([way, 200])
+})
+
+test("the reference answers with a slash behind it, too", async () => {
+  const [plain, slash] = [await browser().look("/docs"), await browser().look("/docs/")]
+  expect(slash.status).toBe(200)
+  expect(slash.text).toBe(plain.text)
+})
+
 test("pages say what went wrong as pages", async () => {
   clock.freeze() // the requests of one minute are counted
   const door = stranger(service)
