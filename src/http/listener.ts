@@ -1,10 +1,11 @@
 import type { Elysia } from "elysia"
 import { listening } from "../core/addresses"
+import { ApiError } from "../core/errors"
 import { newRequestId } from "../core/ids"
 import { sleep } from "../core/time"
 import { respondError } from "./envelope"
 import { MOST_BUFFERED_BYTES, MOST_FRAME_BYTES, type Socket } from "./socket"
-import { routable } from "./target"
+import { hasTwoHosts, routable } from "./target"
 
 /** No limit here: the answer of this one has no body, and the limits of the routes come first. */
 const MAX_BODY_BYTES = Number.MAX_SAFE_INTEGER
@@ -36,6 +37,7 @@ export function listen(app: Elysia, { host, port, idle_seconds }: ListenOptions)
     // A long poll is silent for up to 25 s without being idle; requests have their own limit.
     fetch: (request) => {
       server.timeout(request, REQUEST_SECONDS)
+      if (hasTwoHosts(request)) return respondError(twoHosts(), newRequestId(), {})
       return app.fetch(routable(request))
     },
     websocket: socketEvents(sockets),
@@ -57,6 +59,15 @@ export function listen(app: Elysia, { host, port, idle_seconds }: ListenOptions)
 }
 
 const REQUEST_SECONDS = 35
+
+/** A proxy before us may have gone by the other one: what it let pass is not what we would answer. */
+const twoHosts = () =>
+  new ApiError(
+    "validation_error",
+    "The request has more than one Host header. Send exactly one.",
+    { fields: [{ path: "Host", code: "invalid", message: "Exactly one is allowed." }] },
+    { status: 400 },
+  )
 
 /** What Bun tells of a connection goes to its `Socket`, which was given at the upgrade. */
 const socketEvents = (sockets: Set<Socket>): Bun.WebSocketHandler<Socket> => ({

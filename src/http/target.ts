@@ -8,7 +8,7 @@ export function targetOf({ url }: Pick<Request, "url">): string {
   return path === -1 ? "/" : url.slice(path)
 }
 
-/** Without the query, in the spelling of the caller. */
+/** Without the query. */
 export function pathOf(request: Pick<Request, "url">): string {
   const [path = "/"] = targetOf(request).split(/[?#]/, 1)
   return path
@@ -24,9 +24,20 @@ export function queryOf(request: Pick<Request, "url">): URLSearchParams {
 /** The router looks for the path behind this many characters, and takes shorter hosts for paths. */
 const SHORTEST_ORIGIN = 11
 
-/** The same request under a host that the router can cut off. Its socket stays known. */
+/**
+ * The same request under a host that the router can cut off, and with the path that `..`, `%2e` and
+ * `\\` in it lead to. The runtime resolves them itself, but not behind a host that makes no URL.
+ * Everybody reads the address from here, so nobody judges another path than the router. The
+ * request's socket stays known.
+ */
 export function routable(request: Request): Request {
   const target = targetOf(request)
-  if (request.url.length - target.length >= SHORTEST_ORIGIN) return request
-  return Object.defineProperty(request, "url", { value: `http://localhost${target}` })
+  const is_readable = request.url.length - target.length >= SHORTEST_ORIGIN
+  if (is_readable && !target.includes("#")) return request
+  const { pathname, search } = new URL(`http://localhost${target}`)
+  return Object.defineProperty(request, "url", { value: `http://localhost${pathname}${search}` })
 }
+
+/** The runtime joins the values of a header that comes twice; no name of a host has a comma. */
+export const hasTwoHosts = ({ headers }: Request): boolean =>
+  headers.get("host")?.includes(",") ?? false

@@ -1,28 +1,12 @@
 import { describe, expect, test } from "bun:test"
 import { pathOf, queryOf, routable } from "../../src/http/target"
+import { say as sayTo } from "../harness/raw-request"
 import { sharedService } from "../harness/shared-service"
 
 const service = await sharedService()
 const { port } = service.listen()
 
-/** The whole answer to these bytes, of which each line stands for itself. */
-async function say(...lines: string[]): Promise<string> {
-  const { promise, resolve, reject } = Promise.withResolvers<string>()
-  let heard = ""
-  const socket = await Bun.connect({
-    hostname: "127.0.0.1",
-    port,
-    socket: {
-      data(_, chunk) {
-        heard += chunk.toString()
-      },
-      close: () => resolve(heard),
-      error: (_, error) => reject(error),
-    },
-  })
-  socket.write([...lines, "Connection: close", "", ""].join("\r\n"))
-  return promise
-}
+const say = (...lines: string[]) => sayTo(port, ...lines)
 
 const HOSTS = ["x", "api", "", "a b%[", "x/y", "x?y", "user@x", "x:99999", "x".repeat(300)]
 
@@ -49,6 +33,20 @@ test("an old client that names no host is served, and never with a page of sourc
   expect(absent).toContain(" 404 ")
   expect(absent).not.toContain("<html")
   expect(await say("GET /v1/nope HTTP/1.1")).toStartWith("HTTP/1.1 400 ")
+})
+
+test.each([
+  "Host: a.test|Host: b.test",
+  "Host: a.test|Host: a.test",
+  "Host: a.test|X-Other: 1|host: b.test",
+  "Host:|Host: b.test",
+  "Host: a.test|Host:",
+])("a request with two hosts is refused: %s", async (lines) => {
+  const hosts = lines.split("|")
+  const answer = await say("GET /v1/health HTTP/1.1", ...hosts)
+  expect(answer).toStartWith("HTTP/1.1 400 ")
+  expect(answer).toContain("more than one Host header")
+  expect(await say("GET /v1/health HTTP/1.1", "Host: a.test")).toStartWith("HTTP/1.1 200 ")
 })
 
 test.each([
