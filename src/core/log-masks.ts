@@ -27,11 +27,20 @@ const secretValues: readonly [RegExp, string][] = [
   [/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z ]*PRIVATE KEY-----|$)/g, MASK],
 ]
 
+/** By their source, so that the same look is kept once. */
+const addedValues = new Map<string, RegExp>()
+
+/** From now on, what comes behind the first group of this look is masked in every text. */
+export const maskAlso = (look: RegExp): void => void addedValues.set(look.source, look)
+
 /** At most 2 kB of the text, without anything that looks like a secret of ours or of a URL. */
 export function mask(text: string): string {
   const cut = text.length > MOST_CHARACTERS
   const start = cut ? `${text.slice(0, MOST_CHARACTERS).toWellFormed()}…` : text
-  return secretValues.reduce((cleaned, [look, put]) => cleaned.replace(look, put), start)
+  const known = secretValues.reduce((cleaned, [look, put]) => cleaned.replace(look, put), start)
+  let cleaned = known
+  for (const look of addedValues.values()) cleaned = cleaned.replace(look, `$1${MASK}`)
+  return cleaned
 }
 
 /**

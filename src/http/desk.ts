@@ -19,6 +19,7 @@ import { refuseOther } from "./not-found"
 import { type Quota, quotaHeaders, RateLimits } from "./rate-limit"
 import type { Answer, AnyRoute } from "./route"
 import { SharedWindows } from "./shared-windows"
+import { shownPath } from "./shown-path"
 import { Upgrade } from "./socket"
 import { demandUpgrade, Sockets, type SocketTimes, type Upgrader } from "./sockets"
 import { pathOf } from "./target"
@@ -124,7 +125,7 @@ export class Desk {
     return SWITCHED()
   }
 
-  #note({ route, request, params, id, ip, caller, error_code }: State, status: number, ms: number) {
+  #note({ route, request, id, ip, caller, error_code }: State, status: number, ms: number) {
     if (!route.path.startsWith("/v1/")) return
     this.#options.requests.add({
       request_id: id,
@@ -132,7 +133,7 @@ export class Desk {
       is_stranger: !caller || caller.kind === "none",
       key_id: caller?.key_id ?? null,
       method: request.method,
-      path: "token" in params ? route.path : pathOf(request), // a token is a credential
+      path: shownPath(route, pathOf(request)),
       status,
       duration_ms: Math.round(ms),
       ip,

@@ -77,13 +77,17 @@ export class Guard {
     }
   }
 
-  /** For routes that anybody may call, some of which know who it is when he says so. */
+  /**
+   * For routes that anybody may call. Some have their credential in the path, and some know a person
+   * by an access token.
+   */
   async admitAnybody(asking: Asking, onCaller: (admitted: Admitted) => void): Promise<void> {
-    const { route, request, ip } = asking
+    const { route, request, params, ip } = asking
     const per_minute = route.per_minute
     const quota = per_minute
       ? await this.#limits.takeEntry(ip, per_minute)
       : this.#limits.takePublic(ip)
+    if (route.prove) await this.#counted(ip, async () => route.prove?.(params))
     const credential = route.callers.includes("console") ? credentialOf(request) : undefined
     if (credential === undefined || isKey(credential)) {
       return onCaller({ caller: consoles.nobody(ip), quota })

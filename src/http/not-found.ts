@@ -1,5 +1,6 @@
 import { ApiError, fail } from "../core/errors"
 import type { AnyRoute } from "./route"
+import { shownAnyway, shownPath } from "./shown-path"
 import { pathOf } from "./target"
 
 /** Says why there is no answer: no such path, or a path that names its methods in `Allow`. */
@@ -8,10 +9,11 @@ export function absence(routes: AnyRoute[]) {
   return (request: Request): ApiError => {
     const pathname = pathOf(request)
     const allowed = shapes.filter(({ shape }) => shape.test(pathname)).map(({ method }) => method)
-    if (allowed.length === 0) return new ApiError("not_found", `There is no path ${pathname}.`)
+    const shown = shownAnyway(routes, pathname)
+    if (allowed.length === 0) return new ApiError("not_found", `There is no path ${shown}.`)
 
     const all = [...new Set(allowed.includes("GET") ? [...allowed, "HEAD"] : allowed)].join(", ")
-    const message = `${pathname} does not answer ${request.method}; it answers ${all}.`
+    const message = `${shown} does not answer ${request.method}; it answers ${all}.`
     return new ApiError("not_found", message, {}, { headers: { allow: all } })
   }
 }
@@ -23,9 +25,10 @@ interface Asked {
 }
 
 /** 404 for a word in the path that is none of its choices; whoever may not ask at all heard so before. */
-export function refuseOther({ route: { choices = {} }, request, params }: Asked): void {
-  for (const [name, words] of Object.entries(choices)) {
-    if (!words.includes(params[name] ?? "")) fail("not_found", `There is no ${pathOf(request)}.`)
+export function refuseOther({ route, request, params }: Asked): void {
+  for (const [name, words] of Object.entries(route.choices ?? {})) {
+    if (words.includes(params[name] ?? "")) continue
+    fail("not_found", `There is no ${shownPath(route, pathOf(request))}.`)
   }
 }
 

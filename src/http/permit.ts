@@ -59,8 +59,17 @@ export function permit(caller: Caller, { scope, callers, self }: AnyRoute, param
     if (self && caller.key_id === params[self]) return
     return refuse(scopes, false)
   }
+  if (caller.kind === "key") return refuseKey(wanted)
   return refuse(wanted, true)
 }
+
+/** No scope helps here, so the answer names people, and the role they need. */
+function refuseKey(wanted: string[]): never {
+  const text = "This route is for people who signed in. An API key cannot call it."
+  return fail("forbidden", text, { required_role: roleOf(wanted) })
+}
+
+const roleOf = (wanted: string[]): string => wanted.find(isRole)?.replace(/^role:/, "") ?? "console"
 
 type Params = Record<string, string>
 
@@ -74,11 +83,11 @@ const keyHas = ({ scopes }: Caller, wanted: string) =>
   wanted === "-" || scopes.includes("*") || scopes.includes(wanted)
 
 function refuse(wanted: string[], by_role: boolean): never {
-  const [first = ""] = by_role ? wanted.filter(isRole) : wanted
-  const names = wanted.map((one) => one.replace(/^role:/, "")).join(" or ")
   if (by_role) {
-    const required_role = first.replace(/^role:/, "") || "console"
+    const required_role = roleOf(wanted)
     return fail("forbidden", `This needs the role ${required_role}.`, { required_role })
   }
+  const [first = ""] = wanted
+  const names = wanted.map((one) => one.replace(/^role:/, "")).join(" or ")
   return fail("forbidden", `This needs the scope ${names}.`, { required_scope: first })
 }

@@ -30,6 +30,10 @@ export interface Route<Body = unknown, Query = unknown> {
   path: string
   /** Parameters of the path that are one of these words: another is 404, whatever the body. */
   choices?: Readonly<Record<string, readonly string[]>>
+  /** Parameters of the path and query that are credentials: logs and errors never show them. */
+  credentials?: readonly string[]
+  /** Proves the credential in the path before the body is read. Throws 401. */
+  prove?: (params: Record<string, string>) => Promise<void>
   callers: CallerKind[]
   /** A scope, several joined by `|`, `role:…`, or `-`: the credential alone is enough. */
   scope: string

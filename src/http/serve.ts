@@ -1,8 +1,10 @@
 import type { Elysia } from "elysia"
+import { maskAlso } from "../core/log-masks"
 import { Desk, type DeskOptions, type Peer, requestId } from "./desk"
 import { respondError } from "./envelope"
 import { absence } from "./not-found"
 import type { AnyRoute } from "./route"
+import { looksOf } from "./shown-path"
 import { pathOf } from "./target"
 
 /**
@@ -17,6 +19,7 @@ export function mount(app: Elysia, routes: AnyRoute[], options: DeskOptions) {
     return respondError(error, requestId(request), {}, { path: pathOf(request) })
   })
   for (const route of routes) {
+    for (const look of looksOf(route)) maskAlso(look)
     const path = route.path.replaceAll(/\{(\w+)\}/g, ":$1")
     const handler = ({ request, params, server }: Context) =>
       desk.answer(route, request, params ?? {}, server)

@@ -71,6 +71,7 @@ export interface PageParts
 /** What people open in a browser, from a mail or because a program told them to. */
 export const pageRoutes = (parts: PageParts): AnyRoute[] => [
   ...form<device.DeviceForm>("/device", {
+    credentials: ["user_code"],
     summary: "Let in a program that shows a code",
     show: async ({ request }) => {
       const user_code = new URL(request.url).searchParams.get("user_code") ?? ""
@@ -79,11 +80,13 @@ export const pageRoutes = (parts: PageParts): AnyRoute[] => [
     answer: ({ body, ip }) => device.answerForm(parts, body, ip),
   }),
   ...form<invitation.InvitationForm>("/invitation/{token}", {
+    credentials: ["token"],
     summary: "Accept an invitation",
     show: ({ params }) => invitation.showInvitation(parts, params.token ?? ""),
     answer: ({ params, body, ip }) => invitation.acceptForm(parts, params.token ?? "", body, ip),
   }),
   ...form<password.PasswordForm>("/password-reset/{token}", {
+    credentials: ["token"],
     summary: "Choose a new password",
     show: ({ params }) => password.showReset(parts, params.token ?? ""),
     answer: ({ params, body, ip }) => password.resetForm(parts, params.token ?? "", body, ip),
@@ -91,14 +94,17 @@ export const pageRoutes = (parts: PageParts): AnyRoute[] => [
 ]
 
 interface FormPage<Fields> {
+  credentials: readonly string[]
   summary: string
   show: (call: Call) => Promise<Response>
   answer: (call: Call<Fields>) => Promise<Response>
 }
 
 /** A page that shows a form, and the same address that takes it. */
-function form<Fields>(path: string, { summary, show, answer }: FormPage<Fields>): AnyRoute[] {
-  const open: Pick<AnyRoute, "callers" | "scope" | "status" | "per_minute" | "limit" | "page"> = {
+function form<Fields>(path: string, wanted: FormPage<Fields>): AnyRoute[] {
+  const { credentials, summary, show, answer } = wanted
+  const open: Omit<AnyRoute, "method" | "path" | "summary" | "handle"> = {
+    credentials,
     callers: ["none"],
     scope: "-",
     status: [200],

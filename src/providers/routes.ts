@@ -90,6 +90,7 @@ function writingRoutes(parts: ProviderParts): AnyRoute[] {
       body: schemas.NewConfig,
       response: schemas.ProviderConfig,
       idempotent: true,
+      sealed: true, // the callback's address in the answer is a credential
       handle: (call) => set(parts, call),
     }),
     route<schemas.ConfigPatch, unknown>({
@@ -147,7 +148,10 @@ async function set(parts: ProviderParts, call: Call<schemas.NewConfig>) {
     const { row, made } = await configs.set(tx, ownerOf(call), wanted, { secrets, by: caller })
     const answer = { data: record(row, secrets, base_url()) }
     const status = made ? 201 : 200
-    await takeOrUndo(tx, claim, () => ({ status, answer: JSON.stringify(answer) }))
+    await takeOrUndo(tx, claim, () => ({
+      status,
+      answer: secrets.seal(JSON.stringify(answer), claim?.request ?? ""),
+    }))
     return { ...answer, status }
   })
 }

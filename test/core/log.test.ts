@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test"
 import { join } from "node:path"
 import { log, recentLines } from "../../src/core/log"
+import { maskAlso } from "../../src/core/log-masks"
+import { looksOf } from "../../src/http/shown-path"
 
 const last = () => recentLines().at(-1) ?? ""
 
@@ -28,6 +30,16 @@ describe("log", () => {
     log.debug("something", fields)
     expect(last()).toContain("********")
     expect(last()).not.toContain(secret)
+  })
+
+  test("masks what routes declare to be credentials, in every text", () => {
+    for (const look of looksOf({ path: "/v1/x/{name}/{key}", credentials: ["key", "code"] })) {
+      maskAlso(look)
+    }
+    const url = "https://a.test/v1/x/ses/hidden1?code=hidden2&y=1"
+    log.debug(`asked ${url}`, { url, error: new Error(`no answer from ${url}, sorry`) })
+    expect(last()).not.toContain("hidden")
+    expect(last()).toContain("https://a.test/v1/x/ses/********?code=********&y=1")
   })
 
   test("leaves the rows of a failed statement out, and whatever is longer than 2 kB", () => {

@@ -110,8 +110,16 @@ describe("roles", () => {
     expect(await asked.role).toEqual({ required_role: "account_admin" })
     expect(await asked.owner).toEqual({ required_role: "owner" })
     const key = await service.project()
-    const closed = await key.get("/v1/users/me")
-    expect(closed.body.error.details).toEqual({ required_role: "any" })
+    for (const [path, required_role] of [
+      ["/v1/users/me", "any"],
+      ["/v1/audit-log", "account_admin"],
+      ["/v1/admin/queues", "operator"],
+    ] as const) {
+      const closed = await key.get(path)
+      expect(refusal(closed)).toEqual([403, "forbidden"])
+      expect(closed.body.error.message).toContain("An API key cannot call it")
+      expect(closed.body.error.details).toEqual({ required_role })
+    }
   })
 
   test("act at the next request when they change", async () => {

@@ -106,6 +106,17 @@ test.skipIf(!existsSync(ORIGINAL))("the copy of the contract's table is its equa
   expect(readFileSync(CONTRACT, "utf8")).toBe(readFileSync(ORIGINAL, "utf8"))
 })
 
+test("every parameter that is a credential is declared as one", () => {
+  const declared = table.flatMap(({ path, query, credentials = [] }) => {
+    const in_path = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name)
+    const all = [...in_path, ...Object.keys(query?.properties ?? {})]
+    const found = all.filter((name) => /token|secret|code|password|key$/.test(name))
+    return found.map((name) => [name, credentials.includes(name)])
+  })
+  expect(declared.length).toBeGreaterThan(4)
+  expect(declared.filter(([, is_declared]) => !is_declared)).toEqual([])
+})
+
 test("the pages for people are these, and the forms are behind the limits of an entrance", () => {
   expect([...new Set(pages.map(({ path }) => path))]).toEqual([
     "/",

@@ -308,6 +308,33 @@ describe("refused, with one answer for all,", () => {
   })
 })
 
+test("the address is judged before the body is read", async () => {
+  const wrong = callback.replace(/.$/, "_")
+  for (const body of ["no JSON", {}, "[".repeat(100), { Type: 1 }]) {
+    const refused = await service.anybody.post(wrong, body)
+    expect([refused.status, refused.body.error.code]).toEqual([401, "unauthorized"])
+  }
+  expect((await service.anybody.post(callback, "no JSON")).status).toBe(400)
+  expect((await service.anybody.post(callback, {})).status).toBe(422)
+})
+
+test("guesses of an address are counted, as those of every credential", async () => {
+  await using own = await testService({ trusted_proxies: ["127.0.0.1"] })
+  const from = (address: string) => ({ "x-forwarded-for": address })
+  const guess = (address: string) =>
+    own.anybody.post(`/v1/callbacks/email/ses/${"g".repeat(43)}`, {}, from(address))
+  const statuses = new Map<number, number>()
+  for (let n = 0; n < 310; n++) {
+    const { status } = await guess("192.0.2.7")
+    statuses.set(status, (statuses.get(status) ?? 0) + 1)
+  }
+  expect([...statuses]).toEqual([
+    [401, 300],
+    [429, 10],
+  ])
+  expect((await guess("192.0.2.8")).status).toBe(401)
+})
+
 describe("a subscription", () => {
   const SubscribeURL = `https://${HOST}/?Action=ConfirmSubscription&Token=abc`
   const fields = { Type: "SubscriptionConfirmation", Token: "abc", Message: "You have chosen" }

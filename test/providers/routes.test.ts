@@ -77,6 +77,14 @@ describe("configuring a provider", () => {
     expect(second.body.data).toEqual(first.body.data)
   })
 
+  test("the address for callbacks is nowhere in clear at rest, not even in a kept answer", async () => {
+    const wanted = { provider: "ses", name: "kept", credentials: SES }
+    const made = await home.owner.post(ALL, wanted, { ...here(home), "idempotency-key": "kept" })
+    const token = made.body.data.callback_url.split("/").at(-1)
+    expect(token).toHaveLength(43)
+    expect(await atRest(service)).not.toContain(token)
+  })
+
   test.each<[string, object, string, string]>([
     ["an unknown provider", { provider: "pigeon" }, "validation_error", "provider"],
     ["no host", { credentials: { ...relay, host: undefined } }, "", "credentials.host"],

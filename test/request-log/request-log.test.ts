@@ -5,6 +5,7 @@ import { purgeRequestLog } from "../../src/request-log/list"
 import { type Answered, RequestLog } from "../../src/request-log/request-log"
 import { requestLog } from "../../src/request-log/tables"
 import { consoleUsers } from "../../src/session/tables"
+import { atRest } from "../harness/at-rest"
 import { refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"
 import { mail } from "../harness/mail"
@@ -114,6 +115,28 @@ test("no token, no query and nothing outside the API gets into it", async () => 
   const rows = await rowsOf(own)
   expect(rows.map(({ path }) => path)).toEqual(["/v1/invitations/{token}"])
   expect(JSON.stringify(rows)).not.toContain("secret")
+})
+
+test("the token of a callback's address is not in it, whatever the answer was", async () => {
+  await using own = await testService()
+  const token = "k".repeat(43)
+  const path = `/v1/callbacks/email/ses/${token}`
+  const answers = [
+    await own.anybody.post(path, {}),
+    await own.anybody.post(path, "no JSON"),
+    await own.anybody.get(path),
+    await own.anybody.post(`${path}/`, {}),
+    await own.anybody.post(`${path}/more`, {}),
+  ]
+  expect(answers.map(({ status }) => status)).toEqual([401, 401, 404, 404, 404])
+  for (const { text } of answers) expect(text).not.toContain(token)
+  await own.parts.requests.flush()
+  const rows = await rowsOf(own)
+  expect(rows.map((row) => row.path)).toEqual([
+    "/v1/callbacks/email/ses/{config_token}",
+    "/v1/callbacks/email/ses/{config_token}",
+  ])
+  expect(await atRest(own)).not.toContain(token)
 })
 
 test("strangers cannot fill it", async () => {

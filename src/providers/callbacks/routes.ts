@@ -20,6 +20,10 @@ export const callbackRoutes = ({ store, providers }: CallbackParts): AnyRoute[] 
   route<SnsEnvelope, unknown>({
     method: "POST",
     path: "/v1/callbacks/email/{provider}/{config_token}",
+    credentials: ["config_token"],
+    prove: async (params) => {
+      if (!(await sourceOf(store.read, providers, params))) refuse()
+    },
     callers: ["none"],
     scope: "-",
     status: [200],

@@ -42,6 +42,7 @@ export const acceptRoutes = (parts: AcceptParts): AnyRoute[] => [
   route({
     method: "GET",
     path: PATH,
+    credentials: ["token"],
     callers: ["none"],
     scope: "-",
     status: [200],
@@ -57,6 +58,7 @@ export const acceptRoutes = (parts: AcceptParts): AnyRoute[] => [
   route<NewcomerBody, unknown>({
     method: "POST",
     path: `${PATH}/accept`,
+    credentials: ["token"],
     callers: ["none", "console"],
     scope: "-",
     status: [200],
