@@ -49,8 +49,8 @@ export const whole = (message: Message, content: EmailContent | undefined, story
 })
 
 function timelineEntry({ type, created_at, data, detail }: Event) {
-  const { recipient_email = null } = data
-  return { type, timestamp: created_at, recipient_email, detail: detail ?? null }
+  const { recipient_email = null, timestamp = created_at } = data
+  return { type, timestamp, recipient_email, detail: detail ?? null }
 }
 
 /** One entry of EmailEvents; `type` is the webhook type. */

@@ -11,8 +11,6 @@ export interface NewEvent {
   type: string
   data: Record<string, unknown>
   detail?: EventDetail | null
-  /** When it became true, where a row tells that too; else now. */
-  at?: string
 }
 
 export type Recorded = typeof events.$inferSelect
@@ -43,9 +41,9 @@ export async function emit(tx: Tx, event: NewEvent): Promise<void> {
 
 /** As `emitAll`, but no endpoint is told: for what concerns one of them alone, such as its test. */
 export async function record(tx: Tx, list: NewEvent[]): Promise<Recorded[]> {
-  const moment = now()
+  const created_at = now()
   // The ids are made here, inside the transaction: on SQLite their order is the order of commits.
-  const recorded = list.map(({ at: created_at = moment, ...event }) => ({
+  const recorded = list.map((event) => ({
     detail: null,
     ...event,
     id: newEventId(),

@@ -83,7 +83,7 @@ export function eventOf(message: Evented, fact: Fact, at: string): NewEvent {
     ...(fact.error && { error: fact.error }),
   }
   const type = `${message.channel}.${fact.type}`
-  return { account_id, project_id, subject_id: id, type, data, detail: fact.detail ?? null, at }
+  return { account_id, project_id, subject_id: id, type, data, detail: fact.detail ?? null }
 }
 
 type Announced = Pick<
