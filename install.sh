@@ -112,7 +112,7 @@ get_libraries() {
 # A folder's time changes when a file in it comes or goes, so folders are looked at as well.
 up_to_date() {
   [ -x dist/belfry ] && [ -f dist/.built ] &&
-    [ -z "$(find src cli migrations package.json bun.lock tsconfig.json -newer dist/.built)" ]
+    [ -z "$(find src cli migrations docs/webhooks.md package.json bun.lock tsconfig.json -newer dist/.built)" ]
 }
 
 build() {

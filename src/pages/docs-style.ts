@@ -46,6 +46,9 @@ h2+article{border-top:0;padding-top:.4rem}
 .fields b{font-size:.7rem;font-weight:600;color:var(--delete)}
 .fields.codes>div{grid-template-columns:4rem minmax(0,1fr)}
 .codes b{color:inherit;font-size:inherit}
+table{border-collapse:collapse;font-size:.875rem}
+th,td{text-align:left;vertical-align:top;padding:.4rem .8rem;border:1px solid var(--line)}
+.wide{overflow-x:auto}
 details{margin-top:.9rem}
 summary{cursor:pointer;color:var(--link);font-size:.875rem}
 details .fields{margin-top:.5rem}

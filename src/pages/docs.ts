@@ -1,6 +1,7 @@
 import type { OpenApi, Operation, Parameter, Reference, Schema } from "../http/openapi"
 import { fieldTable, kindOf, parameterTable } from "./docs-fields"
 import { opening } from "./docs-opening"
+import { signatures } from "./docs-signatures"
 import { style } from "./docs-style"
 import { html, Markup } from "./html"
 
@@ -32,6 +33,7 @@ ${navigation(areas)}
 <main>
 <h1>Belfry API <small>${description.info.version}</small></h1>
 ${opening}
+${signatures()}
 ${areas.map(
   ({ name, entries: some }) => html`
 <h2 id="${name}">${titleOf(name)}</h2>${some.map((entry) => article(entry, description, shown))}`,
@@ -96,7 +98,8 @@ const navigation = (areas: Area[]) => html`<nav aria-label="Contents">
 <h2>Start</h2>
 <ul><li><a href="#first">The first email</a></li><li><a href="#credentials">Authentication</a></li>
 <li><a href="#answers">Answers and lists</a></li><li><a href="#repeat">Repeating safely</a></li>
-<li><a href="#errors">Errors</a></li></ul>
+<li><a href="#errors">Errors</a></li>
+<li><a href="#signatures">Webhook signatures</a></li></ul>
 ${areas.map(
   ({ name, entries }) => html`<h2><a href="#${name}">${titleOf(name)}</a></h2>
 <ul class="operations">${entries.map(

@@ -3,6 +3,7 @@ import { type AppParts, routeTable } from "../../src/app"
 import { codes } from "../../src/core/errors"
 import { type OpenApi, openApi } from "../../src/http/openapi"
 import { docsPage } from "../../src/pages/docs"
+import { codeBlocks } from "../docs/code-blocks"
 
 const table = routeTable({} as AppParts).filter(({ page }) => page === undefined)
 const description: OpenApi = JSON.parse(JSON.stringify(openApi(table, "1.2.3")))
@@ -143,6 +144,15 @@ describe("the page for people", async () => {
     const ids = new Set([...text.matchAll(/\bid="([^"]+)"/g)].map(([, id]) => id))
     const links = [...text.matchAll(/href="#([^"]+)"/g)].map(([, id]) => id)
     expect(links.filter((id) => id !== "top" && !ids.has(id))).toEqual([])
+  })
+
+  test("has a program that checks a signature, for each language of docs/webhooks.md", () => {
+    const programs = codeBlocks("docs/webhooks.md").filter(
+      ({ heading }) => heading === "Check the signature yourself",
+    )
+    expect(programs).toHaveLength(5)
+    for (const { code } of programs)
+      expect(text).toContain(Bun.escapeHTML(code.trim()).replaceAll("&#x27;", "&#39;"))
   })
 
   test("follows the reader's choice of light or dark, and fits a phone", () => {
