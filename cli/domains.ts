@@ -76,16 +76,16 @@ function paintStatus(text: string, { status }: Domain, paint: Paint): string {
 
 interface ListOptions {
   status?: string
-  domain?: string
+  search?: string
   limit?: string
 }
 
-export const list: Action<ListOptions> = async (context, { status, domain, limit }) => {
-  const query = { status, domain }
+export const list: Action<ListOptions> = async (context, { status, search, limit }) => {
+  const query = { status, domain: search }
   const found = await listUpTo<Domain>(context.client(), "/v1/domains", query, limitOf(limit))
   await context.output.list(found.rows, columns)
   if (found.more) {
-    const words = optionWords({ status, domain, limit: String(2 * limitOf(limit)) })
+    const words = optionWords({ status, search, limit: String(2 * limitOf(limit)) })
     await context.output.next(`belfry domains list${words}`)
   }
   return undefined

@@ -11,7 +11,7 @@ import { millis } from "./time"
 interface TailOptions {
   after?: string
   since?: string
-  types?: string
+  event?: string[]
   limit?: string
 }
 
@@ -41,7 +41,7 @@ export const tail: Action<TailOptions> = async (context, options) => {
     return left > 0
   }
   const onState = tellLink(context)
-  const all = { client, start, types: options.types, timeout, onState, show }
+  const all = { client, start, types: options.event?.join(","), timeout, onState, show }
   await output.note(paint.dim("following; Ctrl-C ends it"))
   try {
     await overStream(all)

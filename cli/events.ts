@@ -1,7 +1,7 @@
 import type { Client } from "./client"
 import type { Action, Context } from "./context"
 import { usage } from "./failure"
-import { follow, readFeed, type Start, startAt } from "./feed"
+import { follow, readFeed, readLatest, type Start, startAt } from "./feed"
 import { limitOf } from "./paging"
 import type { Envelope } from "./records"
 import { address } from "./records"
@@ -15,7 +15,8 @@ interface StartOptions {
 }
 
 interface ListOptions extends StartOptions {
-  types?: string
+  event?: string[]
+  oldest?: boolean
   limit?: string
   follow?: boolean
 }
@@ -29,16 +30,41 @@ const columns: Column<Envelope>[] = [
 
 export const list: Action<ListOptions> = async (context, options) => {
   const { output } = context
+  const limit = limitOf(options.limit)
+  const types = options.event?.join(",")
+  if (options.follow) return await followed(context, options, types, limit)
+  const rows = isFeed(options)
+    ? await readFeed(context.client(), await startOf(context.client(), options), types, limit)
+    : await readLatest(context.client(), sinceOf(options), types, limit)
+  await output.list(rows, columns)
+  const first = rows[0]
+  if (first) await output.next(`belfry events get ${first.id}`)
+  return undefined
+}
+
+/** Only the feed can begin behind an event; the latest come first otherwise. */
+const isFeed = ({ oldest, after }: ListOptions) => oldest === true || after !== undefined
+
+const sinceOf = ({ since }: StartOptions) =>
+  since === undefined ? undefined : moment(since, "--since")
+
+/** What was, oldest first, and then what comes, one line each. */
+async function followed(
+  context: Context,
+  options: ListOptions,
+  types: string | undefined,
+  limit: number,
+): Promise<undefined> {
   const client = context.client()
-  const start = await startOf(client, options)
-  if (!options.follow) {
-    await output.list(await readFeed(client, start, options.types, limitOf(options.limit)), columns)
-    return undefined
-  }
+  const show = (event: Envelope) => context.output.line(event, () => eventLine(event, context))
   const deadline = context.timeout === undefined ? undefined : millis() + context.timeout
-  for await (const event of follow(client, start, options.types, deadline)) {
-    await output.line(event, () => eventLine(event, context))
+  let start = await startOf(client, options)
+  if (!isFeed(options)) {
+    const past = await readLatest(client, sinceOf(options), types, limit)
+    for (const event of past.toReversed()) await show(event)
+    start = { after: past[0]?.id, not_before: start.not_before }
   }
+  for await (const event of follow(client, start, types, deadline)) await show(event)
   return undefined
 }
 

@@ -59,6 +59,26 @@ export async function readFeed(
   return rows.slice(0, limit)
 }
 
+/** Up to `limit` of the latest events since a moment, newest first. */
+export async function readLatest(
+  client: Client,
+  not_before: string | undefined,
+  types: string | undefined,
+  limit: number,
+): Promise<Envelope[]> {
+  const rows: Envelope[] = []
+  let before = ""
+  while (rows.length < limit) {
+    const query = { before, types, limit: Math.min(PAGE, limit - rows.length) }
+    const { data, meta } = await client.get<Envelope[]>("/v1/events", query)
+    const wanted = data.filter((event) => isWanted(event, not_before))
+    rows.push(...wanted.reverse())
+    before = data[0]?.id ?? ""
+    if (!meta.has_more || wanted.length < data.length) break
+  }
+  return rows
+}
+
 /** Every event from there on, and then the new ones as they come, until the deadline. */
 export async function* follow(
   client: Client,

@@ -8,7 +8,7 @@ import type { Key } from "./records"
 import { scopes } from "./scopes"
 import { type Column, fields } from "./table"
 import type { Paint } from "./terminal"
-import { age, moment } from "./time"
+import { age, momentAhead } from "./time"
 
 interface CreateOptions {
   name: string
@@ -38,13 +38,7 @@ export const create: Action<CreateOptions> = async (context, options) => {
   return undefined
 }
 
-/** A span counts forward here. */
-export function expiry(text: string): string {
-  const from_now = /^\d+(ms|s|m|h|d)$/.test(text)
-  if (!from_now) return moment(text, "--expires")
-  const [now, back] = [moment("0s", "--expires"), moment(text, "--expires")]
-  return new Date(2 * Date.parse(now) - Date.parse(back)).toISOString()
-}
+export const expiry = (text: string): string => momentAhead(text, "--expires")
 
 const columns: Column<Key>[] = [
   { title: "ID", cell: ({ id }) => id },

@@ -6,6 +6,7 @@ const query_names = [
   "actor_id",
   "after",
   "batch_id",
+  "before",
   "category",
   "created_after",
   "created_before",

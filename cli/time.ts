@@ -9,22 +9,36 @@ export function duration(text: string, option: string): number {
   const [, amount, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(text.trim()) ?? []
   const factor = units[unit ?? "s"]
   if (amount === undefined || factor === undefined) {
-    throw usage(`${option}: "${text}" is not a time span`, "write 250ms, 10s, 5m, 2h or 30d")
+    throw usage(
+      `${option}: "${text}" is not a time span`,
+      "write a number with its unit: 250ms, 10s, 5m, 2h or 30d",
+    )
   }
   return Math.round(Number(amount) * factor)
 }
 
 /** A moment: an ISO time (without an offset: this machine's), or a span that counts back from now. */
-export function moment(text: string, option: string): string {
+export const moment = (text: string, option: string): string =>
+  momentOf(text, option, -1, "10m, 2h or 7d for a span back from now")
+
+/** The same for what ends later: a span counts forward from now. */
+export const momentAhead = (text: string, option: string): string =>
+  momentOf(text, option, 1, "90d or 12h for a span from now")
+
+function momentOf(text: string, option: string, direction: 1 | -1, spans: string): string {
   if (/^\d+(\.\d+)?(ms|s|m|h|d)$/.test(text)) {
-    return new Date(millis() - duration(text, option)).toISOString()
+    return new Date(millis() + direction * duration(text, option)).toISOString()
   }
   const parsed = new Date(text)
-  if (Number.isNaN(parsed.getTime())) {
-    throw usage(`${option}: "${text}" is not a time`, "write 2026-11-21T10:30:00Z, or 10m for ago")
+  if (!ISO.test(text) || Number.isNaN(parsed.getTime())) {
+    const now = new Date(millis()).toISOString().replace(/\.\d+/, "")
+    throw usage(`${option}: "${text}" is not a time`, `write ${spans}, or a time as ${now}`)
   }
   return parsed.toISOString()
 }
+
+/** `2026-11-21`, or with a time, which may have an offset. Other texts would be guessed at. */
+const ISO = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/i
 
 /** `3 s`, `5 min`, `2 h`, `4 d`: how long ago, for people. */
 export function age(iso: unknown, now = millis()): string {

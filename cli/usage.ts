@@ -78,8 +78,8 @@ interface AuditOptions {
   actor?: string
   action?: string
   target?: string
-  after?: string
-  before?: string
+  since?: string
+  until?: string
   limit?: string
 }
 
@@ -92,13 +92,13 @@ const columns: Column<AuditEntry>[] = [
 ]
 
 export const audit: Action<AuditOptions> = async (context, options) => {
-  const { actor, action, target, after, before, limit } = options
+  const { actor, action, target, since, until, limit } = options
   const query = {
     actor_id: actor,
     action,
     target_type: target,
-    created_after: after && moment(after, "--after"),
-    created_before: before && moment(before, "--before"),
+    created_after: since && moment(since, "--since"),
+    created_before: until && moment(until, "--until"),
   }
   const client = context.client()
   const found = await listUpTo<AuditEntry>(client, "/v1/audit-log", query, limitOf(limit))

@@ -26,7 +26,7 @@ export function define(program: Command): void {
     .command("list")
     .description("the domains, newest first")
     .option("--status <status>", "pending, verified or failed")
-    .option("--domain <part>", "with this in the name")
+    .option("--search <text>", "only with this text in the name")
     .option("--limit <number>", "how many (default: 25)")
     .addHelpText("after", examples("domains list --status pending"))
     .action(lazily(async () => (await import("../domains")).list))

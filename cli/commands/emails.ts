@@ -1,5 +1,5 @@
 import type { Command } from "commander"
-import { examples, lazily, several } from "../action"
+import { examples, lazily, SINCE, several, UNTIL } from "../action"
 
 const ID = "0199a1c2-0000-7000-8000-000000000001"
 
@@ -73,8 +73,8 @@ function defineList(emails: Command): void {
     .option("--domain <domain>", "only from this domain")
     .option("--subject <text>", "only with this subject")
     .option("--batch <id>", "only of this batch")
-    .option("--after <when>", "only accepted after a time, or a span back: 1h")
-    .option("--before <when>", "only accepted before")
+    .option(...SINCE)
+    .option(...UNTIL)
     .option("--limit <number>", "how many (default: 25)")
     .addHelpText("after", examples("emails list --status bounced --json=id,to.email,status_reason"))
     .action(lazily(async () => (await import("../emails/read")).list))
@@ -105,8 +105,8 @@ function defineReads(emails: Command): void {
   emails
     .command("attachment <id> <attachment>")
     .description("one attachment, to a file or into a pipe")
-    .option("--output <file>", "where to write it")
-    .addHelpText("after", examples(`emails attachment ${ID} ${ID} --output a.pdf`))
+    .option("--save-as <file>", "where to write it")
+    .addHelpText("after", examples(`emails attachment ${ID} ${ID} --save-as a.pdf`))
     .action(lazily(async () => (await import("../emails/read")).attachment))
 }
 
@@ -114,7 +114,7 @@ function defineTail(emails: Command): void {
   emails
     .command("tail [id]")
     .description("follow what happens, of all email or of one until it is settled")
-    .option("--since <when>", "begin earlier: a time, or a span back: 10m")
+    .option(...SINCE)
     .addHelpText("after", examples("emails tail", `emails tail ${ID}`, "emails tail | jq .type"))
     .action(lazily(async () => (await import("../emails/tail")).tail))
 }

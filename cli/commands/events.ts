@@ -1,5 +1,5 @@
 import type { Command } from "commander"
-import { examples, lazily } from "../action"
+import { AFTER, EVENT, examples, lazily, ONLY_EVENT, SINCE, several } from "../action"
 
 /** What happened in the project. */
 export function define(program: Command): void {
@@ -10,15 +10,16 @@ export function define(program: Command): void {
 
   events
     .command("list")
-    .description("events, oldest first")
-    .option("--after <event>", "only those behind this event id")
-    .option("--since <when>", "only after a time, or a span back: 10m")
-    .option("--types <patterns>", "only these, for example email.*,webhook.disabled")
+    .description("the latest events, newest first")
+    .option("--oldest", "oldest first, from the beginning of the feed")
+    .option(...AFTER)
+    .option(...SINCE)
+    .option(EVENT, ONLY_EVENT, several)
     .option("--limit <number>", "how many (default: 25)")
-    .option("--follow", "go on with new ones as they come; one a line")
+    .option("--follow", "then print new events as they come, one a line")
     .addHelpText(
       "after",
-      examples("events list --types email.bounced --since 1d", "events list --follow --ndjson"),
+      examples("events list --event email.bounced --since 1d", "events list --follow --ndjson"),
     )
     .action(lazily(async () => (await import("../events")).list))
 

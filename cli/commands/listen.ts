@@ -1,5 +1,5 @@
 import type { Command } from "commander"
-import { examples, lazily } from "../action"
+import { AFTER, EVENT, examples, lazily, ONLY_EVENT, SINCE, several } from "../action"
 
 /** What happens in the project and at its API, as it happens. */
 export function define(program: Command): void {
@@ -22,8 +22,8 @@ function defineListen(program: Command): void {
     .command("listen")
     .description("carry the project's webhooks to a receiver on this machine, as they come")
     .option("--forward-to <url>", "the receiver: localhost:3000/hooks")
-    .option("--events <patterns>", "only these, for example email.*,webhook.disabled")
-    .option("--after <event>", "begin behind this event id, not with what is new")
+    .option(EVENT, ONLY_EVENT, several)
+    .option(...AFTER)
     .option("--print-secret", "only print the signing secret, which this machine keeps")
     .option("--skip-verify", "take whatever certificate an https receiver shows")
     .option("--limit <number>", "end after so many deliveries")
@@ -31,7 +31,7 @@ function defineListen(program: Command): void {
       "after",
       examples(
         "listen --forward-to localhost:3000/hooks",
-        "listen --forward-to localhost:3000/hooks --events email.delivered,email.bounced",
+        "listen --forward-to localhost:3000/hooks --event email.delivered --event email.bounced",
         "listen --print-secret",
       ),
     )
@@ -42,11 +42,11 @@ function defineEventsTail(events: Command): void {
   events
     .command("tail")
     .description("follow events as they come, without a gap, until Ctrl-C")
-    .option("--after <event>", "begin behind this event id")
-    .option("--since <when>", "begin earlier: a time, or a span back: 10m")
-    .option("--types <patterns>", "only these, for example email.*,webhook.disabled")
+    .option(...AFTER)
+    .option(...SINCE)
+    .option(EVENT, ONLY_EVENT, several)
     .option("--limit <number>", "end after so many")
-    .addHelpText("after", examples("events tail", "events tail --types email.bounced | jq .data"))
+    .addHelpText("after", examples("events tail", "events tail --event email.bounced | jq .data"))
     .action(lazily(async () => (await import("../events-tail")).tail))
 }
 

@@ -1,5 +1,5 @@
 import type { Command } from "commander"
-import { examples, lazily } from "../action"
+import { examples, lazily, SINCE } from "../action"
 import type { Action } from "../context"
 import type { Filters } from "../mailbox"
 
@@ -41,7 +41,7 @@ function defineReading(mailbox: Command) {
     .option("--to <address>", "only to this address")
     .option("--from <address>", "only from this address")
     .option("--search <text>", "only with this text")
-    .option("--since <when>", "only after a time, or a span back: 10m")
+    .option(...SINCE)
     .option("--limit <number>", "how many (default: 25)")
     .addHelpText("after", examples("mailbox list --to ann@mailbox.test --since 1h"))
     .action(either("list"))
@@ -58,7 +58,7 @@ function defineReading(mailbox: Command) {
     .requiredOption("--to <address>", "to this address")
     .option("--from <address>", "from this address")
     .option("--subject <text>", "with this text in the subject")
-    .option("--since <when>", "only after a time, or a span back: 10m")
+    .option(...SINCE)
     .addHelpText(
       "after",
       examples("mailbox wait --to ann@mailbox.test --subject Receipt --timeout 10s --json=id,text"),

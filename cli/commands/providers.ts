@@ -49,7 +49,7 @@ export function define(program: Command): void {
   providers
     .command("test <id>")
     .description("log in at a provider, or send a mail through it")
-    .option("--to <email>", "send a mail there, from the project's default_from")
+    .option("--to <address>", "send a mail there, from the project's default_from")
     .addHelpText("after", examples(`providers test ${ID} --to ann@example.com`))
     .action(lazily(async () => (await import("../providers")).test))
 

@@ -1,5 +1,5 @@
 import type { Command } from "commander"
-import { examples, lazily } from "../action"
+import { examples, lazily, SINCE, UNTIL } from "../action"
 
 /** What was used, what was changed, and how the project is set. */
 export function define(program: Command): void {
@@ -29,10 +29,10 @@ export function define(program: Command): void {
     .option("--actor <id>", "only by this person or key")
     .option("--action <name>", "only this, for example member.removed")
     .option("--target <type>", "only of this, for example project")
-    .option("--after <when>", "from this time on, or a span back: 24h")
-    .option("--before <when>", "until this time, or a span back")
+    .option(...SINCE)
+    .option(...UNTIL)
     .option("--limit <number>", "how many (default: 25)")
-    .addHelpText("after", examples("audit --after 24h", "audit --action api_key.created"))
+    .addHelpText("after", examples("audit --since 24h", "audit --action api_key.created"))
     .action(lazily(async () => (await import("../usage")).audit))
 
   defineSettings(

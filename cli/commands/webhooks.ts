@@ -1,9 +1,10 @@
 import type { Command } from "commander"
-import { examples, lazily, several } from "../action"
+import { EVENT, examples, lazily, ONLY_EVENT, SINCE, several, UNTIL } from "../action"
 
 const ID = "0199a1c2-0000-7000-8000-000000000001"
 const DELIVERY = "0199a1c2-0000-7000-8000-000000000002"
 const URL = "https://example.com/hooks"
+const SUBSCRIBED = "a type of event, email.*, or *; may be repeated"
 
 /** Endpoints that are told what happens. */
 export function define(program: Command): void {
@@ -22,12 +23,12 @@ const withFields = (command: Command): Command =>
   command
     .option("--description <text>", "what it is for; none takes it away")
     .option("--header <header>", "'X-Name: value', sent along; may be repeated", several)
-    .option("--format <format>", "of the signature: standard, legacy or both")
+    .option("--signature <format>", "of the signature: standard, legacy or both")
     .option("--max-attempts <number>", "tries of each delivery, 1 to 10")
     .option("--intervals <spans>", "waits between them: 60,5m,1h")
     .option("--rate-limit <number>", "deliveries a second; none for as many as come")
     .option("--filter <rule>", "a rule over the envelope as JSON; none takes it away")
-    .option("--transform-file <path>", "Handlebars text that gives the JSON body, or -; none")
+    .option("--transform-file <file>", "Handlebars text that gives the JSON body, or -; none")
     .option("--metadata <pair>", "k=v or a JSON object; may be repeated", several)
 
 function defineEndpoints(webhooks: Command): void {
@@ -35,9 +36,9 @@ function defineEndpoints(webhooks: Command): void {
     webhooks
       .command("create <url>")
       .description("make an endpoint; its signing secret is shown this once")
-      .requiredOption("--event <pattern>", "a type, email.*, or *; may be repeated", several),
+      .requiredOption(EVENT, SUBSCRIBED, several),
   )
-    .option("--secret-file <path>", "a secret of your own (whsec_…), or - for stdin")
+    .option("--secret-file <file>", "a secret of your own (whsec_…), or - for stdin")
     .option("--idempotency-key <key>", "the same key twice makes one endpoint")
     .addHelpText(
       "after",
@@ -67,9 +68,9 @@ function defineEndpoints(webhooks: Command): void {
       .command("update <id>")
       .description("change an endpoint; what is not named stays")
       .option("--endpoint <url>", "another address")
-      .option("--event <pattern>", "a type, email.*, or *; may be repeated", several),
+      .option(EVENT, SUBSCRIBED, several),
   )
-    .option("--enabled <switch>", "off pauses, on activates")
+    .option("--enabled <on|off>", "off pauses, on activates")
     .addHelpText("after", examples(`webhooks update ${ID} --event 'email.*' --rate-limit 10`))
     .action(lazily(async () => (await import("../webhooks/endpoints")).update))
 
@@ -109,8 +110,8 @@ function defineSwitches(webhooks: Command): void {
   webhooks
     .command("test <id>")
     .description("send an example event now and tell the answer; exit 1 when it was not taken")
-    .option("--type <type>", "of the event (default: webhook.test)")
-    .addHelpText("after", examples(`webhooks test ${ID} --type email.bounced`))
+    .option(EVENT, "the type of the event (default: webhook.test)")
+    .addHelpText("after", examples(`webhooks test ${ID} --event email.bounced`))
     .action(lazily(async () => (await import("../webhooks/endpoints")).test))
 }
 
@@ -119,9 +120,9 @@ function defineDeliveries(webhooks: Command): void {
     .command("deliveries <id> [delivery]")
     .description("what an endpoint was sent, newest first; or one delivery with its answer")
     .option("--status <status>", "pending, failed, success, exhausted or held")
-    .option("--type <type>", "only this type of event")
-    .option("--event <event>", "only this event, by id")
-    .option("--since <when>", "only after a time, or a span back: 10m")
+    .option(EVENT, "only this type of event")
+    .option("--event-id <id>", "only the deliveries of this event")
+    .option(...SINCE)
     .option("--limit <number>", "how many (default: 25)")
     .addHelpText(
       "after",
@@ -137,9 +138,9 @@ function defineDeliveries(webhooks: Command): void {
     .description("one more attempt of one delivery, or of all that failed")
     .option("--all", "of each that failed, within the span")
     .option("--status <status>", "with --all: failed or exhausted; may be repeated", several)
-    .option("--since <when>", "with --all: from a time, or a span back: 1d")
-    .option("--until <when>", "with --all: before a time, or a span back")
-    .option("--type <pattern>", "with --all: only these types; may be repeated", several)
+    .option(SINCE[0], `with --all: ${SINCE[1]}`)
+    .option(UNTIL[0], `with --all: ${UNTIL[1]}`)
+    .option(EVENT, `with --all: ${ONLY_EVENT}`, several)
     .addHelpText(
       "after",
       examples(`webhooks retry ${ID} ${DELIVERY}`, `webhooks retry ${ID} --all --since 1d`),
@@ -149,9 +150,9 @@ function defineDeliveries(webhooks: Command): void {
   webhooks
     .command("replay <id>")
     .description("send events again: those held, those that failed, or all")
-    .requiredOption("--since <when>", "from a time, or a span back: 1d")
-    .option("--until <when>", "before a time, or a span back")
-    .option("--type <pattern>", "only these types; may be repeated", several)
+    .requiredOption(...SINCE)
+    .option(...UNTIL)
+    .option(EVENT, ONLY_EVENT, several)
     .option("--status <status>", "held, failed or all (default: held)")
     .addHelpText(
       "after",

@@ -17,13 +17,13 @@ interface ListOptions {
   domain?: string
   subject?: string
   batch?: string
-  after?: string
-  before?: string
+  since?: string
+  until?: string
   limit?: string
 }
 
 export const list: Action<ListOptions> = async (context, options) => {
-  const { status, to, from, tag, domain, subject, batch, after, before, limit } = options
+  const { status, to, from, tag, domain, subject, batch, since, until, limit } = options
   const query = {
     status,
     to,
@@ -32,8 +32,8 @@ export const list: Action<ListOptions> = async (context, options) => {
     domain,
     subject,
     batch_id: batch,
-    created_after: after === undefined ? undefined : moment(after, "--after"),
-    created_before: before === undefined ? undefined : moment(before, "--before"),
+    created_after: since === undefined ? undefined : moment(since, "--since"),
+    created_before: until === undefined ? undefined : moment(until, "--until"),
   }
   const found = await listUpTo<Email>(context.client(), "/v1/emails", query, limitOf(limit))
   await context.output.list(found.rows, emailColumns)
@@ -112,18 +112,18 @@ export const content: Action<ContentOptions> = async (context, options, id = "")
 }
 
 interface AttachmentOptions {
-  output?: string
+  saveAs?: string
 }
 
 export const attachment: Action<AttachmentOptions> = async (
   context,
-  { output: path },
+  { saveAs: path },
   id = "",
   attachment_id = "",
 ) => {
   const { output, paint, terminal } = context
   if (path === undefined && terminal.out) {
-    throw usage("an attachment is not written to a terminal", "name a file with --output")
+    throw usage("an attachment is not written to a terminal", "name a file with --save-as")
   }
   const address = `${pathOf(id)}/attachments/${encodeURIComponent(attachment_id)}`
   const bytes = await context.client().bytes(address)

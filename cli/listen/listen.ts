@@ -13,7 +13,7 @@ import { listenSecret } from "./secret"
 
 interface ListenOptions {
   forwardTo?: string
-  events?: string
+  event?: string[]
   after?: string
   printSecret?: boolean
   skipVerify?: boolean
@@ -62,10 +62,10 @@ class Listening {
 
   async run(): Promise<number> {
     const { timeout } = this.#context
-    const { after, events } = this.#options
+    const { after, event } = this.#options
     const stream = openStream(this.#context.client(), {
       forward: true,
-      types: events,
+      types: event?.join(","),
       headers: { "x-svc-listen-secret": listenSecret(this.#context) },
       ...(after !== undefined && { start: { after, not_before: undefined } }),
       place: () => this.#carrier.place,

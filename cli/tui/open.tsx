@@ -27,7 +27,7 @@ export const open: Action<object> = async (context) => {
   }
   if (environment.TERM === "dumb") {
     const { tail } = await import("../events-tail")
-    return await tail(context, { types: "email.*" })
+    return await tail(context, { event: ["email.*"] })
   }
   let heard = (_: Headers) => {}
   const client = context.client(undefined, {}, (headers) => heard(headers))

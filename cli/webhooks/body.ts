@@ -10,7 +10,7 @@ export interface EndpointOptions {
   event?: string[]
   description?: string
   header?: string[]
-  format?: string
+  signature?: string
   maxAttempts?: string
   intervals?: string
   rateLimit?: string
@@ -31,7 +31,7 @@ export async function endpointBody(options: EndpointOptions): Promise<Record<str
     events: event?.flatMap((some) => some.split(",")),
     description: orNone(options.description, (text) => text),
     headers: header && headerFields(header.filter((one) => one !== "none")),
-    header_format: options.format,
+    header_format: options.signature,
     retry_policy: Object.keys(policy).length > 0 ? policy : undefined,
     rate_limit: orNone(options.rateLimit, (text) => number(text, "--rate-limit")),
     filter: orNone(options.filter, (text) => parsedObject(text, "--filter")),

@@ -12,8 +12,8 @@ import { deliveryColumns, shownDelivery } from "./show"
 
 interface ListOptions {
   status?: string
-  type?: string
   event?: string
+  eventId?: string
   since?: string
   limit?: string
 }
@@ -21,18 +21,18 @@ interface ListOptions {
 /** All of an endpoint, or one with what was sent and what came back. */
 export const deliveries: Action<ListOptions> = async (context, options, id = "", delivery) => {
   if (delivery !== undefined) return get(context, id, delivery)
-  const { status, type, event, since, limit } = options
+  const { status, event, eventId, since, limit } = options
   const query = {
     status,
-    event_type: type,
-    event_id: event,
+    event_type: event,
+    event_id: eventId,
     since: since === undefined ? undefined : moment(since, "--since"),
   }
   const path = `${one(id)}/deliveries`
   const found = await listUpTo<Delivery>(context.client(), path, query, limitOf(limit))
   await context.output.list(found.rows, deliveryColumns)
   if (found.more) {
-    const words = optionWords({ status, type, event, since, limit: String(2 * limitOf(limit)) })
+    const words = optionWords({ ...options, limit: String(2 * limitOf(limit)) })
     await context.output.next(`belfry webhooks deliveries ${id}${words}`)
   }
   return undefined
@@ -51,7 +51,7 @@ async function get(context: Context, id: string, delivery: string) {
 interface SpanOptions {
   since?: string
   until?: string
-  type?: string[]
+  event?: string[]
 }
 
 interface RetryOptions extends SpanOptions {
@@ -86,11 +86,11 @@ interface ReplayOptions extends SpanOptions {
 export const replay: Action<ReplayOptions> = async (context, options, id = "") =>
   begun(context, `${one(id)}/replay`, { ...spanOf(options), ...given({ status: options.status }) })
 
-function spanOf({ since, until, type }: SpanOptions) {
+function spanOf({ since, until, event }: SpanOptions) {
   return given({
     since: since === undefined ? undefined : moment(since, "--since"),
     until: until === undefined ? undefined : moment(until, "--until"),
-    event_types: type?.flatMap((some) => some.split(",")),
+    event_types: event?.flatMap((some) => some.split(",")),
   })
 }
 

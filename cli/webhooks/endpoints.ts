@@ -131,7 +131,7 @@ export const rotate: Action<RotateOptions> = async (context, { now }, id = "") =
 }
 
 interface TestOptions {
-  type?: string
+  event?: string
 }
 
 type Tested = {
@@ -144,10 +144,10 @@ type Tested = {
 }
 
 /** Exit 1 when the receiver did not take it. */
-export const test: Action<TestOptions> = async (context, { type }, id = "") => {
+export const test: Action<TestOptions> = async (context, { event }, id = "") => {
   const { output, paint } = context
   output.promises(webhook_test_fields)
-  const body = type === undefined ? {} : { event_type: type }
+  const body = event === undefined ? {} : { event_type: event }
   const { data } = await context.client().post<Tested>(`${one(id)}/test`, body)
   const { delivered, delivery_id, response_status, error, duration_ms, response_body } = data
   const mark = delivered ? paint.green("✓ delivered") : paint.red("✗ not delivered")

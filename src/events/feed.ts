@@ -45,6 +45,20 @@ export async function read(db: Reader, project_id: string, query: FeedQuery): Pr
   return rows.orderBy(asc(events.position), asc(events.id)).limit(query.limit)
 }
 
+/** The nearest events before a known one, or before the end for "", and yet oldest first. */
+export async function readBack(
+  db: Reader,
+  project_id: string,
+  { before, limit, types }: Omit<FeedQuery, "after" | "from"> & { before: string },
+): Promise<Event[]> {
+  const to = before === "" ? undefined : await placeOf(db, project_id, before, "before")
+  const readable = gte(events.created_at, isoFrom(oldestReadable()))
+  const earlier = and(readable, to && inFrontOf(to))
+  const wanted = and(eq(events.project_id, project_id), earlier, settled, matching(types))
+  const rows = db.select().from(events).where(wanted)
+  return (await rows.orderBy(desc(events.position), desc(events.id)).limit(limit)).reverse()
+}
+
 /** As `read`, but waits up to `wait_ms` for the first event. An aborted signal ends the wait. */
 export async function readWaiting(
   db: Reader,
@@ -84,7 +98,12 @@ export async function about(db: Reader, project_id: string, subject_id: string):
 }
 
 /** Where an event stands. Throws 422 for an unknown one, and for one too old to be read. */
-export async function placeOf(db: Reader, project_id: string, after: string): Promise<Event> {
+export async function placeOf(
+  db: Reader,
+  project_id: string,
+  after: string,
+  field: "after" | "before" = "after",
+): Promise<Event> {
   const ours = and(eq(events.project_id, project_id), eq(events.id, after))
   const [row] = await db.select().from(events).where(ours)
   // What is that old was removed by now, and only its id still tells when it was.
@@ -94,9 +113,10 @@ export async function placeOf(db: Reader, project_id: string, after: string): Pr
       ? madeAt(after.slice(4))
       : undefined
   if (at !== undefined && at < oldestReadable()) {
-    return refuseCursor("cursor_expired", `Events are readable for ${READABLE_DAYS} days.`)
+    const text = `Events are readable for ${READABLE_DAYS} days.`
+    return refuseCursor(field, "cursor_expired", text)
   }
-  return row ?? refuseCursor("unknown_event", "No event has this id.")
+  return row ?? refuseCursor(field, "unknown_event", "No event has this id.")
 }
 
 /** Behind everything that may be read by now; undefined where there is nothing yet. */
@@ -132,11 +152,14 @@ export async function passable(db: Reader, project_id: string, after: string | u
 const behind = ({ position, id }: Place): SQL =>
   sql`(${events.position}, ${events.id}) > (${sql.param(position, events.position)}, ${id})`
 
+const inFrontOf = ({ position, id }: Place): SQL =>
+  sql`(${events.position}, ${events.id}) < (${sql.param(position, events.position)}, ${id})`
+
 const oldestReadable = () => millis() - READABLE_DAYS * DAY_MILLISECONDS
 
-function refuseCursor(reason: string, message: string): never {
-  const fields = [{ path: "after", code: reason, message }]
-  return fail("validation_error", `after: ${message}`, { reason, fields })
+function refuseCursor(field: string, reason: string, message: string): never {
+  const fields = [{ path: field, code: reason, message }]
+  return fail("validation_error", `${field}: ${message}`, { reason, fields })
 }
 
 /**

@@ -1,4 +1,5 @@
 import { type Static, Type as t } from "@sinclair/typebox"
+import { fail } from "../core/errors"
 import type { Call } from "../http/call"
 import type { Health } from "../http/health"
 import { takeOrUndo } from "../http/idempotency"
@@ -42,6 +43,12 @@ const typeQuery = t.Object({ category: t.Optional(oneOf("email", "push", "auth")
 
 const feedQuery = t.Object({
   after: t.Optional(t.String({ maxLength: 64, description: "The id of the last event seen." })),
+  before: t.Optional(
+    t.String({
+      maxLength: 64,
+      description: "Reads the events nearest before this id. Empty reads the latest events.",
+    }),
+  ),
   limit: t.Integer({ default: 25, minimum: 1, maximum: MOST }),
   types: t.Optional(
     t.String({ maxLength: 1000, description: "Comma list; `email.*` is allowed." }),
@@ -64,7 +71,8 @@ export const eventRoutes = (store: Store, health: Health): AnyRoute[] => [
     summary: "Events after a known one, oldest first; waits for the first if asked to",
     query: feedQuery,
     response: Envelope,
-    handle: (call) => read(store, health, call),
+    handle: (call) =>
+      call.query.before === undefined ? read(store, health, call) : readBack(store, call),
   }),
   route({
     ...READ,
@@ -117,6 +125,22 @@ const typeRoutes = (): AnyRoute[] => [
     }),
   }),
 ]
+
+/** Their order is that of the feed all the same; `has_more` says whether more stands before. */
+async function readBack(store: Store, { project_id, query }: Call<unknown, FeedQuery>) {
+  const { after, before = "", limit } = query
+  if (after !== undefined) {
+    const message = "Use either `after` or `before`."
+    const fields = [{ path: "before", code: "invalid", message }]
+    return fail("validation_error", `before: ${message}`, { fields })
+  }
+  const types = askedTypes(query.types ?? "")
+  const wanted = { before, limit: limit + 1, types }
+  const found = await feed.readBack(store.read, project_id, wanted)
+  const rows = found.slice(-limit)
+  const meta = { next_after: rows.at(-1)?.id ?? null, has_more: found.length > limit }
+  return { data: rows.map(feed.envelopeOf), meta }
+}
 
 async function read(
   store: Store,

@@ -113,7 +113,7 @@ test("lists follow the cursor until --limit is reached", async () => {
     const data = Array.from({ length: Number(query.per_page) }, () => email())
     return { body: { data, meta: { next_cursor: "c", has_more: true } } }
   })
-  const words = ["emails", "list", "--limit", "150", "--status", "sent", "--after", "1h"]
+  const words = ["emails", "list", "--limit", "150", "--status", "sent", "--since", "1h"]
   const { out } = await belfry(words, { env: at(api) })
   expect(JSON.parse(out)).toHaveLength(150)
   expect(api.seen.map(({ query }) => [query.per_page, query.cursor])).toEqual([

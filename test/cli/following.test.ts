@@ -208,7 +208,7 @@ test("an unknown event id, an unknown type and a bad receiver are told", async (
   const env = as(await service.project())
   const at = ["listen", "--forward-to"]
   expect((await belfry([...at, "localhost:1", "--after", "evt_x"], { env })).exit).toBe(7)
-  expect((await belfry([...at, "localhost:1", "--events", "nope.*"], { env })).exit).toBe(7)
+  expect((await belfry([...at, "localhost:1", "--event", "nope.*"], { env })).exit).toBe(7)
   expect((await belfry([...at, "http://"], { env })).exit).toBe(2)
   expect((await belfry([...at, "ftp://localhost:1"], { env })).exit).toBe(2)
   expect((await belfry(["listen"], { env })).exit).toBe(2)

@@ -66,3 +66,42 @@ test("help is asked for with 0 and given unasked with 2", async () => {
   expect([unasked.exit, unasked.out]).toEqual([2, ""])
   expect(unasked.err).toContain("Usage: belfry emails")
 })
+
+/** Switches of one command that give a value in another: `content --html` prints what `send --html` gave. */
+const twofold = ["--html", "--text", "--receiving", "--limit"]
+
+test("a flag takes the same kind of value in every command, and one idea has one flag", () => {
+  const forms = new Map<string, Set<string>>()
+  for (const command of leaves(createProgram())) {
+    for (const { long, flags } of command.options) {
+      const seen = forms.get(long ?? flags) ?? new Set()
+      forms.set(long ?? flags, seen.add(flags))
+    }
+  }
+  const several = [...forms].filter(([name, seen]) => seen.size > 1 && !twofold.includes(name))
+  expect(several.map(([, seen]) => [...seen])).toEqual([])
+  const second_names = [
+    "--type",
+    "--types",
+    "--events",
+    "--before",
+    "--start",
+    "--end",
+    "--from-time",
+  ]
+  expect(second_names.filter((name) => forms.has(name))).toEqual([])
+  expect([...(forms.get("--after") ?? [])]).toEqual(["--after <id>"])
+  expect([...(forms.get("--since") ?? [])]).toEqual(["--since <when>"])
+})
+
+test("--since says the same wherever it stands alone, and so do --until and --after", () => {
+  const said = (name: string) =>
+    new Set(
+      leaves(createProgram()).flatMap(({ options }) =>
+        options
+          .filter(({ long }) => long === name)
+          .map(({ description }) => description.replace("with --all: ", "")),
+      ),
+    )
+  expect(["--since", "--until", "--after"].map((name) => said(name).size)).toEqual([1, 1, 1])
+})

@@ -13,7 +13,7 @@ test("every option of webhooks create arrives in the request", async () => {
   writeFileSync(file, '{"id":"{{id}}"}')
   const words = ["webhooks", "create", "https://a.b/", "--event", "email.*,sms.sent"]
   words.push("--event", "webhook.disabled", "--description", "Orders", "--header", "X-A: b: c")
-  words.push("--format", "both", "--max-attempts", "3", "--intervals", "30,5m,1h")
+  words.push("--signature", "both", "--max-attempts", "3", "--intervals", "30,5m,1h")
   words.push("--rate-limit", "5", "--filter", '{"field":"type","op":"exists"}')
   words.push("--transform-file", file, "--metadata", "team=shop", "--secret-file", "-")
   words.push("--idempotency-key", "one")
@@ -131,7 +131,7 @@ test("retry is of one delivery, or of all within a span; not of neither, nor bot
     expect(exit).toBe(2)
   }
   expect(api.seen).toEqual([])
-  const words = ["webhooks", "retry", ID, "--all", "--since", "1d", "--type", "email.*,sms.sent"]
+  const words = ["webhooks", "retry", ID, "--all", "--since", "1d", "--event", "email.*,sms.sent"]
   await belfry([...words, "--status", "exhausted"], { env: at(api) })
   const { path, body } = api.seen[0] ?? {}
   expect(path).toBe(`/v1/webhooks/${ID}/deliveries/bulk-retry`)

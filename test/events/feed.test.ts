@@ -210,3 +210,19 @@ test("a reader without a cursor begins where events are still readable", async (
   await tell(it.store, "email.sent")
   expect(types(await feed.read(it.store.read, PROJECT, everything))).toEqual(["email.sent"])
 })
+
+test("read backwards, the feed gives what stands nearest before, oldest first", async () => {
+  await using it = await testStore()
+  for (const name of ["a", "b", "c", "d", "e"]) await tell(it.store, `email.${name}`)
+  const back = (before: string, limit: number, types: string[] = []) =>
+    feed.readBack(it.store.read, PROJECT, { before, limit, types })
+  const latest = await back("", 2)
+  expect(types(latest)).toEqual(["email.d", "email.e"])
+  expect(types(await back(latest[0]?.id ?? "", 2))).toEqual(["email.b", "email.c"])
+  expect(types(await back(latest[0]?.id ?? "", 100))).toEqual(["email.a", "email.b", "email.c"])
+  expect(types(await back("", 1, ["email.b"]))).toEqual(["email.b"])
+  expect(await reason(back("evt_none", 1))).toEqual({
+    code: "validation_error",
+    reason: "unknown_event",
+  })
+})

@@ -72,3 +72,28 @@ test("an event of another project is as absent as one that never was", async () 
     expect(refusal(await stranger.get(`/v1/events/${one}`))).toEqual([404, "not_found"])
   }
 })
+
+describe("the feed read from its end", () => {
+  test("gives the latest, oldest first, and says whether more stands before", async () => {
+    const project = await service.project()
+    const made: string[] = []
+    for (const type of ["email.sent", "sms.sent", "email.bounced", "email.opened"]) {
+      made.push((await project.post("/v1/events/trigger", { type })).body.data.id)
+    }
+    const page = async (query: string) => {
+      const { status, body } = await project.get(`/v1/events?${query}`)
+      return [status, body.data?.map(({ id }: { id: string }) => id), body.meta.has_more]
+    }
+    expect(await page("before=&limit=2")).toEqual([200, made.slice(2), true])
+    expect(await page(`before=${made[2]}`)).toEqual([200, made.slice(0, 2), false])
+    expect(await page("before=&types=sms.*")).toEqual([200, [made[1]], false])
+  })
+
+  test("takes either after or before, and only ids that are known", async () => {
+    const project = await service.project()
+    const both = await project.get("/v1/events?before=&after=")
+    expect([refusal(both), complaints(both)]).toEqual([[422, "validation_error"], ["before"]])
+    const unknown = await project.get("/v1/events?before=evt_x")
+    expect(complaints(unknown)).toEqual(["before"])
+  })
+})

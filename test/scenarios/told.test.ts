@@ -83,7 +83,14 @@ describe.skipIf(missing("tmux"))("everyone is told", () => {
     await monitor.press("2")
     await monitor.until("it is off", (text) => /off: breaker ✗ +▓{10} 10\/10/.test(text))
     await sendTo(server, "mia") // nothing of it is tried
-    const events = await json<{ id: string }[]>(server, "events", "list", "--types", "email.*")
+    const events = await json<{ id: string }[]>(
+      server,
+      "events",
+      "list",
+      "--oldest",
+      "--event",
+      "email.*",
+    )
     expect(events).toHaveLength(5 * STORY.length)
     const path = `/v1/webhooks/${id}`
     const off = await until("all held", async () => {
@@ -104,7 +111,7 @@ describe.skipIf(missing("tmux"))("everyone is told", () => {
       server,
       "events",
       "list",
-      "--types",
+      "--event",
       "webhook.disabled",
     )
     const told = [...ids, ...own.map((event) => event.id)] // by listen everything is told
