@@ -1,19 +1,26 @@
+import { checkMetadata } from "../http/metadata"
 import type { Problems } from "../http/problems"
 import { isLonger } from "../lib/characters"
 
 const MOST_TAGS = 10
 const MAX_TAG = 100
-const MOST_METADATA = 50
-const MAX_METADATA_KEY = 64
-const MAX_METADATA_BYTES = 16_384
 const MOST_HEADERS = 25
 const MAX_HEADER_VALUE = 998
 const HEADER_NAME = /^[A-Za-z0-9-]{1,76}$/
 const CONTROL = /[\p{Cc}\u2028\u2029]/u
 
-/** What the service writes itself: a second one would contradict it. */
-const OWN_HEADERS =
-  /^(from|to|cc|bcc|subject|date|sender|reply-to|return-path|received|message-id|dkim-signature|mime-version|content-.*|arc-.*)$/i
+/**
+ * What the service or the servers on the way write themselves: a second one would contradict it,
+ * or say something about the message in their name (contract 20, section 1.1).
+ */
+const OWN_HEADERS = new RegExp(
+  `^(${[
+    "from|to|cc|bcc|subject|date|sender|reply-to|return-path|received|message-id|mime-version",
+    "dkim-signature|domainkey-signature|authentication-results|received-spf|arc-.*",
+    "delivered-to|errors-to|resent-.*|content-.*|x-ses-.*",
+  ].join("|")})$`,
+  "i",
+)
 
 /** `["a"]`, or `[{name, value}]` which becomes `name:value`. */
 export function readTags(value: unknown, problems: Problems): string[] {
@@ -41,16 +48,7 @@ export function readMetadata(value: unknown, problems: Problems): Record<string,
     problems.add("metadata", "invalid", "An object.")
     return {}
   }
-  const keys = Object.keys(value)
-  if (keys.length > MOST_METADATA) {
-    problems.add("metadata", "too_many", `At most ${MOST_METADATA} keys.`)
-  }
-  if (keys.some((key) => isLonger(key, MAX_METADATA_KEY))) {
-    problems.add("metadata", "invalid", `A key has at most ${MAX_METADATA_KEY} characters.`)
-  }
-  if (Buffer.byteLength(JSON.stringify(value)) > MAX_METADATA_BYTES) {
-    problems.add("metadata", "too_large", `At most ${MAX_METADATA_BYTES} bytes of JSON.`)
-  }
+  checkMetadata(value, problems)
   return value as Record<string, unknown>
 }
 
@@ -75,7 +73,11 @@ function checkHeader(name: string, text: unknown, problems: Problems) {
   }
   const path = `headers.${name}`
   if (OWN_HEADERS.test(name)) {
-    return problems.add(path, "invalid", "The service writes this header itself.")
+    return problems.add(
+      path,
+      "invalid",
+      "You cannot set this header. The service or a mail server on the way writes it.",
+    )
   }
   const isGood =
     typeof text === "string" && !isLonger(text, MAX_HEADER_VALUE) && !CONTROL.test(text)

@@ -1,4 +1,5 @@
 import { ApiError } from "../core/errors"
+import { parseNumbersApart } from "../lib/exact-numbers"
 
 const MAX_DEPTH = 64
 const MAX_KEYS = 10_000
@@ -13,7 +14,7 @@ export function parseJson(bytes: Uint8Array): unknown {
   const text = decode(bytes)
   let value: unknown
   try {
-    value = JSON.parse(text)
+    value = parseNumbersApart(text)
   } catch {
     throw unreadable("syntax", "The body is not valid JSON.")
   }

@@ -2,12 +2,12 @@ import type { Static } from "@sinclair/typebox"
 import { API_VERSION } from "../events/api-version"
 import { noSuchType } from "../events/patterns"
 import { isPattern } from "../events/registry"
+import { checkMetadata } from "../http/metadata"
 import { invalid, type Problems } from "../http/problems"
 import { check } from "../http/validate"
 import { parseRule } from "../lib/rule"
 import { isSecret } from "../lib/signature"
 import { checkHeaders } from "./headers"
-import { checkMetadata } from "./metadata"
 import { NewWebhook, WebhookPatch } from "./schemas"
 import type { HeaderFormat, RetryPolicy, WebhookStatus } from "./tables"
 
@@ -44,8 +44,10 @@ export type Changes = Partial<Wanted> & {
 /** Names of other services for types of ours. */
 const OTHER_NAMES: Record<string, string> = { "email.delivery_delayed": "email.soft_bounced" }
 
-/** Each type once, under our name for it. */
-const typesOf = (events: string[]) => [...new Set(events.map((type) => OTHER_NAMES[type] ?? type))]
+/** A type under our name for it. */
+export const ownTypeOf = (type: string): string => OTHER_NAMES[type] ?? type
+
+const typesOf = (events: string[]) => [...new Set(events.map(ownTypeOf))]
 
 /** Reads a new endpoint. Whether its address may be called, and its transform, is asked later. */
 export function readWebhook(body: unknown, problems: Problems): NewEndpoint {
@@ -98,7 +100,7 @@ type Given = Static<typeof WebhookPatch>
 /** What a schema cannot say. */
 function checkFields(given: Given, problems: Problems) {
   for (const [at, pattern] of (given.events ?? []).entries()) {
-    if (isPattern(OTHER_NAMES[pattern] ?? pattern)) continue
+    if (isPattern(ownTypeOf(pattern))) continue
     problems.add(`events.${at}`, "unknown_type", noSuchType(pattern))
   }
   refuseBroken(given, problems)

@@ -178,9 +178,22 @@ describe("extras", () => {
     "Content-Type",
     "content-transfer-encoding",
     "ARC-Seal",
+    "DomainKey-Signature",
+    "Resent-From",
+    "resent-to",
+    "Authentication-Results",
+    "Received-SPF",
+    "X-SES-CONFIGURATION-SET",
+    "Delivered-To",
+    "Errors-To",
   ])("the header %s is the service's own", (name) => {
     expect(read({ headers: { [name]: "x" } }).complaints).toEqual([`headers.${name} invalid`])
   })
+
+  test.each(["List-Id", "X-SESSION", "Precedence", "X-Received", "Auto-Submitted"])(
+    "the header %s is anybody's",
+    (name) => expect(read({ headers: { [name]: "x" } }).complaints).toEqual([]),
+  )
 
   test.each(CONTROLS)("a single line never holds %j", (bad) => {
     const text = `a${bad}b`

@@ -62,6 +62,18 @@ const file = fc.record({
   content_type: fc.constantFrom("text/plain", "image/png", "application/pdf"),
 })
 
+/** Still a character, because an empty text is no content. */
+const withoutNul = (text: string) => text.replaceAll("\0", "0")
+
+/** JSON that metadata may hold: no number is beyond what every reader of JSON keeps exactly. */
+export const exactValue = fc
+  .jsonValue({ maxDepth: 2 })
+  .map((value) =>
+    JSON.parse(JSON.stringify(value), (_, one) =>
+      typeof one === "number" && Math.abs(one) > 2 ** 53 ? Math.sign(one) * 2 ** 53 : one,
+    ),
+  )
+
 /** Requests that have to be taken. */
 export const wellFormed = fc
   .record(
@@ -74,12 +86,12 @@ export const wellFormed = fc
       bcc: fc.array(mailbox, { maxLength: 4 }),
       subject: line,
       html: fc.string({ unit: "grapheme" }).map((inner) => `<p>${inner.replaceAll("\0", "")}</p>`),
-      text: fc.string({ unit: "grapheme", maxLength: 2000 }).map((one) => one.replaceAll("\0", "")),
+      text: fc.string({ unit: "grapheme", minLength: 1, maxLength: 2000 }).map(withoutNul),
       reply_to: address,
       tags: fc.array(line, { maxLength: 10 }),
       metadata: fc.dictionary(
         line.filter((key) => key !== "__proto__"),
-        fc.jsonValue({ maxDepth: 2 }),
+        exactValue,
         {
           maxKeys: 5,
         },

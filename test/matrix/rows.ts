@@ -23,6 +23,8 @@ export const ROWS: Record<string, Row> = {
   "GET /healthz": plain,
   "GET /readyz": plain,
   "GET /docs": plain,
+  "GET /docs/": plain,
+  "GET /": plain,
   "GET /v1/health": plain,
   "GET /v1/openapi.json": plain,
 

@@ -42,6 +42,20 @@ describe("the list", () => {
     expect(await types("?status=pending&event_type=sms.sent")).toEqual(["sms.sent"])
   })
 
+  test("is not filtered by a type that is none: an empty list would hide the mistake", async () => {
+    const project = await service.project()
+    const { id } = await three(project)
+    for (const type of ["email.bounce", "email.*", "*", "EMAIL.SENT", ""]) {
+      const refused = await project.get(`/v1/webhooks/${id}/deliveries?event_type=${type}`)
+      expect(refusal(refused)).toEqual([422, "validation_error"])
+      expect(complaints(refused)).toEqual(["event_type"])
+      expect(refused.body.error.details.fields[0].code).toBe("unknown_type")
+    }
+    await happens(project, "email.soft_bounced")
+    const [one] = await deliveriesOf(project, id, "?event_type=email.delivery_delayed")
+    expect(one).toMatchObject({ event_type: "email.soft_bounced" })
+  })
+
   test("is paged by number, by cursor, and by limit and offset", async () => {
     const project = await service.project()
     const { id } = await three(project)

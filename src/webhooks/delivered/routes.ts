@@ -1,6 +1,6 @@
 import type { Static } from "@sinclair/typebox"
 import { matchesType, noSuchType } from "../../events/patterns"
-import { eventTypes, isPattern } from "../../events/registry"
+import { eventTypes, isPattern, lookup as typeOf } from "../../events/registry"
 import type { Call } from "../../http/call"
 import { takeOrUndo } from "../../http/idempotency"
 import { asPage, type Cursors, readTime, windowOf } from "../../http/page"
@@ -11,6 +11,7 @@ import { check } from "../../http/validate"
 import { Job } from "../../long-jobs/schema"
 import type { Store, Tx } from "../../store/store"
 import * as deliveries from "../deliveries"
+import { ownTypeOf } from "../input"
 import * as replays from "../replay"
 import * as schemas from "../schemas"
 import { stats } from "../stats"
@@ -82,12 +83,16 @@ async function list(store: Store, cursors: Cursors, call: Call<unknown, Delivery
   const { query, request } = call
   const problems = new Problems()
   const since = query.since === undefined ? undefined : readTime("since", query.since, problems)
+  const event_type = query.event_type === undefined ? undefined : ownTypeOf(query.event_type)
+  if (event_type !== undefined && !typeOf(event_type)) {
+    problems.add("event_type", "unknown_type", noSuchType(event_type))
+  }
   problems.throwIfAny()
   const place = placeOf(call)
   await webhooks.find(store.read, place.project_id, place.webhook_id)
   const filter = {
     status: query.status,
-    event_type: query.event_type,
+    event_type,
     event_id: query.event_id,
     since,
   }

@@ -1,12 +1,13 @@
-import type { Problems } from "../http/problems"
 import { isLonger } from "../lib/characters"
+import { isExactlyCarried } from "../lib/exact-numbers"
+import type { Problems } from "./problems"
 
 const MOST_KEYS = 50
 const LONGEST_KEY = 64
 const MOST_BYTES = 16_384
 
 /** Problems with what the caller gives along (contract 00, section 2). */
-export function checkMetadata(metadata: Record<string, unknown>, problems: Problems): void {
+export function checkMetadata(metadata: object, problems: Problems): void {
   const keys = Object.keys(metadata)
   if (keys.length > MOST_KEYS) problems.add("metadata", "too_many", `At most ${MOST_KEYS} keys.`)
   if (keys.some((key) => isLonger(key, LONGEST_KEY))) {
@@ -14,5 +15,10 @@ export function checkMetadata(metadata: Record<string, unknown>, problems: Probl
   }
   if (Buffer.byteLength(JSON.stringify(metadata)) > MOST_BYTES) {
     problems.add("metadata", "too_large", `At most ${MOST_BYTES} bytes of JSON.`)
+  }
+  for (const [key, value] of Object.entries(metadata)) {
+    if (isExactlyCarried(value)) continue
+    const text = "JSON carries no such number exactly. Send it as a string."
+    problems.add(`metadata.${key}`, "invalid", text)
   }
 }
