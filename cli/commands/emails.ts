@@ -129,7 +129,7 @@ function defineChanges(emails: Command): void {
   emails
     .command("resend <id>")
     .description("send the same content again, as a new email")
-    .option("--to <address>", "to somebody else")
+    .option("--to <address>", "to this address alone; without it everybody gets it again")
     .option("--idempotency-key <key>", "the same key twice sends once")
     .addHelpText("after", examples(`emails resend ${ID}`))
     .action(lazily(async () => (await import("../emails/send")).resend))

@@ -132,6 +132,13 @@ function usageOf(entry: Entry) {
   return [{ account_id, project_id, day, metric: "email" as const, value: unitsOf(entry) }]
 }
 
+/** The reply to a send that repeats an earlier one: it tells everybody whom it goes to. */
+export function resentReply(message: Replied) {
+  const { top, data } = reply(message)
+  const recipients = message.recipients.map(({ email, kind }) => ({ email, kind }))
+  return { top, data: { ...data, recipients } }
+}
+
 /** The reply to a send, and what a repetition of the request is answered. */
 export function reply({ id, rfc_message_id, recipients, created_at }: Replied) {
   const [to] = recipients

@@ -5,7 +5,7 @@ import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
 import type { Workers } from "../core/workers"
 import { signingKeys } from "../domains/signing"
-import { needsSmtputf8, parseMailbox } from "../lib/address"
+import { needsSmtputf8 } from "../lib/address"
 import { unpack } from "../lib/packed"
 import { Turns } from "../lib/turns"
 import type { Channel, Outcome, Ready } from "../messages/channel"
@@ -20,6 +20,7 @@ import { envelopeSender } from "./envelope-sender"
 import { isUncomposable, type MailToCompose } from "./mail-to-compose"
 import type { EmailContent, SendRules } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
+import { repliesOf } from "./reply-to"
 import { isSealed, openContent, type SealedContent } from "./sealed"
 import { senderObstacle } from "./sender-obstacle"
 
@@ -152,7 +153,7 @@ function composable(
     from: envelope.from,
     to,
     cc: named("cc"),
-    reply_to: envelope.reply_to,
+    reply_to: repliesOf(envelope),
     subject: subject ?? "",
     text,
     html,
@@ -185,8 +186,8 @@ function failed(provider: EmailProvider, open: Recipient[], reason: string): Out
 /** Nobody reads of a bcc, so his address is a matter of his own RCPT only. */
 function namedInHeader({ envelope, recipients }: Message): string[] {
   const shown = recipients.filter(({ kind }) => kind !== "bcc").map(({ email }) => email)
-  const reply_to = envelope?.reply_to ? parseMailbox(envelope.reply_to)?.email : undefined
-  return [envelope?.from.email, reply_to, ...shown].filter((one) => one !== undefined)
+  const replies = repliesOf(envelope).map(({ email }) => email)
+  return [envelope?.from.email, ...replies, ...shown].filter((one) => one !== undefined)
 }
 
 const findRaw = prepared({ message_id: messageRaws.message_id }, (db: Reader, slot) =>

@@ -1,7 +1,7 @@
-import { type Mailbox, parseMailbox, wireForm } from "../lib/address"
+import { type Mailbox, wireForm } from "../lib/address"
 import { encodedBody } from "../lib/mime-body"
 import { mailboxField, textField } from "../lib/mime-header"
-import { type MailToCompose, Uncomposable } from "./mail-to-compose"
+import type { MailToCompose } from "./mail-to-compose"
 
 /**
  * A message without attachments: text, or text and html. It is nearly all mail, and the general
@@ -30,7 +30,7 @@ export function headOf(mail: MailToCompose): string {
     mailboxField("From", [wired(from)]),
     mailboxField("To", [wired(to)]),
     cc.length > 0 ? mailboxField("Cc", cc.map(wired)) : "",
-    reply_to ? mailboxField("Reply-To", [wired(mailboxOf(reply_to))]) : "",
+    reply_to.length > 0 ? mailboxField("Reply-To", reply_to.map(wired)) : "",
     textField("Subject", subject),
     `Message-ID: <${message_id}@${domain}>\r\n`,
     `Date: ${new Date(created_at).toUTCString().replace("GMT", "+0000")}\r\n`,
@@ -47,9 +47,3 @@ function bodyPart(subtype: "plain" | "html", source: string): string {
 }
 
 const wired = ({ email, name }: Mailbox) => ({ name: name ?? "", address: wireForm(email) })
-
-function mailboxOf(text: string): Mailbox {
-  const found = parseMailbox(text)
-  if (!found) throw new Uncomposable(`"${text}" is not one mailbox`)
-  return found
-}

@@ -83,7 +83,7 @@ async function composeWithFiles(
 /** Not one field more or less than was asked for. Those of the content follow from the parts. */
 function demandFields(raw: Uint8Array, { cc, reply_to, headers }: MailToCompose) {
   const own = Object.keys(headers).filter((name) => !/^content-/i.test(name)).length
-  const asked = ALWAYS + Number(cc.length > 0) + Number(!!reply_to) + own
+  const asked = ALWAYS + Number(cc.length > 0) + Number(reply_to.length > 0) + own
   const found = countFields(raw)
   if (found !== asked) throw new Uncomposable(`${found} header fields instead of ${asked}`)
 }
@@ -92,8 +92,9 @@ const boundaryOf = ({ message_id }: MailToCompose) =>
   createHash("sha256").update(`boundary ${message_id}`).digest("hex").slice(0, 24)
 
 /** Refused at the edge already. Here is the last place where it can still be seen. */
-function refuseControls({ subject, headers, from, to, cc, attachments }: MailToCompose) {
-  const named = [from, to, ...cc].flatMap(({ name, email }) => [name ?? "", email])
+function refuseControls(mail: MailToCompose) {
+  const { subject, headers, from, to, cc, reply_to, attachments } = mail
+  const named = [from, to, ...cc, ...reply_to].flatMap(({ name, email }) => [name ?? "", email])
   const parts = attachments.flatMap((part) => [
     part.filename,
     part.content_type,
@@ -104,7 +105,7 @@ function refuseControls({ subject, headers, from, to, cc, attachments }: MailToC
   if (bad !== undefined) throw new Uncomposable(`control character in ${JSON.stringify(bad)}`)
   const odd = Object.keys(headers).find((name) => !FIELD_NAME.test(name))
   if (odd !== undefined) throw new Uncomposable(`${JSON.stringify(odd)} names no header field`)
-  const unfit = [from, to, ...cc].find(({ email }) => !isMailbox(email))
+  const unfit = [from, to, ...cc, ...reply_to].find(({ email }) => !isMailbox(email))
   if (unfit) throw new Uncomposable(`"${unfit.email}" is not one mailbox`)
 }
 

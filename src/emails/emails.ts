@@ -113,7 +113,7 @@ export async function cancel(tx: Tx, project_id: string, id: string) {
   return get(tx, project_id, id)
 }
 
-/** A new message with the frozen content of an old one, to the same or another recipient. */
+/** A new message with the frozen content of an old one: to everybody again, or to one address alone. */
 export async function again(
   db: Reader,
   caller: Caller,
@@ -124,14 +124,14 @@ export async function again(
   const message = await find(db, caller.project_id, id)
   const kept = await lookupContent(db, id)
   if (!kept) return fail("conflict", "The content is no longer kept.", { reason: "expired", id })
-  const [first] = message.recipients
-  const recipient = to ?? { email: first?.email ?? "", name: first?.name ?? null }
+  const wanted = to ? [{ ...to, kind: "to" as const }] : message.recipients
+  const recipients = wanted.map(({ email, name, kind }) => ({ email, name, kind, ...WAITING }))
   const fresh = newId()
   return {
     ...message,
     id: fresh,
-    recipient: comparable(recipient.email),
-    recipients: [{ ...recipient, kind: "to", status: "queued", status_reason: null }],
+    recipient: comparable(recipients[0]?.email ?? ""),
+    recipients,
     batch_id: null,
     source: "api",
     api_key_id: caller.key_id,
@@ -142,6 +142,8 @@ export async function again(
     content: kept,
   }
 }
+
+const WAITING = { status: "queued" as const, status_reason: null }
 
 async function lookupContent(db: Reader, message_id: string): Promise<EmailContent | undefined> {
   const rows = db.select().from(messageContents).where(eq(messageContents.message_id, message_id))

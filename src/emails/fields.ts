@@ -1,3 +1,4 @@
+import { refuseNotOffered } from "../http/field-names"
 import type { Problems } from "../http/problems"
 import { type Mailbox, parseMailbox } from "../lib/address"
 import { isLonger } from "../lib/characters"
@@ -13,7 +14,8 @@ export interface SendEmail {
   subject: string
   html: string | null
   text: string | null
-  reply_to: string | null
+  /** To whom answers go; empty where nobody said so. */
+  reply_to: Mailbox[]
   tags: string[]
   metadata: Record<string, unknown>
   headers: Record<string, string>
@@ -22,9 +24,11 @@ export interface SendEmail {
 
 export const MAX_SUBJECT = 998
 export const MAX_COPIES = 49
+const MOST_REPLY_TO = 10
 
 /** What this server does not offer yet: refused, because ignoring it would break a promise. */
 const NOT_OFFERED = [
+  "template",
   "template_id",
   "variables",
   "template_data",
@@ -33,32 +37,36 @@ const NOT_OFFERED = [
   "scheduled_at",
   "category",
   "subscriber_id",
+  "topic_id",
+  "topicId",
+  "region",
 ]
+
+/** What stands for subject, html and text, so that these are not missed as well. */
+const TEMPLATES = ["template", "template_id"]
 
 const NOBODY: Mailbox = { email: "", name: null }
 
 /** Reads the body of `POST /v1/emails`. The result counts only while there are no problems. */
 export function readSendEmail(body: unknown, problems: Problems): SendEmail {
   const given = asObject(body, problems)
-  for (const name of NOT_OFFERED) {
-    if (given[name] == null) continue
-    problems.add(name, "not_available", `${name} is not available on this server; leave it out.`)
-  }
+  for (const name of NOT_OFFERED) refuseNotOffered(name, given[name], problems)
+  const hasTemplate = TEMPLATES.some((name) => given[name] != null)
   const email: SendEmail = {
     to: readOneAddress(given.to, "to", problems) ?? NOBODY,
     from: given.from == null ? undefined : readAddress(given.from, "from", problems),
     cc: readCopies(given.cc, "cc", problems),
     bcc: readCopies(given.bcc, "bcc", problems),
-    subject: readSubject(given.subject, problems),
+    subject: hasTemplate ? "" : readSubject(given.subject, problems),
     html: readText(given.html, "html", problems),
     text: readText(given.text, "text", problems),
-    reply_to: readReplyTo(given.reply_to, problems),
+    reply_to: readAddresses(given.reply_to, { path: "reply_to", most: MOST_REPLY_TO }, problems),
     tags: readTags(given.tags, problems),
     metadata: readMetadata(given.metadata, problems),
     headers: readHeaders(given.headers, problems),
     attachments: readAttachments(given.attachments, problems),
   }
-  if (isNothing(given.html) && isNothing(given.text)) {
+  if (!hasTemplate && isNothing(given.html) && isNothing(given.text)) {
     problems.add("html", "required", "An email needs html or text.")
   }
   if (email.cc.length + email.bcc.length > MAX_COPIES) {
@@ -70,7 +78,7 @@ export function readSendEmail(body: unknown, problems: Problems): SendEmail {
 /** An empty text is no content: nobody sends a blank mail on purpose. */
 const isNothing = (value: unknown) => value == null || value === ""
 
-/** Reads the body of a resend: the recipient of before, unless another one is named. */
+/** Reads the body of a resend: the recipients of before, unless another one is named. */
 export function readResend(body: unknown, problems: Problems): { to: Mailbox | undefined } {
   const { to } = asObject(body, problems)
   return { to: to == null ? undefined : readOneAddress(to, "to", problems) }
@@ -96,11 +104,18 @@ function readOneAddress(value: unknown, path: string, problems: Problems): Mailb
   return undefined
 }
 
-function readCopies(value: unknown, path: string, problems: Problems): Mailbox[] {
+const readCopies = (value: unknown, path: string, problems: Problems) =>
+  readAddresses(value, { path, most: MAX_COPIES }, problems)
+
+function readAddresses(
+  value: unknown,
+  { path, most }: { path: string; most: number },
+  problems: Problems,
+): Mailbox[] {
   if (value == null) return []
   const list = Array.isArray(value) ? value : [value]
-  if (list.length > MAX_COPIES) {
-    problems.add(path, "too_many", `At most ${MAX_COPIES} addresses.`)
+  if (list.length > most) {
+    problems.add(path, "too_many", `At most ${most} addresses.`)
     return []
   }
   return list.flatMap((one, at) => {
@@ -148,16 +163,6 @@ function readText(value: unknown, path: string, problems: Problems): string | nu
   if (typeof value === "string" && !value.includes("\0")) return value.toWellFormed()
   problems.add(path, "invalid", "A text without NUL characters.")
   return null
-}
-
-function readReplyTo(value: unknown, problems: Problems): string | null {
-  if (value == null || (Array.isArray(value) && value.length === 0)) return null
-  if (Array.isArray(value) && value.length > 1) {
-    problems.add("reply_to", "invalid", "One address.")
-    return null
-  }
-  const mailbox = readAddress(Array.isArray(value) ? value[0] : value, "reply_to", problems)
-  return mailbox?.email ?? null
 }
 
 const CONTROL = /[\p{Cc}\u2028\u2029]/u

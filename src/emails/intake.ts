@@ -14,6 +14,8 @@ const LANES = engine === "postgres" ? 2 : 1
 
 interface Waiting {
   entry: emails.Entry
+  /** What a repetition of the request is answered. */
+  answer: object
   claim: idempotency.Claim | undefined
   signal: AbortSignal
   resolve: () => void
@@ -43,10 +45,14 @@ export class Intake {
    * already, and when the signal was aborted before its turn: whoever was told 504 must not find the
    * message sent.
    */
-  submit(entry: emails.Entry, { claim, signal }: Entering): Promise<void> {
+  submit(
+    entry: emails.Entry,
+    { claim, signal }: Entering,
+    answer: object = emails.reply(entry.message),
+  ): Promise<void> {
     if (this.#waiting.length >= MOST_WAITING) throw unavailable(TOO_MANY, "busy", 1)
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ entry, claim, signal, resolve, reject })
+      this.#waiting.push({ entry, answer, claim, signal, resolve, reject })
       if (this.#lanes < LANES) void this.#drain()
     })
   }
@@ -98,8 +104,8 @@ function isWanted({ signal, reject }: Waiting): boolean {
 /** Returns who did not get in, and why: answered before by somebody else, or over the quota. */
 async function enter(tx: Tx, group: Waiting[]): Promise<Map<Waiting, Error>> {
   const refusals = new Map<Waiting, Error>()
-  const claims = group.flatMap(({ entry, claim }) =>
-    claim ? [{ claim, stored: storedReply(entry) }] : [],
+  const claims = group.flatMap(({ answer, claim }) =>
+    claim ? [{ claim, stored: { status: 201, answer: JSON.stringify(answer) } }] : [],
   )
   const fresh = await idempotency.take(tx, claims)
   for (const one of group) {
@@ -122,10 +128,5 @@ async function enter(tx: Tx, group: Waiting[]): Promise<Map<Waiting, Error>> {
   }
   return refusals
 }
-
-const storedReply = ({ message }: emails.Entry) => ({
-  status: 201,
-  answer: JSON.stringify(emails.reply(message)),
-})
 
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))

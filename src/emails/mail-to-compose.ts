@@ -9,7 +9,7 @@ export interface MailToCompose {
   from: Mailbox
   to: Mailbox
   cc: Mailbox[]
-  reply_to: string | null
+  reply_to: Mailbox[]
   subject: string
   text: string | null
   html: string | null

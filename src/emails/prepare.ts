@@ -71,7 +71,8 @@ export async function prepare(
   )
   refuseSize(email)
   const attachments = await store(email, blobs)
-  const reply_to = email.reply_to ?? default_reply_to
+  const fallback = default_reply_to === null ? [] : [{ email: default_reply_to, name: null }]
+  const reply_to = email.reply_to.length > 0 ? email.reply_to : fallback
   return assemble({ ...email, reply_to }, { from, sender_domain, attachments }, sender)
 }
 

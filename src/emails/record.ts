@@ -2,6 +2,7 @@ import type { Event } from "../events/feed"
 import type { Message } from "../messages/facts"
 import type { Recipient } from "../messages/tables"
 import type { EmailContent } from "./prepare"
+import { repliesOf } from "./reply-to"
 
 /** The Email record as lists show it: everything but bodies, headers and timeline. */
 export function listed(message: Message) {
@@ -16,7 +17,7 @@ export function listed(message: Message) {
     cc: named(message.recipients, "cc"),
     bcc: named(message.recipients, "bcc"),
     recipients: message.recipients.map(({ name: _, ...recipient }) => recipient),
-    reply_to: envelope?.reply_to ?? null,
+    reply_to: repliesOf(envelope),
     attachments: (envelope?.attachments ?? []).map(({ content_id: _, ...file }) => file),
     last_event: last_event_type ? { type: last_event_type, timestamp: last_event_at } : null,
     ...NOT_KEPT_YET,

@@ -7,7 +7,7 @@ import { asPage, type Cursors, datesOf, type PageQuery, pageQuery, windowOf } fr
 import { type Answer, type AnyRoute, route } from "../http/route"
 import type { Mailbox } from "../lib/address"
 import type { Store } from "../store/store"
-import { accept, entryOf, reply } from "./accept"
+import { accept, entryOf, reply, resentReply } from "./accept"
 import { type Batch, batchReply, modeOf, prepareBatch, readBatch, settled } from "./batch"
 import * as emails from "./emails"
 import { readResend, readSendEmail, type SendEmail } from "./fields"
@@ -165,11 +165,11 @@ function repeatRoutes(parts: EmailParts): AnyRoute[] {
       method: "POST",
       path: `${ONE}/resend`,
       status: [201],
-      summary: "Send the same content again",
+      summary: "Send the same content again, to everybody again or to one address alone",
       sends: true,
       body: schemas.ResendRequest,
       read: readResend,
-      response: schemas.Accepted,
+      response: schemas.Resent,
       idempotent: true,
       handle: (call) => sendAgain(parts, call),
     }),
@@ -225,8 +225,9 @@ async function sendAgain(parts: EmailParts, call: Call<{ to: Mailbox | undefined
   const email = await emails.again(store.read, caller, params.email_id ?? "", body.to, key)
   const sendable = await rulesFor(rules, caller.project_id, email.sandbox)
   await refuseUnsendable(caller, email.sender_domain ?? "", email.recipients, sendable)
-  await intake.submit(entryOf(email, caller), call)
-  return reply(email)
+  const answer = resentReply(email)
+  await intake.submit(entryOf(email, caller), call, answer)
+  return answer
 }
 
 async function list({ store, cursors }: EmailParts, call: Call<unknown, EmailQuery>) {

@@ -18,7 +18,7 @@ export const SendEmail = t.Object({
   subject: t.String({ minLength: 1, maxLength: 998 }),
   html: t.Optional(t.String()),
   text: t.Optional(t.String({ description: "Made from html when absent." })),
-  reply_to: t.Optional(t.Union([t.String(), t.Array(t.String(), { maxItems: 1 })])),
+  reply_to: t.Optional(t.Union([address, t.Array(address, { maxItems: 10 })])),
   tags: t.Optional(
     t.Union([
       t.Array(t.String({ maxLength: 100 }), { maxItems: 10 }),
@@ -72,6 +72,19 @@ export const Accepted = t.Object({
   created_at: time,
 })
 
+export const Resent = t.Composite([
+  Accepted,
+  t.Object({
+    recipients: t.Array(
+      t.Object({
+        email: t.String(),
+        kind: t.Union([t.Literal("to"), t.Literal("cc"), t.Literal("bcc")]),
+      }),
+      { description: "Everybody it goes to." },
+    ),
+  }),
+])
+
 const named = t.Object({ email: t.String(), name: nullable(t.String()) })
 const status = t.Union(STATUSES.map((one) => t.Literal(one)))
 
@@ -94,7 +107,7 @@ export const ListedEmail = t.Object({
       status_reason: nullable(t.String()),
     }),
   ),
-  reply_to: nullable(t.String()),
+  reply_to: t.Array(named),
   subject: t.String(),
   tags: t.Array(t.String()),
   metadata: t.Record(t.String(), t.Unknown()),

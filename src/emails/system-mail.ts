@@ -62,7 +62,7 @@ function compose(letter: SystemLetter, from: Mailbox, owner: Owner): Composed {
     sender_domain,
     subject,
     recipients: [{ ...recipient, status_reason: null }],
-    envelope: { from, reply_to: null, attachments: [] },
+    envelope: { from, reply_to: [], attachments: [] },
     batch_id: null,
     stream: "auth",
     source: messages.OWN_SOURCE,

@@ -142,7 +142,7 @@ const letterOf = ({ from, to, domain, id }: Address, { provider, name }: ConfigR
   from,
   to: { email: to, name: null },
   cc: [],
-  reply_to: null,
+  reply_to: [],
   subject: `A test of ${provider} (${name})`,
   text: `This mail was sent through ${provider} (${name}), to see whether it works.\n`,
   html: null,

@@ -1,3 +1,4 @@
+import type { Mailbox } from "../lib/address"
 import {
   bool,
   bytes,
@@ -52,8 +53,9 @@ export interface AttachmentRow {
 
 /** What lists show besides the columns: never searched, written once. */
 export interface Envelope {
-  from: { email: string; name: string | null }
-  reply_to: string | null
+  from: Mailbox
+  /** Older messages kept one address as a text; `repliesOf` reads both. */
+  reply_to: Mailbox[] | string | null
   attachments: AttachmentRow[]
 }
 

@@ -41,7 +41,10 @@ describe("the header", () => {
         { email: "bob@example.test", name: "Bob" },
         { email: "eve@münchen.de", name: null },
       ],
-      reply_to: "desk@example.test",
+      reply_to: [
+        { email: "desk@example.test", name: "Desk, Ding" },
+        { email: "jörg@example.test", name: null },
+      ],
       headers: { "X-Tower": "Grüße, Turm", "x-count": "7" },
     })
     expect(names(mail)).toEqual([...STANDARD, "cc", "reply-to", "x-count", "x-tower"].sort())
@@ -49,7 +52,10 @@ describe("the header", () => {
       { address: "bob@example.test", name: "Bob" },
       { address: "eve@xn--mnchen-3ya.de" },
     ])
-    expect(mail.replyTo).toMatchObject([{ address: "desk@example.test" }])
+    expect(mail.replyTo).toMatchObject([
+      { address: "desk@example.test", name: "Desk, Ding" },
+      { address: "jörg@example.test" },
+    ])
     const tower = mail.headers.find(({ key }) => key === "x-tower")?.value ?? ""
     expect(decodeWords(tower)).toBe("Grüße, Turm")
   })
@@ -86,7 +92,9 @@ describe("the header", () => {
       { from: { email: "bell@example.test", name: evil } },
       { to: { email: evil, name: null } },
       { to: { email: "a@b.test, c@d.test", name: null } },
-      { reply_to: evil },
+      { reply_to: [{ email: evil, name: null }] },
+      { reply_to: [{ email: "a@b.test", name: evil }] },
+      { reply_to: [{ email: "a@b.test, c@d.test", name: null }] },
       { subject: "x\u2028y" },
     ]
     for (const mail of cases) expect(composeMail({ ...MAIL, ...mail })).rejects.toThrow()

@@ -16,7 +16,7 @@ export const MAIL: MailToCompose = {
   from: { email: "bell@example.test", name: null },
   to: { email: "ann@example.test", name: null },
   cc: [],
-  reply_to: null,
+  reply_to: [],
   subject: "Ding",
   text: "Dong.",
   html: null,

@@ -51,9 +51,20 @@ describe("what is understood", () => {
       { html: null, text: "x" },
     ],
     [{ text: "line\r\nline\ttab" }, { text: "line\r\nline\ttab" }],
-    [{ reply_to: "ann@example.test" }, { reply_to: "ann@example.test" }],
-    [{ reply_to: ["ann@example.test"] }, { reply_to: "ann@example.test" }],
-    [{ reply_to: [] }, { reply_to: null }],
+    [{ reply_to: "ann@example.test" }, { reply_to: [{ email: "ann@example.test", name: null }] }],
+    [
+      { reply_to: ["Ann <ann@example.test>", { email: "bob@example.test", name: "Bob" }] },
+      {
+        reply_to: [
+          { email: "ann@example.test", name: "Ann" },
+          { email: "bob@example.test", name: "Bob" },
+        ],
+      },
+    ],
+    [{ reply_to: copies(10) }, { subject: "Ding" }],
+    [{ reply_to: [] }, { reply_to: [] }],
+    [{ reply_to: null }, { reply_to: [] }],
+    [{ topic_id: null, topicId: null, region: null, template: null }, { subject: "Ding" }],
     [{ tags: ["a", "b"] }, { tags: ["a", "b"] }],
     [{ tags: [{ name: "kind", value: "welcome" }] }, { tags: ["kind:welcome"] }],
     [{ tags: [long(100)] }, { tags: [long(100)] }],
@@ -93,7 +104,8 @@ describe("recipients", () => {
     [{ cc: copies(50) }, ["cc too_many"]],
     [{ cc: copies(25), bcc: copies(25) }, ["cc too_many"]],
     [{ reply_to: "no" }, ["reply_to invalid_email"]],
-    [{ reply_to: ["a@b.test", "c@d.test"] }, ["reply_to invalid"]],
+    [{ reply_to: ["a@b.test", "no"] }, ["reply_to.1 invalid_email"]],
+    [{ reply_to: copies(11) }, ["reply_to too_many"]],
   ])("%j is refused", (fields, expected) => {
     expect(read(fields).complaints).toEqual(expected)
   })
@@ -123,6 +135,7 @@ describe("contents", () => {
   })
 
   test.each([
+    "template",
     "template_id",
     "variables",
     "template_data",
@@ -131,10 +144,23 @@ describe("contents", () => {
     "scheduled_at",
     "category",
     "subscriber_id",
+    "topic_id",
+    "topicId",
+    "region",
   ])("%s is refused rather than ignored", (name) => {
     expect(read({ [name]: false }).complaints).toEqual([`${name} not_available`])
     expect(read({ [name]: null }).complaints).toEqual([])
   })
+
+  test.each(["template", "template_id"])(
+    "%s is what is missing, not what it stands for",
+    (name) => {
+      const nothing = { subject: undefined, html: undefined, text: undefined }
+      expect(read({ ...nothing, [name]: { id: "welcome" } }).complaints).toEqual([
+        `${name} not_available`,
+      ])
+    },
+  )
 })
 
 describe("extras", () => {

@@ -41,7 +41,7 @@ test("it sends, with everything it knows", async () => {
     subject: "Ding",
     html: "<p>Dong</p>",
     text: "Dong",
-    reply_to: "desk@example.test",
+    reply_to: [{ email: "desk@example.test", name: null }],
     headers: { "X-Kind": "bell" },
     tags: ["kind:bell"],
     attachments: [{ filename: "a.txt", size: 3, content_type: "text/plain" }],

@@ -151,13 +151,14 @@ describe("cancel", () => {
 })
 
 describe("resend", () => {
-  test("sends the same content under a new id, also to somebody else", async () => {
+  test("sends the same content under a new id, to everybody again or to one alone", async () => {
     await using own = await testService()
     const project = await own.project()
     const file = { filename: "a.txt", content: "YWJj", content_type: "text/plain" }
     const original = mail({
       to: "Ann <ann@example.test>",
-      cc: "copy@example.test",
+      cc: "Copy <copy@example.test>",
+      bcc: "hidden@example.test",
       html: "<p>Dong</p>",
       headers: { "X-Kind": "bell" },
       tags: ["t"],
@@ -175,6 +176,19 @@ describe("resend", () => {
     expect(same.body.data.to).toEqual({ email: "ann@example.test", name: "Ann" })
     expect(other.body.data.to).toEqual({ email: "bob@example.test", name: "Bob" })
 
+    expect(same.body.data.recipients).toEqual([
+      { email: "ann@example.test", kind: "to" },
+      { email: "copy@example.test", kind: "cc" },
+      { email: "hidden@example.test", kind: "bcc" },
+    ])
+    expect(other.body.data.recipients).toEqual([{ email: "bob@example.test", kind: "to" }])
+
+    const everybody = (await project.get(`/v1/emails/${same.body.id}`)).body.data
+    const waiting = { status: "queued", status_reason: null }
+    expect(everybody.recipients).toEqual(
+      same.body.data.recipients.map((one: object) => ({ ...one, ...waiting })),
+    )
+    expect(everybody.cc).toEqual([{ email: "copy@example.test", name: "Copy" }])
     const before = (await project.get(`/v1/emails/${id}`)).body.data
     const after = (await project.get(`/v1/emails/${other.body.id}`)).body.data
     const kept = [
@@ -198,7 +212,10 @@ describe("resend", () => {
       cc: [],
     })
     const handed = await deliverAll(own)
-    expect(handed.map(({ to }) => to).sort()).toEqual([["ann@example.test"], ["bob@example.test"]])
+    expect(handed.map(({ to }) => to).sort()).toEqual([
+      ["ann@example.test", "copy@example.test", "hidden@example.test"],
+      ["bob@example.test"],
+    ])
   })
 
   test.each([["no"], [5], [{}], [{ email: "no" }], [[]], [["a@b.test", "c@d.test"]]])(

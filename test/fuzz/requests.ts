@@ -87,7 +87,7 @@ export const wellFormed = fc
       subject: line,
       html: fc.string({ unit: "grapheme" }).map((inner) => `<p>${inner.replaceAll("\0", "")}</p>`),
       text: fc.string({ unit: "grapheme", minLength: 1, maxLength: 2000 }).map(withoutNul),
-      reply_to: address,
+      reply_to: fc.oneof(address, fc.array(mailbox, { maxLength: 10 })),
       tags: fc.array(line, { maxLength: 10 }),
       metadata: fc.dictionary(
         line.filter((key) => key !== "__proto__"),

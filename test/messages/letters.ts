@@ -36,7 +36,7 @@ export function letter(more: Partial<NewMessage> = {}, cc: string[] = [], bcc: s
     recipients: [recipient("to")(to), ...cc.map(recipient("cc")), ...bcc.map(recipient("bcc"))],
     envelope: {
       from: { email: "bell@example.test", name: null },
-      reply_to: null,
+      reply_to: [],
       attachments: [],
     },
     batch_id: null,

@@ -112,12 +112,15 @@ describe("the default sender", () => {
     const { id } = (await project.post("/v1/emails", bare)).body
     const sent = (await project.get(`/v1/emails/${id}`)).body.data
     expect(sent.from).toEqual({ email: "bell@example.test", name: "Bell" })
-    expect(sent.reply_to).toBe("help@example.test")
+    expect(sent.reply_to).toEqual([{ email: "help@example.test", name: null }])
 
     const own = mail({ from: "other@example.test", reply_to: "me@example.test" })
     const other = (await project.post("/v1/emails", own)).body.id
     const told = (await project.get(`/v1/emails/${other}`)).body.data
-    expect([told.from.email, told.reply_to]).toEqual(["other@example.test", "me@example.test"])
+    expect([told.from.email, told.reply_to[0].email]).toEqual([
+      "other@example.test",
+      "me@example.test",
+    ])
   })
 
   test("must be of a verified domain like any other", async () => {
