@@ -1,5 +1,6 @@
 import { type Client, openClient } from "./client"
 import { environment } from "./environment"
+import { usage } from "./failure"
 import type { GlobalFlags } from "./global-flags"
 import { optionWords } from "./hint"
 import { type Form, type Output, openOutput, write } from "./output"
@@ -38,7 +39,8 @@ export type Action<Options> = (
 
 const DEFAULT_TIMEOUT = 30_000
 
-export function openContext(flags: GlobalFlags): Context {
+export function openContext(given: GlobalFlags): Context {
+  const flags = withOutput(given)
   const terminal = readTerminal(environment, !flags.color)
   const paint = painter(terminal.colour)
   const named = flags.json?.split(",").map((name) => name.trim())
@@ -87,8 +89,24 @@ export function openContext(flags: GlobalFlags): Context {
   }
 }
 
+/** `-o json` is `--json`, and `-o ndjson` is `--ndjson`. Throws for what contradicts itself. */
+function withOutput(flags: GlobalFlags): GlobalFlags {
+  const { output } = flags
+  if (output === undefined) return flags
+  if (output === "json") return { ...flags, json: flags.json ?? "" }
+  if (output === "ndjson") return { ...flags, ndjson: true }
+  if (output !== "table") {
+    throw usage(`--output: "${output}" is none of table, json and ndjson`)
+  }
+  if (flags.quiet || flags.ndjson || flags.json !== undefined) {
+    throw usage("--output table does not go together with --json, --ndjson or --quiet")
+  }
+  return flags
+}
+
 /** Tables on a terminal, JSON in a pipe, and whatever a flag says. */
 export function formOf(flags: Partial<GlobalFlags>, is_terminal: boolean): Form {
+  if (flags.output === "table") return "human"
   if (flags.quiet) return "quiet"
   if (flags.ndjson) return "ndjson"
   if (flags.json !== undefined) return "json"

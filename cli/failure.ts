@@ -9,6 +9,7 @@ export const exits = {
   limited: 6,
   invalid: 7,
   partly_failed: 8,
+  no_input: 66,
   unreachable: 69,
   storage: 74,
   try_later: 75,

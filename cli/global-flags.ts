@@ -11,6 +11,8 @@ export interface GlobalFlags {
   /** "" for all fields, else a comma list. */
   json?: string
   ndjson?: boolean
+  /** `table`, `json` or `ndjson`. */
+  output?: string
   quiet?: boolean
   color: boolean
   yes?: boolean
@@ -22,11 +24,12 @@ export interface GlobalFlags {
 
 const options = () => [
   new Option("--profile <name>", "use a stored profile (BELFRY_PROFILE)"),
-  new Option("--url <url>", "address of the server, with or without /v1 (BELFRY_URL)"),
+  new Option("--url <url>", "address of the server: localhost:8080 (BELFRY_URL)"),
   new Option("--api-key <key>", "API key (BELFRY_API_KEY)"),
   new Option("--account <id>", "work in this account, when signed in"),
   new Option("--project <id>", "work in this project, when signed in"),
-  new Option("--json [fields]", "print JSON, or only these fields of it: --json=id,status"),
+  new Option("-o, --output <form>", "print as table, json or ndjson, also off a terminal"),
+  new Option("--json [fields]", "print JSON, or only these fields: --json id,status"),
   new Option("--ndjson", "print one JSON object a line"),
   new Option("--quiet", "print ids only"),
   new Option("--no-color", "print without colour (NO_COLOR)"),
@@ -79,19 +82,4 @@ export function globalFlags(command: Command): GlobalFlags {
     ([name]) => command.getOptionValueSource(name) === "cli",
   )
   return { ...above, ...Object.fromEntries(given) }
-}
-
-/** `--json` takes its fields by `=` only, so that it never swallows the word behind it. */
-export function normalized(words: string[], program: Command): string[] {
-  const end = words.indexOf("--")
-  const takes_value = valueFlags(program)
-  return words.map((word, at) => {
-    const is_value = takes_value.has(words[at - 1] ?? "") || (end >= 0 && at > end)
-    return word === "--json" && !is_value ? "--json=" : word
-  })
-}
-
-function valueFlags(command: Command): Set<string> {
-  const own = command.options.filter(({ required }) => required).map(({ long }) => long ?? "")
-  return new Set([...own, ...command.commands.flatMap((child) => [...valueFlags(child)])])
 }

@@ -20,11 +20,28 @@ export async function readBytes(path: string, option: string): Promise<Uint8Arra
   try {
     return new Uint8Array(await Bun.file(path).arrayBuffer())
   } catch (error) {
-    const reason = error instanceof Error && "code" in error ? String(error.code) : String(error)
-    throw new Failure(exits.storage, "unreadable_file", `${option}: ${path} cannot be read.`, {
-      details: { path, reason },
-    })
+    throw unreadable(error, path, option)
   }
+}
+
+/** Exit 66 for a file that is not there or is not ours to read, 74 for a disk that fails. */
+export function unreadable(error: unknown, path: string, option: string): Failure {
+  const reason = error instanceof Error && "code" in error ? String(error.code) : String(error)
+  const why = WHY[reason]
+  const message = `${option}: ${why ? why(path) : `${path} cannot be read: ${reason}.`}`
+  const code = reason === "ENOENT" ? "missing_file" : "unreadable_file"
+  return new Failure(why ? exits.no_input : exits.storage, code, message, {
+    details: { path, reason },
+    ...(why && { hint: "name a file that exists and can be read, or - for stdin" }),
+  })
+}
+
+const WHY: Partial<Record<string, (path: string) => string>> = {
+  ENOENT: (path) => `There is no file ${path}.`,
+  ENOTDIR: (path) => `There is no file ${path}.`,
+  EISDIR: (path) => `${path} is a folder, not a file.`,
+  EACCES: (path) => `You may not read ${path}.`,
+  EPERM: (path) => `You may not read ${path}.`,
 }
 
 async function readStdin(option: string): Promise<Uint8Array> {

@@ -1,4 +1,4 @@
-import { Command, CommanderError, type Option } from "commander"
+import { Command, CommanderError, Help, type Option } from "commander"
 import { DryRun } from "./client"
 import * as accounts from "./commands/accounts"
 import * as admin from "./commands/admin"
@@ -25,12 +25,13 @@ import * as webhooks from "./commands/webhooks"
 import { openContext } from "./context"
 import { environment } from "./environment"
 import { exits, Failure } from "./failure"
-import { addGlobalFlags, type GlobalFlags, globalFlags, normalized } from "./global-flags"
+import { addGlobalFlags, type GlobalFlags, globalFlags } from "./global-flags"
 import { watchInterrupts, watchReaders } from "./interrupt"
 import { write } from "./output"
 import { errorBody, errorText } from "./report"
 import { painter, wantsColour } from "./terminal"
 import { version } from "./version"
+import { normalized, readWords } from "./words"
 
 /** Runs one command line and ends the process with its exit code. */
 export async function run(words: string[]): Promise<never> {
@@ -54,8 +55,7 @@ export async function run(words: string[]): Promise<never> {
 }
 
 async function parse(program: Command, words: string[]): Promise<void> {
-  // `belfry help emails send`, as far down as it goes
-  const given = words[0] === "help" ? [...words.slice(1), "--help"] : words
+  const given = helpWords(words, program)
   try {
     await program.parseAsync(normalized(given, program), { from: "user" })
   } catch (error) {
@@ -64,30 +64,98 @@ async function parse(program: Command, words: string[]): Promise<void> {
   }
 }
 
+/** `help emails send` and `emails help send` are `emails send --help`. */
+function helpWords(words: string[], program: Command): string[] {
+  const at = words.indexOf("help")
+  const before = at < 0 ? undefined : readWords(words.slice(0, at), program)
+  const asked = before?.positional.length === 0 && before.command.commands.length > 0
+  const named = asked ? words.toSpliced(at, 1) : words
+  if (!asked && !words.some((word) => word === "--help" || word === "-h")) return words
+  const { command, positional } = readWords(named, program)
+  // Without --help commander says which command is unknown, and which one is nearest.
+  if (positional.length > 0 && command.commands.length > 0) {
+    return named.filter((word) => word !== "--help" && word !== "-h")
+  }
+  return asked ? [...named, "--help"] : words
+}
+
 /** The whole tree. Commands load what they do when they run: `--help` stays quick. */
 export function createProgram(writeOut = (text: string) => void process.stdout.write(text)) {
   const program = new Command("belfry")
     .description("Email, push, SMS and inbox behind one API, from one executable that you own.")
     .exitOverride()
     .configureOutput({ writeOut, outputError: () => {} }) // told by `ended`, as the reader wants it
-    .configureHelp({ optionTerm: (option) => term(option) })
-    .helpCommand("help [command...]", "print the help of a command")
+    .configureHelp({ optionTerm: (option) => term(option), subcommandTerm, formatHelp })
+    .addHelpCommand(helpCommand())
     .version(version, "-V, --version", "print the version")
   const mail = [emails, domains, providers, mailbox, events, webhooks, jobs, keys]
   const people = [login, entrance, me, accounts, projects, members, usage, admin, queue]
   const nouns = [local, tui, ...mail, ...people, profiles, config, listen]
   for (const noun of nouns) noun.define(program)
+  for (const noun of program.commands) noun.helpCommand(false) // `helpWords` answers there
+  group(program)
   addGlobalFlags(program)
   return program.addHelpText(
     "after",
     `
 Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 not authorized, 5 conflict, 6 rate or quota,
-  7 validation, 8 partly failed, 69 not reachable, 74 storage, 75 try again later, 130 interrupted
+  7 validation, 8 partly failed, 66 no such file, 69 not reachable, 74 storage, 75 try again later,
+  130 interrupted
 
 Example:
   $ belfry up
   $ belfry emails send --to ann@mailbox.test --from me@mailbox.test --subject Hi --text hello`,
   )
+}
+
+/** The root's help in the order in which somebody meets the commands. */
+const groups: Record<string, string> = {
+  "Run a server:": "up serve init migrate config status admin",
+  "Sign in:": "login logout whoami setup signup password me profiles",
+  "Send and read mail:": "emails domains providers mailbox",
+  "Follow what happens:": "tui events webhooks listen trigger logs",
+  "Keys, people and projects:": "keys projects accounts members invitations settings",
+  "Work and use:": "queue jobs usage audit",
+  "Help:": "help completion routes version",
+}
+
+function group(program: Command): void {
+  const order = Object.entries(groups).flatMap(([heading, names]) =>
+    names.split(" ").map((name) => ({ heading, name })),
+  )
+  for (const command of program.commands) {
+    const place = order.find(({ name }) => name === command.name())
+    if (place) command.helpGroup(place.heading)
+  }
+  const rank = (command: Command) => order.findIndex(({ name }) => name === command.name())
+  ;(program.commands as Command[]).sort((one, other) => rank(one) - rank(other))
+}
+
+const helpCommand = () =>
+  new Command("help")
+    .argument("[command...]")
+    .description("print the help of a command")
+    .helpGroup("Help:")
+
+/** `login [url]`: every command has options, so that need not be said. */
+const subcommandTerm = (command: Command): string =>
+  [
+    command.name(),
+    ...command.registeredArguments.map((argument) => {
+      const name = argument.name() + (argument.variadic ? "..." : "")
+      return argument.required ? `<${name}>` : `[${name}]`
+    }),
+  ].join(" ")
+
+/** As commander writes it, with the commands before the options. */
+function formatHelp(command: Command, helper: Help): string {
+  const text = Help.prototype.formatHelp.call(helper, command, helper)
+  const parts = text.trimEnd().split("\n\n")
+  const isOptions = (part: string) => /^(Options|Global options):/.test(part)
+  const [first = "", ...rest] = parts
+  const is_group = command.commands.length > 0
+  const late = is_group ? rest.filter(isOptions) : []
+  return `${[first, ...rest.filter((part) => !late.includes(part)), ...late].join("\n\n")}\n`
 }
 
 const term = (option: Option) => option.flags.replace("--json [fields]", "--json[=fields]")

@@ -13,6 +13,7 @@ import {
 import { userInfo } from "node:os"
 import { dirname, join } from "node:path"
 import { exits, Failure, usage } from "./failure"
+import { unreadable } from "./input"
 
 export type Environment = Record<string, string | undefined>
 
@@ -120,8 +121,8 @@ function keyFile({ BELFRY_API_KEY_FILE: path }: Environment): string | undefined
   if (!path) return undefined
   try {
     return readFileSync(path, "utf8").trim()
-  } catch {
-    throw new Failure(exits.storage, "storage", `BELFRY_API_KEY_FILE: ${path} cannot be read`)
+  } catch (error) {
+    throw unreadable(error, path, "BELFRY_API_KEY_FILE")
   }
 }
 
@@ -131,13 +132,28 @@ export function unknownProfile(name: string, { profiles }: Profiles): Failure {
   return usage(`there is no profile "${name}"`, hint)
 }
 
-/** The address of a server as one types it, also with the `/v1` that other clients want. */
+/**
+ * The address of a server as one types it, also with the `/v1` that other clients want. Without a
+ * scheme it is http on this machine, and https everywhere else.
+ */
 export function webAddress(text: string): string {
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  if (!url || !/^https?:$/.test(url.protocol)) {
-    throw usage(`"${text}" is not the address of a server`, "write http://127.0.0.1:8080")
+  const whole = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : withScheme(text)
+  const url = whole && URL.canParse(whole) ? new URL(whole) : undefined
+  if (!whole || !url || !/^https?:$/.test(url.protocol) || url.hostname === "") {
+    const right = "write http://127.0.0.1:8080, localhost:8080 or mail.example.com"
+    throw usage(`"${text}" is not the address of a server`, right)
   }
-  return text.replace(/\/+$/, "").replace(/\/v1$/, "")
+  return whole.replace(/\/+$/, "").replace(/\/v1$/, "")
+}
+
+/** `localhost:8080`, `example.com`, `[::1]:8080/v1`; undefined for a bare word. */
+function withScheme(text: string): string | undefined {
+  const [, host = "", port] = /^([\w.-]+|\[[\da-f:]+\])(:\d+)?(\/.*)?$/i.exec(text) ?? []
+  const is_here = /^(localhost|127(\.\d+){3}|\[::1\])$|\.localhost$/i.test(host)
+  if (is_here) return `http://${text}`
+  return host.includes(".") || host.startsWith("[") || (host && port)
+    ? `https://${text}`
+    : undefined
 }
 
 export const sameServer = (one: string, other: string): boolean =>

@@ -13,6 +13,9 @@ type Environment = Record<string, string | undefined>
 
 const DEFAULT_WIDTH = 100
 
+/** A table in a file or a pipe is cut for nobody. */
+const UNLIMITED = 100_000
+
 export function readTerminal(environment: Environment, no_colour: boolean): Terminal {
   const out = process.stdout.isTTY === true
   return {
@@ -20,7 +23,7 @@ export function readTerminal(environment: Environment, no_colour: boolean): Term
     out,
     err: process.stderr.isTTY === true,
     moves: environment.TERM !== "dumb",
-    width: process.stdout.columns || process.stderr.columns || DEFAULT_WIDTH,
+    width: process.stdout.columns || (out ? DEFAULT_WIDTH : UNLIMITED),
     colour: wantsColour(environment, out, no_colour),
   }
 }

@@ -5,7 +5,7 @@ import { examples, lazily, several } from "../action"
 export function define(program: Command): void {
   const admin = program
     .command("admin")
-    .description("run the instance, on its own machine: by the running server, or without one")
+    .description("administer the instance, on its own machine")
     .addHelpText("after", examples("admin accounts"))
 
   local(admin, "bootstrap", "make the first owner, without the setup token")

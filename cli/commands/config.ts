@@ -5,7 +5,7 @@ import { examples, lazily, several } from "../action"
 export function define(program: Command): void {
   const config = program
     .command("config")
-    .description("the settings a server on this machine would start with")
+    .description("show the settings that a server here would start with")
     .addHelpText("after", examples("config show"))
 
   config

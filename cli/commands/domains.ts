@@ -5,7 +5,7 @@ import { examples, lazily } from "../action"
 export function define(program: Command): void {
   const domains = program
     .command("domains")
-    .description("domains that mail is sent from, and their DNS records")
+    .description("sending domains and their DNS records")
     .addHelpText("after", examples("domains add acme.test", "domains check acme.test --watch"))
 
   domains

@@ -4,7 +4,7 @@ import { examples, lazily } from "../action"
 /** How one becomes somebody on a server, and how one gets back in. */
 export function define(program: Command): void {
   newcomer(program, "setup [url]")
-    .description("become the first owner of a box, with the token of its first start")
+    .description("become the first owner of a server, with its setup token")
     .option("--setup-token <token>", "what the first start printed")
     .option("--account-name <name>", "what your account is called (default: Main)")
     .option("--project-name <name>", "what its first project is called (default: Default)")
@@ -15,14 +15,14 @@ export function define(program: Command): void {
     .action(lazily(async () => (await import("../entrance")).setup))
 
   newcomer(program, "signup [url]")
-    .description("become a user, where that is open or with an invitation")
+    .description("become a user, with an invitation or where sign-up is open")
     .option("--invitation <token>", "the token of an invitation to this address")
     .addHelpText("after", examples("signup https://mail.example.test --email kim@example.test"))
     .action(lazily(async () => (await import("../entrance")).signUp))
 
   const password = program
     .command("password")
-    .description("a way back in for whoever forgot his password")
+    .description("set a new password when you forgot yours")
     .addHelpText("after", examples("password forgot ann@example.test"))
   password
     .command("forgot <email>")

@@ -7,7 +7,7 @@ const ID = "0199a1c2-0000-7000-8000-000000000001"
 export function define(program: Command): void {
   const jobs = program
     .command("jobs")
-    .description("work that goes on after its request was answered")
+    .description("long work that goes on in the background")
     .addHelpText("after", examples(`jobs get ${ID}`))
 
   jobs
@@ -25,7 +25,7 @@ export function define(program: Command): void {
 
   program
     .command("routes")
-    .description("every route of the server, with who may call it and with which scope")
+    .description("every route of the API, with its callers and scope")
     .addHelpText("after", examples("routes", "routes --json=method,path,scope"))
     .action(lazily(async () => (await import("../routes")).routes))
 }

@@ -6,7 +6,7 @@ export function define(program: Command): void {
   defineListen(program)
   defineEventsTail(groupOf(program, "events", "what happened in the project"))
   defineLogs(program)
-  defineVerify(groupOf(program, "webhooks", "endpoints that are told what happens"))
+  defineVerify(groupOf(program, "webhooks", "endpoints that receive events"))
 }
 
 /** Another file may have begun the group. */
@@ -20,7 +20,7 @@ const groupOf = (program: Command, name: string, about: string): Command =>
 function defineListen(program: Command): void {
   program
     .command("listen")
-    .description("carry the project's webhooks to a receiver on this machine, as they come")
+    .description("forward webhooks to a receiver on this machine")
     .option("--forward-to <url>", "the receiver: localhost:3000/hooks")
     .option(EVENT, ONLY_EVENT, several)
     .option(...AFTER)
@@ -53,7 +53,7 @@ function defineEventsTail(events: Command): void {
 function defineLogs(program: Command): void {
   const logs = program
     .command("logs")
-    .description("requests to the API and their answers, of the last days")
+    .description("requests to the API of the last days, and their answers")
     .addHelpText("after", examples("logs tail --status 4xx"))
   const commands = [
     ["list", "newest first", "how many (default: 25)", "logs list --path /v1/emails"],

@@ -5,7 +5,7 @@ import { examples, lazily, several } from "../action"
 export function define(program: Command): void {
   program
     .command("up")
-    .description("start everything on this machine, for one person: API, delivery, a mailbox")
+    .description("start everything here for one person: API, delivery, mailbox")
     .option("--port <number>", "HTTP port; 0 takes a free one (default: 8080, or a free one)")
     .option("--data-dir <dir>", "folder for everything that is kept")
     .option("--new-key", "revoke the API key of this folder and make a new one")
@@ -14,7 +14,7 @@ export function define(program: Command): void {
 
   program
     .command("serve")
-    .description("run the service, as configured, until SIGTERM")
+    .description("run the service with your configuration, until SIGTERM")
     .option("--listen <address>", "HTTP address, for example 0.0.0.0:8080")
     .option("--data-dir <dir>", "folder for everything that is kept")
     .option("--set <key=value>", "any other setting; may be repeated", several)
@@ -28,11 +28,8 @@ export function define(program: Command): void {
     .action(lazily(async () => (await import("../local/serve")).serve))
 
   for (const [name, about] of [
-    ["init", "make master key, first account, project and key where there is none"],
-    [
-      "migrate",
-      "bring the database to the schema of this version; --dry-run lists what is missing",
-    ],
+    ["init", "make the master key, first account, project and API key"],
+    ["migrate", "update the database schema; --dry-run lists what is missing"],
   ] as const) {
     program
       .command(name)
@@ -45,7 +42,7 @@ export function define(program: Command): void {
 
   program
     .command("status")
-    .description("say whether the server lives and takes work")
+    .description("show whether the server runs and accepts work")
     .addHelpText("after", examples("status", "status --url https://mail.example.test --json"))
     .action(lazily(async () => (await import("../status")).status))
 

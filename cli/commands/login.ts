@@ -5,7 +5,7 @@ import { examples, lazily } from "../action"
 export function define(program: Command): void {
   program
     .command("login [url]")
-    .description("sign in as a person; kept in a profile")
+    .description("sign in as a person, and keep it in a profile")
     .option("--email <address>", "who you are")
     .option("--password-stdin", "read the password from stdin")
     .option("--code <code>", "code of the second factor")
@@ -24,7 +24,7 @@ export function define(program: Command): void {
 
   program
     .command("whoami")
-    .description("say who the next command will be")
+    .description("show which person or key the next command uses")
     .addHelpText("after", examples("whoami", "whoami --json=user.email,account_id"))
     .action(lazily(async () => (await import("../login")).whoami))
 }

@@ -7,7 +7,7 @@ const ID = "0199a1c2-0000-7000-8000-000000000001"
 export function define(program: Command): void {
   const me = program
     .command("me")
-    .description("you: name, password, second factor and sessions")
+    .description("your name, password, second factor and sessions")
     .addHelpText("after", examples("me get", "me mfa enroll"))
 
   me.command("get")

@@ -5,7 +5,7 @@ import { examples, lazily } from "../action"
 export function define(program: Command): void {
   const profiles = program
     .command("profiles")
-    .description("servers and keys that have a name")
+    .description("stored servers and keys, by name")
     .addHelpText("after", examples("profiles list"))
 
   profiles

@@ -7,7 +7,7 @@ const ID = "0199a1c2-0000-7000-8000-000000000001"
 export function define(program: Command): void {
   const providers = program
     .command("providers")
-    .description("who delivers the mail of the project, in which order")
+    .description("providers that deliver the mail of the project")
     .addHelpText("after", examples("providers list"))
 
   defineSet(providers)

@@ -5,7 +5,7 @@ import { examples, lazily } from "../action"
 export function define(program: Command): void {
   const queue = program
     .command("queue")
-    .description("work that waits, why, and until when")
+    .description("waiting work, with its reason and its next time")
     .addHelpText("after", examples("queue list"))
 
   queue

@@ -5,7 +5,7 @@ import { examples, lazily } from "../action"
 export function define(program: Command): void {
   program
     .command("tui")
-    .description("watch messages, webhooks and the queue of a server, live, in this terminal")
+    .description("watch messages, webhooks and the queue live, in this terminal")
     .addHelpText(
       "after",
       `${examples("tui", "tui --profile prod")}

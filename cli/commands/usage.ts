@@ -5,7 +5,7 @@ import { examples, lazily, SINCE, UNTIL } from "../action"
 export function define(program: Command): void {
   const usage = program
     .command("usage")
-    .description("what was used in a month, and what is left of it")
+    .description("what was used in a month, and what is left")
     .option("--period <YYYY-MM>", "another month than this one")
     .addHelpText("after", examples("usage", "usage --period 2026-11 --json"))
     .action(lazily(async () => (await import("../usage")).usage))
@@ -25,7 +25,7 @@ export function define(program: Command): void {
 
   program
     .command("audit")
-    .description("who changed what in the account, newest first")
+    .description("changes in the account and their authors, newest first")
     .option("--actor <id>", "only by this person or key")
     .option("--action <name>", "only this, for example member.removed")
     .option("--target <type>", "only of this, for example project")

@@ -10,7 +10,7 @@ const SUBSCRIBED = "a type of event, email.*, or *; may be repeated"
 export function define(program: Command): void {
   const webhooks = program
     .command("webhooks")
-    .description("endpoints that are told what happens")
+    .description("endpoints that receive events")
     .addHelpText("after", examples("webhooks list"))
   defineEndpoints(webhooks)
   defineSwitches(webhooks)
@@ -171,7 +171,7 @@ function defineDeliveries(webhooks: Command): void {
 function defineTrigger(program: Command): void {
   program
     .command("trigger <type>")
-    .description("make an event that did not happen, to try receivers with; it says so itself")
+    .description("make a simulated event, to try receivers with")
     .option("--override <pair>", "k=v or JSON over the example; dots lead inside", several)
     .option("--idempotency-key <key>", "the same key twice makes one event")
     .addHelpText(

@@ -21,7 +21,7 @@ const columns: Column<BatchItem>[] = [
 export const batch: Action<BatchOptions> = async (context, options, path = "") => {
   const { output, paint, terminal } = context
   output.promises(output.form === "json" ? batch_fields : ["index", "id", "status", "error"])
-  const body = { messages: messagesOf(await readText(path, "batch"), path) }
+  const body = { messages: messagesOf(await readText(path, "FILE"), path) }
   const headers = {
     "x-batch-validation": options.strict ? "strict" : "permissive",
     ...(options.idempotencyKey ? { "idempotency-key": options.idempotencyKey } : {}),

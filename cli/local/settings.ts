@@ -1,8 +1,10 @@
+import { closeSync, openSync } from "node:fs"
 import { resolve } from "node:path"
 import { type Loaded, loadSettings, type Settings, type Sources } from "../../src/core/config"
 import { exits, Failure, usage } from "../failure"
 import type { GlobalFlags } from "../global-flags"
 import { optionWords } from "../hint"
+import { unreadable } from "../input"
 
 /** What local commands take of their settings from the command line. */
 export interface LocalOptions {
@@ -26,12 +28,23 @@ export function localSettings(
     ...(options.listen === undefined ? {} : { "http.listen": options.listen }),
     ...(options.dataDir === undefined ? {} : { data_dir: resolve(options.dataDir) }),
   }
+  demandFile(flags.config)
   try {
     // An unknown name in --set is found there, together with every other fault.
     const named = given as NonNullable<Sources["flags"]>
     return loadSettings({ flags: named, file: flags.config, defaults })
   } catch (error) {
     throw explained(error)
+  }
+}
+
+/** A file that is named and missing is told as such, before anything else. */
+function demandFile(path: string | undefined): void {
+  if (path === undefined) return
+  try {
+    closeSync(openSync(path, "r"))
+  } catch (error) {
+    throw unreadable(error, path, "--config")
   }
 }
 

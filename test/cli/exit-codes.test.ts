@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test"
-import { belfry, onTerminal } from "./belfry"
+import { join } from "node:path"
+import { belfry, freshHome, onTerminal } from "./belfry"
 import { FakeApi, ID, KEY } from "./fake-api"
 
 const at = (api: FakeApi) => ({ BELFRY_URL: api.url, BELFRY_API_KEY: KEY })
@@ -135,4 +136,38 @@ test("Ctrl-C is 130", async () => {
   while (api.seen.length === 0) await Bun.sleep(10)
   child.kill("SIGINT")
   expect(await child.exited).toBe(130)
+})
+
+const FOLDER = freshHome()
+const missing = join(FOLDER, "missing.json")
+
+test.each([
+  [["emails", "send", "--to", "a@b.c", "--file", missing], "--file"],
+  [["emails", "send", "--to", "a@b.c", "--text-file", missing], "--text-file"],
+  [["emails", "send", "--to", "a@b.c", "--attach", missing], "--attach"],
+  [["emails", "batch", missing], "FILE"],
+  [
+    ["webhooks", "create", "https://a.b/", "--event", "*", "--secret-file", missing],
+    "--secret-file",
+  ],
+  [["config", "show", "--config", missing], "--config"],
+])("a file that is missing is 66, with the flag and the name: %p", async (words, flag) => {
+  const { exit, out, err } = await belfry(words, {
+    env: { BELFRY_URL: "localhost:1", BELFRY_API_KEY: KEY },
+  })
+  expect([exit, out]).toEqual([66, ""])
+  const { code, message } = JSON.parse(err).error
+  expect([code, message]).toEqual(["missing_file", `${flag}: There is no file ${missing}.`])
+})
+
+test("a folder in the place of a file, and a missing file with a key, are 66 too", async () => {
+  const env = { BELFRY_URL: "localhost:1", BELFRY_API_KEY: KEY }
+  const folder = await belfry(["emails", "batch", FOLDER], { env })
+  expect([folder.exit, JSON.parse(folder.err).error.message]).toEqual([
+    66,
+    `FILE: ${FOLDER} is a folder, not a file.`,
+  ])
+  const keyless = { BELFRY_URL: "localhost:1", BELFRY_API_KEY_FILE: missing }
+  const no_key = await belfry(["emails", "list"], { env: keyless })
+  expect([no_key.exit, no_key.err.includes(missing)]).toEqual([66, true])
 })

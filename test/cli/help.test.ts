@@ -45,6 +45,34 @@ test("help finds a command at any depth", async () => {
   expect((await belfry(["help"])).out).toBe((await belfry(["--help"])).out)
 })
 
+test("the root's help has every command in one of its groups, and commands before flags", () => {
+  const text = helpOf(createProgram())
+  expect(text).not.toContain("\nCommands:")
+  for (const { name } of createProgram().commands.map((one) => ({ name: one.name() }))) {
+    expect(text.match(new RegExp(`^  ${name}( |$)`, "gm"))).toHaveLength(1)
+  }
+  expect(text.indexOf("\nRun a server:")).toBeLessThan(text.indexOf("\nSend and read mail:"))
+  expect(text.indexOf("\nHelp:")).toBeLessThan(text.indexOf("\nGlobal options:"))
+})
+
+test.each([
+  [["help", "emials"], "Did you mean emails?"],
+  [["help", "emails", "snd"], "Did you mean send?"],
+  [["emials", "--help"], "Did you mean emails?"],
+  [["emails", "help", "snd"], "Did you mean send?"],
+  [["help", "xyzzy"], "unknown command 'xyzzy'"],
+])("%p is an error that names the nearest", async (words, told) => {
+  const { exit, out, err } = await belfry(words)
+  expect([exit, out]).toEqual([2, ""])
+  expect(JSON.parse(err).error.message).toContain(told)
+})
+
+test("help after a noun is the help of the command behind it", async () => {
+  const send = (await belfry(["emails", "send", "--help"])).out
+  expect((await belfry(["emails", "help", "send"])).out).toBe(send)
+  expect((await belfry(["emails", "help"])).out).toBe((await belfry(["emails", "--help"])).out)
+})
+
 test("what a command takes stands before what every command takes", () => {
   const late = leaves(createProgram())
     .map(helpOf)

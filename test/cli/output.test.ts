@@ -2,9 +2,11 @@ import { expect, test } from "bun:test"
 import { eventLine } from "../../cli/events"
 import { email_fields, ref_fields } from "../../cli/fields"
 import { FIRST_EMAIL } from "../../cli/hint"
+import { createProgram } from "../../cli/program"
 import { scopes } from "../../cli/scopes"
 import { table } from "../../cli/table"
 import { cleanLine, cleanText, painter, wantsColour } from "../../cli/terminal"
+import { normalized } from "../../cli/words"
 import { SCOPES } from "../../src/api-keys/scopes"
 import { Accepted, Email } from "../../src/emails/schemas"
 import { belfry, onTerminal } from "./belfry"
@@ -111,11 +113,51 @@ test.each([["emails list"], ["emails list --quiet"], ["--help"], ["emails send -
   },
 )
 
-test("--json never takes the word behind it for its fields", async () => {
+test("--json takes fields with a space too, but no word that the command needs", async () => {
   using api = new FakeApi()
+  api.data("GET /v1/emails", [email()])
   api.data(`GET /v1/emails/${ID}`, email())
-  const { exit, out } = await belfry(["--json", "emails", "get", "--json", ID], { env: at(api) })
-  expect([exit, JSON.parse(out).id]).toEqual([0, ID])
+  api.data("GET /v1/emails/idless", email())
+  const run = async (...words: string[]) => {
+    const { exit, out, err } = await belfry(words, { env: at(api) })
+    return exit === 0 ? JSON.parse(out) : [exit, err]
+  }
+  const two = { id: ID, status: "delivered" }
+  expect(await run("emails", "list", "--json", "id,status")).toEqual([two])
+  expect(await run("--json", "id,status", "emails", "list")).toEqual([two])
+  expect(await run("emails", "get", ID, "--json", "id,status")).toEqual(two)
+  expect(await run("emails", "get", "--json", "id,status", ID)).toEqual(two)
+  expect(await run("emails", "list", "--json", "--limit", "1")).toHaveLength(1)
+  expect(await run("--json", "emails", "get", "--json", ID)).toMatchObject(two)
+  expect(await run("emails", "get", "--json", "idless")).toMatchObject(two) // the id, not a field
+  expect(api.seen.at(-1)?.path).toBe("/v1/emails/idless")
+})
+
+test("a value of a flag is no flag: --subject --json sends a mail with that subject", () => {
+  const words = ["emails", "send", "--subject", "--json", "--to", "id", "--", "--json", "id"]
+  expect(normalized(words, createProgram())).toEqual(words)
+})
+
+test("-o says the form, off a terminal too", async () => {
+  using api = new FakeApi()
+  const subject = "a long subject that no pipe has a reason to cut, however long it is"
+  api.data("GET /v1/emails", [email({ subject })])
+  const list = (...words: string[]) => belfry(["emails", "list", ...words], { env: at(api) })
+  const { out } = await list("-o", "table")
+  expect(out).toMatch(/^ID +TO +SUBJECT/)
+  expect(out).toContain(subject)
+  expect(out).not.toContain("\u001b")
+  expect(JSON.parse((await list("-o", "json")).out)).toHaveLength(1)
+  expect(JSON.parse((await list("-o", "ndjson", "--json", "id")).out)).toEqual({ id: ID })
+  const shown = await onTerminal(["emails", "list", "--output", "json"], { env: at(api) })
+  expect(JSON.parse(shown.out)).toHaveLength(1)
+  for (const words of [
+    ["-o", "yaml"],
+    ["-o", "table", "--json"],
+    ["-o", "table", "--quiet"],
+  ]) {
+    expect((await list(...words)).exit).toBe(2)
+  }
 })
 
 test("a terminal gets a table with ages, and one next step", async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { connection, profilesPath, readProfiles, saveProfile } from "../../cli/settings"
+import { connection, profilesPath, readProfiles, saveProfile, webAddress } from "../../cli/settings"
 import { belfry, freshHome } from "./belfry"
 import { FakeApi, KEY } from "./fake-api"
 
@@ -167,3 +167,23 @@ test("config show and explain mask secrets and name the source", async () => {
   })
   expect((await belfry(["config", "get", "data_dir"], { env })).out).toBe("/var/tmp/x\n")
 })
+
+test.each([
+  ["localhost:8080", "http://localhost:8080"],
+  ["127.0.0.1", "http://127.0.0.1"],
+  ["[::1]:8080/v1", "http://[::1]:8080"],
+  ["box.localhost:81", "http://box.localhost:81"],
+  ["mail.example.com", "https://mail.example.com"],
+  ["mail.example.com:8443/v1/", "https://mail.example.com:8443"],
+  ["mailhost:8080", "https://mailhost:8080"],
+  ["HTTP://mail.example.com", "HTTP://mail.example.com"],
+])("the address %s means %s", (text, url) => {
+  expect(webAddress(text)).toBe(url)
+})
+
+test.each(["", "nowhere", "ftp://mail.example.com", "mail example.com", "http://", "--x"])(
+  "%p is not the address of a server, and the error says what would be",
+  (text) => {
+    expect(() => webAddress(text)).toThrow("is not the address of a server")
+  },
+)
