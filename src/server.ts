@@ -20,13 +20,15 @@ import { Arrivals } from "./http/arrivals"
 import { Health } from "./http/health"
 import { type Listener, listen } from "./http/listener"
 import { Cursors } from "./http/page"
+import { type KeptCheck, keepChecked } from "./keep-checked"
 import { watch } from "./messages/activity"
 import { openMail } from "./open-mail"
 import { RequestLog } from "./request-log/request-log"
 import { sessionParts } from "./session/parts"
 import type { SetupToken } from "./session/setup/setup-token"
 import { DRAIN_MILLISECONDS, type Loop, stopper } from "./stopper"
-import { openStore } from "./store/open"
+import type { Begin } from "./store/beginning"
+import { explained, openStore } from "./store/open"
 import type { Store } from "./store/store"
 import { keepTidy } from "./tidy"
 import { Meter } from "./usage/meter"
@@ -59,29 +61,31 @@ export interface Running {
 export interface StartOptions {
   loaded: Loaded
   mode: "up" | "serve"
+  /** Whether a database may begin where none is; default: in a folder that was never in use. */
+  begin?: Begin
 }
 
 /** Starts everything in the order of need; `stop` goes back in the reverse order. */
-export async function start({ loaded, mode }: StartOptions): Promise<Running> {
-  const settings = loaded.values
+export async function start(options: StartOptions): Promise<Running> {
   const undo: (() => unknown)[] = []
   try {
-    const running = await assemble(settings, mode, undo)
-    log.info("started", { url: running.url, mode, data_dir: settings.data_dir })
+    const running = await assemble(options, undo)
+    const { url, data_dir } = running
+    log.info("started", { url, mode: options.mode, data_dir })
     return running
   } catch (error) {
     for (const step of undo.reverse()) await step()
-    throw error
+    throw explained(options.loaded.values, error)
   }
 }
 
 async function assemble(
-  settings: Settings,
-  mode: StartOptions["mode"],
+  { loaded: { values: settings }, mode, begin = "if_new" }: StartOptions,
   undo: (() => unknown)[],
 ): Promise<Running> {
   const workers = openWorkers({ size: WORKER_THREADS })
-  const { store, secrets, blobs, disk } = await openStorage(settings, workers, undo)
+  const storage = await openStorage(settings, begin, workers, undo)
+  const { store, secrets, blobs, disk, checking } = storage
   undo.push(() => workers.close())
 
   const address = { url: settings.base_url }
@@ -94,7 +98,13 @@ async function assemble(
   const smtp = () => mailbox?.isListening() ?? true
   const loops = [loop, hooks.loop]
   const progressedAt = () => Math.min(...loops.map(({ progressed_at }) => progressed_at))
-  const health = new Health({ disk, progressedAt, smtp, ask: () => firstProject(store.read) })
+  const health = new Health({
+    disk,
+    progressedAt,
+    smtp,
+    checking,
+    ask: () => firstProject(store.read),
+  })
   const meter = new Meter(store)
   undo.push(meter.start())
   const bus = createBus()
@@ -131,6 +141,7 @@ async function assemble(
   undo.push(openAdminSocket(join(data_dir, "admin.sock"), { store, secrets, ...session }))
   undo.push(await mail.queues.start())
   await startAll(loops, undo)
+  void disk.damaged.then(() => Promise.all(loops.map((loop) => loop.stop(DRAIN_MILLISECONDS))))
   undo.push(joinNodes(store, [planned]), keepTidy(store, settings))
 
   return {
@@ -159,10 +170,12 @@ interface Storage {
   secrets: Secrets
   blobs: Blobs
   disk: Disk
+  checking: KeptCheck | undefined
 }
 
 async function openStorage(
   settings: Settings,
+  begin: Begin,
   workers: Workers,
   undo: (() => unknown)[],
 ): Promise<Storage> {
@@ -170,7 +183,8 @@ async function openStorage(
   mkdirSync(data_dir, { recursive: true, mode: 0o700 })
   const ear: { hear: (error: unknown) => void } = { hear: () => {} }
   const copyLog = (path: string) => workers.run<void>("copy-log", path, COPY_LOG)
-  const store = await openStore(settings, (error) => ear.hear(error), copyLog)
+  const onTrouble = (error: unknown) => ear.hear(error)
+  const store = await openStore(settings, { onTrouble, copyLog, begin })
   undo.push(() => store.close())
 
   const disk = openDisk({
@@ -189,7 +203,9 @@ async function openStorage(
   const folder = settings["storage.blobs.dir"] ?? join(data_dir, "blobs")
   const blobs = openBlobs(folder, (error) => void disk.failed(error))
   if (settings.database_url) await demandSharedBlobs(store, blobs)
-  return { store, secrets, blobs, disk }
+  const checking = keepChecked(store, disk)
+  undo.push(() => checking?.stop())
+  return { store, secrets, blobs, disk, checking }
 }
 
 function openListener(app: Elysia, settings: Settings): Listener {

@@ -1,5 +1,6 @@
 import { serveTasks } from "./core/worker-task"
 import type { MailToCompose } from "./emails/mail-to-compose"
+import type { FileToCheck } from "./store/check-file"
 import type { RenderTask } from "./templates/render"
 
 /** The thread for work that costs CPU, or waits for the disk. Libraries load with the first task that needs them. */
@@ -7,6 +8,10 @@ serveTasks({
   "copy-log": async (path: string) => {
     const { copyLog } = await import("./store/copy-log")
     return copyLog(path)
+  },
+  "check-file": async (file: FileToCheck) => {
+    const { checkFile } = await import("./store/check-file")
+    return checkFile(file)
   },
   compose: async (mail: MailToCompose) => {
     const { composeAndPack } = await import("./emails/compose-task")

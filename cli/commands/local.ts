@@ -1,6 +1,8 @@
 import type { Command } from "commander"
 import { examples, lazily, several } from "../action"
 
+const NEW = "begin anew where the database of this folder is lost"
+
 /** Commands of this machine: those that open the data themselves, and what tells about a server. */
 export function define(program: Command): void {
   program
@@ -8,6 +10,7 @@ export function define(program: Command): void {
     .description("start everything here for one person: API, delivery, mailbox")
     .option("--port <number>", "HTTP port; 0 takes a free one (default: 8080, or a free one)")
     .option("--data-dir <dir>", "folder for everything that is kept")
+    .option("--new", NEW)
     .option("--new-key", "revoke the API key of this folder and make a new one")
     .addHelpText("after", examples("up", "up --port 0 --data-dir /tmp/belfry --json"))
     .action(lazily(async () => (await import("../local/up")).up))
@@ -18,6 +21,7 @@ export function define(program: Command): void {
     .option("--listen <address>", "HTTP address, for example 0.0.0.0:8080")
     .option("--data-dir <dir>", "folder for everything that is kept")
     .option("--set <key=value>", "any other setting; may be repeated", several)
+    .option("--new", NEW)
     .addHelpText(
       "after",
       examples(
@@ -31,11 +35,13 @@ export function define(program: Command): void {
     ["init", "make the master key, first account, project and API key"],
     ["migrate", "update the database schema; --dry-run lists what is missing"],
   ] as const) {
-    program
+    const command = program
       .command(name)
       .description(about)
       .option("--data-dir <dir>", "folder for everything that is kept")
       .option("--set <key=value>", "any other setting; may be repeated", several)
+    if (name === "init") command.option("--new", NEW)
+    command
       .addHelpText("after", examples(`${name} --data-dir /var/lib/belfry`, `${name} --json`))
       .action(lazily(async () => (await import("../local/prepare"))[name]))
   }

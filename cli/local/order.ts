@@ -1,10 +1,10 @@
 import { request } from "node:http"
-import { join } from "node:path"
 import type { Order } from "../../src/admin"
-import { useSettings } from "../../src/core/config"
+import { type Loaded, useSettings } from "../../src/core/config"
 import { codes, type ErrorCode } from "../../src/core/errors"
 import type { Context } from "../context"
 import { exitOfStatus, exits, Failure, usage } from "../failure"
+import { socketsFor } from "./find-server"
 import { withStore } from "./prepare"
 import { type LocalOptions, localSettings } from "./settings"
 
@@ -14,7 +14,10 @@ interface Refusal {
   details: Record<string, unknown>
 }
 
-/** The running server does it; without one, this command opens the data itself. */
+/**
+ * The running server does it; without one, this command opens the data itself. It never begins a
+ * database: where there is none, it says where servers run.
+ */
 export async function order<Data>(
   context: Context,
   options: LocalOptions,
@@ -23,14 +26,16 @@ export async function order<Data>(
   if (context.flags.dryRun) throw usage("--dry-run is not possible here")
   const loaded = localSettings(context.flags, options, { "log.level": "warn" })
   const { data_dir, base_url, sign_up } = loaded.values
-  const told = await tell(join(data_dir, "admin.sock"), what)
-  if (told) return told as Data
-
-  useSettings(loaded)
-  return withStore(loaded, async (store, secrets) => {
+  for (const socket of socketsFor(loaded)) {
+    const told = await tell(socket, what)
+    if (told) return told as Data
+    if (await hasDatabase(loaded)) break
+  }
+  return withStore(loaded, "never", async (store, openSecrets) => {
     const { administer } = await import("../../src/admin")
     const { sessionParts } = await import("../../src/session/parts")
     const { ApiError } = await import("../../src/core/errors")
+    const secrets = openSecrets()
     const place = { store, secrets, data_dir, sign_up, base_url: () => base_url ?? "" }
     try {
       return (await administer({ store, secrets, ...sessionParts(place) }, what)) as Data
@@ -38,6 +43,13 @@ export async function order<Data>(
       throw error instanceof ApiError ? failureOf(error as Refusal) : error
     }
   })
+}
+
+/** Before that no other server is asked: this data is meant. */
+async function hasDatabase(loaded: Loaded): Promise<boolean> {
+  useSettings(loaded) // before any module with tables is loaded
+  const { hasBegun } = await import("../../src/store/open")
+  return hasBegun(loaded.values)
 }
 
 /** Undefined where no server listens. */

@@ -1,20 +1,21 @@
 import { type Loaded, useSettings } from "../../src/core/config"
 import { recentLines } from "../../src/core/log"
 import type { Secrets } from "../../src/core/secrets"
+import type { Begin } from "../../src/store/beginning"
 import type { Store } from "../../src/store/store"
 import type { Action } from "../context"
 import { usage } from "../failure"
 import { fields } from "../table"
-import { type LocalOptions, localSettings, sameData } from "./settings"
+import { type BeginOptions, begins, type LocalOptions, localSettings, sameData } from "./settings"
 import { startFailure } from "./trouble"
 
 /** Makes master key, account, project and key where there is none. A second time changes nothing. */
-export const init: Action<LocalOptions> = async (context, options) => {
+export const init: Action<BeginOptions> = async (context, options) => {
   if (context.flags.dryRun) throw usage("--dry-run is not possible here", "see `migrate --dry-run`")
   const loaded = prepared(localSettings(context.flags, options, QUIET))
-  const first = await withStore(loaded, async (store, secrets) => {
+  const first = await withStore(loaded, begins(options), async (store, secrets) => {
     const { ensureFirst } = await import("../../src/accounts/first")
-    return await ensureFirst(store, secrets, { keep_key: false, new_key: false })
+    return await ensureFirst(store, secrets(), { keep_key: false, new_key: false })
   })
   const { data_dir } = loaded.values
   const record = { ...first, data_dir }
@@ -54,7 +55,7 @@ export const migrate: Action<LocalOptions> = async (context, options) => {
     if (pending.length > 0) await output.next(`belfry migrate${sameData(options)}`)
     return undefined
   }
-  await withStore(loaded, async () => {})
+  await withStore(loaded, "never", async () => {})
   const applied = appliedMigrations()
   await output.record({ engine, applied }, () =>
     applied.length === 0
@@ -83,15 +84,17 @@ async function pendingIn({ values }: Loaded): Promise<string[]> {
 
 export async function withStore<Result>(
   { values }: Loaded,
-  act: (store: Store, secrets: Secrets) => Promise<Result>,
+  begin: Begin,
+  act: (store: Store, secrets: () => Secrets) => Promise<Result>,
 ): Promise<Result> {
   try {
     const { openSecrets } = await import("../../src/core/secrets")
     const { openStore } = await import("../../src/store/open")
-    const store = await openStore(values)
+    const store = await openStore(values, { begin })
     try {
-      const master_key = values["security.master_key"]
-      return await act(store, openSecrets({ data_dir: values.data_dir, master_key }))
+      const { data_dir, "security.master_key": master_key } = values
+      const make = begin !== "never"
+      return await act(store, () => openSecrets({ data_dir, master_key, make }))
     } finally {
       await store.close()
     }

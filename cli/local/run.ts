@@ -1,5 +1,5 @@
 import { type Loaded, useSettings } from "../../src/core/config"
-import type { Running } from "../../src/server"
+import type { Running, StartOptions } from "../../src/server"
 import { exits, Failure } from "../failure"
 import { onInterrupt, outliveReaders } from "../interrupt"
 import { startFailure } from "./trouble"
@@ -8,12 +8,15 @@ import { startFailure } from "./trouble"
 export const STOPPING = "Stopping: what is being delivered may end. Once more stops at once."
 
 /** Starts a server in this process. Everything that can go wrong comes as a Failure. */
-export async function startServer(loaded: Loaded, mode: "up" | "serve"): Promise<Running> {
+export async function startServer(
+  loaded: Loaded,
+  { mode, begin }: Required<Pick<StartOptions, "mode" | "begin">>,
+): Promise<Running> {
   useSettings(loaded)
   outliveReaders()
   try {
     const { start } = await import("../../src/server")
-    return await start({ loaded, mode })
+    return await start({ loaded, mode, begin })
   } catch (error) {
     throw startFailure(error, { listen: loaded.values["http.listen"], ...loaded.values })
   }

@@ -4,12 +4,15 @@ import type { SetupToken } from "../../src/session/setup/setup-token"
 import type { Action } from "../context"
 import { usage } from "../failure"
 import { STOPPING, startServer, untilStopped } from "./run"
-import { type LocalOptions, localSettings, sameData } from "./settings"
+import { type BeginOptions, begins, localSettings, sameData } from "./settings"
 
 /** Runs the service until a signal. What it does is in its log on stderr. */
-export const serve: Action<LocalOptions> = async (context, options) => {
+export const serve: Action<BeginOptions> = async (context, options) => {
   if (context.flags.dryRun) throw usage("--dry-run means nothing here", "see `belfry config show`")
-  const running = await startServer(localSettings(context.flags, options), "serve")
+  const running = await startServer(localSettings(context.flags, options), {
+    mode: "serve",
+    begin: begins(options),
+  })
   const { url, smtp, data_dir } = running
   // Before the first line is out: whoever reads it may stop us at once.
   const stopped = untilStopped(running, () => context.output.note(STOPPING))

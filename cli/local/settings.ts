@@ -1,6 +1,7 @@
 import { closeSync, openSync } from "node:fs"
 import { resolve } from "node:path"
 import { type Loaded, loadSettings, type Settings, type Sources } from "../../src/core/config"
+import type { Begin } from "../../src/store/beginning"
 import { exits, Failure, usage } from "../failure"
 import type { GlobalFlags } from "../global-flags"
 import { optionWords } from "../hint"
@@ -12,6 +13,14 @@ export interface LocalOptions {
   listen?: string
   set?: string[]
 }
+
+/** Of commands that begin a database where there is none. */
+export interface BeginOptions extends LocalOptions {
+  new?: boolean
+}
+
+export const begins = (options: Pick<BeginOptions, "new">): Begin =>
+  options.new ? "anew" : "if_new"
 
 /** The same options for another command, as they would be typed: it then finds the same data. */
 export const sameData = ({ dataDir, set }: LocalOptions): string =>

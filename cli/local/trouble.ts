@@ -1,4 +1,5 @@
 import { exits, Failure } from "../failure"
+import { whereServersRun } from "./find-server"
 import { explained } from "./settings"
 
 interface Where {
@@ -17,7 +18,13 @@ export function startFailure(error: unknown, where: Where): unknown {
   }
   if (isStorage(error, code)) {
     const details = { data_dir: where.data_dir }
-    return new Failure(exits.storage, "storage", error.message, { details })
+    const hint = error.name === "NoDatabase" ? whereServersRun() : undefined
+    return new Failure(
+      exits.storage,
+      "storage",
+      error.message,
+      hint ? { details, hint } : { details },
+    )
   }
   return explained(error)
 }
@@ -50,6 +57,9 @@ function addressIn(error: Error, otherwise: string): string {
 
 const storageErrors = [
   "FolderInUse",
+  "NoDatabase",
+  "DamagedDatabase",
+  "FolderInPlace",
   "SchemaTooNew",
   "MasterKeyError",
   "WrongMasterKey",

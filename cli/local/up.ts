@@ -13,7 +13,7 @@ import { liveLines, type MessageFact } from "./live"
 import { LOOPBACK, portNumber, settledPort } from "./ports"
 import { type LocalProfile, takeLocalProfile } from "./profile"
 import { STOPPING, startServer, untilStopped } from "./run"
-import { localSettings } from "./settings"
+import { begins, localSettings } from "./settings"
 import { startFailure } from "./trouble"
 
 const DEFAULT_PORT = 8080
@@ -25,13 +25,14 @@ export interface UpOptions {
   port?: string
   dataDir?: string
   newKey?: boolean
+  new?: boolean
 }
 
 /** Everything on this machine, for one person, on loopback only. */
 export const up: Action<UpOptions> = async (context, options) => {
   if (context.flags.dryRun) throw usage("--dry-run means nothing here")
   const loaded = await upSettings(context.flags, options)
-  const running = await startServer(loaded, "up")
+  const running = await startServer(loaded, { mode: "up", begin: begins(options) })
   const { project_id, api_key } = await firstKey(running, options.newKey === true)
   const leaveProfile = takeProfile({ url: running.url, api_key, instance: project_id })
 

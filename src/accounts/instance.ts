@@ -61,14 +61,19 @@ const decide = (store: Store, name: string, value: string) =>
     return (await keptValue(tx, name)) ?? value
   })
 
-async function keptValue(db: Reader, name: string): Promise<string | undefined> {
+/** What the instance keeps under a name, if anything. */
+export async function keptValue(db: Reader, name: string): Promise<string | undefined> {
   const [kept] = await db.select().from(instanceValues).where(eq(instanceValues.name, name))
   return kept?.value
 }
 
 /** A write that means nothing, to learn whether the database takes writes again. */
-export async function probe(store: Store): Promise<void> {
-  const row = { name: PROBE, value: now() }
-  const again = { target: instanceValues.name, set: { value: row.value } }
-  await store.tx((tx) => tx.insert(instanceValues).values(row).onConflictDoUpdate(again))
+export const probe = (store: Store): Promise<void> => keepValue(store, PROBE, now())
+
+/** Keeps the value under the name, in place of the one before. */
+export async function keepValue(store: Store, name: string, value: string): Promise<void> {
+  const again = { target: instanceValues.name, set: { value } }
+  await store.tx(async (tx) => {
+    await tx.insert(instanceValues).values({ name, value }).onConflictDoUpdate(again)
+  })
 }

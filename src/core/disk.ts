@@ -31,11 +31,14 @@ export interface Disk {
   healthy(): boolean
   /**
    * Tells of an error. Answers what it says about the storage; undefined: nothing, and nothing
-   * changes. A failed fsync is final: `died` resolves and no probe heals it. A database server that
-   * seems to be away is `doubtful`: one lost connection is no outage, so the probe decides.
+   * changes. A failed fsync is final: `died` resolves and no probe heals it. So is a damaged database:
+   * `damaged` resolves. A database server that seems to be away is `doubtful`: one lost connection is
+   * no outage, so the probe decides.
    */
-  failed(error: unknown): "unhealthy" | "dead" | "doubtful" | undefined
+  failed(error: unknown): "unhealthy" | "dead" | "damaged" | "doubtful" | undefined
   readonly died: Promise<Error>
+  readonly damaged: Promise<Error>
+  isDamaged(): boolean
   /** Makes the ballast where there is room for it, and from now on again after it was dropped. */
   keepBallast(): Promise<void>
   /** Gives the ballast's space back, so that deletes can work on a full disk. */
@@ -48,9 +51,11 @@ export function openDisk(options: DiskOptions): Disk {
   const floor = options.min_free_mb * MB
   const ballast = openBallast(join(options.dir, "ballast"), options.ballast_mb * MB)
   const death = Promise.withResolvers<Error>()
+  const damage = Promise.withResolvers<Error>()
   let free = readFree(options.dir)
   let ill = false
   let dead = false
+  let damaged = false
   let busy = false
   let doubting = false
   let last_probe = Number.NEGATIVE_INFINITY
@@ -61,6 +66,14 @@ export function openDisk(options: DiskOptions): Disk {
     ill = true
   }
 
+  /** Told once: every read of a bad page would say it again. */
+  const spoil = (error: unknown) => {
+    if (!damaged) log.error(DAMAGED, { error, next: DAMAGED_NEXT })
+    damage.resolve(asError(error))
+    damaged = ill = true
+    return "damaged" as const
+  }
+
   const failed = (error: unknown) => {
     const trouble = troubleOf(error)
     if (trouble === undefined || trouble === "busy") return undefined
@@ -68,10 +81,11 @@ export function openDisk(options: DiskOptions): Disk {
       void doubt()
       return "doubtful"
     }
+    if (trouble === "damaged") return spoil(error)
     sicken(error)
     if (trouble === "lost_fsync" && !dead) {
       dead = true
-      death.resolve(error instanceof Error ? error : new Error(String(error)))
+      death.resolve(asError(error))
     }
     void ballast.drop()
     return trouble === "lost_fsync" ? "dead" : "unhealthy"
@@ -87,12 +101,12 @@ export function openDisk(options: DiskOptions): Disk {
   }
 
   const heal = async () => {
-    if (dead || monotonic() - last_probe < PROBE_EVERY_MS) return
+    if (dead || damaged || monotonic() - last_probe < PROBE_EVERY_MS) return
     last_probe = monotonic()
     try {
       await writeProbe(join(options.dir, "probe"))
       await ask()
-      ill = dead
+      ill = dead || damaged
       if (!ill) log.info("the storage takes writes again")
     } catch (error) {
       failed(error)
@@ -119,11 +133,20 @@ export function openDisk(options: DiskOptions): Disk {
     healthy: () => !ill,
     failed,
     died: death.promise,
+    damaged: damage.promise,
+    isDamaged: () => damaged,
     keepBallast: () => ballast.keep(free, floor),
     dropBallast: () => ballast.drop(),
     close: () => clearInterval(timer),
   }
 }
+
+const DAMAGED = "the database is damaged; nothing new is accepted"
+const DAMAGED_NEXT =
+  "Stop the server and copy its data folder. Then put back the database from a backup, or rescue " +
+  "what can be read (docs/operations.md, A damaged database)."
+
+const asError = (error: unknown) => (error instanceof Error ? error : new Error(String(error)))
 
 const freeOf = (system: { bavail: number; bsize: number }) => system.bavail * system.bsize
 

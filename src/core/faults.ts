@@ -1,14 +1,15 @@
 /**
  * What an error says about the storage: `unwritable` may pass; after `lost_fsync` nothing that was
  * written may be trusted, because the kernel may have dropped the pages, so that a second fsync
- * would lie; `busy` is another writer's turn; `away` is a database server that cannot be reached,
- * or takes no writes.
+ * would lie; after `damaged` the database file itself cannot be trusted; `busy` is another writer's
+ * turn; `away` is a database server that cannot be reached, or takes no writes.
  */
-export type Trouble = "unwritable" | "lost_fsync" | "busy" | "away"
+export type Trouble = "unwritable" | "lost_fsync" | "damaged" | "busy" | "away"
 
 /** The one table of storage faults. The first line that fits decides. */
 const codes: readonly [Trouble, RegExp][] = [
   ["lost_fsync", /^SQLITE_IOERR_(DIR_)?FSYNC$/],
+  ["damaged", /^SQLITE_(CORRUPT|NOTADB)/],
   ["busy", /^SQLITE_BUSY$/],
   ["unwritable", /^(SQLITE_(FULL|IOERR|READONLY|CANTOPEN)|ENOSPC|EDQUOT|EFBIG|EROFS|EIO)/],
   ["away", /^ERR_POSTGRES_(CONNECTION|IDLE|LIFETIME)/],
@@ -22,6 +23,7 @@ const AWAY_STATES = /^(53|58|08|57P|25006)/
 
 /** SQLite's own numbers, for errors that carry only those: families of results, and lost fsyncs. */
 const sqliteFamilies: ReadonlySet<number> = new Set([8, 10, 13, 14])
+const DAMAGED_FAMILIES: ReadonlySet<number> = new Set([11, 26])
 const SYNC_RESULTS: ReadonlySet<number> = new Set([1034, 1290])
 const MAX_CAUSES = 5
 
@@ -52,5 +54,6 @@ function ofOne(error: Error): Trouble | undefined {
   const line = codes.find(([, look]) => look.test(code))
   if (line) return line[0]
   if (typeof errno === "string" && AWAY_STATES.test(errno)) return "away"
+  if (DAMAGED_FAMILIES.has(result & 0xff)) return "damaged"
   return sqliteFamilies.has(result & 0xff) ? "unwritable" : undefined
 }

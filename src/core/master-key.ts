@@ -21,17 +21,30 @@ export class MasterKeyError extends Error {
   override readonly name = "MasterKeyError"
 }
 
+export interface MasterKeyOptions {
+  data_dir: string
+  /** 32 bytes in base64; without it `<data_dir>/master.key`, made at the first start. */
+  master_key: string | null
+  /** False for a command that needs the key that is there. */
+  make?: boolean
+}
+
 /**
  * The key of the settings, else of `<data_dir>/master.key`, which is made when there is none.
  * Throws when the file may be read by others than its owner, or does not hold 32 bytes of base64.
  */
-export function masterKey(options: { data_dir: string; master_key: string | null }): Buffer {
+export function masterKey(options: MasterKeyOptions): Buffer {
   if (options.master_key !== null) return decoded(options.master_key, "security.master_key")
   const path = join(options.data_dir, "master.key")
   try {
     return read(path)
   } catch (error) {
     if (codeOf(error) !== "ENOENT") throw error
+  }
+  if (options.make === false) {
+    throw new MasterKeyError(
+      `There is no ${path}. Put the key of this instance there, or set security.master_key.`,
+    )
   }
   make(options.data_dir, path)
   return read(path)

@@ -6,7 +6,7 @@ import {
   randomBytes,
   timingSafeEqual,
 } from "node:crypto"
-import { masterKey } from "./master-key"
+import { type MasterKeyOptions, masterKey } from "./master-key"
 
 const VERSION = "v1"
 const IV_BYTES = 12
@@ -28,13 +28,7 @@ export class SecretError extends Error {
   override readonly name = "SecretError"
 }
 
-export interface SecretsOptions {
-  data_dir: string
-  /** 32 bytes in base64; without it `<data_dir>/master.key`, made at the first start. */
-  master_key: string | null
-}
-
-export function openSecrets(options: SecretsOptions): Secrets {
+export function openSecrets(options: MasterKeyOptions): Secrets {
   const master = masterKey(options)
   const sealing = derive(master, "belfry seal")
   const key_id = derive(master, "belfry key id").subarray(0, 4).toString("hex")

@@ -21,14 +21,16 @@ export class WorkerTimeout extends Error {
 export interface TaskOptions {
   deadline_ms: number
   whole?: boolean
+  left?: boolean
 }
 
 export interface Workers {
   /**
    * Runs one task in a thread of the pool. The deadline counts from when it starts there, not from
    * when it began to wait. Rejects with what the task threw (an ApiError keeps its code), with
-   * WorkerTimeout, or with `service_unavailable` when 1,000 tasks wait already. `close` lets a task
-   * end that is `whole`: one that holds more than memory.
+   * WorkerTimeout, or with `service_unavailable` when 1,000 tasks wait already. `close` waits for a
+   * task that is `whole`: one that holds more than memory. One that is `left` ends by itself, behind
+   * `close`; neither that nor the end of the process waits for it.
    */
   run<T>(task: string, input: unknown, options: TaskOptions): Promise<T>
   /** Stops the threads; what runs or waits is rejected with `service_unavailable`. */
@@ -99,7 +101,8 @@ class Pool {
     this.closed = true
     for (const job of this.waiting.splice(0)) job.reject(closing())
     for (const thread of [...this.threads]) {
-      if (!thread.job?.whole) this.remove(thread, closing())
+      if (thread.job?.left) this.leave(thread)
+      else if (!thread.job?.whole) this.remove(thread, closing())
     }
     if (this.threads.size > 0) await this.emptied.promise
   }
@@ -181,6 +184,15 @@ class Pool {
       for (const job of this.waiting.splice(0)) job.reject(error)
     }
     this.assign()
+  }
+
+  private leave(thread: Thread): void {
+    const { worker, job, timer } = thread
+    this.threads.delete(thread)
+    clearTimeout(timer)
+    worker.unref()
+    worker.onmessage = () => worker.terminate()
+    job?.reject(closing())
   }
 
   private remove(thread: Thread, error: Error): void {

@@ -13,6 +13,8 @@ export interface Vitals {
   /** When, by `monotonic`, the job loop last looked for work. */
   progressedAt: () => number
   smtp: () => boolean
+  /** How far a check of the database beside the work is, if there is one. */
+  checking?: { readonly progress: string | undefined } | undefined
   /** Asks the database something small; without it only failed writes tell of its trouble. */
   ask?: () => Promise<unknown>
 }
@@ -58,16 +60,25 @@ export class Health {
     const { disk, progressedAt, smtp } = this.#vitals
     const stalled = monotonic() - progressedAt() > STALLED_MILLISECONDS
     return {
-      database: this.#answers ? (disk.healthy() ? "ok" : "not writable") : "does not answer",
+      database: this.#database(),
       jobs: stalled ? "no progress for 60 s" : "ok",
       disk: disk.state() === "ok" ? "ok" : "below storage.min_free_mb",
       smtp: smtp() ? "ok" : "not listening",
     }
   }
 
+  #database(): string {
+    const { disk, checking } = this.#vitals
+    if (disk.isDamaged()) return "damaged"
+    if (!this.#answers) return "does not answer"
+    if (!disk.healthy()) return "not writable"
+    const progress = checking?.progress
+    return progress === undefined ? "ok" : `ok, being checked: ${progress}`
+  }
+
   get status(): "ok" | "draining" | "unavailable" {
     if (this.#draining) return "draining"
-    return Object.values(this.checks()).every((check) => check === "ok") ? "ok" : "unavailable"
+    return Object.values(this.checks()).every((check) => /^ok\b/.test(check)) ? "ok" : "unavailable"
   }
 
   /** Reads go on as long as they can; what would write is refused before it is read. */
@@ -77,6 +88,7 @@ export class Health {
     const reads = route.method === "GET" || /:read$/.test(route.scope)
     if (reads) return
     const { disk } = this.#vitals
+    if (disk.isDamaged()) throw unavailable(DAMAGED, "damaged", 60)
     if (!disk.healthy()) throw unavailable(UNWRITABLE, "storage")
     if (disk.state() === "low" && route.sends) {
       throw unavailable("The disk is almost full, so nothing new is accepted.", "disk_low", 30)
@@ -85,3 +97,4 @@ export class Health {
 }
 
 const UNWRITABLE = "The storage cannot be written at the moment. Nothing was accepted."
+const DAMAGED = "The database is damaged. Nothing is accepted until the operator has repaired it."

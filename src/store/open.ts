@@ -1,35 +1,56 @@
 import { Database } from "bun:sqlite"
 import { existsSync, mkdirSync } from "node:fs"
-import { dirname } from "node:path"
+import { dirname, join } from "node:path"
 import { SQL } from "bun"
 import type { Settings } from "../core/config"
+import { type Begin, nothingIn } from "./beginning"
 import type { CopyLog } from "./checkpoints"
+import { explained as explainedFile } from "./damaged"
 import { pendingPostgres, pendingSqlite } from "./migrate"
-import { embedded } from "./migrations"
 import { openPostgres } from "./postgres"
 import { openSqlite } from "./sqlite"
 import type { Store } from "./store"
+import { troubleOf } from "./trouble"
+
+export interface OpenOptions {
+  /** Hears of every fault of the storage. */
+  onTrouble?: (error: unknown) => void
+  /** Takes the checkpoints of an SQLite file off this thread. */
+  copyLog?: CopyLog
+  begin?: Begin
+}
 
 /**
- * Opens the database which the settings name, with every migration applied. `copyLog` takes the
- * checkpoints of an SQLite file off this thread.
+ * Opens the database which the settings name, with every migration applied. Throws NoDatabase where
+ * there is none and none may begin, and DamagedDatabase for one that cannot be trusted.
  */
-export async function openStore(
-  settings: Settings,
-  onTrouble: (error: unknown) => void = () => {},
-  copyLog?: CopyLog,
-): Promise<Store> {
+export async function openStore(settings: Settings, options: OpenOptions = {}): Promise<Store> {
+  const { onTrouble = () => {}, copyLog, begin = "if_new" } = options
   if (settings.database_url) return openPostgres({ url: settings.database_url, onTrouble })
 
+  const { data_dir } = settings
   const path = sqlitePath(settings)
+  if (begin === "never" && !hasBegun(settings)) throw nothingIn(data_dir)
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  const blobs_dir = settings["storage.blobs.dir"] ?? join(data_dir, "blobs")
   return openSqlite({
     path,
+    place: { data_dir, blobs_dir, begin },
     cache_mb: settings["storage.cache_mb"],
     wal_autocheckpoint: settings["storage.wal_autocheckpoint"],
     onTrouble,
     copyLog,
   })
+}
+
+/** Whether there is a database to open; on Postgres only opening tells. */
+export const hasBegun = (settings: Settings): boolean =>
+  settings.database_url !== null || existsSync(sqlitePath(settings))
+
+/** The error itself, or what is wrong with the SQLite file where the error tells of that. */
+export function explained(settings: Settings, error: unknown): unknown {
+  const is_damage = error instanceof Error && troubleOf(error) === "damaged"
+  return is_damage && !settings.database_url ? explainedFile(sqlitePath(settings), error) : error
 }
 
 const sqlitePath = (settings: Settings) =>
@@ -49,7 +70,7 @@ export async function pendingMigrations(settings: Settings): Promise<string[]> {
     }
   }
   const path = sqlitePath(settings)
-  if (!existsSync(path)) return embedded.sqlite.map(({ tag }) => tag)
+  if (!hasBegun(settings)) throw nothingIn(settings.data_dir)
   const reader = new Database(path, { readonly: true, strict: true })
   try {
     return pendingSqlite(reader)

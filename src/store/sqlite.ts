@@ -2,12 +2,17 @@ import { Database, SQLiteError } from "bun:sqlite"
 import { chmodSync, closeSync, existsSync, openSync, readFileSync, writeFileSync } from "node:fs"
 import { drizzle } from "drizzle-orm/bun-sqlite"
 import { log } from "../core/log"
+import { type Begin, demandPlace, markBegun, type Place, sizeOf } from "./beginning"
+import { faultsOf } from "./check-file"
 import { Checkpoints, type CopyLog } from "./checkpoints"
+import { DamagedDatabase, explained, lookAt } from "./damaged"
+import { CHECKED_AT_OPEN_BYTES } from "./file-check"
 import { demandPermit, GroupCommit } from "./group-commit"
 import { migrateSqlite } from "./migrate"
 import { rawSqlite } from "./statements"
 import type { Reader, Store, Tx } from "./store"
 import { troubleOf } from "./trouble"
+import { watchReads } from "./watch-reads"
 
 const BUSY_MILLISECONDS = 250
 const WAL_LIMIT_BYTES = 64 * 1024 * 1024
@@ -23,6 +28,8 @@ export interface SqliteOptions {
   wal_autocheckpoint: number
   /** Hears of every failed group or checkpoint: a full disk, a lost fsync. */
   onTrouble?: (error: unknown) => void
+  /** What else tells that there was a database; without it a missing file is a new one. */
+  place?: Omit<Place, "path"> & { begin: Begin }
   /** Checkpoints in another thread; without it, SQLite makes them within a COMMIT. */
   copyLog?: CopyLog | undefined
 }
@@ -44,7 +51,7 @@ export function openSqlite(options: SqliteOptions): Store {
 
 function open(options: SqliteOptions, release: () => void) {
   const { path, copyLog, cache_mb, wal_autocheckpoint: pages } = options
-  const writer = openWriter(path, options)
+  const { writer, is_checked } = openSound(options)
   const reader = new Database(path, { strict: true })
   reader.run("PRAGMA query_only = ON")
   reader.run(`PRAGMA cache_size = -${cache_mb * 1024}`)
@@ -55,6 +62,7 @@ function open(options: SqliteOptions, release: () => void) {
     if (lost_fsync) void checkpoints?.stop()
     options.onTrouble?.(error)
   }
+  watchReads(reader, onTrouble)
   const checkpoints =
     copyLog && pages > 0 ? new Checkpoints(writer, { path, pages, copyLog, onTrouble }) : undefined
   if (checkpoints) writer.run("PRAGMA wal_autocheckpoint = 0")
@@ -70,6 +78,7 @@ function open(options: SqliteOptions, release: () => void) {
     tx: (closure) => group.run(() => closure(tx)),
     async notify() {}, // one process holds the file: the bus in its memory reaches everybody
     async listen() {},
+    file: { path, is_checked },
     stats: group.stats,
     async close() {
       await checkpoints?.stop() // first: a group may begin while its thread is waited for
@@ -100,11 +109,29 @@ function emptyLog(writer: Database, onTrouble: (error: unknown) => void) {
   }
 }
 
-function openWriter(path: string, tuning: Pick<SqliteOptions, "cache_mb" | "wal_autocheckpoint">) {
+/** Throws, with what to do, for a file that should be there and is not, or that is damaged. */
+function openSound(options: SqliteOptions) {
+  const { path, place } = options
+  const whole = place && { path, ...place }
+  const is_there = whole ? demandPlace(whole, place.begin) : lookAt(path) === "there"
+  const is_small = sizeOf(path) <= CHECKED_AT_OPEN_BYTES
+  try {
+    const writer = openWriter(path, options, { is_there, is_small })
+    if (whole) markBegun(whole)
+    return { writer, is_checked: is_small }
+  } catch (error) {
+    throw error instanceof Error && troubleOf(error) === "damaged" ? explained(path, error) : error
+  }
+}
+
+type Tuning = Pick<SqliteOptions, "cache_mb" | "wal_autocheckpoint">
+
+function openWriter(path: string, tuning: Tuning, found: { is_there: boolean; is_small: boolean }) {
   closeSync(openSync(path, "a", 0o600)) // before SQLite does: the files beside it copy its mode
   const writer = new Database(path, { create: true, strict: true })
   refuseUnsafe(writer)
-  writer.run("PRAGMA auto_vacuum = INCREMENTAL") // only before the first table
+  // Only before the first table. Later it would write, and that into a file not yet checked.
+  if (!found.is_there) writer.run("PRAGMA auto_vacuum = INCREMENTAL")
   writer.run("PRAGMA journal_mode = WAL")
   writer.run("PRAGMA synchronous = FULL") // a 2xx means "on disk"
   writer.run(`PRAGMA busy_timeout = ${BUSY_MILLISECONDS}`) // it blocks the event loop: short
@@ -112,10 +139,17 @@ function openWriter(path: string, tuning: Pick<SqliteOptions, "cache_mb" | "wal_
   writer.run("PRAGMA temp_store = MEMORY")
   writer.run(`PRAGMA wal_autocheckpoint = ${tuning.wal_autocheckpoint}`)
   writer.run(`PRAGMA journal_size_limit = ${WAL_LIMIT_BYTES}`)
+  if (found.is_there && found.is_small) demandSound(writer, path)
   migrateSqlite(writer)
   writer.run("PRAGMA foreign_keys = ON") // after migrations: a rebuilt table needs it off
   chmodSync(path, 0o600)
   return writer
+}
+
+function demandSound(writer: Database, path: string) {
+  const faults = faultsOf(writer, { how: "quick" })
+  if (faults.length === 0) return
+  throw new DamagedDatabase(`${path} is damaged: ${faults.join("; ")}.`, path)
 }
 
 function refuseUnsafe(database: Database) {

@@ -32,6 +32,9 @@ export interface Store {
 
   close(): Promise<void>
 
+  /** The SQLite file, and whether it was found sound as it was opened. */
+  readonly file?: { path: string; is_checked: boolean }
+
   readonly stats: Stats
 }
 

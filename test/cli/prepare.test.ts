@@ -1,7 +1,13 @@
+import { Database } from "bun:sqlite"
 import { expect, test } from "bun:test"
-import { existsSync, mkdirSync, statSync } from "node:fs"
+import { existsSync, mkdirSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
+import { migrateSqlite } from "../../src/store/migrate"
+import { embedded } from "../../src/store/migrations"
+import { quietLog } from "../harness/quiet"
 import { belfry, freshHome, onTerminal } from "./belfry"
+
+quietLog()
 
 test("init makes a key once, and later says that all is there", async () => {
   const data_dir = join(freshHome(), "data")
@@ -16,23 +22,60 @@ test("init makes a key once, and later says that all is there", async () => {
   expect(JSON.parse(again.out)).toEqual({ ...first, api_key: null, created: false })
 })
 
-test("migrate says what it applied, and the second time nothing", async () => {
+/** A folder begun by a version that knew all migrations but the last. */
+function olderFolder() {
   const data_dir = join(freshHome(), "data")
-  const migrate = async () =>
-    JSON.parse((await belfry(["migrate", "--data-dir", data_dir])).out) as { applied: string[] }
-  expect((await migrate()).applied.length).toBeGreaterThan(0)
-  expect(await migrate()).toEqual(expect.objectContaining({ engine: "sqlite", applied: [] }))
+  mkdirSync(data_dir)
+  using database = new Database(join(data_dir, "belfry.db"))
+  migrateSqlite(database, embedded.sqlite.slice(0, -1))
+  return { data_dir, last: embedded.sqlite.at(-1)?.tag ?? "" }
+}
+
+test("migrate says what it applied, and the second time nothing", async () => {
+  const { data_dir, last } = olderFolder()
+  const migrate = async () => JSON.parse((await belfry(["migrate", "--data-dir", data_dir])).out)
+  expect(await migrate()).toEqual({ engine: "sqlite", applied: [last] })
+  expect(await migrate()).toEqual({ engine: "sqlite", applied: [] })
 })
 
-test("migrate --dry-run lists what is missing, and makes nothing", async () => {
+test("migrate --dry-run lists what is missing, and changes nothing", async () => {
+  const { data_dir, last } = olderFolder()
+  const dryRun = () => belfry(["migrate", "--data-dir", data_dir, "--dry-run"])
+  expect(JSON.parse((await dryRun()).out)).toEqual({ engine: "sqlite", pending: [last] })
+  expect(JSON.parse((await dryRun()).out)).toEqual({ engine: "sqlite", pending: [last] })
+})
+
+test.each([
+  "migrate",
+  "migrate --dry-run",
+  "admin accounts",
+  "admin lock acme",
+  "mailbox list --system",
+])("%s in a folder without a database says so, and makes nothing", async (line) => {
   const data_dir = join(freshHome(), "data")
-  const migrate = async (...words: string[]) =>
-    JSON.parse((await belfry(["migrate", "--data-dir", data_dir, ...words])).out)
-  const { pending } = await migrate("--dry-run")
-  expect(pending.length).toBeGreaterThan(0)
+  const { exit, err, out } = await belfry([...line.split(" "), "--data-dir", data_dir])
+  expect([exit, out]).toEqual([74, ""])
+  expect(JSON.parse(err).error.message).toContain(`There is no database in ${data_dir}`)
   expect(existsSync(data_dir)).toBe(false)
-  expect((await migrate()).applied).toEqual(pending)
-  expect(await migrate("--dry-run")).toEqual({ engine: "sqlite", pending: [] })
+})
+
+test.each(["config show", "config get data_dir", "config path", "status", "profiles list"])(
+  "%s makes no data folder",
+  async (line) => {
+    const home = freshHome()
+    await belfry(line.split(" "), { env: { HOME: home, BELFRY_URL: "http://127.0.0.1:9" } })
+    expect(existsSync(join(home, ".local"))).toBe(false)
+  },
+)
+
+test("a command that needs the master key does not make another one", async () => {
+  const data_dir = join(freshHome(), "data")
+  expect((await belfry(["init", "--data-dir", data_dir])).exit).toBe(0)
+  rmSync(join(data_dir, "master.key"))
+  const { exit, err } = await belfry(["admin", "accounts", "--data-dir", data_dir])
+  expect(exit).toBe(74)
+  expect(JSON.parse(err).error.message).toContain(`There is no ${join(data_dir, "master.key")}`)
+  expect(existsSync(join(data_dir, "master.key"))).toBe(false)
 })
 
 test("init --quiet prints the key, which is shown this once, and later nothing", async () => {

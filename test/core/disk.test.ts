@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type Disk, type DiskOptions, openDisk } from "../../src/core/disk"
+import { recentLines } from "../../src/core/log"
 
 let folder = ""
 let disk: Disk | undefined
@@ -57,6 +58,19 @@ describe("health", () => {
     opened.failed(full)
     await until(opened.healthy)
     expect(fails).toBe(-1)
+  })
+
+  test("a damaged database is final, and told once", async () => {
+    const bad = Object.assign(new Error("malformed"), { code: "SQLITE_CORRUPT" })
+    const opened = open()
+    expect(opened.isDamaged()).toBe(false)
+    expect(opened.failed(bad)).toBe("damaged")
+    expect(opened.failed(bad)).toBe("damaged")
+    expect(await opened.damaged).toBe(bad)
+    expect([opened.isDamaged(), opened.healthy()]).toEqual([true, false])
+    const told = recentLines().filter((line) => line.includes("the database is damaged"))
+    expect(told).toHaveLength(1)
+    expect(told[0]).toContain("docs/operations.md")
   })
 
   test("other errors change nothing", () => {

@@ -25,10 +25,20 @@ test("a failed fsync is final", () => {
   expect(troubleOf(coded("EIO", { syscall: "fsync" }))).toBe("lost_fsync")
 })
 
+test.each(["SQLITE_CORRUPT", "SQLITE_CORRUPT_INDEX", "SQLITE_NOTADB"])(
+  "%s says that the file itself is damaged",
+  (code) => {
+    expect(troubleOf(coded(code))).toBe("damaged")
+    expect(troubleOf(new Error("a query failed", { cause: coded(code) }))).toBe("damaged")
+  },
+)
+
 test("a SQLite error that carries only its number counts as well", () => {
   const numbered = (errno: number) => Object.assign(new Error("x"), { name: "SQLiteError", errno })
   expect(troubleOf(numbered(778))).toBe("unwritable")
   expect(troubleOf(numbered(1034))).toBe("lost_fsync")
+  expect(troubleOf(numbered(11))).toBe("damaged")
+  expect(troubleOf(numbered(26))).toBe("damaged")
   expect(troubleOf(numbered(1555))).toBeUndefined()
 })
 

@@ -62,7 +62,7 @@ test("a file that is no database is refused, and left as it is", async () => {
   const path = join(used.folder, "belfry.db")
   const broken = readFileSync(path).fill("garbage!", 0, 4096)
   writeFileSync(path, broken)
-  expect(await used.start()).toContain("not a database")
+  expect(await used.start()).toContain("is not an SQLite database")
   expect(readFileSync(path).equals(broken)).toBe(true)
 })
 

@@ -205,6 +205,8 @@ const fakeDisk = (state: FakeDisk): Disk => ({
   healthy: () => state.healthy,
   failed: () => undefined,
   died: new Promise(() => {}),
+  damaged: new Promise(() => {}),
+  isDamaged: () => false,
   keepBallast: async () => {},
   dropBallast: async () => {},
   close() {},

@@ -82,7 +82,12 @@ test("a conflict that never ends is told after some tries", async () => {
   const troubles: unknown[] = []
   await using it = await testStore()
   const url = it.database_url
-  const store = await openStore({ ...settings(), database_url: url }, (one) => troubles.push(one))
+  const store = await openStore(
+    { ...settings(), database_url: url },
+    {
+      onTrouble: (one) => troubles.push(one),
+    },
+  )
   let runs = 0
 
   const hopeless = store.tx(async (tx) => {

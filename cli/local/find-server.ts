@@ -1,0 +1,53 @@
+import { accessSync, constants, readFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import type { Loaded } from "../../src/core/config"
+import { defaultDataDir } from "../../src/core/config-sources"
+import { environment } from "../environment"
+import { optionWords } from "../hint"
+
+const SOCKET = "admin.sock"
+/** Linux: one line for each socket that has a name, which is the last column. */
+const SOCKETS = "/proc/net/unix"
+const MOST_NAMED = 3
+
+/** Where a running server may take orders: in the folder of the settings, then in that of `up`. */
+export function socketsFor(loaded: Loaded): string[] {
+  const folders = [loaded.values.data_dir]
+  // A folder that somebody names is the only one meant: an order for another server would do harm.
+  const is_named = loaded.explain("data_dir").source !== "default" || loaded.values.database_url
+  if (!is_named) folders.push(defaultDataDir(environment, "belfry-up"))
+  return folders.map((folder) => join(folder, SOCKET))
+}
+
+/** What to do where the named folder is empty: the servers of this machine, as options to give. */
+export function whereServersRun(): string | undefined {
+  const folders = runningFolders().slice(0, MOST_NAMED)
+  if (folders.length === 0) return undefined
+  const options = folders.map((folder) => `\`${optionWords({ "data-dir": folder }).trim()}\``)
+  return `a server runs here: give ${options.join(" or ")}`
+}
+
+/** Folders of the servers that this user may give orders to; none where the system does not tell. */
+export function runningFolders(): string[] {
+  const lines = readSockets().split("\n")
+  const paths = lines.flatMap((line) => /\S*\s+(\/.*)$/.exec(line)?.[1] ?? [])
+  const ours = paths.filter((path) => path.endsWith(`/${SOCKET}`) && isOpenToUs(path))
+  return [...new Set(ours.map((path) => dirname(path)))].sort()
+}
+
+function readSockets(): string {
+  try {
+    return readFileSync(SOCKETS, "utf8")
+  } catch {
+    return ""
+  }
+}
+
+function isOpenToUs(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK)
+    return true
+  } catch {
+    return false
+  }
+}

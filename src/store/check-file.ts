@@ -1,0 +1,50 @@
+import { Database } from "bun:sqlite"
+
+/** One bad page may be told many times. */
+const MOST_FAULTS = 10
+
+/** `quick` reads every page; `full` also compares each index with its table. */
+export type Thoroughness = "quick" | "full"
+
+export interface FileToCheck {
+  path: string
+  how: Thoroughness
+  /** One table and its indexes; without it the whole file. */
+  table?: string
+}
+
+/** Faults of the file as SQLite words them; an empty list is a sound file. */
+export function faultsOf(database: Database, { how, table }: Omit<FileToCheck, "path">): string[] {
+  const about = table === undefined ? MOST_FAULTS : `'${table.replaceAll("'", "''")}'`
+  const pragma = how === "quick" ? "quick_check" : "integrity_check"
+  using check = database.prepare<[string], []>(`PRAGMA ${pragma}(${about})`)
+  const lines = check.values().map(([line]) => String(line))
+  return lines.filter((line) => line !== "ok").slice(0, MOST_FAULTS)
+}
+
+/**
+ * The same for a thread beside the server, on a connection of its own that ends with the call.
+ * Throws SQLite's error where the file is too damaged to be checked.
+ */
+export function checkFile({ path, ...what }: FileToCheck): string[] {
+  const database = new Database(path, { readwrite: true, strict: true })
+  try {
+    database.run("PRAGMA query_only = ON")
+    return faultsOf(database, what)
+  } finally {
+    database.close()
+  }
+}
+
+/** What is checked one after the other, so that no check reads an old state for long. */
+export function tablesOf(path: string): string[] {
+  const database = new Database(path, { readwrite: true, strict: true })
+  try {
+    using list = database.prepare<[string], []>(
+      "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name",
+    )
+    return ["sqlite_schema", ...list.values().map(([name]) => String(name))]
+  } finally {
+    database.close()
+  }
+}

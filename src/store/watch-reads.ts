@@ -1,0 +1,32 @@
+import type { Database } from "bun:sqlite"
+import { troubleOf } from "./trouble"
+
+const CALLS = ["all", "get", "values", "run"] as const
+
+/** A compiled statement, as far as it is watched. */
+type Calls = Record<(typeof CALLS)[number], (...values: unknown[]) => unknown>
+
+/**
+ * Tells of a damaged file, whoever asked and whatever becomes of the error: a read is the first that
+ * finds a bad page, and its caller may know nothing of storage. For what is prepared from now on.
+ */
+export function watchReads(database: Database, hear: (error: unknown) => void): void {
+  const prepare = database.prepare.bind(database) as (...given: unknown[]) => Calls
+  const watch = <Result>(act: () => Result): Result => {
+    try {
+      return act()
+    } catch (error) {
+      if (troubleOf(error) === "damaged") hear(error)
+      throw error
+    }
+  }
+  const watched = (...given: unknown[]) => {
+    const statement = watch(() => prepare(...given))
+    for (const call of CALLS) {
+      const plain = statement[call].bind(statement)
+      statement[call] = (...values) => watch(() => plain(...values))
+    }
+    return statement
+  }
+  Object.assign(database, { prepare: watched })
+}
