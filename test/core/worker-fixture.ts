@@ -19,6 +19,12 @@ serveTasks({
     await Bun.sleep(milliseconds)
     return "rested"
   },
+  /** Holds the thread for a while, as SQLite does. */
+  hold: (flag: Int32Array<SharedArrayBuffer>) => {
+    Atomics.store(flag, 1, 1)
+    Atomics.wait(flag, 0, 0)
+    Atomics.store(flag, 1, 2)
+  },
   spin: () => {
     for (;;);
   },
