@@ -21,7 +21,7 @@ export interface Context {
   /** `heard` gets the headers of every answer. */
   client(timeout?: number, place?: Place, heard?: (headers: Headers) => void): Client
   /** For calls that need no credential; `url` without it is that of the connection. */
-  anonymous(url?: string): Client
+  anonymous(url?: string, timeout?: number): Client
 }
 
 /** Another account or project than the one that is chosen. */
@@ -81,10 +81,10 @@ export function openContext(given: GlobalFlags): Context {
       const access = () => accessToken(here, environment)
       return openClient(here, { ...options(limit), access, heard })
     },
-    anonymous(url) {
+    anonymous(url, limit) {
       const here = where()
       const there = { ...here, url: url ?? here.url, signed_in: false }
-      return openClient(there, { ...options(undefined), anonymous: true })
+      return openClient(there, { ...options(limit), anonymous: true })
     },
   }
 }

@@ -100,6 +100,7 @@ const next_steps: Partial<Record<string, string>> = {
 export function nextStep(failure: Failure): string | undefined {
   if (failure.hint) return failure.hint
   const { required_scope, required_role, retry_after, header, reason, fields } = failure.details
+  if (required_role === "any") return "sign in with `belfry login`"
   if (typeof required_role === "string") {
     return `sign in with \`belfry login\` as somebody with the role ${required_role}`
   }

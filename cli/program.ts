@@ -25,6 +25,7 @@ import * as webhooks from "./commands/webhooks"
 import { openContext } from "./context"
 import { environment } from "./environment"
 import { exits, Failure } from "./failure"
+import { typedAs } from "./flag-names"
 import { addGlobalFlags, type GlobalFlags, globalFlags } from "./global-flags"
 import { watchInterrupts, watchReaders } from "./interrupt"
 import { write } from "./output"
@@ -41,16 +42,17 @@ export async function run(words: string[]): Promise<never> {
   const program = createProgram((text) => {
     told = told.then(() => write(process.stdout, text))
   })
-  let flags: GlobalFlags = { color: true }
+  const said: Said = { flags: { color: true }, command: undefined }
   program.hook("preAction", (_, command) => {
-    flags = globalFlags(command)
+    said.flags = globalFlags(command)
+    said.command = command
   })
   try {
     await parse(program, words)
     await told
     process.exit(process.exitCode ?? exits.done)
   } catch (error) {
-    process.exit(await ended(error, flags))
+    process.exit(await ended(error, said))
   }
 }
 
@@ -161,7 +163,7 @@ function formatHelp(command: Command, helper: Help): string {
 const term = (option: Option) => option.flags.replace("--json [fields]", "--json[=fields]")
 
 /** Tells what went wrong, and gives the exit code for it. */
-async function ended(error: unknown, flags: GlobalFlags): Promise<number> {
+async function ended(error: unknown, { flags, command }: Said): Promise<number> {
   if (error instanceof DryRun) {
     // Fields and ids belong to the result, which there is none of.
     const { output } = openContext({ ...flags, dryRun: true, quiet: false, json: "" })
@@ -171,13 +173,27 @@ async function ended(error: unknown, flags: GlobalFlags): Promise<number> {
   if (error instanceof CommanderError && isHelp(error)) {
     return exits.usage
   }
-  const failure = asFailure(error)
+  const failure = await advised(asFailure(error), { flags, command })
   const is_terminal = process.stderr.isTTY === true
   const paint = painter(wantsColour(environment, is_terminal, flags.color === false))
-  const text = is_terminal ? errorText(failure, paint) : errorBody(failure)
+  const text = is_terminal ? errorText(failure, paint, typedAs(command)) : errorBody(failure)
   await write(process.stderr, `${text}\n`)
   if (flags.verbose && error instanceof Error) await write(process.stderr, `${error.stack}\n`)
   return failure.exit
+}
+
+/** What came before an error: the flags, and the command that ran. */
+interface Said {
+  flags: GlobalFlags
+  command: Command | undefined
+}
+
+/** With the next step that only the server knows. */
+async function advised(failure: Failure, { flags, command }: Said): Promise<Failure> {
+  const may_help = failure.exit === exits.unauthorized && command?.name() !== "setup"
+  if (!command || !may_help || flags.dryRun) return failure
+  const { withSetup } = await import("./ownerless")
+  return withSetup(failure, openContext(flags))
 }
 
 const isHelp = ({ code }: CommanderError) =>

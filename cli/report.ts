@@ -1,4 +1,5 @@
 import { type Failure, nextStep } from "./failure"
+import type { Typed } from "./flag-names"
 import { cleanLine, type Paint } from "./terminal"
 
 /** The API's own error body, for programs. */
@@ -8,12 +9,17 @@ export function errorBody(failure: Failure): string {
   return JSON.stringify({ error: { code, message, details }, ...meta })
 }
 
-/** What happened, which value, what to do next: for people. */
-export function errorText(failure: Failure, paint: Paint): string {
+/** What happened, which value, what to do next: for people. `typed` names flags for fields. */
+export function errorText(failure: Failure, paint: Paint, typed: (path: string) => Typed): string {
+  const { details, code } = failure
+  const faults = faultsOf(failure).map((fault) => faultLine(fault, typed))
+  const [only] = faults
+  const head = faults.length > 1 ? `${faults.length} values are not right.` : only
   const lines = [
-    `${paint.red("✗")} ${cleanText(failure.message)} ${paint.dim(`(${failure.code})`)}`,
+    `${paint.red("✗")} ${cleanText(head ?? failure.message)} ${paint.dim(`(${code})`)}`,
   ]
-  for (const [name, value] of detailLines(failure.details)) {
+  if (faults.length > 1) lines.push(...faults.map((fault) => `  ${cleanLine(fault)}`))
+  for (const [name, value] of detailLines(details, faults.length > 0)) {
     if (isTold(failure, name, value)) continue
     lines.push(`  ${paint.dim(cleanLine(name))}  ${cleanLine(value)}`)
   }
@@ -23,6 +29,37 @@ export function errorText(failure: Failure, paint: Paint): string {
   return lines.join("\n")
 }
 
+interface Fault {
+  path: string
+  message: string
+}
+
+/** Every field that an answer complains about. */
+function faultsOf({ details, message }: Failure): Fault[] {
+  const { fields, field, header } = details
+  if (Array.isArray(fields) && fields.length > 0) {
+    return fields.map((one: Partial<Fault>) => ({
+      path: String(one.path),
+      message: String(one.message),
+    }))
+  }
+  const path = typeof field === "string" ? field : header
+  return typeof path === "string" ? [{ path, message: withoutPath(message, path) }] : []
+}
+
+const withoutPath = (message: string, path: string): string =>
+  message.startsWith(`${path}: `) ? message.slice(path.length + 2) : message
+
+/** `--to "ann": This is not one email address.` */
+function faultLine({ path, message }: Fault, typed: (path: string) => Typed): string {
+  const { name, value } = typed(path)
+  const shown = value !== undefined && !hasWord(message, value) ? ` "${value}"` : ""
+  return `${name}${shown}: ${withoutPath(message, path)}`
+}
+
+const hasWord = (message: string, word: string): boolean =>
+  message.includes(`"${word}"`) || message.split(/[\s,;]+|[.:]\s|\.$/).includes(word)
+
 /** The message, or the hint, has it already. */
 function isTold({ message, hint = "" }: Failure, name: string, value: string): boolean {
   return name === "faults" || message.includes(value) || hint.includes(value)
@@ -31,15 +68,13 @@ function isTold({ message, hint = "" }: Failure, name: string, value: string): b
 // Faults of a configuration come as several lines.
 const cleanText = (text: string) => text.split("\n").map(cleanLine).join("\n  ")
 
-function detailLines(details: Record<string, unknown>): [string, string][] {
+/** Said already: by the line of the field, or by the next step. */
+const SAID = ["field", "fields", "header", "next", "required_role", "required_scope"]
+
+function detailLines(details: Record<string, unknown>, is_field: boolean): [string, string][] {
   return Object.entries(details).flatMap(([name, value]): [string, string][] => {
-    if (name === "fields" && Array.isArray(value)) return value.map(fieldLine)
+    if (SAID.includes(name) || (is_field && name === "reason")) return []
     if (value === null || value === "") return []
     return [[name, typeof value === "string" ? value : JSON.stringify(value)]]
   })
-}
-
-function fieldLine(field: unknown): [string, string] {
-  const { path, message } = field as { path?: unknown; message?: unknown }
-  return [String(path), String(message)]
 }

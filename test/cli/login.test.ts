@@ -34,7 +34,11 @@ test("no sign-in goes to another server than its own", async () => {
   using other = new FakeApi()
   const { env } = signedInHome(api.url, 600)
   const { exit } = await belfry(["projects", "list", "--url", other.url], { env })
-  expect([exit, other.seen]).toEqual([4, []])
+  expect(exit).toBe(4)
+  // Whether it has an owner is asked of any server, and without a credential.
+  expect(other.seen.map(({ path }) => path)).toEqual(["/v1/setup"])
+  expect(other.seen[0]?.headers.authorization).toBeUndefined()
+  expect(other.seen[0]?.headers["x-api-key"]).toBeUndefined()
 })
 
 test("an access token that ends soon is refreshed first, once, and the new one is kept", async () => {

@@ -70,8 +70,10 @@ test("no address of any request holds the key, or any other flag that is not for
 
 /** Pages, other names of what a command reaches, and what `login --device` and refreshing ask. */
 const without_command = `
+GET /
 GET /device
 GET /docs
+GET /docs/
 GET /invitation/{token}
 GET /password-reset/{token}
 GET /v1/accounts/me/projects
