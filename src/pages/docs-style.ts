@@ -48,7 +48,8 @@ h2+article{border-top:0;padding-top:.4rem}
 .codes b{color:inherit;font-size:inherit}
 table{border-collapse:collapse;font-size:.875rem}
 th,td{text-align:left;vertical-align:top;padding:.4rem .8rem;border:1px solid var(--line)}
-.wide{overflow-x:auto}
+.wide{overflow-x:auto;overflow-wrap:normal}
+.wide code{white-space:nowrap}
 details{margin-top:.9rem}
 summary{cursor:pointer;color:var(--link);font-size:.875rem}
 details .fields{margin-top:.5rem}
