@@ -17,6 +17,8 @@ export interface World {
   hear(news: News): void
   /** Puts text into the clipboard of whoever sits at the terminal. */
   copy(text: string): void
+  /** Draws the whole screen again: another program may have written to the terminal. */
+  redraw(): void
   quit(): void
 }
 
@@ -40,6 +42,7 @@ export function openDeeds(world: World): (intent: Intent) => void {
   }
   return (intent) => {
     if (intent.do === "quit") return world.quit()
+    if (intent.do === "redraw") return world.redraw()
     if (intent.do === "copy") return copied(world, intent.text)
     const name = JSON.stringify(intent)
     if (running.has(name)) running.set(name, intent.do.startsWith("load_"))

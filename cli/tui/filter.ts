@@ -18,8 +18,9 @@ export const NO_FILTER: Filter = { text: "", matches: () => true, query: {} }
 type Test = (row: MessageRow, now: number) => boolean
 
 /**
- * `status:bounced,failed to:*@nope.test since:1h tag:billing receipt`: every word must hold, one
+ * `status:bounced,failed to:nope.test since:1h tag:billing receipt`: every word must hold, one
  * with a `-` before it must not. Words without a name are looked for in address, subject and id.
+ * Part of the text is enough; with a `*` the whole text must fit.
  * Gives the problem as text when a word cannot be understood.
  */
 export function parseFilter(text: string): Filter | { problem: string } {
@@ -62,10 +63,10 @@ const names: Partial<Record<string, (value: string) => Word | { problem: string 
   status: statusWord,
   to: (value) => ({
     test: byPattern(value, (row) => row.to),
-    query: value.includes("*") || !value.includes("@") ? {} : { to: value },
+    query: ADDRESS.test(value) ? { to: value } : {},
   }),
   subject: (value) => ({
-    test: byPattern(value.includes("*") ? value : `*${value}*`, (row) => row.subject),
+    test: byPattern(value, (row) => row.subject),
     query: value.includes("*") ? {} : { subject: value },
   }),
   tag: (value) => {
@@ -75,7 +76,7 @@ const names: Partial<Record<string, (value: string) => Word | { problem: string 
       query: value.includes("*") ? {} : { tag: value },
     }
   },
-  id: (value) => ({ test: byPattern(`${value}*`, (row) => row.id), query: {} }),
+  id: (value) => ({ test: byPattern(value, (row) => row.id), query: {} }),
   ch: (value) => ({
     test: byPattern(value === "mail" ? "email" : value, (row) => row.channel),
     query: {},
@@ -104,9 +105,14 @@ function sinceWord(value: string): Word | { problem: string } {
   }
 }
 
-/** `*` stands for anything; case does not count. */
+/** An address that looks whole: one that is half typed would find nothing on the server. */
+const ADDRESS = /^[^@*]+@[^@*]+\.[a-z]{2,}$/i
+
+/** Part of the text, or the whole of it where `*` stands for anything; case does not count. */
 function pattern(value: string): RegExp {
-  const parts = value.split("*").map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&"))
+  const parts = (value.includes("*") ? value : `*${value}*`)
+    .split("*")
+    .map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&"))
   return new RegExp(`^${parts.join(".*")}$`, "iu")
 }
 
@@ -115,8 +121,13 @@ function byPattern(value: string, of: (row: MessageRow) => string): Test {
   return (row) => wanted.test(of(row))
 }
 
+/** A shorter part of an id is in too many of them. */
+const LEAST_OF_ID = 4
+
 function anywhere(word: string): Test {
   const wanted = word.toLowerCase()
+  const isOfId = (id: string) =>
+    wanted.length >= LEAST_OF_ID && (id.startsWith(wanted) || id.endsWith(wanted))
   return ({ id, to, subject }) =>
-    to.toLowerCase().includes(wanted) || subject.toLowerCase().includes(wanted) || id === wanted
+    to.toLowerCase().includes(wanted) || subject.toLowerCase().includes(wanted) || isOfId(id)
 }

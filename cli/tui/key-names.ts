@@ -41,6 +41,7 @@ const controls: Partial<Record<string, string>> = {
   "\u007f": "<backspace>",
   "\b": "<backspace>",
   "\u0003": "<ctrl-c>",
+  "\u000c": "<ctrl-l>",
   "\u0015": "<ctrl-u>",
   "\u0017": "<ctrl-w>",
 }

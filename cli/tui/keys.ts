@@ -98,7 +98,7 @@ export const everywhere: Key[] = [
     "",
     "a command: messages, webhooks, queue, filter, clear, replay, resend, retry, test, copy, enable, disable, follow, pause, help, quit",
   ),
-  key("Esc", "", "back; in the list: no filter"),
+  key("Esc", "", "back; in the list: no filter. Ctrl-L draws the screen again"),
   key("?", "", "this help"),
   key("q", "", "quit; so does Ctrl-C"),
 ]

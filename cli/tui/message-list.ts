@@ -18,7 +18,7 @@ export const statusWord = (status: string): string =>
 
 const columns: Column<MessageRow>[] = [
   { title: "TIME", width: 8, cell: ({ created_at }) => clockTime(iso(created_at)).slice(0, 8) },
-  { title: "ID", width: 13, from: 100, cell: ({ id }) => `${id.slice(0, 8)}…${id.slice(-4)}` },
+  { title: "ID", width: 8, from: 100, cell: ({ id }) => id.slice(-8) }, // the random part
   {
     title: "CH",
     width: 5,

@@ -1,6 +1,6 @@
-import { Box, Text, useInput, useWindowSize } from "ink"
-import { memo, useEffect, useSyncExternalStore } from "react"
-import { type Paint, painter } from "../terminal"
+import { useInput } from "ink"
+import { useLayoutEffect, useSyncExternalStore } from "react"
+import { painter } from "../terminal"
 import { bodyLines } from "./body-lines"
 import { bordered, infoLine, keyLine, statusLine, tabLine } from "./frame-lines"
 import { keysFrom } from "./key-names"
@@ -11,48 +11,37 @@ import type { Store } from "./store"
 interface Parts {
   store: Store
   colour: boolean
+  draw(lines: readonly string[]): void
 }
 
-/** The whole screen. It draws what the store tells it, at most as often as that one allows. */
-export function Monitor({ store, colour }: Parts) {
+/**
+ * Reads the keys, and draws what the store tells it, at most as often as the store allows. The lines go
+ * to `draw` and not through the layout of ink, which measures text and would shift lines where a
+ * terminal measures otherwise.
+ */
+export function Monitor({ store, colour, draw }: Parts) {
   const state = useSyncExternalStore(store.subscribe, store.drawn)
-  const { columns, rows } = useWindowSize()
-  useEffect(() => store.hear({ is: "resized", columns, lines: rows }), [store, columns, rows])
   useInput((input, key) => {
     for (const name of keysFrom(input, key)) store.press(name)
   })
+  useLayoutEffect(() => draw(screenLines(state, colour)), [state, colour, draw])
+  return null
+}
+
+/** The whole screen: one string a line, each as wide as the terminal. */
+export function screenLines(state: State, colour: boolean): string[] {
+  if (state.columns < LEAST.columns || state.lines < LEAST.lines) return TOO_SMALL
   const paint = painter(colour)
-  if (state.columns < LEAST.columns || state.lines < LEAST.lines) return <TooSmall />
-  return (
-    <Box flexDirection="column">
-      <Line text={statusLine(state, paint)} />
-      <Framed lines={[tabLine(state, paint)]} paint={paint} />
-      <Framed lines={bodyLines(state, paint, colour)} paint={paint} />
-      <Foot state={state} paint={paint} />
-    </Box>
-  )
+  const inside = [tabLine(state, paint), ...bodyLines(state, paint, colour), infoLine(state, paint)]
+  return [
+    statusLine(state, paint),
+    ...inside.map((line) => bordered(line, paint)),
+    keyLine(state, paint),
+  ]
 }
 
-function Foot({ state, paint }: { state: State; paint: Paint }) {
-  return (
-    <>
-      <Framed lines={[infoLine(state, paint)]} paint={paint} />
-      <Line text={keyLine(state, paint)} />
-    </>
-  )
-}
-
-/** Lines keep their places, so a place is what identifies one. */
-function Framed({ lines, paint }: { lines: readonly string[]; paint: Paint }) {
-  const places = lines.map((text, place) => ({ place, text: bordered(text, paint) }))
-  return places.map(({ place, text }) => <Line key={place} text={text} />)
-}
-
-/** A line that says the same as before costs nothing. */
-const Line = memo(({ text }: { text: string }) => <Text wrap="truncate-end">{text}</Text>)
-
-const TooSmall = () => (
-  <Text>
-    The terminal is too small: it takes {LEAST.columns} columns and {LEAST.lines} lines. q ends it.
-  </Text>
-)
+const TOO_SMALL = [
+  "The terminal is too small.",
+  `It needs ${LEAST.columns} columns and ${LEAST.lines} lines.`,
+  "q ends the monitor.",
+]

@@ -1,4 +1,5 @@
 import { writeSync } from "node:fs"
+import { PassThrough } from "node:stream"
 import { render } from "ink"
 import type { Client } from "../client"
 import type { Action, Context } from "../context"
@@ -11,13 +12,11 @@ import { openDeeds } from "./deeds"
 import { NO_FILTER } from "./filter"
 import { beginning, followNews } from "./follow-news"
 import { Monitor } from "./monitor"
+import { openScreen, RESTORED } from "./screen"
 import { initialState } from "./state"
 import { FRAME_MILLISECONDS, openStore, type Store } from "./store"
 
 const POLL_MILLISECONDS = 2000
-
-/** Leaves the alternate screen, shows the cursor, ends all attributes. */
-const RESTORED = "\u001b[?1049l\u001b[?25h\u001b[0m"
 
 /** Shows what happens until a key ends it. Without a terminal exit 2; on a dumb one as plain lines. */
 export const open: Action<object> = async (context) => {
@@ -36,17 +35,19 @@ export const open: Action<object> = async (context) => {
   const begin = await beginning(client, newest)
   const size = [process.stdout.columns || 80, process.stdout.rows || 24] as const
   const { promise: over, resolve: end } = Promise.withResolvers<number>()
+  const screen = { redraw: () => {} } // until the screen is taken
   const deeds = openDeeds({
     client,
     hear: (news) => store.hear(news),
     copy: (text) => void process.stdout.write(copying(text)),
+    redraw: () => screen.redraw(),
     quit: () => end(exits.done),
   })
   const store = openStore(initialState(...size, millis(), titleOf(context)), deeds)
   heard = (headers) => hearSending(store, headers)
   deeds({ do: "load_older", filter: NO_FILTER })
   void nameProject(client, newest, store)
-  return await shown(context.terminal.colour, store, { client, begin, over, end })
+  return await shown(context.terminal.colour, store, { client, begin, over, end, screen })
 }
 
 /** OSC 52: a terminal that allows it puts the text into its clipboard, also through ssh. */
@@ -96,21 +97,37 @@ interface Life {
   begin: string | undefined
   over: Promise<number>
   end(exit: number): void
+  /** Gets the function that draws everything again. */
+  screen: { redraw(): void }
+}
+
+/** Ink reads the keys and keeps the life of the components; it writes nothing to the terminal. */
+function silentOutput(): NodeJS.WriteStream {
+  const { columns, rows } = process.stdout
+  const stream = new PassThrough().resume()
+  return Object.assign(stream, { columns, rows, isTTY: true }) as unknown as NodeJS.WriteStream
 }
 
 /** Draws until `over`, and leaves the terminal as it was, whatever ends it. */
 async function shown(colour: boolean, store: Store, life: Life): Promise<number> {
   const { client, begin, over, end } = life
   const stop = new AbortController()
-  const screen = render(<Monitor store={store} colour={colour} />, {
-    alternateScreen: true,
+  process.once("exit", restore)
+  const screen = openScreen((text) => void process.stdout.write(text))
+  life.screen.redraw = screen.redraw
+  const resized = () => {
+    const { columns, rows } = process.stdout
+    screen.clear()
+    store.hear({ is: "resized", columns, lines: rows })
+  }
+  process.stdout.on("resize", resized)
+  const ink = render(<Monitor store={store} colour={colour} draw={screen.draw} />, {
+    stdout: silentOutput(),
     exitOnCtrlC: false,
-    incrementalRendering: true,
     interactive: true, // known to be a terminal; a CI job may well drive one
     maxFps: 1000 / FRAME_MILLISECONDS,
     patchConsole: false,
   })
-  process.once("exit", restore)
   process.removeAllListeners("warning") // the runtime would print them across the screen
   const polling = setInterval(() => ask(store), POLL_MILLISECONDS)
   onInterrupt(() => end(exits.interrupted))
@@ -121,13 +138,15 @@ async function shown(colour: boolean, store: Store, life: Life): Promise<number>
   try {
     ask(store)
     const news = followNews(client, store, begin, stop.signal).then(() => over)
-    const gone = screen.waitUntilExit().then(() => exits.done)
+    const gone = ink.waitUntilExit().then(() => exits.done)
     return await Promise.race([over, broken, news, gone])
   } finally {
     stop.abort()
     clearInterval(polling)
     store.close()
-    screen.unmount()
+    process.stdout.off("resize", resized)
+    ink.unmount()
+    screen.close()
     process.off("exit", restore)
   }
 }

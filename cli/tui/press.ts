@@ -9,6 +9,7 @@ export function press(before: State, key: string): Step {
   if (late !== undefined) return pressedBehindEscape(before, late)
   const state = before.notice ? { ...before, notice: null } : before // it was read
   if (key === "<ctrl-c>") return step(state, { do: "quit" })
+  if (key === "<ctrl-l>") return step(before, { do: "redraw" })
   if (state.question) return answered(state, key)
   if (state.prompt) return pressInPrompt(state, state.prompt, key)
   if (state.help) return key === "q" ? step(state, { do: "quit" }) : step({ ...state, help: false })
@@ -43,8 +44,8 @@ function pressAnywhere(state: State, key: string): Step | undefined {
     case "?":
       return step({ ...state, help: true })
     case "/": {
-      const { text } = state.messages.filter
-      const prompt = { asks: "filter" as const, text, problem: null }
+      const { filter: before } = state.messages
+      const prompt = { asks: "filter" as const, text: before.text, problem: null, before }
       return step({ ...opened(state, "messages").state, prompt })
     }
     case ":":

@@ -1,19 +1,20 @@
 import { Failure } from "../failure"
 import { moment } from "../time"
 import { withoutLast } from "./cells"
-import { parseFilter } from "./filter"
+import { type Filter, parseFilter } from "./filter"
 import { chosen } from "./list"
 import { pressOnMessages } from "./press-messages"
 import { pressOnEither } from "./press-webhooks"
 import { type Prompt, type State, type Step, screens, step, whether } from "./state"
-import { withFilter } from "./update"
+import { withFilter, withShown } from "./update"
 
 /** A key while a line is being typed. Esc leaves everything as it was. */
 export function pressInPrompt(state: State, prompt: Prompt, key: string): Step {
-  const typed = (text: string) => step({ ...state, prompt: { ...prompt, text, problem: null } })
+  const typed = (text: string) =>
+    step(filteredSoFar({ ...state, prompt: { ...prompt, text, problem: null } }, prompt, text))
   switch (key) {
     case "<escape>":
-      return step({ ...state, prompt: null })
+      return step(withTypedFilter({ ...state, prompt: null }, prompt.before))
     case "<enter>":
       return finish({ ...state, prompt: null }, prompt)
     case "<backspace>":
@@ -26,6 +27,22 @@ export function pressInPrompt(state: State, prompt: Prompt, key: string): Step {
     default:
       return key.startsWith("<") && key.length > 1 ? step(state) : typed(prompt.text + key)
   }
+}
+
+/** What is typed filters the rows that are here; the server is asked when Enter ends it. */
+function filteredSoFar(state: State, { asks }: Prompt, text: string): State {
+  if (asks !== "filter") return state
+  const filter = parseFilter(text)
+  if (!("problem" in filter)) return withTypedFilter(state, filter)
+  const without = parseFilter(text.trim().replace(/\S+$/, "")) // its last word is half typed
+  return "problem" in without ? state : withTypedFilter(state, without)
+}
+
+/** A paused list stands still until Enter. */
+function withTypedFilter(state: State, filter: Filter | undefined): State {
+  const { messages } = state
+  if (!filter || messages.paused || filter.text === messages.filter.text) return state
+  return { ...state, messages: withShown({ ...messages, filter }, state) }
 }
 
 function finish(state: State, prompt: Prompt): Step {

@@ -81,6 +81,8 @@ export interface Prompt {
   asks: "filter" | "command" | "replay"
   text: string
   problem: string | null
+  /** The filter that Esc brings back, while another one is typed and acts at once. */
+  before?: Filter
 }
 
 /** Done by a key that asked first. */
@@ -174,6 +176,7 @@ export type Intent =
   | { do: "load_queue" }
   | { do: "test"; webhook_id: string }
   | { do: "copy"; text: string }
+  | { do: "redraw" }
   | { do: "quit" }
 
 export interface Step {

@@ -34,6 +34,13 @@ test("a star stands for anything, and everything else for itself", () => {
   expect(finds("tag:bill*", { tags: ["other", "billing"] })).toBe(true)
 })
 
+test("part of the text is enough behind a name, too", () => {
+  expect(finds("to:ann", { to: "joann@mailbox.test" })).toBe(true)
+  expect(finds("tag:bill", { tags: ["billing"] })).toBe(true)
+  expect(finds("subject:CEIP", { subject: "Your receipt" })).toBe(true)
+  expect(finds("to:ann*", { to: "joann@mailbox.test" })).toBe(false)
+})
+
 test("several statuses are one or the other, and a minus turns a word around", () => {
   expect(finds("status:failed,bounced", { status: "bounced" })).toBe(true)
   expect(finds("-status:delivered", { status: "bounced" })).toBe(true)

@@ -1,26 +1,14 @@
 import { expect, test } from "bun:test"
 import { createElement } from "react"
 import { painter } from "../../../cli/terminal"
-import { bodyLines } from "../../../cli/tui/body-lines"
 import { widthOf } from "../../../cli/tui/cells"
-import { bordered, infoLine, keyLine, statusLine, tabLine } from "../../../cli/tui/frame-lines"
-import { Monitor } from "../../../cli/tui/monitor"
+import { infoLine } from "../../../cli/tui/frame-lines"
+import { screenLines as linesOf, Monitor } from "../../../cli/tui/monitor"
 import { press } from "../../../cli/tui/press"
 import type { State } from "../../../cli/tui/state"
 import { openStore } from "../../../cli/tui/store"
 import { hear } from "../../../cli/tui/update"
 import { endpoint, fact, monitorWith } from "./rows"
-
-/** The whole screen as it is drawn. */
-function linesOf(state: State, colour: boolean): string[] {
-  const paint = painter(colour)
-  const inside = [tabLine(state, paint), ...bodyLines(state, paint, colour), infoLine(state, paint)]
-  return [
-    statusLine(state, paint),
-    ...inside.map((line) => bordered(line, paint)),
-    keyLine(state, paint),
-  ]
-}
 
 const after = (state: State, ...keys: string[]) =>
   keys.reduce((now, key) => press(now, key).state, state)
@@ -135,13 +123,18 @@ test("ten thousand rows cost no more to draw than thirty", () => {
   expect(looked).toBeLessThan(40)
 })
 
-test("ink draws it, keys reach it, and news wait for the next frame", async () => {
+test("it is drawn, keys reach it through ink, and news wait for the next frame", async () => {
   const { render } = await import("ink-testing-library")
   const store = openStore(monitorWith(3, 100, 24), () => {})
-  const { lastFrame, stdin, unmount } = render(createElement(Monitor, { store, colour: false }))
+  let drawn = ""
+  const draw = (lines: readonly string[]) => {
+    drawn = lines.join("\n")
+  }
+  const monitor = createElement(Monitor, { store, colour: false, draw })
+  const { stdin, unmount } = render(monitor)
   const seen = async (text: string) => {
-    for (let n = 0; n < 2_000 && !lastFrame()?.includes(text); n++) await Bun.sleep(10)
-    expect(lastFrame()).toContain(text)
+    for (let n = 0; n < 2_000 && !drawn.includes(text); n++) await Bun.sleep(10)
+    expect(drawn).toContain(text)
   }
   try {
     await seen("Number 2")

@@ -69,6 +69,33 @@ test("Esc leaves a prompt with everything as it was", () => {
   expect([state.prompt, state.messages.filter.text]).toEqual([null, ""])
 })
 
+test("a filter acts while it is typed, by part of the text, and Esc brings the one before back", () => {
+  const start = monitorWith(20)
+  const half = pressed(start, "/", ..."mber 12")
+  expect(half.intents).toEqual([])
+  expect(shownOf(half.state)).toEqual(["Number 12"])
+  const less = pressed(half.state, "<backspace>", "<backspace>", "<backspace>")
+  expect(shownOf(less.state)).toHaveLength(20)
+  const named = pressed(start, "/", ..."subject:er status:")
+  expect(shownOf(named.state)).toHaveLength(20) // of a half typed word nothing is asked
+  expect(shownOf(pressed(half.state, "<escape>").state)).toHaveLength(20)
+})
+
+test("a paused list stands still while a filter is typed", () => {
+  const paused = pressed(monitorWith(20), " ", "/", ..."12").state
+  expect(shownOf(paused)).toHaveLength(20)
+  expect(shownOf(pressed(paused, "<enter>").state)).toEqual(["Number 12"])
+})
+
+test("Ctrl-L draws again, wherever the reader is", () => {
+  for (const keys of [[], ["/", "a"], ["<enter>"], ["?"], ["2"]]) {
+    const { state } = pressed(monitorWith(3), ...keys)
+    const again = pressed(state, "<ctrl-l>")
+    expect(again.intents).toEqual([{ do: "redraw" }])
+    expect(again.state).toBe(state)
+  }
+})
+
 test("paused, the list stands still and counts what came; then it goes on", () => {
   const paused = pressed(monitorWith(3), " ").state
   const news = { is: "facts" as const, facts: [fact(10, "queued"), fact(11, "queued")] }
