@@ -1,0 +1,27 @@
+/**
+ * Run on a terminal by drawing.test.ts: shows the rows of a file page by page, as the monitor draws them.
+ * Arguments: a folder, columns and lines. A page is drawn when the file `wanted` names it; then `drawn` does.
+ */
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { openScreen } from "../../cli/tui/screen"
+import { pageLines } from "./subjects"
+
+const [folder = "", columns = "", lines = ""] = process.argv.slice(2)
+const wanted = join(folder, "wanted")
+const PRINT = "\u001b[i" // xterm gives the screen to its printer command; others ignore it
+
+const screen = openScreen((text) => void process.stdout.write(text))
+let last = -1
+for (;;) {
+  const page = existsSync(wanted) ? readFileSync(wanted, "utf8") : ""
+  if (page === "end") break
+  if (page !== "" && Number(page) !== last) {
+    last = Number(page)
+    screen.draw(pageLines(last, Number(columns), Number(lines)))
+    process.stdout.write(PRINT)
+    writeFileSync(join(folder, "drawn"), page)
+  }
+  await Bun.sleep(5)
+}
+screen.close()
