@@ -2,7 +2,7 @@ import { type Static, Type as t } from "@sinclair/typebox"
 import { fail } from "../core/errors"
 import type { Call } from "../http/call"
 import { takeOrUndo } from "../http/idempotency"
-import { asPage, type Cursors, pageQuery, windowOf } from "../http/page"
+import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../http/page"
 import { invalid } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
 import { Deleted, deleted, nameText, oneOf, orNull, slugText } from "../http/texts"
@@ -10,6 +10,7 @@ import * as members from "../members/members"
 import { defaultPlan } from "../plans/plans"
 import * as users from "../session/users"
 import type { Store, Tx } from "../store/store"
+import { cutOut } from "../store/stretch"
 import * as accounts from "./accounts"
 import { demandRoomForFree } from "./free"
 import { accountReadRoutes } from "./reads/routes"
@@ -130,10 +131,14 @@ const listRoutes = ({ store, cursors }: AccountParts): AnyRoute[] => [
     response: t.Composite([Account, t.Object({ role: Role })]),
     handle: async (call) => {
       const user_id = call.caller.user_id ?? ""
-      const { limit, offset, after } = windowOf(call, cursors)
       const mine = await members.accountsOf(store.read, user_id) // few: a person's, not a table's
-      const rest = after ? mine.filter(({ account }) => account.id < after) : mine
-      const some = rest.slice(offset, offset + limit)
+      const byId = keyById(
+        async (id) =>
+          mine.find(({ account }) => account.id === id) ??
+          fail("not_found", "There is no such account."),
+      )
+      const window = await windowOf(call, cursors, byId)
+      const some = cutOut(mine, { nameOf: ({ account }) => account.id, order: "falling" }, window)
       const rows = some.map(async ({ account, role }) => {
         const usage = await usageOfAccount(store.read, account)
         return { ...accountRecord(account, usage), role }

@@ -1,4 +1,4 @@
-import { and, desc, eq, gt, isNotNull, isNull, lt, lte, or, type SQL } from "drizzle-orm"
+import { and, eq, gt, isNotNull, isNull, lte, or, type SQL } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
@@ -6,6 +6,7 @@ import { millis, millisFrom, now } from "../core/time"
 import { hashOf, lookupOf, newKeyText, visibleParts } from "../lib/api-key"
 import { held } from "../store/locks"
 import type { Reader, Tx } from "../store/store"
+import { newestFirst, type Stretch } from "../store/stretch"
 import { apiKeys } from "./tables"
 
 export type Row = typeof apiKeys.$inferSelect
@@ -54,19 +55,21 @@ export async function create(
 
 export interface ListQuery {
   status?: KeyStatus | undefined
-  /** The id of the last key already seen. */
-  after?: string | undefined
 }
 
-export interface Part {
+export interface Part extends Stretch {
   limit: number
   offset: number
 }
 
 /** Newest first. */
 export async function list(db: Reader, project_id: string, query: ListQuery & Part) {
-  const rows = db.select().from(apiKeys).where(matching(project_id, query))
-  const page = rows.orderBy(desc(apiKeys.id)).limit(query.limit).offset(query.offset)
+  const { where, order } = newestFirst(apiKeys.id, query)
+  const rows = db
+    .select()
+    .from(apiKeys)
+    .where(and(matching(project_id, query), where))
+  const page = rows.orderBy(order).limit(query.limit).offset(query.offset)
   return (await page).map(record)
 }
 
@@ -118,10 +121,8 @@ export const touch = (tx: Tx, id: string, ip: string) =>
 const ours = (project_id: string, id: string) =>
   and(eq(apiKeys.project_id, project_id), eq(apiKeys.id, id))
 
-function matching(project_id: string, { status, after }: ListQuery): SQL | undefined {
-  const older = after ? lt(apiKeys.id, after) : undefined
-  return and(eq(apiKeys.project_id, project_id), status && STATUS_IS[status](), older)
-}
+const matching = (project_id: string, { status }: ListQuery): SQL | undefined =>
+  and(eq(apiKeys.project_id, project_id), status && STATUS_IS[status]())
 
 const STATUS_IS: Record<KeyStatus, () => SQL | undefined> = {
   revoked: () => isNotNull(apiKeys.revoked_at),

@@ -2,7 +2,7 @@ import { type Static, Type as t } from "@sinclair/typebox"
 import type { Secrets } from "../core/secrets"
 import type { Call } from "../http/call"
 import { takeOrUndo } from "../http/idempotency"
-import { asPage, type Cursors, pageQuery, windowOf } from "../http/page"
+import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../http/page"
 import type { Problems } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
 import { nameText, orNull } from "../http/texts"
@@ -124,7 +124,8 @@ const readingRoutes = ({ store, cursors }: KeyParts): AnyRoute[] => [
     response: Key,
     handle: async (call) => {
       const { project_id, query } = call
-      const wanted = { status: query.status, ...windowOf(call, cursors) }
+      const byId = keyById((id) => apiKeys.find(store.read, project_id, id))
+      const wanted = { status: query.status, ...(await windowOf(call, cursors, byId)) }
       const rows = await apiKeys.list(store.read, project_id, wanted)
       const total = () => apiKeys.count(store.read, project_id, { status: query.status })
       return asPage(call, cursors, { rows, total })

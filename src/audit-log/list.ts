@@ -1,6 +1,9 @@
-import { and, count, desc, eq, gte, lt, type SQL } from "drizzle-orm"
+import { and, count, eq, gte, lt, type SQL } from "drizzle-orm"
+import { fail } from "../core/errors"
+import { isUuid } from "../core/ids"
 import { total } from "../store/counters"
 import type { Reader } from "../store/store"
+import { newestFirst, type Stretch } from "../store/stretch"
 import { COUNTER } from "./audit-log"
 import { auditLog } from "./tables"
 
@@ -14,24 +17,29 @@ export interface Filter {
   before: string | undefined
 }
 
-interface Part {
+interface Part extends Stretch {
   limit: number
   offset: number
-  /** The id of the last entry already seen. */
-  after: string | undefined
 }
 
 /** What happened in an account, newest first. */
 export async function list(db: Reader, account_id: string, filter: Filter, part: Part) {
-  const older = part.after ? lt(auditLog.id, part.after) : undefined
+  const { where, order } = newestFirst(auditLog.id, part)
   const rows = await db
     .select()
     .from(auditLog)
-    .where(and(matching(account_id, filter), older))
-    .orderBy(desc(auditLog.id))
+    .where(and(matching(account_id, filter), where))
+    .orderBy(order)
     .limit(part.limit)
     .offset(part.offset)
   return rows.map(record)
+}
+
+/** Throws 404. */
+export async function find(db: Reader, account_id: string, id: string) {
+  const own = and(eq(auditLog.account_id, account_id), eq(auditLog.id, id))
+  const rows = isUuid(id) ? await db.select().from(auditLog).where(own) : []
+  return rows[0] ?? fail("not_found", "There is no such entry.")
 }
 
 /** From the counter where nothing is filtered. */

@@ -1,9 +1,17 @@
 import { type Static, Type as t } from "@sinclair/typebox"
-import { asPage, type Cursors, dateFilters, datesOf, pageQuery, windowOf } from "../http/page"
+import {
+  asPage,
+  type Cursors,
+  dateFilters,
+  datesOf,
+  keyById,
+  pageQuery,
+  windowOf,
+} from "../http/page"
 import { type AnyRoute, route } from "../http/route"
 import { oneOf, orNull } from "../http/texts"
 import type { Store } from "../store/store"
-import { countAll, list } from "./list"
+import { countAll, find, list } from "./list"
 
 const filters = pageQuery({
   actor_id: t.Optional(t.String()),
@@ -49,7 +57,8 @@ export const auditRoutes = ({ store, cursors }: AuditParts): AnyRoute[] => [
       const { actor_id, action, target_type } = query
       const filter = { actor_id, action, target_type, ...datesOf(query) }
       const { account_id } = caller
-      const rows = await list(store.read, account_id, filter, windowOf(call, cursors))
+      const byId = keyById((id) => find(store.read, account_id, id))
+      const rows = await list(store.read, account_id, filter, await windowOf(call, cursors, byId))
       const total = () => countAll(store.read, account_id, filter)
       return asPage(call, cursors, { rows, total })
     },

@@ -1,4 +1,4 @@
-import { and, asc, count as counted, desc, eq, inArray, like, lt, type SQL, sql } from "drizzle-orm"
+import { and, asc, count as counted, eq, inArray, like, type SQL, sql } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
@@ -7,6 +7,7 @@ import { millis, now } from "../core/time"
 import { held } from "../store/locks"
 import { enqueue, type Job } from "../store/queue"
 import type { Reader, Tx } from "../store/store"
+import { newestFirst, type Stretch } from "../store/stretch"
 import { enqueueCheck } from "./check-job"
 import type { DomainRow, KeyRow } from "./expected"
 import { keyRows, type MadeKey, newToken } from "./keys"
@@ -111,18 +112,20 @@ export interface DomainQuery {
   status?: DomainStatus | undefined
   /** A part of the name. */
   domain?: string | undefined
-  /** The id of the last domain already seen. */
-  after?: string | undefined
 }
 
 /** Newest first. */
 export function list(
   db: Reader,
   project_id: string,
-  query: DomainQuery & { limit: number; offset: number },
+  query: DomainQuery & Stretch & { limit: number; offset: number },
 ): Promise<DomainRow[]> {
-  const rows = db.select().from(domains).where(matching(project_id, query))
-  return rows.orderBy(desc(domains.id)).limit(query.limit).offset(query.offset)
+  const { where, order } = newestFirst(domains.id, query)
+  const rows = db
+    .select()
+    .from(domains)
+    .where(and(matching(project_id, query), where))
+  return rows.orderBy(order).limit(query.limit).offset(query.offset)
 }
 
 /** How many there are: a project has few, so counting is cheaper than keeping a total. */
@@ -132,12 +135,11 @@ export async function count(db: Reader, project_id: string, query: DomainQuery):
   return row?.all ?? 0
 }
 
-function matching(project_id: string, { status, domain, after }: DomainQuery): SQL | undefined {
+function matching(project_id: string, { status, domain }: DomainQuery): SQL | undefined {
   return and(
     eq(domains.project_id, project_id),
     status ? eq(domains.status, status) : undefined,
     domain === undefined ? undefined : named(domain),
-    after ? lt(domains.id, after) : undefined,
   )
 }
 

@@ -3,7 +3,7 @@ import type { Caller } from "../accounts/caller"
 import type { Secrets } from "../core/secrets"
 import type { Call } from "../http/call"
 import { takeOrUndo } from "../http/idempotency"
-import { asPage, type Cursors, windowOf } from "../http/page"
+import { asPage, type Cursors, keyById, windowOf } from "../http/page"
 import { Problems } from "../http/problems"
 import { type AnyRoute, type Method, route } from "../http/route"
 import { Deleted, deleted, oneOf } from "../http/texts"
@@ -115,9 +115,10 @@ async function list(parts: DomainParts, call: Call<unknown, Static<typeof schema
   const { project_id, query } = call
   const { status, domain } = query
   const wanted = { status, domain }
+  const byId = keyById((id) => domains.find(store.read, project_id, id))
   const rows = await domains.list(store.read, project_id, {
     ...wanted,
-    ...windowOf(call, cursors),
+    ...(await windowOf(call, cursors, byId)),
   })
   const keys = await domains.keysOfAll(store.read, rows)
   const place = await placeFor(store.read, project_id, parts.domains.place)

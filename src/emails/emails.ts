@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, gt } from "drizzle-orm"
+import { and, count, desc, eq } from "drizzle-orm"
 import type { Caller } from "../accounts/caller"
 import type { Blobs } from "../core/blobs"
 import { fail } from "../core/errors"
@@ -15,6 +15,7 @@ import { attempts, messageContents, messageRaws, messages } from "../messages/ta
 import { held } from "../store/locks"
 import { READY } from "../store/queue"
 import type { Reader, Tx } from "../store/store"
+import { oldestFirst } from "../store/stretch"
 import { jobs } from "../store/tables"
 import type { EmailContent } from "./prepare"
 import { eventEntry, whole } from "./record"
@@ -86,8 +87,8 @@ interface FileIds {
 export async function attemptsOf(db: Reader, project_id: string, id: string, window: Window) {
   await find(db, project_id, id)
   const ours = eq(attempts.message_id, id)
-  const later = window.after === undefined ? undefined : gt(attempts.attempt, Number(window.after))
-  const some = db.select().from(attempts).where(and(ours, later)).orderBy(asc(attempts.attempt))
+  const { where, order } = oldestFirst(attempts.attempt, window)
+  const some = db.select().from(attempts).where(and(ours, where)).orderBy(order)
   const found = await some.limit(window.limit).offset(window.offset)
   const rows = found.map(({ message_id: _, ...row }) => ({ id: String(row.attempt), ...row }))
   const total = async () => {
@@ -95,6 +96,14 @@ export async function attemptsOf(db: Reader, project_id: string, id: string, win
     return counted?.value ?? 0
   }
   return { rows, total }
+}
+
+/** Throws 404 for a number that no attempt of the message has. */
+export async function attemptOf(db: Reader, message_id: string, number: string) {
+  const attempt = /^\d{1,9}$/.test(number) ? Number(number) : -1
+  const one = and(eq(attempts.message_id, message_id), eq(attempts.attempt, attempt))
+  const [row] = await db.select().from(attempts).where(one)
+  return row ?? fail("not_found", "There is no such attempt.")
 }
 
 /** Ends a message that still waits. One that is on its way, or settled, is a 409. */

@@ -1,4 +1,4 @@
-import { and, desc, eq, exists, gte, inArray, lt, type SQL, sql } from "drizzle-orm"
+import { and, eq, exists, gte, inArray, lt, type SQL, sql } from "drizzle-orm"
 import { firstIdAt } from "../core/ids"
 import { millisFrom } from "../core/time"
 import type { Page, Window } from "../http/page"
@@ -6,6 +6,7 @@ import { partOf } from "../lib/search-text"
 import { messages, messageTags, type Status, type Stream } from "../messages/tables"
 import { totals } from "../store/counters"
 import type { Reader } from "../store/store"
+import { newestFirst } from "../store/stretch"
 import { listed } from "./record"
 
 export const STATUSES: Status[] = [
@@ -36,9 +37,9 @@ export interface Filter {
 /** The project's emails, newest first: ids rise with time, so the index is walked backwards. */
 export async function list(db: Reader, project_id: string, filter: Filter, window: Window) {
   const wanted = matching(db, project_id, filter)
-  const older = window.after === undefined ? undefined : lt(messages.id, window.after)
-  const rows = db.select().from(messages).where(and(wanted, older))
-  const some = await rows.orderBy(desc(messages.id)).limit(window.limit).offset(window.offset)
+  const { where, order } = newestFirst(messages.id, window)
+  const rows = db.select().from(messages).where(and(wanted, where))
+  const some = await rows.orderBy(order).limit(window.limit).offset(window.offset)
   const total = () => count(db, project_id, filter, wanted)
   return { rows: some.map(listed), total } satisfies Page<object>
 }

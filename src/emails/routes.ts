@@ -3,7 +3,15 @@ import type { Blobs } from "../core/blobs"
 import { comparableFilters } from "../http/address-filters"
 import type { Call } from "../http/call"
 import { takeOrUndo } from "../http/idempotency"
-import { asPage, type Cursors, datesOf, type PageQuery, pageQuery, windowOf } from "../http/page"
+import {
+  asPage,
+  type Cursors,
+  datesOf,
+  keyById,
+  type PageQuery,
+  pageQuery,
+  windowOf,
+} from "../http/page"
 import { type Answer, type AnyRoute, route } from "../http/route"
 import type { Mailbox } from "../lib/address"
 import type { Store } from "../store/store"
@@ -179,7 +187,10 @@ function repeatRoutes(parts: EmailParts): AnyRoute[] {
 const attemptQuery = pageQuery({})
 
 async function listAttempts({ store, cursors }: EmailParts, call: Call<unknown, PageQuery>) {
-  const page = await emails.attemptsOf(store.read, ...named(call), windowOf(call, cursors))
+  const email_id = call.params.email_id ?? ""
+  const byNumber = keyById((number) => emails.attemptOf(store.read, email_id, number))
+  const window = await windowOf(call, cursors, byNumber)
+  const page = await emails.attemptsOf(store.read, ...named(call), window)
   return asPage(call, cursors, page, ({ id: _, ...attempt }) => attempt)
 }
 
@@ -232,10 +243,11 @@ async function sendAgain(parts: EmailParts, call: Call<{ to: Mailbox | undefined
 
 async function list({ store, cursors }: EmailParts, call: Call<unknown, EmailQuery>) {
   const { project_id, query } = call
-  const { page: _, per_page: __, cursor: ___, ...rest } = query
-  const { created_after, created_before, start_date, end_date, ...filter } = rest
-  const dates = datesOf(query)
-  const wanted = { ...filter, ...comparableFilters(filter), ...dates } as lists.Filter
-  const page = await lists.list(store.read, project_id, wanted, windowOf(call, cursors))
+  const { status, tag, domain, subject, stream, batch_id, template_id } = query
+  const plain = { status, tag, domain, subject, stream, batch_id, template_id }
+  const wanted = { ...plain, ...comparableFilters(query), ...datesOf(query) } as lists.Filter
+  const byId = keyById((id) => emails.find(store.read, project_id, id))
+  const window = await windowOf(call, cursors, byId)
+  const page = await lists.list(store.read, project_id, wanted, window)
   return asPage(call, cursors, page)
 }

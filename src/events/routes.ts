@@ -138,8 +138,9 @@ async function readBack(store: Store, { project_id, query }: Call<unknown, FeedQ
   const wanted = { before, limit: limit + 1, types }
   const found = await feed.readBack(store.read, project_id, wanted)
   const rows = found.slice(-limit)
-  const meta = { next_after: rows.at(-1)?.id ?? null, has_more: found.length > limit }
-  return { data: rows.map(feed.envelopeOf), meta }
+  const has_more = found.length > limit
+  const meta = { next_after: rows.at(-1)?.id ?? null, has_more }
+  return { top: { has_more }, data: rows.map(feed.envelopeOf), meta }
 }
 
 async function read(
@@ -160,7 +161,7 @@ async function read(
   const has_more = found.length > query.limit
   const next = has_more ? rows.at(-1) : feed.later(rows.at(-1), end)
   const meta = { next_after: next?.id ?? query.after ?? null, has_more }
-  return { data: rows.map(feed.envelopeOf), meta }
+  return { top: { has_more }, data: rows.map(feed.envelopeOf), meta }
 }
 
 function readTrigger(body: unknown, problems: Problems): Wish {

@@ -88,8 +88,9 @@ function envelopeOf({ query, response }: AnyRoute): Schema {
     type: "object",
     properties: {
       data: many ? { type: "array", items: data } : data,
+      ...(many && { has_more: { type: "boolean", description: "As in meta." } }),
       meta: reference("schemas", many ?? "Meta"),
     },
-    required: ["data", "meta"],
+    required: ["data", ...(many ? ["has_more"] : []), "meta"],
   }
 }

@@ -1,7 +1,9 @@
 import { type TObject, Type as t } from "@sinclair/typebox"
+import { ApiError } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { isoFrom, millisFrom } from "../core/time"
 import type { Call } from "./call"
+import { aliasOf } from "./field-names"
 import { invalid, Problems } from "./problems"
 import type { Enveloped } from "./route"
 import { pathOf, queryOf } from "./target"
@@ -15,13 +17,20 @@ export interface PageQuery {
   page: number
   per_page: number
   cursor?: string
+  after?: string
+  before?: string
 }
 
 export const paging = {
   page: t.Integer({ default: 1, minimum: 1 }),
   per_page: t.Integer({ default: DEFAULT_PER_PAGE, minimum: 1, maximum: MAX_PER_PAGE }),
+  limit: aliasOf("per_page", t.Integer({ minimum: 1, maximum: MAX_PER_PAGE })),
   cursor: t.Optional(
     t.String({ maxLength: 512, description: "meta.next_cursor of the page before." }),
+  ),
+  after: t.Optional(t.String({ maxLength: 512, description: "An id: what follows it is listed." })),
+  before: t.Optional(
+    t.String({ maxLength: 512, description: "An id: what stands before it is listed." }),
   ),
 }
 
@@ -36,13 +45,26 @@ export const dateFilters = {
 export const pageQuery = <Fields extends TObject["properties"]>(fields: Fields) =>
   t.Object({ ...paging, ...fields })
 
-/** Where a list begins: after a row (keyset), or a number of rows in. */
+/** Which part of a list is wanted: after or before a row (keyset), or a number of rows in. */
 export interface Window {
   limit: number
   offset: number
-  /** The id of the last row already seen; rows with smaller ids follow. */
+  /** The key of the last row already seen. */
   after: string | undefined
+  /** The key of the first row already seen; the rows nearest to it come first. */
+  before: string | undefined
 }
+
+/** The key of the record with that id, in the list's order. Throws 404 where there is none. */
+export type KeyOf = (id: string) => Promise<string>
+
+/** Most lists are in the order of their ids. */
+export const keyById =
+  (find: (id: string) => Promise<unknown>): KeyOf =>
+  async (id) => {
+    await find(id)
+    return id
+  }
 
 /** What a `list` function returns; `total` is asked for only where the page needs it. */
 export interface Page<Row> {
@@ -62,15 +84,54 @@ function listOf({ request, caller }: ListCall): string {
 }
 
 /** One row more than shown is read, which tells whether there is a next page. */
-export function windowOf(call: ListCall, cursors: Cursors): Window {
+export async function windowOf(call: ListCall, cursors: Cursors, keyOf: KeyOf): Promise<Window> {
   const { query } = call
   const limit = query.per_page + 1
-  if (query.cursor !== undefined) {
-    return { limit, offset: 0, after: cursors.read(listOf(call), query.cursor) }
+  refuseTwoPlaces(call)
+  const place = await placeOf(call, cursors, keyOf)
+  if (place) {
+    const { key, back } = place
+    return { limit, offset: 0, after: back ? undefined : key, before: back ? key : undefined }
   }
   if (query.page * query.per_page > DEEPEST_ROW) throw tooDeep()
-  return { limit, offset: (query.page - 1) * query.per_page, after: undefined }
+  return { limit, offset: (query.page - 1) * query.per_page, after: undefined, before: undefined }
 }
+
+/** A list begins in one place. */
+function refuseTwoPlaces({ request }: ListCall) {
+  const given = queryOf(request)
+  const [first, second] = ["after", "before", "cursor", "page"].filter((name) => given.has(name))
+  const exclusive = given.has("after") || given.has("before")
+  if (!exclusive || !first || !second) return
+  throw invalid(second, "invalid", `A list takes ${first} or ${second}, not both.`)
+}
+
+/** A row beside which the page begins, and whether it goes back from there. */
+interface Beside {
+  key: string
+  back: boolean
+}
+
+async function placeOf(call: ListCall, cursors: Cursors, keyOf: KeyOf) {
+  const { cursor, after, before } = call.query
+  if (cursor !== undefined) return readPlace(cursors.read(listOf(call), cursor))
+  const id = after ?? before
+  if (id === undefined) return undefined
+  const back = after === undefined
+  const key = await keyOf(id).catch((error) => refuseStranger(back ? "before" : "after", id, error))
+  return { key, back }
+}
+
+function refuseStranger(name: string, id: string, error: unknown): never {
+  if (!(error instanceof ApiError) || error.status !== 404) throw error
+  throw invalid(name, "invalid", `This list has no record with the id ${id}.`)
+}
+
+/** In a cursor; no key begins like this. */
+const BACK = "<"
+
+const readPlace = (text: string): Beside =>
+  text.startsWith(BACK) ? { key: text.slice(1), back: true } : { key: text, back: false }
 
 /** A page of rows with ids, as every list answers it. */
 export async function asPage<Row extends { id: string }>(
@@ -81,17 +142,29 @@ export async function asPage<Row extends { id: string }>(
 ): Promise<Enveloped> {
   const { request, query } = call
   const { per_page } = query
+  const back = goesBack(call, cursors)
   const rows = page.rows.slice(0, per_page)
   const has_more = page.rows.length > per_page
   const last = rows.at(-1)
-  const next_cursor = has_more && last ? cursors.write(listOf(call), last.id) : null
-  const place = query.cursor === undefined ? await numbered(query, page.total) : UNNUMBERED
+  const next = `${back ? BACK : ""}${last?.id}`
+  const next_cursor = has_more ? cursors.write(listOf(call), next) : null
+  const place = isNumbered(query) ? await numbered(query, page.total) : UNNUMBERED
   const meta = { per_page, ...place, has_more, next_cursor }
   const headers: Record<string, string> = has_more
     ? { link: `<${nextAddress(request, query, next_cursor)}>; rel="next"` }
     : {}
-  return { data: rows.map(shown), meta, headers }
+  if (back) rows.reverse()
+  return { top: { has_more }, data: rows.map(shown), meta, headers }
 }
+
+function goesBack(call: ListCall, cursors: Cursors): boolean {
+  const { cursor, before } = call.query
+  if (cursor === undefined) return before !== undefined
+  return readPlace(cursors.read(listOf(call), cursor)).back
+}
+
+const isNumbered = ({ cursor, after, before }: PageQuery) =>
+  (cursor ?? after ?? before) === undefined
 
 const UNNUMBERED = { page: null, total: null, total_pages: null }
 
@@ -104,10 +177,10 @@ async function numbered({ page, per_page }: PageQuery, count: () => Promise<numb
 function nextAddress(request: Request, query: PageQuery, next_cursor: string | null): string {
   const search = queryOf(request)
   const next = query.page + 1
-  if (query.cursor === undefined && next * query.per_page <= DEEPEST_ROW) {
+  if (isNumbered(query) && next * query.per_page <= DEEPEST_ROW) {
     search.set("page", String(next))
   } else {
-    search.delete("page")
+    for (const name of ["page", "after", "before"]) search.delete(name)
     search.set("cursor", next_cursor ?? "")
   }
   return `${pathOf(request)}?${search}`

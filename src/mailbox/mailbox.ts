@@ -1,4 +1,4 @@
-import { and, count, desc, eq, gte, inArray, lt, or, type SQL, sql } from "drizzle-orm"
+import { and, count, eq, gte, inArray, or, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
 import type { Workers } from "../core/workers"
@@ -7,6 +7,7 @@ import { comparable } from "../lib/address"
 import { partOf, searchable } from "../lib/search-text"
 import { bump, total } from "../store/counters"
 import type { Reader, Store, Tx } from "../store/store"
+import { newestFirst } from "../store/stretch"
 import type { ParsedMail } from "./parse-task"
 import { mailboxMails, mailboxRecipients } from "./tables"
 
@@ -54,16 +55,16 @@ export async function list(
   db: Reader,
   project_id: string,
   filter: MailFilter,
-  { limit = 25, offset = 0, after }: Partial<Window> = {},
+  { limit = 25, offset = 0, ...stretch }: Partial<Window> = {},
 ): Promise<Page<MailSummary>> {
   const conditions = conditionsOf(db, project_id, filter)
   const where = and(eq(mailboxMails.project_id, project_id), ...conditions)
-  const older = after === undefined ? undefined : lt(mailboxMails.id, after)
+  const stands = newestFirst(mailboxMails.id, stretch)
   const rows = await db
     .select(summary)
     .from(mailboxMails)
-    .where(and(where, older))
-    .orderBy(desc(mailboxMails.id))
+    .where(and(where, stands.where))
+    .orderBy(stands.order)
     .limit(limit)
     .offset(offset)
   return {

@@ -2,7 +2,7 @@ import { type Static, Type as t } from "@sinclair/typebox"
 import type { Workers } from "../core/workers"
 import { comparableFilters } from "../http/address-filters"
 import type { Call } from "../http/call"
-import { asPage, type Cursors, pageQuery, readTime, windowOf } from "../http/page"
+import { asPage, type Cursors, keyById, pageQuery, readTime, windowOf } from "../http/page"
 import { Problems } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
 import type { Store } from "../store/store"
@@ -50,7 +50,8 @@ export function mailboxRoutes({ store, workers, cursors }: MailboxParts): AnyRou
         const { project_id, query } = call
         const { search } = query
         const filter = { ...comparableFilters(query), search, since: sinceOf(query.since) }
-        const window = windowOf(call, cursors)
+        const byId = keyById((id) => mailbox.find(store.read, project_id, id))
+        const window = await windowOf(call, cursors, byId)
         const page = await mailbox.list(store.read, project_id, filter, window)
         return asPage(call, cursors, page)
       },

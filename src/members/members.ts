@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, isNull, lt, or, type SQL } from "drizzle-orm"
+import { and, asc, desc, eq, gt, isNull, lt, or, type SQL } from "drizzle-orm"
 import * as accounts from "../accounts/accounts"
 import { demandRoomForFree } from "../accounts/free"
 import { accounts as accountRows } from "../accounts/tables"
@@ -9,7 +9,7 @@ import { now } from "../core/time"
 import { consoleUsers } from "../session/tables"
 import { bump, total } from "../store/counters"
 import type { Reader, Tx } from "../store/store"
-import type { Part, Place } from "./place"
+import type { Part } from "./place"
 import { leaveProjects } from "./project-members"
 import { type AccountRole, accountMembers } from "./tables"
 
@@ -42,18 +42,23 @@ const seatOf = (account_id: string, user_id: string): SQL | undefined =>
 /** Newest first. */
 export async function list(db: Reader, account_id: string, part: Part): Promise<Member[]> {
   const rows = await members(db)
-    .where(and(eq(accountMembers.account_id, account_id), part.after && behind(part.after)))
-    .orderBy(desc(accountMembers.joined_at), desc(accountMembers.user_id))
+    .where(and(eq(accountMembers.account_id, account_id), beside(part)))
+    .orderBy(...(part.before ? [asc(joined_at), asc(user_id)] : [desc(joined_at), desc(user_id)]))
     .limit(part.limit)
     .offset(part.offset)
   return rows.map(record)
 }
 
-const behind = ({ at, user_id }: Place) =>
-  or(
-    lt(accountMembers.joined_at, at),
-    and(eq(accountMembers.joined_at, at), lt(accountMembers.user_id, user_id)),
-  )
+const { joined_at, user_id } = accountMembers
+
+/** Behind a place or, with the nearest first, before one. */
+function beside({ after, before }: Part): SQL | undefined {
+  const place = before ?? after
+  if (!place) return undefined
+  const further = before ? gt : lt
+  const same = and(eq(joined_at, place.at), further(user_id, place.user_id))
+  return or(further(joined_at, place.at), same)
+}
 
 export const count = (db: Reader, account_id: string) => total(db, account_id, COUNTER)
 

@@ -1,15 +1,29 @@
+import type { Stretch } from "../store/stretch"
+
 /** Where a list of people goes on: behind this moment and, within it, behind this person. */
 export interface Place {
   at: string
   user_id: string
 }
 
-/** The piece of a list that a page shows. */
-export interface Part {
+interface Size {
   limit: number
   offset: number
-  after: Place | undefined
 }
+
+/** The piece of a list that a page shows. */
+export interface Part extends Size {
+  after: Place | undefined
+  before: Place | undefined
+}
+
+/** The same with places as texts. */
+export const partOf = ({ limit, offset, after, before }: Stretch & Size): Part => ({
+  limit,
+  offset,
+  after: placeFrom(after),
+  before: placeFrom(before),
+})
 
 /** As a cursor carries it. */
 export const placeText = ({ at, user_id }: Place): string => `${at} ${user_id}`

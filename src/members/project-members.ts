@@ -1,4 +1,4 @@
-import { and, count, desc, eq, inArray, or, type SQL, sql } from "drizzle-orm"
+import { and, asc, count, desc, eq, inArray, or, type SQL, sql } from "drizzle-orm"
 import * as accounts from "../accounts/accounts"
 import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
@@ -8,7 +8,7 @@ import { comparable } from "../lib/address"
 import { projects } from "../projects/tables"
 import { consoleUsers } from "../session/tables"
 import type { Reader, Tx } from "../store/store"
-import type { Part, Place } from "./place"
+import type { Part } from "./place"
 import { type AccountRole, accountMembers, type ProjectRole, projectMembers } from "./tables"
 
 export interface ProjectMember {
@@ -36,16 +36,23 @@ const added = sql<string>`CASE WHEN ${isInherited} THEN ${accountMembers.joined_
 /** Newest first: those added here, and those who come with the account. */
 export async function list(db: Reader, home: Home, part: Part): Promise<ProjectMember[]> {
   const rows = await people(db, home)
-    .where(and(inProject(home), part.after && behind(part.after)))
-    .orderBy(desc(added), desc(accountMembers.user_id))
+    .where(and(inProject(home), beside(part)))
+    .orderBy(...(part.before ? [asc(added), asc(user_id)] : [desc(added), desc(user_id)]))
     .limit(part.limit)
     .offset(part.offset)
   return rows.map(record)
 }
 
-function behind({ at, user_id }: Place): SQL {
-  const moment = millisFrom(at)
-  return sql`(${added} < ${moment} OR (${added} = ${moment} AND ${accountMembers.user_id} < ${user_id}))`
+const { user_id } = accountMembers
+
+/** Behind a place or, with the nearest first, before one. */
+function beside({ after, before }: Part): SQL | undefined {
+  const place = before ?? after
+  if (!place) return undefined
+  const moment = millisFrom(place.at)
+  const further = before ? sql.raw(">") : sql.raw("<")
+  const same = sql`${added} = ${moment} AND ${user_id} ${further} ${place.user_id}`
+  return sql`(${added} ${further} ${moment} OR (${same}))`
 }
 
 export async function total(db: Reader, home: Home): Promise<number> {
@@ -97,7 +104,7 @@ function record({ account_role, role, joined_at, added_at, ...person }: Person):
   return { ...person, role: role ?? "viewer", inherited, added_at: added_at ?? joined_at }
 }
 
-async function find(db: Reader, home: Home, user_id: string): Promise<ProjectMember> {
+export async function find(db: Reader, home: Home, user_id: string): Promise<ProjectMember> {
   const one = and(inProject(home), eq(accountMembers.user_id, user_id))
   const rows = isUuid(user_id) ? await people(db, home).where(one) : []
   return rows[0] ? record(rows[0]) : fail("not_found", "There is no such member of this project.")

@@ -4,7 +4,7 @@ import { type AnyRoute, route } from "../http/route"
 import { Deleted, deleted, oneOf, orNull } from "../http/texts"
 import { type InvitationParts, invitationRoutes } from "./invitations/routes"
 import * as members from "./members"
-import { placeFrom, placeText } from "./place"
+import { partOf, placeText } from "./place"
 
 export const AccountRoles = oneOf("owner", "admin", "billing_admin", "member")
 
@@ -38,13 +38,11 @@ export function memberRoutes(parts: InvitationParts): AnyRoute[] {
       response: Member,
       handle: async (call) => {
         const { account_id } = call.caller
-        const { after, ...rest } = windowOf(call, cursors)
-        const part = { ...rest, after: placeFrom(after) }
-        const list = await members.list(store.read, account_id, part)
-        const rows = list.map((member) => ({
-          id: placeText({ at: member.joined_at, user_id: member.user_id }),
-          member,
-        }))
+        const keyOf = ({ joined_at: at, user_id }: members.Member) => placeText({ at, user_id })
+        const byId = async (id: string) => keyOf(await members.find(store.read, account_id, id))
+        const window = await windowOf(call, cursors, byId)
+        const list = await members.list(store.read, account_id, partOf(window))
+        const rows = list.map((member) => ({ id: keyOf(member), member }))
         const total = () => members.count(store.read, account_id)
         return asPage(call, cursors, { rows, total }, ({ member }) => member)
       },

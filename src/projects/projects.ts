@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, inArray, lt, type SQL } from "drizzle-orm"
+import { and, asc, count, eq, inArray, type SQL } from "drizzle-orm"
 import * as accounts from "../accounts/accounts"
 import { KEPT_SECONDS, purgeProject } from "../accounts/purging"
 import * as audit from "../audit-log/audit-log"
@@ -9,6 +9,7 @@ import { slugFrom } from "../lib/slug"
 import { demandRoom } from "../plans/plans"
 import { enqueue } from "../store/queue"
 import type { Reader, Tx } from "../store/store"
+import { newestFirst, type Stretch } from "../store/stretch"
 import { projects } from "./tables"
 
 export type ProjectRow = typeof projects.$inferSelect
@@ -96,23 +97,27 @@ export async function find(db: Reader, account_id: string, id: string): Promise<
 export interface ListQuery {
   /** The ids that the caller may see; undefined for all. */
   only: string[] | undefined
-  after?: string | undefined
 }
 
 /** Newest first. */
 export function list(
   db: Reader,
   account_id: string,
-  query: ListQuery & { limit: number; offset: number },
+  query: ListQuery & Stretch & { limit: number; offset: number },
 ): Promise<ProjectRow[]> {
-  const older = query.after ? lt(projects.id, query.after) : undefined
+  const { where, order } = newestFirst(projects.id, query)
   return db
     .select()
     .from(projects)
-    .where(and(seen(account_id, query), older))
-    .orderBy(desc(projects.id))
+    .where(and(seen(account_id, query), where))
+    .orderBy(order)
     .limit(query.limit)
     .offset(query.offset)
+}
+
+/** One of those that the caller may see. Throws 404. */
+export async function findSeen(db: Reader, account_id: string, { only }: ListQuery, id: string) {
+  return find(db, account_id, !only || only.includes(id) ? id : "")
 }
 
 export async function total(db: Reader, account_id: string, query: ListQuery): Promise<number> {

@@ -2,7 +2,7 @@ import { type Static, Type as t } from "@sinclair/typebox"
 import type { Caller } from "../accounts/caller"
 import type { Call } from "../http/call"
 import { takeOrUndo } from "../http/idempotency"
-import { asPage, type Cursors, pageQuery, windowOf } from "../http/page"
+import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../http/page"
 import { invalid } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
 import { Deleted, deleted, nameText, oneOf, slugText } from "../http/texts"
@@ -126,7 +126,8 @@ const atPath = (path: string, { store, cursors }: ProjectParts): AnyRoute[] => [
     handle: async (call) => {
       const { account_id } = call.caller
       const only = await visibleTo(store, call.caller)
-      const window = windowOf(call, cursors)
+      const byId = keyById((id) => projects.findSeen(store.read, account_id, { only }, id))
+      const window = await windowOf(call, cursors, byId)
       const rows = await projects.list(store.read, account_id, { only, ...window })
       const total = () => projects.total(store.read, account_id, { only })
       return asPage(call, cursors, { rows, total }, projectRecord)

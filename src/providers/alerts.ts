@@ -20,7 +20,7 @@ export const tellAdmins = (store: Store, mail: SystemMail): Handler<Refused> => 
       const [config] = await tx.select().from(providerConfigs).where(ours)
       const [project] = await tx.select().from(projects).where(eq(projects.id, project_id))
       if (config?.status !== "error" || !project || project.deleting_at) return
-      const part = { limit: MOST_ADMINS, offset: 0, after: undefined }
+      const part = { limit: MOST_ADMINS, offset: 0, after: undefined, before: undefined }
       const team = await people.list(tx, { account_id, project_id }, part)
       const admins = team.filter(({ role }) => role === "admin")
       const letter = written(project.name, `${config.provider} (${config.name})`, reason)

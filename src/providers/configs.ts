@@ -1,4 +1,4 @@
-import { and, count as counted, desc, eq, lt, type SQL } from "drizzle-orm"
+import { and, count as counted, eq, type SQL } from "drizzle-orm"
 import type * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
@@ -6,6 +6,7 @@ import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
 import { held } from "../store/locks"
 import type { Reader, Tx } from "../store/store"
+import { newestFirst, type Stretch } from "../store/stretch"
 import { callbackHash, callbackToken } from "./callback-token"
 import {
   type ConfigRow,
@@ -171,21 +172,25 @@ export async function remove(
   await goOn(tx, row.project_id)
 }
 
-export interface Part {
+export interface Part extends Stretch {
   limit: number
   offset: number
-  after?: string | undefined
 }
 
 /** Newest first. */
-export const list = (db: Reader, project_id: string, kind: ProviderKind | undefined, part: Part) =>
-  db
+export function list(
+  db: Reader,
+  project_id: string,
+  kind: ProviderKind | undefined,
+  { limit, offset, ...stretch }: Part,
+) {
+  const { where, order } = newestFirst(id, stretch)
+  const rows = db
     .select()
     .from(providerConfigs)
-    .where(and(matching(project_id, kind), part.after ? lt(id, part.after) : undefined))
-    .orderBy(desc(id))
-    .limit(part.limit)
-    .offset(part.offset)
+    .where(and(matching(project_id, kind), where))
+  return rows.orderBy(order).limit(limit).offset(offset)
+}
 
 export async function count(db: Reader, project_id: string, kind: ProviderKind | undefined) {
   const rows = db.select({ all: counted() }).from(providerConfigs)
@@ -197,7 +202,7 @@ export async function count(db: Reader, project_id: string, kind: ProviderKind |
 export async function find(
   db: Reader,
   project_id: string,
-  { kind, id: config_id }: { kind: ProviderKind; id: string },
+  { kind, id: config_id }: { kind?: ProviderKind; id: string },
 ): Promise<ConfigRow> {
   const ours = and(matching(project_id, kind), eq(id, config_id))
   const rows = isUuid(config_id) ? await db.select().from(providerConfigs).where(ours) : []

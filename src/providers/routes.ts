@@ -6,7 +6,7 @@ import type { Secrets } from "../core/secrets"
 import { type TestParts, tryProvider } from "../emails/try-provider"
 import type { Call } from "../http/call"
 import { takeOrUndo } from "../http/idempotency"
-import { asPage, type Cursors, windowOf } from "../http/page"
+import { asPage, type Cursors, keyById, windowOf } from "../http/page"
 import { Problems } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
 import { Deleted, deleted } from "../http/texts"
@@ -57,7 +57,9 @@ function readingRoutes({ store, secrets, cursors, base_url }: ProviderParts): An
       handle: async (call) => {
         const { project_id } = call
         const { kind } = call.query
-        const rows = await configs.list(store.read, project_id, kind, windowOf(call, cursors))
+        const byId = keyById((id) => configs.find(store.read, project_id, { id }))
+        const window = await windowOf(call, cursors, byId)
+        const rows = await configs.list(store.read, project_id, kind, window)
         const total = () => configs.count(store.read, project_id, kind)
         return asPage(call, cursors, { rows, total }, shown)
       },

@@ -1,6 +1,8 @@
 import { Type as t } from "@sinclair/typebox"
-import { asPage, type Cursors, type PageQuery, pageQuery, windowOf } from "../http/page"
+import { fail } from "../core/errors"
+import { asPage, type Cursors, keyById, type PageQuery, pageQuery, windowOf } from "../http/page"
 import { type AnyRoute, route } from "../http/route"
+import { cutOut } from "../store/stretch"
 import type { QueueControl } from "./queue-control"
 
 const Queue = t.Object({
@@ -37,10 +39,14 @@ export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyR
     summary: "Every queue of this instance: what waits, runs and failed, and what is paused",
     query: queueQuery,
     handle: async (call) => {
-      const { limit, offset, after } = windowOf(call, cursors)
       const all = (await queues.list()).map((line) => ({ ...line, id: line.queue }))
-      const rest = after ? all.filter(({ id }) => id > after) : all
-      const page = { rows: rest.slice(offset, offset + limit), total: async () => all.length }
+      const named = keyById(
+        async (name) =>
+          all.find(({ id }) => id === name) ?? fail("not_found", `There is no queue ${name}.`),
+      )
+      const window = await windowOf(call, cursors, named)
+      const rows = cutOut(all, { nameOf: ({ id }) => id, order: "rising" }, window)
+      const page = { rows, total: async () => all.length }
       return asPage(call, cursors, page, ({ id: _, ...line }) => line)
     },
   }),

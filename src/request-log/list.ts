@@ -1,6 +1,8 @@
-import { and, asc, count, desc, eq, gte, inArray, lt, or, type SQL, sql } from "drizzle-orm"
+import { and, asc, count, desc, eq, gte, inArray, or, type SQL, sql } from "drizzle-orm"
+import { fail } from "../core/errors"
 import { millisFrom } from "../core/time"
 import type { Reader, Store } from "../store/store"
+import { newestFirst, type Stretch } from "../store/stretch"
 import { requestLog } from "./tables"
 
 const AT_ONCE = 500
@@ -17,21 +19,34 @@ export interface Filter {
   request_id: string | undefined
 }
 
-interface Part {
+interface Part extends Stretch {
   limit: number
   offset: number
-  /** The id of the last entry already seen. */
-  after: string | undefined
 }
 
 export type Row = typeof requestLog.$inferSelect
 
 /** Newest first. */
-export async function list(db: Reader, filter: Filter, { limit, offset, after }: Part) {
-  const older = after ? lt(requestLog.id, after) : undefined
-  const wanted = and(matching(filter), older)
-  const rows = db.select().from(requestLog).where(wanted).orderBy(desc(requestLog.id))
+export async function list(db: Reader, filter: Filter, { limit, offset, ...stretch }: Part) {
+  const { where, order } = newestFirst(requestLog.id, stretch)
+  const wanted = and(matching(filter), where)
+  const rows = db.select().from(requestLog).where(wanted).orderBy(order)
   return await rows.limit(limit).offset(offset)
+}
+
+/**
+ * The row of a request, by the id that its answer had; several may have been given the same one, and
+ * the latest counts. Throws 404.
+ */
+export async function find(db: Reader, filter: Pick<Filter, "project_id">, request_id: string) {
+  const { project_id } = filter
+  const own = project_id === undefined ? undefined : eq(requestLog.project_id, project_id)
+  const same = db
+    .select()
+    .from(requestLog)
+    .where(and(eq(requestLog.request_id, request_id), own))
+  const [row] = await same.orderBy(desc(requestLog.id)).limit(1)
+  return row ?? fail("not_found", "There is no such request.")
 }
 
 export async function countAll(db: Reader, filter: Filter): Promise<number> {

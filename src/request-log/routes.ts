@@ -5,7 +5,7 @@ import { invalid } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
 import { orNull } from "../http/texts"
 import type { Store } from "../store/store"
-import { countAll, type Filter, list, type Row } from "./list"
+import { countAll, type Filter, find, list, type Row } from "./list"
 
 const filters = pageQuery({
   status: t.Optional(t.String({ maxLength: 3, description: "A status, or a class: 4xx." })),
@@ -47,7 +47,8 @@ export const requestLogRoutes = ({ store, cursors }: RequestLogParts): AnyRoute[
     response: Entry,
     handle: async (call) => {
       const filter = filterOf(call.caller, call.query)
-      const rows = await list(store.read, filter, windowOf(call, cursors))
+      const byId = async (id: string) => (await find(store.read, filter, id)).id
+      const rows = await list(store.read, filter, await windowOf(call, cursors, byId))
       const total = () => countAll(store.read, filter)
       return asPage(call, cursors, { rows, total }, shown)
     },

@@ -1,10 +1,11 @@
-import { and, count, desc, eq, gt, isNull, lt, ne, type SQL } from "drizzle-orm"
+import { and, count, eq, gt, isNull, ne, type SQL } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { millis, millisFrom, now, secondsFromNow } from "../core/time"
 import { held } from "../store/locks"
 import type { Reader, Store, Tx } from "../store/store"
+import { newestFirst, type Stretch } from "../store/stretch"
 import { ACCESS_SECONDS, type AccessTokens } from "./access-token"
 import { consoleSessions, consoleUsers, deviceCodes, refreshTokens } from "./tables"
 import { hashOfToken, newToken } from "./tokens"
@@ -176,21 +177,20 @@ export async function find(db: Reader, user_id: string, id: string): Promise<Ses
   return row ?? fail("not_found", "There is no such session.")
 }
 
-interface Part {
+interface Part extends Stretch {
   limit: number
   offset: number
-  after: string | undefined
 }
 
 /** Newest first. */
-export const list = (db: Reader, user_id: string, { limit, offset, after }: Part) =>
-  db
+export function list(db: Reader, user_id: string, { limit, offset, ...stretch }: Part) {
+  const { where, order } = newestFirst(consoleSessions.id, stretch)
+  const rows = db
     .select()
     .from(consoleSessions)
-    .where(and(alive(user_id), after ? lt(consoleSessions.id, after) : undefined))
-    .orderBy(desc(consoleSessions.id))
-    .limit(limit)
-    .offset(offset)
+    .where(and(alive(user_id), where))
+  return rows.orderBy(order).limit(limit).offset(offset)
+}
 
 export async function total(db: Reader, user_id: string): Promise<number> {
   const [row] = await db.select({ all: count() }).from(consoleSessions).where(alive(user_id))

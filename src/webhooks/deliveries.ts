@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, lt, type SQL, sql } from "drizzle-orm"
+import { and, eq, gte, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { firstIdAt, isUuid } from "../core/ids"
 import { millisFrom, now } from "../core/time"
@@ -7,6 +7,7 @@ import { events } from "../events/tables"
 import type { Page, Window } from "../http/page"
 import { held } from "../store/locks"
 import type { Reader, Tx } from "../store/store"
+import { newestFirst } from "../store/stretch"
 import { ringPlanned } from "./bell"
 import { isInHand } from "./in-hand"
 import { type DeliveryRow, deliveryRecord, summary } from "./record"
@@ -31,9 +32,9 @@ interface Place {
 /** Newest first. */
 export async function list(db: Reader, place: Place, filter: Filter, window: Window) {
   const wanted = matching(place, filter)
-  const older = window.after === undefined ? undefined : lt(deliveries.id, window.after)
-  const rows = db.select(summary).from(deliveries).where(and(wanted, older))
-  const some = await rows.orderBy(desc(deliveries.id)).limit(window.limit).offset(window.offset)
+  const { where, order } = newestFirst(deliveries.id, window)
+  const rows = db.select(summary).from(deliveries).where(and(wanted, where))
+  const some = await rows.orderBy(order).limit(window.limit).offset(window.offset)
   const total = () => count(db, wanted)
   return { rows: some.map(deliveryRecord), total } satisfies Page<object>
 }

@@ -3,7 +3,7 @@ import type { Secrets } from "../core/secrets"
 import type { Workers } from "../core/workers"
 import type { Call } from "../http/call"
 import { takeOrUndo } from "../http/idempotency"
-import { asPage, type Cursors, windowOf } from "../http/page"
+import { asPage, type Cursors, keyById, windowOf } from "../http/page"
 import { type AnyRoute, route } from "../http/route"
 import { Deleted, deleted } from "../http/texts"
 import type { Store, Tx } from "../store/store"
@@ -112,8 +112,10 @@ const readingRoutes = ({ store, cursors }: WebhookRouteParts): AnyRoute[] => [
     query: schemas.webhookQuery,
     response: schemas.Webhook,
     handle: async (call) => {
-      const window = windowOf(call, cursors)
-      const page = await webhooks.list(store.read, call.project_id, call.query.status, window)
+      const { project_id } = call
+      const byId = keyById((id) => webhooks.find(store.read, project_id, id))
+      const window = await windowOf(call, cursors, byId)
+      const page = await webhooks.list(store.read, project_id, call.query.status, window)
       return asPage(call, cursors, page)
     },
   }),

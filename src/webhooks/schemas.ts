@@ -171,8 +171,7 @@ export const deliveryQuery = pageQuery({
   event_type: t.Optional(t.String({ maxLength: 64 })),
   event_id: t.Optional(t.String({ maxLength: 64 })),
   since: t.Optional(t.String({ description: "Created then or later." })),
-  limit: t.Optional(t.Integer({ minimum: 1, maximum: 100, description: "With offset." })),
-  offset: t.Optional(t.Integer({ minimum: 0 })),
+  offset: t.Optional(t.Integer({ minimum: 0, description: "With limit: rows to leave out." })),
 })
 
 const span = {

@@ -1,4 +1,4 @@
-import { and, desc, eq, lt, sql } from "drizzle-orm"
+import { and, eq, sql } from "drizzle-orm"
 import * as accounts from "../accounts/accounts"
 import type { Caller } from "../accounts/caller"
 import * as audit from "../audit-log/audit-log"
@@ -13,6 +13,7 @@ import * as projects from "../projects/projects"
 import { bump, total } from "../store/counters"
 import { held } from "../store/locks"
 import type { Reader, Tx } from "../store/store"
+import { newestFirst } from "../store/stretch"
 import type { Changes, NewEndpoint } from "./input"
 import { heldCounts, ours, record, shown, type Webhook, type WebhookRow } from "./record"
 import { secretContext } from "./secrets"
@@ -83,12 +84,12 @@ export async function list(
   window: Window,
 ): Promise<Page<Webhook>> {
   const wanted = and(eq(webhooks.project_id, project_id), status && eq(webhooks.status, status))
-  const older = window.after === undefined ? undefined : lt(webhooks.id, window.after)
+  const { where, order } = newestFirst(webhooks.id, window)
   const rows = await db
     .select()
     .from(webhooks)
-    .where(and(wanted, older))
-    .orderBy(desc(webhooks.id))
+    .where(and(wanted, where))
+    .orderBy(order)
     .limit(window.limit)
     .offset(window.offset)
   const ids = rows.map(({ id }) => id)

@@ -29,7 +29,7 @@ interface Path {
 }
 
 const lease = { owner: "me", lease_ms: 30_000 }
-const page = { limit: 25, offset: 0, after: undefined }
+const page = { limit: 25, offset: 0, after: undefined, before: undefined }
 const all = { after: undefined, before: undefined }
 
 const list = (filter: Partial<emails.Filter>) => (store: Store) =>

@@ -92,7 +92,7 @@ describe("the list", () => {
   test.each([
     ["since=yesterday", "since"],
     ["status=lost", "status"],
-    ["limit=101", "limit"],
+    ["limit=101", "per_page"],
     ["offset=-1", "offset"],
     ["page=1001&per_page=10", "page"],
   ])("refuses %s", async (query, path) => {

@@ -1,4 +1,4 @@
-import { and, count, desc, eq, gt, lt, lte, ne, type SQL } from "drizzle-orm"
+import { and, count, eq, gt, lte, ne, type SQL } from "drizzle-orm"
 import * as accounts from "../../accounts/accounts"
 import * as audit from "../../audit-log/audit-log"
 import { fail } from "../../core/errors"
@@ -9,6 +9,7 @@ import * as projects from "../../projects/projects"
 import { consoleUsers } from "../../session/tables"
 import { hashOfToken, newToken } from "../../session/tokens"
 import type { Reader, Tx } from "../../store/store"
+import { newestFirst, type Stretch } from "../../store/stretch"
 import { type Chief, demandOwnerFor, role as roleOf } from "../members"
 import { type AccountRole, type Grant, invitations } from "../tables"
 import { countToday } from "./daily"
@@ -104,14 +105,14 @@ export interface ListQuery {
 export async function list(
   db: Reader,
   account_id: string,
-  query: ListQuery & { limit: number; offset: number },
+  query: ListQuery & Stretch & { limit: number; offset: number },
 ) {
-  const older = query.after ? lt(invitations.id, query.after) : undefined
+  const { where, order } = newestFirst(invitations.id, query)
   const rows = await db
     .select()
     .from(invitations)
-    .where(and(matching(account_id, query), older))
-    .orderBy(desc(invitations.id))
+    .where(and(matching(account_id, query), where))
+    .orderBy(order)
     .limit(query.limit)
     .offset(query.offset)
   return rows.map(invitationRecord)
@@ -128,9 +129,10 @@ export async function total(db: Reader, account_id: string, query: ListQuery): P
 const matching = (account_id: string, { status }: ListQuery): SQL | undefined =>
   and(eq(invitations.account_id, account_id), status && IS[status]())
 
-async function find(tx: Tx, account_id: string, id: string): Promise<InvitationRow> {
+/** Throws 404. */
+export async function find(db: Reader, account_id: string, id: string): Promise<InvitationRow> {
   const ours = and(eq(invitations.account_id, account_id), eq(invitations.id, id))
-  const rows = isUuid(id) ? await tx.select().from(invitations).where(ours) : []
+  const rows = isUuid(id) ? await db.select().from(invitations).where(ours) : []
   return rows[0] ?? fail("not_found", "There is no such invitation.")
 }
 

@@ -1,7 +1,7 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import type { Call } from "../../http/call"
 import { takeOrUndo } from "../../http/idempotency"
-import { asPage, type Cursors, pageQuery, windowOf } from "../../http/page"
+import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../../http/page"
 import type { Problems } from "../../http/problems"
 import { type AnyRoute, route } from "../../http/route"
 import { Deleted, deleted, oneOf, orNull } from "../../http/texts"
@@ -65,7 +65,8 @@ export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
       handle: async (call) => {
         const { account_id } = call.caller
         const { status } = call.query
-        const window = windowOf(call, cursors)
+        const byId = keyById((id) => invitations.find(store.read, account_id, id))
+        const window = await windowOf(call, cursors, byId)
         const rows = await invitations.list(store.read, account_id, { status, ...window })
         const total = () => invitations.total(store.read, account_id, { status })
         return asPage(call, cursors, { rows, total })

@@ -7,7 +7,7 @@ import { type AnyRoute, route } from "../../http/route"
 import { Deleted, deleted, oneOf, orNull } from "../../http/texts"
 import { check } from "../../http/validate"
 import { isMailbox } from "../../lib/address"
-import { placeFrom, placeText } from "../../members/place"
+import { partOf, placeText } from "../../members/place"
 import * as members from "../../members/project-members"
 import type { Store } from "../../store/store"
 
@@ -50,13 +50,12 @@ export const projectMemberRoutes = ({ store, cursors }: ProjectMemberParts): Any
     query: memberQuery,
     response: Member,
     handle: async (call) => {
-      const { after, ...rest } = windowOf(call, cursors)
-      const part = { ...rest, after: placeFrom(after) }
-      const list = await members.list(store.read, homeOf(call), part)
-      const rows = list.map((member) => ({
-        id: placeText({ at: member.added_at, user_id: member.user_id }),
-        member,
-      }))
+      const home = homeOf(call)
+      const keyOf = ({ added_at: at, user_id }: members.ProjectMember) => placeText({ at, user_id })
+      const byId = async (id: string) => keyOf(await members.find(store.read, home, id))
+      const window = await windowOf(call, cursors, byId)
+      const list = await members.list(store.read, home, partOf(window))
+      const rows = list.map((member) => ({ id: keyOf(member), member }))
       const total = () => members.total(store.read, homeOf(call))
       return asPage(call, cursors, { rows, total }, ({ member }) => member)
     },

@@ -1,6 +1,6 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import { withEmail } from "../../http/email-field"
-import { asPage, type Cursors, pageQuery, windowOf } from "../../http/page"
+import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../../http/page"
 import type { Problems } from "../../http/problems"
 import { type AnyRoute, route } from "../../http/route"
 import { Deleted, deleted, nameText } from "../../http/texts"
@@ -142,7 +142,9 @@ const sessionListRoutes = ({ store, cursors }: UserParts): AnyRoute[] => [
     response: SessionRecord,
     handle: async (call) => {
       const { user_id, session_id } = call.caller
-      const rows = await sessions.list(store.read, user_id ?? "", windowOf(call, cursors))
+      const byId = keyById((id) => sessions.find(store.read, user_id ?? "", id))
+      const window = await windowOf(call, cursors, byId)
+      const rows = await sessions.list(store.read, user_id ?? "", window)
       const total = () => sessions.total(store.read, user_id ?? "")
       const show = (row: (typeof rows)[number]) => sessions.sessionRecord(row, session_id ?? "")
       return asPage(call, cursors, { rows, total }, show)

@@ -3,7 +3,7 @@ import { matchesType, noSuchType } from "../../events/patterns"
 import { eventTypes, isPattern, lookup as typeOf } from "../../events/registry"
 import type { Call } from "../../http/call"
 import { takeOrUndo } from "../../http/idempotency"
-import { asPage, type Cursors, readTime, windowOf } from "../../http/page"
+import { asPage, type Cursors, keyById, readTime, windowOf } from "../../http/page"
 import { Problems } from "../../http/problems"
 import { type AnyRoute, type Enveloped, route } from "../../http/route"
 import { pathOf, queryOf } from "../../http/target"
@@ -96,26 +96,24 @@ async function list(store: Store, cursors: Cursors, call: Call<unknown, Delivery
     event_id: query.event_id,
     since,
   }
-  const counted = byOffset(query)
+  const counted = byOffset(query, request)
   const paged = { ...call, query: counted.query }
-  const window = { ...windowOf(paged, cursors), ...counted.window }
+  const byId = keyById((id) => deliveries.find(store.read, place, id))
+  const window = { ...(await windowOf(paged, cursors, byId)), ...counted.window }
   const page = await deliveries.list(store.read, place, filter, window)
   const answer = await asPage(paged, cursors, page)
   return counted.meta ? withMeta(answer, counted.meta, request) : answer
 }
 
 /** `limit` and `offset` say the same as `per_page` and `page`, where the offset is a whole page. */
-function byOffset(query: DeliveryQuery) {
-  if (query.limit === undefined && query.offset === undefined) return { query }
-  const { limit = query.per_page, offset = (query.page - 1) * limit, cursor } = query
-  // A cursor knows by itself where the page begins.
-  if (cursor !== undefined) return { query: { ...query, per_page: limit } }
+function byOffset(query: DeliveryQuery, request: Request) {
+  const given = queryOf(request)
+  const is_asked = given.has("limit") || given.has("offset")
+  // A row or a cursor says by itself where the page begins.
+  if (!is_asked || (query.cursor ?? query.after ?? query.before) !== undefined) return { query }
+  const { per_page: limit, offset = (query.page - 1) * limit } = query
   const page = Math.floor(offset / limit) + 1
-  return {
-    query: { ...query, page, per_page: limit },
-    window: { offset },
-    meta: { limit, offset },
-  }
+  return { query: { ...query, page }, window: { offset }, meta: { limit, offset } }
 }
 
 function withMeta(answer: Enveloped, more: { limit: number; offset: number }, request: Request) {

@@ -1,0 +1,204 @@
+import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { type AppParts, routeTable } from "../../src/app"
+import { newId } from "../../src/core/ids"
+import { now } from "../../src/core/time"
+import { keep } from "../../src/mailbox/mailbox"
+import { seat } from "../../src/members/members"
+import { attempts } from "../../src/messages/tables"
+import { consoleUsers } from "../../src/session/tables"
+import { freshName } from "../domains/acme"
+import { complaints, type Reply, refusal } from "../harness/client"
+import { mail, NOBODY } from "../harness/mail"
+import { type Person, person, type Team, team } from "../harness/people"
+import { sharedService } from "../harness/shared-service"
+import { hook } from "../webhooks/endpoints"
+
+setDefaultTimeout(40_000)
+
+const service = await sharedService()
+const { store, parts } = service
+const MANY = 5
+
+/** What a list is asked with, so that nothing else comes into it meanwhile. */
+const ONLY: Record<string, string> = { "/v1/request-log": "&status=201" }
+
+/** What names a record of a list, where it is no id. */
+const NAMES: Record<string, string> = {
+  "/v1/accounts/me/members": "user_id",
+  "/v1/projects/{project_id}/members": "user_id",
+  "/v1/emails/{email_id}/attempts": "attempt",
+  "/v1/request-log": "request_id",
+  "/v1/admin/queues": "queue",
+}
+
+const lists = routeTable({} as AppParts).filter(
+  ({ method, query }) => method === "GET" && query?.properties.page,
+)
+
+let home: Team
+let operator: Person
+let traveller: Person
+const ids: Record<string, string> = {}
+
+/** Whoever may ask for the list. */
+const askerOf = (path: string) => {
+  if (path === "/v1/accounts") return traveller
+  return path === "/v1/admin/queues" ? operator : home.owner
+}
+
+function ask(path: string, query: string): Promise<Reply> {
+  const place = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => ids[name] ?? "")
+  const here = askerOf(path) === home.owner ? { "x-project-id": home.project_id } : {}
+  return askerOf(path).get(`${place}?${query}${ONLY[path] ?? ""}`, here)
+}
+
+beforeAll(async () => {
+  home = await team(service)
+  operator = await person(service, undefined, true)
+  traveller = await person(service)
+  ids.project_id = home.project_id
+  for (let at = 0; at < MANY; at++) await more(home.owner, at)
+  const attempt = (number: number) => ({
+    message_id: ids.email_id ?? "",
+    attempt: number,
+    provider: "mailbox",
+    started_at: now(),
+    duration_ms: 1,
+    outcome: "retry",
+    transcript: [],
+  })
+  await store.tx((tx) => tx.insert(attempts).values([1, 2, 3, 9, 10].map(attempt)))
+  for (const name of ["a.test", "b.test", "c.test", "d.test"]) {
+    await operator.post(`/v1/admin/queues/email:${name}/pause`)
+  }
+  await parts.requests.flush()
+})
+
+/** One more of everything that is listed. */
+async function more(owner: Person, at: number) {
+  const { account_id, project_id } = home
+  const here = { "x-project-id": project_id }
+  const post = (path: string, body: object) => owner.post(path, body, here)
+  ids.email_id = (await post("/v1/emails", mail({ subject: `${at}` }))).body.id
+  ids.webhook_id ??= (await post("/v1/webhooks", hook())).body.data.id
+  await post("/v1/webhooks", hook())
+  await post("/v1/events/trigger", { type: "email.sent" })
+  await post("/v1/domains", { domain: freshName() })
+  await post("/v1/api-keys", { name: `${at}`, scopes: ["email:send"] })
+  const credentials = { host: "127.0.0.1", port: 9, username: "u", password: "p", tls: "none" }
+  const relay = { provider: "smtp", name: `${at}`, credentials }
+  await post("/v1/providers/email_provider/config", relay)
+  await home.join("admin")
+  const invited = { email: `${newId()}@people.test`, role: "member" }
+  await post("/v1/accounts/me/members/invite", invited)
+  await post("/v1/projects", { name: `${at}` })
+  const other = await team(service)
+  await store.tx(async (tx) => {
+    await keep(tx, received(account_id, project_id))
+    await seat(tx, other.account_id, traveller.id, "member")
+    const [user] = await tx.select().from(consoleUsers).where(eq(consoleUsers.id, owner.id))
+    const origin = { ip: "127.0.0.1", user_agent: null, client_name: null }
+    if (user) await parts.sessions.start(tx, user, origin)
+  })
+}
+
+const received = (account_id: string, project_id: string) => ({
+  id: newId(),
+  account_id,
+  project_id,
+  email_id: null,
+  mail_from: "a@b.test",
+  recipients: ["a@mailbox.test"],
+  to_address: "a@mailbox.test",
+  from_address: "a@b.test",
+  subject: "Ding",
+  raw: Buffer.from("Subject: Ding\r\n\r\nDong\r\n"),
+  size: 24,
+  created_at: now(),
+})
+
+test("every paged list of the interface is asked here", () => {
+  expect(lists.length).toBeGreaterThanOrEqual(18)
+})
+
+describe.each(lists.map(({ path }) => path))("%s", (path) => {
+  const namesIn = ({ body }: Reply): string[] =>
+    body.data.map((row: Record<string, unknown>) => String(row[NAMES[path] ?? "id"]))
+
+  test("begins after a record, or ends before one", async () => {
+    const whole = await ask(path, "limit=100")
+    const names = namesIn(whole)
+    expect(names.length).toBeGreaterThanOrEqual(MANY)
+    expect([whole.body.has_more, whole.body.meta.has_more]).toEqual([false, false])
+    expect(whole.body.meta).toMatchObject({ per_page: 100, total: names.length, page: 1 })
+    const unnumbered = { per_page: 2, page: null, total: null, total_pages: null }
+    for (const [at, name] of names.entries()) {
+      const after = await ask(path, `limit=2&after=${name}`)
+      expect(namesIn(after)).toEqual(names.slice(at + 1, at + 3))
+      const has_more = names.length > at + 3
+      expect(after.body).toMatchObject({ has_more, meta: { ...unnumbered, has_more } })
+
+      const before = await ask(path, `limit=2&before=${name}`)
+      expect(namesIn(before)).toEqual(names.slice(Math.max(0, at - 2), at))
+      expect(before.body).toMatchObject({ has_more: at > 2, meta: { has_more: at > 2 } })
+    }
+  })
+
+  test("goes on in its direction by its cursor and its link", async () => {
+    const names = namesIn(await ask(path, "limit=100"))
+    const [first = "", last = ""] = [names[0], names.at(-1)]
+    const forth = await walked(`limit=1&after=${first}`)
+    expect([first, ...forth]).toEqual(names)
+    const back = await walked(`limit=1&before=${last}`)
+    expect([...back.reverse(), last]).toEqual(names)
+  })
+
+  /** The names of every page, from the first one to the last. */
+  async function walked(query: string): Promise<string[]> {
+    const seen: string[] = []
+    for (let next = query; ; ) {
+      const page = await ask(path, next)
+      seen.push(...namesIn(page))
+      const { next_cursor } = page.body.meta
+      expect([page.body.has_more, page.headers.has("link")]).toEqual(
+        next_cursor ? [true, true] : [false, false],
+      )
+      if (!next_cursor) return seen
+      const link = /\?(.*)>; rel="next"$/.exec(page.headers.get("link") ?? "")?.[1]
+      const words = new URLSearchParams(link)
+      expect([words.get("cursor"), words.has("after"), words.has("before")]).toEqual([
+        next_cursor,
+        false,
+        false,
+      ])
+      next = `limit=1&cursor=${next_cursor}`
+    }
+  }
+
+  test("has no place beside a record that is not there", async () => {
+    for (const name of ["after", "before"]) {
+      for (const id of [NOBODY, "nothing", "", "-1", "%00"]) {
+        const refused = await ask(path, `${name}=${id}`)
+        expect(refusal(refused)).toEqual([422, "validation_error"])
+        expect(complaints(refused)).toEqual([name])
+      }
+    }
+  })
+
+  test("begins in one place, and takes one size", async () => {
+    const [name = ""] = namesIn(await ask(path, "limit=1"))
+    for (const [query, wrong] of [
+      [`after=${name}&before=${name}`, "before"],
+      [`after=${name}&page=1`, "page"],
+      [`before=${name}&cursor=x`, "cursor"],
+      ["limit=2&per_page=3", "limit"],
+      ["limit=0", "per_page"],
+      ["limit=101", "per_page"],
+    ]) {
+      const refused = await ask(path, query ?? "")
+      expect([refused.status, ...complaints(refused)]).toEqual([422, wrong ?? ""])
+    }
+    expect((await ask(path, "limit=2&per_page=2")).body.meta.per_page).toBe(2)
+  })
+})
