@@ -80,14 +80,6 @@ export const rateHeaders = {
   "RateLimit-Policy": reference("headers", "RateLimitPolicy"),
 }
 
-export const responses = {
-  Error: {
-    description: "A failure. `error.code` and the status say which.",
-    headers: { ...commonHeaders, "Retry-After": reference("headers", "RetryAfter") },
-    content: { "application/json": { schema: reference("schemas", "Error") } },
-  },
-}
-
 /** Some paths tell the error at the top as well, where clients of other services look for it. */
 const withFlatError = (properties: Record<string, object>) => ({
   ...object(properties),
@@ -99,7 +91,8 @@ const withFlatError = (properties: Record<string, object>) => ({
   },
 })
 
-export const schemas = (): Record<string, Record<string, unknown>> => ({
+/** What `meta` has: of one record, of a page, and of the feed. */
+export const metas = {
   Meta: object({ request_id: text }),
   ListMeta: object({
     request_id: text,
@@ -115,6 +108,10 @@ export const schemas = (): Record<string, Record<string, unknown>> => ({
     next_after: { ...nullable("string"), description: "The `after` of the next request." },
     has_more: { type: "boolean" },
   }),
+}
+
+export const schemas = (): Record<string, Record<string, unknown>> => ({
+  ...metas,
   Error: withFlatError({
     error: object({
       code: { type: "string", enum: Object.keys(codes) },

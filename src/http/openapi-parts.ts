@@ -1,15 +1,13 @@
-import type { TSchema } from "@sinclair/typebox"
-import { commonHeaders, rateHeaders, reference } from "./openapi-components"
+import { commonHeaders, metas, rateHeaders, reference } from "./openapi-components"
+import { failuresOf } from "./openapi-errors"
+import type { SchemaComponents } from "./openapi-schemas"
 import { needOf } from "./permit"
 import type { AnyRoute } from "./route"
 
 type Schema = Record<string, unknown>
 
-/** A copy without TypeBox' symbols, as it goes over the wire. */
-const plain = (schema: TSchema): Schema => JSON.parse(JSON.stringify(schema)) as Schema
-
 /** From the path, the query and the headers that the route itself reads. */
-export function parametersOf(route: AnyRoute) {
+export function parametersOf(route: AnyRoute, schemas: SchemaComponents) {
   const names = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name)
   const common = route.path.startsWith("/v1/") ? [reference("parameters", "RequestId")] : []
   return [
@@ -19,8 +17,8 @@ export function parametersOf(route: AnyRoute) {
       required: true,
       schema: { type: "string", ...enumOf(route.choices?.[name]) },
     })),
-    ...fieldsOf(route.query, "query"),
-    ...fieldsOf(route.headers, "header"),
+    ...fieldsOf(route.query, "query", schemas),
+    ...fieldsOf(route.headers, "header", schemas),
     ...contextOf(route),
     ...(route.idempotent ? [reference("parameters", "IdempotencyKey")] : []),
     ...(route.body || route.query ? [reference("parameters", "Strict")] : []),
@@ -39,9 +37,13 @@ function contextOf(route: AnyRoute) {
   return named ? [account] : [account, reference("parameters", "ProjectId")]
 }
 
-function fieldsOf(schema: AnyRoute["query"], place: "query" | "header") {
+function fieldsOf(
+  schema: AnyRoute["query"],
+  place: "query" | "header",
+  schemas: SchemaComponents,
+) {
   return Object.entries(schema?.properties ?? {}).map(([name, field]) => {
-    const { description, ...rest } = plain(field)
+    const { description, ...rest } = schemas.show(field)
     const required = (schema?.required ?? []).includes(name) && rest.default === undefined
     const about = typeof description === "string" ? { description } : {}
     return { name, in: place, required, ...about, schema: rest }
@@ -49,16 +51,16 @@ function fieldsOf(schema: AnyRoute["query"], place: "query" | "header") {
 }
 
 /** An absent body counts as `{}`, so it is required only where that would not do. */
-export function bodyOf({ body }: AnyRoute) {
+export function bodyOf({ body }: AnyRoute, schemas: SchemaComponents) {
   if (!body) return undefined
   const required = body.type !== "object" || ((body.required ?? []) as string[]).length > 0
-  return { required, content: { "application/json": { schema: plain(body) } } }
+  return { required, content: { "application/json": { schema: schemas.show(body) } } }
 }
 
 const NO_CONTENT: Record<number, string> = { 101: "Upgraded to a WebSocket.", 302: "Elsewhere." }
 
-/** Each success with its envelope, and one answer for every failure. */
-export function responsesOf(route: AnyRoute): Record<string, object> {
+/** Each success with its envelope, and each failure with its codes. */
+export function responsesOf(route: AnyRoute, schemas: SchemaComponents): Record<string, object> {
   const versioned = route.path.startsWith("/v1/")
   const headers = {
     ...commonHeaders,
@@ -68,29 +70,47 @@ export function responsesOf(route: AnyRoute): Record<string, object> {
   const answers = route.status.map((status) => {
     const bare = NO_CONTENT[status]
     if (bare) return [status, { description: bare, headers }] as const
-    return [status, { description: route.summary, headers, content: contentOf(route) }] as const
+    const content = contentOf(route, schemas)
+    return [status, { description: route.summary, headers, content }] as const
   })
-  return { ...Object.fromEntries(answers), default: reference("responses", "Error") }
+  return { ...Object.fromEntries(answers), ...failuresOf(route) }
 }
 
-function contentOf(route: AnyRoute): Record<string, { schema: Schema }> {
+function contentOf(route: AnyRoute, schemas: SchemaComponents): Record<string, { schema: Schema }> {
   const { produces, response } = route
-  if (produces) return { [produces]: { schema: response ? plain(response) : {} } }
-  return { "application/json": { schema: envelopeOf(route) } }
+  if (produces) return { [produces]: { schema: response ? schemas.show(response) : BYTES } }
+  return { "application/json": { schema: envelopeOf(route, schemas) } }
 }
+
+const BYTES = { type: "string" }
 
 /** `{data, meta}`; a page of rows and a feed have lists for data, and more in meta. */
-function envelopeOf({ query, response }: AnyRoute): Schema {
-  const data = response ? plain(response) : {}
+function envelopeOf(route: AnyRoute, schemas: SchemaComponents): Schema {
+  const { query, response, top, meta, envelope } = route
+  if (envelope) return schemas.show(envelope)
+  const data = response ? schemas.show(response) : {}
   const asked = query?.properties ?? {}
   const many = "page" in asked ? "ListMeta" : "after" in asked ? "FeedMeta" : undefined
+  const beside = top ? schemas.show(top) : undefined
   return {
     type: "object",
     properties: {
+      ...(beside?.properties as object),
       data: many ? { type: "array", items: data } : data,
       ...(many && { has_more: { type: "boolean", description: "As in meta." } }),
-      meta: reference("schemas", many ?? "Meta"),
+      meta: metaOf(many ?? "Meta", meta, schemas),
     },
-    required: ["data", ...(many ? ["has_more"] : []), "meta"],
+    required: [...((beside?.required ?? []) as string[]), "data", ...(many ? ["has_more"] : []), "meta"],
+  }
+}
+
+function metaOf(name: keyof typeof metas, meta: AnyRoute["meta"], schemas: SchemaComponents) {
+  if (!meta) return reference("schemas", name)
+  const usual = metas[name]
+  const more = schemas.show(meta)
+  return {
+    type: "object",
+    properties: { ...usual.properties, ...(more.properties as object) },
+    required: [...usual.required, ...((more.required ?? []) as string[])],
   }
 }

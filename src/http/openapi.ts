@@ -1,5 +1,7 @@
 import * as components from "./openapi-components"
+import { failures } from "./openapi-errors"
 import { bodyOf, parametersOf, responsesOf } from "./openapi-parts"
+import { SchemaComponents } from "./openapi-schemas"
 import type { AnyRoute, CallerKind } from "./route"
 
 export type Schema = Record<string, unknown>
@@ -51,10 +53,11 @@ const ABOUT =
 
 /** Describes the table: TypeBox schemas are JSON Schema, which OpenAPI 3.1 takes as it is. */
 export function openApi(routes: AnyRoute[], version: string): OpenApi {
+  const schemas = new SchemaComponents()
   const paths: OpenApi["paths"] = {}
   for (const route of routes) {
     const methods = paths[route.path] ?? {}
-    methods[route.method.toLowerCase()] = operationOf(route)
+    methods[route.method.toLowerCase()] = operationOf(route, schemas)
     paths[route.path] = methods
   }
   return {
@@ -72,14 +75,14 @@ export function openApi(routes: AnyRoute[], version: string): OpenApi {
       securitySchemes: components.securitySchemes,
       parameters: components.parameters,
       headers: components.headers,
-      schemas: components.schemas(),
-      responses: components.responses,
+      schemas: { ...components.schemas(), ...schemas.named },
+      responses: failures(),
     },
   }
 }
 
-function operationOf(route: AnyRoute): Operation {
-  const requestBody = bodyOf(route)
+function operationOf(route: AnyRoute, schemas: SchemaComponents): Operation {
+  const requestBody = bodyOf(route, schemas)
   return {
     operationId: operationId(route),
     summary: route.summary,
@@ -87,9 +90,9 @@ function operationOf(route: AnyRoute): Operation {
     "x-callers": route.callers,
     "x-required-scope": route.scope,
     security: securityOf(route),
-    parameters: parametersOf(route),
+    parameters: parametersOf(route, schemas),
     ...(requestBody && { requestBody }),
-    responses: responsesOf(route),
+    responses: responsesOf(route, schemas),
   }
 }
 

@@ -1,5 +1,5 @@
 import type { TObject, TSchema } from "@sinclair/typebox"
-import type { ApiError } from "../core/errors"
+import type { ApiError, ErrorCode } from "../core/errors"
 import type { Call } from "./call"
 import type { Problems } from "./problems"
 import type { Upgrade } from "./socket"
@@ -49,10 +49,18 @@ export interface Route<Body = unknown, Query = unknown> {
   query?: TObject
   /** Request headers that only this route reads, for the reference. */
   headers?: TObject
-  /** Of `data`, for the reference. */
+  /** Of `data`, or of each row of a list; every answer that a test sees is held against it. */
   response?: TSchema
+  /** Of what stands beside `data`. */
+  top?: TObject
+  /** Of what `meta` has beside the usual. */
+  meta?: TObject
+  /** Of the whole answer, where its envelope is another one. */
+  envelope?: TSchema
   /** The content type of an answer without an envelope. */
   produces?: string
+  /** What it may refuse beside what any route does; with a status where it is not the usual one. */
+  errors?: readonly (ErrorCode | readonly [ErrorCode, number])[]
   /** A page for people, no part of the API: its body is a form, and this shows its refusals. */
   page?: (error: ApiError) => Response
   /** Bytes of body; without it the default of 1 MiB. */

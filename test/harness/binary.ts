@@ -2,6 +2,8 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
 import { type Lines, readLines } from "./lines"
+import { faultsOf } from "./published"
+import { remember } from "./untold"
 
 const READY_TIMEOUT_MS = 30_000
 const STOP_TIMEOUT_MS = 30_000
@@ -177,9 +179,12 @@ function parse(line: string): Record<string, unknown> {
   }
 }
 
-function ask({ url, api_key }: Ready, path: string, init: RequestInit = {}): Promise<Response> {
+async function ask({ url, api_key }: Ready, path: string, init: RequestInit = {}) {
   const headers = new Headers(init.headers)
   if (!headers.has("authorization")) headers.set("authorization", `Bearer ${api_key}`)
   if (init.body && !headers.has("content-type")) headers.set("content-type", "application/json")
-  return fetch(`${url}${path}`, { ...init, headers })
+  const answer = await fetch(`${url}${path}`, { ...init, headers })
+  const pathname = path.split("?", 1)[0] ?? ""
+  remember(await faultsOf(init.method ?? "GET", pathname, answer))
+  return answer
 }

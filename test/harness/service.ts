@@ -21,6 +21,7 @@ import { Health } from "../../src/http/health"
 import { listen } from "../../src/http/listener"
 import { Cursors } from "../../src/http/page"
 import type { SocketTimes } from "../../src/http/sockets"
+import { pathOf } from "../../src/http/target"
 import { watch } from "../../src/messages/activity"
 import type { ProviderPlace } from "../../src/providers/place"
 import { firstProvider } from "../../src/providers/routing"
@@ -35,7 +36,9 @@ import { openWebhooks } from "../../src/webhooks/open"
 import { type Client, client } from "./client"
 import { addProject } from "./project-rows"
 import { PROVIDERS, testAdapters } from "./providers"
+import { faultsOf } from "./published"
 import { testStore } from "./store"
+import { remember } from "./untold"
 
 export interface ServiceOptions {
   rules?: Partial<SendRules>
@@ -167,7 +170,7 @@ export async function testService(options: ServiceOptions = {}) {
     ...(options.time_limit_ms !== undefined && { time_limit_ms: options.time_limit_ms }),
     ...(options.socket_times && { socket_times: options.socket_times }),
   }
-  const app = createApp(parts) as unknown as Elysia
+  const app = watched(createApp(parts) as unknown as Elysia)
   const stops: (() => Promise<void> | void)[] = []
 
   return {
@@ -198,6 +201,17 @@ export async function testService(options: ServiceOptions = {}) {
 }
 
 export type TestService = Awaited<ReturnType<typeof testService>>
+
+/** Every answer is held against the published description; the test that sees another one fails. */
+function watched(app: Elysia): Elysia {
+  const answer = app.fetch
+  const value = async (request: Request) => {
+    const response = await answer(request)
+    remember(await faultsOf(request.method, pathOf(request), response))
+    return response
+  }
+  return Object.defineProperty(app, "fetch", { value })
+}
 
 const fakeDisk = (state: FakeDisk): Disk => ({
   free_bytes: () => Number.POSITIVE_INFINITY,

@@ -1,5 +1,10 @@
-/** Loaded before every test file, by bunfig.toml: only then does its hook run in every mode. */
-import { afterAll } from "bun:test"
+/** Loaded before every test file, by bunfig.toml: only then do its hooks run in every mode. */
+import { afterAll, afterEach } from "bun:test"
 import { removeLeftovers } from "./leftovers"
+import { demandTold } from "./untold"
 
-afterAll(removeLeftovers)
+afterEach(demandTold)
+afterAll(() => {
+  removeLeftovers()
+  demandTold() // of what was answered outside of any test
+})

@@ -1,0 +1,81 @@
+import { type AppParts, routeTable } from "../../src/app"
+import type { OpenApi } from "../../src/http/openapi"
+import { type JsonSchema, judges } from "./json-schema"
+
+interface Row {
+  method: string
+  path: string
+  shape: RegExp
+  parameters: number
+  responses: Record<string, Published>
+}
+
+interface Published {
+  $ref?: string
+  "x-error-codes"?: string[]
+  content?: Record<string, { schema: JsonSchema }>
+}
+
+/** What is told of the interface: the bytes of `/v1/openapi.json`, read once a process. */
+let description: Promise<OpenApi> | undefined
+
+async function readDescription(): Promise<OpenApi> {
+  const row = routeTable({} as AppParts).find(({ path }) => path === "/v1/openapi.json")
+  const answer = (await row?.handle({} as never)) as Response
+  return (await answer.json()) as OpenApi
+}
+
+export function published(): Promise<OpenApi> {
+  description ??= readDescription()
+  return description
+}
+
+let asked: Promise<ReturnType<typeof lookups>> | undefined
+
+function lookups(document: OpenApi) {
+  const rows = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { responses }]): Row => {
+      const shape = new RegExp(`^${path.replaceAll(".", "\\.").replaceAll(/\{\w+\}/g, "[^/]+")}$`)
+      const parameters = path.split("{").length - 1
+      return { method: method.toUpperCase(), path, shape, parameters, responses: responses as never }
+    }),
+  )
+  rows.sort((a, b) => a.parameters - b.parameters) // a literal wins over a parameter
+  const judgeOf = judges(document)
+  const { Error: failure } = document.components.schemas
+  const rowOf = (method: string, path: string) =>
+    rows.find((row) => row.method === method && row.shape.test(path))
+  const responseOf = (row: Row, status: number): Published | undefined => {
+    const found = row.responses[status]
+    const name = found?.$ref?.split("/").at(-1)
+    return name ? (document.components.responses[name] as Published) : found
+  }
+  return { rowOf, responseOf, judgeOf, failure: failure as JsonSchema }
+}
+
+/**
+ * What is wrong with an answer, as the published description has it: a status or a content type that
+ * its route does not list, a field that its schema does not name, a value outside of it.
+ */
+export async function faultsOf(method: string, path: string, answer: Response): Promise<string[]> {
+  if (method === "HEAD" || method === "OPTIONS" || answer.status === 101) return []
+  const type = answer.headers.get("content-type")?.split(";")[0] ?? ""
+  asked ??= published().then(lookups)
+  const { rowOf, responseOf, judgeOf, failure } = await asked
+  const row = rowOf(method, path)
+  const at = `${method} ${row?.path ?? path} ${answer.status}`
+  if (!row && type === "text/html") return [] // a page for people
+  const told = row && responseOf(row, answer.status)
+  const schema = row ? told?.content?.[type]?.schema : failure
+  if (!row && answer.status !== 404) return [`${at}: the description has no such path`]
+  if (!schema) return [`${at}: the description has no answer of that status and the type ${type}`]
+  if (type !== "application/json") return []
+  const out: string[] = []
+  const body = await answer.clone().json()
+  judgeOf(schema)(body, "body", out)
+  const known = told?.["x-error-codes"]
+  if (known && !known.includes(body.error?.code)) {
+    out.push(`body.error.code: none of its codes: ${body.error?.code}: ${body.error?.message}`)
+  }
+  return out.map((text) => `${at}: ${text}`)
+}
