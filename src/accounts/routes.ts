@@ -5,7 +5,7 @@ import { takeOrUndo } from "../http/idempotency"
 import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../http/page"
 import { invalid } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
-import { Deleted, deleted, nameText, oneOf, orNull, slugText } from "../http/texts"
+import { Deleted, deleted, nameText, slugText } from "../http/texts"
 import * as members from "../members/members"
 import { defaultPlan } from "../plans/plans"
 import * as users from "../session/users"
@@ -15,35 +15,15 @@ import * as accounts from "./accounts"
 import { demandRoomForFree } from "./free"
 import { accountReadRoutes } from "./reads/routes"
 import { accountRecord } from "./record"
+import { Account, AccountSettings, JoinedAccount } from "./schemas"
 import { usageOfAccount } from "./usage"
 
 const NewAccount = t.Object({ name: nameText(), slug: t.Optional(slugText()) })
 
-const Settings = t.Object({
-  track_opens: t.Boolean(),
-  track_clicks: t.Boolean(),
-  require_mfa: t.Boolean(),
-})
-
-const AccountPatch = t.Partial(t.Object({ name: nameText(), settings: t.Partial(Settings) }))
+const AccountPatch = t.Partial(t.Object({ name: nameText(), settings: t.Partial(AccountSettings) }))
 const Confirmation = t.Object({ confirm: t.String() })
 const Heir = t.Object({ user_id: t.String() })
 
-export const Account = t.Object({
-  id: t.String(),
-  name: t.String(),
-  slug: t.String(),
-  plan: t.String(),
-  status: oneOf("active", "locked", "suspended"),
-  sending_status: oneOf("active", "throttled", "frozen"),
-  sending_status_reason: orNull(t.String()),
-  limits: t.Record(t.String(), t.Union([t.Integer(), t.Null()])),
-  usage: t.Object({}),
-  settings: Settings,
-  created_at: t.String(),
-  updated_at: t.String(),
-})
-const Role = oneOf("owner", "admin", "billing_admin", "member")
 const accountQuery = pageQuery({})
 
 export interface AccountParts {
@@ -87,6 +67,7 @@ export function accountRoutes(parts: AccountParts): AnyRoute[] {
       of_deleted: "account",
       summary: "Take back the deletion of the account",
       response: Account,
+      errors: ["conflict", "plan_limit_exceeded"],
       handle: async (call) => shown(await restore(store, call)),
     }),
     route<Static<typeof Heir>, unknown>({
@@ -94,6 +75,7 @@ export function accountRoutes(parts: AccountParts): AnyRoute[] {
       summary: "Hand the account over to another member, and stay as an admin",
       body: Heir,
       response: Account,
+      errors: ["conflict", "plan_limit_exceeded", "user_not_found"],
       handle: async ({ caller, body }) => {
         const { account_id, user_id } = caller
         const { user_id: heir } = body
@@ -121,6 +103,7 @@ const listRoutes = ({ store, cursors }: AccountParts): AnyRoute[] => [
     summary: "Make an account, and own it; two free ones at most",
     body: NewAccount,
     response: Account,
+    errors: ["plan_limit_exceeded"],
     idempotent: true,
     handle: (call) => create(store, call),
   }),
@@ -128,7 +111,7 @@ const listRoutes = ({ store, cursors }: AccountParts): AnyRoute[] => [
     ...by("role:any", "GET", "/v1/accounts"),
     summary: "The accounts you belong to",
     query: accountQuery,
-    response: t.Composite([Account, t.Object({ role: Role })]),
+    response: JoinedAccount,
     handle: async (call) => {
       const user_id = call.caller.user_id ?? ""
       const mine = await members.accountsOf(store.read, user_id) // few: a person's, not a table's

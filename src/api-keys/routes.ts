@@ -16,15 +16,14 @@ import {
   by,
   changingRoutes,
   idOf,
-  Key,
   ONE,
   readExpiry,
   readScopes,
   refuseOddRanges,
   scopeList,
-  status,
 } from "./changing/routes"
 import { asOwn, mayGrant, mayOutlive, mayReach } from "./granting"
+import { Key, status, WithSecret } from "./schemas"
 
 const NewKey = t.Object({
   name: nameText(),
@@ -45,8 +44,6 @@ interface WantedKey {
   expires_at: string | null | undefined
   ip_addresses: string[] | undefined
 }
-
-const WithSecret = t.Composite([Key, t.Object({ key: t.String() })])
 
 const keyQuery = pageQuery({ status: t.Optional(status) })
 

@@ -9,9 +9,10 @@ import {
   windowOf,
 } from "../http/page"
 import { type AnyRoute, route } from "../http/route"
-import { oneOf, orNull } from "../http/texts"
+import { EXAMPLE_ID, id, maybe, text, time, word } from "../lib/record-fields"
 import type { Store } from "../store/store"
 import { countAll, find, list } from "./list"
+import { ACTOR_TYPES } from "./tables"
 
 const filters = pageQuery({
   actor_id: t.Optional(t.String()),
@@ -20,21 +21,20 @@ const filters = pageQuery({
   ...dateFilters,
 })
 
-const Entry = t.Object({
-  id: t.String(),
-  actor: t.Object({
-    type: oneOf("key", "user", "local", "system"),
-    id: orNull(t.String()),
-    name: orNull(t.String()),
-  }),
-  action: t.String(),
-  target: t.Object({ type: t.String(), id: orNull(t.String()) }),
-  project_id: orNull(t.String()),
-  ip: orNull(t.String()),
-  before: t.Unknown(),
-  after: t.Unknown(),
-  created_at: t.String(),
-})
+const Entry = t.Object(
+  {
+    id: id(),
+    actor: t.Object({ type: word(ACTOR_TYPES), id: maybe(id()), name: maybe(text("Ann")) }),
+    action: text("api_key.revoked"),
+    target: t.Object({ type: text("api_key"), id: maybe(text(EXAMPLE_ID)) }),
+    project_id: maybe(id()),
+    ip: maybe(text("203.0.113.7")),
+    before: t.Unknown({ examples: [{ status: "active" }], description: "Null where it was made." }),
+    after: t.Unknown({ examples: [{ status: "revoked" }], description: "Null where it is gone." }),
+    created_at: time(),
+  },
+  { title: "AuditEntry" },
+)
 
 export interface AuditParts {
   store: Store

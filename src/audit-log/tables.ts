@@ -1,8 +1,10 @@
 import { id, index, json, ref, table, text, time } from "../store/columns"
 
+export const ACTOR_TYPES = ["key", "user", "local", "system"] as const
+
 /** Who did it: a person, an API key, somebody at the machine itself, or Belfry. */
 export interface Actor {
-  type: "key" | "user" | "local" | "system"
+  type: (typeof ACTOR_TYPES)[number]
   id: string | null
   name: string | null
 }

@@ -61,6 +61,7 @@ const listRoutes = (parts: DomainParts): AnyRoute[] => [
     body: schemas.NewDomain,
     read: readNewDomain,
     response: schemas.Domain,
+    errors: ["conflict", ["plan_upgrade_required", 402]],
     idempotent: true,
     handle: (call) => create(parts, call),
   }),
@@ -173,6 +174,7 @@ const changingRoutes = (parts: DomainParts): AnyRoute[] => [
     body: schemas.DomainPatch,
     read: readPatch,
     response: schemas.Domain,
+    errors: [["plan_upgrade_required", 402]],
     handle: (call) => patch(parts, call),
   }),
   route({
@@ -208,6 +210,7 @@ const checkRoutes = (parts: DomainParts): AnyRoute[] => [
       ...may("POST", `${ONE}/${word}`),
       summary: word === "check" ? CHECK : "The same as check",
       response: schemas.Domain,
+      errors: ["already_verified"],
       handle: async (call) => {
         const row = await checkNow(parts.domains, call.project_id, idOf(call))
         return { data: await shown(parts, row) }
@@ -220,6 +223,7 @@ const checkRoutes = (parts: DomainParts): AnyRoute[] => [
     body: schemas.Rotation,
     read: readRotation,
     response: schemas.Domain,
+    errors: ["conflict"],
     handle: (call) => rotateKey(parts, call),
   }),
 ]

@@ -1,12 +1,13 @@
-import { type TSchema, Type as t } from "@sinclair/typebox"
+import { Type as t } from "@sinclair/typebox"
 import { aliasOf, notOffered } from "../http/field-names"
 import { pageQuery } from "../http/page"
-import { oneOf, orNull } from "../http/texts"
+import { orNull } from "../http/texts"
+import { count, flag, id, maybe, rarely, text as sample, time, word } from "../lib/record-fields"
+import { RECORD_PURPOSES } from "./tables"
 
 const text = (description: string) => t.String({ description })
-const nullable = (schema: TSchema) => t.Union([schema, t.Null()])
 
-export const status = oneOf("pending", "verified", "failed")
+export const status = word(["verified", "pending", "failed"])
 
 const domain = text("example.com; at most 180 characters, as A-labels.")
 
@@ -46,63 +47,80 @@ export const domainQuery = pageQuery({
   domain: t.Optional(text("A part of the name.")),
 })
 
-const DnsRecord = t.Object({
-  purpose: oneOf(
-    ...(["verification", "spf", "dkim", "dmarc", "return_path", "tracking", "receiving"] as const),
-  ),
-  type: oneOf("TXT", "MX", "CNAME"),
-  name: text("As DNS providers want it: without the zone."),
-  host: text("The full name."),
-  value: t.String(),
-  priority: nullable(t.Integer()),
-  ttl: t.Integer(),
-  required: t.Boolean(),
-  verified: t.Boolean(),
-  status: oneOf("pending", "verified", "mismatch", "missing"),
-  found: t.Array(t.String()),
-  hint: orNull(t.String()),
-  mistake: orNull(text("A name for what the hint explains.")),
-  difference: nullable(
-    t.Object({}, { description: "{at, expected, found}: the first wrong character." }),
-  ),
-  answers: t.Array(t.Object({}), {
-    description: "{server, answer, values, alias} of each server.",
-  }),
-})
+const ServerAnswer = t.Object(
+  {
+    server: sample("ns1.example.com"),
+    answer: sample("NOERROR", "`NOERROR`, `NXDOMAIN`, `SERVFAIL` …, or why there was no answer."),
+    values: t.Array(sample("v=spf1 include:spf.belfry.example.com ~all")),
+    alias: rarely(sample("mail.example.net", "What the name is an alias of.")),
+  },
+  { title: "DnsServerAnswer" },
+)
 
-const provider = oneOf("not_required", "pending", "success", "failed")
-const moment = orNull(t.String())
-const totals = { records_total: t.Integer(), records_verified: t.Integer() }
+const Difference = t.Object(
+  { at: count(12), expected: sample("v=DKIM1; k=rsa;"), found: sample("v=DKIM1;k=rsa;") },
+  { description: "Where the first wrong character is." },
+)
 
-export const Domain = t.Object({
-  id: t.String(),
-  project_id: t.String(),
-  domain: t.String(),
-  status,
-  verification_token: t.String(),
-  dns_records: t.Array(DnsRecord),
-  ...totals,
-  provider_identity_status: provider,
-  provider_dkim_status: provider,
-  receiving: t.Boolean(),
-  tracking_subdomain: orNull(t.String()),
-  return_path: t.String(),
-  dkim_selectors: t.Array(t.String()),
-  warning: orNull(t.String()),
-  last_checked_at: moment,
-  next_check_at: moment,
-  verified_at: moment,
-  failed_at: moment,
-  created_at: t.String(),
-  updated_at: t.String(),
-})
+const DnsRecord = t.Object(
+  {
+    purpose: word(RECORD_PURPOSES),
+    type: word(["TXT", "MX", "CNAME"]),
+    name: sample("_svc-verify", "As DNS providers want it: without the zone."),
+    host: sample("_svc-verify.example.com", "The full name."),
+    value: sample("svc-domain-verification=7d403c3e9b5a3f1d2e4c5b6a8f0a1b2c"),
+    priority: rarely(count(10)),
+    ttl: count(3600),
+    required: flag(true),
+    verified: flag(true),
+    status: word(["verified", "pending", "mismatch", "missing"]),
+    found: t.Array(sample("svc-domain-verification=7d403c3e9b5a3f1d2e4c5b6a8f0a1b2c")),
+    hint: rarely(sample("The record is missing. Add it at your DNS provider.")),
+    mistake: rarely(sample("not_there", "A name for what the hint explains.")),
+    difference: rarely(Difference),
+    answers: t.Array(ServerAnswer, { description: "What each server said." }),
+  },
+  { title: "DnsRecord" },
+)
 
-export const DomainStatusRecord = t.Object({
-  domain_id: t.String(),
-  domain: t.String(),
-  status,
-  dns_records: t.Array(DnsRecord),
-  ...totals,
-  progress: t.Integer({ minimum: 0, maximum: 100 }),
-  last_checked_at: moment,
-})
+const provider = word(["not_required", "pending", "success", "failed"])
+const totals = { records_total: count(4), records_verified: count(4) }
+
+export const Domain = t.Object(
+  {
+    id: id(),
+    project_id: id(),
+    domain: sample("example.com"),
+    status,
+    verification_token: sample("7d403c3e9b5a3f1d2e4c5b6a8f0a1b2c"),
+    dns_records: t.Array(DnsRecord),
+    ...totals,
+    provider_identity_status: provider,
+    provider_dkim_status: provider,
+    receiving: flag(false),
+    tracking_subdomain: rarely(sample("links")),
+    return_path: sample("bounce"),
+    dkim_selectors: t.Array(sample("svc1")),
+    warning: rarely(sample("The SPF record is missing.")),
+    last_checked_at: maybe(time()),
+    next_check_at: maybe(time()),
+    verified_at: maybe(time()),
+    failed_at: rarely(time()),
+    created_at: time(),
+    updated_at: time(),
+  },
+  { title: "Domain" },
+)
+
+export const DomainStatusRecord = t.Object(
+  {
+    domain_id: id(),
+    domain: sample("example.com"),
+    status,
+    dns_records: t.Array(DnsRecord),
+    ...totals,
+    progress: t.Integer({ minimum: 0, maximum: 100, examples: [100] }),
+    last_checked_at: maybe(time()),
+  },
+  { title: "DomainStatus" },
+)

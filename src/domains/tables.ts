@@ -4,14 +4,17 @@ export type DomainStatus = "pending" | "verified" | "failed"
 
 export type RecordStatus = "pending" | "verified" | "mismatch" | "missing"
 
-export type RecordPurpose =
-  | "verification"
-  | "spf"
-  | "dkim"
-  | "dmarc"
-  | "return_path"
-  | "tracking"
-  | "receiving"
+export const RECORD_PURPOSES = [
+  "verification",
+  "spf",
+  "dkim",
+  "dmarc",
+  "return_path",
+  "tracking",
+  "receiving",
+] as const
+
+export type RecordPurpose = (typeof RECORD_PURPOSES)[number]
 
 /** What one authoritative server said to one question. */
 export interface ServerAnswer {

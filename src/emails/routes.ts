@@ -23,6 +23,7 @@ import { file, message } from "./files"
 import type { Intake } from "./intake"
 import * as lists from "./list"
 import { prepare, refuseUnsendable, rulesFor, type SendRules } from "./prepare"
+import * as records from "./record-schemas"
 import * as schemas from "./schemas"
 
 const SEND_LIMIT_BYTES = 15_728_640
@@ -51,6 +52,18 @@ const READ = {
 } satisfies Partial<AnyRoute>
 const ONE = "/v1/emails/{email_id}"
 
+/** Of everything that accepts emails (contract 20, 1.3). */
+const SEND_ERRORS = [
+  "invalid_email",
+  "sender_not_configured",
+  "domain_not_verified",
+  "suppressed_recipient",
+  "payment_required",
+  "account_frozen",
+  "account_throttled",
+  "rate_limited",
+] as const
+
 function sendRoutes(parts: EmailParts): AnyRoute[] {
   return [
     route<SendEmail, unknown>({
@@ -62,7 +75,9 @@ function sendRoutes(parts: EmailParts): AnyRoute[] {
       sends: true,
       body: schemas.SendEmail,
       read: readSendEmail,
-      response: schemas.Accepted,
+      response: records.Accepted,
+      top: records.acceptedTop,
+      errors: SEND_ERRORS,
       limit: SEND_LIMIT_BYTES,
       idempotent: true,
       handle: (call) => sendOne(parts, call),
@@ -77,6 +92,8 @@ function sendRoutes(parts: EmailParts): AnyRoute[] {
       body: schemas.BatchRequest,
       headers: schemas.batchHeaders,
       read: readBatch,
+      envelope: records.BatchAnswer,
+      errors: SEND_ERRORS,
       limit: BATCH_LIMIT_BYTES,
       idempotent: true,
       handle: (call) => sendBatch(parts, call),
@@ -93,7 +110,8 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
       path: "/v1/emails",
       summary: "List emails, newest first",
       query: schemas.emailQuery,
-      response: schemas.ListedEmail,
+      response: records.ListedEmail,
+      errors: ["invalid_email"],
       handle: (call) => list(parts, call),
     }),
     route({
@@ -101,7 +119,7 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
       method: "GET",
       path: ONE,
       summary: "One email, with bodies and timeline",
-      response: schemas.Email,
+      response: records.Email,
       handle: async (call) => ({ data: await emails.get(store.read, ...named(call)) }),
     }),
     ...(["GET", "POST"] as const).map((method) =>
@@ -110,7 +128,7 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
         method,
         path: `${ONE}/events`,
         summary: "What happened to an email, oldest first",
-        response: schemas.EmailEvents,
+        response: records.EmailEvents,
         handle: async (call) => ({ data: await emails.events(store.read, ...named(call)) }),
       }),
     ),
@@ -120,6 +138,7 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
       path: `${ONE}/attempts`,
       summary: "Every try at handing it over, oldest first",
       query: attemptQuery,
+      response: records.EmailAttempt,
       handle: (call) => listAttempts(parts, call),
     }),
   ]
@@ -132,6 +151,7 @@ function partRoutes({ store, blobs }: EmailParts): AnyRoute[] {
       method: "GET",
       path: `${ONE}/content`,
       summary: "Subject, bodies and headers",
+      response: records.EmailContent,
       handle: async (call) => ({ data: await emails.content(store.read, ...named(call)) }),
     }),
     route({
@@ -147,7 +167,7 @@ function partRoutes({ store, blobs }: EmailParts): AnyRoute[] {
       method: "GET",
       path: `${ONE}/attachments/{attachment_id}`,
       summary: "One attachment",
-      produces: "application/octet-stream",
+      produces: "*/*",
       handle: async ({ project_id, params }) =>
         file(await emails.attachment(store.read, blobs, project_id, params as never)),
     }),
@@ -163,7 +183,8 @@ function repeatRoutes(parts: EmailParts): AnyRoute[] {
       path: `${ONE}/cancel`,
       status: [200],
       summary: "Cancel an email that still waits",
-      response: schemas.Email,
+      response: records.Email,
+      errors: ["conflict"],
       handle: async (call) => ({
         data: await store.tx((tx) => emails.cancel(tx, ...named(call))),
       }),
@@ -177,7 +198,9 @@ function repeatRoutes(parts: EmailParts): AnyRoute[] {
       sends: true,
       body: schemas.ResendRequest,
       read: readResend,
-      response: schemas.Resent,
+      response: records.Resent,
+      top: records.acceptedTop,
+      errors: SEND_ERRORS,
       idempotent: true,
       handle: (call) => sendAgain(parts, call),
     }),

@@ -4,9 +4,6 @@ import { STATUSES } from "./list"
 
 const mailbox = t.Object({ email: t.String(), name: t.Optional(t.Union([t.String(), t.Null()])) })
 const address = t.Union([t.String({ maxLength: 998 }), mailbox])
-const nullable = <Schema extends ReturnType<typeof t.String>>(schema: Schema) =>
-  t.Union([schema, t.Null()])
-const time = t.String({ format: "date-time" })
 
 export const SendEmail = t.Object({
   to: t.Union([address, t.Array(address, { minItems: 1, maxItems: 1 })], {
@@ -63,125 +60,7 @@ export const batchHeaders = t.Object({
 
 export const ResendRequest = t.Object({ to: t.Optional(address) })
 
-export const Accepted = t.Object({
-  id: t.String(),
-  status: t.Literal("queued"),
-  rfc_message_id: t.String(),
-  to: mailbox,
-  scheduled_at: nullable(time),
-  created_at: time,
-})
-
-export const Resent = t.Composite([
-  Accepted,
-  t.Object({
-    recipients: t.Array(
-      t.Object({
-        email: t.String(),
-        kind: t.Union([t.Literal("to"), t.Literal("cc"), t.Literal("bcc")]),
-      }),
-      { description: "Everybody it goes to." },
-    ),
-  }),
-])
-
-const named = t.Object({ email: t.String(), name: nullable(t.String()) })
 const status = t.Union(STATUSES.map((one) => t.Literal(one)))
-
-export const ListedEmail = t.Object({
-  id: t.String(),
-  project_id: t.String(),
-  batch_id: nullable(t.String()),
-  rfc_message_id: t.String(),
-  status,
-  status_reason: nullable(t.String()),
-  from: named,
-  to: named,
-  cc: t.Array(named),
-  bcc: t.Array(named),
-  recipients: t.Array(
-    t.Object({
-      email: t.String(),
-      kind: t.String(),
-      status,
-      status_reason: nullable(t.String()),
-    }),
-  ),
-  reply_to: t.Array(named),
-  subject: t.String(),
-  tags: t.Array(t.String()),
-  metadata: t.Record(t.String(), t.Unknown()),
-  attachments: t.Array(
-    t.Object({
-      id: t.String(),
-      filename: t.String(),
-      content_type: t.String(),
-      size: t.Integer(),
-      sha256: t.String(),
-    }),
-  ),
-  provider: nullable(t.String()),
-  attempts: t.Integer(),
-  next_attempt_at: nullable(time),
-  error: t.Union([
-    t.Null(),
-    t.Object({
-      code: t.String(),
-      message: t.String(),
-      smtp_code: t.Union([t.Integer(), t.Null()]),
-      enhanced_code: nullable(t.String()),
-    }),
-  ]),
-  last_event: t.Union([t.Null(), t.Object({ type: t.String(), timestamp: time })]),
-  stream: t.String(),
-  source: t.String(),
-  sandbox: t.Boolean(),
-  api_key_id: nullable(t.String()),
-  idempotency_key: nullable(t.String()),
-  queued_at: nullable(time),
-  sent_at: nullable(time),
-  delivered_at: nullable(time),
-  bounced_at: nullable(time),
-  created_at: time,
-  updated_at: time,
-})
-
-export const Email = t.Composite([
-  ListedEmail,
-  t.Object({
-    html: nullable(t.String()),
-    text: nullable(t.String()),
-    headers: t.Record(t.String(), t.String()),
-    timeline: t.Array(
-      t.Object({
-        type: t.String(),
-        timestamp: time,
-        recipient_email: nullable(t.String()),
-        detail: t.Unknown(),
-      }),
-    ),
-  }),
-])
-
-export const EmailEvents = t.Object({
-  email_id: t.String(),
-  status,
-  events: t.Array(
-    t.Object({
-      id: t.String(),
-      type: t.String(),
-      timestamp: time,
-      recipient_email: nullable(t.String()),
-      bounce_type: nullable(t.String()),
-      bounce_subtype: nullable(t.String()),
-      complaint_feedback_type: nullable(t.String()),
-      url: nullable(t.String()),
-      user_agent: nullable(t.String()),
-      actor: nullable(t.String()),
-      detail: t.Unknown(),
-    }),
-  ),
-})
 
 export const emailQuery = pageQuery({
   status: t.Optional(status),

@@ -4,20 +4,23 @@ import { messageExamples, messageFields } from "./catalog/messages"
 import { peopleExamples, peopleFields } from "./catalog/people"
 import { sendingExamples, sendingFields } from "./catalog/sending"
 
-export type Category =
-  | "email"
-  | "push"
-  | "auth"
-  | "domain"
-  | "sms"
-  | "in_app"
-  | "subscriber"
-  | "suppression"
-  | "topic"
-  | "workflow"
-  | "broadcast"
-  | "webhook"
-  | "account"
+export const CATEGORIES = [
+  "email",
+  "push",
+  "auth",
+  "domain",
+  "sms",
+  "in_app",
+  "subscriber",
+  "suppression",
+  "topic",
+  "workflow",
+  "broadcast",
+  "webhook",
+  "account",
+] as const
+
+export type Category = (typeof CATEGORIES)[number]
 
 export interface EventType {
   type: string

@@ -7,37 +7,50 @@ import type { Problems } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
 import { oneOf } from "../http/texts"
 import { check } from "../http/validate"
+import { anything, EXAMPLE_ID, flag, text, time, word } from "../lib/record-fields"
 import type { Store } from "../store/store"
+import { API_VERSION } from "./api-version"
 import * as feed from "./feed"
 import { askedTypes, noSuchType } from "./patterns"
-import { eventTypes, lookup } from "./registry"
+import { CATEGORIES, eventTypes, lookup } from "./registry"
 import { trigger, type Wish } from "./trigger"
 
 const MOST = 100
 
-const Envelope = t.Object({
-  id: t.String(),
-  type: t.String(),
-  api_version: t.String(),
-  created_at: t.String(),
-  data: t.Record(t.String(), t.Unknown()),
-})
+const example = lookup("email.delivered")?.example
 
-const Field = t.Object({
-  name: t.String({ description: "Dotted for a member of an object." }),
-  type: oneOf("string", "integer", "number", "boolean", "object", "array"),
-  nullable: t.Boolean(),
-  description: t.String(),
-})
+const Envelope = t.Object(
+  {
+    id: text(`evt_${EXAMPLE_ID}`),
+    type: text("email.delivered"),
+    api_version: text(API_VERSION),
+    created_at: time("When it was recorded."),
+    data: anything(example?.data ?? {}, "Depends on the type: see the webhooks of this document."),
+  },
+  { title: "EventEnvelope" },
+)
 
-const EventType = t.Object({
-  type: t.String(),
-  category: t.String(),
-  description: t.String(),
-  api_version: t.String(),
-  fields: t.Array(Field),
-  example: Envelope,
-})
+const Field = t.Object(
+  {
+    name: text("message_id", "Dotted for a member of an object."),
+    type: word(["string", "integer", "number", "boolean", "object", "array"]),
+    nullable: flag(false),
+    description: text("The id of the email."),
+  },
+  { title: "EventField" },
+)
+
+const EventType = t.Object(
+  {
+    type: text("email.delivered"),
+    category: word(CATEGORIES),
+    description: text("Delivered to the recipient."),
+    api_version: text(API_VERSION),
+    fields: t.Array(Field),
+    example: Envelope,
+  },
+  { title: "EventType" },
+)
 
 const typeQuery = t.Object({ category: t.Optional(oneOf("email", "push", "auth")) })
 

@@ -57,7 +57,7 @@ const WAITING = [409, 429, 503]
 export function failuresOf(route: AnyRoute): Record<string, object> {
   const byStatus = new Map<number, ErrorCode[]>(commonStatuses(route).map((status) => [status, []]))
   for (const own of route.errors ?? []) {
-    const [code, status = codes[code].status] = typeof own === "string" ? [own] : own
+    const [code, status] = typeof own === "string" ? [own, codes[own].status] : own
     byStatus.set(status, [...(byStatus.get(status) ?? []), code])
   }
   const entries = [...byStatus].map(([status, own]) => [String(status), failureOf(status, own)])

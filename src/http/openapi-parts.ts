@@ -37,11 +37,7 @@ function contextOf(route: AnyRoute) {
   return named ? [account] : [account, reference("parameters", "ProjectId")]
 }
 
-function fieldsOf(
-  schema: AnyRoute["query"],
-  place: "query" | "header",
-  schemas: SchemaComponents,
-) {
+function fieldsOf(schema: AnyRoute["query"], place: "query" | "header", schemas: SchemaComponents) {
   return Object.entries(schema?.properties ?? {}).map(([name, field]) => {
     const { description, ...rest } = schemas.show(field)
     const required = (schema?.required ?? []).includes(name) && rest.default === undefined
@@ -67,13 +63,13 @@ export function responsesOf(route: AnyRoute, schemas: SchemaComponents): Record<
     ...(versioned && rateHeaders),
     ...(route.idempotent && { "Idempotent-Replayed": reference("headers", "IdempotentReplayed") }),
   }
-  const answers = route.status.map((status) => {
+  const answers = [...route.status, ...(route.also ?? [])].map((status) => {
     const bare = NO_CONTENT[status]
     if (bare) return [status, { description: bare, headers }] as const
     const content = contentOf(route, schemas)
     return [status, { description: route.summary, headers, content }] as const
   })
-  return { ...Object.fromEntries(answers), ...failuresOf(route) }
+  return { ...failuresOf(route), ...Object.fromEntries(answers) }
 }
 
 function contentOf(route: AnyRoute, schemas: SchemaComponents): Record<string, { schema: Schema }> {
@@ -100,7 +96,12 @@ function envelopeOf(route: AnyRoute, schemas: SchemaComponents): Schema {
       ...(many && { has_more: { type: "boolean", description: "As in meta." } }),
       meta: metaOf(many ?? "Meta", meta, schemas),
     },
-    required: [...((beside?.required ?? []) as string[]), "data", ...(many ? ["has_more"] : []), "meta"],
+    required: [
+      ...((beside?.required ?? []) as string[]),
+      "data",
+      ...(many ? ["has_more"] : []),
+      "meta",
+    ],
   }
 }
 

@@ -49,7 +49,11 @@ export class SchemaComponents {
     if (others.every((form) => form.const !== undefined)) {
       const words = others.map((form) => form.const)
       const type = others[0]?.type
-      return { type: or_null ? [type, "null"] : type, enum: or_null ? [...words, null] : words, ...rest }
+      return {
+        type: or_null ? [type, "null"] : type,
+        enum: or_null ? [...words, null] : words,
+        ...rest,
+      }
     }
     const [only] = others
     if (others.length > 1 || !only) return { anyOf: forms.map((form) => this.show(form)), ...rest }

@@ -39,6 +39,8 @@ export interface Route<Body = unknown, Query = unknown> {
   scope: string
   /** Of a success, as the contract lists them; the first is the default. */
   status: [number, ...number[]]
+  /** Beside them, of answers in the same form that tell of trouble. */
+  also?: readonly number[]
   summary: string
   /** The body's shape, for the reference and, without `read`, for validation. */
   body?: TSchema

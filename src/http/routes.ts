@@ -1,8 +1,11 @@
 import { Type as t } from "@sinclair/typebox"
 import { millis, now } from "../core/time"
 import { VERSION } from "../core/version"
+import { count, text, time, word } from "../lib/record-fields"
 import type { Health } from "./health"
 import { type AnyRoute, route } from "./route"
+
+const status = word(["ok", "draining", "unavailable"])
 
 /** Routes about the process itself. They answer anybody, and touch no project. */
 export const healthRoutes = (health: Health): AnyRoute[] => [
@@ -11,11 +14,10 @@ export const healthRoutes = (health: Health): AnyRoute[] => [
     path: "/healthz",
     summary: "Whether the process lives",
     produces: "application/json",
-    response: t.Object({
-      status: t.Literal("ok"),
-      version: t.String(),
-      uptime_seconds: t.Integer(),
-    }),
+    response: t.Object(
+      { status: t.Literal("ok"), version: text(VERSION), uptime_seconds: count(86_400) },
+      { title: "Liveness" },
+    ),
     handle: () =>
       Response.json({
         status: "ok",
@@ -28,7 +30,19 @@ export const healthRoutes = (health: Health): AnyRoute[] => [
     path: "/readyz",
     summary: "Whether the process may be sent work; 503 when not",
     produces: "application/json",
-    response: t.Object({ status: t.String(), checks: t.Record(t.String(), t.String()) }),
+    also: [503],
+    response: t.Object(
+      {
+        status,
+        checks: t.Object({
+          database: text("ok"),
+          jobs: text("ok"),
+          disk: text("ok"),
+          smtp: text("ok"),
+        }),
+      },
+      { title: "Readiness" },
+    ),
     handle: async () => {
       await health.look()
       const { status } = health
@@ -40,7 +54,7 @@ export const healthRoutes = (health: Health): AnyRoute[] => [
     ...open,
     path: "/v1/health",
     summary: "Status and version, for API clients",
-    response: t.Object({ status: t.String(), version: t.String(), time: t.String() }),
+    response: t.Object({ status, version: text(VERSION), time: time() }, { title: "Health" }),
     handle: () => ({ data: { status: health.status, version: VERSION, time: now() } }),
   }),
 ]

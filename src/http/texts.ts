@@ -1,4 +1,5 @@
 import { Type as t } from "@sinclair/typebox"
+import { id } from "../lib/record-fields"
 import { SLUG } from "../lib/slug"
 
 const MOST_CHARACTERS = 200
@@ -22,6 +23,6 @@ export const oneOf = <const Words extends string[]>(...words: Words) =>
   t.Unsafe<Words[number]>(t.Union(words.map((word) => t.Literal(word))))
 
 /** What every deletion answers. */
-export const Deleted = t.Object({ id: t.String(), deleted: t.Literal(true) })
+export const Deleted = t.Object({ id: id(), deleted: t.Literal(true) }, { title: "Deleted" })
 
 export const deleted = (id: string) => ({ data: { id, deleted: true } })

@@ -28,6 +28,7 @@ export const longJobRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route({
     ...by("POST", `${ONE}/cancel`),
     summary: "Leave the rest of a job undone; what was done stays",
+    errors: ["conflict"],
     handle: async (call) => ({
       data: await store.tx((tx) => longJobs.cancel(tx, call.project_id, idOf(call))),
     }),

@@ -1,15 +1,19 @@
 import { Type as t } from "@sinclair/typebox"
+import { count, id, maybe, rarely, text, time, word } from "../lib/record-fields"
 
-const STATUSES = ["queued", "running", "completed", "failed", "cancelled"] as const
+const STATUSES = ["completed", "queued", "running", "failed", "cancelled"] as const
 
 /** The Job record, as every route answers it that begins, shows or cancels one. */
-export const Job = t.Object({
-  id: t.String(),
-  type: t.String(),
-  status: t.Union(STATUSES.map((status) => t.Literal(status))),
-  progress: t.Object({ done: t.Integer(), total: t.Integer(), failed: t.Integer() }),
-  result: t.Unknown(),
-  error: t.Union([t.Object({ code: t.String(), message: t.String() }), t.Null()]),
-  created_at: t.String(),
-  completed_at: t.Union([t.String(), t.Null()]),
-})
+export const Job = t.Object(
+  {
+    id: id(),
+    type: text("webhook.replay"),
+    status: word(STATUSES),
+    progress: t.Object({ done: count(120), total: count(120), failed: count(0) }),
+    result: t.Unknown({ examples: [{ sent: 120 }], description: "Null until it is completed." }),
+    error: rarely(t.Object({ code: text("internal_error"), message: text("It broke off.") })),
+    created_at: time(),
+    completed_at: maybe(time()),
+  },
+  { title: "Job" },
+)

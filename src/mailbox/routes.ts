@@ -5,17 +5,50 @@ import type { Call } from "../http/call"
 import { asPage, type Cursors, keyById, pageQuery, readTime, windowOf } from "../http/page"
 import { Problems } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
+import { count, EXAMPLE_ID, id, maybe, rarely, text, time } from "../lib/record-fields"
 import type { Store } from "../store/store"
 import * as mailbox from "./mailbox"
 
-const Summary = t.Object({
-  id: t.String(),
-  email_id: t.Union([t.String(), t.Null()]),
-  from: t.String(),
-  to: t.String(),
-  subject: t.String(),
-  created_at: t.String(),
-})
+const summary = {
+  id: id(),
+  email_id: maybe(id()),
+  from: text("hello@mailbox.test"),
+  to: text("you@mailbox.test"),
+  subject: text("It works"),
+  created_at: time(),
+}
+
+const Summary = t.Object(summary, { title: "MailboxMailSummary" })
+
+const Mail = t.Object(
+  {
+    ...summary,
+    headers: t.Record(t.String(), t.Union([t.String(), t.Array(t.String())]), {
+      examples: [{ subject: "It works", "mime-version": "1.0" }],
+      description: "Names in lower case. A field that occurs more than once is a list.",
+    }),
+    html: rarely(text("<p>Hello from Belfry.</p>")),
+    text: maybe(text("Hello from Belfry.")),
+    attachments: t.Array(
+      t.Object({
+        filename: maybe(text("receipt.pdf")),
+        content_type: text("application/pdf"),
+        content_id: rarely(text("logo")),
+        size: count(48_213, "Bytes."),
+        sha256: text("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"),
+      }),
+      { examples: [[]] },
+    ),
+    parse_error: rarely(text("The message has no body.", "Why the body could not be read.")),
+    raw_url: maybe(text(`/v1/emails/${EXAMPLE_ID}/raw`)),
+  },
+  { title: "MailboxMail" },
+)
+
+const Cleared = t.Object(
+  { deleted: count(3, "How many mails are gone.") },
+  { title: "MailboxCleared" },
+)
 
 const mailQuery = pageQuery({
   to: t.Optional(t.String({ maxLength: 254 })),
@@ -46,6 +79,7 @@ export function mailboxRoutes({ store, workers, cursors }: MailboxParts): AnyRou
       summary: "Mail in the embedded mailbox, newest first",
       query: mailQuery,
       response: Summary,
+      errors: ["invalid_email"],
       handle: async (call) => {
         const { project_id, query } = call
         const { search } = query
@@ -61,6 +95,7 @@ export function mailboxRoutes({ store, workers, cursors }: MailboxParts): AnyRou
       method: "GET",
       path: "/v1/mailbox/{mail_id}",
       summary: "One mail, parsed",
+      response: Mail,
       handle: async (call) => ({ data: await read(store, workers, call) }),
     }),
     route<unknown, Static<typeof clearQuery>>({
@@ -69,6 +104,8 @@ export function mailboxRoutes({ store, workers, cursors }: MailboxParts): AnyRou
       path: "/v1/mailbox",
       summary: "Empty the mailbox, or one recipient's part of it",
       query: clearQuery,
+      response: Cleared,
+      errors: ["invalid_email"],
       handle: async ({ project_id, query }) => ({
         data: await mailbox.clear(store, project_id, comparableFilters(query)),
       }),

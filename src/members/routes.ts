@@ -1,24 +1,28 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import { asPage, pageQuery, windowOf } from "../http/page"
 import { type AnyRoute, route } from "../http/route"
-import { Deleted, deleted, oneOf, orNull } from "../http/texts"
+import { Deleted, deleted } from "../http/texts"
+import { flag, id, maybe, text, time, word } from "../lib/record-fields"
 import { type InvitationParts, invitationRoutes } from "./invitations/routes"
 import * as members from "./members"
 import { partOf, placeText } from "./place"
 
-export const AccountRoles = oneOf("owner", "admin", "billing_admin", "member")
+const AccountRoles = word(["owner", "admin", "billing_admin", "member"])
 
 const Changed = t.Object({ role: AccountRoles })
 
-const Member = t.Object({
-  user_id: t.String(),
-  email: t.String(),
-  name: orNull(t.String()),
-  role: AccountRoles,
-  mfa_enabled: t.Boolean(),
-  joined_at: t.String(),
-  last_active_at: orNull(t.String()),
-})
+const Member = t.Object(
+  {
+    user_id: id(),
+    email: text("ann@example.com"),
+    name: maybe(text("Ann")),
+    role: AccountRoles,
+    mfa_enabled: flag(true),
+    joined_at: time(),
+    last_active_at: maybe(time()),
+  },
+  { title: "Member" },
+)
 
 const memberQuery = pageQuery({})
 const PATH = "/v1/accounts/me/members"
@@ -52,6 +56,7 @@ export function memberRoutes(parts: InvitationParts): AnyRoute[] {
       summary: "Change a member's role; owners and admins are changed by owners",
       body: Changed,
       response: Member,
+      errors: ["conflict", "plan_limit_exceeded"],
       handle: async ({ caller, params, body }) => {
         const { account_id } = caller
         const wanted = { account_id, user_id: params.user_id ?? "", role: body.role }
@@ -63,6 +68,7 @@ export function memberRoutes(parts: InvitationParts): AnyRoute[] {
       self: "user_id",
       summary: "Take a member out of the account; everybody may go himself",
       response: Deleted,
+      errors: ["conflict"],
       handle: async ({ caller, params }) => {
         const user_id = params.user_id ?? ""
         await store.tx((tx) => members.remove(tx, caller.account_id, user_id, caller))

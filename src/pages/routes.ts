@@ -1,3 +1,4 @@
+import { Type as t } from "@sinclair/typebox"
 import type { ApiError } from "../core/errors"
 import { VERSION } from "../core/version"
 import type { Call } from "../http/call"
@@ -26,6 +27,7 @@ export function docsRoutes(table: AnyRoute[]): AnyRoute[] {
       path: "/v1/openapi.json",
       summary: "This interface as OpenAPI 3.1",
       produces: "application/json",
+      response: t.Object({}, { additionalProperties: true, title: "OpenApiDocument" }),
       handle: () => Response.json(description()),
     }),
     route({

@@ -5,27 +5,17 @@ import { takeOrUndo } from "../http/idempotency"
 import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../http/page"
 import { invalid } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
-import { Deleted, deleted, nameText, oneOf, slugText } from "../http/texts"
+import { Deleted, deleted, nameText, slugText } from "../http/texts"
 import { projectsOf } from "../members/project-members"
 import type { Store } from "../store/store"
 import { projectMemberRoutes } from "./members/routes"
 import * as projects from "./projects"
 import { projectRecord } from "./projects"
+import { Project } from "./schemas"
 
 const NewProject = t.Object({ name: nameText(), slug: t.Optional(slugText()) })
 const ProjectPatch = t.Partial(t.Object({ name: nameText(), slug: slugText() }))
 const Confirmation = t.Object({ confirm: t.String() })
-
-const Project = t.Object({
-  id: t.String(),
-  account_id: t.String(),
-  name: t.String(),
-  slug: t.String(),
-  status: oneOf("active", "deleting"),
-  sandbox: t.Boolean(),
-  created_at: t.String(),
-  updated_at: t.String(),
-})
 
 const projectQuery = pageQuery({})
 
@@ -54,6 +44,7 @@ export function projectRoutes(parts: ProjectParts): AnyRoute[] {
       summary: "Rename a project, or give it another slug",
       body: ProjectPatch,
       response: Project,
+      errors: ["conflict"],
       handle: async ({ caller, params, body }) => {
         const { account_id } = caller
         const patch = (tx: Parameters<typeof projects.patch>[0]) =>
@@ -66,6 +57,7 @@ export function projectRoutes(parts: ProjectParts): AnyRoute[] {
       summary: "Delete a project: its keys stop at once, its data goes after 7 days",
       body: Confirmation,
       response: Deleted,
+      errors: ["conflict"],
       handle: (call) => remove(store, call),
     }),
     route({
@@ -73,6 +65,7 @@ export function projectRoutes(parts: ProjectParts): AnyRoute[] {
       path: "/v1/projects/{project_id}/restore",
       summary: "Take back the deletion of a project",
       response: Project,
+      errors: ["conflict", "plan_limit_exceeded"],
       handle: async ({ caller, params }) => {
         const row = await store.tx((tx) =>
           projects.restore(tx, params.project_id ?? "", ceilingOf(caller), caller),
@@ -103,6 +96,7 @@ const atPath = (path: string, { store, cursors }: ProjectParts): AnyRoute[] => [
     summary: "Make a project",
     body: NewProject,
     response: Project,
+    errors: ["plan_limit_exceeded"],
     idempotent: true,
     handle: async ({ caller, body, claim }) => {
       const wanted = { ...ceilingOf(caller), name: body.name, slug: body.slug }

@@ -91,6 +91,7 @@ function writingRoutes(parts: ProviderParts): AnyRoute[] {
       summary: "Configure a provider; the same provider and name replaces",
       body: schemas.NewConfig,
       response: schemas.ProviderConfig,
+      errors: ["invalid_url"],
       idempotent: true,
       sealed: true, // the callback's address in the answer is a credential
       handle: (call) => set(parts, call),
@@ -104,6 +105,7 @@ function writingRoutes(parts: ProviderParts): AnyRoute[] {
       summary: "Change a provider; credentials are given as a whole, settings one by one",
       body: schemas.ConfigPatch,
       response: schemas.ProviderConfig,
+      errors: ["conflict", "invalid_url"],
       handle: (call) => patch(parts, call),
     }),
     route({
@@ -130,6 +132,13 @@ function writingRoutes(parts: ProviderParts): AnyRoute[] {
       body: schemas.TestRequest,
       read: schemas.readTest,
       response: schemas.Tested,
+      errors: [
+        "invalid_email",
+        "sender_not_configured",
+        "domain_not_verified",
+        "provider_error",
+        "send_failed",
+      ],
       handle: async (call) => {
         const row = await configs.find(store.read, call.project_id, named(call))
         return { data: await tryProvider(parts, call.caller, row, call.body.to) }

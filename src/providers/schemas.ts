@@ -1,8 +1,9 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import { pageQuery } from "../http/page"
 import { Problems } from "../http/problems"
-import { nameText, oneOf, orNull } from "../http/texts"
+import { nameText, oneOf } from "../http/texts"
 import { check } from "../http/validate"
+import { anything, count, flag, id, rarely, text, time, word } from "../lib/record-fields"
 import { OWN_MECHANISM, ownFault } from "../lib/spf"
 
 const Spf = t.String({ pattern: OWN_MECHANISM })
@@ -46,31 +47,37 @@ export const ConfigPatch = t.Object({
 
 export const TestRequest = t.Object({ to: t.Optional(t.String()) })
 
-export const Tested = t.Object({
-  ok: t.Boolean(),
-  duration_ms: t.Integer(),
-  detail: t.String(),
-})
+export const Tested = t.Object(
+  { ok: flag(true), duration_ms: count(180), detail: text("The login works.") },
+  { title: "ProviderTest" },
+)
 
 export const kind = oneOf("email_provider", "sms_provider", "push_provider")
 
-export const ProviderConfig = t.Object({
-  id: t.String(),
-  kind,
-  provider: t.String(),
-  name: t.String(),
-  priority: t.Integer(),
-  enabled: t.Boolean(),
-  status: oneOf("active", "error"),
-  last_error: orNull(t.String()),
-  credentials: t.Record(t.String(), t.Unknown(), {
-    description: "Of every secret the last four characters.",
-  }),
-  settings: Settings,
-  callback_url: orNull(t.String()),
-  created_at: t.String(),
-  updated_at: t.String(),
-})
+export const ProviderConfig = t.Object(
+  {
+    id: id(),
+    kind,
+    provider: text("smtp"),
+    name: text("relay"),
+    priority: count(100, "The lower one is tried first."),
+    enabled: flag(true),
+    status: word(["active", "error"]),
+    last_error: rarely(text("535 5.7.8 The login was refused.")),
+    credentials: anything(
+      { host: "smtp.example.com", port: 587, username: "belfry", password: "…x9Qz" },
+      "Of every secret the last four characters.",
+    ),
+    settings: t.Object(
+      { max_per_second: t.Optional(t.Number()), spf: t.Optional(t.Array(t.String())) },
+      { examples: [{ max_per_second: 14 }] },
+    ),
+    callback_url: rarely(text("https://belfry.example.com/v1/callbacks/email/ses/cb_Zk3vX9")),
+    created_at: time(),
+    updated_at: time(),
+  },
+  { title: "ProviderConfig" },
+)
 
 export const configQuery = pageQuery({ kind: t.Optional(kind) })
 

@@ -2,17 +2,21 @@ import { Type as t } from "@sinclair/typebox"
 import { fail } from "../core/errors"
 import { asPage, type Cursors, keyById, type PageQuery, pageQuery, windowOf } from "../http/page"
 import { type AnyRoute, route } from "../http/route"
+import { count, flag, text } from "../lib/record-fields"
 import { cutOut } from "../store/stretch"
 import type { QueueControl } from "./queue-control"
 
-const Queue = t.Object({
-  queue: t.String(),
-  depth: t.Integer(),
-  oldest_seconds: t.Integer(),
-  running: t.Integer(),
-  failed_24h: t.Integer(),
-  paused: t.Boolean(),
-})
+const Queue = t.Object(
+  {
+    queue: text("email"),
+    depth: count(12, "Waiting, also for a later time or for the end of a pause."),
+    oldest_seconds: count(4),
+    running: count(3),
+    failed_24h: count(0),
+    paused: flag(false),
+  },
+  { title: "Queue" },
+)
 
 const QUEUES = "/v1/admin/queues"
 
@@ -52,6 +56,7 @@ export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyR
   }),
   route({
     ...by("POST", `${QUEUES}/{queue}/pause`),
+    errors: ["conflict"],
     summary: "Begin nothing more of a queue (`email`), or of one domain (`email:example.com`)",
     handle: async ({ params, caller }) => ({
       data: await queues.pause(params.queue ?? "", caller),
@@ -59,6 +64,7 @@ export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyR
   }),
   route({
     ...by("POST", `${QUEUES}/{queue}/resume`),
+    errors: ["conflict"],
     summary: "Go on with a queue or a domain that was paused",
     handle: async ({ params, caller }) => ({
       data: await queues.resume(params.queue ?? "", caller),

@@ -1,31 +1,34 @@
 import { Type as t } from "@sinclair/typebox"
 import { type AnyRoute, route } from "../http/route"
-import { oneOf, orNull } from "../http/texts"
+import { count, maybe, rarely, text, time, word } from "../lib/record-fields"
 import type { Store } from "../store/store"
 import { openWork } from "./queue"
 
-const Queue = t.Object({
-  by_state: t.Array(
-    t.Object({
-      queue: t.String(),
-      state: oneOf("waiting", "retrying", "running", "held"),
-      reason: orNull(t.String()),
-      count: t.Integer(),
-      oldest_seconds: t.Integer(),
-      next_attempt_at: orNull(t.String()),
-      lease_until: orNull(t.String({ description: "Of what runs: the first lease to run out." })),
-    }),
-  ),
-  by_domain: t.Array(
-    t.Object({
-      domain: t.String(),
-      waiting: t.Integer(),
-      running: t.Integer(),
-      paused_until: orNull(t.String()),
-      reason: orNull(t.String()),
-    }),
-  ),
-})
+const OpenWork = t.Object(
+  {
+    by_state: t.Array(
+      t.Object({
+        queue: text("email"),
+        state: word(["retrying", "waiting", "running", "held"]),
+        reason: maybe(text("451 4.7.1 Try again later")),
+        count: count(12),
+        oldest_seconds: count(340),
+        next_attempt_at: maybe(time()),
+        lease_until: rarely(time("Of what runs: the first lease to run out.")),
+      }),
+    ),
+    by_domain: t.Array(
+      t.Object({
+        domain: text("example.com"),
+        waiting: count(12),
+        running: count(1),
+        paused_until: rarely(time()),
+        reason: rarely(text("421 4.7.0 Too many connections")),
+      }),
+    ),
+  },
+  { title: "OpenWork" },
+)
 
 export const queueRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route({
@@ -35,7 +38,7 @@ export const queueRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     scope: "webhooks:read",
     status: [200],
     summary: "The project's open work: by state, and mail by the recipient's domain",
-    response: Queue,
+    response: OpenWork,
     handle: async ({ project_id }) => ({ data: await openWork(store.read, project_id) }),
   }),
 ]

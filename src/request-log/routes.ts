@@ -3,7 +3,7 @@ import type { Caller } from "../accounts/caller"
 import { asPage, type Cursors, pageQuery, windowOf } from "../http/page"
 import { invalid } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
-import { orNull } from "../http/texts"
+import { count, id, maybe, rarely, text, time } from "../lib/record-fields"
 import type { Store } from "../store/store"
 import { countAll, type Filter, find, list, type Row } from "./list"
 
@@ -16,17 +16,20 @@ const filters = pageQuery({
 
 type Query = Static<typeof filters>
 
-const Entry = t.Object({
-  request_id: t.String(),
-  method: t.String(),
-  path: t.String(),
-  status: t.Integer(),
-  duration_ms: t.Integer(),
-  key_id: orNull(t.String()),
-  ip: t.String(),
-  error_code: orNull(t.String()),
-  created_at: t.String(),
-})
+const Entry = t.Object(
+  {
+    request_id: text("req_4f1d2e4c5b6a7d407c3e9b5a3f1d2e4c"),
+    method: text("POST"),
+    path: text("/v1/emails"),
+    status: count(201),
+    duration_ms: count(7),
+    key_id: maybe(id()),
+    ip: text("203.0.113.7"),
+    error_code: rarely(text("validation_error")),
+    created_at: time(),
+  },
+  { title: "RequestLogEntry" },
+)
 
 export interface RequestLogParts {
   store: Store

@@ -65,6 +65,7 @@ const entryRoutes = (parts: SessionParts): AnyRoute[] => [
     summary: "Sign in; with a second factor, the first half of it",
     body: Credentials,
     response: t.Union([Session, Challenged]),
+    errors: ["unauthorized", "login_rate_limit_exceeded"],
     handle: async (call) => ({ data: await signIn(parts, call.body, clientOf(call)) }),
   }),
   route<Static<typeof Answer>, unknown>({
@@ -73,6 +74,7 @@ const entryRoutes = (parts: SessionParts): AnyRoute[] => [
     summary: "The second half of a sign-in: a code of the app or a recovery code",
     body: Answer,
     response: Session,
+    errors: ["invalid_mfa", "invalid_totp", "invalid_backup_code", "login_rate_limit_exceeded"],
     handle: async (call) => ({ data: await answerChallenge(parts, call.body, clientOf(call)) }),
   }),
   route<Static<typeof Refresh>, unknown>({
@@ -81,6 +83,7 @@ const entryRoutes = (parts: SessionParts): AnyRoute[] => [
     summary: "New tokens for a refresh token, which dies with it",
     body: Refresh,
     response: Session,
+    errors: ["unauthorized"],
     handle: async ({ body, ip }) => ({
       data: await parts.sessions.refresh(body.refresh_token, ip),
     }),
@@ -95,7 +98,10 @@ const ownRoutes = ({ store }: SessionParts): AnyRoute[] => [
     method: "GET",
     path: PATH,
     summary: "Who you are, your accounts and this session",
-    response: t.Object({ user: ConsoleUser, accounts: Seats, session: SessionRecord }),
+    response: t.Object(
+      { user: ConsoleUser, accounts: Seats, session: SessionRecord },
+      { title: "WhoAmI" },
+    ),
     handle: async ({ caller }) => {
       const { user_id, session_id } = own(caller)
       const session = await sessions.find(store.read, user_id, session_id)

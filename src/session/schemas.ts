@@ -1,5 +1,6 @@
 import { Type as t } from "@sinclair/typebox"
 import { MOST_PASSWORD_CHARACTERS } from "../lib/password-strength"
+import { count, flag, id, maybe, rarely, text, time, word } from "../lib/record-fields"
 
 const MOST_TOKEN_CHARACTERS = 200
 
@@ -9,53 +10,70 @@ export const LIMIT_BYTES = 65_536
 /** Requests a minute and address, where there is no credential yet. */
 export const PER_MINUTE = 60
 
-const nullable = t.Union([t.String(), t.Null()])
-
 export const Password = t.String({ maxLength: MOST_PASSWORD_CHARACTERS })
 export const Token = t.String({ maxLength: MOST_TOKEN_CHARACTERS })
 export const Email = t.String({ maxLength: 1000 })
 
-export const ConsoleUser = t.Object({
-  id: t.String(),
-  email: t.String(),
-  name: nullable,
-  locale: nullable,
-  timezone: nullable,
-  mfa_enabled: t.Boolean(),
-  operator: t.Boolean(),
-  created_at: t.String(),
-  last_login_at: nullable,
-})
+export const ConsoleUser = t.Object(
+  {
+    id: id(),
+    email: text("ann@example.com"),
+    name: maybe(text("Ann")),
+    locale: maybe(text("en")),
+    timezone: maybe(text("Europe/Vienna")),
+    mfa_enabled: flag(true),
+    operator: flag(false, "Whether this person runs the instance."),
+    created_at: time(),
+    last_login_at: maybe(time()),
+  },
+  { title: "ConsoleUser" },
+)
 
-export const Seats = t.Array(t.Object({ id: t.String(), name: t.String(), role: t.String() }))
-
-export const Session = t.Object({
-  access_token: t.String(),
-  refresh_token: t.String(),
-  token_type: t.Literal("Bearer"),
-  expires_in: t.Integer({ description: "Seconds." }),
-  user: ConsoleUser,
-  accounts: Seats,
-})
-
-export const Challenged = t.Object({
-  mfa_required: t.Literal(true),
-  mfa_challenge: t.Object({
-    token: t.String(),
-    methods: t.Array(t.String()),
-    expires_at: t.String(),
+export const Seats = t.Array(
+  t.Object({
+    id: id(),
+    name: text("Acme"),
+    role: word(["owner", "admin", "billing_admin", "member"]),
   }),
-})
+  { description: "Your accounts." },
+)
 
-export const SessionRecord = t.Object({
-  id: t.String(),
-  current: t.Boolean(),
-  ip: nullable,
-  user_agent: nullable,
-  client_name: nullable,
-  created_at: t.String(),
-  last_used_at: t.String(),
-  expires_at: t.String(),
-})
+export const Session = t.Object(
+  {
+    access_token: text("eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiIwMTk5…", "For `Authorization: Bearer`."),
+    refresh_token: text("rt_Zk3vX9…", "Works once, and gives the next one."),
+    token_type: t.Literal("Bearer"),
+    expires_in: count(900, "Seconds."),
+    user: ConsoleUser,
+    accounts: Seats,
+  },
+  { title: "Session" },
+)
 
-export const Success = t.Object({ success: t.Literal(true) })
+export const Challenged = t.Object(
+  {
+    mfa_required: t.Literal(true),
+    mfa_challenge: t.Object({
+      token: text("mc_Zk3vX9…"),
+      methods: t.Array(word(["totp", "backup_code"])),
+      expires_at: time(),
+    }),
+  },
+  { title: "MfaChallenge" },
+)
+
+export const SessionRecord = t.Object(
+  {
+    id: id(),
+    current: flag(true, "Whether it is the one that asks."),
+    ip: maybe(text("203.0.113.7")),
+    user_agent: maybe(text("Mozilla/5.0")),
+    client_name: rarely(text("belfry on laptop")),
+    created_at: time(),
+    last_used_at: time(),
+    expires_at: time(),
+  },
+  { title: "ConsoleSession" },
+)
+
+export const Success = t.Object({ success: t.Literal(true) }, { title: "Success" })

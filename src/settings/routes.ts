@@ -3,6 +3,7 @@ import { readAddress } from "../emails/fields"
 import type { Problems } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
 import { orNull } from "../http/texts"
+import { flag, maybe, text } from "../lib/record-fields"
 import type { ProjectSettings } from "../projects/tables"
 import type { Store } from "../store/store"
 import { patch } from "./changes"
@@ -11,12 +12,20 @@ import { DEFAULTS } from "./settings"
 const address = t.String({ description: "a@example.com" })
 const sender = t.Object({ email: address, name: t.Optional(orNull(t.String())) })
 
-const Settings = t.Object({
-  default_from: t.Union([sender, t.Null()], { description: "Sender of what names none." }),
-  default_reply_to: orNull(address),
-  sandbox: t.Boolean({ description: "Everything to the embedded mailbox; counts no quota." }),
-  allow_subdomains: t.Boolean({ description: "Verified domains may also be sent from below." }),
-})
+const Settings = t.Object(
+  {
+    default_from: maybe(
+      t.Object(
+        { email: text("hello@example.com"), name: maybe(text("Acme")) },
+        { description: "Sender of what names none." },
+      ),
+    ),
+    default_reply_to: maybe(text("support@example.com")),
+    sandbox: flag(false, "Everything goes to the embedded mailbox, and counts no quota."),
+    allow_subdomains: flag(false, "Subdomains of verified domains may send, too."),
+  },
+  { title: "Settings" },
+)
 
 const SettingsPatch = t.Object({
   default_from: t.Optional(t.Union([sender, address, t.Null()])),
@@ -42,6 +51,7 @@ export const settingsRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     body: SettingsPatch,
     read: readPatch,
     response: Settings,
+    errors: ["invalid_email"],
     handle: async ({ caller, body }) => ({
       data: await store.tx((tx) => patch(tx, caller, body)),
     }),

@@ -13,6 +13,7 @@ import { limitsOfPlan } from "../plans/plans"
 import * as projects from "../projects/projects"
 import type { Reader, Store } from "../store/store"
 import { report, shares } from "./report"
+import { Usage, UsageReconciliation, UserUsage } from "./schemas"
 import { emptyTotals, type Totals, totals } from "./usage"
 
 const period = t.String({
@@ -23,21 +24,6 @@ const period = t.String({
 const usageQuery = t.Object({
   period: t.Optional(period),
   project_id: t.Optional(t.String({ description: "One project of the account." })),
-})
-
-const Used = t.Object({
-  used: t.Integer(),
-  limit: t.Union([t.Integer(), t.Null()]),
-  remaining: t.Union([t.Integer(), t.Null()]),
-})
-
-const ByMetric = { email: Used, push: Used, sms: Used, in_app: Used, mau: Used }
-
-const Usage = t.Object({
-  period: t.Object({ start: t.String(), end: t.String() }),
-  ...ByMetric,
-  api_requests: t.Integer(),
-  by_day: t.Array(t.Object({ date: t.String() })),
 })
 
 const Reconciliation = t.Object({ period: t.Optional(period) })
@@ -61,7 +47,7 @@ export const usageRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     path: "/v1/usage/user-aggregate",
     status: [200],
     summary: "What all accounts that you own used together",
-    response: t.Object({ user_id: t.String(), over: t.Array(t.String()) }),
+    response: UserUsage,
     handle: async ({ caller }) => ({ data: await aggregate(store.read, caller.user_id ?? "") }),
   }),
   route<Static<typeof Reconciliation>, unknown>({
@@ -72,7 +58,7 @@ export const usageRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     status: [200],
     summary: "Count the usage of a month afresh, and correct what was counted",
     body: Reconciliation,
-    response: t.Object({ period: t.String(), projects_touched: t.Integer() }),
+    response: UsageReconciliation,
     handle: async ({ caller, body }) => ({ data: await recount(store, caller, body.period) }),
   }),
 ]

@@ -11,6 +11,7 @@ import { vetUrl } from "./address"
 import { deliveryRoutes } from "./delivered/routes"
 import { type Changes, type NewEndpoint, readPatch, readWebhook } from "./input"
 import type { WebhookParts } from "./open"
+import * as records from "./record-schemas"
 import * as schemas from "./schemas"
 import * as switching from "./switching"
 import { testRoutes } from "./testing/routes"
@@ -54,7 +55,8 @@ const makingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
     summary: "Make an endpoint; its signing secret is shown once",
     body: schemas.NewWebhook,
     read: readWebhook,
-    response: schemas.WithSecret,
+    response: records.WithSecret,
+    errors: ["invalid_url", "invalid_template", "plan_limit_exceeded"],
     idempotent: true,
     sealed: true,
     handle: async (call) => {
@@ -69,7 +71,8 @@ const makingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
     ...by("POST", `${ONE}/rotate-secret`),
     summary: "A new signing secret; the one before counts for 24 more hours",
     body: schemas.Rotation,
-    response: schemas.Rotated,
+    response: records.Rotated,
+    errors: ["webhook_not_found"],
     idempotent: true,
     sealed: true,
     handle: (call) => {
@@ -110,7 +113,7 @@ const readingRoutes = ({ store, cursors }: WebhookRouteParts): AnyRoute[] => [
     ...by("GET", ALL),
     summary: "List endpoints, newest first",
     query: schemas.webhookQuery,
-    response: schemas.Webhook,
+    response: records.Webhook,
     handle: async (call) => {
       const { project_id } = call
       const byId = keyById((id) => webhooks.find(store.read, project_id, id))
@@ -122,7 +125,8 @@ const readingRoutes = ({ store, cursors }: WebhookRouteParts): AnyRoute[] => [
   route({
     ...by("GET", ONE),
     summary: "One endpoint",
-    response: schemas.Webhook,
+    response: records.Webhook,
+    errors: ["webhook_not_found"],
     handle: async (call) => ({
       data: await webhooks.get(store.read, call.project_id, idOf(call)),
     }),
@@ -137,7 +141,8 @@ const changingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
       changes: true,
       body: schemas.WebhookPatch,
       read: readPatch,
-      response: schemas.Webhook,
+      response: records.Webhook,
+      errors: ["webhook_not_found", "invalid_url", "invalid_template"],
       handle: async (call) => {
         await vet(parts, call.body)
         const { caller, body } = call
@@ -149,6 +154,7 @@ const changingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
     ...by("DELETE", ONE),
     summary: "Delete an endpoint; what was open of its deliveries ends",
     response: Deleted,
+    errors: ["webhook_not_found"],
     handle: async (call) => {
       const id = idOf(call)
       await parts.store.tx((tx) => switching.remove(tx, call.caller, id))
@@ -162,7 +168,8 @@ const switchRoutes = ({ store }: WebhookRouteParts): AnyRoute[] => [
     ...by("POST", `${ONE}/enable`),
     summary: "Make an endpoint active, and with `replay` send it what was held",
     body: schemas.Enabling,
-    response: schemas.Webhook,
+    response: records.Webhook,
+    errors: ["webhook_not_found"],
     handle: async (call) => {
       const { replay = "none" } = call.body
       const id = idOf(call)
@@ -173,7 +180,8 @@ const switchRoutes = ({ store }: WebhookRouteParts): AnyRoute[] => [
     route({
       ...by("POST", `${ONE}/${verb}`),
       summary,
-      response: schemas.Webhook,
+      response: records.Webhook,
+      errors: ["webhook_not_found"],
       handle: async (call) => {
         const { caller } = call
         const id = idOf(call)

@@ -3,6 +3,7 @@ import { API_VERSION } from "../events/api-version"
 import { aliasOf } from "../http/field-names"
 import { pageQuery } from "../http/page"
 import { nameText, oneOf, orNull } from "../http/texts"
+import * as records from "./record-schemas"
 
 const MOST_PATTERNS = 100
 const MOST_ATTEMPTS = 10
@@ -13,9 +14,6 @@ const LONGEST_DESCRIPTION = 500
 const LONGEST_TRANSFORM = 65_536
 
 const headerFormat = oneOf("standard", "legacy", "both")
-const status = oneOf("active", "disabled")
-const deliveryStatus = oneOf("pending", "failed", "success", "exhausted", "held")
-const trigger = oneOf("event", "manual", "replay", "test")
 
 const RetryPolicy = t.Object({
   max_attempts: t.Optional(t.Integer({ minimum: 1, maximum: MOST_ATTEMPTS, default: 6 })),
@@ -78,36 +76,11 @@ export const WebhookPatch = t.Composite([
   }),
 ])
 
-const moment = orNull(t.String())
-
-export const Webhook = t.Object({
-  id: t.String(),
-  project_id: t.String(),
-  ...fields,
-  retry_policy: t.Required(RetryPolicy),
-  status,
-  enabled: t.Boolean(),
-  secret_hint: t.String(),
-  consecutive_failures: t.Integer(),
-  last_triggered_at: moment,
-  last_success_at: moment,
-  last_failure_at: moment,
-  disabled_at: moment,
-  disabled_reason: t.Union([oneOf("circuit_breaker", "manual", "paused", "gone"), t.Null()]),
-  held_count: t.Integer(),
-  created_at: t.String(),
-  updated_at: t.String(),
-})
-
-export const WithSecret = t.Composite([Webhook, t.Object({ secret: t.String() })])
-
-export const webhookQuery = pageQuery({ status: t.Optional(status) })
+export const webhookQuery = pageQuery({ status: t.Optional(records.status) })
 
 export const Rotation = t.Object({
   expire_previous_now: t.Optional(t.Boolean({ default: false })),
 })
-
-export const Rotated = t.Object({ secret: t.String(), previous_secret_expires_at: moment })
 
 export const Enabling = t.Object({ replay: t.Optional(oneOf("held", "none")) })
 
@@ -115,59 +88,8 @@ export const Test = t.Object({
   event_type: t.Optional(t.String({ maxLength: 64, default: "webhook.test" })),
 })
 
-export const Tested = t.Object({
-  delivered: t.Boolean(),
-  delivery_id: t.String(),
-  response_status: t.Union([t.Integer(), t.Null()]),
-  response_body: orNull(t.String()),
-  duration_ms: t.Integer(),
-  error: orNull(t.String()),
-})
-
-export const Delivery = t.Object({
-  id: t.String(),
-  webhook_id: t.String(),
-  msg_id: t.String({ description: "As `webhook-id`: the id of the event." }),
-  event_id: t.String(),
-  event_type: t.String(),
-  status: deliveryStatus,
-  attempts: t.Integer(),
-  max_attempts: t.Integer(),
-  next_attempt_at: moment,
-  last_response_status: t.Union([t.Integer(), t.Null()]),
-  last_error: orNull(t.String()),
-  latency_ms: t.Union([t.Integer(), t.Null()]),
-  trigger,
-  first_attempted_at: moment,
-  last_attempted_at: moment,
-  completed_at: moment,
-  created_at: t.String(),
-})
-
-const headerFields = t.Union([t.Record(t.String(), t.String()), t.Null()])
-
-export const DeliveryDetail = t.Composite([
-  Delivery,
-  t.Object({
-    payload: t.Unknown({ description: "The body; null once the event expired." }),
-    url: orNull(t.String()),
-    request_headers: headerFields,
-    response_headers: headerFields,
-    last_response_body: orNull(t.String()),
-    attempt_log: t.Array(
-      t.Object({
-        attempt: t.Integer(),
-        at: t.String(),
-        response_status: t.Union([t.Integer(), t.Null()]),
-        error: orNull(t.String()),
-        latency_ms: t.Integer(),
-      }),
-    ),
-  }),
-])
-
 export const deliveryQuery = pageQuery({
-  status: t.Optional(deliveryStatus),
+  status: t.Optional(records.deliveryStatus),
   event_type: t.Optional(t.String({ maxLength: 64 })),
   event_id: t.Optional(t.String({ maxLength: 64 })),
   since: t.Optional(t.String({ description: "Created then or later." })),
@@ -193,14 +115,4 @@ export const Replay = t.Object({
 
 export const statsQuery = t.Object({
   window: t.Optional(oneOf("24h", "7d")),
-})
-
-export const Stats = t.Object({
-  attempts: t.Integer(),
-  success: t.Integer(),
-  failed: t.Integer(),
-  held: t.Integer(),
-  p50_ms: t.Union([t.Integer(), t.Null()]),
-  p95_ms: t.Union([t.Integer(), t.Null()]),
-  by_status: t.Record(t.String(), t.Integer()),
 })

@@ -7,15 +7,18 @@ export type DisabledReason = "circuit_breaker" | "manual" | "paused" | "gone"
 export type DeliveryStatus = "pending" | "failed" | "success" | "exhausted" | "held"
 export type Trigger = "event" | "manual" | "replay" | "test"
 
-export type DeliveryError =
-  | "timeout"
-  | "dns"
-  | "tls"
-  | "connection"
-  | "http_status"
-  | "blocked_address"
-  | "transform_failed"
-  | "gone"
+export const DELIVERY_ERRORS = [
+  "timeout",
+  "dns",
+  "tls",
+  "connection",
+  "http_status",
+  "blocked_address",
+  "transform_failed",
+  "gone",
+] as const
+
+export type DeliveryError = (typeof DELIVERY_ERRORS)[number]
 
 export interface RetryPolicy {
   max_attempts: number

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import * as known from "../../cli/fields"
 import { accountRoutes } from "../../src/accounts/routes"
-import { Key } from "../../src/api-keys/changing/routes"
+import { Key } from "../../src/api-keys/schemas"
 import { Deleted } from "../../src/http/texts"
 import { Job } from "../../src/long-jobs/schema"
 import { memberRoutes } from "../../src/members/routes"

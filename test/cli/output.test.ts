@@ -8,7 +8,7 @@ import { table } from "../../cli/table"
 import { cleanLine, cleanText, painter, wantsColour } from "../../cli/terminal"
 import { normalized } from "../../cli/words"
 import { SCOPES } from "../../src/api-keys/scopes"
-import { Accepted, Email } from "../../src/emails/schemas"
+import { Accepted, Email } from "../../src/emails/record-schemas"
 import { belfry, onTerminal } from "./belfry"
 import { email, FakeApi, ID, KEY } from "./fake-api"
 

@@ -73,7 +73,10 @@ const tell = (value: unknown) => (JSON.stringify(value) ?? "nothing").slice(0, 2
 
 /** A judge of what is of this kind; anything else is the business of `type`. */
 const of =
-  <Kind>(is: (value: unknown) => value is Kind, wrong: (value: Kind) => string | undefined): Judge =>
+  <Kind>(
+    is: (value: unknown) => value is Kind,
+    wrong: (value: Kind) => string | undefined,
+  ): Judge =>
   (value, path, out) => {
     const text = is(value) ? wrong(value) : undefined
     if (text !== undefined) out.push(`${path}: ${text}: ${tell(value)}`)

@@ -37,7 +37,13 @@ function lookups(document: OpenApi) {
     Object.entries(methods).map(([method, { responses }]): Row => {
       const shape = new RegExp(`^${path.replaceAll(".", "\\.").replaceAll(/\{\w+\}/g, "[^/]+")}$`)
       const parameters = path.split("{").length - 1
-      return { method: method.toUpperCase(), path, shape, parameters, responses: responses as never }
+      return {
+        method: method.toUpperCase(),
+        path,
+        shape,
+        parameters,
+        responses: responses as never,
+      }
     }),
   )
   rows.sort((a, b) => a.parameters - b.parameters) // a literal wins over a parameter
@@ -66,15 +72,16 @@ export async function faultsOf(method: string, path: string, answer: Response): 
   const at = `${method} ${row?.path ?? path} ${answer.status}`
   if (!row && type === "text/html") return [] // a page for people
   const told = row && responseOf(row, answer.status)
-  const schema = row ? told?.content?.[type]?.schema : failure
+  const content = told?.content?.[type] ?? told?.content?.["*/*"]
+  const schema = row ? content?.schema : failure
   if (!row && answer.status !== 404) return [`${at}: the description has no such path`]
   if (!schema) return [`${at}: the description has no answer of that status and the type ${type}`]
   if (type !== "application/json") return []
   const out: string[] = []
-  const body = await answer.clone().json()
+  const body = (await answer.clone().json()) as { error?: { code: string; message: string } }
   judgeOf(schema)(body, "body", out)
   const known = told?.["x-error-codes"]
-  if (known && !known.includes(body.error?.code)) {
+  if (known && !known.includes(body.error?.code ?? "")) {
     out.push(`body.error.code: none of its codes: ${body.error?.code}: ${body.error?.message}`)
   }
   return out.map((text) => `${at}: ${text}`)

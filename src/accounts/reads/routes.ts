@@ -6,16 +6,8 @@ import { featuresOf, limitsOf } from "../../plans/plans"
 import type { Store } from "../../store/store"
 import * as accounts from "../accounts"
 import { breakdown, resourceCounts } from "../resources"
+import { AccountPlan, ProjectBreakdown, ResourceCounts } from "../schemas"
 import { usageOfAccount } from "../usage"
-
-const Counted = t.Object({ used: t.Integer(), limit: t.Union([t.Integer(), t.Null()]) })
-
-const Plan = t.Object({
-  plan: t.String(),
-  limits: t.Record(t.String(), t.Union([t.Integer(), t.Null()])),
-  features: t.Record(t.String(), t.Boolean()),
-  usage: t.Object({}),
-})
 
 const periodQuery = t.Object({
   period: t.Optional(
@@ -23,18 +15,11 @@ const periodQuery = t.Object({
   ),
 })
 
-const Share = t.Object({
-  project_id: t.String(),
-  name: t.String(),
-  usage: t.Record(t.String(), t.Integer()),
-  resources: t.Record(t.String(), t.Integer()),
-})
-
 /** What an account pays for and what it uses: also for those who only see the bill. */
 export const accountReadRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route({
     ...read("plan", "The plan, its limits and features, and what is used of it"),
-    response: Plan,
+    response: AccountPlan,
     handle: async ({ caller }) => {
       const account = await accounts.find(store.read, caller.account_id)
       const { plan } = account
@@ -45,7 +30,7 @@ export const accountReadRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route<unknown, Static<typeof periodQuery>>({
     ...read("project-breakdown", "What each project used in a month, and what it has"),
     query: periodQuery,
-    response: t.Array(Share),
+    response: t.Array(ProjectBreakdown),
     handle: async ({ caller, query }) => {
       const period = query.period ?? now().slice(0, "2026-11".length)
       const { account_id } = caller
@@ -55,7 +40,7 @@ export const accountReadRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   }),
   route({
     ...read("resource-counts", "How many there are of everything, and how many there may be"),
-    response: t.Record(t.String(), Counted),
+    response: ResourceCounts,
     handle: async ({ caller }) => {
       const account = await accounts.find(store.read, caller.account_id)
       const domains = await countByProject(store.read, account.id)

@@ -3,12 +3,13 @@ import { millis, millisFrom } from "../../core/time"
 import { readTime } from "../../http/page"
 import type { Problems } from "../../http/problems"
 import { type AnyRoute, route } from "../../http/route"
-import { nameText, oneOf, orNull } from "../../http/texts"
+import { nameText, orNull } from "../../http/texts"
 import { check } from "../../http/validate"
 import { isRange } from "../../lib/ip-ranges"
 import { nearest } from "../../lib/nearest"
 import type { Store } from "../../store/store"
 import * as changes from "../changes"
+import { Key, Revoked } from "../schemas"
 import { isScope, SCOPES } from "../scopes"
 
 const MOST_ADDRESSES = 100
@@ -16,26 +17,6 @@ const MOST_SCOPES = 50
 
 export const scopeList = t.Array(t.String(), { minItems: 1, maxItems: MOST_SCOPES })
 export const addressList = t.Array(t.String(), { maxItems: MOST_ADDRESSES })
-
-export const status = oneOf("active", "revoked", "expired")
-
-export const Key = t.Object({
-  id: t.String(),
-  project_id: t.String(),
-  name: t.String(),
-  mode: t.Literal("live"),
-  prefix: t.String(),
-  last4: t.String(),
-  scopes: t.Array(t.String()),
-  status,
-  ip_addresses: t.Array(t.String()),
-  expires_at: orNull(t.String()),
-  last_used_at: orNull(t.String()),
-  last_used_ip: orNull(t.String()),
-  created_by: t.Object({ type: t.String(), id: orNull(t.String()) }),
-  created_at: t.String(),
-  revoked_at: orNull(t.String()),
-})
 
 const KeyPatch = t.Object({
   name: t.Optional(nameText()),
@@ -65,6 +46,7 @@ export const changingRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     body: KeyPatch,
     read: readKeyPatch,
     response: Key,
+    errors: ["conflict"],
     handle: async (call) => ({
       data: await store.tx((tx) => changes.patch(tx, call.caller, idOf(call), call.body)),
     }),
@@ -75,6 +57,7 @@ export const changingRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     body: Allowlist,
     read: readAllowlist,
     response: Key,
+    errors: ["conflict"],
     handle: async (call) => ({
       data: await store.tx((tx) => changes.allowlist(tx, call.caller, idOf(call), call.body)),
     }),
@@ -83,7 +66,7 @@ export const changingRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     ...by("DELETE", ONE),
     self: "key_id",
     summary: "Revoke an API key at once; any key may revoke itself",
-    response: t.Composite([Key, t.Object({ deleted: t.Literal(true) })]),
+    response: Revoked,
     handle: async (call) => {
       const key = await store.tx((tx) => changes.revoke(tx, call.caller, idOf(call)))
       return { data: { ...key, deleted: true } }

@@ -4,14 +4,17 @@ import { takeOrUndo } from "../../http/idempotency"
 import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../../http/page"
 import type { Problems } from "../../http/problems"
 import { type AnyRoute, route } from "../../http/route"
-import { Deleted, deleted, oneOf, orNull } from "../../http/texts"
+import { Deleted, deleted, oneOf } from "../../http/texts"
 import { check } from "../../http/validate"
 import { isMailbox } from "../../lib/address"
+import { id, maybe, text, time, word } from "../../lib/record-fields"
 import { type AcceptParts, acceptRoutes } from "./accept/routes"
 import * as invitations from "./invitations"
 import { type Post, sendInvitation } from "./mail"
 
 const MOST_PROJECTS = 50
+
+const STATUSES = ["pending", "accepted", "revoked", "expired"] as const
 
 const Role = oneOf("owner", "admin", "billing_admin", "member")
 const ProjectRole = oneOf("admin", "developer", "viewer")
@@ -23,19 +26,22 @@ const NewInvitation = t.Object({
   projects: t.Optional(t.Array(Grant, { maxItems: MOST_PROJECTS })),
 })
 
-const Invitation = t.Object({
-  id: t.String(),
-  email: t.String(),
-  role: Role,
-  projects: t.Array(Grant),
-  status: oneOf("pending", "accepted", "revoked", "expired"),
-  expires_at: t.String(),
-  invited_by: orNull(t.String()),
-  created_at: t.String(),
-})
+const Invitation = t.Object(
+  {
+    id: id(),
+    email: text("ben@example.com"),
+    role: Role,
+    projects: t.Array(t.Object({ project_id: id(), role: ProjectRole })),
+    status: word(STATUSES),
+    expires_at: time(),
+    invited_by: maybe(id()),
+    created_at: time(),
+  },
+  { title: "Invitation" },
+)
 
 const invitationQuery = pageQuery({
-  status: t.Optional(oneOf("pending", "accepted", "revoked", "expired")),
+  status: t.Optional(word(STATUSES)),
 })
 
 export interface InvitationParts extends Post, AcceptParts {
@@ -54,6 +60,7 @@ export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
       body: NewInvitation,
       read: readWanted,
       response: Invitation,
+      errors: ["conflict", "invalid_email"],
       idempotent: true,
       handle: (call) => invite(parts, call),
     }),
@@ -83,6 +90,7 @@ export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
       ...admin("DELETE", `${PATH}/{invitation_id}`),
       summary: "Take an invitation back",
       response: Deleted,
+      errors: ["conflict"],
       handle: async ({ caller, params }) => {
         const id = params.invitation_id ?? ""
         await store.tx((tx) => invitations.revoke(tx, caller.account_id, id, caller))

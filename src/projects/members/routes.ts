@@ -4,9 +4,10 @@ import { takeOrUndo } from "../../http/idempotency"
 import { asPage, type Cursors, pageQuery, windowOf } from "../../http/page"
 import type { Problems } from "../../http/problems"
 import { type AnyRoute, route } from "../../http/route"
-import { Deleted, deleted, oneOf, orNull } from "../../http/texts"
+import { Deleted, deleted, oneOf } from "../../http/texts"
 import { check } from "../../http/validate"
 import { isMailbox } from "../../lib/address"
+import { flag, id, maybe, text, time } from "../../lib/record-fields"
 import { partOf, placeText } from "../../members/place"
 import * as members from "../../members/project-members"
 import type { Store } from "../../store/store"
@@ -21,14 +22,17 @@ const Newcomer = t.Object({
 
 const Changed = t.Object({ role: Role })
 
-const Member = t.Object({
-  user_id: t.String(),
-  email: t.String(),
-  name: orNull(t.String()),
-  role: Role,
-  inherited: t.Boolean(),
-  added_at: t.String(),
-})
+const Member = t.Object(
+  {
+    user_id: id(),
+    email: text("ann@example.com"),
+    name: maybe(text("Ann")),
+    role: Role,
+    inherited: flag(false, "Whether the role follows from the account."),
+    added_at: time(),
+  },
+  { title: "ProjectMember" },
+)
 
 const memberQuery = pageQuery({})
 const PATH = "/v1/projects/{project_id}/members"
@@ -70,6 +74,7 @@ export const projectMemberRoutes = ({ store, cursors }: ProjectMemberParts): Any
     body: Newcomer,
     read: readNewcomer,
     response: Member,
+    errors: ["invalid_email", "user_not_found"],
     idempotent: true,
     handle: (call) => add(store, call),
   }),
@@ -78,6 +83,7 @@ export const projectMemberRoutes = ({ store, cursors }: ProjectMemberParts): Any
     summary: "Change somebody's role in the project",
     body: Changed,
     response: Member,
+    errors: ["conflict"],
     handle: async (call) => {
       const wanted = { user_id: call.params.user_id ?? "", role: call.body.role }
       const data = await store.tx((tx) => members.setRole(tx, homeOf(call), wanted, call.caller))
@@ -88,6 +94,7 @@ export const projectMemberRoutes = ({ store, cursors }: ProjectMemberParts): Any
     ...one("DELETE"),
     summary: "End somebody's role in the project",
     response: Deleted,
+    errors: ["conflict"],
     handle: async (call) => {
       const user_id = call.params.user_id ?? ""
       await store.tx((tx) => members.remove(tx, homeOf(call), user_id, call.caller))

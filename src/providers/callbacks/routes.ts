@@ -1,3 +1,4 @@
+import { Type as t } from "@sinclair/typebox"
 import { fail } from "../../core/errors"
 import { log } from "../../core/log"
 import { NetError } from "../../core/net"
@@ -10,6 +11,8 @@ import { readNotification } from "../ses/notification"
 import { SnsEnvelope, snsUrl } from "../sns/envelope"
 import { ask, isRecent, isSigned, type SnsPlace } from "../sns/signature"
 import { isOurTopic, type Source, sourceOf } from "./source"
+
+const Received = t.Object({ received: t.Literal(true) }, { title: "Received" })
 
 export interface CallbackParts {
   store: Store
@@ -29,6 +32,8 @@ export const callbackRoutes = ({ store, providers }: CallbackParts): AnyRoute[] 
     status: [200],
     summary: "What a provider tells of messages; its signature is checked",
     body: SnsEnvelope,
+    response: Received,
+    errors: ["unauthorized", "provider_error"],
     any_type: true, // SNS says text/plain
     handle: async ({ params, body }) => {
       const { sns } = providers

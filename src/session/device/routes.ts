@@ -1,6 +1,7 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import { type AnyRoute, route } from "../../http/route"
 import { nameText } from "../../http/texts"
+import { count, flag, text } from "../../lib/record-fields"
 import { LIMIT_BYTES, PER_MINUTE, Session, Token } from "../schemas"
 import * as users from "../users"
 import { begin, collect, type DeviceParts, decide } from "./device"
@@ -9,13 +10,16 @@ const Program = t.Object({ client_name: nameText() })
 const Question = t.Object({ device_code: Token })
 const Answer = t.Object({ user_code: t.String({ maxLength: 64 }), approve: t.Boolean() })
 
-const Begun = t.Object({
-  device_code: t.String(),
-  user_code: t.String(),
-  verification_uri: t.String(),
-  expires_in: t.Integer(),
-  interval: t.Integer(),
-})
+const Begun = t.Object(
+  {
+    device_code: text("dc_Zk3vX9…", "For the program: it asks with it."),
+    user_code: text("BCDF-GHJK", "For the person: to be typed in."),
+    verification_uri: text("https://belfry.example.com/device"),
+    expires_in: count(600, "Seconds."),
+    interval: count(5, "Seconds between two questions."),
+  },
+  { title: "DeviceSignIn" },
+)
 
 const open: Pick<AnyRoute, "method" | "callers" | "scope" | "per_minute" | "limit"> = {
   method: "POST",
@@ -56,7 +60,8 @@ export const deviceRoutes = (parts: DeviceParts): AnyRoute[] => [
     status: [200],
     summary: "Approve or deny a sign-in by the code it shows",
     body: Answer,
-    response: t.Object({ approved: t.Boolean() }),
+    response: t.Object({ approved: flag(true) }),
+    errors: ["not_found"],
     handle: async ({ body, caller, ip }) => {
       const { store, secrets } = parts
       await store.tx(async (tx) => {

@@ -1,5 +1,6 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import { type AnyRoute, route } from "../../http/route"
+import { text } from "../../lib/record-fields"
 import { demandCode, forgive, type ProofParts, wrongCode } from "../proof"
 import { LIMIT_BYTES } from "../schemas"
 import { BUCKETS } from "../throttle"
@@ -10,12 +11,15 @@ import * as enrolment from "./enrolment"
 
 const Code = t.Object({ code: t.String({ maxLength: 64 }) })
 
-const Enrolled = t.Object({
-  secret: t.String(),
-  otpauth_url: t.String(),
-  qr_code: t.String({ description: "An SVG image as a data URL." }),
-  backup_codes: t.Array(t.String()),
-})
+const Enrolled = t.Object(
+  {
+    secret: text("JBSWY3DPEHPK3PXP"),
+    otpauth_url: text("otpauth://totp/Belfry:ann%40example.com?secret=JBSWY3DPEHPK3PXP"),
+    qr_code: text("data:image/svg+xml;base64,PHN2Zy4uLg==", "An SVG image as a data URL."),
+    backup_codes: t.Array(text("k3vx-9zqt")),
+  },
+  { title: "MfaEnrolment" },
+)
 
 const own: Pick<AnyRoute, "method" | "callers" | "scope" | "status" | "limit"> = {
   method: "POST",
@@ -37,6 +41,7 @@ export const mfaRoutes = (parts: MfaParts): AnyRoute[] => [
     path: `${PATH}/enroll`,
     summary: "Begin a second factor; its secret and recovery codes are shown once",
     response: Enrolled,
+    errors: ["mfa_already_enabled"],
     handle: async ({ caller }) => {
       const issuer = `Belfry ${new URL(parts.base_url()).host}`
       const { store, secrets } = parts
@@ -52,6 +57,7 @@ export const mfaRoutes = (parts: MfaParts): AnyRoute[] => [
     summary: "Turn the second factor on with a first code",
     body: Code,
     response: t.Object({ enabled: t.Literal(true) }),
+    errors: ["invalid_code", "no_pending_enrollment", "login_rate_limit_exceeded"],
     handle: async ({ body, caller, ip }) => {
       const { store, secrets, throttle } = parts
       const user = await users.find(store.read, caller.user_id ?? "")
@@ -71,6 +77,7 @@ export const mfaRoutes = (parts: MfaParts): AnyRoute[] => [
     summary: "Turn the second factor off, with a code of it",
     body: Code,
     response: t.Object({ enabled: t.Literal(false) }),
+    errors: ["mfa_not_enabled", "invalid_verification", "login_rate_limit_exceeded"],
     handle: async ({ body, caller, ip }) => {
       const { user, proof } = await demandCode(parts, caller.user_id ?? "", body.code)
       await parts.store.tx(async (tx) => {

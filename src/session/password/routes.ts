@@ -30,6 +30,12 @@ export const passwordRoutes = (parts: ProofParts): AnyRoute[] => [
     summary: "Change your password; your other sessions end",
     body: Change,
     response: Success,
+    errors: [
+      "invalid_current_password",
+      "weak_password",
+      "password_recently_used",
+      "login_rate_limit_exceeded",
+    ],
     handle: async ({ body, caller, ip }) => {
       const { current_password, new_password } = body
       const user = await demandPassword(parts, caller.user_id ?? "", current_password)
@@ -45,6 +51,7 @@ export const passwordRoutes = (parts: ProofParts): AnyRoute[] => [
     summary: "Ask for a mail with which to set a new password",
     body: Forgotten,
     response: Success,
+    errors: ["login_rate_limit_exceeded"],
     handle: async ({ body, ip }) => {
       const email = emailKey(body.email)
       await parts.throttle.take([BUCKETS.forgot_address, ip], [BUCKETS.forgot, email])
@@ -58,6 +65,7 @@ export const passwordRoutes = (parts: ProofParts): AnyRoute[] => [
     summary: "Set a new password with the token of the mail; all your sessions end",
     body: Reset,
     response: Success,
+    errors: ["otp_expired", "weak_password", "password_recently_used"],
     handle: async ({ body, ip }) => {
       await recovery.reset(parts.store, { ...body, ip })
       return DONE

@@ -1,9 +1,13 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import { isSetUp } from "../../accounts/first"
+import { Account } from "../../accounts/schemas"
+import { WithSecret } from "../../api-keys/schemas"
 import { VERSION } from "../../core/version"
 import { withEmail } from "../../http/email-field"
 import { type AnyRoute, route } from "../../http/route"
 import { nameText } from "../../http/texts"
+import { flag, text } from "../../lib/record-fields"
+import { Project } from "../../projects/schemas"
 import type { Store } from "../../store/store"
 import * as passwords from "../passwords"
 import { Email, LIMIT_BYTES, Password, PER_MINUTE, Session, Token } from "../schemas"
@@ -20,12 +24,15 @@ const Owner = t.Object({
   project_name: t.Optional(nameText()),
 })
 
-const Established = t.Object({
-  session: Session,
-  account: t.Object({ id: t.String(), name: t.String() }),
-  project: t.Object({ id: t.String(), name: t.String() }),
-  api_key: t.Object({ id: t.String(), key: t.String() }),
-})
+const Established = t.Object(
+  {
+    session: Session,
+    account: Account,
+    project: Project,
+    api_key: WithSecret,
+  },
+  { title: "SetupResult" },
+)
 
 export interface SetupParts {
   store: Store
@@ -47,7 +54,7 @@ export const setupRoutes = ({ store, setup, sessions }: SetupParts): AnyRoute[] 
     method: "GET",
     status: [200],
     summary: "Whether this instance still waits for its first owner",
-    response: t.Object({ required: t.Boolean(), version: t.String() }),
+    response: t.Object({ required: flag(false), version: text(VERSION) }, { title: "SetupState" }),
     handle: async () => ({ data: { required: !(await isSetUp(store.read)), version: VERSION } }),
   }),
   route<Static<typeof Owner>, unknown>({
@@ -58,6 +65,7 @@ export const setupRoutes = ({ store, setup, sessions }: SetupParts): AnyRoute[] 
     body: Owner,
     read: withEmail(Owner),
     response: Established,
+    errors: ["unauthorized", "not_found", "weak_password", "invalid_email"],
     handle: async ({ body, ip, request }) => {
       const { setup_token, password, email, name, account_name, project_name } = body
       await store.tx((tx) => setup.demand(tx, setup_token)) // before any work is done for it

@@ -76,6 +76,14 @@ const signUpRoute = (parts: UserParts) =>
     body: Newcomer,
     read: withEmail(Newcomer),
     response: Session,
+    errors: [
+      "forbidden",
+      "not_found",
+      "conflict",
+      "weak_password",
+      "invalid_email",
+      "login_rate_limit_exceeded",
+    ],
     handle: async ({ body, ip, request }) => {
       const { email, password, name, invitation_token } = body
       demandSignUp(parts.sign_up, invitation_token !== undefined)
@@ -124,6 +132,7 @@ const selfRoutes = (parts: UserParts): AnyRoute[] => [
     summary: "Delete yourself; what your accounts hold stays theirs",
     body: Farewell,
     response: Deleted,
+    errors: ["conflict", "invalid_current_password", "login_rate_limit_exceeded"],
     handle: async ({ body, caller, ip }) => {
       const user = await demandPassword(parts, caller.user_id ?? "", body.password)
       await parts.store.tx((tx) => users.remove(tx, user.id, asUser(user, ip)))

@@ -12,6 +12,7 @@ import { Job } from "../../long-jobs/schema"
 import type { Store, Tx } from "../../store/store"
 import * as deliveries from "../deliveries"
 import { ownTypeOf } from "../input"
+import * as records from "../record-schemas"
 import * as replays from "../replay"
 import * as schemas from "../schemas"
 import { stats } from "../stats"
@@ -53,13 +54,16 @@ const readingRoutes = ({ store, cursors }: Parts): AnyRoute[] => [
     ...by("GET", ALL),
     summary: "Deliveries of an endpoint, newest first",
     query: schemas.deliveryQuery,
-    response: schemas.Delivery,
+    response: records.Delivery,
+    errors: ["webhook_not_found"],
+    meta: records.deliveryMeta,
     handle: (call) => list(store, cursors, call),
   }),
   route({
     ...by("GET", ONE),
     summary: "One delivery, with what was sent and what came back",
-    response: schemas.DeliveryDetail,
+    response: records.DeliveryDetail,
+    errors: ["webhook_not_found"],
     handle: async (call) => {
       const place = placeOf(call)
       await webhooks.find(store.read, place.project_id, place.webhook_id)
@@ -70,7 +74,8 @@ const readingRoutes = ({ store, cursors }: Parts): AnyRoute[] => [
     ...by("GET", `${HOOK}/stats`),
     summary: "How the deliveries of the last day or week went",
     query: schemas.statsQuery,
-    response: schemas.Stats,
+    response: records.Stats,
+    errors: ["webhook_not_found"],
     handle: async (call) => {
       const place = placeOf(call)
       await webhooks.find(store.read, place.project_id, place.webhook_id)
@@ -135,7 +140,8 @@ const againRoutes = ({ store }: Parts): AnyRoute[] => [
   route({
     ...by("POST", `${ONE}/retry`),
     summary: "One extra attempt of a delivery at once",
-    response: schemas.Delivery,
+    response: records.Delivery,
+    errors: ["webhook_not_found", "conflict"],
     idempotent: true,
     handle: (call) =>
       once(store, call, 200, async (tx) => {
@@ -150,6 +156,7 @@ const againRoutes = ({ store }: Parts): AnyRoute[] => [
     body: schemas.BulkRetry,
     read: readBulkRetry,
     response: Job,
+    errors: ["webhook_not_found"],
     idempotent: true,
     handle: (call) =>
       once(store, call, 201, (tx) =>
@@ -162,6 +169,7 @@ const againRoutes = ({ store }: Parts): AnyRoute[] => [
     body: schemas.Replay,
     read: readReplay,
     response: Job,
+    errors: ["webhook_not_found", "conflict"],
     idempotent: true,
     handle: (call) =>
       once(store, call, 201, (tx) =>

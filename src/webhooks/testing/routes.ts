@@ -12,6 +12,7 @@ import { engine } from "../../store/columns"
 import type { Store } from "../../store/store"
 import { attemptNow } from "../now"
 import type { WebhookParts } from "../open"
+import * as records from "../record-schemas"
 import * as schemas from "../schemas"
 import * as webhooks from "../webhooks"
 import { planTest } from "./plan"
@@ -40,7 +41,8 @@ export function testRoutes({ store, workers, webhooks: parts }: Parts): AnyRoute
       summary: "Send an example event to an endpoint now, whatever its status, and tell the answer",
       body: schemas.Test,
       read: readTest,
-      response: schemas.Tested,
+      response: records.Tested,
+      errors: ["webhook_not_found"],
       idempotent: true,
       handle: async ({ caller, project_id, params, body, claim }) => {
         const { id } = await webhooks.find(store.read, project_id, params.webhook_id ?? "")

@@ -3,8 +3,10 @@ import { fail } from "../../../core/errors"
 import type { Call } from "../../../http/call"
 import { Problems } from "../../../http/problems"
 import { type AnyRoute, route } from "../../../http/route"
-import { nameText, oneOf } from "../../../http/texts"
+import { nameText } from "../../../http/texts"
+import { flag, text, time, word } from "../../../lib/record-fields"
 import * as passwords from "../../../session/passwords"
+import { Session } from "../../../session/schemas"
 import type { SessionReply, Sessions } from "../../../session/sessions"
 import { asUser } from "../../../session/user-log"
 import * as users from "../../../session/users"
@@ -20,13 +22,16 @@ const Newcomer = t.Partial(
 
 type NewcomerBody = Static<typeof Newcomer>
 
-const Invitation = t.Object({
-  email: t.String(),
-  account_name: t.String(),
-  role: oneOf("owner", "admin", "billing_admin", "member"),
-  expires_at: t.String(),
-  user_exists: t.Boolean(),
-})
+const InvitationPreview = t.Object(
+  {
+    email: text("ben@example.com"),
+    account_name: text("Acme"),
+    role: word(["owner", "admin", "billing_admin", "member"]),
+    expires_at: time(),
+    user_exists: flag(false, "Whether somebody with this address can sign in already."),
+  },
+  { title: "InvitationPreview" },
+)
 
 export interface AcceptParts {
   store: Store
@@ -48,7 +53,7 @@ export const acceptRoutes = (parts: AcceptParts): AnyRoute[] => [
     status: [200],
     per_minute: PER_MINUTE,
     summary: "What an invitation is about",
-    response: Invitation,
+    response: InvitationPreview,
     handle: async ({ params }) => {
       const { invitation, account_name, user } = await open(parts.store.read, params.token ?? "")
       const { email, role, expires_at } = invitation
@@ -65,6 +70,8 @@ export const acceptRoutes = (parts: AcceptParts): AnyRoute[] => [
     per_minute: PER_MINUTE,
     summary: "Accept an invitation: as a new user, or signed in as the one invited",
     body: Newcomer,
+    response: Session,
+    errors: ["forbidden", "conflict", "weak_password", "plan_limit_exceeded"],
     handle: async (call) => {
       const seen = await open(parts.store.read, call.params.token ?? "")
       if (!seen.user) return { data: await acceptAnew(parts, call, seen) }
