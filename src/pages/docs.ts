@@ -124,7 +124,7 @@ function article({ method, path, operation }: Entry, description: OpenApi, shown
 <h3>${summary}</h3>
 <div class="route"><span class="method ${method}">${method}</span><code>${path}</code></div>
 <p class="needs">${needsOf(operation)}</p>
-${tables}${bodyPart(operation)}${answerPart(operation, shown)}
+${tables}${bodyPart(operation, description)}${answerPart(operation, description, shown)}
 </article>`
 }
 
@@ -145,15 +145,30 @@ function needsOf(operation: Operation): Markup {
   return html`Needs ${scope === "-" ? "a credential" : html`the scope ${scopes}`}.`
 }
 
-function bodyPart({ requestBody }: Operation): Markup | undefined {
+function bodyPart({ requestBody }: Operation, description: OpenApi): Markup | undefined {
   const schema = requestBody?.content["application/json"]?.schema
-  return schema && html`<h4>Body</h4>${fieldTable(schema, true)}`
+  return schema && html`<h4>Body</h4>${fieldTable(withoutReferences(schema, description), true)}`
 }
 
-function answerPart(operation: Operation, shown: Shown): Markup[] {
-  return Object.entries(operation.responses)
-    .filter(([status]) => status !== "default")
-    .map(([status, response]) => answer(status, response as Answered, operation, shown))
+function answerPart(operation: Operation, description: OpenApi, shown: Shown): Markup[] {
+  const { responses } = operation
+  const successes = Object.entries(responses).filter(([status]) => /^[123]/.test(status))
+  return successes.map(([status, response]) =>
+    answer(status, withoutReferences(response as Schema, description), operation, shown),
+  )
+}
+
+/** Where a schema is only named, the schema itself. */
+function withoutReferences(value: Schema, description: OpenApi): Schema {
+  const inner = (one: unknown): unknown => {
+    if (Array.isArray(one)) return one.map(inner)
+    if (typeof one !== "object" || one === null) return one
+    const { $ref } = one as { $ref?: string }
+    const name = $ref?.startsWith("#/components/schemas/") ? $ref.split("/").at(-1) : undefined
+    if (name) return inner(description.components.schemas[name])
+    return Object.fromEntries(Object.entries(one).map(([key, field]) => [key, inner(field)]))
+  }
+  return inner(value) as Schema
 }
 
 interface Answered {
