@@ -51,6 +51,8 @@ export interface AppParts
   meter: Meter
   requests: RequestLog
   arrivals: Arrivals
+  /** For the bodies of all requests together; 128 without it. */
+  body_memory_mb?: number
   /** Of one request; 30 s without it. */
   time_limit_ms?: number
   socket_times?: SocketTimes
@@ -95,6 +97,8 @@ export function createApp(parts: AppParts) {
     meter: parts.meter,
     requests: parts.requests,
     arrivals: parts.arrivals,
+    workers: parts.workers,
+    body_memory_mb: parts.body_memory_mb,
     time_limit_ms: parts.time_limit_ms,
     socket_times: parts.socket_times,
     refuseWhileUnwell: (route) => parts.health.refuse(route),

@@ -133,6 +133,7 @@ async function assemble(
     intake: new Intake(store),
     cursors: new Cursors(secrets),
     trusted_proxies,
+    body_memory_mb: settings["http.body_memory_mb"],
   }
   const setup = await session.setup.begin()
   const listener = openListener(createApp(parts) as unknown as Elysia, settings)

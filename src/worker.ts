@@ -1,5 +1,6 @@
 import { serveTasks } from "./core/worker-task"
 import type { MailToCompose } from "./emails/mail-to-compose"
+import type { PartsToParse } from "./http/body-task"
 import type { FileToCheck } from "./store/check-file"
 import type { RenderTask } from "./templates/render"
 
@@ -24,6 +25,10 @@ serveTasks({
   parse: async (raw: Uint8Array) => {
     const { parseMail } = await import("./mailbox/parse-task")
     return parseMail(raw)
+  },
+  "parse-body": async (body: PartsToParse) => {
+    const { parseBody } = await import("./http/body-task")
+    return parseBody(body)
   },
   render: async (task: RenderTask) => {
     const { renderTemplate } = await import("./templates/render-task")

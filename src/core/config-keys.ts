@@ -56,6 +56,11 @@ export const keys = {
     10 * SECOND,
     "A silent HTTP connection is closed after this.",
   ),
+  "http.body_memory_mb": key(
+    whole(64, 65_536),
+    128,
+    "Memory for the bodies of all requests together; what does not fit is answered with 503.",
+  ),
   "http.trusted_proxies": key(networks, [], "Proxies whose X-Forwarded-For is believed."),
 
   "delivery.provider": key(

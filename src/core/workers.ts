@@ -22,6 +22,8 @@ export interface TaskOptions {
   deadline_ms: number
   whole?: boolean
   left?: boolean
+  /** Buffers of the input that are moved to the thread, not copied: they are empty here afterwards. */
+  transfer?: ArrayBuffer[]
 }
 
 export interface Workers {
@@ -135,7 +137,7 @@ class Pool {
     for (let job = this.waiting.shift(); job; job = this.waiting.shift()) {
       const task: Task = { id: ++this.last_id, task: job.task, input: job.input }
       try {
-        thread.worker.postMessage(task)
+        thread.worker.postMessage(task, job.transfer ?? [])
         return job
       } catch (error) {
         job.reject(error instanceof Error ? error : new Error(String(error)))

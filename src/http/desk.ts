@@ -3,12 +3,14 @@ import type { ApiError, ErrorCode } from "../core/errors"
 import { newRequestId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { monotonic } from "../core/time"
+import type { Workers } from "../core/workers"
 import type { RequestLog } from "../request-log/request-log"
 import { engine } from "../store/columns"
 import type { Store } from "../store/store"
 import type { Meter } from "../usage/meter"
 import type { Arrivals } from "./arrivals"
-import { DEFAULT_LIMIT_BYTES, readForm, readJson, refuseDeclared } from "./body"
+import { type Body, bodyOf, DEFAULT_LIMIT_BYTES, readForm, readJson, refuseDeclared } from "./body"
+import { BodyRoom, type Place } from "./body-room"
 import { clientAddress } from "./client-address"
 import { withDeadline } from "./deadline"
 import { asApiError, type HeaderFields, respond, respondError } from "./envelope"
@@ -37,6 +39,10 @@ export interface DeskOptions {
   arrivals: Pick<Arrivals, "note">
   /** Throws 503 while starting, draining or out of storage; asked before anything is read. */
   refuseWhileUnwell: (route: AnyRoute) => void
+  /** Parse what would hold the main thread. */
+  workers: Pick<Workers, "run">
+  /** For the bodies of all requests together; 128 without it. */
+  body_memory_mb?: number | undefined
   /** Of one request; 30 s without it. */
   time_limit_ms?: number | undefined
   socket_times?: SocketTimes | undefined
@@ -69,11 +75,13 @@ export class Desk {
   readonly #time_limit_ms: number
   readonly #running = new idempotency.Running()
   readonly #sockets: Sockets
+  readonly #bodies: BodyRoom
 
   constructor(options: DeskOptions) {
     this.#options = options
     this.#time_limit_ms = options.time_limit_ms ?? TIME_LIMIT_MILLISECONDS
-    const { store, verifyAccess } = options
+    const { store, verifyAccess, body_memory_mb: memory_mb } = options
+    this.#bodies = new BodyRoom({ memory_mb })
     this.#sockets = new Sockets(options.socket_times)
     this.#limits = new RateLimits(engine === "postgres" ? new SharedWindows(store) : undefined)
     this.#guard = new Guard(store, this.#limits, verifyAccess)
@@ -157,8 +165,7 @@ export class Desk {
   /** The order of the contract, 00 section 6: whoever fails two checks hears of the first. */
   async #run(state: State, signal: AbortSignal): Promise<Answer> {
     const { route, request } = state
-    const limit = route.limit ?? DEFAULT_LIMIT_BYTES
-    refuseDeclared(request, limit)
+    refuseDeclared(request, route.limit ?? DEFAULT_LIMIT_BYTES)
     const onCaller = (admitted: Admitted) => remember(state, admitted)
     if (route.callers.includes("none")) await this.#guard.admitAnybody(state, onCaller)
     else await this.#guard.admit(state, onCaller)
@@ -166,17 +173,33 @@ export class Desk {
     this.#options.refuseWhileUnwell(route)
     if (route.socket) demandUpgrade(request, route.socket)
 
+    if (route.method === "GET") return this.#perform(state, bodyOf({}), signal)
+    const place = this.#bodies.enter(state.caller?.project_id || state.ip)
+    try {
+      return await this.#perform(state, await this.#read(state, place, signal), signal)
+    } finally {
+      place.leave() // what was parsed is in memory until the answer
+    }
+  }
+
+  #read({ route, request }: State, place: Place, signal: AbortSignal): Promise<Body> {
+    const { workers } = this.#options
+    const limit_bytes = route.limit ?? DEFAULT_LIMIT_BYTES
     const read = route.page ? readForm : readJson
-    const raw = route.method === "GET" ? {} : await read(request, limit, route)
+    return read(request, { limit_bytes, place, signal, workers, any_type: route.any_type })
+  }
+
+  async #perform(state: State, body: Body, signal: AbortSignal): Promise<Answer> {
+    const { route, request, id: request_id, params, ip } = state
     const caller = state.caller as Caller
     const { project_id } = caller
     this.#options.meter.count(caller)
-    const { id: request_id, params, ip } = state
     const call = { request, params, request_id, ip, caller, project_id, signal }
     const path = pathOf(request)
     const claim = route.idempotent
-      ? idempotency.claimOf(request, ownerOf(caller, route), path, raw)
+      ? idempotency.claimOf(request, ownerOf(caller, route), path, body)
       : undefined
+    const { value: raw } = body
     if (!claim) return handle(route, { ...call, claim }, raw)
 
     this.#running.begin(claim)

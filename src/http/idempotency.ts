@@ -3,7 +3,6 @@ import { ApiError } from "../core/errors"
 import { isoFrom, millis, now } from "../core/time"
 import { newRowInserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
-import { canonicalJson } from "./json"
 import { invalid } from "./problems"
 import { idempotency } from "./tables"
 
@@ -34,18 +33,22 @@ export interface Owner {
   credential: string | null
 }
 
+/** A body, as far as two of them are compared. */
+interface Hashed {
+  hash: () => string
+}
+
 /** Undefined without the header. A malformed key is a 422. */
-export function claimOf(request: Request, owner: Owner, path: string, body: unknown) {
+export function claimOf(request: Request, owner: Owner, path: string, body: Hashed) {
   const key = request.headers.get("idempotency-key")
   if (key === null) return undefined
   if (!FORM.test(key)) {
     throw invalid("Idempotency-Key", "invalid", "1 to 255 visible ASCII characters are allowed.")
   }
-  const body_hash = Bun.SHA256.hash(canonicalJson(body), "hex")
   const { owner_id, credential } = owner
   const whose = credential ? `${owner_id} ${credential}` : owner_id
   const name = `${whose} ${request.method} ${path} ${key}`
-  return { request: name, project_id: owner_id, key, body_hash }
+  return { request: name, project_id: owner_id, key, body_hash: body.hash() }
 }
 
 /** The stored answer of the same request. The same key with another body is a 422. */

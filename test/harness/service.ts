@@ -44,6 +44,7 @@ export interface ServiceOptions {
   rules?: Partial<SendRules>
   trusted_proxies?: string[]
   time_limit_ms?: number
+  body_memory_mb?: number
   socket_times?: SocketTimes
   sign_up?: SignUp
   /** Where domains are looked up, and what their records name. */
@@ -167,6 +168,7 @@ export async function testService(options: ServiceOptions = {}) {
     trusted_proxies: options.trusted_proxies ?? [],
     ...sessionParts({ store, secrets, data_dir: folder, sign_up, base_url }),
     mail: options.mail?.(secrets) ?? { send: async (_, mail) => void mails.push(mail) },
+    ...(options.body_memory_mb !== undefined && { body_memory_mb: options.body_memory_mb }),
     ...(options.time_limit_ms !== undefined && { time_limit_ms: options.time_limit_ms }),
     ...(options.socket_times && { socket_times: options.socket_times }),
   }

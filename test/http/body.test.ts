@@ -1,9 +1,11 @@
 import { describe, expect, test } from "bun:test"
-import { connect } from "node:net"
 import { refusal } from "../harness/client"
 import { mail } from "../harness/mail"
+import { quietLog } from "../harness/quiet"
+import { openRequest } from "../harness/raw-request"
 import { sharedService } from "../harness/shared-service"
 
+const logged = quietLog()
 const service = await sharedService()
 const listener = service.listen()
 const LIMIT = 1_048_576
@@ -44,6 +46,7 @@ test.each([
   ['{"to":"a@b.test","to":"c@d.test"}', "duplicate_key"],
   ['{"metadata":{"__proto__":{"x":1}}}', "proto"],
   [`{"metadata":${"[".repeat(64)}${"]".repeat(64)}}`, "depth"],
+  [`{"metadata":[${Array(100_001).fill("[]")}]}`, "too_many_values"],
   [`{"metadata":{${Array.from({ length: 10_001 }, (_, at) => `"${at}":1`)}}}`, "keys"],
 ])("%.40s is 400", async (body, reason) => {
   const project = await service.project()
@@ -87,7 +90,9 @@ describe("a body that is too large", () => {
       "Content-Type: application/json",
       `Content-Length: ${size}`,
     ]
-    const { status, body } = await exchange(`${head.join("\r\n")}\r\n\r\n{`)
+    using request = await openRequest(listener.port, head)
+    await request.send("{")
+    const { status, body } = await request.answer
     expect(status).toBe(413)
     expect(body.error).toMatchObject({
       code: "payload_too_large",
@@ -106,7 +111,9 @@ describe("a body that is too large", () => {
       "Transfer-Encoding: chunked",
     ]
     const chunks = `10000\r\n${chunk}\r\n`.repeat(20)
-    const { status, body } = await exchange(`${head.join("\r\n")}\r\n\r\n${chunks}0\r\n\r\n`)
+    using request = await openRequest(listener.port, head)
+    await request.send(`${chunks}0\r\n\r\n`)
+    const { status, body } = await request.answer
     expect(status).toBe(413)
     const { limit_bytes, received_bytes } = body.error.details
     expect(limit_bytes).toBe(LIMIT)
@@ -132,24 +139,86 @@ describe("a body that is too large", () => {
   })
 })
 
-/** Speaks to the real socket, so that no client mends or refuses what we send. */
-function exchange(
-  request: string,
-): Promise<{ status: number; body: ReturnType<typeof JSON.parse> }> {
-  const { promise, resolve, reject } = Promise.withResolvers<string>()
-  let answer = ""
-  const socket = connect(listener.port, "127.0.0.1", () => socket.write(request))
-  socket.on("data", (data) => {
-    answer += data
-    const [head = "", body = ""] = answer.split("\r\n\r\n")
-    const length = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? Number.NaN)
-    if (Buffer.byteLength(body) >= length) resolve(answer)
+const headOf = (path: string, key: string, ...more: string[]) => [
+  `POST ${path} HTTP/1.1`,
+  "Host: localhost",
+  `X-API-Key: ${key}`,
+  "Content-Type: application/json",
+  ...more,
+]
+const MB = 1_048_576
+
+describe("a body of very many values", () => {
+  const bomb = Buffer.from(`[${"[],".repeat(10 * MB)}[]]`)
+  const SOME = 8 * MB
+
+  test("is refused long before it has come", async () => {
+    const { key } = await service.project()
+    const head = headOf("/v1/emails/batch", key, `Content-Length: ${bomb.length}`)
+    using request = await openRequest(listener.port, head)
+    await request.send(bomb.subarray(0, SOME))
+    const { status, body } = await request.answer
+    expect(status).toBe(400)
+    expect(body.error).toMatchObject({
+      code: "invalid_json",
+      details: { reason: "too_many_values" },
+    })
   })
-  socket.on("error", reject)
-  socket.on("close", () => resolve(answer))
-  return promise.then((text) => {
-    socket.destroy()
-    const [head = "", body = ""] = text.split("\r\n\r\n")
-    return { status: Number(head.split(" ")[1]), body: body ? JSON.parse(body) : undefined }
+
+  test("is refused in chunks, too, be they ever so small", async () => {
+    const { key } = await service.project()
+    const head = headOf("/v1/emails/batch", key, "Transfer-Encoding: chunked")
+    using request = await openRequest(listener.port, head)
+    await request.send("1\r\n[\r\n")
+    await request.send("3\r\n[],\r\n".repeat(120_000))
+    expect((await request.answer).body.error.details).toEqual({ reason: "too_many_values" })
   })
-}
+})
+
+describe("a large body", () => {
+  const text = 'Grüße, \n"'.repeat(200_000)
+  const attachments = [{ filename: "a.bin", content: Buffer.alloc(3 * MB, 7).toString("base64") }]
+
+  test("is read as it was written", async () => {
+    const project = await service.project()
+    const { status, body } = await project.post("/v1/emails", mail({ text, attachments }))
+    expect(status).toBe(201)
+    const kept = await project.get(`/v1/emails/${body.id}/content`)
+    expect(kept.body.data.text).toBe(text)
+  })
+
+  test("that is not JSON, or no UTF-8, is refused as a small one is", async () => {
+    const project = await service.project()
+    const good = Buffer.from(JSON.stringify(mail({ text, attachments })))
+    const bad = await project.post("/v1/emails", good.subarray(0, -1))
+    expect(refusal(bad)).toEqual([400, "invalid_json"])
+    expect(bad.body.error.details).toEqual({ reason: "syntax" })
+    good[good.indexOf("ü") + 1] = 0x20
+    const broken = await project.post("/v1/emails", good)
+    expect(broken.body.error.details).toEqual({ reason: "encoding" })
+  })
+
+  test("with an Idempotency-Key is known again, in whatever order its fields come", async () => {
+    const project = await service.project()
+    const key = { "idempotency-key": "large" }
+    const first = await project.post("/v1/emails", mail({ text, attachments }), key)
+    const turned = Object.fromEntries(Object.entries(mail({ text, attachments })).reverse())
+    const again = await project.post("/v1/emails", turned, key)
+    expect(again.headers.get("idempotent-replayed")).toBe("true")
+    expect(again.body.id).toBe(first.body.id)
+    const other = await project.post("/v1/emails", mail({ text: `${text}!`, attachments }), key)
+    expect(other.body.error.details.reason).toBe("idempotency_key_reused")
+  })
+})
+
+test("a body that breaks off is no fault of ours", async () => {
+  const { key } = await service.project()
+  const head = headOf("/v1/emails", key, "Content-Length: 100000", "X-Request-Id: req_broken_off")
+  const before = logged().length
+  const request = await openRequest(listener.port, head)
+  await request.send("{")
+  while (service.app.server?.pendingRequests === 0) await Bun.sleep(1)
+  request.cut()
+  while (service.app.server?.pendingRequests !== 0) await Bun.sleep(1)
+  expect(logged().slice(before)).toEqual([])
+})

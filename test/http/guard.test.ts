@@ -204,7 +204,8 @@ test("a route for people is closed to every key", async () => {
   const requests = { add: () => {} }
   const arrivals = { note: () => {} }
   const options = { store, secrets, meter, requests, arrivals, verifyAccess, trusted_proxies: [] }
-  mount(app, rows, { ...options, refuseWhileUnwell: () => {} })
+  const { workers } = service.parts
+  mount(app, rows, { ...options, workers, refuseWhileUnwell: () => {} })
   const { get } = client(app, (await service.project()).key)
   expect(refusal(await get("/v1/a"))).toEqual([403, "forbidden"])
   const refused = await get("/v1/b")

@@ -1,17 +1,20 @@
 import { describe, expect, test } from "bun:test"
 import fc from "fast-check"
 import { canonicalJson, parseJson } from "../../src/http/json"
+import { JsonScan } from "../../src/http/json-scan"
 
 const parse = (text: string) => parseJson(Buffer.from(text))
-const reasonOf = (text: string | Uint8Array) => {
+const caught = (run: () => unknown): object | undefined => {
   try {
-    parseJson(typeof text === "string" ? Buffer.from(text) : text)
+    run()
   } catch (error) {
     const { code, status, details } = error as { code: string; status: number; details: object }
     return { code, status, ...details }
   }
   return undefined
 }
+const reasonOf = (text: string | Uint8Array) =>
+  caught(() => parseJson(typeof text === "string" ? Buffer.from(text) : text))
 const refused = (reason: string) => ({ code: "invalid_json", status: 400, reason })
 
 describe("JSON is read as it is written", () => {
@@ -61,6 +64,9 @@ describe("JSON is refused", () => {
     '{"a":1,"\\u0061":2}',
     '{"a\\"":1,"a\\"":2}',
     '{"":1,"":2}',
+    '{"é":1,"\\u00e9":2}',
+    '{"\\ud83d\\ude00":1,"😀":2}',
+    '{"\\ud800":1,"\\uD800":2}',
   ])("with a key that stands twice: %s", (text) => {
     expect(reasonOf(text)).toEqual(refused("duplicate_key"))
   })
@@ -89,6 +95,103 @@ describe("JSON is refused", () => {
     const objects = (count: number) => `[${Array(count).fill('{"a":1}')}]`
     expect(reasonOf(objects(10_000))).toBeUndefined()
     expect(reasonOf(objects(10_001))).toEqual(refused("keys"))
+  })
+})
+
+describe("JSON of very many values is refused", () => {
+  /** Texts of exactly so many values, the outermost list among them. */
+  const written: [string, (count: number) => string][] = [
+    ["lists", (count) => `[${Array(count - 1).fill("[]")}]`],
+    ["objects", (count) => `[${Array(count - 1).fill("{ }")}]`],
+    ["numbers", (count) => `[${Array(count - 1).fill("-1.5e3")}]`],
+    ["texts", (count) => `[${Array(count - 1).fill('"[1,2],"')}]`],
+    [
+      "words",
+      (count) =>
+        `[ ${Array(count - 1)
+          .fill("true")
+          .join(" ,\n")} ]`,
+    ],
+    ["fields of one object", (count) => `{"a":[${Array(count - 2).fill("null")}]}`],
+  ]
+
+  test.each(written)("be they %s", (_, textOf) => {
+    expect(reasonOf(textOf(100_000))).toBeUndefined()
+    expect(reasonOf(textOf(100_001))).toEqual(refused("too_many_values"))
+  })
+
+  test("though it is not JSON", () => {
+    expect(reasonOf("[[],".repeat(60) + "[],".repeat(100_000))).toEqual(refused("too_many_values"))
+  })
+
+  test("before the rest of it has come", () => {
+    const scan = new JsonScan()
+    const part = Buffer.from("[],".repeat(10_000))
+    scan.feed(Buffer.from("["))
+    for (let at = 0; at < 9; at++) scan.feed(part)
+    expect(caught(() => scan.feed(part))).toEqual(refused("too_many_values"))
+  })
+})
+
+describe("JSON in parts is judged as the whole is", () => {
+  const inParts = (bytes: Uint8Array, sizes: number[]) => {
+    const scan = new JsonScan()
+    let at = 0
+    for (let turn = 0; at < bytes.length; turn++) {
+      const size = sizes[turn % sizes.length] ?? 1
+      scan.feed(bytes.subarray(at, at + size))
+      at += size
+    }
+  }
+  const sizes = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 5 })
+  const key = fc.oneof(
+    fc.constantFrom("a", "\\", '"', "é", "😀", "__proto", "\ud800", "\n", "[]{},:"),
+    fc.string(),
+  )
+  const tree = fc.letrec((tie) => ({
+    node: fc.oneof(
+      { maxDepth: 4 },
+      fc.oneof(fc.constantFrom(1, true, null, -1.5), key),
+      fc.array(tie("node"), { maxLength: 4 }),
+      fc.dictionary(key, tie("node"), { maxKeys: 4, noNullPrototype: true }),
+    ),
+  })).node
+
+  test("where it is good", () => {
+    fc.assert(
+      fc.property(tree, sizes, (value, cuts) => {
+        const text = JSON.stringify(value, null, 1)
+        fc.pre(!text.includes('"__proto__"'))
+        expect(caught(() => inParts(Buffer.from(text), cuts))).toBeUndefined()
+      }),
+      { seed: 11, numRuns: 1000 },
+    )
+  })
+
+  test("where a key stands twice", () => {
+    fc.assert(
+      fc.property(key, tree, sizes, fc.boolean(), (name, value, cuts, escaped) => {
+        fc.pre(name !== "__proto__")
+        const units = [...Array(name.length).keys()].map((at) => name.charCodeAt(at))
+        const other = units.map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`).join("")
+        const again = escaped ? `"${other}"` : JSON.stringify(name)
+        const text = `[{${JSON.stringify(name)}:${JSON.stringify(value)},${again}:1}]`
+        fc.pre(!text.includes('"__proto__"'))
+        expect(caught(() => inParts(Buffer.from(text), cuts))).toEqual(refused("duplicate_key"))
+      }),
+      { seed: 12, numRuns: 1000 },
+    )
+  })
+
+  test.each([
+    ['{"__pro\\u0074o__":1}', "proto"],
+    [`${"[".repeat(65)}`, "depth"],
+    [`[${Array(10_001).fill('{"a":1}')}]`, "keys"],
+    [`[${Array(100_000).fill("1")}]`, "too_many_values"],
+  ])("where it passes a limit: %.30s", (text, reason) => {
+    for (const size of [1, 2, 3, 7, 1000]) {
+      expect(caught(() => inParts(Buffer.from(text), [size]))).toEqual(refused(reason))
+    }
   })
 })
 

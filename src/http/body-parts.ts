@@ -1,0 +1,124 @@
+import { ApiError } from "../core/errors"
+import type { Place } from "./body-room"
+import { unreadable } from "./json-scan"
+
+/** So much comes in one piece; a stream for it would cost more than all of a request's checks. */
+const AT_ONCE_BYTES = 16_384
+const PART_BYTES = 65_536
+
+export interface Arriving {
+  place: Place
+  /** Aborted when the request has been answered: nobody waits for its body any more. */
+  signal: AbortSignal
+  limit_bytes: number
+  /** Sees each part as it comes, and throws where it ends the request. */
+  onPart: (bytes: Uint8Array) => void
+}
+
+/** The body, in parts, each counted when it comes. Reading ends with the first error. */
+export async function readParts(request: Request, arriving: Arriving): Promise<Uint8Array[]> {
+  try {
+    const declared = declaredBytes(request)
+    if (declared === undefined || declared > AT_ONCE_BYTES) {
+      return request.body ? await follow(request.body, declared ?? 0, arriving) : []
+    }
+    return declared === 0 ? [] : await readAtOnce(request, arriving)
+  } catch (error) {
+    if ((error as Error).name === "AbortError") throw broken()
+    throw error
+  }
+}
+
+/** What the request says of its size itself. */
+export function declaredBytes({ headers }: Request): number | undefined {
+  const length = headers.get("content-length")
+  return length === null ? undefined : Number(length)
+}
+
+async function readAtOnce(request: Request, { place, onPart }: Arriving): Promise<Uint8Array[]> {
+  const bytes = new Uint8Array(await request.arrayBuffer())
+  place.take(bytes.length)
+  onPart(bytes)
+  return [bytes]
+}
+
+async function follow(
+  body: ReadableStream<Uint8Array>,
+  declared: number,
+  { place, signal, limit_bytes, onPart }: Arriving,
+): Promise<Uint8Array[]> {
+  const reader = body.getReader()
+  const cancel = () => void reader.cancel().catch(() => {}) // the runtime throws away what comes
+  place.follow(declared, cancel)
+  signal.addEventListener("abort", cancel, { once: true })
+  const parts = new Parts(onPart)
+  let received = 0
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) break
+      received += value.length
+      if (received > limit_bytes) throw tooLarge(limit_bytes, received)
+      place.take(value.length)
+      parts.add(value)
+    }
+    if (signal.aborted) throw broken()
+    place.arrived()
+    return parts.end()
+  } catch (error) {
+    cancel()
+    throw error
+  } finally {
+    signal.removeEventListener("abort", cancel)
+  }
+}
+
+export const tooLarge = (limit_bytes: number, received_bytes: number) =>
+  new ApiError(
+    "payload_too_large",
+    `The body has ${received_bytes} bytes; at most ${limit_bytes} are allowed here.`,
+    { limit_bytes, received_bytes },
+  )
+
+const broken = () => unreadable("incomplete", "The body ended before it was complete.")
+
+/** Joins what comes in crumbs: an array for each would take a hundred times their memory. */
+class Parts {
+  readonly #list: Uint8Array[] = []
+  readonly #onPart: Arriving["onPart"]
+  #crumbs: Uint8Array | undefined
+  #filled = 0
+
+  constructor(onPart: Arriving["onPart"]) {
+    this.#onPart = onPart
+  }
+
+  add(part: Uint8Array): void {
+    if (this.#filled + part.length > PART_BYTES) this.#flush()
+    if (part.length >= PART_BYTES / 4) {
+      this.#flush()
+      this.#keep(part)
+      return
+    }
+    this.#crumbs ??= new Uint8Array(PART_BYTES)
+    this.#crumbs.set(part, this.#filled)
+    this.#filled += part.length
+  }
+
+  end(): Uint8Array[] {
+    this.#flush()
+    return this.#list
+  }
+
+  #flush(): void {
+    if (!this.#crumbs || this.#filled === 0) return
+    const joined = this.#crumbs.slice(0, this.#filled)
+    this.#filled = 0
+    this.#keep(joined)
+  }
+
+  #keep(part: Uint8Array): void {
+    this.#onPart(part)
+    this.#list.push(part)
+  }
+}
