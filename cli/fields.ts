@@ -16,7 +16,7 @@ export const email_fields = names(`
 export const batch_fields = names("id total succeeded failed results")
 
 export const key_fields = names(`
-  id project_id name mode prefix last4 scopes status ip_addresses expires_at last_used_at
+  id project_id name mode prefix last4 scopes domain_id status ip_addresses expires_at last_used_at
   last_used_ip created_by created_at revoked_at`)
 
 export const domain_fields = names(`

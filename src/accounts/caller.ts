@@ -17,6 +17,8 @@ export interface Caller {
   project_id: string
   /** A key's own; a console caller's follow from his role in the project. */
   scopes: string[]
+  /** The only domain that a key may send from; null for any of its project. */
+  domain_id: string | null
   account_role: AccountRole | null
   project_role: ProjectRole | null
   /** The person who runs this instance. */

@@ -44,6 +44,7 @@ export const nobody = (ip: string): Caller => ({
   account_id: "",
   project_id: "",
   scopes: [],
+  domain_id: null,
   account_role: null,
   project_role: null,
   operator: false,

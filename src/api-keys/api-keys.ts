@@ -16,6 +16,8 @@ export type KeyStatus = "active" | "revoked" | "expired"
 export interface NewApiKey {
   name: string
   scopes: string[]
+  /** The only domain that it may send from. */
+  domain_id?: string | null
   expires_at: string | null
   ip_addresses: string[]
 }
@@ -38,6 +40,7 @@ export async function create(
     id: newId(),
     ...owner,
     ...input,
+    domain_id: input.domain_id ?? null,
     lookup: lookupOf(key) ?? "",
     key_hash: hashOf(key),
     ...visibleParts(key),

@@ -43,7 +43,7 @@ export async function rotate(tx: Tx, caller: Caller, id: string, overlap_hours: 
   const before = await alive(tx, caller, id)
   mayReach(caller, before.ip_addresses)
   refuseRotated(before)
-  const { name, scopes, ip_addresses } = before
+  const { name, scopes, domain_id, ip_addresses } = before
   const owner = {
     account_id: before.account_id,
     project_id: before.project_id,
@@ -52,6 +52,7 @@ export async function rotate(tx: Tx, caller: Caller, id: string, overlap_hours: 
   const wanted = {
     name,
     scopes,
+    domain_id,
     ip_addresses,
     expires_at: earlier(sameLife(before), caller.expires_at),
   }

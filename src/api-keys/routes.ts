@@ -1,11 +1,12 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import type { Secrets } from "../core/secrets"
+import * as domains from "../domains/domains"
 import type { Call } from "../http/call"
 import { takeOrUndo } from "../http/idempotency"
 import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../http/page"
 import type { Problems } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
-import { nameText, orNull } from "../http/texts"
+import { nameText, oneOf, orNull } from "../http/texts"
 import { check } from "../http/validate"
 import type { Store, Tx } from "../store/store"
 import * as apiKeys from "./api-keys"
@@ -28,10 +29,20 @@ import { Key, status, WithSecret } from "./schemas"
 const NewKey = t.Object({
   name: nameText(),
   mode: t.Optional(t.String()),
-  scopes: scopeList,
+  scopes: t.Optional(scopeList),
+  permission: t.Optional(
+    t.Union([oneOf("full_access", "sending_access"), t.Null()], {
+      description: "Instead of scopes: `*`, or `email:send`.",
+    }),
+  ),
+  domain_id: t.Optional(
+    orNull(t.String({ description: "With sending_access: the only domain that it sends from." })),
+  ),
   expires_at: t.Optional(orNull(t.String())),
   ip_addresses: t.Optional(addressList),
 })
+
+type NewKey = Static<typeof NewKey>
 
 const Rotation = t.Object({
   overlap_hours: t.Optional(t.Number({ minimum: 0, maximum: 72, default: 24 })),
@@ -40,6 +51,7 @@ const Rotation = t.Object({
 interface WantedKey {
   name: string
   scopes: string[]
+  domain_id: string | null
   /** Undefined, here and below: as the caller's own. */
   expires_at: string | null | undefined
   ip_addresses: string[] | undefined
@@ -69,13 +81,14 @@ const makingRoutes = ({ store, secrets }: KeyParts): AnyRoute[] => [
     response: WithSecret,
     idempotent: true,
     sealed: true,
-    handle: (call) => {
+    handle: async (call) => {
       const { caller, body } = call
       const wanted = { ...body, ...asOwn(caller, body) }
       mayOutlive(caller, wanted.expires_at)
       mayGrant(caller, wanted.scopes)
       mayReach(caller, wanted.ip_addresses)
       const { account_id, project_id, actor } = caller
+      if (wanted.domain_id !== null) await domains.find(store.read, project_id, wanted.domain_id)
       const owner = { account_id, project_id, created_by: { type: actor.type, id: actor.id } }
       return tellOnce(store, secrets, call, (tx) => apiKeys.create(tx, owner, wanted, caller))
     },
@@ -140,7 +153,7 @@ const readingRoutes = ({ store, cursors }: KeyParts): AnyRoute[] => [
 
 function readNewKey(body: unknown, problems: Problems): WantedKey {
   check(NewKey, body, problems)
-  const wanted = (body ?? {}) as Static<typeof NewKey>
+  const wanted = (body ?? {}) as NewKey
   const { name, mode, expires_at, ip_addresses } = wanted
   const expiry = readExpiry(expires_at, problems)
   if (problems.any) return NO_KEY
@@ -148,9 +161,32 @@ function readNewKey(body: unknown, problems: Problems): WantedKey {
     const hint = "Only live keys are issued. To try without sending, use settings.sandbox."
     problems.add("mode", "invalid", mode === "test" ? hint : "Only `live`.")
   }
-  const unique = readScopes(wanted.scopes, problems)
+  const unique = readScopes(scopesIn(wanted, problems), problems)
   refuseOddRanges(ip_addresses ?? [], problems)
-  return { name, scopes: unique, expires_at: expiry, ip_addresses }
+  const domain_id = wanted.domain_id ?? null
+  return { name, scopes: unique, domain_id, expires_at: expiry, ip_addresses }
 }
 
-const NO_KEY: WantedKey = { name: "", scopes: [], expires_at: null, ip_addresses: [] }
+const SCOPES_OF = { full_access: ["*"], sending_access: ["email:send"] }
+
+/** Said as scopes, or as the permission that other services know. */
+function scopesIn({ scopes, permission, domain_id }: NewKey, problems: Problems): string[] {
+  if (scopes && permission) {
+    problems.add("permission", "invalid", "Give scopes or permission, not both.")
+  }
+  if (domain_id && permission !== "sending_access") {
+    const message = "Only a key with the permission sending_access is bound to a domain."
+    problems.add("domain_id", "invalid", message)
+  }
+  const wanted = scopes ?? (permission ? SCOPES_OF[permission] : undefined)
+  if (!wanted) problems.add("scopes", "required", "The field is required.")
+  return wanted ?? []
+}
+
+const NO_KEY: WantedKey = {
+  name: "",
+  scopes: [],
+  domain_id: null,
+  expires_at: null,
+  ip_addresses: [],
+}

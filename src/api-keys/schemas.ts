@@ -12,6 +12,7 @@ const key = {
   prefix: text("svc_live_a1b2c3d4", "The first 17 characters."),
   last4: text("9zQx"),
   scopes: t.Array(text("email:send")),
+  domain_id: rarely(id("The only domain that it sends from.")),
   status,
   ip_addresses: t.Array(text("203.0.113.0/24"), {
     description: "Where it works; an empty list is everywhere.",

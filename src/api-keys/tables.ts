@@ -13,6 +13,8 @@ export const apiKeys = table(
     prefix: text().notNull(),
     last4: text().notNull(),
     scopes: json<string[]>().notNull(),
+    /** The only domain that it sends from. A domain that was deleted is none at all. */
+    domain_id: ref(),
     ip_addresses: json<string[]>().notNull(),
     created_by: json<{ type: string; id: string | null }>().notNull(),
     expires_at: time(),

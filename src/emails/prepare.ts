@@ -99,7 +99,7 @@ export function inSandbox(rules: SendRules, sandbox: boolean): SendRules {
   throw unavailable(message, "no_mailbox", 60)
 }
 
-type Whose = Pick<Caller, "project_id" | "project_settings">
+type Whose = Pick<Caller, "project_id" | "project_settings" | "domain_id">
 
 /** The domain may be sent from, and something can deliver to every recipient. */
 export async function refuseUnsendable(
@@ -109,6 +109,7 @@ export async function refuseUnsendable(
   rules: SendRules,
 ) {
   if (!isTrusted(domain, rules)) await refuseUnverified(whose, domain, rules)
+  if (whose.domain_id !== null) await refuseOtherDomain(whose, domain, rules)
   refuseUnreachable(recipients, rules)
 }
 
@@ -123,6 +124,14 @@ async function refuseUnverified(whose: Whose, domain: string, { domains, to_mail
   const hint = to_mailbox ? ` Use an address at ${MAILBOX_DOMAIN} for a first try.` : ""
   const message = `The domain ${domain} is not verified for sending.${hint}`
   fail("domain_not_verified", message, { domain, domain_id })
+}
+
+/** A key that is bound to a domain sends from that name alone, not from below it. */
+async function refuseOtherDomain(whose: Whose, domain: string, { domains }: SendRules) {
+  const own = await domains.idOf(whose.project_id, domain)
+  if (own !== null && own === whose.domain_id) return
+  const message = `This key sends from another domain only, not from ${domain}.`
+  fail("forbidden", message, { reason: "domain_not_allowed", domain, domain_id: whose.domain_id })
 }
 
 /** Nothing is accepted that nothing can deliver. */

@@ -33,6 +33,7 @@ describe("a new key", () => {
       prefix: key.slice(0, 17),
       last4: key.slice(-4),
       scopes: ["email:send"],
+      domain_id: null,
       status: "active",
       ip_addresses: [],
       expires_at: null,

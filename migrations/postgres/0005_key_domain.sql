@@ -1,0 +1,1 @@
+ALTER TABLE "api_keys" ADD COLUMN "domain_id" text COLLATE "C";
