@@ -23,6 +23,8 @@ export interface Meta {
   has_more?: boolean
   next_cursor?: string | null
   next_after?: string | null
+  /** Of a list: what is odd about some of its records. */
+  warnings?: unknown[]
 }
 
 export interface Reply<Data> {

@@ -8,6 +8,8 @@ export interface Listed<Row> {
   rows: Row[]
   /** Whether the server has more than was asked for. */
   more: boolean
+  /** What the server says beside the rows. */
+  warnings: unknown[]
 }
 
 /** Walks the pages of a list by cursor until `limit` rows are there. */
@@ -18,14 +20,16 @@ export async function listUpTo<Row>(
   limit: number,
 ): Promise<Listed<Row>> {
   const rows: Row[] = []
+  const warnings: unknown[] = []
   let cursor: string | undefined
   while (true) {
     const per_page = Math.min(PAGE, limit - rows.length)
     const { data, meta } = await client.get<Row[]>(path, { ...query, per_page, cursor })
     rows.push(...data)
+    warnings.push(...(meta.warnings ?? []))
     cursor = meta.next_cursor ?? undefined
     if (rows.length >= limit || cursor === undefined || data.length === 0) {
-      return { rows: rows.slice(0, limit), more: meta.has_more === true }
+      return { rows: rows.slice(0, limit), more: meta.has_more === true, warnings }
     }
   }
 }

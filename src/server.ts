@@ -35,6 +35,7 @@ import { Meter } from "./usage/meter"
 import { planned } from "./webhooks/bell"
 import { openWebhooks } from "./webhooks/open"
 import { WEBHOOKS } from "./webhooks/queue-counts"
+import { sealStoredHeaders } from "./webhooks/seal-stored-headers"
 
 const WORKER_THREADS = 2
 /** Copying a log takes milliseconds. A thread that is ended meanwhile would leave the file open. */
@@ -200,6 +201,7 @@ async function openStorage(
 
   const secrets = openSecrets({ data_dir, master_key: settings["security.master_key"] })
   await demandMasterKey(store, secrets)
+  await sealStoredHeaders(store, secrets)
   await followCluster(store)
   const folder = settings["storage.blobs.dir"] ?? join(data_dir, "blobs")
   const blobs = openBlobs(folder, (error) => void disk.failed(error))

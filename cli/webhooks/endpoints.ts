@@ -4,12 +4,13 @@ import { exits, usage } from "../failure"
 import { deleted_fields, rotated_fields, webhook_fields, webhook_test_fields } from "../fields"
 import { optionWords } from "../hint"
 import { readText } from "../input"
+import { write } from "../output"
 import { limitOf, listUpTo } from "../paging"
 import type { Deleted } from "../records"
 import { onOff } from "../switches"
 import { fields } from "../table"
 import { type EndpointOptions, endpointBody } from "./body"
-import type { Webhook } from "./records"
+import type { Warning, Webhook } from "./records"
 import { columns, shown, stateOf } from "./show"
 
 const ALL = "/v1/webhooks"
@@ -23,7 +24,7 @@ interface CreateOptions extends EndpointOptions {
 
 export const create: Action<CreateOptions> = async (context, options, url) => {
   const { output, paint } = context
-  output.promises([...webhook_fields, "secret"])
+  output.promises([...webhook_fields, "warnings", "secret"])
   const { secretFile, idempotencyKey } = options
   const own = secretFile && (await readText(secretFile, "--secret-file")).trim()
   const body = { url, ...(await endpointBody(options)), ...(own && { secret: own }) }
@@ -31,6 +32,7 @@ export const create: Action<CreateOptions> = async (context, options, url) => {
   const { data } = await context.client().post<Webhook>(ALL, body, headers)
   const made = `${paint.green("✓")} made ${data.id} for ${data.url}`
   await output.record(data, () => once(made, data.secret))
+  await warn(context, data.warnings)
   await output.next(`belfry webhooks test ${data.id}`)
   return undefined
 }
@@ -46,11 +48,21 @@ interface ListOptions {
 export const list: Action<ListOptions> = async (context, { status, limit }) => {
   const found = await listUpTo<Webhook>(context.client(), ALL, { status }, limitOf(limit))
   await context.output.list(found.rows, columns)
+  await warn(context, found.warnings as Warning[])
   if (found.more) {
     const words = optionWords({ status, limit: String(2 * limitOf(limit)) })
     await context.output.next(`belfry webhooks list${words}`)
   }
   return undefined
+}
+
+/** On stderr, so that what is printed as JSON stays as the API gave it. */
+async function warn({ output, paint }: Context, warnings: readonly Warning[] = []): Promise<void> {
+  if (output.form === "quiet") return
+  for (const { webhook_id, message } of warnings) {
+    const whose = webhook_id === undefined ? "" : ` ${webhook_id}`
+    await write(process.stderr, `${paint.yellow(`warning${whose}:`)} ${message}\n`)
+  }
 }
 
 export const get: Action<object> = async (context, _, id = "") => {
@@ -68,9 +80,10 @@ export const update: Action<UpdateOptions> = async (context, options, id = "") =
   const enabled = onOff(options.enabled, "--enabled")
   const changes = { ...(await endpointBody(options)), ...(enabled !== undefined && { enabled }) }
   if (Object.keys(changes).length === 0) throw usage("nothing to change", "see --help")
-  context.output.promises(webhook_fields)
+  context.output.promises([...webhook_fields, "warnings"])
   const { data } = await context.client().patch<Webhook>(one(id), changes)
   await context.output.record(data, () => shown(data, context.paint))
+  await warn(context, data.warnings)
   return undefined
 }
 

@@ -1,3 +1,6 @@
+/** What is odd about an endpoint that was taken all the same; in a list with its id. */
+export type Warning = { webhook_id?: string; code: string; message: string }
+
 /** What the API tells of endpoints and deliveries (contract 30). */
 export type Webhook = {
   id: string
@@ -20,6 +23,7 @@ export type Webhook = {
   last_failure_at: string | null
   created_at: string
   secret?: string
+  warnings?: Warning[]
 }
 
 export type Delivery = {

@@ -12,21 +12,23 @@ export interface AddressRules extends Judging {
 type Reason = "malformed" | "https_required" | "userinfo" | "port" | "blocked_address"
 
 /**
- * Refuses (`invalid_url`, with `field` and `reason`) what no endpoint may be: neither http nor
+ * Whether the host has an address now. Refuses (`invalid_url`, with `field` and `reason`) what no endpoint may be: neither http nor
  * https, a user name in it, a port other than 443, 8443 or 1024 and above, an address that is not
  * public and not on the operator's list, or one of our own listeners. A name that nobody can
  * resolve at the moment passes: its addresses are judged again before each attempt.
  */
-export async function vetUrl(url: string, rules: AddressRules): Promise<void> {
+export async function vetUrl(url: string, rules: AddressRules): Promise<boolean> {
   vetForm(url, rules)
   try {
     await vet(url, rules, AbortSignal.timeout(NAMES_MS))
+    return true
   } catch (error) {
     if (!(error instanceof NetError)) throw error
     if (error.kind === "invalid_url") refuse("malformed", "The URL cannot be used.")
     if (error.kind === "blocked_address") {
       refuse("blocked_address", "The URL leads to an address that is not allowed.")
     }
+    return false
   }
 }
 

@@ -4,7 +4,8 @@ import { type NetAnswer, NetError, request } from "../core/net"
 import type { Secrets } from "../core/secrets"
 import { millis, monotonic, now } from "../core/time"
 import { signedHeaders } from "../lib/signature"
-import { bodyText, capturedHeaders, retryAfterSeconds } from "./capture"
+import { bodyText, receivedHeaders, retryAfterSeconds, sentHeaders } from "./capture"
+import { openHeaders } from "./custom-headers"
 import { opener } from "./secrets"
 import type { DeliveryError, webhooks } from "./tables"
 
@@ -28,8 +29,8 @@ export const wayOf = (settings: Settings, secrets: Secrets): Way => ({
 
 /** An endpoint, made ready for any number of attempts. */
 export interface Receiver extends Pick<Webhook, "id" | "url" | "header_format" | "transform"> {
-  /** Its own headers, in lower case. */
-  headers: Record<string, string>
+  /** Its own headers, in lower case. Throws as `secrets`. */
+  headers(): Record<string, string>
   /** Throws where the endpoint was sealed with another master key. */
   secrets(): [string, ...string[]]
 }
@@ -38,8 +39,12 @@ type Webhook = typeof webhooks.$inferSelect
 
 export function receiverOf({ secrets }: Way, webhook: Webhook): Receiver {
   const { id, url, header_format, transform } = webhook
-  const open = opener(secrets, webhook)
-  return { id, url, header_format, transform, headers: lowered(webhook.headers), secrets: open }
+  let custom: Record<string, string> | undefined
+  const headers = () => {
+    custom ??= lowered(openHeaders(secrets, webhook))
+    return custom
+  }
+  return { id, url, header_format, transform, headers, secrets: opener(secrets, webhook) }
 }
 
 /** What one attempt came to. `error` is null exactly where the receiver took it (2xx). */
@@ -70,7 +75,8 @@ export async function attempt(
   const blank = { ...nothing, at, url: receiver.url, response_status: null }
   try {
     const headers = headersFor(receiver, event_id, body)
-    const told = { ...blank, request_headers: capturedHeaders(Object.entries(headers)) }
+    const custom = receiver.headers()
+    const told = { ...blank, request_headers: sentHeaders(Object.entries(headers), custom) }
     try {
       const answer = await request({
         url: receiver.url,
@@ -82,7 +88,7 @@ export async function attempt(
         capture_bytes: CAPTURE_BYTES,
         allow_private: way.allow_private,
       })
-      return { ...told, ...outcomeOf(answer) }
+      return { ...told, ...outcomeOf(answer, custom) }
     } catch (error) {
       if (!(error instanceof NetError)) throw error
       const kept = isRefused(error) ? blank : told
@@ -105,7 +111,7 @@ function headersFor(receiver: Receiver, id: string, body: string) {
   })
   // Ours come last: whatever an endpoint's own headers say, they cannot pose as a signature.
   const named = receiver.header_format === "standard" ? signed : lowered(signed)
-  return { ...CONTENT, ...receiver.headers, ...named, ...JSON_ONLY }
+  return { ...CONTENT, ...receiver.headers(), ...named, ...JSON_ONLY }
 }
 
 const JSON_ONLY = { "content-type": CONTENT["content-type"] }
@@ -113,13 +119,16 @@ const JSON_ONLY = { "content-type": CONTENT["content-type"] }
 const lowered = (headers: Record<string, string>) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
 
-function outcomeOf({ status, headers, body, duration_ms }: NetAnswer) {
+function outcomeOf(
+  { status, headers, body, duration_ms }: NetAnswer,
+  custom: Record<string, string>,
+) {
   const taken = status >= 200 && status < 300
   return {
     error: taken ? null : status === 410 ? ("gone" as const) : ("http_status" as const),
     response_status: status,
-    response_headers: capturedHeaders(headers),
-    response_body: bodyText(body),
+    response_headers: receivedHeaders(headers, custom),
+    response_body: bodyText(body, custom),
     latency_ms: duration_ms,
     retry_after_seconds:
       status === 429 || status === 503 ? retryAfterSeconds(headers.get("retry-after")) : null,

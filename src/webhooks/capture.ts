@@ -1,24 +1,50 @@
 import { millis, millisFrom } from "../core/time"
 import { short } from "../lib/short"
+import { MASK } from "./custom-headers"
 
 const MOST_HEADER_BYTES = 8192
 const MOST_SECONDS = 86_400
-const MASKED = "***"
+
+/** Shorter values are found in any text, and are no credentials. */
+const LEAST_ECHO = 4
 
 const secret = new Set(["authorization", "webhook-signature", "x-svc-signature"])
 
-/** The first thousand characters of a body, as text that every database takes. */
-export const bodyText = (body: Uint8Array): string => short(decoder.decode(body))
+/** Custom headers of an endpoint; their values are credentials. */
+type CustomHeaders = Record<string, string>
+
+/**
+ * The first thousand characters of a body, as text that every database takes. A receiver that sends
+ * back what it got shows no credential of ours.
+ */
+export const bodyText = (body: Uint8Array, custom: CustomHeaders): string =>
+  short(withoutEchoes(decoder.decode(body), custom))
 
 const decoder = new TextDecoder()
 
-/** Headers as they may be shown: signatures and credentials masked, 8 KiB at most. */
-export function capturedHeaders(headers: Iterable<[string, string]>): Record<string, string> {
+const withoutEchoes = (text: string, custom: CustomHeaders): string =>
+  Object.values(custom).reduce(
+    (rest, value) => (value.length < LEAST_ECHO ? rest : rest.replaceAll(value, MASK)),
+    text,
+  )
+
+/** Request headers as they may be shown: signatures and credentials masked, 8 KiB at most. */
+export const sentHeaders = (headers: Iterable<[string, string]>, custom: CustomHeaders) =>
+  captured(headers, (name, value) => (custom[name] === value ? MASK : value))
+
+/** Response headers as they may be shown, in the same way. */
+export const receivedHeaders = (headers: Iterable<[string, string]>, custom: CustomHeaders) =>
+  captured(headers, (_, value) => withoutEchoes(value, custom))
+
+function captured(
+  headers: Iterable<[string, string]>,
+  shownOf: (name: string, value: string) => string,
+): Record<string, string> {
   const kept: Record<string, string> = {}
   let room = MOST_HEADER_BYTES
   for (const [given, value] of headers) {
     const name = given.toLowerCase()
-    const shown = secret.has(name) ? MASKED : value
+    const shown = secret.has(name) ? MASK : shownOf(name, value)
     room -= Buffer.byteLength(name) + Buffer.byteLength(shown)
     if (room < 0) break
     kept[name] = shown

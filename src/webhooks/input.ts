@@ -7,6 +7,7 @@ import { invalid, type Problems } from "../http/problems"
 import { check } from "../http/validate"
 import { parseRule } from "../lib/rule"
 import { isSecret } from "../lib/signature"
+import { MASK, NOTHING_STORED } from "./custom-headers"
 import { checkHeaders } from "./headers"
 import { NewWebhook, WebhookPatch } from "./schemas"
 import type { HeaderFormat, RetryPolicy, WebhookStatus } from "./tables"
@@ -55,6 +56,9 @@ export function readWebhook(body: unknown, problems: Problems): NewEndpoint {
   if (problems.any) return NOTHING
   const given = body as Static<typeof NewWebhook>
   checkFields(given, problems)
+  for (const [name, value] of Object.entries(given.headers ?? {})) {
+    if (value === MASK) problems.add(`headers.${name}`, "invalid", NOTHING_STORED)
+  }
   if (isOtherStatus(given.status, "active")) problems.add("status", "not_available", WRITE_ENABLED)
   if (given.secret !== undefined && !isSecret(given.secret)) {
     const text = "`whsec_` and the base64 of 24 to 64 bytes; leave it out to be given one."

@@ -46,8 +46,22 @@ const webhook = {
 
 export const Webhook = t.Object(webhook, { title: "Webhook" })
 
+const warning = {
+  code: word(["host_not_resolved"]),
+  message: text("The host hooks.example.com does not resolve."),
+}
+
+const warnings = t.Array(t.Object(warning, { title: "WebhookWarning" }), { examples: [[]] })
+
+export const WithWarnings = t.Object({ ...webhook, warnings }, { title: "WebhookWithWarnings" })
+
+/** A record of a list has no warnings of its own, so they stand beside the list. */
+export const webhookListMeta = t.Object({
+  warnings: t.Array(t.Object({ webhook_id: id(), ...warning }), { examples: [[]] }),
+})
+
 export const WithSecret = t.Object(
-  { ...webhook, secret: text(SECRET, "Shown only here.") },
+  { ...webhook, warnings, secret: text(SECRET, "Shown only here.") },
   { title: "WebhookWithSecret" },
 )
 

@@ -4,7 +4,7 @@ import type { Workers } from "../core/workers"
 import type { Call } from "../http/call"
 import { takeOrUndo } from "../http/idempotency"
 import { asPage, type Cursors, keyById, windowOf } from "../http/page"
-import { type AnyRoute, route } from "../http/route"
+import { type AnyRoute, type Enveloped, route } from "../http/route"
 import { Deleted, deleted } from "../http/texts"
 import type { Store, Tx } from "../store/store"
 import { vetUrl } from "./address"
@@ -16,6 +16,7 @@ import * as schemas from "./schemas"
 import * as switching from "./switching"
 import { testRoutes } from "./testing/routes"
 import { checkTransform } from "./transform"
+import { logWarnings, type WebhookWarning } from "./warnings"
 import * as webhooks from "./webhooks"
 
 const ALL = "/v1/webhooks"
@@ -60,11 +61,12 @@ const makingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
     idempotent: true,
     sealed: true,
     handle: async (call) => {
-      await vet(parts, call.body)
-      const { secrets } = parts
-      return tellOnce(parts, call, 201, (tx) =>
-        webhooks.create(tx, secrets, call.caller, call.body),
+      const writing = await vet(parts, call.body)
+      const answer = await tellOnce(parts, call, 201, (tx) =>
+        webhooks.create(tx, writing, call.caller, call.body),
       )
+      logWarnings(answer.data)
+      return answer
     },
   }),
   route<Static<typeof schemas.Rotation>, unknown>({
@@ -86,16 +88,20 @@ const makingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
 ]
 
 /** What asks others: where the name leads to, and whether the transform is a template. */
-async function vet({ webhooks, workers }: WebhookRouteParts, { url, transform }: Changes) {
-  if (url !== undefined) await vetUrl(url, webhooks.address)
+async function vet(
+  { webhooks, workers, secrets }: WebhookRouteParts,
+  { url, transform }: Changes,
+): Promise<webhooks.EndpointWriting> {
+  const resolved = url === undefined ? undefined : await vetUrl(url, webhooks.address)
   if (transform) await checkTransform(workers, transform)
+  return { secrets, resolved }
 }
 
-async function tellOnce(
+async function tellOnce<Made extends object>(
   { store, secrets }: WebhookRouteParts,
   { claim }: Pick<Call, "claim">,
   status: number,
-  make: (tx: Tx) => Promise<object>,
+  make: (tx: Tx) => Promise<Made>,
 ) {
   const data = await store.tx(async (tx) => {
     const made = await make(tx)
@@ -114,12 +120,13 @@ const readingRoutes = ({ store, cursors }: WebhookRouteParts): AnyRoute[] => [
     summary: "List endpoints, newest first",
     query: schemas.webhookQuery,
     response: records.Webhook,
+    meta: records.webhookListMeta,
     handle: async (call) => {
       const { project_id } = call
       const byId = keyById((id) => webhooks.find(store.read, project_id, id))
       const window = await windowOf(call, cursors, byId)
       const page = await webhooks.list(store.read, project_id, call.query.status, window)
-      return asPage(call, cursors, page)
+      return withWarnings(await asPage(call, cursors, page), page.warnings)
     },
   }),
   route({
@@ -133,6 +140,15 @@ const readingRoutes = ({ store, cursors }: WebhookRouteParts): AnyRoute[] => [
   }),
 ]
 
+/** A list of records has no room for what is odd about one of them, so it stands beside. */
+function withWarnings(page: Enveloped, all: Map<string, WebhookWarning[]>): Enveloped {
+  const shown = page.data as { id: string }[]
+  const warnings = shown.flatMap(({ id }) =>
+    (all.get(id) ?? []).map((warning) => ({ webhook_id: id, ...warning })),
+  )
+  return { ...page, meta: { ...page.meta, warnings } }
+}
+
 const changingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
   ...(["PATCH", "PUT"] as const).map((method) =>
     route<Changes, unknown>({
@@ -141,12 +157,16 @@ const changingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
       changes: true,
       body: schemas.WebhookPatch,
       read: readPatch,
-      response: records.Webhook,
+      response: records.WithWarnings,
       errors: ["webhook_not_found", "invalid_url", "invalid_template"],
       handle: async (call) => {
-        await vet(parts, call.body)
+        const writing = await vet(parts, call.body)
         const { caller, body } = call
-        return { data: await parts.store.tx((tx) => switching.patch(tx, caller, idOf(call), body)) }
+        const data = await parts.store.tx((tx) =>
+          switching.patch(tx, writing, caller, idOf(call), body),
+        )
+        if (writing.resolved === false) logWarnings(data)
+        return { data }
       },
     }),
   ),

@@ -36,7 +36,9 @@ const fields = {
       "Types, `prefix.*`, or `*`. `email.delivery_delayed` is taken as `email.soft_bounced`.",
   }),
   description: orNull(nameText(LONGEST_DESCRIPTION)),
-  headers: t.Record(t.String(), t.String(), { description: "Up to 20, sent along." }),
+  headers: t.Record(t.String(), t.String(), {
+    description: "Up to 20, sent along. Reads show `****`, which keeps the value when sent back.",
+  }),
   header_format: headerFormat,
   retry_policy: RetryPolicy,
   rate_limit: t.Union([t.Integer({ minimum: 1, maximum: MOST_A_SECOND }), t.Null()], {

@@ -95,9 +95,14 @@ async function judgeOne(tx: Tx, before: Webhook, ends: Ended[], failures: number
   const counted = count(before, ends, failures)
   const { id, account_id, project_id, url } = before
   const { last_success_at, last_failure_at, last_triggered_at, consecutive_failures } = counted
+  const last = ends.at(-1)?.attempted
+  const unresolved_at = last?.error === "dns" ? last.at : null
   await tx
     .update(webhooks)
-    .set({ last_success_at, last_failure_at, last_triggered_at, consecutive_failures })
+    .set({
+      ...{ last_success_at, last_failure_at, last_triggered_at },
+      ...{ consecutive_failures, unresolved_at },
+    })
     .where(eq(webhooks.id, id))
   const told = { id, account_id, project_id, url }
   for (const at of counted.warn) {

@@ -67,16 +67,22 @@ async function disableLogged(tx: Tx, caller: Caller, before: WebhookRow, reason:
 const DISABLED = "webhook.disabled"
 
 /** What the owner says anew, and with `enabled` whether it works: false pauses, true activates. */
-export async function patch(tx: Tx, caller: Caller, id: string, wanted: Changes): Promise<Webhook> {
+export async function patch(
+  tx: Tx,
+  writing: webhooks.EndpointWriting,
+  caller: Caller,
+  id: string,
+  wanted: Changes,
+) {
   const before = await webhooks.hold(tx, caller.project_id, id)
   refuseOtherStatus(wanted.status, before.status)
-  const after = await webhooks.change(tx, caller, before, wanted)
+  const after = await webhooks.change(tx, writing, caller, before, wanted)
   const { enabled } = wanted
   if (enabled === true) await activateLogged(tx, caller, after)
   if (enabled === false && after.status === "active") {
     await disableLogged(tx, caller, after, "paused")
   }
-  return webhooks.get(tx, caller.project_id, id)
+  return webhooks.getWarned(tx, caller.project_id, id)
 }
 
 /** The endpoint is gone at once, and what was open of it ends `exhausted`. */

@@ -46,7 +46,9 @@ export const webhooks = table(
     /** Registered types, `prefix.*`, or `*`. */
     events: json<string[]>().notNull(),
     description: text(),
+    /** The names of custom headers, each with a mask in place of its value. */
     headers: json<Record<string, string>>().notNull(),
+    sealed_headers: text(), // names and values, as JSON; null where there are none
     header_format: text().$type<HeaderFormat>().notNull(),
     retry_policy: json<RetryPolicy>().notNull(),
     /** Deliveries a second. */
@@ -66,6 +68,8 @@ export const webhooks = table(
     last_triggered_at: time(),
     last_success_at: time(),
     last_failure_at: time(),
+    /** When the host was last looked up in vain; null once it had an address. */
+    unresolved_at: time(),
     /** With a rate limit: when the next delivery may leave, on whichever node. */
     next_slot_at: time(),
     created_at: time().notNull(),

@@ -14,10 +14,12 @@ import { bump, total } from "../store/counters"
 import { held } from "../store/locks"
 import type { Reader, Tx } from "../store/store"
 import { newestFirst } from "../store/stretch"
+import { keepMasked, sealHeaders } from "./custom-headers"
 import type { Changes, NewEndpoint } from "./input"
 import { heldCounts, ours, record, shown, type Webhook, type WebhookRow } from "./record"
 import { secretContext } from "./secrets"
 import { type WebhookStatus, webhooks } from "./tables"
+import { type WebhookWarning, warningsOf } from "./warnings"
 
 const OVERLAP_SECONDS = 86_400
 const HINT_CHARACTERS = 4
@@ -25,8 +27,20 @@ const HINT_CHARACTERS = 4
 /** Of every project; accounts/resources.ts reads it too. */
 const COUNTER = "webhooks"
 
+/** How an endpoint is written: what seals its secrets, and whether its host had an address. */
+export interface EndpointWriting {
+  secrets: Secrets
+  /** Undefined where the URL stays, and nobody looked it up. */
+  resolved: boolean | undefined
+}
+
 /** The secret leaves here, once. Throws 403 `plan_limit_exceeded`. */
-export async function create(tx: Tx, secrets: Secrets, caller: Caller, input: NewEndpoint) {
+export async function create(
+  tx: Tx,
+  { secrets, resolved }: EndpointWriting,
+  caller: Caller,
+  input: NewEndpoint,
+) {
   const { account_id, project_id } = caller
   await demandPlace(tx, caller)
   const { secret = newSecret(), ...wanted } = input
@@ -36,6 +50,7 @@ export async function create(tx: Tx, secrets: Secrets, caller: Caller, input: Ne
     account_id,
     project_id,
     ...wanted,
+    ...sealHeaders(secrets, id, wanted.headers),
     ...sealedSecret(secrets, id, secret),
     previous_secret: null,
     previous_secret_expires_at: null,
@@ -46,6 +61,7 @@ export async function create(tx: Tx, secrets: Secrets, caller: Caller, input: Ne
     last_triggered_at: null,
     last_success_at: null,
     last_failure_at: null,
+    unresolved_at: resolved === false ? now() : null,
     next_slot_at: null,
     created_at: now(),
     updated_at: now(),
@@ -54,7 +70,7 @@ export async function create(tx: Tx, secrets: Secrets, caller: Caller, input: Ne
   await bump(tx, project_id, COUNTER, 1)
   const made = record(row, 0)
   await log(tx, caller, id, "webhook.created", { after: made })
-  return { ...made, secret }
+  return { ...made, secret, warnings: warningsOf(row) }
 }
 
 /** The limit is the account's, over all of its projects; two at once must not pass it together. */
@@ -82,7 +98,7 @@ export async function list(
   project_id: string,
   status: WebhookStatus | undefined,
   window: Window,
-): Promise<Page<Webhook>> {
+): Promise<Page<Webhook> & { warnings: Map<string, WebhookWarning[]> }> {
   const wanted = and(eq(webhooks.project_id, project_id), status && eq(webhooks.status, status))
   const { where, order } = newestFirst(webhooks.id, window)
   const rows = await db
@@ -96,6 +112,7 @@ export async function list(
   const counts = await heldCounts(db, ids)
   return {
     rows: rows.map((row) => record(row, counts.get(row.id) ?? 0)),
+    warnings: new Map(rows.map((row) => [row.id, warningsOf(row)])),
     total: async () => {
       if (!status) return total(db, project_id, COUNTER)
       const [row] = await db.select({ n: sql<number>`count(*)` }).from(webhooks).where(wanted)
@@ -122,15 +139,32 @@ const gone = () => fail("webhook_not_found", "There is no such webhook.")
 export const get = async (db: Reader, project_id: string, id: string): Promise<Webhook> =>
   shown(db, await find(db, project_id, id))
 
-/** Changes what an endpoint is; `enabled` and `status` are for others. Nothing to change changes nothing. */
+/** As `get`, with what is odd about the endpoint. */
+export async function getWarned(db: Reader, project_id: string, id: string) {
+  const row = await find(db, project_id, id)
+  return { ...(await shown(db, row)), warnings: warningsOf(row) }
+}
+
+/**
+ * Changes what an endpoint is; `enabled` and `status` are for others. Nothing to change changes
+ * nothing. Throws 422 for a masked header that has no stored value.
+ */
 export async function change(
   tx: Tx,
+  { secrets, resolved }: EndpointWriting,
   caller: Caller,
   before: WebhookRow,
   { enabled: _, status: __, ...wanted }: Changes,
 ): Promise<WebhookRow> {
   if (Object.keys(wanted).length === 0) return before
-  const changes = { ...wanted, updated_at: now() }
+  const { headers } = wanted
+  const at = now()
+  const changes = {
+    ...wanted,
+    ...(headers && sealHeaders(secrets, before.id, keepMasked(secrets, before, headers))),
+    ...(resolved !== undefined && { unresolved_at: resolved ? null : at }),
+    updated_at: at,
+  }
   await tx.update(webhooks).set(changes).where(ours(before.project_id, before.id))
   const after = { ...before, ...changes }
   const told = { before: record(before, 0), after: record(after, 0) }

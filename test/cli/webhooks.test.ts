@@ -67,6 +67,28 @@ test("a terminal gets tables, and is shown the secret once with the next step", 
   expect(deliveries.out).toContain("email.sent")
 })
 
+test("a host that does not resolve is warned of on stderr, and stdout stays what the API said", async () => {
+  using api = everything()
+  const warning = { code: "host_not_resolved", message: "The host a.b does not resolve." }
+  const made = { id: ID, url: "https://a.b/", secret: "whsec_new", warnings: [warning] }
+  api.data("POST /v1/webhooks", made)
+  api.data(`PATCH /v1/webhooks/${ID}`, { ...made, secret: undefined })
+  api.data("GET /v1/webhooks", [], { warnings: [{ webhook_id: ID, ...warning }] })
+  const run = (...words: string[]) => belfry(["webhooks", ...words], { env: at(api) })
+  for (const words of [
+    ["create", "https://a.b/", "--event", "*"],
+    ["update", ID, "--event", "*"],
+  ]) {
+    const { exit, out, err } = await run(...words)
+    expect([exit, JSON.parse(out).warnings]).toEqual([0, [warning]])
+    expect(err).toContain("warning: The host a.b does not resolve.")
+  }
+  const listed = await run("list")
+  expect([listed.exit, JSON.parse(listed.out)]).toEqual([0, []])
+  expect(listed.err).toContain(`warning ${ID}: The host a.b does not resolve.`)
+  expect((await run("list", "--quiet")).err).toBe("")
+})
+
 test("on a terminal of 80 columns each endpoint and each delivery is one line", async () => {
   using api = everything()
   const off = { status: "disabled", disabled_reason: "circuit_breaker", consecutive_failures: 10 }

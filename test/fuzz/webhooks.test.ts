@@ -84,9 +84,11 @@ test(
       const answer = await judged(project.post("/v1/webhooks", body))
       expect([answer.status, answer.body.error]).toEqual([201, undefined])
       const { id } = answer.body.data
-      const { events, retry_policy, ...rest } = body
+      const { events, retry_policy, headers = {}, ...rest } = body
+      const masked = Object.fromEntries(Object.keys(headers).map((name) => [name, "****"]))
       const read = (await judged(project.get(`/v1/webhooks/${id}`))).body.data
       expect(read).toMatchObject({ ...rest, events: [...new Set(events)] })
+      expect(read.headers).toEqual(masked)
       expect(read.retry_policy).toMatchObject(retry_policy ?? {})
       await judged(project.call("DELETE", `/v1/webhooks/${id}`))
     })

@@ -7,6 +7,7 @@ import { openWorkers } from "../../src/core/workers"
 import { emitAll, type NewEvent } from "../../src/events/emit"
 import { newSecret } from "../../src/lib/signature"
 import type { Store } from "../../src/store/store"
+import { sealHeaders } from "../../src/webhooks/custom-headers"
 import { openWebhooks } from "../../src/webhooks/open"
 import { secretContext } from "../../src/webhooks/secrets"
 import { deliveries, webhooks } from "../../src/webhooks/tables"
@@ -65,6 +66,7 @@ export async function testHooks(changes: Partial<Settings> = {}) {
         created_at: now(),
         updated_at: now(),
         ...row,
+        ...sealHeaders(secrets, id, row.headers ?? {}),
         id,
         account_id,
         project_id: row.project_id ?? project_id,
@@ -124,6 +126,7 @@ const blank = {
   last_triggered_at: null,
   last_success_at: null,
   last_failure_at: null,
+  unresolved_at: null,
   next_slot_at: null,
 }
 

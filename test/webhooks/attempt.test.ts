@@ -109,10 +109,28 @@ describe("an attempt", () => {
     })
     new Standard(secret).verify(one.body, one.headers)
     expect(row.request_headers).toMatchObject({
-      authorization: "***",
-      "webhook-signature": "***",
-      "x-team": "ops",
+      authorization: "****",
+      "content-type": "application/json",
+      "webhook-signature": "****",
+      "x-team": "****",
     })
+  })
+
+  test("shows no value of a custom header, not even one that the receiver sends back", async () => {
+    const value = "opensesame-4711"
+    const echo = ({ headers }: Received) => {
+      const sent = headers["x-token"]
+      return new Response(`{"headers":{"X-Token":"${sent}"}} ${"x".repeat(950)}${sent}`, {
+        status: 400,
+        headers: { "x-echo": `got ${sent}` },
+      })
+    }
+    const { row, received } = await attempted({ headers: { "X-Token": value } }, echo)
+    expect(first(received).headers["x-token"]).toBe(value)
+    expect(row.request_headers).toMatchObject({ "x-token": "****" })
+    expect(row.response_headers).toMatchObject({ "x-echo": "got ****" })
+    expect(row.last_response_body).toStartWith('{"headers":{"X-Token":"****"}}')
+    expect(JSON.stringify(row)).not.toContain(value.slice(0, 6))
   })
 
   test("keeps a thousand characters of the answer, 8 KiB of its headers, and no NUL", async () => {

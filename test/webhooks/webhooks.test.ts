@@ -16,8 +16,9 @@ describe("a new endpoint", () => {
     const project = await service.project()
     const { status, body } = await project.post("/v1/webhooks", hook())
     expect(status).toBe(201)
-    const { secret, ...shown } = body.data
+    const { secret, warnings, ...shown } = body.data
     expect(isSecret(secret)).toBe(true)
+    expect(warnings).toEqual([])
     expect(shown).toMatchObject({
       project_id: project.project_id,
       url: NOWHERE,
@@ -58,8 +59,9 @@ describe("a new endpoint", () => {
       version: "2026-02-01",
     }
     const made = await endpoint(project, fields)
-    expect(made).toMatchObject(fields)
-    expect((await project.get(`/v1/webhooks/${made.id}`)).body.data).toMatchObject(fields)
+    const read = { ...fields, headers: { Authorization: "****", "X-Shop": "****" } }
+    expect(made).toMatchObject(read)
+    expect((await project.get(`/v1/webhooks/${made.id}`)).body.data).toMatchObject(read)
   })
 
   test("fills what a retry policy leaves out, and takes a pattern once", async () => {
@@ -108,7 +110,8 @@ describe("changes", () => {
       body: changes,
     })
     expect(status).toBe(200)
-    expect(body.data).toEqual({ ...made, ...changes, updated_at: body.data.updated_at })
+    const { updated_at } = body.data
+    expect(body.data).toEqual({ ...made, ...changes, headers: { "X-A": "****" }, updated_at })
     const path = `/v1/webhooks/${made.id}`
     const same = await project.call(method, path, { body: { status: "active" } })
     expect(same.body.data).toEqual(body.data)
