@@ -7,7 +7,7 @@ import { limitOf, listUpTo } from "./paging"
 import type { Account, Deleted, Used } from "./records"
 import { profilesPath, readProfiles, saveProfile } from "./settings"
 import { given, onOff } from "./switches"
-import { type Column, fields } from "./table"
+import { type Column, fields, idColumn } from "./table"
 import type { Paint } from "./terminal"
 import { age } from "./time"
 
@@ -23,7 +23,7 @@ export const list: Action<ListOptions> = async (context, { limit }) => {
   const { account_id } = context.connection()
   const columns: Column<Account>[] = [
     { title: "", cell: ({ id }) => (id === account_id ? "*" : "") },
-    { title: "ID", cell: ({ id }) => id },
+    idColumn("account"),
     { title: "NAME", cell: ({ name }) => name, flexible: true },
     { title: "ROLE", cell: ({ role }) => role ?? "" },
     { title: "PLAN", cell: ({ plan }) => plan },
@@ -186,7 +186,7 @@ type Share = {
 export const breakdown: Action<{ period?: string }> = async (context, { period }) => {
   const { data } = await context.client().get<Share[]>(`${ME}/project-breakdown`, { period })
   await context.output.list(data, [
-    { title: "ID", cell: ({ project_id }) => project_id },
+    idColumn("project", ({ project_id }: Share) => project_id),
     { title: "NAME", cell: ({ name }) => name, flexible: true },
     ...["email", "push", "sms", "in_app", "mau"].map((metric) => ({
       title: metric.toUpperCase(),

@@ -1,13 +1,31 @@
 import type { Command } from "commander"
 import { type Action, openContext } from "./context"
 import { globalFlags, ownOptions } from "./global-flags"
+import { isEnding } from "./id-kinds"
 
 /** Loads what a command does only when it runs, and hands it its context, options and arguments. */
 export function lazily<Options>(load: () => Promise<Action<Options>>) {
   return async function (this: Command): Promise<void> {
-    const context = openContext(globalFlags(this))
+    const { context, options, words } = await whole<Options & object>(this)
     const action = await load()
-    process.exitCode = (await action(context, ownOptions<Options>(this), ...this.args)) ?? 0
+    process.exitCode = (await action(context, options, ...words)) ?? 0
+  }
+}
+
+/** What was typed, with whole ids in the place of the endings that tables show. */
+async function whole<Options extends object>(command: Command) {
+  const flags = globalFlags(command)
+  const context = openContext(flags)
+  const options = ownOptions<Options>(command)
+  const given = [...command.args, ...Object.values(options), flags.account, flags.project]
+  const is_local = "system" in options
+  if (is_local || !given.some(isEnding)) return { context, options, words: command.args }
+  const { wholeArguments, wholeOptions, wholePlace } = await import("./endings")
+  const there = openContext(await wholePlace(flags, command))
+  return {
+    context: there,
+    options: await wholeOptions(there, command, options),
+    words: await wholeArguments(there, command),
   }
 }
 

@@ -3,6 +3,7 @@ import { environment } from "./environment"
 import { usage } from "./failure"
 import type { GlobalFlags } from "./global-flags"
 import { optionWords } from "./hint"
+import { rememberListed } from "./listed"
 import { type Form, type Output, openOutput, write } from "./output"
 import { accessToken } from "./session"
 import { type Connection, connection } from "./settings"
@@ -74,6 +75,10 @@ export function openContext(given: GlobalFlags): Context {
       terminal,
       paint,
       same_server,
+      listed: (kind, ids) => {
+        const known = ids.flatMap((id) => id ?? [])
+        rememberListed(environment, where().url, kind, known)
+      },
     }),
     connection: where,
     client(limit, place, heard) {

@@ -15,7 +15,7 @@ import { optionWords } from "./hint"
 import { limitOf, listUpTo } from "./paging"
 import type { Deleted } from "./records"
 import { given, onOff } from "./switches"
-import { type Column, fields, table } from "./table"
+import { type Column, fields, idColumn, table } from "./table"
 import type { Paint } from "./terminal"
 import { age } from "./time"
 
@@ -61,7 +61,7 @@ function unreachable({ dns_records }: Domain): string[] {
 }
 
 const columns: Column<Domain>[] = [
-  { title: "ID", cell: ({ id }) => id },
+  idColumn("domain"),
   { title: "DOMAIN", cell: ({ domain }) => domain, flexible: true },
   { title: "STATUS", cell: ({ status }) => status, paint: paintStatus },
   { title: "RECORDS", cell: countLine },

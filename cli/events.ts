@@ -5,7 +5,7 @@ import { follow, readFeed, readLatest, type Start, startAt } from "./feed"
 import { limitOf } from "./paging"
 import type { Envelope } from "./records"
 import { address } from "./records"
-import { type Column, shortId } from "./table"
+import { type Column, idColumn, shortId } from "./table"
 import { cleanLine } from "./terminal"
 import { age, clockTime, millis, moment } from "./time"
 
@@ -22,9 +22,10 @@ interface ListOptions extends StartOptions {
 }
 
 const columns: Column<Envelope>[] = [
-  { title: "ID", cell: ({ id }) => id },
+  idColumn("event"),
   { title: "TYPE", cell: ({ type }) => type },
-  { title: "ABOUT", cell: (event) => subjectOf(event), flexible: true },
+  { title: "TO", cell: (event) => recipientOf(event) ?? "", flexible: "last" },
+  { title: "ABOUT", cell: (event) => aboutOf(event), flexible: "first" },
   { title: "AGE", spare: 1, cell: ({ created_at }) => age(created_at) },
 ]
 
@@ -86,15 +87,21 @@ export function eventLine(event: Envelope, { paint, terminal }: Lines): string {
 /** Where lines are printed. */
 type Lines = Pick<Context, "paint" | "terminal">
 
-function subjectOf({ data }: Envelope, brief = (id: string) => id): string {
-  const id = data.email_id ?? data.message_id ?? data.id
+const subjectOf = (event: Envelope, brief?: (id: string) => string): string =>
+  [idOf(event, brief), recipientOf(event), markOf(event)].filter(Boolean).join("  ")
+
+const aboutOf = (event: Envelope): string =>
+  [idOf(event, shortId), markOf(event)].filter(Boolean).join("  ")
+
+function idOf({ data }: Envelope, brief = (id: string) => id): string | undefined {
+  const id = data.email_id ?? data.message_id ?? data.webhook_id ?? data.id
+  return typeof id === "string" ? brief(id) : undefined
+}
+
+function recipientOf({ data }: Envelope): string | undefined {
   const to = data.recipient_email ?? data.to
   const whom = typeof to === "object" && to !== null && "email" in to ? String(to.email) : to
-  const mark = data.simulated === true ? "simulated" : undefined
-  const parts = [
-    typeof id === "string" ? brief(id) : id,
-    typeof whom === "string" ? address(whom) : undefined,
-    mark,
-  ]
-  return parts.filter((part) => typeof part === "string").join("  ")
+  return typeof whom === "string" ? address(whom) : undefined
 }
+
+const markOf = ({ data }: Envelope) => (data.simulated === true ? "simulated" : undefined)

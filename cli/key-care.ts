@@ -7,6 +7,7 @@ import type { Output } from "./output"
 import { listUpTo } from "./paging"
 import type { Key } from "./records"
 import { given } from "./switches"
+import { idColumn } from "./table"
 import { millis } from "./time"
 
 const one = (id: string) => `/v1/api-keys/${encodeURIComponent(id)}`
@@ -91,7 +92,7 @@ export const doctor: Action<object> = async (context) => {
     return exits.done
   }
   await output.list(findings, [
-    { title: "ID", cell: ({ id }) => id },
+    idColumn("api_key"),
     { title: "NAME", cell: ({ name }) => name, flexible: true },
     { title: "PROBLEM", cell: ({ problem }) => problem, paint: (text) => paint.yellow(text) },
     { title: "ADVICE", cell: ({ advice }) => advice, flexible: true },

@@ -6,7 +6,7 @@ import { optionWords } from "./hint"
 import { limitOf, listUpTo } from "./paging"
 import type { Key } from "./records"
 import { scopes } from "./scopes"
-import { type Column, fields } from "./table"
+import { type Column, fields, idColumn } from "./table"
 import type { Paint } from "./terminal"
 import { age, momentAhead } from "./time"
 
@@ -41,7 +41,7 @@ export const create: Action<CreateOptions> = async (context, options) => {
 export const expiry = (text: string): string => momentAhead(text, "--expires")
 
 const columns: Column<Key>[] = [
-  { title: "ID", cell: ({ id }) => id },
+  idColumn("api_key"),
   { title: "NAME", cell: ({ name }) => name, flexible: true },
   { title: "KEY", cell: ({ prefix, last4 }) => `${prefix}…${last4}` },
   { title: "SCOPES", cell: ({ scopes }) => scopes.join(" "), flexible: true },

@@ -6,7 +6,7 @@ import { FIRST_EMAIL, optionWords } from "./hint"
 import { limitOf, listUpTo } from "./paging"
 import type { Query } from "./query"
 import { address, type Mail, type MailSummary } from "./records"
-import { type Column, fields } from "./table"
+import { type Column, fields, idColumn } from "./table"
 import { cleanText, type Paint } from "./terminal"
 import { age, millis, moment, pause } from "./time"
 
@@ -23,10 +23,10 @@ export interface Filters {
 }
 
 export const columns: Column<MailSummary>[] = [
-  { title: "ID", cell: ({ id }) => id },
-  { title: "FROM", cell: ({ from }) => address(from), flexible: true },
-  { title: "TO", cell: ({ to }) => address(to), flexible: true },
-  { title: "SUBJECT", cell: ({ subject }) => subject ?? "", flexible: true },
+  idColumn("mail"),
+  { title: "FROM", cell: ({ from }) => address(from), flexible: "first" },
+  { title: "TO", cell: ({ to }) => address(to), flexible: "last" },
+  { title: "SUBJECT", cell: ({ subject }) => subject ?? "", flexible: "first" },
   { title: "AGE", cell: ({ created_at }) => age(created_at) },
 ]
 

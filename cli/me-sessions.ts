@@ -3,6 +3,7 @@ import type { Action } from "./context"
 import { deleted_fields } from "./fields"
 import { limitOf, listUpTo } from "./paging"
 import type { Deleted, SessionRecord } from "./records"
+import { idColumn } from "./table"
 import { age } from "./time"
 
 const SESSIONS = "/v1/users/me/sessions"
@@ -11,7 +12,7 @@ export const list: Action<{ limit?: string }> = async (context, { limit }) => {
   const found = await listUpTo<SessionRecord>(context.client(), SESSIONS, {}, limitOf(limit))
   await context.output.list(found.rows, [
     { title: "", cell: ({ current }) => (current ? "*" : "") },
-    { title: "ID", cell: ({ id }) => id },
+    idColumn("session"),
     { title: "ADDRESS", cell: ({ ip }) => ip ?? "" },
     {
       title: "PROGRAM",

@@ -8,7 +8,7 @@ import { limitOf, listUpTo } from "./paging"
 import { ask, password } from "./prompt"
 import type { Deleted, Invitation, Member } from "./records"
 import type { SessionAnswer } from "./session"
-import { fields } from "./table"
+import { fields, idColumn } from "./table"
 import { age } from "./time"
 
 const MEMBERS = "/v1/accounts/me/members"
@@ -23,8 +23,8 @@ interface ListOptions {
 export const list: Action<ListOptions> = async (context, { limit }) => {
   const found = await listUpTo<Member>(context.client(), MEMBERS, {}, limitOf(limit))
   await context.output.list(found.rows, [
-    { title: "USER", cell: ({ user_id }) => user_id },
-    { title: "EMAIL", cell: ({ email }) => email, flexible: true },
+    idColumn("member", ({ user_id }: Member) => user_id),
+    { title: "EMAIL", cell: ({ email }) => email, flexible: "last" },
     { title: "NAME", cell: ({ name }) => name ?? "", flexible: true },
     { title: "ROLE", cell: ({ role }) => role },
     { title: "MFA", cell: ({ mfa_enabled }) => (mfa_enabled ? "yes" : "no") },
@@ -85,8 +85,8 @@ export const invitations: Action<InvitationListOptions> = async (context, { stat
   const client = context.client()
   const found = await listUpTo<Invitation>(client, INVITATIONS, { status }, limitOf(limit))
   await context.output.list(found.rows, [
-    { title: "ID", cell: ({ id }) => id },
-    { title: "EMAIL", cell: ({ email }) => email, flexible: true },
+    idColumn("invitation"),
+    { title: "EMAIL", cell: ({ email }) => email, flexible: "last" },
     { title: "ROLE", cell: ({ role }) => role },
     { title: "STATUS", cell: (row) => row.status },
     { title: "ENDS", cell: ({ expires_at }) => age(expires_at) },

@@ -1,4 +1,5 @@
 import { exits, Failure } from "./failure"
+import type { IdKindName } from "./id-kinds"
 import { demandFields, pick, unknownFields } from "./pick"
 import { type Column, table } from "./table"
 import type { Paint, Terminal } from "./terminal"
@@ -39,11 +40,14 @@ interface Wanted {
   fields: string[] | undefined
   terminal: Terminal
   paint: Paint
+  /** Hears which ids a table showed by their endings. */
+  listed: (kind: IdKindName, ids: readonly (string | null)[]) => void
   /** The flags that lead to the same server: ` --profile prod`. */
   same_server: string
 }
 
-export function openOutput({ form, fields, terminal, paint, same_server }: Wanted): Output {
+export function openOutput(wanted: Wanted): Output {
+  const { form, fields, terminal, paint, same_server, listed } = wanted
   let is_checked = fields === undefined
   const shaped = (record: Json) => (fields ? pick(record, fields) : record)
   const print = (text: string) => write(process.stdout, `${text}\n`)
@@ -74,6 +78,9 @@ export function openOutput({ form, fields, terminal, paint, same_server }: Wante
     async list(rows, columns) {
       if (form === "human") {
         const text = table(rows, columns, terminal.width, paint)
+        for (const { ids } of columns) {
+          if (ids) listed(ids.kind, rows.map(ids.of))
+        }
         return await print(rows.length === 0 ? paint.dim("none") : text)
       }
       if (form !== "quiet") check(rows)

@@ -6,7 +6,7 @@ import { deleted_fields, project_fields, project_member_fields } from "./fields"
 import { limitOf, listUpTo } from "./paging"
 import type { Deleted, Member, Project } from "./records"
 import { given } from "./switches"
-import { type Column, fields } from "./table"
+import { type Column, fields, idColumn } from "./table"
 import { age } from "./time"
 
 const ALL = "/v1/projects"
@@ -22,7 +22,7 @@ export const list: Action<ListOptions> = async (context, { limit }) => {
   const { project_id } = context.connection()
   const columns: Column<Project>[] = [
     { title: "", cell: ({ id }) => (id === project_id ? "*" : "") },
-    { title: "ID", cell: ({ id }) => id },
+    idColumn("project"),
     { title: "NAME", cell: ({ name }) => name, flexible: true },
     { title: "SLUG", cell: ({ slug }) => slug },
     { title: "STATUS", cell: ({ status, sandbox }) => (sandbox ? `${status}, sandbox` : status) },
@@ -96,7 +96,7 @@ export const members: Action<ListOptions> = async (context, { limit }, id = "") 
   const path = `${one(id)}/members`
   const found = await listUpTo<Member>(context.client(), path, {}, limitOf(limit))
   await context.output.list(found.rows, [
-    { title: "USER", cell: ({ user_id }) => user_id },
+    idColumn("member", ({ user_id }: Member) => user_id),
     { title: "EMAIL", cell: ({ email }) => email, flexible: true },
     { title: "ROLE", cell: ({ role, inherited }) => (inherited ? `${role} (account)` : role) },
     { title: "SINCE", cell: ({ added_at }) => age(added_at) },

@@ -7,7 +7,7 @@ import { limitOf, listUpTo } from "./paging"
 import { askHidden } from "./prompt"
 import type { Deleted, ProviderConfig } from "./records"
 import { given, onOff } from "./switches"
-import { fields } from "./table"
+import { fields, idColumn } from "./table"
 import type { Paint } from "./terminal"
 import { age } from "./time"
 
@@ -163,7 +163,7 @@ export const list: Action<ListOptions> = async (context, { kind, limit }) => {
   const client = context.client()
   const found = await listUpTo<ProviderConfig>(client, "/v1/providers", { kind }, limitOf(limit))
   await context.output.list(found.rows, [
-    { title: "ID", cell: ({ id }) => id },
+    idColumn("provider"),
     { title: "PROVIDER", cell: ({ provider }) => provider },
     { title: "NAME", cell: ({ name }) => name, flexible: true },
     { title: "ORDER", cell: ({ priority }) => String(priority) },

@@ -21,7 +21,8 @@ export function errorText(failure: Failure, paint: Paint, typed: (path: string) 
   if (faults.length > 1) lines.push(...faults.map((fault) => `  ${cleanLine(fault)}`))
   for (const [name, value] of detailLines(details, faults.length > 0)) {
     if (isTold(failure, name, value)) continue
-    lines.push(`  ${paint.dim(cleanLine(name))}  ${cleanLine(value)}`)
+    const label = name && `${paint.dim(cleanLine(name))}  `
+    lines.push(`  ${label}${cleanLine(value)}`)
   }
   const step = nextStep(failure)
   if (step) lines.push(`  → ${cleanLine(step)}`)
@@ -75,6 +76,7 @@ function detailLines(details: Record<string, unknown>, is_field: boolean): [stri
   return Object.entries(details).flatMap(([name, value]): [string, string][] => {
     if (SAID.includes(name) || (is_field && name === "reason")) return []
     if (value === null || value === "") return []
+    if (name === "candidates" && Array.isArray(value)) return value.map((one) => ["", String(one)])
     return [[name, typeof value === "string" ? value : JSON.stringify(value)]]
   })
 }

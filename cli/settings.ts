@@ -79,6 +79,10 @@ export const profilesPath = (environment: Environment): string =>
 export const configFolder = (environment: Environment): string =>
   join(environment.XDG_CONFIG_HOME || join(homeOf(environment), ".config"), "belfry")
 
+/** What may be lost without harm. */
+export const cacheFolder = (environment: Environment): string =>
+  join(environment.XDG_CACHE_HOME || join(homeOf(environment), ".cache"), "belfry")
+
 function homeOf({ HOME }: Environment): string {
   if (HOME) return HOME
   try {

@@ -1,10 +1,17 @@
+import type { IdKindName } from "./id-kinds"
 import { cleanLine, type Paint } from "./terminal"
+
+type Flexible = boolean | "first" | "last"
+
+const ORDER: readonly Flexible[] = ["first", true, "last"]
 
 export interface Column<Row> {
   title: string
   cell: (row: Row) => string
-  /** Shrinks first when the terminal is narrow. */
-  flexible?: boolean
+  /** Shrinks when the terminal is narrow: those of "first" before others, those of "last" after. */
+  flexible?: Flexible
+  /** Shows ids by their endings, which commands then take. */
+  ids?: { kind: IdKindName; of: (row: Row) => string | null }
   /** Left out where the terminal has no room for all: the higher, the sooner. */
   spare?: number
   paint?: (text: string, row: Row, paint: Paint) => string
@@ -15,6 +22,9 @@ const LEAST_WIDTH = 8
 
 /** Cut to less, a flexible column tells little: spare ones go before. */
 const FAIR_WIDTH = 14
+
+/** What an address should have before a spare column has anything. */
+const ADDRESS_WIDTH = 46
 
 /** Columns as wide as their content; spare and flexible ones give way when the terminal is narrow. */
 export function table<Row>(
@@ -51,7 +61,10 @@ function written<Row>(column: Column<Row>, rows: readonly Row[]): Written<Row> {
 }
 
 function affordable<Row>(columns: Written<Row>[], width: number): Written<Row>[] {
-  const least = columns.map(({ flexible, size }) => (flexible ? Math.min(size, FAIR_WIDTH) : size))
+  const least = columns.map(({ flexible, size }) => {
+    if (!flexible) return size
+    return Math.min(size, flexible === "last" ? ADDRESS_WIDTH : FAIR_WIDTH)
+  })
   const sparest = Math.max(0, ...columns.map(({ spare }) => spare ?? 0))
   if (sparest === 0 || together(least) <= width) return columns
   return affordable(
@@ -63,18 +76,31 @@ function affordable<Row>(columns: Written<Row>[], width: number): Written<Row>[]
 const together = (widths: readonly number[]): number =>
   widths.reduce((sum, one) => sum + one + GAP.length, -GAP.length)
 
-function fit(columns: readonly { flexible?: boolean; size: number }[], width: number) {
+function fit(columns: readonly { flexible?: Flexible; size: number }[], width: number) {
   const widths = columns.map(({ size }) => size)
   while (together(widths) > width) {
-    let widest = -1
-    for (const [index, column] of columns.entries()) {
-      const size = widths[index] ?? 0
-      if (column.flexible && size > LEAST_WIDTH && size > (widths[widest] ?? 0)) widest = index
-    }
-    if (widest < 0) return widths
+    const widest = ORDER.map((flexible) => widestOf(columns, widths, flexible)).find(
+      (at) => at >= 0,
+    )
+    if (widest === undefined) return widths
     widths[widest] = (widths[widest] ?? 0) - 1
   }
   return widths
+}
+
+/** Which column gives way next; -1 where none can. */
+function widestOf(
+  columns: readonly { flexible?: Flexible }[],
+  widths: readonly number[],
+  flexible: Flexible,
+): number {
+  let widest = -1
+  for (const [index, column] of columns.entries()) {
+    const size = widths[index] ?? 0
+    if (column.flexible === flexible && size > LEAST_WIDTH && size > (widths[widest] ?? 0))
+      widest = index
+  }
+  return widest
 }
 
 function padded(text: string, width: number): string {
@@ -93,9 +119,16 @@ export function shortened(text: string, width: number): string {
   return `${short}…`
 }
 
-/** `0199a1c2…0001`, `evt_0199a1c2…0001`: enough to tell it from its neighbours. */
-export const shortId = (id: string): string =>
-  id.replace(/^((?:[a-z]+_)?[^-]{8})-.*(.{4})$/, "$1…$2")
+const SHOWN_CHARACTERS = 8
+
+/** The end of an id, which is random: its beginning is the time, and the same in its neighbours. */
+export const shortId = (id: string): string => id.slice(-SHOWN_CHARACTERS)
+
+/** The column of the ids of a kind. */
+export const idColumn = <Row extends object>(
+  kind: IdKindName,
+  of = (row: Row): string | null => ("id" in row ? String(row.id) : null),
+): Column<Row> => ({ title: "ID", cell: (row) => shortId(of(row) ?? ""), ids: { kind, of } })
 
 /** Names on the left, values on the right; empty values are left out. */
 export function fields(pairs: readonly (readonly [string, unknown])[], paint: Paint): string {

@@ -2,7 +2,7 @@ import type { Action } from "./context"
 import { optionWords } from "./hint"
 import { limitOf, listUpTo } from "./paging"
 import type { AuditEntry, Used } from "./records"
-import { type Column, fields } from "./table"
+import { type Column, fields, shortId } from "./table"
 import type { Paint } from "./terminal"
 import { age, moment } from "./time"
 
@@ -87,7 +87,11 @@ const columns: Column<AuditEntry>[] = [
   { title: "AGE", cell: ({ created_at }) => age(created_at) },
   { title: "ACTOR", cell: ({ actor }) => actor.name ?? actor.type, flexible: true },
   { title: "ACTION", cell: ({ action }) => action },
-  { title: "TARGET", cell: ({ target }) => `${target.type} ${target.id ?? ""}`, flexible: true },
+  {
+    title: "TARGET",
+    cell: ({ target }) => `${target.type} ${shortId(target.id ?? "")}`,
+    flexible: true,
+  },
   { title: "FROM", cell: ({ ip }) => ip ?? "" },
 ]
 

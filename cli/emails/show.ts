@@ -1,5 +1,5 @@
 import { address, type Email, type EmailEvent } from "../records"
-import { type Column, fields } from "../table"
+import { type Column, fields, idColumn } from "../table"
 import { cleanLine, type Paint } from "../terminal"
 import { age, clockTime } from "../time"
 
@@ -21,11 +21,11 @@ export const paintStatus = (text: string, { status }: { status: string }, paint:
 }
 
 export const emailColumns: Column<Email>[] = [
-  { title: "ID", cell: ({ id }) => id },
-  { title: "TO", cell: ({ to }) => address(to), flexible: true },
-  { title: "SUBJECT", cell: ({ subject }) => subject ?? "", flexible: true },
+  idColumn("email"),
+  { title: "TO", cell: ({ to }) => address(to), flexible: "last" },
+  { title: "SUBJECT", cell: ({ subject }) => subject ?? "", flexible: "first" },
   { title: "STATUS", cell: statusCell, paint: paintStatus },
-  { title: "TRY", cell: ({ attempts }) => String(attempts) },
+  { title: "TRY", spare: 1, cell: ({ attempts }) => String(attempts) },
   { title: "AGE", cell: ({ created_at }) => age(created_at) },
 ]
 

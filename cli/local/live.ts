@@ -1,3 +1,4 @@
+import { shortId } from "../table"
 import { cleanLine, type Paint } from "../terminal"
 import { clockTime } from "../time"
 
@@ -85,7 +86,7 @@ export function liveLines(
   }
 }
 
-/** `12:00:01.102 0199a1c2…3f9e queued → .104 sending → .131 sent → .140 delivered  38 ms`. */
+/** `12:00:01.102 98783dac queued → .104 sending → .131 sent → .140 delivered  38 ms`. */
 export function storyLine(steps: readonly MessageFact[], paint: Paint): string {
   const [first] = steps
   const last = steps.at(-1)
@@ -98,7 +99,7 @@ export function storyLine(steps: readonly MessageFact[], paint: Paint): string {
   })
   const is_new = last.elapsed_ms === null || last.status === "queued"
   const took = is_new ? "" : paint.dim(`  ${Math.round(last.elapsed_ms ?? 0)} ms`)
-  const id = `${first.id.slice(0, 8)}…${first.id.slice(-4)}`
+  const id = shortId(first.id)
   const whom = paint.dim(`  ${cleanLine(last.recipient)}`)
   return `${paint.dim(begin)} ${paint.cyan(cleanLine(id))} ${words.join(" → ")}${took}${whom}${why(last)}`
 }

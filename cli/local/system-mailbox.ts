@@ -4,6 +4,7 @@ import { exits } from "../failure"
 import { columns, DEFAULT_WAIT, type Filters, noMail, POLL, queryOf, shown } from "../mailbox"
 import { limitOf } from "../paging"
 import type { Mail, MailSummary } from "../records"
+import type { Column } from "../table"
 import { millis, pause } from "../time"
 import { order } from "./order"
 import { type LocalOptions, sameData } from "./settings"
@@ -11,8 +12,13 @@ import { type LocalOptions, sameData } from "./settings"
 type SystemFilters = Filters & LocalOptions
 
 /** Mail of the instance itself, which no key and no member reads: only who is at the machine. */
+/** Their ids whole: no route lists these mails, so an ending could not be looked up. */
+const whole: Column<MailSummary>[] = columns.map((column) =>
+  column.ids ? { title: "ID", cell: ({ id }) => id } : column,
+)
+
 export const list: Action<SystemFilters> = async (context, options) => {
-  await context.output.list(await mails(context, options, limitOf(options.limit)), columns)
+  await context.output.list(await mails(context, options, limitOf(options.limit)), whole)
   return undefined
 }
 

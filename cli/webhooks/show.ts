@@ -1,12 +1,12 @@
-import { type Column, fields } from "../table"
+import { type Column, fields, idColumn } from "../table"
 import type { Paint } from "../terminal"
 import { age } from "../time"
 import type { Delivery, DeliveryDetail, Webhook } from "./records"
 
 export const columns: Column<Webhook>[] = [
-  { title: "ID", cell: ({ id }) => id },
+  idColumn("webhook"),
   { title: "URL", cell: ({ url }) => url, flexible: true },
-  { title: "EVENTS", spare: 3, cell: ({ events }) => events.join(" "), flexible: true },
+  { title: "EVENTS", spare: 3, cell: ({ events }) => events.join(" "), flexible: "first" },
   { title: "STATUS", cell: shortState, paint: paintState },
   { title: "FAILED", spare: 1, cell: ({ consecutive_failures }) => String(consecutive_failures) },
   { title: "HELD", cell: ({ held_count }) => String(held_count) },
@@ -57,7 +57,7 @@ export const shown = (webhook: Webhook, paint: Paint): string =>
   )
 
 export const deliveryColumns: Column<Delivery>[] = [
-  { title: "ID", cell: ({ id }) => id },
+  idColumn("delivery"),
   { title: "EVENT", cell: ({ event_type }) => event_type, flexible: true },
   { title: "STATUS", cell: ({ status }) => status, paint: paintDelivery },
   { title: "TRIES", cell: ({ attempts, max_attempts }) => `${attempts}/${max_attempts}` },

@@ -23,7 +23,7 @@ const journey = [fact("queued", 0), fact("sending", 2), fact("sent", 29), fact("
 
 test("the way of a message is one line, with times that are read at a glance", () => {
   expect(storyLine(journey, paint)).toBe(
-    "12:00:01.102 0199a1c2…3f9e queued → .104 sending → .131 sent → .140 delivered  38 ms" +
+    "12:00:01.102 00003f9e queued → .104 sending → .131 sent → .140 delivered  38 ms" +
       "  ann@mailbox.test",
   )
 })

@@ -243,7 +243,7 @@ test("on a narrow terminal an event is one line, its id short", () => {
   const created_at = "2026-11-21T12:00:00.000Z"
   const event = { id: "evt_1", type: "email.sent", api_version: "2026-02-01", created_at, data }
   expect(eventLine(event, at(120))).toEndWith(`${ID}  ann@mailbox.test  simulated`)
-  expect(eventLine(event, at(80))).toEndWith(" 0199a1c2…0001  ann@mailbox.test  simulated")
+  expect(eventLine(event, at(80))).toEndWith(" 00000001  ann@mailbox.test  simulated")
 })
 
 test("a reader that leaves early is no error", async () => {

@@ -106,9 +106,11 @@ test("on a terminal of 80 columns each endpoint and each delivery is one line", 
     return lines
   }
   const [, endpoint] = await shown("webhooks", "list")
-  expect(endpoint).toMatch(/^\S{36} {2}https:\/\/hooks\S*… {2}off: breaker {2}10 +1204$/)
+  expect(endpoint).toMatch(
+    /^\S{8} {2}https:\/\/hooks\S*… {2}email\.\*\S*… {2}off: breaker {2}10 +1204/,
+  )
   const [, one] = await shown("webhooks", "deliveries", ID)
-  expect(one).toMatch(/^\S{36} {2}email\.soft\S*… {2}exhausted {2}6\/6 +503/)
+  expect(one).toMatch(/^\S{8} {2}email\.soft_bounced {2}exhausted {2}6\/6 +503/)
 })
 
 test("an endpoint that is off, and one with something held, show what to do next", async () => {
