@@ -124,11 +124,14 @@ export function paragraphsOf(path: string, markdown: string): Text[] {
     }
     const text = bare(line.replace(/^\s*(?:[-*] |\d+\. |#+ )/, ""))
     if (open) open.text += ` ${text}`
-    else found.push((open = { path, line: at + 1, text }))
+    else {
+      open = { path, line: at + 1, text }
+      found.push(open)
+      if (line.startsWith("#")) open = undefined // a heading ends with its line
+    }
   }
   return found
 }
 
 /** A span of code or the target of a link is one word. */
-const bare = (text: string) =>
-  text.replaceAll(/`[^`]*`/g, "`code`").replaceAll(/\]\([^)]*\)/g, "]")
+const bare = (text: string) => text.replaceAll(/`[^`]*`/g, "`code`").replaceAll(/\]\([^)]*\)/g, "]")
