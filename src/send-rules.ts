@@ -8,6 +8,7 @@ import type { Store } from "./store/store"
 export function sendRules(settings: Settings, mode: "up" | "serve", store: Store): SendRules {
   const to_mailbox = settings["delivery.provider"] === "mailbox"
   return {
+    files: { allow_private: settings["attachments.allow_private"] },
     domains: senderDomains(store.read),
     providerOf: (project_id) => firstProvider(store.read, project_id),
     sending_domains: new Set(settings.sending_domains.filter((name) => name !== MAILBOX_DOMAIN)),

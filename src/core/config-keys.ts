@@ -92,6 +92,11 @@ export const keys = {
     "An endpoint is disabled after so many failed attempts in a row.",
   ),
   "webhooks.require_https": key(flag, true, "Whether a webhook's URL must begin with https://."),
+  "attachments.allow_private": key(
+    destinations,
+    [],
+    "Networks, addresses and host names that attachments may be fetched from though they are private.",
+  ),
   "webhooks.allow_private": key(
     destinations,
     [],

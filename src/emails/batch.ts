@@ -67,11 +67,11 @@ export interface Prepared {
 export async function prepareBatch(
   batch: Batch,
   mode: "strict" | "permissive",
-  { caller, rules, blobs, idempotency_key }: Circumstances,
+  { rules, blobs, ...whose }: Circumstances,
 ): Promise<Prepared> {
   const batch_id = newId()
   const prepared: Prepared = { batch_id, total: batch.items.length, accepted: [], refused: [] }
-  const sender = { caller, source: "api" as const, batch_id, idempotency_key }
+  const sender = { ...whose, source: "api" as const, batch_id }
   const refusals: Refusal[] = []
   for (const [index, { email, problems }] of batch.items.entries()) {
     try {
@@ -110,6 +110,7 @@ interface Circumstances {
   rules: SendRules
   blobs: Blobs
   idempotency_key: string | null
+  signal: AbortSignal
 }
 
 /** Why one item of the batch cannot be sent. */

@@ -2,7 +2,7 @@ import { refuseNotOffered } from "../http/field-names"
 import type { Problems } from "../http/problems"
 import { type Mailbox, parseMailbox } from "../lib/address"
 import { isLonger } from "../lib/characters"
-import { type GivenFile, readAttachments } from "./attachments"
+import { type AttachedInput, readAttachments } from "./attachments"
 import { readHeaders, readMetadata, readTags } from "./extras"
 
 /** A send request, read and checked as far as its own fields go. */
@@ -19,7 +19,7 @@ export interface SendEmail {
   tags: string[]
   metadata: Record<string, unknown>
   headers: Record<string, string>
-  attachments: GivenFile[]
+  attachments: AttachedInput[]
 }
 
 export const MAX_SUBJECT = 998

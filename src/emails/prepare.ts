@@ -8,7 +8,9 @@ import { unavailable } from "../http/envelope"
 import { comparable, domainOf, type Mailbox } from "../lib/address"
 import type { NewMessage } from "../messages/pipeline"
 import type { AttachmentRow, Recipient } from "../messages/tables"
+import type { GivenFile } from "./attachments"
 import type { SendEmail } from "./fields"
+import { type FileRules, fetchFiles } from "./remote-files"
 
 /** Decoded attachments, html and text together. */
 export const MAX_MESSAGE_BYTES = 10_485_760
@@ -26,6 +28,8 @@ export interface EmailContent {
 
 /** What may be sent from here, and to whom: the operator's configuration as rules. */
 export interface SendRules {
+  /** From where attachments that are named by a URL may be fetched. */
+  files: FileRules
   /** The verified domains of each project. */
   domains: SenderDomains
   /** Who delivers for a project first, of those it configured; null: the instance's own. */
@@ -45,6 +49,8 @@ export interface Sender {
   source: "api" | "smtp"
   batch_id: string | null
   idempotency_key: string | null
+  /** Says when nobody waits for the answer any more. */
+  signal?: AbortSignal
 }
 
 /**
@@ -69,8 +75,9 @@ export async function prepare(
     recipients,
     await rulesFor(rules, sender.caller.project_id, sandbox),
   )
-  refuseSize(email)
-  const attachments = await store(email, blobs)
+  const files = await fetchFiles(email.attachments, rules.files, sender.signal)
+  refuseSize(email, files)
+  const attachments = await store(files, blobs)
   const fallback = default_reply_to === null ? [] : [{ email: default_reply_to, name: null }]
   const reply_to = email.reply_to.length > 0 ? email.reply_to : fallback
   return assemble({ ...email, reply_to }, { from, sender_domain, attachments }, sender)
@@ -143,7 +150,7 @@ function refuseUnreachable(recipients: Mailbox[], rules: SendRules) {
   throw unavailable(message, "no_provider", 60)
 }
 
-function refuseSize({ html, text, attachments }: SendEmail) {
+function refuseSize({ html, text }: SendEmail, attachments: GivenFile[]) {
   const bodies = Buffer.byteLength(html ?? "") + Buffer.byteLength(text ?? "")
   const files = attachments.reduce((sum, { bytes }) => sum + bytes.length, 0)
   const received_bytes = bodies + files
@@ -155,7 +162,7 @@ function refuseSize({ html, text, attachments }: SendEmail) {
   )
 }
 
-async function store({ attachments }: SendEmail, blobs: Blobs): Promise<AttachmentRow[]> {
+async function store(attachments: GivenFile[], blobs: Blobs): Promise<AttachmentRow[]> {
   const rows: AttachmentRow[] = []
   for (const { bytes, ...file } of attachments) {
     rows.push({ id: newId(), ...file, ...(await blobs.put(bytes)) })

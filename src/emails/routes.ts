@@ -55,6 +55,7 @@ const ONE = "/v1/emails/{email_id}"
 /** Of everything that accepts emails (contract 20, 1.3). */
 const SEND_ERRORS = [
   "invalid_email",
+  "invalid_url",
   "sender_not_configured",
   "domain_not_verified",
   "suppressed_recipient",
@@ -225,9 +226,10 @@ const named = ({ project_id, params }: Call): [string, string] => [
 ]
 
 async function sendOne({ intake, rules, blobs }: EmailParts, call: Call<SendEmail>) {
-  const { caller, claim, body } = call
+  const { caller, claim, body, signal } = call
   const sender = {
     caller,
+    signal,
     source: "api",
     batch_id: null,
     idempotency_key: claim?.key ?? null,
@@ -240,7 +242,7 @@ async function sendOne({ intake, rules, blobs }: EmailParts, call: Call<SendEmai
 async function sendBatch({ store, rules, blobs }: EmailParts, call: Call<Batch>): Promise<Answer> {
   const { caller, claim, body, request, signal } = call
   const mode = modeOf(request, body)
-  const circumstances = { caller, rules, blobs, idempotency_key: claim?.key ?? null }
+  const circumstances = { caller, rules, blobs, idempotency_key: claim?.key ?? null, signal }
   const prepared = await prepareBatch(body, mode, circumstances)
   const entries = prepared.accepted.map(({ message }) => entryOf(message, caller))
   signal.throwIfAborted() // told 504 already: nothing may be sent any more

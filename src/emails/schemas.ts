@@ -36,7 +36,10 @@ export const SendEmail = t.Object({
     t.Array(
       t.Object({
         filename: t.String({ maxLength: 255 }),
-        content: t.String({ description: "Strict base64." }),
+        content: t.Optional(t.String({ description: "Strict base64. This, or path." })),
+        path: t.Optional(
+          t.String({ description: "https:// URL of a file of at most 10 MB, fetched at once." }),
+        ),
         content_type: t.Optional(t.String()),
         content_id: t.Optional(t.String()),
       }),

@@ -35,6 +35,7 @@ const rules = {
   sending_domains: new Set(["bench.test"]),
   to_mailbox: false,
   mailbox_takes_all: false,
+  files: { allow_private: [] },
   has_mailbox: false,
 }
 const intake = new Intake(store)

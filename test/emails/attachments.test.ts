@@ -34,7 +34,9 @@ describe("attachments", () => {
       { content_type: "application/octet-stream" },
       { content_id: "logo@x" },
     ])
-    const texts = email.attachments.map(({ bytes }) => Buffer.from(bytes).toString())
+    const texts = email.attachments.map((file) =>
+      "bytes" in file ? Buffer.from(file.bytes).toString() : "",
+    )
     expect(texts).toEqual(["abc", "", "abc"])
   })
 

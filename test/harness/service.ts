@@ -92,6 +92,7 @@ export interface FakeDisk {
 }
 
 const RULES: Omit<SendRules, "domains" | "providerOf"> = {
+  files: { allow_private: [] },
   sending_domains: new Set(["example.test"]),
   to_mailbox: true,
   mailbox_takes_all: true,

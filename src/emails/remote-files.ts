@@ -1,0 +1,88 @@
+import { ApiError } from "../core/errors"
+import { type Judging, NetError, type NetErrorKind, request } from "../core/net"
+import { invalid } from "../http/problems"
+import { vetForm } from "../webhooks/address"
+import {
+  type AttachedInput,
+  type GivenFile,
+  isRemote,
+  MEDIA_TYPE,
+  type RemoteFile,
+} from "./attachments"
+
+const FETCH_MS = 10_000
+const MAX_FILE_BYTES = 10_485_760
+
+/** So many at once, so that a request holds few files that it may not keep. */
+const AT_ONCE = 3
+
+/** From where files may be fetched. */
+export interface FileRules extends Judging {
+  /** PEM of the authorities to trust instead of the well-known ones. */
+  ca?: string
+  /** Of one file; 10 s without it. */
+  timeout_ms?: number
+}
+
+/**
+ * The same attachments with every file at hand: those that are named by a URL are fetched now. Throws
+ * `invalid_url` for what cannot be fetched, and the signal's reason when nobody waits any more.
+ */
+export async function fetchFiles(
+  files: AttachedInput[],
+  rules: FileRules,
+  signal: AbortSignal | undefined,
+): Promise<GivenFile[]> {
+  if (!files.some(isRemote)) return files as GivenFile[]
+  const found: GivenFile[] = []
+  for (let at = 0; at < files.length; at += AT_ONCE) {
+    signal?.throwIfAborted()
+    const some = files.slice(at, at + AT_ONCE)
+    found.push(...(await Promise.all(some.map((file) => atHand(file, rules)))))
+  }
+  return found
+}
+
+const atHand = (file: AttachedInput, rules: FileRules): GivenFile | Promise<GivenFile> =>
+  isRemote(file) ? fetchFile(file, rules) : file
+
+async function fetchFile(file: RemoteFile, rules: FileRules): Promise<GivenFile> {
+  const { url, path, filename, content_id } = file
+  vetPath(url, path)
+  const { status, headers, body, truncated } = await ask(url, path, rules)
+  if (status !== 200) throw refusal(path, `The server of this URL answered ${status}, not 200.`)
+  if (truncated) throw refusal(path, `The file has more than ${MAX_FILE_BYTES} bytes.`)
+  const told = headers.get("content-type")?.trim() ?? ""
+  const fallback = MEDIA_TYPE.test(told) ? told : "application/octet-stream"
+  return { filename, content_id, content_type: file.content_type ?? fallback, bytes: body }
+}
+
+/** The rules of a webhook's URL, under the name of this field. */
+function vetPath(url: string, path: string) {
+  try {
+    vetForm(url, { require_https: true })
+  } catch (error) {
+    throw error instanceof ApiError ? refusal(path, error.message) : error
+  }
+}
+
+async function ask(url: string, path: string, { timeout_ms = FETCH_MS, ...rules }: FileRules) {
+  try {
+    return await request({ url, ...rules, timeout_ms, capture_bytes: MAX_FILE_BYTES })
+  } catch (error) {
+    if (!(error instanceof NetError)) throw error
+    throw refusal(path, REASONS[error.kind])
+  }
+}
+
+/** Not the words of our network: they would tell a stranger what stands behind it. */
+const REASONS: Record<NetErrorKind, string> = {
+  invalid_url: "The URL cannot be used.",
+  dns: "The host of this URL has no address.",
+  blocked_address: "The URL leads to an address that is not allowed.",
+  timeout: "The file did not come in time.",
+  tls: "The host of this URL has no valid certificate.",
+  connection: "The host of this URL cannot be reached.",
+}
+
+const refusal = (path: string, message: string) => invalid(path, "invalid_url", message)
