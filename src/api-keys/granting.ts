@@ -30,17 +30,17 @@ export function mayReach({ ip_addresses: own }: Caller, ranges: string[]) {
   if (own.length === 0) return
   const outside = ranges.find((range) => !own.some((wide) => isInside(range, wide)))
   if (ranges.length > 0 && outside === undefined) return
-  const what = outside ? `${outside} is` : "Every address would be"
-  fail("forbidden", `${what} outside the allowlist of the key that asks.`, {
-    required_scope: null,
-  })
+  const text = outside
+    ? `${outside} is outside the allowlist of the key that you use.`
+    : "The key that you use has an allowlist, so the other key needs one inside of it."
+  fail("forbidden", text, { required_scope: null })
 }
 
 /** A key that ends makes none, itself included, that outlives it. Throws 422 `validation_error`. */
 export function mayOutlive({ expires_at: own }: Caller, wished: string | null) {
   if (own === null || (wished !== null && wished <= own)) return
   const [path, code] = ["expires_at", "invalid"]
-  const message = `Not later than the key that asks, which ends at ${own}.`
+  const message = `The end must not be later than the end of the key that you use, ${own}.`
   fail("validation_error", `${path}: ${message}`, { fields: [{ path, code, message }] })
 }
 

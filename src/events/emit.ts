@@ -15,12 +15,12 @@ export interface NewEvent {
 
 export type Recorded = typeof events.$inferSelect
 
-/** Decides, in the transaction of the events, who is to be told of them. */
+/** Decides, in the transaction of the events, which endpoints are told of them. */
 export type Router = (tx: Tx, recorded: Recorded[]) => Promise<void>
 
 let route: Router = async () => {}
 
-/** Set once at the start: events lie below those who tell the world of them. */
+/** Set once at the start: events lie below the code that tells the world of them. */
 export function setRouter(router: Router) {
   route = router
 }
@@ -67,7 +67,7 @@ export function onEmitted(listener: (projects: Rung) => void): () => void {
   return () => void bells.delete(listener)
 }
 
-/** Wakes whoever waits for events; also called when another node says that there are some. */
+/** Wakes every reader that waits for events. It is also called when another node says that there are some. */
 export function ring(projects?: Rung) {
   for (const bell of bells) bell(projects)
 }

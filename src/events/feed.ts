@@ -30,7 +30,7 @@ export type Place = Pick<Event, "position" | "id">
 
 export interface FeedQuery {
   after?: string | undefined
-  /** In place of `after`, for who has been there already. */
+  /** In place of `after`, for a reader that has been there already. */
   from?: Place | undefined
   limit: number
   types: string[]
@@ -138,9 +138,9 @@ export function later<Found extends Place>(one: Found | undefined, other: Found 
 }
 
 /**
- * How far a reader of some types may go on who found nothing more behind `after`: to the end of
- * what could be read before he looked. From his own last event he would pass by all the others
- * again, and that event would grow too old while he keeps asking.
+ * The place from which a reader of some types may go on after it found nothing more behind `after`:
+ * the end of what could be read before it looked. From its own last event it would pass by all the
+ * others again, and that event would grow too old while it keeps asking.
  */
 export async function passable(db: Reader, project_id: string, after: string | undefined) {
   const last = await lastPlace(db, project_id)
@@ -163,7 +163,7 @@ function refuseCursor(field: string, reason: string, message: string): never {
 }
 
 /**
- * On Postgres a transaction that began earlier may commit later, and a reader who went past it
+ * On Postgres a transaction that began earlier may commit later, and a reader that went past it
  * would never see its events: only what is older than every open transaction is shown.
  */
 const settled =

@@ -6,7 +6,7 @@ import { matchesType } from "./patterns"
 const AT_ONCE = 100
 const WAIT_MILLISECONDS = 25_000
 
-/** Between two reads of one follower, for each who follows the same project. */
+/** Between two reads of one follower, for each follower of the same project. */
 const GAP_MILLISECONDS = 2
 const LEAST_GAP = 10
 const LONGEST_GAP = 200
@@ -38,7 +38,7 @@ export async function* follow(
         if (isWanted(row)) yield row
         place = row
       }
-      // Who reads after each commit, and there are many of them, would do nothing else.
+      // Many followers that read after each commit would do nothing else.
       if (rows.length < AT_ONCE) await sleep(gapOf(project_id), signal)
     }
   } finally {

@@ -17,10 +17,10 @@ const MOST_BYTES = 7500
 const MOST_AT_ONCE = 20
 const MOST_WAITING = 2000
 
-/** In place of a project: a node that has just opened its ears asks who watches what. */
+/** In place of a project: a node that has just opened its ears asks which nodes watch what. */
 const WHO = "?"
 
-/** What is told of a message; whose it is decides who hears it. */
+/** What is told of a message. Its project decides which watchers hear it. */
 export interface Told {
   project_id: string
 }
@@ -30,7 +30,7 @@ type Listener = (told: Told) => void
 /**
  * Changes of messages' statuses, for those who watch a project right now, on whichever node. Each
  * node says from time to time which projects it has watchers for, and is told of those only.
- * Nothing is kept: who needs every change follows the events.
+ * Nothing is kept: a client that needs every change follows the events.
  */
 export class Watching {
   readonly #store: Store

@@ -8,7 +8,7 @@ import { requestLog } from "./tables"
 const AT_ONCE = 500
 
 export interface Filter {
-  /** Undefined for the operator, who sees what belongs to nobody, too. */
+  /** Undefined for the operator: then entries that belong to no project are seen, too. */
   project_id: string | undefined
   /** Inclusive. */
   least_status: number | undefined

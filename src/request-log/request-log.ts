@@ -9,7 +9,7 @@ import { requestLog } from "./tables"
 export interface Answered {
   request_id: string
   project_id: string | null
-  /** Nobody whom we know: he may not fill our disk. */
+  /** The caller is not known to us: strangers may not fill our disk. */
   is_stranger: boolean
   key_id: string | null
   method: string
@@ -110,7 +110,7 @@ export class RequestLog {
       await store.tx((tx) => insertEntries(tx, some.map(rowOf)))
       return true
     } catch {
-      return false // the store has told those who must know
+      return false // the store has told the rest of the process
     }
   }
 

@@ -45,7 +45,7 @@ export const requestLogRoutes = ({ store, cursors }: RequestLogParts): AnyRoute[
     scope: "webhooks:read|role:operator|role:project_admin",
     status: [200],
     summary: "Requests and their answers, newest first",
-    unlogged: true, // who follows it would see himself
+    unlogged: true, // a follower would see its own requests
     query: filters,
     response: Entry,
     handle: async (call) => {
@@ -58,7 +58,7 @@ export const requestLogRoutes = ({ store, cursors }: RequestLogParts): AnyRoute[
   }),
 ]
 
-/** The operator sees everybody's when he has entered no project. */
+/** An operator that names no project sees the entries of all. */
 function filterOf({ project_id, operator }: Caller, query: Query): Filter {
   const { path, key_id, request_id } = query
   return {

@@ -8,7 +8,7 @@ export function onPlanned(listener: () => void): () => void {
   return () => void bells.delete(listener)
 }
 
-/** Wakes whoever delivers; also called when another node says that there is work. */
+/** Wakes the delivery loop. It is also called when another node says that there is work. */
 export function ringPlanned() {
   for (const bell of bells) bell()
 }

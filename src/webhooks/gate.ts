@@ -3,7 +3,7 @@ import { monotonic } from "../core/time"
 /** The runtime keeps 64 connections open (it has no setting for it); some are left to others. */
 const AT_ONCE = 60
 
-/** Who answers later than this is slow, and keeps nobody from beginning. */
+/** A receiver that answers later than this is slow, and keeps no other request from beginning. */
 const YOUNG_MILLISECONDS = 5
 
 /**

@@ -28,8 +28,14 @@ export function checkHeaders(headers: Record<string, string>, problems: Problems
       continue
     }
     const path = `headers.${name}`
-    if (PROTECTED.test(name)) problems.add(path, "protected", "The delivery writes this itself.")
-    if (seen.has(name.toLowerCase())) problems.add(path, "duplicate", "The header stands twice.")
+    if (PROTECTED.test(name))
+      problems.add(path, "protected", "The delivery writes this header itself. Leave it out.")
+    if (seen.has(name.toLowerCase()))
+      problems.add(
+        path,
+        "duplicate",
+        "This header is given twice. Upper and lower case make no difference.",
+      )
     if (value.length > LONGEST_VALUE || !VISIBLE.test(value)) {
       const text = `One line of at most ${LONGEST_VALUE} visible ASCII characters.`
       problems.add(path, "invalid", text)

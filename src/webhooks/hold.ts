@@ -66,7 +66,7 @@ export interface Wanted {
 
 /**
  * Makes up to `limit` held deliveries of an endpoint due, with the attempts they have left. Returns
- * how many; 0 means that none is left. A delivery is released once, whoever else releases, too.
+ * how many; 0 means that none is left. A delivery is released once, also when two callers release at the same time.
  */
 export async function release(
   tx: Tx,

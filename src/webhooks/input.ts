@@ -80,7 +80,11 @@ export function readPatch(body: unknown, problems: Problems): Changes {
   const given = body as Static<typeof WebhookPatch>
   checkFields(given, problems)
   if ("secret" in given) {
-    problems.add("secret", "unchangeable", "It is changed by POST …/rotate-secret.")
+    problems.add(
+      "secret",
+      "unchangeable",
+      "You cannot set the secret here. Use POST /v1/webhooks/{webhook_id}/rotate-secret.",
+    )
   }
   return {
     ...wantedOf(given),
@@ -92,7 +96,8 @@ export function readPatch(body: unknown, problems: Problems): Changes {
 const isOtherStatus = (given: unknown, stored: WebhookStatus) =>
   given !== undefined && given !== null && given !== stored
 
-const WRITE_ENABLED = "The status is not written; `enabled` pauses an endpoint or activates it."
+const WRITE_ENABLED =
+  "You cannot set the status. Set `enabled`: false pauses the endpoint, true activates it."
 
 /** A record may be sent back as it was read, but no other status. Throws 422. */
 export function refuseOtherStatus(given: unknown, stored: WebhookStatus) {
@@ -121,7 +126,7 @@ function checkFields(given: Given, problems: Problems) {
 function refuseBroken({ description, transform }: Given, problems: Problems) {
   for (const [name, text] of Object.entries({ description, transform })) {
     if (text?.includes("\0") || text?.isWellFormed() === false) {
-      problems.add(name, "invalid", "Neither NUL nor half characters.")
+      problems.add(name, "invalid", "The text must not contain NUL or half of a surrogate pair.")
     }
   }
 }

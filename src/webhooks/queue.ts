@@ -135,7 +135,7 @@ export async function freeAll(store: Store): Promise<void> {
   )
 }
 
-/** Frees the leases that ran out: who held them died, or could not write the end. */
+/** Frees the leases that ran out: their holders died, or could not write the end. */
 export async function sweep(store: Store): Promise<void> {
   const over = and(isLeased, lte(next_attempt_at, now()))
   const [first] = await store.read

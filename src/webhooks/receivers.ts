@@ -24,7 +24,7 @@ export class Receivers {
     this.#way = way
   }
 
-  /** `page` is what the queue just said of them; who is in it and not in the result was deleted. */
+  /** `page` is what the queue just said of them. One that is in it and not in the result was deleted. */
   async of(db: Reader, page: readonly Waiting[], ids: readonly string[]) {
     const said = new Map(page.map(({ webhook_id, updated_at }) => [webhook_id, updated_at]))
     const found = new Map<string, Receiver>()

@@ -94,7 +94,7 @@ async function again(tx: Tx, payload: Resend): Promise<Part> {
     completed_at: null,
     max_attempts: oneMore,
   }
-  // One that somebody else began or changed meanwhile is left to him.
+  // One that was begun or changed by others meanwhile is left to them.
   const still = and(inArray(id, ids), isNull(deliveries.owner), inStates(payload), notInHand())
   const changed =
     ids.length === 0 ? [] : await tx.update(deliveries).set(changes).where(still).returning({ id })

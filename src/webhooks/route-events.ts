@@ -33,7 +33,7 @@ export async function routeEvents(tx: Tx, recorded: readonly Recorded[]): Promis
 
 export type NewDelivery = typeof deliveries.$inferInsert & { id: string }
 
-/** Writes deliveries of `deliveryOf`, and wakes whoever delivers once they are on disk. */
+/** Writes deliveries of `deliveryOf`, and wakes the delivery loop once they are on disk. */
 export async function plan(tx: Tx, planned: NewDelivery[]): Promise<void> {
   if (planned.length === 0) return
   await insertDeliveries(tx, planned)
@@ -64,7 +64,7 @@ export function deliveryOf(
     attempts: 0,
     max_attempts: test ? 1 : endpoint.retry_policy.max_attempts,
     by_hand: test,
-    // A test is attempted by whoever asked for it; the loop would only find it if he died.
+    // The request that asks for a test attempts it; the loop finds it only if that process died.
     next_attempt_at: waits ? heldUntil() : test ? secondsFromNow(TEST_SECONDS) : created_at,
     attempt_log: [],
     created_at,
@@ -98,7 +98,7 @@ async function endpointsOf(tx: Tx, project_id: string): Promise<Endpoint[]> {
     tx.afterCommit(() => remember(without, project_id)) // of a group that fails nothing is true
   }
   if (engine === "sqlite" || found.every(({ status }) => status === "active")) return found
-  // Who activates an endpoint must not miss what we are about to hold for it: he waits for us.
+  // An activation waits for us here: it must not miss what we are about to hold for the endpoint.
   const active = found.filter(({ status }) => status === "active")
   const others = found.filter(({ status }) => status !== "active").map(({ id }) => id)
   return [...active, ...(await lockedFor(tx, others))]

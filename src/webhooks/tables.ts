@@ -98,7 +98,7 @@ export const deliveries = table(
      * made again. Held: until when. Otherwise null.
      */
     next_attempt_at: time(),
-    /** Who makes the running attempt; another one for each claim, so it is the fence as well. */
+    /** Names the claim of the running attempt. Each claim has its own, so it is the fence as well. */
     owner: ref(),
     /** The body, where it is not the plain envelope: transformed once, the same on every attempt. */
     body: text(),

@@ -239,6 +239,27 @@ test.each(named(lists.filter((route) => !isOfOperator(route))))(
   },
 )
 
+test.each(named(lists.filter((route) => !isOfOperator(route))))(
+  "%s goes on neither after nor before a record of somebody else",
+  async (_, route) => {
+    const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => ours.ids[name] ?? "")
+    for (const side of ["after", "before"]) {
+      const asked = (id: string) => ours.owner.get(`${path}?${side}=${id}`, here(ours))
+      const nobodys = await asked(NOBODY)
+      expect(nobodys.status).toBe(422)
+      for (const id of Object.values(theirs.ids)) {
+        const answer = await asked(encodeURIComponent(id))
+        expectNoLeak(answer)
+        expect([side, id, alike(answer, { id })]).toEqual([
+          side,
+          id,
+          alike(nobodys, { id: NOBODY }),
+        ])
+      }
+    }
+  },
+)
+
 /** A WebSocket is told only that it is one, and that only to who may have it. */
 function admits({ socket }: AnyRoute, { status, body }: Awaited<ReturnType<typeof ask>>) {
   if (socket) expect(body.error.details.reason).toBe("upgrade_required")

@@ -2,7 +2,7 @@ import { always, EXAMPLE_ID, EXAMPLE_TIME, maybe, metadata, type Shown, timestam
 
 const first: Shown[] = [
   always("message_id", `${EXAMPLE_ID}01`, "The id of the email."),
-  maybe("recipient_email", "string", "Whom it is about.", "ann@example.com"),
+  maybe("recipient_email", "string", "The recipient that the event is about.", "ann@example.com"),
   timestamp,
   maybe("bounce_type", "string", "Permanent or Transient; of bounces only."),
   maybe("bounce_subtype", "string", "What kind of bounce it was; of bounces only."),
@@ -75,18 +75,22 @@ const sms: Shown[] = [
   always("from", "+14155550100", "The number or name it came from."),
   timestamp,
   always("segments", 1, "How many segments it took."),
-  maybe("provider", "string", "Who carries it.", "twilio"),
+  maybe("provider", "string", "The provider that carries it.", "twilio"),
   maybe("error_code", "string", "A word to branch on; of failures only."),
   maybe("error_message", "string", "For people; of failures only."),
   metadata,
 ]
 
-const smsReceived: Shown[] = [...sms, always("body", "STOP", "The text.")]
+const smsReceived: Shown[] = [
+  ...sms,
+  always("body", "STOP", "The text."),
+  maybe("in_reply_to", "string", "The id of the SMS that it answers, where one is known."),
+]
 
 const inbox: Shown[] = [
   always("inbox_message_id", `${EXAMPLE_ID}04`, "The id of the inbox message."),
   always("subscriber_id", `${EXAMPLE_ID}05`, "Whose inbox it is."),
-  always("external_id", "user-42", "The same subscriber, as you call him."),
+  always("external_id", "user-42", "The subscriber's id in your own system."),
   timestamp,
   maybe("category", "string", "The category of the message.", "billing"),
   metadata,

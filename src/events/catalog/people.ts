@@ -9,22 +9,27 @@ const where = {
 const user: Shown[] = [
   always("application_id", `${EXAMPLE_ID}06`, "The application that the user belongs to."),
   always("user", { id: `${EXAMPLE_ID}07`, email: "ann@example.com" }, "The end user."),
-  always("user.id", `${EXAMPLE_ID}07`, "His id."),
-  maybe("user.email", "string", "His address, if he has one.", "ann@example.com"),
+  always("user.id", `${EXAMPLE_ID}07`, "The user's id."),
+  maybe("user.email", "string", "The user's address; null where there is none.", "ann@example.com"),
   always("metadata", where, "What applies of the fields below; the others are absent."),
-  maybe("metadata.provider", "string", "By which method he signed in."),
+  maybe("metadata.provider", "string", "The method of the sign-in."),
   maybe("metadata.ip_address", "string", "From where."),
   maybe("metadata.session_id", "string", "The session it is about."),
   maybe("metadata.mfa_method", "string", "totp, sms, email or recovery code."),
   maybe("metadata.environment", "string", "live or test."),
   maybe("metadata.organization_id", "string", "The active organization."),
-  maybe("metadata.actor_id", "string", "Who acted, when it was not the user."),
+  maybe("metadata.actor_id", "string", "The person that acted, where it was not the user."),
   maybe("metadata.reason", "string", "Why."),
 ]
 
 const subscriber: Shown[] = [
-  maybe("subscriber_id", "string", "The subscriber, where he is known.", `${EXAMPLE_ID}05`),
-  maybe("external_id", "string", "The same, as you call him.", "user-42"),
+  maybe(
+    "subscriber_id",
+    "string",
+    "The subscriber; null where it is not known.",
+    `${EXAMPLE_ID}05`,
+  ),
+  maybe("external_id", "string", "The subscriber's id in your own system.", "user-42"),
   always("channel", "email", "email, push, sms or in_app."),
   always("scope", { type: "category", key: "newsletter" }, "What of."),
   always("scope.type", "category", "all, category or topic."),

@@ -25,7 +25,7 @@ const workflow: Shown[] = [
   always("execution_id", `${EXAMPLE_ID}13`, "The execution."),
   always("workflow_id", `${EXAMPLE_ID}14`, "The workflow."),
   always("workflow_key", "welcome", "Its key."),
-  maybe("subscriber_id", "string", "For whom it ran.", `${EXAMPLE_ID}05`),
+  maybe("subscriber_id", "string", "The subscriber that it ran for.", `${EXAMPLE_ID}05`),
   maybe("transaction_id", "string", "As the trigger was called.", "tx-1042"),
   always("status", "completed", "How it ended."),
   maybe("error", "object", "Why it failed."),

@@ -14,7 +14,7 @@ const CONTENT = { "content-type": "application/json", "user-agent": "belfry-webh
 
 /**
  * An endpoint that lives as long as its connection: deliveries signed like all others, which the
- * client at the other end carries to a receiver of his own. What was answered paces them; nothing
+ * client at the other end carries to a receiver of its own. What was answered paces them; nothing
  * is stored, and nothing tried again.
  */
 export class Forwarding {
