@@ -94,6 +94,10 @@ function several(ending: string, plural: string, found: readonly Candidate[]): F
   })
 }
 
+/** The id that a list lies under, `webhooks deliveries ID`, also when only its end was typed. */
+export const wholeAbove = async (context: Context, kind: IdKindName, above: string) =>
+  kind === "delivery" && isEnding(above) ? await wholeId(context, "webhook", above) : above
+
 export interface Candidate {
   id: string
   /** What it is, on one line. */

@@ -11,6 +11,10 @@ if (words[0] === "--version" || words[0] === "-V") {
     process.stderr.write(`The output cannot be written: ${error.code}.\n`)
     process.exit(74)
   }
+} else if (words[0] === "__complete") {
+  const { complete } = await import("./completion/complete")
+  await complete(words.slice(1))
+  process.exit(0)
 } else {
   const { run } = await import("./program")
   await run(words)

@@ -2,6 +2,7 @@ import { Command, CommanderError, Help, type Option } from "commander"
 import { DryRun } from "./client"
 import * as accounts from "./commands/accounts"
 import * as admin from "./commands/admin"
+import * as completion from "./commands/completion"
 import * as config from "./commands/config"
 import * as domains from "./commands/domains"
 import * as emails from "./commands/emails"
@@ -92,7 +93,7 @@ export function createProgram(writeOut = (text: string) => void process.stdout.w
     .version(version, "-V, --version", "print the version")
   const mail = [emails, domains, providers, mailbox, events, webhooks, jobs, keys]
   const people = [login, entrance, me, accounts, projects, members, usage, admin, queue]
-  const nouns = [local, tui, ...mail, ...people, profiles, config, listen]
+  const nouns = [local, tui, ...mail, ...people, profiles, config, listen, completion]
   for (const noun of nouns) noun.define(program)
   for (const noun of program.commands) noun.helpCommand(false) // `helpWords` answers there
   group(program)

@@ -12,7 +12,8 @@ import { KEY } from "./fake-api"
 import { ACCESS_TOKEN, ACCOUNT, REFRESH_TOKEN, session, signedInHome } from "./signed-in"
 
 /** These open data or files of this machine, or ask a receiver of the user's, and no server. */
-const local = /^(up|serve|init|migrate|version|tui|profiles .*|config .*|admin .*|webhooks verify)$/
+const local =
+  /^(up|serve|init|migrate|version|tui|completion|profiles .*|config .*|admin .*|webhooks verify)$/
 
 const PASSWORD = "Correct-Horse-7"
 const { access_token, refresh_token } = session()
