@@ -9,6 +9,7 @@ import { createApp } from "./app"
 import { type Blobs, openBlobs } from "./core/blobs"
 import { type Bus, createBus } from "./core/bus"
 import { hostAndPort, type Loaded, type Settings } from "./core/config"
+import { descriptorLimit } from "./core/descriptors"
 import { type Disk, openDisk } from "./core/disk"
 import { log } from "./core/log"
 import { openSecrets, type Secrets } from "./core/secrets"
@@ -17,6 +18,7 @@ import { Intake } from "./emails/intake"
 import { joinNodes } from "./events/nodes"
 import { Watching } from "./events/watching"
 import { Arrivals } from "./http/arrivals"
+import { connectionLimits } from "./http/connections"
 import { Health } from "./http/health"
 import { type Listener, listen } from "./http/listener"
 import { Cursors } from "./http/page"
@@ -214,5 +216,22 @@ async function openStorage(
 function openListener(app: Elysia, settings: Settings): Listener {
   const { host, port } = hostAndPort(settings["http.listen"])
   const idle_seconds = Math.ceil(settings["http.idle_timeout"] / 1000)
-  return listen(app, { host, port, idle_seconds })
+  const trustedProxies = () => settings["http.trusted_proxies"]
+  const limits = limitsOf(settings)
+  return listen(app, { host, port, idle_seconds, limits, trustedProxies })
 }
+
+/** Database, log, worker threads, files of requests; then each delivery has a socket and a file. */
+function limitsOf(settings: Settings) {
+  const descriptors = descriptorLimit()
+  const deliveries = 2 * settings["delivery.concurrency"] + settings["webhooks.concurrency"]
+  const reserve = OWN_DESCRIPTORS + deliveries
+  const { "http.max_connections": most, "http.per_ip": per_address } = settings
+  const limits = connectionLimits({ descriptors, reserve, most, per_address })
+  if (descriptors < 2 * reserve) log.warn(FEW_DESCRIPTORS, { nofile: descriptors, ...limits })
+  return limits
+}
+
+const OWN_DESCRIPTORS = 96
+const FEW_DESCRIPTORS =
+  "The system allows this process few open files (nofile), so it takes few HTTP connections."

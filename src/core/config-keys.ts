@@ -61,6 +61,14 @@ export const keys = {
     128,
     "Memory for the bodies of all requests together; what does not fit is answered with 503.",
   ),
+  "http.max_connections": optional(
+    whole(16, 10_000),
+    "Maximum HTTP connections; without it as many as the limit of open files allows.",
+  ),
+  "http.per_ip": optional(
+    whole(1, 10_000),
+    "Maximum HTTP connections from one address; without it a quarter of all.",
+  ),
   "http.trusted_proxies": key(networks, [], "Proxies whose X-Forwarded-For is believed."),
 
   "delivery.provider": key(

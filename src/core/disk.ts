@@ -76,7 +76,8 @@ export function openDisk(options: DiskOptions): Disk {
 
   const failed = (error: unknown) => {
     const trouble = troubleOf(error)
-    if (trouble === undefined || trouble === "busy") return undefined
+    // Neither says anything about the disk.
+    if (trouble === undefined || trouble === "busy" || trouble === "descriptors") return undefined
     if (trouble === "away") {
       void doubt()
       return "doubtful"

@@ -2,15 +2,17 @@
  * What an error says about the storage: `unwritable` may pass; after `lost_fsync` nothing that was
  * written may be trusted, because the kernel may have dropped the pages, so that a second fsync
  * would lie; after `damaged` the database file itself cannot be trusted; `busy` is another writer's
- * turn; `away` is a database server that cannot be reached, or takes no writes.
+ * turn; `away` is a database server that cannot be reached, or takes no writes; `descriptors` is a
+ * process that has as many files open as it may.
  */
-export type Trouble = "unwritable" | "lost_fsync" | "damaged" | "busy" | "away"
+export type Trouble = "unwritable" | "lost_fsync" | "damaged" | "busy" | "away" | "descriptors"
 
 /** The one table of storage faults. The first line that fits decides. */
 const codes: readonly [Trouble, RegExp][] = [
   ["lost_fsync", /^SQLITE_IOERR_(DIR_)?FSYNC$/],
   ["damaged", /^SQLITE_(CORRUPT|NOTADB)/],
   ["busy", /^SQLITE_BUSY$/],
+  ["descriptors", /^(EMFILE|ENFILE)$/],
   ["unwritable", /^(SQLITE_(FULL|IOERR|READONLY|CANTOPEN)|ENOSPC|EDQUOT|EFBIG|EROFS|EIO)/],
   ["away", /^ERR_POSTGRES_(CONNECTION|IDLE|LIFETIME)/],
 ]

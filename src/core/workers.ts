@@ -1,9 +1,12 @@
+import { hasDescriptors } from "./descriptors"
 import { ApiError, isErrorCode } from "./errors"
 import { log } from "./log"
 import type { Answer, Task, TaskError } from "./worker-task"
 
 const MAX_WAITING = 1000
 const MAX_FAILED_STARTS = 3
+/** It takes three; the rest is for what else opens files while it starts. */
+const DESCRIPTORS_OF_A_START = 16
 
 /** The task ran longer than it may; its thread is gone, and another one takes its place. */
 export class WorkerTimeout extends Error {
@@ -115,7 +118,16 @@ class Pool {
     }
     const starting = [...this.threads].filter((thread) => !thread.ready).length
     const missing = Math.min(this.waiting.length - starting, this.size - this.threads.size)
-    for (let count = 0; count < missing; count++) this.start()
+    for (let count = 0; count < missing; count++) {
+      if (hasDescriptors(DESCRIPTORS_OF_A_START)) this.start()
+      else this.crowded()
+    }
+  }
+
+  /** A thread that finds no descriptor would end the process. Threads that run take the work. */
+  private crowded(): void {
+    if (this.threads.size > 0) return
+    for (const job of this.waiting.splice(0)) job.reject(noDescriptors())
   }
 
   private give(thread: Thread): void {
@@ -205,6 +217,9 @@ class Pool {
     if (this.closed && this.threads.size === 0) this.emptied.resolve()
   }
 }
+
+const noDescriptors = () =>
+  Object.assign(new Error("too many open files, so no worker thread can start"), { code: "EMFILE" })
 
 const overrun = () =>
   new ApiError("service_unavailable", "Too much work is waiting; try again in a moment.")

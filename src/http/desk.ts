@@ -17,6 +17,7 @@ import { asApiError, type HeaderFields, respond, respondError } from "./envelope
 import { type Admitted, Guard, type VerifyAccess } from "./guard"
 import { handle, type Unread } from "./handle"
 import * as idempotency from "./idempotency"
+import { bodyArrived } from "./in-progress"
 import { refuseOther } from "./not-found"
 import { type Quota, quotaHeaders, RateLimits } from "./rate-limit"
 import type { Answer, AnyRoute } from "./route"
@@ -49,9 +50,7 @@ export interface DeskOptions {
 }
 
 /** The server, as far as a request needs it. */
-export interface Peer extends Upgrader {
-  requestIP(request: Request): { address: string } | null
-}
+export type Peer = Upgrader
 
 interface State {
   route: AnyRoute
@@ -176,7 +175,9 @@ export class Desk {
     if (route.method === "GET") return this.#perform(state, bodyOf({}), signal)
     const place = this.#bodies.enter(state.caller?.project_id || state.ip)
     try {
-      return await this.#perform(state, await this.#read(state, place, signal), signal)
+      const body = await this.#read(state, place, signal)
+      bodyArrived(request)
+      return await this.#perform(state, body, signal)
     } finally {
       place.leave() // what was parsed is in memory until the answer
     }

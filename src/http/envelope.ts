@@ -53,9 +53,19 @@ const TOLD_FLAT = /^\/v1\/(emails|domains|api-keys|webhooks|templates|topics)(?!
 export function asApiError(thrown: unknown, request_id: string, method: string): ApiError {
   if (thrown instanceof ApiError) return thrown
   const trouble = troubleOf(thrown)
-  log.error(trouble ? "the storage refused" : "a request failed", { request_id, error: thrown })
+  log.error(FAILURES[trouble ?? "none"] ?? "the storage refused", { request_id, error: thrown })
+  if (trouble === "descriptors") return unavailable(TOO_MANY_FILES, "descriptors")
   return trouble ? storageRefused(method) : new ApiError("internal_error", INTERNAL)
 }
+
+const FAILURES: Record<string, string> = {
+  none: "a request failed",
+  descriptors:
+    "The process has as many files open as the system allows (nofile). Raise that limit.",
+}
+
+const TOO_MANY_FILES =
+  "The server has too many files open at the moment. Nothing was accepted. Try again."
 
 const INTERNAL = "Something broke on our side. The request id helps to find it in the log."
 

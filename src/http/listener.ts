@@ -1,9 +1,13 @@
 import type { Elysia } from "elysia"
 import { listening } from "../core/addresses"
+import { descriptorLimit } from "../core/descriptors"
 import { ApiError } from "../core/errors"
 import { newRequestId } from "../core/ids"
 import { sleep } from "../core/time"
+import { type Busy, type ConnectionLimits, limitConnections } from "./connections"
 import { respondError } from "./envelope"
+import { InProgress } from "./in-progress"
+import { OpenConnections } from "./open-connections"
 import { MOST_BUFFERED_BYTES, MOST_FRAME_BYTES, type Socket } from "./socket"
 import { hasTwoHosts, routable } from "./target"
 
@@ -22,11 +26,17 @@ export interface ListenOptions {
   host: string
   port: number
   idle_seconds: number
+  /** Without it there are none: for tests of other things. */
+  limits?: ConnectionLimits
+  /** They may open as many connections as all others together. */
+  trustedProxies?: () => string[]
 }
 
 /** Binds the socket. Throws where the port is taken (`EADDRINUSE`). */
-export function listen(app: Elysia, { host, port, idle_seconds }: ListenOptions): Listener {
+export function listen(app: Elysia, options: ListenOptions): Listener {
+  const { host, port, idle_seconds } = options
   const sockets = new Set<Socket>()
+  const running = new InProgress()
   const server = Bun.serve({
     ...(host !== "" && { hostname: host }),
     port,
@@ -38,7 +48,8 @@ export function listen(app: Elysia, { host, port, idle_seconds }: ListenOptions)
     fetch: (request) => {
       server.timeout(request, REQUEST_SECONDS)
       if (hasTwoHosts(request)) return respondError(twoHosts(), newRequestId(), {})
-      return app.fetch(routable(request))
+      const answer = app.fetch(routable(request))
+      return answer instanceof Promise ? running.hold(request, answer) : answer
     },
     websocket: socketEvents(sockets),
   })
@@ -46,10 +57,16 @@ export function listen(app: Elysia, { host, port, idle_seconds }: ListenOptions)
   const shown = host === "" || host === "0.0.0.0" || host === "::" ? "localhost" : host
   const bound = server.port ?? port
   const forget = listening(host === "" ? "0.0.0.0" : host, bound)
+  const unlimit = limit(bound, options, () => {
+    const { working, reading } = running.peers(server)
+    for (const { peer } of sockets) if (peer !== undefined) working.add(peer)
+    return { working, reading }
+  })
   return {
     port: bound,
     url: `http://${shown.includes(":") ? `[${shown}]` : shown}:${bound}`,
     async stop() {
+      unlimit()
       for (const socket of sockets) socket.close("restart")
       await Promise.race([server.stop(), sleep(DRAIN_MILLISECONDS)])
       await server.stop(true)
@@ -68,6 +85,13 @@ const twoHosts = () =>
     { fields: [{ path: "Host", code: "invalid", message: "Exactly one is allowed." }] },
     { status: 400 },
   )
+
+/** Where the system does not show its connections, there is no limit. Returns how to end it. */
+function limit(port: number, { limits, trustedProxies }: ListenOptions, busy: () => Busy) {
+  const open = limits && OpenConnections.of(port, descriptorLimit())
+  if (!limits || !open) return () => {}
+  return limitConnections({ open, limits, busy, trustedProxies: trustedProxies ?? (() => []) })
+}
 
 /** What Bun tells of a connection goes to its `Socket`, which was given at the upgrade. */
 const socketEvents = (sockets: Set<Socket>): Bun.WebSocketHandler<Socket> => ({

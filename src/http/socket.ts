@@ -42,6 +42,8 @@ export class Upgrade {
 
 /** One open WebSocket. Its memory is bounded: who does not read is closed, never waited for. */
 export class Socket {
+  /** The other side's address and port, as bytes. */
+  peer: string | undefined
   readonly #conversation: Conversation
   readonly #closed = new AbortController()
   readonly #onGone: () => void

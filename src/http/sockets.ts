@@ -1,5 +1,6 @@
 import { fail } from "../core/errors"
 import { log } from "../core/log"
+import { peerOf } from "./in-progress"
 import { type Conversation, Socket } from "./socket"
 
 /** How often a connection is looked at, and what it may take. Tests take shorter times. */
@@ -25,6 +26,7 @@ export const SOCKETS_PER_PROJECT = 100
 
 /** The server, as far as an upgrade needs it. */
 export interface Upgrader {
+  requestIP(request: Request): { address: string; port: number } | null
   upgrade(request: Request, options: { data: Socket; headers: Record<string, string> }): boolean
 }
 
@@ -61,6 +63,7 @@ export class Sockets {
     const open = { ...rest, unpinged_ms: 0 } as Open
     const onGone = () => this.#forget(project_id, open)
     open.socket = new Socket(conversation, onGone, this.#times.parting_ms)
+    open.socket.peer = server ? peerOf(request, server) : undefined
     const answer = { ...headers, "sec-websocket-protocol": protocol }
     this.#join(project_id, open)
     if (server?.upgrade(request, { data: open.socket, headers: answer })) return

@@ -45,6 +45,14 @@ export function subscriberOf(address: string): string {
   return `${network.join(":")}::/64`
 }
 
+/** The address as a text of its bytes: four of IPv4, also where it is mapped, sixteen of IPv6. */
+export const addressBytes = (address: string): string =>
+  String.fromCharCode(...ipaddr.process(address).toByteArray())
+
+/** The address of such bytes, as people write it. */
+export const addressOf = (bytes: string): string =>
+  ipaddr.fromByteArray([...Buffer.from(bytes, "latin1")]).toString()
+
 function parse(range: string): [ipaddr.IPv4 | ipaddr.IPv6, number] {
   if (!range.includes("/")) {
     const one = ipaddr.process(range)
