@@ -36,6 +36,8 @@ export class Failure extends Error {
   readonly hint: string | undefined
   readonly request_id: string | undefined
   readonly status: number | undefined
+  /** Told as JSON, also on a terminal: it belongs to a log of that form. */
+  is_for_log = false
 
   constructor(exit: Exit, code: string, message: string, more: More = {}) {
     super(message)

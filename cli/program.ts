@@ -177,9 +177,12 @@ async function ended(error: unknown, { flags, command }: Said): Promise<number> 
   const failure = await advised(asFailure(error), { flags, command })
   const is_terminal = process.stderr.isTTY === true
   const paint = painter(wantsColour(environment, is_terminal, flags.color === false))
-  const text = is_terminal ? errorText(failure, paint, typedAs(command)) : errorBody(failure)
+  const is_text = is_terminal && !failure.is_for_log
+  const text = is_text ? errorText(failure, paint, typedAs(command)) : errorBody(failure)
   await write(process.stderr, `${text}\n`)
-  if (flags.verbose && error instanceof Error) await write(process.stderr, `${error.stack}\n`)
+  if (!flags.verbose || !(error instanceof Error)) return failure.exit
+  const stack = is_text ? error.stack : JSON.stringify({ stack: error.stack })
+  await write(process.stderr, `${stack}\n`)
   return failure.exit
 }
 

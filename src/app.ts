@@ -92,7 +92,9 @@ export function createApp(parts: AppParts) {
   mount(app, routeTable(parts), {
     store: parts.store,
     secrets: parts.secrets,
-    trusted_proxies: parts.trusted_proxies,
+    get trusted_proxies() {
+      return parts.trusted_proxies // it may change while the server runs
+    },
     verifyAccess: parts.verifyAccess,
     meter: parts.meter,
     requests: parts.requests,

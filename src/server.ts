@@ -118,7 +118,7 @@ async function assemble(
   )
   const requests = new RequestLog({ store, hasRoom: () => disk.healthy() && disk.state() === "ok" })
   undo.push(requests.start())
-  const { data_dir, sign_up, "http.trusted_proxies": trusted_proxies } = settings
+  const { data_dir, sign_up } = settings
   const session = sessionParts({ store, secrets, data_dir, sign_up, base_url })
   const parts = {
     store,
@@ -135,7 +135,9 @@ async function assemble(
     ...mail,
     intake: new Intake(store),
     cursors: new Cursors(secrets),
-    trusted_proxies,
+    get trusted_proxies() {
+      return settings["http.trusted_proxies"]
+    },
     body_memory_mb: settings["http.body_memory_mb"],
   }
   const setup = await session.setup.begin()

@@ -1,4 +1,5 @@
 import { createServer } from "node:net"
+import { hostAndPort, type Loaded } from "../../src/core/config"
 import { usage } from "../failure"
 import { portTaken } from "./trouble"
 
@@ -18,6 +19,15 @@ export function portNumber(text: string): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN
   if (!(port <= 65_535)) throw usage(`--port: "${text}" is not a port`, "0 takes a free one")
   return port
+}
+
+/** Where the embedded mailbox listens when nobody says where: the usual port, else a free one. */
+export async function settledMailbox(base: Loaded): Promise<string | undefined> {
+  const { values } = base
+  if (!values["mailbox.enabled"]) return undefined
+  if (base.explain("mailbox.listen").source !== "default") return undefined
+  const { port } = hostAndPort(values["mailbox.listen"])
+  return (await settledPort(port, false)) === port ? undefined : `${LOOPBACK}:0`
 }
 
 /** A port by request must be free (exit 69); a usual one gives way to any free one. */

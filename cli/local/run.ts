@@ -1,4 +1,6 @@
 import { type Loaded, useSettings } from "../../src/core/config"
+import { isJsonLog, log } from "../../src/core/log"
+import { catchStrayErrors, catchStrayOutput } from "../../src/core/stray-output"
 import type { Running, StartOptions } from "../../src/server"
 import { exits, Failure } from "../failure"
 import { onInterrupt, outliveReaders } from "../interrupt"
@@ -14,12 +16,36 @@ export async function startServer(
 ): Promise<Running> {
   useSettings(loaded)
   outliveReaders()
+  keepLogWhole()
+  process.on("SIGHUP", () => void reloadSettings(loaded))
   try {
     const { start } = await import("../../src/server")
     return await start({ loaded, mode, begin })
   } catch (error) {
     throw startFailure(error, { listen: loaded.values["http.listen"], ...loaded.values })
   }
+}
+
+/** From here on nothing is printed beside the log. */
+function keepLogWhole(): void {
+  const tell: Parameters<typeof catchStrayOutput>[0] = (level, ...line) => log[level](...line)
+  catchStrayOutput(tell)
+  catchStrayErrors(tell)
+}
+
+async function reloadSettings(loaded: Loaded): Promise<void> {
+  const { reload } = await import("../../src/reload")
+  reload(loaded)
+}
+
+/** Where the log is JSON, what ends the server is told as JSON, too, also on a terminal. */
+export function inFormOfLog(error: unknown): unknown {
+  if (!isJsonLog()) return error
+  const message = error instanceof Error ? error.message : String(error)
+  const failure =
+    error instanceof Failure ? error : new Failure(exits.failed, "internal_error", message)
+  failure.is_for_log = true
+  return failure
 }
 
 /**

@@ -1,36 +1,58 @@
-import { log } from "../../src/core/log"
+import { announce, isJsonLog, log } from "../../src/core/log"
 import type { Running } from "../../src/server"
 import type { SetupToken } from "../../src/session/setup/setup-token"
-import type { Action } from "../context"
+import type { Action, Context } from "../context"
 import { usage } from "../failure"
-import { STOPPING, startServer, untilStopped } from "./run"
+import { settledMailbox } from "./ports"
+import { inFormOfLog, STOPPING, startServer, untilStopped } from "./run"
 import { type BeginOptions, begins, localSettings, sameData } from "./settings"
 
 /** Runs the service until a signal. What it does is in its log on stderr. */
 export const serve: Action<BeginOptions> = async (context, options) => {
   if (context.flags.dryRun) throw usage("--dry-run means nothing here", "see `belfry config show`")
-  const running = await startServer(localSettings(context.flags, options), {
-    mode: "serve",
-    begin: begins(options),
-  })
-  const { url, smtp, data_dir } = running
-  // Before the first line is out: whoever reads it may stop us at once.
-  const stopped = untilStopped(running, () => context.output.note(STOPPING))
-  if (context.flags.json !== undefined) {
-    await context.output.line({ url, smtp, data_dir }, () => "")
-  } else {
-    await context.output.note(`belfry serves ${url}`)
+  try {
+    await run(context, options)
+  } catch (error) {
+    throw inFormOfLog(error)
   }
-  await tellNobodyHasKey(running, context.output.again(`belfry init${sameData(options)}`))
-  if (running.setup) process.stderr.write(setupHint(running.setup, url))
-  await stopped
   return undefined
 }
 
+async function run(context: Context, options: BeginOptions): Promise<void> {
+  const base = localSettings(context.flags, options)
+  const mailbox = await settledMailbox(base)
+  const set = mailbox === undefined ? [] : [`mailbox.listen=${mailbox}`]
+  const loaded = localSettings(context.flags, { ...options, set: [...(options.set ?? []), ...set] })
+  const running = await startServer(loaded, { mode: "serve", begin: begins(options) })
+  const { url, smtp, data_dir } = running
+  const note = (text: string) => (isJsonLog() ? undefined : context.output.note(text))
+  // Before the first line is out: whoever reads it may stop us at once.
+  const stopped = untilStopped(running, () => note(STOPPING))
+  if (context.flags.json !== undefined) {
+    await context.output.line({ url, smtp, data_dir }, () => "")
+  } else {
+    await note(`belfry serves ${url}`)
+  }
+  if (mailbox !== undefined)
+    log.warn(OTHER_MAILBOX, { usual: base.values["mailbox.listen"], port: smtp.mailbox })
+  await tellNobodyHasKey(running, context.output.again(`belfry init${sameData(options)}`))
+  if (running.setup) tellSetup(running.setup, url)
+  await stopped
+}
+
+/** Somebody else has the usual port, and nobody chose one. */
+const OTHER_MAILBOX = "The usual port of the embedded mailbox is taken, so it uses a free one."
+
 /** Also off a terminal: in a container the log is the only console there is. */
-const setupHint = ({ token, path }: SetupToken, url: string) =>
-  `This instance has no owner yet. The setup token, also in ${path}:\n  ${token}\n` +
-  `Become the owner with it: belfry setup ${url}\n`
+function tellSetup({ token, path }: SetupToken, url: string) {
+  const next = `belfry setup ${url}`
+  if (isJsonLog())
+    return announce("This instance has no owner yet.", { setup_token: token, path, next })
+  process.stderr.write(
+    `This instance has no owner yet. The setup token, also in ${path}:\n  ${token}\n` +
+      `Become the owner with it: ${next}\n`,
+  )
+}
 
 /** Without an account every request is 401: what makes one should not have to be guessed. */
 async function tellNobodyHasKey({ store }: Running, next: string): Promise<void> {

@@ -40,6 +40,8 @@ export interface Loaded {
   /** Where a value comes from. Throws ConfigError for an unknown key, naming the nearest one. */
   explain(key: string): Explanation
   all(): Explanation[]
+  /** Reads the same sources again, as they are now. Throws ConfigError as the first time. */
+  again(): Loaded
 }
 
 export interface Sources {
@@ -79,7 +81,7 @@ export function loadSettings(sources: Sources = {}): Loaded {
   }
   faults.push(...contradictions(values))
   if (faults.length > 0) throw new ConfigError(faults)
-  return loaded(values, fallbacks, origins)
+  return { ...loaded(values, fallbacks, origins), again: () => loadSettings(sources) }
 }
 
 let process_settings: Loaded | undefined
@@ -152,7 +154,7 @@ function loaded(
   values: Settings,
   fallbacks: Settings,
   origins: Partial<Record<KeyName, string>>,
-): Loaded {
+): Omit<Loaded, "again"> {
   const explain = (name: string): Explanation => {
     if (!isKeyName(name)) {
       throw new ConfigError([`${name} is not a setting; ${guessKey(name)}`])

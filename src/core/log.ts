@@ -24,6 +24,17 @@ export const log = {
 /** The last 200 entries of any level as JSON lines, masked: what a crash report carries. */
 export const recentLines = (): readonly string[] => [...kept]
 
+/** Whether every line is for a program, and thus JSON. */
+export const isJsonLog = (): boolean => !isReadable(decidedSettings()?.["log.format"] ?? "auto")
+
+/**
+ * One JSON line for the person who starts the server, with a secret that they need: it is not
+ * masked, and not kept for a crash report.
+ */
+export function announce(message: string, fields: Fields): void {
+  process.stderr.write(`${JSON.stringify({ at: now(), level: "warn", message, ...fields })}\n`)
+}
+
 function write(level: Level, message: string, fields: Fields = {}): void {
   const at = now()
   const text = mask(message)

@@ -1,5 +1,6 @@
 import { parentPort } from "node:worker_threads"
 import { ApiError } from "./errors"
+import { catchStrayOutput } from "./stray-output"
 
 /** What the pool sends, one at a time. */
 export interface Task {
@@ -17,8 +18,9 @@ export interface TaskError {
   stack?: string
 }
 
-/** What the thread sends: once `ready`, then one answer a task. */
+/** What the thread sends: once `ready`, then one answer a task; and what a library would print. */
 export type Answer =
+  | { stray: "info" | "warn" | "error"; message: string; fields?: Record<string, unknown> }
   | { ready: true }
   | { id: number; ok: true; value: unknown }
   | { id: number; ok: false; error: TaskError }
@@ -34,6 +36,7 @@ const MAX_DEPTH = 4
 export function serveTasks(tasks: Tasks): void {
   const port = parentPort
   if (!port) throw new Error("tasks are served in a worker thread only")
+  catchStrayOutput((stray, message, fields) => port.postMessage({ stray, message, fields }))
   port.on("message", async (message: Task) => {
     const answer = await perform(tasks, message)
     try {

@@ -173,6 +173,10 @@ class Pool {
 
   private answered(thread: Thread, answer: Answer): void {
     if (!this.threads.has(thread)) return
+    if ("stray" in answer) {
+      log[answer.stray](answer.message, { ...answer.fields, thread: "worker" })
+      return
+    }
     if ("ready" in answer) {
       thread.ready = true
       this.failed_starts = 0

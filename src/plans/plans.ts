@@ -51,6 +51,9 @@ interface Planned {
 
 const known = new Map<string, Limits>()
 
+/** For when the numbers of the configuration changed. */
+export const forgetPlans = () => known.clear()
+
 /** What holds for an account: the operator's numbers for it, else those of its plan. */
 export function limitsOf({ plan, limits }: Planned): Limits {
   const own = known.get(plan) ?? limitsOfPlan(plan)

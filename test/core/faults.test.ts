@@ -19,6 +19,10 @@ test.each([
   expect(troubleOf(new Error("a query failed", { cause: coded(code) }))).toBe("unwritable")
 })
 
+test.each(["EMFILE", "ENFILE"])("%s is a want of descriptors, and not the disk's fault", (code) => {
+  expect(troubleOf(coded(code))).toBe("descriptors")
+})
+
 test("a failed fsync is final", () => {
   expect(troubleOf(coded("SQLITE_IOERR_FSYNC"))).toBe("lost_fsync")
   expect(troubleOf(coded("SQLITE_IOERR_DIR_FSYNC"))).toBe("lost_fsync")

@@ -14,6 +14,10 @@ serveTasks({
   break: () => {
     throw Object.assign(new TypeError("broken"), { code: "E_BROKEN" })
   },
+  chatter: () => {
+    console.warn("a library of a thread says %s", "something")
+    return "done"
+  },
   closure: () => () => 1,
   rest: async (milliseconds: number) => {
     await Bun.sleep(milliseconds)

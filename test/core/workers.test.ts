@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test"
 import { ApiError } from "../../src/core/errors"
+import { recentLines } from "../../src/core/log"
 import { openWorkers, type Workers, WorkerTimeout, workerEntry } from "../../src/core/workers"
 
 const entry = new URL("./worker-fixture.ts", import.meta.url).href
@@ -39,6 +40,14 @@ describe("a task", () => {
     )
     expect([...raw]).toEqual([7, 7, 7, 7, 7])
     expect(Buffer.from(small).toString()).toBe("abc")
+  })
+
+  test("prints into the log what a library would print", async () => {
+    expect(await open().run<string>("chatter", null, soon)).toBe("done")
+    const said = recentLines().filter((line) => line.includes("a library of a thread"))
+    expect(said.map((line) => JSON.parse(line))).toMatchObject([
+      { level: "warn", message: "a library of a thread says something", thread: "worker" },
+    ])
   })
 
   test("that refuses keeps the code, the status and the details of its error", async () => {
