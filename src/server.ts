@@ -30,7 +30,7 @@ import { sessionParts } from "./session/parts"
 import type { SetupToken } from "./session/setup/setup-token"
 import { DRAIN_MILLISECONDS, type Loop, stopper } from "./stopper"
 import type { Begin } from "./store/beginning"
-import { explained, openStore } from "./store/open"
+import { BOOT_PATIENCE_MS, explained, openStore } from "./store/open"
 import type { Store } from "./store/store"
 import { keepTidy } from "./tidy"
 import { Meter } from "./usage/meter"
@@ -190,7 +190,12 @@ async function openStorage(
   const ear: { hear: (error: unknown) => void } = { hear: () => {} }
   const copyLog = (path: string) => workers.run<void>("copy-log", path, COPY_LOG)
   const onTrouble = (error: unknown) => ear.hear(error)
-  const store = await openStore(settings, { onTrouble, copyLog, begin })
+  const store = await openStore(settings, {
+    onTrouble,
+    copyLog,
+    begin,
+    patience_ms: BOOT_PATIENCE_MS,
+  })
   undo.push(() => store.close())
 
   const disk = openDisk({

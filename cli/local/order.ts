@@ -31,7 +31,7 @@ export async function order<Data>(
     if (told) return told as Data
     if (await hasDatabase(loaded)) break
   }
-  return withStore(loaded, "never", async (store, openSecrets) => {
+  return withStore(loaded, { begin: "never" }, async (store, openSecrets) => {
     const { administer } = await import("../../src/admin")
     const { sessionParts } = await import("../../src/session/parts")
     const { ApiError } = await import("../../src/core/errors")

@@ -13,10 +13,14 @@ import { startFailure } from "./trouble"
 export const init: Action<BeginOptions> = async (context, options) => {
   if (context.flags.dryRun) throw usage("--dry-run is not possible here", "see `migrate --dry-run`")
   const loaded = prepared(localSettings(context.flags, options, QUIET))
-  const first = await withStore(loaded, begins(options), async (store, secrets) => {
-    const { ensureFirst } = await import("../../src/accounts/first")
-    return await ensureFirst(store, secrets(), { keep_key: false, new_key: false })
-  })
+  const first = await withStore(
+    loaded,
+    { begin: begins(options), waits: true },
+    async (store, secrets) => {
+      const { ensureFirst } = await import("../../src/accounts/first")
+      return await ensureFirst(store, secrets(), { keep_key: false, new_key: false })
+    },
+  )
   const { data_dir } = loaded.values
   const record = { ...first, data_dir }
   const { output, paint } = context
@@ -55,7 +59,9 @@ export const migrate: Action<LocalOptions> = async (context, options) => {
     if (pending.length > 0) await output.next(`belfry migrate${sameData(options)}`)
     return undefined
   }
-  await withStore(loaded, "never", async () => {})
+  // On Postgres the url names an empty database on purpose; a folder may be named by mistake.
+  const begin = engine === "postgres" ? "if_new" : "never"
+  await withStore(loaded, { begin, waits: true }, async () => {})
   const applied = appliedMigrations()
   await output.record({ engine, applied }, () =>
     applied.length === 0
@@ -84,13 +90,14 @@ async function pendingIn({ values }: Loaded): Promise<string[]> {
 
 export async function withStore<Result>(
   { values }: Loaded,
-  begin: Begin,
+  { begin, waits = false }: { begin: Begin; waits?: boolean },
   act: (store: Store, secrets: () => Secrets) => Promise<Result>,
 ): Promise<Result> {
   try {
     const { openSecrets } = await import("../../src/core/secrets")
-    const { openStore } = await import("../../src/store/open")
-    const store = await openStore(values, { begin })
+    const { BOOT_PATIENCE_MS, openStore } = await import("../../src/store/open")
+    const patience_ms = waits ? BOOT_PATIENCE_MS : 0
+    const store = await openStore(values, { begin, patience_ms })
     try {
       const { data_dir, "security.master_key": master_key } = values
       const make = begin !== "never"

@@ -13,6 +13,7 @@ export function startFailure(error: unknown, where: Where): unknown {
   if (!(error instanceof Error) || error instanceof Failure) return error
   const code = "code" in error ? String(error.code) : ""
   if (code === "EADDRINUSE") return portTaken(addressIn(error, where.listen))
+  if (error.name === "DatabaseAway") return databaseAway(error.message)
   if (code.startsWith("ERR_POSTGRES") && where.database_url) {
     return databaseFailure(error, where.database_url)
   }
@@ -27,6 +28,12 @@ export function startFailure(error: unknown, where: Where): unknown {
     )
   }
   return explained(error)
+}
+
+function databaseAway(message: string): Failure {
+  return new Failure(exits.unreachable, "unreachable", message, {
+    hint: "see that Postgres runs, and that DATABASE_URL names its host and port",
+  })
 }
 
 function databaseFailure({ message }: Error, url: string): Failure {

@@ -45,6 +45,10 @@ const optional = <V>(kind: Kind<V>, about: string, secret = false): Key<V | null
 export const keys = {
   data_dir: key(folder, "", "Folder of the database, the blobs and the master key."),
   database_url: optional(databaseUrl, "Postgres to use; without it SQLite in data_dir."),
+  database_direct_url: optional(
+    databaseUrl,
+    "The same Postgres past a pooler such as PgBouncer, for notifications and migrations.",
+  ),
   base_url: optional(webUrl, "Public address of this instance, for the links in messages."),
 
   "log.level": key(oneOf("debug", "info", "warn", "error"), "info", "Least level that is logged."),
@@ -188,6 +192,8 @@ export type Settings = { [K in KeyName]: ValueOf<(typeof keys)[K]> }
 
 export const keyNames = Object.keys(keys) as KeyName[]
 
-/** `log.level` → `BELFRY_LOG_LEVEL`; `database_url` keeps the name that every host gives it. */
+/** `log.level` → `BELFRY_LOG_LEVEL`; the urls of the database keep the names that hosts give them. */
 export const variableOf = (name: KeyName): string =>
-  name === "database_url" ? "DATABASE_URL" : `BELFRY_${name.toUpperCase().replaceAll(".", "_")}`
+  name.startsWith("database_")
+    ? name.toUpperCase()
+    : `BELFRY_${name.toUpperCase().replaceAll(".", "_")}`

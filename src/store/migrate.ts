@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite"
-import type { ReservedSQL, SQL } from "bun"
+import type { SQL } from "bun"
 import { log } from "../core/log"
 import { millis } from "../core/time"
 import { embedded, type Migration } from "./migrations"
@@ -52,33 +52,29 @@ export async function pendingPostgres(pool: SQL, list = embedded.postgres): Prom
   return pending(list, rows).map(({ tag }) => tag)
 }
 
-/** Several nodes may start at once: the first one migrates, the others wait at the lock. */
+/**
+ * Several nodes may start at once: each migration is applied by one, and the others wait for it at
+ * the lock. The lock lasts for one transaction, so that it holds through a pooler, too.
+ */
 export async function migratePostgres(pool: SQL, list = embedded.postgres): Promise<string[]> {
-  const connection = await pool.reserve()
-  try {
-    await connection`SELECT pg_advisory_lock(${MIGRATION_LOCK})`
-    await connection.unsafe(LEDGER)
-    const rows = (await connection`SELECT tag FROM belfry_migrations`) as { tag: string }[]
-    const missing = pending(list, rows)
-    for (const migration of missing) await applyPostgres(connection, migration)
-    return announce(missing)
-  } finally {
-    await connection`SELECT pg_advisory_unlock(${MIGRATION_LOCK})`
-    connection.release()
+  const applied: Migration[] = []
+  if ((await pendingPostgres(pool, list)).length === 0) return []
+  for (;;) {
+    const next = await pool.begin((tx) => applyNext(tx, list))
+    if (!next) return announce(applied)
+    applied.push(next)
   }
 }
 
-async function applyPostgres(connection: ReservedSQL, migration: Migration) {
-  await connection.unsafe("BEGIN")
-  try {
-    for (const statement of statements(migration)) await connection.unsafe(statement)
-    const { tag } = migration
-    await connection`INSERT INTO belfry_migrations (tag, applied_at) VALUES (${tag}, ${millis()})`
-    await connection.unsafe("COMMIT")
-  } catch (error) {
-    await connection.unsafe("ROLLBACK")
-    throw error
-  }
+async function applyNext(tx: SQL, list: Migration[]): Promise<Migration | undefined> {
+  await tx`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`
+  await tx.unsafe(LEDGER)
+  const rows = (await tx`SELECT tag FROM belfry_migrations`) as { tag: string }[]
+  const [next] = pending(list, rows)
+  if (!next) return undefined
+  for (const statement of statements(next)) await tx.unsafe(statement)
+  await tx`INSERT INTO belfry_migrations (tag, applied_at) VALUES (${next.tag}, ${millis()})`
+  return next
 }
 
 function pending(list: Migration[], applied: { tag: string }[]): Migration[] {

@@ -1,16 +1,19 @@
 import { Database } from "bun:sqlite"
 import { existsSync, mkdirSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { SQL } from "bun"
 import type { Settings } from "../core/config"
-import { type Begin, nothingIn } from "./beginning"
+import { type Begin, NoDatabase, nothingIn } from "./beginning"
 import type { CopyLog } from "./checkpoints"
 import { explained as explainedFile } from "./damaged"
 import { pendingPostgres, pendingSqlite } from "./migrate"
 import { openPostgres } from "./postgres"
+import { connect } from "./reach-postgres"
 import { openSqlite } from "./sqlite"
 import type { Store } from "./store"
 import { troubleOf } from "./trouble"
+
+/** A Postgres that starts together with us, on the same machine or beside it, is there by then. */
+export const BOOT_PATIENCE_MS = 60_000
 
 export interface OpenOptions {
   /** Hears of every fault of the storage. */
@@ -18,6 +21,8 @@ export interface OpenOptions {
   /** Takes the checkpoints of an SQLite file off this thread. */
   copyLog?: CopyLog
   begin?: Begin
+  /** How long a Postgres that cannot be reached is waited for; default: not at all. */
+  patience_ms?: number
 }
 
 /**
@@ -26,7 +31,12 @@ export interface OpenOptions {
  */
 export async function openStore(settings: Settings, options: OpenOptions = {}): Promise<Store> {
   const { onTrouble = () => {}, copyLog, begin = "if_new" } = options
-  if (settings.database_url) return openPostgres({ url: settings.database_url, onTrouble })
+  if (settings.database_url) {
+    if (begin === "anew") throw new NoDatabase(ANEW_ON_POSTGRES)
+    const { database_url: url, database_direct_url: direct_url } = settings
+    const { patience_ms = 0 } = options
+    return openPostgres({ url, direct_url, onTrouble, patience_ms, demand: begin === "never" })
+  }
 
   const { data_dir } = settings
   const path = sqlitePath(settings)
@@ -42,6 +52,9 @@ export async function openStore(settings: Settings, options: OpenOptions = {}): 
     copyLog,
   })
 }
+
+const ANEW_ON_POSTGRES =
+  "--new is for SQLite. DATABASE_URL names a database of Postgres: empty that one, or name another."
 
 /** Whether there is a database to open; on Postgres only opening tells. */
 export const hasBegun = (settings: Settings): boolean =>
@@ -62,7 +75,7 @@ const sqlitePath = (settings: Settings) =>
  */
 export async function pendingMigrations(settings: Settings): Promise<string[]> {
   if (settings.database_url) {
-    const pool = new SQL(settings.database_url, { max: 1 })
+    const pool = connect(settings.database_url, { max: 1, prepare: false })
     try {
       return await pendingPostgres(pool)
     } finally {

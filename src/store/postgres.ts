@@ -1,38 +1,60 @@
 import { AsyncLocalStorage } from "node:async_hooks"
-import { SQL } from "bun"
+import type { SQL } from "bun"
 import { drizzle } from "drizzle-orm/bun-sql"
 import { ApiError } from "../core/errors"
 import { log } from "../core/log"
 import { sleep } from "../core/time"
+import { NoDatabase } from "./beginning"
 import { migratePostgres } from "./migrate"
+import { connect, nameOf, type Reaching, reach, sharesSessions } from "./reach-postgres"
 import type { Closure, Reader, Store, Tx } from "./store"
 import { sqlState } from "./trouble"
 
 const MAX_CONNECTIONS = 16
-const CONNECT_SECONDS = 5
+/** One listens, and one migrates before. */
+const MAX_DIRECT = 2
 const MAX_ATTEMPTS = 8
 
 /** serialization_failure and deadlock_detected: nobody's fault, and cured by another try. */
 const CONFLICTS = ["40001", "40P01"]
 
+const POLLING =
+  "a pooler in transaction mode is before Postgres, so notifications do not come: polling instead"
+
 /** The transaction whose closure is running here; `open` ends with it. */
 const running = new AsyncLocalStorage<{ open: boolean }>()
 
-export interface PostgresOptions {
+export interface PostgresOptions extends Reaching {
   url: string
+  /** The same database past a pooler, for what needs a session of its own. */
+  direct_url?: string | null
+  /** Throws NoDatabase where nothing has begun, instead of beginning it. */
+  demand?: boolean
   /** Hears of every transaction that failed for good, but for those that we refused ourselves. */
   onTrouble?: (error: unknown) => void
 }
 
-/** A pool on one Postgres; N nodes may share it. Migrations run first, under an advisory lock. */
-export async function openPostgres({ url, onTrouble }: PostgresOptions): Promise<Store> {
-  const pool = new SQL(url, { max: MAX_CONNECTIONS, connectionTimeout: CONNECT_SECONDS })
+/**
+ * A pool on one Postgres; N nodes may share it. Migrations run first. Behind a pooler in transaction
+ * mode nothing is kept in a session: statements have no name, and LISTEN goes past it, or is left out.
+ */
+export async function openPostgres(options: PostgresOptions): Promise<Store> {
+  const { url, direct_url, onTrouble } = options
+  const { pool, is_pooled } = await openPool(options)
+  let direct: SQL | undefined
+  const close = async () => {
+    await Promise.all([pool.close({ timeout: 5 }), direct?.close({ timeout: 5 })])
+  }
   try {
-    await migratePostgres(pool)
+    if (direct_url) direct = await reach(direct_url, MAX_DIRECT, options)
+    if (options.demand) await demandBegun(pool, url)
+    await migratePostgres(direct ?? pool)
   } catch (error) {
-    await pool.close()
+    await close()
     throw error
   }
+  const tellPolling = once(() => log.warn(POLLING, { next: "set DATABASE_DIRECT_URL" }))
+  const ears = direct ?? (is_pooled ? undefined : pool)
   const database = drizzle(pool)
   const stats = { closures: 0, commits: 0 }
 
@@ -54,11 +76,40 @@ export async function openPostgres({ url, onTrouble }: PostgresOptions): Promise
     read: database as unknown as Reader,
     tx: (closure) => retryConflicts(() => tx(closure), onTrouble),
     notify: (topic, payload) => tell(pool, topic, payload),
-    listen: (topic, hear) => hearFrom(pool, topic, hear),
+    listen: async (topic, hear) => {
+      if (ears) await hearFrom(ears, topic, hear)
+      else tellPolling()
+    },
     stats,
-    close: () => pool.close({ timeout: 5 }),
+    close,
   }
 }
+
+/** Who names a direct way has a pooler in the other; else it is found out. */
+async function openPool(options: PostgresOptions) {
+  const { url, direct_url } = options
+  const pool = await reach(url, MAX_CONNECTIONS, options)
+  const is_pooled = direct_url ? true : await sharesSessions(pool)
+  if (!is_pooled) return { pool, is_pooled }
+  await pool.close()
+  return { pool: connect(url, { max: MAX_CONNECTIONS, prepare: false }), is_pooled }
+}
+
+function once(act: () => void): () => void {
+  let is_done = false
+  return () => {
+    if (!is_done) act()
+    is_done = true
+  }
+}
+
+async function demandBegun(pool: SQL, url: string) {
+  const [ledger] = await pool`SELECT to_regclass('belfry_migrations') AS oid`
+  if (!ledger?.oid) throw new NoDatabase(`${nameOf(url)} ${EMPTY}`)
+}
+
+const EMPTY =
+  "is empty. See that DATABASE_URL names the right one, or begin it with `belfry migrate`, `serve` or `init`."
 
 /** A closure that opened another transaction would hold one connection and wait for a second. */
 async function alone<Result>(closure: () => Promise<Result>): Promise<Result> {

@@ -117,3 +117,12 @@ test("--config names a file of settings, and a missing one is told", async () =>
   expect((await get(file)).out).toBe("debug\n")
   expect((await get(`${file}.not`)).exit).toBe(2)
 })
+
+test("a Postgres that does not answer is 69, named without its password", async () => {
+  const env = { DATABASE_URL: "postgres://ann:hunter2@127.0.0.1:9/mail" }
+  const { exit, err } = await belfry(["admin", "accounts"], { env })
+  const { error } = JSON.parse(err)
+  expect([exit, error.code]).toEqual([69, "unreachable"])
+  expect(error.message).toContain("127.0.0.1:9/mail did not answer")
+  expect(err).not.toContain("hunter2")
+})

@@ -10,10 +10,14 @@ export interface Lines {
 }
 
 /** Reads a stream to its end, so that its writer never blocks on a full pipe. */
-export function readLines(stream: ReadableStream<Uint8Array>): Lines {
+export function readLines(
+  stream: ReadableStream<Uint8Array>,
+  hear: (line: string) => unknown = () => {},
+): Lines {
   const all: string[] = []
   const waiting = new Set<(line: string) => void>()
   const take = (line: string) => {
+    hear(line)
     all.push(line)
     if (all.length > KEPT_LINES) all.shift()
     for (const offer of [...waiting]) offer(line)

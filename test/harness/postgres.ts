@@ -140,7 +140,7 @@ export async function startPostgres(programs: string, place = tmpdir()): Promise
 type Owner = { uid?: number; gid?: number }
 
 /** Postgres refuses to run as root. */
-function unprivileged(): Owner {
+export function unprivileged(): Owner {
   if (userInfo().uid !== 0) return {}
   for (const name of ["postgres", "nobody"]) {
     const uid = spawnSync("id", ["-u", name], { encoding: "utf8" })

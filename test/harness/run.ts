@@ -133,7 +133,7 @@ function add({ totals, code, signal }: Ended, group: Group) {
 /** A developer's own settings, keys and proxies stay out of the tests: all peers are local. */
 function childEnvironment(): Record<string, string> {
   const kept = Object.entries(process.env).filter(
-    ([name]) => !/^(DATABASE_URL|(HTTPS?|ALL|NO)_PROXY|BELFRY_(?!TEST_).*)$/i.test(name),
+    ([name]) => !/^(DATABASE_(DIRECT_)?URL|(HTTPS?|ALL|NO)_PROXY|BELFRY_(?!TEST_).*)$/i.test(name),
   )
   return {
     ...Object.fromEntries(kept.map(([name, value]) => [name, value ?? ""])),

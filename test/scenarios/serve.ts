@@ -32,6 +32,8 @@ export interface ServeOptions {
   api_key?: string
   env?: Record<string, string>
   args?: string[]
+  /** Hears each line of its log, also before it is ready. */
+  onStderr?: (line: string) => unknown
 }
 
 /** A running `belfry serve` on a free port of the loopback. */
@@ -49,7 +51,7 @@ export async function startServe(options: ServeOptions = {}) {
     stderr: "pipe",
   })
   const stdout = readLines(child.stdout)
-  const stderr = readLines(child.stderr)
+  const stderr = readLines(child.stderr, options.onStderr)
   const ended = child.exited.then((code) => {
     throw new Error(`serve ended with ${code}:\n${stderr.all.join("\n")}`)
   })

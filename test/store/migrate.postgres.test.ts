@@ -58,11 +58,11 @@ test("ids sort by byte, whatever the locale of the database is", async () => {
   expect(rows.map(({ name }: { name: string }) => name)).toEqual(["C"])
 })
 
-test("of several nodes that start at once one migrates, and the others find it done", async () => {
+test("of several nodes that start at once each migration is applied by one", async () => {
   await using it = await emptyDatabase()
 
   const all = await Promise.all([1, 2, 3, 4].map(() => migratePostgres(it.pool())))
-  expect(all.sort((a, b) => b.length - a.length)).toEqual([tags, [], [], []])
+  expect(all.flat().sort()).toEqual(tags.toSorted())
 })
 
 test("who comes second waits at the lock until the first one is through", async () => {
