@@ -128,6 +128,9 @@ function contradictions(values: Settings): string[] {
   if (values.data_dir === "") {
     return ["data_dir is missing: there is no HOME, so expected --data-dir or BELFRY_DATA_DIR"]
   }
+  if (values.database_direct_url !== null && values.database_url === null) {
+    return ["DATABASE_DIRECT_URL is set, but DATABASE_URL is missing: expected both, or neither"]
+  }
   const provider = values["delivery.provider"]
   if (provider === "smtp" && values["providers.smtp.host"] === null) {
     return [

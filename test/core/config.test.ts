@@ -223,6 +223,13 @@ describe("faults", () => {
     ])
   })
 
+  test("a direct way to Postgres without the usual one is a fault: it would be SQLite", () => {
+    const environment = { DATABASE_DIRECT_URL: "postgres://db/x" }
+    expect(faults({ environment })[0]).toContain("DATABASE_URL is missing")
+    const both = { ...environment, DATABASE_URL: "postgres://pooler/x" }
+    expect(load({ environment: both }).values.database_direct_url).toBe("postgres://db/x")
+  })
+
   test("no secret is ever shown", () => {
     const environment = {
       DATABASE_URL: "postgres://ann:hunter2@db/x",
