@@ -16,6 +16,12 @@ const inClear = and(isNull(webhooks.sealed_headers), ne(sql`${webhooks.headers}`
  * so that they are not left in free space of the file.
  */
 export async function sealStoredHeaders(store: Store, secrets: Secrets): Promise<void> {
+  const [found] = await store.read
+    .select({ id: webhooks.id })
+    .from(webhooks)
+    .where(inClear)
+    .limit(1)
+  if (!found) return // almost every start
   let sealed = 0
   for (;;) {
     const done = await store.tx((tx) => overwriting(tx, () => sealSome(tx, secrets)))
