@@ -1,5 +1,6 @@
 import { ApiError } from "../core/errors"
 import type { Place } from "./body-room"
+import { release } from "./json"
 import { unreadable } from "./json-scan"
 
 /** So much comes in one piece; a stream for it would cost more than all of a request's checks. */
@@ -67,6 +68,7 @@ async function follow(
     return parts.end()
   } catch (error) {
     cancel()
+    for (const part of parts.list) release(part)
     throw error
   } finally {
     signal.removeEventListener("abort", cancel)
@@ -84,7 +86,7 @@ const broken = () => unreadable("incomplete", "The body ended before it was comp
 
 /** Joins what comes in crumbs: an array for each would take a hundred times their memory. */
 class Parts {
-  readonly #list: Uint8Array[] = []
+  readonly list: Uint8Array[] = []
   readonly #onPart: Arriving["onPart"]
   #crumbs: Uint8Array | undefined
   #filled = 0
@@ -107,7 +109,7 @@ class Parts {
 
   end(): Uint8Array[] {
     this.#flush()
-    return this.#list
+    return this.list
   }
 
   #flush(): void {
@@ -119,6 +121,6 @@ class Parts {
 
   #keep(part: Uint8Array): void {
     this.#onPart(part)
-    this.#list.push(part)
+    this.list.push(part)
   }
 }

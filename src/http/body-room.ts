@@ -30,6 +30,7 @@ export class BodyRoom {
   readonly small: Share
   readonly large: Share
   readonly now: () => number
+  #last_number = 0
 
   constructor({ memory_mb = BODY_MEMORY_MB, now = monotonic }: BodyRoomOptions = {}) {
     this.now = now
@@ -40,13 +41,15 @@ export class BodyRoom {
 
   /** For one request of this project, or of this address where there is no project. */
   enter(owner: string): Place {
-    return new Place(this, owner)
+    return new Place(this, owner, ++this.#last_number)
   }
 }
 
 /** What one body holds. */
 export class Place {
   readonly owner: string
+  /** Counts up: a later one has a higher number. */
+  readonly number: number
   readonly #room: BodyRoom
   #share: Share
   #bytes = 0
@@ -54,10 +57,11 @@ export class Place {
   #onLost: (() => void) | undefined
   #mark = { at: 0, bytes: 0 }
 
-  constructor(room: BodyRoom, owner: string) {
+  constructor(room: BodyRoom, owner: string, number: number) {
     this.#room = room
     this.#share = room.small
     this.owner = owner
+    this.number = number
   }
 
   get bytes(): number {
@@ -143,22 +147,32 @@ class Share {
     this.#is_strict = is_strict
   }
 
-  /** Counts the bytes, or says why they may not come. Slow bodies give way to them. */
+  /**
+   * Counts the bytes, or says why they may not come. Slow bodies give way to them, and bodies that
+   * came later: the oldest always goes on, or all of them would stop half-way.
+   */
   admit(place: Place, bytes: number, now: number): ApiError | undefined {
     const { owner } = place
-    const isSlow = (one: Place) => one !== place && one.isSlow(now)
+    const isSlow = (one: Place) => one.isSlow(now)
     const isOver = () => this.#isOverQuarter(place, bytes)
-    this.#dismissWhile(isOver, (one) => one.owner === owner && isSlow(one), slow)
-    if (isOver()) return tooMuchForOne()
-
-    const isFull = () => this.#used + bytes > this.#capacity
-    if (isFull()) this.#warn(now)
-    this.#dismissWhile(isFull, isSlow, slow)
-    if (!this.#is_strict && this.#of(owner) + bytes <= this.#quarter) {
-      this.#dismissWhile(isFull, (one) => this.#of(one.owner) > this.#quarter, tooMuch)
+    if (isOver()) {
+      const own = this.#others(place).filter((one) => one.owner === owner)
+      dismiss(own.filter(isSlow).reverse(), isOver, slow)
+      dismiss(laterThan(place, own), isOver, tooMuchForOne)
+      if (isOver()) return tooMuchForOne()
     }
-    if (isFull()) return tooMuch()
-
+    const isFull = () => this.#used + bytes > this.#capacity
+    if (isFull()) {
+      this.#warn(now)
+      const others = this.#others(place)
+      dismiss(others.filter(isSlow).reverse(), isFull, slow)
+      if (!this.#is_strict && this.#of(owner) + bytes <= this.#quarter) {
+        const isGreedy = (one: Place) => this.#of(one.owner) > this.#quarter
+        dismiss(others, isFull, tooMuch, isGreedy)
+      }
+      dismiss(laterThan(place, others), isFull, tooMuch)
+      if (isFull()) return tooMuch()
+    }
     this.#used += bytes
     this.#owners.set(owner, this.#of(owner) + bytes)
     return undefined
@@ -182,12 +196,9 @@ class Share {
     return this.#is_strict && held > own && held + bytes > this.#quarter
   }
 
-  #dismissWhile(isNeeded: () => boolean, which: (one: Place) => boolean, why: () => ApiError) {
-    if (!isNeeded()) return
-    for (const one of this.arriving) {
-      if (one.bytes > 0 && which(one)) one.lose(why())
-      if (!isNeeded()) return
-    }
+  /** The others that still arrive, the latest first. */
+  #others(place: Place): Place[] {
+    return [...this.arriving].filter((one) => one !== place && one.bytes > 0).reverse()
   }
 
   #warn(now: number): void {
@@ -197,6 +208,21 @@ class Share {
       capacity_mb: this.#capacity / MEBIBYTE,
       setting: "http.body_memory_mb",
     })
+  }
+}
+
+const laterThan = (place: Place, others: Place[]) =>
+  others.filter(({ number }) => number > place.number)
+
+/** Takes their places away, one by one, for as long as there is a need. */
+function dismiss(
+  places: Place[],
+  isNeeded: () => boolean,
+  why: () => ApiError,
+  isMeant: (place: Place) => boolean = () => true,
+) {
+  for (const place of places) {
+    if (isNeeded() && isMeant(place)) place.lose(why())
   }
 }
 

@@ -15,5 +15,7 @@ export interface Parsed {
 /** Runs in the worker, for bodies that would hold the main thread too long. */
 export function parseBody({ parts, hashed }: PartsToParse): Parsed {
   const value = parseScanned(parts)
+  Bun.gc(true) // frees the text: by itself the thread collects only when there are several of them
+  setTimeout(() => Bun.gc(true)) // frees the value, which has been sent by then
   return { value, hash: hashed ? hashOf(value) : undefined }
 }

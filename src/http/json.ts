@@ -20,15 +20,29 @@ export function parseScanned(parts: readonly Uint8Array[]): unknown {
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 
 function decode(parts: readonly Uint8Array[]): string {
-  const [only = NOTHING] = parts
+  const [first] = parts
   try {
-    return utf8.decode(parts.length < 2 ? only : Buffer.concat(parts))
+    return first && parts.length === 1 ? utf8.decode(first) : joined(parts)
   } catch {
     throw unreadable("encoding", "The body is not valid UTF-8.")
   }
 }
 
-const NOTHING = new Uint8Array()
+/** The parts go as they are read, so that not everything is there twice. */
+function joined(parts: readonly Uint8Array[]): string {
+  const decoder = new TextDecoder("utf-8", { fatal: true })
+  const texts = parts.map((part) => {
+    const text = decoder.decode(part, { stream: true })
+    release(part)
+    return text
+  })
+  return texts.join("") + decoder.decode()
+}
+
+/** Gives its memory back at once; the next collection of garbage may be some megabytes away. */
+export function release({ buffer }: Uint8Array): void {
+  if (buffer instanceof ArrayBuffer) buffer.transfer(0)
+}
 
 /** The same value always as the same text: keys sorted, no white space (for hashes). */
 export const canonicalJson = (value: unknown): string => JSON.stringify(sorted(value))

@@ -13,6 +13,7 @@ import { acceptPostgres } from "./accept-postgres"
 import { backlog } from "./backlog"
 import { batch } from "./batch"
 import type { Bench, Effort } from "./bench"
+import { bodies } from "./bodies"
 import { cold } from "./cold"
 import { deliver } from "./deliver"
 import { jobs } from "./jobs"
@@ -24,7 +25,7 @@ import { webhooks } from "./webhooks"
 const FULL: Effort = { rounds: 5, seconds: 5 }
 const QUICK: Effort = { rounds: 2, seconds: 2 }
 
-const mail = [accept, batch, deliver, backlog, cold, acceptPostgres, limits]
+const mail = [accept, batch, deliver, backlog, cold, acceptPostgres, limits, bodies]
 const benches: Bench[] = [...mail, jobs, webhooks, monitor]
 
 const words = process.argv.slice(2)

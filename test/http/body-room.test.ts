@@ -70,9 +70,20 @@ describe("large bodies", () => {
     expect(reasonOf(() => arriving("u", 2 * MB, 1))).toEqual(refused("body_memory"))
   })
 
+  test("that came first go on, and those that came later are refused", () => {
+    const all = Array.from({ length: 16 }, () => arriving("p", 30 * MB, 0))
+    const others = Array.from({ length: 16 }, (_, one) => arriving(`p${one}`, 30 * MB, 0))
+    for (let turn = 0; turn < 30; turn++) {
+      for (const place of [...others, ...all].reverse()) reasonOf(() => place.take(MB))
+    }
+    expect(all.map(({ bytes }) => bytes / MB)).toEqual([30, ...Array(15).fill(0)])
+    const got = others.map(({ bytes }) => bytes / MB)
+    expect(got).toEqual([30, 30, ...Array(14).fill(0)])
+  })
+
   test("that are not declared are small ones until they have more than 1 MB", () => {
-    const chunked = arriving("p", 0, MB)
     for (const owner of ["q", "r", "s"]) arriving(owner, 32 * MB, 32 * MB)
+    const chunked = arriving("p", 0, MB)
     expect(reasonOf(() => chunked.take(1))).toEqual(refused("body_memory"))
     const small = Array.from({ length: 32 }, (_, one) => `small${one}`)
     expect(reasonOf(() => small.map((owner) => arriving(owner, MB, MB)))).toBeUndefined()
