@@ -24,18 +24,24 @@ export function queryOf(request: Pick<Request, "url">): URLSearchParams {
 /** The router looks for the path behind this many characters, and takes shorter hosts for paths. */
 const SHORTEST_ORIGIN = 11
 
+/** Slashes in a row behind a word of the path. At its beginning they would name a host. */
+const REPEATED = /(?<=[^/])\/{2,}/
+
 /**
  * The same request under a host that the router can cut off, and with the path that `..`, `%2e` and
  * `\\` in it lead to. The runtime resolves them itself, but not behind a host that makes no URL.
- * Everybody reads the address from here, so nobody judges another path than the router. The
- * request's socket stays known.
+ * Several slashes inside it are one: a base URL with a final slash makes them. Everybody reads the
+ * address from here, so nobody judges another path than the router. The request's socket stays known.
  */
 export function routable(request: Request): Request {
   const target = targetOf(request)
   const is_readable = request.url.length - target.length >= SHORTEST_ORIGIN
-  if (is_readable && !target.includes("#")) return request
+  if (is_readable && !target.includes("#") && !REPEATED.test(pathOf(request))) {
+    return request
+  }
   const { pathname, search } = new URL(`http://localhost${target}`)
-  return Object.defineProperty(request, "url", { value: `http://localhost${pathname}${search}` })
+  const path = pathname.replaceAll(new RegExp(REPEATED, "g"), "/")
+  return Object.defineProperty(request, "url", { value: `http://localhost${path}${search}` })
 }
 
 /** The runtime joins the values of a header that comes twice; no name of a host has a comma. */

@@ -19,6 +19,8 @@ describe.each(HOSTS)("a request to the host %j", (host) => {
     ["/v1/nope", 404, "There is no path /v1/nope."],
     ["/ab/v1/health", 404, "There is no path /ab/v1/health."],
     ["//v1/health", 404, "There is no path"],
+    ["/v1//health", 200, '"status":"ok"'],
+    ["/v1///health?a=b//c", 200, '"status":"ok"'],
   ])("of %s is answered with %d", async (path, status, words) => {
     const answer = await say(`GET ${path} HTTP/1.1`, `Host: ${host}`)
     expect(answer).toStartWith(`HTTP/1.1 ${status} `)
