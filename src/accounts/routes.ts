@@ -6,6 +6,7 @@ import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../http/page
 import { invalid } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
 import { Deleted, deleted, nameText, slugText } from "../http/texts"
+import { EXAMPLE_ID } from "../lib/record-fields"
 import * as members from "../members/members"
 import { defaultPlan } from "../plans/plans"
 import * as users from "../session/users"
@@ -44,13 +45,18 @@ export function accountRoutes(parts: AccountParts): AnyRoute[] {
       ...by("role:member|usage:read", "GET", ME),
       callers: ["console", "key"],
       summary: "The account you work in",
+      description:
+        "The account of the API key, or the one that `X-Account-Id` names. `usage` counts this month.",
       response: Account,
       handle: async ({ caller }) => shown(await accounts.find(store.read, caller.account_id)),
     }),
     route<accounts.AccountPatch, unknown>({
       ...by("role:account_admin", "PATCH", ME),
       summary: "Change the account's name and settings",
+      description:
+        "Fields that are absent stay as they are. `require_mfa` shuts out members without a second factor, so you need one yourself first.",
       body: AccountPatch,
+      example: { name: "Acme", settings: { require_mfa: true } },
       response: Account,
       handle: async (call) => shown(await patch(store, call)),
     }),
@@ -58,7 +64,10 @@ export function accountRoutes(parts: AccountParts): AnyRoute[] {
       ...by("role:owner", "DELETE", ME),
       summary:
         "Delete the account: its keys and people are refused at once, its data goes after 7 days",
+      description:
+        "Needs the name of the account in `confirm`. Until its data goes after 7 days, the owner can take the deletion back.",
       body: Confirmation,
+      example: { confirm: "Acme" },
       response: Deleted,
       handle: (call) => remove(store, call),
     }),
@@ -66,6 +75,7 @@ export function accountRoutes(parts: AccountParts): AnyRoute[] {
       ...by("role:owner", "POST", `${ME}/restore`),
       of_deleted: "account",
       summary: "Take back the deletion of the account",
+      description: "Works within 7 days of the deletion. API keys and members work again.",
       response: Account,
       errors: ["conflict", "plan_limit_exceeded"],
       handle: async (call) => shown(await restore(store, call)),
@@ -73,7 +83,9 @@ export function accountRoutes(parts: AccountParts): AnyRoute[] {
     route<Static<typeof Heir>, unknown>({
       ...by("role:owner", "POST", `${ME}/transfer`),
       summary: "Hand the account over to another member, and stay as an admin",
+      description: "The other member becomes the owner, and you become an admin.",
       body: Heir,
+      example: { user_id: EXAMPLE_ID },
       response: Account,
       errors: ["conflict", "plan_limit_exceeded", "user_not_found"],
       handle: async ({ caller, body }) => {
@@ -101,7 +113,10 @@ const listRoutes = ({ store, cursors }: AccountParts): AnyRoute[] => [
     ...by("role:any", "POST", "/v1/accounts"),
     status: [201],
     summary: "Make an account, and own it; two free ones at most",
+    description:
+      "The person who makes an account becomes its owner. It gets the default plan of this server.",
     body: NewAccount,
+    example: { name: "Acme", slug: "acme" },
     response: Account,
     errors: ["plan_limit_exceeded"],
     idempotent: true,
@@ -110,6 +125,7 @@ const listRoutes = ({ store, cursors }: AccountParts): AnyRoute[] => [
   route<unknown, Static<typeof accountQuery>>({
     ...by("role:any", "GET", "/v1/accounts"),
     summary: "The accounts you belong to",
+    description: "Lists every account that the person belongs to, each with the person's role.",
     query: accountQuery,
     response: JoinedAccount,
     handle: async (call) => {

@@ -76,7 +76,10 @@ const makingRoutes = ({ store, secrets }: KeyParts): AnyRoute[] => [
   route<WantedKey, unknown>({
     ...by("POST", ALL, 201),
     summary: "Create an API key; its secret is shown once",
+    description:
+      "The answer is the only place where `key` is shown. A key gives away at most the scopes that it has itself.",
     body: NewKey,
+    example: { name: "website", scopes: ["email:send", "email:read"] },
     read: readNewKey,
     response: WithSecret,
     idempotent: true,
@@ -96,7 +99,10 @@ const makingRoutes = ({ store, secrets }: KeyParts): AnyRoute[] => [
   route<Static<typeof Rotation>, unknown>({
     ...by("POST", `${ONE}/rotate`, 201),
     summary: "Put a new key in the place of one, which works on for the overlap",
+    description:
+      "The new key has the same name, scopes and allowlist. The old one works until `overlap_hours` are over.",
     body: Rotation,
+    example: { overlap_hours: 24 },
     response: WithSecret,
     idempotent: true,
     sealed: true,
@@ -130,6 +136,7 @@ const readingRoutes = ({ store, cursors }: KeyParts): AnyRoute[] => [
   route<unknown, Static<typeof keyQuery>>({
     ...by("GET", ALL),
     summary: "List API keys",
+    description: "Newest first, without the keys themselves. `prefix` and `last4` tell them apart.",
     query: keyQuery,
     response: Key,
     handle: async (call) => {
@@ -144,6 +151,7 @@ const readingRoutes = ({ store, cursors }: KeyParts): AnyRoute[] => [
   route({
     ...by("GET", ONE),
     summary: "One API key",
+    description: "`last_used_at` and `last_used_ip` are true to the minute.",
     response: Key,
     handle: async (call) => ({
       data: await apiKeys.find(store.read, call.project_id, idOf(call)),

@@ -50,6 +50,8 @@ export const auditRoutes = ({ store, cursors }: AuditParts): AnyRoute[] => [
     scope: "role:account_admin",
     status: [200],
     summary: "Who changed what in the account",
+    description:
+      "Newest first. Entries are never changed or removed. `before` and `after` have the fields that changed; secrets are left out.",
     query: filters,
     response: Entry,
     handle: async (call) => {

@@ -58,7 +58,10 @@ const listRoutes = (parts: DomainParts): AnyRoute[] => [
   route<domains.NewDomain, unknown>({
     ...may("POST", ALL, 201),
     summary: "Add a domain; the answer has the DNS records to add",
+    description:
+      "Add the required records at your DNS provider. The server looks for them by itself, or at once with `POST /v1/domains/{domain_id}/check`.",
     body: schemas.NewDomain,
+    example: { domain: "example.com" },
     read: readNewDomain,
     response: schemas.Domain,
     errors: ["conflict", ["plan_upgrade_required", 402]],
@@ -68,6 +71,7 @@ const listRoutes = (parts: DomainParts): AnyRoute[] => [
   route<unknown, Static<typeof schemas.domainQuery>>({
     ...may("GET", ALL),
     summary: "List domains",
+    description: "Newest first. `status` and a part of the name filter the list.",
     query: schemas.domainQuery,
     response: schemas.Domain,
     handle: (call) => list(parts, call),
@@ -134,12 +138,15 @@ const readingRoutes = (parts: DomainParts): AnyRoute[] => [
   route({
     ...may("GET", ONE),
     summary: "One domain, with its records and what the last check saw",
+    description: "Each record says what the last check found, and in `hint` what to do about it.",
     response: schemas.Domain,
     handle: async (call) => ({ data: await shown(parts, await found(parts, call)) }),
   }),
   route({
     ...may("GET", `${ONE}/status`),
     summary: "How far the verification of a domain is",
+    description:
+      "Short enough to be asked often. `progress` counts the required records that are right, in percent.",
     response: schemas.DomainStatusRecord,
     handle: async (call) => {
       const row = await found(parts, call)
@@ -151,6 +158,7 @@ const readingRoutes = (parts: DomainParts): AnyRoute[] => [
   route<unknown, Static<typeof zoneQuery>>({
     ...may("GET", `${ONE}/zonefile`),
     summary: "Its records as a zone file, or as Terraform",
+    description: "`format` is `bind`, `cloudflare` or `terraform`.",
     query: zoneQuery,
     produces: "text/plain",
     handle: async (call) => {
@@ -171,7 +179,10 @@ const changingRoutes = (parts: DomainParts): AnyRoute[] => [
   route<domains.DomainPatch, unknown>({
     ...may("PATCH", ONE),
     summary: "Change what a domain is used for, and the names of its records",
+    description:
+      "Fields that are absent stay as they are. A changed name makes a new record, which has to be added.",
     body: schemas.DomainPatch,
+    example: { return_path: "bounces" },
     read: readPatch,
     response: schemas.Domain,
     errors: [["plan_upgrade_required", 402]],
@@ -180,6 +191,8 @@ const changingRoutes = (parts: DomainParts): AnyRoute[] => [
   route({
     ...may("DELETE", ONE),
     summary: "Delete a domain; mail that still waits to be sent from it fails",
+    description:
+      "Sending from the domain stops at once. Emails that still wait fail with their event.",
     response: Deleted,
     handle: async (call) => {
       const { caller, project_id } = call
@@ -209,6 +222,9 @@ const checkRoutes = (parts: DomainParts): AnyRoute[] => [
     route({
       ...may("POST", `${ONE}/${word}`),
       summary: word === "check" ? CHECK : "The same as check",
+      description:
+        "Asks the authoritative servers of the domain. At most one check in 10 seconds and 60 an hour. " +
+        "A verified domain answers 409.",
       response: schemas.Domain,
       errors: ["already_verified"],
       handle: async (call) => {
@@ -220,7 +236,10 @@ const checkRoutes = (parts: DomainParts): AnyRoute[] => [
   route<Static<typeof schemas.Rotation>, unknown>({
     ...may("POST", `${ONE}/rotate-dkim`),
     summary: "Put a new DKIM key next to the old one, which signs until the new one is seen",
+    description:
+      "Add the new record. Once a check sees it, mail is signed with the new key. The old record can go after 7 days; its `hint` says when.",
     body: schemas.Rotation,
+    example: { selector: "svc2" },
     read: readRotation,
     response: schemas.Domain,
     errors: ["conflict"],

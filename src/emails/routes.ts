@@ -52,6 +52,16 @@ const READ = {
 } satisfies Partial<AnyRoute>
 const ONE = "/v1/emails/{email_id}"
 
+const SEND_EXAMPLE = {
+  from: "Acme <hello@example.com>",
+  to: "ann@example.com",
+  subject: "Your receipt",
+  html: "<p>Thank you for your order.</p>",
+  text: "Thank you for your order.",
+  tags: ["receipt"],
+  metadata: { order: "1042" },
+}
+
 /** Of everything that accepts emails (contract 20, 1.3). */
 const SEND_ERRORS = [
   "invalid_email",
@@ -73,8 +83,11 @@ function sendRoutes(parts: EmailParts): AnyRoute[] {
       path: "/v1/emails",
       status: [201],
       summary: "Send an email",
+      description:
+        "201 means that the email is on disk and will be delivered. What becomes of it is told by events and by `GET /v1/emails/{email_id}`. With an `Idempotency-Key` a repetition sends nothing twice.",
       sends: true,
       body: schemas.SendEmail,
+      example: SEND_EXAMPLE,
       read: readSendEmail,
       response: records.Accepted,
       top: records.acceptedTop,
@@ -89,8 +102,11 @@ function sendRoutes(parts: EmailParts): AnyRoute[] {
       path: "/v1/emails/batch",
       status: [200],
       summary: "Send up to 100 emails",
+      description:
+        "`{messages: […]}` lets the good ones through and names the others in `results`. A bare list is all or nothing. `X-Batch-Validation` chooses the other way.",
       sends: true,
       body: schemas.BatchRequest,
+      example: { messages: [SEND_EXAMPLE, { ...SEND_EXAMPLE, to: "ben@example.com" }] },
       headers: schemas.batchHeaders,
       read: readBatch,
       envelope: records.BatchAnswer,
@@ -110,6 +126,7 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
       method: "GET",
       path: "/v1/emails",
       summary: "List emails, newest first",
+      description: "Without bodies, headers and timeline. Filters can be combined.",
       query: schemas.emailQuery,
       response: records.ListedEmail,
       errors: ["invalid_email"],
@@ -120,6 +137,7 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
       method: "GET",
       path: ONE,
       summary: "One email, with bodies and timeline",
+      description: "The whole record. Bodies are null once they are no longer kept.",
       response: records.Email,
       handle: async (call) => ({ data: await emails.get(store.read, ...named(call)) }),
     }),
@@ -129,6 +147,9 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
         method,
         path: `${ONE}/events`,
         summary: "What happened to an email, oldest first",
+        description:
+          "Each event with what the other side said. `type` is the type of the webhook event. " +
+          "GET and POST answer the same.",
         response: records.EmailEvents,
         handle: async (call) => ({ data: await emails.events(store.read, ...named(call)) }),
       }),
@@ -138,6 +159,7 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
       method: "GET",
       path: `${ONE}/attempts`,
       summary: "Every try at handing it over, oldest first",
+      description: "Each attempt with the provider, the server, its answer and the conversation.",
       query: attemptQuery,
       response: records.EmailAttempt,
       handle: (call) => listAttempts(parts, call),
@@ -152,6 +174,7 @@ function partRoutes({ store, blobs }: EmailParts): AnyRoute[] {
       method: "GET",
       path: `${ONE}/content`,
       summary: "Subject, bodies and headers",
+      description: "What was given when the email was accepted. 404 once it is no longer kept.",
       response: records.EmailContent,
       handle: async (call) => ({ data: await emails.content(store.read, ...named(call)) }),
     }),
@@ -160,6 +183,8 @@ function partRoutes({ store, blobs }: EmailParts): AnyRoute[] {
       method: "GET",
       path: `${ONE}/raw`,
       summary: "The message as it was sent",
+      description:
+        "The exact bytes, with headers and signature. They exist after the first attempt.",
       produces: "message/rfc822",
       handle: async (call) => message(await emails.raw(store.read, ...named(call))),
     }),
@@ -168,6 +193,7 @@ function partRoutes({ store, blobs }: EmailParts): AnyRoute[] {
       method: "GET",
       path: `${ONE}/attachments/{attachment_id}`,
       summary: "One attachment",
+      description: "The file as a download, with the content type that it was given.",
       produces: "*/*",
       handle: async ({ project_id, params }) =>
         file(await emails.attachment(store.read, blobs, project_id, params as never)),
@@ -184,6 +210,7 @@ function repeatRoutes(parts: EmailParts): AnyRoute[] {
       path: `${ONE}/cancel`,
       status: [200],
       summary: "Cancel an email that still waits",
+      description: "Only while it is `queued`. It becomes `failed` with the reason `cancelled`.",
       response: records.Email,
       errors: ["conflict"],
       handle: async (call) => ({
@@ -196,8 +223,11 @@ function repeatRoutes(parts: EmailParts): AnyRoute[] {
       path: `${ONE}/resend`,
       status: [201],
       summary: "Send the same content again, to everybody again or to one address alone",
+      description:
+        "Makes a new email with the same content and attachments. Without `to` everybody gets it again; with `to` only that address does.",
       sends: true,
       body: schemas.ResendRequest,
+      example: { to: "ann@example.com" },
       read: readResend,
       response: records.Resent,
       top: records.acceptedTop,

@@ -82,6 +82,8 @@ export const eventRoutes = (store: Store, health: Health): AnyRoute[] => [
     ...READ,
     path: "/v1/events",
     summary: "Events after a known one, oldest first; waits for the first if asked to",
+    description:
+      "A feed for programs: keep `meta.next_after` and ask with it again. `wait` holds the request until something happens. Events are kept for 30 days.",
     query: feedQuery,
     response: Envelope,
     handle: (call) =>
@@ -91,6 +93,7 @@ export const eventRoutes = (store: Store, health: Health): AnyRoute[] => [
     ...READ,
     path: "/v1/events/{event_id}",
     summary: "One event",
+    description: "The envelope exactly as webhooks get it.",
     response: Envelope,
     handle: async ({ project_id, params }) => ({
       data: feed.envelopeOf(await feed.find(store.read, project_id, params.event_id ?? "")),
@@ -103,7 +106,10 @@ export const eventRoutes = (store: Store, health: Health): AnyRoute[] => [
     status: [201],
     path: "/v1/events/trigger",
     summary: "Make an event that did not happen, to try receivers with; it says so itself",
+    description:
+      "The event has example data, overridden by yours, and `data.simulated: true`. It is delivered like any other.",
     body: Trigger,
+    example: { type: "email.bounced", data: { recipient_email: "ann@example.com" } },
     read: readTrigger,
     response: Envelope,
     idempotent: true,
@@ -131,6 +137,8 @@ const typeRoutes = (): AnyRoute[] => [
     ...READ,
     path: "/v1/webhooks/events",
     summary: "Every type of event, with its fields and an example",
+    description:
+      "All types with all their fields. The section `webhooks` of this document has the same as schemas.",
     query: typeQuery,
     response: t.Array(EventType),
     handle: ({ query }) => ({

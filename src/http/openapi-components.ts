@@ -1,4 +1,5 @@
 import { codes } from "../core/errors"
+import { EXAMPLE_ID } from "../lib/record-fields"
 
 const text = { type: "string" } as const
 const count = { type: "integer" } as const
@@ -92,20 +93,30 @@ const withFlatError = (properties: Record<string, object>) => ({
 })
 
 /** What `meta` has: of one record, of a page, and of the feed. */
+const request_id = { ...text, examples: ["req_4f1d2e4c5b6a7d407c3e9b5a3f1d2e4c"] }
+
 export const metas = {
-  Meta: object({ request_id: text }),
+  Meta: object({ request_id }),
   ListMeta: object({
-    request_id: text,
-    page: { ...nullable("integer"), description: "Null while a cursor is used." },
-    per_page: count,
-    total: { ...nullable("integer"), description: "Null while a cursor is used." },
-    total_pages: { ...nullable("integer"), description: "Null while a cursor is used." },
-    has_more: { type: "boolean" },
-    next_cursor: { ...nullable("string"), description: "Null on the last page." },
+    request_id,
+    page: { ...nullable("integer"), examples: [1], description: "Null while a cursor is used." },
+    per_page: { ...count, examples: [25] },
+    total: { ...nullable("integer"), examples: [1], description: "Null while a cursor is used." },
+    total_pages: {
+      ...nullable("integer"),
+      examples: [1],
+      description: "Null while a cursor is used.",
+    },
+    has_more: { type: "boolean", examples: [false] },
+    next_cursor: { ...nullable("string"), examples: [null], description: "Null on the last page." },
   }),
   FeedMeta: object({
-    request_id: text,
-    next_after: { ...nullable("string"), description: "The `after` of the next request." },
+    request_id,
+    next_after: {
+      ...nullable("string"),
+      examples: [`evt_${EXAMPLE_ID}`],
+      description: "The `after` of the next request.",
+    },
     has_more: { type: "boolean" },
   }),
 }

@@ -95,9 +95,16 @@ function failure(status: number, list: readonly ErrorCode[]) {
       ...commonHeaders,
       ...(WAITING.includes(status) && { "Retry-After": reference("headers", "RetryAfter") }),
     },
-    content: { "application/json": { schema: reference("schemas", "Error") } },
+    content: {
+      "application/json": { schema: reference("schemas", "Error"), example: exampleOf(list[0]) },
+    },
   }
 }
+
+const exampleOf = (code = "internal_error") => ({
+  error: { code, message: "A sentence for people, which may change.", details: {} },
+  meta: { request_id: "req_4f1d2e4c5b6a7d407c3e9b5a3f1d2e4c" },
+})
 
 /** The failures that routes share, by name. */
 export const failures = (): Record<string, object> =>

@@ -1,5 +1,7 @@
+import { EXAMPLE_ID } from "../lib/record-fields"
 import { commonHeaders, metas, rateHeaders, reference } from "./openapi-components"
 import { failuresOf } from "./openapi-errors"
+import { TEXTS } from "./openapi-examples"
 import type { SchemaComponents } from "./openapi-schemas"
 import { needOf } from "./permit"
 import type { AnyRoute } from "./route"
@@ -15,7 +17,7 @@ export function parametersOf(route: AnyRoute, schemas: SchemaComponents) {
       name,
       in: "path" as const,
       required: true,
-      schema: { type: "string", ...enumOf(route.choices?.[name]) },
+      ...pathField(name, route.choices?.[name]),
     })),
     ...fieldsOf(route.query, "query", schemas),
     ...fieldsOf(route.headers, "header", schemas),
@@ -26,7 +28,26 @@ export function parametersOf(route: AnyRoute, schemas: SchemaComponents) {
   ]
 }
 
-const enumOf = (words: readonly string[] | undefined) => (words ? { enum: words } : {})
+/** What is named in a path: mostly an id, with one that could stand there. */
+function pathField(name: string, words: readonly string[] | undefined) {
+  if (words) return { schema: { type: "string", enum: words }, example: words[0] ?? "" }
+  const known = PATH_EXAMPLES[name]
+  if (known !== undefined) return { schema: { type: "string" }, example: known }
+  return { schema: { type: "string", format: "uuid" }, example: EXAMPLE_ID }
+}
+
+const PATH_EXAMPLES: Record<string, string> = {
+  event_id: `evt_${EXAMPLE_ID}`,
+  attachment_id: EXAMPLE_ID,
+  token: "it_Zk3vX9",
+  provider: "ses",
+  config_token: "cb_Zk3vX9",
+  queue: "email",
+}
+
+/** The path of one request. */
+export const filledPath = ({ path, choices }: AnyRoute): string =>
+  path.replaceAll(/\{(\w+)\}/g, (_, name: string) => pathField(name, choices?.[name]).example)
 
 /** What a console caller has to choose, where a key already says it. */
 function contextOf(route: AnyRoute) {
@@ -47,10 +68,10 @@ function fieldsOf(schema: AnyRoute["query"], place: "query" | "header", schemas:
 }
 
 /** An absent body counts as `{}`, so it is required only where that would not do. */
-export function bodyOf({ body }: AnyRoute, schemas: SchemaComponents) {
+export function bodyOf({ body, example }: AnyRoute, schemas: SchemaComponents) {
   if (!body) return undefined
   const required = body.type !== "object" || ((body.required ?? []) as string[]).length > 0
-  return { required, content: { "application/json": { schema: schemas.show(body) } } }
+  return { required, content: { "application/json": { schema: schemas.show(body), example } } }
 }
 
 const NO_CONTENT: Record<number, string> = { 101: "Upgraded to a WebSocket.", 302: "Elsewhere." }
@@ -72,10 +93,13 @@ export function responsesOf(route: AnyRoute, schemas: SchemaComponents): Record<
   return { ...failuresOf(route), ...Object.fromEntries(answers) }
 }
 
-function contentOf(route: AnyRoute, schemas: SchemaComponents): Record<string, { schema: Schema }> {
-  const { produces, response } = route
-  if (produces) return { [produces]: { schema: response ? schemas.show(response) : BYTES } }
-  return { "application/json": { schema: envelopeOf(route, schemas) } }
+function contentOf(route: AnyRoute, schemas: SchemaComponents) {
+  const { produces = "application/json", response } = route
+  const text = TEXTS[produces]
+  if (text !== undefined) return { [produces]: { schema: BYTES, example: text } }
+  const bare = route.produces && response
+  const schema = bare ? schemas.show(response) : envelopeOf(route, schemas)
+  return { [produces]: { schema, example: schemas.exampleOf(schema) } }
 }
 
 const BYTES = { type: "string" }

@@ -1,5 +1,6 @@
 import type { TSchema } from "@sinclair/typebox"
-import { reference } from "./openapi-components"
+import { schemas as common, reference } from "./openapi-components"
+import { exampleOf } from "./openapi-examples"
 
 type Schema = Record<string, unknown>
 
@@ -10,6 +11,11 @@ type Schema = Record<string, unknown>
 export class SchemaComponents {
   readonly named: Record<string, Schema> = {}
   readonly #sources = new Map<string, string>()
+
+  /** A value that fits a schema as `show` gave it. */
+  exampleOf(schema: Schema): unknown {
+    return exampleOf(schema, (name) => this.named[name] ?? common()[name] ?? {})
+  }
 
   /** Throws where two different schemas have one name. */
   show(schema: TSchema | Schema): Schema {

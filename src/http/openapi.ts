@@ -1,7 +1,10 @@
 import * as components from "./openapi-components"
 import { failures } from "./openapi-errors"
-import { bodyOf, parametersOf, responsesOf } from "./openapi-parts"
+import { eventDescriptions } from "./openapi-events"
+import { bodyOf, filledPath, parametersOf, responsesOf } from "./openapi-parts"
+import { sampleOf } from "./openapi-samples"
 import { SchemaComponents } from "./openapi-schemas"
+import { TAGS } from "./openapi-tags"
 import type { AnyRoute, CallerKind } from "./route"
 
 export type Schema = Record<string, unknown>
@@ -11,6 +14,7 @@ export interface Parameter {
   in: "path" | "query" | "header"
   required: boolean
   description?: string
+  example?: string
   schema: Schema
 }
 
@@ -21,12 +25,17 @@ export interface Reference {
 export interface Operation {
   operationId: string
   summary: string
+  description?: string
   tags: string[]
   "x-callers": CallerKind[]
   "x-required-scope": string
+  "x-codeSamples": { lang: string; source: string }[]
   security: Record<string, string[]>[]
   parameters: (Parameter | Reference)[]
-  requestBody?: { required: boolean; content: Record<string, { schema: Schema }> }
+  requestBody?: {
+    required: boolean
+    content: Record<string, { schema: Schema; example?: unknown }>
+  }
   responses: Record<string, object>
 }
 
@@ -35,8 +44,10 @@ export interface OpenApi {
   openapi: "3.1.0"
   info: { title: string; version: string; description: string; license: object }
   servers: { url: string }[]
-  tags: { name: string }[]
+  tags: { name: string; description: string }[]
   paths: Record<string, Record<string, Operation>>
+  /** What endpoints are sent, by type of event. */
+  webhooks: Record<string, object>
   components: {
     securitySchemes: Record<string, object>
     parameters: Record<string, Parameter>
@@ -54,6 +65,7 @@ const ABOUT =
 /** Describes the table: TypeBox schemas are JSON Schema, which OpenAPI 3.1 takes as it is. */
 export function openApi(routes: AnyRoute[], version: string): OpenApi {
   const schemas = new SchemaComponents()
+  const events = eventDescriptions()
   const paths: OpenApi["paths"] = {}
   for (const route of routes) {
     const methods = paths[route.path] ?? {}
@@ -69,13 +81,14 @@ export function openApi(routes: AnyRoute[], version: string): OpenApi {
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
     servers: [{ url: "/" }],
-    tags: [...new Set(routes.map(tagOf))].map((name) => ({ name })),
+    tags: [...new Set(routes.map(tagOf))].map((name) => ({ name, description: TAGS[name] ?? "" })),
     paths,
+    webhooks: events.webhooks,
     components: {
       securitySchemes: components.securitySchemes,
       parameters: components.parameters,
       headers: components.headers,
-      schemas: { ...components.schemas(), ...schemas.named },
+      schemas: { ...components.schemas(), ...schemas.named, ...events.schemas },
       responses: failures(),
     },
   }
@@ -86,9 +99,11 @@ function operationOf(route: AnyRoute, schemas: SchemaComponents): Operation {
   return {
     operationId: operationId(route),
     summary: route.summary,
+    ...(route.description !== undefined && { description: route.description }),
     tags: [tagOf(route)],
     "x-callers": route.callers,
     "x-required-scope": route.scope,
+    "x-codeSamples": [sampleOf(route, filledPath(route))],
     security: securityOf(route),
     parameters: parametersOf(route, schemas),
     ...(requestBody && { requestBody }),

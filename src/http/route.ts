@@ -42,8 +42,12 @@ export interface Route<Body = unknown, Query = unknown> {
   /** Beside them, of answers in the same form that tell of trouble. */
   also?: readonly number[]
   summary: string
+  /** A few sentences more, for the reference. */
+  description?: string
   /** The body's shape, for the reference and, without `read`, for validation. */
   body?: TSchema
+  /** A body that is taken, for the reference. */
+  example?: unknown
   /** Reads a body that needs more than a schema can say. Problems go into the collection. */
   read?: (body: unknown, problems: Problems) => Body
   /** As every PATCH, though it is none: a body that names no known field is refused. */

@@ -13,6 +13,8 @@ export const healthRoutes = (health: Health): AnyRoute[] => [
     ...open,
     path: "/healthz",
     summary: "Whether the process lives",
+    description:
+      "Answers 200 as long as the process runs. It looks at nothing else. Use it to decide whether to start the process again.",
     produces: "application/json",
     response: t.Object(
       { status: t.Literal("ok"), version: text(VERSION), uptime_seconds: count(86_400) },
@@ -29,6 +31,8 @@ export const healthRoutes = (health: Health): AnyRoute[] => [
     ...open,
     path: "/readyz",
     summary: "Whether the process may be sent work; 503 when not",
+    description:
+      "Looks at the database, the job loop, the disk and the mail servers. It answers 503 with the same fields when one of them is in trouble, or while the server stops. Use it to decide whether to send requests here.",
     produces: "application/json",
     also: [503],
     response: t.Object(
@@ -54,6 +58,8 @@ export const healthRoutes = (health: Health): AnyRoute[] => [
     ...open,
     path: "/v1/health",
     summary: "Status and version, for API clients",
+    description:
+      "For API clients that want to know whether they reach a server, and which version it has. It needs no credential and counts against no quota.",
     response: t.Object({ status, version: text(VERSION), time: time() }, { title: "Health" }),
     handle: () => ({ data: { status: health.status, version: VERSION, time: now() } }),
   }),

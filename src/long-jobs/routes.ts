@@ -21,6 +21,8 @@ export const longJobRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route({
     ...by("GET", ONE),
     summary: "How far a long job is, and what came out of it",
+    description:
+      "Long work answers 201 with a job. Ask here until `status` is `completed`, `failed` or `cancelled`.",
     handle: async (call) => ({
       data: await longJobs.find(store.read, call.project_id, idOf(call)),
     }),
@@ -28,6 +30,7 @@ export const longJobRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route({
     ...by("POST", `${ONE}/cancel`),
     summary: "Leave the rest of a job undone; what was done stays",
+    description: "A job that is over answers 409.",
     errors: ["conflict"],
     handle: async (call) => ({
       data: await store.tx((tx) => longJobs.cancel(tx, call.project_id, idOf(call))),

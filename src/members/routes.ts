@@ -38,6 +38,7 @@ export function memberRoutes(parts: InvitationParts): AnyRoute[] {
       scope: "role:member",
       status: [200],
       summary: "Who belongs to the account",
+      description: "The owner and everybody who accepted an invitation.",
       query: memberQuery,
       response: Member,
       handle: async (call) => {
@@ -54,7 +55,9 @@ export function memberRoutes(parts: InvitationParts): AnyRoute[] {
     route<Static<typeof Changed>, unknown>({
       ...one("PATCH"),
       summary: "Change a member's role; owners and admins are changed by owners",
+      description: "Only owners change owners and admins. The last owner keeps the role.",
       body: Changed,
+      example: { role: "admin" },
       response: Member,
       errors: ["conflict", "plan_limit_exceeded"],
       handle: async ({ caller, params, body }) => {
@@ -67,6 +70,7 @@ export function memberRoutes(parts: InvitationParts): AnyRoute[] {
       ...one("DELETE"),
       self: "user_id",
       summary: "Take a member out of the account; everybody may go himself",
+      description: "The member's access ends at once. The last owner cannot be removed.",
       response: Deleted,
       errors: ["conflict"],
       handle: async ({ caller, params }) => {

@@ -33,6 +33,7 @@ export function projectRoutes(parts: ProjectParts): AnyRoute[] {
       callers: ["console", "key"],
       of_deleted: "project",
       summary: "One project; a key sees its own",
+      description: 'A project that is being deleted is shown with `status: "deleting"`.',
       response: Project,
       handle: async (call) => {
         const project = await projects.find(store.read, call.caller.account_id, ownId(call))
@@ -42,7 +43,9 @@ export function projectRoutes(parts: ProjectParts): AnyRoute[] {
     route<Static<typeof ProjectPatch>, unknown>({
       ...one("PATCH", "role:project_admin"),
       summary: "Rename a project, or give it another slug",
+      description: "Fields that are absent stay as they are. A slug is unique within the account.",
       body: ProjectPatch,
+      example: { name: "Website" },
       response: Project,
       errors: ["conflict"],
       handle: async ({ caller, params, body }) => {
@@ -55,7 +58,10 @@ export function projectRoutes(parts: ProjectParts): AnyRoute[] {
     route<Static<typeof Confirmation>, unknown>({
       ...one("DELETE", "role:account_admin"),
       summary: "Delete a project: its keys stop at once, its data goes after 7 days",
+      description:
+        "Needs the name of the project in `confirm`. The last project of an account stays.",
       body: Confirmation,
+      example: { confirm: "Website" },
       response: Deleted,
       errors: ["conflict"],
       handle: (call) => remove(store, call),
@@ -64,6 +70,7 @@ export function projectRoutes(parts: ProjectParts): AnyRoute[] {
       ...one("POST", "role:account_admin"),
       path: "/v1/projects/{project_id}/restore",
       summary: "Take back the deletion of a project",
+      description: "Works within 7 days of the deletion, while the plan has room for the project.",
       response: Project,
       errors: ["conflict", "plan_limit_exceeded"],
       handle: async ({ caller, params }) => {
@@ -94,7 +101,10 @@ const atPath = (path: string, { store, cursors }: ProjectParts): AnyRoute[] => [
     scope: "role:account_admin",
     status: [201],
     summary: "Make a project",
+    description:
+      "A project has its own emails, domains, webhooks and API keys. The plan limits how many there are.",
     body: NewProject,
+    example: { name: "Website", slug: "website" },
     response: Project,
     errors: ["plan_limit_exceeded"],
     idempotent: true,
@@ -115,6 +125,8 @@ const atPath = (path: string, { store, cursors }: ProjectParts): AnyRoute[] => [
     scope: "role:member",
     status: [200],
     summary: "The projects that you can see",
+    description:
+      "Owners and admins of the account see all projects. Others see those in which they have a role.",
     query: projectQuery,
     response: Project,
     handle: async (call) => {

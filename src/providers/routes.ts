@@ -52,6 +52,8 @@ function readingRoutes({ store, secrets, cursors, base_url }: ProviderParts): An
       path: "/v1/providers",
       status: [200],
       summary: "List the configured providers",
+      description:
+        "Providers carry mail to its recipients. The lower `priority` is tried first. Secrets are masked.",
       query: schemas.configQuery,
       response: schemas.ProviderConfig,
       handle: async (call) => {
@@ -71,6 +73,7 @@ function readingRoutes({ store, secrets, cursors, base_url }: ProviderParts): An
       choices,
       status: [200],
       summary: "One configured provider, its secrets masked",
+      description: "`last_error` is what the provider refused last, where `status` is `error`.",
       response: schemas.ProviderConfig,
       handle: async (call) => ({
         data: shown(await configs.find(store.read, call.project_id, named(call))),
@@ -89,7 +92,20 @@ function writingRoutes(parts: ProviderParts): AnyRoute[] {
       choices,
       status: [201, 200],
       summary: "Configure a provider; the same provider and name replaces",
+      description:
+        "201 for a new one, 200 where the same provider and name is replaced. Credentials are stored encrypted.",
       body: schemas.NewConfig,
+      example: {
+        provider: "smtp",
+        name: "relay",
+        credentials: {
+          host: "smtp.example.com",
+          port: 587,
+          username: "belfry",
+          password: "secret",
+        },
+        settings: { max_per_second: 14 },
+      },
       response: schemas.ProviderConfig,
       errors: ["invalid_url"],
       idempotent: true,
@@ -103,7 +119,10 @@ function writingRoutes(parts: ProviderParts): AnyRoute[] {
       choices,
       status: [200],
       summary: "Change a provider; credentials are given as a whole, settings one by one",
+      description:
+        "Fields that are absent stay as they are. Credentials are replaced as a whole, settings one by one.",
       body: schemas.ConfigPatch,
+      example: { enabled: true, settings: { max_per_second: null } },
       response: schemas.ProviderConfig,
       errors: ["conflict", "invalid_url"],
       handle: (call) => patch(parts, call),
@@ -115,6 +134,7 @@ function writingRoutes(parts: ProviderParts): AnyRoute[] {
       choices,
       status: [200],
       summary: "Forget a provider and its credentials",
+      description: "Mail that waits goes to the next provider.",
       response: Deleted,
       handle: async (call) => {
         const config = named(call)
@@ -129,7 +149,10 @@ function writingRoutes(parts: ProviderParts): AnyRoute[] {
       choices,
       status: [200],
       summary: "Log in at a provider, and with `to` send a mail through it",
+      description:
+        "502 tells why the provider refused. Success makes mail go on that waited for this provider.",
       body: schemas.TestRequest,
+      example: { to: "ann@example.com" },
       read: schemas.readTest,
       response: schemas.Tested,
       errors: [

@@ -41,6 +41,7 @@ export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyR
   route<unknown, PageQuery>({
     ...by("GET", QUEUES),
     summary: "Every queue of this instance: what waits, runs and failed, and what is paused",
+    description: "For the operator. Counts of long queues may be some seconds old.",
     query: queueQuery,
     handle: async (call) => {
       const all = (await queues.list()).map((line) => ({ ...line, id: line.queue }))
@@ -58,6 +59,7 @@ export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyR
     ...by("POST", `${QUEUES}/{queue}/pause`),
     errors: ["conflict"],
     summary: "Begin nothing more of a queue (`email`), or of one domain (`email:example.com`)",
+    description: "What runs goes on to its end. What waits stays until `resume`.",
     handle: async ({ params, caller }) => ({
       data: await queues.pause(params.queue ?? "", caller),
     }),
@@ -66,6 +68,7 @@ export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyR
     ...by("POST", `${QUEUES}/{queue}/resume`),
     errors: ["conflict"],
     summary: "Go on with a queue or a domain that was paused",
+    description: "Work that waited goes on at once.",
     handle: async ({ params, caller }) => ({
       data: await queues.resume(params.queue ?? "", caller),
     }),

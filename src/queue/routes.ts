@@ -38,6 +38,7 @@ export const queueRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     scope: "webhooks:read",
     status: [200],
     summary: "The project's open work: by state, and mail by the recipient's domain",
+    description: "What waits, runs and is retried, with the reason and the next attempt.",
     response: OpenWork,
     handle: async ({ project_id }) => ({ data: await openWork(store.read, project_id) }),
   }),

@@ -46,6 +46,8 @@ export const requestLogRoutes = ({ store, cursors }: RequestLogParts): AnyRoute[
     status: [200],
     summary: "Requests and their answers, newest first",
     unlogged: true, // a follower would see its own requests
+    description:
+      "The requests of the last 7 days with status, time and error code. Bodies are not kept.",
     query: filters,
     response: Entry,
     handle: async (call) => {

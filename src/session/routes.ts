@@ -63,7 +63,10 @@ const entryRoutes = (parts: SessionParts): AnyRoute[] => [
     ...open,
     path: PATH,
     summary: "Sign in; with a second factor, the first half of it",
+    description:
+      "Signs a person in with email and password. With a second factor the answer is a challenge, which `POST /v1/session/mfa` completes. A wrong address and a wrong password answer alike.",
     body: Credentials,
+    example: { email: "ann@example.com", password: "Correct-Horse-7" },
     response: t.Union([Session, Challenged]),
     errors: ["unauthorized", "login_rate_limit_exceeded"],
     handle: async (call) => ({ data: await signIn(parts, call.body, clientOf(call)) }),
@@ -72,7 +75,10 @@ const entryRoutes = (parts: SessionParts): AnyRoute[] => [
     ...open,
     path: `${PATH}/mfa`,
     summary: "The second half of a sign-in: a code of the app or a recovery code",
+    description:
+      "Takes the token of the challenge and a code. The code comes from the authenticator app, or is one of the backup codes. A challenge allows a few tries only.",
     body: Answer,
+    example: { token: "mc_Zk3vX9", code: "492039" },
     response: Session,
     errors: ["invalid_mfa", "invalid_totp", "invalid_backup_code", "login_rate_limit_exceeded"],
     handle: async (call) => ({ data: await answerChallenge(parts, call.body, clientOf(call)) }),
@@ -81,7 +87,10 @@ const entryRoutes = (parts: SessionParts): AnyRoute[] => [
     ...open,
     path: `${PATH}/refresh`,
     summary: "New tokens for a refresh token, which dies with it",
+    description:
+      "A refresh token works once. The answer has the next one. If a used token comes again, the whole session ends, because somebody may have stolen it.",
     body: Refresh,
+    example: { refresh_token: "rt_Zk3vX9" },
     response: Session,
     errors: ["unauthorized"],
     handle: async ({ body, ip }) => ({
@@ -98,6 +107,7 @@ const ownRoutes = ({ store }: SessionParts): AnyRoute[] => [
     method: "GET",
     path: PATH,
     summary: "Who you are, your accounts and this session",
+    description: "Tells the person, their accounts with their roles, and the session that asks.",
     response: t.Object(
       { user: ConsoleUser, accounts: Seats, session: SessionRecord },
       { title: "WhoAmI" },
@@ -121,6 +131,7 @@ const ownRoutes = ({ store }: SessionParts): AnyRoute[] => [
     method: "DELETE",
     path: PATH,
     summary: "Sign out",
+    description: "Ends the session that asks. Its refresh token stops working at once.",
     response: Deleted,
     handle: async ({ caller, ip }) => {
       const { user_id, session_id } = own(caller)

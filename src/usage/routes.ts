@@ -36,6 +36,8 @@ export const usageRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     path: "/v1/usage",
     status: [200],
     summary: "What was used in a month, and what is left of it",
+    description:
+      "Counts recipients of emails, cc and bcc included. An API key sees its own project; people who pay for the account see all of it.",
     query: usageQuery,
     response: Usage,
     handle: async (call) => ({ data: await usage(store, call) }),
@@ -47,6 +49,8 @@ export const usageRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     path: "/v1/usage/user-aggregate",
     status: [200],
     summary: "What all accounts that you own used together",
+    description:
+      "Free accounts of one owner share one set of limits. `over` names the limits that are used up.",
     response: UserUsage,
     handle: async ({ caller }) => ({ data: await aggregate(store.read, caller.user_id ?? "") }),
   }),
@@ -57,7 +61,10 @@ export const usageRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     path: "/v1/usage/reconcile",
     status: [200],
     summary: "Count the usage of a month afresh, and correct what was counted",
+    description:
+      "Counts the messages of the month again and corrects the counters by `drift`. Sending goes on meanwhile.",
     body: Reconciliation,
+    example: { period: "2026-11" },
     response: UsageReconciliation,
     handle: async ({ caller, body }) => ({ data: await recount(store, caller, body.period) }),
   }),

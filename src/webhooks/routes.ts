@@ -54,7 +54,10 @@ const makingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
   route<NewEndpoint, unknown>({
     ...by("POST", ALL, 201),
     summary: "Make an endpoint; its signing secret is shown once",
+    description:
+      "The URL is checked: https, and no private address. Deliveries are signed with `secret`, which is shown only here.",
     body: schemas.NewWebhook,
+    example: { url: "https://example.com/hooks", events: ["email.*"], description: "Orders" },
     read: readWebhook,
     response: records.WithSecret,
     errors: ["invalid_url", "invalid_template", "plan_limit_exceeded"],
@@ -72,7 +75,10 @@ const makingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
   route<Static<typeof schemas.Rotation>, unknown>({
     ...by("POST", `${ONE}/rotate-secret`),
     summary: "A new signing secret; the one before counts for 24 more hours",
+    description:
+      "For 24 hours deliveries carry two signatures, so that receivers can change over. `expire_previous_now` skips this.",
     body: schemas.Rotation,
+    example: { expire_previous_now: false },
     response: records.Rotated,
     errors: ["webhook_not_found"],
     idempotent: true,
@@ -118,6 +124,7 @@ const readingRoutes = ({ store, cursors }: WebhookRouteParts): AnyRoute[] => [
   route<unknown, Static<typeof schemas.webhookQuery>>({
     ...by("GET", ALL),
     summary: "List endpoints, newest first",
+    description: "Without their secrets. `held_count` is what waits while an endpoint is disabled.",
     query: schemas.webhookQuery,
     response: records.Webhook,
     meta: records.webhookListMeta,
@@ -132,6 +139,7 @@ const readingRoutes = ({ store, cursors }: WebhookRouteParts): AnyRoute[] => [
   route({
     ...by("GET", ONE),
     summary: "One endpoint",
+    description: "`disabled_reason` says why an endpoint gets nothing.",
     response: records.Webhook,
     errors: ["webhook_not_found"],
     handle: async (call) => ({
@@ -154,8 +162,12 @@ const changingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
     route<Changes, unknown>({
       ...by(method, ONE),
       summary: "Change an endpoint: what is absent stays",
+      description:
+        "`enabled: false` pauses the endpoint, and `true` makes it active again. " +
+        "The secret is changed with `rotate-secret`. PATCH and PUT do the same.",
       changes: true,
       body: schemas.WebhookPatch,
+      example: { events: ["email.bounced", "email.complained"], enabled: true },
       read: readPatch,
       response: records.WithWarnings,
       errors: ["webhook_not_found", "invalid_url", "invalid_template"],
@@ -173,6 +185,7 @@ const changingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
   route({
     ...by("DELETE", ONE),
     summary: "Delete an endpoint; what was open of its deliveries ends",
+    description: "Its open deliveries end as `exhausted`.",
     response: Deleted,
     errors: ["webhook_not_found"],
     handle: async (call) => {
@@ -187,7 +200,10 @@ const switchRoutes = ({ store }: WebhookRouteParts): AnyRoute[] => [
   route<Static<typeof schemas.Enabling>, unknown>({
     ...by("POST", `${ONE}/enable`),
     summary: "Make an endpoint active, and with `replay` send it what was held",
+    description:
+      'Clears the count of failures. `replay: "held"` sends what waited; otherwise it ends as `exhausted`.',
     body: schemas.Enabling,
+    example: { replay: "held" },
     response: records.Webhook,
     errors: ["webhook_not_found"],
     handle: async (call) => {
@@ -200,6 +216,7 @@ const switchRoutes = ({ store }: WebhookRouteParts): AnyRoute[] => [
     route({
       ...by("POST", `${ONE}/${verb}`),
       summary,
+      description: "Nothing more is sent to it. Events are held for 7 days, until `enable`.",
       response: records.Webhook,
       errors: ["webhook_not_found"],
       handle: async (call) => {

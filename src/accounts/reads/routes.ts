@@ -19,6 +19,7 @@ const periodQuery = t.Object({
 export const accountReadRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route({
     ...read("plan", "The plan, its limits and features, and what is used of it"),
+    description: "Null limits are unlimited. `usage` counts the present month in UTC.",
     response: AccountPlan,
     handle: async ({ caller }) => {
       const account = await accounts.find(store.read, caller.account_id)
@@ -29,6 +30,8 @@ export const accountReadRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   }),
   route<unknown, Static<typeof periodQuery>>({
     ...read("project-breakdown", "What each project used in a month, and what it has"),
+    description:
+      "Every project of the account with its usage of one month. `resources` counts what it has now.",
     query: periodQuery,
     response: t.Array(ProjectBreakdown),
     handle: async ({ caller, query }) => {
@@ -40,6 +43,7 @@ export const accountReadRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   }),
   route({
     ...read("resource-counts", "How many there are of everything, and how many there may be"),
+    description: "A null limit is unlimited.",
     response: ResourceCounts,
     handle: async ({ caller }) => {
       const account = await accounts.find(store.read, caller.account_id)

@@ -43,7 +43,9 @@ export const changingRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route<changes.WantedChange, unknown>({
     ...by("PATCH", ONE),
     summary: "Rename a key, narrow its scopes, or change when it expires",
+    description: "Scopes can only become fewer. You need every scope that the key has.",
     body: KeyPatch,
+    example: { name: "website", scopes: ["email:send"] },
     read: readKeyPatch,
     response: Key,
     errors: ["conflict"],
@@ -54,7 +56,10 @@ export const changingRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route<string[], unknown>({
     ...by("PUT", `${ONE}/ip-whitelist`),
     summary: "Say from which addresses a key works; an empty list allows all",
+    description:
+      "Addresses and CIDR ranges, IPv4 or IPv6. From elsewhere the key answers 403 `ip_not_allowed`.",
     body: Allowlist,
+    example: { ip_addresses: ["203.0.113.0/24", "2001:db8::7"] },
     read: readAllowlist,
     response: Key,
     errors: ["conflict"],
@@ -66,6 +71,7 @@ export const changingRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     ...by("DELETE", ONE),
     self: "key_id",
     summary: "Revoke an API key at once; any key may revoke itself",
+    description: "Acts on the next request. Doing it again answers the same.",
     response: Revoked,
     handle: async (call) => {
       const key = await store.tx((tx) => changes.revoke(tx, call.caller, idOf(call)))

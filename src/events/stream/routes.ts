@@ -48,6 +48,8 @@ export const streamRoutes = (parts: StreamParts): AnyRoute[] => [
     scope: "webhooks:read",
     status: [101],
     summary: "Events as they come, over a WebSocket of the subprotocol svc.events.v1",
+    description:
+      "Connect with a WebSocket and the subprotocol `svc.events.v1`. With `forward=true` the server sends signed deliveries, and the client answers with what its receiver said.",
     socket: "svc.events.v1",
     query,
     headers,

@@ -57,7 +57,10 @@ export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
       ...admin("POST", "/v1/accounts/me/members/invite"),
       status: [201],
       summary: "Invite somebody by mail",
+      description:
+        "Sends a mail with a link that works for 7 days. `projects` gives roles in single projects.",
       body: NewInvitation,
+      example: { email: "ben@example.com", role: "member" },
       read: readWanted,
       response: Invitation,
       errors: ["conflict", "invalid_email"],
@@ -67,6 +70,7 @@ export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
     route<unknown, Static<typeof invitationQuery>>({
       ...admin("GET", PATH),
       summary: "The invitations of the account",
+      description: "Also those that were accepted, revoked or have expired. `status` filters them.",
       query: invitationQuery,
       response: Invitation,
       handle: async (call) => {
@@ -82,6 +86,7 @@ export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
     route({
       ...admin("POST", `${PATH}/{invitation_id}/resend`),
       summary: "Send an invitation again, with another link and another 7 days",
+      description: "The old link stops working. The new one works for 7 days.",
       response: Invitation,
       idempotent: true,
       handle: (call) => resend(parts, call),
@@ -89,6 +94,7 @@ export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
     route({
       ...admin("DELETE", `${PATH}/{invitation_id}`),
       summary: "Take an invitation back",
+      description: "The link stops working. The invitation stays in the list as `revoked`.",
       response: Deleted,
       errors: ["conflict"],
       handle: async ({ caller, params }) => {

@@ -51,6 +51,7 @@ export const projectMemberRoutes = ({ store, cursors }: ProjectMemberParts): Any
     scope: "role:project_viewer",
     status: [200],
     summary: "Who works in the project",
+    description: "Also owners and admins of the account, whose role is `inherited`.",
     query: memberQuery,
     response: Member,
     handle: async (call) => {
@@ -71,7 +72,10 @@ export const projectMemberRoutes = ({ store, cursors }: ProjectMemberParts): Any
     scope: "role:project_admin",
     status: [201],
     summary: "Give a member of the account a role in the project",
+    description:
+      "Name the person by `user_id` or by `email`. They must belong to the account already.",
     body: Newcomer,
+    example: { email: "ann@example.com", role: "developer" },
     read: readNewcomer,
     response: Member,
     errors: ["invalid_email", "user_not_found"],
@@ -81,7 +85,9 @@ export const projectMemberRoutes = ({ store, cursors }: ProjectMemberParts): Any
   route<Static<typeof Changed>, unknown>({
     ...one("PATCH"),
     summary: "Change somebody's role in the project",
+    description: "A role that follows from the account (`inherited`) cannot be changed here.",
     body: Changed,
+    example: { role: "viewer" },
     response: Member,
     errors: ["conflict"],
     handle: async (call) => {
@@ -93,6 +99,8 @@ export const projectMemberRoutes = ({ store, cursors }: ProjectMemberParts): Any
   route({
     ...one("DELETE"),
     summary: "End somebody's role in the project",
+    description:
+      "The person stays a member of the account. A role that follows from the account cannot be ended here.",
     response: Deleted,
     errors: ["conflict"],
     handle: async (call) => {

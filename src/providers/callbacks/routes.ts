@@ -8,7 +8,7 @@ import type { Store } from "../../store/store"
 import type { ProviderPlace } from "../place"
 import { providerFeedback } from "../receipts"
 import { readNotification } from "../ses/notification"
-import { SnsEnvelope, snsUrl } from "../sns/envelope"
+import { SNS_EXAMPLE, SnsEnvelope, snsUrl } from "../sns/envelope"
 import { ask, isRecent, isSigned, type SnsPlace } from "../sns/signature"
 import { isOurTopic, type Source, sourceOf } from "./source"
 
@@ -31,7 +31,10 @@ export const callbackRoutes = ({ store, providers }: CallbackParts): AnyRoute[] 
     scope: "-",
     status: [200],
     summary: "What a provider tells of messages; its signature is checked",
+    description:
+      "For Amazon SNS, which tells of deliveries, bounces and complaints. `callback_url` of the provider is this address.",
     body: SnsEnvelope,
+    example: SNS_EXAMPLE,
     response: Received,
     errors: ["unauthorized", "provider_error"],
     any_type: true, // SNS says text/plain

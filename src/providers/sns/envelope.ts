@@ -15,6 +15,18 @@ export const SnsEnvelope = t.Object({
   SubscribeURL: t.Optional(t.String({ maxLength: 2000 })),
 })
 
+export const SNS_EXAMPLE = {
+  Type: "Notification",
+  MessageId: "22b80b92-fdea-4c2c-8f9d-bdfb0c7bf324",
+  TopicArn: "arn:aws:sns:eu-west-1:123456789012:belfry",
+  Message: '{"eventType":"Delivery","mail":{"messageId":"0100018c"}}',
+  Timestamp: "2026-11-21T10:30:00.000Z",
+  SignatureVersion: "1",
+  Signature:
+    "EXAMPLEpH+DcEwjAPg8O9mY8dReBSwksfg2S7WKQcikcNKWLQjwu6A4VbeS0QHVCkhRS7fUQvi2egU3N858fiTDN6bkkOxYDVrY0Ad8L10Hs3zH81mtnPk5uvvolIC1CXGu43obcgFxeL3khZl8IKvO61GWB6jI9b5+gLPoBc1Q=",
+  SigningCertURL: "https://sns.eu-west-1.amazonaws.com/SimpleNotificationService-1.pem",
+}
+
 export type SnsEnvelope = Static<typeof SnsEnvelope>
 
 type Field = keyof SnsEnvelope

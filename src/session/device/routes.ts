@@ -36,7 +36,10 @@ export const deviceRoutes = (parts: DeviceParts): AnyRoute[] => [
     path: "/v1/session/device",
     status: [201],
     summary: "Begin a sign-in that is approved on another device",
+    description:
+      "For programs on machines without a browser (RFC 8628). Show `user_code` and `verification_uri` to the person, then ask `POST /v1/session/device/token` every `interval` seconds.",
     body: Program,
+    example: { client_name: "belfry on laptop" },
     response: Begun,
     handle: async ({ body, ip }) => ({ data: await begin(parts, body.client_name, ip) }),
   }),
@@ -45,7 +48,10 @@ export const deviceRoutes = (parts: DeviceParts): AnyRoute[] => [
     path: "/v1/session/device/token",
     status: [200],
     summary: "Ask whether the sign-in was approved; 422 with a reason until then",
+    description:
+      "Answers 422 until the person decides. `details.reason` is `authorization_pending`, `slow_down`, `expired` or `denied`. Once approved, the answer is a session, only one time.",
     body: Question,
+    example: { device_code: "dc_Zk3vX9" },
     response: Session,
     handle: async ({ body, ip, request }) => {
       const client = { ip, user_agent: request.headers.get("user-agent") }
@@ -59,7 +65,9 @@ export const deviceRoutes = (parts: DeviceParts): AnyRoute[] => [
     path: "/v1/session/device/approve",
     status: [200],
     summary: "Approve or deny a sign-in by the code it shows",
+    description: "For the person who sees the code of a program. `approve: false` denies it.",
     body: Answer,
+    example: { user_code: "BCDF-GHJK", approve: true },
     response: t.Object({ approved: flag(true) }),
     errors: ["not_found"],
     handle: async ({ body, caller, ip }) => {

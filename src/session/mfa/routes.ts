@@ -40,6 +40,8 @@ export const mfaRoutes = (parts: MfaParts): AnyRoute[] => [
     ...own,
     path: `${PATH}/enroll`,
     summary: "Begin a second factor; its secret and recovery codes are shown once",
+    description:
+      "Shows a secret for an authenticator app, and backup codes. Nothing is active yet: send a first code to `POST /v1/users/me/mfa/verify` within 15 minutes.",
     response: Enrolled,
     errors: ["mfa_already_enabled"],
     handle: async ({ caller }) => {
@@ -55,7 +57,10 @@ export const mfaRoutes = (parts: MfaParts): AnyRoute[] => [
     ...own,
     path: `${PATH}/verify`,
     summary: "Turn the second factor on with a first code",
+    description:
+      "Proves that the authenticator app has the secret. From then on each sign-in asks for a code.",
     body: Code,
+    example: { code: "492039" },
     response: t.Object({ enabled: t.Literal(true) }),
     errors: ["invalid_code", "no_pending_enrollment", "login_rate_limit_exceeded"],
     handle: async ({ body, caller, ip }) => {
@@ -75,7 +80,9 @@ export const mfaRoutes = (parts: MfaParts): AnyRoute[] => [
     ...own,
     path: `${PATH}/disable`,
     summary: "Turn the second factor off, with a code of it",
+    description: "Needs a valid code of the app or a backup code.",
     body: Code,
+    example: { code: "492039" },
     response: t.Object({ enabled: t.Literal(false) }),
     errors: ["mfa_not_enabled", "invalid_verification", "login_rate_limit_exceeded"],
     handle: async ({ body, caller, ip }) => {

@@ -28,7 +28,10 @@ export const passwordRoutes = (parts: ProofParts): AnyRoute[] => [
     scope: "role:any",
     path: "/v1/users/me/password",
     summary: "Change your password; your other sessions end",
+    description:
+      "Needs the present password. The last five passwords are refused. This session goes on; all others end.",
     body: Change,
+    example: { current_password: "Correct-Horse-7", new_password: "Battery-Staple-8" },
     response: Success,
     errors: [
       "invalid_current_password",
@@ -49,7 +52,10 @@ export const passwordRoutes = (parts: ProofParts): AnyRoute[] => [
     ...open,
     path: "/v1/password/forgot",
     summary: "Ask for a mail with which to set a new password",
+    description:
+      "Answers the same for every address, whether somebody has it or not. The mail has a link that works once.",
     body: Forgotten,
+    example: { email: "ann@example.com" },
     response: Success,
     errors: ["login_rate_limit_exceeded"],
     handle: async ({ body, ip }) => {
@@ -63,7 +69,9 @@ export const passwordRoutes = (parts: ProofParts): AnyRoute[] => [
     ...open,
     path: "/v1/password/reset",
     summary: "Set a new password with the token of the mail; all your sessions end",
+    description: "The token comes from the mail and works once. All sessions of the person end.",
     body: Reset,
+    example: { token: "rt_Zk3vX9", new_password: "Battery-Staple-8" },
     response: Success,
     errors: ["otp_expired", "weak_password", "password_recently_used"],
     handle: async ({ body, ip }) => {

@@ -54,6 +54,8 @@ export const setupRoutes = ({ store, setup, sessions }: SetupParts): AnyRoute[] 
     method: "GET",
     status: [200],
     summary: "Whether this instance still waits for its first owner",
+    description:
+      "A fresh server has no owner. Until it has one, `required` is true and `POST /v1/setup` works.",
     response: t.Object({ required: flag(false), version: text(VERSION) }, { title: "SetupState" }),
     handle: async () => ({ data: { required: !(await isSetUp(store.read)), version: VERSION } }),
   }),
@@ -62,7 +64,15 @@ export const setupRoutes = ({ store, setup, sessions }: SetupParts): AnyRoute[] 
     method: "POST",
     status: [201],
     summary: "Make the first owner, with the token that the first start printed",
+    description:
+      "Makes the first person, an account, a project and an API key. The setup token was printed at the first start and works once. The API key is shown only in this answer.",
     body: Owner,
+    example: {
+      setup_token: "st_Zk3vX9",
+      email: "ann@example.com",
+      password: "Correct-Horse-7",
+      account_name: "Acme",
+    },
     read: withEmail(Owner),
     response: Established,
     errors: ["unauthorized", "not_found", "weak_password", "invalid_email"],

@@ -73,7 +73,10 @@ const signUpRoute = (parts: UserParts) =>
     path: "/v1/users",
     status: [201],
     summary: "Become a console user, where signing up is open or with an invitation",
+    description:
+      "Makes a person without an account of their own. Whether this works without an invitation is the operator's setting `sign_up`.",
     body: Newcomer,
+    example: { email: "ann@example.com", password: "Correct-Horse-7", name: "Ann" },
     read: withEmail(Newcomer),
     response: Session,
     errors: [
@@ -101,6 +104,7 @@ const selfRoutes = (parts: UserParts): AnyRoute[] => [
     method: "GET",
     path: ME,
     summary: "You",
+    description: "Tells about the person of the session.",
     response: ConsoleUser,
     handle: async ({ caller }) => ({
       data: users.userRecord(await users.find(parts.store.read, caller.user_id ?? "")),
@@ -111,7 +115,10 @@ const selfRoutes = (parts: UserParts): AnyRoute[] => [
     method: "PATCH",
     path: ME,
     summary: "Change your name, language and time zone",
+    description:
+      "Fields that are absent stay as they are. The email address cannot be changed here.",
     body: Patch,
+    example: { name: "Ann", timezone: "Europe/Vienna" },
     read: readPatch,
     response: ConsoleUser,
     handle: async ({ body, caller }) => {
@@ -130,7 +137,10 @@ const selfRoutes = (parts: UserParts): AnyRoute[] => [
     method: "DELETE",
     path: ME,
     summary: "Delete yourself; what your accounts hold stays theirs",
+    description:
+      "Needs the password. The last owner of an account cannot go: hand the account over or delete it first.",
     body: Farewell,
+    example: { password: "Correct-Horse-7" },
     response: Deleted,
     errors: ["conflict", "invalid_current_password", "login_rate_limit_exceeded"],
     handle: async ({ body, caller, ip }) => {
@@ -147,6 +157,8 @@ const sessionListRoutes = ({ store, cursors }: UserParts): AnyRoute[] => [
     method: "GET",
     path: `${ME}/sessions`,
     summary: "Where you are signed in, newest first",
+    description:
+      "Each browser and each program has a session of its own. End one of them with `DELETE /v1/users/me/sessions/{session_id}`.",
     query: sessionQuery,
     response: SessionRecord,
     handle: async (call) => {
@@ -164,6 +176,7 @@ const sessionListRoutes = ({ store, cursors }: UserParts): AnyRoute[] => [
     method: "DELETE",
     path: `${ME}/sessions/{session_id}`,
     summary: "Sign out elsewhere",
+    description: "Ends that session at once, also its refresh token.",
     response: Deleted,
     handle: async ({ caller, params, ip }) => {
       const id = params.session_id ?? ""

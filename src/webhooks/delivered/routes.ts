@@ -53,6 +53,8 @@ const readingRoutes = ({ store, cursors }: Parts): AnyRoute[] => [
   route<unknown, DeliveryQuery>({
     ...by("GET", ALL),
     summary: "Deliveries of an endpoint, newest first",
+    description:
+      "One delivery is one event for one endpoint, with all its attempts. `status`, `event_type`, `event_id` and `since` filter.",
     query: schemas.deliveryQuery,
     response: records.Delivery,
     errors: ["webhook_not_found"],
@@ -62,6 +64,8 @@ const readingRoutes = ({ store, cursors }: Parts): AnyRoute[] => [
   route({
     ...by("GET", ONE),
     summary: "One delivery, with what was sent and what came back",
+    description:
+      "With the body that was sent, the headers of both sides, and every attempt. Credentials are masked.",
     response: records.DeliveryDetail,
     errors: ["webhook_not_found"],
     handle: async (call) => {
@@ -73,6 +77,7 @@ const readingRoutes = ({ store, cursors }: Parts): AnyRoute[] => [
   route<unknown, Static<typeof schemas.statsQuery>>({
     ...by("GET", `${HOOK}/stats`),
     summary: "How the deliveries of the last day or week went",
+    description: "`window` is `24h` or `7d`.",
     query: schemas.statsQuery,
     response: records.Stats,
     errors: ["webhook_not_found"],
@@ -140,6 +145,7 @@ const againRoutes = ({ store }: Parts): AnyRoute[] => [
   route({
     ...by("POST", `${ONE}/retry`),
     summary: "One extra attempt of a delivery at once",
+    description: "One attempt more, whatever the status. The result is seen in the delivery.",
     response: records.Delivery,
     errors: ["webhook_not_found", "conflict"],
     idempotent: true,
@@ -153,7 +159,10 @@ const againRoutes = ({ store }: Parts): AnyRoute[] => [
   route<BulkRetry, unknown>({
     ...by("POST", `${ALL}/bulk-retry`, 201),
     summary: "One extra attempt of every delivery that failed, within a span",
+    description:
+      "Begins a job. Without fields it takes every delivery that failed or is exhausted.",
     body: schemas.BulkRetry,
+    example: { status: ["exhausted"], since: "2026-11-20T00:00:00.000Z" },
     read: readBulkRetry,
     response: Job,
     errors: ["webhook_not_found"],
@@ -166,7 +175,9 @@ const againRoutes = ({ store }: Parts): AnyRoute[] => [
   route<Replay, unknown>({
     ...by("POST", `${HOOK}/replay`, 201),
     summary: "Send again what was held, what failed, or everything since a time",
+    description: "Begins a job that sends events of the store again. The endpoint must be active.",
     body: schemas.Replay,
+    example: { since: "2026-11-20T00:00:00.000Z", event_types: ["email.*"] },
     read: readReplay,
     response: Job,
     errors: ["webhook_not_found", "conflict"],

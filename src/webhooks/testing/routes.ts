@@ -39,7 +39,10 @@ export function testRoutes({ store, workers, webhooks: parts }: Parts): AnyRoute
       scope: "webhooks:write",
       status: [200],
       summary: "Send an example event to an endpoint now, whatever its status, and tell the answer",
+      description:
+        "Sends one example event now and answers with what the receiver said. At most 10 a minute for each endpoint.",
       body: schemas.Test,
+      example: { event_type: "email.delivered" },
       read: readTest,
       response: records.Tested,
       errors: ["webhook_not_found"],

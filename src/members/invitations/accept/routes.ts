@@ -53,6 +53,7 @@ export const acceptRoutes = (parts: AcceptParts): AnyRoute[] => [
     status: [200],
     per_minute: PER_MINUTE,
     summary: "What an invitation is about",
+    description: "For the page that the mail links to. The token is the only proof.",
     response: InvitationPreview,
     handle: async ({ params }) => {
       const { invitation, account_name, user } = await open(parts.store.read, params.token ?? "")
@@ -69,7 +70,10 @@ export const acceptRoutes = (parts: AcceptParts): AnyRoute[] => [
     status: [200],
     per_minute: PER_MINUTE,
     summary: "Accept an invitation: as a new user, or signed in as the one invited",
+    description:
+      "A new person sends a password, and gets a session. Somebody who has a user here already signs in first and sends an empty body.",
     body: Newcomer,
+    example: { name: "Ben", password: "Correct-Horse-7" },
     response: Session,
     errors: ["forbidden", "conflict", "weak_password", "plan_limit_exceeded"],
     handle: async (call) => {

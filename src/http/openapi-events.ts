@@ -1,0 +1,110 @@
+import { API_VERSION } from "../events/api-version"
+import type { Field } from "../events/catalog/field"
+import { type EventType, eventTypes } from "../events/registry"
+import { reference } from "./openapi-components"
+
+type Schema = Record<string, unknown>
+
+export interface EventDescriptions {
+  webhooks: Record<string, object>
+  schemas: Record<string, Schema>
+}
+
+/** What webhooks are sent: each type of event, with the schema of its envelope. */
+export function eventDescriptions(): EventDescriptions {
+  const schemas: Record<string, Schema> = {}
+  const known = new Map<string, string>()
+  /** Types of one kind have the same data: the first gives it a name. */
+  const dataOf = (type: EventType): object => {
+    const schema = dataSchema(type.fields)
+    const text = JSON.stringify(schema)
+    const group = `${pascal(type.type.split(".", 1)[0] ?? "")}EventData`
+    const name = known.get(text) ?? (group in schemas ? `${pascal(type.type)}EventData` : group)
+    known.set(text, name)
+    schemas[name] = schema
+    return reference("schemas", name)
+  }
+  const webhooks: Record<string, object> = {}
+  for (const type of eventTypes) {
+    const name = `${pascal(type.type)}Event`
+    schemas[name] = envelopeSchema(type, dataOf(type))
+    webhooks[type.type] = { post: operationOf(type, reference("schemas", name)) }
+  }
+  return { webhooks, schemas }
+}
+
+const pascal = (type: string) =>
+  type
+    .split(/[._]/)
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join("")
+
+const envelopeSchema = ({ type, description }: EventType, data: object): Schema => ({
+  type: "object",
+  description,
+  properties: {
+    id: { type: "string", description: "The same on every attempt: use it to spot repetitions." },
+    type: { type: "string", const: type },
+    api_version: { type: "string", const: API_VERSION },
+    created_at: { type: "string", format: "date-time", description: "When it was recorded." },
+    data,
+  },
+  required: ["id", "type", "api_version", "created_at", "data"],
+})
+
+function dataSchema(fields: Field[]): Schema {
+  const own = fields.filter(({ name }) => !name.includes("."))
+  const properties = own.map((field) => [field.name, fieldSchema(field, fields)])
+  return {
+    type: "object",
+    properties: { ...Object.fromEntries(properties), simulated: SIMULATED },
+    required: own.map(({ name }) => name),
+  }
+}
+
+const SIMULATED = { type: "boolean", const: true, description: "Only where nothing happened." }
+
+/** A member that may be null may also be absent: an object tells what applies. */
+function fieldSchema(field: Field, all: Field[]): Schema {
+  const { name, type, nullable, description } = field
+  const inner = all
+    .filter((one) => one.name.startsWith(`${name}.`))
+    .map((one) => ({ ...one, name: one.name.slice(name.length + 1) }))
+  const properties = inner.map((one) => [one.name, fieldSchema(one, [])])
+  const required = inner.filter((one) => !one.nullable).map((one) => one.name)
+  return {
+    type: nullable ? [type, "null"] : type,
+    description,
+    ...(type === "array" && { items: {} }),
+    ...(inner.length > 0 && { properties: Object.fromEntries(properties) }),
+    ...(required.length > 0 && { required }),
+    ...(type === "object" && inner.length === 0 && { additionalProperties: true }),
+  }
+}
+
+const header = (name: string, description: string) => ({
+  name,
+  in: "header",
+  required: true,
+  description,
+  schema: { type: "string" },
+})
+
+const HEADERS = [
+  header("webhook-id", "The id of the event."),
+  header("webhook-timestamp", "Unix seconds of this attempt."),
+  header("webhook-signature", "`v1,` and the signature, see the guide to webhooks."),
+]
+
+const operationOf = ({ type, description, example }: EventType, schema: object) => ({
+  operationId: `on${pascal(type)}`,
+  summary: description,
+  description: `Sent to endpoints that ask for \`${type}\`, \`${type.split(".", 1)[0]}.*\` or \`*\`.`,
+  tags: ["webhooks"],
+  security: [],
+  parameters: HEADERS,
+  requestBody: { required: true, content: { "application/json": { schema, example } } },
+  responses: {
+    "2XX": { description: "Taken. Any other answer is tried again." },
+  },
+})
