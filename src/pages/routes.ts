@@ -6,7 +6,7 @@ import { openApi } from "../http/openapi"
 import { type AnyRoute, route } from "../http/route"
 import { LIMIT_BYTES, PER_MINUTE } from "../session/schemas"
 import * as device from "./device-page"
-import { docsPage } from "./docs"
+import { docsPage, docsResponse } from "./docs"
 import { html } from "./html"
 import * as invitation from "./invitation-page"
 import * as password from "./password-page"
@@ -32,7 +32,7 @@ export function docsRoutes(table: AnyRoute[]): AnyRoute[] {
         {},
         { additionalProperties: true, title: "OpenApiDocument", examples: [{ openapi: "3.1.0" }] },
       ),
-      handle: () => Response.json(description()),
+      handle: () => new Response(document(), { headers: JSON_HEADERS }),
     }),
     route({
       ...open,
@@ -40,21 +40,30 @@ export function docsRoutes(table: AnyRoute[]): AnyRoute[] {
       summary: "The reference for people",
       description: "This document as one page, without scripts.",
       produces: "text/html",
-      handle: () => docsPage(description()),
+      handle: () => docsResponse(page()),
     }),
   ]
-  let made: ReturnType<typeof openApi> | undefined
-  const description = () => {
+  const description = once(() => {
     const described = table.filter(({ page }) => page === undefined)
-    made ??= openApi([...described, ...routes], VERSION)
-    return made
-  }
-  return [...routes, shown("/", "What this server is", startPage), docsWithSlash(description)]
+    return openApi([...described, ...routes], VERSION)
+  })
+  const document = once(() => JSON.stringify(description()))
+  const page = once(() => docsPage(description()))
+  // People type the slash; the reference names nothing relative to itself.
+  const again = shown("/docs/", "The reference for people", () => docsResponse(page()))
+  return [...routes, shown("/", "What this server is", startPage), again]
 }
 
-/** People type it; the reference names nothing relative to itself, so both addresses show the same. */
-const docsWithSlash = (description: () => ReturnType<typeof openApi>) =>
-  shown("/docs/", "The reference for people", () => docsPage(description()))
+const JSON_HEADERS = { "content-type": "application/json;charset=utf-8" }
+
+/** Made when it is first asked for, and kept: anybody may ask often. */
+function once<Value>(make: () => Value): () => Value {
+  let made: { value: Value } | undefined
+  return () => {
+    made ??= { value: make() }
+    return made.value
+  }
+}
 
 /** A page that only shows something. */
 const shown = (path: string, summary: string, handle: () => Response): AnyRoute =>

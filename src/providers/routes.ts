@@ -40,6 +40,7 @@ const WRITE = { callers: ["console"], scope: "role:project_admin" } satisfies Pa
 export const providerRoutes = (parts: ProviderParts): AnyRoute[] => [
   ...readingRoutes(parts),
   ...writingRoutes(parts),
+  ...endingRoutes(parts),
   ...callbackRoutes(parts),
 ]
 
@@ -83,7 +84,6 @@ function readingRoutes({ store, secrets, cursors, base_url }: ProviderParts): An
 }
 
 function writingRoutes(parts: ProviderParts): AnyRoute[] {
-  const { store } = parts
   return [
     route<schemas.NewConfig, unknown>({
       ...WRITE,
@@ -127,6 +127,12 @@ function writingRoutes(parts: ProviderParts): AnyRoute[] {
       errors: ["conflict", "invalid_url"],
       handle: (call) => patch(parts, call),
     }),
+  ]
+}
+
+function endingRoutes(parts: ProviderParts): AnyRoute[] {
+  const { store } = parts
+  return [
     route({
       ...WRITE,
       method: "DELETE",

@@ -13,6 +13,7 @@ import {
   root,
   sqlFiles,
 } from "./migrations"
+import { published } from "./published"
 
 /** Resolves to what is wrong; an empty list is a pass. */
 type Step = () => Promise<string[]>
@@ -82,7 +83,7 @@ async function licences(): Promise<string[]> {
 async function pins(): Promise<string[]> {
   const { dependencies, devDependencies } = JSON.parse(read("package.json"))
   const all: [string, unknown][] = Object.entries({ ...dependencies, ...devDependencies })
-  const exact = /^\d+\.\d+\.\d+(-[\w.]+)?$|^file:[\w./-]+$/
+  const exact = /^(npm:[\w@/.-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$|^file:[\w./-]+$/
   const loose = all.filter(([, version]) => !exact.test(String(version)))
   return loose.map(([name, version]) => `${name} is not pinned exactly: ${version}`)
 }
@@ -100,6 +101,23 @@ async function registries(): Promise<string[]> {
   return [...inFiles, ...withUrls].map((path) => `${path} names a registry`)
 }
 
+/** What is published is good OpenAPI, its examples included; see redocly.yaml. */
+async function description(): Promise<string[]> {
+  const folder = mkdtempSync(join(tmpdir(), "belfry-openapi-"))
+  try {
+    const document = join(folder, "openapi.json")
+    await Bun.write(document, JSON.stringify(await published(), null, 1))
+    // It would ask a registry for its next version, and tell its makers what it did.
+    const silence = { REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" }
+    Object.assign(process.env, silence)
+    return await tool(REDOCLY, "lint", document, "--config", "redocly.yaml")
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+const REDOCLY = "node_modules/@redocly/cli/bin/cli.js"
+
 const steps: [string, Step][] = [
   ["types", () => tool("node_modules/typescript/bin/tsc", "--noEmit", "--pretty", "false")],
   ["lint and format", () => tool("node_modules/@biomejs/biome/bin/biome", "check", ".")],
@@ -107,6 +125,7 @@ const steps: [string, Step][] = [
   ["schema drift, postgres", () => drift("postgres")],
   ["migration stamps rise", stamps],
   ["embedded migrations", embedded],
+  ["description of the API", description],
   ["licences", licences],
   ["exact pins", pins],
   ["no registry named", registries],

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test"
 import { type AppParts, routeTable } from "../../src/app"
 import { codes, type ErrorCode } from "../../src/core/errors"
 import { type OpenApi, openApi } from "../../src/http/openapi"
-import { docsPage } from "../../src/pages/docs"
+import { docsPage, docsResponse } from "../../src/pages/docs"
 import { codeBlocks } from "../docs/code-blocks"
 
 const table = routeTable({} as AppParts).filter(({ page }) => page === undefined)
@@ -142,9 +142,9 @@ describe("the description", () => {
   })
 })
 
-describe("the page for people", async () => {
-  const page = docsPage(description)
-  const text = await page.text()
+describe("the page for people", () => {
+  const text = docsPage(description)
+  const page = docsResponse(text)
 
   test("is small and whole", () => {
     expect(page.headers.get("content-type")).toStartWith("text/html")
