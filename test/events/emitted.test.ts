@@ -1,10 +1,13 @@
 import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
+import { envelopeOf } from "../../src/events/feed"
 import { eventTypes, lookup } from "../../src/events/registry"
 import { events } from "../../src/events/tables"
 import { feedback } from "../../src/messages/settle"
 import { bounced, deliverAll, delivered } from "../harness/delivery"
+import { type JsonSchema, judges } from "../harness/json-schema"
 import { mail } from "../harness/mail"
+import { published } from "../harness/published"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 import { outcome, told } from "../messages/letters"
@@ -75,6 +78,23 @@ test("these types are emitted so far, each with the fields that the registry tel
     expect([type, Object.keys(data).sort()]).toEqual([type, whole.sort()])
   }
 })
+
+test("an event is what the published webhook of its type says, to the last field", async () => {
+  const description = await published()
+  const judgeOf = judges(description)
+  const rows = await everythingThereIs(await service.project())
+  const faults = rows.flatMap((row) => {
+    const { post } = description.webhooks[row.type] as { post: Webhook }
+    const out: string[] = []
+    judgeOf(post.requestBody.content["application/json"].schema)(envelopeOf(row), row.type, out)
+    return out
+  })
+  expect(faults).toEqual([])
+})
+
+interface Webhook {
+  requestBody: { content: { "application/json": { schema: JsonSchema } } }
+}
 
 test("every other type waits for its feature, and is registered all the same", () => {
   const names = eventTypes.map(({ type }) => type)

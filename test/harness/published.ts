@@ -1,6 +1,6 @@
 import { type AppParts, routeTable } from "../../src/app"
 import type { OpenApi } from "../../src/http/openapi"
-import { type JsonSchema, type Judge, judges } from "./json-schema"
+import { type JsonSchema, judges } from "./json-schema"
 
 interface Row {
   method: string
@@ -56,7 +56,7 @@ function lookups(document: OpenApi) {
     const name = found?.$ref?.split("/").at(-1)
     return name ? (document.components.responses[name] as Published) : found
   }
-  return { rowOf, responseOf, judgeOf, document, failure: failure as JsonSchema }
+  return { rowOf, responseOf, judgeOf, failure: failure as JsonSchema }
 }
 
 /**
@@ -67,7 +67,7 @@ export async function faultsOf(method: string, path: string, answer: Response): 
   if (method === "HEAD" || method === "OPTIONS" || answer.status === 101) return []
   const type = answer.headers.get("content-type")?.split(";")[0] ?? ""
   asked ??= published().then(lookups)
-  const { rowOf, responseOf, judgeOf, failure, document } = await asked
+  const { rowOf, responseOf, judgeOf, failure } = await asked
   const row = rowOf(method, path)
   const at = `${method} ${row?.path ?? path} ${answer.status}`
   if (!row && type === "text/html") return [] // a page for people
@@ -78,40 +78,11 @@ export async function faultsOf(method: string, path: string, answer: Response): 
   if (!schema) return [`${at}: the description has no answer of that status and the type ${type}`]
   if (type !== "application/json") return []
   const out: string[] = []
-  const body = (await answer.clone().json()) as Body
+  const body = (await answer.clone().json()) as { error?: { code: string; message: string } }
   judgeOf(schema)(body, "body", out)
   const known = told?.["x-error-codes"]
   if (known && !known.includes(body.error?.code ?? "")) {
     out.push(`body.error.code: none of its codes: ${body.error?.code}: ${body.error?.message}`)
   }
-  if (path.startsWith("/v1/events") && answer.ok) judgeEvents(body, judgeOf, document, out)
   return out.map((text) => `${at}: ${text}`)
-}
-
-interface Body {
-  error?: { code: string; message: string }
-  data?: Told | Told[]
-}
-
-interface Told {
-  type: string
-  data: { simulated?: true }
-}
-
-/** An envelope is also what webhooks are sent of its type; but what a test made up is its own. */
-function judgeEvents(
-  body: Body,
-  judgeOf: (schema: JsonSchema) => Judge,
-  { webhooks }: OpenApi,
-  out: string[],
-) {
-  for (const event of [body.data ?? []].flat()) {
-    if (event.data.simulated) continue
-    const { post } = webhooks[event.type] as { post: Post }
-    judgeOf(post.requestBody.content["application/json"].schema)(event, event.type, out)
-  }
-}
-
-interface Post {
-  requestBody: { content: { "application/json": { schema: JsonSchema } } }
 }
