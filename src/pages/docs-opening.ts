@@ -36,6 +36,8 @@ export const opening = html`
 says which one it needs. A missing, wrong, revoked or expired key is 401
 <code>unauthorized</code>; a missing scope is 403 <code>forbidden</code>, with
 <code>details.required_scope</code>.</p>
+<p>People send their access token as <code>Authorization: Bearer</code>. Somebody with several
+accounts or projects names one with <code>X-Account-Id</code> or <code>X-Project-Id</code>.</p>
 <p>Every answer under <code>/v1</code> tells in <code>X-RateLimit-Limit</code>,
 <code>-Remaining</code> and <code>-Reset</code> how many requests are left in this minute. After
 that it is 429 with <code>Retry-After</code>.</p>
@@ -47,7 +49,8 @@ are <code>null</code>, never absent. Unknown fields of a request are ignored, or
 <code>X-Strict: 1</code>.</p>
 <p>Lists have the newest first, 25 a page: <code>page</code> and <code>per_page</code> (at most 100)
 move through them, and <code>cursor=</code> with <code>meta.next_cursor</code> goes on without an
-end.</p>
+end. <code>limit</code> is another name of <code>per_page</code>. <code>after=</code> with an id
+begins after that record, and <code>before=</code> ends before it.</p>
 
 <h2 id="repeat">Repeating safely</h2>
 <p>With <code>Idempotency-Key</code> a request is executed once in 24 hours: the same key with the

@@ -3,7 +3,7 @@ import { fieldTable, kindOf, parameterTable } from "./docs-fields"
 import { opening } from "./docs-opening"
 import { signatures } from "./docs-signatures"
 import { style } from "./docs-style"
-import { html, Markup } from "./html"
+import { html, Markup, prose } from "./html"
 
 interface Entry {
   method: string
@@ -117,7 +117,10 @@ type Shown = Map<string, Operation>
 
 function article({ method, path, operation }: Entry, description: OpenApi, shown: Shown): Markup {
   const { operationId, summary, parameters } = operation
-  const known = parameters.flatMap((one) => resolved(one, description))
+  const all = parameters.flatMap((one) => resolved(one, description))
+  const is_list = all.some(({ name }) => name === "per_page")
+  const is_repeatable = JSON.stringify(parameters).includes("IdempotencyKey")
+  const known = is_list ? all.filter(({ name }) => !OF_LISTS.includes(name)) : all
   const tables = (["path", "query", "header"] as const).map((place) => {
     const fields = parameterTable(known.filter((one) => one.in === place))
     return fields && html`<h4>${PLACES[place]}</h4>${fields}`
@@ -126,7 +129,9 @@ function article({ method, path, operation }: Entry, description: OpenApi, shown
 <article id="${operationId}">
 <h3>${summary}</h3>
 <div class="route"><span class="method ${method}">${method}</span><code>${path}</code></div>
-<p class="needs">${needsOf(operation)}</p>
+<p>${prose(operation.description ?? "")}</p>
+<p class="needs">${needsOf(operation)}${is_list && html` <a href="#answers">As every list</a>, it takes ${words(OF_LISTS)}.`}${is_repeatable && REPEATABLE}${failuresOf(operation)}</p>
+<details><summary>Request to copy</summary><pre><code>${operation["x-codeSamples"][0]?.source ?? ""}</code></pre></details>
 ${tables}${bodyPart(operation, description)}${answerPart(operation, description, shown)}
 </article>`
 }
@@ -134,7 +139,40 @@ ${tables}${bodyPart(operation, description)}${answerPart(operation, description,
 const PLACES = { path: "In the path", query: "In the query", header: "Headers" }
 
 /** Those that any request may carry are told once, above. */
-const TOLD_ABOVE = ["X-Request-Id", "X-Strict"]
+const TOLD_ABOVE = ["X-Request-Id", "X-Strict", "X-Account-Id", "X-Project-Id", "Idempotency-Key"]
+
+/** So are those that every list takes. */
+const OF_LISTS = ["page", "per_page", "cursor", "limit", "after", "before"]
+
+const REPEATABLE = html` It honours <a href="#repeat"><code>Idempotency-Key</code></a>.`
+
+const words = (list: readonly string[]) =>
+  list.map((one, at) => html`${at > 0 && ", "}<code>${one}</code>`)
+
+/** The codes that are not those of any operation. */
+function failuresOf({ responses }: Operation): Markup | undefined {
+  const own = Object.values(responses as Record<string, { "x-error-codes"?: string[] }>)
+  const codes = own.flatMap((response) => response["x-error-codes"] ?? [])
+  const special = codes.filter((code) => !ANYWHERE.includes(code))
+  if (special.length === 0) return undefined
+  return html` It may also fail with ${words(special)}; see <a href="#errors">Errors</a>.`
+}
+
+const ANYWHERE = [
+  "unauthorized",
+  "forbidden",
+  "ip_not_allowed",
+  "account_locked",
+  "account_suspended",
+  "mfa_required",
+  "invalid_json",
+  "not_found",
+  "conflict",
+  "validation_error",
+  "missing_required_field",
+  "rate_limit_exceeded",
+  "service_unavailable",
+]
 
 function resolved(one: Parameter | Reference, { components }: OpenApi): Parameter[] {
   const known = "$ref" in one ? components.parameters[one.$ref.split("/").at(-1) ?? ""] : one

@@ -154,6 +154,11 @@ describe("the page for people", () => {
       expect(text).toContain(path)
     }
     for (const code of Object.keys(codes)) expect(text).toContain(code)
+    const samples = text.match(/<pre><code>(curl|websocat) /g) ?? []
+    expect(samples).toHaveLength(operations.length)
+    for (const { operation } of operations) {
+      expect(text).toContain((operation.description ?? "").split(/[`&<>"']/, 1)[0] as string)
+    }
   })
 
   test("asks nobody for anything", () => {
