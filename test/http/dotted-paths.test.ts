@@ -19,6 +19,7 @@ const SPELLINGS = [
   "/healthz/../v1/emails",
   "/v1/auth/x/../../emails",
   "/../../v1/emails",
+  "/v1//emails",
   "/v1/emails#/../domains",
   "http://other.test/v1/domains/../emails",
 ]
@@ -80,7 +81,6 @@ describe.each(HOSTS)("behind the host %j", (host) => {
 
   test.each([
     "//v1/emails",
-    "/v1//emails",
     "/v1/emails/",
     "/v1/domains/..;/emails",
     "/v1/domains/..%2femails",
