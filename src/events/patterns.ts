@@ -17,7 +17,7 @@ export function askedTypes(list: string): string[] {
   const unknown = types.find((type) => !isPattern(type))
   if (unknown === undefined) return types
   const message = noSuchType(unknown)
-  const fields = [{ path: "types", code: "invalid", message }]
+  const fields = [{ path: "types", code: "unknown_type", message }]
   return fail("validation_error", `types: ${message}`, { fields })
 }
 

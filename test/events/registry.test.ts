@@ -110,6 +110,7 @@ test("the feed refuses types that nobody emits", async () => {
     const refused = await ask(types)
     expect(refusal(refused)).toEqual([422, "validation_error"])
     expect(complaints(refused)).toEqual(["types"])
+    expect(refused.body.error.details.fields[0].code).toBe("unknown_type")
   }
   expect((await ask("email.quued")).body.error.message).toContain("email.queued")
   for (const types of ["", "*", "email.*", " email.queued , sms.*", "sms.sent,*"]) {
