@@ -23,6 +23,7 @@ import type { EmailProvider } from "./providers/provider"
 import { repliesOf } from "./reply-to"
 import { isSealed, openContent, type SealedContent } from "./sealed"
 import { senderObstacle } from "./sender-obstacle"
+import { type TellUnsigned, unsignedWarner } from "./unsigned"
 
 export interface EmailChannelParts {
   store: Store
@@ -42,11 +43,12 @@ export interface EmailChannelParts {
 /** Composes once, keeps the bytes, and hands them to the provider for everybody still open. */
 export function emailChannel(parts: EmailChannelParts): Channel {
   const turns = new Turns(parts.concurrency)
+  const tellUnsigned = unsignedWarner(parts)
   return {
     async prepare(message, content, attempt) {
       const provider = message.sandbox ? parts.sandbox : parts.provider
       if (provider) await admit(parts.queues, provider, message)
-      return rawOf(parts, message, { content: content as Content, attempt })
+      return rawOf(parts, message, { content: content as Content, attempt, tellUnsigned })
     },
     leave: (message_id) => parts.provider.dismiss?.(message_id),
     turn: () => turns.take(),
@@ -83,6 +85,7 @@ type Content = EmailContent | SealedContent
 interface Source {
   content: Content
   attempt: number
+  tellUnsigned: TellUnsigned
 }
 
 /**
@@ -93,13 +96,14 @@ interface Source {
 async function rawOf(
   { store, secrets, workers, blobs }: EmailChannelParts,
   message: Message,
-  { content, attempt }: Source,
+  { content, attempt, tellUnsigned }: Source,
 ): Promise<Ready> {
   const sealed = isSealed(content)
   const kept = sealed || attempt === 1 ? undefined : await keptRaw(store, message.id)
   if (kept) return { content: kept }
   const opened = sealed ? openContent(secrets, message.id, content) : content
   const dkim = await signingKeys(store.read, secrets, ownerOf(message), message.sender_domain ?? "")
+  await tellUnsigned(message, dkim)
   const made = await composed(workers, { ...composable(message, opened, blobs), dkim })
   if (!("raw" in made)) return { content: made }
   const { raw, packed } = made
