@@ -25,8 +25,8 @@ export const domain_fields = names(`
   dkim_selectors warning last_checked_at next_check_at verified_at failed_at created_at updated_at`)
 
 export const provider_fields = names(`
-  id kind provider name priority enabled status last_error credentials settings callback_url
-  created_at updated_at`)
+  id kind provider name priority enabled status last_error next_probe_at credentials settings
+  callback_url created_at updated_at`)
 
 export const tested_fields = names("ok duration_ms detail")
 

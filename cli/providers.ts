@@ -169,6 +169,7 @@ export const list: Action<ListOptions> = async (context, { kind, limit }) => {
     { title: "ORDER", cell: ({ priority }) => String(priority) },
     { title: "STATUS", cell: statusOf, paint: paintStatus },
     { title: "LAST ERROR", cell: ({ last_error }) => last_error ?? "", flexible: true },
+    { title: "NEXT TRY", cell: ({ next_probe_at }) => age(next_probe_at ?? null) },
     { title: "AGE", cell: ({ created_at }) => age(created_at) },
   ])
   if (found.more) {
@@ -199,6 +200,7 @@ function shown(config: ProviderConfig, paint: Paint): string {
       ["order", String(config.priority)],
       ["status", statusOf(config)],
       ["last error", config.last_error],
+      ["next try", config.next_probe_at],
       ...credentials.map(([name, value]): [string, string] => [name, String(value)]),
       ["a second", config.settings?.max_per_second?.toString()],
       ["spf", config.settings?.spf?.join(" ")],

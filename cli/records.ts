@@ -200,6 +200,8 @@ export type ProviderConfig = {
   enabled: boolean
   status: string
   last_error: string | null
+  /** While it refuses the login; servers that do not tell leave it out. */
+  next_probe_at?: string | null
   credentials?: Record<string, unknown>
   settings?: { max_per_second?: number; spf?: string[] }
   callback_url: string | null

@@ -35,6 +35,7 @@ export function openCarriers(settings: Settings, { store, secrets, mailbox_port 
     ses: place,
     mailbox_port,
     max_connections: settings["delivery.concurrency"],
+    own,
     max_age_seconds: settings["delivery.retry.max_age"] / 1000,
     // One for the instance and all projects: what it may do to one domain is one limit.
     openDirect: () => (is_direct ? own : openDirect(settings, store, places)),

@@ -6,12 +6,15 @@ import type { Secrets } from "./core/secrets"
 import type { Workers } from "./core/workers"
 import { isHostName } from "./domains/findable"
 import { checkParts } from "./domains/parts"
+import { providerWarnings } from "./emails/provider-warnings"
 import { openSandbox } from "./emails/providers/open"
 import { systemMail } from "./emails/system-mail"
 import type { Arrivals } from "./http/arrivals"
 import { jobTable } from "./jobs"
 import { startMailbox } from "./mailbox-start"
 import { openCarriers } from "./open-carriers"
+import { INSTANCE } from "./providers/callback-token"
+import { askInstanceNow } from "./providers/instance-standing"
 import { QueueControl } from "./queue-control/queue-control"
 import { sendRules } from "./send-rules"
 import { JobLoop } from "./store/job-loop"
@@ -60,7 +63,13 @@ export async function openMail(ground: MailGround, undo: (() => unknown)[]) {
     alone: settings.database_url === null,
     isAsked: () => ground.arrivals.areRecent(),
   })
-  return { mailbox, loop, parts: { mail, rules, domains, queues, adapters, providers } }
+  await askInstanceNow(store)
+  const { standings } = provider
+  const findInstanceTrouble = () =>
+    standings.troubles().find(({ config_id }) => config_id === INSTANCE)
+  const parts = { mail, rules, domains, queues, adapters, providers, findInstanceTrouble }
+  const warnings = () => providerWarnings(store.read, standings.troubles())
+  return { mailbox, loop, warnings, parts }
 }
 
 function tellUnfindable(host: string) {

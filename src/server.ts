@@ -95,7 +95,7 @@ async function assemble(
   const base_url = () => address.url ?? ""
   const arrivals = new Arrivals()
   const ground = { settings, mode, store, secrets, workers, blobs, base_url, arrivals }
-  const { mailbox, loop, parts: mail } = await openMail(ground, undo)
+  const { mailbox, loop, warnings, parts: mail } = await openMail(ground, undo)
   const isPaused = () => mail.queues.holdOf(WEBHOOKS) !== undefined
   const hooks = openWebhooks({ store, secrets, workers, settings, isPaused })
   const smtp = () => mailbox?.isListening() ?? true
@@ -107,6 +107,7 @@ async function assemble(
     smtp,
     checking,
     ask: () => firstProject(store.read),
+    warnings,
   })
   const meter = new Meter(store)
   undo.push(meter.start())

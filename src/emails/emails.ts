@@ -1,4 +1,4 @@
-import { and, count, desc, eq } from "drizzle-orm"
+import { and, count, desc, eq, ne } from "drizzle-orm"
 import type { Caller } from "../accounts/caller"
 import type { Blobs } from "../core/blobs"
 import { fail } from "../core/errors"
@@ -13,10 +13,11 @@ import type { NewMessage } from "../messages/pipeline"
 import { abandon } from "../messages/settle"
 import { attempts, messageContents, messageRaws, messages } from "../messages/tables"
 import { held } from "../store/locks"
-import { READY } from "../store/queue"
+import { LEASED } from "../store/queue"
 import type { Reader, Tx } from "../store/store"
 import { oldestFirst } from "../store/stretch"
 import { jobs } from "../store/tables"
+import { asTheyWait } from "./held-mail"
 import type { EmailContent } from "./prepare"
 import { eventEntry, whole } from "./record"
 import { textFromHtml } from "./text-from-html"
@@ -44,7 +45,8 @@ async function hold(tx: Tx, { id, project_id }: Message): Promise<Message> {
 
 /** The whole record. */
 export async function get(db: Reader, project_id: string, id: string) {
-  const message = await find(db, project_id, id)
+  const [message] = await asTheyWait(db, [await find(db, project_id, id)])
+  if (!message) return gone()
   const [content, story] = [await lookupContent(db, id), await feed.about(db, project_id, id)]
   return whole(message, content, story)
 }
@@ -110,7 +112,7 @@ export async function attemptOf(db: Reader, message_id: string, number: string) 
 export async function cancel(tx: Tx, project_id: string, id: string) {
   const found = await find(tx, project_id, id)
   // The job first, as a claim does it, or the two might wait for each other.
-  await tx.delete(jobs).where(and(eq(jobs.id, id), eq(jobs.state, READY)))
+  await tx.delete(jobs).where(and(eq(jobs.id, id), ne(jobs.state, LEASED)))
   const message = await hold(tx, found)
   if (message.status !== "queued") {
     fail("conflict", `The email is ${message.status}; only a queued one can be cancelled.`, {

@@ -7,6 +7,7 @@ import { messages, messageTags, type Status, type Stream } from "../messages/tab
 import { totals } from "../store/counters"
 import type { Reader } from "../store/store"
 import { newestFirst } from "../store/stretch"
+import { asTheyWait } from "./held-mail"
 import { listed } from "./record"
 
 export const STATUSES: Status[] = [
@@ -41,7 +42,8 @@ export async function list(db: Reader, project_id: string, filter: Filter, windo
   const rows = db.select().from(messages).where(and(wanted, where))
   const some = await rows.orderBy(order).limit(window.limit).offset(window.offset)
   const total = () => count(db, project_id, filter, wanted)
-  return { rows: some.map(listed), total } satisfies Page<object>
+  const waiting = await asTheyWait(db, some)
+  return { rows: waiting.map(listed), total } satisfies Page<object>
 }
 
 function matching(db: Reader, project_id: string, filter: Filter): SQL | undefined {

@@ -1,52 +1,148 @@
-import { and, eq } from "drizzle-orm"
+import { and, asc, eq } from "drizzle-orm"
+import { messages } from "../messages/tables"
+import { INSTANCE } from "../providers/callback-token"
+import { probeInstanceAgain, resumeInstance } from "../providers/instance-standing"
+import { instanceRefusal, refusalFor } from "../providers/refusals"
 import { emailRouting, isUsable } from "../providers/routing"
-import { type Probe, pause, resume } from "../providers/standing"
+import { type Asked, type Probe, probeAgain, resume } from "../providers/standing"
 import { providerConfigs } from "../providers/tables"
-import { heldProject, holders, providerHold, unhold } from "../store/holding"
+import { heldProject, holders, IS_HELD, providerHold, unhold, unholdOne } from "../store/holding"
 import type { Handler } from "../store/job-handler"
-import type { Store } from "../store/store"
+import { LEASED } from "../store/queue"
+import type { Reader, Store, Tx } from "../store/store"
+import { jobs } from "../store/tables"
 import type { Adapters } from "./providers/adapters"
 import { ProviderTrouble } from "./providers/provider"
 
-/** Asks a paused provider; if it takes the credentials again, what waits for it goes on. */
+/** A provider that refused our login, and how it is asked again. */
+interface Paused {
+  paused_until: string | null
+  probe_message_id: string | null
+  /** The messages that wait for it alone, oldest first. */
+  firstWaiting(): Promise<Waiting | undefined>
+  /** Logs in without a message. Rejects with ProviderTrouble. */
+  check(): Promise<unknown>
+  again(tx: Tx, asked: Asked): Promise<void>
+  resume(tx: Tx): Promise<void>
+}
+
+interface Waiting {
+  id: string
+  /** The hold that it is under. */
+  by: string
+}
+
+/**
+ * Asks a paused provider, once a minute for all nodes: by one message of those that wait, or by a login
+ * alone where none does. If it takes the login, what waits for it goes on.
+ */
 export const probeProvider = (store: Store, adapters: Adapters): Handler<Probe> => ({
-  run: async ({ config_id, project_id, due, tried }) => {
-    const ours = and(eq(providerConfigs.id, config_id), eq(providerConfigs.project_id, project_id))
-    const [row] = await store.read.select().from(providerConfigs).where(ours)
-    if (row?.paused_until !== due) return {} // changed, or gone
-    const trouble = await found(adapters, row)
-    return {
-      done: (tx) => (trouble ? pause(tx, row, trouble, tried) : resume(tx, row)),
+  run: async (probe) => {
+    const paused = await find(store, adapters, probe)
+    if (paused?.paused_until !== probe.due) return {} // changed, or gone
+    const { probe_message_id: asking } = paused
+    if (asking !== null && (await isLeased(store.read, asking))) {
+      return { done: (tx) => paused.again(tx, { message_id: asking }) }
     }
+    const first = await paused.firstWaiting()
+    if (first) return { done: (tx) => askBy(tx, paused, first) }
+    const trouble = await found(() => paused.check())
+    if (trouble === undefined) return { done: (tx) => paused.resume(tx) }
+    return { done: (tx) => paused.again(tx, { message_id: null, reason: trouble }) }
   },
 })
 
-async function found(adapters: Adapters, row: typeof providerConfigs.$inferSelect) {
+/** The message goes back to the queue, where it alone is let through. */
+async function askBy(tx: Tx, paused: Paused, { id, by }: Waiting) {
+  const is_let_go = await unholdOne(tx, by, id)
+  await paused.again(tx, { message_id: is_let_go ? id : null })
+}
+
+const find = (store: Store, adapters: Adapters, probe: Probe): Promise<Paused | undefined> =>
+  probe.project_id === null || probe.config_id === INSTANCE
+    ? findInstance(store, adapters)
+    : findConfig(store, adapters, { id: probe.config_id, project_id: probe.project_id })
+
+async function findConfig(
+  { read }: Store,
+  adapters: Adapters,
+  { id, project_id }: { id: string; project_id: string },
+): Promise<Paused | undefined> {
+  const ours = and(eq(providerConfigs.id, id), eq(providerConfigs.project_id, project_id))
+  const [row] = await read.select().from(providerConfigs).where(ours)
+  if (!row) return undefined
+  return {
+    ...row,
+    firstWaiting: async () =>
+      isUsable(await emailRouting(read, project_id)) ? undefined : firstHeld(read, project_id),
+    check: async () => {
+      const lease = adapters.lease(row)
+      await lease.provider.check?.().finally(() => lease.release())
+    },
+    again: (tx, asked) => probeAgain(tx, row, asked),
+    resume: (tx) => resume(tx, row),
+  }
+}
+
+async function findInstance({ read }: Store, { own }: Adapters): Promise<Paused | undefined> {
+  const refusal = await instanceRefusal(read)
+  if (!refusal) return undefined
+  return {
+    paused_until: refusal.next_probe_at,
+    probe_message_id: refusal.probe_message_id,
+    firstWaiting: () => firstOfInstance(read),
+    check: async () => own?.check?.(),
+    again: probeInstanceAgain,
+    resume: resumeInstance,
+  }
+}
+
+async function firstOfInstance(db: Reader): Promise<Waiting | undefined> {
+  for (const by of await holders(db)) {
+    const project_id = heldProject(by)
+    if (project_id === undefined || (await emailRouting(db, project_id)).length > 0) continue
+    const first = await firstHeld(db, project_id)
+    if (first) return first
+  }
+  return undefined
+}
+
+/** The oldest message under a project's hold. */
+async function firstHeld(db: Reader, project_id: string): Promise<Waiting | undefined> {
+  const by = providerHold(project_id)
+  const rows = db.select({ id: jobs.id }).from(jobs).innerJoin(messages, eq(messages.id, jobs.id))
+  const waiting = and(IS_HELD, eq(jobs.owner, by), eq(messages.status, "queued"))
+  const [first] = await rows.where(waiting).orderBy(asc(jobs.id)).limit(1)
+  return first && { id: first.id, by }
+}
+
+async function isLeased(db: Reader, id: string): Promise<boolean> {
+  const [job] = await db.select({ state: jobs.state }).from(jobs).where(eq(jobs.id, id))
+  return job?.state === LEASED
+}
+
+async function found(check: () => Promise<unknown>): Promise<string | undefined> {
   try {
-    const lease = adapters.lease(row)
-    try {
-      await lease.provider.check?.()
-      return undefined
-    } finally {
-      lease.release()
-    }
+    await check()
+    return undefined
   } catch (error) {
     if (error instanceof ProviderTrouble) return error.message
     throw error
   }
 }
 
-/** Gives back what waits for a provider of the project, as long as there is one that can be asked. */
-export const wakeWaiting = (store: Store): Handler<{ project_id: string }> => ({
+/** Gives back what waits for a provider, as long as there is one that can be asked. */
+export const wakeWaiting = (store: Store): Handler<{ project_id: string | null }> => ({
   run: async ({ project_id }) => {
-    await goOn(store, project_id)
+    if (project_id === null) await wakeStranded(store)
+    else await goOn(store, project_id)
     return {}
   },
 })
 
 async function goOn(store: Store, project_id: string) {
-  const rows = () => emailRouting(store.read, project_id)
-  while (isUsable(await rows()) && (await unhold(store, providerHold(project_id))) > 0);
+  const isRefused = async () => (await refusalFor(store.read, project_id)) !== undefined
+  while (!(await isRefused()) && (await unhold(store, providerHold(project_id))) > 0);
 }
 
 /** The same for every project: a message may have been held just when its provider came back. */

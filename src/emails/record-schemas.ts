@@ -226,7 +226,7 @@ export const EmailAttempt = t.Object(
     provider: sample("smtp"),
     started_at: time(),
     duration_ms: count(412),
-    outcome: word(["delivered", "sent", "retry", "bounced", "failed"]),
+    outcome: word(["delivered", "sent", "retry", "bounced", "failed", "login_refused"]),
     mx: maybe(sample("mx.example.com")),
     tls: maybe(sample("TLSv1.3")),
     smtp_code: maybe(count(250)),

@@ -17,6 +17,8 @@ export interface Vitals {
   checking?: { readonly progress: string | undefined } | undefined
   /** Asks the database something small; without it only failed writes tell of its trouble. */
   ask?: () => Promise<unknown>
+  /** What is wrong and keeps nobody from sending work here. */
+  warnings?: () => Promise<string[]>
 }
 
 /** Whether this process may take work, and what is wrong when it may not. */
@@ -26,6 +28,7 @@ export class Health {
   readonly #drainListeners = new Set<() => void>()
   #draining = false
   #answers = true
+  #warnings: string[] = []
   #looked_at = Number.NEGATIVE_INFINITY
 
   constructor(vitals: Vitals) {
@@ -46,10 +49,14 @@ export class Health {
 
   /** Asks the database, at most once a second. One that is silent for 2 s does not answer. */
   async look(): Promise<void> {
-    const { ask } = this.#vitals
+    const { ask, warnings = async () => [] } = this.#vitals
     if (!ask || monotonic() - this.#looked_at < LOOK_MILLISECONDS) return
     this.#looked_at = monotonic()
-    const answered = ask().then(
+    const asked = async () => {
+      await ask()
+      this.#warnings = await warnings().catch(() => [])
+    }
+    const answered = asked().then(
       () => true,
       () => false,
     )
@@ -74,6 +81,11 @@ export class Health {
     if (!disk.healthy()) return "not writable"
     const progress = checking?.progress
     return progress === undefined ? "ok" : `ok, being checked: ${progress}`
+  }
+
+  /** What people should see to, though this process may be sent work. */
+  get warnings(): string[] {
+    return this.#warnings
   }
 
   get status(): "ok" | "draining" | "unavailable" {

@@ -44,14 +44,23 @@ export const healthRoutes = (health: Health): AnyRoute[] => [
           disk: text("ok"),
           smtp: text("ok"),
         }),
+        warnings: t.Optional(
+          t.Array(t.String(), {
+            description: "Providers with trouble. They fail nothing here.",
+            examples: [[
+              "smtp, the provider of this instance, refuses our login since 2026-11-22T10:00:00.000Z.",
+            ]],
+          }),
+        ),
       },
       { title: "Readiness" },
     ),
     handle: async () => {
       await health.look()
-      const { status } = health
+      const { status, warnings } = health
       const init = { status: status === "ok" ? 200 : 503 }
-      return Response.json({ status, checks: health.checks() }, init)
+      const told = warnings.length > 0 ? { warnings } : {}
+      return Response.json({ status, checks: health.checks(), ...told }, init)
     },
   }),
   route({

@@ -44,6 +44,11 @@ export interface Outcome extends RecipientOutcome {
   others: RecipientOutcome[]
   transcript: string[]
   schedule: Schedule
+  /**
+   * Nobody took our login. The attempt is recorded, nobody is told of a deferral, and the message waits
+   * under this hold.
+   */
+  login_refused?: { reason: string; by: string }
 }
 
 /** What `deliver` gets in the place of the stored content. */

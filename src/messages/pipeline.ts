@@ -9,10 +9,11 @@ import type { Verdict } from "../store/job-handler"
 import { type ClaimedJob, enqueueAll, type Job, PRIORITIES } from "../store/queue"
 import { inserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
-import { type Channel, type Ready, Waiting } from "./channel"
+import { type Channel, type Outcome, type Ready, type Schedule, Waiting } from "./channel"
 import { announce, eventOf, type Message } from "./facts"
 import { FreshContents } from "./fresh-contents"
-import { type Attempted, putBack, settleDead, settleLast, wait } from "./settle"
+import { triesBefore } from "./login-refusals"
+import { type Attempted, keepRefused, putBack, settleDead, settleLast, wait } from "./settle"
 import { type ChannelName, messageContents, messages, messageTags } from "./tables"
 import { isFresh, type Taken, takeAgain } from "./take"
 import { asItWaited, takeBack } from "./take-back"
@@ -122,11 +123,22 @@ async function begin(
   const { message } = still
   const started_at = now()
   const begun = monotonic()
-  const outcome = await channel.deliver(message, ready.content)
+  const outcome = await begunAnew(store, job, await channel.deliver(message, ready.content))
   const duration_ms = Math.round(monotonic() - begun)
   const { keep } = ready
   const tried = { outcome, started_at, duration_ms, attempt: job.attempt, keep }
   return verdictOf({ message_id: message.id, tried })
+}
+
+/** Refused logins were no tries of the recipient's server, so they move its schedule no further. */
+async function begunAnew(store: Store, { id, attempt }: ClaimedJob, outcome: Outcome) {
+  if (attempt === 1 || ![outcome, ...outcome.others].some(({ status }) => status === "retry")) {
+    return outcome
+  }
+  const before = await triesBefore(store.read, id)
+  if (before === undefined) return outcome
+  const schedule: Schedule = (_, age_seconds) => outcome.schedule(before + 1, age_seconds)
+  return { ...outcome, schedule }
 }
 
 const fresh = new FreshContents()
@@ -157,6 +169,7 @@ export const unbegun = (tx: Tx, { message_id }: Delivery, { attempt, run_at }: C
 
 function verdictOf(attempted: Attempted): Verdict<Attempted> {
   const { outcome } = attempted.tried
+  if (outcome.login_refused) return refusedVerdict(attempted, outcome.login_refused)
   const deferred = [outcome, ...outcome.others].find(({ status }) => status === "retry")
   if (!deferred) return { end: attempted }
   return {
@@ -165,6 +178,12 @@ function verdictOf(attempted: Attempted): Verdict<Attempted> {
     waiting: (tx, next_at) => wait(tx, attempted, next_at),
     dying: (tx) => settleLast(tx, attempted),
   }
+}
+
+/** One asked for all: the attempt is recorded, and the message waits with the others. */
+function refusedVerdict(attempted: Attempted, { reason, by }: { reason: string; by: string }) {
+  const hold: Hold = { until: null, reason, by, was_tried: true }
+  return { hold, holding: (tx: Tx) => keepRefused(tx, attempted, reason) }
 }
 
 /** Nothing was tried: back to the queue as it was, and it says why and until when. */

@@ -4,8 +4,10 @@ import type { Tx } from "../store/store"
 import { changeAll, load, loadAll } from "./change"
 import type { Outcome, RecipientOutcome } from "./channel"
 import { type Fact, isOpen, type Tracked } from "./facts"
+import { forgetOldRefusals, LOGIN_REFUSED } from "./login-refusals"
 import { BROKEN, EXPIRED, ended, failAll, type Step, stepsOf } from "./steps"
 import { attempts, messageRaws, type Status } from "./tables"
+import { takeBack } from "./take-back"
 
 export interface Attempt {
   outcome: Outcome
@@ -30,6 +32,21 @@ export const settleAll = (tx: Tx, list: Attempted[]) => record(tx, list, null)
 
 /** As `settleAll`, for an attempt that left somebody waiting until `next_at`. */
 export const wait = (tx: Tx, one: Attempted, next_at: string) => record(tx, [one], next_at)
+
+/**
+ * An attempt that ended with a refused login: it is recorded, and the message waits. That tells nobody
+ * of a deferral, because nobody was asked for the recipient.
+ */
+export async function keepRefused(tx: Tx, { message_id, tried }: Attempted, reason: string) {
+  const message = await load(tx, message_id)
+  if (!message) return
+  const known = [{ message, tried: { ...tried, outcome: shortened(tried.outcome) } }]
+  const rows = known.map((one) => ({ ...attemptRow(one), outcome: LOGIN_REFUSED }))
+  await insertAttempts(tx, rows)
+  await forgetOldRefusals(tx, message_id, tried.attempt)
+  await keepRaws(tx, known)
+  await takeBack(tx, message_id, { until: null, reason, attempts: tried.attempt })
+}
 
 /** As `settleAll`, for the last attempt there is: who is still to be tried again has failed instead. */
 export const settleLast = (tx: Tx, { message_id, tried }: Attempted) => {

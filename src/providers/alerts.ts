@@ -19,7 +19,7 @@ export const tellAdmins = (store: Store, mail: SystemMail): Handler<Refused> => 
       )
       const [config] = await tx.select().from(providerConfigs).where(ours)
       const [project] = await tx.select().from(projects).where(eq(projects.id, project_id))
-      if (config?.status !== "error" || !project || project.deleting_at) return
+      if (!config || config.paused_until === null || !project || project.deleting_at) return
       const part = { limit: MOST_ADMINS, offset: 0, after: undefined, before: undefined }
       const team = await people.list(tx, { account_id, project_id }, part)
       const admins = team.filter(({ role }) => role === "admin")
@@ -40,6 +40,6 @@ const written = (project: string, provider: string, reason: string) => ({
 
 Nothing more is handed to it. Messages go to the next provider of the project; where there is none
 they wait, and none of them is lost. Give it the right credentials (belfry providers update), and
-what waits goes on at once; meanwhile it is asked now and then whether it takes the old ones again.
+what waits goes on at once. Meanwhile one message a minute asks whether it takes the old ones again.
 `,
 })

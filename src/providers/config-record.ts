@@ -30,6 +30,7 @@ export function record(row: ConfigRow, secrets: Secrets, base_url: string) {
     enabled: row.enabled,
     status: row.status,
     last_error: row.last_error,
+    next_probe_at: row.paused_until,
     credentials: masked(openCredentials(secrets, row)),
     settings: shownSettings(row),
     callback_url: token && `${base_url}/v1/callbacks/email/${row.provider}/${token}`,

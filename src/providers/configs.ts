@@ -18,7 +18,7 @@ import {
 } from "./config-record"
 import { type Credentials, openCredentials, sealCredentials } from "./credentials"
 import { forgetRouting } from "./routing"
-import { enqueueResumed } from "./standing"
+import { enqueueResumed, WORKS } from "./standing"
 import { type ProviderKind, providerConfigs } from "./tables"
 
 export type { ConfigRow } from "./config-record"
@@ -91,9 +91,7 @@ function freshRow(owner: Owner, wanted: NewConfig, secrets: Secrets): ConfigRow 
     name,
     priority,
     enabled: true,
-    status: "active",
-    last_error: null,
-    paused_until: null,
+    ...WORKS,
     credentials: sealCredentials(secrets, id, credentials),
     settings: keptSettings(settings, credentials),
     callback_token_hash: provider === "ses" ? callbackHash(callbackToken(secrets, id)) : null,
@@ -153,8 +151,6 @@ async function change_(tx: Tx, before: ConfigRow, wanted: Written, { secrets, by
   await goOn(tx, after.project_id)
   return after
 }
-
-const WORKS = { status: "active" as const, last_error: null, paused_until: null }
 
 /**
  * Messages that wait go on with whoever is left. Receipts go with their messages: there may be

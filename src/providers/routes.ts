@@ -3,7 +3,7 @@ import { judgedAddress } from "../core/destination"
 import { fail } from "../core/errors"
 import { NetError } from "../core/net-error"
 import type { Secrets } from "../core/secrets"
-import { type TestParts, tryProvider } from "../emails/try-provider"
+import { type TestParts, tryInstance, tryProvider } from "../emails/try-provider"
 import type { Call } from "../http/call"
 import { takeOrUndo } from "../http/idempotency"
 import { asPage, type Cursors, keyById, windowOf } from "../http/page"
@@ -11,10 +11,12 @@ import { Problems } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
 import { Deleted, deleted } from "../http/texts"
 import type { Store } from "../store/store"
+import { INSTANCE } from "./callback-token"
 import { callbackRoutes } from "./callbacks/routes"
 import { record } from "./config-record"
 import * as configs from "./configs"
 import { type Credentials, EMAIL_PROVIDERS, isEmailProvider, readCredentials } from "./credentials"
+import { type FindInstanceTrouble, instanceRecord } from "./instance-record"
 import type { ProviderPlace } from "./place"
 import * as schemas from "./schemas"
 import type { ProviderKind } from "./tables"
@@ -25,6 +27,8 @@ export interface ProviderParts extends TestParts {
   cursors: Cursors
   base_url: () => string
   providers: ProviderPlace
+  /** Without it only a refused login of the instance's own provider shows. */
+  findInstanceTrouble?: FindInstanceTrouble
 }
 
 const ALL = "/v1/providers/{kind}/config"
@@ -44,7 +48,8 @@ export const providerRoutes = (parts: ProviderParts): AnyRoute[] => [
   ...callbackRoutes(parts),
 ]
 
-function readingRoutes({ store, secrets, cursors, base_url }: ProviderParts): AnyRoute[] {
+function readingRoutes(parts: ProviderParts): AnyRoute[] {
+  const { store, secrets, base_url } = parts
   const shown = (row: configs.ConfigRow) => record(row, secrets, base_url())
   return [
     route<unknown, Static<typeof schemas.configQuery>>({
@@ -57,15 +62,7 @@ function readingRoutes({ store, secrets, cursors, base_url }: ProviderParts): An
         "Providers carry mail to its recipients. The lower `priority` is tried first. Secrets are masked.",
       query: schemas.configQuery,
       response: schemas.ProviderConfig,
-      handle: async (call) => {
-        const { project_id } = call
-        const { kind } = call.query
-        const byId = keyById((id) => configs.find(store.read, project_id, { id }))
-        const window = await windowOf(call, cursors, byId)
-        const rows = await configs.list(store.read, project_id, kind, window)
-        const total = () => configs.count(store.read, project_id, kind)
-        return asPage(call, cursors, { rows, total }, shown)
-      },
+      handle: (call) => list(parts, call),
     }),
     route({
       ...READ,
@@ -77,10 +74,41 @@ function readingRoutes({ store, secrets, cursors, base_url }: ProviderParts): An
       description: "`last_error` is what the provider refused last, where `status` is `error`.",
       response: schemas.ProviderConfig,
       handle: async (call) => ({
-        data: shown(await configs.find(store.read, call.project_id, named(call))),
+        data:
+          (await ownOf(parts, call)) ??
+          shown(await configs.find(store.read, call.project_id, named(call))),
       }),
     }),
   ]
+}
+
+const isOwn = (call: Pick<Call, "params">) =>
+  call.params.config_id === INSTANCE && kindOf(call) === "email_provider"
+
+/** The instance's own, where that is what is asked for. */
+const ownOf = (
+  { store, findInstanceTrouble }: ProviderParts,
+  call: Pick<Call, "params" | "project_id">,
+) => (isOwn(call) ? instanceRecord(store.read, call.project_id, findInstanceTrouble) : undefined)
+
+type ListCall = Call<unknown, Static<typeof schemas.configQuery>>
+
+/** The instance's own comes first, while it has trouble and delivers for this project. */
+async function list(parts: ProviderParts, call: ListCall) {
+  const { store, secrets, cursors, base_url, findInstanceTrouble } = parts
+  const { project_id } = call
+  const { kind } = call.query
+  const byId = keyById((id) => configs.find(store.read, project_id, { id }))
+  const window = await windowOf(call, cursors, byId)
+  const rows = await configs.list(store.read, project_id, kind, window)
+  const records = rows.map((row) => record(row, secrets, base_url()))
+  const { offset, after, before } = window
+  const is_first = offset === 0 && after === undefined && before === undefined
+  const has_room = is_first && rows.length < window.limit - 1
+  const is_wanted = has_room && (kind === undefined || kind === "email_provider")
+  const own = is_wanted && (await instanceRecord(store.read, project_id, findInstanceTrouble))
+  const total = async () => (await configs.count(store.read, project_id, kind)) + (own ? 1 : 0)
+  return asPage(call, cursors, { rows: own ? [own, ...records] : records, total })
 }
 
 function writingRoutes(parts: ProviderParts): AnyRoute[] {
@@ -169,8 +197,10 @@ function endingRoutes(parts: ProviderParts): AnyRoute[] {
         "send_failed",
       ],
       handle: async (call) => {
-        const row = await configs.find(store.read, call.project_id, named(call))
-        return { data: await tryProvider(parts, call.caller, row, call.body.to) }
+        const { caller, project_id, body } = call
+        if (isOwn(call)) return { data: await tryInstance(parts, caller, project_id, body.to) }
+        const row = await configs.find(store.read, project_id, named(call))
+        return { data: await tryProvider(parts, caller, row, body.to) }
       },
     }),
   ]

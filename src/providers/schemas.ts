@@ -3,7 +3,7 @@ import { pageQuery } from "../http/page"
 import { Problems } from "../http/problems"
 import { nameText, oneOf } from "../http/texts"
 import { check } from "../http/validate"
-import { anything, count, flag, id, rarely, text, time, word } from "../lib/record-fields"
+import { anything, count, EXAMPLE_ID, flag, rarely, text, time, word } from "../lib/record-fields"
 import { OWN_MECHANISM, ownFault } from "../lib/spf"
 
 const Spf = t.String({ pattern: OWN_MECHANISM })
@@ -56,7 +56,7 @@ export const kind = oneOf("email_provider", "sms_provider", "push_provider")
 
 export const ProviderConfig = t.Object(
   {
-    id: id(),
+    id: text(EXAMPLE_ID, "`instance` stands for the provider of this instance."),
     kind,
     provider: text("smtp"),
     name: text("relay"),
@@ -64,6 +64,7 @@ export const ProviderConfig = t.Object(
     enabled: flag(true),
     status: word(["active", "error"]),
     last_error: rarely(text("535 5.7.8 The login was refused.")),
+    next_probe_at: rarely(time("While it refuses our login: when one message asks it again.")),
     credentials: anything(
       { host: "smtp.example.com", port: 587, username: "belfry", password: "…x9Qz" },
       "Of every secret the last four characters.",

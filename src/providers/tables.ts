@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm"
 import {
   bool,
   id,
@@ -30,8 +31,12 @@ export const providerConfigs = table(
     enabled: bool().notNull(),
     status: text<ProviderStatus>().notNull(),
     last_error: text(),
-    /** Until then nothing is handed to it; null while it works. */
+    /** Since when it refuses our login or cannot be reached; null while it works. */
+    trouble_since: time(),
+    /** While it refuses our login: when it is asked again. Until then nothing is handed to it. */
     paused_until: time(),
+    /** The one message that may ask it meanwhile. */
+    probe_message_id: ref(),
     /** A JSON object, sealed; null where the provider needs none. */
     credentials: text(),
     /**
@@ -52,8 +57,22 @@ export const providerConfigs = table(
       config.name,
     ),
     uniqueIndex("provider_configs_by_callback").on(config.callback_token_hash),
+    index("provider_configs_in_trouble").on(config.id).where(sql`status = 'error'`),
   ],
 )
+
+/**
+ * The instance's own provider while it refuses our login: one row, which all nodes share, and none
+ * while it takes the login.
+ */
+export const instanceRefusals = table("instance_refusals", {
+  id: id(),
+  provider: text().notNull(),
+  reason: text().notNull(),
+  paused_until: time().notNull(),
+  probe_message_id: ref(),
+  began_at: time().notNull(),
+})
 
 /** Which message a provider's own id stands for: its notifications know no other. */
 export const providerReceipts = table(

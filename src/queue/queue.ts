@@ -1,9 +1,12 @@
 import { and, asc, eq, inArray, sql } from "drizzle-orm"
 import { millis, millisFrom, now } from "../core/time"
+import { mayBeHeld } from "../emails/held-mail"
 import { deliverMessage } from "../messages/pipeline"
 import { messages } from "../messages/tables"
+import { refusalFor, waitingReason } from "../providers/refusals"
 import { pauseReason } from "../queue-control/queue-control"
 import { pausedQueues } from "../queue-control/tables"
+import { countHeld, heldAmong, providerHold } from "../store/holding"
 import type { Reader } from "../store/store"
 import { jobs } from "../store/tables"
 import { WEBHOOKS } from "../webhooks/queue-counts"
@@ -58,6 +61,8 @@ interface Found {
   rows: Work[]
   more: number
   state: State
+  /** All of them wait for the same, also those that were only counted. */
+  is_one?: true
 }
 
 async function openEmail(db: Reader, project_id: string): Promise<Found[]> {
@@ -69,21 +74,51 @@ async function openEmail(db: Reader, project_id: string): Promise<Found[]> {
       eq(messages.status, status),
       eq(messages.channel, "email"),
     )
-    const { status_reason, created_at, next_attempt_at, recipient } = messages
+    const { id, status_reason, created_at, next_attempt_at, recipient } = messages
     const rows = await db
-      .select({ status_reason, created_at, next_attempt_at, recipient })
+      .select({ id, status_reason, created_at, next_attempt_at, recipient })
       .from(messages)
       .where(ours)
       .orderBy(asc(messages.id))
       .limit(MOST_ROWS)
     const state = status === "sending" ? "running" : "waiting"
     const more = rows.length < MOST_ROWS ? 0 : (await countOf(db, messages, ours)) - rows.length
-    found.push({ state, more, rows: rows.map((row) => emailWork(row, state, lease)) })
+    const { held, others } = await parted(db, { project_id, status, rows })
+    const left = Math.max(0, more - held.more)
+    found.push({ state, more: left, rows: others.map((row) => emailWork(row, state, lease)) }, held)
   }
   return found
 }
 
+interface OldestMail {
+  project_id: string
+  status: "queued" | "sending"
+  rows: EmailRow[]
+}
+
+/** What waits for a provider that refuses our login, with what it waits for, and what does not. */
+async function parted(db: Reader, { project_id, status, rows }: OldestMail) {
+  const none = {
+    held: { state: "held", more: 0, rows: [] as Work[] } satisfies Found,
+    others: rows,
+  }
+  const refusal = status === "queued" ? await refusalFor(db, project_id) : undefined
+  if (!refusal) return none
+  const by = providerHold(project_id)
+  const pauses = await heldAmong(
+    db,
+    rows.filter((row) => mayBeHeld({ ...row, status })).map(({ id }) => id),
+  )
+  const isHeld = ({ id }: EmailRow) => pauses.get(id) === by
+  const wait = { reason: waitingReason(refusal), next_attempt_at: refusal.next_probe_at }
+  const work = rows.filter(isHeld).map((row) => ({ ...emailWork(row, "held", null), ...wait }))
+  const more = Math.max(0, (await countHeld(db, by)) - work.length)
+  const held: Found = { state: "held", more, rows: work, is_one: true }
+  return { held, others: rows.filter((row) => !isHeld(row)) }
+}
+
 interface EmailRow {
+  id: string
   status_reason: string | null
   created_at: string
   next_attempt_at: string | null
@@ -198,10 +233,11 @@ function byState(queue: string, found: Found[]): StateLine[] {
     known.lease_until = earlier(known.lease_until, lease_until)
     lines.set(name, known)
   }
-  for (const { rows, more, state } of found) {
+  for (const { rows, more, state, is_one } of found) {
     for (const row of rows) add(row, 1)
     const last = rows.at(-1)
-    if (more > 0 && last) add({ ...last, state, reason: null, next_attempt_at: null }, more)
+    if (more === 0 || !last) continue
+    add(is_one ? last : { ...last, state, reason: null, next_attempt_at: null }, more)
   }
   return [...lines.values()].sort((a, b) => b.oldest_seconds - a.oldest_seconds)
 }

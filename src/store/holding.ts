@@ -1,12 +1,14 @@
-import { and, eq, gt, inArray, sql } from "drizzle-orm"
+import { and, count, eq, gt, inArray, sql } from "drizzle-orm"
+import { now } from "../core/time"
 import { short } from "../lib/short"
+import { isAmong } from "./among"
 import { ringJobs } from "./bells"
 import { type ClaimedJob, fenced, READY } from "./queue"
 import type { Reader, Store, Tx } from "./store"
 import { jobs } from "./tables"
 
 /** As a literal: a bound value would keep the database from using the partial index. */
-const isHeldState = sql`state = 3`
+export const IS_HELD = sql`${jobs.state} = 3`
 
 export const HELD = 3
 
@@ -19,6 +21,8 @@ export interface Hold {
   reason: string
   /** The queue whose pause it is. */
   by?: string
+  /** It was an attempt after all, and is counted as one. */
+  was_tried?: true
 }
 
 const PROVIDER_HOLD = "provider:"
@@ -30,9 +34,9 @@ export const providerHold = (project_id: string) => `${PROVIDER_HOLD}${project_i
 export const heldProject = (by: string): string | undefined =>
   by.startsWith(PROVIDER_HOLD) ? by.slice(PROVIDER_HOLD.length) : undefined
 
-/** Puts the job off, or under the pause that holds it. The claim was no attempt. Fenced too. */
-export async function hold(tx: Tx, job: ClaimedJob, { until, reason, by }: Hold) {
-  const attempt = job.attempt - 1
+/** Puts the job off, or under the pause that holds it. The claim was no attempt as a rule. Fenced too. */
+export async function hold(tx: Tx, job: ClaimedJob, { until, reason, by, was_tried }: Hold) {
+  const attempt = was_tried ? job.attempt : job.attempt - 1
   const change = { owner: by ?? null, lease_until: null, attempt, last_error: short(reason) }
   if (until === null) return fenced(tx, job, { ...change, state: HELD })
   return fenced(tx, job, { ...change, state: READY, owner: null, run_at: until })
@@ -43,7 +47,7 @@ export async function holders(db: Reader): Promise<string[]> {
   const found: string[] = []
   for (;;) {
     const after = found.at(-1)
-    const beyond = and(isHeldState, after === undefined ? undefined : gt(jobs.owner, after))
+    const beyond = and(IS_HELD, after === undefined ? undefined : gt(jobs.owner, after))
     const rows = db.select({ owner: jobs.owner }).from(jobs).where(beyond)
     const [next] = await rows.orderBy(jobs.owner).limit(1)
     if (!next?.owner) return found
@@ -51,9 +55,34 @@ export async function holders(db: Reader): Promise<string[]> {
   }
 }
 
+/** Gives one job back that a pause holds. Returns whether it held it. */
+export async function unholdOne(tx: Tx, by: string, id: string): Promise<boolean> {
+  const change = { state: READY, owner: null, last_error: null, run_at: now() }
+  const under = and(eq(jobs.id, id), IS_HELD, eq(jobs.owner, by))
+  const rows = await tx.update(jobs).set(change).where(under).returning({ id: jobs.id })
+  if (rows.length === 0) return false
+  tx.afterCommit(ringJobs)
+  return true
+}
+
+/** How many jobs a pause holds. */
+export async function countHeld(db: Reader, by: string): Promise<number> {
+  const rows = db.select({ n: count() }).from(jobs)
+  const [row] = await rows.where(and(IS_HELD, eq(jobs.owner, by)))
+  return Number(row?.n ?? 0)
+}
+
+/** Which of these jobs a pause holds, and which pause. */
+export async function heldAmong(db: Reader, ids: string[]): Promise<Map<string, string>> {
+  if (ids.length === 0) return new Map()
+  const rows = db.select({ id: jobs.id, owner: jobs.owner }).from(jobs)
+  const found = await rows.where(and(IS_HELD, isAmong(jobs.id, sql`${JSON.stringify(ids)}`)))
+  return new Map(found.map(({ id, owner }) => [id, owner ?? ""]))
+}
+
 /** Gives back what a pause holds, some at a time. Returns how many jobs that were. */
 export async function unhold(store: Store, by: string): Promise<number> {
-  const under = and(isHeldState, eq(jobs.owner, by))
+  const under = and(IS_HELD, eq(jobs.owner, by))
   const some = await store.read.select({ id: jobs.id }).from(jobs).where(under).limit(AT_ONCE)
   if (some.length === 0) return 0
   const ids = some.map(({ id }) => id)

@@ -6,6 +6,7 @@ import sqlite3 from "../../migrations/sqlite/0003_reach.sql" with { type: "text"
 import sqlite4 from "../../migrations/sqlite/0004_reviewed.sql" with { type: "text" }
 import sqlite5 from "../../migrations/sqlite/0005_key_domain.sql" with { type: "text" }
 import sqlite6 from "../../migrations/sqlite/0006_sealed_headers.sql" with { type: "text" }
+import sqlite7 from "../../migrations/sqlite/0007_provider_trouble.sql" with { type: "text" }
 import postgres0 from "../../migrations/postgres/0000_start.sql" with { type: "text" }
 import postgres1 from "../../migrations/postgres/0001_long_jobs.sql" with { type: "text" }
 import postgres2 from "../../migrations/postgres/0002_webhooks.sql" with { type: "text" }
@@ -13,6 +14,7 @@ import postgres3 from "../../migrations/postgres/0003_reach.sql" with { type: "t
 import postgres4 from "../../migrations/postgres/0004_reviewed.sql" with { type: "text" }
 import postgres5 from "../../migrations/postgres/0005_key_domain.sql" with { type: "text" }
 import postgres6 from "../../migrations/postgres/0006_sealed_headers.sql" with { type: "text" }
+import postgres7 from "../../migrations/postgres/0007_provider_trouble.sql" with { type: "text" }
 
 /** One step of the schema. `when` decides the order: milliseconds since 1970. */
 export interface Migration {
@@ -31,6 +33,7 @@ export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
     { tag: "0004_reviewed", when: 1795257376332, sql: sqlite4 },
     { tag: "0005_key_domain", when: 1795345429948, sql: sqlite5 },
     { tag: "0006_sealed_headers", when: 1795345742804, sql: sqlite6 },
+    { tag: "0007_provider_trouble", when: 1795346711079, sql: sqlite7 },
   ],
   postgres: [
     { tag: "0000_start", when: 1795238414234, sql: postgres0 },
@@ -40,5 +43,6 @@ export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
     { tag: "0004_reviewed", when: 1795257376747, sql: postgres4 },
     { tag: "0005_key_domain", when: 1795345430780, sql: postgres5 },
     { tag: "0006_sealed_headers", when: 1795345743770, sql: postgres6 },
+    { tag: "0007_provider_trouble", when: 1795346711547, sql: postgres7 },
   ],
 }

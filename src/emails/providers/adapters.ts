@@ -26,6 +26,8 @@ export interface AdapterOptions {
   mailbox_port: number | null
   max_connections: number
   max_age_seconds: number
+  /** The instance's own, for whoever asks it without a message. */
+  own?: EmailProvider
   /** The delivery by MX of this instance, whose pacing all projects share. */
   openDirect: () => EmailProvider
 }
@@ -59,6 +61,10 @@ export class Adapters {
 
   constructor(options: AdapterOptions) {
     this.#options = options
+  }
+
+  get own(): EmailProvider | undefined {
+    return this.#options.own
   }
 
   /** Throws ProviderTrouble where this instance has no such provider. */

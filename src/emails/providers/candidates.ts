@@ -1,6 +1,7 @@
 import { log } from "../../core/log"
 import { Waiting } from "../../messages/channel"
 import type { ConfigRow } from "../../providers/configs"
+import { type Refusal, waitingReason } from "../../providers/refusals"
 import { providerHold } from "../../store/holding"
 import type { Lease } from "./adapters"
 import type { Carrying } from "./carrying"
@@ -9,11 +10,12 @@ import { PoolBusy } from "./smtp-pool"
 
 const WAIT_SECONDS = 60
 
+/** Of what changed while a message was on its way: nobody knows yet who takes it. */
 const NO_PROVIDER_NOW = "No provider of this project can be used at the moment: the message waits."
 
 /** Its turn comes when a provider is resumed; who looked again and again would only be in the way. */
-export const held = (project_id: string) =>
-  new Waiting(NO_PROVIDER_NOW, null, providerHold(project_id))
+export const held = (project_id: string, refusal: Refusal) =>
+  new Waiting(waitingReason(refusal), null, providerHold(project_id))
 
 export const nobody = () => new Waiting(NO_PROVIDER_NOW, WAIT_SECONDS)
 

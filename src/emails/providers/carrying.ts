@@ -67,12 +67,14 @@ export class Carrying {
     this.#transcript.push(`* ${name}: ${fault}: ${reason ?? "no reason was given"}`)
   }
 
-  /** Undefined where nobody would as much as talk to us: then nothing was attempted. */
-  outcome(): Outcome | undefined {
+  /** Nobody took our login, so nothing was said of the message. */
+  get is_refused(): boolean {
+    if (this.#final.size > 0) return false
+    return this.#mail.to.every((email) => this.#last(email)[0].fault === "authentication")
+  }
+
+  outcome(): Outcome {
     const settled = this.#mail.to.map((email) => this.#final.get(email) ?? this.#last(email))
-    if (this.#final.size === 0 && settled.every(([{ fault }]) => fault === "authentication")) {
-      return undefined
-    }
     const [[first, whole] = [], ...others] = settled
     if (!first || !whole) throw new TypeError("a mail without a recipient")
     return {

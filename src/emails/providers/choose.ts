@@ -1,11 +1,11 @@
 import { log } from "../../core/log"
-import { monotonic } from "../../core/time"
+import type { Fault, Outcome } from "../../messages/channel"
 import { INSTANCE } from "../../providers/callback-token"
 import type { ConfigRow } from "../../providers/configs"
 import { keepReceipt } from "../../providers/receipts"
+import { instanceRefusal, refusalFor, refusalOf } from "../../providers/refusals"
 import { emailRouting, isUsable } from "../../providers/routing"
-import { pause } from "../../providers/standing"
-import type { Store, Tx } from "../../store/store"
+import type { Store } from "../../store/store"
 import type { Adapters } from "./adapters"
 import {
   askNext,
@@ -21,6 +21,7 @@ import {
 import { Carrying, type Sorted, sortOut } from "./carrying"
 import type { EmailProvider, OutgoingMail } from "./provider"
 import { FREE, type Room, type Rooms } from "./rooms"
+import { Standings } from "./standings"
 
 export interface CarrierParts {
   store: Store
@@ -29,10 +30,9 @@ export interface CarrierParts {
   own: EmailProvider
   /** What the others may hold of the deliveries of this instance. */
   rooms: Rooms
+  /** How often trouble of a provider that lasts is told of; a minute without it. */
+  again_ms?: number
 }
-
-/** How long the instance's own provider is left alone after it refused our login. */
-const OWN_REST_MS = 60_000
 
 interface Wish {
   message_id: string
@@ -55,13 +55,15 @@ interface Admitted {
  * rejects with Waiting where nobody can be asked: that is no attempt, and burns no message.
  */
 export class Carriers implements EmailProvider {
+  /** What is known of all of them. */
+  readonly standings: Standings
   readonly #parts: CarrierParts
-  #own_rests_until = 0
   /** Who has room for a message, from `admit` to `dismiss`. */
   readonly #admitted = new Map<string, Admitted>()
 
   constructor(parts: CarrierParts) {
     this.#parts = parts
+    this.standings = new Standings(parts)
   }
 
   get name() {
@@ -73,19 +75,9 @@ export class Carriers implements EmailProvider {
   }
 
   async send(mail: OutgoingMail) {
-    const { own, store } = this.#parts
-    const rows = await emailRouting(store.read, mail.project_id)
-    if (rows.length === 0 && monotonic() >= this.#own_rests_until) {
-      // Straight on, without a word about other providers where there are none.
-      const outcome = await own.send(mail)
-      await this.#keepReceipt(mail, INSTANCE, outcome.provider_message_id)
-      if ([outcome, ...outcome.others].some(({ fault }) => fault === "authentication")) {
-        return this.#carry(mail, [{ config: null, lease: asLease(own) }], outcome)
-      }
-      return outcome
-    }
-    if (!isUsable(rows)) throw held(mail.project_id)
-    const candidates = this.#open(rows)
+    const rows = await emailRouting(this.#parts.store.read, mail.project_id)
+    if (rows.length === 0) return this.#sendByOwn(mail)
+    const candidates = this.#open(usable(rows, mail))
     try {
       const first = firstOf(candidates)
       const admitted = this.#admitted.get(mail.message_id)
@@ -102,6 +94,25 @@ export class Carriers implements EmailProvider {
     }
   }
 
+  /** Without a word about other providers where there are none. */
+  async #sendByOwn(mail: OutgoingMail) {
+    await this.#demandOwn(mail)
+    const own = { config: null, lease: asLease(this.#parts.own) }
+    const outcome = await this.#parts.own.send(mail)
+    const sorted = sortOut(outcome)
+    if (sorted.faults.some(isLogin)) return this.#carry(mail, [own], outcome)
+    await this.#learn(mail, own, outcome.provider_message_id, sorted)
+    return outcome
+  }
+
+  /** Rejects with Waiting while it refuses our login, unless this message is to ask it. */
+  async #demandOwn({ message_id, project_id }: Pick<OutgoingMail, "message_id" | "project_id">) {
+    const { read } = this.#parts.store
+    const recent = await instanceRefusal(read, { recent: true })
+    const refusal = recent && (await instanceRefusal(read))
+    if (refusal && refusal.probe_message_id !== message_id) throw held(project_id, refusal)
+  }
+
   /**
    * Composing is dear: who is first and paused, resting, at its pace or without room says so here, or
    * a long queue that cannot leave would be composed over and over.
@@ -111,9 +122,9 @@ export class Carriers implements EmailProvider {
     rooms.saw(project_id)
     const recent = await emailRouting(store.read, project_id, { recent: true })
     const rows = isUsable(recent) ? recent : await emailRouting(store.read, project_id)
-    if (!isUsable(rows)) throw held(project_id)
-    if (rows.length > 0) return this.#admitBy(rows, { message_id, to, is_urgent, project_id })
-    if (monotonic() < this.#own_rests_until) throw nobody()
+    const wish = { message_id, to, is_urgent, project_id }
+    if (rows.length > 0) return this.#admitBy(usable(rows, wish), wish)
+    await this.#demandOwn(wish)
     await own.admit?.(message_id, to, is_urgent, project_id)
   }
 
@@ -145,16 +156,16 @@ export class Carriers implements EmailProvider {
   }
 
   async close(): Promise<void> {
+    this.standings.close()
     await this.#parts.adapters.close()
     await this.#parts.own.close()
   }
 
-  /** Who is not paused; those that could not be reached lately come last. */
+  /** Those that could not be reached lately come last. */
   #open(rows: ConfigRow[]): Candidate[] {
     const { adapters } = this.#parts
-    const usable = rows.filter(({ paused_until }) => paused_until === null)
-    const rested = usable.filter((row) => !adapters.isResting(row))
-    const resting = usable.filter((row) => adapters.isResting(row))
+    const rested = rows.filter((row) => !adapters.isResting(row))
+    const resting = rows.filter((row) => adapters.isResting(row))
     return [...rested, ...resting].flatMap((config) => {
       try {
         return [{ config, lease: adapters.lease(config) }]
@@ -167,62 +178,71 @@ export class Carriers implements EmailProvider {
 
   async #carry(mail: OutgoingMail, candidates: Candidate[], first?: FirstOutcome) {
     const carrying = new Carrying(mail)
+    let is_probe = false
     for (const [at, candidate] of candidates.entries()) {
       if (at > 0 && !hasRoom(candidate)) continue
       const outcome = first ?? (await askNext(candidate, carrying, at > 0))
       if (!outcome) continue
       const sorted = sortOut(outcome)
       carrying.take(nameOf(candidate), outcome, sorted)
-      await this.#learn(mail, candidate, outcome.provider_message_id, sorted)
+      const has_asked = await this.#learn(mail, candidate, outcome.provider_message_id, sorted)
+      is_probe ||= has_asked
       if (carrying.is_done) break
     }
-    const result = carrying.outcome()
-    if (result) return result
-    const rows = await emailRouting(this.#parts.store.read, mail.project_id)
-    throw isUsable(rows) ? nobody() : held(mail.project_id)
+    const outcome = carrying.outcome()
+    return carrying.is_refused ? this.#refused(mail, outcome, is_probe) : outcome
   }
 
+  /** Only who asked for all has had an attempt; whoever was refused beside it waits as if untried. */
+  async #refused({ project_id }: OutgoingMail, outcome: Outcome, is_probe: boolean) {
+    const refusal = await refusalFor(this.#parts.store.read, project_id)
+    if (!refusal) throw nobody()
+    const waiting = held(project_id, refusal)
+    if (!is_probe || waiting.by === undefined) throw waiting
+    return { ...outcome, login_refused: { reason: waiting.message, by: waiting.by } }
+  }
+
+  /** What an answer tells of the provider itself. Returns whether it was the message that asked for all. */
   async #learn(
     mail: OutgoingMail,
-    { config, lease }: Candidate,
+    candidate: Candidate,
     provider_message_id: string | undefined,
     { final, faults }: Sorted,
-  ) {
-    const refusal = faults.find(({ fault }) => fault === "authentication")
+  ): Promise<boolean> {
+    const { config, lease } = candidate
+    const refusal = faults.find(isLogin)
     const is_away = final.every(({ held }) => held) // of several domains one may be away
     lease.reached(!is_away || !faults.some(({ fault }) => fault === "connection"))
-    if (!config) {
-      if (refusal) this.#restOwn(refusal.reason)
-      return
-    }
-    if (refusal) {
-      const why = refusal.reason ?? "The credentials were refused."
-      await this.#write(config.id, (tx) => pause(tx, config, why))
-    }
-    await this.#keepReceipt(mail, config.id, provider_message_id)
+    const { standings } = this
+    const has_asked = refusal
+      ? await standings.refused(mail.message_id, config, refusal.reason)
+      : await standings.heard(mail.message_id, candidate, { faults, has_worked: !is_away })
+    await this.#keepReceipt(mail, config?.id ?? INSTANCE, provider_message_id)
+    return has_asked
   }
 
   async #keepReceipt(mail: OutgoingMail, config_id: string, provider_message_id?: string) {
     if (provider_message_id === undefined) return
     const { message_id, project_id } = mail
     const receipt = { config_id, project_id, provider_message_id, message_id }
-    await this.#write(config_id, (tx) => keepReceipt(tx, receipt))
+    // The message is on its way: what came of it must be recorded, or it would be sent again.
+    const written = this.#parts.store.tx((tx) => keepReceipt(tx, receipt))
+    await written.catch((error) => log.error("a receipt was not kept", { config_id, error }))
   }
+}
 
-  /** The message may be on its way: what came of it must be recorded, or it would be sent again. */
-  async #write(config_id: string, change: (tx: Tx) => Promise<void>) {
-    const written = this.#parts.store.tx(change)
-    await written.catch((error) =>
-      log.error("a provider's word was not kept", { config_id, error }),
-    )
-  }
+const isLogin = ({ fault }: { fault?: Fault | undefined }) => fault === "authentication"
 
-  /** Nobody but the operator can mend it, and the log is where he looks. */
-  #restOwn(reason: string | null) {
-    if (monotonic() < this.#own_rests_until) return
-    this.#own_rests_until = monotonic() + OWN_REST_MS
-    const { name } = this.#parts.own
-    const advice = `Mail waits until providers.${name}.* are right; it is tried once a minute.`
-    log.error(`the provider of this instance refuses its credentials. ${advice}`, { reason })
-  }
+/**
+ * Who may be asked for a message: those that are not paused, and one that waits to be asked by this
+ * very message. Throws Waiting where there is none.
+ */
+function usable(rows: ConfigRow[], mail: Pick<OutgoingMail, "message_id" | "project_id">) {
+  const open = rows.filter(
+    ({ paused_until, probe_message_id }) =>
+      paused_until === null || probe_message_id === mail.message_id,
+  )
+  const refusal = open.length > 0 ? undefined : refusalOf(rows)
+  if (refusal) throw held(mail.project_id, refusal)
+  return open
 }
