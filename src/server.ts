@@ -101,14 +101,8 @@ async function assemble(
   const smtp = () => mailbox?.isListening() ?? true
   const loops = [loop, hooks.loop]
   const progressedAt = () => Math.min(...loops.map(({ progressed_at }) => progressed_at))
-  const health = new Health({
-    disk,
-    progressedAt,
-    smtp,
-    checking,
-    ask: () => firstProject(store.read),
-    warnings,
-  })
+  const ask = () => firstProject(store.read)
+  const health = new Health({ disk, progressedAt, smtp, checking, ask, warnings })
   const meter = new Meter(store)
   undo.push(meter.start())
   const bus = createBus()

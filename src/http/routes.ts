@@ -47,9 +47,11 @@ export const healthRoutes = (health: Health): AnyRoute[] => [
         warnings: t.Optional(
           t.Array(t.String(), {
             description: "Providers with trouble. They fail nothing here.",
-            examples: [[
-              "smtp, the provider of this instance, refuses our login since 2026-11-22T10:00:00.000Z.",
-            ]],
+            examples: [
+              [
+                "smtp, the provider of this instance, refuses our login since 2026-11-22T10:00:00.000Z.",
+              ],
+            ],
           }),
         ),
       },

@@ -144,7 +144,9 @@ test("refused credentials burn no message, and are tried once a minute", async (
     (await home.owner.get(`/v1/emails/${id}`, here(home))).body.data
   const all = () => Promise.all(ids.map(read))
   await workOff(service, carriers, async () =>
-    (await all()).every(({ status_reason }) => status_reason?.includes("refuses our login") ?? false),
+    (await all()).every(
+      ({ status_reason }) => status_reason?.includes("refuses our login") ?? false,
+    ),
   )
   expect((await all()).map(({ status }) => status)).toEqual(ids.map(() => "queued"))
   expect((await all()).map(({ attempts }) => attempts).sort()).toEqual([0, 0, 1])
