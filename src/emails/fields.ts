@@ -4,6 +4,7 @@ import { type Mailbox, parseMailbox } from "../lib/address"
 import { isLonger } from "../lib/characters"
 import { type AttachedInput, readAttachments } from "./attachments"
 import { readHeaders, readMetadata, readTags } from "./extras"
+import { NOT_OFFERED } from "./not-offered"
 
 /** A send request, read and checked as far as its own fields go. */
 export interface SendEmail {
@@ -25,22 +26,6 @@ export interface SendEmail {
 export const MAX_SUBJECT = 998
 export const MAX_COPIES = 49
 const MOST_REPLY_TO = 10
-
-/** What this server does not offer yet: refused, because ignoring it would break a promise. */
-const NOT_OFFERED = [
-  "template",
-  "template_id",
-  "variables",
-  "template_data",
-  "track_opens",
-  "track_clicks",
-  "scheduled_at",
-  "category",
-  "subscriber_id",
-  "topic_id",
-  "topicId",
-  "region",
-]
 
 /** What stands for subject, html and text, so that these are not missed as well. */
 const TEMPLATES = ["template", "template_id"]

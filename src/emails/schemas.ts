@@ -1,6 +1,8 @@
 import { Type as t } from "@sinclair/typebox"
+import { notOffered } from "../http/field-names"
 import { dateFilters, pageQuery } from "../http/page"
 import { STATUSES } from "./list"
+import { NOT_OFFERED } from "./not-offered"
 
 const mailbox = t.Object({ email: t.String(), name: t.Optional(t.Union([t.String(), t.Null()])) })
 const address = t.Union([t.String({ maxLength: 998 }), mailbox])
@@ -46,6 +48,7 @@ export const SendEmail = t.Object({
       { maxItems: 50, description: "Decoded, with html and text, at most 10 MB." },
     ),
   ),
+  ...Object.fromEntries(NOT_OFFERED.map((name) => [name, notOffered()])),
 })
 
 export const BatchRequest = t.Union([

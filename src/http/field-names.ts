@@ -23,9 +23,9 @@ export function settleNames(schema: TSchema | undefined, body: unknown, problems
   const settled = { ...body }
   for (const name of Object.keys(body)) {
     const field = Object.hasOwn(properties, name) ? properties[name] : undefined
-    if (field?.[NOT_OFFERED]) refuseNotOffered(name, body[name], problems)
     const real = field?.[ALIAS_OF] as string | undefined
-    if (field?.[NOT_OFFERED] || real) delete settled[name]
+    if (field?.[NOT_OFFERED]) refuseNotOffered(name, body[name], problems)
+    if (real) delete settled[name]
     if (real && body[name] !== null) rename(settled, { name, real, value: body[name] }, problems)
   }
   return settled

@@ -218,6 +218,17 @@ describe("resend", () => {
     ])
   })
 
+  test("repeated with the same key is answered as before", async () => {
+    const project = await service.project()
+    const cc = "copy@example.test"
+    const { id } = (await project.post("/v1/emails", mail({ cc }))).body
+    const ask = () => project.post(`/v1/emails/${id}/resend`, {}, { "idempotency-key": "again" })
+    const [first, second] = [await ask(), await ask()]
+    expect(second.headers.get("idempotent-replayed")).toBe("true")
+    expect(second.body.data).toEqual(first.body.data)
+    expect(second.body.data.recipients).toHaveLength(2)
+  })
+
   test.each([["no"], [5], [{}], [{ email: "no" }], [[]], [["a@b.test", "c@d.test"]]])(
     "is refused to %j",
     async (to) => {

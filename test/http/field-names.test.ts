@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { type AppParts, routeTable } from "../../src/app"
 import { complaints, type Reply, refusal } from "../harness/client"
-import { NOBODY } from "../harness/mail"
+import { mail, NOBODY } from "../harness/mail"
 import { person, team } from "../harness/people"
 import { sharedService } from "../harness/shared-service"
 import { hook } from "../webhooks/endpoints"
@@ -105,6 +105,20 @@ describe("a field that nothing acts upon is refused by its name, unless it is nu
     expect(told(await project.call("PATCH", path, { body }))).toEqual([[name, "not_available"]])
     const nothing = await project.call("PATCH", path, { body: { [name]: null } })
     expect(told(nothing)).toEqual([["body", "nothing_to_change"]])
+  })
+
+  test.each(["topic_id", "topicId", "region", "template"])("%s of an email", async (name) => {
+    const project = await service.project()
+    const strict = { "x-strict": "1" }
+    for (const headers of [{}, strict]) {
+      const wrong = mail({ [name]: "x" })
+      const refused = await project.post("/v1/emails", wrong, headers)
+      expect(refusal(refused)).toEqual([422, "validation_error"])
+      expect(told(refused)).toEqual([[name, "not_available"]])
+      expect((await project.post("/v1/emails", mail({ [name]: null }), headers)).status).toBe(201)
+      const batch = await project.post("/v1/emails/batch", [mail(), wrong], headers)
+      expect(told(batch)).toEqual([[`messages.1.${name}`, "not_available"]])
+    }
   })
 
   test("another status of a webhook than its own", async () => {
