@@ -65,7 +65,7 @@ export function permit(caller: Caller, { scope, callers, self }: AnyRoute, param
 
 /** No scope helps here, so the answer names people, and the role they need. */
 function refuseKey(wanted: string[]): never {
-  const text = "This route is for people who signed in. An API key cannot call it."
+  const text = "This route is for signed-in people. An API key cannot call it."
   return fail("forbidden", text, { required_role: roleOf(wanted) })
 }
 
