@@ -66,6 +66,12 @@ export const headers = {
     description: "Present when this is the stored answer of an earlier request.",
     schema: { type: "string", enum: ["true"] },
   },
+  SendingStatus: {
+    description: "Whether the account may send. With a credential only.",
+    schema: { type: "string", enum: ["active", "throttled", "frozen"] },
+  },
+  SendingStatusReason: { description: "Why, where it is not `active`.", schema: text },
+  Link: { description: '`<…>; rel="next"`, while there is more.', schema: text },
   RetryAfter: { description: "Seconds to wait; with 429, 503 and 409 in progress.", schema: count },
 }
 
@@ -79,6 +85,8 @@ export const rateHeaders = {
   "X-RateLimit-Reset": reference("headers", "XRateLimitReset"),
   RateLimit: reference("headers", "RateLimit"),
   "RateLimit-Policy": reference("headers", "RateLimitPolicy"),
+  "X-Account-Sending-Status": reference("headers", "SendingStatus"),
+  "X-Account-Sending-Status-Reason": reference("headers", "SendingStatusReason"),
 }
 
 /** Some paths tell the error at the top as well, where clients of other services look for it. */

@@ -1,5 +1,5 @@
 import { codes, type ErrorCode } from "../core/errors"
-import { commonHeaders, reference } from "./openapi-components"
+import { commonHeaders, rateHeaders, reference } from "./openapi-components"
 import { needOf } from "./permit"
 import type { AnyRoute } from "./route"
 
@@ -93,6 +93,7 @@ function failure(status: number, list: readonly ErrorCode[]) {
     "x-error-codes": list,
     headers: {
       ...commonHeaders,
+      ...rateHeaders,
       ...(WAITING.includes(status) && { "Retry-After": reference("headers", "RetryAfter") }),
     },
     content: {

@@ -82,6 +82,7 @@ export function responsesOf(route: AnyRoute, schemas: SchemaComponents): Record<
   const headers = {
     ...commonHeaders,
     ...(versioned && rateHeaders),
+    ...("page" in (route.query?.properties ?? {}) && { Link: reference("headers", "Link") }),
     ...(route.idempotent && { "Idempotent-Replayed": reference("headers", "IdempotentReplayed") }),
   }
   const answers = [...route.status, ...(route.also ?? [])].map((status) => {

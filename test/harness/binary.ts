@@ -2,8 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
 import { type Lines, readLines } from "./lines"
-import { faultsOf } from "./published"
-import { remember } from "./untold"
+import { seen } from "./published"
 
 const READY_TIMEOUT_MS = 30_000
 const STOP_TIMEOUT_MS = 30_000
@@ -184,7 +183,5 @@ async function ask({ url, api_key }: Ready, path: string, init: RequestInit = {}
   if (!headers.has("authorization")) headers.set("authorization", `Bearer ${api_key}`)
   if (init.body && !headers.has("content-type")) headers.set("content-type", "application/json")
   const answer = await fetch(`${url}${path}`, { ...init, headers })
-  const pathname = path.split("?", 1)[0] ?? ""
-  remember(await faultsOf(init.method ?? "GET", pathname, answer))
-  return answer
+  return seen(init.method ?? "GET", path, answer)
 }

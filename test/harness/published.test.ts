@@ -37,6 +37,16 @@ test("a refusal has a status and a code of its route", async () => {
   expect(await faultsOf("GET", path, answer(error("conflict"), 409))).toHaveLength(1)
 })
 
+test("a header of ours that is not told is a fault", async () => {
+  const told = answer({ data: HEALTH, meta })
+  told.headers.set("x-request-id", "req_1")
+  expect(await faultsOf("GET", "/v1/health", told)).toEqual([])
+  told.headers.set("x-mood", "good")
+  expect(await faultsOf("GET", "/v1/health", told)).toEqual([
+    "GET /v1/health 200: the header x-mood is not told",
+  ])
+})
+
 test("a path or a content type that is not described is a fault", async () => {
   expect(await faultsOf("GET", "/v1/nothing", answer({}))).toHaveLength(1)
   const text = new Response("ok", { headers: { "content-type": "text/plain" } })

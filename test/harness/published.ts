@@ -1,6 +1,7 @@
 import { type AppParts, routeTable } from "../../src/app"
 import type { OpenApi } from "../../src/http/openapi"
 import { type JsonSchema, judges } from "./json-schema"
+import { remember } from "./untold"
 
 interface Row {
   method: string
@@ -13,6 +14,7 @@ interface Row {
 interface Published {
   $ref?: string
   "x-error-codes"?: string[]
+  headers?: Record<string, object>
   content?: Record<string, { schema: JsonSchema }>
 }
 
@@ -59,6 +61,12 @@ function lookups(document: OpenApi) {
   return { rowOf, responseOf, judgeOf, failure: failure as JsonSchema }
 }
 
+/** The same answer, held against what is published: the test that saw another one fails. */
+export async function seen(method: string, path: string, answer: Response): Promise<Response> {
+  remember(await faultsOf(method, path.split("?", 1)[0] ?? "", answer))
+  return answer
+}
+
 /**
  * What is wrong with an answer, as the published description has it: a status or a content type that
  * its route does not list, a field that its schema does not name, a value outside of it.
@@ -76,8 +84,8 @@ export async function faultsOf(method: string, path: string, answer: Response): 
   const schema = row ? content?.schema : failure
   if (!row && answer.status !== 404) return [`${at}: the description has no such path`]
   if (!schema) return [`${at}: the description has no answer of that status and the type ${type}`]
-  if (type !== "application/json") return []
-  const out: string[] = []
+  const out = told ? untoldHeaders(answer, told) : []
+  if (type !== "application/json") return out.map((text) => `${at}: ${text}`)
   const body = (await answer.clone().json()) as { error?: { code: string; message: string } }
   judgeOf(schema)(body, "body", out)
   const known = told?.["x-error-codes"]
@@ -85,4 +93,13 @@ export async function faultsOf(method: string, path: string, answer: Response): 
     out.push(`body.error.code: none of its codes: ${body.error?.code}: ${body.error?.message}`)
   }
   return out.map((text) => `${at}: ${text}`)
+}
+
+/** Headers of our own are published; those of the protocol are not listed one by one. */
+const OWN = /^(x-(?!content-type-options)|ratelimit|retry-after|idempotent|link$)/
+
+function untoldHeaders({ headers }: Response, told: Published): string[] {
+  const known = Object.keys(told.headers ?? {}).map((name) => name.toLowerCase())
+  const own = [...headers.keys()].filter((name) => OWN.test(name))
+  return own.filter((name) => !known.includes(name)).map((name) => `the header ${name} is not told`)
 }

@@ -36,9 +36,8 @@ import { openWebhooks } from "../../src/webhooks/open"
 import { type Client, client } from "./client"
 import { addProject } from "./project-rows"
 import { PROVIDERS, testAdapters } from "./providers"
-import { faultsOf } from "./published"
+import { seen } from "./published"
 import { testStore } from "./store"
-import { remember } from "./untold"
 
 export interface ServiceOptions {
   rules?: Partial<SendRules>
@@ -209,9 +208,7 @@ export type TestService = Awaited<ReturnType<typeof testService>>
 function watched(app: Elysia): Elysia {
   const answer = app.fetch
   const value = async (request: Request) => {
-    const response = await answer(request)
-    remember(await faultsOf(request.method, pathOf(request), response))
-    return response
+    return seen(request.method, pathOf(request), await answer(request))
   }
   return Object.defineProperty(app, "fetch", { value })
 }

@@ -1,6 +1,7 @@
 import { join } from "node:path"
 import { binary, makeHome, runBinary } from "../harness/binary"
 import { readLines } from "../harness/lines"
+import { seen } from "../harness/published"
 
 const READY_TIMEOUT_MS = 30_000
 const STOP_TIMEOUT_MS = 30_000
@@ -66,11 +67,11 @@ export async function startServe(options: ServeOptions = {}) {
     stderr,
     exited: child.exited,
     kill: (signal: NodeJS.Signals) => child.kill(signal),
-    request(path: string, init: RequestInit = {}) {
+    async request(path: string, init: RequestInit = {}) {
       const headers = new Headers(init.headers)
       headers.set("authorization", `Bearer ${api_key}`)
       if (init.body) headers.set("content-type", "application/json")
-      return fetch(`${url}${path}`, { ...init, headers })
+      return seen(init.method ?? "GET", path, await fetch(`${url}${path}`, { ...init, headers }))
     },
     async [Symbol.asyncDispose]() {
       child.kill("SIGTERM")
