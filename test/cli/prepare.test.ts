@@ -115,7 +115,7 @@ test("--config names a file of settings, and a missing one is told", async () =>
   await Bun.write(file, '[log]\nlevel = "debug"\n')
   const get = (path: string) => belfry(["config", "get", "log.level", "--config", path])
   expect((await get(file)).out).toBe("debug\n")
-  expect((await get(`${file}.not`)).exit).toBe(2)
+  expect((await get(`${file}.not`)).exit).toBe(66)
 })
 
 test("a Postgres that does not answer is 69, named without its password", async () => {
