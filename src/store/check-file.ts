@@ -13,8 +13,7 @@ export interface FileToCheck {
   table?: string
 }
 
-/** Faults of the file as SQLite words them; an empty list is a sound file. */
-export function faultsOf(database: Database, { how, table }: Omit<FileToCheck, "path">): string[] {
+function faultsOf(database: Database, { how, table }: Omit<FileToCheck, "path">): string[] {
   const about = table === undefined ? MOST_FAULTS : `'${table.replaceAll("'", "''")}'`
   const pragma = how === "quick" ? "quick_check" : "integrity_check"
   using check = database.prepare<[string], []>(`PRAGMA ${pragma}(${about})`)
@@ -23,8 +22,8 @@ export function faultsOf(database: Database, { how, table }: Omit<FileToCheck, "
 }
 
 /**
- * The same for a thread beside the server, on a connection of its own that ends with the call.
- * Throws SQLite's error where the file is too damaged to be checked.
+ * Faults of the file as SQLite words them; an empty list is a sound file. The connection ends with the
+ * call. Throws SQLite's error where the file is too damaged to be checked.
  */
 export function checkFile({ path, ...what }: FileToCheck): string[] {
   const database = new Database(path, { readwrite: true, strict: true })

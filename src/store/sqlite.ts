@@ -3,7 +3,7 @@ import { chmodSync, closeSync, existsSync, openSync, readFileSync, writeFileSync
 import { drizzle } from "drizzle-orm/bun-sqlite"
 import { log } from "../core/log"
 import { type Begin, demandPlace, markBegun, type Place, sizeOf } from "./beginning"
-import { faultsOf } from "./check-file"
+import { checkFile } from "./check-file"
 import { Checkpoints, type CopyLog } from "./checkpoints"
 import { DamagedDatabase, explained, lookAt } from "./damaged"
 import { CHECKED_AT_OPEN_BYTES } from "./file-check"
@@ -139,15 +139,16 @@ function openWriter(path: string, tuning: Tuning, found: { is_there: boolean; is
   writer.run("PRAGMA temp_store = MEMORY")
   writer.run(`PRAGMA wal_autocheckpoint = ${tuning.wal_autocheckpoint}`)
   writer.run(`PRAGMA journal_size_limit = ${WAL_LIMIT_BYTES}`)
-  if (found.is_there && found.is_small) demandSound(writer, path)
+  if (found.is_there && found.is_small) demandSound(path)
   migrateSqlite(writer)
   writer.run("PRAGMA foreign_keys = ON") // after migrations: a rebuilt table needs it off
   chmodSync(path, 0o600)
   return writer
 }
 
-function demandSound(writer: Database, path: string) {
-  const faults = faultsOf(writer, { how: "quick" })
+/** On a connection of its own: the cache of the writer would keep every page that was read. */
+function demandSound(path: string) {
+  const faults = checkFile({ path, how: "quick" })
   if (faults.length === 0) return
   throw new DamagedDatabase(`${path} is damaged: ${faults.join("; ")}.`, path)
 }
