@@ -15,7 +15,7 @@ export interface SendEmail {
   subject: string
   html: string | null
   text: string | null
-  /** To whom answers go; empty where nobody said so. */
+  /** The mailboxes that answers go to; empty where none was named. */
   reply_to: Mailbox[]
   tags: string[]
   metadata: Record<string, unknown>

@@ -75,7 +75,9 @@ export async function prepare(
     recipients,
     await rulesFor(rules, sender.caller.project_id, sandbox),
   )
-  const files = await fetchFiles(email.attachments, rules.files, sender.signal)
+  const { project_id } = sender.caller
+  const { signal } = sender
+  const files = await fetchFiles(email.attachments, { project_id, rules: rules.files, signal })
   refuseSize(email, files)
   const attachments = await store(files, blobs)
   const fallback = default_reply_to === null ? [] : [{ email: default_reply_to, name: null }]

@@ -1,6 +1,7 @@
 import { ApiError } from "../core/errors"
 import { type Judging, NetError, type NetErrorKind, request } from "../core/net"
 import { invalid } from "../http/problems"
+import { Turns } from "../lib/turns"
 import { vetForm } from "../webhooks/address"
 import {
   type AttachedInput,
@@ -24,23 +25,52 @@ export interface FileRules extends Judging {
   timeout_ms?: number
 }
 
+/** For whom files are fetched. */
+interface Fetching {
+  project_id: string
+  rules: FileRules
+  /** Says when nobody waits for the answer any more. */
+  signal: AbortSignal | undefined
+}
+
 /**
- * The same attachments with every file at hand: those that are named by a URL are fetched now. Throws
- * `invalid_url` for what cannot be fetched, and the signal's reason when nobody waits any more.
+ * The same attachments with every file at hand: those that are named by a URL are fetched now. When
+ * they are too much for a message already, the rest is left out. Throws `invalid_url` for what cannot
+ * be fetched, and the signal's reason.
  */
-export async function fetchFiles(
-  files: AttachedInput[],
-  rules: FileRules,
-  signal: AbortSignal | undefined,
-): Promise<GivenFile[]> {
+export async function fetchFiles(files: AttachedInput[], fetching: Fetching): Promise<GivenFile[]> {
   if (!files.some(isRemote)) return files as GivenFile[]
-  const found: GivenFile[] = []
-  for (let at = 0; at < files.length; at += AT_ONCE) {
-    signal?.throwIfAborted()
-    const some = files.slice(at, at + AT_ONCE)
-    found.push(...(await Promise.all(some.map((file) => atHand(file, rules)))))
+  const { project_id, rules, signal } = fetching
+  return inTurn(project_id, async () => {
+    const found: GivenFile[] = []
+    for (let at = 0; at < files.length && bytesOf(found) <= MAX_FILE_BYTES; at += AT_ONCE) {
+      signal?.throwIfAborted()
+      const some = files.slice(at, at + AT_ONCE)
+      found.push(...(await Promise.all(some.map((file) => atHand(file, rules)))))
+    }
+    return found
+  })
+}
+
+const bytesOf = (files: GivenFile[]) => files.reduce((sum, { bytes }) => sum + bytes.length, 0)
+
+/** Messages of one project that wait for their files at the same time: files fill the memory. */
+const MESSAGES_AT_ONCE = 2
+
+const lines = new Map<string, { turns: Turns; waiting: number }>()
+
+async function inTurn<Result>(project_id: string, work: () => Promise<Result>): Promise<Result> {
+  const line = lines.get(project_id) ?? { turns: new Turns(MESSAGES_AT_ONCE), waiting: 0 }
+  lines.set(project_id, line)
+  line.waiting += 1
+  const end = await line.turns.take()
+  try {
+    return await work()
+  } finally {
+    end()
+    line.waiting -= 1
+    if (line.waiting === 0) lines.delete(project_id)
   }
-  return found
 }
 
 const atHand = (file: AttachedInput, rules: FileRules): GivenFile | Promise<GivenFile> =>

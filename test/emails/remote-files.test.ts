@@ -11,6 +11,18 @@ const MAX_BYTES = 10_485_760
 
 let asked = 0
 
+/** Requests for `/counted` that run, and the most of them at the same time. */
+let running = 0
+let most = 0
+
+async function counted(): Promise<Response> {
+  running++
+  most = Math.max(most, running)
+  await Bun.sleep(20)
+  running--
+  return new Response("counted")
+}
+
 /** A host of files that has a certificate for hooks.test. */
 const files = Bun.serve({
   hostname: "127.0.0.1",
@@ -25,6 +37,7 @@ const files = Bun.serve({
       return new Response(PNG, { headers: { "content-type": "image/png" } })
     }
     if (pathname === "/odd") return new Response("x", { headers: { "content-type": "odd" } })
+    if (pathname === "/counted") return counted()
     if (pathname === "/slow") return new Promise(() => {})
     if (pathname === "/moved") return Response.redirect("https://hooks.test/logo.png")
     return new Response("no", { status: 404 })
@@ -119,6 +132,23 @@ describe("an attachment that is named by a URL", () => {
     const twice = [file(`/size/${MAX_BYTES / 2}`), file(`/size/${MAX_BYTES / 2}`)]
     const refused = await project.post("/v1/emails", mail({ attachments: twice }))
     expect(refusal(refused)).toEqual([413, "payload_too_large"])
+  })
+
+  test("is not fetched any more when the message is too large already", async () => {
+    const project = await service.project()
+    const before = asked
+    const attachments = Array.from({ length: 50 }, () => file(`/size/${MAX_BYTES}`))
+    const refused = await project.post("/v1/emails", mail({ attachments }))
+    expect(refusal(refused)).toEqual([413, "payload_too_large"])
+    expect(asked - before).toBeLessThanOrEqual(3)
+  })
+
+  test("is fetched for two messages of a project at the same time, and others wait", async () => {
+    const project = await service.project()
+    const send = () => project.post("/v1/emails", mail({ attachments: [file("/counted")] }))
+    const answers = await Promise.all(Array.from({ length: 7 }, send))
+    expect(answers.map(({ status }) => status)).toEqual(Array(7).fill(201))
+    expect(most).toBeLessThanOrEqual(2)
   })
 
   test("is asked for only when everything before it is right", async () => {

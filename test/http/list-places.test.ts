@@ -41,7 +41,7 @@ let operator: Person
 let traveller: Person
 const ids: Record<string, string> = {}
 
-/** Whoever may ask for the list. */
+/** A person that may ask for the list. */
 const askerOf = (path: string) => {
   if (path === "/v1/accounts") return traveller
   return path === "/v1/admin/queues" ? operator : home.owner
