@@ -56,6 +56,8 @@ export interface Busy {
 }
 
 const LOOK_MILLISECONDS = 250
+/** All are looked at every four seconds, whatever the single looks say. */
+const SWEEP_LOOKS = 16
 const TELL_MILLISECONDS = 60_000
 /** So young a connection may be about to send its request. */
 const FRESH_MILLISECONDS = 500
@@ -67,6 +69,8 @@ export function limitConnections({ open, limits, trustedProxies, busy }: Connect
   if (limits.backlog !== null) open.setBacklog(limits.backlog)
   const tell = teller(limits)
   let sentinel = 0
+  let is_settled = false
+  let looks = 0
 
   const sweep = () => {
     const { open: all, free } = open.list()
@@ -74,6 +78,7 @@ export function limitConnections({ open, limits, trustedProxies, busy }: Connect
     for (const { descriptor } of leave) open.end(descriptor)
     if (leave.length > 0) tell(all.length, leave.length)
     sentinel = free[Math.min(room(all, limits), free.length - 1)] ?? 0
+    is_settled = leave.length === 0
   }
   /**
    * The kernel gives the lowest descriptor away first. So while this free one stays free, too few
@@ -82,9 +87,15 @@ export function limitConnections({ open, limits, trustedProxies, busy }: Connect
   const look = () => {
     if (open.isInUse(sentinel)) sweep()
   }
+  /** Descriptors below it that were given back since then let more in, without a sign. */
+  const lookRegularly = () => {
+    looks += 1
+    if (!is_settled || looks % SWEEP_LOOKS === 0) sweep()
+    else look()
+  }
   sweep()
   const unwatch = open.watch(look)
-  const timer = setInterval(look, LOOK_MILLISECONDS)
+  const timer = setInterval(lookRegularly, LOOK_MILLISECONDS)
   timer.unref()
   return () => {
     clearInterval(timer)

@@ -54,7 +54,8 @@ test("one address cannot take the connections of the others", async () => {
     from: () => "127.0.0.3",
     words: WHOLE,
   })
-  using flood = await idleConnections(server.url, { count: FLOOD, from: () => "127.0.0.2" })
+  const flooding = { count: FLOOD, from: () => "127.0.0.2", words: WHOLE }
+  using flood = await idleConnections(server.url, flooding)
   await until("it keeps its share", () => flood.open() <= DESCRIPTORS / 8)
   expect(others.open()).toBe(3)
   expect(await statusOfNewClient(server)).toBe(200)
