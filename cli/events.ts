@@ -5,7 +5,7 @@ import { follow, readFeed, readLatest, type Start, startAt } from "./feed"
 import { limitOf } from "./paging"
 import type { Envelope } from "./records"
 import { address } from "./records"
-import { type Column, idColumn, shortId } from "./table"
+import { type Column, idColumn, lineId, shortId } from "./table"
 import { cleanLine } from "./terminal"
 import { age, clockTime, millis, moment } from "./time"
 
@@ -76,12 +76,11 @@ export async function startOf(client: Client, { after, since }: StartOptions): P
   return { after, not_before: undefined }
 }
 
-/** `12:00:01.131 email.sent  0199a1c2-…  ann@mailbox.test`, the id short where there is no room for it. */
+/** `12:00:01.131 email.sent  0199a1c2-…  ann@mailbox.test`, the id by its end on a narrow terminal. */
 export function eventLine(event: Envelope, { paint, terminal }: Lines): string {
   const time = paint.dim(clockTime(event.created_at))
-  const line = (about: string) => `${time} ${cleanLine(event.type).padEnd(18)} ${cleanLine(about)}`
-  const whole = line(subjectOf(event))
-  return Bun.stringWidth(whole) <= terminal.width ? whole : line(subjectOf(event, shortId))
+  const about = subjectOf(event, (id) => lineId(id, terminal))
+  return `${time} ${cleanLine(event.type).padEnd(18)} ${cleanLine(about)}`
 }
 
 /** Where lines are printed. */

@@ -124,6 +124,12 @@ const SHOWN_CHARACTERS = 8
 /** The end of an id, which is random: its beginning is the time, and the same in its neighbours. */
 export const shortId = (id: string): string => id.slice(-SHOWN_CHARACTERS)
 
+/** Lines that come one after the other show all ids whole, or all of them by their ends. */
+const ROOM_FOR_IDS = 100
+
+export const lineId = (id: string, { width }: { width: number }): string =>
+  width < ROOM_FOR_IDS ? shortId(id) : id
+
 /** The column of the ids of a kind. */
 export const idColumn = <Row extends object>(
   kind: IdKindName,

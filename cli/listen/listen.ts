@@ -4,7 +4,7 @@ import { onInterrupt } from "../interrupt"
 import { tellLink } from "../link"
 import { limitOf } from "../paging"
 import { type Frame, openStream, type Stream } from "../stream"
-import { shortId } from "../table"
+import { lineId } from "../table"
 import { cleanLine } from "../terminal"
 import { clockTime, millis } from "../time"
 import { receiverAddress } from "./address"
@@ -126,14 +126,12 @@ class Listening {
   }
 }
 
-/** `12:00:01.102 email.delivered evt_… → 200 (12 ms)`, the id whole where the terminal has room for it. */
+/** `12:00:01.102 email.delivered evt_… → 200 (12 ms)`, the id by its end on a narrow terminal. */
 function deliveryLine(at: string, carried: Carried, { paint, terminal }: Context): string {
   const { event_id, event_type, status, error, duration_ms } = carried
   const is_good = status !== null && status >= 200 && status < 300
   const answer = cleanLine(status === null ? (error ?? "no answer") : String(status))
   const shown = is_good ? paint.green(answer) : paint.red(`${answer} ✗`)
-  const id = cleanLine(event_id)
-  const line = (what: string) =>
-    `${paint.dim(clockTime(at))} ${cleanLine(event_type)} ${what} → ${shown} ${paint.dim(`(${duration_ms} ms)`)}`
-  return Bun.stringWidth(line(id)) > terminal.width ? line(shortId(id)) : line(id)
+  const what = `${cleanLine(event_type)} ${lineId(cleanLine(event_id), terminal)}`
+  return `${paint.dim(clockTime(at))} ${what} → ${shown} ${paint.dim(`(${duration_ms} ms)`)}`
 }

@@ -280,7 +280,7 @@ test("on a narrow terminal a delivery still is one line", async () => {
   const words = ["listen", "--forward-to", receiver.url, "--limit", "1", "--no-color"]
   const env = { BELFRY_URL: api.url, BELFRY_API_KEY: KEY }
   const { out } = await onTerminal(words, { env, columns: 80 })
-  expect(out).toContain(" email.soft_bounced evt_01a1fcfb…3040 → 500 ✗ (")
+  expect(out).toContain(" email.soft_bounced 535d3040 → 500 ✗ (")
 })
 
 test("on a terminal events tail tells when the way breaks, and when it is mended", async () => {

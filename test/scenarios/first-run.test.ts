@@ -41,7 +41,7 @@ test("the command line needs no settings beside a running `up`", async () => {
   const profiles = join(server.home, "config/belfry/profiles.json")
   expect(statSync(profiles).mode & 0o777).toBe(0o600)
   const stored = JSON.parse(readFileSync(profiles, "utf8"))
-  expect(stored.profiles.local).toEqual({ url: server.url, api_key: server.api_key })
+  expect(stored.profiles.local).toMatchObject({ url: server.url, api_key: server.api_key })
 
   const message = ["--from", "me@mailbox.test", "--to", "ann@mailbox.test", "--subject", "Receipt"]
   const sent = await server.cli("emails", "send", ...message, "--text", "paid", "--wait")

@@ -75,7 +75,7 @@ describe.skipIf(missing("tmux"))("everyone is told", () => {
     Object.assign(hook.state, { secret, is_down: true })
     await sendTo(server, "ann")
     await listen.until("its story", (text) =>
-      STORY.every((type) => new RegExp(`${type} evt_\\S+ → 200 `).test(text)),
+      STORY.every((type) => new RegExp(`${type} [0-9a-f]{8} → 200 `).test(text)),
     )
     await monitor.until("the message", (text) => /▸ .*For ann +delivered/.test(text))
 
