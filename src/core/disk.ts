@@ -142,7 +142,7 @@ export function openDisk(options: DiskOptions): Disk {
   }
 }
 
-const DAMAGED = "the database is damaged; nothing new is accepted"
+const DAMAGED = "the database is damaged: nothing is accepted or sent any more"
 const DAMAGED_NEXT =
   "Stop the server and copy its data folder. Then put back the database from a backup, or rescue " +
   "what can be read (docs/operations.md, A damaged database)."

@@ -85,7 +85,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   }
 }
 
-/** Who names a direct way has a pooler in the other; else it is found out. */
+/** Where a direct url is set, the other one leads to a pooler. Else the start finds out. */
 async function openPool(options: PostgresOptions) {
   const { url, direct_url } = options
   const pool = await reach(url, MAX_CONNECTIONS, options)

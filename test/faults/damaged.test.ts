@@ -11,11 +11,13 @@ import {
 } from "node:fs"
 import { join } from "node:path"
 import { makeHome, runBinary, startBelfry } from "../harness/binary"
-import { get, type Mail, post, problemOf, until } from "../scenarios/mails"
+import { deferred, get, type Mail, post, problemOf, send, until } from "../scenarios/mails"
 import { lean } from "../scenarios/serve"
 import { freeListPage, grow, overwrite, pagesOf, workedHome } from "./damage"
 
 const STORAGE = 74
+/** Longer than the embedded mailbox lets anybody wait for the next attempt. */
+const LONGEST_WAIT_MS = 6000
 
 const worked = await workedHome()
 afterAll(() => worked[Symbol.dispose]())
@@ -169,6 +171,19 @@ test("a page that goes bad while the server runs: not ready, told once, nothing 
   const told = server.stderr.all.filter((line) => line.includes("the database is damaged"))
   expect(told).toHaveLength(1)
   expect(told[0]).toContain("from a backup")
+})
+
+test("nothing is sent from a damaged database: what was sent could not be written down", async () => {
+  using damaged = worked.copy()
+  const [bad = ""] = worked.ids
+  const pages = pagesOf(damaged.path, "message_contents", "overflow").slice(0, 2)
+  await using server = await startBelfry({ home: damaged.home, env: lean })
+  const id = await send(server, { to: "softbounce@mailbox.test" })
+  const { attempts } = await deferred(server, id)
+  overwrite(damaged.path, pages)
+  expect((await server.request(`/v1/emails/${bad}`)).status).toBe(503)
+  await Bun.sleep(LONGEST_WAIT_MS)
+  expect((await get<Mail>(server, `/v1/emails/${id}`)).attempts).toBe(attempts)
 })
 
 test("a bad page of a large database that the start itself needs is refused all the same", async () => {
