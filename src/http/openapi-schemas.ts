@@ -10,7 +10,7 @@ type Schema = Record<string, unknown>
  */
 export class SchemaComponents {
   readonly named: Record<string, Schema> = {}
-  readonly #sources = new Map<string, string>()
+  readonly #sources = new Map<string, Schema>()
 
   /** A value that fits a schema as `show` gave it. */
   exampleOf(schema: Schema): unknown {
@@ -21,12 +21,12 @@ export class SchemaComponents {
   show(schema: TSchema | Schema): Schema {
     const { title } = schema
     if (typeof title !== "string") return this.#parts(schema)
-    const text = JSON.stringify(schema)
     const known = this.#sources.get(title)
-    if (known !== undefined && known !== text) throw new Error(`two schemas are called ${title}`)
-    if (known === undefined) {
-      this.#sources.set(title, text)
+    if (!known) {
+      this.#sources.set(title, schema)
       this.named[title] = this.#parts(schema)
+    } else if (known !== schema && JSON.stringify(known) !== JSON.stringify(schema)) {
+      throw new Error(`two schemas are called ${title}`)
     }
     return reference("schemas", title)
   }
