@@ -1,71 +1,10 @@
-import { EXAMPLE_ID } from "../lib/record-fields"
 import { commonHeaders, metas, rateHeaders, reference } from "./openapi-components"
 import { failuresOf } from "./openapi-errors"
 import { TEXTS } from "./openapi-examples"
 import type { SchemaComponents } from "./openapi-schemas"
-import { needOf } from "./permit"
 import type { AnyRoute } from "./route"
 
 type Schema = Record<string, unknown>
-
-/** From the path, the query and the headers that the route itself reads. */
-export function parametersOf(route: AnyRoute, schemas: SchemaComponents) {
-  const names = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name)
-  const common = route.path.startsWith("/v1/") ? [reference("parameters", "RequestId")] : []
-  return [
-    ...names.map((name) => ({
-      name,
-      in: "path" as const,
-      required: true,
-      ...pathField(name, route.choices?.[name]),
-    })),
-    ...fieldsOf(route.query, "query", schemas),
-    ...fieldsOf(route.headers, "header", schemas),
-    ...contextOf(route),
-    ...(route.idempotent ? [reference("parameters", "IdempotencyKey")] : []),
-    ...(route.body || route.query ? [reference("parameters", "Strict")] : []),
-    ...common,
-  ]
-}
-
-/** What is named in a path: mostly an id, with one that could stand there. */
-function pathField(name: string, words: readonly string[] | undefined) {
-  if (words) return { schema: { type: "string", enum: words }, example: words[0] ?? "" }
-  const known = PATH_EXAMPLES[name]
-  if (known !== undefined) return { schema: { type: "string" }, example: known }
-  return { schema: { type: "string", format: "uuid" }, example: EXAMPLE_ID }
-}
-
-const PATH_EXAMPLES: Record<string, string> = {
-  event_id: `evt_${EXAMPLE_ID}`,
-  attachment_id: EXAMPLE_ID,
-  token: "it_Zk3vX9",
-  provider: "ses",
-  config_token: "cb_Zk3vX9",
-  queue: "email",
-}
-
-/** The path of one request. */
-export const filledPath = ({ path, choices }: AnyRoute): string =>
-  path.replaceAll(/\{(\w+)\}/g, (_, name: string) => pathField(name, choices?.[name]).example)
-
-/** What a console caller has to choose, where a key already says it. */
-function contextOf(route: AnyRoute) {
-  const need = route.callers.includes("console") ? needOf(route) : "user"
-  if (route.callers.includes("none") || need === "user") return []
-  const account = reference("parameters", "AccountId")
-  const named = need === "account" || route.path.includes("{project_id}")
-  return named ? [account] : [account, reference("parameters", "ProjectId")]
-}
-
-function fieldsOf(schema: AnyRoute["query"], place: "query" | "header", schemas: SchemaComponents) {
-  return Object.entries(schema?.properties ?? {}).map(([name, field]) => {
-    const { description, ...rest } = schemas.show(field)
-    const required = (schema?.required ?? []).includes(name) && rest.default === undefined
-    const about = typeof description === "string" ? { description } : {}
-    return { name, in: place, required, ...about, schema: rest }
-  })
-}
 
 /** An absent body counts as `{}`, so it is required only where that would not do. */
 export function bodyOf({ body, example }: AnyRoute, schemas: SchemaComponents) {

@@ -25,6 +25,8 @@ const lookup = (reference: string) =>
     .split("/")
     .reduce<unknown>((at, name) => (at as Record<string, unknown>)?.[name], description)
 
+const SENTENCE = expect.stringMatching(/^[`A-Za-z\d<{].{5,}/)
+
 describe("the description", () => {
   test("has every row of the table", () => {
     const found = operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`)
@@ -53,6 +55,9 @@ describe("the description", () => {
       )
       expect(declared.map(({ name }) => name)).toEqual(inPath as string[])
       expect(declared.every(({ required }) => required)).toBe(true)
+      for (const one of operation.parameters) {
+        if ("name" in one) expect([one.name, one.description]).toEqual([one.name, SENTENCE])
+      }
       const names = operation.parameters.map((one) => JSON.stringify(one))
       expect(new Set(names).size).toBe(names.length)
     }
