@@ -212,8 +212,11 @@ const isLoopback = (url: string) =>
   /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(new URL(url).hostname)
 
 function noKey({ url }: Connection): Failure {
-  const more = { hint: "give one with --api-key or BELFRY_API_KEY, or sign in with `belfry login`" }
-  return new Failure(exits.unauthorized, "unauthorized", `There is no API key for ${url}.`, more)
+  const ways = "give one with --api-key or BELFRY_API_KEY, or sign in with `belfry login`"
+  const hint = isLoopback(url) ? `start a server with \`belfry up\`, or ${ways}` : ways
+  return new Failure(exits.unauthorized, "unauthorized", `There is no API key for ${url}.`, {
+    hint,
+  })
 }
 
 function parsed({ bytes, status }: Answer, url: string): unknown {
