@@ -48,9 +48,12 @@ export function define(program: Command): void {
 
   providers
     .command("test <id>")
-    .description("log in at a provider, or send a mail through it")
+    .description("log in at a provider, or send a mail through it; success lets waiting mail go on")
     .option("--to <address>", "send a mail there, from the project's default_from")
-    .addHelpText("after", examples(`providers test ${ID} --to ann@example.com`))
+    .addHelpText(
+      "after",
+      examples(`providers test ${ID} --to ann@example.com`, "providers test instance"),
+    )
     .action(lazily(async () => (await import("../providers")).test))
 
   providers
