@@ -230,14 +230,14 @@ const RETRY_SECONDS = 1
 
 const tooMuch = () =>
   unavailable(
-    "The server holds too many request bodies at the moment. Send the request again.",
+    "The server holds too many request bodies at the moment. Send the request again in a second.",
     "body_memory",
     RETRY_SECONDS,
   )
 
 const tooMuchForOne = () =>
   unavailable(
-    "This project sends too many large bodies at once. Send fewer at the same time.",
+    "This project sends too many large bodies at once. Send this one again when another is answered.",
     "project_body_memory",
     RETRY_SECONDS,
   )

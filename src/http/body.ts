@@ -2,7 +2,7 @@ import type { Workers } from "../core/workers"
 import { Turns } from "../lib/turns"
 import { type Arriving, declaredBytes, readParts, tooLarge } from "./body-parts"
 import type { Parsed, PartsToParse } from "./body-task"
-import { hashOf, parseScanned } from "./json"
+import { bufferOf, hashOf, parseScanned } from "./json"
 import { JsonScan, unreadable } from "./json-scan"
 
 export const DEFAULT_LIMIT_BYTES = 1_048_576
@@ -80,7 +80,7 @@ async function parseElsewhere(
   try {
     signal.throwIfAborted()
     const input: PartsToParse = { parts, hashed: request.headers.has("idempotency-key") }
-    const transfer = parts.map(({ buffer }) => buffer as ArrayBuffer)
+    const transfer = parts.map(bufferOf).filter((buffer) => buffer !== undefined)
     const { value, hash } = await workers.run<Parsed>("parse-body", input, { ...PARSE, transfer })
     return { value, hash: () => hash ?? hashOf(value) }
   } finally {

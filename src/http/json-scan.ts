@@ -56,7 +56,10 @@ export class JsonScan {
 
   private count() {
     if (++this.values > MAX_VALUES) {
-      throw unreadable("too_many_values", "The body has more than 100,000 values.")
+      throw unreadable(
+        "too_many_values",
+        "The body has more than 100,000 values. Send it in smaller parts.",
+      )
     }
   }
 
@@ -65,7 +68,8 @@ export class JsonScan {
     this.in_scalar = false
     this.awaits_key = is_object
     this.open.push(is_object ? [] : null)
-    if (this.open.length > MAX_DEPTH) throw unreadable("depth", `Nested deeper than ${MAX_DEPTH}.`)
+    if (this.open.length > MAX_DEPTH)
+      throw unreadable("depth", "The body is nested deeper than 64 levels.")
   }
 
   private leave() {
@@ -106,7 +110,8 @@ export class JsonScan {
 
   private endKey(literal: string) {
     this.awaits_key = false
-    if (++this.keys > MAX_KEYS) throw unreadable("keys", `More than ${MAX_KEYS} keys.`)
+    if (++this.keys > MAX_KEYS)
+      throw unreadable("keys", "The body has more than 10,000 keys. Send it in smaller parts.")
     remember(this.open.at(-1), literal)
   }
 }
@@ -132,7 +137,10 @@ function remember(seen: string[] | null | undefined, literal: string) {
   if (!seen) return
   if (seen.length < SMALL ? seen.includes(key) : large(seen).has(key)) {
     const shown = Buffer.from(key.slice(0, 64), "latin1").toString("utf8")
-    throw unreadable("duplicate_key", `The key ${JSON.stringify(shown)} stands twice.`)
+    throw unreadable(
+      "duplicate_key",
+      `The key ${JSON.stringify(shown)} stands twice in one object.`,
+    )
   }
   seen.push(key)
   sets.get(seen)?.add(key)

@@ -40,9 +40,11 @@ function joined(parts: readonly Uint8Array[]): string {
 }
 
 /** Gives its memory back at once; the next collection of garbage may be some megabytes away. */
-export function release({ buffer }: Uint8Array): void {
-  if (buffer instanceof ArrayBuffer) buffer.transfer(0)
-}
+export const release = (part: Uint8Array): void => void bufferOf(part)?.transfer(0)
+
+/** The memory of the part, where nothing else is in it. */
+export const bufferOf = ({ buffer, byteLength }: Uint8Array): ArrayBuffer | undefined =>
+  buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? buffer : undefined
 
 /** The same value always as the same text: keys sorted, no white space (for hashes). */
 export const canonicalJson = (value: unknown): string => JSON.stringify(sorted(value))
