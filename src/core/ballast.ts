@@ -36,7 +36,7 @@ export function openBallast(path: string, size: number): Ballast {
       there = true
     } catch (error) {
       not_before = monotonic() + RETRY_MS
-      log.warn("the ballast file cannot be made", { path, error })
+      log.warn("the reserve file for a full disk (ballast) cannot be written", { path, error })
     }
   }
 

@@ -26,7 +26,7 @@ const SECOND = 1000
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
 
-/** One setting: what it takes, what it is when nobody says, and what it means in one line. */
+/** One setting: the values it takes, its default, and its meaning in one or two sentences. */
 export interface Key<V> {
   readonly kind: Kind<NonNullable<V>>
   readonly fallback: V
@@ -43,143 +43,278 @@ const optional = <V>(kind: Kind<V>, about: string, secret = false): Key<V | null
 
 /** Every setting there is. `data_dir`'s own default depends on the environment: config-sources. */
 export const keys = {
-  data_dir: key(folder, "", "Folder of the database, the blobs and the master key."),
-  database_url: optional(databaseUrl, "Postgres to use; without it SQLite in data_dir."),
+  data_dir: key(folder, "", "Folder of the database, the attachments and the master key."),
+  database_url: optional(
+    databaseUrl,
+    "URL of the Postgres database. Without it, the data is in an SQLite file in data_dir.",
+  ),
   database_direct_url: optional(
     databaseUrl,
-    "The same Postgres past a pooler such as PgBouncer, for notifications and migrations.",
+    "URL of the same Postgres without the pooler (such as PgBouncer), for notifications and migrations. Without it, database_url is used.",
   ),
-  base_url: optional(webUrl, "Public address of this instance, for the links in messages."),
+  base_url: optional(
+    webUrl,
+    "Public URL of this instance, for the links in messages. Without it, links hold the address that the server listens on.",
+  ),
 
-  "log.level": key(oneOf("debug", "info", "warn", "error"), "info", "Least level that is logged."),
-  "log.format": key(oneOf("auto", "json", "text"), "auto", "auto: text on a terminal, else JSON."),
+  "log.level": key(
+    oneOf("debug", "info", "warn", "error"),
+    "info",
+    "Lowest level that is logged: debug, info, warn or error.",
+  ),
+  "log.format": key(
+    oneOf("auto", "json", "text"),
+    "auto",
+    "Format of the log. auto means text on a terminal and JSON elsewhere.",
+  ),
 
-  "http.listen": key(listen, ":8080", "Address of the HTTP API; port 0 takes a free one."),
+  "http.listen": key(
+    listen,
+    ":8080",
+    "Address and port of the HTTP API. Without a host, it listens on all addresses. Port 0 takes a free port.",
+  ),
   "http.idle_timeout": key(
     durationFrom("1s", "255s"),
     10 * SECOND,
-    "A silent HTTP connection is closed after this.",
+    "Time after which a silent HTTP connection is closed.",
   ),
   "http.body_memory_mb": key(
     whole(64, 65_536),
     128,
-    "Memory for the bodies of all requests together; what does not fit is answered with 503.",
+    "Maximum memory in MB for the bodies of all requests together. A request that does not fit gets 503.",
   ),
   "http.max_connections": optional(
     whole(16, 10_000),
-    "Maximum HTTP connections; without it as many as the limit of open files allows.",
+    "Maximum number of HTTP connections. Without it, the limit of open files decides, up to 10,000.",
   ),
   "http.per_ip": optional(
     whole(1, 10_000),
-    "Maximum HTTP connections from one address; without it a quarter of all.",
+    "Maximum number of HTTP connections from one address. Without it, the maximum is a quarter of all connections.",
   ),
-  "http.trusted_proxies": key(networks, [], "Proxies whose X-Forwarded-For is believed."),
+  "http.trusted_proxies": key(
+    networks,
+    [],
+    "Proxies that may name the client's address in X-Forwarded-For. The header of other clients is ignored.",
+  ),
 
   "delivery.provider": key(
     oneOf("mailbox", "smtp", "direct", "ses"),
     "mailbox",
-    "Where email is handed over.",
+    "Provider that delivers email: the embedded mailbox, an SMTP relay, the recipients' mail servers (direct) or Amazon SES.",
   ),
-  "delivery.concurrency": key(whole(1, 1000), 20, "Messages that are delivered at the same time."),
+  "delivery.concurrency": key(
+    whole(1, 1000),
+    20,
+    "Maximum number of messages that one node delivers at the same time.",
+  ),
   "delivery.lease": key(
     durationFrom("5s", "60s"),
     30 * SECOND,
-    "A claimed job may be claimed again after this.",
+    "Time after which another worker may claim a job, if the worker that claimed it is silent.",
   ),
-  "delivery.per_domain": key(whole(1, 100), 5, "Of these at most so many to one domain (direct)."),
-  "delivery.mx_port": key(whole(1, 65_535), 25, "Port of the mail servers that MX names (direct)."),
-  "delivery.allow_private": key(networks, [], "Networks where a mail server may be (direct)."),
-  "delivery.ehlo_name": optional(hostName, "Name given to mail servers; else that of the machine."),
-  "delivery.retry.max_age": key(duration, 48 * HOUR, "An email is tried again until this age."),
+  "delivery.per_domain": key(
+    whole(1, 100),
+    5,
+    "Maximum concurrent deliveries to one recipient domain, with the provider direct.",
+  ),
+  "delivery.mx_port": key(
+    whole(1, 65_535),
+    25,
+    "Port of the recipients' mail servers, with the provider direct.",
+  ),
+  "delivery.allow_private": key(
+    networks,
+    [],
+    "Private networks where recipients' mail servers may be, with the provider direct. Without any, only public addresses are allowed.",
+  ),
+  "delivery.ehlo_name": optional(
+    hostName,
+    "Host name that this server gives to mail servers (EHLO), with the provider direct. Without it, the name of the machine is used.",
+  ),
+  "delivery.retry.max_age": key(
+    duration,
+    48 * HOUR,
+    "Maximum age of an email that is still retried. An older one fails.",
+  ),
 
   "webhooks.timeout": key(
     durationFrom("1s", "60s"),
     30 * SECOND,
-    "A webhook's receiver has this long for its answer, from the first packet to the last.",
+    "Maximum time for a webhook receiver's answer, from the first to the last packet.",
   ),
-  "webhooks.concurrency": key(whole(1, 1000), 200, "Webhook deliveries that run at the same time."),
+  "webhooks.concurrency": key(
+    whole(1, 1000),
+    200,
+    "Maximum number of webhook deliveries that one node runs at the same time.",
+  ),
   "webhooks.breaker.failures": key(
     whole(1, 1000),
     10,
-    "An endpoint is disabled after so many failed attempts in a row.",
+    "Number of failed attempts in a row after which an endpoint is disabled.",
   ),
-  "webhooks.require_https": key(flag, true, "Whether a webhook's URL must begin with https://."),
+  "webhooks.require_https": key(
+    flag,
+    true,
+    "Whether the URL of a webhook must begin with https://.",
+  ),
   "attachments.allow_private": key(
     destinations,
     [],
-    "Networks, addresses and host names that attachments may be fetched from though they are private.",
+    "Private networks, addresses and host names that attachments may be fetched from. Without any, only public addresses are allowed.",
   ),
   "webhooks.allow_private": key(
     destinations,
     [],
-    "Networks, addresses and host names that webhooks may reach though they are private.",
+    "Private networks, addresses and host names that webhooks may reach. Without any, only public addresses are allowed.",
   ),
 
   "retention.deliveries": key(
     durationFrom("1h", "3650d"),
     30 * DAY,
-    "Webhook deliveries are kept.",
+    "How long webhook deliveries are kept.",
   ),
   "retention.events": key(
     durationFrom("1h", "3650d"),
     30 * DAY,
-    "Events are kept this long, and never shorter than their deliveries.",
+    "How long events are kept. A time shorter than retention.deliveries counts as retention.deliveries.",
   ),
-  "retention.request_log": key(durationFrom("1h", "3650d"), 7 * DAY, "The request log is kept."),
+  "retention.request_log": key(
+    durationFrom("1h", "3650d"),
+    7 * DAY,
+    "How long the request log is kept.",
+  ),
 
-  "providers.smtp.host": optional(hostName, "Mail relay for delivery.provider smtp."),
+  "providers.smtp.host": optional(
+    hostName,
+    "Host name of the mail relay. Required when delivery.provider is smtp.",
+  ),
   "providers.smtp.port": key(whole(1, 65_535), 587, "Port of the mail relay."),
-  "providers.smtp.username": optional(text, "User name at the mail relay."),
+  "providers.smtp.username": optional(
+    text,
+    "User name at the mail relay. Without it, mail is sent without a login.",
+  ),
   "providers.smtp.password": optional(text, "Password at the mail relay.", true),
   "providers.smtp.tls": key(
     oneOf("starttls", "implicit", "none"),
     "starttls",
-    "TLS to the mail relay: STARTTLS is demanded, from the first byte, or none.",
+    "TLS to the mail relay: starttls requires STARTTLS, implicit begins with TLS, none sends without TLS.",
   ),
 
-  "providers.allow_private": key(networks, [], "Networks where a project's own relay may be."),
-  "providers.ses.region": optional(awsRegion, "Region of SES for delivery.provider ses."),
-  "providers.ses.access_key_id": optional(text, "Access key of the IAM user for SES.", true),
-  "providers.ses.secret_access_key": optional(text, "Its secret.", true),
-  "providers.ses.configuration_set": optional(text, "Whose events come back from SES."),
-  "providers.ses.endpoint": optional(webUrl, "Address of the SES API; else that of its region."),
-  "providers.ses.ca": optional(folder, "PEM file: who certifies AWS, instead of the well-known."),
+  "providers.allow_private": key(
+    networks,
+    [],
+    "Private networks where the relay of a project may be. Without any, only public addresses are allowed.",
+  ),
+  "providers.ses.region": optional(
+    awsRegion,
+    "AWS region of SES. Required when delivery.provider is ses.",
+  ),
+  "providers.ses.access_key_id": optional(
+    text,
+    "Access key ID of the IAM user for SES. Required when delivery.provider is ses.",
+    true,
+  ),
+  "providers.ses.secret_access_key": optional(
+    text,
+    "Secret access key of the IAM user for SES. Required when delivery.provider is ses.",
+    true,
+  ),
+  "providers.ses.configuration_set": optional(
+    text,
+    "SES configuration set that each message names; SES reports events of that set. Without it, messages name none.",
+  ),
+  "providers.ses.endpoint": optional(
+    webUrl,
+    "URL of the SES API, such as a VPC endpoint. Without it, the endpoint of the region is used.",
+  ),
+  "providers.ses.ca": optional(
+    folder,
+    "PEM file of the certificate authority to trust for SES and SNS. Without it, the well-known authorities are trusted.",
+  ),
 
-  sign_up: key(oneOf("closed", "invite", "open"), "invite", "Who may become a console user."),
-  system_from: optional(mailbox, "Sender of the instance's own mail: invitations, resets, alerts."),
+  sign_up: key(
+    oneOf("closed", "invite", "open"),
+    "invite",
+    "Whether people may become console users: closed (never), invite (with an invitation) or open (everybody).",
+  ),
+  system_from: optional(
+    mailbox,
+    "Sender of the instance's own mail (invitations, resets, alerts). Without it, such mail can only go to the embedded mailbox.",
+  ),
 
   "plans.default": key(oneOf(...PLAN_NAMES), "enterprise", "Plan of a new account."),
   ...planLimits((kind, about) => optional<PlanLimit>(kind, about)),
 
-  sending_domains: key(domains, [], "Domains that count as verified on the operator's word."),
+  sending_domains: key(
+    domains,
+    [],
+    "Domains that may send without DNS records, because the operator trusts them.",
+  ),
 
   "mailbox.enabled": key(flag, true, "Whether the embedded mailbox (mailbox.test) runs."),
-  "mailbox.listen": key(listen, "127.0.0.1:1025", "SMTP address of the embedded mailbox."),
+  "mailbox.listen": key(
+    listen,
+    "127.0.0.1:1025",
+    "Address and port where the embedded mailbox takes mail by SMTP.",
+  ),
 
   "domains.host": optional(
     hostName,
-    "Host that MX and SPF records name; else that of base_url, else the machine's own name.",
+    "Host name of this instance in MX and SPF records. Without it, the host of base_url, else the name of the machine is used.",
   ),
-  "domains.tracking_host": optional(hostName, "Target of tracking CNAMEs; else domains.host."),
+  "domains.tracking_host": optional(
+    hostName,
+    "Target of the CNAME records for tracked links. Without it, domains.host is used.",
+  ),
   "domains.spf": key(
     spfMechanisms,
     [],
-    "Mechanisms for SPF (ip4:192.0.2.7); without any, those of the provider.",
+    "SPF mechanisms of the servers that deliver, such as ip4:192.0.2.7. Without any, delivery.provider decides.",
   ),
-  "domains.ed25519": key(flag, false, "Ed25519 DKIM keys are published beside RSA."),
+  "domains.ed25519": key(
+    flag,
+    false,
+    "Whether each domain gets an Ed25519 DKIM key beside its RSA key.",
+  ),
 
-  "dns.servers": key(nameServers, [], "Name servers; without any, those of /etc/resolv.conf."),
+  "dns.servers": key(
+    nameServers,
+    [],
+    "Name servers for all DNS look-ups. Without any, those of /etc/resolv.conf are used.",
+  ),
 
-  "storage.sqlite.path": optional(folder, "SQLite file; without it belfry.db in data_dir."),
-  "storage.cache_mb": key(whole(1, 65_536), 64, "Page cache of each SQLite connection."),
-  "storage.ballast_mb": key(whole(0, 65_536), 64, "File dropped when the disk is full; 0: none."),
-  "storage.min_free_mb": key(whole(0, 10_000_000), 512, "No sends below this free space; 0: off."),
-  "storage.blobs.dir": optional(folder, "Folder of attachments; without it blobs in data_dir."),
-  "storage.wal_autocheckpoint": key(whole(0, 1_000_000), 1000, "SQLite's pages; 0: Litestream."),
+  "storage.sqlite.path": optional(
+    folder,
+    "Path of the SQLite file. Without it, belfry.db in data_dir is used.",
+  ),
+  "storage.cache_mb": key(
+    whole(1, 65_536),
+    64,
+    "Memory in MB for the page cache of each SQLite connection.",
+  ),
+  "storage.ballast_mb": key(
+    whole(0, 65_536),
+    64,
+    "Size in MB of a reserve file, which is deleted when the disk is full. 0 means no file.",
+  ),
+  "storage.min_free_mb": key(
+    whole(0, 10_000_000),
+    512,
+    "Minimum free disk space in MB. Below it, new sends are refused with 503. 0 switches the check off.",
+  ),
+  "storage.blobs.dir": optional(
+    folder,
+    "Folder of the attachments; all nodes must share it. Without it, blobs in data_dir is used.",
+  ),
+  "storage.wal_autocheckpoint": key(
+    whole(0, 1_000_000),
+    1000,
+    "Number of pages in SQLite's write-ahead log at which it is copied into the database. 0 leaves this to Litestream.",
+  ),
 
   "security.master_key": optional(
     key32,
-    "Seals secrets at rest; else master.key in data_dir.",
+    "Key that encrypts the stored secrets. Without it, the file master.key in data_dir is used.",
     true,
   ),
 } as const

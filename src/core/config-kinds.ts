@@ -34,7 +34,7 @@ export const hostName = kind("a host name or an IP address", (raw) => {
   return isIP(name) !== 0 || HOST.test(name) ? name : undefined
 })
 
-export const awsRegion = textThat("a region of AWS (eu-west-1)", (value) =>
+export const awsRegion = textThat("an AWS region, such as eu-west-1", (value) =>
   /^[a-z]{2}(-[a-z]+)+-\d{1,2}$/.test(value),
 )
 
@@ -50,7 +50,7 @@ export const webUrl = kind("an http:// or https:// URL without a query", (raw) =
 })
 
 export const mailbox = textThat(
-  "one address, as a@example.com or Name <a@example.com>",
+  "one address, such as a@example.com or Name <a@example.com>",
   (value) => parseMailbox(value) !== undefined,
 )
 
@@ -95,7 +95,7 @@ export const duration = kind<number>(
   },
 )
 
-/** A duration with bounds, both of which are told to who oversteps them. */
+/** A duration with bounds. The error names both. */
 export const durationFrom = (least: string, most: string): Kind<number> =>
   kind(
     `${duration.expected}, from ${least} to ${most}`,
@@ -138,15 +138,18 @@ const list = (expected: string, item: (text: string) => string | undefined): Kin
 const isNetwork = (value: string) => ipaddr.isValid(value) || ipaddr.isValidCIDR(value)
 const isName = (value: string) => /^[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?$/.test(value)
 
-export const networks = list("IP addresses and networks (10.0.0.0/8)", (value) =>
+export const networks = list("IP addresses and networks, such as 10.0.0.0/8", (value) =>
   isNetwork(value) ? value : undefined,
 )
 
 /** Where outbound requests may go although it is not the public internet. */
-export const destinations = list("IP addresses, networks (10.0.0.0/8) and host names", (value) => {
-  const name = value.toLowerCase()
-  return isNetwork(name) || isName(name) ? name : undefined
-})
+export const destinations = list(
+  "IP addresses, networks (such as 10.0.0.0/8) and host names",
+  (value) => {
+    const name = value.toLowerCase()
+    return isNetwork(name) || isName(name) ? name : undefined
+  },
+)
 
 export const domains = list("domain names", (value) =>
   isName(value.toLowerCase()) ? value.toLowerCase().replace(/\.$/, "") : undefined,
@@ -158,6 +161,6 @@ export const nameServers = list("name servers, each an IP address or address:por
   return ipaddr.isValid(bare?.[1] ?? bare?.[2] ?? value) ? value : undefined
 })
 
-export const spfMechanisms = list("SPF mechanisms (include:spf.example.com)", (value) =>
+export const spfMechanisms = list("SPF mechanisms, such as include:spf.example.com", (value) =>
   ownFault(value) === null ? value : undefined,
 )

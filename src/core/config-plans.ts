@@ -30,11 +30,11 @@ const limit: Kind<PlanLimit> = {
   show: (value) => value,
 }
 
-/** `plans.<plan>.<limit>`: a number of the operator in place of the plan's own. */
+/** `plans.<plan>.<limit>`: the operator's number replaces the plan's own. */
 export const planLimits = <K>(key: (kind: Kind<PlanLimit>, about: string) => K) => {
   const entries = PLAN_NAMES.flatMap((plan) =>
     LIMIT_NAMES.map((name) => {
-      const about = `${name} of the plan ${plan}, in place of the number built in.`
+      const about = `Limit ${name} of the plan ${plan}. Without it, the built-in limit applies.`
       return [`plans.${plan}.${name}`, key(limit, about)] as const
     }),
   )

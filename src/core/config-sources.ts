@@ -64,7 +64,7 @@ export function fromToml(path: string, faults: string[]): Given[] {
     return flatten(Bun.TOML.parse(text) as object, "", `file ${path}`)
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    faults.push(`the configuration file ${path} is not TOML: ${reason}`)
+    faults.push(`the configuration file ${path} is not valid TOML: ${reason}`)
     return []
   }
 }

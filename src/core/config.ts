@@ -126,23 +126,25 @@ const SES_NEEDS = [
 
 function contradictions(values: Settings): string[] {
   if (values.data_dir === "") {
-    return ["data_dir is missing: there is no HOME, so expected --data-dir or BELFRY_DATA_DIR"]
+    return ["data_dir is missing, because HOME is not set. Give --data-dir or BELFRY_DATA_DIR"]
   }
   if (values.database_direct_url !== null && values.database_url === null) {
-    return ["DATABASE_DIRECT_URL is set, but DATABASE_URL is missing: expected both, or neither"]
+    return ["DATABASE_DIRECT_URL is set, but DATABASE_URL is missing. Set both, or neither"]
   }
   const provider = values["delivery.provider"]
   if (provider === "smtp" && values["providers.smtp.host"] === null) {
     return [
-      "providers.smtp.host is missing: delivery.provider is smtp, so expected the relay's name",
+      "providers.smtp.host is missing, but delivery.provider is smtp. Set it to the host name of the relay",
     ]
   }
   if (provider === "ses") {
     const missing = SES_NEEDS.filter((name) => values[name] === null)
-    return missing.map((name) => `${name} is missing: delivery.provider is ses`)
+    return missing.map((name) => `${name} is missing, but delivery.provider is ses. Set it`)
   }
   if (provider === "mailbox" && !values["mailbox.enabled"]) {
-    return ["mailbox.enabled is false: delivery.provider is mailbox, so expected true"]
+    return [
+      "mailbox.enabled is false, but delivery.provider is mailbox. Set mailbox.enabled to true",
+    ]
   }
   return []
 }

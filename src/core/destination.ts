@@ -71,7 +71,7 @@ export async function addressFor(
   )
   const [first] = addresses
   if (first === undefined) throw new NetError("dns", `${host} has no address`)
-  if (refused) throw new NetError("blocked_address", `${host} is at an address that is refused`)
+  if (refused) throw new NetError("blocked_address", `${host} has an address that is not allowed`)
   return first
 }
 

@@ -61,7 +61,7 @@ export function openDisk(options: DiskOptions): Disk {
   let last_probe = Number.NEGATIVE_INFINITY
 
   const sicken = (error: unknown) => {
-    if (!ill) log.error("the storage does not take writes", { error })
+    if (!ill) log.error("the storage refuses writes", { error })
     if (!ill) last_probe = monotonic()
     ill = true
   }
@@ -108,7 +108,7 @@ export function openDisk(options: DiskOptions): Disk {
       await writeProbe(join(options.dir, "probe"))
       await ask()
       ill = dead || damaged
-      if (!ill) log.info("the storage takes writes again")
+      if (!ill) log.info("the storage accepts writes again")
     } catch (error) {
       failed(error)
     }

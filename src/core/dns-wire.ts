@@ -17,7 +17,7 @@ export function questionName(name: string): string {
   const bare = name.replace(/\.$/, "")
   const fits =
     bare.length <= MAX_NAME && bare.split(".").every((label) => /^[!-~]{1,63}$/.test(label))
-  if (!fits) throw new DnsError(`"${name.slice(0, MAX_NAME)}" is not a name that DNS knows`, false)
+  if (!fits) throw new DnsError(`"${name.slice(0, MAX_NAME)}" is not a valid DNS name`, false)
   return bare
 }
 
@@ -55,7 +55,7 @@ function askOverTcp(server: Server, name: string, kind: Kind, ms: number): Promi
 
   const socket = connect({ host: server.address, port: server.port })
   const answer = Promise.withResolvers<Packet>()
-  const timer = setTimeout(() => answer.reject(new Error(`no TCP answer in ${ms} ms`)), ms)
+  const timer = setTimeout(() => answer.reject(new Error(`no answer over TCP in ${ms} ms`)), ms)
   let received = Buffer.alloc(0)
   socket.on("connect", () => socket.write(frame))
   socket.on("error", (error) => answer.reject(error))
@@ -66,7 +66,7 @@ function askOverTcp(server: Server, name: string, kind: Kind, ms: number): Promi
     if (received.length < 2 + length) return
     try {
       const packet = checked(Packet.parse(received.subarray(2, 2 + length)), name, kind)
-      if (packet.header.id !== query.header.id) throw new Error("an answer to something else")
+      if (packet.header.id !== query.header.id) throw new Error("the answer is to another question")
       answer.resolve(packet)
     } catch (error) {
       answer.reject(error)
@@ -85,7 +85,7 @@ function checked(packet: Packet, name: string, kind: Kind): Packet {
     question?.name.toLowerCase() === name.toLowerCase() && question.type === Packet.TYPE[kind]
   // Some servers send errors without the question; there is nothing in them to forge.
   if (!same && (question || packet.answers.length > 0))
-    throw new Error("an answer to something else")
+    throw new Error("the answer is to another question")
   return packet
 }
 

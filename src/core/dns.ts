@@ -72,7 +72,10 @@ export function resolver(options: ResolverOptions = {}): Resolver {
       if (rows.length > 0 || alias === null || isWhole(packet)) return rows
       at = questionName(alias)
     }
-    throw new DnsError(`${kind} of ${name} is not known: its aliases have no end`, true)
+    throw new DnsError(
+      `the ${kind} records of ${name} cannot be found: its aliases have no end`,
+      true,
+    )
   }
   return {
     txt: async (name) => (await ask(name, "TXT")).map(strings),
@@ -115,7 +118,10 @@ async function askAll(servers: Server[], name: string, kind: Kind, ms: number): 
       }
     }
   }
-  throw new DnsError(`${kind} of ${name} is not known: ${[...reasons].join("; ")}`, true)
+  throw new DnsError(
+    `the ${kind} records of ${name} cannot be found: ${[...reasons].join("; ")}`,
+    true,
+  )
 }
 
 /** Only NOERROR and NXDOMAIN say something about the name; everything else is about the server. */

@@ -43,7 +43,7 @@ export function masterKey(options: MasterKeyOptions): Buffer {
   }
   if (options.make === false) {
     throw new MasterKeyError(
-      `There is no ${path}. Put the key of this instance there, or set security.master_key.`,
+      `The file ${path} does not exist. Put the key of this instance there, or set security.master_key.`,
     )
   }
   make(options.data_dir, path)
@@ -54,7 +54,7 @@ function read(path: string): Buffer {
   const mode = statSync(path).mode & 0o777
   if ((mode & 0o077) !== 0) {
     throw new MasterKeyError(
-      `${path} can be read by other users (mode ${mode.toString(8)}); run: chmod 600 ${path}`,
+      `${path} can be read by other users (mode ${mode.toString(8)}). Run: chmod 600 ${path}`,
     )
   }
   return decoded(readFileSync(path, "utf8").trim(), path)
@@ -63,7 +63,7 @@ function read(path: string): Buffer {
 function decoded(text: string, where: string): Buffer {
   const key = Buffer.from(text, "base64")
   if (!/^[A-Za-z0-9+/]+=*$/.test(text) || key.length !== KEY_BYTES) {
-    throw new MasterKeyError(`${where} does not hold ${KEY_BYTES} bytes in base64`)
+    throw new MasterKeyError(`${where} must be ${KEY_BYTES} bytes in base64`)
   }
   return key
 }

@@ -53,7 +53,7 @@ export function openSecrets(options: MasterKeyOptions): Secrets {
         const plain = decipher.update(whole.subarray(IV_BYTES, -TAG_BYTES))
         return Buffer.concat([plain, decipher.final()]).toString("utf8")
       } catch {
-        throw new SecretError("A sealed value was changed, or belongs to another place.")
+        throw new SecretError("An encrypted value was changed, or it belongs to another record.")
       }
     },
     mac(purpose, text) {
@@ -74,17 +74,17 @@ const additional = (key_id: string, context: string) =>
 function payload(sealed: string, key_id: string): Buffer {
   const [version, sealed_with, text, ...rest] = sealed.split(".")
   if (version !== VERSION || !sealed_with || !text || rest.length > 0) {
-    throw new SecretError("A sealed value is not in a form that this version knows.")
+    throw new SecretError("An encrypted value has a form that this version does not know.")
   }
   if (!same(sealed_with, key_id)) {
     throw new SecretError(
-      `A value was sealed with master key ${sealed_with.slice(0, 16)}, but this is ${key_id}.`,
+      `A value was encrypted with master key ${sealed_with.slice(0, 16)}, but the current key is ${key_id}.`,
     )
   }
   const whole = Buffer.from(text, "base64url")
   // Decoding forgives stray characters and spare bits; only the one spelling we wrote may pass.
   if (whole.toString("base64url") !== text || whole.length < IV_BYTES + TAG_BYTES) {
-    throw new SecretError("A sealed value was changed, or belongs to another place.")
+    throw new SecretError("An encrypted value was changed, or it belongs to another record.")
   }
   return whole
 }

@@ -20,7 +20,7 @@ export function catchStrayOutput(tell: Tell): void {
 
 /** Errors that nobody catches are logged. The process goes on, as it does without this. */
 export function catchStrayErrors(tell: Tell): void {
-  const uncaught = (error: unknown) => tell("error", "Nobody caught an error.", { error })
+  const uncaught = (error: unknown) => tell("error", "An error was not caught.", { error })
   process.on("uncaughtException", uncaught)
   process.on("unhandledRejection", uncaught)
 }

@@ -35,7 +35,7 @@ const MAX_DEPTH = 4
  */
 export function serveTasks(tasks: Tasks): void {
   const port = parentPort
-  if (!port) throw new Error("tasks are served in a worker thread only")
+  if (!port) throw new Error("tasks run only in a worker thread")
   catchStrayOutput((stray, message, fields) => port.postMessage({ stray, message, fields }))
   port.on("message", async (message: Task) => {
     const answer = await perform(tasks, message)

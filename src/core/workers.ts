@@ -223,10 +223,15 @@ class Pool {
 }
 
 const noDescriptors = () =>
-  Object.assign(new Error("too many open files, so no worker thread can start"), { code: "EMFILE" })
+  Object.assign(new Error("no worker thread can start, because too many files are open"), {
+    code: "EMFILE",
+  })
 
 const overrun = () =>
-  new ApiError("service_unavailable", "Too much work is waiting; try again in a moment.")
+  new ApiError(
+    "service_unavailable",
+    "The server has too much work at the moment. Try again in a few seconds.",
+  )
 
 const closing = () => new ApiError("service_unavailable", "The server is shutting down.")
 

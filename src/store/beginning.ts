@@ -43,24 +43,25 @@ export function demandPlace(place: Place, begin: Begin): boolean {
 }
 
 const ANEW_BESIDE =
-  "is there already, and --new begins only where there is no database. Start without --new, or " +
+  "exists already, but --new makes a new database only in an empty place. Start without --new, or " +
   "move the file away first."
 
 const LOST =
-  "So this folder was in use, and its data would be missed. Put the database back (from a backup, " +
-  "or mount its disk), or give --new to begin anew with nothing."
+  "So this folder was in use before, and a new database would not have its data. Put the database " +
+  "back (from a backup, or mount its disk). To begin with an empty database, give --new."
 
 export const nothingIn = (data_dir: string) =>
   new NoDatabase(
-    `There is no database in ${data_dir}. Name the folder with --data-dir, or begin one with ` +
+    `There is no database in ${data_dir}. Name another folder with --data-dir, or make a database with ` +
       "`belfry up` or `belfry init`.",
   )
 
 /** What tells that a database was here, as the end of "…, but". A master key alone does not. */
 function useOf({ path, data_dir, blobs_dir }: Place): string | undefined {
-  if (existsSync(join(data_dir, MARKER))) return `${join(data_dir, MARKER)} says that it began`
+  if (existsSync(join(data_dir, MARKER)))
+    return `${join(data_dir, MARKER)} says that there was a database`
   if (hasBlobFolders(blobs_dir)) return `there are blobs in ${blobs_dir}`
-  if (sizeOf(`${path}-wal`) > 0) return `its write-ahead log ${path}-wal is there`
+  if (sizeOf(`${path}-wal`) > 0) return `its write-ahead log ${path}-wal exists`
   return undefined
 }
 
@@ -81,11 +82,11 @@ export function markBegun({ path, data_dir }: Place): void {
   try {
     writeFileSync(marker, `${path}\n${MARKER_TEXT}\n`, { mode: 0o600, flush: true })
   } catch (error) {
-    log.warn("the mark beside the database was not made", { path: marker, error })
+    log.warn("the marker file beside the database could not be written", { path: marker, error })
   }
 }
 
 const MARKER_TEXT =
-  "The database of this folder has begun. Without it Belfry does not start here, unless --new is given."
+  "This folder has a database. If the database is missing, Belfry does not start here without --new."
 
 export const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0

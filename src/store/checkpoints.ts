@@ -128,6 +128,6 @@ export class Checkpoints {
     // No thread is free, or none is left, or no descriptor for one: later, or here.
     if (error instanceof ApiError || codeOf(error) === "SQLITE_CANTOPEN") return
     if (troubleOf(error)) this.#options.onTrouble(error)
-    else log.warn("the write-ahead log was not copied", { error })
+    else log.warn("the write-ahead log could not be copied into the database", { error })
   }
 }

@@ -36,7 +36,7 @@ export class FolderInPlace extends Error {
 
   constructor(path: string) {
     super(
-      `${path} is a folder, but the database is a file. Move the folder away, or name another ` +
+      `${path} is a folder, but the database must be a file. Move the folder away, or name another ` +
         "file in storage.sqlite.path.",
     )
   }

@@ -51,13 +51,16 @@ export class FileCheck {
         this.#progress = `${checked} of ${tables.length} tables`
         if (monotonic() - begun >= limit_ms) {
           const fields = { checked, tables: tables.length }
-          log.warn("the check of the database was not finished; the daily check goes on", fields)
+          log.warn(
+            "the check of the database is not finished; the daily check continues it",
+            fields,
+          )
           return
         }
         if (await this.#isBad({ path, how: "quick", table })) return
       }
       const took_ms = Math.round(monotonic() - begun)
-      log.info("the database is sound", { tables: tables.length, took_ms })
+      log.info("the check found no damage in the database", { tables: tables.length, took_ms })
     })
   }
 
@@ -68,7 +71,7 @@ export class FileCheck {
       const begun = monotonic()
       if (await this.#isBad({ path: this.#options.path, how: "full" })) return
       const took_ms = Math.round(monotonic() - begun)
-      log.info("the daily check found the database sound", { took_ms })
+      log.info("the daily check found no damage in the database", { took_ms })
     })
   }
 
@@ -85,7 +88,7 @@ export class FileCheck {
       await check()
       return !this.#stopped
     } catch (error) {
-      if (!this.#stopped) log.warn("the database could not be checked", { error })
+      if (!this.#stopped) log.warn("the check of the database failed", { error })
       return false
     } finally {
       this.#progress = undefined

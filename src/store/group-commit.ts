@@ -190,7 +190,7 @@ async function guarded(closure: () => Promise<unknown>, effects: Effect[]) {
   const permit: Permit = { open: true, effects }
   const tripwire = Promise.withResolvers<never>()
   const turn = setImmediate(() => {
-    tripwire.reject(new Error("A closure awaited something other than its own transaction"))
+    tripwire.reject(new Error("A closure awaited something that is not its own transaction"))
   })
   try {
     const result = permits.run(permit, async () => await closure()) // a query runs when awaited
@@ -206,7 +206,7 @@ function perform(effect: Effect) {
   try {
     effect()
   } catch (error) {
-    log.error("what follows a commit failed", { error })
+    log.error("an effect after a commit failed", { error })
   }
 }
 

@@ -30,7 +30,7 @@ export class Claims {
       return claimed
     } catch (error) {
       if (troubleOf(error)) throw error
-      log.error("jobs could not be claimed together with their work", { error })
+      log.error("jobs could not be claimed together with their data", { error })
       return queue.claim(this.#store, limit, this.#lease)
     }
   }
@@ -58,7 +58,9 @@ export class Claims {
           await handler?.onGiveBack?.(tx, job.payload as never, job)
       }
     })
-    await back.catch((error) => log.warn("jobs stay leased until they run out", { error }))
+    await back.catch((error) =>
+      log.warn("jobs could not be released; they wait until their lease ends", { error }),
+    )
   }
 
   async #learn(tx: Tx, claimed: queue.ClaimedJob[], known: Map<string, unknown>) {

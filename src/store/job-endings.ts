@@ -66,10 +66,10 @@ export class Endings {
     for (let failing = false; !this.#closed; ) {
       try {
         await this.#store.tx((tx) => completeAll(tx, batch))
-        if (failing) log.info("the ends of jobs can be recorded again")
+        if (failing) log.info("results of jobs can be recorded again")
         return
       } catch (error) {
-        if (!failing) log.error("could not record the ends of jobs; trying again", { error })
+        if (!failing) log.error("results of jobs could not be recorded; trying again", { error })
         failing = true
         await sleep(PAUSE_MILLISECONDS)
       }

@@ -6,7 +6,7 @@ import * as queue from "./queue"
 import type { Tx } from "./store"
 
 /** A reason may reach the world: an error's own words, with SQL and paths in them, may not. */
-const FAILED = "The job failed; the log says why."
+const FAILED = "The job failed. The log has the reason."
 
 type Write = (tx: Tx) => Promise<void>
 
@@ -80,7 +80,7 @@ export async function attempt(
   known: unknown,
 ): Promise<Verdict> {
   try {
-    if (!handler) throw new Error(`No handler for job "${job.name}"`)
+    if (!handler) throw new Error(`There is no handler for the job "${job.name}"`)
     return await handler.run(job.payload as never, job, known as never)
   } catch (error) {
     log.error("a job failed", { job: job.name, job_id: job.id, attempt: job.attempt, error })
@@ -96,7 +96,7 @@ export const isPlainEnd = (verdict: Verdict) =>
 
 /** It ran, but its end breaks a rule of ours: run again it would break it again. */
 export const unrecordable: Verdict = {
-  retry: "The result could not be recorded; the log says why.",
+  retry: "The result could not be recorded. The log has the reason.",
   schedule: () => undefined,
 }
 
@@ -114,7 +114,7 @@ export async function endAll(tx: Tx, lineOf: (name: string) => Line | undefined,
   const ours = list.filter(({ job }) => held.has(job))
   for (const [name, some] of Map.groupBy(ours, ({ job }) => job.name)) {
     const { onDone } = lineOf(name)?.handler ?? {}
-    if (!onDone) throw new Error(`Nobody writes the end of job "${name}"`)
+    if (!onDone) throw new Error(`No function records the result of the job "${name}"`)
     await onDone(
       tx,
       some.map(({ end }) => end as never),

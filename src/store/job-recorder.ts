@@ -97,7 +97,7 @@ export class Recorder {
         await this.#store.tx(write)
         return true
       } catch (error) {
-        log.error("could not record the ends of jobs together; trying again", { error })
+        log.error("results of jobs could not be recorded together; trying again", { error })
         if (!troubleOf(error)) return false
         if (this.#is_closed) return true
         if (tries === MOST_TRIES_TOGETHER) return false
@@ -115,7 +115,10 @@ export class Recorder {
         return
       } catch (error) {
         // What was done must not be done again: hold the slot until storage takes the result.
-        log.error("could not record the end of a job; trying again", { job_id: job.id, error })
+        log.error("the result of a job could not be recorded; trying again", {
+          job_id: job.id,
+          error,
+        })
         if (this.#is_closed) return
         if (tries % MOST_TRIES === 0 && !troubleOf(error)) {
           if (tries > MOST_TRIES) line = undefined // its last word breaks a rule, too

@@ -54,7 +54,7 @@ export async function openStore(settings: Settings, options: OpenOptions = {}): 
 }
 
 const ANEW_ON_POSTGRES =
-  "--new is for SQLite. DATABASE_URL names a database of Postgres: empty that one, or name another."
+  "--new works only with SQLite, but DATABASE_URL names a Postgres database. Empty that database, or name another."
 
 /** Whether there is a database to open; on Postgres only opening tells. */
 export const hasBegun = (settings: Settings): boolean =>

@@ -19,7 +19,7 @@ const MAX_ATTEMPTS = 8
 const CONFLICTS = ["40001", "40P01"]
 
 const POLLING =
-  "a pooler in transaction mode is before Postgres, so notifications do not come: polling instead"
+  "a pooler in transaction mode stands before Postgres, so notifications do not arrive; polling instead"
 
 /** The transaction whose closure is running here; `open` ends with it. */
 const running = new AsyncLocalStorage<{ open: boolean }>()
@@ -109,7 +109,7 @@ async function demandBegun(pool: SQL, url: string) {
 }
 
 const EMPTY =
-  "is empty. See that DATABASE_URL names the right one, or begin it with `belfry migrate`, `serve` or `init`."
+  "is empty. Check that DATABASE_URL names the right database, or fill it with `belfry migrate`, `serve` or `init`."
 
 /** A closure that opened another transaction would hold one connection and wait for a second. */
 async function alone<Result>(closure: () => Promise<Result>): Promise<Result> {
@@ -143,7 +143,7 @@ async function tell(pool: SQL, topic: string, payload: string) {
   try {
     await pool`SELECT pg_notify(${topic}, ${payload})`
   } catch (error) {
-    log.debug("a notification was lost; the poll behind it will do", { topic, error })
+    log.debug("a notification was lost; the next poll finds what it told", { topic, error })
   }
 }
 

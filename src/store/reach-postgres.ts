@@ -53,7 +53,7 @@ async function failureOf(pool: SQL): Promise<unknown> {
     await processOf(pool)
     return undefined
   } catch (error) {
-    return error ?? new Error("it refused without a reason")
+    return error ?? new Error("it gave no reason")
   }
 }
 

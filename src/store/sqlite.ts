@@ -105,7 +105,7 @@ function emptyLog(writer: Database, onTrouble: (error: unknown) => void) {
     writer.run("PRAGMA wal_checkpoint(TRUNCATE)")
   } catch (error) {
     if (troubleOf(error) === "lost_fsync") onTrouble(error)
-    log.warn("the write-ahead log stays for the next start", { error })
+    log.warn("the write-ahead log could not be copied; the next start copies it", { error })
   }
 }
 
@@ -156,7 +156,7 @@ function demandSound(path: string) {
 function refuseUnsafe(database: Database) {
   const row = database.query("SELECT sqlite_version() AS version").get() as { version: string }
   if (SAFE_VERSION.test(row.version)) return
-  throw new Error(`SQLite ${row.version} may corrupt a WAL file; run a newer Bun.`)
+  throw new Error(`SQLite ${row.version} may damage a write-ahead log. Use a newer version of Bun.`)
 }
 
 /** A data folder that another process works in. `holder` is its process id, if it left one. */

@@ -209,7 +209,7 @@ describe("faults", () => {
 
   test("a missing file, a broken file and a missing secret file are faults", () => {
     expect(faults({ file: "/nowhere/x.toml" })[0]).toContain("cannot be read")
-    expect(faults({ file: file("broken.toml", "= =") })[0]).toContain("is not TOML")
+    expect(faults({ file: file("broken.toml", "= =") })[0]).toContain("is not valid TOML")
     const environment = { DATABASE_URL_FILE: "/nowhere/url" }
     expect(faults({ environment })[0]).toContain("/nowhere/url")
   })
@@ -218,8 +218,8 @@ describe("faults", () => {
     expect(faults({ flags: { "delivery.provider": "smtp" } })[0]).toContain("providers.smtp.host")
     const region = { "providers.ses.region": "eu-west-1" }
     expect(faults({ flags: { "delivery.provider": "ses", ...region } })).toEqual([
-      "providers.ses.access_key_id is missing: delivery.provider is ses",
-      "providers.ses.secret_access_key is missing: delivery.provider is ses",
+      "providers.ses.access_key_id is missing, but delivery.provider is ses. Set it",
+      "providers.ses.secret_access_key is missing, but delivery.provider is ses. Set it",
     ])
   })
 

@@ -86,7 +86,7 @@ describe("a sealed text", () => {
 
   test("of another key says so", () => {
     const sealed = open(Buffer.alloc(32, 1).toString("base64")).seal("x", "c")
-    expect(() => open().open(sealed, "c")).toThrow("was sealed with master key")
+    expect(() => open().open(sealed, "c")).toThrow("was encrypted with master key")
   })
 
   test.each(["", "x", "v1", "v1..", "v2.a.b", "v1.a.b.c"])("%j is none", (text) => {

@@ -49,8 +49,8 @@ test("under log.format=json every line is JSON, whatever prints it", async () =>
     ["info", "stray log one"],
     ["error", "stray error { a: 1 }"],
     ["warn", "stray warning"],
-    ["error", "Nobody caught an error."],
-    ["error", "Nobody caught an error."],
+    ["error", "An error was not caught."],
+    ["error", "An error was not caught."],
     ["warn", "stray end"],
   ])
   const setup = lines.find(({ setup_token }) => setup_token !== undefined)

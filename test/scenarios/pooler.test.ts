@@ -17,7 +17,7 @@ import { initialise, relaySettings, startServe } from "./serve"
 setDefaultTimeout(120_000)
 
 const EACH = 30
-const POLLING = "notifications do not come: polling instead"
+const POLLING = "notifications do not arrive; polling instead"
 const MASTER_KEY = Buffer.alloc(32, 7).toString("base64")
 
 const has_postgres = process.env.BELFRY_TEST_POSTGRES !== undefined

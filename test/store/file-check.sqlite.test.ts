@@ -80,14 +80,14 @@ test("a file that SQLite gives up on is damaged; a thread that dies is not", asy
   await using it = await checked(() => Promise.reject(new Error("the worker thread died")))
   expect(await it.check.full()).toBe(false)
   expect(it.damage).toEqual([])
-  expect(recentLines().at(-1)).toContain("the database could not be checked")
+  expect(recentLines().at(-1)).toContain("the check of the database failed")
 })
 
 test("after the limit no further table is begun, and the log says so", async () => {
   await using it = await checked(sound, 0)
   await it.check.quick()
   expect(it.asked).toEqual([])
-  expect(recentLines().at(-1)).toContain("the check of the database was not finished")
+  expect(recentLines().at(-1)).toContain("the check of the database is not finished")
 })
 
 test("a stop ends it behind the table that is being read", async () => {

@@ -67,7 +67,9 @@ test("a claim whose work fails is made without it, and each job fails or ends al
   })
   const left = await until(it.store, (rows) => rows.length === 1 && rows[0]?.state === READY)
   expect(left.map(bellOf)).toEqual([3])
-  expect(left).toMatchObject([{ attempt: 1, last_error: "The job failed; the log says why." }])
+  expect(left).toMatchObject([
+    { attempt: 1, last_error: "The job failed. The log has the reason." },
+  ])
   expect(known).toEqual(Array.from({ length: 5 }, () => undefined))
   expect(await types(it.store.read)).toEqual([])
 })

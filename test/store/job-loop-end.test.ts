@@ -79,7 +79,7 @@ test("a result that breaks a rule does not hold its slot for ever: the job is bu
     },
     onDead: (tx, _payload, reason) => happened(tx, reason),
   })
-  const reason = "The result could not be recorded; the log says why."
+  const reason = "The result could not be recorded. The log has the reason."
   expect(await dead(it.store)).toMatchObject([{ last_error: reason, attempt: 1 }])
   expect(await types(it.store.read)).toEqual([reason])
   expect(runs).toBe(1)
@@ -113,5 +113,5 @@ test("where even the last words break a rule the job is buried without them", as
     onDead: () => Promise.reject(new Error("no words")),
   })
   const [job] = await dead(it.store)
-  expect(job?.last_error).toBe("The result could not be recorded; the log says why.")
+  expect(job?.last_error).toBe("The result could not be recorded. The log has the reason.")
 })

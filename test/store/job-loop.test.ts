@@ -11,7 +11,7 @@ quietLog()
 
 const clock = movableClock()
 
-const FAILED = "The job failed; the log says why."
+const FAILED = "The job failed. The log has the reason."
 
 test("runs every job once and forgets it", async () => {
   await using it = await testStore()

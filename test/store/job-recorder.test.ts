@@ -21,7 +21,7 @@ const timers = spyOn(globalThis, "setTimeout").mockImplementation(hasty as typeo
 afterAll(() => timers.mockRestore())
 
 const LEASE_SECONDS = 30
-const UNRECORDABLE = "The result could not be recorded; the log says why."
+const UNRECORDABLE = "The result could not be recorded. The log has the reason."
 
 /** Rings that end together, each told by its number, once it is on disk or given up. */
 function ringing(gate: Promise<void> = Promise.resolve()) {
