@@ -7,6 +7,7 @@ import { type SmtpOptions, smtp } from "../../src/emails/providers/smtp"
 import { jobTable } from "../../src/jobs"
 import { accept } from "../../src/messages/pipeline"
 import { attempts, messageRaws, messages } from "../../src/messages/tables"
+import { openWork } from "../../src/queue/queue"
 import { engine } from "../../src/store/columns"
 import { countHeld, HELD, IS_HELD, providerHold } from "../../src/store/holding"
 import { JobLoop } from "../../src/store/job-loop"
@@ -273,6 +274,8 @@ test("ten thousand messages that wait cost no write each: a minute changes a han
   await until(() => areHeld(store))
   for (let at = 1; at < MANY; at += 500) await addHeld(store, Math.min(500, MANY - at))
   expect(await countHeld(store.read, providerHold(PROJECT))).toBe(MANY)
+  const { by_state } = await openWork(store.read, PROJECT)
+  expect(by_state).toMatchObject([{ queue: "email", state: "held", count: MANY }])
 
   const began_with = broken.tries()
   const before = { changes: await changes(store), rows: await snapshot(store) }
