@@ -82,7 +82,9 @@ async function askOne(net: NameServers, named: Named, question: Question): Promi
       else if (answer !== "NOERROR" && answer !== "NXDOMAIN") return failed(answer)
       else return await read(net, named, question, packet, 0)
     } catch (error) {
-      reason = /timed? ?out|no TCP answer/i.test(messageOf(error)) ? "no answer" : messageOf(error)
+      reason = /timed? ?out|no answer over TCP/i.test(messageOf(error))
+        ? "no answer"
+        : messageOf(error)
     }
   }
   return failed(reason)

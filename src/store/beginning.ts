@@ -43,7 +43,7 @@ export function demandPlace(place: Place, begin: Begin): boolean {
 }
 
 const ANEW_BESIDE =
-  "exists already, but --new makes a new database only in an empty place. Start without --new, or " +
+  "exists already, and --new works only where there is no database. Start without --new, or " +
   "move the file away first."
 
 const LOST =

@@ -119,7 +119,7 @@ describe("a database that is lost is missed", () => {
     }
     const { code, message } = await damaged.refused("--new")
     expect(code).toBe(STORAGE)
-    expect(message).toContain("--new begins only where there is no database")
+    expect(message).toContain("--new works only where there is no database")
     await using again = await startBelfry({ home: damaged.home, env: lean })
     expect((await post(again)).status).toBe(201)
   })
