@@ -21,7 +21,7 @@ const letter = {
   to: "Ann <ann@example.test>",
   cc: ["bob@example.test"],
   bcc: "hidden@example.test",
-  reply_to: ["Antworten, bitte <answers@example.test>", "more@example.test"],
+  reply_to: ['"Antworten, bitte" <answers@example.test>', "more@example.test"],
   subject: "Grüße, 你好 and a subject that is long enough to be folded over two lines of header 🎉",
   text: `.first line begins with a dot\r\n..two\nlone feed ✓\n${"long ".repeat(400)}\n.`,
   html: "<p>Grüße ✓</p>\n<p>.dot</p>",
