@@ -141,7 +141,7 @@ export function choose(
   const profile = name === null ? undefined : readProfiles(path).profiles[name]
   if (!profile || !signed_in || name === null) {
     const hint = context.output.again("belfry login")
-    const text = "Only somebody who is signed in can choose; a key has its project."
+    const text = "Only a signed-in person can choose. An API key has its own project."
     throw new Failure(exits.unauthorized, "unauthorized", text, { hint })
   }
   saveProfile(path, name, { ...profile, ...place })

@@ -92,7 +92,7 @@ const next_steps: Partial<Record<string, string>> = {
   unauthorized: "give a key with --api-key or BELFRY_API_KEY, or sign in with `belfry login`",
   unreachable: "start a server with `belfry up`, or name one with --url or BELFRY_URL",
   domain_not_verified: "send from an address at a verified domain, or at mailbox.test under `up`",
-  sender_not_configured: "say who sends with --from",
+  sender_not_configured: "name the sender with --from",
   rate_limited: "send more slowly, or use `belfry emails batch`",
   webhook_not_found: "see `belfry webhooks list`",
   service_unavailable: "see `belfry status`, then try again",

@@ -28,7 +28,7 @@ export const list: Action<{ limit?: string }> = async (context, { limit }) => {
 
 export const revoke: Action<object> = async (context, _, id = "") => {
   context.output.promises(deleted_fields)
-  await confirm(context, `Whoever uses session ${id} will be signed out.`, "revoke")
+  await confirm(context, `Session ${id} will be signed out.`, "revoke")
   const { data } = await context.client().remove<Deleted>(`${SESSIONS}/${encodeURIComponent(id)}`)
   await context.output.record(data, () => `${context.paint.green("✓")} signed out there`)
   return undefined

@@ -101,15 +101,25 @@ export function createProgram(writeOut = (text: string) => void process.stdout.w
   return program.addHelpText(
     "after",
     `
-Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 not authorized, 5 conflict, 6 rate or quota,
-  7 validation, 8 partly failed, 66 no such file, 69 not reachable, 74 storage, 75 try again later,
-  130 interrupted
+Exit codes:
+${exitLines()}
 
 Example:
   $ belfry up
   $ belfry emails send --to ann@mailbox.test --from me@mailbox.test --subject Hi --text hello`,
   )
 }
+
+const exit_words = [
+  ["0 done", "1 failed", "2 usage"],
+  ["3 not found", "4 not authorized", "5 conflict"],
+  ["6 rate or quota", "7 validation", "8 partly failed"],
+  ["66 no such file", "69 not reachable", "74 storage"],
+  ["75 try again later", "130 interrupted"],
+]
+
+const exitLines = (): string =>
+  exit_words.map((row) => `  ${row.map((word) => word.padEnd(20)).join("")}`.trimEnd()).join("\n")
 
 /** The root's help in the order in which somebody meets the commands. */
 const groups: Record<string, string> = {

@@ -60,10 +60,10 @@ function defineLists(admin: Command) {
     .addHelpText("after", examples("admin ses-callback"))
     .action(lazily(async () => (await import("../local/admin")).sesCallback))
   for (const [name, action, about] of [
-    ["lock-user", "lockUser", "sign somebody out everywhere, and let him in no more"],
-    ["unlock-user", "unlockUser", "let a locked person in again"],
-    ["grant-operator", "grant", "let somebody run the instance too"],
-    ["withdraw-operator", "withdraw", "let somebody run the instance no more"],
+    ["lock-user", "lockUser", "end every session of a person, and refuse new ones"],
+    ["unlock-user", "unlockUser", "let a locked person sign in again"],
+    ["grant-operator", "grant", "make a person an operator of the instance"],
+    ["withdraw-operator", "withdraw", "take the operator role from a person"],
   ] as const) {
     local(admin, `${name} <email>`, about)
       .addHelpText("after", examples(`admin ${name} kim@example.test`))

@@ -23,7 +23,7 @@ export function define(program: Command): void {
 function defineMembers(members: Command) {
   members
     .command("list")
-    .description("who belongs to the account")
+    .description("the members of the account")
     .option("--limit <number>", "how many (default: 25)")
     .addHelpText("after", examples("members list"))
     .action(lazily(async () => (await import("../members")).list))

@@ -57,7 +57,7 @@ export function define(program: Command): void {
 function defineMembers(projects: Command) {
   projects
     .command("members <id>")
-    .description("who works in a project, and as what")
+    .description("the members of a project and their roles")
     .option("--limit <number>", "how many (default: 25)")
     .addHelpText("after", examples(`projects members ${ID}`))
     .action(lazily(async () => (await import("../projects")).members))

@@ -81,7 +81,7 @@ const withAccess = (command: Command) =>
   command
     .option("--host <host>", "smtp: the relay")
     .option("--port <number>", "smtp: its port (default: 587)")
-    .option("--username <name>", "smtp: whom to log in as")
+    .option("--username <name>", "smtp: the user name for the login")
     .option("--password <secret>", "smtp: better by --secret-stdin, where no history keeps it")
     .option("--tls <mode>", "smtp: starttls, implicit or none (default: starttls)")
     .option("--region <region>", "ses: eu-west-1 …")
