@@ -3,6 +3,7 @@ import { codes, type ErrorCode } from "../core/errors"
 import {
   anything,
   count,
+  eventId,
   flag,
   id,
   maybe,
@@ -245,7 +246,7 @@ export const EmailEvents = t.Object(
     status,
     events: t.Array(
       t.Object({
-        id: sample("evt_0199a1c2-7d40-7c3e-9b5a-3f1d2e4c5b6a"),
+        id: eventId(),
         type: sample("email.delivered"),
         timestamp: time(),
         recipient_email: maybe(sample(ADDRESS)),

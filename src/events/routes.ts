@@ -7,7 +7,7 @@ import type { Problems } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
 import { oneOf } from "../http/texts"
 import { check } from "../http/validate"
-import { anything, EXAMPLE_ID, flag, text, time, word } from "../lib/record-fields"
+import { anything, eventId, flag, text, time, word } from "../lib/record-fields"
 import type { Store } from "../store/store"
 import { API_VERSION } from "./api-version"
 import * as feed from "./feed"
@@ -21,7 +21,7 @@ const example = lookup("email.delivered")?.example
 
 const Envelope = t.Object(
   {
-    id: text(`evt_${EXAMPLE_ID}`),
+    id: eventId(),
     type: text("email.delivered"),
     api_version: text(API_VERSION),
     created_at: time("When it was recorded."),

@@ -13,6 +13,14 @@ export const EXAMPLE_TIME = "2026-11-21T10:30:00.000Z"
 /** An id of ours. */
 export const id = (description?: string) => t.String({ format: "uuid", ...about(description) })
 
+/** An id of an event. */
+export const eventId = (description?: string) =>
+  t.String({
+    pattern: "^evt_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$",
+    examples: [`evt_${EXAMPLE_ID}`],
+    ...about(description),
+  })
+
 /** ISO 8601 in UTC, with milliseconds. */
 export const time = (description?: string) =>
   t.String({ format: "date-time", ...about(description) })

@@ -1,6 +1,17 @@
 import { Type as t } from "@sinclair/typebox"
 import { API_VERSION } from "../events/api-version"
-import { anything, count, flag, id, maybe, rarely, text, time, word } from "../lib/record-fields"
+import {
+  anything,
+  count,
+  eventId,
+  flag,
+  id,
+  maybe,
+  rarely,
+  text,
+  time,
+  word,
+} from "../lib/record-fields"
 import { DELIVERY_ERRORS } from "./tables"
 
 export const status = word(["active", "disabled"])
@@ -85,8 +96,8 @@ export const Tested = t.Object(
 const delivery = {
   id: id(),
   webhook_id: id(),
-  msg_id: text(EVENT_ID, "As `webhook-id`: the id of the event."),
-  event_id: text(EVENT_ID),
+  msg_id: eventId("As `webhook-id`: the id of the event."),
+  event_id: eventId(),
   event_type: text("email.delivered"),
   status: deliveryStatus,
   attempts: count(1),
