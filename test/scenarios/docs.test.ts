@@ -9,11 +9,13 @@ import { missing } from "../harness/peers"
 import { freePort } from "../harness/ports"
 import { lean } from "./serve"
 
-/** Why-it-is-so and figures show no commands; they are the only pages without this test. */
-const NOT_GUIDES = ["docs/decisions.md", "docs/bench-log.md"]
+/** Decisions and figures show no commands; they are the only pages without this test. */
+const NOT_GUIDES = ["docs/decisions.md", "docs/decisions/**", "docs/bench-log.md"].map(
+  (pattern) => new Glob(pattern),
+)
 
 const pages = ["README.md", ...[...new Glob("docs/**/*.md").scanSync(root)].sort()].filter(
-  (path) => !NOT_GUIDES.includes(path),
+  (path) => !NOT_GUIDES.some((pattern) => pattern.match(path)),
 )
 
 /** Which words of a block a test must say in another way, and why. Everything else runs as pasted. */
