@@ -9,7 +9,7 @@ import { profilesPath, readProfiles, saveProfile } from "./settings"
 import { given, onOff } from "./switches"
 import { type Column, fields, idColumn } from "./table"
 import type { Paint } from "./terminal"
-import { age } from "./time"
+import { age, month } from "./time"
 
 const ALL = "/v1/accounts"
 const ME = "/v1/accounts/me"
@@ -183,7 +183,8 @@ type Share = {
   resources: Record<string, number>
 }
 
-export const breakdown: Action<{ period?: string }> = async (context, { period }) => {
+export const breakdown: Action<{ period?: string }> = async (context, options) => {
+  const period = month(options.period, "--period")
   const { data } = await context.client().get<Share[]>(`${ME}/project-breakdown`, { period })
   await context.output.list(data, [
     idColumn("project", ({ project_id }: Share) => project_id),

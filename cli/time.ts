@@ -40,6 +40,13 @@ function momentOf(text: string, option: string, direction: 1 | -1, spans: string
 /** `2026-11-21`, or with a time, which may have an offset. Other texts would be guessed at. */
 const ISO = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/i
 
+/** A month as `2026-11`, or exit 2. */
+export function month(text: string | undefined, option: string): string | undefined {
+  if (text === undefined || /^\d{4}-(0[1-9]|1[0-2])$/.test(text)) return text
+  const now = new Date(millis()).toISOString().slice(0, "2026-11".length)
+  throw usage(`${option}: "${text}" is not a month`, `write the year and the month: ${now}`)
+}
+
 /** `3 s`, `5 min`, `2 h`, `4 d`: how long ago, for people. */
 export function age(iso: unknown, now = millis()): string {
   const at = typeof iso === "string" ? new Date(iso).getTime() : Number.NaN

@@ -4,7 +4,7 @@ import { limitOf, listUpTo } from "./paging"
 import type { AuditEntry, Used } from "./records"
 import { type Column, fields, shortId } from "./table"
 import type { Paint } from "./terminal"
-import { age, moment } from "./time"
+import { age, moment, month } from "./time"
 
 const METRICS = ["email", "push", "sms", "in_app", "mau"] as const
 
@@ -17,7 +17,8 @@ interface PeriodOptions {
   period?: string
 }
 
-export const usage: Action<PeriodOptions> = async (context, { period }) => {
+export const usage: Action<PeriodOptions> = async (context, options) => {
+  const period = month(options.period, "--period")
   const project_id = context.flags.project
   const { data } = await context.client().get<Usage>("/v1/usage", { period, project_id })
   await context.output.record(data, () => shown(data, context.paint))
@@ -57,7 +58,8 @@ export const mine: Action<object> = async (context) => {
 
 type Recount = { period: string; drift: unknown; projects_touched: number }
 
-export const reconcile: Action<PeriodOptions> = async (context, { period }) => {
+export const reconcile: Action<PeriodOptions> = async (context, options) => {
+  const period = month(options.period, "--period")
   const body = period === undefined ? {} : { period }
   context.output.promises(["period", "drift", "projects_touched"])
   const { data } = await context.client().post<Recount>("/v1/usage/reconcile", body)

@@ -46,12 +46,13 @@ test.each([
   ["emails list --until", "7", "10m, 2h or 7d for a span back from now"],
   ["keys update ID --expires", "10x", "90d or 12h for a span from now"],
   ["emails list --timeout", "soon", "250ms, 10s, 5m, 2h or 30d"],
+  ["usage --period", "2026-13", "write the year and the month: 20"],
 ])("%s %s says what would be right here", async (line, wrong, right) => {
   const { exit, out } = await onTerminal([...line.split(" "), wrong, "--no-color"], {
     env: { BELFRY_URL: url, BELFRY_API_KEY: "svc_live_x" },
   })
   expect(exit).toBe(2)
-  expect(out).toContain(`"${wrong}" is not a time`)
+  expect(out).toMatch(new RegExp(`"${wrong}" is not a (time|month)`))
   expect(out).toContain(right)
 })
 

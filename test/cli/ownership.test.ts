@@ -4,7 +4,8 @@ import { join } from "node:path"
 import { filesIn } from "../harness/at-rest"
 import { box } from "./box"
 
-const PASSWORD = "Correct-Horse-7\n"
+// Not that of the API's examples, which stand in the code that the runtime caches in the home.
+const PASSWORD = "Honest-Barn-41\n"
 
 const read = ({ exit, out, err }: { exit: number; out: string; err: string }) => {
   if (exit !== 0) throw new Error(`exit ${exit}: ${err}`)

@@ -74,7 +74,7 @@ test("a command that needs the master key does not make another one", async () =
   rmSync(join(data_dir, "master.key"))
   const { exit, err } = await belfry(["admin", "accounts", "--data-dir", data_dir])
   expect(exit).toBe(74)
-  expect(JSON.parse(err).error.message).toContain(`There is no ${join(data_dir, "master.key")}`)
+  expect(JSON.parse(err).error.message).toContain(`${join(data_dir, "master.key")} does not exist`)
   expect(existsSync(join(data_dir, "master.key"))).toBe(false)
 })
 
