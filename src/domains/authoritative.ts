@@ -91,7 +91,7 @@ async function askOne(net: NameServers, named: Named, question: Question): Promi
 }
 
 /** What a server is that was named for a zone it has not. */
-export const LAME = "not an authority for it"
+export const LAME = "it does not serve this zone"
 
 /** A name may live in a zone of its own, or be an alias that leads elsewhere. */
 async function read(

@@ -40,7 +40,8 @@ export async function lookUp(
 ): Promise<RecordChecks> {
   const { row, keys, place } = subject
   const records = expectedRecords(row, keys, place)
-  const late = (): Reading => unanswered([], "The name servers did not answer in time.")
+  const late = (): Reading =>
+    unanswered([], "The name servers did not answer in time. The next check asks again.")
   const authority = await inTime(authorityOf(net, row.domain, until), until, undefined)
   const checks = await Promise.all(
     records.map(async (record): Promise<[string, RecordCheck]> => {
@@ -93,8 +94,11 @@ async function examine(
   return found && !found.ok ? { ...reading, mistake: found.mistake, hint: found.hint } : reading
 }
 
-const LATE = "What the record leads to was not known in time. It is asked again."
-const lateAbove = unanswered([], "The policy of the organization was not known in time.")
+const LATE = "The target of the record did not answer in time. The next check asks again."
+const lateAbove = unanswered(
+  [],
+  "The DMARC policy of the organization's domain was not found in time. The next check asks again.",
+)
 
 /** Other texts of the name count for nothing: then what is above holds (RFC 7489 6.6.3). */
 const hasNoPolicy = ({ status, found }: Reading) =>
@@ -147,6 +151,6 @@ async function atApex(
   const answers = await authority.ask(domain, "CNAME")
   const alias = answers.filter(isReached).find(({ values }) => values.length > 0)?.values[0]
   if (!alias) return undefined
-  const hint = `${domain} itself is an alias (CNAME) of ${alias}. No other record can stand beside it: use an A record, or ALIAS.`
+  const hint = `${domain} itself is an alias (CNAME) of ${alias}. A CNAME allows no other record beside it. Use an A record or ALIAS instead.`
   return { ok: false, status: "missing", mistake: "alias_at_apex", hint }
 }

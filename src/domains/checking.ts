@@ -77,7 +77,7 @@ function counted(before: AskedChecks | null): AskedChecks {
 
 function tooMany(wait_ms: number, limit: number, window_seconds: number): ApiError {
   const retry_after = Math.max(1, Math.ceil(wait_ms / 1000))
-  const message = `A domain is checked ${limit} × in ${window_seconds} s at most. Try again in ${retry_after} s.`
+  const message = `A domain can be checked at most ${limit} × in ${window_seconds} s. Try again in ${retry_after} s.`
   const details = { retry_after, limit, window_seconds, scope: "domain_check" }
   const headers = { "retry-after": String(retry_after) }
   return new ApiError("rate_limit_exceeded", message, details, { headers })

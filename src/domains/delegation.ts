@@ -57,15 +57,17 @@ export async function serversFor(
 
 function troubleOf(zone: string, last: Delegation | undefined): Trouble {
   if (last?.alias) {
-    const hint = `${zone} itself is an alias (CNAME) of ${last.alias}, which hides its name servers, and no other record can stand beside it: use an A record, or ALIAS.`
+    const hint = `${zone} itself is an alias (CNAME) of ${last.alias}, which hides its name servers. A CNAME allows no other record beside it. Use an A record or ALIAS instead.`
     return { status: "pending", mistake: "alias_at_apex", hint }
   }
   if (last && isDenied(zone, last)) {
     const above = last.denied_by === "" ? "the root" : last.denied_by
-    const hint = `${zone} is not delegated: ${above} knows no name server of it. Is it registered, and paid for?`
+    const hint = `${zone} is not delegated: ${above} knows no name server for it. Check that the domain is registered and paid.`
     return { status: "missing", mistake: "not_delegated", hint }
   }
-  return unknown(`No name server is known for ${zone}: is it registered, and delegated?`)
+  return unknown(
+    `No name server is known for ${zone}. Check that the domain is registered and delegated.`,
+  )
 }
 
 const unknown = (hint: string): Trouble => ({ status: "pending", mistake: "unanswered", hint })

@@ -96,7 +96,7 @@ export async function refuseTaken(db: Reader, project_id: string, name: string) 
   const rows = await db.select().from(domains).where(eq(domains.domain, name))
   if (rows.some((row) => row.project_id === project_id)) return taken(db, project_id, name)
   if (rows.every(({ status }) => status !== "verified")) return undefined
-  return fail("conflict", `${name} is verified in another project.`, {
+  return fail("conflict", `${name} is verified in another project. Delete it there first.`, {
     reason: "verified_elsewhere",
   })
 }
@@ -105,7 +105,7 @@ async function taken(db: Reader, project_id: string, name: string): Promise<neve
   const ours = and(eq(domains.project_id, project_id), eq(domains.domain, name))
   const [row] = await db.select({ id: domains.id }).from(domains).where(ours)
   const details = { reason: "exists", ...(row && { id: row.id }) }
-  return fail("conflict", `The project has the domain ${name} already.`, details)
+  return fail("conflict", `This project already has the domain ${name}.`, details)
 }
 
 export interface DomainQuery {

@@ -7,7 +7,8 @@ import type { Place } from "./place"
 import { isSelector } from "./rotation"
 import * as schemas from "./schemas"
 
-const NO_LABEL = "Letters, digits and hyphens, as in bounce; at most 63 characters."
+const NO_LABEL =
+  "It must have only letters, digits and hyphens, such as bounce, and at most 63 characters."
 /** Of the embedded mailbox, which needs no records. */
 const MAILBOX = "mailbox.test"
 
@@ -26,10 +27,19 @@ export function readNewDomain(body: unknown, problems: Problems): NewDomain {
   const given = body as Static<typeof schemas.NewDomain>
   const read = readDomain(given.domain)
   if ("reason" in read) problems.add("domain", "invalid", read.reason)
-  else if (read.name === MAILBOX) problems.add("domain", "invalid", "It is verified as it is.")
+  else if (read.name === MAILBOX)
+    problems.add(
+      "domain",
+      "invalid",
+      "mailbox.test is the embedded mailbox. It is always verified; do not add it.",
+    )
   const dkim_selector = (given.dkim_selector ?? NOTHING.dkim_selector).toLowerCase()
   if (!isSelector(dkim_selector)) {
-    problems.add("dkim_selector", "invalid", "One label of letters, digits and hyphens.")
+    problems.add(
+      "dkim_selector",
+      "invalid",
+      "It must be one label of letters, digits and hyphens, such as svc2.",
+    )
   }
   const parts = readParts(given, problems)
   const { return_path = NOTHING.return_path, tracking_subdomain = null, receiving = false } = parts
@@ -46,7 +56,7 @@ export function readPatch(body: unknown, problems: Problems): DomainPatch {
 /** Two records of one name would shut each other out: a CNAME stands alone. */
 export function refuseSame(return_path: string, tracking: string | null, problems: Problems) {
   if (return_path !== tracking) return
-  problems.add("tracking_subdomain", "invalid", "It has to differ from return_path.")
+  problems.add("tracking_subdomain", "invalid", "It must differ from return_path.")
 }
 
 /**

@@ -17,9 +17,9 @@ export function unfindable({ purpose, type, value }: Expected): string | null {
   if (purpose === "spf") {
     const term = value.split(" ").find((one) => BLIND_TERM.test(one))
     if (term === undefined) return null
-    return `"${term}" in it means nothing to receivers. Set domains.host on the server to a host name that they can resolve, or say what the provider needs (spf).`
+    return `Receivers cannot use "${term}". Set domains.host on the server to a host name that they can resolve, or set spf of the provider.`
   }
   if (type === "TXT" || isHostName(value)) return null
   const setting = purpose === "tracking" ? "domains.tracking_host" : "domains.host"
-  return `"${value}" is no host name that others can resolve. Set ${setting} on the server to one.`
+  return `"${value}" is not a host name that others can resolve. Set ${setting} on the server to such a name.`
 }

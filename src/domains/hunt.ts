@@ -94,17 +94,17 @@ const put = (host: string, mistake: string, hint: string): Place => ({
 })
 
 const appended = (found: string, host: string, zone: string) =>
-  `The record is at ${found}: the provider appended ${zone} by itself. Enter "${host.slice(0, -zone.length - 1) || "@"}" as the name.`
+  `The record is at ${found}: the DNS provider appended ${zone} by itself. Enter "${host.slice(0, -zone.length - 1) || "@"}" as the name.`
 
 const underscore = (found: string, host: string) =>
-  `The record is at ${found}, without the underscore. The name has to be ${host}.`
+  `The record is at ${found}, without the underscore. The name must be ${host}.`
 
 const elsewhere = (found: string, host: string) =>
-  `The record is at ${found}. It has to be at ${host}.`
+  `The record is at ${found}. It must be at ${host}.`
 
 /** The domain above may be one of ours, too, and mail to a domain is no matter of its return path. */
 const besides = (found: string, host: string) =>
-  `There is one at ${found}, which may be right there: leave it. Another one has to be at ${host}.`
+  `There is such a record at ${found}. Leave it, because it may be needed there. Add another one at ${host}.`
 
 const selector = (found: string, wanted: string) =>
-  `The key is at ${found}; the selector has to be ${wanted}.`
+  `The key is at ${found}, but the selector must be ${wanted}.`

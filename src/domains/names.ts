@@ -16,21 +16,25 @@ const MAX_NAME = 180
 export function readDomain(text: string): { name: string } | { reason: string } {
   const bare = text.replace(/^ +| +$/g, "").replace(/\.$/, "")
   if (ipaddr.isValid(bare.replace(/^\[|\]$/g, ""))) {
-    return { reason: "An IP address is no domain. Give a name such as example.com." }
+    return { reason: "An IP address is not a domain. Give a name such as example.com." }
   }
   const name = wireForm(bare)
   const labels = name.split(".")
   const top = labels.at(-1) ?? ""
   const fits = labels.length > 1 && labels.every((label) => LABEL.test(label))
   if (!fits || /^(?:\d+|0x[0-9a-f]*)$/.test(top)) {
-    return { reason: "Not a host name. Give one such as example.com, without http:// or @." }
+    return {
+      reason: "It is not a host name. Give a name such as example.com, without http:// or @.",
+    }
   }
   if (name.length > MAX_NAME) {
-    const text = `At most ${MAX_NAME} characters, so that the names of its records fit.`
+    const text = `A domain may have at most ${MAX_NAME} characters, so that the names of its records fit.`
     return { reason: `${text} It has ${name.length}.` }
   }
   if (getPublicSuffix(name, SUFFIXES) === name) {
-    return { reason: `${name} is a public suffix: many own names below it, nobody owns it.` }
+    return {
+      reason: `${name} is a public suffix, which nobody owns. Give a domain below it that you own.`,
+    }
   }
   return { name }
 }

@@ -88,7 +88,7 @@ function explained(record: Expected, { mistake, hint }: Pick<RecordCheck, "mista
 }
 
 const farewell = ({ retire_at }: KeyRow) =>
-  `Nothing is signed with this key any more. The record may be removed after ${retire_at}.`
+  `This key no longer signs mail. You may remove the record after ${retire_at}.`
 
 /** The answer of `status`. */
 export function statusRecord(row: DomainRow, keys: KeyRow[], place: Place) {

@@ -35,7 +35,7 @@ export async function rotate(
   const rsa = keys.filter(({ algorithm }) => algorithm === "rsa")
   const waiting = rsa.find(({ state }) => state === "pending")
   if (waiting) {
-    const message = `The record of ${waiting.selector} is still waited for.`
+    const message = `A rotation is running: the record of ${waiting.selector} is not seen yet. Add that record first.`
     fail("conflict", message, { reason: "rotation_running", id: waiting.id })
   }
   const wanted = selector ?? freeSelector(keys, made)
@@ -43,7 +43,9 @@ export async function rotate(
   const fresh = keyRows(secrets, owner, made, { selector: wanted, state: "pending" })
   const taken = fresh.find(({ selector }) => keys.some((key) => key.selector === selector))
   if (taken) {
-    fail("conflict", `The selector ${taken.selector} is in use.`, { reason: "selector_taken" })
+    fail("conflict", `The selector ${taken.selector} is in use. Give another one.`, {
+      reason: "selector_taken",
+    })
   }
   await tx.insert(dkimKeys).values(fresh)
   const all = [...keys, ...fresh]

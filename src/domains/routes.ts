@@ -71,7 +71,8 @@ const listRoutes = (parts: DomainParts): AnyRoute[] => [
   route<unknown, Static<typeof schemas.domainQuery>>({
     ...may("GET", ALL),
     summary: "List domains",
-    description: "Newest first. `status` and a part of the name filter the list.",
+    description:
+      "The newest domain comes first. `status` and `domain` (a part of the name) filter the list.",
     query: schemas.domainQuery,
     response: schemas.Domain,
     handle: (call) => list(parts, call),
@@ -137,16 +138,16 @@ const zoneQuery = t.Object({ format: t.Optional(oneOf(...FORMATS)) })
 const readingRoutes = (parts: DomainParts): AnyRoute[] => [
   route({
     ...may("GET", ONE),
-    summary: "One domain, with its records and what the last check saw",
-    description: "Each record says what the last check found, and in `hint` what to do about it.",
+    summary: "Get one domain, with its records and the results of the last check",
+    description: "Each record has the result of the last check. Its `hint` says what to do.",
     response: schemas.Domain,
     handle: async (call) => ({ data: await shown(parts, await found(parts, call)) }),
   }),
   route({
     ...may("GET", `${ONE}/status`),
-    summary: "How far the verification of a domain is",
+    summary: "Get the progress of a domain's verification",
     description:
-      "Short enough to be asked often. `progress` counts the required records that are right, in percent.",
+      "A short answer for frequent polling. `progress` is the share of required records that are right, in percent.",
     response: schemas.DomainStatusRecord,
     handle: async (call) => {
       const row = await found(parts, call)
@@ -157,7 +158,7 @@ const readingRoutes = (parts: DomainParts): AnyRoute[] => [
   }),
   route<unknown, Static<typeof zoneQuery>>({
     ...may("GET", `${ONE}/zonefile`),
-    summary: "Its records as a zone file, or as Terraform",
+    summary: "Get the records of a domain as a zone file or as Terraform",
     description: "`format` is `bind`, `cloudflare` or `terraform`.",
     query: zoneQuery,
     produces: "text/plain",
@@ -180,7 +181,7 @@ const changingRoutes = (parts: DomainParts): AnyRoute[] => [
     ...may("PATCH", ONE),
     summary: "Change what a domain is used for, and the names of its records",
     description:
-      "Fields that are absent stay as they are. A changed name makes a new record, which has to be added.",
+      "Absent fields do not change. A changed name makes a new record, which you must add at your DNS provider.",
     body: schemas.DomainPatch,
     example: { return_path: "bounces" },
     read: readPatch,
@@ -190,9 +191,9 @@ const changingRoutes = (parts: DomainParts): AnyRoute[] => [
   }),
   route({
     ...may("DELETE", ONE),
-    summary: "Delete a domain; mail that still waits to be sent from it fails",
+    summary: "Delete a domain; its waiting mail fails",
     description:
-      "Sending from the domain stops at once. Emails that still wait fail with their event.",
+      "Sending from the domain stops at once. Emails that still wait fail, each with its event.",
     response: Deleted,
     handle: async (call) => {
       const { caller, project_id } = call
@@ -215,15 +216,15 @@ async function patch(parts: DomainParts, call: Call<domains.DomainPatch>) {
   return { data: await shown(parts, row) }
 }
 
-const CHECK = "Look its records up now, within ten seconds"
+const CHECK = "Check the records of a domain now, within ten seconds"
 
 const checkRoutes = (parts: DomainParts): AnyRoute[] => [
   ...["check", "verify"].map((word) =>
     route({
       ...may("POST", `${ONE}/${word}`),
-      summary: word === "check" ? CHECK : "The same as check",
+      summary: word === "check" ? CHECK : "Check the records of a domain now (the same as check)",
       description:
-        "Asks the authoritative servers of the domain. At most one check in 10 seconds and 60 an hour. " +
+        "Asks the authoritative servers of the domain. One domain allows one check in 10 seconds and 60 an hour. " +
         "A verified domain answers 409.",
       response: schemas.Domain,
       errors: ["already_verified"],
@@ -235,9 +236,9 @@ const checkRoutes = (parts: DomainParts): AnyRoute[] => [
   ),
   route<Static<typeof schemas.Rotation>, unknown>({
     ...may("POST", `${ONE}/rotate-dkim`),
-    summary: "Put a new DKIM key next to the old one, which signs until the new one is seen",
+    summary: "Make a new DKIM key; the old key signs until a check sees the new record",
     description:
-      "Add the new record. Once a check sees it, mail is signed with the new key. The old record can go after 7 days; its `hint` says when.",
+      "Add the new record. After a check sees it, the new key signs mail. You may remove the old record after 7 days; its `hint` says when.",
     body: schemas.Rotation,
     example: { selector: "svc2" },
     read: readRotation,
@@ -254,7 +255,11 @@ function readRotation(body: unknown, problems: Problems): Static<typeof schemas.
   if (typeof selector === "string" && isSelector(selector.toLowerCase())) {
     return { selector: selector.toLowerCase() }
   }
-  problems.add("selector", "invalid", "One label of letters, digits and hyphens.")
+  problems.add(
+    "selector",
+    "invalid",
+    "It must be one label of letters, digits and hyphens, such as svc2.",
+  )
   return {}
 }
 

@@ -9,7 +9,7 @@ const text = (description: string) => t.String({ description })
 
 export const status = word(["verified", "pending", "failed"])
 
-const domain = text("example.com; at most 180 characters, as A-labels.")
+const domain = text("The domain, such as example.com, with at most 180 characters as A-labels.")
 
 /** Of other services: of which server they are, or what this one decides elsewhere. */
 const elsewhere = {
@@ -25,7 +25,9 @@ export const NewDomain = t.Object({
   domain,
   name: aliasOf("domain", domain),
   receiving: t.Optional(t.Boolean({ default: false })),
-  tracking_subdomain: t.Optional(orNull(text("links, for links.example.com"))),
+  tracking_subdomain: t.Optional(
+    orNull(text("Label below the domain for tracked links: `links` stands for links.example.com.")),
+  ),
   return_path: t.Optional(t.String({ default: "bounce" })),
   dkim_selector: t.Optional(t.String({ default: "svc1" })),
   ...elsewhere,
@@ -39,34 +41,37 @@ export const DomainPatch = t.Object({
 })
 
 export const Rotation = t.Object({
-  selector: t.Optional(text("Of the new key; without it svc2, svc1 and so on.")),
+  selector: t.Optional(text("Selector of the new key. Without it, svc2, svc1 and so on.")),
 })
 
 export const domainQuery = pageQuery({
   status: t.Optional(status),
-  domain: t.Optional(text("A part of the name.")),
+  domain: t.Optional(text("Show only domains whose name contains this text.")),
 })
 
 const ServerAnswer = t.Object(
   {
     server: sample("ns1.example.com"),
-    answer: sample("NOERROR", "`NOERROR`, `NXDOMAIN`, `SERVFAIL` …, or why there was no answer."),
+    answer: sample(
+      "NOERROR",
+      "DNS response code (`NOERROR`, `NXDOMAIN`, `SERVFAIL` …), or the reason why there was no answer.",
+    ),
     values: t.Array(sample("v=spf1 include:spf.belfry.example.com ~all")),
-    alias: rarely(sample("mail.example.net", "What the name is an alias of.")),
+    alias: rarely(sample("mail.example.net", "Target of the CNAME, if the name is an alias.")),
   },
   { title: "DnsServerAnswer" },
 )
 
 const Difference = t.Object(
   { at: count(12), expected: sample("v=DKIM1; k=rsa;"), found: sample("v=DKIM1;k=rsa;") },
-  { description: "Where the first wrong character is." },
+  { description: "Position of the first wrong character, with both texts." },
 )
 
 const DnsRecord = t.Object(
   {
     purpose: word(RECORD_PURPOSES),
     type: word(["TXT", "MX", "CNAME"]),
-    name: sample("_svc-verify", "As DNS providers want it: without the zone."),
+    name: sample("_svc-verify", "The name without the zone, as DNS providers want it."),
     host: sample("_svc-verify.example.com", "The full name."),
     value: sample("svc-domain-verification=7d403c3e9b5a3f1d2e4c5b6a8f0a1b2c"),
     priority: rarely(count(10)),
@@ -76,9 +81,9 @@ const DnsRecord = t.Object(
     status: word(["verified", "pending", "mismatch", "missing"]),
     found: t.Array(sample("svc-domain-verification=7d403c3e9b5a3f1d2e4c5b6a8f0a1b2c")),
     hint: rarely(sample("The record is missing. Add it at your DNS provider.")),
-    mistake: rarely(sample("not_there", "A name for what the hint explains.")),
+    mistake: rarely(sample("not_there", "Name of the mistake that the hint explains.")),
     difference: rarely(Difference),
-    answers: t.Array(ServerAnswer, { description: "What each server said." }),
+    answers: t.Array(ServerAnswer, { description: "The answer of each name server." }),
   },
   { title: "DnsRecord" },
 )

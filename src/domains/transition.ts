@@ -39,7 +39,7 @@ export function transition(
   }
   const seen = of(["verified"]).length === required.length && isAccepted(row)
   const { changes, event } = whilePending(row, seen && !is_elsewhere, at)
-  const warning = `${row.domain} is verified in another project.`
+  const warning = `${row.domain} is verified in another project, so it cannot be verified here.`
   return {
     changes: seen && is_elsewhere ? { ...changes, warning } : changes,
     event,
@@ -89,7 +89,7 @@ function whileVerified(row: DomainRow, { missing, absent, silent }: Seen, at: nu
   if (at - first >= GRACE_SECONDS * 1000) return { ...lapsed(missing, at), lost }
   if (absent.length === 0) return { changes: { missing_since }, event: null, missing, lost }
   const until = isoFrom(millisFrom(missing_since) + GRACE_SECONDS * 1000)
-  const warning = `Missing: ${missing.join(", ")}. Unless it is back by ${until}, nothing can be sent any more.`
+  const warning = `These DNS records are missing: ${missing.join(", ")}. If they are not back by ${until}, this domain can no longer send.`
   const is_new = absent.some((key) => before[key] === undefined)
   const event = is_new ? "degraded" : null
   return { changes: { warning, missing_since }, event, missing, lost }
@@ -107,7 +107,7 @@ function lostBefore({ records, missing_since }: DomainRow): Lost {
 }
 
 function lapsed(missing: string[], at: number) {
-  const warning = `Missing for 48 hours: ${missing.join(", ")}. Mail waits until it is back.`
+  const warning = `These DNS records have been missing for 48 hours: ${missing.join(", ")}. Mail waits until they are back.`
   const back = { status: "pending" as const, verified_at: null, missing_since: null }
   const changes = { ...back, warning, window_began_at: isoFrom(at) }
   return { changes, event: null, missing }

@@ -38,7 +38,7 @@ export async function weigh(
   const good = judged.filter(({ verdict }) => verdict.ok)
   if (status === "pending") return { ...base, status, mistake, hint }
   if (good.length > 0) {
-    const text = `${names(good)} has it; ${names(wrong)} does not yet, or has another version of the zone. ${hint}`
+    const text = `${names(good)} has the record, but ${names(wrong)} has another version of the zone. ${hint}`
     return { ...base, status: "mismatch", mistake: "servers_disagree", hint: text }
   }
   const via = status === "mismatch" || reached.some(({ alias }) => alias) ? aliasOf(reached) : null
@@ -57,7 +57,7 @@ function fine(verdict: Verdict | undefined, answers: ServerAnswer[]) {
     return { ...base, mistake: verdict.mistake, hint: verdict.hint ?? null }
   }
   if (!first) return { ...base, mistake: null, hint: null }
-  const hint = `${names(silent)} did not answer (${first.answer}). Have it repaired: receivers ask it, too.`
+  const hint = `${names(silent)} did not answer (${first.answer}). Have it repaired, because receivers ask it, too.`
   return { ...base, mistake: "server_failing", hint }
 }
 
@@ -75,7 +75,7 @@ export const unanswered = (answers: ServerAnswer[], hint: string): Reading => ({
 function unresolved(answers: ServerAnswer[]): Reading | undefined {
   const led = answers.find(({ alias }) => alias !== null)
   if (!led) return undefined
-  const hint = `The name is an alias (CNAME) of ${led.alias}, which cannot be resolved (${led.server}: ${led.answer}). Nothing is lost; it is asked again.`
+  const hint = `The name is an alias (CNAME) of ${led.alias}, which cannot be resolved (${led.server}: ${led.answer}). Nothing is lost; the next check asks again.`
   return { ...unanswered(answers, hint), mistake: "alias_unresolved" }
 }
 
@@ -92,8 +92,8 @@ function silence(answers: ServerAnswer[]): string {
   const said = answers.map(({ server, answer }) => `${server}: ${answer}`).join("; ")
   const lame = answers.length > 0 && answers.every(({ answer }) => LAME_ANSWERS.includes(answer))
   if (lame)
-    return `The name servers of the domain do not know it (${said}). Is the zone set up there?`
-  return `No name server of the domain answers (${said}). Nothing is lost; it is asked again.`
+    return `The name servers of the domain do not know it (${said}). Check that the zone is set up there.`
+  return `No name server of the domain answers (${said}). Nothing is lost; the next check asks again.`
 }
 
 const aliasOf = (reached: ServerAnswer[]) => reached.find(({ alias }) => alias)?.alias ?? null

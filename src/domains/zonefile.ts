@@ -14,7 +14,7 @@ export function zonefile(domain: string, records: DnsRecord[], format: Format): 
 }
 
 const bind = (domain: string, lines: string[]) =>
-  [`; Records of ${domain}. Names are absolute: no $ORIGIN is needed.`, ...lines, ""].join("\n")
+  [`; Records of ${domain}. Names are absolute, so no $ORIGIN is needed.`, ...lines, ""].join("\n")
 
 /** Its import reads the same form, and proxies what it is not told to leave alone. */
 const cloudflare = (domain: string, lines: string[]) => {

@@ -41,7 +41,10 @@ const takes = {
   scalar: { fits: isScalar, words: "a text, a number, true, false or null" },
   ordered: { fits: isOrdered, words: "a text or a number" },
   text: { fits: isText, words: "a text" },
-  choice: { fits: isChoice, words: `a list of 1 to ${MOST_CHOICES} texts, numbers or the like` },
+  choice: {
+    fits: isChoice,
+    words: `a list of 1 to ${MOST_CHOICES} values (text, number, true, false or null)`,
+  },
   switch: { fits: isSwitch, words: "true or false" },
 }
 
@@ -130,15 +133,16 @@ export function parseRule(value: unknown): Rule | { problem: RuleProblem } {
 }
 
 function demandRule(value: unknown, path: string, level: number, count: { leaves: number }) {
-  if (!isRecord(value)) throw new Wrong(path, "A rule is an object.")
-  if (level > MOST_LEVELS) throw new Wrong(path, `A rule has at most ${MOST_LEVELS} levels.`)
+  if (!isRecord(value)) throw new Wrong(path, "A rule must be an object.")
+  if (level > MOST_LEVELS) throw new Wrong(path, `A rule may have at most ${MOST_LEVELS} levels.`)
   const [name = "", more] = Object.keys(value)
   if (!["all", "any", "not"].includes(name)) return demandComparison(value, path, count)
-  if (more !== undefined) throw new Wrong(at(path, more), `Nothing stands beside "${name}".`)
+  if (more !== undefined)
+    throw new Wrong(at(path, more), `A rule with "${name}" must have no other member.`)
   const inner = value[name]
   if (name === "not") return demandRule(inner, at(path, name), level + 1, count)
   if (!Array.isArray(inner) || inner.length === 0) {
-    throw new Wrong(at(path, name), "A list of at least one rule.")
+    throw new Wrong(at(path, name), "It must be a list of at least one rule.")
   }
   inner.forEach((rule, index) => void demandRule(rule, at(path, name, index), level + 1, count))
 }
@@ -150,14 +154,16 @@ function demandComparison(
 ): void {
   count.leaves += 1
   if (count.leaves > MOST_LEAVES) {
-    throw new Wrong(path, `A rule has at most ${MOST_LEAVES} comparisons.`)
+    throw new Wrong(path, `A rule may have at most ${MOST_LEAVES} comparisons.`)
   }
   const unknown = Object.keys(value).find((name) => !["field", "op", "value"].includes(name))
-  if (unknown !== undefined) throw new Wrong(at(path, unknown), "There is no such member.")
-  if (!isField(value.field)) throw new Wrong(at(path, "field"), "A dotted path, such as data.id.")
-  if (!isOperator(value.op)) throw new Wrong(at(path, "op"), `One of ${OPERATORS}.`)
+  if (unknown !== undefined)
+    throw new Wrong(at(path, unknown), "A comparison has only the members field, op and value.")
+  if (!isField(value.field))
+    throw new Wrong(at(path, "field"), "It must be a dotted path, such as data.id.")
+  if (!isOperator(value.op)) throw new Wrong(at(path, "op"), `It must be one of ${OPERATORS}.`)
   const { fits, words } = operations[value.op].takes
-  if (!fits(value.value)) throw new Wrong(at(path, "value"), `Expected ${words}.`)
+  if (!fits(value.value)) throw new Wrong(at(path, "value"), `It must be ${words}.`)
 }
 
 const at = (...steps: (string | number)[]) => steps.filter((step) => step !== "").join(".")

@@ -32,7 +32,8 @@ export function parseSpf(text: string): SpfTerm[] {
   const terms = text.replace(/ +$/, "").split(/ +/).slice(1).map(readTerm)
   return terms.map((term, at) => {
     const is_again = ONCE.includes(term.name) && terms.findIndex((one) => isSame(one, term)) < at
-    const fault = term.fault ?? (is_again ? `"${term.name}=" may be there once only` : null)
+    const fault =
+      term.fault ?? (is_again ? `"${term.name}=" may stand in the record only once` : null)
     return { ...term, fault }
   })
 }
@@ -57,15 +58,16 @@ function readTerm(text: string): SpfTerm {
 }
 
 function modifierFault(name: string, value: string): string | null {
-  if (MECHANISMS.includes(name)) return `"${name}" is followed by a colon, not by an equals sign`
+  if (MECHANISMS.includes(name))
+    return `"${name}" must be followed by a colon, not by an equals sign`
   if (!ONCE.includes(name)) return macroFault(value, ANY_MACRO)
   return value === "" ? `"${name}" needs a name after the equals sign` : nameFault(value)
 }
 
 /** `rest` is what follows the name, with its sign. */
 function mechanismFault(name: string, rest: string): string | null {
-  if (ONCE.includes(name)) return `"${name}" is followed by an equals sign`
-  if (!MECHANISMS.includes(name)) return `there is no mechanism "${name}"`
+  if (ONCE.includes(name)) return `"${name}" must be followed by an equals sign`
+  if (!MECHANISMS.includes(name)) return `SPF has no mechanism "${name}"`
   if (name === "all") return rest === "" ? null : '"all" takes no value'
   const is_given = /^:./.test(rest)
   if (NEEDS_VALUE.includes(name) && !is_given) return `"${name}" needs a value after a colon`
@@ -74,7 +76,7 @@ function mechanismFault(name: string, rest: string): string | null {
   // Only hosts stand for addresses, and so for networks.
   const lengths = name === "a" || name === "mx" ? LENGTHS.exec(rest) : null
   if (lengths && !(fits(lengths[1], 32) && fits(lengths[2], 128))) {
-    return `"${name}${rest}" has no length of a network: /0 to /32, and for IPv6 //0 to //128`
+    return `"${name}${rest}" has a wrong network length: it must be /0 to /32, or //0 to //128 for IPv6`
   }
   const domain = rest.slice(0, lengths?.index)
   if (domain === "") return null
@@ -96,7 +98,7 @@ function networkFault(name: "ip4" | "ip6", value: string): string | null {
   const is_v6 = base.includes(":")
   const is_address = isAddress(base) && !base.includes("%") && is_v6 === (name === "ip6")
   if (is_address && fits(bits, is_v6 ? 128 : 32) && more.length === 0) return null
-  return `"${value}" is no ${is_v6 || name === "ip6" ? "IPv6" : "IPv4"} address or network`
+  return `"${value}" is not an ${is_v6 || name === "ip6" ? "IPv6" : "IPv4"} address or network`
 }
 
 const macros = (letters: string) =>
@@ -116,19 +118,20 @@ const TOP = /^(?=.*[a-z-])[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/i
 function nameFault(spec: string): string | null {
   const fault = macroFault(spec, NAME_MACRO)
   if (fault !== null) return fault
-  if (isAddress(spec)) return `"${spec}" is an address, which belongs behind ip4: or ip6:`
+  if (isAddress(spec))
+    return `"${spec}" is an address, and an address must stand after ip4: or ip6:`
   const plain = spec.replace(NAME_MACRO, "%").replace(/(?<=.)\.$/, "")
   if (plain.endsWith("%")) return null
-  if (isBare(plain)) return `"${spec}" has to be a whole name, such as ${spec}.example.com`
+  if (isBare(plain)) return `"${spec}" must be a full name, such as ${spec}.example.com`
   const labels = plain.split(".")
   const is_name = labels.every((label) => /^[^.]{1,63}$/.test(label)) && labels.length > 1
-  return is_name && TOP.test(labels.at(-1) ?? "") ? null : `"${spec}" is no name of a host`
+  return is_name && TOP.test(labels.at(-1) ?? "") ? null : `"${spec}" is not a host name`
 }
 
 function macroFault(text: string, known: RegExp): string | null {
   if (!/^[!-~]*$/.test(text)) return `"${text}" has characters that SPF does not know`
   if (!text.replace(known, "").includes("%")) return null
-  return `"${text}" has a "%" that begins no macro`
+  return `"${text}" has a "%" that does not begin a macro`
 }
 
 const isBare = (name: string) => /^[a-z0-9_-]+$/i.test(name)
@@ -150,4 +153,4 @@ export const OWN_MECHANISM = `^(?:(?:include|a|mx|exists):${HOST}|ip4:[0-9.]+(?:
 
 /** What is wrong with a mechanism that is to be put into records; null when nothing is. */
 export const ownFault = (text: string): string | null =>
-  new RegExp(OWN_MECHANISM).test(text) ? readTerm(text).fault : `"${text}" is no mechanism of SPF`
+  new RegExp(OWN_MECHANISM).test(text) ? readTerm(text).fault : `"${text}" is not an SPF mechanism`

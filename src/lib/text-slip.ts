@@ -17,22 +17,22 @@ const NAME_PASTED = /^\S+\s+(?:\d+\s+)?(?:IN\s+)?TXT\s+/i
 const RULES: Rule[] = [
   {
     mistake: "record_pasted",
-    hint: "The whole line was pasted: only what follows TXT belongs into the value.",
+    hint: "The value holds the whole line of a zone file. Enter only the part after TXT.",
     clean: (text) => text.replace(NAME_PASTED, ""),
   },
   {
     mistake: "typographic_quotes",
-    hint: "There are typographic quotes in the value, as word processors make them. Remove them.",
+    hint: "The value has typographic quotes, which word processors insert. Remove them.",
     clean: (text) => text.replace(/[\u2018-\u201f\u00ab\u00bb\u2032\u2033]/g, ""),
   },
   {
     mistake: "quoted",
-    hint: "The quotes became part of the value. Enter it without quotes: the provider adds its own.",
+    hint: "The quotes became part of the value. Enter it without quotes, because the provider adds its own.",
     clean: (text) => text.replace(/"\s*"/g, "").replace(/["']/g, ""),
   },
   {
     mistake: "backslashes",
-    hint: "There are backslashes in the value, as zone files need them. Remove them here.",
+    hint: "The value has backslashes, which only zone files need. Remove them.",
     clean: (text) => text.replace(/\\/g, ""),
   },
   {
@@ -42,7 +42,7 @@ const RULES: Rule[] = [
   },
   {
     mistake: "invisible_characters",
-    hint: "A tab, a line break or another invisible character is in the value. Type it anew.",
+    hint: "The value has a tab, a line break or another invisible character. Type the value again.",
     clean: (text) =>
       text
         .replace(/[\p{Cc}\p{Cf}\u00a0\u2028\u2029]+/gu, " ")

@@ -71,7 +71,9 @@ test("one that is delegated no more is warned once, and is pending after 48 hour
   await later(DAY)
   const warned = (await project.get(`/v1/domains/${domain.id}`)).body.data
   expect([warned.status, warned.records_verified]).toEqual(["verified", 0])
-  expect(warned.warning).toStartWith("Missing: verification, spf, dkim, dmarc.")
+  expect(warned.warning).toStartWith(
+    "These DNS records are missing: verification, spf, dkim, dmarc.",
+  )
   const message = mail({ from: `a@${domain.domain}` })
   expect((await project.post("/v1/emails", message)).status).toBe(201)
   await later(DAY)

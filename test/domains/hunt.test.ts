@@ -26,7 +26,7 @@ describe.skipIf(noKnot)("a record that another name may need is left where it is
   const hints = (checks: RecordChecks, ...names: (keyof RecordChecks)[]) =>
     names.map((name) => `${checks[name]?.status}: ${checks[name]?.hint}`)
   const besides = (found: string, host: string) =>
-    `missing: There is one at ${found}, which may be right there: leave it. Another one has to be at ${host}.`
+    `missing: There is such a record at ${found}. Leave it, because it may be needed there. Add another one at ${host}.`
 
   test("the domain above has its own, and the one below gets its own beside it", async () => {
     const parent = rightRecords({ public_key }, { more: [mx("bounce"), mx("@")] })
@@ -56,6 +56,6 @@ describe.skipIf(noKnot)("a record that another name may need is left where it is
     await knot.serve("key.test", [txt("svc1._domainkey", `v=DKIM1; k=rsa; p=${public_key}`)])
     const found = hints(await look("sub.key.test", false), "dkim")
     const [right, wrong] = ["svc1._domainkey.sub.key.test", "svc1._domainkey.key.test"]
-    expect(found).toEqual([`missing: The record is at ${wrong}. It has to be at ${right}.`])
+    expect(found).toEqual([`missing: The record is at ${wrong}. It must be at ${right}.`])
   })
 })

@@ -186,7 +186,8 @@ describe("domains", () => {
     const project = await service.project()
     const domain = `${"abcdefghi.".repeat(24)}example`
     const { body } = await project.post(path, { domain })
-    const text = "At most 180 characters, so that the names of its records fit. It has 247."
+    const text =
+      "A domain may have at most 180 characters, so that the names of its records fit. It has 247."
     expect(body.error.details.fields).toMatchObject([{ path: "domain", message: text }])
     const fits = `${"abcdefghi.".repeat(17)}ab.example`
     expect((await project.post(path, { domain: fits })).status).toBe(201)

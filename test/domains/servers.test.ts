@@ -71,7 +71,9 @@ test.skipIf(noKnot)(
     const { dmarc, spf } = await look([fresh.address, stale.address])
     expect(spf?.status).toBe("verified")
     expect(dmarc).toMatchObject({ status: "mismatch", mistake: "servers_disagree" })
-    expect(dmarc?.hint).toStartWith(`${fresh.address} has it; ${stale.address} does not yet`)
+    expect(dmarc?.hint).toStartWith(
+      `${fresh.address} has the record, but ${stale.address} has another`,
+    )
     await stale.serve("acme.test", rightRecords(key))
     expect((await look([fresh.address, stale.address])).dmarc?.status).toBe("verified")
   },
@@ -95,7 +97,7 @@ test.skipIf(noKnot)(
     open.push(knot)
     const { spf } = await look([knot.address])
     expect(spf).toMatchObject({ status: "pending", mistake: "unanswered" })
-    expect(spf?.hint).toContain("Is the zone set up there?")
+    expect(spf?.hint).toContain("Check that the zone is set up there.")
   },
 )
 
@@ -126,7 +128,7 @@ test("an included record that cannot be asked for leaves SPF open", async () => 
   const { status, mistake, hint, found, answers } = checks.spf ?? {}
   expect([status, mistake, found]).toEqual(["pending", "spf_include_unresolved", [value]])
   expect(answers).toMatchObject([{ answer: "NOERROR", values: [value] }])
-  expect(hint).toStartWith("include:slow.test comes before ours, and cannot be resolved: ")
+  expect(hint).toStartWith("include:slow.test stands before our part, and it cannot be resolved: ")
   expect(checks.dkim?.status).toBe("verified")
 })
 
@@ -203,7 +205,7 @@ test("the servers of a domain are found by its NS records, and private ones are 
   ])
   const nowhere = { row: testDomain("gone.test"), keys: [], place: PLACE }
   const { spf } = await lookUp({ dns, servers: [], try_ms: TRY_MS }, nowhere)
-  expect(spf?.hint).toContain("is it registered, and delegated?")
+  expect(spf?.hint).toContain("Check that the domain is registered and delegated.")
 })
 
 test("what a hostile server says is kept in part only", async () => {
@@ -219,7 +221,7 @@ test("a server that sends us up again is no authority, one that sends us down is
   const lame = await scripted((): Say => ({ referral: "", to: "a.root-servers.test" }))
   const { spf } = await look([lame])
   expect(spf).toMatchObject({ status: "pending", mistake: "unanswered" })
-  expect(spf?.hint).toContain("Is the zone set up there?")
+  expect(spf?.hint).toContain("Check that the zone is set up there.")
   const own = { "bounce.acme.test TXT": { referral: "bounce.acme.test", to: "ns.sub.test" } }
   const down = await look([await having(own, key.public_key)])
   expect(down.spf?.answers[0]?.answer).toBe("delegated to ns.sub.test, where nobody answers")

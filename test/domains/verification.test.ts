@@ -106,7 +106,7 @@ describe.skipIf(noKnot)("with a real name server", () => {
       await runDue(service)
       const warned = (await project.get(`/v1/domains/${domain.id}`)).body.data
       expect(warned).toMatchObject({ status: "verified", records_verified: 3 })
-      expect(warned.warning).toContain("Missing: dkim")
+      expect(warned.warning).toContain("These DNS records are missing: dkim")
       clock.advance({ seconds: 86_401 })
       await runDue(service)
       expect((await read(project, domain)).status).toBe("verified")
@@ -238,7 +238,7 @@ describe.skipIf(noKnot)("with a real name server", () => {
         ["svc1", false, "verified"],
         ["svc2", true, "verified"],
       ])
-      expect(seen[0]?.hint).toContain("may be removed after")
+      expect(seen[0]?.hint).toContain("may remove the record after")
       expect(after.status).toBe("verified")
       clock.advance({ seconds: 8 * 86_400 })
       await runDue(service)

@@ -15,13 +15,13 @@ export function judgeDkim(values: string[], wanted: WantedKey): Verdict {
   const right = values.filter((value) => isRight(value, wanted))
   if (right.length > 0 && values.length === right.length) return { ok: true }
   if (right.length > 0) {
-    const hint = `${values.length} TXT records share this name; receivers may take the wrong one. Keep ours only.`
+    const hint = `${values.length} TXT records have this name, so receivers may take the wrong one. Keep only ours.`
     return mismatch("two_keys", hint)
   }
   const [first] = values
-  if (first === undefined) return missing("not_there", "There is no TXT record of this name yet.")
+  if (first === undefined) return missing("not_there", "There is no TXT record with this name yet.")
   if (values.length > 1 && isSplit(values, wanted)) {
-    const hint = `The key was split into ${values.length} records. It has to be one record; only its strings may be split.`
+    const hint = `The key was split into ${values.length} records. It must be one record; only the strings in it may be split.`
     return mismatch("split_into_records", hint)
   }
   const keys = values.filter((value) => !isOfOther(value, wanted))
@@ -41,7 +41,7 @@ const SHOWN = 40
 
 function otherText(found: string): string {
   const shown = found.length > SHOWN ? `${found.slice(0, SHOWN)}…` : found
-  return `"${shown}" is no key: a wildcard (*) or another service's record answers here. Add ours under exactly this name.`
+  return `"${shown}" is not a key. A wildcard (*) or the record of another service answers here. Add ours under exactly this name.`
 }
 
 /** Whether this is our key, written as verifiers can read it. */
@@ -79,26 +79,29 @@ function faultOf(text: string, list: TagList, wanted: WantedKey): Verdict | unde
   }
   const upper = [...tags.keys()].find((name) => /^[VKPHST]$/.test(name))
   if (upper) {
-    const hint = `The tag ${upper}= has to be ${upper.toLowerCase()}=: tags are told apart by case.`
+    const hint = `The tag ${upper}= must be ${upper.toLowerCase()}=, because tags are case-sensitive.`
     return mismatch("uppercase_tag", hint)
   }
   if (version !== undefined && version !== "DKIM1") {
-    return mismatch("version_wrong", `v=${version} has to be v=DKIM1, in capitals.`)
+    return mismatch("version_wrong", `v=${version} must be v=DKIM1, in capitals.`)
   }
   if (version !== undefined && !/^\s*v\s*=/.test(text)) {
-    return mismatch("version_not_first", "v=DKIM1 has to be the first tag of the record.")
+    return mismatch("version_not_first", "v=DKIM1 must be the first tag of the record.")
   }
   if (has_empty)
-    return mismatch("extra_semicolon", "Two semicolons follow one another. Remove one.")
+    return mismatch("extra_semicolon", "Two semicolons stand side by side. Remove one.")
   if (strange.length > 0) {
     return mismatch(
       "strange_part",
-      `"${strange[0]}" is no tag. Between semicolons only name=value.`,
+      `"${strange[0]}" is not a tag. Write only name=value between semicolons.`,
     )
   }
   const algorithm = tags.get("k") ?? "rsa"
   if (algorithm !== wanted.algorithm) {
-    return mismatch("key_type", `The record says k=${algorithm}; this key is ${wanted.algorithm}.`)
+    return mismatch(
+      "key_type",
+      `The record says k=${algorithm}, but this key is ${wanted.algorithm}.`,
+    )
   }
   return restriction(tags)
 }
@@ -111,22 +114,30 @@ function restriction(tags: TagList["tags"]): Verdict | undefined {
       ?.split(":")
       .some((one) => any.includes(one.trim().toLowerCase())) ?? true
   if (!lists("h", "sha256")) {
-    return mismatch("key_hash", `h=${tags.get("h")} shuts out SHA-256. Remove the tag h=.`)
+    return mismatch("key_hash", `h=${tags.get("h")} does not allow SHA-256. Remove the tag h=.`)
   }
   if (lists("s", "*", "email")) return undefined
-  return mismatch("key_service", `s=${tags.get("s")} keeps the key from mail. Remove the tag s=.`)
+  return mismatch(
+    "key_service",
+    `s=${tags.get("s")} does not allow the key for mail. Remove the tag s=.`,
+  )
 }
 
-const MISSING_SEMICOLON = "A semicolon is missing: the parts have to be v=DKIM1; k=…; p=…"
+const MISSING_SEMICOLON = "A semicolon is missing. The parts must be v=DKIM1; k=…; p=…"
 
 function keyFault(list: TagList, { public_key }: WantedKey): Verdict {
   const given = list.tags.get("p")
-  if (given === undefined) return mismatch("key_missing", "The record has no p=, which is the key.")
+  if (given === undefined)
+    return mismatch("key_missing", "The record has no key: the tag p= is missing.")
   const found = keyOf(list)
-  if (found === "") return mismatch("revoked", "p= is empty, which means that the key was revoked.")
+  if (found === "")
+    return mismatch(
+      "revoked",
+      "p= is empty, which means that the key is revoked. Enter the given value.",
+    )
   const difference = { at: firstDifference(public_key, found), expected: public_key, found }
   if (given.trim().replace(/ /g, "+") === public_key) {
-    const hint = "The plus signs of the key became spaces. Copy the key anew."
+    const hint = "The plus signs of the key became spaces. Copy the key again."
     return mismatch("plus_lost", hint, difference)
   }
   const start = found.replace(/(…|\.{3,}).*$/, "")
@@ -134,18 +145,18 @@ function keyFault(list: TagList, { public_key }: WantedKey): Verdict {
     const hint = `The key is cut off after ${start.length} of ${public_key.length} characters.`
     return mismatch(
       "truncated",
-      `${hint} Some providers need it in strings of 255 characters.`,
+      `${hint} Some DNS providers need it in strings of 255 characters.`,
       difference,
     )
   }
   if (found.startsWith(public_key)) {
-    return mismatch("extra_at_end", "Something follows the key. Remove it.", difference)
+    return mismatch("extra_at_end", "There is text after the key. Remove that text.", difference)
   }
   if (changes(public_key, found) <= SLIP_CHARACTERS) {
-    const hint = `The key differs from character ${difference.at + 1} on. Copy it anew.`
+    const hint = `The key is wrong from character ${difference.at + 1} on. Copy it again.`
     return mismatch("wrong_bytes", hint, difference)
   }
-  const hint = "This is the key of another service, or an older one of ours. Put the given one in."
+  const hint = "This is the key of another service, or an older key of ours. Enter the given key."
   return mismatch("other_key", hint, difference)
 }
 

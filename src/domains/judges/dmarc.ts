@@ -23,13 +23,13 @@ export const isDmarc = (text: string) => /^v\s*=\s*DMARC1\s*(;|$)/.test(text)
 export function judgeDmarc(values: string[]): Verdict {
   const records = values.filter(isDmarc)
   if (records.length > 1) {
-    const hint = `There are ${records.length} DMARC records; then receivers use none. Keep one.`
+    const hint = `There are ${records.length} DMARC records, so receivers use none of them. Keep one.`
     return mismatch("two_dmarc", hint)
   }
   const [only] = records
   if (only !== undefined) return judgeOne(only)
   const near = values.find((value) => /dmarc/i.test(value)) ?? values[0]
-  if (near === undefined) return missing("not_there", "There is no TXT record of this name yet.")
+  if (near === undefined) return missing("not_there", "There is no TXT record with this name yet.")
   return almost(near)
 }
 
@@ -40,21 +40,24 @@ function almost(found: string): Verdict {
   const slip = slipOf(found, isPolicy)
   if (slip) return mismatch(slip.mistake, slip.hint)
   if (/^v\s*=\s*dmarc1\s*(;|$)/i.test(found)) {
-    return mismatch("version_wrong", "The version has to be v=DMARC1, in capitals.")
+    return mismatch("version_wrong", "The version must be v=DMARC1, in capitals.")
   }
   if (/^V\s*=/.test(found)) {
-    return mismatch("uppercase_tag", "The tag V= has to be v=: tags are told apart by case.")
+    return mismatch("uppercase_tag", "The tag V= must be v=, because tags are case-sensitive.")
   }
   if (/^v\s*=\s*DMARC1\s*,/i.test(found)) {
-    return mismatch("wrong_separator", "The parts are separated by semicolons, not by commas.")
+    return mismatch("wrong_separator", "Separate the parts by semicolons, not by commas.")
   }
   if (/^v\s*=\s*DMARC1\s+\w/i.test(found)) {
-    return mismatch("missing_semicolon", "A semicolon is missing: v=DMARC1; p=none")
+    return mismatch(
+      "missing_semicolon",
+      "A semicolon is missing. Write, for example, v=DMARC1; p=none",
+    )
   }
   if (/;\s*v\s*=\s*DMARC1/i.test(found)) {
-    return mismatch("version_not_first", "v=DMARC1 has to be the first tag of the record.")
+    return mismatch("version_not_first", "v=DMARC1 must be the first tag of the record.")
   }
-  return mismatch("other_text", "The TXT record of this name is no DMARC policy.")
+  return mismatch("other_text", "The TXT record with this name is not a DMARC policy. Add one.")
 }
 
 function judgeOne(text: string): Verdict {
@@ -63,13 +66,13 @@ function judgeOne(text: string): Verdict {
   const policy = tags.get("p")
   if (policy === undefined && tags.has("P")) return mismatch("uppercase_tag", inLowerCase("P"))
   if (policy === undefined) {
-    return mismatch("dmarc_policy", "The policy is missing: add p=none, quarantine or reject.")
+    return mismatch("dmarc_policy", "The policy is missing. Add p=none, p=quarantine or p=reject.")
   }
   if (/[\s,]/.test(policy)) {
     return mismatch("missing_semicolon", `A semicolon is missing in "p=${policy}".`)
   }
   if (!VALUES.p?.test(policy)) {
-    const hint = `p=${policy} is no value that DMARC knows: none, quarantine or reject.`
+    const hint = `DMARC does not know p=${policy}. Use p=none, p=quarantine or p=reject.`
     return mismatch("dmarc_policy", hint)
   }
   // Receivers pass over whatever else is wrong (RFC 7489 6.3): it is told, and the policy counts.
@@ -86,17 +89,21 @@ function adviceOn({ tags, strange, has_empty }: TagList): Advice | undefined {
   const upper = names.find((name) => !KNOWN.includes(name) && KNOWN.includes(name.toLowerCase()))
   if (upper) return { mistake: "uppercase_tag", hint: inLowerCase(upper) }
   const unknown = names.find((name) => !KNOWN.includes(name))
-  if (unknown) return { mistake: "dmarc_tag", hint: `DMARC knows no tag ${unknown}=.` }
+  if (unknown)
+    return { mistake: "dmarc_tag", hint: `DMARC does not know the tag ${unknown}=. Remove it.` }
   for (const [name, value] of tags) {
     if (VALUES[name]?.test(value) !== false) continue
-    return { mistake: "dmarc_tag", hint: `${name}=${value} is no value that DMARC knows.` }
+    return {
+      mistake: "dmarc_tag",
+      hint: `DMARC does not know ${name}=${value}. Correct or remove it.`,
+    }
   }
   if (strange.length > 0) {
-    const hint = `"${strange[0]}" is no tag. Between semicolons only name=value.`
+    const hint = `"${strange[0]}" is not a tag. Write only name=value between semicolons.`
     return { mistake: "strange_part", hint }
   }
   if (has_empty) {
-    return { mistake: "extra_semicolon", hint: "Two semicolons follow one another. Remove one." }
+    return { mistake: "extra_semicolon", hint: "Two semicolons stand side by side. Remove one." }
   }
   return adviceOnReports(tags)
 }
@@ -109,11 +116,11 @@ function adviceOnReports(tags: TagList["tags"]): Advice | undefined {
     const given = tags.get(name)?.split(",")
     const bad = given?.find((one) => !REPORTS_TO.test(one))
     if (bad === undefined) continue
-    const hint = `${name}=${bad.trim()} has to be ${name}=mailto:somebody@example.com.`
+    const hint = `${name}=${bad.trim()} must have the form ${name}=mailto:somebody@example.com.`
     return { mistake: "dmarc_address", hint }
   }
   return undefined
 }
 
 const inLowerCase = (tag: string) =>
-  `The tag ${tag}= has to be ${tag.toLowerCase()}=: tags are told apart by case.`
+  `The tag ${tag}= must be ${tag.toLowerCase()}=, because tags are case-sensitive.`

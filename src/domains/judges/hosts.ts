@@ -16,19 +16,22 @@ export async function judgeMx(
   const targets = values.map((value) => value.slice(value.indexOf(" ") + 1))
   if (targets.includes(host)) return { ok: true }
   const [first] = targets
-  if (first === undefined) return missing("not_there", "There is no MX record of this name yet.")
+  if (first === undefined) return missing("not_there", "There is no MX record with this name yet.")
   if (targets.includes(".")) {
-    return mismatch("null_mx", 'The MX record is ".", which says that no mail is taken. Remove it.')
+    return mismatch(
+      "null_mx",
+      'The MX record is ".", which says that this name accepts no mail. Remove it.',
+    )
   }
   const numeric = targets.find(
     (target) => isAddress(target) || isAddress(withoutZone(target, zones)),
   )
   if (numeric) {
-    const hint = `An MX record names a host, never an address such as ${numeric}: put ${host} there.`
+    const hint = `An MX record must name a host, never an address such as ${numeric}. Enter ${host} instead.`
     return mismatch("mx_address", hint)
   }
   if (targets.some((target) => withoutZone(target, zones) === host)) {
-    const hint = `The zone was appended to ${host}. Write it with a dot at the end: ${host}.`
+    const hint = `The DNS provider appended the zone to ${host}. Write it with a dot at the end: ${host}.`
     return mismatch("trailing_dot_missing", hint)
   }
   const elsewhere = `The MX record names ${targets.join(", ")}, not ${host}.`
@@ -38,7 +41,7 @@ export async function judgeMx(
     return mismatch("mx_elsewhere", `${elsewhere} ${first} cannot be resolved: ${alias.message}`)
   }
   if (alias) {
-    const hint = `The MX record names ${first}, an alias of ${alias}. It has to name ${host} itself.`
+    const hint = `The MX record names ${first}, which is an alias of ${alias}. It must name ${host} itself.`
     return mismatch("mx_alias", hint)
   }
   return mismatch("mx_elsewhere", elsewhere)
@@ -61,7 +64,7 @@ export async function judgeAlias(
   if (target === host) return { ok: true }
   if (target === undefined) return withoutAlias(name, host, dns)
   if (withoutZone(target, zones) === host) {
-    const hint = `The zone was appended to ${host}. Write it with a dot at the end: ${host}.`
+    const hint = `The DNS provider appended the zone to ${host}. Write it with a dot at the end: ${host}.`
     return mismatch("trailing_dot_missing", hint)
   }
   const elsewhere = `The CNAME record leads to ${target}, not to ${host}`
@@ -98,7 +101,7 @@ async function withoutAlias(name: string, host: string, dns: Resolver): Promise<
   const found = await unlessUnknown(dns.a(name))
   const [address] = found instanceof DnsError ? [] : found
   if (address === undefined)
-    return missing("not_there", "There is no CNAME record of this name yet.")
-  const hint = `The name has the address ${address}. Put a CNAME to ${host} in its place.`
+    return missing("not_there", "There is no CNAME record with this name yet.")
+  const hint = `The name has the address ${address}. Replace it with a CNAME to ${host}.`
   return mismatch("address_instead", hint)
 }

@@ -38,7 +38,7 @@ export async function judgeSpf(
 ): Promise<Verdict> {
   const records = values.filter(isSpf)
   if (records.length > 1) {
-    const hint = `There are ${records.length} SPF records; then receivers use none. Join them into one.`
+    const hint = `There are ${records.length} SPF records, so receivers use none of them. Join them into one.`
     return mismatch("double_spf", hint)
   }
   const [only] = records
@@ -64,16 +64,16 @@ const newWalk = (txt: Resolver["txt"], wanted: string[]): Walk => ({
 
 function almost(values: string[], wanted: string[]): Verdict {
   const near = values.find((value) => /spf/i.test(value)) ?? values[0]
-  if (near === undefined) return missing("not_there", "There is no TXT record of this name yet.")
+  if (near === undefined) return missing("not_there", "There is no TXT record with this name yet.")
   const slip = slipOf(near, isSpf)
   if (slip) return mismatch(slip.mistake, slip.hint)
   if (!/spf/i.test(near)) {
     return mismatch(
       "other_text",
-      "The TXT record of this name is no SPF record. Add one beside it.",
+      "The TXT record with this name is not an SPF record. Add an SPF record beside it.",
     )
   }
-  const hint = `An SPF record begins with "v=spf1 ", followed by a space: v=spf1 ${wanted.join(" ")} ~all`
+  const hint = `An SPF record must begin with "v=spf1" and a space: v=spf1 ${wanted.join(" ")} ~all`
   return mismatch("spf_prefix", hint)
 }
 
@@ -131,7 +131,11 @@ async function enter(walk: Walk, { name: how, value, qualifier }: SpfTerm, way: 
   const target = value.toLowerCase().replace(/\.$/, "")
   const path = [...way.path, target]
   if (way.path.includes(target)) {
-    return giveUp(walk, "spf_loop", `SPF turns in a circle: ${path.join(" → ")}.`)
+    return giveUp(
+      walk,
+      "spf_loop",
+      `The SPF records include each other in a circle: ${path.join(" → ")}.`,
+    )
   }
   if (walk.records >= MOST_RECORDS || target.includes("%")) return
   const all = await recordsAt(walk, target)
@@ -142,7 +146,7 @@ async function enter(walk: Walk, { name: how, value, qualifier }: SpfTerm, way: 
   const [record] = all
   if (record === undefined || all.length > 1) {
     const what = record === undefined ? "no SPF record" : `${all.length} SPF records`
-    const hint = `${how}:${target} leads to ${what}, which makes all of it invalid. Remove it.`
+    const hint = `${how}:${target} leads to ${what}, which makes the whole SPF record invalid. Remove it.`
     return giveUp(walk, "spf_include_empty", hint)
   }
   await visit(walk, record, { path, passes: way.passes && qualifier === "+" })
@@ -150,7 +154,7 @@ async function enter(walk: Walk, { name: how, value, qualifier }: SpfTerm, way: 
 
 function giveUpAt(walk: Walk, term: string, { transient, message }: DnsError) {
   walk.is_open = transient
-  const hint = `${term} comes before ours, and cannot be resolved: ${message}`
+  const hint = `${term} stands before our part, and it cannot be resolved: ${message}`
   giveUp(walk, transient ? "spf_include_unresolved" : "spf_include_empty", hint)
 }
 
@@ -184,10 +188,10 @@ function concluded(walk: Walk, text: string, wanted: string[]): Verdict {
 }
 
 const PLUS_ALL =
-  "+all lets everybody send in the name of this domain. Put ~all or -all in its place."
+  "+all lets everybody send in the name of this domain. Replace it with ~all or -all."
 
 const lookupHint = (lookups: number) =>
-  `SPF needs ${lookups} DNS lookups; receivers stop at ${MOST_LOOKUPS}. Remove includes you no longer use.`
+  `SPF needs ${lookups} DNS lookups, but receivers stop after ${MOST_LOOKUPS}. Remove includes that you no longer use.`
 
 function absence(text: string, absent: string[]): Verdict {
   const terms = parseSpf(text)
@@ -197,15 +201,15 @@ function absence(text: string, absent: string[]): Verdict {
     const term = terms[at]
     if (!term) continue
     if (all >= 0 && all < at) {
-      const hint = `${mechanism} stands behind ${terms[all]?.text}, where nobody reads on. Move it before it.`
+      const hint = `${mechanism} stands behind ${terms[all]?.text}, where receivers stop reading. Move it before that part.`
       return mismatch("spf_after_all", hint)
     }
-    const hint = `${term.text} does not allow, it warns: write ${mechanism} without "${term.qualifier}".`
+    const hint = `${term.text} does not allow the sender. Write ${mechanism} without "${term.qualifier}".`
     return mismatch("spf_qualifier", hint)
   }
   if (terms.some(({ name, qualifier }) => name === "all" && qualifier === "+")) {
-    return mismatch("spf_plus_all", `${PLUS_ALL} And add ${absent.join(" ")} before it.`)
+    return mismatch("spf_plus_all", `${PLUS_ALL} Also add ${absent.join(" ")} before it.`)
   }
-  const hint = `The record does not name ${absent.join(" ")}. Put it before the last part.`
+  const hint = `The record does not name ${absent.join(" ")}. Add it before the last part.`
   return mismatch("spf_mechanism_missing", hint)
 }

@@ -11,7 +11,7 @@ export function judgeVerification(values: string[], wanted: string): Verdict {
     if (slip) return mismatch(slip.mistake, slip.hint)
   }
   const near = values.find((value) => value.toLowerCase().includes(PREFIX)) ?? values[0]
-  if (near === undefined) return missing("not_there", "There is no TXT record of this name yet.")
+  if (near === undefined) return missing("not_there", "There is no TXT record with this name yet.")
   return explain(near, wanted)
 }
 
@@ -19,24 +19,21 @@ function explain(found: string, wanted: string): Verdict {
   const token = wanted.slice(PREFIX.length)
   const difference = { at: firstDifference(wanted, found), expected: wanted, found }
   if (found === token) {
-    const hint = `Only the token is there. Put "${PREFIX}" before it.`
+    const hint = `The value is only the token. Put "${PREFIX}" before it.`
     return mismatch("prefix_missing", hint, difference)
   }
   if (found.toLowerCase() === wanted.toLowerCase()) {
-    const hint = "Upper and lower case differ. Enter the value exactly as it is given."
+    const hint = "The value differs in upper and lower case. Enter it exactly as it is given."
     return mismatch("case_changed", hint, difference)
   }
   if (found.length > PREFIX.length && wanted.startsWith(found)) {
-    const hint = `The value is cut off after ${found.length} of ${wanted.length} characters.`
+    const hint = `The value is cut off after ${found.length} of ${wanted.length} characters. Enter all of it.`
     return mismatch("truncated", hint, difference)
   }
   if (found.startsWith(PREFIX)) {
-    const hint = "The token is of another project, or of an earlier attempt. Put this one in."
+    const hint =
+      "The token belongs to another project or to an earlier attempt. Enter the given value."
     return mismatch("other_token", hint, difference)
   }
-  return mismatch(
-    "other_text",
-    "There is another text of this name. Add ours beside it.",
-    difference,
-  )
+  return mismatch("other_text", "Another TXT record has this name. Add ours beside it.", difference)
 }

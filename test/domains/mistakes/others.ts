@@ -20,7 +20,7 @@ export const othersMistakes: Mistake[] = [
     record: "dmarc",
     records: () => dmarc("v=DMARC1; p=nonne"),
     mistake: "dmarc_policy",
-    told: "p=nonne is no value",
+    told: "does not know p=nonne",
   },
   {
     did: "used commas",
@@ -42,7 +42,7 @@ export const othersMistakes: Mistake[] = [
     record: "dmarc",
     records: () => dmarc("v=DMARC1; p=none; colour=red"),
     mistake: "dmarc_tag",
-    told: "knows no tag colour=",
+    told: "does not know the tag colour=",
     status: "verified",
   },
   {
@@ -50,14 +50,14 @@ export const othersMistakes: Mistake[] = [
     record: "dmarc",
     records: () => dmarc("v=DMARC1; P=none"),
     mistake: "uppercase_tag",
-    told: "P= has to be p=",
+    told: "P= must be p=",
   },
   {
     did: "put DMARC at the domain itself",
     record: "dmarc",
     records: () => ({ dmarc: [txt("@", "v=DMARC1; p=none")] }),
     mistake: "wrong_name",
-    told: "has to be at _dmarc.",
+    told: "must be at _dmarc.",
   },
   {
     did: "forgot the underscore of DMARC",

@@ -2,18 +2,30 @@ import { type Mistake, mine, spf, txt } from "./mistake"
 
 /** One of them anywhere, and receivers use nothing of the record (RFC 7208 4.6). */
 const SPOILED: [did: string, terms: string, told: string][] = [
-  ["gave a network of IPv4 33 bits", `${mine} ip4:10.0.0.0/33 ~all`, '"10.0.0.0/33" is no IPv4'],
-  ["mistyped an IPv4 address", `${mine} ip4:999.1.1.1 ~all`, '"999.1.1.1" is no IPv4'],
-  ["cut an IPv6 address off", `${mine} ip6:1:2 ~all`, '"1:2" is no IPv6'],
-  ["gave a network of IPv6 129 bits", `${mine} ip6:::/129 ~all`, '"::/129" is no IPv6'],
-  ["gave a host's network 33 bits", `${mine} mx/33 ~all`, "no length of a network"],
-  ["gave its IPv6 network 129", `${mine} a:h.test/24//129 ~all`, "no length of a network"],
-  ["wrote an address behind a:", `${mine} a:192.0.2.1 ~all`, "belongs behind ip4:"],
+  [
+    "gave a network of IPv4 33 bits",
+    `${mine} ip4:10.0.0.0/33 ~all`,
+    '"10.0.0.0/33" is not an IPv4',
+  ],
+  ["mistyped an IPv4 address", `${mine} ip4:999.1.1.1 ~all`, '"999.1.1.1" is not an IPv4'],
+  ["cut an IPv6 address off", `${mine} ip6:1:2 ~all`, '"1:2" is not an IPv6'],
+  ["gave a network of IPv6 129 bits", `${mine} ip6:::/129 ~all`, '"::/129" is not an IPv6'],
+  ["gave a host's network 33 bits", `${mine} mx/33 ~all`, "wrong network length"],
+  ["gave its IPv6 network 129", `${mine} a:h.test/24//129 ~all`, "wrong network length"],
+  ["wrote an address behind a:", `${mine} a:192.0.2.1 ~all`, "must stand after ip4:"],
   ["named a host without its domain", `${mine} a:mail ~all`, "such as mail.example.com"],
-  ["put commas between", `a:h.test, ${mine} ~all`, '"h.test," is no name'],
-  ["redirected twice", `${mine} redirect=a.test redirect=b.test`, '"redirect=" may be there once'],
-  ["explained twice", `exp=a.test ${mine} ~all exp=a.test`, '"exp=" may be there once'],
-  ["left a bad term behind the end", `${mine} ~all ip4:1.2.3`, '"1.2.3" is no IPv4'],
+  ["put commas between", `a:h.test, ${mine} ~all`, '"h.test," is not a host name'],
+  [
+    "redirected twice",
+    `${mine} redirect=a.test redirect=b.test`,
+    '"redirect=" may stand in the record only once',
+  ],
+  [
+    "explained twice",
+    `exp=a.test ${mine} ~all exp=a.test`,
+    '"exp=" may stand in the record only once',
+  ],
+  ["left a bad term behind the end", `${mine} ~all ip4:1.2.3`, '"1.2.3" is not an IPv4'],
 ]
 
 export const spfMistakes: Mistake[] = [
@@ -55,7 +67,7 @@ export const spfMistakes: Mistake[] = [
       more: [txt("a", `v=spf1 include:b.${zone} ~all`), txt("b", `v=spf1 include:a.${zone} ~all`)],
     }),
     mistake: "spf_loop",
-    told: "turns in a circle",
+    told: "in a circle",
   },
   {
     did: "included a name that has no SPF",
@@ -87,7 +99,7 @@ export const spfMistakes: Mistake[] = [
     record: "spf",
     records: () => spf(`v=spf1 include=_spf.other.test ${mine} ~all`),
     mistake: "spf_syntax",
-    told: '"include" is followed by a colon',
+    told: '"include" must be followed by a colon',
   },
   ...SPOILED.map(
     ([did, terms, told]): Mistake => ({
@@ -124,7 +136,7 @@ export const spfMistakes: Mistake[] = [
     record: "spf",
     records: () => spf(`v=spf1${mine} ~all`),
     mistake: "spf_prefix",
-    told: 'begins with "v=spf1 "',
+    told: 'begin with "v=spf1" and a space',
   },
   {
     did: "did not name us",
@@ -145,6 +157,6 @@ export const spfMistakes: Mistake[] = [
     record: "spf",
     records: () => ({ spf: [txt("@", `v=spf1 ${mine} ~all`)] }),
     mistake: "wrong_name",
-    told: "has to be at bounce.",
+    told: "Add another one at bounce.",
   },
 ]

@@ -21,7 +21,7 @@ export const verificationMistakes: Mistake[] = [
     record: "verification",
     records: () => ({ verification: [txt("@", verification)] }),
     mistake: "wrong_name",
-    told: "has to be at _svc-verify.",
+    told: "must be at _svc-verify.",
   },
   {
     did: "quoted the value once more",
@@ -60,7 +60,7 @@ export const verificationMistakes: Mistake[] = [
       verification: [txt("_svc-verify", `_svc-verify IN TXT \\"${verification}\\"`)],
     }),
     mistake: "record_pasted",
-    told: "only what follows TXT",
+    told: "only the part after TXT",
   },
   {
     did: "copied a tab along",
