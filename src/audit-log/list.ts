@@ -39,7 +39,7 @@ export async function list(db: Reader, account_id: string, filter: Filter, part:
 export async function find(db: Reader, account_id: string, id: string) {
   const own = and(eq(auditLog.account_id, account_id), eq(auditLog.id, id))
   const rows = isUuid(id) ? await db.select().from(auditLog).where(own) : []
-  return rows[0] ?? fail("not_found", "There is no such entry.")
+  return rows[0] ?? fail("not_found", "There is no such entry in the audit log.")
 }
 
 /** From the counter where nothing is filtered. */

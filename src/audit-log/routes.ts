@@ -29,8 +29,14 @@ const Entry = t.Object(
     target: t.Object({ type: text("api_key"), id: maybe(text(EXAMPLE_ID)) }),
     project_id: maybe(id()),
     ip: maybe(text("203.0.113.7")),
-    before: t.Unknown({ examples: [{ status: "active" }], description: "Null where it was made." }),
-    after: t.Unknown({ examples: [{ status: "revoked" }], description: "Null where it is gone." }),
+    before: t.Unknown({
+      examples: [{ status: "active" }],
+      description: "The fields before the change. Null when the action created the target.",
+    }),
+    after: t.Unknown({
+      examples: [{ status: "revoked" }],
+      description: "The fields after the change. Null when the action removed the target.",
+    }),
     created_at: time(),
   },
   { title: "AuditEntry" },
@@ -49,9 +55,9 @@ export const auditRoutes = ({ store, cursors }: AuditParts): AnyRoute[] => [
     callers: ["console"],
     scope: "role:account_admin",
     status: [200],
-    summary: "Who changed what in the account",
+    summary: "List the changes in the account, newest first",
     description:
-      "Newest first. Entries are never changed or removed. `before` and `after` have the fields that changed; secrets are left out.",
+      "Entries are never changed or removed. `before` and `after` have the fields that changed, without secrets.",
     query: filters,
     response: Entry,
     handle: async (call) => {

@@ -99,7 +99,10 @@ export async function cancel(tx: Tx, project_id: string, id: string): Promise<Jo
   const job = isUuid(id) ? await hold(tx, project_id, id) : undefined
   if (!job) return gone()
   if (job.completed_at !== null) {
-    fail("conflict", `This job is ${job.status} already.`, { reason: "finished", id })
+    fail("conflict", `This job is ${job.status} already and cannot be cancelled.`, {
+      reason: "finished",
+      id,
+    })
   }
   return record(await set(tx, job, { status: "cancelled", completed_at: now() }))
 }

@@ -20,17 +20,17 @@ const idOf = ({ params }: { params: Record<string, string> }) => params.job_id ?
 export const longJobRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route({
     ...by("GET", ONE),
-    summary: "How far a long job is, and what came out of it",
+    summary: "Show the progress and the result of a long job",
     description:
-      "Long work answers 201 with a job. Ask here until `status` is `completed`, `failed` or `cancelled`.",
+      "A request that begins long work answers 201 with a job. Ask again until `status` is `completed`, `failed` or `cancelled`.",
     handle: async (call) => ({
       data: await longJobs.find(store.read, call.project_id, idOf(call)),
     }),
   }),
   route({
     ...by("POST", `${ONE}/cancel`),
-    summary: "Leave the rest of a job undone; what was done stays",
-    description: "A job that is over answers 409.",
+    summary: "Cancel a long job",
+    description: "Finished work stays. A job that has ended answers 409.",
     errors: ["conflict"],
     handle: async (call) => ({
       data: await store.tx((tx) => longJobs.cancel(tx, call.project_id, idOf(call))),

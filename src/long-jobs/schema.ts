@@ -10,8 +10,13 @@ export const Job = t.Object(
     type: text("webhook.replay"),
     status: word(STATUSES),
     progress: t.Object({ done: count(120), total: count(120), failed: count(0) }),
-    result: t.Unknown({ examples: [{ sent: 120 }], description: "Null until it is completed." }),
-    error: rarely(t.Object({ code: text("internal_error"), message: text("It broke off.") })),
+    result: t.Unknown({
+      examples: [{ sent: 120 }],
+      description: "The result of the job. Null until the job is completed.",
+    }),
+    error: rarely(
+      t.Object({ code: text("internal_error"), message: text("The job stopped with an error.") }),
+    ),
     created_at: time(),
     completed_at: maybe(time()),
   },

@@ -103,7 +103,7 @@ export interface Chief extends audit.By {
 export function demandOwnerFor(chief: Chief, ...roles: AccountRole[]) {
   const high = roles.some((role) => role === "owner" || role === "admin")
   if (!high || chief.account_role === "owner") return
-  fail("forbidden", "Only an owner makes or changes owners and admins.", {
+  fail("forbidden", "Only an owner can make, change or remove owners and admins.", {
     required_role: "owner",
   })
 }
@@ -161,7 +161,7 @@ export async function leaveAll(tx: Tx, user_id: string, by: audit.By) {
 async function demandAnotherOwner(tx: Tx, { id }: accounts.AccountRow, user_id: string) {
   const owners = await ownersOf(tx, id)
   if (owners.some((owner) => owner.user_id !== user_id)) return
-  fail("conflict", "An account needs an owner: make somebody else owner first.", {
+  fail("conflict", "An account needs an owner. Make another member an owner first.", {
     reason: "last_owner",
     id: user_id,
   })
@@ -187,9 +187,9 @@ async function settleOwner(tx: Tx, { id, owner_user_id }: accounts.AccountRow) {
 export async function transfer(tx: Tx, account_id: string, from: string, to: string, by: audit.By) {
   const before = await accounts.hold(tx, account_id)
   const heir = isUuid(to) ? await role(tx, account_id, to) : undefined
-  if (!heir) fail("user_not_found", "There is no such member.")
+  if (!heir) fail("user_not_found", "There is no such member of the account.")
   if (to === from) {
-    fail("conflict", "The account is yours already.", { reason: "already_owner", id: to })
+    fail("conflict", "You own this account already.", { reason: "already_owner", id: to })
   }
   if (heir !== "owner") await demandRoomForFree(tx, to, before)
   await tx.update(accountMembers).set({ role: "owner" }).where(seatOf(account_id, to))

@@ -143,8 +143,9 @@ async function colleague(tx: Tx, home: Home, { user_id, email }: Newcomer): Prom
 }
 
 const REASONS = {
-  inherited: "Owners and admins of the account are admins of every project.",
-  billing_admin: "A billing admin has no part in projects.",
+  inherited:
+    "Owners and admins of the account are admins of every project. Change their role in the account.",
+  billing_admin: "A billing admin has no role in projects. Change their role in the account first.",
   already_member: "This person is a member of the project already.",
 }
 

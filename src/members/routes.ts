@@ -37,8 +37,8 @@ export function memberRoutes(parts: InvitationParts): AnyRoute[] {
       callers: console,
       scope: "role:member",
       status: [200],
-      summary: "Who belongs to the account",
-      description: "The owner and everybody who accepted an invitation.",
+      summary: "List the members of the account",
+      description: "Lists the owners and all people that accepted an invitation.",
       query: memberQuery,
       response: Member,
       handle: async (call) => {
@@ -54,8 +54,8 @@ export function memberRoutes(parts: InvitationParts): AnyRoute[] {
     }),
     route<Static<typeof Changed>, unknown>({
       ...one("PATCH"),
-      summary: "Change a member's role; owners and admins are changed by owners",
-      description: "Only owners change owners and admins. The last owner keeps the role.",
+      summary: "Change a member's role in the account",
+      description: "Only owners can change owners and admins. The last owner keeps the role.",
       body: Changed,
       example: { role: "admin" },
       response: Member,
@@ -69,7 +69,7 @@ export function memberRoutes(parts: InvitationParts): AnyRoute[] {
     route({
       ...one("DELETE"),
       self: "user_id",
-      summary: "Take a member out of the account; everybody may go himself",
+      summary: "Remove a member from the account, or leave it",
       description: "The member's access ends at once. The last owner cannot be removed.",
       response: Deleted,
       errors: ["conflict"],

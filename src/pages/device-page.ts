@@ -25,7 +25,7 @@ export type DeviceForm = Partial<
 /** Looking changes nothing: a code in the address only fills in the form. */
 export function askForCode(form: DeviceForm, problem?: ApiError): Response {
   const content = html`
-<p>A program shows a code to be let in as you. Enter it here, only if you started that program yourself.</p>
+<p>A program shows a code and asks to sign in as you. Enter the code only if you started that program yourself.</p>
 ${complaint(problem?.message)}
 <form method="post" action="/device">
 ${field({ name: "user_code", label: "Code", autocomplete: "off", value: form.user_code ?? "" })}
@@ -42,7 +42,7 @@ ${proofFields()}
   return smallPage(TITLE, content, problem?.status)
 }
 
-/** First who it is, then whether he means it: nobody approves what he has not seen. */
+/** The person proves their identity, then sees the program, then decides. */
 export async function answerForm(
   parts: DevicePageParts,
   form: DeviceForm,
@@ -72,10 +72,10 @@ function question(
 <p>This program asks to act as <strong>${user.email}</strong>:</p>
 <dl>
 <dt>Name</dt><dd>${device.client_name}</dd>
-<dt>Asked from</dt><dd>${device.ip ?? "unknown"}</dd>
-<dt>Asked at</dt><dd>${device.created_at}</dd>
+<dt>IP address</dt><dd>${device.ip ?? "unknown"}</dd>
+<dt>Time</dt><dd>${device.created_at}</dd>
 </dl>
-<p>The name is its own word. If you did not start it just now, deny it.</p>
+<p>The program chose this name itself. If you did not start the program just now, choose Deny.</p>
 <form method="post" action="/device">
 <input type="hidden" name="user_code" value="${user_code}">
 <input type="hidden" name="ticket" value="${ticket}">
@@ -86,8 +86,8 @@ function question(
 }
 
 /**
- * Binds the second step to the person as he proved to be, the code and the next minutes: it is no
- * session, and a new password ends it too.
+ * Binds the second step to the person, the code and the next minutes: it is no session, and a new
+ * password ends it too.
  */
 function macOf(secrets: Secrets, user: users.UserRow, until: number, user_code: string): string {
   const bound = [user.id, user.password_hash, until, user_code].join("\n")
@@ -106,8 +106,8 @@ async function settle({ store, secrets }: DevicePageParts, form: DeviceForm, ip:
     return decide(tx, secrets, user, { user_code, approve, ip })
   })
   const text = approve
-    ? "The program is signed in within a few seconds. You can close this page."
-    : "The program was turned away. You can close this page."
+    ? "The program signs in within a few seconds. You can close this page."
+    : "You denied the sign-in of the program. You can close this page."
   return smallPage(approve ? "Approved" : "Denied", html`<p>${text}</p>`)
 }
 
@@ -124,4 +124,4 @@ function demandTicket(secrets: Secrets, user: users.UserRow, { ticket, user_code
   if (!is_ours || !(Number(until) > millis())) expired()
 }
 
-const expired = () => fail("unauthorized", "This took too long: sign in again.")
+const expired = () => fail("unauthorized", "You have 5 minutes to decide. Please sign in again.")

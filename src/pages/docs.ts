@@ -130,7 +130,7 @@ function article({ method, path, operation }: Entry, description: OpenApi, shown
 <h3>${summary}</h3>
 <div class="route"><span class="method ${method}">${method}</span><code>${path}</code></div>
 <p>${prose(operation.description ?? "")}</p>
-<p class="needs">${needsOf(operation)}${is_list && html` <a href="#answers">As every list</a>, it takes ${words(OF_LISTS)}.`}${is_repeatable && REPEATABLE}${failuresOf(operation)}</p>
+<p class="needs">${needsOf(operation)}${is_list && html` <a href="#answers">Like every list</a>, it takes ${words(OF_LISTS)}.`}${is_repeatable && REPEATABLE}${failuresOf(operation)}</p>
 <details><summary>Request to copy</summary><pre><code>${operation["x-codeSamples"][0]?.source ?? ""}</code></pre></details>
 ${tables}${bodyPart(operation, description)}${answerPart(operation, description, shown)}
 </article>`
@@ -144,7 +144,7 @@ const TOLD_ABOVE = ["X-Request-Id", "X-Strict", "X-Account-Id", "X-Project-Id", 
 /** So are those that every list takes. */
 const OF_LISTS = ["page", "per_page", "cursor", "limit", "after", "before"]
 
-const REPEATABLE = html` It honours <a href="#repeat"><code>Idempotency-Key</code></a>.`
+const REPEATABLE = html` It accepts <a href="#repeat"><code>Idempotency-Key</code></a>.`
 
 const words = (list: readonly string[]) =>
   list.map((one, at) => html`${at > 0 && ", "}<code>${one}</code>`)
@@ -232,7 +232,7 @@ function answer(
   const first = shown.get(fields.text)
   if (first && first !== operation) {
     const place = html`<a href="#${first.operationId}">${first.summary}</a>`
-    return html`<h4>Answer: ${label}</h4><p>With the fields of: ${place}</p>`
+    return html`<h4>Answer: ${label}</h4><p>The fields are the same as in: ${place}</p>`
   }
   shown.set(fields.text, operation)
   return html`<details><summary>Answer: ${label}</summary>${fields}</details>`

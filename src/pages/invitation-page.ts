@@ -60,7 +60,7 @@ ${fields}
   return smallPage(`Join ${account_name}`, content, problem?.status)
 }
 
-/** Makes the person a member, once; whoever has a user here proves that he is it. */
+/** Makes the person a member, once. A person with a user proves their identity first. */
 export async function acceptForm(
   parts: InvitationPageParts,
   token: string,
@@ -104,7 +104,10 @@ async function newcomer(
     isLonger(plain, MOST_NAME_CHARACTERS) ||
     /[\p{Cc}\u2028\u2029]/u.test(plain)
   ) {
-    throw new ApiError("validation_error", "Enter your name, in one line.")
+    throw new ApiError(
+      "validation_error",
+      `Enter your name in one line, with at most ${MOST_NAME_CHARACTERS} characters.`,
+    )
   }
   passwords.demandStrength(password)
   const password_hash = await passwords.hash(password)

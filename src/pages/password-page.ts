@@ -28,7 +28,7 @@ function resetPage(problem?: ApiError): Response {
     hint: PASSWORD_RULES,
   })
   const content = html`
-<p>You will be signed out everywhere.</p>
+<p>When you save it, all your sessions end.</p>
 ${complaint(problem?.message)}
 <form method="post">
 ${password}
@@ -51,6 +51,6 @@ export async function resetForm(
     return resetPage(error)
   }
   const command = `belfry login ${base_url()}`
-  const content = html`<p>Sign in with it:</p><p><code>${command}</code></p>`
-  return smallPage("Your password is changed", content)
+  const content = html`<p>Sign in with the new password:</p><p><code>${command}</code></p>`
+  return smallPage("Your password was changed", content)
 }

@@ -25,8 +25,8 @@ export function docsRoutes(table: AnyRoute[]): AnyRoute[] {
     route({
       ...open,
       path: "/v1/openapi.json",
-      summary: "This interface as OpenAPI 3.1",
-      description: "The document that you read. It needs no credential.",
+      summary: "Show the API as an OpenAPI 3.1 document",
+      description: "This is the document that you read. It needs no credential.",
       produces: "application/json",
       response: t.Object(
         {},
@@ -37,8 +37,8 @@ export function docsRoutes(table: AnyRoute[]): AnyRoute[] {
     route({
       ...open,
       path: "/docs",
-      summary: "The reference for people",
-      description: "This document as one page, without scripts.",
+      summary: "Show the API reference as a page",
+      description: "The page has the same content as the OpenAPI document. It needs no scripts.",
       produces: "text/html",
       handle: () => docsResponse(page()),
     }),
@@ -50,7 +50,7 @@ export function docsRoutes(table: AnyRoute[]): AnyRoute[] {
   const document = once(() => JSON.stringify(description()))
   const page = once(() => docsPage(description()))
   // People type the slash; the reference names nothing relative to itself.
-  const again = shown("/docs/", "The reference for people", () => docsResponse(page()))
+  const again = shown("/docs/", "Show the API reference as a page", () => docsResponse(page()))
   return [...routes, shown("/", "What this server is", startPage), again]
 }
 
@@ -88,7 +88,7 @@ export interface PageParts
 export const pageRoutes = (parts: PageParts): AnyRoute[] => [
   ...form<device.DeviceForm>("/device", {
     credentials: ["user_code"],
-    summary: "Let in a program that shows a code",
+    summary: "Sign in a program that shows a code",
     show: async ({ request }) => {
       const user_code = new URL(request.url).searchParams.get("user_code") ?? ""
       return device.askForCode({ user_code })

@@ -69,9 +69,9 @@ ${hint && html`<p class="hint">${hint}</p>`}`
 }
 
 export const PASSWORD_RULES =
-  "At least 8 characters: an upper and a lower case letter, a digit and a symbol."
+  "Use at least 8 characters, with an upper-case letter, a lower-case letter, a digit and a symbol."
 
-/** For whoever has a user already: password, and the code where a second factor is on. */
+/** For a person with a user: the password, and the code if a second factor is on. */
 export const proofFields = (): Markup =>
   html`${field({
     name: "password",
@@ -80,8 +80,8 @@ export const proofFields = (): Markup =>
     autocomplete: "current-password",
   })}${field({
     name: "code",
-    label: "Code of your app, or a recovery code",
+    label: "Code of your authenticator app, or a backup code",
     autocomplete: "one-time-code",
-    hint: "Only if you turned a second factor on.",
+    hint: "Only needed if a second factor is on.",
     optional: true,
   })}`

@@ -7,17 +7,17 @@ export const startPage = (): Response =>
   smallPage(
     "Belfry",
     html`
-<p>This server is Belfry ${VERSION}. It sends email for programs and tells them what became of it.</p>
+<p>This server is Belfry ${VERSION}. It sends email for programs and reports the result of each email.</p>
 <dl>
 <dt><a href="/docs">API reference</a></dt>
-<dd>Every request and answer, with a first email to copy.</dd>
+<dd>All requests and answers, with a first email to copy.</dd>
 <dt><a href="/v1/openapi.json">OpenAPI description</a></dt>
-<dd>The same for programs and code generators.</dd>
+<dd>The same reference, for programs and code generators.</dd>
 <dt><a href="/device">Connect a program</a></dt>
 <dd><code>belfry login</code> shows a code. Enter the code there.</dd>
 <dt><a href="/readyz">Health</a></dt>
 <dd>Whether this server can accept mail now.</dd>
 </dl>
 <p class="hint">On the command line, <code>belfry --help</code> lists all commands.
-<code>belfry tui</code> shows what happens here, live.</p>`,
+<code>belfry tui</code> shows live what happens on this server.</p>`,
   )

@@ -79,7 +79,7 @@ export function demandRoom({
   plan: string
 }): void {
   if (limit === null || used < limit) return
-  const message = `The plan ${plan} allows ${limit} ${resource}; ${used} are in use.`
+  const message = `The plan ${plan} allows ${limit} ${resource}, and ${used} are in use. Delete one or use a larger plan.`
   fail("plan_limit_exceeded", message, { resource, used, limit, plan })
 }
 

@@ -119,7 +119,8 @@ export const forget = (tx: Tx, subject: string) =>
 export function usedUp({ metric, used, limit, plan }: UsedUp): ApiError {
   const { end: reset_at } = boundsOf(currentPeriod())
   const what = NAMES[metric]
-  const message = `This month's quota of ${limit} ${what} has ${Math.max(0, limit - used)} left.`
+  const left = Math.max(0, limit - used)
+  const message = `This month's quota of ${limit} ${what} has ${left} left. The next month begins at ${reset_at}.`
   return new ApiError("payment_required", message, { metric, used, limit, reset_at, plan })
 }
 

@@ -47,7 +47,7 @@ export const empty = (tx: Tx, project_ids: string[]) =>
 
 function full(limit: number, excess: number): ApiError {
   const retry_after = Math.max(1, Math.ceil(excess / SECOND))
-  const message = `More than ${limit} sends a second. Try again in ${retry_after} s.`
+  const message = `This project may send ${limit} messages a second. Try again in ${retry_after} s.`
   const details = { retry_after, limit, window_seconds: 1, scope: "sends" }
   const headers = { "retry-after": String(retry_after) }
   return new ApiError("rate_limited", message, details, { headers })

@@ -141,7 +141,8 @@ async function read(db: Reader): Promise<string | undefined> {
   return row?.value
 }
 
-const refuse = () => fail("unauthorized", "The access token is missing, expired or not valid.")
+const refuse = () =>
+  fail("unauthorized", "The access token is missing, expired or not valid. Sign in again.")
 
 const isId = (claim: unknown): claim is string => typeof claim === "string" && isUuid(claim)
 

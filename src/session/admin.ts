@@ -94,7 +94,8 @@ function change(
 ): Promise<users.UserRecord> {
   return store.tx(async (tx) => {
     const { id } =
-      (await users.byEmail(tx, email)) ?? fail("user_not_found", `There is no user ${email}.`)
+      (await users.byEmail(tx, email)) ??
+      fail("user_not_found", `There is no user with the email ${email}.`)
     const before = await users.hold(tx, id)
     await make(tx, before)
     const after = await users.find(tx, id)

@@ -29,7 +29,7 @@ export async function identify(
   if (!user || !proven || user.status !== "active") return wrong()
   const needs_code = user.mfa_secret !== null
   if (needs_code && code.trim() === "") {
-    fail("invalid_totp", "A second factor is on: enter the code of your app too.")
+    fail("invalid_totp", "A second factor is on. Enter the code of your authenticator app, too.")
   }
   if (needs_code) await throttle.take([BUCKETS.mfa, user.id])
   const proof = needs_code ? await prove(secrets, user, code) : undefined

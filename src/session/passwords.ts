@@ -55,7 +55,7 @@ async function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
 const busy = () =>
   new ApiError(
     "service_unavailable",
-    "Too many people are signing in at this moment. Nothing was done.",
+    "Too many people are signing in at this moment. Nothing was done. Try again in a second.",
     { reason: "busy", retry_after: 1 },
     { headers: { "retry-after": "1" } },
   )
@@ -64,7 +64,8 @@ const busy = () =>
 export function demandStrength(password: string): void {
   const missing = lacking(password)
   if (missing.length === 0) return
-  const text = "A password has at least 8 characters: upper, lower, a digit and a symbol."
+  const text =
+    "A password needs 8 characters with an upper-case letter, a lower-case letter, a digit and a symbol."
   fail("weak_password", text, { missing })
 }
 
@@ -72,7 +73,10 @@ export function demandStrength(password: string): void {
 export async function demandUnused(db: Reader, user_id: string, password: string): Promise<void> {
   for (const { password_hash } of await remembered(db, user_id)) {
     if (await verify(password, password_hash)) {
-      fail("password_recently_used", `Not one of your last ${REMEMBERED} passwords.`)
+      fail(
+        "password_recently_used",
+        `You used this password before. Choose one that is not among your last ${REMEMBERED}.`,
+      )
     }
   }
 }

@@ -24,7 +24,7 @@ export async function demandPassword(
   await throttle.take([BUCKETS.proof, user_id])
   const user = await users.find(store.read, user_id)
   if (!(await passwords.verify(password, user.password_hash))) {
-    fail("invalid_current_password", "This is not your present password.")
+    fail("invalid_current_password", "This is not your current password.")
   }
   return user
 }
@@ -37,13 +37,14 @@ export async function demandCode(
 ): Promise<{ user: users.UserRow; proof: Proof }> {
   await throttle.take([BUCKETS.proof, user_id])
   const user = await users.find(store.read, user_id)
-  if (!user.mfa_secret) fail("mfa_not_enabled", "There is no second factor to disable.")
+  if (!user.mfa_secret)
+    fail("mfa_not_enabled", "No second factor is on, so nothing was turned off.")
   const proof = await prove(secrets, user, code)
   return proof ? { user, proof } : wrongCode()
 }
 
 export const wrongCode = () =>
-  fail("invalid_verification", "This code is not right, or was used before.")
+  fail("invalid_verification", "This code is not right or was used before. Enter a new code.")
 
 /** The proof was right: no guessing. */
 export const forgive = ({ throttle }: ProofParts, tx: Tx, user_id: string) =>

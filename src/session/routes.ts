@@ -62,9 +62,9 @@ const entryRoutes = (parts: SessionParts): AnyRoute[] => [
   route<Static<typeof Credentials>, unknown>({
     ...open,
     path: PATH,
-    summary: "Sign in; with a second factor, the first half of it",
+    summary: "Sign in with email and password",
     description:
-      "Signs a person in with email and password. With a second factor the answer is a challenge, which `POST /v1/session/mfa` completes. A wrong address and a wrong password answer alike.",
+      "The answer is a session. If a second factor is on, it is a challenge, which `POST /v1/session/mfa` completes. A wrong address and a wrong password get the same answer.",
     body: Credentials,
     example: { email: "ann@example.com", password: "Correct-Horse-7" },
     response: t.Union([Session, Challenged]),
@@ -74,9 +74,9 @@ const entryRoutes = (parts: SessionParts): AnyRoute[] => [
   route<Static<typeof Answer>, unknown>({
     ...open,
     path: `${PATH}/mfa`,
-    summary: "The second half of a sign-in: a code of the app or a recovery code",
+    summary: "Complete a sign-in with a code of the second factor",
     description:
-      "Takes the token of the challenge and a code. The code comes from the authenticator app, or is one of the backup codes. A challenge allows a few tries only.",
+      "Send the token of the challenge and a code. The code comes from the authenticator app, or is one of the backup codes. A challenge allows only a few attempts.",
     body: Answer,
     example: { token: "mc_Zk3vX9", code: "492039" },
     response: Session,
@@ -86,9 +86,9 @@ const entryRoutes = (parts: SessionParts): AnyRoute[] => [
   route<Static<typeof Refresh>, unknown>({
     ...open,
     path: `${PATH}/refresh`,
-    summary: "New tokens for a refresh token, which dies with it",
+    summary: "Exchange a refresh token for new tokens",
     description:
-      "A refresh token works once. The answer has the next one. If a used token comes again, the whole session ends, because somebody may have stolen it.",
+      "A refresh token works once. The answer has the next one. If a used token is sent again, the whole session ends, because the token may be stolen.",
     body: Refresh,
     example: { refresh_token: "rt_Zk3vX9" },
     response: Session,
@@ -106,8 +106,9 @@ const ownRoutes = ({ store }: SessionParts): AnyRoute[] => [
     scope: "role:any",
     method: "GET",
     path: PATH,
-    summary: "Who you are, your accounts and this session",
-    description: "Tells the person, their accounts with their roles, and the session that asks.",
+    summary: "Show yourself, your accounts and this session",
+    description:
+      "Shows the person, their accounts with their roles, and the session of the request.",
     response: t.Object(
       { user: ConsoleUser, accounts: Seats, session: SessionRecord },
       { title: "WhoAmI" },
@@ -131,7 +132,7 @@ const ownRoutes = ({ store }: SessionParts): AnyRoute[] => [
     method: "DELETE",
     path: PATH,
     summary: "Sign out",
-    description: "Ends the session that asks. Its refresh token stops working at once.",
+    description: "Ends the session of the request. Its refresh token stops working at once.",
     response: Deleted,
     handle: async ({ caller, ip }) => {
       const { user_id, session_id } = own(caller)

@@ -22,7 +22,7 @@ export const ConsoleUser = t.Object(
     locale: maybe(text("en")),
     timezone: maybe(text("Europe/Vienna")),
     mfa_enabled: flag(true),
-    operator: flag(false, "Whether this person runs the instance."),
+    operator: flag(false, "Whether this person operates the instance."),
     created_at: time(),
     last_login_at: maybe(time()),
   },
@@ -35,15 +35,18 @@ export const Seats = t.Array(
     name: text("Acme"),
     role: word(["owner", "admin", "billing_admin", "member"]),
   }),
-  { description: "Your accounts." },
+  { description: "The accounts of the person." },
 )
 
 export const Session = t.Object(
   {
-    access_token: text("eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiIwMTk5…", "For `Authorization: Bearer`."),
-    refresh_token: text("rt_Zk3vX9…", "Works once, and gives the next one."),
+    access_token: text(
+      "eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiIwMTk5…",
+      "The token for `Authorization: Bearer`.",
+    ),
+    refresh_token: text("rt_Zk3vX9…", "Works once. Exchange it at `POST /v1/session/refresh`."),
     token_type: t.Literal("Bearer"),
-    expires_in: count(900, "Seconds."),
+    expires_in: count(900, "Seconds until the access token expires."),
     user: ConsoleUser,
     accounts: Seats,
   },
@@ -65,7 +68,7 @@ export const Challenged = t.Object(
 export const SessionRecord = t.Object(
   {
     id: id(),
-    current: flag(true, "Whether it is the one that asks."),
+    current: flag(true, "Whether this session made the request."),
     ip: maybe(text("203.0.113.7")),
     user_agent: maybe(text("Mozilla/5.0")),
     client_name: rarely(text("belfry on laptop")),

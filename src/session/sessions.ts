@@ -84,7 +84,7 @@ export class Sessions {
   async refresh(token: string, ip: string): Promise<SessionReply> {
     // The end of a stolen session must stay, so it is decided inside and told outside.
     const reply = await this.#parts.store.tx((tx) => this.#rotate(tx, token, ip))
-    return reply ?? fail("unauthorized", "The refresh token is not valid any more: sign in again.")
+    return reply ?? fail("unauthorized", "The refresh token is not valid any more. Sign in again.")
   }
 
   async #rotate(tx: Tx, token: string, ip: string): Promise<SessionReply | undefined> {

@@ -154,9 +154,15 @@ async function closeChallenge(tx: Tx, token_hash: string) {
 }
 
 const noChallenge = () =>
-  fail("invalid_mfa", "This sign-in is not waiting for a code. Begin again with the password.")
+  fail(
+    "invalid_mfa",
+    "No sign-in waits for a code with this token. Sign in with the password again.",
+  )
 
 export const wrongCode = (code: string) =>
   isTotp(code)
-    ? fail("invalid_totp", "This code is not right, or was used before.")
-    : fail("invalid_backup_code", "This recovery code is not right, or was used before.")
+    ? fail("invalid_totp", "This code is not right or was used before. Enter a new code.")
+    : fail(
+        "invalid_backup_code",
+        "This backup code is not right or was used before. Enter another one.",
+      )

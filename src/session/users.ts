@@ -51,7 +51,7 @@ export async function create(tx: Tx, wanted: NewUser): Promise<UserRow> {
   const made = await tx.insert(consoleUsers).values(row).onConflictDoNothing().returning()
   if (made.length === 0) {
     const details = { reason: "email_taken", id: null }
-    fail("conflict", "There is a user with this email already.", details)
+    fail("conflict", "A user with this email exists already.", details)
   }
   await passwords.remember(tx, row.id, wanted.password_hash)
   return row
@@ -147,7 +147,7 @@ async function demandOtherOwner(tx: Tx, { id, name, role }: Seat) {
   const owns = and(eq(accountMembers.account_id, id), eq(accountMembers.role, "owner"))
   const [owners] = await tx.select({ all: count() }).from(accountMembers).where(owns)
   if ((owners?.all ?? 0) > 1) return
-  const text = `You are the last owner of ${name}: transfer or delete the account first.`
+  const text = `You are the last owner of ${name}. Transfer or delete the account first.`
   fail("conflict", text, { reason: "last_owner", id })
 }
 
@@ -156,8 +156,12 @@ export async function demandOtherOperator(tx: Tx) {
   const runs = and(eq(consoleUsers.operator, true), eq(consoleUsers.status, "active"))
   const all = await held(tx.select({ id: consoleUsers.id }).from(consoleUsers).where(runs))
   if (all.length > 1) return
-  fail("conflict", "The last operator of this instance stays.", {
-    reason: "last_operator",
-    id: all[0]?.id ?? null,
-  })
+  fail(
+    "conflict",
+    "This user is the last operator of the instance. Make another user an operator first.",
+    {
+      reason: "last_operator",
+      id: all[0]?.id ?? null,
+    },
+  )
 }

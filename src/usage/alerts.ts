@@ -41,8 +41,8 @@ function letter(name: string, { metric, share, used, limit, period }: Alert) {
     ? `${name}: this month's quota is used up`
     : `${name}: ${share} % of this month's quota is used`
   const outlook = full
-    ? "What is sent beyond it is refused (402) until the next month begins."
-    : "What is sent beyond the quota will be refused."
+    ? "Belfry refuses further sends with 402 until the next month begins."
+    : "When the quota is used up, Belfry refuses further sends with 402."
   const text = `${name} has used ${what} in ${period}.\n\n${outlook}\n`
   return { subject, text }
 }

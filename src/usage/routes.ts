@@ -18,12 +18,12 @@ import { emptyTotals, type Totals, totals } from "./usage"
 
 const period = t.String({
   pattern: "^\\d{4}-(0[1-9]|1[0-2])$",
-  description: "YYYY-MM, in UTC; this month without.",
+  description: "The month as YYYY-MM, in UTC (default: this month).",
 })
 
 const usageQuery = t.Object({
   period: t.Optional(period),
-  project_id: t.Optional(t.String({ description: "One project of the account." })),
+  project_id: t.Optional(t.String({ description: "The id of a project, to see only its usage." })),
 })
 
 const Reconciliation = t.Object({ period: t.Optional(period) })
@@ -35,9 +35,9 @@ export const usageRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     method: "GET",
     path: "/v1/usage",
     status: [200],
-    summary: "What was used in a month, and what is left of it",
+    summary: "Show the usage of a month and what is left",
     description:
-      "Counts recipients of emails, cc and bcc included. An API key sees its own project; people who pay for the account see all of it.",
+      "Emails count by recipient, including cc and bcc. An API key sees its own project. People see the whole account, or the project that they name.",
     query: usageQuery,
     response: Usage,
     handle: async (call) => ({ data: await usage(store, call) }),
@@ -48,7 +48,7 @@ export const usageRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     method: "GET",
     path: "/v1/usage/user-aggregate",
     status: [200],
-    summary: "What all accounts that you own used together",
+    summary: "Show the usage of all accounts that you own",
     description:
       "Free accounts of one owner share one set of limits. `over` names the limits that are used up.",
     response: UserUsage,
@@ -60,9 +60,9 @@ export const usageRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     method: "POST",
     path: "/v1/usage/reconcile",
     status: [200],
-    summary: "Count the usage of a month afresh, and correct what was counted",
+    summary: "Count the usage of a month again and correct it",
     description:
-      "Counts the messages of the month again and corrects the counters by `drift`. Sending goes on meanwhile.",
+      "Counts the messages of the month again and corrects the counters by `drift`. Sending goes on at the same time.",
     body: Reconciliation,
     example: { period: "2026-11" },
     response: UsageReconciliation,

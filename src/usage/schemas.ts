@@ -6,9 +6,12 @@ import { METRICS } from "../plans/metrics"
 const UsageShare = t.Object(
   {
     used: count(1200),
-    limit: maybe(count(250_000, "Null is unlimited.")),
+    limit: maybe(count(250_000, "Null means unlimited.")),
     remaining: maybe(
-      count(248_800, "Of the limit, which all projects of the account share. Null is unlimited."),
+      count(
+        248_800,
+        "What is left of the limit. All projects of the account share it. Null means unlimited.",
+      ),
     ),
   },
   { title: "UsageShare" },
@@ -27,11 +30,11 @@ export const UsageShares = t.Object(shares, { title: "UsageShares" })
 const totals = (example: number) =>
   t.Object(Object.fromEntries(METRICS.map((metric) => [metric, count(example)])))
 
-const month = text("2026-11", "YYYY-MM, in UTC.")
+const month = text("2026-11", "The month as YYYY-MM, in UTC.")
 
 export const Usage = t.Object(
   {
-    period: t.Object({ start: time(), end: time("Exclusive.") }),
+    period: t.Object({ start: time(), end: time("The first moment after the period.") }),
     ...shares,
     api_requests: count(5400),
     by_day: t.Array(
@@ -42,7 +45,7 @@ export const Usage = t.Object(
         sms: count(0),
         in_app: count(0),
       }),
-      { description: "Every day that has begun, oldest first." },
+      { description: "One entry for every day that has begun, oldest first." },
     ),
   },
   { title: "Usage" },
@@ -64,7 +67,7 @@ export const UserUsage = t.Object(
     ),
     over: t.Array(text("email"), {
       examples: [[]],
-      description: "What is used up of the limits that your free accounts share.",
+      description: "The metrics whose limit is used up. All your free accounts share these limits.",
     }),
   },
   { title: "UserUsage" },

@@ -216,7 +216,7 @@ describe("the link", () => {
     const anonymous = await accept(token, NEWCOMER)
     expect(refusal(anonymous)).toEqual([409, "conflict"])
     expect(anonymous.body.error.details.reason).toBe("user_exists")
-    expect(anonymous.body.error.message).toContain("Sign in as that user (POST /v1/session)")
+    expect(anonymous.body.error.message).toContain("Sign in as that user with POST /v1/session.")
     const wrong = await other.post(path)
     expect(refusal(wrong)).toEqual([409, "conflict"])
     expect(wrong.body.error.details.reason).toBe("other_user")

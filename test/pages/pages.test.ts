@@ -136,7 +136,7 @@ describe("/device", () => {
     const without = await send("/device", { ...credentials, code: "" })
     expect([without.status, complaintOf(without)]).toEqual([
       401,
-      "A second factor is on: enter the code of your app too.",
+      "A second factor is on. Enter the code of your authenticator app, too.",
     ])
     const wrong = await send("/device", { ...credentials, code: "aaaaa-bbbbb" })
     expect(wrong.status).toBe(401)
@@ -240,7 +240,7 @@ test("/password-reset sets a new password with the link of the mail, once", asyn
   expect((await look(path)).status).toBe(200)
   expect(complaintOf(await send(path, { new_password: PASSWORD }))).toContain("last 5")
   expect(titleOf(await send(path, { new_password: "Page-Horse-9" }))).toBe(
-    "Your password is changed",
+    "Your password was changed",
   )
   expect((await look(path)).status).toBe(422)
   expect((await me.get("/v1/session")).status).toBe(401)

@@ -41,7 +41,8 @@ const byToken = (db: Reader, token: string) =>
     .from(invitations)
     .where(eq(invitations.token_hash, hashOfToken(token)))
 
-const none = () => fail("not_found", "There is no such invitation, or it is not valid any more.")
+const none = () =>
+  fail("not_found", "There is no such invitation, or it is not valid any more. Ask for a new one.")
 
 /**
  * Makes the person a member as the invitation says, once. Throws 404 as `open`, and 409 `conflict`
@@ -58,7 +59,10 @@ export async function claim(
   const [before] = await held(byToken(tx, token)) // it may have been taken or revoked meanwhile
   if (before?.status !== "pending") return none()
   if (before.email_key !== user.email_key) {
-    fail("conflict", "This invitation is for another address.", { reason: "other_user", id: null })
+    fail("conflict", "This invitation is for another address. Sign in with the invited address.", {
+      reason: "other_user",
+      id: null,
+    })
   }
   const { account_id, role } = before
   if (await roleOf(tx, account_id, user.id)) {

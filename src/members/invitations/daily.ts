@@ -25,7 +25,7 @@ function exceeded() {
   const retry_after = DAY_SECONDS - (Math.floor(millis() / 1000) % DAY_SECONDS)
   return new ApiError(
     "rate_limit_exceeded",
-    `An account sends at most ${MOST_A_DAY} invitations a day.`,
+    `This account has sent its ${MOST_A_DAY} invitations of today. Try again tomorrow (UTC).`,
     { retry_after, limit: MOST_A_DAY, window_seconds: DAY_SECONDS, scope: "invitations" },
     { headers: { "retry-after": String(retry_after) } },
   )

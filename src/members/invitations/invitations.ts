@@ -68,7 +68,10 @@ export async function invite(
 async function refuseMember(tx: Tx, account_id: string, email_key: string) {
   const [user] = await tx.select().from(consoleUsers).where(eq(consoleUsers.email_key, email_key))
   if (!user || !(await roleOf(tx, account_id, user.id))) return
-  fail("conflict", "This person is a member already.", { reason: "already_member", id: user.id })
+  fail("conflict", "This person is a member of the account already.", {
+    reason: "already_member",
+    id: user.id,
+  })
 }
 
 /** One link for one person: another one, or one that would live again beside it, is refused. */
@@ -81,7 +84,11 @@ async function refusePending(tx: Tx, account_id: string, { email_key, id }: Invi
     .where(and(same, other, IS.pending()))
   if (!open) return
   const details = { reason: "already_invited", id: open.id }
-  fail("conflict", "This person is invited already; the invitation can be sent again.", details)
+  fail(
+    "conflict",
+    "This person has an open invitation already. Send that one again, or revoke it first.",
+    details,
+  )
 }
 
 interface Invited {
@@ -154,7 +161,10 @@ export async function renew(tx: Tx, account_id: string, id: string, chief: Chief
 
 function refuseSettled({ id, status }: InvitationRow) {
   if (status === "pending") return
-  fail("conflict", `This invitation is ${status}.`, { reason: status, id })
+  fail("conflict", `This invitation is ${status} and cannot change any more.`, {
+    reason: status,
+    id,
+  })
 }
 
 /** Its link stops working. Throws 404 when that was done before. */

@@ -25,7 +25,7 @@ export async function sendInvitation(tx: Tx, { mail, base_url }: Post, issued: I
   const text = [
     `You are invited to join ${account_name} on Belfry as ${role}.`,
     `Open this page to accept:\n${link}`,
-    `Or, with the command line:\nbelfry invitations accept ${token} --url ${base_url()}`,
+    `Or use the command line:\nbelfry invitations accept ${token} --url ${base_url()}`,
     `The invitation ends at ${invitation.expires_at}. If you did not expect it, do nothing.`,
   ].join("\n\n")
   const subject = `Invitation to ${account_name}`

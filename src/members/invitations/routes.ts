@@ -56,7 +56,7 @@ export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
     route<invitations.Wanted, unknown>({
       ...admin("POST", "/v1/accounts/me/members/invite"),
       status: [201],
-      summary: "Invite somebody by mail",
+      summary: "Invite a person by mail",
       description:
         "Sends a mail with a link that works for 7 days. `projects` gives roles in single projects.",
       body: NewInvitation,
@@ -69,8 +69,9 @@ export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
     }),
     route<unknown, Static<typeof invitationQuery>>({
       ...admin("GET", PATH),
-      summary: "The invitations of the account",
-      description: "Also those that were accepted, revoked or have expired. `status` filters them.",
+      summary: "List the invitations of the account",
+      description:
+        "The list includes accepted, revoked and expired invitations. `status` filters them.",
       query: invitationQuery,
       response: Invitation,
       handle: async (call) => {
@@ -85,7 +86,7 @@ export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
     }),
     route({
       ...admin("POST", `${PATH}/{invitation_id}/resend`),
-      summary: "Send an invitation again, with another link and another 7 days",
+      summary: "Send an invitation again with a new link",
       description: "The old link stops working. The new one works for 7 days.",
       response: Invitation,
       idempotent: true,
@@ -93,7 +94,7 @@ export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
     }),
     route({
       ...admin("DELETE", `${PATH}/{invitation_id}`),
-      summary: "Take an invitation back",
+      summary: "Revoke an invitation",
       description: "The link stops working. The invitation stays in the list as `revoked`.",
       response: Deleted,
       errors: ["conflict"],
@@ -143,10 +144,14 @@ function readWanted(body: unknown, problems: Problems): invitations.Wanted {
   check(NewInvitation, body, problems)
   const { email, role, projects = [] } = (body ?? {}) as Static<typeof NewInvitation>
   if (typeof email === "string" && !isMailbox(email)) {
-    problems.add("email", "invalid_email", "This is not an address.")
+    problems.add("email", "invalid_email", "The value must be one email address.")
   }
   if (role === "billing_admin" && Array.isArray(projects) && projects.length > 0) {
-    problems.add("projects", "invalid", "A billing admin has no part in projects.")
+    problems.add(
+      "projects",
+      "invalid",
+      "A billing admin has no role in projects. Leave `projects` out.",
+    )
   }
   return { email, role, projects }
 }

@@ -115,10 +115,11 @@ async function poll(tx: Tx, { id, last_polled_at, interval_seconds }: DeviceRow)
 }
 
 const WORDS: Record<Waiting, string> = {
-  authorization_pending: "Nobody has approved this sign-in yet. Ask again after the interval.",
-  slow_down: "Too early: wait five seconds longer than before between two questions.",
-  expired: "This sign-in has expired or was used. Begin again.",
-  denied: "The sign-in was denied.",
+  authorization_pending:
+    "Nobody has approved this sign-in yet. Ask again after `interval` seconds.",
+  slow_down: "You asked too early. From now on, wait five seconds longer between two requests.",
+  expired: "This sign-in has expired or was used already. Begin a new one.",
+  denied: "The person denied this sign-in.",
 }
 
 const waiting = ({ reason, interval }: Refusal) =>
@@ -141,7 +142,11 @@ export async function waitingFor(
   return row && !isPast(row) ? row : noCode()
 }
 
-const noCode = () => fail("not_found", "No sign-in waits for this code. Is it older than 10 min?")
+const noCode = () =>
+  fail(
+    "not_found",
+    "No sign-in waits for this code. Check the code. A code is valid for 10 minutes.",
+  )
 
 const isWaiting = (user_code_hash: string) =>
   and(eq(deviceCodes.user_code_hash, user_code_hash), eq(deviceCodes.status, "pending"))

@@ -12,11 +12,11 @@ const Answer = t.Object({ user_code: t.String({ maxLength: 64 }), approve: t.Boo
 
 const Begun = t.Object(
   {
-    device_code: text("dc_Zk3vX9…", "For the program: it asks with it."),
-    user_code: text("BCDF-GHJK", "For the person: to be typed in."),
+    device_code: text("dc_Zk3vX9…", "The code with which the program asks for its session."),
+    user_code: text("BCDF-GHJK", "The code that the person enters."),
     verification_uri: text("https://belfry.example.com/device"),
-    expires_in: count(600, "Seconds."),
-    interval: count(5, "Seconds between two questions."),
+    expires_in: count(600, "Seconds until both codes expire."),
+    interval: count(5, "Seconds to wait between two requests."),
   },
   { title: "DeviceSignIn" },
 )
@@ -47,9 +47,9 @@ export const deviceRoutes = (parts: DeviceParts): AnyRoute[] => [
     ...open,
     path: "/v1/session/device/token",
     status: [200],
-    summary: "Ask whether the sign-in was approved; 422 with a reason until then",
+    summary: "Ask whether the person approved the sign-in",
     description:
-      "Answers 422 until the person decides. `details.reason` is `authorization_pending`, `slow_down`, `expired` or `denied`. Once approved, the answer is a session, only one time.",
+      "Answers 422 until the person approves the sign-in. `details.reason` is `authorization_pending`, `slow_down`, `expired` or `denied`. After the approval, the first answer has the session.",
     body: Question,
     example: { device_code: "dc_Zk3vX9" },
     response: Session,
@@ -64,8 +64,9 @@ export const deviceRoutes = (parts: DeviceParts): AnyRoute[] => [
     scope: "role:any",
     path: "/v1/session/device/approve",
     status: [200],
-    summary: "Approve or deny a sign-in by the code it shows",
-    description: "For the person who sees the code of a program. `approve: false` denies it.",
+    summary: "Approve or deny the sign-in of a program",
+    description:
+      "The person sends the code that the program shows. `approve: false` denies the sign-in.",
     body: Answer,
     example: { user_code: "BCDF-GHJK", approve: true },
     response: t.Object({ approved: flag(true) }),

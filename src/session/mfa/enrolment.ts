@@ -34,7 +34,11 @@ export async function begin(
   issuer: string,
 ): Promise<Enrolment> {
   const user = await users.hold(tx, user_id)
-  if (user.mfa_secret) fail("mfa_already_enabled", "A second factor is on already.")
+  if (user.mfa_secret)
+    fail(
+      "mfa_already_enabled",
+      "A second factor is on already. Turn it off before you begin with another one.",
+    )
   const secret = generateSecret()
   const backup_codes = newBackupCodes()
   const code_hashes = backup_codes.map((code) => hashOfBackup(secrets, user_id, code))
@@ -53,7 +57,10 @@ export function pendingOf(secrets: Secrets, user: users.UserRow): Pending {
   const { mfa_pending, mfa_pending_at } = user
   const age = millis() - millisFrom(mfa_pending_at ?? "")
   if (!mfa_pending || !(age <= PENDING_MILLISECONDS)) {
-    return fail("no_pending_enrollment", "No enrolment waits for a code. Begin one first.")
+    return fail(
+      "no_pending_enrollment",
+      "No second factor waits for its first code. Begin with POST /v1/users/me/mfa/enroll.",
+    )
   }
   return JSON.parse(secrets.open(mfa_pending, mfaContext(user.id, "mfa_pending"))) as Pending
 }
@@ -61,7 +68,13 @@ export function pendingOf(secrets: Secrets, user: users.UserRow): Pending {
 /** Throws 400 `invalid_code`. Outside of a transaction: the check is asynchronous. */
 export async function proveFirst(pending: Pending, code: string): Promise<number> {
   const step = await stepOf(pending.secret, code)
-  return step ?? fail("invalid_code", "This code is not right. Is the clock of your device right?")
+  return (
+    step ??
+    fail(
+      "invalid_code",
+      "This code is not right. Check the clock of your device and enter the newest code.",
+    )
+  )
 }
 
 /** From now on sign-in asks for codes; the one that proved the enrolment is spent. */
@@ -74,7 +87,10 @@ export async function complete(
   const user = await users.hold(tx, id)
   // Another enrolment may have begun meanwhile, or this one ended: the code was not for that.
   if (!mfa_pending || user.mfa_pending !== mfa_pending) {
-    fail("no_pending_enrollment", "No enrolment waits for a code. Begin one first.")
+    fail(
+      "no_pending_enrollment",
+      "No second factor waits for its first code. Begin with POST /v1/users/me/mfa/enroll.",
+    )
   }
   const mfa_secret = secrets.seal(pending.secret, mfaContext(id, "mfa_secret"))
   const none = { mfa_pending: null, mfa_pending_at: null }

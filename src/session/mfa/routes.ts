@@ -39,9 +39,9 @@ export const mfaRoutes = (parts: MfaParts): AnyRoute[] => [
   route({
     ...own,
     path: `${PATH}/enroll`,
-    summary: "Begin a second factor; its secret and recovery codes are shown once",
+    summary: "Begin to turn on a second factor",
     description:
-      "Shows a secret for an authenticator app, and backup codes. Nothing is active yet: send a first code to `POST /v1/users/me/mfa/verify` within 15 minutes.",
+      "Shows a secret for an authenticator app, and backup codes. They cannot be shown again. The second factor is not on yet. Send a first code to `POST /v1/users/me/mfa/verify` within 15 minutes.",
     response: Enrolled,
     errors: ["mfa_already_enabled"],
     handle: async ({ caller }) => {
@@ -58,7 +58,7 @@ export const mfaRoutes = (parts: MfaParts): AnyRoute[] => [
     path: `${PATH}/verify`,
     summary: "Turn the second factor on with a first code",
     description:
-      "Proves that the authenticator app has the secret. From then on each sign-in asks for a code.",
+      "The code proves that the authenticator app has the secret. From then on, each sign-in asks for a code.",
     body: Code,
     example: { code: "492039" },
     response: t.Object({ enabled: t.Literal(true) }),
@@ -79,8 +79,8 @@ export const mfaRoutes = (parts: MfaParts): AnyRoute[] => [
   route<Static<typeof Code>, unknown>({
     ...own,
     path: `${PATH}/disable`,
-    summary: "Turn the second factor off, with a code of it",
-    description: "Needs a valid code of the app or a backup code.",
+    summary: "Turn the second factor off with a code",
+    description: "Needs a valid code of the authenticator app, or a backup code.",
     body: Code,
     example: { code: "492039" },
     response: t.Object({ enabled: t.Literal(false) }),

@@ -60,9 +60,9 @@ export const sendReset = (store: Store, { mail, base_url }: ResetPost): Handler<
 
 const letter = (link: string) =>
   [
-    "Somebody, perhaps you, asked for a new password of your Belfry user.",
-    `Open this page within an hour to choose one:\n${link}`,
-    "The link works once. If you did not ask for it, do nothing: your password stays as it is.",
+    "We received a request to reset the password of your Belfry user.",
+    `Open this page within an hour to choose a new password:\n${link}`,
+    "The link works once. If you did not ask for a new password, do nothing. Your password stays as it is.",
   ].join("\n\n")
 
 const isOpen = (token: string) =>
@@ -78,7 +78,8 @@ export async function ownerOf(db: Reader, token: string): Promise<users.UserRow>
   return reset ? users.find(db, reset.user_id) : expired()
 }
 
-const expired = () => fail("otp_expired", "This link has expired or was used. Ask for another one.")
+const expired = () =>
+  fail("otp_expired", "This link has expired or was used already. Ask for a new one.")
 
 /**
  * Sets a new password with the token of the mail. Every session of the user ends, and with it
@@ -118,7 +119,10 @@ export async function change(store: Store, { user, session_id, ...wanted }: Chan
   await store.tx(async (tx) => {
     const now_is = await users.hold(tx, user.id)
     if (now_is.password_hash !== user.password_hash) {
-      fail("invalid_current_password", "The password was changed elsewhere meanwhile.")
+      fail(
+        "invalid_current_password",
+        "Another session changed the password at the same time. Try again with the new one.",
+      )
     }
     await passwords.set(tx, user.id, password_hash)
     await revokeAll(tx, user.id, session_id)

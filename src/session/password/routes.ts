@@ -27,9 +27,9 @@ export const passwordRoutes = (parts: ProofParts): AnyRoute[] => [
     callers: ["console"],
     scope: "role:any",
     path: "/v1/users/me/password",
-    summary: "Change your password; your other sessions end",
+    summary: "Change your password and end your other sessions",
     description:
-      "Needs the present password. The last five passwords are refused. This session goes on; all others end.",
+      "Needs the current password. The last five passwords are refused. This session goes on. All other sessions end.",
     body: Change,
     example: { current_password: "Correct-Horse-7", new_password: "Battery-Staple-8" },
     response: Success,
@@ -51,9 +51,9 @@ export const passwordRoutes = (parts: ProofParts): AnyRoute[] => [
   route<Static<typeof Forgotten>, unknown>({
     ...open,
     path: "/v1/password/forgot",
-    summary: "Ask for a mail with which to set a new password",
+    summary: "Ask for a mail with a link to set a new password",
     description:
-      "Answers the same for every address, whether somebody has it or not. The mail has a link that works once.",
+      "The answer is the same for addresses with and without a user. The mail has a link that works once.",
     body: Forgotten,
     example: { email: "ann@example.com" },
     response: Success,

@@ -53,7 +53,7 @@ export const setupRoutes = ({ store, setup, sessions }: SetupParts): AnyRoute[] 
     ...open,
     method: "GET",
     status: [200],
-    summary: "Whether this instance still waits for its first owner",
+    summary: "Show whether this instance still waits for its first owner",
     description:
       "A fresh server has no owner. Until it has one, `required` is true and `POST /v1/setup` works.",
     response: t.Object({ required: flag(false), version: text(VERSION) }, { title: "SetupState" }),

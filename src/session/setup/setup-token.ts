@@ -55,7 +55,10 @@ export class Setup {
     await demandUnowned(tx)
     const right = await this.#read(tx)
     if (right === undefined || !isEqual(token, right)) {
-      fail("unauthorized", "The setup token is not right. It is in the output of the first start.")
+      fail(
+        "unauthorized",
+        "The setup token is not right. Use the one that the first start printed.",
+      )
     }
   }
 
@@ -73,7 +76,10 @@ export class Setup {
     try {
       rmSync(this.#path, { force: true })
     } catch (error) {
-      log.warn("the file of the setup token could not be removed; it opens nothing", { error })
+      log.warn(
+        "the file of the setup token could not be removed; its token is not valid any more",
+        { error },
+      )
     }
   }
 
@@ -92,7 +98,7 @@ export class Setup {
 
 /** Throws 404: a finished setup is no route any more. */
 export async function demandUnowned(tx: Tx): Promise<void> {
-  if (await isSetUp(tx)) fail("not_found", "This instance is set up already.")
+  if (await isSetUp(tx)) fail("not_found", "This instance is set up already. Sign in instead.")
 }
 
 function isEqual(given: string, right: string): boolean {

@@ -34,8 +34,11 @@ const Newcomer = t.Object({
 const Patch = t.Partial(
   t.Object({
     name: t.Union([nameText(), t.Null()]),
-    locale: t.String({ maxLength: 35, description: "As in BCP 47: `en`, `de-AT`." }),
-    timezone: t.String({ maxLength: 64, description: "As in `Europe/Vienna`." }),
+    locale: t.String({
+      maxLength: 35,
+      description: "A language tag of BCP 47, such as `en` or `de-AT`.",
+    }),
+    timezone: t.String({ maxLength: 64, description: "A time zone, such as `Europe/Vienna`." }),
   }),
 )
 
@@ -72,9 +75,9 @@ const signUpRoute = (parts: UserParts) =>
     method: "POST",
     path: "/v1/users",
     status: [201],
-    summary: "Become a console user, where signing up is open or with an invitation",
+    summary: "Sign up as a console user",
     description:
-      "Makes a person without an account of their own. Whether this works without an invitation is the operator's setting `sign_up`.",
+      "The person gets no account of their own. The operator's setting `sign_up` decides whether this works without an invitation.",
     body: Newcomer,
     example: { email: "ann@example.com", password: "Correct-Horse-7", name: "Ann" },
     read: withEmail(Newcomer),
@@ -104,7 +107,7 @@ const selfRoutes = (parts: UserParts): AnyRoute[] => [
     method: "GET",
     path: ME,
     summary: "You",
-    description: "Tells about the person of the session.",
+    description: "Shows the person of the session.",
     response: ConsoleUser,
     handle: async ({ caller }) => ({
       data: users.userRecord(await users.find(parts.store.read, caller.user_id ?? "")),
@@ -116,7 +119,7 @@ const selfRoutes = (parts: UserParts): AnyRoute[] => [
     path: ME,
     summary: "Change your name, language and time zone",
     description:
-      "Fields that are absent stay as they are. The email address cannot be changed here.",
+      "Fields that are absent stay as they are. You cannot change the email address here.",
     body: Patch,
     example: { name: "Ann", timezone: "Europe/Vienna" },
     read: readPatch,
@@ -138,7 +141,7 @@ const selfRoutes = (parts: UserParts): AnyRoute[] => [
     path: ME,
     summary: "Delete yourself; what your accounts hold stays theirs",
     description:
-      "Needs the password. The last owner of an account cannot go: hand the account over or delete it first.",
+      "Needs the password. The last owner of an account must transfer or delete it first.",
     body: Farewell,
     example: { password: "Correct-Horse-7" },
     response: Deleted,
@@ -175,8 +178,8 @@ const sessionListRoutes = ({ store, cursors }: UserParts): AnyRoute[] => [
     ...own,
     method: "DELETE",
     path: `${ME}/sessions/{session_id}`,
-    summary: "Sign out elsewhere",
-    description: "Ends that session at once, also its refresh token.",
+    summary: "End one of your sessions",
+    description: "Ends the session and its refresh token at once.",
     response: Deleted,
     handle: async ({ caller, params, ip }) => {
       const id = params.session_id ?? ""
@@ -193,10 +196,14 @@ function readPatch(body: unknown, problems: Problems): Static<typeof Patch> {
   check(Patch, body, problems)
   const { locale, timezone } = (body ?? {}) as { locale?: unknown; timezone?: unknown }
   if (typeof locale === "string" && !isLocale(locale)) {
-    problems.add("locale", "invalid", "A language as in BCP 47: `en`, `de-AT`.")
+    problems.add(
+      "locale",
+      "invalid",
+      "The value must be a language tag of BCP 47, such as `en` or `de-AT`.",
+    )
   }
   if (typeof timezone === "string" && !isTimeZone(timezone)) {
-    problems.add("timezone", "invalid", "A time zone as in `Europe/Vienna`.")
+    problems.add("timezone", "invalid", "The value must be a time zone, such as `Europe/Vienna`.")
   }
   return body as Static<typeof Patch>
 }

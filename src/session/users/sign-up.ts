@@ -6,7 +6,7 @@ import type { Client, SessionReply, Sessions } from "../sessions"
 import { asUser } from "../user-log"
 import * as users from "../users"
 
-/** Who may become a user by himself: nobody, whoever is invited, or anybody. */
+/** Which people may sign up: nobody, people with an invitation, or anybody. */
 export type SignUp = "closed" | "invite" | "open"
 
 export interface Newcomer {
@@ -19,12 +19,15 @@ export interface Newcomer {
 /** Throws 403 `forbidden`. */
 export function demandSignUp(sign_up: SignUp, is_invited: boolean): void {
   if (sign_up === "open" || (sign_up === "invite" && is_invited)) return
-  const who = sign_up === "invite" ? "by invitation only" : "closed"
-  fail("forbidden", `Signing up is ${who} on this instance.`, { reason: `sign_up_${sign_up}` })
+  const text =
+    sign_up === "invite"
+      ? "You need an invitation to sign up on this instance. Ask an owner of an account for one."
+      : "Nobody can sign up on this instance. Ask its operator for a user."
+  fail("forbidden", text, { reason: `sign_up_${sign_up}` })
 }
 
 /**
- * A new user with a session. An invitation makes him a member at once; it is for its own address
+ * A new user with a session. An invitation makes them a member at once; it is for its own address
  * only. Throws 403 `forbidden`, 404 for an invitation that is not valid, 409 `conflict`,
  * 422 `weak_password`.
  */

@@ -28,7 +28,7 @@ const InvitationPreview = t.Object(
     account_name: text("Acme"),
     role: word(["owner", "admin", "billing_admin", "member"]),
     expires_at: time(),
-    user_exists: flag(false, "Whether somebody with this address can sign in already."),
+    user_exists: flag(false, "Whether a user with this address exists already."),
   },
   { title: "InvitationPreview" },
 )
@@ -52,8 +52,8 @@ export const acceptRoutes = (parts: AcceptParts): AnyRoute[] => [
     scope: "-",
     status: [200],
     per_minute: PER_MINUTE,
-    summary: "What an invitation is about",
-    description: "For the page that the mail links to. The token is the only proof.",
+    summary: "Show an invitation by its token",
+    description: "The token of the link in the mail is the only credential.",
     response: InvitationPreview,
     handle: async ({ params }) => {
       const { invitation, account_name, user } = await open(parts.store.read, params.token ?? "")
@@ -69,9 +69,9 @@ export const acceptRoutes = (parts: AcceptParts): AnyRoute[] => [
     scope: "-",
     status: [200],
     per_minute: PER_MINUTE,
-    summary: "Accept an invitation: as a new user, or signed in as the one invited",
+    summary: "Accept an invitation as a new or an existing user",
     description:
-      "A new person sends a password, and gets a session. Somebody who has a user here already signs in first and sends an empty body.",
+      "A new person sends a name and a password, and gets a session. A person with a user signs in first, and sends an empty body.",
     body: Newcomer,
     example: { name: "Ben", password: "Correct-Horse-7" },
     response: Session,
@@ -92,20 +92,21 @@ function demandSelf({ caller }: Call, user: users.UserRow) {
   if (caller.user_id === user.id) return
   const [reason, text] =
     caller.kind === "console"
-      ? ["other_user", "You are signed in with another address than the one invited."]
+      ? ["other_user", "The invitation is for another address. Sign in with the invited address."]
       : ["user_exists", SIGN_IN_FIRST]
   fail("conflict", text, { reason, id: null })
 }
 
 const SIGN_IN_FIRST =
-  "There is a user with this address. Sign in as that user (POST /v1/session), then accept with " +
-  "that access token in Authorization and an empty body; or open the page /invitation/{token}."
+  "A user with this address exists already. Sign in as that user with POST /v1/session. Then " +
+  "accept with that access token and an empty body, or open the page /invitation/{token}."
 
 /** The password is hashed before the transaction, which may wait for nothing but itself. */
 async function acceptAnew(parts: AcceptParts, call: Call<NewcomerBody>, { invitation }: Open) {
   demandSignUp(parts.sign_up, true) // an invitation opens no door that the operator shut
   if (call.caller.kind === "console") {
-    const text = "You are signed in with another address than the one invited."
+    const text =
+      "The invitation is for another address. Send the request without your access token."
     fail("conflict", text, { reason: "other_user", id: null })
   }
   const { name, password } = call.body
