@@ -66,7 +66,7 @@ const entryRoutes = (parts: SessionParts): AnyRoute[] => [
     description:
       "The answer is a session. If a second factor is on, it is a challenge, which `POST /v1/session/mfa` completes. A wrong address and a wrong password get the same answer.",
     body: Credentials,
-    example: { email: "ann@example.com", password: "Correct-Horse-7" },
+    example: { email: "ann@example.com", password: "Quiet-River-42" },
     response: t.Union([Session, Challenged]),
     errors: ["unauthorized", "login_rate_limit_exceeded"],
     handle: async (call) => ({ data: await signIn(parts, call.body, clientOf(call)) }),

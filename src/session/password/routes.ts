@@ -31,7 +31,7 @@ export const passwordRoutes = (parts: ProofParts): AnyRoute[] => [
     description:
       "Needs the current password. The last five passwords are refused. This session goes on. All other sessions end.",
     body: Change,
-    example: { current_password: "Correct-Horse-7", new_password: "Battery-Staple-8" },
+    example: { current_password: "Quiet-River-42", new_password: "Windy-Bridge-73" },
     response: Success,
     errors: [
       "invalid_current_password",
@@ -71,7 +71,7 @@ export const passwordRoutes = (parts: ProofParts): AnyRoute[] => [
     summary: "Set a new password with the token of the mail; all your sessions end",
     description: "The token comes from the mail and works once. All sessions of the person end.",
     body: Reset,
-    example: { token: "rt_Zk3vX9", new_password: "Battery-Staple-8" },
+    example: { token: "rt_Zk3vX9", new_password: "Windy-Bridge-73" },
     response: Success,
     errors: ["otp_expired", "weak_password", "password_recently_used"],
     handle: async ({ body, ip }) => {

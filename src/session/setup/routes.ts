@@ -70,7 +70,7 @@ export const setupRoutes = ({ store, setup, sessions }: SetupParts): AnyRoute[] 
     example: {
       setup_token: "st_Zk3vX9",
       email: "ann@example.com",
-      password: "Correct-Horse-7",
+      password: "Quiet-River-42",
       account_name: "Acme",
     },
     read: withEmail(Owner),

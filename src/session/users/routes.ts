@@ -79,7 +79,7 @@ const signUpRoute = (parts: UserParts) =>
     description:
       "The person gets no account of their own. The operator's setting `sign_up` decides whether this works without an invitation.",
     body: Newcomer,
-    example: { email: "ann@example.com", password: "Correct-Horse-7", name: "Ann" },
+    example: { email: "ann@example.com", password: "Quiet-River-42", name: "Ann" },
     read: withEmail(Newcomer),
     response: Session,
     errors: [
@@ -143,7 +143,7 @@ const selfRoutes = (parts: UserParts): AnyRoute[] => [
     description:
       "Needs the password. The last owner of an account must transfer or delete it first.",
     body: Farewell,
-    example: { password: "Correct-Horse-7" },
+    example: { password: "Quiet-River-42" },
     response: Deleted,
     errors: ["conflict", "invalid_current_password", "login_rate_limit_exceeded"],
     handle: async ({ body, caller, ip }) => {

@@ -73,7 +73,7 @@ export const acceptRoutes = (parts: AcceptParts): AnyRoute[] => [
     description:
       "A new person sends a name and a password, and gets a session. A person with a user signs in first, and sends an empty body.",
     body: Newcomer,
-    example: { name: "Ben", password: "Correct-Horse-7" },
+    example: { name: "Ben", password: "Quiet-River-42" },
     response: Session,
     errors: ["forbidden", "conflict", "weak_password", "plan_limit_exceeded"],
     handle: async (call) => {
