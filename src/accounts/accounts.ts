@@ -76,7 +76,10 @@ async function freeSlug(tx: Tx, { name, slug }: NewAccount): Promise<string> {
   const [taken] = await tx.select().from(accounts).where(eq(accounts.slug, wish))
   if (!taken) return wish
   if (slug === undefined) return `${wish}-${newId().slice(-8)}`
-  return fail("conflict", `The slug ${slug} is taken.`, { reason: "slug_taken", id: null })
+  return fail("conflict", `Another account has the slug ${slug}. Choose another slug.`, {
+    reason: "slug_taken",
+    id: null,
+  })
 }
 
 /** Deleted accounts too, until they are purged: their owner may want them back. */
@@ -143,7 +146,10 @@ export async function remove(tx: Tx, id: string, by: audit.By) {
 export async function restore(tx: Tx, id: string, by: audit.By) {
   const before = await hold(tx, id)
   if (!before.deleting_at) {
-    fail("conflict", "This account is not being deleted.", { reason: "not_deleted", id })
+    fail("conflict", "This account is not being deleted, so there is nothing to restore.", {
+      reason: "not_deleted",
+      id,
+    })
   }
   const after = await set(tx, id, { deleting_at: null })
   await log(tx, by, id, "account.restored", { before, after })

@@ -27,7 +27,10 @@ export async function followCluster(store: Store): Promise<void> {
     return kept.value
   })
   if (left)
-    log.warn("the data moved to another Postgres: old events come first now", { left, here })
+    log.warn("the data moved to another Postgres server; events from before the move come first", {
+      left,
+      here,
+    })
 }
 
 /** `undefined` where the server does not tell, which some that only speak like Postgres do not. */
@@ -38,7 +41,10 @@ async function identityOf(db: Reader): Promise<string | undefined> {
     const [row] = await db.select({ system, database }).from(sql`pg_control_system()`)
     return row && `${row.system}/${row.database}`
   } catch (error) {
-    log.warn("this Postgres does not say who it is: a restore elsewhere goes unnoticed", { error })
+    log.warn(
+      "this Postgres server does not tell its identity; a move to another server cannot be noticed",
+      { error },
+    )
     return undefined
   }
 }

@@ -94,7 +94,12 @@ export function inAccount({ caller, seats }: Person, wanted: Wanted): Caller {
     ? open.find(({ account_id }) => account_id === wanted.account_id)
     : open[0]
   if (!seat && wanted.account_id) return fail("not_found", "There is no such account.")
-  if (!seat) return fail("forbidden", "You belong to no account.", { required_role: "member" })
+  if (!seat)
+    return fail(
+      "forbidden",
+      "You are not a member of any account. Make one, or ask for an invitation.",
+      { required_role: "member" },
+    )
   if (!wanted.account_id && open.length > 1) throw missing("X-Account-Id", "several accounts")
   return seated(caller, seat)
 }
@@ -136,9 +141,13 @@ export async function inProject(db: Reader, caller: Caller, wanted: Wanted): Pro
   const [project] = seen
   if (project_id !== null && !project) return noProject()
   if (!project) {
-    return fail("forbidden", "You have no role in any project.", {
-      required_role: "project_viewer",
-    })
+    return fail(
+      "forbidden",
+      "You have no role in any project. Ask an admin of the account for one.",
+      {
+        required_role: "project_viewer",
+      },
+    )
   }
   if (seen.length > 1) throw missing("X-Project-Id", "several projects")
   return {
@@ -168,14 +177,18 @@ export async function touch(tx: Tx, { session_id, user_id, account_id }: Caller)
 /** Throws 403 `mfa_required` where the account asks for a second factor and he has none. */
 export function demandMfa({ account_settings }: Caller, { mfa }: Person) {
   if (!account_settings.require_mfa || mfa) return
-  fail("mfa_required", "This account asks for a second factor: set one up first.")
+  fail("mfa_required", "This account requires a second factor. Turn yours on first.")
 }
 
 const noProject = () => fail("not_found", "There is no such project.")
 
 const missing = (header: string, among: string) =>
-  new ApiError("missing_required_field", `You have ${among}: name one in ${header}.`, {
-    header,
-    field: header,
-    reason: "The header is required.",
-  })
+  new ApiError(
+    "missing_required_field",
+    `You have ${among}. Name one of them in the header ${header}.`,
+    {
+      header,
+      field: header,
+      reason: "The header is required.",
+    },
+  )

@@ -17,7 +17,11 @@ export async function demandRoomForFree(tx: Tx, user_id: string, { plan }: { pla
   const used = (await freeAccountsOf(tx, user_id)).length
   if (used < MOST_FREE) return
   const details = { resource: "accounts", used, limit: MOST_FREE, plan }
-  fail("plan_limit_exceeded", `One person owns at most ${MOST_FREE} free accounts.`, details)
+  fail(
+    "plan_limit_exceeded",
+    `A person can own at most ${MOST_FREE} free accounts. Use a larger plan for one of them.`,
+    details,
+  )
 }
 
 /** The free accounts of which the person is an owner; they share one set of limits. */

@@ -14,8 +14,8 @@ const MARKER = "blob_marker"
 export class WrongMasterKey extends Error {
   constructor(expected: string, found: string) {
     super(
-      `The secrets in this database are sealed with the master key ${expected}, but the key of this ` +
-        `start is ${found}. Set security.master_key, or put back the file master.key that belongs here.`,
+      `The secrets in this database are sealed with the master key ${expected}, but this start has ` +
+        `the key ${found}. Set security.master_key to the right key, or restore its file master.key.`,
     )
     this.name = "WrongMasterKey"
   }
@@ -26,8 +26,8 @@ export class BlobsElsewhere extends Error {
   constructor() {
     super(
       "The blob folder of this node is not the one that the other nodes on this database use. " +
-        "Set storage.blobs.dir to the folder that all of them share. If that folder is lost for " +
-        `good, delete the row "${MARKER}" from instance_values: the next start decides anew.`,
+        "Set storage.blobs.dir to the folder that all of them share. If that folder is lost, delete " +
+        `the row "${MARKER}" from instance_values. The next start then uses its own folder.`,
     )
     this.name = "BlobsElsewhere"
   }

@@ -24,10 +24,14 @@ export async function named(db: Reader, name: string): Promise<AccountRow> {
     .from(rows)
     .where(and(called, ne(rows.slug, INSTANCE_SLUG)))
   const exact = found.find(({ slug }) => slug === name) ?? found[0]
-  if (!exact) return fail("not_found", `There is no account ${name}.`)
+  if (!exact) return fail("not_found", `There is no account with the id, slug or name ${name}.`)
   if (found.length === 1 || exact.slug === name) return exact
   const details = { reason: "several", id: null }
-  return fail("conflict", `Several accounts are called ${name}: name one by its id.`, details)
+  return fail(
+    "conflict",
+    `Several accounts have the name ${name}. Give the id of one of them.`,
+    details,
+  )
 }
 
 export interface StatusChange {
@@ -54,12 +58,15 @@ export interface PlanChange {
 
 /** Throws 422 `validation_error` for a plan or limit that does not exist. */
 export async function setPlan(tx: Tx, name: string, { plan, limits }: PlanChange) {
-  if (!isPlan(plan)) refuse("plan", `There is no plan ${plan}; there are ${PLAN_NAMES.join(", ")}.`)
+  if (!isPlan(plan))
+    refuse("plan", `There is no plan ${plan}. The plans are ${PLAN_NAMES.join(", ")}.`)
   for (const [limit, value] of Object.entries(limits ?? {})) {
     const known = LIMIT_NAMES as readonly string[]
-    if (!known.includes(limit)) refuse(`limits.${limit}`, `The limits are ${known.join(", ")}.`)
+    if (!known.includes(limit))
+      refuse(`limits.${limit}`, `There is no such limit. The limits are ${known.join(", ")}.`)
     const fits = value === null || (Number.isSafeInteger(value) && value >= 0)
-    if (!fits) refuse(`limits.${limit}`, "A whole number, or null for unlimited.")
+    if (!fits)
+      refuse(`limits.${limit}`, "The limit must be a whole number from 0, or null for unlimited.")
   }
   const before = await accounts.hold(tx, (await named(tx, name)).id)
   const changes = limits === undefined ? { plan } : { plan, limits }

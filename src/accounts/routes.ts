@@ -44,17 +44,17 @@ export function accountRoutes(parts: AccountParts): AnyRoute[] {
     route({
       ...by("role:member|usage:read", "GET", ME),
       callers: ["console", "key"],
-      summary: "The account you work in",
+      summary: "Show the account that you work in",
       description:
-        "The account of the API key, or the one that `X-Account-Id` names. `usage` counts this month.",
+        "`X-Account-Id` names the account if you have several. `usage` counts this month.",
       response: Account,
       handle: async ({ caller }) => shown(await accounts.find(store.read, caller.account_id)),
     }),
     route<accounts.AccountPatch, unknown>({
       ...by("role:account_admin", "PATCH", ME),
-      summary: "Change the account's name and settings",
+      summary: "Change the name and the settings of the account",
       description:
-        "Fields that are absent stay as they are. `require_mfa` shuts out members without a second factor, so you need one yourself first.",
+        "Fields that are absent stay as they are. `require_mfa` refuses members without a second factor, so turn on your own one first.",
       body: AccountPatch,
       example: { name: "Acme", settings: { require_mfa: true } },
       response: Account,
@@ -62,10 +62,9 @@ export function accountRoutes(parts: AccountParts): AnyRoute[] {
     }),
     route<Static<typeof Confirmation>, unknown>({
       ...by("role:owner", "DELETE", ME),
-      summary:
-        "Delete the account: its keys and people are refused at once, its data goes after 7 days",
+      summary: "Delete the account",
       description:
-        "Needs the name of the account in `confirm`. Until its data goes after 7 days, the owner can take the deletion back.",
+        "Needs the name of the account in `confirm`. Its keys and members are refused at once. Its data is deleted after 7 days. Until then, the owner can restore it.",
       body: Confirmation,
       example: { confirm: "Acme" },
       response: Deleted,
@@ -74,7 +73,7 @@ export function accountRoutes(parts: AccountParts): AnyRoute[] {
     route({
       ...by("role:owner", "POST", `${ME}/restore`),
       of_deleted: "account",
-      summary: "Take back the deletion of the account",
+      summary: "Restore a deleted account",
       description: "Works within 7 days of the deletion. API keys and members work again.",
       response: Account,
       errors: ["conflict", "plan_limit_exceeded"],
@@ -82,7 +81,7 @@ export function accountRoutes(parts: AccountParts): AnyRoute[] {
     }),
     route<Static<typeof Heir>, unknown>({
       ...by("role:owner", "POST", `${ME}/transfer`),
-      summary: "Hand the account over to another member, and stay as an admin",
+      summary: "Transfer the account to another member",
       description: "The other member becomes the owner, and you become an admin.",
       body: Heir,
       example: { user_id: EXAMPLE_ID },
@@ -112,9 +111,9 @@ const listRoutes = ({ store, cursors }: AccountParts): AnyRoute[] => [
   route<Static<typeof NewAccount>, unknown>({
     ...by("role:any", "POST", "/v1/accounts"),
     status: [201],
-    summary: "Make an account, and own it; two free ones at most",
+    summary: "Make an account",
     description:
-      "The person who makes an account becomes its owner. It gets the default plan of this server.",
+      "You become the owner of the account. It gets the default plan of this server. A person can own two free accounts.",
     body: NewAccount,
     example: { name: "Acme", slug: "acme" },
     response: Account,
@@ -124,8 +123,8 @@ const listRoutes = ({ store, cursors }: AccountParts): AnyRoute[] => [
   }),
   route<unknown, Static<typeof accountQuery>>({
     ...by("role:any", "GET", "/v1/accounts"),
-    summary: "The accounts you belong to",
-    description: "Lists every account that the person belongs to, each with the person's role.",
+    summary: "List your accounts",
+    description: "Lists every account that you belong to, each with your role.",
     query: accountQuery,
     response: JoinedAccount,
     handle: async (call) => {
@@ -161,7 +160,7 @@ async function create(store: Store, { caller, body, claim }: Call<Static<typeof 
   return { data }
 }
 
-/** Whoever demands a second factor of all members has one himself, lest he lock himself out. */
+/** A person that requires a second factor of all members needs one, too, or they lock themselves out. */
 function patch(store: Store, { caller, body }: Call<accounts.AccountPatch>) {
   return store.tx(async (tx) => {
     if (body.settings?.require_mfa) await demandOwnMfa(tx, caller.user_id ?? "")
@@ -171,14 +170,18 @@ function patch(store: Store, { caller, body }: Call<accounts.AccountPatch>) {
 
 async function demandOwnMfa(tx: Tx, user_id: string) {
   const { mfa_secret } = await users.find(tx, user_id)
-  if (mfa_secret === null) fail("mfa_required", "Turn on your own second factor first.")
+  if (mfa_secret === null)
+    fail(
+      "mfa_required",
+      "You have no second factor. Turn on your own before you require it of others.",
+    )
 }
 
 async function remove(store: Store, { caller, body }: Call<{ confirm: string }>) {
   const { account_id } = caller
   const { name } = await accounts.find(store.read, account_id)
   if (body.confirm !== name) {
-    throw invalid("confirm", "invalid", "This has to be the name of the account.")
+    throw invalid("confirm", "invalid", "The value must be the name of the account.")
   }
   await store.tx((tx) => accounts.remove(tx, account_id, caller))
   return deleted(account_id)

@@ -12,7 +12,7 @@ export const AccountSettings = t.Object({
 
 const limits = t.Record(t.String(), maybe(t.Integer()), {
   examples: [{ requests_per_minute: 600, emails_per_month: 250_000, projects: 10 }],
-  description: "Null is unlimited.",
+  description: "Null means unlimited.",
 })
 
 const account = {
@@ -70,7 +70,7 @@ export const ProjectBreakdown = t.Object(
 )
 
 const Counted = t.Object(
-  { used: count(3), limit: maybe(count(10, "Null is unlimited.")) },
+  { used: count(3), limit: maybe(count(10, "Null means unlimited.")) },
   { title: "ResourceCount" },
 )
 

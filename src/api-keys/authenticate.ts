@@ -58,7 +58,11 @@ function memoryOf(db: Reader): Map<string, Known> {
 }
 
 /** The same words for every kind of credential, whatever is wrong with it. */
-export const refuse = () => fail("unauthorized", "The credential is missing or not valid.")
+export const refuse = () =>
+  fail(
+    "unauthorized",
+    "The credential is missing or not valid. Send an API key or an access token.",
+  )
 
 type Found = Awaited<ReturnType<typeof findKey>>[number]
 

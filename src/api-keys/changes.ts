@@ -24,7 +24,7 @@ export async function patch(tx: Tx, caller: Caller, id: string, wanted: WantedCh
   if (wanted.scopes) {
     const wider = wanted.scopes.filter((scope) => !covers(before.scopes, scope))
     if (wider.length > 0) {
-      const text = `You can only take scopes away from a key. It does not have ${wider.join(", ")}.`
+      const text = `You can only remove scopes from a key. This key does not have ${wider.join(", ")}.`
       fail("forbidden", text, { required_scope: wider[0] })
     }
   }
@@ -67,7 +67,7 @@ export async function rotate(tx: Tx, caller: Caller, id: string, overlap_hours: 
 function refuseRotated({ successor_id }: apiKeys.Row) {
   if (successor_id === null) return
   const details = { reason: "rotated", id: successor_id }
-  fail("conflict", "This key was rotated before. Rotate its successor.", details)
+  fail("conflict", "This key was rotated before. Rotate its successor instead.", details)
 }
 
 function sameLife({ created_at, expires_at }: apiKeys.Row): string | null {

@@ -32,7 +32,7 @@ export function mayReach({ ip_addresses: own }: Caller, ranges: string[]) {
   if (ranges.length > 0 && outside === undefined) return
   const text = outside
     ? `${outside} is outside the allowlist of the key that you use.`
-    : "The key that you use has an allowlist, so the other key needs one inside of it."
+    : "The key that you use has an allowlist. The other key needs an allowlist within it."
   fail("forbidden", text, { required_scope: null })
 }
 
@@ -40,7 +40,7 @@ export function mayReach({ ip_addresses: own }: Caller, ranges: string[]) {
 export function mayOutlive({ expires_at: own }: Caller, wished: string | null) {
   if (own === null || (wished !== null && wished <= own)) return
   const [path, code] = ["expires_at", "invalid"]
-  const message = `The end must not be later than the end of the key that you use, ${own}.`
+  const message = `The key that you use expires at ${own}. Give that time or an earlier one.`
   fail("validation_error", `${path}: ${message}`, { fields: [{ path, code, message }] })
 }
 

@@ -32,11 +32,17 @@ const NewKey = t.Object({
   scopes: t.Optional(scopeList),
   permission: t.Optional(
     t.Union([oneOf("full_access", "sending_access"), t.Null()], {
-      description: "Instead of scopes: `*`, or `email:send`.",
+      description:
+        "Use it instead of `scopes`. `full_access` means `*`, `sending_access` means `email:send`.",
     }),
   ),
   domain_id: t.Optional(
-    orNull(t.String({ description: "With sending_access: the only domain that it sends from." })),
+    orNull(
+      t.String({
+        description:
+          "The only domain that the key can send from. Needs the permission `sending_access`.",
+      }),
+    ),
   ),
   expires_at: t.Optional(orNull(t.String())),
   ip_addresses: t.Optional(addressList),
@@ -75,9 +81,9 @@ export const apiKeyRoutes = (parts: KeyParts): AnyRoute[] => [
 const makingRoutes = ({ store, secrets }: KeyParts): AnyRoute[] => [
   route<WantedKey, unknown>({
     ...by("POST", ALL, 201),
-    summary: "Create an API key; its secret is shown once",
+    summary: "Create an API key",
     description:
-      "The answer is the only place where `key` is shown. A key gives away at most the scopes that it has itself.",
+      "Only this answer shows `key`. It cannot be shown again. You can grant only scopes that you have.",
     body: NewKey,
     example: { name: "website", scopes: ["email:send", "email:read"] },
     read: readNewKey,
@@ -98,9 +104,9 @@ const makingRoutes = ({ store, secrets }: KeyParts): AnyRoute[] => [
   }),
   route<Static<typeof Rotation>, unknown>({
     ...by("POST", `${ONE}/rotate`, 201),
-    summary: "Put a new key in the place of one, which works on for the overlap",
+    summary: "Replace a key by a new one",
     description:
-      "The new key has the same name, scopes and allowlist. The old one works until `overlap_hours` are over.",
+      "The new key has the same name, scopes and allowlist. The old key works for `overlap_hours` more hours.",
     body: Rotation,
     example: { overlap_hours: 24 },
     response: WithSecret,
@@ -135,8 +141,8 @@ async function tellOnce(
 const readingRoutes = ({ store, cursors }: KeyParts): AnyRoute[] => [
   route<unknown, Static<typeof keyQuery>>({
     ...by("GET", ALL),
-    summary: "List API keys",
-    description: "Newest first, without the keys themselves. `prefix` and `last4` tell them apart.",
+    summary: "List API keys, newest first",
+    description: "The list does not show the keys themselves. `prefix` and `last4` identify them.",
     query: keyQuery,
     response: Key,
     handle: async (call) => {
@@ -150,8 +156,8 @@ const readingRoutes = ({ store, cursors }: KeyParts): AnyRoute[] => [
   }),
   route({
     ...by("GET", ONE),
-    summary: "One API key",
-    description: "`last_used_at` and `last_used_ip` are true to the minute.",
+    summary: "Show one API key",
+    description: "`last_used_at` and `last_used_ip` are updated at most once a minute.",
     response: Key,
     handle: async (call) => ({
       data: await apiKeys.find(store.read, call.project_id, idOf(call)),
@@ -167,7 +173,7 @@ function readNewKey(body: unknown, problems: Problems): WantedKey {
   if (problems.any) return NO_KEY
   if (mode !== undefined && mode !== "live") {
     const hint = "Only live keys are issued. To try without sending, use settings.sandbox."
-    problems.add("mode", "invalid", mode === "test" ? hint : "Only `live`.")
+    problems.add("mode", "invalid", mode === "test" ? hint : "The mode must be `live`.")
   }
   const unique = readScopes(scopesIn(wanted, problems), problems)
   refuseOddRanges(ip_addresses ?? [], problems)
@@ -180,10 +186,10 @@ const SCOPES_OF = { full_access: ["*"], sending_access: ["email:send"] }
 /** Said as scopes, or as the permission that other services know. */
 function scopesIn({ scopes, permission, domain_id }: NewKey, problems: Problems): string[] {
   if (scopes && permission) {
-    problems.add("permission", "invalid", "Give scopes or permission, not both.")
+    problems.add("permission", "invalid", "Give either `scopes` or `permission`, not both.")
   }
   if (domain_id && permission !== "sending_access") {
-    const message = "Only a key with the permission sending_access is bound to a domain."
+    const message = "Only a key with the permission `sending_access` can be bound to a domain."
     problems.add("domain_id", "invalid", message)
   }
   const wanted = scopes ?? (permission ? SCOPES_OF[permission] : undefined)

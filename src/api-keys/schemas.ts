@@ -9,16 +9,16 @@ const key = {
   project_id: id(),
   name: text("website"),
   mode: t.Literal("live"),
-  prefix: text("svc_live_a1b2c3d4", "The first 17 characters."),
+  prefix: text("svc_live_a1b2c3d4", "The first 17 characters of the key."),
   last4: text("9zQx"),
   scopes: t.Array(text("email:send")),
-  domain_id: rarely(id("The only domain that it sends from.")),
+  domain_id: rarely(id("The only domain that the key can send from.")),
   status,
   ip_addresses: t.Array(text("203.0.113.0/24"), {
-    description: "Where it works; an empty list is everywhere.",
+    description: "Addresses from which the key works. An empty list allows all addresses.",
   }),
   expires_at: rarely(time()),
-  last_used_at: maybe(time("Within a minute.")),
+  last_used_at: maybe(time("The time of the last use, updated at most once a minute.")),
   last_used_ip: maybe(text("203.0.113.7")),
   created_by: t.Object({ type: word(ACTOR_TYPES), id: maybe(id()) }),
   created_at: time(),
@@ -28,7 +28,7 @@ const key = {
 export const Key = t.Object(key, { title: "ApiKey" })
 
 export const WithSecret = t.Object(
-  { ...key, key: text("svc_live_a1b2c3d4…", "The key itself: shown only here.") },
+  { ...key, key: text("svc_live_a1b2c3d4…", "The key itself. It cannot be shown again.") },
   { title: "ApiKeyWithSecret" },
 )
 

@@ -113,10 +113,17 @@ export async function placeOf(
       ? madeAt(after.slice(4))
       : undefined
   if (at !== undefined && at < oldestReadable()) {
-    const text = `Events are readable for ${READABLE_DAYS} days.`
+    const text = `This event is too old. Events can be read for ${READABLE_DAYS} days. Leave this parameter out to begin again.`
     return refuseCursor(field, "cursor_expired", text)
   }
-  return row ?? refuseCursor(field, "unknown_event", "No event has this id.")
+  return (
+    row ??
+    refuseCursor(
+      field,
+      "unknown_event",
+      "No event has this id. Use the id of an event of this project.",
+    )
+  )
 }
 
 /** Behind everything that may be read by now; undefined where there is nothing yet. */

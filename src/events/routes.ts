@@ -24,15 +24,18 @@ const Envelope = t.Object(
     id: eventId(),
     type: text("email.delivered"),
     api_version: text(API_VERSION),
-    created_at: time("When it was recorded."),
-    data: anything(example?.data ?? {}, "Depends on the type: see the webhooks of this document."),
+    created_at: time("The time at which the event was recorded."),
+    data: anything(
+      example?.data ?? {},
+      "The data depends on the type. The section `webhooks` of this document describes them.",
+    ),
   },
   { title: "EventEnvelope" },
 )
 
 const Field = t.Object(
   {
-    name: text("message_id", "Dotted for a member of an object."),
+    name: text("message_id", "The name of the field. A dot separates a member from its object."),
     type: word(["string", "integer", "number", "boolean", "object", "array"]),
     nullable: flag(false),
     description: text("The id of the email."),
@@ -44,7 +47,7 @@ const EventType = t.Object(
   {
     type: text("email.delivered"),
     category: word(CATEGORIES),
-    description: text("Delivered to the recipient."),
+    description: text("The email was delivered to the recipient."),
     api_version: text(API_VERSION),
     fields: t.Array(Field),
     example: Envelope,
@@ -55,23 +58,35 @@ const EventType = t.Object(
 const typeQuery = t.Object({ category: t.Optional(oneOf("email", "push", "auth")) })
 
 const feedQuery = t.Object({
-  after: t.Optional(t.String({ maxLength: 64, description: "The id of the last event seen." })),
+  after: t.Optional(
+    t.String({ maxLength: 64, description: "The id of the last event that you have read." }),
+  ),
   before: t.Optional(
     t.String({
       maxLength: 64,
-      description: "Reads the events nearest before this id. Empty reads the latest events.",
+      description: "Reads the last events before this id. An empty value reads the latest events.",
     }),
   ),
   limit: t.Integer({ default: 25, minimum: 1, maximum: MOST }),
   types: t.Optional(
-    t.String({ maxLength: 1000, description: "Comma list; `email.*` is allowed." }),
+    t.String({
+      maxLength: 1000,
+      description: "Event types, separated by commas. `email.*` is allowed.",
+    }),
   ),
-  wait: t.Integer({ default: 0, minimum: 0, maximum: 25, description: "Seconds to wait." }),
+  wait: t.Integer({
+    default: 0,
+    minimum: 0,
+    maximum: 25,
+    description: "Maximum seconds to wait for an event.",
+  }),
 })
 
 const Trigger = t.Object({
   type: t.String({ maxLength: 64 }),
-  data: t.Optional(t.Record(t.String(), t.Unknown(), { description: "Over the example's." })),
+  data: t.Optional(
+    t.Record(t.String(), t.Unknown(), { description: "Fields that replace those of the example." }),
+  ),
 })
 
 type FeedQuery = Static<typeof feedQuery>
@@ -81,9 +96,9 @@ export const eventRoutes = (store: Store, health: Health): AnyRoute[] => [
   route<unknown, FeedQuery>({
     ...READ,
     path: "/v1/events",
-    summary: "Events after a known one, oldest first; waits for the first if asked to",
+    summary: "List events after a known one, oldest first",
     description:
-      "A feed for programs: keep `meta.next_after` and ask with it again. `wait` holds the request until something happens. Events are kept for 30 days.",
+      "A feed for programs. Keep `meta.next_after` and send it as the next `after`. `wait` holds the request until an event happens. Events can be read for 30 days.",
     query: feedQuery,
     response: Envelope,
     handle: (call) =>
@@ -92,8 +107,8 @@ export const eventRoutes = (store: Store, health: Health): AnyRoute[] => [
   route({
     ...READ,
     path: "/v1/events/{event_id}",
-    summary: "One event",
-    description: "The envelope exactly as webhooks get it.",
+    summary: "Show one event",
+    description: "Shows the envelope exactly as webhooks get it.",
     response: Envelope,
     handle: async ({ project_id, params }) => ({
       data: feed.envelopeOf(await feed.find(store.read, project_id, params.event_id ?? "")),
@@ -105,9 +120,9 @@ export const eventRoutes = (store: Store, health: Health): AnyRoute[] => [
     scope: "webhooks:write",
     status: [201],
     path: "/v1/events/trigger",
-    summary: "Make an event that did not happen, to try receivers with; it says so itself",
+    summary: "Make a simulated event to test receivers",
     description:
-      "The event has example data, overridden by yours, and `data.simulated: true`. It is delivered like any other.",
+      "The event has the data of the example, your changes and `data.simulated: true`. It is delivered like any other event.",
     body: Trigger,
     example: { type: "email.bounced", data: { recipient_email: "ann@example.com" } },
     read: readTrigger,
@@ -136,9 +151,8 @@ const typeRoutes = (): AnyRoute[] => [
   route<unknown, Static<typeof typeQuery>>({
     ...READ,
     path: "/v1/webhooks/events",
-    summary: "Every type of event, with its fields and an example",
-    description:
-      "All types with all their fields. The section `webhooks` of this document has the same as schemas.",
+    summary: "List all event types with their fields and an example",
+    description: "The section `webhooks` of this document has the same types as schemas.",
     query: typeQuery,
     response: t.Array(EventType),
     handle: ({ query }) => ({
@@ -151,7 +165,7 @@ const typeRoutes = (): AnyRoute[] => [
 async function readBack(store: Store, { project_id, query }: Call<unknown, FeedQuery>) {
   const { after, before = "", limit } = query
   if (after !== undefined) {
-    const message = "Use either `after` or `before`."
+    const message = "Give either `after` or `before`, not both."
     const fields = [{ path: "before", code: "invalid", message }]
     return fail("validation_error", `before: ${message}`, { fields })
   }

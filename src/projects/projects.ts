@@ -82,7 +82,10 @@ const bySlug = (tx: Tx, account_id: string, slug: string) =>
     .where(and(eq(projects.account_id, account_id), eq(projects.slug, slug)))
 
 const slugTaken = ({ id, slug }: ProjectRow) =>
-  fail("conflict", `The slug ${slug} is taken in this account.`, { reason: "slug_taken", id })
+  fail("conflict", `Another project of this account has the slug ${slug}. Choose another slug.`, {
+    reason: "slug_taken",
+    id,
+  })
 
 const visible = (account_id: string): SQL | undefined =>
   and(eq(projects.account_id, account_id), eq(projects.hidden, false))
@@ -166,7 +169,11 @@ export async function remove(tx: Tx, account_id: string, id: string, by: audit.B
   const before = await find(tx, account_id, id)
   if (before.status === "deleting") fail("not_found", "There is no such project.")
   if ((await countActive(tx, account_id)) <= 1) {
-    fail("conflict", "The last project of an account stays.", { reason: "last_project", id })
+    fail(
+      "conflict",
+      "This is the last project of the account. Make another project before you delete it.",
+      { reason: "last_project", id },
+    )
   }
   const deleting_at = secondsFromNow(KEPT_SECONDS)
   const after = await set(tx, before, { status: "deleting", deleting_at })
@@ -180,7 +187,10 @@ export async function restore(tx: Tx, id: string, ceiling: Ceiling, by: audit.By
   await accounts.hold(tx, ceiling.account_id)
   const before = await find(tx, ceiling.account_id, id)
   if (before.status === "active") {
-    fail("conflict", "This project is not being deleted.", { reason: "not_deleted", id })
+    fail("conflict", "This project is not being deleted, so there is nothing to restore.", {
+      reason: "not_deleted",
+      id,
+    })
   }
   await demandPlace(tx, ceiling)
   const after = await set(tx, before, { status: "active", deleting_at: null })

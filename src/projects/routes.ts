@@ -32,8 +32,9 @@ export function projectRoutes(parts: ProjectParts): AnyRoute[] {
       ...one("GET", "role:project_viewer|usage:read"),
       callers: ["console", "key"],
       of_deleted: "project",
-      summary: "One project; a key sees its own",
-      description: 'A project that is being deleted is shown with `status: "deleting"`.',
+      summary: "Show one project",
+      description:
+        'A deleted project has `status: "deleting"` for 7 days. An API key sees its own project.',
       response: Project,
       handle: async (call) => {
         const project = await projects.find(store.read, call.caller.account_id, ownId(call))
@@ -42,7 +43,7 @@ export function projectRoutes(parts: ProjectParts): AnyRoute[] {
     }),
     route<Static<typeof ProjectPatch>, unknown>({
       ...one("PATCH", "role:project_admin"),
-      summary: "Rename a project, or give it another slug",
+      summary: "Change the name or the slug of a project",
       description: "Fields that are absent stay as they are. A slug is unique within the account.",
       body: ProjectPatch,
       example: { name: "Website" },
@@ -57,9 +58,9 @@ export function projectRoutes(parts: ProjectParts): AnyRoute[] {
     }),
     route<Static<typeof Confirmation>, unknown>({
       ...one("DELETE", "role:account_admin"),
-      summary: "Delete a project: its keys stop at once, its data goes after 7 days",
+      summary: "Delete a project",
       description:
-        "Needs the name of the project in `confirm`. The last project of an account stays.",
+        "Needs the name of the project in `confirm`. Its keys stop at once. Its data is deleted after 7 days. The last project of an account cannot be deleted.",
       body: Confirmation,
       example: { confirm: "Website" },
       response: Deleted,
@@ -69,8 +70,8 @@ export function projectRoutes(parts: ProjectParts): AnyRoute[] {
     route({
       ...one("POST", "role:account_admin"),
       path: "/v1/projects/{project_id}/restore",
-      summary: "Take back the deletion of a project",
-      description: "Works within 7 days of the deletion, while the plan has room for the project.",
+      summary: "Restore a deleted project",
+      description: "Works within 7 days of the deletion, if the plan has room for the project.",
       response: Project,
       errors: ["conflict", "plan_limit_exceeded"],
       handle: async ({ caller, params }) => {
@@ -124,9 +125,9 @@ const atPath = (path: string, { store, cursors }: ProjectParts): AnyRoute[] => [
     callers: ["console"],
     scope: "role:member",
     status: [200],
-    summary: "The projects that you can see",
+    summary: "List the projects that you can see",
     description:
-      "Owners and admins of the account see all projects. Others see those in which they have a role.",
+      "Owners and admins of the account see all projects. Other members see the projects in which they have a role.",
     query: projectQuery,
     response: Project,
     handle: async (call) => {
@@ -162,7 +163,7 @@ async function remove(store: Store, { caller, params, body }: Call<{ confirm: st
   const { account_id } = caller
   const { name, status } = await projects.find(store.read, account_id, id)
   if (status === "active" && body.confirm !== name) {
-    throw invalid("confirm", "invalid", "This has to be the name of the project.")
+    throw invalid("confirm", "invalid", "The value must be the name of the project.")
   }
   await store.tx((tx) => projects.remove(tx, account_id, id, caller))
   return deleted(id)

@@ -120,8 +120,9 @@ export class RequestLog {
     this.#warned_at = monotonic()
     this.#dropped = 0
     this.#left_out = 0
-    if (lost > 0) log.warn("the request log lost entries: no room for them", { entries: lost })
-    if (left_out > 0) log.info("a flood: the request log left out successes", { entries: left_out })
+    if (lost > 0) log.warn("the request log had no room and lost entries", { entries: lost })
+    if (left_out > 0)
+      log.info("too many requests; the request log left out successful ones", { entries: left_out })
   }
 }
 

@@ -8,8 +8,12 @@ import type { Store } from "../store/store"
 import { countAll, type Filter, find, list, type Row } from "./list"
 
 const filters = pageQuery({
-  status: t.Optional(t.String({ maxLength: 3, description: "A status, or a class: 4xx." })),
-  path: t.Optional(t.String({ maxLength: 200, description: "This path and all below it." })),
+  status: t.Optional(
+    t.String({ maxLength: 3, description: "A status such as 404, or a class such as 4xx." }),
+  ),
+  path: t.Optional(
+    t.String({ maxLength: 200, description: "Only this path and the paths below it." }),
+  ),
   key_id: t.Optional(t.String({ maxLength: 64 })),
   request_id: t.Optional(t.String({ maxLength: 64 })),
 })
@@ -44,10 +48,10 @@ export const requestLogRoutes = ({ store, cursors }: RequestLogParts): AnyRoute[
     callers: ["key", "console"],
     scope: "webhooks:read|role:operator|role:project_admin",
     status: [200],
-    summary: "Requests and their answers, newest first",
+    summary: "List requests and their answers, newest first",
     unlogged: true, // a follower would see its own requests
     description:
-      "The requests of the last 7 days with status, time and error code. Bodies are not kept.",
+      "Shows the requests of the last 7 days with status, time and error code. Bodies are not kept.",
     query: filters,
     response: Entry,
     handle: async (call) => {
@@ -78,7 +82,11 @@ function statuses(status: string | undefined) {
     return { least_status: Number(status), most_status: Number(status) }
   }
   if (!/^[1-5]xx$/i.test(status)) {
-    throw invalid("status", "invalid", "A status is 404, or a class of them: 4xx.")
+    throw invalid(
+      "status",
+      "invalid",
+      "The value must be a status such as 404, or a class such as 4xx.",
+    )
   }
   const least_status = Number(status[0]) * 100
   return { least_status, most_status: least_status + 99 }

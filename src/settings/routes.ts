@@ -9,7 +9,7 @@ import type { Store } from "../store/store"
 import { patch } from "./changes"
 import { DEFAULTS } from "./settings"
 
-const address = t.String({ description: "a@example.com" })
+const address = t.String({ description: "An email address, such as a@example.com." })
 const sender = t.Object({ email: address, name: t.Optional(orNull(t.String())) })
 
 const Settings = t.Object(
@@ -17,12 +17,12 @@ const Settings = t.Object(
     default_from: maybe(
       t.Object(
         { email: text("hello@example.com"), name: maybe(text("Acme")) },
-        { description: "Sender of what names none." },
+        { description: "The sender of emails without `from`." },
       ),
     ),
     default_reply_to: maybe(text("support@example.com")),
-    sandbox: flag(false, "Everything goes to the embedded mailbox, and counts no quota."),
-    allow_subdomains: flag(false, "Subdomains of verified domains may send, too."),
+    sandbox: flag(false, "Whether all mail goes to the embedded mailbox. It counts no quota."),
+    allow_subdomains: flag(false, "Whether subdomains of verified domains may send, too."),
   },
   { title: "Settings" },
 )
@@ -40,16 +40,17 @@ export const settingsRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route({
     ...may("settings:read"),
     method: "GET",
-    summary: "What the project has decided",
-    description: "Every setting of the project, with the default where nothing was chosen.",
+    summary: "Show the settings of the project",
+    description: "Shows every setting, with its default if the project has not set it.",
     response: Settings,
     handle: ({ caller }) => ({ data: caller.project_settings }),
   }),
   route<Wanted, unknown>({
     ...may("settings:write"),
     method: "PATCH",
-    summary: "Change settings: what is absent stays, null is the default again",
-    description: "A merge patch. Unknown settings are refused, so that a typing error is seen.",
+    summary: "Change settings of the project",
+    description:
+      "Settings that are absent stay as they are. Null restores the default. Unknown settings are refused.",
     body: SettingsPatch,
     example: { default_from: { email: "hello@example.com", name: "Acme" }, sandbox: false },
     read: readPatch,
@@ -71,14 +72,14 @@ const may = (scope: string) => ({
 /** A setting that nothing here acts upon is refused: silence would look like consent. */
 function readPatch(body: unknown, problems: Problems): Wanted {
   if (typeof body !== "object" || body === null || Array.isArray(body)) {
-    problems.add("body", "invalid", "An object of settings.")
+    problems.add("body", "invalid", "The body must be an object of settings.")
     return {}
   }
   const wanted: Wanted = {}
   for (const name of Object.keys(body)) {
     if (!Object.hasOwn(DEFAULTS, name)) {
       const known = Object.keys(DEFAULTS).join(", ")
-      problems.add(name, "unknown_field", `There is no such setting here; there are ${known}.`)
+      problems.add(name, "unknown_field", `There is no such setting. The settings are ${known}.`)
     }
   }
   const { default_from, default_reply_to, ...rest } = body as Record<string, unknown>
@@ -89,7 +90,8 @@ function readPatch(body: unknown, problems: Problems): Wanted {
   for (const name of ["sandbox", "allow_subdomains"] as const) {
     const given = rest[name]
     if (given === null || typeof given === "boolean") wanted[name] = given
-    else if (given !== undefined) problems.add(name, "invalid", "Either true or false.")
+    else if (given !== undefined)
+      problems.add(name, "invalid", "The value must be true, false or null.")
   }
   return wanted
 }

@@ -24,9 +24,13 @@ export async function vetUrl(url: string, rules: AddressRules): Promise<boolean>
     return true
   } catch (error) {
     if (!(error instanceof NetError)) throw error
-    if (error.kind === "invalid_url") refuse("malformed", "The URL cannot be used.")
+    if (error.kind === "invalid_url")
+      refuse("malformed", "The URL is not valid. Give an absolute https:// URL.")
     if (error.kind === "blocked_address") {
-      refuse("blocked_address", "The URL leads to an address that is not allowed.")
+      refuse(
+        "blocked_address",
+        "The URL leads to an address that is not public. Use a public host, or ask the operator to allow it.",
+      )
     }
     return false
   }
@@ -38,7 +42,10 @@ export function vetForm(url: string, { require_https }: Pick<AddressRules, "requ
   const written = url.length <= LONGEST && !/[\s\p{C}]/u.test(url)
   const parsed = written && URL.canParse(url) ? new URL(url) : undefined
   if (!parsed || !/^https?:$/.test(parsed.protocol)) {
-    refuse("malformed", `An absolute https:// URL of at most ${LONGEST} characters is expected.`)
+    refuse(
+      "malformed",
+      `The URL must be an absolute https:// URL of at most ${LONGEST} characters.`,
+    )
   }
   if (parsed.username || parsed.password || EMPTY_USERINFO.test(url)) {
     refuse("userinfo", "The URL must not hold a user name or a password.")

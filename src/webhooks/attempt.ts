@@ -96,7 +96,10 @@ export async function attempt(
     }
   } catch (error) {
     // Nothing was sent: a secret of another master key, a header that no request can carry.
-    log.error("a webhook could not be prepared", { webhook_id: receiver.id, error })
+    log.error("a webhook request could not be prepared; nothing was sent", {
+      webhook_id: receiver.id,
+      error,
+    })
     return { ...blank, error: "connection", ...unanswered(started) }
   }
 }

@@ -49,4 +49,4 @@ export function keepMasked(
   return Object.fromEntries(kept)
 }
 
-export const NOTHING_STORED = `${MASK} keeps a stored value, but none is stored. Send the value.`
+export const NOTHING_STORED = `"${MASK}" keeps the stored value, but no value is stored. Send the value itself.`

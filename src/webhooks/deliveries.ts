@@ -117,10 +117,13 @@ export async function retry(tx: Tx, place: Place, id: string) {
   const [row] = isUuid(id) ? await query() : []
   if (!row) return gone()
   if (isRunning(row)) {
-    fail("conflict", "An attempt is running. Wait for its end.", { reason: "running", id })
+    fail("conflict", "An attempt of this delivery is running. Wait for its end, and try again.", {
+      reason: "running",
+      id,
+    })
   }
   if (row.body === null && !(await eventOf(tx, row))) {
-    const message = "The event of this delivery expired; there is nothing left to send."
+    const message = "The event of this delivery has expired. There is nothing left to send."
     fail("conflict", message, { reason: "body_expired", id })
   }
   const changes = {

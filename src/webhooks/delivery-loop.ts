@@ -108,7 +108,9 @@ export class DeliveryLoop {
     this.#over = true
     const rest = [...this.#running.keys()]
     const back = queue.giveBack(this.#options.store, rest)
-    await back.catch((error) => log.warn("deliveries stay leased until they run out", { error }))
+    await back.catch((error) =>
+      log.warn("deliveries could not be released; they wait until their leases expire", { error }),
+    )
   }
 
   async #sweep() {
@@ -116,7 +118,7 @@ export class DeliveryLoop {
       await queue.sweep(this.#options.store)
       this.wake()
     } catch (error) {
-      log.warn("upkeep of the webhook deliveries failed", { error })
+      log.warn("the maintenance of webhook deliveries failed", { error })
     }
   }
 
@@ -124,7 +126,9 @@ export class DeliveryLoop {
     const { store, way } = this.#options
     const slow = slowOnes(this.#running.keys(), SLOW_MILLISECONDS)
     const leasing = queue.leaseInHand(store, slow, queue.leaseSeconds(way.timeout_ms))
-    await leasing.catch((error) => log.warn("nobody sees that webhook attempts run", { error }))
+    await leasing.catch((error) =>
+      log.warn("the leases of running webhook attempts could not be recorded", { error }),
+    )
   }
 
   async #turn() {
@@ -137,7 +141,7 @@ export class DeliveryLoop {
         this.progressed_at = monotonic()
         failing = false
       } catch (error) {
-        if (!failing) log.warn("webhook deliveries cannot be claimed; trying on", { error })
+        if (!failing) log.warn("webhook deliveries cannot be claimed; trying again", { error })
         failing = true
       }
       if (failing) await sleep(POLL_MILLISECONDS)
@@ -211,7 +215,9 @@ export class DeliveryLoop {
     const { claimed } = work
     const turn = this.#slots.take(claimed.webhook_id, () => this.#alarm.ring())
     const done = this.#work(work, turn)
-      .catch((error) => log.error("a delivery waits for its lease to end", { error }))
+      .catch((error) =>
+        log.error("a delivery failed unexpectedly; it waits until its lease expires", { error }),
+      )
       .finally(() => {
         // Its own slot was free long before. As one of too many that wait for the disk it took one.
         if (this.#running.size > this.#options.concurrency) this.#alarm.ring()
@@ -227,7 +233,7 @@ export class DeliveryLoop {
     try {
       body = receiver && (await bodyFor(this.#options, claimed, receiver.transform, plain))
     } catch (error) {
-      log.warn("a webhook's body could not be made; trying again", { error })
+      log.warn("the body of a webhook delivery could not be made; trying again", { error })
       return queue.giveBack(store, [claimed], BUSY_SECONDS)
     }
     if (!receiver || !body) return queue.drop(store, claimed)

@@ -18,18 +18,26 @@ const PROTECTED =
 export function checkHeaders(headers: Record<string, string>, problems: Problems): void {
   const names = Object.keys(headers)
   if (names.length > MOST_HEADERS) {
-    problems.add("headers", "too_many", `At most ${MOST_HEADERS} headers.`)
+    problems.add(
+      "headers",
+      "too_many",
+      `An endpoint can have at most ${MOST_HEADERS} custom headers.`,
+    )
     return
   }
   const seen = new Set<string>()
   for (const [name, value] of Object.entries(headers)) {
     if (name.length > LONGEST_NAME || !TOKEN.test(name)) {
-      problems.add("headers", "invalid", "A header name has letters, digits and hyphens.")
+      problems.add(
+        "headers",
+        "invalid",
+        `A header name must be 1 to ${LONGEST_NAME} letters, digits and hyphens.`,
+      )
       continue
     }
     const path = `headers.${name}`
     if (PROTECTED.test(name))
-      problems.add(path, "protected", "The delivery writes this header itself. Leave it out.")
+      problems.add(path, "protected", "Belfry writes this header itself. Leave it out.")
     if (seen.has(name.toLowerCase()))
       problems.add(
         path,
@@ -37,7 +45,7 @@ export function checkHeaders(headers: Record<string, string>, problems: Problems
         "This header is given twice. Upper and lower case make no difference.",
       )
     if (value.length > LONGEST_VALUE || !VISIBLE.test(value)) {
-      const text = `One line of at most ${LONGEST_VALUE} visible ASCII characters.`
+      const text = `The value must be one line of at most ${LONGEST_VALUE} visible ASCII characters.`
       problems.add(path, "invalid", text)
     }
     seen.add(name.toLowerCase())

@@ -61,7 +61,8 @@ export function readWebhook(body: unknown, problems: Problems): NewEndpoint {
   }
   if (isOtherStatus(given.status, "active")) problems.add("status", "not_available", WRITE_ENABLED)
   if (given.secret !== undefined && !isSecret(given.secret)) {
-    const text = "`whsec_` and the base64 of 24 to 64 bytes; leave it out to be given one."
+    const text =
+      "The secret must be `whsec_` and the base64 of 24 to 64 bytes. Leave it out to get a new one."
     problems.add("secret", "invalid", text)
   }
   return {

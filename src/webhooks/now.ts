@@ -43,7 +43,11 @@ export async function attemptNow(
   const [webhook] = await store.read.select().from(webhooks).where(which)
   const plain = (await bodiesOf(store.read, [claimed.event_id])).get(claimed.event_id)
   const body = webhook && (await bodyFor(parts, claimed, webhook.transform, plain))
-  if (!webhook || !body) throw new ApiError("conflict", "There is nothing left to send.")
+  if (!webhook || !body)
+    throw new ApiError(
+      "conflict",
+      "The endpoint or its event does not exist any more. There is nothing left to send.",
+    )
   const attempted = await attempt(way, receiverOf(way, webhook), claimed.event_id, body.text)
   const { transform_failed } = body
   await store.tx((tx) => settleAll(tx, [{ claimed, attempted, transform_failed }], failures))
@@ -66,6 +70,10 @@ async function take({ store, way }: Delivering, project_id: string, id: string):
     if (isInHand(id)) return []
     return await tx.update(deliveries).set(lease).where(ours).returning()
   })
-  if (!row) throw new ApiError("conflict", "An attempt of this delivery is running.")
+  if (!row)
+    throw new ApiError(
+      "conflict",
+      "An attempt of this delivery is running. Wait for its end, and try again.",
+    )
   return row
 }

@@ -33,12 +33,17 @@ const webhook = {
     max_attempts: count(6),
     intervals: t.Array(count(60), {
       examples: [[60, 300, 1800, 7200, 43_200, 86_400]],
-      description: "Seconds behind each failed attempt; the last one repeats.",
+      description: "Seconds to wait after each failed attempt. The last value repeats.",
     }),
   }),
-  rate_limit: rarely(count(10, "Deliveries a second.")),
-  filter: rarely(anything({ field: "data.tags", op: "contains", value: "receipt" }, "A rule.")),
-  transform: rarely(text('{"text": "{{type}}"}', "A Handlebars text that gives the JSON body.")),
+  rate_limit: rarely(count(10, "Maximum number of deliveries a second.")),
+  filter: rarely(
+    anything(
+      { field: "data.tags", op: "contains", value: "receipt" },
+      "A rule over the envelope. Events that do not match are not sent.",
+    ),
+  ),
+  transform: rarely(text('{"text": "{{type}}"}', "A Handlebars template for the JSON body.")),
   metadata: anything({ team: "orders" }),
   version: t.Literal(API_VERSION),
   status,
@@ -72,7 +77,7 @@ export const webhookListMeta = t.Object({
 })
 
 export const WithSecret = t.Object(
-  { ...webhook, warnings, secret: text(SECRET, "Shown only here.") },
+  { ...webhook, warnings, secret: text(SECRET, "The signing secret. It cannot be shown again.") },
   { title: "WebhookWithSecret" },
 )
 
@@ -96,7 +101,7 @@ export const Tested = t.Object(
 const delivery = {
   id: id(),
   webhook_id: id(),
-  msg_id: eventId("As `webhook-id`: the id of the event."),
+  msg_id: eventId("The id of the event, sent as `webhook-id`."),
   event_id: eventId(),
   event_type: text("email.delivered"),
   status: deliveryStatus,
@@ -129,7 +134,7 @@ export const DeliveryDetail = t.Object(
     ...delivery,
     payload: t.Unknown({
       examples: [{ id: EVENT_ID, type: "email.delivered" }],
-      description: "The body; null once the event expired.",
+      description: "The body that was sent. Null after the event has expired.",
     }),
     url: maybe(text("https://example.com/hooks")),
     request_headers: headerFields({ "webhook-id": EVENT_ID, "webhook-signature": "****" }),
@@ -158,7 +163,7 @@ export const Stats = t.Object(
     p95_ms: maybe(count(210)),
     by_status: t.Record(t.String(), t.Integer(), {
       examples: [{ 200: 120, 503: 1, timeout: 1 }],
-      description: "By the status of the answer, or by the error where there was none.",
+      description: "Attempts by the status of the answer, or by the error if there was no answer.",
     }),
   },
   { title: "DeliveryStats" },

@@ -41,7 +41,7 @@ export async function replay(
 ): Promise<longJob.Job> {
   const webhook = await webhooks.hold(tx, caller.project_id, id)
   if (webhook.status !== "active") {
-    const message = "The webhook is disabled. Enable it first. Then what was held can be sent."
+    const message = "The endpoint is disabled. Enable it first, and then send its events again."
     fail("conflict", message, { reason: "not_active", id })
   }
   const { status: what, ...span } = wish

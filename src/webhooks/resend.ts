@@ -34,9 +34,12 @@ async function step(tx: Tx, payload: Resend): Promise<void> {
   const { project_id, webhook_id, job_id, what } = payload
   const end = (ending: longJob.Ending) => longJob.finish(tx, project_id, job_id, ending)
   const [webhook] = await tx.select().from(webhooks).where(ours(project_id, webhook_id))
-  if (!webhook) return end({ error: { code: "webhook_not_found", message: "It was deleted." } })
+  if (!webhook)
+    return end({ error: { code: "webhook_not_found", message: "The endpoint was deleted." } })
   if (what !== "retry" && webhook.status !== "active") {
-    return end({ error: { code: "conflict", message: "The webhook was disabled meanwhile." } })
+    return end({
+      error: { code: "conflict", message: "The endpoint was disabled while the job was running." },
+    })
   }
   if (!(await longJob.progress(tx, project_id, job_id))) return
   const { done, failed = 0, after } = await part(tx, webhook, payload)

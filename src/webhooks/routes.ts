@@ -53,9 +53,9 @@ const idOf = ({ params }: { params: Record<string, string> }) => params.webhook_
 const makingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
   route<NewEndpoint, unknown>({
     ...by("POST", ALL, 201),
-    summary: "Make an endpoint; its signing secret is shown once",
+    summary: "Make an endpoint",
     description:
-      "The URL is checked: https, and no private address. Deliveries are signed with `secret`, which is shown only here.",
+      "The URL must be https and must lead to a public address. Deliveries are signed with `secret`, which cannot be shown again.",
     body: schemas.NewWebhook,
     example: { url: "https://example.com/hooks", events: ["email.*"], description: "Orders" },
     read: readWebhook,
@@ -74,9 +74,9 @@ const makingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
   }),
   route<Static<typeof schemas.Rotation>, unknown>({
     ...by("POST", `${ONE}/rotate-secret`),
-    summary: "A new signing secret; the one before counts for 24 more hours",
+    summary: "Replace the signing secret",
     description:
-      "For 24 hours deliveries carry two signatures, so that receivers can change over. `expire_previous_now` skips this.",
+      "For 24 hours, deliveries carry the signatures of both secrets, so that receivers can change over. `expire_previous_now` ends the old secret at once.",
     body: schemas.Rotation,
     example: { expire_previous_now: false },
     response: records.Rotated,
@@ -124,7 +124,8 @@ const readingRoutes = ({ store, cursors }: WebhookRouteParts): AnyRoute[] => [
   route<unknown, Static<typeof schemas.webhookQuery>>({
     ...by("GET", ALL),
     summary: "List endpoints, newest first",
-    description: "Without their secrets. `held_count` is what waits while an endpoint is disabled.",
+    description:
+      "The secrets are not shown. `held_count` is the number of events that wait while an endpoint is disabled.",
     query: schemas.webhookQuery,
     response: records.Webhook,
     meta: records.webhookListMeta,
@@ -138,8 +139,8 @@ const readingRoutes = ({ store, cursors }: WebhookRouteParts): AnyRoute[] => [
   }),
   route({
     ...by("GET", ONE),
-    summary: "One endpoint",
-    description: "`disabled_reason` says why an endpoint gets nothing.",
+    summary: "Show one endpoint",
+    description: "`disabled_reason` says why an endpoint is disabled.",
     response: records.Webhook,
     errors: ["webhook_not_found"],
     handle: async (call) => ({
@@ -161,10 +162,10 @@ const changingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
   ...(["PATCH", "PUT"] as const).map((method) =>
     route<Changes, unknown>({
       ...by(method, ONE),
-      summary: "Change an endpoint: what is absent stays",
+      summary: "Change an endpoint",
       description:
-        "`enabled: false` pauses the endpoint, and `true` makes it active again. " +
-        "The secret is changed with `rotate-secret`. PATCH and PUT do the same.",
+        "Fields that are absent stay as they are. `enabled: false` pauses the endpoint, and `true` makes it active again. " +
+        "Change the secret with `rotate-secret`. PATCH and PUT do the same.",
       changes: true,
       body: schemas.WebhookPatch,
       example: { events: ["email.bounced", "email.complained"], enabled: true },
@@ -184,7 +185,7 @@ const changingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
   ),
   route({
     ...by("DELETE", ONE),
-    summary: "Delete an endpoint; what was open of its deliveries ends",
+    summary: "Delete an endpoint",
     description: "Its open deliveries end as `exhausted`.",
     response: Deleted,
     errors: ["webhook_not_found"],
@@ -199,9 +200,9 @@ const changingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
 const switchRoutes = ({ store }: WebhookRouteParts): AnyRoute[] => [
   route<Static<typeof schemas.Enabling>, unknown>({
     ...by("POST", `${ONE}/enable`),
-    summary: "Make an endpoint active, and with `replay` send it what was held",
+    summary: "Make an endpoint active",
     description:
-      'Clears the count of failures. `replay: "held"` sends what waited; otherwise it ends as `exhausted`.',
+      'Sets the count of failures to 0. `replay: "held"` sends the held events. Otherwise their deliveries end as `exhausted`.',
     body: schemas.Enabling,
     example: { replay: "held" },
     response: records.Webhook,
@@ -216,7 +217,8 @@ const switchRoutes = ({ store }: WebhookRouteParts): AnyRoute[] => [
     route({
       ...by("POST", `${ONE}/${verb}`),
       summary,
-      description: "Nothing more is sent to it. Events are held for 7 days, until `enable`.",
+      description:
+        "The endpoint gets no more deliveries. Its events are held for 7 days. `enable` makes it active again.",
       response: records.Webhook,
       errors: ["webhook_not_found"],
       handle: async (call) => {
@@ -229,6 +231,6 @@ const switchRoutes = ({ store }: WebhookRouteParts): AnyRoute[] => [
 ]
 
 const DISABLING = [
-  ["disable", "manual", "Disable an endpoint: its events are held for 7 days"],
-  ["pause", "paused", "Pause an endpoint: its events are held for 7 days"],
+  ["disable", "manual", "Disable an endpoint and hold its events"],
+  ["pause", "paused", "Pause an endpoint and hold its events"],
 ] as const satisfies [string, switching.ByHand, string][]

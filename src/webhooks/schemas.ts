@@ -21,34 +21,35 @@ const RetryPolicy = t.Object({
     t.Array(t.Integer({ minimum: 1, maximum: LONGEST_INTERVAL }), {
       minItems: 1,
       maxItems: 10,
-      description: "Seconds behind each failed attempt; the last one repeats.",
+      description: "Seconds to wait after each failed attempt. The last value repeats.",
     }),
   ),
 })
 
 const fields = {
   // How long it may be is judged with the rest of it, so that each fault of it is `invalid_url`.
-  url: t.String({ description: `https://, at most ${LONGEST_URL} characters.` }),
+  url: t.String({ description: `An https:// URL of at most ${LONGEST_URL} characters.` }),
   events: t.Array(t.String({ maxLength: 64 }), {
     minItems: 1,
     maxItems: MOST_PATTERNS,
     description:
-      "Types, `prefix.*`, or `*`. `email.delivery_delayed` is taken as `email.soft_bounced`.",
+      "Event types, `prefix.*` for a group, or `*` for all. `email.delivery_delayed` means `email.soft_bounced`.",
   }),
   description: orNull(nameText(LONGEST_DESCRIPTION)),
   headers: t.Record(t.String(), t.String(), {
-    description: "Up to 20, sent along. Reads show `****`, which keeps the value when sent back.",
+    description:
+      "Up to 20 headers for each delivery. Answers show `****` for a value. If you send `****` back, the value stays.",
   }),
   header_format: headerFormat,
   retry_policy: RetryPolicy,
   rate_limit: t.Union([t.Integer({ minimum: 1, maximum: MOST_A_SECOND }), t.Null()], {
-    description: "Deliveries a second.",
+    description: "Maximum number of deliveries a second.",
   }),
   filter: t.Union([t.Record(t.String(), t.Unknown()), t.Null()], {
-    description: "A rule over the envelope.",
+    description: "A rule over the envelope. Events that do not match are not sent.",
   }),
   transform: t.Union([t.String({ minLength: 1, maxLength: LONGEST_TRANSFORM }), t.Null()], {
-    description: "A Handlebars text that gives the JSON body.",
+    description: "A Handlebars template for the JSON body.",
   }),
   metadata: t.Record(t.String(), t.Unknown()),
   version: t.Literal(API_VERSION),
@@ -67,14 +68,23 @@ export const NewWebhook = t.Object({
   transform: t.Optional(fields.transform),
   metadata: t.Optional(fields.metadata),
   version: t.Optional(fields.version),
-  secret: t.Optional(t.String({ maxLength: 128, description: "`whsec_` and 24–64 bytes." })),
-  status: t.Optional(t.Unknown({ description: "Only as it is: `enabled` changes it." })),
+  secret: t.Optional(
+    t.String({
+      maxLength: 128,
+      description: "`whsec_` and the base64 of 24 to 64 bytes (default: a new secret).",
+    }),
+  ),
+  status: t.Optional(
+    t.Unknown({ description: "The current status. To change it, set `enabled`." }),
+  ),
 })
 
 export const WebhookPatch = t.Composite([
   t.Partial(t.Omit(NewWebhook, ["secret"])),
   t.Object({
-    enabled: t.Optional(t.Boolean({ description: "false pauses, true activates." })),
+    enabled: t.Optional(
+      t.Boolean({ description: "`false` pauses the endpoint, `true` makes it active." }),
+    ),
   }),
 ])
 
@@ -94,14 +104,16 @@ export const deliveryQuery = pageQuery({
   status: t.Optional(records.deliveryStatus),
   event_type: t.Optional(t.String({ maxLength: 64 })),
   event_id: t.Optional(t.String({ maxLength: 64 })),
-  since: t.Optional(t.String({ description: "Created then or later." })),
-  offset: t.Optional(t.Integer({ minimum: 0, description: "With limit: rows to leave out." })),
+  since: t.Optional(t.String({ description: "Only deliveries created at this time or later." })),
+  offset: t.Optional(
+    t.Integer({ minimum: 0, description: "Number of rows to skip. Use it with `limit`." }),
+  ),
 })
 
 const span = {
   event_types: t.Optional(fields.events),
   since: t.Optional(t.String()),
-  until: t.Optional(t.String({ description: "Exclusive." })),
+  until: t.Optional(t.String({ description: "Only events before this time." })),
 }
 
 export const BulkRetry = t.Object({

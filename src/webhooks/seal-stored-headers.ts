@@ -28,7 +28,7 @@ export async function sealStoredHeaders(store: Store, secrets: Secrets): Promise
     sealed += done
     if (done < AT_ONCE) break
   }
-  if (sealed > 0) log.info("custom headers of webhooks were sealed", { webhooks: sealed })
+  if (sealed > 0) log.info("stored custom headers of webhooks were encrypted", { webhooks: sealed })
 }
 
 async function sealSome(tx: Tx, secrets: Secrets): Promise<number> {

@@ -13,7 +13,7 @@ export async function checkTransform(workers: Workers, source: string): Promise<
   const { reason, message, line, column } = problem
   const place = line === null ? "" : ` (line ${line})`
   const details = { field: "transform", reason, line, column }
-  fail("invalid_template", `The transform is no template: ${message}${place}`, details)
+  fail("invalid_template", `The transform is not a valid template: ${message}${place}`, details)
 }
 
 /**
@@ -29,7 +29,7 @@ export async function render(
 ): Promise<string | undefined> {
   const rendered = await renderText(workers, "json", source, envelope)
   if ("problem" in rendered) {
-    log.info("a transform gave no body", { reason: rendered.problem.reason })
+    log.info("a transform could not be rendered", { reason: rendered.problem.reason })
     return undefined
   }
   const body = rendered.text.trim()

@@ -97,7 +97,7 @@ function text(project: string, { url, failures, reason, webhook_id }: Warning) {
       subject: `${project}: a webhook fails`,
       text:
         `${url} (webhook ${webhook_id}) failed ${failures} times in a row.\n\n` +
-        "If that goes on, the endpoint is disabled and its events are held.\n",
+        "If the failures go on, Belfry disables the endpoint and holds its events.\n",
     }
   }
   const why = reason === "gone" ? "it answered 410 Gone" : `it failed ${failures} times in a row`
@@ -105,7 +105,7 @@ function text(project: string, { url, failures, reason, webhook_id }: Warning) {
     subject: `${project}: a webhook was disabled`,
     text:
       `${url} (webhook ${webhook_id}) was disabled: ${why}.\n\n` +
-      "Its events are held for 7 days. Enable it to go on, and replay what is held:\n" +
+      "Belfry holds its events for 7 days. Enable the endpoint and send the held events:\n" +
       `belfry webhooks enable ${webhook_id} --replay\n`,
   }
 }

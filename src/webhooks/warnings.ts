@@ -15,7 +15,7 @@ export function warningsOf({ url, unresolved_at, last_success_at }: Looked): Web
   if (last_success_at !== null && last_success_at >= unresolved_at) return []
   const message =
     `The host ${new URL(url).hostname} does not resolve. Deliveries fail with \`dns\` until it ` +
-    "does. Check the name and its DNS records."
+    "resolves. Check the name and its DNS records."
   return [{ code: "host_not_resolved", message }]
 }
 

@@ -11,15 +11,18 @@ import { usageOfAccount } from "../usage"
 
 const periodQuery = t.Object({
   period: t.Optional(
-    t.String({ pattern: "^\\d{4}-(0[1-9]|1[0-2])$", description: "YYYY-MM; this month without." }),
+    t.String({
+      pattern: "^\\d{4}-(0[1-9]|1[0-2])$",
+      description: "The month as YYYY-MM, in UTC (default: this month).",
+    }),
   ),
 })
 
 /** What an account pays for and what it uses: also for those who only see the bill. */
 export const accountReadRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route({
-    ...read("plan", "The plan, its limits and features, and what is used of it"),
-    description: "Null limits are unlimited. `usage` counts the present month in UTC.",
+    ...read("plan", "Show the plan, its limits and its usage"),
+    description: "A null limit means unlimited. `usage` counts the current month in UTC.",
     response: AccountPlan,
     handle: async ({ caller }) => {
       const account = await accounts.find(store.read, caller.account_id)
@@ -29,9 +32,9 @@ export const accountReadRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     },
   }),
   route<unknown, Static<typeof periodQuery>>({
-    ...read("project-breakdown", "What each project used in a month, and what it has"),
+    ...read("project-breakdown", "Show the usage and the resources of each project"),
     description:
-      "Every project of the account with its usage of one month. `resources` counts what it has now.",
+      "Shows every project of the account with its usage of one month. `resources` counts what the project has now.",
     query: periodQuery,
     response: t.Array(ProjectBreakdown),
     handle: async ({ caller, query }) => {
@@ -42,8 +45,8 @@ export const accountReadRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     },
   }),
   route({
-    ...read("resource-counts", "How many there are of everything, and how many there may be"),
-    description: "A null limit is unlimited.",
+    ...read("resource-counts", "Show the number of resources and their limits"),
+    description: "A null limit means unlimited.",
     response: ResourceCounts,
     handle: async ({ caller }) => {
       const account = await accounts.find(store.read, caller.account_id)

@@ -42,8 +42,8 @@ export const idOf = ({ params }: { params: Record<string, string> }) => params.k
 export const changingRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route<changes.WantedChange, unknown>({
     ...by("PATCH", ONE),
-    summary: "Rename a key, narrow its scopes, or change when it expires",
-    description: "Scopes can only become fewer. You need every scope that the key has.",
+    summary: "Change the name, scopes or expiry of a key",
+    description: "You can only remove scopes. You need every scope that the key has.",
     body: KeyPatch,
     example: { name: "website", scopes: ["email:send"] },
     read: readKeyPatch,
@@ -55,9 +55,9 @@ export const changingRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   }),
   route<string[], unknown>({
     ...by("PUT", `${ONE}/ip-whitelist`),
-    summary: "Say from which addresses a key works; an empty list allows all",
+    summary: "Replace the IP allowlist of a key",
     description:
-      "Addresses and CIDR ranges, IPv4 or IPv6. From elsewhere the key answers 403 `ip_not_allowed`.",
+      "The list has addresses and CIDR ranges, IPv4 or IPv6. Requests from other addresses get 403 `ip_not_allowed`. An empty list allows all addresses.",
     body: Allowlist,
     example: { ip_addresses: ["203.0.113.0/24", "2001:db8::7"] },
     read: readAllowlist,
@@ -70,8 +70,9 @@ export const changingRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route({
     ...by("DELETE", ONE),
     self: "key_id",
-    summary: "Revoke an API key at once; any key may revoke itself",
-    description: "Acts on the next request. Doing it again answers the same.",
+    summary: "Revoke an API key at once",
+    description:
+      "The next request with the key is refused. A key may always revoke itself. A repetition gets the same answer.",
     response: Revoked,
     handle: async (call) => {
       const key = await store.tx((tx) => changes.revoke(tx, call.caller, idOf(call)))
@@ -105,7 +106,7 @@ export function readExpiry(given: string | null | undefined, problems: Problems)
   if (given === null || given === undefined) return given
   const expiry = readTime("expires_at", given, problems)
   if (expiry && millisFrom(expiry) <= millis()) {
-    problems.add("expires_at", "invalid", "This moment is past.")
+    problems.add("expires_at", "invalid", "This time is in the past. Give a later one.")
   }
   return expiry
 }
@@ -124,6 +125,8 @@ export function readScopes(scopes: string[], problems: Problems): string[] {
 
 export function refuseOddRanges(ranges: string[], problems: Problems) {
   for (const [at, range] of ranges.entries()) {
-    if (!isRange(range)) problems.add(`ip_addresses.${at}`, "invalid", "An address or CIDR range.")
+    if (isRange(range)) continue
+    const message = "The value must be an IP address or a CIDR range, such as 203.0.113.0/24."
+    problems.add(`ip_addresses.${at}`, "invalid", message)
   }
 }

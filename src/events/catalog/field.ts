@@ -42,12 +42,16 @@ export const maybe = (
 ): Shown => ({ name, type, nullable: true, description, example })
 
 /** The moment of the fact itself; `created_at` of the envelope is when it was written down. */
-export const timestamp = always("timestamp", EXAMPLE_TIME, "The moment of the fact, ISO 8601.")
+export const timestamp = always(
+  "timestamp",
+  EXAMPLE_TIME,
+  "The time of the event itself, ISO 8601.",
+)
 
 export const metadata = always(
   "metadata",
   { order: "1042" },
-  "What the caller gave along, unchanged.",
+  "The metadata that the caller gave, unchanged.",
 )
 
 /** The data of an example: every field that stands by itself. */

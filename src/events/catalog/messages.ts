@@ -4,9 +4,13 @@ const first: Shown[] = [
   always("message_id", `${EXAMPLE_ID}01`, "The id of the email."),
   maybe("recipient_email", "string", "The recipient that the event is about.", "ann@example.com"),
   timestamp,
-  maybe("bounce_type", "string", "Permanent or Transient; of bounces only."),
-  maybe("bounce_subtype", "string", "What kind of bounce it was; of bounces only."),
-  maybe("complaint_feedback_type", "string", "As the report says; of complaints only."),
+  maybe("bounce_type", "string", "`Permanent` or `Transient`. Only for bounces."),
+  maybe("bounce_subtype", "string", "The kind of bounce. Only for bounces."),
+  maybe(
+    "complaint_feedback_type",
+    "string",
+    "The type that the report gives. Only for complaints.",
+  ),
 ]
 
 const sent: Shown[] = [
@@ -18,16 +22,20 @@ const sent: Shown[] = [
 
 const touched: Shown[] = [
   ...sent,
-  maybe("url", "string", "The link that was followed; null for an opening."),
-  always("actor", "human", "human, or machine for scanners and proxies."),
-  maybe("user_agent", "string", "As the reader's program calls itself.", "Mozilla/5.0"),
+  maybe("url", "string", "The link that was opened. Null for `email.opened`."),
+  always("actor", "human", "`human`, or `machine` for scanners and proxies."),
+  maybe("user_agent", "string", "The user agent of the reader's program.", "Mozilla/5.0"),
 ]
 
 const failed: Shown[] = [
   ...sent,
-  always("error", { code: "provider_error", message: "The relay refused it." }, "Why."),
-  always("error.code", "provider_error", "A word to branch on."),
-  always("error.message", "The relay refused it.", "For people."),
+  always(
+    "error",
+    { code: "provider_error", message: "The relay refused it." },
+    "The reason of the failure.",
+  ),
+  always("error.code", "provider_error", "A code for programs."),
+  always("error.message", "The relay refused it.", "A text for people."),
 ]
 
 /** The InboundEmail of the API, shortened: attachments come with an address to fetch them from. */
@@ -55,48 +63,51 @@ const inbound = {
 
 const received: Shown[] = [
   ...first,
-  always("inbound", inbound, "The InboundEmail; bodies up to 256 KiB together."),
+  always("inbound", inbound, "The inbound email. Its bodies have at most 256 KiB together."),
 ]
 
 const push: Shown[] = [
   always("push_message_id", `${EXAMPLE_ID}02`, "The id of the push message."),
-  maybe("provider", "string", "apns, fcm or webpush.", "fcm"),
+  maybe("provider", "string", "`apns`, `fcm` or `webpush`.", "fcm"),
   timestamp,
-  maybe("error_code", "string", "A word to branch on; of failures only."),
-  maybe("error_message", "string", "For people; of failures only."),
-  maybe("device_id", "string", "The device.", "pixel-7"),
-  maybe("user_id", "string", "Whose device it is.", "user-42"),
+  maybe("error_code", "string", "A code for programs. Only for failures."),
+  maybe("error_message", "string", "A text for people. Only for failures."),
+  maybe("device_id", "string", "The id of the device.", "pixel-7"),
+  maybe("user_id", "string", "The user that owns the device.", "user-42"),
   metadata,
 ]
 
 const sms: Shown[] = [
   always("sms_message_id", `${EXAMPLE_ID}03`, "The id of the SMS."),
-  always("to", "+14155550101", "The number it went to, E.164."),
-  always("from", "+14155550100", "The number or name it came from."),
+  always("to", "+14155550101", "The number of the recipient, E.164."),
+  always("from", "+14155550100", "The number or name of the sender."),
   timestamp,
-  always("segments", 1, "How many segments it took."),
-  maybe("provider", "string", "The provider that carries it.", "twilio"),
-  maybe("error_code", "string", "A word to branch on; of failures only."),
-  maybe("error_message", "string", "For people; of failures only."),
+  always("segments", 1, "The number of segments."),
+  maybe("provider", "string", "The provider of the SMS.", "twilio"),
+  maybe("error_code", "string", "A code for programs. Only for failures."),
+  maybe("error_message", "string", "A text for people. Only for failures."),
   metadata,
 ]
 
 const smsReceived: Shown[] = [
   ...sms,
-  always("body", "STOP", "The text."),
-  maybe("in_reply_to", "string", "The id of the SMS that it answers, where one is known."),
+  always("body", "STOP", "The text of the SMS."),
+  maybe("in_reply_to", "string", "The id of the SMS that it answers. Null if it is not known."),
 ]
 
 const inbox: Shown[] = [
   always("inbox_message_id", `${EXAMPLE_ID}04`, "The id of the inbox message."),
-  always("subscriber_id", `${EXAMPLE_ID}05`, "Whose inbox it is."),
+  always("subscriber_id", `${EXAMPLE_ID}05`, "The subscriber that owns the inbox."),
   always("external_id", "user-42", "The subscriber's id in your own system."),
   timestamp,
   maybe("category", "string", "The category of the message.", "billing"),
   metadata,
 ]
 
-const inboxAction: Shown[] = [...inbox, always("action_key", "primary", "Which action was used.")]
+const inboxAction: Shown[] = [
+  ...inbox,
+  always("action_key", "primary", "The action that was used."),
+]
 
 /** The fields of every type about a message, by type or by the word in front of its dot. */
 export const messageFields: Record<string, Shown[]> = {

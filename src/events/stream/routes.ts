@@ -20,13 +20,16 @@ const query = t.Object({
     t.String({
       maxLength: 64,
       description:
-        "The id of the last event seen; empty begins with the oldest. Without it only what is new.",
+        "The id of the last event that you have read. An empty value begins with the oldest event (default: only new events).",
     }),
   ),
   types: t.Optional(
-    t.String({ maxLength: 1000, description: "Comma list; `email.*` is allowed." }),
+    t.String({
+      maxLength: 1000,
+      description: "Event types, separated by commas. `email.*` is allowed.",
+    }),
   ),
-  forward: t.Boolean({ default: false, description: "Signed deliveries instead of events." }),
+  forward: t.Boolean({ default: false, description: "Send signed deliveries instead of events." }),
 })
 
 const SECRET_HEADER = "x-svc-listen-secret"
@@ -34,7 +37,8 @@ const SECRET_HEADER = "x-svc-listen-secret"
 const headers = t.Object({
   "X-Svc-Listen-Secret": t.Optional(
     t.String({
-      description: "With `forward`: signs the deliveries. `whsec_` and the base64 of 24–64 bytes.",
+      description:
+        "The secret that signs the deliveries of `forward`: `whsec_` and the base64 of 24 to 64 bytes.",
     }),
   ),
 })
@@ -47,9 +51,9 @@ export const streamRoutes = (parts: StreamParts): AnyRoute[] => [
     callers: ["key", "console"],
     scope: "webhooks:read",
     status: [101],
-    summary: "Events as they come, over a WebSocket of the subprotocol svc.events.v1",
+    summary: "Stream events over a WebSocket",
     description:
-      "Connect with a WebSocket and the subprotocol `svc.events.v1`. With `forward=true` the server sends signed deliveries, and the client answers with what its receiver said.",
+      "Connect with a WebSocket and the subprotocol `svc.events.v1`. With `forward=true` the server sends signed deliveries, and the client sends back the answers of its receiver.",
     socket: "svc.events.v1",
     query,
     headers,

@@ -28,7 +28,7 @@ const Member = t.Object(
     email: text("ann@example.com"),
     name: maybe(text("Ann")),
     role: Role,
-    inherited: flag(false, "Whether the role follows from the account."),
+    inherited: flag(false, "Whether the role comes from the account."),
     added_at: time(),
   },
   { title: "ProjectMember" },
@@ -50,8 +50,8 @@ export const projectMemberRoutes = ({ store, cursors }: ProjectMemberParts): Any
     callers: console,
     scope: "role:project_viewer",
     status: [200],
-    summary: "Who works in the project",
-    description: "Also owners and admins of the account, whose role is `inherited`.",
+    summary: "List the members of the project",
+    description: "The list includes owners and admins of the account. Their role is `inherited`.",
     query: memberQuery,
     response: Member,
     handle: async (call) => {
@@ -73,7 +73,7 @@ export const projectMemberRoutes = ({ store, cursors }: ProjectMemberParts): Any
     status: [201],
     summary: "Give a member of the account a role in the project",
     description:
-      "Name the person by `user_id` or by `email`. They must belong to the account already.",
+      "Name the person by `user_id` or by `email`. They must be a member of the account already.",
     body: Newcomer,
     example: { email: "ann@example.com", role: "developer" },
     read: readNewcomer,
@@ -84,8 +84,8 @@ export const projectMemberRoutes = ({ store, cursors }: ProjectMemberParts): Any
   }),
   route<Static<typeof Changed>, unknown>({
     ...one("PATCH"),
-    summary: "Change somebody's role in the project",
-    description: "A role that follows from the account (`inherited`) cannot be changed here.",
+    summary: "Change the role of a member of the project",
+    description: "A role that comes from the account (`inherited`) cannot be changed here.",
     body: Changed,
     example: { role: "viewer" },
     response: Member,
@@ -98,9 +98,9 @@ export const projectMemberRoutes = ({ store, cursors }: ProjectMemberParts): Any
   }),
   route({
     ...one("DELETE"),
-    summary: "End somebody's role in the project",
+    summary: "Remove a member from the project",
     description:
-      "The person stays a member of the account. A role that follows from the account cannot be ended here.",
+      "The person stays a member of the account. A role that comes from the account cannot be removed here.",
     response: Deleted,
     errors: ["conflict"],
     handle: async (call) => {
@@ -140,8 +140,11 @@ function readNewcomer(body: unknown, problems: Problems): members.Newcomer {
   const newcomer = (body ?? {}) as members.Newcomer
   if (problems.any) return newcomer
   const { user_id, email } = newcomer
-  if (!user_id && !email) problems.add("user_id", "required", "Name somebody by user_id or email.")
-  if (user_id && email) problems.add("email", "invalid", "Either user_id or email, not both.")
-  if (email && !isMailbox(email)) problems.add("email", "invalid_email", "Not an address.")
+  if (!user_id && !email)
+    problems.add("user_id", "required", "Name the person by `user_id` or by `email`.")
+  if (user_id && email)
+    problems.add("email", "invalid", "Give either `user_id` or `email`, not both.")
+  if (email && !isMailbox(email))
+    problems.add("email", "invalid_email", "The value must be one email address.")
   return newcomer
 }

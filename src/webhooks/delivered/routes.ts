@@ -52,9 +52,9 @@ type DeliveryQuery = Static<typeof schemas.deliveryQuery>
 const readingRoutes = ({ store, cursors }: Parts): AnyRoute[] => [
   route<unknown, DeliveryQuery>({
     ...by("GET", ALL),
-    summary: "Deliveries of an endpoint, newest first",
+    summary: "List the deliveries of an endpoint, newest first",
     description:
-      "One delivery is one event for one endpoint, with all its attempts. `status`, `event_type`, `event_id` and `since` filter.",
+      "One delivery is one event for one endpoint, with all its attempts. Filter the list with `status`, `event_type`, `event_id` and `since`.",
     query: schemas.deliveryQuery,
     response: records.Delivery,
     errors: ["webhook_not_found"],
@@ -63,9 +63,9 @@ const readingRoutes = ({ store, cursors }: Parts): AnyRoute[] => [
   }),
   route({
     ...by("GET", ONE),
-    summary: "One delivery, with what was sent and what came back",
+    summary: "Show one delivery with its request and answer",
     description:
-      "With the body that was sent, the headers of both sides, and every attempt. Credentials are masked.",
+      "Shows the body that was sent, the headers of both sides, and every attempt. Credentials are masked.",
     response: records.DeliveryDetail,
     errors: ["webhook_not_found"],
     handle: async (call) => {
@@ -76,8 +76,8 @@ const readingRoutes = ({ store, cursors }: Parts): AnyRoute[] => [
   }),
   route<unknown, Static<typeof schemas.statsQuery>>({
     ...by("GET", `${HOOK}/stats`),
-    summary: "How the deliveries of the last day or week went",
-    description: "`window` is `24h` or `7d`.",
+    summary: "Show the results of the deliveries of the last day or week",
+    description: "`window` is `24h` (default) or `7d`.",
     query: schemas.statsQuery,
     response: records.Stats,
     errors: ["webhook_not_found"],
@@ -144,8 +144,9 @@ function behind(request: Request, { limit, offset }: { limit: number; offset: nu
 const againRoutes = ({ store }: Parts): AnyRoute[] => [
   route({
     ...by("POST", `${ONE}/retry`),
-    summary: "One extra attempt of a delivery at once",
-    description: "One attempt more, whatever the status. The result is seen in the delivery.",
+    summary: "Attempt a delivery again at once",
+    description:
+      "Adds one attempt, also to a delivery that has ended. The delivery shows the result.",
     response: records.Delivery,
     errors: ["webhook_not_found", "conflict"],
     idempotent: true,
@@ -158,9 +159,8 @@ const againRoutes = ({ store }: Parts): AnyRoute[] => [
   }),
   route<BulkRetry, unknown>({
     ...by("POST", `${ALL}/bulk-retry`, 201),
-    summary: "One extra attempt of every delivery that failed, within a span",
-    description:
-      "Begins a job. Without fields it takes every delivery that failed or is exhausted.",
+    summary: "Attempt all failed deliveries of a time span again",
+    description: "Begins a job. An empty body selects every delivery that failed or is exhausted.",
     body: schemas.BulkRetry,
     example: { status: ["exhausted"], since: "2026-11-20T00:00:00.000Z" },
     read: readBulkRetry,
@@ -174,8 +174,9 @@ const againRoutes = ({ store }: Parts): AnyRoute[] => [
   }),
   route<Replay, unknown>({
     ...by("POST", `${HOOK}/replay`, 201),
-    summary: "Send again what was held, what failed, or everything since a time",
-    description: "Begins a job that sends events of the store again. The endpoint must be active.",
+    summary: "Send held events, failed events or all events again",
+    description:
+      "Begins a job that sends stored events since a time again. The endpoint must be active.",
     body: schemas.Replay,
     example: { since: "2026-11-20T00:00:00.000Z", event_types: ["email.*"] },
     read: readReplay,
@@ -235,7 +236,7 @@ function readSpan({ event_types = [], since, until }: GivenSpan, problems: Probl
     text === undefined ? null : (readTime(name, text, problems) ?? null)
   const bounds = { since: moment("since", since), until: moment("until", until) }
   if (bounds.since !== null && bounds.until !== null && bounds.until <= bounds.since) {
-    problems.add("until", "invalid", "The span ends before it begins.")
+    problems.add("until", "invalid", "`until` must be later than `since`.")
   }
   if (event_types.includes("*")) return { event_types: [], ...bounds }
   const types = eventTypes.filter(({ type }) => matchesType(event_types, type))

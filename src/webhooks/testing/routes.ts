@@ -38,9 +38,9 @@ export function testRoutes({ store, workers, webhooks: parts }: Parts): AnyRoute
       callers: ["key", "console"],
       scope: "webhooks:write",
       status: [200],
-      summary: "Send an example event to an endpoint now, whatever its status, and tell the answer",
+      summary: "Send an example event to an endpoint now",
       description:
-        "Sends one example event now and answers with what the receiver said. At most 10 a minute for each endpoint.",
+        "Sends one example event, also to a disabled endpoint, and shows the answer of the receiver. At most 10 tests a minute for each endpoint.",
       body: schemas.Test,
       example: { event_type: "email.delivered" },
       read: readTest,
