@@ -1,26 +1,30 @@
 #!/bin/sh
-# From a fresh machine to a built Belfry. Run it as often as you like: it does only what is missing.
+# Builds Belfry on a fresh machine. You may run it again at any time. It does only what is missing.
 set -eu
 
 BUN_VERSION=1.4.5
 
 usage() {
   cat <<'END'
-./install.sh              gets Bun, the libraries of bun.lock, and builds dist/belfry
-./install.sh up [...]     the same, then starts Belfry here; the words after `up` are its own
-./install.sh test [...]   the same, with the programs the tests talk to, then runs all tests
-                          (--full: the sizes of a release; or parts of paths: `test scenarios`)
-./install.sh check        the same, then types, lint, format, schema drift and licences
-./install.sh build        only what is needed to build
-./install.sh COMMAND ...  any other command of Belfry, such as `status` or `version`
+./install.sh              get Bun and the libraries of bun.lock, and build dist/belfry
+./install.sh up [...]     build, then start Belfry here; `belfry up` gets the words after `up`
+./install.sh test [...]   install the programs that the tests need, build, then run all tests
+                          (--full runs the sizes of a release; `test scenarios` runs only the
+                          tests with this word in their path)
+./install.sh check        check types, lint, format, schema drift and licences; build nothing
+./install.sh build        build dist/belfry, and print no next step
+./install.sh COMMAND ...  build, then run another command of Belfry, such as `status` or `version`
 
-Needed: npm, or Bun 1.4.5 or newer, or curl with unzip and bash. Nothing outside this folder changes, but
-Bun (npm's global one, where there is none and npm may write there), the caches of npm and Bun,
-and, for `test` as root on Debian, the missing packages. No service is started or enabled by them.
+You need npm, or Bun 1.4.5 or newer, or curl with unzip and bash. The script works inside this folder.
+Outside of it the script changes only these things:
+- Bun, as a global package of npm, if there is none and npm may write there
+- the caches of npm and Bun
+- Debian packages that are missing, only for `test` and only as root. Their services are not started.
+  unzip is also installed as root, if Bun must come from bun.sh.
 END
 }
 
-# Everything said goes to stderr: stdout belongs to the command that is run at the end.
+# All messages go to stderr, because stdout belongs to the command that runs at the end.
 say() { printf '%s\n' "install: $*" >&2; }
 die() {
   say "$*"
@@ -71,8 +75,8 @@ npm_bun() {
 
 curl_bun() {
   if ! command -v unzip >/dev/null && can_install; then install_packages unzip; fi
-  command -v unzip >/dev/null || die "Bun's installer needs unzip, which is not installed"
-  command -v bash >/dev/null || die "Bun's installer needs bash, which is not installed"
+  command -v unzip >/dev/null || die "Bun's installer needs unzip. Install unzip, then try again."
+  command -v bash >/dev/null || die "Bun's installer needs bash. Install bash, then try again."
   # A shell the installer does not know keeps its hands off the start-up files of yours.
   curl -fsSL https://bun.sh/install |
     BUN_INSTALL="$root/.bun" SHELL=/bin/sh bash -s "bun-v$BUN_VERSION" >&2
@@ -96,7 +100,7 @@ get_bun() {
     say "getting Bun $BUN_VERSION from bun.sh, into .bun/ of this folder"
     if curl_bun; then return 0; fi
   fi
-  die "could not get Bun $BUN_VERSION: install npm or curl, or Bun itself (https://bun.sh), and try again"
+  die "could not get Bun $BUN_VERSION. Install npm, curl or Bun itself (https://bun.sh), then try again."
 }
 
 # --- libraries and the binary ----------------------------------------------------------------
@@ -105,7 +109,8 @@ get_libraries() {
   stamp=$(cat package.json bun.lock | cksum)
   if [ "$(cat node_modules/.belfry-stamp 2>/dev/null || true)" = "$stamp" ]; then return 0; fi
   say "installing the libraries of bun.lock"
-  "$bun" install --frozen-lockfile >&2 </dev/null || die "the libraries could not be installed"
+  "$bun" install --frozen-lockfile >&2 </dev/null ||
+    die "could not install the libraries. The lines above say why."
   printf '%s\n' "$stamp" >node_modules/.belfry-stamp
 }
 
@@ -120,7 +125,8 @@ build() {
   say "building dist/belfry"
   mkdir -p dist
   : >dist/.building
-  "$bun" run --silent build >&2 </dev/null || die "dist/belfry could not be built"
+  "$bun" run --silent build >&2 </dev/null ||
+    die "could not build dist/belfry. The lines above say why."
   mv dist/.building dist/.built
 }
 
@@ -132,7 +138,7 @@ ready() {
   get_libraries
 }
 
-# --- what the tests talk to ------------------------------------------------------------------
+# --- programs that the tests need ------------------------------------------------------------
 
 # Debian's packages for the programs that are not here.
 wanted_packages() {
@@ -174,7 +180,7 @@ install_packages() {
     printf '#!/bin/sh\nexit 101\n' >"$no_services"
     chmod 755 "$no_services"
   fi
-  apt_get update || say "apt-get update failed; trying with what is known"
+  apt_get update || say "apt-get update failed. The known list of packages is used."
   if command -v debconf-set-selections >/dev/null; then
     echo 'postfix postfix/main_mailer_type select No configuration' | debconf-set-selections || true
   fi
@@ -205,14 +211,15 @@ get_peers() {
   packages=$(wanted_packages | tr '\n' ' ')
   if [ -z "$packages" ]; then return 0; fi
   if can_install; then
-    say "installing what the tests talk to: $packages"
+    say "installing programs that the tests need: $packages"
     # shellcheck disable=SC2086 # a list of words
     install_packages $packages
   elif command -v apt-get >/dev/null; then
-    say "not root, so these packages cannot be installed: $packages"
-    say "tests that need them are not run; to have them: sudo apt-get install $packages"
+    say "only root can install these packages: $packages"
+    say "Tests that need them do not run. To install them: sudo apt-get install $packages"
   else
-    say "tests that need them are not run, for these are not here (Debian's names): $packages"
+    say "these programs are missing (names of Debian's packages): $packages"
+    say "Tests that need them do not run."
   fi
 }
 
@@ -220,13 +227,13 @@ get_peers() {
 
 tell_limits() {
   if is_root; then return 0; fi
-  say "not root: ports below 1024 (25, 80, 443, 465, 587) may be out of reach; higher ones serve"
+  say "you are not root. Ports below 1024 (25, 80, 443, 465, 587) may be closed to you. Use higher ports."
 }
 
-# What Belfry prints is to be typed as `belfry …`.
+# Belfry prints commands that begin with `belfry`.
 tell_path() {
   if [ "$(command -v belfry || true)" = "$root/dist/belfry" ]; then return 0; fi
-  say "so that other terminals find it as belfry: export PATH=\"$root/dist:\$PATH\""
+  say "to find the command belfry in another terminal: export PATH=\"$root/dist:\$PATH\""
 }
 
 from=$PWD
@@ -242,7 +249,7 @@ case $command in
   '')
     ready
     build
-    say "the binary is $root/dist/belfry; ./install.sh up starts it"
+    say "the binary is $root/dist/belfry. ./install.sh up starts it."
     tell_path
     ;;
   build)
