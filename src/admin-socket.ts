@@ -12,7 +12,7 @@ const MOST_BYTES = 100
  */
 export function openAdminSocket(path: string, parts: AdminParts): () => Promise<void> {
   if (Buffer.byteLength(path) > MOST_BYTES) {
-    log.warn("no local administration while this runs: the path of its socket is too long", {
+    log.warn("local administration is not available, because the path of its socket is too long", {
       path,
     })
     return async () => {}
@@ -37,7 +37,7 @@ async function answer(parts: AdminParts, request: Request): Promise<Response> {
     if (!known) log.error("local administration failed", { error })
     const { code, message, details, status } = known
       ? error
-      : new ApiError("internal_error", "Something broke; the log says what.")
+      : new ApiError("internal_error", "An internal error occurred. The log has the reason.")
     return Response.json({ error: { code, message, details } }, { status })
   }
 }

@@ -89,8 +89,9 @@ async function systemMail({ store: { read }, secrets }: AdminParts, id: string) 
 
 /** Whoever knows the address may speak to it, so no route and no log tells it. */
 function sesCallback({ secrets, base_url }: AdminParts) {
-  if (!ownAccess(settings())) fail("conflict", "delivery.provider is not ses.")
-  if (base_url() === "") fail("conflict", "base_url is not set, so nobody knows the address.")
+  if (!ownAccess(settings())) fail("conflict", "The setting delivery.provider is not ses.")
+  if (base_url() === "")
+    fail("conflict", "The setting base_url is missing, so the address is not known. Set base_url.")
   return { callback_url: ownCallback(secrets, base_url()) }
 }
 

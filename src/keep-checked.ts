@@ -45,7 +45,8 @@ export function keepChecked(store: Store, disk: Disk): KeptCheck | undefined {
     if (checked_at !== undefined && !is_due) return
     if (!is_due || (await check.full())) await keepValue(store, CHECKED_AT, now())
   }
-  const told = (error: unknown) => log.warn("the daily check did not begin", { error })
+  const told = (error: unknown) =>
+    log.warn("the daily check of the database could not begin", { error })
   const timer = setInterval(() => void look().catch(told), LOOK_MS)
   return {
     get progress() {

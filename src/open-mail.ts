@@ -74,5 +74,7 @@ export async function openMail(ground: MailGround, undo: (() => unknown)[]) {
 
 function tellUnfindable(host: string) {
   if (isHostName(host)) return
-  log.warn("records of domains name a host that others cannot resolve: set domains.host", { host })
+  log.warn("DNS records of domains name a host that others cannot resolve; set domains.host", {
+    host,
+  })
 }

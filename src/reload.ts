@@ -8,7 +8,7 @@ const takesEffect = (key: KeyName) =>
 
 /**
  * Reads the configuration again, applies what can change in a running server, and logs the rest as
- * "restart needed". A configuration that is not valid is logged, and nothing changes.
+ * "restart_needed". A configuration that is not valid is logged, and nothing changes.
  */
 export function reload(current: Loaded): void {
   const next = readAgain(current)
@@ -26,7 +26,7 @@ export function reload(current: Loaded): void {
 
 const WHOLLY = "SIGHUP came. The server read its configuration again."
 const PARTLY =
-  "SIGHUP came. The server read its configuration again. Some changes need a restart: restart needed."
+  "SIGHUP came. The server read its configuration again. Some changes take effect only after a restart: see restart_needed."
 const REFUSED = "SIGHUP came. The configuration is not valid, so nothing changed."
 
 function readAgain(current: Loaded): Loaded | undefined {

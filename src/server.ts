@@ -236,4 +236,4 @@ function limitsOf(settings: Settings) {
 
 const OWN_DESCRIPTORS = 96
 const FEW_DESCRIPTORS =
-  "The system allows this process few open files (nofile), so it takes few HTTP connections."
+  "The limit of open files (nofile) is low, so the server accepts only a few HTTP connections. Raise the limit."

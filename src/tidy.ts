@@ -33,7 +33,7 @@ export function keepTidy(store: Store, settings: Settings): () => void {
     await purgeWindows(store)
   }
   const run = () => {
-    void wakeStranded(store).catch((error) => log.warn("held mail was not looked at", { error }))
+    void wakeStranded(store).catch((error) => log.warn("held mail could not be checked", { error }))
     void purge().catch((error) => log.warn("old rows could not be removed", { error }))
   }
   const timer = setInterval(run, PURGE_MILLISECONDS)

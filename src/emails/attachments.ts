@@ -38,11 +38,15 @@ const UNSAFE_NAME = /[\p{Cc}\u2028\u2029/\\"\u202a-\u202e\u2066-\u2069]/u
 export function readAttachments(value: unknown, problems: Problems): AttachedInput[] {
   if (value === undefined || value === null) return []
   if (!Array.isArray(value)) {
-    problems.add("attachments", "invalid", "A list of {filename, content, content_type}.")
+    problems.add(
+      "attachments",
+      "invalid",
+      "It must be a list of objects {filename, content, content_type}.",
+    )
     return []
   }
   if (value.length > MOST_FILES) {
-    problems.add("attachments", "too_many", `At most ${MOST_FILES} files.`)
+    problems.add("attachments", "too_many", `An email may have at most ${MOST_FILES} attachments.`)
     return []
   }
   return value.flatMap((item, at) => readOne(item, `attachments.${at}`, problems))
@@ -50,7 +54,7 @@ export function readAttachments(value: unknown, problems: Problems): AttachedInp
 
 function readOne(item: unknown, path: string, problems: Problems): AttachedInput[] {
   if (typeof item !== "object" || item === null) {
-    problems.add(path, "invalid", "An object {filename, content, content_type}.")
+    problems.add(path, "invalid", "It must be an object {filename, content, content_type}.")
     return []
   }
   const { filename, content, path: url, content_type, content_id } = item as Record<string, unknown>
@@ -81,17 +85,17 @@ function readOne(item: unknown, path: string, problems: Problems): AttachedInput
 
 /** Whether it may be fetched, and can be, is asked later. */
 function checkUrl(url: unknown, content: unknown, path: string, problems: Problems) {
-  if (typeof url !== "string") problems.add(path, "invalid", "An https:// URL.")
+  if (typeof url !== "string") problems.add(path, "invalid", "It must be an https:// URL.")
   if (content != null) problems.add(path, "invalid", "Give content or path, not both.")
 }
 
 function checkName(name: unknown, path: string, problems: Problems) {
   if (name === undefined) return problems.add(path, "required", "The field is required.")
   if (typeof name !== "string" || name === "" || isLonger(name, MAX_NAME)) {
-    return problems.add(path, "invalid", `A text of 1 to ${MAX_NAME} characters.`)
+    return problems.add(path, "invalid", `It must be a text of 1 to ${MAX_NAME} characters.`)
   }
   if (UNSAFE_NAME.test(name) || !name.isWellFormed() || name === "." || name === "..") {
-    problems.add(path, "invalid", "No path, quotes or control characters in a file name.")
+    problems.add(path, "invalid", "A file name must not hold a path, quotes or control characters.")
   }
 }
 
@@ -110,6 +114,10 @@ function decode(content: unknown, path: string, problems: Problems): Uint8Array 
     const bytes = Buffer.from(content, "base64")
     if (bytes.toString("base64") === content) return bytes
   }
-  problems.add(path, "invalid", "Strict base64 (RFC 4648, section 4), padded, without line breaks.")
+  problems.add(
+    path,
+    "invalid",
+    "It must be strict base64 (RFC 4648, section 4), padded and without line breaks.",
+  )
   return undefined
 }

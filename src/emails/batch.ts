@@ -26,7 +26,7 @@ export function readBatch(body: unknown, problems: Problems): Batch {
   const list = bare ? body : (body as { messages?: unknown } | null)?.messages
   if (list === undefined) problems.add("messages", "required", "The field is required.")
   else if (!Array.isArray(list) || list.length === 0 || list.length > MOST_MESSAGES) {
-    problems.add("messages", "invalid", `A list of 1 to ${MOST_MESSAGES} messages.`)
+    problems.add("messages", "invalid", `It must be a list of 1 to ${MOST_MESSAGES} messages.`)
   }
   if (problems.any || !Array.isArray(list)) return { items: [], bare }
   return { items: list.map(readItem), bare }
@@ -35,7 +35,7 @@ export function readBatch(body: unknown, problems: Problems): Batch {
 function readItem(given: unknown, at: number): Item {
   const own = new Problems(`messages.${at}.`)
   if (typeof given !== "object" || given === null || Array.isArray(given)) {
-    const message = "A message is a JSON object."
+    const message = "A message must be a JSON object."
     const problem = { path: `messages.${at}`, code: "invalid", message }
     return { email: readSendEmail({}, own), problems: [problem] } // its fields are beside the point
   }
@@ -46,7 +46,7 @@ function readItem(given: unknown, at: number): Item {
 export function modeOf({ headers }: Request, { bare }: Batch): "strict" | "permissive" {
   const mode = headers.get("x-batch-validation") ?? (bare ? "strict" : "permissive")
   if (mode === "strict" || mode === "permissive") return mode
-  throw invalid("x-batch-validation", "invalid", "Either strict or permissive.")
+  throw invalid("x-batch-validation", "invalid", "It must be strict or permissive.")
 }
 
 export interface Refused {

@@ -78,7 +78,7 @@ export function emailChannel(parts: EmailChannelParts): Channel {
 /** The message, or why there can be none. */
 type Raw = Uint8Array | { reason: string }
 
-const NO_SANDBOX = "The embedded mailbox, where the sandbox sends to, does not run."
+const NO_SANDBOX = "The sandbox sends to the embedded mailbox, but the mailbox does not run."
 
 type Content = EmailContent | SealedContent
 
@@ -130,7 +130,7 @@ async function composed(
   } catch (error) {
     if (isUncomposable(error)) {
       log.error("a message could not be composed", { message_id, error })
-      return { reason: "The message could not be composed." }
+      return { reason: "The message could not be composed. The log has the reason." }
     }
     if (codeOf(error) === "ENOENT") {
       const where = "storage.blobs.dir must be one folder that all nodes share"

@@ -78,6 +78,9 @@ export const isSmall = ({ html, text, attachments }: MailToCompose): boolean =>
 
 function settle({ resolve, reject }: Waiting, composed: Composed | undefined) {
   if (composed && "raw" in composed) return resolve(composed)
-  const { name, message } = composed?.error ?? { name: "Error", message: "no answer of a thread" }
+  const { name, message } = composed?.error ?? {
+    name: "Error",
+    message: "the worker thread gave no answer",
+  }
   reject(Object.assign(new Error(message), { name }))
 }

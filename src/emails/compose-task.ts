@@ -104,9 +104,10 @@ function refuseControls(mail: MailToCompose) {
   const bad = lines.find((line) => !isName(line))
   if (bad !== undefined) throw new Uncomposable(`control character in ${JSON.stringify(bad)}`)
   const odd = Object.keys(headers).find((name) => !FIELD_NAME.test(name))
-  if (odd !== undefined) throw new Uncomposable(`${JSON.stringify(odd)} names no header field`)
+  if (odd !== undefined)
+    throw new Uncomposable(`${JSON.stringify(odd)} is not the name of a header field`)
   const unfit = [from, to, ...cc, ...reply_to].find(({ email }) => !isMailbox(email))
-  if (unfit) throw new Uncomposable(`"${unfit.email}" is not one mailbox`)
+  if (unfit) throw new Uncomposable(`"${unfit.email}" is not one email address`)
 }
 
 async function asAttachment({ filename, content_type, content_id, path }: AttachedFile) {

@@ -59,7 +59,9 @@ export async function events(db: Reader, project_id: string, id: string) {
 
 export async function content(db: Reader, project_id: string, id: string) {
   const { subject } = await find(db, project_id, id)
-  const kept = (await lookupContent(db, id)) ?? fail("not_found", "The content is no longer kept.")
+  const kept =
+    (await lookupContent(db, id)) ??
+    fail("not_found", "The content of this email is no longer stored.")
   return { subject, html: kept.html, text: kept.text, headers: kept.headers }
 }
 
@@ -69,7 +71,7 @@ export async function raw(db: Reader, project_id: string, id: string): Promise<U
   const [row] = await db.select().from(messageRaws).where(eq(messageRaws.message_id, id))
   return row
     ? unpack(row.raw)
-    : fail("not_found", "The message has not been composed yet; try again soon.")
+    : fail("not_found", "The message has not been composed yet. Try again in a few seconds.")
 }
 
 export async function attachment(db: Reader, blobs: Blobs, project_id: string, ids: FileIds) {
@@ -115,7 +117,7 @@ export async function cancel(tx: Tx, project_id: string, id: string) {
   await tx.delete(jobs).where(and(eq(jobs.id, id), ne(jobs.state, LEASED)))
   const message = await hold(tx, found)
   if (message.status !== "queued") {
-    fail("conflict", `The email is ${message.status}; only a queued one can be cancelled.`, {
+    fail("conflict", `The email is ${message.status}. Only a queued email can be cancelled.`, {
       reason: "not_queued",
       id,
     })
@@ -134,7 +136,11 @@ export async function again(
 ): Promise<NewMessage> {
   const message = await find(db, caller.project_id, id)
   const kept = await lookupContent(db, id)
-  if (!kept) return fail("conflict", "The content is no longer kept.", { reason: "expired", id })
+  if (!kept)
+    return fail("conflict", "The content of this email is no longer stored.", {
+      reason: "expired",
+      id,
+    })
   const wanted = to ? [{ ...to, kind: "to" as const }] : message.recipients
   const recipients = wanted.map(({ email, name, kind }) => ({ email, name, kind, ...WAITING }))
   const fresh = newId()

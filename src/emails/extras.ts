@@ -26,13 +26,13 @@ const OWN_HEADERS = new RegExp(
 export function readTags(value: unknown, problems: Problems): string[] {
   if (value == null) return []
   if (!Array.isArray(value) || value.length > MOST_TAGS) {
-    problems.add("tags", "invalid", `A list of at most ${MOST_TAGS} tags.`)
+    problems.add("tags", "invalid", `It must be a list of at most ${MOST_TAGS} tags.`)
     return []
   }
   return value.flatMap((item, at) => {
     const tag = typeof item === "string" ? item : pair(item)
     if (tag && !isLonger(tag, MAX_TAG) && !CONTROL.test(tag) && tag.isWellFormed()) return [tag]
-    problems.add(`tags.${at}`, "invalid", `A tag is one line of 1 to ${MAX_TAG} characters.`)
+    problems.add(`tags.${at}`, "invalid", `A tag must be one line of 1 to ${MAX_TAG} characters.`)
     return []
   })
 }
@@ -45,7 +45,7 @@ function pair(item: unknown): string | undefined {
 export function readMetadata(value: unknown, problems: Problems): Record<string, unknown> {
   if (value == null) return {}
   if (typeof value !== "object" || Array.isArray(value)) {
-    problems.add("metadata", "invalid", "An object.")
+    problems.add("metadata", "invalid", "It must be an object.")
     return {}
   }
   checkMetadata(value, problems)
@@ -55,12 +55,16 @@ export function readMetadata(value: unknown, problems: Problems): Record<string,
 export function readHeaders(value: unknown, problems: Problems): Record<string, string> {
   if (value == null) return {}
   if (typeof value !== "object" || Array.isArray(value)) {
-    problems.add("headers", "invalid", "An object of names and values.")
+    problems.add("headers", "invalid", "It must be an object of names and values.")
     return {}
   }
   const fields = Object.entries(value)
   if (fields.length > MOST_HEADERS) {
-    problems.add("headers", "too_many", `At most ${MOST_HEADERS} headers.`)
+    problems.add(
+      "headers",
+      "too_many",
+      `An email may have at most ${MOST_HEADERS} headers of its own.`,
+    )
     return {}
   }
   for (const [name, text] of fields) checkHeader(name, text, problems)
@@ -69,7 +73,11 @@ export function readHeaders(value: unknown, problems: Problems): Record<string, 
 
 function checkHeader(name: string, text: unknown, problems: Problems) {
   if (!HEADER_NAME.test(name)) {
-    return problems.add("headers", "invalid", "A header name has letters, digits and hyphens.")
+    return problems.add(
+      "headers",
+      "invalid",
+      "A header name must have only letters, digits and hyphens.",
+    )
   }
   const path = `headers.${name}`
   if (OWN_HEADERS.test(name)) {
@@ -82,5 +90,5 @@ function checkHeader(name: string, text: unknown, problems: Problems) {
   const isGood =
     typeof text === "string" && !isLonger(text, MAX_HEADER_VALUE) && !CONTROL.test(text)
   if (isGood && text.isWellFormed()) return
-  problems.add(path, "invalid", `One line of at most ${MAX_HEADER_VALUE} characters.`)
+  problems.add(path, "invalid", `It must be one line of at most ${MAX_HEADER_VALUE} characters.`)
 }

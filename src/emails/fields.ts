@@ -1,6 +1,6 @@
 import { refuseNotOffered } from "../http/field-names"
 import type { Problems } from "../http/problems"
-import { type Mailbox, parseMailbox } from "../lib/address"
+import { type Mailbox, notOneAddress, parseMailbox } from "../lib/address"
 import { isLonger } from "../lib/characters"
 import { type AttachedInput, readAttachments } from "./attachments"
 import { readHeaders, readMetadata, readTags } from "./extras"
@@ -52,10 +52,10 @@ export function readSendEmail(body: unknown, problems: Problems): SendEmail {
     attachments: readAttachments(given.attachments, problems),
   }
   if (!hasTemplate && isNothing(given.html) && isNothing(given.text)) {
-    problems.add("html", "required", "An email needs html or text.")
+    problems.add("html", "required", "An email needs html or text. Give one or both.")
   }
   if (email.cc.length + email.bcc.length > MAX_COPIES) {
-    problems.add("cc", "too_many", `cc and bcc together have at most ${MAX_COPIES} addresses.`)
+    problems.add("cc", "too_many", `cc and bcc together may have at most ${MAX_COPIES} addresses.`)
   }
   return email
 }
@@ -73,7 +73,7 @@ function asObject(body: unknown, problems: Problems): Record<string, unknown> {
   if (typeof body === "object" && body !== null && !Array.isArray(body)) {
     return body as Record<string, unknown>
   }
-  problems.add("body", "invalid", "The body is a JSON object.")
+  problems.add("body", "invalid", "The body must be a JSON object.")
   return {}
 }
 
@@ -84,7 +84,7 @@ function readOneAddress(value: unknown, path: string, problems: Problems): Mailb
   }
   if (!Array.isArray(value)) return readAddress(value, path, problems)
   if (value.length === 1) return readAddress(value[0], path, problems)
-  const hint = "Exactly one recipient. Use POST /v1/emails/batch for several, or cc and bcc."
+  const hint = `It must be one recipient. You gave ${value.length}. Use cc, bcc or POST /v1/emails/batch for several.`
   problems.add(path, "invalid", hint)
   return undefined
 }
@@ -100,7 +100,11 @@ function readAddresses(
   if (value == null) return []
   const list = Array.isArray(value) ? value : [value]
   if (list.length > most) {
-    problems.add(path, "too_many", `At most ${most} addresses.`)
+    problems.add(
+      path,
+      "too_many",
+      `It may have at most ${most} addresses. You gave ${list.length}.`,
+    )
     return []
   }
   return list.flatMap((one, at) => {
@@ -112,10 +116,10 @@ function readAddresses(
 /** `a@b.c`, `Name <a@b.c>`, or `{email, name?}`. */
 export function readAddress(value: unknown, path: string, problems: Problems): Mailbox | undefined {
   if (typeof value === "string") {
-    return parseMailbox(value) ?? refuseAddress(path, problems)
+    return parseMailbox(value) ?? refuseAddress(value, path, problems)
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    problems.add(path, "invalid", "A mailbox, or an object {email, name}.")
+    problems.add(path, "invalid", "It must be an address, or an object {email, name}.")
     return undefined
   }
   const { email, name } = value as Record<string, unknown>
@@ -124,29 +128,33 @@ export function readAddress(value: unknown, path: string, problems: Problems): M
     return undefined
   }
   const mailbox = typeof email === "string" ? parseMailbox(email) : undefined
-  if (!mailbox || mailbox.name !== null) return refuseAddress(`${path}.email`, problems)
+  if (!mailbox || mailbox.name !== null) return refuseAddress(email, `${path}.email`, problems)
   if (name == null) return mailbox
   if (typeof name === "string" && isLine(name, MAX_SUBJECT)) return { email: mailbox.email, name }
-  problems.add(`${path}.name`, "invalid", "One line of text, without control characters.")
+  problems.add(
+    `${path}.name`,
+    "invalid",
+    `It must be one line of at most ${MAX_SUBJECT} characters, without control characters.`,
+  )
   return undefined
 }
 
-function refuseAddress(path: string, problems: Problems): undefined {
-  problems.add(path, "invalid_email", "This is not one email address.")
+function refuseAddress(given: unknown, path: string, problems: Problems): undefined {
+  problems.add(path, "invalid_email", notOneAddress(given))
   return undefined
 }
 
 function readSubject(value: unknown, problems: Problems): string {
   if (value == null) problems.add("subject", "required", "The field is required.")
   else if (typeof value === "string" && value !== "" && isLine(value, MAX_SUBJECT)) return value
-  else problems.add("subject", "invalid", `One line of 1 to ${MAX_SUBJECT} characters.`)
+  else problems.add("subject", "invalid", `It must be one line of 1 to ${MAX_SUBJECT} characters.`)
   return ""
 }
 
 function readText(value: unknown, path: string, problems: Problems): string | null {
   if (value == null) return null
   if (typeof value === "string" && !value.includes("\0")) return value.toWellFormed()
-  problems.add(path, "invalid", "A text without NUL characters.")
+  problems.add(path, "invalid", "It must be a text without NUL characters.")
   return null
 }
 

@@ -24,7 +24,7 @@ interface Waiting {
 
 type Entering = Pick<Waiting, "claim" | "signal">
 
-const TOO_MANY = "More requests wait for the storage than it takes. Nothing was accepted."
+const TOO_MANY = "Too many requests wait for the storage. This one was not accepted; send it again."
 
 /**
  * Single sends that arrive together enter together: one transaction, a few statements for all of

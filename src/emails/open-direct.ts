@@ -35,7 +35,7 @@ export function crowdControl(
     try {
       while ((await putOff(store, waiting, turn)) > 0);
     } catch (error) {
-      log.warn("a crowded domain could not be cleared", { domain, error })
+      log.warn("waiting messages to a busy domain could not be deferred", { domain, error })
     } finally {
       busy.delete(domain)
     }

@@ -85,7 +85,8 @@ export async function prepare(
   return assemble({ ...email, reply_to }, { from, sender_domain, attachments }, sender)
 }
 
-const NO_SENDER = "Give `from`: this project has no default sender."
+const NO_SENDER =
+  "The project has no default sender. Give `from`, or set default_from of the project."
 
 /** The rules of one project: what it configured counts, and the sandbox more than that. */
 export async function rulesFor(
@@ -104,7 +105,8 @@ export async function rulesFor(
 export function inSandbox(rules: SendRules, sandbox: boolean): SendRules {
   if (!sandbox) return rules
   if (rules.has_mailbox) return { ...rules, to_mailbox: true, mailbox_takes_all: true }
-  const message = "The project is in the sandbox, but the embedded mailbox does not run here."
+  const message =
+    "The project is in the sandbox, but the embedded mailbox does not run here. Set mailbox.enabled, or leave the sandbox."
   throw unavailable(message, "no_mailbox", 60)
 }
 
@@ -130,7 +132,7 @@ async function refuseUnverified(whose: Whose, domain: string, { domains, to_mail
   const { project_id, project_settings } = whose
   if (await domains.isVerified(project_id, domain, project_settings.allow_subdomains)) return
   const domain_id = await domains.idOf(project_id, domain)
-  const hint = to_mailbox ? ` Use an address at ${MAILBOX_DOMAIN} for a first try.` : ""
+  const hint = to_mailbox ? ` For a first try, send from an address at ${MAILBOX_DOMAIN}.` : ""
   const message = `The domain ${domain} is not verified for sending.${hint}`
   fail("domain_not_verified", message, { domain, domain_id })
 }
@@ -139,7 +141,7 @@ async function refuseUnverified(whose: Whose, domain: string, { domains, to_mail
 async function refuseOtherDomain(whose: Whose, domain: string, { domains }: SendRules) {
   const own = await domains.idOf(whose.project_id, domain)
   if (own !== null && own === whose.domain_id) return
-  const message = `This key sends from another domain only, not from ${domain}.`
+  const message = `This API key may not send from ${domain}, because it is bound to another domain.`
   fail("forbidden", message, { reason: "domain_not_allowed", domain, domain_id: whose.domain_id })
 }
 
@@ -148,7 +150,7 @@ function refuseUnreachable(recipients: Mailbox[], rules: SendRules) {
   if (!rules.to_mailbox || rules.mailbox_takes_all) return
   const outside = recipients.find(({ email }) => domainOf(email) !== MAILBOX_DOMAIN)
   if (!outside) return
-  const message = `No provider is configured that could deliver to ${outside.email}.`
+  const message = `No provider is configured that can deliver to ${outside.email}. Set delivery.provider, or add a provider to the project.`
   throw unavailable(message, "no_provider", 60)
 }
 
@@ -159,7 +161,7 @@ function refuseSize({ html, text }: SendEmail, attachments: GivenFile[]) {
   if (received_bytes <= MAX_MESSAGE_BYTES) return
   throw new ApiError(
     "payload_too_large",
-    `The message has ${received_bytes} bytes; at most ${MAX_MESSAGE_BYTES} are allowed.`,
+    `The message has ${received_bytes} bytes, but at most ${MAX_MESSAGE_BYTES} are allowed.`,
     { limit_bytes: MAX_MESSAGE_BYTES, received_bytes },
   )
 }

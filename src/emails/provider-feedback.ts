@@ -27,10 +27,10 @@ export const applyFeedback = (store: Store): Handler<Told> => ({
       }
     }
     if (message === "unsettled" || ageSeconds(job) < KEPT_SECONDS) {
-      return { retry: "The message is not known yet." }
+      return { retry: "The message of this notification is not stored yet." }
     }
     const { config_id, provider_message_id } = told
-    log.debug("a notification of no message of ours", { config_id, provider_message_id })
+    log.debug("a notification names a message that is not ours", { config_id, provider_message_id })
     return {}
   },
 })

@@ -43,7 +43,7 @@ export const Resent = t.Object(
   {
     ...accepted,
     recipients: t.Array(t.Object({ email: sample(ADDRESS), kind }), {
-      description: "Everybody it goes to.",
+      description: "All recipients of the new email.",
     }),
   },
   { title: "ResentEmail" },
@@ -58,7 +58,7 @@ const counts = { total: count(2), succeeded: count(1), failed: count(1) }
 
 const BatchResult = t.Object(
   {
-    id: id("Of the batch; its emails carry it as `batch_id`."),
+    id: id("ID of the batch. Its emails have it as `batch_id`."),
     ...counts,
     results: t.Array(
       t.Union([
@@ -72,7 +72,7 @@ const BatchResult = t.Object(
           }),
         }),
       ]),
-      { description: "In the order of the request." },
+      { description: "One result for each message, in the order of the request." },
     ),
   },
   { title: "BatchResult" },
@@ -83,19 +83,19 @@ const meta = { request_id: sample("req_4f1d2e4c5b6a7d407c3e9b5a3f1d2e4c") }
 /** Of a batch given as an object, and of one given as a bare list. */
 export const BatchAnswer = t.Union([
   t.Object(
-    { id: id("Of the batch."), data: BatchResult, meta: t.Object(meta) },
+    { id: id("ID of the batch."), data: BatchResult, meta: t.Object(meta) },
     { title: "BatchAnswer" },
   ),
   t.Object(
     {
-      id: id("Of the batch."),
+      id: id("ID of the batch."),
       errors: t.Array(t.Object({ index: count(1), code, message: t.String() }), { examples: [[]] }),
       data: t.Array(t.Object({ id: id(), status: queued, index: count(0) }), {
-        description: "What was accepted.",
+        description: "The accepted messages.",
       }),
       meta: t.Object({ ...meta, ...counts }),
     },
-    { title: "BareBatchAnswer", description: "Where the request was a bare list." },
+    { title: "BareBatchAnswer", description: "The answer to a request with a bare list." },
   ),
 ])
 
@@ -104,7 +104,7 @@ const status = word(["delivered", ...STATUSES.filter((one) => one !== "delivered
 const EmailError = t.Object(
   {
     code: sample("provider_error"),
-    message: sample("The relay refused it."),
+    message: sample("The relay refused the message."),
     smtp_code: maybe(count(550)),
     enhanced_code: maybe(sample("5.7.1")),
   },
@@ -129,7 +129,7 @@ const listed = {
       status,
       status_reason: rarely(t.String()),
     }),
-    { description: "Every address of the email, and what became of it." },
+    { description: "Each address of the email, with its status." },
   ),
   reply_to: t.Array(NamedAddress, { examples: [[]] }),
   subject: sample("Your receipt"),
@@ -143,7 +143,7 @@ const listed = {
       id: sample("0199a1c2-7d40-7c3e-9b5a-3f1d2e4c5b6b"),
       filename: sample("receipt.pdf"),
       content_type: sample("application/pdf"),
-      size: count(48_213, "Bytes."),
+      size: count(48_213, "Size in bytes."),
       sha256: sample("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"),
     }),
   ),
@@ -178,7 +178,7 @@ const listed = {
 
 export const ListedEmail = t.Object(listed, {
   title: "EmailSummary",
-  description: "An email as lists show it: without bodies, headers and timeline.",
+  description: "An email in a list, without bodies, headers and timeline.",
 })
 
 /** What the other side said: only what is known. */
@@ -210,7 +210,7 @@ export const Email = t.Object(
         recipient_email: maybe(sample(ADDRESS)),
         detail: maybe(EventDetail),
       }),
-      { description: "What happened, oldest first." },
+      { description: "The events of the email, oldest first." },
     ),
   },
   { title: "Email" },
@@ -234,7 +234,7 @@ export const EmailAttempt = t.Object(
     enhanced_code: maybe(sample("2.0.0")),
     response: maybe(sample("250 2.0.0 Ok: queued")),
     transcript: t.Array(sample("S: 250 2.0.0 Ok: queued"), {
-      description: "The conversation, line by line. Passwords and bodies are left out.",
+      description: "The SMTP conversation, line by line, without passwords and bodies.",
     }),
   },
   { title: "EmailAttempt" },

@@ -80,7 +80,8 @@ async function fetchFile(file: RemoteFile, rules: FileRules): Promise<GivenFile>
   const { url, path, filename, content_id } = file
   vetPath(url, path)
   const { status, headers, body, truncated } = await ask(url, path, rules)
-  if (status !== 200) throw refusal(path, `The server of this URL answered ${status}, not 200.`)
+  if (status !== 200)
+    throw refusal(path, `The server of this URL answered ${status} instead of 200.`)
   if (truncated) throw refusal(path, `The file has more than ${MAX_FILE_BYTES} bytes.`)
   const told = headers.get("content-type")?.trim() ?? ""
   const fallback = MEDIA_TYPE.test(told) ? told : "application/octet-stream"
@@ -110,8 +111,8 @@ const REASONS: Record<NetErrorKind, string> = {
   invalid_url: "The URL cannot be used.",
   dns: "The host of this URL has no address.",
   blocked_address: "The URL leads to an address that is not allowed.",
-  timeout: "The file did not come in time.",
-  tls: "The host of this URL has no valid certificate.",
+  timeout: "The server of this URL did not send the file in time.",
+  tls: "The host of this URL has no valid TLS certificate.",
   connection: "The host of this URL cannot be reached.",
 }
 

@@ -9,14 +9,14 @@ const address = t.Union([t.String({ maxLength: 998 }), mailbox])
 
 export const SendEmail = t.Object({
   to: t.Union([address, t.Array(address, { minItems: 1, maxItems: 1 })], {
-    description: "Exactly one: `a@b.test`, `Name <a@b.test>` or an object.",
+    description: "One address: `a@b.test`, `Name <a@b.test>` or an object.",
   }),
   from: t.Optional(address),
   cc: t.Optional(t.Union([address, t.Array(address, { maxItems: 49 })])),
   bcc: t.Optional(t.Union([address, t.Array(address, { maxItems: 49 })])),
   subject: t.String({ minLength: 1, maxLength: 998 }),
   html: t.Optional(t.String()),
-  text: t.Optional(t.String({ description: "Made from html when absent." })),
+  text: t.Optional(t.String({ description: "Plain text. Without it, it is made from `html`." })),
   reply_to: t.Optional(t.Union([address, t.Array(address, { maxItems: 10 })])),
   tags: t.Optional(
     t.Union([
@@ -26,26 +26,34 @@ export const SendEmail = t.Object({
   ),
   metadata: t.Optional(
     t.Record(t.String({ maxLength: 64 }), t.Unknown(), {
-      description: "Comes back in reads; at most 50 keys and 16 KiB. Not sent.",
+      description: "Your own data, at most 50 keys and 16 KiB. Reads return it; it is not sent.",
     }),
   ),
   headers: t.Optional(
     t.Record(t.String(), t.String({ maxLength: 998 }), {
-      description: "At most 25 more headers, none that the service writes itself.",
+      description:
+        "At most 25 further headers. Headers that the service writes itself are refused.",
     }),
   ),
   attachments: t.Optional(
     t.Array(
       t.Object({
         filename: t.String({ maxLength: 255 }),
-        content: t.Optional(t.String({ description: "Strict base64. This, or path." })),
+        content: t.Optional(
+          t.String({ description: "The file in strict base64. Give `content` or `path`." }),
+        ),
         path: t.Optional(
-          t.String({ description: "https:// URL of a file of at most 10 MB, fetched at once." }),
+          t.String({
+            description: "https:// URL of a file of at most 10 MB. The server fetches it at once.",
+          }),
         ),
         content_type: t.Optional(t.String()),
         content_id: t.Optional(t.String()),
       }),
-      { maxItems: 50, description: "Decoded, with html and text, at most 10 MB." },
+      {
+        maxItems: 50,
+        description: "Decoded attachments, `html` and `text` together may have at most 10 MB.",
+      },
     ),
   ),
   ...Object.fromEntries(NOT_OFFERED.map((name) => [name, notOffered()])),
@@ -59,7 +67,8 @@ export const BatchRequest = t.Union([
 export const batchHeaders = t.Object({
   "X-Batch-Validation": t.Optional(
     t.Union([t.Literal("permissive"), t.Literal("strict")], {
-      description: "`strict` refuses all for one. A bare list is strict, an object permissive.",
+      description:
+        "`strict` refuses all messages if one is invalid. Default: `strict` for a bare list, `permissive` for an object.",
     }),
   ),
 })
@@ -73,9 +82,17 @@ export const emailQuery = pageQuery({
   to: t.Optional(t.String({ maxLength: 254 })),
   from: t.Optional(t.String({ maxLength: 254 })),
   tag: t.Optional(t.String({ maxLength: 100 })),
-  domain: t.Optional(t.String({ maxLength: 253, description: "Of the sender." })),
+  domain: t.Optional(
+    t.String({ maxLength: 253, description: "Show only emails from this sender domain." }),
+  ),
   template_id: t.Optional(t.String()),
-  subject: t.Optional(t.String({ maxLength: 998, description: "A part of it, in any case." })),
+  subject: t.Optional(
+    t.String({
+      maxLength: 998,
+      description:
+        "Show only emails whose subject contains this text. Upper and lower case make no difference.",
+    }),
+  ),
   stream: t.Optional(
     t.Union([t.Literal("transactional"), t.Literal("broadcast"), t.Literal("auth")]),
   ),

@@ -39,8 +39,8 @@ function outcome(message: Message, provider: string, waits: boolean, domain: str
       email,
       status: waits ? ("retry" as const) : ("failed" as const),
       reason: waits
-        ? `The domain ${domain} lacks DNS records: the message waits until they are back.`
-        : `The domain ${domain} is not verified any more.`,
+        ? `The domain ${domain} lost its DNS records. The message waits until they are back.`
+        : `The domain ${domain} is no longer verified.`,
       bounce_subtype: null,
       code: "domain_not_verified",
       reply: NO_REPLY,

@@ -37,7 +37,7 @@ function senderOf({ system_from, to_mailbox }: SystemSender): Mailbox {
   if (to_mailbox) return { email: `belfry@${MAILBOX_DOMAIN}`, name: "Belfry" }
   throw new ApiError(
     "email_not_configured",
-    "This instance has no sender for its own mail: set system_from.",
+    "This instance has no sender address for its own mail. Set system_from.",
   )
 }
 

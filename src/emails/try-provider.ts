@@ -7,7 +7,7 @@ import { monotonic, now } from "../core/time"
 import type { Workers } from "../core/workers"
 import { signingKeys } from "../domains/signing"
 import { invalid } from "../http/problems"
-import { domainOf, isMailbox, type Mailbox } from "../lib/address"
+import { domainOf, isMailbox, type Mailbox, notOneAddress } from "../lib/address"
 import { type Fault, type Outcome, Waiting } from "../messages/channel"
 import { INSTANCE } from "../providers/callback-token"
 import type { ConfigRow } from "../providers/configs"
@@ -95,7 +95,7 @@ async function tested(
   subject: Subject,
   to: string | undefined,
 ): Promise<Tested> {
-  if (to !== undefined && !isMailbox(to)) throw invalid("to", "invalid_email", "Not an address.")
+  if (to !== undefined && !isMailbox(to)) throw invalid("to", "invalid_email", notOneAddress(to))
   const mail = to === undefined ? undefined : await written(parts, caller, subject, to)
   const begun = monotonic()
   const detail = await attempt(parts, subject, (lease) => (mail ? send(lease, mail) : check(lease)))
@@ -130,7 +130,7 @@ const refused = (provider: string, message: string, fault: Fault | "message"): n
   fail("provider_error", message, { provider, fault })
 
 const check = async ({ provider }: Lease) =>
-  (await provider.check?.()) ?? "There is nobody to log in at: it is used as it is."
+  (await provider.check?.()) ?? "This provider needs no login."
 
 interface TestMail {
   id: string
@@ -145,12 +145,12 @@ async function send({ provider }: Lease, { id, project_id, from, to, raw }: Test
   const outcome = await provider.send(mail)
   const { status, fault } = outcome
   const words = wordsOf(outcome)
-  if (status === "sent" || status === "delivered") return `It took a mail to ${to}: ${words}`
+  if (status === "sent" || status === "delivered") return `It accepted a mail to ${to}: ${words}`
   if (fault) throw new ProviderTrouble(fault, words)
   return refused(provider.name, words, "message")
 }
 
-const wordsOf = ({ reason, reply }: Outcome) => reason ?? reply.response ?? "no words were given"
+const wordsOf = ({ reason, reply }: Outcome) => reason ?? reply.response ?? "no reason was given"
 
 async function written(
   { store, secrets, workers, rules }: TestParts,
@@ -173,12 +173,15 @@ async function written(
     return { id, project_id, from: from.email, to, raw }
   } catch (error) {
     log.error("a test mail could not be composed", { config_id: subject.id, error })
-    throw new ApiError("send_failed", "The test mail could not be composed; the log says why.")
+    throw new ApiError(
+      "send_failed",
+      "The test mail could not be composed. The log has the reason.",
+    )
   }
 }
 
 const NO_SENDER =
-  "The project has no default_from to send a test from: `belfry settings set default_from=<address>` sets it."
+  "The project has no default_from, so the test mail has no sender. Set it with `belfry settings set default_from=<address>`."
 
 interface Address {
   from: Mailbox
@@ -196,7 +199,7 @@ const letterOf = ({ from, to, domain, id }: Address, { provider, name }: Subject
   cc: [],
   reply_to: [],
   subject: `A test of ${provider} (${name})`,
-  text: `This mail was sent through ${provider} (${name}), to see whether it works.\n`,
+  text: `This mail is a test of ${provider} (${name}). It arrived, so the provider works.\n`,
   html: null,
   headers: { "Auto-Submitted": "auto-generated" },
   attachments: [],

@@ -34,5 +34,5 @@ export function unsignedWarner({ store, provider, rules }: SigningGround): TellU
 }
 
 const UNSIGNED =
-  "Mail of this domain leaves without a DKIM signature: sending_domains allows the domain, but no verified " +
-  "domain has a key for it. Add the domain and its records."
+  "Mail from this domain leaves without a DKIM signature. sending_domains allows the domain, but no verified " +
+  "domain has a key for it. Add the domain and its DNS records."

@@ -1,4 +1,4 @@
-import { comparable, domainOf, parseMailbox } from "../lib/address"
+import { comparable, domainOf, notOneAddress, parseMailbox } from "../lib/address"
 import { Problems } from "./problems"
 
 interface AddressFilters {
@@ -15,7 +15,7 @@ export function comparableFilters({ to, from, domain }: AddressFilters): Address
   const problems = new Problems()
   const read = (path: string, text: string) => {
     const mailbox = parseMailbox(text)
-    if (!mailbox) problems.add(path, "invalid_email", "This is not one email address.")
+    if (!mailbox) problems.add(path, "invalid_email", notOneAddress(text))
     return comparable(mailbox?.email ?? "")
   }
   const filters: AddressFilters = {}

@@ -1,5 +1,5 @@
 import type { Static, TSchema } from "@sinclair/typebox"
-import { isMailbox } from "../lib/address"
+import { isMailbox, notOneAddress } from "../lib/address"
 import type { Problems } from "./problems"
 import { check } from "./validate"
 
@@ -10,7 +10,7 @@ export const withEmail =
     check(schema, body, problems)
     const { email } = (body ?? {}) as { email?: unknown }
     if (typeof email === "string" && !isMailbox(email)) {
-      problems.add("email", "invalid_email", "This is not an email address.")
+      problems.add("email", "invalid_email", notOneAddress(email))
     }
     return body as Static<Schema>
   }

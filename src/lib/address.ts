@@ -8,6 +8,8 @@ const MAX_ADDRESS_OCTETS = 254
 /** Room for a display name; a bound on the work, not a rule of the format. */
 const MAX_TEXT = 1_000
 
+const MOST_SHOWN = 80
+
 export interface Mailbox {
   email: string
   name: string | null
@@ -27,6 +29,13 @@ export function parseMailbox(text: string): Mailbox | undefined {
 
   const split = splitNamed(trimmed)
   return split && isMailbox(split.email) ? split : undefined
+}
+
+/** Why a value is refused where one address is needed; long values are shown in part. */
+export function notOneAddress(given: unknown): string {
+  const text = typeof given === "string" ? given : (JSON.stringify(given) ?? String(given))
+  const shown = text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN).toWellFormed()}…` : text
+  return `It must be one email address. You gave "${shown}".`
 }
 
 /** A bare address, `local@domain`, without name, brackets or spaces around it. */

@@ -25,7 +25,7 @@ const Mail = t.Object(
     ...summary,
     headers: t.Record(t.String(), t.Union([t.String(), t.Array(t.String())]), {
       examples: [{ subject: "It works", "mime-version": "1.0" }],
-      description: "Names in lower case. A field that occurs more than once is a list.",
+      description: "Header names are in lower case. A field that occurs more than once is a list.",
     }),
     html: rarely(text("<p>Hello from Belfry.</p>")),
     text: maybe(text("Hello from Belfry.")),
@@ -39,14 +39,14 @@ const Mail = t.Object(
       }),
       { examples: [[]] },
     ),
-    parse_error: rarely(text("The message has no body.", "Why the body could not be read.")),
+    parse_error: rarely(text("The message has no body.", "Reason why the body could not be read.")),
     raw_url: maybe(text(`/v1/emails/${EXAMPLE_ID}/raw`)),
   },
   { title: "MailboxMail" },
 )
 
 const Cleared = t.Object(
-  { deleted: count(3, "How many mails are gone.") },
+  { deleted: count(3, "Number of deleted mails.") },
   { title: "MailboxCleared" },
 )
 
@@ -78,7 +78,7 @@ export function mailboxRoutes({ store, workers, cursors }: MailboxParts): AnyRou
       path: "/v1/mailbox",
       summary: "Mail in the embedded mailbox, newest first",
       description:
-        "What the embedded mailbox took of this project. `search` looks into sender, recipient and subject.",
+        "Mail of this project in the embedded mailbox. `search` looks into sender, recipient and subject.",
       query: mailQuery,
       response: Summary,
       errors: ["invalid_email"],
@@ -105,7 +105,7 @@ export function mailboxRoutes({ store, workers, cursors }: MailboxParts): AnyRou
       ...may("email:send"),
       method: "DELETE",
       path: "/v1/mailbox",
-      summary: "Empty the mailbox, or one recipient's part of it",
+      summary: "Delete all mail in the mailbox, or the mail of one recipient",
       description: "With `to` only the mail of that recipient goes.",
       query: clearQuery,
       response: Cleared,

@@ -69,7 +69,9 @@ export async function openMailbox(options: MailboxOptions): Promise<MailboxServe
       receive(stream, session).then(
         (reply) => (typeof reply === "string" ? accept(done, reply) : done(refuse(reply))),
         (error) => {
-          log.error("the mailbox could not keep a mail", { error: (error as Error).message })
+          log.error("the embedded mailbox could not store a mail", {
+            error: (error as Error).message,
+          })
           done(refuse({ code: 451, text: "4.3.0 The mail could not be stored" }))
         },
       )

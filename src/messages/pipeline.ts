@@ -173,7 +173,7 @@ function verdictOf(attempted: Attempted): Verdict<Attempted> {
   const deferred = [outcome, ...outcome.others].find(({ status }) => status === "retry")
   if (!deferred) return { end: attempted }
   return {
-    retry: deferred.reason ?? "The other side asked for another attempt.",
+    retry: deferred.reason ?? "The other side asked for another attempt later.",
     schedule: outcome.schedule,
     waiting: (tx, next_at) => wait(tx, attempted, next_at),
     dying: (tx) => settleLast(tx, attempted),
@@ -198,7 +198,7 @@ function waits(message_id: string, { message: reason, seconds, by }: Waiting, at
 function broken(message_id: string, error: unknown): Verdict<Attempted> {
   log.error("a delivery broke", { message_id, error })
   return {
-    retry: "An internal error; the log says which.",
+    retry: "An internal error stopped the attempt. The log has the reason.",
     waiting: (tx, next_at) => putBack(tx, message_id, next_at),
   }
 }

@@ -49,7 +49,9 @@ function errorOf(outcome: RecipientOutcome): { error: Message["error"] } {
 
 const failureOf = ({ code, reason, status, reply }: RecipientOutcome) => ({
   code: code ?? (status === "bounced" ? "bounced" : "provider_error"),
-  message: (reason === EXPIRED ? reply.response : reason) ?? "Refused without a reason.",
+  message:
+    (reason === EXPIRED ? reply.response : reason) ??
+    "The other side refused the message and gave no reason.",
 })
 
 export function failAll(
@@ -74,7 +76,7 @@ export function ended(outcome: RecipientOutcome): RecipientOutcome {
 }
 
 /** The reason of a message that waits because of us, and was never deferred by anybody. */
-export const BROKEN = "An internal error; it is tried again."
+export const BROKEN = "An internal error stopped the attempt. The message is tried again."
 
 /** The reason of a message whose attempts are used up; the server's last words are its error. */
 export const EXPIRED = "expired"

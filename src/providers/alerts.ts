@@ -34,12 +34,13 @@ export const tellAdmins = (store: Store, mail: SystemMail): Handler<Refused> => 
 
 const written = (project: string, provider: string, reason: string) => ({
   subject: `${project}: ${provider} refuses its credentials`,
-  text: `${provider}, which delivers mail of the project ${project}, refused our credentials:
+  text: `${provider} delivers mail of the project ${project}. It refused the stored credentials:
 
   ${reason}
 
-Nothing more is handed to it. Messages go to the next provider of the project; where there is none
-they wait, and none of them is lost. Give it the right credentials (belfry providers update), and
-what waits goes on at once. Meanwhile one message a minute asks whether it takes the old ones again.
+Belfry now sends nothing through this provider. Messages go to the next provider of the project. If
+there is none, they wait, and none of them is lost. Store the right credentials (belfry providers
+update). Then the waiting messages go on at once. Until then, one message a minute tests whether the
+provider accepts the old credentials again.
 `,
 })

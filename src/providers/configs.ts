@@ -68,7 +68,7 @@ export async function set(tx: Tx, owner: Owner, wanted: NewConfig, maker: Maker)
     return { made: false, row: await change_(tx, before, change, maker) }
   }
   if ((await count(tx, owner.project_id, wanted.kind)) >= MOST_CONFIGS) {
-    const text = `A project has at most ${MOST_CONFIGS} providers of one kind.`
+    const text = `A project may have at most ${MOST_CONFIGS} providers of one kind. Delete one first.`
     fail("conflict", text, { reason: "too_many", limit: MOST_CONFIGS })
   }
   const row = freshRow(owner, wanted, maker.secrets)
@@ -118,7 +118,7 @@ export async function patch(
   if (change.name !== undefined && change.name !== before.name) {
     const other = await named(tx, owner, { ...before, name: change.name })
     if (other) {
-      const text = `There is a configuration ${change.name} of ${before.provider} already.`
+      const text = `The project already has a configuration ${change.name} of ${before.provider}. Give another name.`
       fail("conflict", text, { reason: "name", id: other.id })
     }
   }

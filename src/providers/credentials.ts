@@ -57,7 +57,7 @@ export function readCredentials(
       found.push({
         path: name,
         code: "invalid",
-        message: "This is what is shown of it, not itself.",
+        message: "This is the masked value that answers show. Give the whole secret.",
       })
     }
   }
@@ -68,7 +68,11 @@ export function readCredentials(
   const { username, password } = wanted
   if ((username === undefined) !== (password === undefined)) {
     const missing = username === undefined ? "username" : "password"
-    problems.add(`credentials.${missing}`, "required", "User name and password belong together.")
+    problems.add(
+      `credentials.${missing}`,
+      "required",
+      "Give username and password together, or neither.",
+    )
   }
   const names = Object.keys(EMAIL_PROVIDERS[provider].properties)
   return Object.fromEntries(Object.entries(wanted).filter(([name]) => names.includes(name)))

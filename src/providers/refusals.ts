@@ -22,7 +22,7 @@ export interface Refusal {
 
 /** What a message that waits for it says of itself. */
 export const waitingReason = ({ name, reason }: Refusal): string =>
-  `${name} refuses our login: ${reason}. Mail waits until it takes the login.`
+  `${name} refuses our login: ${reason}. Mail waits until it accepts the login.`
 
 /** How long another node's word may be older than the truth. */
 const TRUSTED_MS = 1000

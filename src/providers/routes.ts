@@ -59,7 +59,7 @@ function readingRoutes(parts: ProviderParts): AnyRoute[] {
       status: [200],
       summary: "List the configured providers",
       description:
-        "Providers carry mail to its recipients. The lower `priority` is tried first. Secrets are masked.",
+        "Providers deliver mail to its recipients. The provider with the lowest `priority` is tried first. Secrets are masked.",
       query: schemas.configQuery,
       response: schemas.ProviderConfig,
       handle: (call) => list(parts, call),
@@ -70,8 +70,8 @@ function readingRoutes(parts: ProviderParts): AnyRoute[] {
       path: ONE,
       choices,
       status: [200],
-      summary: "One configured provider, its secrets masked",
-      description: "`last_error` is what the provider refused last, where `status` is `error`.",
+      summary: "Get one configured provider, with masked secrets",
+      description: "While `status` is `error`, `last_error` has the last refusal of the provider.",
       response: schemas.ProviderConfig,
       handle: async (call) => ({
         data:
@@ -119,9 +119,9 @@ function writingRoutes(parts: ProviderParts): AnyRoute[] {
       path: ALL,
       choices,
       status: [201, 200],
-      summary: "Configure a provider; the same provider and name replaces",
+      summary: "Configure a provider, or replace the one with the same provider and name",
       description:
-        "201 for a new one, 200 where the same provider and name is replaced. Credentials are stored encrypted.",
+        "201 means a new configuration. 200 means that one with the same provider and name was replaced. Credentials are stored encrypted.",
       body: schemas.NewConfig,
       example: {
         provider: "smtp",
@@ -146,9 +146,9 @@ function writingRoutes(parts: ProviderParts): AnyRoute[] {
       path: ONE,
       choices,
       status: [200],
-      summary: "Change a provider; credentials are given as a whole, settings one by one",
+      summary: "Change a provider; credentials as a whole, settings one by one",
       description:
-        "Fields that are absent stay as they are. Credentials are replaced as a whole, settings one by one.",
+        "Absent fields do not change. New credentials replace all old ones; settings change one by one.",
       body: schemas.ConfigPatch,
       example: { enabled: true, settings: { max_per_second: null } },
       response: schemas.ProviderConfig,
@@ -167,8 +167,8 @@ function endingRoutes(parts: ProviderParts): AnyRoute[] {
       path: ONE,
       choices,
       status: [200],
-      summary: "Forget a provider and its credentials",
-      description: "Mail that waits goes to the next provider.",
+      summary: "Delete a provider and its credentials",
+      description: "Waiting mail goes to the next provider.",
       response: Deleted,
       handle: async (call) => {
         const config = named(call)
@@ -182,9 +182,9 @@ function endingRoutes(parts: ProviderParts): AnyRoute[] {
       path: `${ONE}/test`,
       choices,
       status: [200],
-      summary: "Log in at a provider, and with `to` send a mail through it",
+      summary: "Test a provider: log in, and with `to` send a mail through it",
       description:
-        "502 tells why the provider refused. Success makes mail go on that waited for this provider.",
+        "502 has the reason of the provider's refusal. After a success, mail that waited for this provider goes on.",
       body: schemas.TestRequest,
       example: { to: "ann@example.com" },
       read: schemas.readTest,
@@ -252,7 +252,10 @@ async function judged(
   const problems = new Problems()
   const known = kind === "email_provider" ? Object.keys(EMAIL_PROVIDERS) : []
   if (kind !== "email_provider" || !isEmailProvider(provider)) {
-    const text = known.length > 0 ? `One of ${known.join(", ")}.` : `No ${kind} is built here yet.`
+    const text =
+      known.length > 0
+        ? `It must be one of ${known.join(", ")}.`
+        : `This version has no ${kind} yet.`
     problems.add("provider", "invalid", text)
     problems.throwIfAny()
     return {}
@@ -275,13 +278,20 @@ async function refuseInward(host: string, port: number, allow_private: readonly 
     if (!(error instanceof NetError)) throw error
     if (error.kind !== "blocked_address") return
     const problems = new Problems()
-    problems.add("credentials.host", "invalid_url", "This address is refused: it is a private one.")
+    problems.add(
+      "credentials.host",
+      "invalid_url",
+      "The host has a private address, which is not allowed. An operator can allow it in providers.allow_private.",
+    )
     problems.throwIfAny()
   }
 }
 
 function kindOf({ params }: Pick<Call, "params">): ProviderKind {
-  return KINDS.find((one) => one === params.kind) ?? fail("not_found", "There is no such kind.")
+  return (
+    KINDS.find((one) => one === params.kind) ??
+    fail("not_found", "There is no such kind of provider.")
+  )
 }
 
 const named = (call: Pick<Call, "params">) => ({

@@ -9,7 +9,10 @@ import { OWN_MECHANISM, ownFault } from "../lib/spf"
 const Spf = t.String({ pattern: OWN_MECHANISM })
 
 const pace = t.Number({ minimum: 0.01, maximum: 10_000 })
-const spf = t.Array(Spf, { maxItems: 10, description: "Mechanisms its senders' SPF records need." })
+const spf = t.Array(Spf, {
+  maxItems: 10,
+  description: "SPF mechanisms that the records of sending domains need.",
+})
 
 const Settings = t.Object({ max_per_second: t.Optional(pace), spf: t.Optional(spf) })
 
@@ -18,13 +21,13 @@ const SettingsPatch = t.Object(
     max_per_second: t.Optional(t.Union([pace, t.Null()])),
     spf: t.Optional(t.Union([spf, t.Null()])),
   },
-  { description: "What is absent stays; null forgets one." },
+  { description: "Absent settings do not change; null removes a setting." },
 )
 
 const Credentials = t.Record(t.String(), t.Unknown(), {
   description:
-    "smtp: host, port, username, password, tls; ses: region, access_key_id, " +
-    "secret_access_key, configuration_set; direct and mailbox: none.",
+    "smtp: host, port, username, password, tls. ses: region, access_key_id, " +
+    "secret_access_key, configuration_set. direct and mailbox: none.",
 })
 
 const priority = t.Integer({ minimum: 0, maximum: 10_000, default: 100 })
@@ -56,18 +59,18 @@ export const kind = oneOf("email_provider", "sms_provider", "push_provider")
 
 export const ProviderConfig = t.Object(
   {
-    id: text(EXAMPLE_ID, "`instance` stands for the provider of this instance."),
+    id: text(EXAMPLE_ID, "ID of the configuration. `instance` means the instance's own provider."),
     kind,
     provider: text("smtp"),
     name: text("relay"),
-    priority: count(100, "The lower one is tried first."),
+    priority: count(100, "The provider with the lowest number is tried first."),
     enabled: flag(true),
     status: word(["active", "error"]),
     last_error: rarely(text("535 5.7.8 The login was refused.")),
-    next_probe_at: rarely(time("While it refuses our login: when one message asks it again.")),
+    next_probe_at: rarely(time("Time at which one message tries a refused login again.")),
     credentials: anything(
       { host: "smtp.example.com", port: 587, username: "belfry", password: "…x9Qz" },
-      "Of every secret the last four characters.",
+      "Secrets show only their last four characters.",
     ),
     settings: t.Object(
       { max_per_second: t.Optional(t.Number()), spf: t.Optional(t.Array(t.String())) },

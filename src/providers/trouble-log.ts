@@ -19,13 +19,13 @@ export const TROUBLES: Record<TroubleKind, string> = {
 }
 
 const ENDS: Record<TroubleKind, string> = {
-  refuses_login: "takes our login again",
+  refuses_login: "accepts our login again",
   refuses_us: "delivers for us again",
   unreachable: "can be reached again",
 }
 
 const WHAT_FOLLOWS: Record<TroubleKind, string> = {
-  refuses_login: " Its mail waits; one message a minute asks it again.",
+  refuses_login: " Its mail waits; one message a minute tries the login again.",
   refuses_us: "",
   unreachable: "",
 }

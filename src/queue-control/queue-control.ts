@@ -65,7 +65,7 @@ export class QueueControl {
         await this.#load()
         await this.#release()
       } catch (error) {
-        log.warn("the pauses of queues could not be read", { error })
+        log.warn("the paused queues could not be read", { error })
       }
       looking = false
     }
@@ -106,7 +106,7 @@ export class QueueControl {
     if (ended.length === 0) {
       fail("conflict", `The queue ${queue} is not paused.`, { reason: "not_paused" })
     }
-    log.info("a queue goes on", { queue })
+    log.info("a queue was resumed", { queue })
     await this.#load()
     await unhold(this.#store, queue) // the first of them now, all others by `start`, within a second
     return this.#find(queue)

@@ -9,7 +9,7 @@ import type { QueueControl } from "./queue-control"
 const Queue = t.Object(
   {
     queue: text("email"),
-    depth: count(12, "Waiting, also for a later time or for the end of a pause."),
+    depth: count(12, "Jobs that wait, also for a later time or for the end of a pause."),
     oldest_seconds: count(4),
     running: count(3),
     failed_24h: count(0),
@@ -40,8 +40,8 @@ const by = (method: AnyRoute["method"], path: string) => ({
 export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyRoute[] => [
   route<unknown, PageQuery>({
     ...by("GET", QUEUES),
-    summary: "Every queue of this instance: what waits, runs and failed, and what is paused",
-    description: "For the operator. Counts of long queues may be some seconds old.",
+    summary: "List the queues of this instance, with waiting, running, failed and paused work",
+    description: "Only for operators. Counts of long queues may be some seconds old.",
     query: queueQuery,
     handle: async (call) => {
       const all = (await queues.list()).map((line) => ({ ...line, id: line.queue }))
@@ -59,7 +59,7 @@ export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyR
     ...by("POST", `${QUEUES}/{queue}/pause`),
     errors: ["conflict"],
     summary: "Begin nothing more of a queue (`email`), or of one domain (`email:example.com`)",
-    description: "What runs goes on to its end. What waits stays until `resume`.",
+    description: "Running work goes on to its end. Waiting work stays until `resume`.",
     handle: async ({ params, caller }) => ({
       data: await queues.pause(params.queue ?? "", caller),
     }),
@@ -67,8 +67,8 @@ export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyR
   route({
     ...by("POST", `${QUEUES}/{queue}/resume`),
     errors: ["conflict"],
-    summary: "Go on with a queue or a domain that was paused",
-    description: "Work that waited goes on at once.",
+    summary: "Resume a paused queue or domain",
+    description: "Waiting work goes on at once.",
     handle: async ({ params, caller }) => ({
       data: await queues.resume(params.queue ?? "", caller),
     }),

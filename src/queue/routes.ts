@@ -14,7 +14,7 @@ const OpenWork = t.Object(
         count: count(12),
         oldest_seconds: count(340),
         next_attempt_at: maybe(time()),
-        lease_until: rarely(time("Of what runs: the first lease to run out.")),
+        lease_until: rarely(time("Time at which the first lease of running work ends.")),
       }),
     ),
     by_domain: t.Array(
@@ -37,8 +37,9 @@ export const queueRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     callers: ["key", "console"],
     scope: "webhooks:read",
     status: [200],
-    summary: "The project's open work: by state, and mail by the recipient's domain",
-    description: "What waits, runs and is retried, with the reason and the next attempt.",
+    summary: "Get the open work of a project, by state and by recipient domain",
+    description:
+      "Waiting, running and retried work, with the reason and the time of the next attempt.",
     response: OpenWork,
     handle: async ({ project_id }) => ({ data: await openWork(store.read, project_id) }),
   }),

@@ -50,14 +50,14 @@ const escapes: Record<RenderMode, (value: unknown) => string> = {
 function plain(value: unknown): string {
   if (value === null || value === undefined) return ""
   if (typeof value === "object" && !(value instanceof SafeString) && !Array.isArray(value)) {
-    throw new Unfit("failed", "An object is no text.")
+    throw new Unfit("failed", "An object is not a text. Name one of its fields.")
   }
   return String(value)
 }
 
 /** `{{json x}}`: the value as JSON, with its quotes. */
 function asJson(...given: unknown[]) {
-  if (given.length !== 2) throw new Unfit("failed", "The helper json takes exactly one value.")
+  if (given.length !== 2) throw new Unfit("failed", "The helper json needs exactly one value.")
   return new SafeString(JSON.stringify(given[0]) ?? "null")
 }
 
@@ -82,7 +82,7 @@ export function renderTemplate({ mode, source, data, max_bytes }: RenderTask): R
 
 function compile(mode: RenderMode, source: string): Template {
   // An object would be taken for a syntax tree, and a forged tree is code.
-  if (typeof source !== "string") throw new Unfit("syntax", "A template is a text.")
+  if (typeof source !== "string") throw new Unfit("syntax", "A template must be a text.")
   const key = `${mode} ${source}`
   const known = compiled.get(key)
   if (known) {
@@ -112,7 +112,7 @@ function demandPlain(node: unknown, depth: number) {
   const { type, loc } = node as Partial<hbs.AST.Node>
   if (depth > MOST_NODES_DEEP) throw new Unfit("syntax", "The template is nested too deeply.", loc)
   if (typeof type === "string" && REFUSED.test(type)) {
-    throw new Unfit("syntax", "Partials and decorators are not available.", loc)
+    throw new Unfit("syntax", "Partials and decorators are not available. Remove them.", loc)
   }
   const inner = typeof type === "string" ? depth + 1 : depth
   for (const [name, value] of Object.entries(node)) if (name !== "loc") demandPlain(value, inner)

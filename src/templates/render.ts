@@ -56,7 +56,7 @@ async function run(
   data: string | undefined,
 ): Promise<Rendered> {
   if (Buffer.byteLength(source) > SOURCE_BYTES) {
-    return problem("too_large", `A template has at most ${SOURCE_BYTES} bytes.`)
+    return problem("too_large", `A template may have at most ${SOURCE_BYTES} bytes.`)
   }
   const task: RenderTask = { mode, source, data, max_bytes: OUTPUT_BYTES }
   try {
@@ -64,9 +64,12 @@ async function run(
   } catch (error) {
     if (error instanceof ApiError) throw error
     if (error instanceof WorkerTimeout) {
-      return problem("timeout", `Rendering takes longer than ${DEADLINE_MS} ms.`)
+      return problem("timeout", `Rendering took longer than ${DEADLINE_MS} ms.`)
     }
-    return problem("failed", "The template broke the thread that rendered it.")
+    return problem(
+      "failed",
+      "The thread that rendered the template died. Make the template simpler.",
+    )
   }
 }
 

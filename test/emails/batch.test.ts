@@ -46,7 +46,7 @@ describe("the object form", () => {
     )
 
     for (const [index, , { fields }] of told.slice(5)) {
-      const message = "A message is a JSON object." // its fields are beside the point
+      const message = "A message must be a JSON object." // its fields are beside the point
       expect(fields).toEqual([{ path: `messages.${index}`, code: "invalid", message }])
     }
 

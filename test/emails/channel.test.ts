@@ -53,7 +53,7 @@ const failing = (error: Error) => () => Promise.reject(error)
 
 test("what can never be a message fails, and does not say more than that", async () => {
   const outcome = await delivering(failing(new Uncomposable('control character in "/srv/x"')))
-  const reason = "The message could not be composed."
+  const reason = "The message could not be composed. The log has the reason."
   expect(outcome).toMatchObject({ status: "failed", reason, code: "internal_error" })
 })
 

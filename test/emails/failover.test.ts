@@ -212,7 +212,7 @@ test("where a tenant's host leads is judged for each connection", async () => {
   await it.add("smtp", at(sink))
   const outcome = await it.send(ANN)
   expect(outcome.status).toBe("retry")
-  expect(outcome.reason).toContain("an address that is refused")
+  expect(outcome.reason).toContain("an address that is not allowed")
   expect(sink.connections()).toBe(0)
 })
 
@@ -221,7 +221,7 @@ test("a project's pace holds: what is too much waits for its turn", async () => 
   await using it = await carriers()
   await it.add("smtp", at(sink), { settings: { max_per_second: 0.001 } })
   expect(await it.send(ANN)).toMatchObject({ status: "sent" })
-  expect(await refusal(it.send(ANN))).toContain("At most 0.001 messages a second")
+  expect(await refusal(it.send(ANN))).toContain("at most 0.001 messages a second")
   expect(sink.received).toHaveLength(1)
 })
 
@@ -302,7 +302,7 @@ describe("before a message is composed", () => {
     expect(await it.send(ANN)).toMatchObject({ status: "sent" })
     expect(await admit(it, "message_3", true)).toBe("come in")
     it.provider.dismiss(message_id)
-    expect(await refusal(it.send(ANN))).toContain("At most 1 messages a second")
+    expect(await refusal(it.send(ANN))).toContain("at most 1 messages a second")
   })
 
   test("it gets its place in the line of its recipients' domain, which ends with it", async () => {

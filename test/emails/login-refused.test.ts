@@ -138,7 +138,7 @@ describe.each(PLACES)("the relay of the %s refuses our login:", (place) => {
     const rows = await it.list()
     const { next_attempt_at } = rows[0]
     expect(Date.parse(next_attempt_at)).toBeGreaterThan(Date.now())
-    const reason = `${name} refuses our login: ${WORDS}. Mail waits until it takes the login.`
+    const reason = `${name} refuses our login: ${WORDS}. Mail waits until it accepts the login.`
     const waiting = { status: "queued", status_reason: reason, next_attempt_at }
     expect(rows).toMatchObject(Array.from({ length: 5 }, () => waiting))
     const one = await home.owner.get(`/v1/emails/${rows[0].id}`, here(home))
@@ -187,7 +187,7 @@ describe.each(PLACES)("the relay of the %s refuses our login:", (place) => {
     clock.advance({ seconds: 61 })
     await until(() => areSent(service.store))
     expect(broken.sink.received).toHaveLength(5)
-    expect(told("takes our login again", config_id)).toHaveLength(1)
+    expect(told("accepts our login again", config_id)).toHaveLength(1)
     expect((await home.owner.get("/v1/queue", here(home))).body.data.by_state).toEqual([])
   })
 
@@ -301,7 +301,7 @@ const addHeld = ({ tx }: Store, number: number) =>
     const ids = list.map(({ id }) => id)
     const state = { state: HELD, owner: providerHold(PROJECT) }
     await open.update(jobs).set(state).where(inArray(jobs.id, ids))
-    const status_reason = `smtp refuses our login: ${WORDS}. Mail waits until it takes the login.`
+    const status_reason = `smtp refuses our login: ${WORDS}. Mail waits until it accepts the login.`
     await open.update(messages).set({ status_reason }).where(inArray(messages.id, ids))
   })
 

@@ -52,7 +52,7 @@ test("who cancels while the message is claimed waits for the claim, and neither 
   const { ended, repeats } = await amidClaim(office, (store) =>
     store.tx((tx) => cancel(tx, PROJECT, id)),
   )
-  expect(await refusal(Promise.reject(ended))).toContain("only a queued one can be cancelled")
+  expect(await refusal(Promise.reject(ended))).toContain("Only a queued email can be cancelled")
   expect(repeats).toBe(0)
   expect(await office.read(id)).toMatchObject({ status: "sending" })
   expect(await office.store.read.select().from(jobs).where(eq(jobs.id, id))).toHaveLength(1)

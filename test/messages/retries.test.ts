@@ -87,7 +87,7 @@ test("a fault of ours puts the message back, says so, and hides no later deferra
   expect(broken.status).toBe("queued")
   expect(broken.status_reason).toContain("internal error")
   expect(await office.jobs()).toMatchObject([
-    { last_error: "An internal error; the log says which." },
+    { last_error: "An internal error stopped the attempt. The log has the reason." },
   ])
   expect(broken.next_attempt_at).toBe((await office.jobs())[0]?.run_at ?? "")
 

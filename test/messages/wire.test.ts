@@ -72,7 +72,7 @@ test("who breaks, or must wait, or ended, gives his place on the wire back", asy
   const verdicts = []
   for (const job of await hand.claims.claim(3)) verdicts.push(await hand.work(job))
   expect(verdicts).toMatchObject([
-    { retry: "An internal error; the log says which." },
+    { retry: "An internal error stopped the attempt. The log has the reason." },
     { hold: { reason: "crowded" } },
     { end: expect.any(Object), settled: expect.any(Function) },
   ])

@@ -281,13 +281,13 @@ describe("a test of a provider", () => {
     const asked = "250-sink.test\r\n250-STARTTLS\r\n250 AUTH PLAIN"
     using open = smtpSink({ EHLO: asked })
     const { body } = await tested({ ...relay, port: open.port })
-    expect(body.data.detail).toContain("It offers STARTTLS: set tls to starttls.")
+    expect(body.data.detail).toContain("It offers STARTTLS. Set tls to starttls.")
 
     using strict = smtpSink({ EHLO: "250-sink.test\r\n250-PIPELINING\r\n250 STARTTLS" })
     const refused = await tested({ ...relay, port: strict.port })
     expect(refused.status).toBe(502)
     expect(refused.body.error.details.fault).toBe("authentication")
-    expect(refused.body.error.message).toContain("set tls to starttls")
+    expect(refused.body.error.message).toContain("Set tls to starttls")
     expect(strict.lines.some((line) => line.startsWith("AUTH"))).toBe(false)
   })
 

@@ -44,7 +44,7 @@ test("a relay that refuses the login of `serve`: mail waits in sight, and a star
     const { next_attempt_at } = (await mails())[0] as Mail
     expect(next_attempt_at).not.toBeNull()
     const status_reason =
-      "smtp refuses our login: AUTH: 535 5.7.8 wrong. Mail waits until it takes the login."
+      "smtp refuses our login: AUTH: 535 5.7.8 wrong. Mail waits until it accepts the login."
     for (const one of await mails()) {
       expect(one).toMatchObject({ status: "queued", status_reason, next_attempt_at })
     }
@@ -70,7 +70,7 @@ test("a relay that refuses the login of `serve`: mail waits in sight, and a star
   expect(sink.received).toEqual([])
   await using server = await startServe({ home, api_key, env: env("new") })
   while (sink.received.length < MAILS) await Bun.sleep(50)
-  const isTold = (line: string) => line.includes("A provider takes our login again")
+  const isTold = (line: string) => line.includes("A provider accepts our login again")
   while (!server.stderr.all.some(isTold)) await Bun.sleep(50)
   expect(await (await fetch(`${server.url}/readyz`)).json()).not.toHaveProperty("warnings")
   rmSync(home, { recursive: true, force: true })

@@ -57,7 +57,7 @@ test("SIGHUP applies what can change, and names what needs a restart", async () 
 
   file.write(NEXT)
   server.kill("SIGHUP")
-  expect(await told("restart needed")).toMatchObject({
+  expect(await told("only after a restart")).toMatchObject({
     level: "warn",
     applied: ["log.level", "http.trusted_proxies", "plans.free.emails_per_month"],
     restart_needed: ["http.max_connections"],

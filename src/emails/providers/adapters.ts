@@ -145,7 +145,7 @@ export class Adapters {
     if (row.provider === "mailbox" && mailbox_port !== null) {
       return mailbox({ port: mailbox_port, max_connections })
     }
-    throw new ProviderTrouble("infrastructure", `There is no ${row.provider} on this instance.`)
+    throw new ProviderTrouble("infrastructure", `This instance has no provider ${row.provider}.`)
   }
 
   #smtp(access: SmtpAccess): EmailProvider {

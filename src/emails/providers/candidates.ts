@@ -11,7 +11,7 @@ import { PoolBusy } from "./smtp-pool"
 const WAIT_SECONDS = 60
 
 /** Of what changed while a message was on its way: nobody knows yet who takes it. */
-const NO_PROVIDER_NOW = "No provider of this project can be used at the moment: the message waits."
+const NO_PROVIDER_NOW = "No provider of this project can be used at the moment. The message waits."
 
 /** Its turn comes when a provider is resumed; who looked again and again would only be in the way. */
 export const held = (project_id: string, refusal: Refusal) =>
@@ -35,7 +35,8 @@ export async function askNext({ lease }: Candidate, carrying: Carrying, is_next:
   } catch (error) {
     if (!is_next) throw error
     const is_full = error instanceof Waiting || error instanceof PoolBusy
-    if (!is_full) log.error("the next provider broke", { provider: lease.provider.name, error })
+    if (!is_full)
+      log.error("the next provider failed unexpectedly", { provider: lease.provider.name, error })
     return undefined
   }
 }

@@ -76,7 +76,7 @@ export class Carrying {
   outcome(): Outcome {
     const settled = this.#mail.to.map((email) => this.#final.get(email) ?? this.#last(email))
     const [[first, whole] = [], ...others] = settled
-    if (!first || !whole) throw new TypeError("a mail without a recipient")
+    if (!first || !whole) throw new TypeError("the mail has no recipient")
     return {
       ...waiting(first),
       others: others.map(([one]) => waiting(one)),
@@ -90,7 +90,7 @@ export class Carrying {
   #last(email: string): [RecipientOutcome, Outcome] {
     const all = this.#faults.get(email) ?? []
     const found = all.find(([{ status }]) => status === "retry") ?? all.at(-1)
-    if (!found) throw new Error(`nobody said anything of ${email}`)
+    if (!found) throw new Error(`no provider answered for ${email}`)
     return found
   }
 }

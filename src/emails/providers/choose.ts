@@ -227,7 +227,9 @@ export class Carriers implements EmailProvider {
     const receipt = { config_id, project_id, provider_message_id, message_id }
     // The message is on its way: what came of it must be recorded, or it would be sent again.
     const written = this.#parts.store.tx((tx) => keepReceipt(tx, receipt))
-    await written.catch((error) => log.error("a receipt was not kept", { config_id, error }))
+    await written.catch((error) =>
+      log.error("the receipt of a provider could not be stored", { config_id, error }),
+    )
   }
 }
 

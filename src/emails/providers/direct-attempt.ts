@@ -95,7 +95,7 @@ class Turn {
     const enforced = policy?.mode === "enforce"
     const allowed = enforced ? names.filter((name) => isNamed(name, policy)) : names
     if (allowed.length === 0) {
-      const words = `MTA-STS: the policy of ${this.#domain} names none of ${names.join(", ")}`
+      const words = `MTA-STS: the policy of ${this.#domain} does not name ${names.join(", ")}`
       this.#transcript.push(`* ${words}`)
       return this.#finish(ofTrouble(words, NOWHERE), { trouble: words })
     }
@@ -142,7 +142,7 @@ class Turn {
     const done = await this.#connect(name, address, safety)
     const tls_failed = safety === "opportunistic" && this.#left?.of_tls === true
     if (done || !tls_failed) return done
-    this.#transcript.push("* TLS did not work: once more without")
+    this.#transcript.push("* TLS did not work; trying again without TLS")
     this.#left = undefined
     const open = await this.#connect(name, address, "none")
     if (open) this.#ways.hosts.speaksPlainly(address)

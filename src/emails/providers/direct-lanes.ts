@@ -151,10 +151,10 @@ export class Lanes {
     const own = (reason: string) => ({ reason: `${name} ${reason}`, is_crowd: false })
     if (lane.paused_until > millis()) return own(`is paused: ${lane.reason}`)
     const limit = Math.min(is_urgent ? 2 * lane.limit : lane.limit, places.limit)
-    if (lane.running.size >= limit) return own(`is given ${limit} messages at a time`)
+    if (lane.running.size >= limit) return own(`takes at most ${limit} messages at a time`)
     if (!isDoubtful(lane) || !places.isCrowded(wish)) return undefined
     const why = isSlow(lane) ? "is slow" : "has taken no message yet"
-    const reason = `${name} ${why}, and slow servers may not take every place`
+    const reason = `${name} ${why}. Slow and new servers may use only a part of the delivery slots`
     return { reason, is_crowd: true }
   }
 

@@ -87,7 +87,7 @@ export function direct(options: DirectOptions): EmailProvider {
       await admit(mail.message_id, mail.to, { project_id: mail.project_id })
       try {
         const admission = admitted.get(mail.message_id)
-        if (!admission) throw new TypeError("a mail without a recipient")
+        if (!admission) throw new TypeError("the mail has no recipient")
         const from = mail.from === "" ? "" : ((await mail.reports_to?.()) ?? mail.from)
         return await sendAll(ways, lanes, { mail: { ...mail, from }, admission, schedule })
       } finally {
@@ -144,8 +144,12 @@ async function sendAll(ways: Ways, lanes: Lanes, { mail, admission, schedule }: 
       : await attemptDomain(ways, domain, { ...mail, to }, lines).catch((error) => {
           // What the other domains took must not be forgotten, or they would get it twice.
           if (is_only) throw error
-          log.error("the delivery to one of several domains broke", { domain, error })
-          return broken({ ...mail, to }, "An internal error; the log says which.", RETRY)
+          log.error("the delivery to one of several domains failed unexpectedly", { domain, error })
+          return broken(
+            { ...mail, to },
+            "An internal error stopped the attempt. The log has the reason.",
+            RETRY,
+          )
         })
     places.delete(domain)
     lanes.leave(place, part.report)
@@ -164,7 +168,7 @@ async function sendAll(ways: Ways, lanes: Lanes, { mail, admission, schedule }: 
   // Who became open after the message was admitted has no place: he comes with the next attempt.
   const outcomes = mail.to.map((email) => found.get(email) ?? { ...NOT_TRIED, email, reason: null })
   const [first, ...others] = outcomes
-  if (!first) throw new TypeError("a mail without a recipient")
+  if (!first) throw new TypeError("the mail has no recipient")
   const only_held = outcomes.every(({ status, held }) => status !== "retry" || held)
   const soon: Schedule = () => Math.max(1, soonest(admission)?.seconds ?? 0)
   const next = only_held ? soon : schedule

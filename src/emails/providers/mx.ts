@@ -74,7 +74,7 @@ export class MailRoutes {
     if (all.length === 0) return { names: [domain], implicit: true }
     const named = all.filter(({ exchange }) => bare(exchange) !== "")
     if (named.length === 0) {
-      const words = `${domain} says that it takes no mail (null MX, RFC 7505)`
+      const words = `${domain} accepts no mail (null MX, RFC 7505)`
       throw new Unroutable("5.1.10", "NoEmail", words)
     }
     return { names: this.#inOrder(named).slice(0, MOST_HOSTS), implicit: false }
@@ -98,7 +98,7 @@ export class MailRoutes {
     if (failed) throw failed.reason
     const [refused] = found
     if (refused === undefined) throw new Unroutable("5.4.4", "General", `${host} has no address`)
-    const words = `${host} is at ${refused}, which is not public: delivery.allow_private permits it`
+    const words = `${host} has the address ${refused}, which is not public. To allow it, add it to delivery.allow_private`
     throw new Unroutable("5.4.4", "PolicyRejected", words)
   }
 }

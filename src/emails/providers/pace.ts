@@ -35,7 +35,7 @@ export class Pace {
     }
     const next = Math.max(this.#promised, now) + 1000 / this.#per_second
     this.#promised = Math.min(next, now + FARTHEST_SECONDS * 1000)
-    const text = `At most ${this.#per_second} messages a second go to this provider.`
+    const text = `This provider gets at most ${this.#per_second} messages a second.`
     throw new Waiting(text, (this.#promised - now) / 1000)
   }
 

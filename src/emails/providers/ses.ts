@@ -25,7 +25,7 @@ export function ses({ access, place, schedule = smtpSchedule() }: SesOptions): E
   const outcome = (mail: OutgoingMail, verdict: SesVerdict, id?: string): Outcome => {
     const all = mail.to.map((email) => outcomeOf(email, isWide(mail, email) ? WIDE : verdict, mx))
     const [first, ...others] = all
-    if (!first) throw new TypeError("a mail without a recipient")
+    if (!first) throw new TypeError("the mail has no recipient")
     const asked = `* POST https://${mx}${SEND_PATH} (${mail.raw.length} bytes)`
     const transcript = verdict.said === null ? [] : [asked, `S: ${verdict.said}`]
     const known = id === undefined ? {} : { provider_message_id: id }
@@ -73,7 +73,7 @@ const BROKEN = { ...SENT, status: "failed", code: "internal_error" } as const
 
 const WIDE: SesVerdict = {
   status: "bounced",
-  reason: "5.6.7 SES does not take addresses outside ASCII (SMTPUTF8)",
+  reason: "5.6.7 SES does not accept addresses outside ASCII (SMTPUTF8)",
   bounce_subtype: "ContentRejected",
   code: null,
   said: null,
@@ -103,11 +103,12 @@ async function checked(access: SesAccess, place: SesPlace): Promise<string> {
       throw new ProviderTrouble("authentication", "SES has paused sending for this account.")
     }
     const { Max24HourSend = 0, SentLast24Hours = 0 } = SendQuota ?? {}
-    const place_text = ProductionAccessEnabled === false ? " It is in the SES sandbox." : ""
-    return `SES takes the credentials; ${SentLast24Hours} of ${Max24HourSend} a day used.${place_text}`
+    const place_text =
+      ProductionAccessEnabled === false ? " The account is in the SES sandbox." : ""
+    return `SES accepts the credentials. It counts ${SentLast24Hours} of ${Max24HourSend} messages in 24 hours.${place_text}`
   } catch (error) {
     if (!(error instanceof SesRefusal || error instanceof NetError)) throw error
     const { fault, reason } = verdictOf(error)
-    throw new ProviderTrouble(fault ?? "infrastructure", reason ?? "SES could not be asked.")
+    throw new ProviderTrouble(fault ?? "infrastructure", reason ?? "SES could not be reached.")
   }
 }

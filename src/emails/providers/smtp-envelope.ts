@@ -39,7 +39,7 @@ export interface Commands {
 }
 
 export const notWide = () =>
-  new Unsendable("5.6.7", "the server does not take addresses outside ASCII (SMTPUTF8)")
+  new Unsendable("5.6.7", "the server does not accept addresses outside ASCII (SMTPUTF8)")
 
 /** MAIL, and one RCPT a recipient. Throws Unsendable where the server can take it for nobody. */
 export function commandsFor(envelope: Envelope, extensions: Extensions): Commands {
@@ -53,7 +53,7 @@ export function commandsFor(envelope: Envelope, extensions: Extensions): Command
   const wide = offered && (whole || recipients.some(needsSmtputf8))
   const limit = Number(extensions.get("SIZE") || 0)
   if (limit > 0 && raw.length > limit) {
-    const fact = `the message has ${raw.length} bytes, the server takes ${limit}`
+    const fact = `the message has ${raw.length} bytes, but the server accepts at most ${limit}`
     throw new Unsendable("5.3.4", fact)
   }
   const parameters = [

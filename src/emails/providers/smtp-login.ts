@@ -18,9 +18,9 @@ export function noMechanism(extensions: Extensions): SmtpReply {
   const offered = offeredBy(extensions).filter((name) => name !== "")
   const fact =
     offered.length > 0
-      ? `the server takes logins by ${offered.join(", ")} only, not by PLAIN or LOGIN`
+      ? `the server accepts only ${offered.join(", ")} as login (AUTH), not PLAIN or LOGIN`
       : "the server offers no login (AUTH)"
-  const advice = extensions.has("STARTTLS") ? " in the open: set tls to starttls" : ""
+  const advice = extensions.has("STARTTLS") ? " without TLS. Set tls to starttls" : ""
   return { code: 504, enhanced: "5.5.4", text: `${fact}${advice}`, lines: [] }
 }
 

@@ -112,7 +112,7 @@ export class Pool {
   #turn(): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const turn: Turn = { resolve, reject }
-    const late = () => reject(new PoolBusy("no connection to the server became free"))
+    const late = () => reject(new PoolBusy("all connections to the server are in use"))
     const timer = setTimeout(late, this.#limits.queue)
     this.#turns.add(turn)
     return promise.finally(() => {

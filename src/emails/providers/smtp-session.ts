@@ -166,7 +166,10 @@ export class Session {
 
   async #startTls() {
     if (!this.#extensions.has("STARTTLS")) {
-      throw new Trouble("tls", "the server does not offer STARTTLS, and we send nothing without")
+      throw new Trouble(
+        "tls",
+        "the server does not offer STARTTLS, and nothing is sent without TLS",
+      )
     }
     this.#expect("STARTTLS", 220, await this.#ask("STARTTLS"))
     await this.#secure()

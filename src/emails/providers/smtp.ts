@@ -63,7 +63,7 @@ export function courier(
         status: one.status === "sent" ? accepted : one.status,
       }))
       const [first, ...others] = outcomes
-      if (!first) throw new TypeError("a mail without a recipient")
+      if (!first) throw new TypeError("the mail has no recipient")
       return { ...first, provider: name, others, transcript, schedule }
     },
   }
@@ -76,7 +76,7 @@ async function checked(pool: Pool, { host, port, username }: SmtpOptions): Promi
     const { tls, could_be_safe } = session
     pool.release(session)
     const login = username === undefined ? "without a login" : "and it took the login"
-    const advice = could_be_safe ? " It offers STARTTLS: set tls to starttls." : ""
+    const advice = could_be_safe ? " It offers STARTTLS. Set tls to starttls." : ""
     return `${host}:${port} answers over ${tls ?? "an open connection"}, ${login}.${advice}`
   } catch (error) {
     const { message } = error as Error

@@ -139,7 +139,7 @@ export class Standings {
     try {
       return await this.#parts.store.tx(change)
     } catch (error) {
-      log.error("a provider's word was not kept", { config_id: keyOf(config), error })
+      log.error("the answer of a provider could not be stored", { config_id: keyOf(config), error })
       return undefined
     }
   }

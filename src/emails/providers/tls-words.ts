@@ -9,16 +9,16 @@ export const isUntrusted = (words: string): boolean => UNTRUSTED.test(words)
 
 /** What helps where a relay's certificate is one of the house. */
 export const TRUST_ADVICE =
-  "Let a known authority sign it, or start Belfry with NODE_EXTRA_CA_CERTS=<PEM file of its own one>."
+  "Use a certificate of a known authority, or start Belfry with NODE_EXTRA_CA_CERTS=<PEM file of your authority>."
 
 /** Why a handshake failed, in words that name the server; `at_once` without STARTTLS before it. */
 export function tlsWords(words: string, name: string, at_once: boolean): string {
   if (NOT_TLS.test(words)) {
     return at_once
-      ? "TLS: the server speaks no TLS at once on this port: set tls to starttls"
-      : "TLS: what the server said after STARTTLS is no TLS"
+      ? "TLS: the server does not begin with TLS on this port. Set tls to starttls"
+      : "TLS: the server did not answer with TLS after STARTTLS"
   }
   if (!isUntrusted(words)) return words
   const why = words.replace(/^tls: /i, "")
-  return `TLS: the certificate of ${name} is signed by no authority that is trusted here (${why})`
+  return `TLS: no authority that is trusted here signed the certificate of ${name} (${why})`
 }

@@ -6,7 +6,7 @@ import type { Problems } from "../../http/problems"
 import { type AnyRoute, route } from "../../http/route"
 import { Deleted, deleted, oneOf } from "../../http/texts"
 import { check } from "../../http/validate"
-import { isMailbox } from "../../lib/address"
+import { isMailbox, notOneAddress } from "../../lib/address"
 import { flag, id, maybe, text, time } from "../../lib/record-fields"
 import { partOf, placeText } from "../../members/place"
 import * as members from "../../members/project-members"
@@ -144,7 +144,6 @@ function readNewcomer(body: unknown, problems: Problems): members.Newcomer {
     problems.add("user_id", "required", "Name the person by `user_id` or by `email`.")
   if (user_id && email)
     problems.add("email", "invalid", "Give either `user_id` or `email`, not both.")
-  if (email && !isMailbox(email))
-    problems.add("email", "invalid_email", "The value must be one email address.")
+  if (email && !isMailbox(email)) problems.add("email", "invalid_email", notOneAddress(email))
   return newcomer
 }

@@ -30,9 +30,9 @@ export const callbackRoutes = ({ store, providers }: CallbackParts): AnyRoute[] 
     callers: ["none"],
     scope: "-",
     status: [200],
-    summary: "What a provider tells of messages; its signature is checked",
+    summary: "Receive the notifications of a provider; their signature is checked",
     description:
-      "For Amazon SNS, which tells of deliveries, bounces and complaints. `callback_url` of the provider is this address.",
+      "Amazon SNS sends notifications of deliveries, bounces and complaints here. `callback_url` of the provider is this address.",
     body: SnsEnvelope,
     example: SNS_EXAMPLE,
     response: Received,
@@ -51,11 +51,12 @@ export const callbackRoutes = ({ store, providers }: CallbackParts): AnyRoute[] 
 
 /** The log is where the operator finds why a second account's topic is not heard. */
 function refuseTopic({ config_id }: Source, { TopicArn: topic }: SnsEnvelope): never {
-  log.warn("a topic of another AWS account is not heard", { config_id, topic })
+  log.warn("a notification from the topic of another AWS account is refused", { config_id, topic })
   return refuse()
 }
 
-const refuse = () => fail("unauthorized", "The address or the signature is not right.")
+const refuse = () =>
+  fail("unauthorized", "The address or the signature of the notification is wrong.")
 
 async function isTrue(envelope: SnsEnvelope, sns: SnsPlace): Promise<boolean> {
   try {
@@ -68,8 +69,11 @@ async function isTrue(envelope: SnsEnvelope, sns: SnsPlace): Promise<boolean> {
 
 /** SNS tries again after an error, and it should: nothing was decided. */
 function unreachable(error: NetError): never {
-  log.warn("SNS could not be asked", { error })
-  return fail("provider_error", "SNS could not be asked about its own message.")
+  log.warn("SNS could not be reached", { error })
+  return fail(
+    "provider_error",
+    "SNS could not be reached to check its notification. Send it again later.",
+  )
 }
 
 async function hear(store: Store, source: Source, envelope: SnsEnvelope, sns: SnsPlace) {
@@ -89,5 +93,5 @@ async function confirm({ SubscribeURL, TopicArn }: SnsEnvelope, sns: SnsPlace) {
   if (answer.status !== 200) {
     fail("provider_error", `SNS did not confirm the subscription (${answer.status}).`)
   }
-  log.info("a subscription was confirmed", { topic: TopicArn })
+  log.info("a subscription to an SNS topic was confirmed", { topic: TopicArn })
 }

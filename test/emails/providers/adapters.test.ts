@@ -84,8 +84,8 @@ test("who was not reached five times in a row rests, until it is reached again",
 
 test("what this instance does not have cannot be opened", async () => {
   const adapters = testAdapters(secrets)
-  expect(() => adapters.lease(row(1, { provider: "mailbox" }))).toThrow("no mailbox")
-  expect(() => adapters.lease(row(1, { provider: "pigeon" }))).toThrow("no pigeon")
+  expect(() => adapters.lease(row(1, { provider: "mailbox" }))).toThrow("no provider mailbox")
+  expect(() => adapters.lease(row(1, { provider: "pigeon" }))).toThrow("no provider pigeon")
   await adapters.close()
 })
 

@@ -104,7 +104,9 @@ describe("a domain", () => {
     for (const place of [slow[0], slow[4], slow[8]]) if (place) lanes.leave(place, "nothing")
     for (const name of ["a.test", "b.test", "c.test"]) {
       const { reason } = refused(lanes, name)
-      expect(reason).toBe(`${name} is slow, and slow servers may not take every place`)
+      expect(reason).toBe(
+        `${name} is slow. Slow and new servers may use only a part of the delivery slots`,
+      )
     }
     expect(fill(lanes, "quick.test")).toHaveLength(4)
   })

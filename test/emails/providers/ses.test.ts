@@ -57,7 +57,7 @@ describe("beside the AWS SDK, for the same input,", () => {
       status: 200,
       body: { SendingEnabled: true, ProductionAccessEnabled: false, SendQuota: {} },
     }))
-    expect(await at(server.url).check?.()).toContain("SES takes the credentials")
+    expect(await at(server.url).check?.()).toContain("SES accepts the credentials")
     await sdk(server.url).send(new GetAccountCommand({}))
     const [ours, theirs] = server.requests
     expect([theirs?.is_signed, ours?.is_signed]).toEqual([true, true])

@@ -176,8 +176,16 @@ describe("a login", () => {
   test.each([
     ["EHLO without AUTH", { EHLO: "250-x\r\n250 PIPELINING" }, /offers no login \(AUTH\)$/],
     ["HELO only", { EHLO: "502 5.5.1 what?" }, /offers no login \(AUTH\)$/],
-    ["AUTH after STARTTLS", { EHLO: "250-x\r\n250 STARTTLS" }, /in the open: set tls to starttls$/],
-    ["other mechanisms", { EHLO: "250-x\r\n250 AUTH XOAUTH2" }, /by XOAUTH2 only, not by PLAIN/],
+    [
+      "AUTH after STARTTLS",
+      { EHLO: "250-x\r\n250 STARTTLS" },
+      / without TLS\. Set tls to starttls$/,
+    ],
+    [
+      "other mechanisms",
+      { EHLO: "250-x\r\n250 AUTH XOAUTH2" },
+      /accepts only XOAUTH2 as login \(AUTH\), not PLAIN/,
+    ],
   ])("goes to no server that did not ask for it: %s", async (_, script, reason) => {
     const outcome = await sendTo(script, undefined, login)
     expect(outcome).toMatchObject({ status: "failed", fault: "authentication" })
