@@ -8,7 +8,7 @@ import { isSelector } from "./rotation"
 import * as schemas from "./schemas"
 
 const NO_LABEL =
-  "It must have only letters, digits and hyphens, such as bounce, and at most 63 characters."
+  "The value must have only letters, digits and hyphens, such as bounce, and at most 63 characters."
 /** Of the embedded mailbox, which needs no records. */
 const MAILBOX = "mailbox.test"
 
@@ -38,7 +38,7 @@ export function readNewDomain(body: unknown, problems: Problems): NewDomain {
     problems.add(
       "dkim_selector",
       "invalid",
-      "It must be one label of letters, digits and hyphens, such as svc2.",
+      "The value must be one label of letters, digits and hyphens, such as svc2.",
     )
   }
   const parts = readParts(given, problems)
@@ -56,7 +56,7 @@ export function readPatch(body: unknown, problems: Problems): DomainPatch {
 /** Two records of one name would shut each other out: a CNAME stands alone. */
 export function refuseSame(return_path: string, tracking: string | null, problems: Problems) {
   if (return_path !== tracking) return
-  problems.add("tracking_subdomain", "invalid", "It must differ from return_path.")
+  problems.add("tracking_subdomain", "invalid", "The value must differ from return_path.")
 }
 
 /**

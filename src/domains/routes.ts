@@ -258,7 +258,7 @@ function readRotation(body: unknown, problems: Problems): Static<typeof schemas.
   problems.add(
     "selector",
     "invalid",
-    "It must be one label of letters, digits and hyphens, such as svc2.",
+    "The value must be one label of letters, digits and hyphens, such as svc2.",
   )
   return {}
 }

@@ -41,7 +41,7 @@ export function readAttachments(value: unknown, problems: Problems): AttachedInp
     problems.add(
       "attachments",
       "invalid",
-      "It must be a list of objects {filename, content, content_type}.",
+      "The value must be a list of objects {filename, content, content_type}.",
     )
     return []
   }
@@ -54,7 +54,7 @@ export function readAttachments(value: unknown, problems: Problems): AttachedInp
 
 function readOne(item: unknown, path: string, problems: Problems): AttachedInput[] {
   if (typeof item !== "object" || item === null) {
-    problems.add(path, "invalid", "It must be an object {filename, content, content_type}.")
+    problems.add(path, "invalid", "The value must be an object {filename, content, content_type}.")
     return []
   }
   const { filename, content, path: url, content_type, content_id } = item as Record<string, unknown>
@@ -85,14 +85,14 @@ function readOne(item: unknown, path: string, problems: Problems): AttachedInput
 
 /** Whether it may be fetched, and can be, is asked later. */
 function checkUrl(url: unknown, content: unknown, path: string, problems: Problems) {
-  if (typeof url !== "string") problems.add(path, "invalid", "It must be an https:// URL.")
+  if (typeof url !== "string") problems.add(path, "invalid", "The value must be an https:// URL.")
   if (content != null) problems.add(path, "invalid", "Give content or path, not both.")
 }
 
 function checkName(name: unknown, path: string, problems: Problems) {
   if (name === undefined) return problems.add(path, "required", "The field is required.")
   if (typeof name !== "string" || name === "" || isLonger(name, MAX_NAME)) {
-    return problems.add(path, "invalid", `It must be a text of 1 to ${MAX_NAME} characters.`)
+    return problems.add(path, "invalid", `The value must be a text of 1 to ${MAX_NAME} characters.`)
   }
   if (UNSAFE_NAME.test(name) || !name.isWellFormed() || name === "." || name === "..") {
     problems.add(path, "invalid", "A file name must not hold a path, quotes or control characters.")
@@ -117,7 +117,7 @@ function decode(content: unknown, path: string, problems: Problems): Uint8Array 
   problems.add(
     path,
     "invalid",
-    "It must be strict base64 (RFC 4648, section 4), padded and without line breaks.",
+    "The value must be strict base64 (RFC 4648, section 4), padded and without line breaks.",
   )
   return undefined
 }

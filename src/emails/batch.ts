@@ -26,7 +26,11 @@ export function readBatch(body: unknown, problems: Problems): Batch {
   const list = bare ? body : (body as { messages?: unknown } | null)?.messages
   if (list === undefined) problems.add("messages", "required", "The field is required.")
   else if (!Array.isArray(list) || list.length === 0 || list.length > MOST_MESSAGES) {
-    problems.add("messages", "invalid", `It must be a list of 1 to ${MOST_MESSAGES} messages.`)
+    problems.add(
+      "messages",
+      "invalid",
+      `The value must be a list of 1 to ${MOST_MESSAGES} messages.`,
+    )
   }
   if (problems.any || !Array.isArray(list)) return { items: [], bare }
   return { items: list.map(readItem), bare }
@@ -46,7 +50,7 @@ function readItem(given: unknown, at: number): Item {
 export function modeOf({ headers }: Request, { bare }: Batch): "strict" | "permissive" {
   const mode = headers.get("x-batch-validation") ?? (bare ? "strict" : "permissive")
   if (mode === "strict" || mode === "permissive") return mode
-  throw invalid("x-batch-validation", "invalid", "It must be strict or permissive.")
+  throw invalid("x-batch-validation", "invalid", "The value must be strict or permissive.")
 }
 
 export interface Refused {

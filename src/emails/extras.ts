@@ -26,7 +26,7 @@ const OWN_HEADERS = new RegExp(
 export function readTags(value: unknown, problems: Problems): string[] {
   if (value == null) return []
   if (!Array.isArray(value) || value.length > MOST_TAGS) {
-    problems.add("tags", "invalid", `It must be a list of at most ${MOST_TAGS} tags.`)
+    problems.add("tags", "invalid", `The value must be a list of at most ${MOST_TAGS} tags.`)
     return []
   }
   return value.flatMap((item, at) => {
@@ -45,7 +45,7 @@ function pair(item: unknown): string | undefined {
 export function readMetadata(value: unknown, problems: Problems): Record<string, unknown> {
   if (value == null) return {}
   if (typeof value !== "object" || Array.isArray(value)) {
-    problems.add("metadata", "invalid", "It must be an object.")
+    problems.add("metadata", "invalid", "The value must be an object.")
     return {}
   }
   checkMetadata(value, problems)
@@ -55,7 +55,7 @@ export function readMetadata(value: unknown, problems: Problems): Record<string,
 export function readHeaders(value: unknown, problems: Problems): Record<string, string> {
   if (value == null) return {}
   if (typeof value !== "object" || Array.isArray(value)) {
-    problems.add("headers", "invalid", "It must be an object of names and values.")
+    problems.add("headers", "invalid", "The value must be an object of names and values.")
     return {}
   }
   const fields = Object.entries(value)
@@ -90,5 +90,9 @@ function checkHeader(name: string, text: unknown, problems: Problems) {
   const isGood =
     typeof text === "string" && !isLonger(text, MAX_HEADER_VALUE) && !CONTROL.test(text)
   if (isGood && text.isWellFormed()) return
-  problems.add(path, "invalid", `It must be one line of at most ${MAX_HEADER_VALUE} characters.`)
+  problems.add(
+    path,
+    "invalid",
+    `The value must be one line of at most ${MAX_HEADER_VALUE} characters.`,
+  )
 }

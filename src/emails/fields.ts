@@ -84,7 +84,7 @@ function readOneAddress(value: unknown, path: string, problems: Problems): Mailb
   }
   if (!Array.isArray(value)) return readAddress(value, path, problems)
   if (value.length === 1) return readAddress(value[0], path, problems)
-  const hint = `It must be one recipient. You gave ${value.length}. Use cc, bcc or POST /v1/emails/batch for several.`
+  const hint = `The value must be one recipient. You gave ${value.length}. Use cc, bcc or POST /v1/emails/batch for several.`
   problems.add(path, "invalid", hint)
   return undefined
 }
@@ -103,7 +103,7 @@ function readAddresses(
     problems.add(
       path,
       "too_many",
-      `It may have at most ${most} addresses. You gave ${list.length}.`,
+      `The list may have at most ${most} addresses. You gave ${list.length}.`,
     )
     return []
   }
@@ -119,7 +119,7 @@ export function readAddress(value: unknown, path: string, problems: Problems): M
     return parseMailbox(value) ?? refuseAddress(value, path, problems)
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    problems.add(path, "invalid", "It must be an address, or an object {email, name}.")
+    problems.add(path, "invalid", "The value must be an address, or an object {email, name}.")
     return undefined
   }
   const { email, name } = value as Record<string, unknown>
@@ -134,7 +134,7 @@ export function readAddress(value: unknown, path: string, problems: Problems): M
   problems.add(
     `${path}.name`,
     "invalid",
-    `It must be one line of at most ${MAX_SUBJECT} characters, without control characters.`,
+    `The value must be one line of at most ${MAX_SUBJECT} characters, without control characters.`,
   )
   return undefined
 }
@@ -147,14 +147,19 @@ function refuseAddress(given: unknown, path: string, problems: Problems): undefi
 function readSubject(value: unknown, problems: Problems): string {
   if (value == null) problems.add("subject", "required", "The field is required.")
   else if (typeof value === "string" && value !== "" && isLine(value, MAX_SUBJECT)) return value
-  else problems.add("subject", "invalid", `It must be one line of 1 to ${MAX_SUBJECT} characters.`)
+  else
+    problems.add(
+      "subject",
+      "invalid",
+      `The value must be one line of 1 to ${MAX_SUBJECT} characters.`,
+    )
   return ""
 }
 
 function readText(value: unknown, path: string, problems: Problems): string | null {
   if (value == null) return null
   if (typeof value === "string" && !value.includes("\0")) return value.toWellFormed()
-  problems.add(path, "invalid", "It must be a text without NUL characters.")
+  problems.add(path, "invalid", "The value must be a text without NUL characters.")
   return null
 }
 

@@ -35,7 +35,7 @@ export function parseMailbox(text: string): Mailbox | undefined {
 export function notOneAddress(given: unknown): string {
   const text = typeof given === "string" ? given : (JSON.stringify(given) ?? String(given))
   const shown = text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN).toWellFormed()}…` : text
-  return `It must be one email address. You gave "${shown}".`
+  return `The value must be one email address. You gave "${shown}".`
 }
 
 /** A bare address, `local@domain`, without name, brackets or spaces around it. */

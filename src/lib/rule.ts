@@ -142,7 +142,7 @@ function demandRule(value: unknown, path: string, level: number, count: { leaves
   const inner = value[name]
   if (name === "not") return demandRule(inner, at(path, name), level + 1, count)
   if (!Array.isArray(inner) || inner.length === 0) {
-    throw new Wrong(at(path, name), "It must be a list of at least one rule.")
+    throw new Wrong(at(path, name), "The value must be a list of at least one rule.")
   }
   inner.forEach((rule, index) => void demandRule(rule, at(path, name, index), level + 1, count))
 }
@@ -160,10 +160,11 @@ function demandComparison(
   if (unknown !== undefined)
     throw new Wrong(at(path, unknown), "A comparison has only the members field, op and value.")
   if (!isField(value.field))
-    throw new Wrong(at(path, "field"), "It must be a dotted path, such as data.id.")
-  if (!isOperator(value.op)) throw new Wrong(at(path, "op"), `It must be one of ${OPERATORS}.`)
+    throw new Wrong(at(path, "field"), "The value must be a dotted path, such as data.id.")
+  if (!isOperator(value.op))
+    throw new Wrong(at(path, "op"), `The value must be one of ${OPERATORS}.`)
   const { fits, words } = operations[value.op].takes
-  if (!fits(value.value)) throw new Wrong(at(path, "value"), `It must be ${words}.`)
+  if (!fits(value.value)) throw new Wrong(at(path, "value"), `The value must be ${words}.`)
 }
 
 const at = (...steps: (string | number)[]) => steps.filter((step) => step !== "").join(".")

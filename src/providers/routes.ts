@@ -254,7 +254,7 @@ async function judged(
   if (kind !== "email_provider" || !isEmailProvider(provider)) {
     const text =
       known.length > 0
-        ? `It must be one of ${known.join(", ")}.`
+        ? `The value must be one of ${known.join(", ")}.`
         : `This version has no ${kind} yet.`
     problems.add("provider", "invalid", text)
     problems.throwIfAny()

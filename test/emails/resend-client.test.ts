@@ -104,7 +104,7 @@ test("it is told what is wrong, in the fields where it looks", async () => {
   const refused = await resend.emails.send({ ...mail("Ding"), to: "nobody" })
   expect(refused.error).toMatchObject({
     name: "invalid_email",
-    message: 'to: It must be one email address. You gave "nobody".',
+    message: 'to: The value must be one email address. You gave "nobody".',
     statusCode: 422,
     error: { code: "invalid_email" },
   } as object)

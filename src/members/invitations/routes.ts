@@ -6,7 +6,7 @@ import type { Problems } from "../../http/problems"
 import { type AnyRoute, route } from "../../http/route"
 import { Deleted, deleted, oneOf } from "../../http/texts"
 import { check } from "../../http/validate"
-import { isMailbox } from "../../lib/address"
+import { isMailbox, notOneAddress } from "../../lib/address"
 import { id, maybe, text, time, word } from "../../lib/record-fields"
 import { type AcceptParts, acceptRoutes } from "./accept/routes"
 import * as invitations from "./invitations"
@@ -144,7 +144,7 @@ function readWanted(body: unknown, problems: Problems): invitations.Wanted {
   check(NewInvitation, body, problems)
   const { email, role, projects = [] } = (body ?? {}) as Static<typeof NewInvitation>
   if (typeof email === "string" && !isMailbox(email)) {
-    problems.add("email", "invalid_email", "The value must be one email address.")
+    problems.add("email", "invalid_email", notOneAddress(email))
   }
   if (role === "billing_admin" && Array.isArray(projects) && projects.length > 0) {
     problems.add(
