@@ -4,6 +4,7 @@ import { ValueErrorType } from "@sinclair/typebox/errors"
 import { countCharacters, isLonger } from "../lib/characters"
 import { settleNames } from "./field-names"
 import type { Problems } from "./problems"
+import { COUNTED, wordsFor } from "./value-words"
 
 const compiled = new WeakMap<TSchema, TypeCheck<TSchema>>()
 
@@ -49,7 +50,8 @@ export function readQuery(schema: TObject, search: URLSearchParams, problems: Pr
   const given: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(schema.properties)) {
     const text = search.get(name)
-    if (text?.includes("\0")) problems.add(name, "invalid", "No NUL characters.")
+    if (text?.includes("\0"))
+      problems.add(name, "invalid", "The value must not contain NUL characters.")
     if (text !== null) given[name] = fromText(field, text)
   }
   const query = settleNames(schema, given, problems) as typeof given
@@ -75,9 +77,6 @@ function checkerOf(schema: TSchema): TypeCheck<TSchema> {
   compiled.set(schema, fresh)
   return fresh
 }
-
-/** A string whose bounds are code points (JSON Schema, 6.3); TypeBox itself counts UTF-16 units. */
-const COUNTED = "CountedString"
 
 TypeRegistry.Set<TSchema>(COUNTED, (schema, value) => {
   if (typeof value !== "string" || !value.isWellFormed()) return false
@@ -107,21 +106,7 @@ function countingCharacters<Part>(part: Part): Part {
   return copy as Part
 }
 
-/** What is wrong with a counted string, in the words that TypeBox has for an ordinary one. */
-function complaintOf(schema: TSchema, value: unknown): string {
-  const { minLength = 0, maxLength } = schema
-  if (typeof value !== "string") return "Expected string"
-  if (!value.isWellFormed()) return "Half of a character that needs two UTF-16 units (a surrogate)"
-  if (countCharacters(value) < minLength) {
-    return `Expected string length greater or equal to ${minLength}`
-  }
-  if (maxLength !== undefined && isLonger(value, maxLength)) {
-    return `Expected string length less or equal to ${maxLength}`
-  }
-  return `Expected string to match '${schema.pattern}'`
-}
-
-/** Of what may also be null only the other form can have been meant. */
+/** If a value may also be null, the sender meant the other form. */
 function meant(error: ValueError): ValueError {
   const forms = (error.schema.anyOf as TSchema[] | undefined) ?? []
   const at = forms.length === 2 ? forms.findIndex(({ type }) => type !== "null") : -1
@@ -132,13 +117,5 @@ function meant(error: ValueError): ValueError {
 function asProblem(error: ValueError): [string, string, string] {
   const path = error.path.slice(1).replaceAll("/", ".") || "body"
   if (MISSING.includes(error.type)) return [path, "required", "The field is required."]
-  const { schema, message, value } = error
-  const text = schema[Kind] === COUNTED ? complaintOf(schema, value) : message
-  return [path, "invalid", `${choices(schema) ?? text}.`.replace(/\.\.$/, ".")]
-}
-
-/** "Expected union value" helps nobody: name the values. */
-function choices({ anyOf }: TSchema): string | undefined {
-  const values = (anyOf as TSchema[] | undefined)?.map((one) => one.const as unknown)
-  return values?.every((value) => value !== undefined) ? `One of ${values.join(", ")}` : undefined
+  return [path, "invalid", wordsFor(error)]
 }

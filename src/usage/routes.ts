@@ -6,6 +6,7 @@ import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import type { Call } from "../http/call"
 import { type AnyRoute, route } from "../http/route"
+import { MONTH } from "../http/texts"
 import { reconcile } from "../messages/reconcile"
 import { METRICS } from "../plans/metrics"
 import { currentPeriod } from "../plans/periods"
@@ -17,7 +18,7 @@ import { Usage, UsageReconciliation, UserUsage } from "./schemas"
 import { emptyTotals, type Totals, totals } from "./usage"
 
 const period = t.String({
-  pattern: "^\\d{4}-(0[1-9]|1[0-2])$",
+  pattern: MONTH,
   description: "The month as YYYY-MM, in UTC (default: this month).",
 })
 

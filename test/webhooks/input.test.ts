@@ -111,9 +111,9 @@ async function asked(method: string, fields: Record<string, unknown>) {
 }
 
 test.each<[string, unknown, string]>([
-  ["rate_limit", 0, "greater or equal to 1"],
-  ["transform", "", "length"],
-  ["filter", [], "object"],
+  ["rate_limit", 0, "from 1 to 1000"],
+  ["transform", "", "not be empty"],
+  ["filter", [], "must be an object"],
 ])("what is wrong with %s is said in words, though it may be null", async (name, value, words) => {
   const project = await service.project()
   const { body } = await project.post("/v1/webhooks", hook({ [name]: value }))

@@ -2,6 +2,7 @@ import { type Static, Type as t } from "@sinclair/typebox"
 import { now } from "../../core/time"
 import { countByProject } from "../../domains/counting"
 import { type AnyRoute, route } from "../../http/route"
+import { MONTH } from "../../http/texts"
 import { featuresOf, limitsOf } from "../../plans/plans"
 import type { Store } from "../../store/store"
 import * as accounts from "../accounts"
@@ -12,7 +13,7 @@ import { usageOfAccount } from "../usage"
 const periodQuery = t.Object({
   period: t.Optional(
     t.String({
-      pattern: "^\\d{4}-(0[1-9]|1[0-2])$",
+      pattern: MONTH,
       description: "The month as YYYY-MM, in UTC (default: this month).",
     }),
   ),
