@@ -78,11 +78,12 @@ async function follow(
 export const tooLarge = (limit_bytes: number, received_bytes: number) =>
   new ApiError(
     "payload_too_large",
-    `The body has ${received_bytes} bytes; at most ${limit_bytes} are allowed here.`,
+    `The body has ${received_bytes} bytes. This route allows at most ${limit_bytes}.`,
     { limit_bytes, received_bytes },
   )
 
-const broken = () => unreadable("incomplete", "The body ended before it was complete.")
+const broken = () =>
+  unreadable("incomplete", "The body ended before it was complete. Send the request again.")
 
 /** Joins what comes in crumbs: an array for each would take a hundred times their memory. */
 class Parts {

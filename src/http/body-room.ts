@@ -204,7 +204,7 @@ class Share {
   #warn(now: number): void {
     if (now - this.#warned_at < WARN_MILLISECONDS) return
     this.#warned_at = now
-    log.warn("bodies are refused: their memory is full", {
+    log.warn("request bodies are refused, because their memory is full", {
       capacity_mb: this.#capacity / MEBIBYTE,
       setting: "http.body_memory_mb",
     })
@@ -237,14 +237,14 @@ const tooMuch = () =>
 
 const tooMuchForOne = () =>
   unavailable(
-    "This project sends too many large bodies at once. Send this one again when another is answered.",
+    "This project sends too many large bodies at once. Send this one again after the answer to another one.",
     "project_body_memory",
     RETRY_SECONDS,
   )
 
 const slow = () =>
   unavailable(
-    "The body came slower than 64 KB a second, and another request needed its memory. Send it again.",
+    "The body arrived at less than 64 KB a second, and another request needed its memory. Send it again.",
     "slow_body",
     RETRY_SECONDS,
   )

@@ -40,7 +40,7 @@ export async function readJson(request: Request, reading: Reading): Promise<Body
   const scan = new JsonScan()
   const onPart = (bytes: Uint8Array) => {
     if (!reading.any_type)
-      demandType(request, JSON_TYPE, "A body needs Content-Type: application/json.")
+      demandType(request, JSON_TYPE, "The body needs the header Content-Type: application/json.")
     scan.feed(bytes)
   }
   const parts = await readParts(request, { ...reading, onPart })
@@ -52,7 +52,7 @@ export async function readJson(request: Request, reading: Reading): Promise<Body
 
 /** The fields of a form; of a name that comes twice the last one counts. */
 export async function readForm(request: Request, reading: Reading): Promise<Body> {
-  const onPart = () => demandType(request, FORM_TYPE, "This page takes its own form only.")
+  const onPart = () => demandType(request, FORM_TYPE, "This page accepts only its own form.")
   const parts = await readParts(request, { ...reading, onPart })
   const text = Buffer.concat(parts).toString("utf8")
   return bodyOf(Object.fromEntries(new URLSearchParams(text)))

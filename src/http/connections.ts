@@ -170,4 +170,4 @@ function teller({ most, per_address }: ConnectionLimits) {
 }
 
 const TOO_MANY =
-  "Too many HTTP connections are open. The server closed the ones that were idle for longest."
+  "too many HTTP connections were open; the server closed those that were idle for the longest time"

@@ -11,7 +11,12 @@ export function withDeadline<Result>(
     const timer = setTimeout(() => {
       stop.abort()
       const seconds = Math.ceil(limit_ms / 1000)
-      reject(new ApiError("timeout", `The request took longer than ${seconds} seconds.`))
+      reject(
+        new ApiError(
+          "timeout",
+          `The request took longer than ${seconds} seconds. Check its effect before you try again.`,
+        ),
+      )
     }, limit_ms)
     const beforehand =
       <Value>(settle: (value: Value) => void) =>

@@ -53,21 +53,24 @@ const TOLD_FLAT = /^\/v1\/(emails|domains|api-keys|webhooks|templates|topics)(?!
 export function asApiError(thrown: unknown, request_id: string, method: string): ApiError {
   if (thrown instanceof ApiError) return thrown
   const trouble = troubleOf(thrown)
-  log.error(FAILURES[trouble ?? "none"] ?? "the storage refused", { request_id, error: thrown })
+  log.error(FAILURES[trouble ?? "none"] ?? "the storage refused a request", {
+    request_id,
+    error: thrown,
+  })
   if (trouble === "descriptors") return unavailable(TOO_MANY_FILES, "descriptors")
   return trouble ? storageRefused(method) : new ApiError("internal_error", INTERNAL)
 }
 
 const FAILURES: Record<string, string> = {
   none: "a request failed",
-  descriptors:
-    "The process has as many files open as the system allows (nofile). Raise that limit.",
+  descriptors: "the process has as many files open as the system allows; raise the limit nofile",
 }
 
 const TOO_MANY_FILES =
-  "The server has too many files open at the moment. Nothing was accepted. Try again."
+  "The server has too many files open at the moment. Nothing was accepted. Try again in a few seconds."
 
-const INTERNAL = "Something broke on our side. The request id helps to find it in the log."
+const INTERNAL =
+  "The server failed at this request. Tell its operator the request id, which is also in the log."
 
 /** 503 with the seconds after which another try makes sense. */
 export const unavailable = (message: string, reason: string, retry_after = 5) =>
@@ -81,8 +84,9 @@ export const unavailable = (message: string, reason: string, retry_after = 5) =>
 const storageRefused = (method: string) =>
   unavailable(method === "GET" || method === "HEAD" ? UNREADABLE : UNWRITABLE, "storage")
 
-const UNREADABLE = "The storage cannot be read at the moment."
-const UNWRITABLE = "The storage cannot be written at the moment. Nothing was accepted."
+const UNREADABLE = "The storage cannot be read at the moment. Try again in a few seconds."
+const UNWRITABLE =
+  "The storage cannot be written at the moment. Nothing was accepted. Try again in a few seconds."
 
 function decorate(response: Response, id: string, headers: HeaderFields): Response {
   for (const [name, value] of Object.entries(headers)) response.headers.set(name, value)

@@ -7,7 +7,7 @@ const NOT_OFFERED = "x-not-offered"
 
 /** A second name of a field, which clients of another service use. */
 export const aliasOf = <Schema extends TSchema>(name: string, schema: Schema) =>
-  t.Optional({ ...schema, description: `Alias of ${name}.`, [ALIAS_OF]: name } as Schema)
+  t.Optional({ ...schema, description: `Another name of \`${name}\`.`, [ALIAS_OF]: name } as Schema)
 
 /** A field that would change the meaning, and that nothing here acts upon: only null passes. */
 export const notOffered = () =>
@@ -34,7 +34,7 @@ export function settleNames(schema: TSchema | undefined, body: unknown, problems
 /** Null says that the sender does not use the field. */
 export function refuseNotOffered(name: string, value: unknown, problems: Problems) {
   if (value === null || value === undefined) return
-  problems.add(name, "not_available", `${name} is not available on this server; leave it out.`)
+  problems.add(name, "not_available", `${name} is not available on this server. Leave it out.`)
 }
 
 interface Alias {

@@ -163,7 +163,7 @@ export class Guard {
 
 interface Known {
   caller: Caller
-  /** The same caller in the project that he named. Throws 404 and 422. */
+  /** The same caller in the project that they named. Throws 404 and 422. */
   settle: () => Promise<Caller>
 }
 
@@ -187,12 +187,18 @@ const asked = ({ route, request }: Asking) =>
 
 function refuseAddress({ ip_addresses, ip }: Caller) {
   if (ip_addresses.length === 0 || isWithin(ip, ip_addresses)) return
-  fail("ip_not_allowed", `The address ${ip} is not on the allowlist of this key.`)
+  fail(
+    "ip_not_allowed",
+    `The IP address ${ip} is not on the allowlist of this key. Add it, or use another key.`,
+  )
 }
 
 const BLOCKED: Record<string, [ErrorCode, string]> = {
   locked: ["account_locked", "This account is locked. Ask the operator of this service."],
-  suspended: ["account_suspended", "This account is suspended for a violation of the rules."],
+  suspended: [
+    "account_suspended",
+    "This account is suspended for a violation of the rules. Ask the operator of this service.",
+  ],
 }
 
 function refuseAccount({ account_status }: Caller) {
@@ -207,7 +213,8 @@ function refuseAccount({ account_status }: Caller) {
  */
 function refuseDelivery({ request: { method, headers } }: Asking) {
   if (method === "GET" || !SIGNATURES.some((name) => headers.has(name))) return
-  const message = "A webhook delivery must not call the API: it would cause the next one."
+  const message =
+    "A webhook delivery must not call the API, because it would cause another delivery. Use another endpoint."
   fail("forbidden", message, { reason: "webhook_loop" })
 }
 

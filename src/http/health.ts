@@ -96,17 +96,28 @@ export class Health {
   /** Reads go on as long as they can; what would write is refused before it is read. */
   refuse(route: AnyRoute) {
     if (route.scope === "-") return
-    if (this.#draining) throw unavailable("This server is shutting down.", "draining", 1)
+    if (this.#draining)
+      throw unavailable(
+        "This server is shutting down. Send the request again in a second.",
+        "draining",
+        1,
+      )
     const reads = route.method === "GET" || /:read$/.test(route.scope)
     if (reads) return
     const { disk } = this.#vitals
     if (disk.isDamaged()) throw unavailable(DAMAGED, "damaged", 60)
     if (!disk.healthy()) throw unavailable(UNWRITABLE, "storage")
     if (disk.state() === "low" && route.sends) {
-      throw unavailable("The disk is almost full, so nothing new is accepted.", "disk_low", 30)
+      throw unavailable(
+        "The disk of the server is almost full, so it accepts no new mail.",
+        "disk_low",
+        30,
+      )
     }
   }
 }
 
-const UNWRITABLE = "The storage cannot be written at the moment. Nothing was accepted."
-const DAMAGED = "The database is damaged. Nothing is accepted until the operator has repaired it."
+const UNWRITABLE =
+  "The storage cannot be written at the moment. Nothing was accepted. Try again in a few seconds."
+const DAMAGED =
+  "The database is damaged. The server accepts nothing until its operator repairs the database."

@@ -43,7 +43,11 @@ export function claimOf(request: Request, owner: Owner, path: string, body: Hash
   const key = request.headers.get("idempotency-key")
   if (key === null) return undefined
   if (!FORM.test(key)) {
-    throw invalid("Idempotency-Key", "invalid", "1 to 255 visible ASCII characters are allowed.")
+    throw invalid(
+      "Idempotency-Key",
+      "invalid",
+      "The value must have 1 to 255 visible ASCII characters.",
+    )
   }
   const { owner_id, credential } = owner
   const whose = credential ? `${owner_id} ${credential}` : owner_id
@@ -58,7 +62,8 @@ export async function lookup(db: Reader, claim: Claim): Promise<Stored | undefin
   claim.renewed = row.created_at <= oldest()
   if (claim.renewed) return undefined
   if (row.body_hash === claim.body_hash) return row
-  const message = "This Idempotency-Key was used with another body. Use a new key."
+  const message =
+    "This Idempotency-Key was used with another body in the last 24 hours. Use a new key."
   throw new ApiError("validation_error", message, { reason: "idempotency_key_reused", fields: [] })
 }
 

@@ -69,7 +69,7 @@ export class JsonScan {
     this.awaits_key = is_object
     this.open.push(is_object ? [] : null)
     if (this.open.length > MAX_DEPTH)
-      throw unreadable("depth", "The body is nested deeper than 64 levels.")
+      throw unreadable("depth", "The body has more than 64 nested levels. Send a flatter one.")
   }
 
   private leave() {
@@ -133,13 +133,14 @@ const SMALL = 32
 
 function remember(seen: string[] | null | undefined, literal: string) {
   const key = literal.includes("\\") ? unescaped(literal) : literal
-  if (key === "__proto__") throw unreadable("proto", 'The key "__proto__" is refused.')
+  if (key === "__proto__")
+    throw unreadable("proto", 'The key "__proto__" is not allowed. Rename it.')
   if (!seen) return
   if (seen.length < SMALL ? seen.includes(key) : large(seen).has(key)) {
     const shown = Buffer.from(key.slice(0, 64), "latin1").toString("utf8")
     throw unreadable(
       "duplicate_key",
-      `The key ${JSON.stringify(shown)} stands twice in one object.`,
+      `The key ${JSON.stringify(shown)} stands twice in one object. Send it once.`,
     )
   }
   seen.push(key)

@@ -13,7 +13,7 @@ export function parseScanned(parts: readonly Uint8Array[]): unknown {
   try {
     return parseNumbersApart(text)
   } catch {
-    throw unreadable("syntax", "The body is not valid JSON.")
+    throw unreadable("syntax", "The body is not valid JSON. Check quotes, commas and brackets.")
   }
 }
 
@@ -24,7 +24,7 @@ function decode(parts: readonly Uint8Array[]): string {
   try {
     return first && parts.length === 1 ? utf8.decode(first) : joined(parts)
   } catch {
-    throw unreadable("encoding", "The body is not valid UTF-8.")
+    throw unreadable("encoding", "The body is not valid UTF-8. Encode it as UTF-8.")
   }
 }
 

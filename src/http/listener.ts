@@ -82,7 +82,15 @@ const twoHosts = () =>
   new ApiError(
     "validation_error",
     "The request has more than one Host header. Send exactly one.",
-    { fields: [{ path: "Host", code: "invalid", message: "Exactly one is allowed." }] },
+    {
+      fields: [
+        {
+          path: "Host",
+          code: "invalid",
+          message: "The request must have exactly one Host header.",
+        },
+      ],
+    },
     { status: 400 },
   )
 

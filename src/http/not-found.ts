@@ -10,10 +10,14 @@ export function absence(routes: AnyRoute[]) {
     const pathname = pathOf(request)
     const allowed = shapes.filter(({ shape }) => shape.test(pathname)).map(({ method }) => method)
     const shown = shownAnyway(routes, pathname)
-    if (allowed.length === 0) return new ApiError("not_found", `There is no path ${shown}.`)
+    if (allowed.length === 0)
+      return new ApiError(
+        "not_found",
+        `There is no path ${shown}. The reference at /docs has all paths.`,
+      )
 
     const all = [...new Set(allowed.includes("GET") ? [...allowed, "HEAD"] : allowed)].join(", ")
-    const message = `${shown} does not answer ${request.method}; it answers ${all}.`
+    const message = `${shown} does not accept ${request.method}. It accepts ${all}.`
     return new ApiError("not_found", message, {}, { headers: { allow: all } })
   }
 }

@@ -11,7 +11,12 @@ const object = (properties: Record<string, object>) => ({
 const nullable = (type: string) => ({ type: [type, "null"] })
 
 export const securitySchemes = {
-  apiKey: { type: "apiKey", in: "header", name: "X-API-Key", description: "`svc_live_…`" },
+  apiKey: {
+    type: "apiKey",
+    in: "header",
+    name: "X-API-Key",
+    description: "An API key: `svc_live_…`.",
+  },
   bearer: {
     type: "http",
     scheme: "bearer",
@@ -31,48 +36,70 @@ export const parameters = {
   IdempotencyKey: header(
     "Idempotency-Key",
     { type: "string", pattern: "^[\\x21-\\x7e]{1,255}$" },
-    "Makes a repetition safe for 24 hours: the same key and body get the first answer again.",
+    "Makes a repetition safe for 24 hours. The same key with the same body gets the first answer again.",
   ),
   RequestId: header(
     "X-Request-Id",
     { type: "string", pattern: "^[A-Za-z0-9_-]{8,64}$" },
-    "Taken over as the request's id; otherwise the server makes one.",
+    "The id of the request (default: the server makes one).",
   ),
   AccountId: header(
     "X-Account-Id",
     text,
-    "The account that a console session speaks of; needed where its user belongs to several.",
+    "The account of the request. Needed in a console session if the person belongs to several accounts.",
   ),
   ProjectId: header(
     "X-Project-Id",
     text,
-    "The project that a console session speaks of; needed where the account has several.",
+    "The project of the request. Needed in a console session if the account has several projects.",
   ),
   Strict: header(
     "X-Strict",
     { type: "string", enum: ["1"] },
-    "Unknown fields are refused instead of ignored.",
+    "`1` refuses unknown fields (default: they are ignored).",
   ),
 }
 
 export const headers = {
-  RequestId: { description: "The request's id, as in meta.request_id.", schema: text },
-  RateLimit: { description: "`r` requests are left, for `t` seconds (IETF form).", schema: text },
-  RateLimitPolicy: { description: "`q` requests in `w` seconds.", schema: text },
-  XRateLimitLimit: { description: "Requests a minute.", schema: count },
-  XRateLimitRemaining: { description: "Requests left in this minute.", schema: count },
-  XRateLimitReset: { description: "Epoch seconds at which the minute ends.", schema: count },
+  RequestId: { description: "The id of the request, as in `meta.request_id`.", schema: text },
+  RateLimit: {
+    description: "`r` is the number of requests that are left in the next `t` seconds (IETF form).",
+    schema: text,
+  },
+  RateLimitPolicy: {
+    description: "`q` requests are allowed in `w` seconds (IETF form).",
+    schema: text,
+  },
+  XRateLimitLimit: {
+    description: "The number of requests that are allowed in a minute.",
+    schema: count,
+  },
+  XRateLimitRemaining: {
+    description: "The number of requests that are left in this minute.",
+    schema: count,
+  },
+  XRateLimitReset: { description: "The end of this minute, in Unix seconds.", schema: count },
   IdempotentReplayed: {
-    description: "Present when this is the stored answer of an earlier request.",
+    description: "Present if this is the stored answer of an earlier request.",
     schema: { type: "string", enum: ["true"] },
   },
   SendingStatus: {
-    description: "Whether the account may send. With a credential only.",
+    description: "The sending status of the account. Absent without a credential.",
     schema: { type: "string", enum: ["active", "throttled", "frozen"] },
   },
-  SendingStatusReason: { description: "Why, where it is not `active`.", schema: text },
-  Link: { description: '`<…>; rel="next"`, while there is more.', schema: text },
-  RetryAfter: { description: "Seconds to wait; with 429, 503 and 409 in progress.", schema: count },
+  SendingStatusReason: {
+    description: "The reason of a status that is not `active`.",
+    schema: text,
+  },
+  Link: {
+    description: 'The address of the next page: `<…>; rel="next"`. Absent on the last page.',
+    schema: text,
+  },
+  RetryAfter: {
+    description:
+      "Seconds to wait before the next attempt. Present with 429, 503 and 409 `in_progress`.",
+    schema: count,
+  },
 }
 
 export const reference = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` })
@@ -94,9 +121,13 @@ const withFlatError = (properties: Record<string, object>) => ({
   ...object(properties),
   properties: {
     ...properties,
-    name: { ...text, description: "`error.code` again, on paths that some clients expect it on." },
-    message: { ...text, description: "`error.message` again, on the same paths." },
-    statusCode: { ...count, description: "The status again, on the same paths." },
+    name: {
+      ...text,
+      description:
+        "A copy of `error.code`. Only some paths have it, for clients of other services.",
+    },
+    message: { ...text, description: "A copy of `error.message`, on the same paths." },
+    statusCode: { ...count, description: "A copy of the status, on the same paths." },
   },
 })
 
@@ -107,13 +138,21 @@ export const metas = {
   Meta: object({ request_id }),
   ListMeta: object({
     request_id,
-    page: { ...nullable("integer"), examples: [1], description: "Null while a cursor is used." },
+    page: {
+      ...nullable("integer"),
+      examples: [1],
+      description: "Null if the request has a cursor.",
+    },
     per_page: { ...count, examples: [25] },
-    total: { ...nullable("integer"), examples: [1], description: "Null while a cursor is used." },
+    total: {
+      ...nullable("integer"),
+      examples: [1],
+      description: "Null if the request has a cursor.",
+    },
     total_pages: {
       ...nullable("integer"),
       examples: [1],
-      description: "Null while a cursor is used.",
+      description: "Null if the request has a cursor.",
     },
     has_more: { type: "boolean", examples: [false] },
     next_cursor: { ...nullable("string"), examples: [null], description: "Null on the last page." },
@@ -134,8 +173,11 @@ export const schemas = (): Record<string, Record<string, unknown>> => ({
   Error: withFlatError({
     error: object({
       code: { type: "string", enum: Object.keys(codes) },
-      message: { ...text, description: "For people. It may change at any time." },
-      details: { type: "object", description: "Depends on the code; `{}` where it has none." },
+      message: { ...text, description: "A text for people. It may change at any time." },
+      details: {
+        type: "object",
+        description: "More about the error. The fields depend on the code. `{}` if there are none.",
+      },
     }),
     meta: reference("schemas", "Meta"),
   }),

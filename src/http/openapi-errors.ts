@@ -21,12 +21,12 @@ const COMMON: Record<number, Common> = {
   },
   404: {
     name: "NotFound",
-    about: "There is no such thing, or it belongs to another project.",
+    about: "The record does not exist, or it belongs to another project.",
     list: ["not_found"],
   },
   409: {
     name: "Conflict",
-    about: "The present state does not allow this, or the same request still runs.",
+    about: "The current state does not allow this, or the same request is still running.",
     list: ["conflict"],
   },
   413: { name: "TooLarge", about: "The body is too large.", list: ["payload_too_large"] },
@@ -40,7 +40,7 @@ const COMMON: Record<number, Common> = {
     about: "There were too many requests. Wait for `Retry-After` seconds.",
     list: ["rate_limit_exceeded"],
   },
-  500: { name: "InternalError", about: "Something broke here.", list: ["internal_error"] },
+  500: { name: "InternalError", about: "The server failed.", list: ["internal_error"] },
   502: { name: "BadGateway", about: "A provider answered with an error.", list: [] },
   503: {
     name: "Unavailable",
@@ -103,7 +103,7 @@ function failure(status: number, list: readonly ErrorCode[]) {
 }
 
 const exampleOf = (code = "internal_error") => ({
-  error: { code, message: "A sentence for people, which may change.", details: {} },
+  error: { code, message: "A sentence for people. It may change.", details: {} },
   meta: { request_id: "req_4f1d2e4c5b6a7d407c3e9b5a3f1d2e4c" },
 })
 

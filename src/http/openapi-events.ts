@@ -43,10 +43,18 @@ const envelopeSchema = ({ type, description }: EventType, data: object): Schema 
   type: "object",
   description,
   properties: {
-    id: { type: "string", description: "The same on every attempt: use it to spot repetitions." },
+    id: {
+      type: "string",
+      description:
+        "The id of the event. It is the same on every attempt, so use it to find repetitions.",
+    },
     type: { type: "string", const: type },
     api_version: { type: "string", const: API_VERSION },
-    created_at: { type: "string", format: "date-time", description: "When it was recorded." },
+    created_at: {
+      type: "string",
+      format: "date-time",
+      description: "The time at which the event was recorded.",
+    },
     data,
   },
   required: ["id", "type", "api_version", "created_at", "data"],
@@ -62,7 +70,11 @@ function dataSchema(fields: Field[]): Schema {
   }
 }
 
-const SIMULATED = { type: "boolean", const: true, description: "Only where nothing happened." }
+const SIMULATED = {
+  type: "boolean",
+  const: true,
+  description: "Present and true only in simulated events.",
+}
 
 /** A member that may be null may also be absent: an object tells what applies. */
 function fieldSchema(field: Field, all: Field[]): Schema {
@@ -92,8 +104,11 @@ const header = (name: string, description: string) => ({
 
 const HEADERS = [
   header("webhook-id", "The id of the event."),
-  header("webhook-timestamp", "Unix seconds of this attempt."),
-  header("webhook-signature", "`v1,` and the signature, see the guide to webhooks."),
+  header("webhook-timestamp", "The time of this attempt, in Unix seconds."),
+  header(
+    "webhook-signature",
+    "`v1,` and the signature. See the section about webhook signatures in /docs.",
+  ),
 ]
 
 const operationOf = ({ type, description, example }: EventType, schema: object) => ({
@@ -105,6 +120,9 @@ const operationOf = ({ type, description, example }: EventType, schema: object) 
   parameters: HEADERS,
   requestBody: { required: true, content: { "application/json": { schema, example } } },
   responses: {
-    "2XX": { description: "Taken. Any other answer is tried again." },
+    "2XX": {
+      description:
+        "The receiver accepted the event. After any other answer, the delivery is tried again.",
+    },
   },
 })

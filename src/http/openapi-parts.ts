@@ -13,7 +13,10 @@ export function bodyOf({ body, example }: AnyRoute, schemas: SchemaComponents) {
   return { required, content: { "application/json": { schema: schemas.show(body), example } } }
 }
 
-const NO_CONTENT: Record<number, string> = { 101: "Upgraded to a WebSocket.", 302: "Elsewhere." }
+const NO_CONTENT: Record<number, string> = {
+  101: "The connection becomes a WebSocket.",
+  302: "The answer is at another address.",
+}
 
 /** Each success with its envelope, and each failure with its codes. */
 export function responsesOf(route: AnyRoute, schemas: SchemaComponents): Record<string, object> {
@@ -57,7 +60,7 @@ function envelopeOf(route: AnyRoute, schemas: SchemaComponents): Schema {
     properties: {
       ...(beside?.properties as object),
       data: many ? { type: "array", items: data } : data,
-      ...(many && { has_more: { type: "boolean", description: "As in meta." } }),
+      ...(many && { has_more: { type: "boolean", description: "A copy of `meta.has_more`." } }),
       meta: metaOf(many ?? "Meta", meta, schemas),
     },
     required: [

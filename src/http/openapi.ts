@@ -59,9 +59,9 @@ export interface OpenApi {
 }
 
 const ABOUT =
-  "Every answer is `{data, meta}`, every failure `{error: {code, message, details}, meta}`. " +
-  "Branch on the status and `error.code`, never on the message. Answers with 429, 500, 502, 503 " +
-  "and 504 are worth another try, with growing pauses; everything else is final."
+  "Every success is `{data, meta}`. Every failure is `{error: {code, message, details}, meta}`. " +
+  "Branch on the status and `error.code`, never on the message. Repeat a request after 429, 500, " +
+  "502, 503 and 504, with growing pauses. Every other error is final."
 
 /** Describes the table: TypeBox schemas are JSON Schema, which OpenAPI 3.1 takes as it is. */
 export function openApi(routes: AnyRoute[], version: string): OpenApi {

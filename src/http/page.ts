@@ -26,11 +26,13 @@ export const paging = {
   per_page: t.Integer({ default: DEFAULT_PER_PAGE, minimum: 1, maximum: MAX_PER_PAGE }),
   limit: aliasOf("per_page", t.Integer({ minimum: 1, maximum: MAX_PER_PAGE })),
   cursor: t.Optional(
-    t.String({ maxLength: 512, description: "meta.next_cursor of the page before." }),
+    t.String({ maxLength: 512, description: "The `meta.next_cursor` of the page before." }),
   ),
-  after: t.Optional(t.String({ maxLength: 512, description: "An id: what follows it is listed." })),
+  after: t.Optional(
+    t.String({ maxLength: 512, description: "The id of a record. The list begins after it." }),
+  ),
   before: t.Optional(
-    t.String({ maxLength: 512, description: "An id: what stands before it is listed." }),
+    t.String({ maxLength: 512, description: "The id of a record. The list ends before it." }),
   ),
 }
 
@@ -38,8 +40,8 @@ export const paging = {
 export const dateFilters = {
   created_after: t.Optional(t.String()),
   created_before: t.Optional(t.String()),
-  start_date: t.Optional(t.String({ description: "Alias of created_after." })),
-  end_date: t.Optional(t.String({ description: "Alias of created_before." })),
+  start_date: t.Optional(t.String({ description: "Another name of `created_after`." })),
+  end_date: t.Optional(t.String({ description: "Another name of `created_before`." })),
 }
 
 export const pageQuery = <Fields extends TObject["properties"]>(fields: Fields) =>
@@ -103,7 +105,7 @@ function refuseTwoPlaces({ request }: ListCall) {
   const [first, second] = ["after", "before", "cursor", "page"].filter((name) => given.has(name))
   const exclusive = given.has("after") || given.has("before")
   if (!exclusive || !first || !second) return
-  throw invalid(second, "invalid", `A list takes ${first} or ${second}, not both.`)
+  throw invalid(second, "invalid", `Give either ${first} or ${second}, not both.`)
 }
 
 /** A row beside which the page begins, and whether it goes back from there. */
@@ -241,7 +243,11 @@ export function readTime(path: string, text: string, problems: Problems): string
   const milliseconds = WITH_OFFSET.test(text) && isDay(text.slice(0, 10)) ? millisFrom(text) : NaN
   const iso = Number.isNaN(milliseconds) ? "" : isoFrom(milliseconds)
   if (iso.length === ISO_LENGTH) return iso
-  problems.add(path, "invalid", "A time needs ISO 8601 with an offset: 2026-11-21T10:30:00Z.")
+  problems.add(
+    path,
+    "invalid",
+    "The value must be a time of ISO 8601 with an offset, such as 2026-11-21T10:30:00Z.",
+  )
   return undefined
 }
 
@@ -255,7 +261,11 @@ function isDay(date: string): boolean {
 }
 
 function tooDeep() {
-  const error = invalid("page", "use_cursor", `Beyond row ${DEEPEST_ROW} use meta.next_cursor.`)
+  const error = invalid(
+    "page",
+    "use_cursor",
+    `Pages by number end at row ${DEEPEST_ROW}. Continue with \`meta.next_cursor\`.`,
+  )
   Object.assign(error.details, { reason: "use_cursor" })
   return error
 }

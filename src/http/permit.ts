@@ -65,7 +65,8 @@ export function permit(caller: Caller, { scope, callers, self }: AnyRoute, param
 
 /** No scope helps here, so the answer names people, and the role they need. */
 function refuseKey(wanted: string[]): never {
-  const text = "This route is for signed-in people. An API key cannot call it."
+  const text =
+    "This route is only for people. An API key cannot call it. Sign in, and send the access token."
   return fail("forbidden", text, { required_role: roleOf(wanted) })
 }
 
@@ -85,9 +86,13 @@ const keyHas = ({ scopes }: Caller, wanted: string) =>
 function refuse(wanted: string[], by_role: boolean): never {
   if (by_role) {
     const required_role = roleOf(wanted)
-    return fail("forbidden", `This needs the role ${required_role}.`, { required_role })
+    return fail("forbidden", `This needs the role ${required_role}. Ask a person that has it.`, {
+      required_role,
+    })
   }
   const [first = ""] = wanted
   const names = wanted.map((one) => one.replace(/^role:/, "")).join(" or ")
-  return fail("forbidden", `This needs the scope ${names}.`, { required_scope: first })
+  return fail("forbidden", `This needs the scope ${names}. Use a key or a role that has it.`, {
+    required_scope: first,
+  })
 }

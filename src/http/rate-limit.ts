@@ -122,7 +122,7 @@ function exceeded(limit: number, window: Window, scope: string) {
     "retry-after": String(retry_after),
     ...(scope === REQUESTS || scope === FAILED ? quotaHeaders(quotaOf(window, limit, 0)) : {}),
   }
-  const message = `More than ${limit} requests a minute. Try again in ${retry_after} s.`
+  const message = `The limit is ${limit} requests a minute. Try again in ${retry_after} s.`
   return new ApiError("rate_limit_exceeded", message, details, { headers })
 }
 

@@ -12,9 +12,9 @@ export const healthRoutes = (health: Health): AnyRoute[] => [
   route({
     ...open,
     path: "/healthz",
-    summary: "Whether the process lives",
+    summary: "Show that the process runs",
     description:
-      "Answers 200 as long as the process runs. It looks at nothing else. Use it to decide whether to start the process again.",
+      "Answers 200 as long as the process runs. It checks nothing else. Use it to decide whether to restart the process.",
     produces: "application/json",
     response: t.Object(
       { status: t.Literal("ok"), version: text(VERSION), uptime_seconds: count(86_400) },
@@ -30,9 +30,9 @@ export const healthRoutes = (health: Health): AnyRoute[] => [
   route({
     ...open,
     path: "/readyz",
-    summary: "Whether the process may be sent work; 503 when not",
+    summary: "Show whether the server can accept requests",
     description:
-      "Looks at the database, the job loop, the disk and the mail servers. It answers 503 with the same fields when one of them is in trouble, or while the server stops. Use it to decide whether to send requests here.",
+      "Checks the database, the job loop, the disk and the mail servers. If a check fails or the server stops, it answers 503 with the same fields. Use it to decide whether to send requests to this server.",
     produces: "application/json",
     also: [503],
     response: t.Object(
@@ -46,7 +46,7 @@ export const healthRoutes = (health: Health): AnyRoute[] => [
         }),
         warnings: t.Optional(
           t.Array(t.String(), {
-            description: "Providers with trouble. They fail nothing here.",
+            description: "Providers with trouble. They do not change the status.",
             examples: [
               [
                 "smtp, the provider of this instance, refuses our login since 2026-11-22T10:00:00.000Z.",
@@ -68,9 +68,9 @@ export const healthRoutes = (health: Health): AnyRoute[] => [
   route({
     ...open,
     path: "/v1/health",
-    summary: "Status and version, for API clients",
+    summary: "Show status and version for API clients",
     description:
-      "For API clients that want to know whether they reach a server, and which version it has. It needs no credential and counts against no quota.",
+      "API clients can check that they reach a server, and its version. It needs no credential and counts against no quota.",
     response: t.Object({ status, version: text(VERSION), time: time() }, { title: "Health" }),
     handle: () => ({ data: { status: health.status, version: VERSION, time: now() } }),
   }),

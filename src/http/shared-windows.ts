@@ -42,7 +42,7 @@ export class SharedWindows {
       window.given = given
       return granted
     } catch (error) {
-      log.debug("a share of a request window was not leased", { error })
+      log.debug("the shared request counter of all nodes could not be updated", { error })
       window.leased += 1 // the request itself will tell what is wrong with the storage
       return 1
     }

@@ -116,7 +116,7 @@ export class Socket {
   opened(wire: ServerWebSocket<Socket>) {
     this.#wire = wire
     this.#conversation.begin(this).catch((error) => {
-      log.error("a socket's conversation failed", { error })
+      log.error("a WebSocket conversation failed", { error })
       this.close("broken")
     })
   }
@@ -167,12 +167,12 @@ export class Socket {
 
 const REASONS: Record<keyof typeof CLOSE, string> = {
   restart: "the server restarts",
-  broken: "something broke on our side",
+  broken: "the server failed",
   slow: "the receiver is too slow",
-  bad_frame: "not a frame of this protocol",
+  bad_frame: "the frame is not valid in this protocol",
   unauthorized: "the credential is not valid any more",
-  silent: "no pong",
-  too_many: "too many connections or frames",
+  silent: "the client sent no pong",
+  too_many: "the client has too many connections or frames",
 }
 
 function frameOf(data: string | Buffer): Frame | undefined {

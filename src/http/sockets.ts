@@ -104,7 +104,7 @@ export class Sockets {
     }
     stillAdmitted().then(
       (admitted) => void (admitted || socket.close("unauthorized")),
-      (error) => log.debug("the credential of a socket could not be looked at", { error }),
+      (error) => log.debug("the credential of a WebSocket could not be checked", { error }),
     )
   }
 }
@@ -115,10 +115,13 @@ export function demandUpgrade({ headers }: Request, protocol: string): void {
     refuseUpgrade("upgrade_required", PLAIN)
   const offered = headers.get("sec-websocket-protocol")?.split(",") ?? []
   if (offered.some((one) => one.trim() === protocol)) return
-  refuseUpgrade("subprotocol_required", `This WebSocket speaks the subprotocol ${protocol}.`)
+  refuseUpgrade(
+    "subprotocol_required",
+    `This WebSocket needs the subprotocol ${protocol}. Name it in Sec-WebSocket-Protocol.`,
+  )
 }
 
-const PLAIN = "This is a WebSocket: connect to it as one."
+const PLAIN = "This route is a WebSocket. Connect with a WebSocket client."
 
 const refuseUpgrade = (reason: string, message: string): never =>
   fail("validation_error", message, { reason })

@@ -200,7 +200,7 @@ test("what nothing acts upon is refused by its name", async () => {
   const { from, to } = mail("")
   const template = await resend.emails.send({ from, to, template: { id: "welcome" } })
   expect(template.error?.message).toBe(
-    "template: template is not available on this server; leave it out.",
+    "template: template is not available on this server. Leave it out.",
   )
   const region = await resend.domains.create({ name: freshName(), region: "eu-west-1" })
   expect(region.error?.message).toContain("region is not available")

@@ -43,7 +43,7 @@ test("idle half requests beyond the descriptor limit stop neither mail nor new c
   const id = await send(server) // the first mail of this process: a worker thread starts for it
   await reaches(server, id, "delivered")
   expect(await statusOfNewClient(server)).toBe(200)
-  const warnings = server.stderr.all.filter((line) => line.includes("Too many HTTP connections"))
+  const warnings = server.stderr.all.filter((line) => line.includes("too many HTTP connections"))
   expect(warnings).toHaveLength(1)
 })
 

@@ -84,7 +84,7 @@ describe("JSON is refused", () => {
     },
   )
 
-  test("deeper than 64", () => {
+  test("more than 64 nested", () => {
     const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth)
     expect(reasonOf(nested(64))).toBeUndefined()
     expect(reasonOf(nested(65))).toEqual(refused("depth"))

@@ -51,7 +51,7 @@ function linesOf(path: string): string[] {
 }
 
 /** What a server says where it has no route at all; of a thing that is missing it speaks otherwise. */
-const NO_ROUTE = /There is no path \/|does not answer [A-Z]+; it answers/
+const NO_ROUTE = /There is no path \/|does not accept [A-Z]+\. It accepts/
 
 /** Parameters are places, whatever they are called. */
 function nameOf(method: string, path: string): string {
