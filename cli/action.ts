@@ -35,12 +35,5 @@ export const several = (value: string, before: string[] | undefined): string[] =
   value,
 ]
 
-/** Flags that mean the same in every command that has them. */
-export const EVENT = "--event <type>"
-export const SINCE = ["--since <when>", "from this time on, or a span back: 10m, 2h, 7d"] as const
-export const UNTIL = ["--until <when>", "before this time, or a span back: 10m, 2h, 7d"] as const
-export const AFTER = ["--after <id>", "only what follows this event, by its id"] as const
-export const ONLY_EVENT = "only this type of event, or email.*; may be repeated"
-
 export const examples = (...lines: string[]): string =>
   `\nExample:\n${lines.map((line) => `  $ belfry ${line}`).join("\n")}`

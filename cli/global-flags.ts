@@ -23,21 +23,21 @@ export interface GlobalFlags {
 }
 
 const options = () => [
-  new Option("--profile <name>", "use a stored profile (BELFRY_PROFILE)"),
-  new Option("--url <url>", "address of the server: localhost:8080 (BELFRY_URL)"),
+  new Option("--profile <name>", "stored profile to use (BELFRY_PROFILE)"),
+  new Option("--url <url>", "address of the server, like localhost:8080 (BELFRY_URL)"),
   new Option("--api-key <key>", "API key (BELFRY_API_KEY)"),
-  new Option("--account <id>", "work in this account, when signed in"),
-  new Option("--project <id>", "work in this project, when signed in"),
-  new Option("-o, --output <form>", "print as table, json or ndjson, also off a terminal"),
-  new Option("--json [fields]", "print JSON, or only these fields: --json id,status"),
-  new Option("--ndjson", "print one JSON object a line"),
-  new Option("--quiet", "print ids only"),
+  new Option("--account <id>", "account to use, when you are signed in"),
+  new Option("--project <id>", "project to use, when you are signed in"),
+  new Option("-o, --output <form>", "output format, also in a pipe: table, json or ndjson"),
+  new Option("--json [fields]", "print JSON, all fields or only these: --json id,status"),
+  new Option("--ndjson", "print one JSON object per line"),
+  new Option("--quiet", "print only ids"),
   new Option("--no-color", "print without colour (NO_COLOR)"),
   new Option("--yes", "answer every question with yes"),
-  new Option("--dry-run", "show what would be sent, and send nothing"),
-  new Option("--timeout <time>", "how long to wait: 500ms, 10s, 5m"),
+  new Option("--dry-run", "show the request, and do not send it"),
+  new Option("--timeout <time>", "maximum time to wait: 500ms, 10s, 5m"),
   new Option("--config <file>", "TOML file with settings (BELFRY_CONFIG)"),
-  new Option("--verbose", "tell every request on stderr"),
+  new Option("--verbose", "print every request on stderr"),
 ]
 
 const GROUP = "Global options:"

@@ -95,7 +95,7 @@ export function createProgram(writeOut = (text: string) => void process.stdout.w
   const people = [login, entrance, me, accounts, projects, members, usage, admin, queue]
   const nouns = [local, tui, ...mail, ...people, profiles, config, listen, completion]
   for (const noun of nouns) noun.define(program)
-  for (const noun of program.commands) noun.helpCommand(false) // `helpWords` answers there
+  for (const noun of program.commands) withoutHelpCommand(noun) // `helpWords` answers there
   group(program)
   addGlobalFlags(program)
   return program.addHelpText(
@@ -142,6 +142,11 @@ function group(program: Command): void {
   }
   const rank = (command: Command) => order.findIndex(({ name }) => name === command.name())
   ;(program.commands as Command[]).sort((one, other) => rank(one) - rank(other))
+}
+
+function withoutHelpCommand(command: Command): void {
+  command.helpCommand(false)
+  for (const child of command.commands) withoutHelpCommand(child)
 }
 
 const helpCommand = () =>

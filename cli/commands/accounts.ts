@@ -1,46 +1,47 @@
 import type { Command } from "commander"
 import { examples, lazily } from "../action"
+import { LIMIT, PERIOD, SLUG } from "../shared-flags"
 
 const ID = "0199a1c2-0000-7000-8000-000000000001"
 
-/** Accounts: who pays, and who belongs together. */
+/** Accounts: each pays for its projects, and its members work in them. */
 export function define(program: Command): void {
   const accounts = program
     .command("accounts")
-    .description("accounts you belong to")
+    .description("manage the accounts that you belong to")
     .addHelpText("after", examples("accounts list"))
 
   accounts
     .command("list")
-    .description("your accounts, newest first")
-    .option("--limit <number>", "how many (default: 25)")
+    .description("list your accounts, newest first")
+    .option(...LIMIT)
     .addHelpText("after", examples("accounts list"))
     .action(lazily(async () => (await import("../accounts")).list))
 
   accounts
     .command("create")
-    .description("make an account, and own it")
-    .requiredOption("--name <name>", "what it is called")
-    .option("--slug <slug>", "its name in addresses: a-z, 0-9 and hyphens")
+    .description("create an account that you own")
+    .requiredOption("--name <name>", "name of the account")
+    .option(...SLUG)
     .addHelpText("after", examples('accounts create --name "Acme Ltd"'))
     .action(lazily(async () => (await import("../accounts")).create))
 
   accounts
     .command("update [id]")
-    .description("change name and settings; without an id of the account worked in")
-    .option("--name <name>", "another name")
-    .option("--track-opens <on|off>", "count opened mails, unless a project says otherwise")
+    .description("change name and settings of an account (default: the current one)")
+    .option("--name <name>", "new name")
+    .option("--track-opens <on|off>", "count opened mail, unless a project says otherwise")
     .option("--track-clicks <on|off>", "count clicked links, unless a project says otherwise")
-    .option("--require-mfa <on|off>", "let nobody in without a second factor")
+    .option("--require-mfa <on|off>", "require a second factor from every member")
     .addHelpText("after", examples("accounts update --require-mfa on"))
     .action(lazily(async () => (await import("../accounts")).update))
 
   for (const [name, about, arg] of [
-    ["get", "one account; without an id the one worked in", "[id]"],
+    ["get", "show one account (default: the current one)", "[id]"],
     ["delete", "delete an account; it can be restored for 7 days", "<id>"],
-    ["restore", "take back a deletion", "<id>"],
-    ["use", "work in this account from now on", "<id>"],
-    ["transfer", "make another member the owner, and stay as an admin", "<user>"],
+    ["restore", "restore a deleted account", "<id>"],
+    ["use", "choose the account that later commands use", "<id>"],
+    ["transfer", "make another member the owner; you stay as an admin", "<user>"],
   ] as const) {
     accounts
       .command(`${name} ${arg}`)
@@ -54,8 +55,8 @@ export function define(program: Command): void {
       )
   }
   for (const [name, about] of [
-    ["plan", "the plan with its limits and features"],
-    ["resources", "how many there are of everything, and how many there may be"],
+    ["plan", "show the plan with its limits and features"],
+    ["resources", "show the number of each resource, with its limit"],
   ] as const) {
     accounts
       .command(name)
@@ -65,8 +66,8 @@ export function define(program: Command): void {
   }
   accounts
     .command("breakdown")
-    .description("what each project used in a month")
-    .option("--period <YYYY-MM>", "another month than this one")
+    .description("show the usage of each project in a month")
+    .option(...PERIOD)
     .addHelpText("after", examples("accounts breakdown --period 2026-11"))
     .action(lazily(async () => (await import("../accounts")).breakdown))
 }

@@ -12,12 +12,12 @@ export function define(program: Command): void {
 Example:
   $ belfry completion bash
 
-Load it now, or from the start file of your shell:
+Load it in this shell, or in the start file of your shell:
   bash   source <(belfry completion bash)        in ~/.bashrc
   zsh    source <(belfry completion zsh)         in ~/.zshrc
   fish   belfry completion fish | source         in ~/.config/fish/config.fish
 
-It completes commands, flags and their values, and the ids of what the server holds.`,
+It completes commands, flags, values of flags, and ids from the server.`,
     )
     .action(lazily(async () => (await import("../completion/print")).print))
 }

@@ -1,5 +1,6 @@
 import type { Command } from "commander"
-import { examples, lazily, SINCE, several, UNTIL } from "../action"
+import { examples, lazily, several } from "../action"
+import { HEADER, IDEMPOTENCY_KEY, LIMIT, METADATA, SINCE, UNTIL } from "../shared-flags"
 
 const ID = "0199a1c2-0000-7000-8000-000000000001"
 
@@ -20,24 +21,27 @@ export function define(program: Command): void {
 function defineSend(emails: Command): void {
   emails
     .command("send")
-    .description("send one email; `-` as a file reads stdin")
-    .option("--to <address>", "recipient, plain or as `Ann <ann@example.test>`")
-    .option("--from <address>", "sender")
-    .option("--cc <address>", "copy; may be repeated", several)
-    .option("--bcc <address>", "blind copy; may be repeated", several)
-    .option("--subject <text>", "subject")
+    .description("send one email; a file named `-` is stdin")
+    .option("--to <address>", "recipient: an address, or `Ann <ann@example.test>`")
+    .option("--from <address>", "sender: an address, or `Ann <ann@example.test>`")
+    .option("--cc <address>", "recipient of a copy; may be repeated", several)
+    .option("--bcc <address>", "recipient of a hidden copy; may be repeated", several)
+    .option("--subject <text>", "subject of the email")
     .option("--text <text>", "plain text body; `-` reads stdin")
     .option("--html <html>", "HTML body; `-` reads stdin")
-    .option("--text-file <file>", "plain text body from a file")
-    .option("--html-file <file>", "HTML body from a file")
-    .option("--attach <file...>", "attach files")
-    .option("--reply-to <address>", "where answers go")
-    .option("--tag <tag>", "label; may be repeated", several)
-    .option("--metadata <pair>", "k=v, or a JSON object; may be repeated", several)
-    .option("--header <header>", "further header as `Name: value`; may be repeated", several)
-    .option("--file <file>", "JSON body as for POST /v1/emails; the other options go on top")
-    .option("--idempotency-key <key>", "the same key twice sends once")
-    .option("--wait", "follow it until it is settled; exit 1 if it does not arrive")
+    .option("--text-file <file>", "file with the plain text body")
+    .option("--html-file <file>", "file with the HTML body")
+    .option("--attach <file...>", "files to attach")
+    .option("--reply-to <address>", "address that gets the answers")
+    .option("--tag <tag>", "label of the email; may be repeated", several)
+    .option(...METADATA, several)
+    .option(...HEADER, several)
+    .option("--file <file>", "JSON body of POST /v1/emails; other flags replace its fields")
+    .option(...IDEMPOTENCY_KEY)
+    .option(
+      "--wait",
+      "wait for the final status; exit 1 if it is not sent by --timeout (default: 60s)",
+    )
     .addHelpText(
       "after",
       examples(
@@ -53,8 +57,8 @@ function defineBatch(emails: Command): void {
   emails
     .command("batch <file>")
     .description("send up to 100 emails from a JSON array or NDJSON; exit 8 if some are refused")
-    .option("--strict", "refuse them all if one is wrong")
-    .option("--idempotency-key <key>", "the same key twice sends once")
+    .option("--strict", "refuse all emails if one is not valid")
+    .option(...IDEMPOTENCY_KEY)
     .addHelpText(
       "after",
       examples("emails batch messages.json", "emails batch - < messages.ndjson"),
@@ -65,27 +69,30 @@ function defineBatch(emails: Command): void {
 function defineList(emails: Command): void {
   emails
     .command("list")
-    .description("emails, newest first")
-    .option("--status <status>", "queued, sending, sent, delivered, bounced, complained or failed")
-    .option("--to <address>", "only to this address")
-    .option("--from <address>", "only from this address")
-    .option("--tag <tag>", "only with this tag")
-    .option("--domain <domain>", "only from this domain")
-    .option("--subject <text>", "only with this subject")
-    .option("--batch <id>", "only of this batch")
+    .description("list the emails, newest first")
+    .option(
+      "--status <status>",
+      "show only this status: queued, sending, sent, delivered, bounced, complained or failed",
+    )
+    .option("--to <address>", "show only mail to this address")
+    .option("--from <address>", "show only mail from this address")
+    .option("--tag <tag>", "show only mail with this tag")
+    .option("--domain <domain>", "show only mail from this domain")
+    .option("--subject <text>", "show only mail with this text in the subject")
+    .option("--batch <id>", "show only mail of this batch")
     .option(...SINCE)
     .option(...UNTIL)
-    .option("--limit <number>", "how many (default: 25)")
+    .option(...LIMIT)
     .addHelpText("after", examples("emails list --status bounced --json=id,to.email,status_reason"))
     .action(lazily(async () => (await import("../emails/read")).list))
 }
 
 function defineReads(emails: Command): void {
   const reads = [
-    ["get", "one email with its timeline"],
-    ["events", "what happened to one email, oldest first"],
-    ["attempts", "every try to hand it over, with the server's words"],
-    ["raw", "the message as it was sent (RFC 5322)"],
+    ["get", "show one email with its timeline"],
+    ["events", "list the events of one email, oldest first"],
+    ["attempts", "list the delivery attempts of one email, with the servers' answers"],
+    ["raw", "print the message as it was sent (RFC 5322)"],
   ] as const
   for (const [name, about] of reads) {
     emails
@@ -96,16 +103,16 @@ function defineReads(emails: Command): void {
   }
   emails
     .command("content <id>")
-    .description("subject, HTML, text and headers")
-    .option("--html", "print the HTML itself")
-    .option("--text", "print the text itself")
+    .description("show subject, HTML, text and headers")
+    .option("--html", "print only the HTML")
+    .option("--text", "print only the text")
     .addHelpText("after", examples(`emails content ${ID} --html > mail.html`))
     .action(lazily(async () => (await import("../emails/read")).content))
 
   emails
     .command("attachment <id> <attachment>")
-    .description("one attachment, to a file or into a pipe")
-    .option("--save-as <file>", "where to write it")
+    .description("write one attachment to a file or into a pipe")
+    .option("--save-as <file>", "file to write")
     .addHelpText("after", examples(`emails attachment ${ID} ${ID} --save-as a.pdf`))
     .action(lazily(async () => (await import("../emails/read")).attachment))
 }
@@ -113,7 +120,7 @@ function defineReads(emails: Command): void {
 function defineTail(emails: Command): void {
   emails
     .command("tail [id]")
-    .description("follow what happens, of all email or of one until it is settled")
+    .description("follow the events of all email, or of one email until its final status")
     .option(...SINCE)
     .addHelpText("after", examples("emails tail", `emails tail ${ID}`, "emails tail | jq .type"))
     .action(lazily(async () => (await import("../emails/tail")).tail))
@@ -122,15 +129,15 @@ function defineTail(emails: Command): void {
 function defineChanges(emails: Command): void {
   emails
     .command("cancel <id>")
-    .description("stop an email that is still queued")
+    .description("cancel an email that is still queued")
     .addHelpText("after", examples(`emails cancel ${ID}`))
     .action(lazily(async () => (await import("../emails/send")).cancel))
 
   emails
     .command("resend <id>")
-    .description("send the same content again, as a new email")
-    .option("--to <address>", "to this address alone; without it everybody gets it again")
-    .option("--idempotency-key <key>", "the same key twice sends once")
+    .description("send the same content again as a new email")
+    .option("--to <address>", "send only to this address (default: all recipients)")
+    .option(...IDEMPOTENCY_KEY)
     .addHelpText("after", examples(`emails resend ${ID}`))
     .action(lazily(async () => (await import("../emails/send")).resend))
 }

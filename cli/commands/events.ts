@@ -1,22 +1,23 @@
 import type { Command } from "commander"
-import { AFTER, EVENT, examples, lazily, ONLY_EVENT, SINCE, several } from "../action"
+import { examples, lazily, several } from "../action"
+import { AFTER, EVENT, LIMIT, ONLY_EVENT, SINCE } from "../shared-flags"
 
 /** What happened in the project. */
 export function define(program: Command): void {
   const events = program
     .command("events")
-    .description("what happened in the project")
+    .description("list and follow the events of the project")
     .addHelpText("after", examples("events list --follow"))
 
   events
     .command("list")
-    .description("the latest events, newest first")
-    .option("--oldest", "oldest first, from the beginning of the feed")
+    .description("list the latest events, newest first")
+    .option("--oldest", "list the oldest events first, from the beginning of the feed")
     .option(...AFTER)
     .option(...SINCE)
     .option(EVENT, ONLY_EVENT, several)
-    .option("--limit <number>", "how many (default: 25)")
-    .option("--follow", "then print new events as they come, one a line")
+    .option(...LIMIT)
+    .option("--follow", "then print new events as they arrive, one per line")
     .addHelpText(
       "after",
       examples("events list --event email.bounced --since 1d", "events list --follow --ndjson"),
@@ -25,14 +26,14 @@ export function define(program: Command): void {
 
   events
     .command("get <id>")
-    .description("one event, as webhooks carry it")
+    .description("show one event in the form that webhooks carry")
     .addHelpText("after", examples("events get evt_0199a1c2-0000-7000-8000-000000000001"))
     .action(lazily(async () => (await import("../event-types")).get))
 
   events
     .command("types")
-    .description("what can happen; with --json the fields and an example of each")
-    .option("--category <category>", "only email, push or auth")
+    .description("list the event types; --json adds their fields and examples")
+    .option("--category <category>", "show only this category: email, push or auth")
     .addHelpText("after", examples("events types --category email"))
     .action(lazily(async () => (await import("../event-types")).types))
 }

@@ -1,12 +1,13 @@
 import type { Command } from "commander"
-import { AFTER, EVENT, examples, lazily, ONLY_EVENT, SINCE, several } from "../action"
+import { examples, lazily, several } from "../action"
+import { AFTER, EVENT, LIMIT, ONLY_EVENT, SINCE } from "../shared-flags"
 
 /** What happens in the project and at its API, as it happens. */
 export function define(program: Command): void {
   defineListen(program)
-  defineEventsTail(groupOf(program, "events", "what happened in the project"))
+  defineEventsTail(groupOf(program, "events", "list and follow the events of the project"))
   defineLogs(program)
-  defineVerify(groupOf(program, "webhooks", "endpoints that receive events"))
+  defineVerify(groupOf(program, "webhooks", "manage endpoints that receive events"))
 }
 
 /** Another file may have begun the group. */
@@ -21,12 +22,12 @@ function defineListen(program: Command): void {
   program
     .command("listen")
     .description("forward webhooks to a receiver on this machine")
-    .option("--forward-to <url>", "the receiver: localhost:3000/hooks")
+    .option("--forward-to <url>", "URL of the receiver, for example localhost:3000/hooks")
     .option(EVENT, ONLY_EVENT, several)
     .option(...AFTER)
-    .option("--print-secret", "only print the signing secret, which this machine keeps")
-    .option("--skip-verify", "take whatever certificate an https receiver shows")
-    .option("--limit <number>", "end after so many deliveries")
+    .option("--print-secret", "print the signing secret of this machine, and forward nothing")
+    .option("--skip-verify", "accept any TLS certificate of the receiver")
+    .option("--limit <number>", "end after this number of deliveries")
     .addHelpText(
       "after",
       examples(
@@ -41,11 +42,11 @@ function defineListen(program: Command): void {
 function defineEventsTail(events: Command): void {
   events
     .command("tail")
-    .description("follow events as they come, without a gap, until Ctrl-C")
+    .description("follow events without a gap, until Ctrl-C")
     .option(...AFTER)
     .option(...SINCE)
     .option(EVENT, ONLY_EVENT, several)
-    .option("--limit <number>", "end after so many")
+    .option("--limit <number>", "end after this number of events")
     .addHelpText("after", examples("events tail", "events tail --event email.bounced | jq .data"))
     .action(lazily(async () => (await import("../events-tail")).tail))
 }
@@ -53,20 +54,30 @@ function defineEventsTail(events: Command): void {
 function defineLogs(program: Command): void {
   const logs = program
     .command("logs")
-    .description("requests to the API of the last days, and their answers")
+    .description("list and follow the API requests of the last days")
     .addHelpText("after", examples("logs tail --status 4xx"))
   const commands = [
-    ["list", "newest first", "how many (default: 25)", "logs list --path /v1/emails"],
-    ["tail", "follow them as they come, until Ctrl-C", "end after so many", "logs tail"],
+    [
+      "list",
+      "list requests with their answers, newest first",
+      LIMIT[1],
+      "logs list --path /v1/emails",
+    ],
+    [
+      "tail",
+      "follow requests as they arrive, until Ctrl-C",
+      "end after this number of requests",
+      "logs tail",
+    ],
   ] as const
   for (const [name, about, limit, example] of commands) {
     logs
       .command(name)
       .description(about)
-      .option("--status <status>", "only this status, or a class: 4xx")
-      .option("--path <path>", "only this path and those below it")
-      .option("--request-id <id>", "only this request")
-      .option("--key <id>", "only requests with this API key")
+      .option("--status <status>", "show only this status code or class: 404, 4xx")
+      .option("--path <path>", "show only this path and the paths below it")
+      .option("--request-id <id>", "show only the request with this id")
+      .option("--key <id>", "show only requests with this API key")
       .option("--limit <number>", limit)
       .addHelpText("after", examples(example, `logs ${name} --status 5xx --json`))
       .action(lazily(async () => (await import("../logs"))[name]))
@@ -76,9 +87,12 @@ function defineLogs(program: Command): void {
 function defineVerify(webhooks: Command): void {
   webhooks
     .command("verify <url>")
-    .description("try a receiver of yours with good and bad deliveries; exit 8 if some go wrong")
-    .option("--secret <secret>", "what it knows: whsec_… (default: that of `belfry listen`)")
-    .option("--skip-verify", "take whatever certificate it shows")
+    .description("test your receiver with good and bad deliveries; exit 8 if one fails")
+    .option(
+      "--secret <secret>",
+      "signing secret of the receiver (default: that of `belfry listen`)",
+    )
+    .option("--skip-verify", "accept any TLS certificate of the receiver")
     .addHelpText("after", examples("webhooks verify localhost:3000/hooks"))
     .action(lazily(async () => (await import("../local/verify/verify")).verify))
 }

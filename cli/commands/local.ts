@@ -1,17 +1,18 @@
 import type { Command } from "commander"
 import { examples, lazily, several } from "../action"
+import { DATA_DIR, SET } from "../shared-flags"
 
-const NEW = "begin anew where the database of this folder is lost"
+const NEW = "create a new database if this folder has lost its own"
 
 /** Commands of this machine: those that open the data themselves, and what tells about a server. */
 export function define(program: Command): void {
   program
     .command("up")
-    .description("start everything here for one person: API, delivery, mailbox")
-    .option("--port <number>", "HTTP port; 0 takes a free one (default: 8080, or a free one)")
-    .option("--data-dir <dir>", "folder for everything that is kept")
+    .description("start a server for one person: API, delivery, mailbox")
+    .option("--port <number>", "HTTP port, 0 for a free one (default: 8080 or a free one)")
+    .option(...DATA_DIR)
     .option("--new", NEW)
-    .option("--new-key", "revoke the API key of this folder and make a new one")
+    .option("--new-key", "revoke the API key of this folder, and create a new one")
     .addHelpText("after", examples("up", "up --port 0 --data-dir /tmp/belfry --json"))
     .action(lazily(async () => (await import("../local/up")).up))
 
@@ -19,8 +20,8 @@ export function define(program: Command): void {
     .command("serve")
     .description("run the service with your configuration, until SIGTERM")
     .option("--listen <address>", "HTTP address, for example 0.0.0.0:8080")
-    .option("--data-dir <dir>", "folder for everything that is kept")
-    .option("--set <key=value>", "any other setting; may be repeated", several)
+    .option(...DATA_DIR)
+    .option(...SET, several)
     .option("--new", NEW)
     .addHelpText(
       "after",
@@ -32,14 +33,14 @@ export function define(program: Command): void {
     .action(lazily(async () => (await import("../local/serve")).serve))
 
   for (const [name, about] of [
-    ["init", "make the master key, first account, project and API key"],
-    ["migrate", "update the database schema; --dry-run lists what is missing"],
+    ["init", "create the master key, account, project and API key"],
+    ["migrate", "update the database schema; --dry-run lists the steps"],
   ] as const) {
     const command = program
       .command(name)
       .description(about)
-      .option("--data-dir <dir>", "folder for everything that is kept")
-      .option("--set <key=value>", "any other setting; may be repeated", several)
+      .option(...DATA_DIR)
+      .option(...SET, several)
     if (name === "init") command.option("--new", NEW)
     command
       .addHelpText("after", examples(`${name} --data-dir /var/lib/belfry`, `${name} --json`))
@@ -54,7 +55,7 @@ export function define(program: Command): void {
 
   program
     .command("version")
-    .description("print the version and what it runs on")
+    .description("print the version and the platform")
     .addHelpText("after", examples("version"))
     .action(lazily(async () => (await import("../status")).versions))
 }

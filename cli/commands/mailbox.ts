@@ -1,20 +1,21 @@
 import type { Command } from "commander"
-import { examples, lazily, SINCE } from "../action"
+import { examples, lazily } from "../action"
 import type { Action } from "../context"
 import type { Filters } from "../mailbox"
+import { DATA_DIR, LIMIT, SINCE } from "../shared-flags"
 
 /** The embedded mailbox: what arrived there instead of in the world. */
 export function define(program: Command): void {
   const mailbox = program
     .command("mailbox")
-    .description("mail that the embedded mailbox caught")
+    .description("read the mail that the embedded mailbox caught")
     .addHelpText("after", examples("mailbox list", "mailbox wait --to ann@mailbox.test"))
   defineReading(mailbox)
 
   mailbox
     .command("clear")
-    .description("remove the mails of the project from the mailbox")
-    .option("--to <address>", "only those to this address")
+    .description("delete the project's mail from the mailbox")
+    .option("--to <address>", "delete only mail to this address")
     .addHelpText("after", examples("mailbox clear --to ann@mailbox.test --yes"))
     .action(lazily(async () => (await import("../mailbox")).clear))
 }
@@ -32,32 +33,30 @@ const either = (name: "list" | "get" | "wait") =>
 
 const withSystem = (command: Command): Command =>
   command
-    .option("--system", "mail of the instance itself: invitations, resets; on its machine only")
-    .option("--data-dir <dir>", "with --system: the folder of the instance")
+    .option("--system", "read the instance's own mail (invitations, resets) on its machine")
+    .option(DATA_DIR[0], `with --system: ${DATA_DIR[1]}`)
 
 function defineReading(mailbox: Command) {
   withSystem(mailbox.command("list"))
-    .description("the mails, newest first")
-    .option("--to <address>", "only to this address")
-    .option("--from <address>", "only from this address")
-    .option("--search <text>", "only with this text")
+    .description("list the mail, newest first")
+    .option("--to <address>", "show only mail to this address")
+    .option("--from <address>", "show only mail from this address")
+    .option("--search <text>", "show only mail that contains this text")
     .option(...SINCE)
-    .option("--limit <number>", "how many (default: 25)")
+    .option(...LIMIT)
     .addHelpText("after", examples("mailbox list --to ann@mailbox.test --since 1h"))
     .action(either("list"))
 
   withSystem(mailbox.command("get <id>"))
-    .description("one mail with headers, text and HTML")
+    .description("show one mail with headers, text and HTML")
     .addHelpText("after", examples("mailbox get 0199a1c2-0000-7000-8000-000000000001"))
     .action(either("get"))
 
   withSystem(mailbox.command("wait"))
-    .description(
-      "wait until a mail is there and print it; exit 1 when --timeout (30s) passes first",
-    )
-    .requiredOption("--to <address>", "to this address")
-    .option("--from <address>", "from this address")
-    .option("--subject <text>", "with this text in the subject")
+    .description("wait for a mail and print it; exit 1 at --timeout (default: 30s)")
+    .requiredOption("--to <address>", "recipient of the mail")
+    .option("--from <address>", "sender of the mail")
+    .option("--subject <text>", "text in the subject")
     .option(...SINCE)
     .addHelpText(
       "after",

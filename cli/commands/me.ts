@@ -1,43 +1,44 @@
 import type { Command } from "commander"
 import { examples, lazily } from "../action"
+import { LIMIT, PASSWORD_STDIN, YOUR_NAME } from "../shared-flags"
 
 const ID = "0199a1c2-0000-7000-8000-000000000001"
 
-/** Whoever is signed in, and what is his alone: name, password, second factor, sessions. */
+/** The person that is signed in: their name, password, second factor and sessions. */
 export function define(program: Command): void {
   const me = program
     .command("me")
-    .description("your name, password, second factor and sessions")
+    .description("manage your name, password, second factor and sessions")
     .addHelpText("after", examples("me get", "me mfa enroll"))
 
   me.command("get")
-    .description("who you are")
+    .description("show your user")
     .addHelpText("after", examples("me get"))
     .action(lazily(async () => (await import("../me")).get))
 
   me.command("update")
     .description("change your name, language and time zone")
-    .option("--name <name>", "what you are called")
-    .option("--locale <language>", "as in BCP 47: en, de-AT")
-    .option("--timezone <zone>", "as in Europe/Vienna")
+    .option(...YOUR_NAME)
+    .option("--locale <language>", "language as a BCP 47 tag, for example en or de-AT")
+    .option("--timezone <zone>", "time zone, for example Europe/Vienna")
     .addHelpText("after", examples("me update --name Ann --timezone Europe/Vienna"))
     .action(lazily(async () => (await import("../me")).update))
 
   me.command("password")
     .description("change your password; your other sessions end")
-    .option("--password-stdin", "read the present and the new password from stdin, a line each")
+    .option("--password-stdin", "read the old and the new password from stdin, one per line")
     .addHelpText("after", examples("me password"))
     .action(lazily(async () => (await import("../me")).password))
 
   me.command("delete")
-    .description("delete yourself; what your accounts hold stays theirs")
-    .option("--password-stdin", "read the password from stdin")
+    .description("delete your user; the accounts keep their data")
+    .option(...PASSWORD_STDIN)
     .addHelpText("after", examples("me delete"))
     .action(lazily(async () => (await import("../me")).remove))
 
   me.command("approve <code>")
-    .description("let a program in that shows this code, as you")
-    .option("--deny", "turn it away instead")
+    .description("approve the sign-in of the program that shows this code")
+    .option("--deny", "refuse the sign-in")
     .addHelpText("after", examples("me approve BCDF-GHJK"))
     .action(lazily(async () => (await import("../me")).approve))
 
@@ -48,16 +49,16 @@ export function define(program: Command): void {
 function defineMfa(me: Command) {
   const mfa = me
     .command("mfa")
-    .description("your second factor")
+    .description("manage your second factor")
     .addHelpText("after", examples("me mfa enroll"))
   mfa
     .command("enroll")
-    .description("begin a second factor; its secret and recovery codes are shown once")
+    .description("start a second factor; its secret and recovery codes are shown once")
     .addHelpText("after", examples("me mfa enroll"))
     .action(lazily(async () => (await import("../me-mfa")).enroll))
   for (const [name, about] of [
-    ["verify", "turn it on with a first code of your app"],
-    ["disable", "turn it off with a code of it, or a recovery code"],
+    ["verify", "turn the second factor on, with a code of your app"],
+    ["disable", "turn the second factor off, with a code or a recovery code"],
   ] as const) {
     mfa
       .command(`${name} <code>`)
@@ -70,17 +71,17 @@ function defineMfa(me: Command) {
 function defineSessions(me: Command) {
   const sessions = me
     .command("sessions")
-    .description("where you are signed in")
+    .description("manage the sessions in which you are signed in")
     .addHelpText("after", examples("me sessions list"))
   sessions
     .command("list")
-    .description("where you are signed in, newest first")
-    .option("--limit <number>", "how many (default: 25)")
+    .description("list your sessions, newest first")
+    .option(...LIMIT)
     .addHelpText("after", examples("me sessions list"))
     .action(lazily(async () => (await import("../me-sessions")).list))
   sessions
     .command("revoke <id>")
-    .description("sign out there")
+    .description("end one session")
     .addHelpText("after", examples(`me sessions revoke ${ID}`))
     .action(lazily(async () => (await import("../me-sessions")).revoke))
 }

@@ -1,40 +1,41 @@
 import type { Command } from "commander"
 import { examples, lazily, several } from "../action"
+import { LIMIT } from "../shared-flags"
 
 const ID = "0199a1c2-0000-7000-8000-000000000001"
 
-/** Who delivers the mail of the project. */
+/** The providers that deliver the mail of the project. */
 export function define(program: Command): void {
   const providers = program
     .command("providers")
-    .description("providers that deliver the mail of the project")
+    .description("manage the providers that deliver the project's mail")
     .addHelpText("after", examples("providers list"))
 
   defineSet(providers)
 
   providers
     .command("list")
-    .description("the providers of the project, newest first")
-    .option("--kind <kind>", "email_provider, sms_provider or push_provider")
-    .option("--limit <number>", "how many (default: 25)")
+    .description("list the providers of the project, newest first")
+    .option("--kind <kind>", "show only this kind: email_provider, sms_provider or push_provider")
+    .option(...LIMIT)
     .addHelpText("after", examples("providers list --kind email_provider"))
     .action(lazily(async () => (await import("../providers")).list))
 
   providers
     .command("get <id>")
-    .description("one provider; of its secrets the last four characters")
+    .description("show one provider, and the last 4 characters of its secrets")
     .addHelpText("after", examples(`providers get ${ID}`))
     .action(lazily(async () => (await import("../providers")).get))
 
   withAccess(providers.command("update <id>"))
-    .description("change credentials, order, name, pace or SPF, or switch it off and on")
-    .option("--name <name>", "another name")
-    .option("--priority <number>", "the lowest is asked first")
-    .option("--enabled <on|off>", "whether it is asked at all")
-    .option("--max-per-second <number>", "messages a second; none: as many as go")
+    .description("change the settings or credentials of a provider, or switch it on or off")
+    .option("--name <name>", "new name")
+    .option("--priority <number>", "order of use: the lowest number is first")
+    .option("--enabled <on|off>", "switch the provider on or off")
+    .option("--max-per-second <number>", "maximum messages per second, or none for no limit")
     .option(
       "--spf <mechanism>",
-      "what SPF records of its senders need; none: by the provider",
+      "mechanism that SPF records need, or none; may be repeated",
       several,
     )
     .addHelpText(
@@ -48,8 +49,8 @@ export function define(program: Command): void {
 
   providers
     .command("test <id>")
-    .description("log in at a provider, or send a mail through it; success lets waiting mail go on")
-    .option("--to <address>", "send a mail there, from the project's default_from")
+    .description("log in at a provider, or send a mail with --to; success lets waiting mail go on")
+    .option("--to <address>", "send a test mail to this address, from the project's default_from")
     .addHelpText(
       "after",
       examples(`providers test ${ID} --to ann@example.com`, "providers test instance"),
@@ -58,7 +59,7 @@ export function define(program: Command): void {
 
   providers
     .command("delete <id>")
-    .description("forget a provider and its credentials")
+    .description("delete a provider and its credentials")
     .addHelpText("after", examples(`providers delete ${ID} --yes`))
     .action(lazily(async () => (await import("../providers")).remove))
 }
@@ -68,24 +69,24 @@ const SES = "providers set ses --region eu-west-1 --access-key-id AKIA… --secr
 
 function defineSet(providers: Command) {
   withAccess(providers.command("set <provider>"))
-    .description("configure smtp, ses, direct or mailbox; the same name replaces")
-    .option("--name <name>", "its name (default: that of the provider)")
-    .option("--priority <number>", "the lowest is asked first (default: 100)")
-    .option("--max-per-second <number>", "messages a second")
-    .option("--spf <mechanism>", "what SPF records of its senders need; may be repeated", several)
+    .description("configure smtp, ses, direct or mailbox; an existing name is replaced")
+    .option("--name <name>", "name (default: the provider, for example smtp)")
+    .option("--priority <number>", "order of use: the lowest number is first (default: 100)")
+    .option("--max-per-second <number>", "maximum messages per second (default: no limit)")
+    .option("--spf <mechanism>", "mechanism that SPF records need; may be repeated", several)
     .addHelpText("after", examples(SMTP, SES))
     .action(lazily(async () => (await import("../providers")).set))
 }
 
 const withAccess = (command: Command) =>
   command
-    .option("--host <host>", "smtp: the relay")
-    .option("--port <number>", "smtp: its port (default: 587)")
-    .option("--username <name>", "smtp: the user name for the login")
-    .option("--password <secret>", "smtp: better by --secret-stdin, where no history keeps it")
+    .option("--host <host>", "smtp: host name of the relay")
+    .option("--port <number>", "smtp: port of the relay (default: 587)")
+    .option("--username <name>", "smtp: user name")
+    .option("--password <secret>", "smtp: password; safer with --secret-stdin")
     .option("--tls <mode>", "smtp: starttls, implicit or none (default: starttls)")
-    .option("--region <region>", "ses: eu-west-1 …")
-    .option("--access-key-id <id>", "ses: the key's id")
-    .option("--secret-access-key <secret>", "ses: better by --secret-stdin")
-    .option("--configuration-set <name>", "ses: whose events come back")
-    .option("--secret-stdin", "read the password or secret key from stdin; else it is asked for")
+    .option("--region <region>", "ses: AWS region, for example eu-west-1")
+    .option("--access-key-id <id>", "ses: id of the access key")
+    .option("--secret-access-key <secret>", "ses: secret access key; safer with --secret-stdin")
+    .option("--configuration-set <name>", "ses: configuration set that publishes the events")
+    .option("--secret-stdin", "read the password or secret key from stdin (default: ask for it)")

@@ -5,18 +5,18 @@ import { examples, lazily } from "../action"
 export function define(program: Command): void {
   const queue = program
     .command("queue")
-    .description("waiting work, with its reason and its next time")
+    .description("show, pause and resume waiting work")
     .addHelpText("after", examples("queue list"))
 
   queue
     .command("list")
-    .description("the project's open work by queue, state and reason, and mail by domain")
+    .description("list the project's open work by queue, state, reason and domain")
     .addHelpText("after", examples("queue list"))
     .action(lazily(async () => (await import("../queue")).list))
 
   queue
     .command("domains")
-    .description("the project's mail that waits, by the recipients' domain")
+    .description("list the project's waiting mail by recipient domain")
     .addHelpText(
       "after",
       examples("queue domains", "queue domains --json=domain,paused_until,reason"),
@@ -25,21 +25,21 @@ export function define(program: Command): void {
 
   queue
     .command("instance")
-    .description("every queue of the instance, and what is paused (operators)")
+    .description("list all queues of the instance and their pauses (operators)")
     .addHelpText("after", examples("queue instance"))
     .action(lazily(async () => (await import("../queue-control")).instance))
 
   queue
     .command("pause [queue]")
-    .description("begin nothing more of a queue, or of what goes to one domain (operators)")
-    .option("--domain <domain>", "only the mail to this domain")
+    .description("pause a queue, or the mail to one domain (operators)")
+    .option("--domain <domain>", "pause only the mail to this domain")
     .addHelpText("after", examples("queue pause email", "queue pause --domain example.com"))
     .action(lazily(async () => (await import("../queue-control")).pause))
 
   queue
     .command("resume [queue]")
-    .description("go on with what was paused (operators)")
-    .option("--domain <domain>", "the mail to this domain")
+    .description("resume a paused queue or domain (operators)")
+    .option("--domain <domain>", "resume the mail to this domain")
     .addHelpText("after", examples("queue resume email", "queue resume --domain example.com"))
     .action(lazily(async () => (await import("../queue-control")).resume))
 }

@@ -5,13 +5,13 @@ import { examples, lazily } from "../action"
 export function define(program: Command): void {
   program
     .command("tui")
-    .description("watch messages, webhooks and the queue live, in this terminal")
+    .description("watch messages, webhooks and the queue live")
     .addHelpText(
       "after",
       `${examples("tui", "tui --profile prod")}
 
 Keys: 1 Messages, 2 Webhooks, 3 Queue, / filter, : command, ? help, q quit.
-Off a terminal use \`belfry emails tail --ndjson\`.`,
+Without a terminal, use \`belfry emails tail --ndjson\`.`,
     )
     .action(lazily(async () => (await import("../tui/open")).open))
 }

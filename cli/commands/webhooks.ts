@@ -1,16 +1,26 @@
 import type { Command } from "commander"
-import { EVENT, examples, lazily, ONLY_EVENT, SINCE, several, UNTIL } from "../action"
+import { examples, lazily, several } from "../action"
+import {
+  EVENT,
+  HEADER,
+  IDEMPOTENCY_KEY,
+  LIMIT,
+  METADATA,
+  ONLY_EVENT,
+  SINCE,
+  UNTIL,
+} from "../shared-flags"
 
 const ID = "0199a1c2-0000-7000-8000-000000000001"
 const DELIVERY = "0199a1c2-0000-7000-8000-000000000002"
 const URL = "https://example.com/hooks"
-const SUBSCRIBED = "a type of event, email.*, or *; may be repeated"
+const SUBSCRIBED = "event type to receive, a group (email.*) or *; may be repeated"
 
-/** Endpoints that are told what happens. */
+/** Endpoints that receive events. */
 export function define(program: Command): void {
   const webhooks = program
     .command("webhooks")
-    .description("endpoints that receive events")
+    .description("manage endpoints that receive events")
     .addHelpText("after", examples("webhooks list"))
   defineEndpoints(webhooks)
   defineSwitches(webhooks)
@@ -21,25 +31,25 @@ export function define(program: Command): void {
 /** What an endpoint is, for a new one and for a change. */
 const withFields = (command: Command): Command =>
   command
-    .option("--description <text>", "what it is for; none takes it away")
-    .option("--header <header>", "'X-Name: value', sent along; may be repeated", several)
-    .option("--signature <format>", "of the signature: standard, legacy or both")
-    .option("--max-attempts <number>", "tries of each delivery, 1 to 10")
-    .option("--intervals <spans>", "waits between them: 60,5m,1h")
-    .option("--rate-limit <number>", "deliveries a second; none for as many as come")
-    .option("--filter <rule>", "a rule over the envelope as JSON; none takes it away")
-    .option("--transform-file <file>", "Handlebars text that gives the JSON body, or -; none")
-    .option("--metadata <pair>", "k=v or a JSON object; may be repeated", several)
+    .option("--description <text>", "description; none removes it")
+    .option(...HEADER, several)
+    .option("--signature <format>", "headers of the signature: standard, legacy or both")
+    .option("--max-attempts <number>", "maximum attempts of each delivery, 1 to 10")
+    .option("--intervals <spans>", "pauses between the attempts, for example 60,5m,1h")
+    .option("--rate-limit <number>", "maximum deliveries per second, or none for no limit")
+    .option("--filter <rule>", "JSON rule that selects events; none removes it")
+    .option("--transform-file <file>", "Handlebars template of the JSON body; none removes it")
+    .option(...METADATA, several)
 
 function defineEndpoints(webhooks: Command): void {
   withFields(
     webhooks
       .command("create <url>")
-      .description("make an endpoint; its signing secret is shown this once")
+      .description("create an endpoint; its signing secret is shown only once")
       .requiredOption(EVENT, SUBSCRIBED, several),
   )
-    .option("--secret-file <file>", "a secret of your own (whsec_…), or - for stdin")
-    .option("--idempotency-key <key>", "the same key twice makes one endpoint")
+    .option("--secret-file <file>", "file with your own signing secret (whsec_…), or - for stdin")
+    .option(...IDEMPOTENCY_KEY)
     .addHelpText(
       "after",
       examples(
@@ -51,32 +61,32 @@ function defineEndpoints(webhooks: Command): void {
 
   webhooks
     .command("list")
-    .description("the endpoints, newest first")
-    .option("--status <status>", "active or disabled")
-    .option("--limit <number>", "how many (default: 25)")
+    .description("list the endpoints, newest first")
+    .option("--status <status>", "show only this status: active or disabled")
+    .option(...LIMIT)
     .addHelpText("after", examples("webhooks list --status disabled"))
     .action(lazily(async () => (await import("../webhooks/endpoints")).list))
 
   webhooks
     .command("get <id>")
-    .description("one endpoint")
+    .description("show one endpoint")
     .addHelpText("after", examples(`webhooks get ${ID}`))
     .action(lazily(async () => (await import("../webhooks/endpoints")).get))
 
   withFields(
     webhooks
       .command("update <id>")
-      .description("change an endpoint; what is not named stays")
-      .option("--endpoint <url>", "another address")
+      .description("change an endpoint; values without a flag stay")
+      .option("--endpoint <url>", "new URL")
       .option(EVENT, SUBSCRIBED, several),
   )
-    .option("--enabled <on|off>", "off pauses, on activates")
+    .option("--enabled <on|off>", "on activates the endpoint, off pauses it")
     .addHelpText("after", examples(`webhooks update ${ID} --event 'email.*' --rate-limit 10`))
     .action(lazily(async () => (await import("../webhooks/endpoints")).update))
 
   webhooks
     .command("delete <id>")
-    .description("delete an endpoint; what it has not delivered ends")
+    .description("delete an endpoint and its open deliveries")
     .addHelpText("after", examples(`webhooks delete ${ID} --yes`))
     .action(lazily(async () => (await import("../webhooks/endpoints")).remove))
 }
@@ -85,7 +95,7 @@ function defineSwitches(webhooks: Command): void {
   webhooks
     .command("enable <id>")
     .description("make an endpoint active again")
-    .option("--replay", "and send it what was held meanwhile")
+    .option("--replay", "also send the events that were held")
     .addHelpText("after", examples(`webhooks enable ${ID} --replay`))
     .action(lazily(async () => (await import("../webhooks/endpoints")).enable))
 
@@ -102,15 +112,15 @@ function defineSwitches(webhooks: Command): void {
 
   webhooks
     .command("rotate <id>")
-    .description("make a new signing secret; the one before counts for 24 more hours")
-    .option("--now", "the one before counts no more")
+    .description("create a new signing secret; the old one works for 24 more hours")
+    .option("--now", "stop the old secret now")
     .addHelpText("after", examples(`webhooks rotate ${ID}`, `webhooks rotate ${ID} --now --yes`))
     .action(lazily(async () => (await import("../webhooks/endpoints")).rotate))
 
   webhooks
     .command("test <id>")
-    .description("send an example event now and tell the answer; exit 1 when it was not taken")
-    .option(EVENT, "the type of the event (default: webhook.test)")
+    .description("send an example event now, and show the answer; exit 1 if it was refused")
+    .option(EVENT, "type of the event (default: webhook.test)")
     .addHelpText("after", examples(`webhooks test ${ID} --event email.bounced`))
     .action(lazily(async () => (await import("../webhooks/endpoints")).test))
 }
@@ -118,12 +128,15 @@ function defineSwitches(webhooks: Command): void {
 function defineDeliveries(webhooks: Command): void {
   webhooks
     .command("deliveries <id> [delivery]")
-    .description("what an endpoint was sent, newest first; or one delivery with its answer")
-    .option("--status <status>", "pending, failed, success, exhausted or held")
-    .option(EVENT, "only this type of event")
-    .option("--event-id <id>", "only the deliveries of this event")
+    .description("list the deliveries of an endpoint, newest first, or show one")
+    .option(
+      "--status <status>",
+      "show only this status: pending, failed, success, exhausted or held",
+    )
+    .option(EVENT, "show only events of this type")
+    .option("--event-id <id>", "show only deliveries of this event")
     .option(...SINCE)
-    .option("--limit <number>", "how many (default: 25)")
+    .option(...LIMIT)
     .addHelpText(
       "after",
       examples(
@@ -135,9 +148,13 @@ function defineDeliveries(webhooks: Command): void {
 
   webhooks
     .command("retry <id> [delivery]")
-    .description("one more attempt of one delivery, or of all that failed")
-    .option("--all", "of each that failed, within the span")
-    .option("--status <status>", "with --all: failed or exhausted; may be repeated", several)
+    .description("attempt one delivery again, or all failed deliveries")
+    .option("--all", "retry all failed deliveries of the time range")
+    .option(
+      "--status <status>",
+      "with --all: retry only status failed or exhausted; may be repeated",
+      several,
+    )
     .option(SINCE[0], `with --all: ${SINCE[1]}`)
     .option(UNTIL[0], `with --all: ${UNTIL[1]}`)
     .option(EVENT, `with --all: ${ONLY_EVENT}`, several)
@@ -149,11 +166,11 @@ function defineDeliveries(webhooks: Command): void {
 
   webhooks
     .command("replay <id>")
-    .description("send events again: those held, those that failed, or all")
+    .description("send the held, the failed or all events of a time range again")
     .requiredOption(...SINCE)
     .option(...UNTIL)
     .option(EVENT, ONLY_EVENT, several)
-    .option("--status <status>", "held, failed or all (default: held)")
+    .option("--status <status>", "events to send: held, failed or all (default: held)")
     .addHelpText(
       "after",
       examples(`webhooks replay ${ID} --since 7d`, `webhooks replay ${ID} --since 1h --status all`),
@@ -162,8 +179,8 @@ function defineDeliveries(webhooks: Command): void {
 
   webhooks
     .command("stats <id>")
-    .description("how the deliveries of the last day or week went")
-    .option("--window <window>", "24h or 7d (default: 24h)")
+    .description("show the results of the deliveries of the last day or week")
+    .option("--window <window>", "time range: 24h or 7d (default: 24h)")
     .addHelpText("after", examples(`webhooks stats ${ID} --window 7d`))
     .action(lazily(async () => (await import("../webhooks/deliveries")).stats))
 }
@@ -171,9 +188,9 @@ function defineDeliveries(webhooks: Command): void {
 function defineTrigger(program: Command): void {
   program
     .command("trigger <type>")
-    .description("make a simulated event, to try receivers with")
-    .option("--override <pair>", "k=v or JSON over the example; dots lead inside", several)
-    .option("--idempotency-key <key>", "the same key twice makes one event")
+    .description("create a simulated event to test receivers")
+    .option("--override <pair>", "field to change, as k=v, a.b=v or JSON; may be repeated", several)
+    .option(...IDEMPOTENCY_KEY)
     .addHelpText(
       "after",
       examples(

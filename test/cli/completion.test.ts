@@ -87,7 +87,7 @@ test("every flag that takes one of a few words offers them", () => {
   )
   // Statuses of requests are numbers and classes of them.
   expect(new Set(silent.map(({ description }) => description))).toEqual(
-    new Set(["only this status, or a class: 4xx"]),
+    new Set(["show only this status code or class: 404, 4xx"]),
   )
 })
 

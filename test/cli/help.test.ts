@@ -133,3 +133,28 @@ test("--since says the same wherever it stands alone, and so do --until and --af
     )
   expect(["--since", "--until", "--after"].map((name) => said(name).size)).toEqual([1, 1, 1])
 })
+
+test("one idea has one wording: shared flags say the same in every command", () => {
+  const said = new Map<string, Set<string>>()
+  for (const { options } of leaves(createProgram())) {
+    for (const { flags, description } of options) {
+      const text = description.replace(/^with --\w+: /, "")
+      said.set(flags, (said.get(flags) ?? new Set()).add(text))
+    }
+  }
+  const shared = ["--idempotency-key <key>", "--data-dir <dir>", "--set <key=value>"]
+  const filled = ["--header <header>", "--metadata <pair>", "--period <YYYY-MM>", "--skip-verify"]
+  for (const flags of [...shared, ...filled])
+    expect([flags, said.get(flags)?.size]).toEqual([flags, 1])
+  const rows = [...(said.get("--limit <number>") ?? [])]
+  expect(rows.filter((text) => !text.startsWith("end after this number of "))).toHaveLength(1)
+})
+
+test("the line of every command begins with a verb, not with its object", () => {
+  const every = (command: Command): Command[] => [command, ...command.commands.flatMap(every)]
+  const lines = createProgram()
+    .commands.flatMap(every)
+    .map((one) => one.description())
+  const noun = /^(?:the|a|an|your|one|every|what|how|where|who|all|it|its) /
+  expect(lines.filter((line) => noun.test(line) || line === "")).toEqual([])
+})
