@@ -15,7 +15,7 @@ export type Suggestion =
   | { is: "words"; words: Candidate[] }
   | { is: "files" }
   | { is: "ids"; kind: IdKindName; above: string | undefined }
-  | { is: "event_types" }
+  | { is: "event_types"; families: boolean }
   | { is: "profiles" }
 
 /** Values of which the help text lists all there are. */
@@ -29,7 +29,8 @@ export function suggest(words: readonly string[], program: Command): Suggestion 
   const current = words.at(-1) ?? ""
   if (before[0] === "help") return children(readWords(before.slice(1), program).command)
   const { command, positional } = readWords(before, program)
-  const flag = before.at(-1) ?? ""
+  const joined = joinedFlag(words)
+  const flag = joined === "" ? (before.at(-1) ?? "") : joined.slice(0, -1)
   if (flag.startsWith("-") && takesNext(command, flag)) {
     const option = command.options.find(({ long, short }) => long === flag || short === flag)
     return option ? valuesOf(option) : NOTHING
@@ -41,6 +42,10 @@ export function suggest(words: readonly string[], program: Command): Suggestion 
   const argument = all[positional.length] ?? (all.at(-1)?.variadic ? all.at(-1) : undefined)
   return argument ? argumentsOf(command, argument, positional[0]) : NOTHING
 }
+
+/** `--status=` of an unfinished `--status=de`: its value is completed, and stands behind it. */
+export const joinedFlag = (words: readonly string[]): string =>
+  words.slice(0, -1).includes("--") ? "" : (/^--[\w-]+=/.exec(words.at(-1) ?? "")?.[0] ?? "")
 
 function children(command: Command): Suggestion {
   const words = command.commands.map((child) => ({
@@ -66,11 +71,11 @@ const said = (...values: readonly string[]): Suggestion => ({
   words: values.map((value) => ({ value, about: "" })),
 })
 
-function valuesOf({ long, flags, description }: Option): Suggestion {
+function valuesOf({ long, flags, description, parseArg }: Option): Suggestion {
   const kind = kindOfFlag(long)
   if (kind) return { is: "ids", kind, above: undefined }
   if (/<(file|dir)(\.\.\.)?>/.test(flags)) return { is: "files" }
-  if (long === "--event") return { is: "event_types" }
+  if (long === "--event") return { is: "event_types", families: parseArg?.name === "several" }
   if (long === "--profile") return { is: "profiles" }
   if (long === "--scope") return said(...scopes)
   const switched = /<(\w+(?:\|\w+)+)>/.exec(flags)?.[1]
@@ -91,7 +96,7 @@ function argumentsOf(command: Command, argument: Argument, above: string | undef
   if (kind) return { is: "ids", kind, above }
   if (name === "file") return { is: "files" }
   if (name === "shell") return said(...shells)
-  if (name === "type") return { is: "event_types" }
+  if (name === "type") return { is: "event_types", families: false }
   if (name === "role") return said(...enumerated(command.description()))
   if (command.parent?.name() === "profiles" && name === "name") return { is: "profiles" }
   return NOTHING

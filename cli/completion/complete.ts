@@ -5,7 +5,7 @@ import { createProgram } from "../program"
 import { profilesPath, readProfiles } from "../settings"
 import { shortId } from "../table"
 import { cleanLine } from "../terminal"
-import { type Candidate, type Suggestion, serverFlags, suggest } from "./candidates"
+import { type Candidate, joinedFlag, type Suggestion, serverFlags, suggest } from "./candidates"
 import { splitLine } from "./line"
 
 /** A person waits with a finger on the key. */
@@ -21,11 +21,15 @@ export async function complete([shell = "", ...given]: readonly string[]): Promi
     const { words, typed_before } =
       shell === "bash" ? withoutProgram(given[0] ?? "") : { words: given, typed_before: 0 }
     const suggestion = suggest(words, createProgram())
-    if (suggestion.is === "files") return await write(process.stdout, ":files\n")
-    const current = words.at(-1) ?? ""
+    const joined = joinedFlag(words)
+    // A shell completes files as whole words: it finds none behind a joined flag.
+    if (suggestion.is === "files") {
+      return joined === "" ? await write(process.stdout, ":files\n") : undefined
+    }
+    const current = (words.at(-1) ?? "").slice(joined.length)
     const found = fitting(await candidates(suggestion, words), current)
     const lines = found.map(
-      ({ value, about }) => `${value.slice(typed_before)}\t${cleanLine(about)}\n`,
+      ({ value, about }) => `${(joined + value).slice(typed_before)}\t${cleanLine(about)}\n`,
     )
     await write(process.stdout, lines.join(""))
   } catch {
@@ -56,7 +60,7 @@ async function candidates(suggestion: Suggestion, words: readonly string[]): Pro
   if (suggestion.is === "words") return suggestion.words
   if (suggestion.is === "profiles") return profileNames()
   const context = openContext({ color: false, timeout: PATIENCE, ...serverFlags(words) })
-  if (suggestion.is === "event_types") return await eventTypes(context)
+  if (suggestion.is === "event_types") return await eventTypes(context, suggestion.families)
   return suggestion.is === "ids" ? await ids(context, suggestion) : []
 }
 
@@ -72,14 +76,13 @@ async function ids(
   return rows.map(({ id, label }) => ({ value: shortId(id), about: label || id, whole: id }))
 }
 
-async function eventTypes(context: Context): Promise<Known[]> {
+async function eventTypes(context: Context, with_families: boolean): Promise<Known[]> {
   type EventType = { type: string; category: string; description: string }
   const { data } = await context.client().get<EventType[]>("/v1/webhooks/events")
+  const types = data.map(({ type, description }) => ({ value: type, about: description }))
+  if (!with_families) return types
   const families = new Set(data.map(({ type }) => `${type.split(".")[0]}.*`))
-  return [
-    ...data.map(({ type, description }) => ({ value: type, about: description })),
-    ...[...families].map((value) => ({ value, about: "all of them" })),
-  ]
+  return [...types, ...[...families].map((value) => ({ value, about: "all of them" }))]
 }
 
 function profileNames(): Known[] {

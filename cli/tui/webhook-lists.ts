@@ -1,3 +1,4 @@
+import { shortId } from "../table"
 import { cleanLine, type Paint } from "../terminal"
 import { clockTime } from "../time"
 import type { Delivery, Webhook } from "../webhooks/records"
@@ -48,7 +49,7 @@ const timeOf = (iso: string | null) => (iso ? clockTime(iso).slice(0, 8) : "")
 const deliveryColumns: Column<Delivery>[] = [
   { title: "TIME", width: 8, cell: ({ created_at }) => timeOf(created_at) },
   { title: "EVENT", width: 0, share: 5, cell: ({ event_type }) => event_type },
-  { title: "ID", width: 0, share: 4, from: 110, cell: ({ event_id }) => event_id },
+  { title: "ID", width: 8, from: 100, cell: ({ event_id }) => shortId(event_id) },
   {
     title: "STATUS",
     width: 11,

@@ -55,6 +55,16 @@ test("values come from what the flag says of itself", async () => {
   expect(await offered("emails send --subject ")).toEqual([])
 })
 
+test("a value that is joined to its flag is completed, too", async () => {
+  using api = server()
+  expect(await offered("emails list --status=b")).toEqual(["bounced"]) // bash breaks at =
+  expect(await offered("emails list --output=")).toEqual(["table", "json", "ndjson"])
+  expect(await offered("emails send --file=")).toEqual([])
+  const env = { BELFRY_URL: api.url, BELFRY_API_KEY: KEY }
+  const { out } = await belfry(["__complete", "zsh", "events", "list", "--event=email.s"], { env })
+  expect(out).toBe("--event=email.sent\tSent.\n")
+})
+
 test("ids are those of the server, by their ends; domains by their names", async () => {
   using api = server()
   expect(await offered("emails get ", api)).toEqual([NEWEST, OTHER].map((id) => id.slice(-8)))
@@ -62,7 +72,9 @@ test("ids are those of the server, by their ends; domains by their names", async
   expect(await offered("emails get 0199a1c3-", api)).toEqual([OTHER])
   expect(await offered("webhooks deliveries aaaa1111 ", api)).toEqual(["bbbb2222"])
   expect(await offered("domains check ", api)).toEqual(["acme.test"])
-  expect(await offered("trigger em", api)).toEqual(["email.sent", "email.*"])
+  expect(await offered("events list --event em", api)).toEqual(["email.sent", "email.*"])
+  expect(await offered(`webhooks test ${HOOK} --event em`, api)).toEqual(["email.sent"])
+  expect(await offered("trigger em", api)).toEqual(["email.sent"]) // makes one event, not a family
   expect(await offered(`emails get --url ${api.url} f`)).toEqual(["feedf00d"])
 })
 
@@ -135,6 +147,7 @@ describe.skipIf(missing("tmux", "zsh", "fish"))("in a real shell", () => {
     }
     await completed("belfry webho", "belfry webhooks")
     await completed("belfry emails list --status bou", "--status bounced")
+    await completed("belfry emails list --status=bou", "--status=bounced")
     await completed("belfry emails get dead", "emails get deadbee1")
     await completed("belfry keys create --scope email:se", "--scope email:send")
     await completed(`belfry --url ${api.url} domains check ac`, "domains check acme.test")

@@ -4,6 +4,7 @@ import { infoLine, keyLine } from "../../../cli/tui/frame-lines"
 import { press } from "../../../cli/tui/press"
 import type { Intent, State } from "../../../cli/tui/state"
 import { hear } from "../../../cli/tui/update"
+import { webhookLines } from "../../../cli/tui/webhook-lists"
 import type { Delivery, Webhook } from "../../../cli/webhooks/records"
 import { endpoint, monitorWith } from "./rows"
 
@@ -56,6 +57,20 @@ test("the chosen endpoint stays chosen when others are made before it", () => {
   const { state } = pressed(screen(), "j")
   const endpoints = [endpoint("c"), endpoint("a"), endpoint("b")]
   expect(hear(state, { is: "endpoints", endpoints }).state.webhooks.place.selected).toBe("b")
+})
+
+test("deliveries show the end of their event's id, which tells them apart", () => {
+  const [first, second] = ["11112222", "33334444"].map((end) => ({
+    ...delivery("x", "a"),
+    event_id: `evt_0199a1c2-0000-7000-8000-0000${end}`,
+  }))
+  const deliveries = [first as Delivery, second as Delivery]
+  const { state } = hear(screen(), { is: "deliveries", webhook_id: "a", deliveries })
+  for (const width of [100, 138]) {
+    const text = webhookLines(state, width, painter(false)).join("\n")
+    expect(text).toMatch(/email\.sent +11112222 .*\n.*email\.sent +33334444 /)
+    expect(text).not.toContain("evt_")
+  }
 })
 
 test("a delivery is opened from below, and Esc goes back step by step", () => {
