@@ -2,6 +2,7 @@
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { findings } from "./english"
 import { productionTree } from "./licences"
 import {
   drizzleKit,
@@ -129,6 +130,7 @@ const steps: [string, Step][] = [
   ["licences", licences],
   ["exact pins", pins],
   ["no registry named", registries],
+  ["plain English", async () => findings()],
 ]
 
 let failed = 0
