@@ -1,13 +1,17 @@
+import { stat } from "node:fs/promises"
 import { keepValue, keptValue } from "./accounts/instance"
 import type { Disk } from "./core/disk"
+import { codeOf } from "./core/faults"
 import { log } from "./core/log"
 import { millis, millisFrom, now } from "./core/time"
+import { LostDatabase } from "./store/damaged"
 import { FileCheck } from "./store/file-check"
 import type { Store } from "./store/store"
 
 const CHECKED_AT = "database_checked_at"
 const DAY_MS = 24 * 3_600_000
 const LOOK_MS = 60_000
+const MISS_MS = 1000
 /** With fewer commits from one look to the next it is a quiet time. */
 const QUIET_COMMITS = 120
 
@@ -48,6 +52,7 @@ export function keepChecked(store: Store, disk: Disk): KeptCheck | undefined {
   const told = (error: unknown) =>
     log.warn("the daily check of the database could not begin", { error })
   const timer = setInterval(() => void look().catch(told), LOOK_MS)
+  const forget = missFile(file.path, (error) => void disk.failed(error))
   return {
     get progress() {
       return check.progress
@@ -55,7 +60,31 @@ export function keepChecked(store: Store, disk: Disk): KeptCheck | undefined {
     look,
     async stop() {
       clearInterval(timer)
+      forget()
       await check.stop()
     },
   }
 }
+
+/**
+ * Tells once when another file, or none, has the name of the one that is open now: no start would find
+ * what is written from then on. SQLite asks this itself, but not where it has a write-ahead log.
+ */
+function missFile(path: string, onLoss: (error: Error) => void): () => void {
+  const opened = inodeOf(path)
+  const look = async () => {
+    const found = await inodeOf(path)
+    if (found === "untold" || found === (await opened)) return
+    clearInterval(timer)
+    onLoss(new LostDatabase(path))
+  }
+  const timer = setInterval(() => void look(), MISS_MS)
+  return () => clearInterval(timer)
+}
+
+/** Any other error than a missing file says nothing about the file. */
+const inodeOf = (path: string): Promise<bigint | "gone" | "untold"> =>
+  stat(path, { bigint: true }).then(
+    ({ ino }) => ino,
+    (error) => (codeOf(error) === "ENOENT" ? "gone" : "untold"),
+  )

@@ -68,7 +68,7 @@ export function openDisk(options: DiskOptions): Disk {
 
   /** Told once: every read of a bad page would say it again. */
   const spoil = (error: unknown) => {
-    if (!damaged) log.error(DAMAGED, { error, next: DAMAGED_NEXT })
+    if (!damaged) log.error(DAMAGED, { error, next: nextOf(error) ?? DAMAGED_NEXT })
     damage.resolve(asError(error))
     damaged = ill = true
     return "damaged" as const
@@ -146,6 +146,10 @@ const DAMAGED = "the database is damaged: nothing is accepted or sent any more"
 const DAMAGED_NEXT =
   "Stop the server and copy its data folder. Then put back the database from a backup, or rescue " +
   "what can be read (docs/operations.md, A damaged database)."
+
+/** An error may know better what to do next. */
+const nextOf = (error: unknown) =>
+  error instanceof Error && "next" in error ? error.next : undefined
 
 const asError = (error: unknown) => (error instanceof Error ? error : new Error(String(error)))
 

@@ -53,6 +53,8 @@ const TOLD_FLAT = /^\/v1\/(emails|domains|api-keys|webhooks|templates|topics)(?!
 export function asApiError(thrown: unknown, request_id: string, method: string): ApiError {
   if (thrown instanceof ApiError) return thrown
   const trouble = troubleOf(thrown)
+  // The storage told of it once, with what to do. Each read of a bad page would say it again.
+  if (trouble === "damaged") return unavailable(DAMAGED, "damaged", 60)
   log.error(FAILURES[trouble ?? "none"] ?? "the storage refused a request", {
     request_id,
     error: thrown,
@@ -84,6 +86,8 @@ export const unavailable = (message: string, reason: string, retry_after = 5) =>
 const storageRefused = (method: string) =>
   unavailable(method === "GET" || method === "HEAD" ? UNREADABLE : UNWRITABLE, "storage")
 
+const DAMAGED =
+  "The database is damaged, so this request failed. The operator must repair the database."
 const UNREADABLE = "The storage cannot be read at the moment. Try again in a few seconds."
 const UNWRITABLE =
   "The storage cannot be written at the moment. Nothing was accepted. Try again in a few seconds."

@@ -30,6 +30,19 @@ export function lookAt(path: string): "missing" | "empty" | "there" {
   return "there"
 }
 
+/** The file that we have open is no longer where the next start looks for it. */
+export class LostDatabase extends Error {
+  override readonly name = "LostDatabase"
+  readonly code = "SQLITE_CORRUPT"
+  readonly next =
+    `Do not stop the server yet, because it still has the old files open. On Linux, copy them from ` +
+    `/proc/${process.pid}/fd ("ls -l" names them). Then stop the server and put them back.`
+
+  constructor(path: string) {
+    super(`${path} was removed or replaced while the server was running.`)
+  }
+}
+
 /** A folder has the name of the database. */
 export class FolderInPlace extends Error {
   override readonly name = "FolderInPlace"

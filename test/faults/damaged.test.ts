@@ -1,9 +1,11 @@
 import { afterAll, describe, expect, test } from "bun:test"
 import {
+  copyFileSync,
   existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   truncateSync,
@@ -80,7 +82,7 @@ test("a folder in place of the file is refused, with the next step", async () =>
   mkdirSync(damaged.path)
   const { code, message } = await damaged.refused()
   expect(code).toBe(STORAGE)
-  expect(message).toContain(`${damaged.path} is a folder, but the database is a file`)
+  expect(message).toContain(`${damaged.path} is a folder, but the database must be a file`)
   expect(message).toContain("storage.sqlite.path")
 })
 
@@ -167,10 +169,31 @@ test("a page that goes bad while the server runs: not ready, told once, nothing 
   expect((await problemOf(refused)).details).toMatchObject({ reason: "damaged" })
   expect((await get<Mail>(server, `/v1/emails/${good}`)).status).toBe("delivered")
 
-  await server.request(`/v1/emails/${bad}`)
-  const told = server.stderr.all.filter((line) => line.includes("the database is damaged"))
+  const again = await problemOf(await server.request(`/v1/emails/${bad}`))
+  expect(again.details).toMatchObject({ reason: "damaged" })
+  const told = server.stderr.all.filter((line) => /damaged|malformed/.test(line))
   expect(told).toHaveLength(1)
   expect(told[0]).toContain("from a backup")
+})
+
+test.each<[string, (path: string) => void]>([
+  ["removed", (path) => rmSync(path)],
+  ["replaced", (path) => renameSync(path, `${path}.old`)],
+])("a database that is %s while the server runs accepts nothing more", async (how, lose) => {
+  using worn = worked.copy()
+  await using server = await startBelfry({ home: worn.home, env: lean })
+  expect((await post(server)).status).toBe(201)
+  lose(worn.path)
+  if (how === "replaced") copyFileSync(`${worn.path}.old`, worn.path)
+  const missed = await until("the loss is seen", async () => {
+    const { status, body } = await readiness(server.url)
+    return status === 503 && body
+  })
+  expect(missed.checks.database).toBe("damaged")
+  expect((await problemOf(await post(server))).details).toMatchObject({ reason: "damaged" })
+  const told = server.stderr.all.filter((line) => line.includes("removed or replaced"))
+  expect(told).toHaveLength(1)
+  expect(told[0]).toContain("Do not stop the server yet")
 })
 
 test("nothing is sent from a damaged database: what was sent could not be written down", async () => {
