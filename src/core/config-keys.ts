@@ -255,7 +255,7 @@ export const keys = {
   "mailbox.listen": key(
     listen,
     "127.0.0.1:1025",
-    "Address and port where the embedded mailbox takes mail by SMTP.",
+    "Address and port where the embedded mailbox accepts mail by SMTP.",
   ),
 
   "domains.host": optional(

@@ -138,7 +138,7 @@ async function delegated(
       // The next one may answer.
     }
   }
-  const answer = `delegated to ${below.join(", ")}, where nobody answers`
+  const answer = `delegated to ${below.join(", ")}, but no server there answers`
   return { server: name, answer, values: [], alias: null }
 }
 

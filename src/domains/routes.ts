@@ -138,14 +138,14 @@ const zoneQuery = t.Object({ format: t.Optional(oneOf(...FORMATS)) })
 const readingRoutes = (parts: DomainParts): AnyRoute[] => [
   route({
     ...may("GET", ONE),
-    summary: "Get one domain, with its records and the results of the last check",
+    summary: "Show one domain, with its records and the results of the last check",
     description: "Each record has the result of the last check. Its `hint` says what to do.",
     response: schemas.Domain,
     handle: async (call) => ({ data: await shown(parts, await found(parts, call)) }),
   }),
   route({
     ...may("GET", `${ONE}/status`),
-    summary: "Get the progress of a domain's verification",
+    summary: "Show the progress of a domain's verification",
     description:
       "A short answer for frequent polling. `progress` is the share of required records that are right, in percent.",
     response: schemas.DomainStatusRecord,
@@ -158,7 +158,7 @@ const readingRoutes = (parts: DomainParts): AnyRoute[] => [
   }),
   route<unknown, Static<typeof zoneQuery>>({
     ...may("GET", `${ONE}/zonefile`),
-    summary: "Get the records of a domain as a zone file or as Terraform",
+    summary: "Show the records of a domain as a zone file or as Terraform",
     description: "`format` is `bind`, `cloudflare` or `terraform`.",
     query: zoneQuery,
     produces: "text/plain",
@@ -179,7 +179,7 @@ const found = ({ store }: DomainParts, call: Pick<Call, "project_id" | "params">
 const changingRoutes = (parts: DomainParts): AnyRoute[] => [
   route<domains.DomainPatch, unknown>({
     ...may("PATCH", ONE),
-    summary: "Change what a domain is used for, and the names of its records",
+    summary: "Change the use of a domain and the names of its records",
     description:
       "Absent fields do not change. A changed name makes a new record, which you must add at your DNS provider.",
     body: schemas.DomainPatch,

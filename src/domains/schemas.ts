@@ -72,7 +72,7 @@ const DnsRecord = t.Object(
     purpose: word(RECORD_PURPOSES),
     type: word(["TXT", "MX", "CNAME"]),
     name: sample("_svc-verify", "The name without the zone, as DNS providers want it."),
-    host: sample("_svc-verify.example.com", "The full name."),
+    host: sample("_svc-verify.example.com", "The full name of the record."),
     value: sample("svc-domain-verification=7d403c3e9b5a3f1d2e4c5b6a8f0a1b2c"),
     priority: rarely(count(10)),
     ttl: count(3600),

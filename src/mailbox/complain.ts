@@ -37,7 +37,8 @@ export const complain = (store: Store): Handler<Complaint> => ({
     const [message] = await store.read.select().from(messages).where(eq(messages.id, message_id))
     const complainers =
       message?.recipients.filter(({ email }) => roleOf(email) === "complain") ?? []
-    if (complainers.some(({ status }) => isOpen(status))) return { retry: "not delivered yet" }
+    if (complainers.some(({ status }) => isOpen(status)))
+      return { retry: "The message is not delivered yet." }
     return {
       async done(tx) {
         for (const { email } of complainers) {

@@ -76,7 +76,7 @@ export function mailboxRoutes({ store, workers, cursors }: MailboxParts): AnyRou
       ...may("email:read"),
       method: "GET",
       path: "/v1/mailbox",
-      summary: "Mail in the embedded mailbox, newest first",
+      summary: "List the mail in the embedded mailbox, newest first",
       description:
         "Mail of this project in the embedded mailbox. `search` looks into sender, recipient and subject.",
       query: mailQuery,
@@ -96,7 +96,7 @@ export function mailboxRoutes({ store, workers, cursors }: MailboxParts): AnyRou
       ...may("email:read"),
       method: "GET",
       path: "/v1/mailbox/{mail_id}",
-      summary: "One mail, parsed",
+      summary: "Show one mail, with its parsed parts",
       description: "Headers, bodies and the list of attachments.",
       response: Mail,
       handle: async (call) => ({ data: await read(store, workers, call) }),

@@ -70,7 +70,7 @@ function readingRoutes(parts: ProviderParts): AnyRoute[] {
       path: ONE,
       choices,
       status: [200],
-      summary: "Get one configured provider, with masked secrets",
+      summary: "Show one configured provider, with masked secrets",
       description: "While `status` is `error`, `last_error` has the last refusal of the provider.",
       response: schemas.ProviderConfig,
       handle: async (call) => ({

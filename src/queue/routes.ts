@@ -37,7 +37,7 @@ export const queueRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     callers: ["key", "console"],
     scope: "webhooks:read",
     status: [200],
-    summary: "Get the open work of a project, by state and by recipient domain",
+    summary: "Show the open work of a project, by state and by recipient domain",
     description:
       "Waiting, running and retried work, with the reason and the time of the next attempt.",
     response: OpenWork,

@@ -78,7 +78,7 @@ test.each(table)("a provider that %s: alone, and with another behind it", async 
   expect(outcome.status).toBe(fails_over ? "sent" : (status as "retry"))
   expect(second.received).toHaveLength(fails_over ? 1 : 0)
   const log = outcome.transcript.join("\n")
-  if (fails_over) expect(log).toContain("* on to smtp (backup)")
+  if (fails_over) expect(log).toContain("* trying the next provider: smtp (backup)")
   expect(log).not.toContain(LOGIN.password)
 })
 

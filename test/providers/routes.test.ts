@@ -273,7 +273,7 @@ describe("a test of a provider", () => {
     const { status, body } = await tested({ ...relay, port: sink.port })
     expect(status).toBe(200)
     expect(body.data).toMatchObject({ ok: true, duration_ms: expect.any(Number) })
-    expect(body.data.detail).toContain("it took the login")
+    expect(body.data.detail).toContain("it accepted the login")
     expect(sink.received).toEqual([])
   })
 

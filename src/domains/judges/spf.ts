@@ -201,7 +201,7 @@ function absence(text: string, absent: string[]): Verdict {
     const term = terms[at]
     if (!term) continue
     if (all >= 0 && all < at) {
-      const hint = `${mechanism} stands behind ${terms[all]?.text}, where receivers stop reading. Move it before that part.`
+      const hint = `${mechanism} stands after ${terms[all]?.text}, where receivers stop reading. Move it before that part.`
       return mismatch("spf_after_all", hint)
     }
     const hint = `${term.text} does not allow the sender. Write ${mechanism} without "${term.qualifier}".`

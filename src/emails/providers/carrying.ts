@@ -54,7 +54,7 @@ export class Carrying {
 
   take(name: string, outcome: Outcome, { final, faults }: Sorted) {
     this.#asked++
-    if (this.#asked > 1) this.#transcript.push(`* on to ${name}`)
+    if (this.#asked > 1) this.#transcript.push(`* trying the next provider: ${name}`)
     this.#transcript.push(...outcome.transcript)
     for (const one of final) this.#final.set(one.email, [one, outcome])
     for (const one of faults) {

@@ -128,7 +128,7 @@ class Turn {
       const words = `${this.#domain} has neither a mail server nor an address`
       throw new Unroutable("5.1.2", "NoEmail", words)
     }
-    throw unreachable ?? new Unreached(`no mail server of ${this.#domain} could be asked`)
+    throw unreachable ?? new Unreached(`no mail server of ${this.#domain} could be reached`)
   }
 
   /** Undefined where the next host may do better. */

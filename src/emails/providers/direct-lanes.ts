@@ -153,7 +153,7 @@ export class Lanes {
     const limit = Math.min(is_urgent ? 2 * lane.limit : lane.limit, places.limit)
     if (lane.running.size >= limit) return own(`takes at most ${limit} messages at a time`)
     if (!isDoubtful(lane) || !places.isCrowded(wish)) return undefined
-    const why = isSlow(lane) ? "is slow" : "has taken no message yet"
+    const why = isSlow(lane) ? "is slow" : "has accepted no message yet"
     const reason = `${name} ${why}. Slow and new servers may use only a part of the delivery slots`
     return { reason, is_crowd: true }
   }

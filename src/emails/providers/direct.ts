@@ -119,7 +119,7 @@ async function enterAll(lanes: Lanes, to: string[], wish: Wish): Promise<Admissi
 const soonest = ({ holds }: Admission) => holds.toSorted((a, b) => a.seconds - b.seconds)[0]
 
 function waiting(admission: Admission): Waiting {
-  const { reason, seconds } = soonest(admission) ?? { reason: "no room", seconds: 1 }
+  const { reason, seconds } = soonest(admission) ?? { reason: "no free delivery slot", seconds: 1 }
   return new Waiting(reason, seconds)
 }
 

@@ -43,7 +43,7 @@ export class Pool {
     while (!this.#closed) {
       const warm = fresh ? undefined : this.#takeIdle()
       if (warm) {
-        transcript.push("* on a warm connection")
+        transcript.push("* using an open connection")
         warm.transcript = transcript
         return warm
       }

@@ -75,7 +75,7 @@ async function checked(pool: Pool, { host, port, username }: SmtpOptions): Promi
     const session = await pool.acquire([], { fresh: true })
     const { tls, could_be_safe } = session
     pool.release(session)
-    const login = username === undefined ? "without a login" : "and it took the login"
+    const login = username === undefined ? "without a login" : "and it accepted the login"
     const advice = could_be_safe ? " It offers STARTTLS. Set tls to starttls." : ""
     return `${host}:${port} answers over ${tls ?? "an open connection"}, ${login}.${advice}`
   } catch (error) {

@@ -150,7 +150,7 @@ export const spfMistakes: Mistake[] = [
     record: "spf",
     records: () => spf(`v=spf1 -all ${mine}`),
     mistake: "spf_after_all",
-    told: "behind -all",
+    told: "after -all",
   },
   {
     did: "put SPF at the domain itself",

@@ -47,7 +47,7 @@ describe("a relay behind delivery by MX", () => {
     await using it = await project(host.port, {}, script)
     const outcome = await it.send(ANN)
     expect(outcome).toMatchObject({ status: "sent", provider: "smtp" })
-    expect(outcome.transcript.join("\n")).toContain("* on to smtp (backup)")
+    expect(outcome.transcript.join("\n")).toContain("* trying the next provider: smtp (backup)")
     expect(it.relay.received).toHaveLength(1)
   })
 

@@ -117,7 +117,7 @@ describe("a domain", () => {
     const names = Array.from({ length: 12 }, (_, n) => `new${n}.test`)
     const taken = names.flatMap((name) => fill(lanes, name))
     expect(taken).toHaveLength(10)
-    expect(refused(lanes, "new11.test").reason).toContain("new11.test has taken no message yet")
+    expect(refused(lanes, "new11.test").reason).toContain("new11.test has accepted no message yet")
     expect(fill(lanes, "quick.test")).toHaveLength(4)
   })
 
@@ -141,7 +141,7 @@ describe("a domain", () => {
     expect(isHold(await waiting)).toBe(false)
     clock.advance({ seconds: 2 })
     const away = await lanes.enterInLine("c.test")
-    expect(isHold(away) && away.reason).toContain("c.test has taken no message yet")
+    expect(isHold(away) && away.reason).toContain("c.test has accepted no message yet")
   })
 
   test("lets urgent mail in beside the rest, but not through a pause", () => {
