@@ -150,14 +150,14 @@ function problemsOf({ index, error: { code, message, details } }: Refusal): Prob
 /** The item's own error, which says where in the batch the item stands. */
 function placed({ index, error }: Refusal): ApiError {
   const { code, message, details, headers, status } = error
-  if ((details as { fields?: Problem[] }).fields) return error // each names its place already
   const place = { ...details, field: fieldOf(index, details), index }
   const text = message.startsWith(`messages.${index}`) ? message : `messages.${index}: ${message}`
   return new ApiError(code, text, place, { headers, status })
 }
 
 function fieldOf(index: number, details: object): string {
-  const { field } = details as { field?: unknown }
+  const { fields = [], ...told } = details as { field?: unknown; fields?: Problem[] }
+  const field = fields.length === 1 ? fields[0]?.path : told.field
   const item = `messages.${index}`
   if (typeof field !== "string" || field === "") return item
   return field.startsWith(`${item}.`) || field === item ? field : `${item}.${field}`

@@ -17,6 +17,8 @@ const OWN_CODES: Record<string, ErrorCode> = {
 }
 
 const MOST_PROBLEMS = 50
+/** Names of fields may be the caller's own, as long as the body: an answer says each one thrice. */
+const LONGEST_PATH = 200
 
 /** Collects everything that is wrong with a request, so that one answer names it all. */
 export class Problems {
@@ -29,7 +31,7 @@ export class Problems {
 
   /** The first complaint about a path is the useful one. */
   add(path: string, code: string, message: string) {
-    const whole = this.#prefix + path
+    const whole = (this.#prefix + path).slice(0, LONGEST_PATH).toWellFormed()
     if (this.list.length >= MOST_PROBLEMS || this.list.some((one) => one.path === whole)) return
     this.list.push({ path: whole, code, message })
   }

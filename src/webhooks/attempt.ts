@@ -4,7 +4,7 @@ import { type NetAnswer, NetError, request } from "../core/net"
 import type { Secrets } from "../core/secrets"
 import { millis, monotonic, now } from "../core/time"
 import { signedHeaders } from "../lib/signature"
-import { bodyText, receivedHeaders, retryAfterSeconds, sentHeaders } from "./capture"
+import { bodyText, receivedHeaders, retryAfterSeconds, sentHeaders, unshown } from "./capture"
 import { openHeaders } from "./custom-headers"
 import { opener } from "./secrets"
 import type { DeliveryError, webhooks } from "./tables"
@@ -88,7 +88,7 @@ export async function attempt(
         capture_bytes: CAPTURE_BYTES,
         allow_private: way.allow_private,
       })
-      return { ...told, ...outcomeOf(answer, custom) }
+      return { ...told, ...outcomeOf(answer, unshown(headers, custom)) }
     } catch (error) {
       if (!(error instanceof NetError)) throw error
       const kept = isRefused(error) ? blank : told
@@ -124,14 +124,14 @@ const lowered = (headers: Record<string, string>) =>
 
 function outcomeOf(
   { status, headers, body, duration_ms }: NetAnswer,
-  custom: Record<string, string>,
+  hidden: Record<string, string>,
 ) {
   const taken = status >= 200 && status < 300
   return {
     error: taken ? null : status === 410 ? ("gone" as const) : ("http_status" as const),
     response_status: status,
-    response_headers: receivedHeaders(headers, custom),
-    response_body: bodyText(body, custom),
+    response_headers: receivedHeaders(headers, hidden),
+    response_body: bodyText(body, hidden),
     latency_ms: duration_ms,
     retry_after_seconds:
       status === 429 || status === 503 ? retryAfterSeconds(headers.get("retry-after")) : null,

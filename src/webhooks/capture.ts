@@ -13,6 +13,12 @@ const secret = new Set(["authorization", "webhook-signature", "x-svc-signature"]
 /** Custom headers of an endpoint; their values are credentials. */
 type CustomHeaders = Record<string, string>
 
+/** What no answer may show, though its receiver sends it back: custom headers, and our signatures. */
+export const unshown = (sent: Record<string, string>, custom: CustomHeaders): CustomHeaders => ({
+  ...custom,
+  ...Object.fromEntries(Object.entries(sent).filter(([name]) => secret.has(name.toLowerCase()))),
+})
+
 /**
  * The first thousand characters of a body, as text that every database takes. A receiver that sends
  * back what it got shows no credential of ours.

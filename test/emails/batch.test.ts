@@ -86,6 +86,15 @@ describe("the object form", () => {
     expect(one.body.error.details).toMatchObject({ field: "messages.1.to" })
   })
 
+  test.each<[string, object, string]>([
+    ["one field", { ...good, subject: "two\nlines" }, "messages.1.subject"],
+    ["two fields", twoFaults, "messages.1"],
+  ])("names the place of the only bad item, where %s is wrong", async (_, bad, field) => {
+    const project = await service.project()
+    const { body } = await project.post("/v1/emails/batch", { messages: [good, bad] }, strict)
+    expect(body.error).toMatchObject({ code: "validation_error", details: { field, index: 1 } })
+  })
+
   test("accepts all where nothing is wrong", async () => {
     const project = await service.project()
     const send = (...messages: unknown[]) => project.post("/v1/emails/batch", { messages }, strict)

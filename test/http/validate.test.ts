@@ -98,3 +98,11 @@ test("a pattern with a meaning is told by it", () => {
   const words = "The value must be a month, such as 2026-11."
   expect(problemsOf(month, { month: "2026-13" })).toEqual([["month", "invalid", words]])
 })
+
+test("the name of a field that the caller made up is told in part", () => {
+  const problems = new Problems("messages.0.")
+  problems.add(`metadata.${"k".repeat(10_000)}`, "invalid", "No.")
+  const [path] = problems.list.map((problem) => problem.path)
+  expect(path).toStartWith("messages.0.metadata.kkk")
+  expect(path?.length).toBeLessThan(1000)
+})

@@ -133,6 +133,18 @@ describe("an attempt", () => {
     expect(JSON.stringify(row)).not.toContain(value.slice(0, 6))
   })
 
+  test("shows no signature that the receiver sends back", async () => {
+    const signatures = ["webhook-signature", "x-svc-signature"]
+    const echo = ({ headers }: Received) => {
+      const [standard = "", legacy = ""] = signatures.map((name) => headers[name])
+      return new Response(`${standard} and ${legacy}`, { headers: { "x-echo": standard } })
+    }
+    const { row, received } = await attempted({ header_format: "both" }, echo)
+    for (const name of signatures) expect(first(received).headers[name]).toBeTruthy()
+    expect(row.response_headers).toMatchObject({ "x-echo": "****" })
+    expect(row.last_response_body).toBe("**** and ****")
+  })
+
   test("keeps a thousand characters of the answer, 8 KiB of its headers, and no NUL", async () => {
     const many = Object.fromEntries(
       Array.from({ length: 60 }, (_, number) => [`x-long-${number}`, "h".repeat(400)]),
