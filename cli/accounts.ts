@@ -45,7 +45,7 @@ export const create: Action<CreateOptions> = async (context, { name, slug }) => 
   const { data } = await context.client().post<Account>(ALL, given({ name, slug }))
   await context.output.record(
     data,
-    () => `${context.paint.green("✓")} made ${data.name} ${data.id}`,
+    () => `${context.paint.green("✓")} created the account ${data.name} ${data.id}`,
   )
   await context.output.next(`belfry accounts use ${data.id}`)
   return undefined
@@ -85,19 +85,20 @@ export const update: Action<UpdateOptions> = async (context, options, id = "") =
     name: options.name,
     settings: Object.keys(settings).length > 0 ? settings : undefined,
   })
-  if (Object.keys(changes).length === 0) throw usage("nothing to change", "see --help")
+  if (Object.keys(changes).length === 0)
+    throw usage("nothing to change: give at least one flag", "see --help")
   context.output.promises(account_fields)
   const { data } = await clientOf(context, id).patch<Account>(ME, changes)
   await context.output.record(data, () => shown(data, context.paint))
   return undefined
 }
 
-/** The server wants the name; whoever types it, or says --yes, means this account. */
+/** The server wants the name. A person that types it, or gives --yes, means this account. */
 export const remove: Action<object> = async (context, _, id = "") => {
   context.output.promises(deleted_fields)
   const client = clientOf(context, id)
   const { data: account } = await client.get<Account>(ME)
-  const what = `The account ${account.name} stops at once, with its projects and keys; mail that is queued already still goes out. It can be restored for 7 days.`
+  const what = `The account ${account.name}, its projects and its keys stop now. Queued mail is still sent. The account can be restored for 7 days.`
   await confirm(context, what, account.name)
   const { data } = await client.remove<Deleted>(ME, {}, { confirm: account.name })
   const { output, paint } = context
@@ -115,9 +116,16 @@ export const restore: Action<object> = async (context, _, id = "") => {
 
 export const transfer: Action<object> = async (context, _, user_id = "") => {
   context.output.promises(account_fields)
-  await confirm(context, `The account will belong to ${user_id}; you stay as an admin.`, "transfer")
+  await confirm(
+    context,
+    `${user_id} becomes the owner of the account. You stay as an admin.`,
+    "transfer",
+  )
   const { data } = await context.client().post<Account>(`${ME}/transfer`, { user_id })
-  await context.output.record(data, () => `${context.paint.green("✓")} ${data.name} is handed over`)
+  await context.output.record(
+    data,
+    () => `${context.paint.green("✓")} ${data.name} has a new owner`,
+  )
   return undefined
 }
 
@@ -126,7 +134,10 @@ export const use: Action<object> = async (context, _, id = "") => {
   context.output.promises(account_fields)
   const { data } = await clientOf(context, id).get<Account>(ME)
   choose(context, { account_id: data.id, project_id: null })
-  await context.output.record(data, () => `${context.paint.green("✓")} working in ${data.name}`)
+  await context.output.record(
+    data,
+    () => `${context.paint.green("✓")} later commands use the account ${data.name}`,
+  )
   await context.output.next("belfry projects list")
   return undefined
 }
@@ -141,7 +152,7 @@ export function choose(
   const profile = name === null ? undefined : readProfiles(path).profiles[name]
   if (!profile || !signed_in || name === null) {
     const hint = context.output.again("belfry login")
-    const text = "Only a signed-in person can choose. An API key has its own project."
+    const text = "Only a person that is signed in can choose. An API key belongs to one project."
     throw new Failure(exits.unauthorized, "unauthorized", text, { hint })
   }
   saveProfile(path, name, { ...profile, ...place })

@@ -132,7 +132,7 @@ async function patiently(connection: Connection, options: ClientOptions, call: C
     const wait = Number(answer.headers.get("retry-after") ?? Number.NaN) * 1000
     const again = call.method === "GET" && answer.status === 503 && Number.isFinite(wait)
     if (!again || millis() + wait >= deadline) return answer
-    options.trace?.(`503, again in ${wait / 1000} s`)
+    options.trace?.(`503, next attempt in ${wait / 1000} s`)
     await pause(wait)
   }
 }
@@ -212,7 +212,7 @@ const isLoopback = (url: string) =>
   /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(new URL(url).hostname)
 
 function noKey({ url }: Connection): Failure {
-  const ways = "give one with --api-key or BELFRY_API_KEY, or sign in with `belfry login`"
+  const ways = "give a key with --api-key or BELFRY_API_KEY, or sign in with `belfry login`"
   const hint = isLoopback(url) ? `start a server with \`belfry up\`, or ${ways}` : ways
   return new Failure(exits.unauthorized, "unauthorized", `There is no API key for ${url}.`, {
     hint,
@@ -248,7 +248,7 @@ function unreachable(error: unknown, url: string, timeout: number): Failure {
     const time =
       timeout < 1000 ? `${Math.max(1, timeout)} ms` : `${Math.round(timeout / 100) / 10} s`
     const message = `${url} gave no answer within ${time}.`
-    return new Failure(exits.try_later, "timeout", message, { hint: "allow more with --timeout" })
+    return new Failure(exits.try_later, "timeout", message, { hint: "wait longer with --timeout" })
   }
   const reason = "code" in cause ? String(cause.code) : cause.message
   const details = { url, reason }

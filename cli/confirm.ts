@@ -11,7 +11,9 @@ export async function confirm(context: Context, what: string, word: string): Pro
   const { flags, terminal } = context
   if (flags.yes || flags.dryRun) return
   if (!terminal.in || !terminal.err) {
-    throw unconfirmed(`Not confirmed, and nobody to ask: nothing was changed. ${what}`)
+    throw unconfirmed(
+      `Not confirmed: there is no terminal for the question. Nothing was changed. ${what}`,
+    )
   }
 
   const prompt = createInterface({ input: process.stdin, output: process.stderr })
@@ -26,4 +28,4 @@ export async function confirm(context: Context, what: string, word: string): Pro
 }
 
 const unconfirmed = (message: string) =>
-  new Failure(exits.usage, "unconfirmed", message, { hint: "add --yes if you mean it" })
+  new Failure(exits.usage, "unconfirmed", message, { hint: "add --yes to confirm" })

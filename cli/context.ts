@@ -101,10 +101,10 @@ function withOutput(flags: GlobalFlags): GlobalFlags {
   if (output === "json") return { ...flags, json: flags.json ?? "" }
   if (output === "ndjson") return { ...flags, ndjson: true }
   if (output !== "table") {
-    throw usage(`--output: "${output}" is none of table, json and ndjson`)
+    throw usage(`--output: "${output}" is not one of table, json and ndjson`)
   }
   if (flags.quiet || flags.ndjson || flags.json !== undefined) {
-    throw usage("--output table does not go together with --json, --ndjson or --quiet")
+    throw usage("--output table cannot be combined with --json, --ndjson or --quiet")
   }
   return flags
 }

@@ -21,7 +21,7 @@ import { age, millis, pause } from "./time"
 const CHECK_TIMEOUT = 20_000
 const EVERY = 10_000
 
-/** Sixty an hour are allowed, whoever asks: these leave ten of them for others. */
+/** Sixty checks an hour are allowed for all callers together: these leave ten for others. */
 const QUICK_LOOKS = 12
 const LATER_EVERY = 90_000
 
@@ -59,7 +59,7 @@ async function checked(client: Client, path: string): Promise<Seen> {
     return { domain: (await client.post<Domain>(`${path}/check`)).data, stale: "" }
   } catch (error) {
     if (!(error instanceof Failure) || error.code !== "already_verified") throw error
-    return { domain: (await client.get<Domain>(path)).data, stale: "a verified domain" }
+    return { domain: (await client.get<Domain>(path)).data, stale: "the domain is verified" }
   }
 }
 
@@ -123,7 +123,7 @@ async function patientLook(client: Client, path: string, { deadline, is_known }:
   }
 }
 
-const GOES_ON = "It is asked again until it answers."
+const GOES_ON = "The command asks again until the server answers."
 
 /** Longer each time, with chance in it, and never less than the server asks for (ms). */
 function pauseOf({ details: { retry_after } }: Failure, tries: number): number {
@@ -154,9 +154,9 @@ async function look(client: Client, path: string): Promise<Look> {
 /** Results that are not of this moment say of which they are. */
 function staleLines({ last_checked_at: last, next_check_at: next }: Domain, stale: string) {
   if (stale === "") return []
-  const seen = last === null ? "never checked yet" : `as of ${last} (${age(last)} ago)`
+  const seen = last === null ? "not checked yet" : `result of ${last} (${age(last)} ago)`
   const then = next === null ? "" : `; the server's next check is at ${next} (${age(next)})`
-  return [`Not looked up now (${stale}): ${seen}${then}`]
+  return [`Not checked now (${stale}): ${seen}${then}`]
 }
 
 /** One line a record, and at the end how far it is. */
@@ -176,7 +176,7 @@ export const doctor: Action<object> = async (context, _, named = "") => {
   let seen = await look(client, path)
   const { retry_ms = Infinity } = seen
   if (retry_ms <= Math.min(EVERY, context.timeout ?? EVERY)) {
-    context.output.passing("looked at a moment ago; looking again in some seconds")
+    context.output.passing("checked a moment ago; the next check starts in a few seconds")
     await pause(retry_ms)
     context.output.passing("")
     seen = await look(client, path)

@@ -160,7 +160,9 @@ export function providerLine(domain: Domain): string {
   const { provider_identity_status: identity = "success", provider_dkim_status: dkim = "success" } =
     domain
   const is_fine = [identity, dkim].every((one) => one === "success" || one === "not_required")
-  return is_fine ? "" : `the provider has not accepted it: identity ${identity}, DKIM ${dkim}`
+  return is_fine
+    ? ""
+    : `the provider has not accepted the domain: identity ${identity}, DKIM ${dkim}`
 }
 
 /** It has refused: time does not mend that. */

@@ -46,7 +46,7 @@ export const add: Action<AddOptions> = async (context, options, domain = "") => 
       table(data.dns_records, recordColumns, terminal.width, paint),
       "",
       ...unreachable(data).map((line) => `${paint.yellow("!")} ${line}`),
-      `Whole values: belfry domains records ${data.domain} --format bind`,
+      `Full values: belfry domains records ${data.domain} --format bind`,
     ].join("\n")
   await output.record(data, human)
   await output.next(`belfry domains check ${data.domain} --watch`)
@@ -57,7 +57,7 @@ export const add: Action<AddOptions> = async (context, options, domain = "") => 
 function unreachable({ dns_records }: Domain): string[] {
   const host = dns_records.find(({ purpose }) => purpose === "return_path")?.value ?? ""
   if (host.includes(".") && isIP(host) === 0) return []
-  return [`"${host}" is no name that others find: set domains.host on the server first.`]
+  return [`Other servers cannot find the host "${host}". Set domains.host on the server first.`]
 }
 
 const columns: Column<Domain>[] = [
@@ -145,7 +145,7 @@ export const remove: Action<object> = async (context, _, named = "") => {
   const { output, paint } = context
   output.promises(["id", "deleted"])
   const client = context.client()
-  await confirm(context, `Mail that waits to be sent from ${named} will fail.`, "delete")
+  await confirm(context, `Waiting mail from ${named} will fail.`, "delete")
   const { data } = await client.remove<Deleted>(await pathOf(client, named))
   await output.record(data, () => `${paint.green("✓")} deleted ${named}`)
   return undefined
@@ -156,7 +156,7 @@ const FORMATS = ["bind", "cloudflare", "terraform"]
 export const records: Action<{ format?: string }> = async (context, { format }, named = "") => {
   const client = context.client()
   if (format !== undefined && ![...FORMATS, "json"].includes(format)) {
-    throw usage(`--format: "${format}" is none of ${FORMATS.join(", ")}, json`)
+    throw usage(`--format: "${format}" is not one of ${FORMATS.join(", ")} and json`)
   }
   const path = await pathOf(client, named)
   if (format !== undefined && format !== "json") {
@@ -183,7 +183,7 @@ export const rotateDkim: Action<{ selector?: string }> = async (
   const keys = data.dns_records.filter(({ purpose }) => purpose === "dkim")
   const human = () =>
     [
-      `${paint.green("✓")} made another key for ${data.domain}. Add its record, and leave the old one:`,
+      `${paint.green("✓")} created a new key for ${data.domain}. Add its record, and keep the old record:`,
       "",
       table(keys, recordColumns, terminal.width, paint),
     ].join("\n")

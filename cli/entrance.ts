@@ -77,7 +77,7 @@ export const setup: Action<SetupOptions> = async (context, options, given_url = 
       ["project", `${project.name} ${project.id}`],
       ["API key", api_key.key],
     ] as const
-    return `${paint.green("✓")} set up and signed in; the key is shown this once:\n${fields(lines, paint)}`
+    return `${paint.green("✓")} set up and signed in; the key cannot be shown again:\n${fields(lines, paint)}`
   }
   await output.record({ user: session.user, account, project, api_key }, human, api_key.key)
   await output.next("belfry projects list")
@@ -97,7 +97,7 @@ export const forgot: Action<object> = async (context, _, email = "") => {
   context.output.promises(["success"])
   const path = "/v1/password/forgot"
   const { data } = await context.anonymous().post<{ success: boolean }>(path, { email })
-  const text = "if there is such a user, a mail with a link is on its way"
+  const text = "if this user exists, a mail with a link is on its way"
   await context.output.record(data, () => `${context.paint.green("✓")} ${text}`)
   return undefined
 }
@@ -108,7 +108,7 @@ export const reset: Action<{ passwordStdin?: boolean }> = async (context, option
   const body = { token, new_password: await password(context, { passwordStdin, is_new: true }) }
   const path = "/v1/password/reset"
   const { data } = await context.anonymous().post<{ success: boolean }>(path, body)
-  const text = "the password is changed, and every session is over"
+  const text = "the password is changed; all sessions have ended"
   await context.output.record(data, () => `${context.paint.green("✓")} ${text}`)
   await context.output.next("belfry login")
   return undefined

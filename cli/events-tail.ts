@@ -42,12 +42,14 @@ export const tail: Action<TailOptions> = async (context, options) => {
   }
   const onState = tellLink(context)
   const all = { client, start, types: options.event?.join(","), timeout, onState, show }
-  await output.note(paint.dim("following; Ctrl-C ends it"))
+  await output.note(paint.dim("following events; Ctrl-C stops"))
   try {
     await overStream(all)
   } catch (error) {
     if (!(error instanceof NoUpgrade)) throw error
-    await output.note(paint.yellow("no WebSocket gets through: asking for events instead"))
+    await output.note(
+      paint.yellow("the WebSocket connection fails, so events are polled over HTTP"),
+    )
     await byAsking(all)
   }
   return undefined

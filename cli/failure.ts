@@ -91,7 +91,7 @@ export function exitOfStatus(status: number): Exit {
 const next_steps: Partial<Record<string, string>> = {
   unauthorized: "give a key with --api-key or BELFRY_API_KEY, or sign in with `belfry login`",
   unreachable: "start a server with `belfry up`, or name one with --url or BELFRY_URL",
-  domain_not_verified: "send from an address at a verified domain, or at mailbox.test under `up`",
+  domain_not_verified: "send from an address at a verified domain; with `up` mailbox.test is one",
   sender_not_configured: "name the sender with --from",
   rate_limited: "send more slowly, or use `belfry emails batch`",
   webhook_not_found: "see `belfry webhooks list`",
@@ -104,7 +104,7 @@ export function nextStep(failure: Failure): string | undefined {
   const { required_scope, required_role, retry_after, header, reason, fields } = failure.details
   if (required_role === "any") return "sign in with `belfry login`"
   if (typeof required_role === "string") {
-    return `sign in with \`belfry login\` as somebody with the role ${required_role}`
+    return `sign in with \`belfry login\` as a person with the role ${required_role}`
   }
   if (header === "X-Account-Id") return "choose one with `belfry accounts use`, or --account"
   if (header === "X-Project-Id") return "choose one with `belfry projects use`, or --project"

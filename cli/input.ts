@@ -11,7 +11,8 @@ let stdin_reader: string | undefined
  */
 export async function readBytes(path: string, option: string): Promise<Uint8Array> {
   if (path === "-") {
-    if (stdin_reader !== undefined) throw usage(`${stdin_reader} and ${option} both read stdin`)
+    if (stdin_reader !== undefined)
+      throw usage(`${stdin_reader} and ${option} both read stdin; give one of them as a file`)
     stdin_reader = option
     return await readStdin(option)
   }
@@ -40,8 +41,8 @@ const WHY: Partial<Record<string, (path: string) => string>> = {
   ENOENT: (path) => `There is no file ${path}.`,
   ENOTDIR: (path) => `There is no file ${path}.`,
   EISDIR: (path) => `${path} is a folder, not a file.`,
-  EACCES: (path) => `You may not read ${path}.`,
-  EPERM: (path) => `You may not read ${path}.`,
+  EACCES: (path) => `You do not have permission to read ${path}.`,
+  EPERM: (path) => `You do not have permission to read ${path}.`,
 }
 
 async function readStdin(option: string): Promise<Uint8Array> {

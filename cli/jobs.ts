@@ -45,7 +45,7 @@ export const get: Action<GetOptions> = async (context, { wait }, id = "") => {
 
 export const cancel: Action<object> = async (context, _, id = "") => {
   context.output.promises(job_fields)
-  await confirm(context, `What job ${id} has not done yet will stay undone.`, "cancel")
+  await confirm(context, `The rest of job ${id} will not be done. Finished work stays.`, "cancel")
   const { data } = await context.client().post<Job>(`${one(id)}/cancel`)
   await context.output.record(data, () => shown(data, context.paint))
   return undefined

@@ -29,7 +29,8 @@ export const update: Action<UpdateOptions> = async (context, { name, scope, expi
     scopes: scope?.flatMap((some) => some.split(",")),
     expires_at: expires === "never" ? null : expires && expiry(expires),
   })
-  if (Object.keys(changes).length === 0) throw usage("nothing to change", "see --help")
+  if (Object.keys(changes).length === 0)
+    throw usage("nothing to change: give at least one flag", "see --help")
   context.output.promises(key_fields)
   const { data } = await context.client().patch<Key>(one(id), changes)
   await context.output.record(data, () => shown(data, context.paint))
@@ -49,8 +50,9 @@ export const rotate: Action<RotateOptions> = async (context, { overlap }, id = "
   const { output, paint } = context
   output.promises([...key_fields, "key"])
   const { data } = await context.client().post<Key>(`${one(id)}/rotate`, body)
-  const made = `${paint.green("✓")} made ${data.id}`
-  const human = () => [made, "", `  ${data.key ?? ""}`, "", "Shown this once."].join("\n")
+  const made = `${paint.green("✓")} created the key ${data.id}`
+  const human = () =>
+    [made, "", `  ${data.key ?? ""}`, "", "The key cannot be shown again."].join("\n")
   await output.record(data, human, data.key) // with --quiet too: it cannot be had again
   return undefined
 }
@@ -61,7 +63,7 @@ interface AllowlistOptions {
 
 /** Without addresses it tells which there are. */
 export const allowlist: Action<AllowlistOptions> = async (context, options, id = "", ...more) => {
-  if (options.clear && more.length > 0) throw usage("either addresses or --clear, not both")
+  if (options.clear && more.length > 0) throw usage("give either addresses or --clear")
   const client = context.client()
   if (!options.clear && more.length === 0) {
     const { data } = await client.get<Key>(one(id))
@@ -86,7 +88,7 @@ export const doctor: Action<object> = async (context) => {
   const { output, paint } = context
   const findings = rows.flatMap((key) => problemsOf(key, output))
   if (findings.length === 0) {
-    const text = `${paint.green("✓")} nothing to mend in ${rows.length} keys`
+    const text = `${paint.green("✓")} no problem in ${rows.length} keys`
     if (output.form === "human") await output.record({ findings }, () => text)
     else await output.list<Finding>([], [])
     return exits.done

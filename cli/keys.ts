@@ -31,8 +31,9 @@ export const create: Action<CreateOptions> = async (context, options) => {
   }
   const headers = options.idempotencyKey ? { "idempotency-key": options.idempotencyKey } : undefined
   const { data } = await context.client().post<Key>("/v1/api-keys", body, headers)
-  const made = `${paint.green("✓")} made ${data.id}`
-  const human = () => [made, "", `  ${data.key ?? ""}`, "", "Shown this once."].join("\n")
+  const made = `${paint.green("✓")} created the key ${data.id}`
+  const human = () =>
+    [made, "", `  ${data.key ?? ""}`, "", "The key cannot be shown again."].join("\n")
   await output.record(data, human, data.key) // with --quiet too: it cannot be had again
   await output.next(`belfry keys get ${data.id}`)
   return undefined

@@ -6,10 +6,10 @@ export function tellLink({ output, paint }: Context): (state: "open" | "lost") =
   return (state) => {
     if (state === "lost") {
       was_lost = true
-      void output.note(paint.yellow("The connection is lost; trying again …"))
+      void output.note(paint.yellow("The connection is lost. Connecting again …"))
     } else if (was_lost) {
       was_lost = false
-      void output.note(paint.green("Connected again; nothing was missed."))
+      void output.note(paint.green("Connected again. No event was missed."))
     }
   }
 }

@@ -104,7 +104,11 @@ export function nothingCame(context: Context, options: Filters, limit: number): 
   const { output } = context
   const there = output.again("belfry mailbox list")
   const why = output.again(`belfry emails list${optionWords({ to: options.to })}`)
-  return noMail(options, limit, `\`${there}\` shows what is there, \`${why}\` why`)
+  return noMail(
+    options,
+    limit,
+    `\`${there}\` lists the mailbox, \`${why}\` shows what happened to the mail`,
+  )
 }
 
 export function noMail(options: Filters, limit: number, hint: string): Failure {
@@ -115,10 +119,10 @@ export function noMail(options: Filters, limit: number, hint: string): Failure {
 }
 
 export const clear: Action<Filters> = async (context, { to }) => {
-  const which = to ? `every mail to ${to}` : "every mail of the project"
+  const which = to ? `all mail to ${to}` : "all mail of the project"
   context.output.promises(["deleted"])
-  await confirm(context, `This removes ${which} from the mailbox.`, "clear")
+  await confirm(context, `This deletes ${which} from the mailbox.`, "clear")
   const { data } = await context.client().remove<{ deleted: number }>("/v1/mailbox", { to })
-  await context.output.record(data, () => `${context.paint.green("✓")} removed ${data.deleted}`)
+  await context.output.record(data, () => `${context.paint.green("✓")} deleted ${data.deleted}`)
   return undefined
 }

@@ -17,8 +17,8 @@ export const enroll: Action<object> = async (context) => {
   await context.output.record(data, () =>
     [
       renderUnicodeCompact(data.otpauth_url),
-      `Scan it with your app, or enter ${data.secret}.`,
-      "Each of these recovery codes opens once, should your app be lost. They are not shown again:",
+      `Scan this code with your app, or enter the secret ${data.secret}.`,
+      "If you lose your app, each recovery code works once. The codes cannot be shown again:",
       ...data.backup_codes.map((code) => `  ${code}`),
     ].join("\n"),
   )
@@ -35,5 +35,5 @@ const answer =
     return undefined
   }
 
-export const verify = answer("verify", "from now on signing in asks for a code")
-export const disable = answer("disable", "signing in asks for the password only")
+export const verify = answer("verify", "every sign-in now needs a code")
+export const disable = answer("disable", "a sign-in now needs only the password")

@@ -30,6 +30,6 @@ export const revoke: Action<object> = async (context, _, id = "") => {
   context.output.promises(deleted_fields)
   await confirm(context, `Session ${id} will be signed out.`, "revoke")
   const { data } = await context.client().remove<Deleted>(`${SESSIONS}/${encodeURIComponent(id)}`)
-  await context.output.record(data, () => `${context.paint.green("✓")} signed out there`)
+  await context.output.record(data, () => `${context.paint.green("✓")} the session has ended`)
   return undefined
 }

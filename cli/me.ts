@@ -27,7 +27,8 @@ interface UpdateOptions {
 
 export const update: Action<UpdateOptions> = async (context, { name, locale, timezone }) => {
   const changes = given({ name, locale, timezone })
-  if (Object.keys(changes).length === 0) throw usage("nothing to change", "see --help")
+  if (Object.keys(changes).length === 0)
+    throw usage("nothing to change: give at least one flag", "see --help")
   context.output.promises(user_fields)
   const { data } = await context.client().patch<User>(ME, changes)
   await context.output.record(data, () => shown(data, context.paint))
@@ -43,7 +44,7 @@ export const password: Action<PasswordOptions> = async (context, options) => {
   const [current_password, new_password] = await twoPasswords(context, options)
   const body = { current_password, new_password }
   const { data } = await context.client().post<{ success: boolean }>(`${ME}/password`, body)
-  const text = `${context.paint.green("✓")} changed; your other sessions are over`
+  const text = `${context.paint.green("✓")} the password is changed; your other sessions have ended`
   await context.output.record(data, () => text)
   return undefined
 }
@@ -53,7 +54,7 @@ export const remove: Action<PasswordOptions> = async (context, { passwordStdin }
   context.output.promises(deleted_fields)
   const client = context.client()
   const { email } = (await client.get<User>(ME)).data
-  const what = `The user ${email} is deleted at once and for good, with every role.`
+  const what = `The user ${email} and all their roles will be deleted. This cannot be undone.`
   await confirm(context, what, email)
   const body = { password: await askPassword(context, { passwordStdin }) }
   const { data } = await client.remove<Deleted>(ME, {}, body)
@@ -68,7 +69,9 @@ export const approve: Action<{ deny?: boolean }> = async (context, { deny = fals
   const body = { user_code: code, approve: !deny }
   const path = "/v1/session/device/approve"
   const { data } = await context.client().post<{ approved: boolean }>(path, body)
-  const text = data.approved ? "the program is signed in as you" : "the program was turned away"
+  const text = data.approved
+    ? "the program is signed in as you"
+    : "the sign-in of the program is refused"
   await context.output.record(data, () => `${context.paint.green("✓")} ${text}`)
   return undefined
 }

@@ -64,7 +64,7 @@ export const setRole: Action<object> = async (context, _, user = "", role = "") 
   const { data } = await context.client().patch<Member>(member(user), { role })
   await context.output.record(
     data,
-    () => `${context.paint.green("✓")} ${data.email} is ${data.role}`,
+    () => `${context.paint.green("✓")} ${data.email} has the role ${data.role}`,
   )
   return undefined
 }
@@ -101,7 +101,10 @@ export const invitations: Action<InvitationListOptions> = async (context, { stat
 export const resend: Action<object> = async (context, _, id = "") => {
   context.output.promises(invitation_fields)
   const { data } = await context.client().post<Invitation>(`${invitation(id)}/resend`)
-  await context.output.record(data, () => `${context.paint.green("✓")} sent again to ${data.email}`)
+  await context.output.record(
+    data,
+    () => `${context.paint.green("✓")} sent the invitation to ${data.email} again`,
+  )
   return undefined
 }
 
@@ -142,7 +145,7 @@ export const accept: Action<AcceptOptions> = async (context, options, token = ""
   const path = `${byToken(token)}/accept`
   if (seen.user_exists) {
     if (!context.connection().signed_in) {
-      const text = `${seen.email} has a login here already: sign in, then accept.`
+      const text = `${seen.email} already has a login here. Sign in, then accept the invitation.`
       const hint = context.output.again(`belfry login${optionWords({ email: seen.email })}`)
       throw new Failure(exits.unauthorized, "unauthorized", text, { hint })
     }

@@ -38,7 +38,7 @@ export async function listUpTo<Row>(
 export function limitOf(text: string | undefined): number {
   const limit = Number(text ?? 25)
   if (!Number.isInteger(limit) || limit < 1) {
-    throw usage(`--limit: "${text}" is not a whole number from 1`)
+    throw usage(`--limit: "${text}" is not a whole number of 1 or more`)
   }
   return limit
 }

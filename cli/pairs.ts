@@ -24,7 +24,7 @@ export function parsedObject(text: string, option: string): Record<string, unkno
     throw usage(`${option}: ${text} is not JSON`)
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw usage(`${option}: ${text} is no JSON object`)
+    throw usage(`${option}: ${text} is not a JSON object`)
   }
   return value as Record<string, unknown>
 }

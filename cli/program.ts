@@ -121,7 +121,7 @@ const exit_words = [
 const exitLines = (): string =>
   exit_words.map((row) => `  ${row.map((word) => word.padEnd(20)).join("")}`.trimEnd()).join("\n")
 
-/** The root's help in the order in which somebody meets the commands. */
+/** The root's help, in the order in which people meet the commands. */
 const groups: Record<string, string> = {
   "Run a server:": "up serve init migrate config status admin",
   "Sign in:": "login logout whoami setup signup password me profiles",

@@ -12,7 +12,7 @@ const told = (value: unknown) => (typeof value === "string" ? value : JSON.strin
 export const get: Action<object> = async (context, _, name = "") => {
   const { data } = await context.client().get<Settings>(PATH)
   if (name && !Object.hasOwn(data, name)) {
-    throw usage(`there is no setting "${name}"`, `known: ${Object.keys(data).join(", ")}`)
+    throw usage(`there is no setting "${name}"`, `the settings are ${Object.keys(data).join(", ")}`)
   }
   const shown = name ? { [name]: data[name] } : data
   const lines = Object.entries(shown).map(([key, value]) => [key, told(value)] as const)

@@ -42,7 +42,7 @@ export const create: Action<Names> = async (context, { name, slug }) => {
   context.output.promises(project_fields)
   const { data } = await context.client().post<Project>(ALL, given({ name, slug }))
   const { output, paint } = context
-  await output.record(data, () => `${paint.green("✓")} made ${data.name} ${data.id}`)
+  await output.record(data, () => `${paint.green("✓")} created the project ${data.name} ${data.id}`)
   await output.next(`belfry projects use ${data.id}`)
   return undefined
 }
@@ -55,7 +55,8 @@ export const get: Action<object> = async (context, _, id = "") => {
 
 export const update: Action<Names> = async (context, { name, slug }, id = "") => {
   const changes = given({ name, slug })
-  if (Object.keys(changes).length === 0) throw usage("nothing to change", "see --help")
+  if (Object.keys(changes).length === 0)
+    throw usage("nothing to change: give at least one flag", "see --help")
   context.output.promises(project_fields)
   const { data } = await context.client().patch<Project>(one(id), changes)
   await context.output.record(data, () => fields(Object.entries(data), context.paint))
@@ -66,7 +67,7 @@ export const remove: Action<object> = async (context, _, id = "") => {
   context.output.promises(deleted_fields)
   const client = context.client()
   const { data: project } = await client.get<Project>(one(id))
-  const what = `The keys of ${project.name} stop at once. It can be restored for 7 days.`
+  const what = `The keys of ${project.name} stop now. The project can be restored for 7 days.`
   await confirm(context, what, project.name)
   const { data } = await client.remove<Deleted>(one(id), {}, { confirm: project.name })
   const { output, paint } = context
@@ -87,7 +88,10 @@ export const use: Action<object> = async (context, _, id = "") => {
   context.output.promises(project_fields)
   const { data } = await context.client().get<Project & { account_id: string }>(one(id))
   choose(context, { account_id: data.account_id, project_id: data.id })
-  await context.output.record(data, () => `${context.paint.green("✓")} working in ${data.name}`)
+  await context.output.record(
+    data,
+    () => `${context.paint.green("✓")} later commands use the project ${data.name}`,
+  )
   await context.output.next("belfry keys list")
   return undefined
 }
@@ -120,7 +124,7 @@ export const addMember: Action<AddOptions> = async (context, { email, user, role
   const { data } = await context.client().post<Member>(`${one(id)}/members`, body)
   await context.output.record(
     data,
-    () => `${context.paint.green("✓")} ${data.email} is ${data.role}`,
+    () => `${context.paint.green("✓")} ${data.email} has the role ${data.role}`,
   )
   return undefined
 }
@@ -130,14 +134,14 @@ export const setRole: Action<object> = async (context, _, id = "", user = "", ro
   const { data } = await context.client().patch<Member>(member(id, user), { role })
   await context.output.record(
     data,
-    () => `${context.paint.green("✓")} ${data.email} is ${data.role}`,
+    () => `${context.paint.green("✓")} ${data.email} has the role ${data.role}`,
   )
   return undefined
 }
 
 export const removeMember: Action<object> = async (context, _, id = "", user = "") => {
   context.output.promises(deleted_fields)
-  await confirm(context, `${user} will have no role in this project any more.`, "remove")
+  await confirm(context, `${user} will lose their role in this project.`, "remove")
   const { data } = await context.client().remove<Deleted>(member(id, user))
   await context.output.record(data, () => `${context.paint.green("✓")} removed ${data.id}`)
   return undefined

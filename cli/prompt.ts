@@ -60,7 +60,7 @@ export async function password(
   const hint = "give it with --password-stdin"
   const first = await askHidden(context, is_new ? "New password" : "Password", hint)
   if (!is_new) return first
-  const second = await askHidden(context, "Once more", hint)
+  const second = await askHidden(context, "New password again", hint)
   if (first !== second) throw usage("the two passwords are not the same")
   return first
 }
@@ -72,15 +72,16 @@ export async function twoPasswords(
 ): Promise<[present: string, wanted: string]> {
   if (!passwordStdin) {
     const hint = "give both with --password-stdin"
-    const present = await askHidden(context, "Present password", hint)
+    const present = await askHidden(context, "Old password", hint)
     return [present, await password(context, { is_new: true })]
   }
   const [present, wanted] = (await Bun.stdin.text()).split(/\r?\n/)
-  if (!present || !wanted) throw usage("stdin holds the present and the new password, a line each")
+  if (!present || !wanted)
+    throw usage("stdin must have two lines: the old password, then the new one")
   return [present, wanted]
 }
 
 function demandPerson({ terminal }: Context, question: string, hint: string) {
   if (terminal.in && terminal.err) return
-  throw usage(`${question}: there is nobody to ask`, hint)
+  throw usage(`${question}: there is no terminal for this question`, hint)
 }

@@ -49,7 +49,7 @@ export const set: Action<SetOptions> = async (context, options, provider = "") =
   }
   const { data } = await context.client().post<ProviderConfig>(ALL, body)
   await output.record(data, () => `${paint.green("✓")} ${data.provider} ${data.name} (${data.id})`)
-  if (data.callback_url) await output.next(`point its notifications to ${data.callback_url}`)
+  if (data.callback_url) await output.next(`send the SES notifications to ${data.callback_url}`)
   else await output.next(`belfry providers test ${data.id}`)
   return undefined
 }
@@ -94,7 +94,7 @@ function numberOf(text: string | undefined, option: string): number | undefined 
   if (text === undefined) return undefined
   const value = Number(text)
   if (text.trim() === "" || !Number.isFinite(value))
-    throw usage(`${option}: "${text}" is no number`)
+    throw usage(`${option}: "${text}" is not a number`)
   return value
 }
 
@@ -147,7 +147,7 @@ async function changedCredentials(context: Context, id: string, options: Access)
   const { password: _, access_key_id: __, secret_access_key: ___, ...kept } = data.credentials ?? {}
   const { username, access_key_id } = data.credentials ?? {}
   if (access_key_id !== undefined && options.accessKeyId === undefined) {
-    throw usage("--access-key-id is missing: it is not shown, so it has to be given again")
+    throw usage("--access-key-id is missing: the stored id is hidden, so give it again")
   }
   const known = typeof username === "string" ? { username } : {}
   const changed = await credentialsOf(context, data.provider, { ...known, ...options })
@@ -227,7 +227,7 @@ export const test: Action<TestOptions> = async (context, { to }, id = "") => {
 
 export const remove: Action<object> = async (context, _, id = "") => {
   context.output.promises(deleted_fields)
-  const what = `Provider ${id} and its credentials will be forgotten. Mail goes on by the next one.`
+  const what = `Provider ${id} and its credentials will be deleted. The next provider delivers the mail.`
   await confirm(context, what, "delete")
   const { data } = await context.client().remove<Deleted>(one(id))
   await context.output.record(data, () => `${context.paint.green("✓")} deleted ${data.id}`)

@@ -61,7 +61,7 @@ async function change(
   queue: string | undefined,
 ): Promise<undefined> {
   if ((queue === undefined) === (domain === undefined)) {
-    throw usage("name either a queue or a --domain", `belfry queue ${verb} email`)
+    throw usage("give either a queue or --domain", `belfry queue ${verb} email`)
   }
   const name = queue ?? `email:${domain?.toLowerCase()}`
   const { output, paint } = context
@@ -69,7 +69,7 @@ async function change(
   const path = `/v1/admin/queues/${encodeURIComponent(name)}/${verb}`
   const { data } = await context.client().post<Queue>(path)
   const { depth } = data
-  const told = verb === "pause" ? "paused" : "goes on"
+  const told = verb === "pause" ? "is paused" : "continues"
   await output.record(data, () => `${paint.green("✓")} ${data.queue} ${told}, ${depth} waiting`)
   if (verb === "pause") await output.next(`belfry queue resume ${data.queue}`)
   return undefined

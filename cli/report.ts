@@ -14,7 +14,7 @@ export function errorText(failure: Failure, paint: Paint, typed: (path: string) 
   const { details, code } = failure
   const faults = faultsOf(failure).map((fault) => faultLine(fault, typed))
   const [only] = faults
-  const head = faults.length > 1 ? `${faults.length} values are not right.` : only
+  const head = faults.length > 1 ? `${faults.length} values are wrong.` : only
   const lines = [
     `${paint.red("✗")} ${cleanText(head ?? failure.message)} ${paint.dim(`(${code})`)}`,
   ]

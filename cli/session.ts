@@ -71,6 +71,6 @@ export function keepSession(
 }
 
 const signedOut = ({ url, profile }: Connection) =>
-  new Failure(exits.unauthorized, "unauthorized", `Your sign-in at ${url} is over.`, {
+  new Failure(exits.unauthorized, "unauthorized", `Your session at ${url} has ended.`, {
     hint: `belfry login ${quoted(url)}${optionWords({ profile: profile ?? undefined })}`,
   })

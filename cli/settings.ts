@@ -88,7 +88,10 @@ function homeOf({ HOME }: Environment): string {
   try {
     return userInfo().homedir
   } catch {
-    throw usage("there is no HOME to look for profiles in", "set HOME, or give --url and --api-key")
+    throw usage(
+      "HOME is not set, so the profiles cannot be found",
+      "set HOME, or give --url and --api-key",
+    )
   }
 }
 
@@ -132,7 +135,10 @@ function keyFile({ BELFRY_API_KEY_FILE: path }: Environment): string | undefined
 
 export function unknownProfile(name: string, { profiles }: Profiles): Failure {
   const known = Object.keys(profiles)
-  const hint = known.length > 0 ? `known: ${known.join(", ")}` : "`belfry up` makes one: local"
+  const hint =
+    known.length > 0
+      ? `the profiles are ${known.join(", ")}`
+      : "`belfry up` creates the profile local"
   return usage(`there is no profile "${name}"`, hint)
 }
 

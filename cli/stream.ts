@@ -46,8 +46,8 @@ export interface Stream {
 /** The way to the server lets no WebSocket through, though its API answers. */
 export class NoUpgrade extends Failure {
   constructor(url: string) {
-    super(exits.failed, "no_websocket", `${url} answers, but no WebSocket gets through to it.`, {
-      hint: "a proxy on the way may not know them; HTTPS_PROXY names one that does",
+    super(exits.failed, "no_websocket", `${url} answers, but the WebSocket connection fails.`, {
+      hint: "a proxy may block WebSockets; HTTPS_PROXY can name another proxy",
     })
   }
 }
@@ -183,12 +183,14 @@ class Following {
   /** Throws what another try would only repeat. */
   async #judge(code: number, opened: boolean) {
     if (code === 4429) {
-      const message = "The project has too many connections open: this one was the oldest."
+      const message = "The project has too many open connections, and this one was the oldest."
       throw new Failure(exits.limited, "too_many_connections", message)
     }
     if (code === 4400) {
-      const message = "The server does not understand what this version sends."
-      throw new Failure(exits.failed, "bad_frame", message, { hint: "belfry upgrade" })
+      const message = "The server does not understand this version of belfry."
+      throw new Failure(exits.failed, "bad_frame", message, {
+        hint: "use the version of the server",
+      })
     }
     if (opened && code !== 4401) return
     const query = { after: this.#query().after || undefined, types: this.#options.types, limit: 1 }

@@ -19,7 +19,7 @@ export function duration(text: string, option: string): number {
 
 /** A moment: an ISO time (without an offset: this machine's), or a span that counts back from now. */
 export const moment = (text: string, option: string): string =>
-  momentOf(text, option, -1, "10m, 2h or 7d for a span back from now")
+  momentOf(text, option, -1, "10m, 2h or 7d for a span before now")
 
 /** The same for what ends later: a span counts forward from now. */
 export const momentAhead = (text: string, option: string): string =>

@@ -76,7 +76,7 @@ function defineCare(keys: Command) {
 
   keys
     .command("doctor")
-    .description("find keys that are unused, have all scopes or never expire; exit 8 if any")
+    .description("find keys that are unused, may do everything or never expire; exit 8 if any")
     .addHelpText("after", examples("keys doctor"))
     .action(lazily(async () => (await import("../key-care")).doctor))
 }

@@ -55,7 +55,7 @@ function messagesOf(text: string, path: string): unknown[] {
     if (message !== undefined) return message
     const where = `${path}: line ${at + 1} is not JSON.`
     throw new Failure(exits.invalid, "invalid_json", where, {
-      hint: "give a JSON array, or one JSON object a line",
+      hint: "give a JSON array, or one JSON object per line",
     })
   })
 }

@@ -29,8 +29,8 @@ export type SendBody = Record<string, unknown>
 /** The body of POST /v1/emails: the file first, then every option on top. Reads files and stdin. */
 export async function composeBody(options: SendOptions): Promise<SendBody> {
   const { text, html, textFile, htmlFile, attach, metadata, header } = options
-  if (text !== undefined && textFile !== undefined) throw usage("--text and --text-file: use one")
-  if (html !== undefined && htmlFile !== undefined) throw usage("--html and --html-file: use one")
+  if (text !== undefined && textFile !== undefined) throw usage("give either --text or --text-file")
+  if (html !== undefined && htmlFile !== undefined) throw usage("give either --html or --html-file")
 
   const body: SendBody = {
     ...(options.file === undefined ? {} : await readObject(options.file)),
@@ -58,7 +58,10 @@ const stated = (body: SendBody): SendBody =>
 async function readObject(path: string): Promise<SendBody> {
   const body = await readJson(path, "--file")
   if (typeof body !== "object" || body === null || Array.isArray(body)) {
-    throw usage("--file: expected one JSON object", "for several emails use `belfry emails batch`")
+    throw usage(
+      "--file: the file must have one JSON object",
+      "for several emails use `belfry emails batch`",
+    )
   }
   return body as SendBody
 }

@@ -37,7 +37,8 @@ async function waited(context: Context, { id }: EmailRef): Promise<number> {
   await output.note(paint.dim(`queued ${id}, waiting`))
   const email = await waitUntilSettled(context.client(), id, context.timeout ?? DEFAULT_WAIT)
   await output.record(email, () => `${statusMark(email, paint)}  ${email.id}`)
-  if (!settled(email)) await output.note(`still ${email.status}: the time to wait is over`)
+  if (!settled(email))
+    await output.note(`the waiting time is over; the status is still ${email.status}`)
   return ["sent", "delivered"].includes(email.status) ? 0 : 1
 }
 

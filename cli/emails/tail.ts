@@ -23,7 +23,7 @@ export const tail: Action<TailOptions> = async (context, { since }, id) => {
   const client = context.client()
   const begin = since === undefined ? await serverTime(client) : moment(since, "--since")
   const start = await startAt(client, begin)
-  await output.note(paint.dim("following; Ctrl-C ends it"))
+  await output.note(paint.dim("following emails; Ctrl-C stops"))
   for await (const event of follow(client, start, "email.*", deadline)) {
     await output.line(event, () => eventLine(event, context))
   }
@@ -55,7 +55,7 @@ async function isOver(client: Client, path: string, status: string): Promise<boo
 }
 
 function notSettled({ output }: Context, { email_id, status }: EmailEvents): Failure {
-  const message = `Email ${email_id} is still ${status}: the time to wait is over.`
+  const message = `The waiting time is over. Email ${email_id} is still ${status}.`
   const hint = `\`${output.again(`belfry emails get ${email_id}`)}\` says why`
   return new Failure(exits.failed, "timeout", message, { details: { email_id, status }, hint })
 }

@@ -97,7 +97,7 @@ class Listening {
     const { output, paint } = this.#context
     if (output.form === "quiet") return // it has no id
     await output.line({ type: "ready", secret, forward_to: this.#url }, () => {
-      const to = paint.dim(`forwarding to ${cleanLine(this.#url)}; Ctrl-C ends it`)
+      const to = paint.dim(`forwarding to ${cleanLine(this.#url)}; Ctrl-C stops`)
       return `Ready. Signing secret ${paint.bold(secret)}   ${to}`
     })
   }

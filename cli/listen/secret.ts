@@ -17,7 +17,7 @@ export function listenSecret({ connection, output }: Context): string {
     return keptSecret(connection().url)
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    void output.note(`The signing secret cannot be kept, so it is new this time: ${reason}`)
+    void output.note(`The signing secret cannot be stored, so this run has a new one: ${reason}`)
     return newSecret()
   }
 }

@@ -46,7 +46,7 @@ export const bootstrap: Action<BootstrapOptions> = async (context, options) => {
       ["project", `${made.project.name} ${made.project.id}`],
       ["API key", made.api_key.key],
     ] as const
-    return `${paint.green("✓")} set up; the key is shown this once:\n${fields(lines, paint)}`
+    return `${paint.green("✓")} set up; the key cannot be shown again:\n${fields(lines, paint)}`
   }
   await output.record(made, human, made.api_key.key) // with --quiet too: it cannot be had again
   await output.next(`belfry login${optionWords({ email })}`)
@@ -64,7 +64,7 @@ export const resetOwner: Action<ResetOptions> = async (context, options, email =
   const secret = await password(context, { passwordStdin, is_new: true })
   const what = { operation: "reset_owner", email, password: secret, keep_mfa: keepMfa } as const
   const user = await order<Json>(context, options, what)
-  const text = `${context.paint.green("✓")} ${email} has a new password; every session is over`
+  const text = `${context.paint.green("✓")} ${email} has a new password; all their sessions have ended`
   await context.output.record(user, () => text)
   return undefined
 }
@@ -115,7 +115,7 @@ export const setPlan: Action<PlanOptions> = async (context, options, account = "
   })
   await context.output.record(
     row,
-    () => `${context.paint.green("✓")} ${row.name} is on ${row.plan}`,
+    () => `${context.paint.green("✓")} ${row.name} has the plan ${row.plan}`,
   )
   return undefined
 }
@@ -165,11 +165,14 @@ const toUser =
   }
 
 export const lockUser = toUser((email) => ({ operation: "lock_user", email }), "is locked")
-export const unlockUser = toUser((email) => ({ operation: "unlock_user", email }), "is not locked")
+export const unlockUser = toUser(
+  (email) => ({ operation: "unlock_user", email }),
+  "is no longer locked",
+)
 const operator = (on: boolean) => (email: string) =>
   ({ operation: "set_operator", email, operator: on }) as const
-export const grant = toUser(operator(true), "runs this instance")
-export const withdraw = toUser(operator(false), "does not run this instance")
+export const grant = toUser(operator(true), "is an operator of this instance")
+export const withdraw = toUser(operator(false), "is not an operator of this instance")
 
 /** What SNS is to call with news of the instance's own mail; who knows it may speak to it. */
 export const sesCallback: Action<LocalOptions> = async (context, options) => {

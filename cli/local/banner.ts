@@ -38,13 +38,13 @@ function deliveryOf(values: Settings): string {
 }
 
 function keyText(api_key: string | null): string {
-  if (api_key === null) return "made earlier and not kept; --new-key makes another"
+  if (api_key === null) return "created earlier and not stored; --new-key creates another"
   return `${api_key}   (this data folder only)`
 }
 
 /** What is needed once there is more than one person. */
 const ownerText = ({ token }: SetupToken, url: string) =>
-  `nobody yet; belfry setup ${url} --setup-token ${token}`
+  `none yet; belfry setup ${url} --setup-token ${token}`
 
 function senderOf(values: Settings): string {
   const own = values["delivery.provider"] === "mailbox" ? undefined : values.sending_domains[0]

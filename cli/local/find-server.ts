@@ -24,7 +24,7 @@ export function whereServersRun(): string | undefined {
   const folders = runningFolders().slice(0, MOST_NAMED)
   if (folders.length === 0) return undefined
   const options = folders.map((folder) => `\`${optionWords({ "data-dir": folder }).trim()}\``)
-  return `a server runs here: give ${options.join(" or ")}`
+  return `a server runs on this machine: give ${options.join(" or ")}`
 }
 
 /** Folders of the servers that this user may give orders to; none where the system does not tell. */

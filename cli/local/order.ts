@@ -23,7 +23,7 @@ export async function order<Data>(
   options: LocalOptions,
   what: Order,
 ): Promise<Data> {
-  if (context.flags.dryRun) throw usage("--dry-run is not possible here")
+  if (context.flags.dryRun) throw usage("--dry-run is not possible with this command")
   const loaded = localSettings(context.flags, options, { "log.level": "warn" })
   const { data_dir, base_url, sign_up } = loaded.values
   for (const socket of socketsFor(loaded)) {

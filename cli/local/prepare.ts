@@ -11,7 +11,8 @@ import { startFailure } from "./trouble"
 
 /** Makes master key, account, project and key where there is none. A second time changes nothing. */
 export const init: Action<BeginOptions> = async (context, options) => {
-  if (context.flags.dryRun) throw usage("--dry-run is not possible here", "see `migrate --dry-run`")
+  if (context.flags.dryRun)
+    throw usage("--dry-run is not possible with this command", "see `migrate --dry-run`")
   const loaded = prepared(localSettings(context.flags, options, QUIET))
   const first = await withStore(
     loaded,
@@ -26,7 +27,7 @@ export const init: Action<BeginOptions> = async (context, options) => {
   const { output, paint } = context
   const human = () => {
     if (!first.created) {
-      return `${paint.green("✓")} already there: nothing was changed (${data_dir})`
+      return `${paint.green("✓")} set up before; nothing was changed (${data_dir})`
     }
     const made = fields(
       [
@@ -37,7 +38,7 @@ export const init: Action<BeginOptions> = async (context, options) => {
       ],
       paint,
     )
-    return `${paint.green("✓")} made, and shown this once:\n${made}`
+    return `${paint.green("✓")} created; the key cannot be shown again:\n${made}`
   }
   await output.record(record, human, first.api_key ?? "") // with --quiet too: it is shown this once
   await output.next(`belfry serve${sameData(options)}`)
@@ -53,7 +54,7 @@ export const migrate: Action<LocalOptions> = async (context, options) => {
     const pending = await pendingIn(loaded)
     await output.record({ engine, pending }, () =>
       pending.length === 0
-        ? `${engine}: nothing to do, the schema is this version's`
+        ? `${engine}: nothing to do, the schema is up to date`
         : `${engine}: would apply ${pending.join(", ")}`,
     )
     if (pending.length > 0) await output.next(`belfry migrate${sameData(options)}`)
@@ -65,7 +66,7 @@ export const migrate: Action<LocalOptions> = async (context, options) => {
   const applied = appliedMigrations()
   await output.record({ engine, applied }, () =>
     applied.length === 0
-      ? `${paint.green("✓")} ${engine}: nothing to do, the schema is this version's`
+      ? `${paint.green("✓")} ${engine}: nothing to do, the schema is up to date`
       : `${paint.green("✓")} ${engine}: applied ${applied.join(", ")}`,
   )
   return undefined

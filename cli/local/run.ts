@@ -7,7 +7,8 @@ import { onInterrupt, outliveReaders } from "../interrupt"
 import { startFailure } from "./trouble"
 
 /** Running deliveries are let end, which a person should not take for a hang. */
-export const STOPPING = "Stopping: what is being delivered may end. Once more stops at once."
+export const STOPPING =
+  "Stopping. Running deliveries have 20 seconds to finish. A second signal stops at once."
 
 /** Starts a server in this process. Everything that can go wrong comes as a Failure. */
 export async function startServer(
@@ -72,6 +73,6 @@ export function untilStopped(running: Running, stopping: () => unknown): Promise
 function storageDied(error: unknown, data_dir: string): Failure {
   const reason = error instanceof Error ? error.message : String(error)
   const message = `The storage failed, so the server stopped: ${reason}`
-  const hint = `look at the disk of ${data_dir}, then start again: what was accepted is kept`
+  const hint = `check the disk of ${data_dir}, then start again; accepted mail is stored`
   return new Failure(exits.storage, "storage", message, { details: { data_dir }, hint })
 }

@@ -9,7 +9,8 @@ import { type BeginOptions, begins, localSettings, sameData } from "./settings"
 
 /** Runs the service until a signal. What it does is in its log on stderr. */
 export const serve: Action<BeginOptions> = async (context, options) => {
-  if (context.flags.dryRun) throw usage("--dry-run means nothing here", "see `belfry config show`")
+  if (context.flags.dryRun)
+    throw usage("--dry-run is not possible with this command", "see `belfry config show`")
   try {
     await run(context, options)
   } catch (error) {
@@ -41,7 +42,8 @@ async function run(context: Context, options: BeginOptions): Promise<void> {
 }
 
 /** Somebody else has the usual port, and nobody chose one. */
-const OTHER_MAILBOX = "The usual port of the embedded mailbox is taken, so it uses a free one."
+const OTHER_MAILBOX =
+  "The usual port of the embedded mailbox is taken, so the mailbox uses a free one."
 
 /** Also off a terminal: in a container the log is the only console there is. */
 function tellSetup({ token, path }: SetupToken, url: string) {
@@ -58,5 +60,8 @@ function tellSetup({ token, path }: SetupToken, url: string) {
 async function tellNobodyHasKey({ store }: Running, next: string): Promise<void> {
   const { firstProject } = await import("../../src/accounts/first")
   const [project] = await firstProject(store.read)
-  if (!project) log.warn("there is no account yet, so nobody has a key: stop, then init", { next })
+  if (!project)
+    log.warn("there is no account yet, so there is no API key: stop the server, then run init", {
+      next,
+    })
 }

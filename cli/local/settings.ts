@@ -59,7 +59,8 @@ function demandFile(path: string | undefined): void {
 
 function pair(text: string): [string, string] {
   const at = text.indexOf("=")
-  if (at < 1) throw usage(`--set: "${text}" is not key=value`, "belfry config show lists the keys")
+  if (at < 1)
+    throw usage(`--set: "${text}" is not key=value`, "`belfry config show` lists the keys")
   return [text.slice(0, at), text.slice(at + 1)]
 }
 

@@ -40,7 +40,7 @@ async function show(context: Context, options: LocalOptions, id: string) {
 
 function nothingCame({ output }: Context, options: SystemFilters, limit: number) {
   const there = output.again(`belfry mailbox list --system${sameData(options)}`)
-  return noMail(options, limit, `\`${there}\` shows what is there`)
+  return noMail(options, limit, `\`${there}\` lists the mailbox`)
 }
 
 /** As `mailbox wait`. */

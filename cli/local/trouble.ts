@@ -32,7 +32,7 @@ export function startFailure(error: unknown, where: Where): unknown {
 
 function databaseAway(message: string): Failure {
   return new Failure(exits.unreachable, "unreachable", message, {
-    hint: "see that Postgres runs, and that DATABASE_URL names its host and port",
+    hint: "check that Postgres runs, and that DATABASE_URL has its host and port",
   })
 }
 
@@ -40,7 +40,7 @@ function databaseFailure({ message }: Error, url: string): Failure {
   const database = URL.canParse(url) ? withoutPassword(new URL(url)) : "DATABASE_URL"
   return new Failure(exits.storage, "storage", `The database ${database}: ${message}.`, {
     details: { database },
-    hint: "DATABASE_URL names it: see that it runs, and that user, password and name are right",
+    hint: "check that Postgres runs, and that user, password and name in DATABASE_URL are right",
   })
 }
 
@@ -53,7 +53,7 @@ function withoutPassword(url: URL): string {
 export function portTaken(address: string): Failure {
   return new Failure(exits.unreachable, "port_taken", `${address} is already in use.`, {
     details: { address },
-    hint: "stop what listens there, or choose another port (0 takes a free one)",
+    hint: "stop the program on that port, or choose another port (0 takes a free one)",
   })
 }
 

@@ -30,7 +30,7 @@ export interface UpOptions {
 
 /** Everything on this machine, for one person, on loopback only. */
 export const up: Action<UpOptions> = async (context, options) => {
-  if (context.flags.dryRun) throw usage("--dry-run means nothing here")
+  if (context.flags.dryRun) throw usage("--dry-run is not possible with this command")
   const loaded = await upSettings(context.flags, options)
   const running = await startServer(loaded, { mode: "up", begin: begins(options) })
   const { project_id, api_key } = await firstKey(running, options.newKey === true)
@@ -65,7 +65,7 @@ export async function upSettings(
     data_dir: defaultDataDir(environment, "belfry-up"),
     "http.listen": `${LOOPBACK}:${DEFAULT_PORT}`,
     "log.level": "warn",
-    // Whoever tries it out receives webhooks on the same machine.
+    // For a first try the receivers of webhooks are on the same machine.
     "webhooks.require_https": false,
     "webhooks.allow_private": ["127.0.0.0/8", "::1"],
   }
@@ -74,11 +74,11 @@ export async function upSettings(
   const configured = base.explain("http.listen").source !== "default"
   const wanted = requested ?? hostAndPort(base.values["http.listen"]).port
   const port = await settledPort(wanted, requested !== undefined || configured)
-  if (port !== wanted) log.warn(`port ${wanted} is taken, so a free one is used`)
+  if (port !== wanted) log.warn(`port ${wanted} is taken, so the server uses a free one`)
   const set = [`http.listen=${LOOPBACK}:${port}`]
 
   if (base.explain("mailbox.listen").source === "default") {
-    // Who takes any free port for HTTP runs several side by side: none gets the usual SMTP port.
+    // A free HTTP port means several servers side by side: none gets the usual SMTP port.
     const usual = hostAndPort(base.values["mailbox.listen"]).port
     const smtp = requested === 0 ? 0 : await settledPort(usual, false)
     set.push(`mailbox.listen=${LOOPBACK}:${smtp}`)

@@ -62,7 +62,7 @@ interface RetryOptions extends SpanOptions {
 /** One more attempt of one delivery, or with `--all` of each that failed. */
 export const retry: Action<RetryOptions> = async (context, options, id = "", delivery) => {
   if ((delivery === undefined) === (options.all !== true)) {
-    throw usage("name a delivery, or give --all", "see `belfry webhooks deliveries ID`")
+    throw usage("give a delivery or --all", "see `belfry webhooks deliveries ID`")
   }
   if (delivery === undefined) {
     const body = { ...spanOf(options), ...given({ status: options.status }) }
@@ -72,7 +72,7 @@ export const retry: Action<RetryOptions> = async (context, options, id = "", del
   output.promises(delivery_fields)
   const path = `${one(id)}/deliveries/${encodeURIComponent(delivery)}/retry`
   const { data } = await context.client().post<Delivery>(path)
-  await output.record(data, () => `${paint.green("✓")} ${data.id} goes out once more`)
+  await output.record(data, () => `${paint.green("✓")} delivery ${data.id} is attempted again`)
   await output.next(`belfry webhooks deliveries ${id} ${delivery}`)
   return undefined
 }
@@ -98,7 +98,7 @@ async function begun(context: Context, path: string, body: object) {
   const { output, paint } = context
   output.promises(job_fields)
   const { data } = await context.client().post<Job>(path, body)
-  const what = `${paint.green("✓")} begun: ${data.progress?.total ?? 0} to look at`
+  const what = `${paint.green("✓")} started a job with ${data.progress?.total ?? 0} items`
   await output.record(data, () => `${what}\n${fields([["job", data.id]], paint)}`)
   await output.next(`belfry jobs get ${data.id} --wait`)
   return undefined

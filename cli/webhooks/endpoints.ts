@@ -30,7 +30,7 @@ export const create: Action<CreateOptions> = async (context, options, url) => {
   const body = { url, ...(await endpointBody(options)), ...(own && { secret: own }) }
   const headers = idempotencyKey ? { "idempotency-key": idempotencyKey } : undefined
   const { data } = await context.client().post<Webhook>(ALL, body, headers)
-  const made = `${paint.green("✓")} made ${data.id} for ${data.url}`
+  const made = `${paint.green("✓")} created the endpoint ${data.id} for ${data.url}`
   await output.record(data, () => once(made, data.secret))
   await warn(context, data.warnings)
   await output.next(`belfry webhooks test ${data.id}`)
@@ -90,7 +90,7 @@ export const update: Action<UpdateOptions> = async (context, options, id = "") =
 export const remove: Action<object> = async (context, _, id = "") => {
   const { output, paint } = context
   output.promises(deleted_fields)
-  const what = `Webhook ${id} is gone at once, and what it has not delivered ends.`
+  const what = `The endpoint ${id} will be deleted now. Its open deliveries end.`
   await confirm(context, what, "delete")
   const { data } = await context.client().remove<Deleted>(one(id))
   await output.record(data, () => `${paint.green("✓")} deleted ${data.id}`)
@@ -131,14 +131,14 @@ export const rotate: Action<RotateOptions> = async (context, { now }, id = "") =
   const { output, paint } = context
   output.promises(rotated_fields)
   if (now) {
-    const what = `Receivers that know the secret of ${id} refuse every delivery until they know the new one.`
+    const what = `The old secret of ${id} stops now. Receivers refuse deliveries until they have the new secret.`
     await confirm(context, what, "rotate")
   }
   const body = { expire_previous_now: now === true }
   const { data } = await context.client().post<Rotated>(`${one(id)}/rotate-secret`, body)
   const until = data.previous_secret_expires_at
-  const rest = until ? `; the one before counts until ${until}` : ""
-  const human = () => once(`${paint.green("✓")} a new secret${rest}`, data.secret)
+  const rest = until ? `; the old secret works until ${until}` : ""
+  const human = () => once(`${paint.green("✓")} created a new secret${rest}`, data.secret)
   await output.record(data, human, data.secret) // with --quiet too: it cannot be had again
   return undefined
 }

@@ -135,7 +135,7 @@ describe("domains", () => {
     api.data(`GET /v1/domains/${ID}`, domain())
     const { exit, told, err } = await watched(api.url)
     expect([exit, told]).toEqual([0, ["pending", "verified"]])
-    expect(err).toBe("It stops. It is asked again until it answers.\n")
+    expect(err).toBe("It stops. The command asks again until the server answers.\n")
   })
 
   test("check --watch goes on behind a server that was away", async () => {
@@ -160,7 +160,9 @@ describe("domains", () => {
     relay.to = port
     const { exit, told, err } = await watch
     expect([exit, told]).toEqual([0, ["pending", "verified"]])
-    expect(err).toBe(`No server answers at ${url}. It is asked again until it answers.\n`)
+    expect(err).toBe(
+      `No server answers at ${url}. The command asks again until the server answers.\n`,
+    )
   })
 
   test("check --watch waits for a failing server until the time limit", async () => {
@@ -217,7 +219,7 @@ describe("domains", () => {
     const { exit, out } = await onTerminal(["domains", verb, ID], { env: at(api), columns: 200 })
     expect(exit).toBe(0)
     expect(Bun.stripANSI(out)).toContain(
-      `! Not looked up now (a verified domain): as of ${checked_at} (3 h ago); ` +
+      `! Not checked now (the domain is verified): result of ${checked_at} (3 h ago); ` +
         `the server's next check is at ${next_check_at} (in 21 h)`,
     )
   })
@@ -229,7 +231,7 @@ describe("domains", () => {
     const { exit, out } = await onTerminal(["domains", "doctor", ID], { env: at(api) })
     expect(exit).toBe(8)
     expect(Bun.stripANSI(out)).toContain(
-      `Not looked up now (the next check is allowed in 30 min): as of ${checked_at} (3 h ago)\r\n`,
+      `Not checked now (the next check is allowed in 30 min): result of ${checked_at} (3 h ago)\r\n`,
     )
   })
 
@@ -259,7 +261,7 @@ describe("domains", () => {
     using api = new FakeApi()
     api.data(`POST /v1/domains/${ID}/check`, domain(old))
     const { out } = await onTerminal(["domains", "doctor", ID], { env: at(api) })
-    expect(out).not.toContain("Not looked up now")
+    expect(out).not.toContain("Not checked now")
   })
 
   test("a name outside ASCII is looked for as the server keeps it", async () => {
@@ -281,7 +283,7 @@ describe("domains", () => {
     api.data(`POST /v1/domains/${ID}/check`, domain({ ...provider, dns_records }))
     const told = await onTerminal(["domains", "doctor", ID], { env: at(api) })
     expect(told.exit).toBe(exit)
-    expect(told.out).toContain(`has not accepted it: identity success, DKIM ${word}`)
+    expect(told.out).toContain(`has not accepted the domain: identity success, DKIM ${word}`)
   })
 
   test("an update without a change asks nobody", async () => {
@@ -296,7 +298,7 @@ describe("domains", () => {
     const mx = { ...record, purpose: "return_path", type: "MX", value }
     api.data("POST /v1/domains", domain({ dns_records: [mx] }))
     const told = await onTerminal(["domains", "add", "acme.test"], { env: at(api) })
-    expect(told.out).toContain("set domains.host")
+    expect(told.out).toContain("Set domains.host")
   })
 
   test("records refuse a format that there is not", async () => {

@@ -42,8 +42,8 @@ test("events list --follow begins with the latest, and goes on with what comes",
 })
 
 test.each([
-  ["events list --since", "yesterday", "10m, 2h or 7d for a span back from now"],
-  ["emails list --until", "7", "10m, 2h or 7d for a span back from now"],
+  ["events list --since", "yesterday", "10m, 2h or 7d for a span before now"],
+  ["emails list --until", "7", "10m, 2h or 7d for a span before now"],
   ["keys update ID --expires", "10x", "90d or 12h for a span from now"],
   ["emails list --timeout", "soon", "250ms, 10s, 5m, 2h or 30d"],
   ["usage --period", "2026-13", "write the year and the month: 20"],

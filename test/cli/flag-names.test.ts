@@ -39,7 +39,7 @@ test.each<[string[], string]>([
 test("several mistakes are a line each", async () => {
   const { out } = await told(...send, "--to", "ann", "--reply-to", "nope", "--header", "Bcc: x@y.z")
   const [head = "", ...lines] = out.split(/\r?\n/)
-  expect(head).toBe("✗ 3 values are not right. (validation_error)")
+  expect(head).toBe("✗ 3 values are wrong. (validation_error)")
   expect(
     lines
       .map((line) => line.trim().split(" ")[0])

@@ -261,9 +261,7 @@ test("on a terminal each delivery is a line with its answer, and harmless", asyn
   const { exit, out } = await onTerminal(words, { env })
   expect(exit).toBe(0)
   const [ready = "", line = ""] = out.split("\r\n")
-  expect(ready).toBe(
-    `Ready. Signing secret whsec_x   forwarding to ${receiver.url}; Ctrl-C ends it`,
-  )
+  expect(ready).toBe(`Ready. Signing secret whsec_x   forwarding to ${receiver.url}; Ctrl-C stops`)
   expect(line).toMatch(/^\d\d:\d\d:\d\d\.\d{3} email\.sent evt_1 → 200 \(\d+ ms\)$/)
 })
 
@@ -298,7 +296,7 @@ test("on a terminal events tail tells when the way breaks, and when it is mended
   clearTimeout(more)
   expect(exit).toBe(0)
   expect(out).toContain("The connection is lost")
-  expect(out).toContain("Connected again; nothing was missed.")
+  expect(out).toContain("Connected again. No event was missed.")
 })
 
 test("--quiet leaves the ids: of events that were carried, and nothing else", async () => {

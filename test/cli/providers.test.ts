@@ -47,7 +47,7 @@ test("who needs no secret is asked for none", async () => {
 test("without a terminal, a secret that nobody gave is a mistake of usage", async () => {
   const { exit, err, body } = await setting(relay)
   expect([exit, body]).toEqual([2, undefined])
-  expect(err).toContain("there is nobody to ask")
+  expect(err).toContain("there is no terminal for this question")
 })
 
 test("a dry run shows the request without its secret, however deep that is", async () => {

@@ -34,7 +34,7 @@ test.each([[["pause"]], [["resume", "email", "--domain", "b.test"]]])(
     using api = new FakeApi()
     const { exit, err } = await belfry(["queue", ...words, ...flags(api)])
     expect(exit).toBe(2)
-    expect(err).toContain("either a queue or a --domain")
+    expect(err).toContain("either a queue or --domain")
     expect(api.seen).toEqual([])
   },
 )

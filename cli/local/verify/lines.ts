@@ -18,7 +18,7 @@ export const headLine = ({ paint }: Paper): string =>
     `   ${"DELIVERY".padEnd(NAME_WIDTH)}${GAP}${"WHAT".padEnd(ABOUT_WIDTH)}${GAP}EXPECTED → ANSWER`,
   )
 
-/** `✓  tampered   the body was changed on the way    4xx → 401  3 ms`. */
+/** `✓  tampered   body changed after signing    4xx → 401  3 ms`. */
 export function trialLine(trial: Trial, paper: Paper): string {
   const { passed, response_status, error, duration_ms } = trial
   const { paint } = paper

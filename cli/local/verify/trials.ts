@@ -38,19 +38,19 @@ interface Plan extends Asked {
   send: (sample: Sample) => Sent
 }
 
-const UNSEEN = "whether it acted twice cannot be seen from here: it should not have"
+const UNSEEN = "this test cannot see if the receiver acted twice; it must act once"
 
 /** In this order: the duplicate repeats the good one. */
 const PLANS: Plan[] = [
   {
     name: "good",
-    about: "signed as it should be",
+    about: "valid signature",
     expected: "2xx",
     send: (sample) => sample.signed({}),
   },
   {
     name: "tampered",
-    about: "the body was changed on the way",
+    about: "body changed after signing",
     expected: "4xx",
     send: (sample) => {
       const { headers } = sample.signed({})
@@ -65,26 +65,26 @@ const PLANS: Plan[] = [
   },
   {
     name: "unsigned",
-    about: "without any signature",
+    about: "no signature",
     expected: "4xx",
     send: ({ body }) => ({ headers: CONTENT, body }),
   },
   {
     name: "stale",
-    about: "rightly signed ten minutes ago",
+    about: "valid, but ten minutes old",
     expected: "4xx",
     send: (sample) => sample.signed({ seconds_ago: STALE_SECONDS }),
   },
   {
     name: "duplicate",
-    about: "the good one again, same id",
+    about: "same event and id again",
     expected: "2xx",
     note: UNSEEN,
     send: (sample) => sample.signed({}),
   },
   {
     name: "slow",
-    about: "good, its body takes two seconds",
+    about: "valid, body takes two seconds",
     expected: "2xx",
     send: (sample) => {
       const { headers, body } = sample.another().signed({})
@@ -108,7 +108,7 @@ class Sample {
       type: "webhook.test",
       api_version: "2026-02-01",
       created_at: new Date(millis()).toISOString(),
-      data: { message: "A trial of `belfry webhooks verify`.", simulated: true, amount: 1 },
+      data: { message: "A test of `belfry webhooks verify`.", simulated: true, amount: 1 },
     })
   }
 

@@ -20,7 +20,8 @@ export const verify: Action<VerifyOptions> = async (context, { secret, skipVerif
   const url = receiverAddress(to)
   output.promises(trial_fields)
   const known = secret ?? listenSecret(context)
-  if (!isSecret(known)) throw usage("--secret is not a webhook secret", "it begins with whsec_")
+  if (!isSecret(known))
+    throw usage("--secret is not a webhook secret", "a webhook secret begins with whsec_")
   const done = await tried(context, url, known, skipVerify)
   // One JSON text can only be whole at its end.
   if (output.form === "json") await output.list(done, [])
@@ -28,7 +29,7 @@ export const verify: Action<VerifyOptions> = async (context, { secret, skipVerif
   const passed = done.filter((trial) => trial.passed).length
   const notes = done.filter((trial) => trial.passed && trial.note !== null)
   for (const { name, note } of notes) await output.note(paint.dim(`${name}: ${note}`))
-  await output.note(`${passed} of ${done.length} as they should be`)
+  await output.note(`${passed} of ${done.length} answers are right`)
   return exitOf(passed, done.length)
 }
 
