@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 
+const MOST_ATTEMPTS = 20
 const MB = 1024 * 1024
 
 export interface SmallDisk {
@@ -28,10 +29,14 @@ export function smallDisk(size_mb: number): SmallDisk | undefined {
   return {
     folder,
     fill(left) {
-      rmSync(filler, { force: true })
-      const size = available(point) - left
-      const filled = spawnSync("fallocate", ["-l", String(size), filler], { encoding: "utf8" })
-      if (filled.status !== 0) throw new Error(filled.stderr)
+      // The server writes meanwhile, so what was free a moment ago may be taken.
+      for (let attempt = 1; ; attempt++) {
+        rmSync(filler, { force: true })
+        const size = String(available(point) - left)
+        const filled = spawnSync("fallocate", ["-l", size, filler], { encoding: "utf8" })
+        if (filled.status === 0) return
+        if (attempt === MOST_ATTEMPTS) throw new Error(filled.stderr)
+      }
     },
     free: () => rmSync(filler, { force: true }),
     [Symbol.dispose]() {
