@@ -56,3 +56,7 @@ const anchorsOf = (page: string) =>
   )
 
 const read = (page: string) => readFileSync(join(root, page), "utf8")
+
+test("the index of decisions holds no entry itself", () => {
+  expect(readFileSync(join(root, "docs/decisions.md"), "utf8")).not.toMatch(/^## /m)
+})
