@@ -22,6 +22,6 @@ export function askedTypes(list: string): string[] {
 }
 
 export const noSuchType = (unknown: string) =>
-  `There is no event type ${unknown}; the nearest is ${nearest(unknown, NAMES)?.text}.`
+  `There is no event type ${unknown}. The nearest is ${nearest(unknown, NAMES)?.text}.`
 
 const NAMES = eventTypes.map(({ type }) => type)

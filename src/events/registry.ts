@@ -146,7 +146,7 @@ export const eventTypes: readonly EventType[] = [
   }),
   ...group("webhook", "webhook", {
     disabled: "The circuit breaker, an answer 410 or a person disabled an endpoint.",
-    test: "A person tested an endpoint.",
+    test: "A test of an endpoint was requested.",
   }),
   ...group("account", "account", {
     sending_status_changed: "The sending status became active, throttled or frozen.",

@@ -65,7 +65,7 @@ export function demandStrength(password: string): void {
   const missing = lacking(password)
   if (missing.length === 0) return
   const text =
-    "A password needs 8 characters with an upper-case letter, a lower-case letter, a digit and a symbol."
+    "A password needs at least 8 characters, with an upper-case letter, a lower-case letter, a digit and a symbol."
   fail("weak_password", text, { missing })
 }
 

@@ -21,7 +21,10 @@ const Settings = t.Object(
       ),
     ),
     default_reply_to: maybe(text("support@example.com")),
-    sandbox: flag(false, "Whether all mail goes to the embedded mailbox. It counts no quota."),
+    sandbox: flag(
+      false,
+      "Whether all mail goes to the embedded mailbox. Such mail does not count for the quota.",
+    ),
     allow_subdomains: flag(false, "Whether subdomains of verified domains may send, too."),
   },
   { title: "Settings" },

@@ -99,7 +99,7 @@ describe("a new key", () => {
   test("of an unknown scope is told the nearest one", async () => {
     const project = await service.project()
     const { body } = await project.post("/v1/api-keys", wanted({ scopes: ["email:sned"] }))
-    expect(body.error.message).toContain("the nearest is email:send.")
+    expect(body.error.message).toContain("The nearest is email:send.")
   })
 
   test("of mode test is pointed at the sandbox", async () => {

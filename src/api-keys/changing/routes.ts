@@ -117,7 +117,7 @@ export function readScopes(scopes: string[], problems: Problems): string[] {
   for (const [at, scope] of scopes.entries()) {
     if (isScope(scope)) continue
     const known = nearest(scope, named_scopes)?.text
-    const message = `There is no scope ${scope}; the nearest is ${known}.`
+    const message = `There is no scope ${scope}. The nearest is ${known}.`
     problems.add(`scopes.${at}`, "invalid", message)
   }
   return [...new Set(scopes)]

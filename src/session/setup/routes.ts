@@ -63,9 +63,9 @@ export const setupRoutes = ({ store, setup, sessions }: SetupParts): AnyRoute[] 
     ...open,
     method: "POST",
     status: [201],
-    summary: "Make the first owner, with the token that the first start printed",
+    summary: "Make the first owner with the setup token",
     description:
-      "Makes the first person, an account, a project and an API key. The setup token was printed at the first start and works once. The API key is shown only in this answer.",
+      "Makes the first person, an account, a project and an API key. The first start printed the setup token. It works once. Only this answer shows the API key.",
     body: Owner,
     example: {
       setup_token: "st_Zk3vX9",
