@@ -40,11 +40,14 @@ export function respondError(
   const body = {
     ...(TOLD_FLAT.test(path) && { name: code, message, statusCode: error.status }),
     error: { code, message, details },
-    meta: { request_id: id },
+    meta: { request_id: id, docs: pageOf(code) },
   }
   const all = { "content-type": JSON_TYPE, "x-request-id": id, ...headers, ...error.headers }
   return new Response(JSON.stringify(body), { status: error.status, headers: all })
 }
+
+/** The path of a code's page; `pages/error-page.ts` makes it. */
+export const pageOf = (code: string): string => `/docs/errors/${code}`
 
 /** Where clients of other services look for an error's fields at the top of the answer. */
 const TOLD_FLAT = /^\/v1\/(emails|domains|api-keys|webhooks|templates|topics)(?![^/])/

@@ -157,6 +157,14 @@ export const metas = {
     has_more: { type: "boolean", examples: [false] },
     next_cursor: { ...nullable("string"), examples: [null], description: "Null on the last page." },
   }),
+  ErrorMeta: object({
+    request_id,
+    docs: {
+      ...text,
+      examples: ["/docs/errors/validation_error"],
+      description: "The path of a page about the code.",
+    },
+  }),
   FeedMeta: object({
     request_id,
     next_after: {
@@ -179,6 +187,6 @@ export const schemas = (): Record<string, Record<string, unknown>> => ({
         description: "More about the error. The fields depend on the code. `{}` if there are none.",
       },
     }),
-    meta: reference("schemas", "Meta"),
+    meta: reference("schemas", "ErrorMeta"),
   }),
 })

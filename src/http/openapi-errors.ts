@@ -1,4 +1,5 @@
 import { codes, type ErrorCode } from "../core/errors"
+import { pageOf } from "./envelope"
 import { commonHeaders, rateHeaders, reference } from "./openapi-components"
 import { needOf } from "./permit"
 import type { AnyRoute } from "./route"
@@ -104,7 +105,7 @@ function failure(status: number, list: readonly ErrorCode[]) {
 
 const exampleOf = (code = "internal_error") => ({
   error: { code, message: "A sentence for people. It may change.", details: {} },
-  meta: { request_id: "req_4f1d2e4c5b6a7d407c3e9b5a3f1d2e4c" },
+  meta: { request_id: "req_4f1d2e4c5b6a7d407c3e9b5a3f1d2e4c", docs: pageOf(code) },
 })
 
 /** The failures that routes share, by name. */

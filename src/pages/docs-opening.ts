@@ -59,15 +59,16 @@ same body gets the first answer again, with <code>Idempotent-Replayed: true</cod
 with another body gets 422. While the first request runs, the same key gets 409.</p>
 
 <h2 id="errors">Errors</h2>
-<p>A failure is <code>{"error": {"code", "message", "details"}, "meta": {"request_id"}}</code>.
-Branch on the status and the code, never on the message. Repeat a request after 429, 500,
+<p>A failure is <code>{"error": {"code", "message", "details"}, "meta": {"request_id", "docs"}}</code>.
+<code>meta.docs</code> is the path of a page about the code. Branch on the status and the code, never on the message. Repeat a request after 429, 500,
 502, 503 and 504, with growing pauses. Every other error is final.</p>
 <div class="fields codes" role="table">${[...byStatus]
   .sort(([a], [b]) => a - b)
   .map(
     ([status, list]) => html`
 <div role="row"><span role="cell"><b>${status}</b></span><span role="cell">${list.map(
-      ({ name }, at) => html`${at > 0 && ", "}<code>${name}</code>`,
+      ({ name }, at) =>
+        html`${at > 0 && ", "}<a href="/docs/errors/${name}"><code>${name}</code></a>`,
     )}</span></div>`,
   )}
 </div>`

@@ -7,6 +7,7 @@ import { type AnyRoute, route } from "../http/route"
 import { LIMIT_BYTES, PER_MINUTE } from "../session/schemas"
 import * as device from "./device-page"
 import { docsPage, docsResponse } from "./docs"
+import { errorPage } from "./error-page"
 import { html } from "./html"
 import * as invitation from "./invitation-page"
 import * as password from "./password-page"
@@ -51,7 +52,10 @@ export function docsRoutes(table: AnyRoute[]): AnyRoute[] {
   const page = once(() => docsPage(description()))
   // People type the slash; the reference names nothing relative to itself.
   const again = shown("/docs/", "Show the API reference as a page", () => docsResponse(page()))
-  return [...routes, shown("/", "What this server is", startPage), again]
+  const errors = shown("/docs/errors/{name}", "What an error code means", ({ params }) =>
+    errorPage(params.name ?? ""),
+  )
+  return [...routes, shown("/", "What this server is", startPage), again, errors]
 }
 
 const JSON_HEADERS = { "content-type": "application/json;charset=utf-8" }
@@ -66,7 +70,7 @@ function once<Value>(make: () => Value): () => Value {
 }
 
 /** A page that only shows something. */
-const shown = (path: string, summary: string, handle: () => Response): AnyRoute =>
+const shown = (path: string, summary: string, handle: (call: Call) => Response): AnyRoute =>
   route({
     method: "GET",
     path,

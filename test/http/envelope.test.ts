@@ -60,7 +60,7 @@ describe("the form of an answer", () => {
     const { body } = await project.get(`/v1/emails/${NOBODY}`)
     expect(Object.keys(body).sort()).toEqual(["error", "message", "meta", "name", "statusCode"])
     expect(body.error).toEqual({ code: "not_found", message: expect.any(String), details: {} })
-    expect(Object.keys(body.meta)).toEqual(["request_id"])
+    expect(Object.keys(body.meta)).toEqual(["request_id", "docs"])
   })
 
   test.each([
