@@ -70,10 +70,10 @@ function withTitle(
 function helpLines(state: State, width: number, height: number, paint: Paint): string[] {
   const here = keysOf(state)
   const lines = [
-    paint.bold(fitted("Keys here", width)),
+    paint.bold(fitted("Keys on this screen", width)),
     ...here.flatMap((key) => helpLine(key, width, paint)),
     " ".repeat(width),
-    paint.bold(fitted("Keys everywhere", width)),
+    paint.bold(fitted("Keys on all screens", width)),
     ...everywhere.flatMap((key) => helpLine(key, width, paint)),
   ]
   const blank = Array.from({ length: Math.max(0, height - lines.length) }, () => " ".repeat(width))

@@ -60,7 +60,7 @@ function messageOf({ exit, message, details }: Failure, intent: Intent): string 
     return `this needs a key with the scope ${details.required_scope}`
   }
   const is_screen = intent.do === "load_endpoints" || intent.do === "load_queue"
-  if (exit === exits.not_found && is_screen) return "this server does not have that"
+  if (exit === exits.not_found && is_screen) return "this server does not have this screen"
   return message
 }
 
@@ -186,11 +186,11 @@ async function change(client: Client, intent: Change): Promise<string> {
     }
     case "retry":
       await client.post(`${endpoint(intent)}/deliveries/${encodeURIComponent(intent.id)}/retry`)
-      return "one more attempt is on its way"
+      return "the delivery is attempted again"
     case "replay": {
       const body = { since: moment(intent.since, "since"), status: intent.status }
       const { data } = await client.post<{ id: string }>(`${endpoint(intent)}/replay`, body)
-      return `replaying; its job is ${data.id}`
+      return `the replay runs as job ${data.id}`
     }
     case "test": {
       const { data } = await client.post<Tested>(`${endpoint(intent)}/test`, {})
@@ -208,7 +208,8 @@ async function switched(client: Client, intent: Switch): Promise<string> {
   const body = intent.do === "enable" ? { replay: intent.replay } : undefined
   const { data } = await client.post<Webhook>(`${endpoint(intent)}/${intent.do}`, body)
   if (intent.do !== "enable") return `${intent.do}d; its events are held for 7 days`
-  if (intent.replay === "held") return "enabled; what was held is on its way"
-  const left = data.held_count > 0 ? `; ${number(data.held_count)} held wait for a replay: R` : ""
+  if (intent.replay === "held") return "enabled; the held events are sent now"
+  const left =
+    data.held_count > 0 ? `; ${number(data.held_count)} held events wait: R replays them` : ""
   return `enabled${left}`
 }

@@ -53,9 +53,12 @@ function parseWord(word: string): Word | { problem: string } {
   }
   const [, name = "", value = ""] = /^([a-z]+):(.*)$/i.exec(word) ?? []
   if (name === "") return { test: anywhere(word), query: {} }
-  if (value === "") return { problem: `${name}: what?` }
+  if (value === "") return { problem: `${name}: give a value` }
   const known = names[name.toLowerCase()]
-  if (!known) return { problem: `no filter is called ${name}: ${Object.keys(names).join(", ")}` }
+  if (!known)
+    return {
+      problem: `there is no filter ${name}; the filters are ${Object.keys(names).join(", ")}`,
+    }
   return known(value)
 }
 
@@ -87,7 +90,7 @@ const names: Partial<Record<string, (value: string) => Word | { problem: string 
 function statusWord(value: string): Word | { problem: string } {
   const wanted = value.toLowerCase().split(",").filter(Boolean)
   const wrong = wanted.find((status) => !STATUSES.includes(status))
-  if (wrong !== undefined) return { problem: `no status is called ${wrong}` }
+  if (wrong !== undefined) return { problem: `there is no status ${wrong}` }
   const [only] = wanted
   return {
     test: ({ status }) => wanted.includes(status),

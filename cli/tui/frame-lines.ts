@@ -105,9 +105,9 @@ function infoOf(state: State): string {
 
 const asked = { filter: "/", command: ":", replay: "replay since: " }
 const hints = {
-  filter: "status:bounced to:*@x.test since:1h tag:y -word   ⏎ apply, Esc leave",
-  command: "⏎ do, Esc leave",
-  replay: "held, failed or all   ⏎ go on, Esc leave",
+  filter: "status:bounced to:*@x.test since:1h tag:y -word   ⏎ applies, Esc leaves",
+  command: "⏎ runs it, Esc leaves",
+  replay: "held, failed or all   ⏎ continues, Esc leaves",
 }
 
 /** The end of a long line is what is seen: there the typing happens. */

@@ -47,7 +47,7 @@ const controls: Partial<Record<string, string>> = {
 }
 
 /**
- * The keys of one piece of input, by the names that `press` knows. Whoever types fast, or pastes,
+ * The keys of one piece of input, by the names that `press` knows. Fast typing, or a paste,
  * arrives as several characters at once; those that are no text and no key are left out.
  */
 export function keysFrom(input: string, key: InkKey): string[] {

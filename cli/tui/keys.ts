@@ -14,7 +14,7 @@ export interface Key {
 const key = (name: string, short: string, long: string): Key => ({ key: name, short, long })
 const change = (...words: Parameters<typeof key>): Key => ({ ...key(...words), changes: true })
 
-const moving = key("↑↓", "move", "↑↓ or j k, PgUp PgDn, g first, G last")
+const moving = key("↑↓", "move", "move by a row: ↑↓ or j k; by a page: PgUp PgDn; g first, G last")
 
 const copy = key("y", "copy id", "copy the id to the clipboard of this terminal")
 
@@ -22,19 +22,19 @@ const messages: Key[] = [
   moving,
   key("⏎", "detail", "open the message: timeline, headers, text, raw, events"),
   key("/", "filter", "filter: status:bounced to:*@x.test since:1h tag:y subject:z -word word"),
-  key("Space", "pause", "hold the list still, and let it go on"),
-  key("f", "follow", "stay with the newest message, or stop it"),
-  key("r", "resend", "send this message again, after asking"),
+  key("Space", "pause", "pause the list, or continue it"),
+  key("f", "follow", "follow the newest message, or stop following"),
+  key("r", "resend", "send this message again (asks first)"),
   copy,
 ]
 
 const detail: Key[] = [
-  key("Esc", "back", "back to the list"),
-  key("←→", "tab", "← → or Tab: the next of its tabs"),
-  key("↑↓", "scroll", "scroll"),
-  key("n", "next", "the next message, without going back"),
-  key("p", "previous", "the message before"),
-  key("r", "resend", "send this message again, after asking"),
+  key("Esc", "back", "go back to the list"),
+  key("←→", "tab", "open another tab: ← → or Tab"),
+  key("↑↓", "scroll", "scroll the text"),
+  key("n", "next", "open the next message"),
+  key("p", "previous", "open the previous message"),
+  key("r", "resend", "send this message again (asks first)"),
   copy,
 ]
 
@@ -42,9 +42,9 @@ const test = change("t", "test", "send a test event to this endpoint")
 const replay = change(
   "R",
   "replay",
-  "send what was held or failed since a time again, after asking",
+  "send held or failed events again, from a given time (asks first)",
 )
-const retry = change("r", "retry", "one more attempt at once, after asking")
+const retry = change("r", "retry", "attempt this delivery again now (asks first)")
 
 /** The line of keys names what may be done now; the help tells all three. */
 function switchesOf(endpoint: Webhook | undefined): { first: Key; others: Key[] } {
@@ -53,14 +53,18 @@ function switchesOf(endpoint: Webhook | undefined): { first: Key; others: Key[] 
   const enable = change(
     "e",
     short("enable", is_off),
-    "enable this endpoint, with or without what it holds, after asking",
+    "enable this endpoint, with or without its held events (asks first)",
   )
   const pause = change(
     "p",
     short("pause", !is_off),
-    "pause it: its events are held for 7 days; after asking",
+    "pause it: its events are held for 7 days (asks first)",
   )
-  const disable = change("d", short("disable", !is_off), "disable it: the same, meant for good")
+  const disable = change(
+    "d",
+    short("disable", !is_off),
+    "disable it for good: its events are held for 7 days (asks first)",
+  )
   return is_off
     ? { first: enable, others: [pause, disable] }
     : { first: pause, others: [disable, enable] }
@@ -68,42 +72,46 @@ function switchesOf(endpoint: Webhook | undefined): { first: Key; others: Key[] 
 
 function endpoints(endpoint: Webhook | undefined): Key[] {
   const { first, others } = switchesOf(endpoint)
-  const down = key("Tab", "deliveries", "go between endpoints and deliveries; ⏎ goes down, Esc up")
+  const down = key(
+    "Tab",
+    "deliveries",
+    "move between endpoints and deliveries; ⏎ goes down, Esc up",
+  )
   return [moving, down, test, first, replay, ...others, copy]
 }
 
 function deliveries(endpoint: Webhook | undefined): Key[] {
   const { first, others } = switchesOf(endpoint)
-  const opening = key("⏎", "detail", "request, answer, timing and the next try")
-  const up = key("Tab", "endpoints", "go between endpoints and deliveries")
+  const opening = key("⏎", "detail", "open the delivery: request, answer, timing, next attempt")
+  const up = key("Tab", "endpoints", "move between endpoints and deliveries")
   return [moving, opening, retry, replay, first, test, up, ...others, copy]
 }
 
 const delivery: Key[] = [
-  key("Esc", "back", "back to the deliveries"),
-  key("↑↓", "scroll", "scroll"),
+  key("Esc", "back", "go back to the deliveries"),
+  key("↑↓", "scroll", "scroll the text"),
   retry,
-  key("n", "next", "the next delivery"),
-  key("p", "previous", "the delivery before"),
+  key("n", "next", "open the next delivery"),
+  key("p", "previous", "open the previous delivery"),
   copy,
 ]
 
-const queue: Key[] = [key("↑↓", "scroll", "scroll")]
+const queue: Key[] = [key("↑↓", "scroll", "scroll the text")]
 
 /** Keys of every screen; the line of keys ends with the last two anyway. */
 export const everywhere: Key[] = [
-  key("1 2 3", "", "Messages, Webhooks, Queue"),
+  key("1 2 3", "", "open Messages, Webhooks or Queue"),
   key(
     ":",
     "",
-    "a command: messages, webhooks, queue, filter, clear, replay, resend, retry, test, copy, enable, disable, follow, pause, help, quit",
+    "type a command: messages, webhooks, queue, filter, clear, replay, resend, retry, test, copy, enable, disable, follow, pause, help, quit",
   ),
-  key("Esc", "", "back; in the list: no filter. Ctrl-L draws the screen again"),
-  key("?", "", "this help"),
-  key("q", "", "quit; so does Ctrl-C"),
+  key("Esc", "", "go back; in the list: remove the filter. Ctrl-L redraws the screen"),
+  key("?", "", "show this help"),
+  key("q", "", "quit, as Ctrl-C does"),
 ]
 
-/** What keys do where the reader is now, the most useful first; what he may not do is left out. */
+/** What the keys do on the present screen, the most useful first. Forbidden actions are left out. */
 export function keysOf(state: State): Key[] {
   const { screen, messages: list, webhooks } = state
   if (screen === "messages") return list.detail ? detail : messages

@@ -78,7 +78,7 @@ function pressOnOne(state: State, key: string): Step {
   if (!row) return step(state)
   if (key === "y") return step(state, { do: "copy", text: row.id })
   if (key !== "r") return step(state)
-  const text = `Send ${row.id.slice(0, 8)}…${row.id.slice(-4)} to ${row.to} again, and its copies?`
+  const text = `Send ${row.id.slice(0, 8)}…${row.id.slice(-4)} to ${row.to} again, with its copies?`
   return step({ ...state, question: whether(text, { do: "resend", id: row.id }) })
 }
 

@@ -80,16 +80,16 @@ export function pressOnEither(state: State, key: string): Step {
   }
 }
 
-/** Keys that a caller who may only read is refused. */
+/** Keys that are refused without a scope that may write. */
 const CHANGING = ["t", "R", "r", "e", "d", "p"]
 
-const NO_DELIVERY = "choose a delivery first: Tab goes there"
+const NO_DELIVERY = "choose a delivery first: press Tab"
 
 const said = (state: State, text: string) => step({ ...state, notice: { text, at: state.now } })
 
-/** What is held leaves at once, or waits for a replay: whoever enables it says which. */
+/** Held events leave at once, or wait for a replay: the question asks for one of the two. */
 function askEnable(state: State, { id: webhook_id, url, status, held_count }: Webhook): Step {
-  if (status === "active") return said(state, "it is active: p pauses it, d disables it")
+  if (status === "active") return said(state, "the endpoint is active: p pauses it, d disables it")
   const enable = (replay: "held" | "none") => ({ do: "enable" as const, webhook_id, replay })
   if (held_count === 0) {
     return step({ ...state, question: whether(`Enable ${url}?`, enable("none")) })
@@ -98,12 +98,12 @@ function askEnable(state: State, { id: webhook_id, url, status, held_count }: We
     { key: "y", word: "send them", deed: enable("held") },
     { key: "o", word: "only enable", deed: enable("none") },
   ]
-  const text = `Enable it and send the ${number(held_count)} held? ${url}`
+  const text = `Enable it and send ${number(held_count)} held events? ${url}`
   return step({ ...state, question: { text, choices } })
 }
 
 function askOff(state: State, { id, url, status }: Webhook, verb: "disable" | "pause"): Step {
-  if (status !== "active") return said(state, "it is off already: e enables it")
+  if (status !== "active") return said(state, "the endpoint is off: e enables it")
   const word = verb === "pause" ? "Pause" : "Disable"
   const text = `${word} it, and hold its events for 7 days? ${url}`
   return step({ ...state, question: whether(text, { do: verb, webhook_id: id }) })
@@ -112,7 +112,7 @@ function askOff(state: State, { id, url, status }: Webhook, verb: "disable" | "p
 function askRetry(state: State, webhook_id: string, id: string): Step {
   const { webhooks } = state
   const what = webhooks.deliveries.find((delivery) => delivery.id === id)?.event_type ?? id
-  const text = `Deliver ${what} once more?`
+  const text = `Attempt the delivery of ${what} again?`
   return step({ ...state, question: whether(text, { do: "retry", webhook_id, id }) })
 }
 

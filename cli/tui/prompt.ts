@@ -73,7 +73,7 @@ function askReplay(state: State, text: string, refused: Refuse): Step {
   if (read_only !== null) return refused(read_only)
   const [since = "", status = "held", ...more] = text.trim().split(/\s+/)
   if (!PORTIONS.includes(status) || more.length > 0) {
-    return refused(`a time, then one of ${PORTIONS.join(", ")}: 1h held`)
+    return refused(`write a time, then ${PORTIONS.join(", ")}, as: 1h held`)
   }
   try {
     moment(since, "since")
@@ -81,7 +81,7 @@ function askReplay(state: State, text: string, refused: Refuse): Step {
     if (error instanceof Failure) return refused(error.message)
     throw error
   }
-  const what = status === "all" ? "everything" : `what is ${status}`
+  const what = `${status} events`
   const asking = `Send ${what} since ${since} to ${endpoint.url} again?`
   const question = whether(asking, { do: "replay", webhook_id: endpoint.id, since, status })
   return step({ ...state, question })
@@ -107,7 +107,7 @@ export const command_words = [
 
 function asKey(state: State, word: string, places: string[], refused: Refuse): Step {
   const key = as_keys[state.screen].get(word)
-  if (key === undefined) return refused(`${word} is for ${places.join(" and ")}: go there first`)
+  if (key === undefined) return refused(`${word} works in ${places.join(" and ")}: open it first`)
   return state.screen === "webhooks" ? pressOnEither(state, key) : pressOnMessages(state, key)
 }
 
@@ -132,6 +132,6 @@ function command(state: State, text: string, refused: Refuse): Step {
     case "replay":
       return askReplay({ ...state, screen: "webhooks" }, rest.join(" ") || "1h", refused)
     default:
-      return refused(`no command is called ${word}: ${command_words.join(", ")}`)
+      return refused(`there is no command ${word}; the commands are ${command_words.join(", ")}`)
   }
 }

@@ -38,7 +38,7 @@ describe.skipIf(no_tmux)("the monitor on a terminal", () => {
     await screen.press("Escape", "Escape")
     await screen.shows("3 messages")
     await screen.press("?")
-    await screen.shows("Keys everywhere")
+    await screen.shows("Keys on all screens")
     await screen.press("Escape", "q")
     expect(await screen.shows("exit 0")).toStartWith("before")
   })

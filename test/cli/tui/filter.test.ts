@@ -54,10 +54,10 @@ test("since counts back from now", () => {
 })
 
 test("what cannot be understood is said, not guessed", () => {
-  expect(problem("colour:red")).toContain("no filter is called colour")
-  expect(problem("status:lost")).toContain("no status is called lost")
+  expect(problem("colour:red")).toContain("there is no filter colour")
+  expect(problem("status:lost")).toContain("there is no status lost")
   expect(problem("since:yesterday")).toContain("not a time span")
-  expect(problem("tag:")).toBe("tag: what?")
+  expect(problem("tag:")).toBe("tag: give a value")
   expect(problem("status:sent to:x@y.test")).toBeUndefined()
 })
 

@@ -85,12 +85,12 @@ test("the help is whole, also on a small terminal", () => {
   for (const keys of ["?", "2?", "3?"]) {
     const drawn = linesOf(after(monitorWith(3), ...keys), false).slice(2, -2)
     expect([keys, drawn.filter((line) => line.includes("…"))]).toEqual([keys, []])
-    expect(drawn.join("\n")).toContain("quit; so does Ctrl-C")
+    expect(drawn.join("\n")).toContain("quit, as Ctrl-C does")
   }
   for (const keys of [["?"], ["<tab>", "?"]]) {
     const drawn = linesOf(after(withEndpoint(monitorWith(3)), ...keys), false).join("\n")
     expect(drawn).toContain("disable it")
-    expect(drawn).toContain("quit; so does Ctrl-C")
+    expect(drawn).toContain("quit, as Ctrl-C does")
   }
 })
 
@@ -98,7 +98,7 @@ test("however long what is asked about, the answers are seen", () => {
   const state = after(withEndpoint(monitorWith(3)), "e")
   const asked = infoLine(state, painter(false)).trimEnd()
   expect(asked).toEndWith("…  y send them / o only enable / n")
-  expect(asked).toStartWith("Enable it and send the 1,234,567 held?")
+  expect(asked).toStartWith("Enable it and send 1,234,567 held events?")
 })
 
 test("what the status line tells fits, the most important first", () => {

@@ -84,15 +84,16 @@ test("a delivery is opened from below, and Esc goes back step by step", () => {
 test("a retry needs a delivery, and a yes", () => {
   expect(pressed(screen(), "r").state.question).toBeNull()
   const asked = pressed(screen(), "<tab>", "r")
-  expect([asked.state.question?.text, asked.intents]).toEqual(["Deliver email.sent once more?", []])
+  expect([asked.state.question?.text, asked.intents]).toEqual([
+    "Attempt the delivery of email.sent again?",
+    [],
+  ])
   expect(pressed(asked.state, "y").intents).toEqual([{ do: "retry", webhook_id: "a", id: "d2" }])
 })
 
 test("a replay asks since when, then whether", () => {
   const asked = pressed(screen(), "R", "<enter>")
-  expect(asked.state.question?.text).toBe(
-    "Send what is held since 1h to https://a.test/hook again?",
-  )
+  expect(asked.state.question?.text).toBe("Send held events since 1h to https://a.test/hook again?")
   const deed = { do: "replay", webhook_id: "a", since: "1h", status: "held" }
   expect(pressed(asked.state, "y").intents).toEqual([deed as Intent])
   const other = pressed(screen(), "R", "<ctrl-u>", ..."2d all", "<enter>", "y").intents
@@ -112,7 +113,9 @@ test("what is held goes out or waits, as whoever enables it says", () => {
   const on = (more: Partial<Webhook>) =>
     hear(screen(), { is: "endpoints", endpoints: [endpoint("a", more)] }).state
   const asked = pressed(on(off), "e")
-  expect(asked.state.question?.text).toBe("Enable it and send the 1,204 held? https://a.test/hook")
+  expect(asked.state.question?.text).toBe(
+    "Enable it and send 1,204 held events? https://a.test/hook",
+  )
   expect(infoLine(asked.state, painter(false))).toContain("  y send them / o only enable / n")
   const deed = { do: "enable", webhook_id: "a" } as const
   expect(pressed(asked.state, "y").intents).toEqual([{ ...deed, replay: "held" }])
@@ -131,11 +134,11 @@ test("pausing and disabling ask first, and what is so already is said", () => {
   const active = pressed(screen(), "e").state
   expect([active.question, active.notice?.text]).toEqual([
     null,
-    "it is active: p pauses it, d disables it",
+    "the endpoint is active: p pauses it, d disables it",
   ])
   const endpoints = [endpoint("a", { status: "disabled", disabled_reason: "gone" })]
   const off = hear(screen(), { is: "endpoints", endpoints }).state
-  expect(pressed(off, "p").state.notice?.text).toBe("it is off already: e enables it")
+  expect(pressed(off, "p").state.notice?.text).toBe("the endpoint is off: e enables it")
 })
 
 test("commands switch an endpoint also where its delivery is opened", () => {
@@ -144,7 +147,7 @@ test("commands switch an endpoint also where its delivery is opened", () => {
     { do: "pause", webhook_id: "a" },
   ])
   const elsewhere = pressed(screen(), "1", ":", ..."enable", "<enter>").state
-  expect(elsewhere.prompt?.problem).toBe("enable is for webhooks: go there first")
+  expect(elsewhere.prompt?.problem).toBe("enable works in webhooks: open it first")
 })
 
 test("the line of keys names what may be done with the endpoint now", () => {

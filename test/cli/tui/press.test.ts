@@ -59,7 +59,7 @@ test("a filter is typed, mended, applied and taken away", () => {
 
 test("a filter that cannot be understood stays in the prompt with its problem", () => {
   const { state, intents } = pressed(monitorWith(3), "/", ...typed("status:lost"), "<enter>")
-  expect(state.prompt?.problem).toContain("no status is called lost")
+  expect(state.prompt?.problem).toContain("there is no status lost")
   expect([state.messages.shown.length, intents]).toEqual([3, []])
   expect(pressed(state, "<escape>").state.prompt).toBeNull()
 })
