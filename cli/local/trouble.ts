@@ -13,6 +13,9 @@ export function startFailure(error: unknown, where: Where): unknown {
   if (!(error instanceof Error) || error instanceof Failure) return error
   const code = "code" in error ? String(error.code) : ""
   if (code === "EADDRINUSE") return portTaken(addressIn(error, where.listen))
+  if ("syscall" in error && error.syscall === "listen") {
+    return cannotListen(addressIn(error, where.listen), error)
+  }
   if (error.name === "DatabaseAway") return databaseAway(error.message)
   if (code.startsWith("ERR_POSTGRES") && where.database_url) {
     return databaseFailure(error, where.database_url)
@@ -57,6 +60,18 @@ export function portTaken(address: string): Failure {
   })
 }
 
+/** An address that this machine does not have, or a port that its user may not take. Exit 69. */
+const cannotListen = (address: string, { message }: Error) =>
+  new Failure(
+    exits.unreachable,
+    "cannot_listen",
+    `The server cannot listen on ${address}: ${message}.`,
+    {
+      details: { address },
+      hint: "choose an address of this machine; ports below 1024 need a privilege",
+    },
+  )
+
 function addressIn(error: Error, otherwise: string): string {
   const { address, port } = error as { address?: unknown; port?: unknown }
   return typeof port === "number" ? `${String(address ?? "")}:${port}` : otherwise
@@ -77,4 +92,4 @@ const storageErrors = [
 
 const isStorage = ({ name }: Error, code: string) =>
   storageErrors.includes(name) ||
-  /^(SQLITE_|ERR_POSTGRES|ENOSPC|EROFS|EACCES|EPERM|EIO|ENOTDIR|ENOENT|EFBIG)/.test(code)
+  /^(SQLITE_|ERR_POSTGRES|ENOSPC|EROFS|EACCES|EPERM|EIO|ENOTDIR|EEXIST|ENOENT|EFBIG)/.test(code)

@@ -43,6 +43,7 @@ export function listen(app: Elysia, options: ListenOptions): Listener {
     idleTimeout: idle_seconds,
     maxRequestBodySize: MAX_BODY_BYTES,
     development: false, // the page of the development mode shows our sources
+    reusePort: false, // without that mode Bun shares the port: two servers would each get half
     error: (error) => respondError(error, newRequestId(), {}),
     // A long poll is silent for up to 25 s without being idle; requests have their own limit.
     fetch: (request) => {

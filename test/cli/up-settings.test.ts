@@ -33,6 +33,30 @@ test("a port in the environment counts as asked for, and its host does not", asy
   expect(err).toContain(`127.0.0.1:${other.port}`)
 })
 
+test.each<[string, string[], number, string, string]>([
+  ["the port of another server", [], 69, "port_taken", "is already in use"],
+  ["an address of no machine", ["--listen", "999.1.1.1:80"], 69, "cannot_listen", "999.1.1.1:80"],
+  ["a file as data folder", ["--data-dir", "/dev/null"], 74, "storage", "/dev/null"],
+])("serve refuses %s, and says so", async (_, words, code, name, said) => {
+  const options = {
+    hostname: "127.0.0.1",
+    port: 0,
+    development: false,
+    fetch: () => new Response(),
+  }
+  const other = Bun.serve(options) // as our own server does
+  const usual = { "--listen": `127.0.0.1:${other.port}`, "--data-dir": freshHome() }
+  const flags = Object.entries(usual).filter(([flag]) => !words.includes(flag))
+  const { exit, out, err } = await belfry(["serve", "--json", ...flags.flat(), ...words])
+  await other.stop(true)
+  expect([exit, out]).toEqual([code, ""])
+  const [last = ""] = err.trim().split("\n").slice(-1)
+  expect(JSON.parse(last).error).toMatchObject({
+    code: name,
+    message: expect.stringContaining(said),
+  })
+})
+
 test("the data folder is the flag's, made absolute", async () => {
   const { values } = await upSettings({}, { port: "0", dataDir: "somewhere" })
   expect(values.data_dir).toBe(`${process.cwd()}/somewhere`)

@@ -36,3 +36,11 @@ test("who reads the goodbye late still finds all that was before it", async () =
   expect(await new Response(readers.stdout).json()).toEqual(Array(12).fill(1013))
   await listener.stop()
 })
+
+test("a port that another server has is refused", async () => {
+  const app = new Elysia() as unknown as Elysia
+  const options = { host: "127.0.0.1", idle_seconds: 60 }
+  const first = listen(app, { ...options, port: 0 })
+  expect(() => listen(app, { ...options, port: first.port })).toThrow("in use")
+  await first.stop()
+})
