@@ -23,6 +23,7 @@ export const ROWS: Record<string, Row> = {
   "GET /readyz": plain,
   "GET /docs": plain,
   "GET /docs/": plain,
+  "GET /docs/errors/{name}": plain,
   "GET /": plain,
   "GET /v1/health": plain,
   "GET /v1/openapi.json": plain,
