@@ -18,7 +18,7 @@ export const enroll: Action<object> = async (context) => {
     [
       renderUnicodeCompact(data.otpauth_url),
       `Scan this code with your app, or enter the secret ${data.secret}.`,
-      "If you lose your app, each recovery code works once. The codes cannot be shown again:",
+      "If you lose your app, each backup code works once. The codes cannot be shown again:",
       ...data.backup_codes.map((code) => `  ${code}`),
     ].join("\n"),
   )

@@ -53,12 +53,12 @@ function defineMfa(me: Command) {
     .addHelpText("after", examples("me mfa enroll"))
   mfa
     .command("enroll")
-    .description("start a second factor; its secret and recovery codes are shown once")
+    .description("start a second factor; its secret and backup codes are shown once")
     .addHelpText("after", examples("me mfa enroll"))
     .action(lazily(async () => (await import("../me-mfa")).enroll))
   for (const [name, about] of [
     ["verify", "turn the second factor on, with a code of your app"],
-    ["disable", "turn the second factor off, with a code or a recovery code"],
+    ["disable", "turn the second factor off, with a code or a backup code"],
   ] as const) {
     mfa
       .command(`${name} <code>`)
