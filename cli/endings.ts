@@ -86,11 +86,11 @@ async function wholeId(
 }
 
 function several(ending: string, plural: string, found: readonly Candidate[]): Failure {
-  const failure = usage(`${ending} is the end of the ids of ${found.length} ${plural}.`)
+  const failure = usage(`${found.length} ${plural} have an id that ends with ${ending}.`)
   const candidates = found.map(({ id, label }) => `${id}  ${label}`.trimEnd())
   return new Failure(failure.exit, "ambiguous_id", failure.message, {
     details: { candidates },
-    hint: "give more of the id, or all of it",
+    hint: "give more characters of the id, or the whole id",
   })
 }
 

@@ -123,6 +123,10 @@ export const clear: Action<Filters> = async (context, { to }) => {
   context.output.promises(["deleted"])
   await confirm(context, `This deletes ${which} from the mailbox.`, "clear")
   const { data } = await context.client().remove<{ deleted: number }>("/v1/mailbox", { to })
-  await context.output.record(data, () => `${context.paint.green("✓")} deleted ${data.deleted}`)
+  await context.output.record(
+    data,
+    () =>
+      `${context.paint.green("✓")} deleted ${data.deleted} ${data.deleted === 1 ? "mail" : "mails"}`,
+  )
   return undefined
 }

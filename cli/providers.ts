@@ -202,7 +202,7 @@ function shown(config: ProviderConfig, paint: Paint): string {
       ["last error", config.last_error],
       ["next try", config.next_probe_at],
       ...credentials.map(([name, value]): [string, string] => [name, String(value)]),
-      ["a second", config.settings?.max_per_second?.toString()],
+      ["per second", config.settings?.max_per_second?.toString()],
       ["spf", config.settings?.spf?.join(" ")],
       ["callback", config.callback_url],
       ["created", config.created_at],

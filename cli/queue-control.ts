@@ -47,7 +47,7 @@ interface Which {
   domain?: string
 }
 
-/** Whoever runs the instance only: it holds up every project. */
+/** Only for operators, because a pause holds up every project. */
 export const pause: Action<Which> = (context, which, queue) =>
   change(context, "pause", which, queue)
 

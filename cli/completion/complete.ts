@@ -82,7 +82,7 @@ async function eventTypes(context: Context, with_families: boolean): Promise<Kno
   const types = data.map(({ type, description }) => ({ value: type, about: description }))
   if (!with_families) return types
   const families = new Set(data.map(({ type }) => `${type.split(".")[0]}.*`))
-  return [...types, ...[...families].map((value) => ({ value, about: "all of them" }))]
+  return [...types, ...[...families].map((value) => ({ value, about: "all types of this group" }))]
 }
 
 function profileNames(): Known[] {

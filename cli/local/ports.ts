@@ -17,7 +17,8 @@ export function isFree(port: number): Promise<boolean> {
 /** `0` to `65535`, or exit 2. */
 export function portNumber(text: string): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN
-  if (!(port <= 65_535)) throw usage(`--port: "${text}" is not a port`, "0 takes a free one")
+  if (!(port <= 65_535))
+    throw usage(`--port: "${text}" is not a port`, "write 0 to 65535; 0 takes a free port")
   return port
 }
 

@@ -56,7 +56,7 @@ function withoutPassword(url: URL): string {
 export function portTaken(address: string): Failure {
   return new Failure(exits.unreachable, "port_taken", `${address} is already in use.`, {
     details: { address },
-    hint: "stop the program on that port, or choose another port (0 takes a free one)",
+    hint: "stop the program on that port, or choose another port (0 takes a free port)",
   })
 }
 

@@ -38,7 +38,7 @@ export const create: Action<CreateOptions> = async (context, options, url) => {
 }
 
 const once = (what: string, secret = "") =>
-  [what, "", `  ${secret}`, "", "Shown this once."].join("\n")
+  [what, "", `  ${secret}`, "", "The secret cannot be shown again."].join("\n")
 
 interface ListOptions {
   status?: string
@@ -79,7 +79,8 @@ interface UpdateOptions extends EndpointOptions {
 export const update: Action<UpdateOptions> = async (context, options, id = "") => {
   const enabled = onOff(options.enabled, "--enabled")
   const changes = { ...(await endpointBody(options)), ...(enabled !== undefined && { enabled }) }
-  if (Object.keys(changes).length === 0) throw usage("nothing to change", "see --help")
+  if (Object.keys(changes).length === 0)
+    throw usage("nothing to change: give at least one flag", "see --help")
   context.output.promises([...webhook_fields, "warnings"])
   const { data } = await context.client().patch<Webhook>(one(id), changes)
   await context.output.record(data, () => shown(data, context.paint))

@@ -117,6 +117,6 @@ test("get shows the pace, and what SPF records need", async () => {
   api.data(`GET ${ALL}/${ID}`, { ...config, settings })
   const env = { BELFRY_URL: api.url, BELFRY_API_KEY: KEY }
   const { out } = await onTerminal(["providers", "get", ID], { env })
-  expect(Bun.stripANSI(out)).toMatch(/^a second +7\r?$/m)
+  expect(Bun.stripANSI(out)).toMatch(/^per second +7\r?$/m)
   expect(Bun.stripANSI(out)).toMatch(/^spf +include:spf\.a\.test ip4:192\.0\.2\.1\r?$/m)
 })
