@@ -287,7 +287,7 @@ describe("routes that anybody may ask", () => {
     ]
     for (const who of callers) {
       for (const token of ["no-such-token", "..%2f", theirs.ids.invitation_id ?? ""]) {
-        const answer = await ask(route, who, { ...theirs.ids, token })
+        const answer = await ask(route, who, { ...theirs.ids, token, name: token })
         expectNoLeak(answer)
         expect(answer.status).toBeLessThan(500)
         if (route.path.startsWith("/v1/") && route.path.includes("{token}")) {
