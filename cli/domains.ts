@@ -166,7 +166,10 @@ export const records: Action<{ format?: string }> = async (context, { format }, 
   const { data } = await client.get<Domain>(path)
   if (format === "json") {
     await context.output.raw(`${JSON.stringify(data.dns_records, null, 2)}\n`)
-  } else await context.output.list<DnsRecord>(data.dns_records, recordColumns)
+  } else {
+    await context.output.list<DnsRecord>(data.dns_records, recordColumns)
+    await context.output.next(`belfry domains records ${data.domain} --format bind`)
+  }
   return undefined
 }
 

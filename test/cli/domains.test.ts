@@ -301,6 +301,15 @@ describe("domains", () => {
     expect(told.out).toContain("Set domains.host")
   })
 
+  test("records on a terminal are cut to its width, and name the command for whole values", async () => {
+    using api = new FakeApi()
+    const one = { ...record, value: `v=DKIM1; p=${"x".repeat(300)}` }
+    api.data(`GET /v1/domains/${ID}`, domain({ dns_records: [one] }))
+    const { out } = await onTerminal(["domains", "records", ID], { env: at(api) })
+    expect(out).toContain("…")
+    expect(out).toContain("→ belfry domains records acme.test --format bind")
+  })
+
   test("records refuse a format that there is not", async () => {
     using api = new FakeApi()
     const words = ["domains", "records", ID, "--format", "xml"]

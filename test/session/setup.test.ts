@@ -45,6 +45,9 @@ test("the token of the first start makes the first owner, once", async () => {
   const me = signedIn(service.app, session.access_token)
   expect((await me.get("/v1/accounts/me")).body.data.id).toBe(account.id)
 
+  const { data: log } = (await me.get("/v1/audit-log?action=api_key.created")).body
+  expect(log[0].actor).toEqual({ type: "user", id: session.user.id, name: "Ann" })
+
   expect(await required(service)).toBe(false)
   const again = owner(token, { email: "eve@example.test" })
   expect(refusal(await setUp(service, again))).toEqual([404, "not_found"])

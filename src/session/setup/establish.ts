@@ -32,6 +32,7 @@ export async function establish(tx: Tx, sessions: Sessions, owner: FirstOwner, c
     tx,
     { ...ids, created_by: { type: "user", id: user.id } },
     { name: "first", scopes: ["*"], expires_at: null, ip_addresses: [] },
+    asUser(user, client.ip),
   )
   return {
     session: await sessions.start(tx, user, client),
