@@ -1,4 +1,5 @@
 import { ApiError } from "../core/errors"
+import { nextTurn } from "../core/time"
 import type { Place } from "./body-room"
 import { release } from "./json"
 import { unreadable } from "./json-scan"
@@ -6,6 +7,7 @@ import { unreadable } from "./json-scan"
 /** So much comes in one piece; a stream for it would cost more than all of a request's checks. */
 const AT_ONCE_BYTES = 16_384
 const PART_BYTES = 65_536
+const CRUMB_BYTES = PART_BYTES / 4
 
 export interface Arriving {
   place: Place
@@ -62,6 +64,8 @@ async function follow(
       if (received > limit_bytes) throw tooLarge(limit_bytes, received)
       place.take(value.length)
       parts.add(value)
+      // A million chunks of one byte come in this turn: the others gather to one part meanwhile.
+      if (value.length < CRUMB_BYTES) await nextTurn()
     }
     if (signal.aborted) throw broken()
     place.arrived()
@@ -98,7 +102,7 @@ class Parts {
 
   add(part: Uint8Array): void {
     if (this.#filled + part.length > PART_BYTES) this.#flush()
-    if (part.length >= PART_BYTES / 4) {
+    if (part.length >= CRUMB_BYTES) {
       this.#flush()
       this.#keep(part)
       return

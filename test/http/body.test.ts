@@ -1,4 +1,6 @@
 import { describe, expect, test } from "bun:test"
+import { readParts } from "../../src/http/body-parts"
+import { BodyRoom } from "../../src/http/body-room"
 import { refusal } from "../harness/client"
 import { mail } from "../harness/mail"
 import { quietLog } from "../harness/quiet"
@@ -221,4 +223,30 @@ test("a body that breaks off is no fault of ours", async () => {
   request.cut()
   while (service.app.server?.pendingRequests !== 0) await Bun.sleep(1)
   expect(logged().slice(before)).toEqual([])
+})
+
+test("a body in crumbs leaves a turn to everybody else after each crumb", async () => {
+  const crumbs = 2000
+  let left = crumbs
+  const body = new ReadableStream({
+    pull(controller) {
+      if (left-- > 0) controller.enqueue(new Uint8Array([0x20]))
+      else controller.close()
+    },
+  })
+  let turns = 0
+  const count = () => {
+    turns += 1
+    turn = setImmediate(count)
+  }
+  let turn = setImmediate(count)
+  const parts = await readParts(new Request("http://here.test", { method: "POST", body }), {
+    place: new BodyRoom().enter("somebody"),
+    signal: new AbortController().signal,
+    limit_bytes: LIMIT,
+    onPart: () => {},
+  })
+  clearImmediate(turn)
+  expect(parts.map(({ length }) => length)).toEqual([crumbs])
+  expect(turns).toBeGreaterThan(crumbs / 2)
 })
