@@ -73,7 +73,8 @@ async function wholeId(
 ): Promise<string> {
   const { url } = context.connection()
   const ends = (id: string) => id.endsWith(ending)
-  const listed = lastListed(environment, url, kind).filter(ends)
+  const kinds: readonly IdKindName[] = (id_kinds[kind] as IdKind).one_of ?? [kind]
+  const listed = kinds.flatMap((one) => lastListed(environment, url, one)).filter(ends)
   if (listed.length === 1) return listed[0] ?? ending
   const newest = await newestOf(context.client(), kind, above)
   const found = newest.filter(({ id }) => ends(id))
@@ -112,6 +113,13 @@ export async function newestOf(
   limit = NEWEST,
 ): Promise<Candidate[]> {
   const kind: IdKind = id_kinds[name]
+  if (kind.one_of) {
+    const lists = kind.one_of.map((one) => newestOf(client, one, above, limit))
+    // Somebody may read the people of the account without a project, and so without its keys.
+    const found = await Promise.allSettled(lists)
+    if (found.every(({ status }) => status === "rejected")) await lists[0] // throws
+    return found.flatMap((list) => (list.status === "fulfilled" ? list.value : []))
+  }
   const path = kind.path(above)
   const rows: Record<string, unknown>[] =
     name === "event"

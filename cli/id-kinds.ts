@@ -11,6 +11,8 @@ export interface IdKind {
   /** The field of the id; default `id`. */
   field?: string
   label: Label
+  /** It is one of these kinds: a person or a key makes a change. */
+  one_of?: readonly ("api_key" | "member")[]
 }
 
 const address = (value: unknown): unknown =>
@@ -21,6 +23,12 @@ const of_mail: Label = ({ to, subject }) => [address(to), subject]
 /** Everything whose ids stand in tables, so that the command line takes their endings. */
 export const id_kinds = {
   account: { plural: "accounts", path: () => "/v1/accounts", label: ({ name }) => [name] },
+  actor: {
+    plural: "members and API keys",
+    path: () => "",
+    label: () => [],
+    one_of: ["member", "api_key"],
+  },
   api_key: { plural: "API keys", path: () => "/v1/api-keys", label: ({ name }) => [name] },
   delivery: {
     plural: "deliveries",
@@ -76,6 +84,7 @@ const of_argument: Partial<Record<string, IdKindName>> = {
 
 const of_flag: Partial<Record<string, IdKindName>> = {
   "--account": "account",
+  "--actor": "actor",
   "--after": "event",
   "--event-id": "event",
   "--key": "api_key",

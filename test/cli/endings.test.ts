@@ -123,3 +123,21 @@ test("in a narrow table the subject gives way, and the recipient stands whole", 
   expect(out).toContain(to.email)
   expect(out.split("\r\n").filter((line) => Bun.stringWidth(line) > 80)).toEqual([])
 })
+
+test("the author of a change is a person or a key, by the end of either id", async () => {
+  const [person, key] = [idOf("aaaa1111"), idOf("bbbb2222")]
+  using api = new FakeApi()
+  api.data("GET /v1/accounts/me/members", [{ user_id: person, email: "ann@acme.test" }])
+  api.data("GET /v1/api-keys", [{ id: key, name: "ci" }])
+  api.data("GET /v1/audit-log", [])
+  const env = at(api)
+  for (const [ending, whole] of [
+    ["aaaa1111", person],
+    ["bbbb2222", key],
+  ] as const) {
+    expect((await belfry(["audit", "--actor", ending], { env })).exit).toBe(0)
+    expect(api.seen.at(-1)?.query).toMatchObject({ actor_id: whole })
+  }
+  const nobody = await belfry(["audit", "--actor", "cccc3333"], { env })
+  expect([nobody.exit, nobody.err]).toEqual([3, expect.stringContaining("members and API keys")])
+})

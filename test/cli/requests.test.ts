@@ -75,6 +75,7 @@ GET /
 GET /device
 GET /docs
 GET /docs/
+GET /docs/errors/{name}
 GET /invitation/{token}
 GET /password-reset/{token}
 GET /v1/accounts/me/projects
