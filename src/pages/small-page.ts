@@ -23,6 +23,8 @@ const HEADERS = {
   "x-robots-tag": "noindex",
 }
 
+const PRODUCT = "Belfry"
+
 /** One thing to read and perhaps one form to fill in. */
 export function smallPage(title: string, content: Markup, status = 200): Response {
   const page = html`<!doctype html>
@@ -30,7 +32,7 @@ export function smallPage(title: string, content: Markup, status = 200): Respons
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title} · Belfry</title>
+<title>${title === PRODUCT ? title : `${title} · ${PRODUCT}`}</title>
 <link rel="icon" href="data:,">
 <style>${STYLE}</style>
 </head>

@@ -62,6 +62,7 @@ test("pages run no script, load nothing, are framed by nobody and tell nobody th
 test("the start page says what this is and where to go, and every way leads somewhere", async () => {
   const start = await browser().look("/")
   expect([start.status, titleOf(start)]).toEqual([200, "Belfry"])
+  expect(start.text).toContain("<title>Belfry</title>")
   const ways = [...start.text.matchAll(/<a href="([^"]+)"/g)].map(([, way = ""]) => way)
   expect(ways).toEqual(["/docs", "/v1/openapi.json", "/device", "/readyz"])
   for (const way of ways) expect([way, (await browser().look(way)).status]).toEqual([way, 200])
