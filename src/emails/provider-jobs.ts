@@ -1,10 +1,10 @@
 import { and, asc, eq } from "drizzle-orm"
 import { messages } from "../messages/tables"
 import { INSTANCE } from "../providers/callback-token"
-import { probeInstanceAgain, resumeInstance } from "../providers/instance-standing"
+import { isInstanceDue, probeInstanceAgain, resumeInstance } from "../providers/instance-standing"
 import { instanceRefusal, refusalFor } from "../providers/refusals"
 import { emailRouting, isUsable } from "../providers/routing"
-import { type Asked, type Probe, probeAgain, resume } from "../providers/standing"
+import { type Asked, isDue, type Probe, probeAgain, resume } from "../providers/standing"
 import { providerConfigs } from "../providers/tables"
 import { heldProject, holders, IS_HELD, providerHold, unhold, unholdOne } from "../store/holding"
 import type { Handler } from "../store/job-handler"
@@ -20,6 +20,8 @@ interface Paused {
   probe_message_id: string | null
   /** The messages that wait for it alone, oldest first. */
   firstWaiting(): Promise<Waiting | undefined>
+  /** Whether nobody else has asked it meanwhile. Holds its row. */
+  isDue(tx: Tx): Promise<boolean>
   /** Logs in without a message. Rejects with ProviderTrouble. */
   check(): Promise<unknown>
   again(tx: Tx, asked: Asked): Promise<void>
@@ -42,13 +44,20 @@ export const probeProvider = (store: Store, adapters: Adapters): Handler<Probe> 
     if (paused?.paused_until !== probe.due) return {} // changed, or gone
     const { probe_message_id: asking } = paused
     if (asking !== null && (await isLeased(store.read, asking))) {
-      return { done: (tx) => paused.again(tx, { message_id: asking }) }
+      return once(paused, (tx) => paused.again(tx, { message_id: asking }))
     }
     const first = await paused.firstWaiting()
-    if (first) return { done: (tx) => askBy(tx, paused, first) }
+    if (first) return once(paused, (tx) => askBy(tx, paused, first))
     const trouble = await found(() => paused.check())
-    if (trouble === undefined) return { done: (tx) => paused.resume(tx) }
-    return { done: (tx) => paused.again(tx, { message_id: null, reason: trouble }) }
+    if (trouble === undefined) return once(paused, (tx) => paused.resume(tx))
+    return once(paused, (tx) => paused.again(tx, { message_id: null, reason: trouble }))
+  },
+})
+
+/** A job may run twice: the second run must not take the message of the first one back. */
+const once = (paused: Paused, change: (tx: Tx) => Promise<void>) => ({
+  done: async (tx: Tx) => {
+    if (await paused.isDue(tx)) await change(tx)
   },
 })
 
@@ -60,13 +69,13 @@ async function askBy(tx: Tx, paused: Paused, { id, by }: Waiting) {
 
 const find = (store: Store, adapters: Adapters, probe: Probe): Promise<Paused | undefined> =>
   probe.project_id === null || probe.config_id === INSTANCE
-    ? findInstance(store, adapters)
-    : findConfig(store, adapters, { id: probe.config_id, project_id: probe.project_id })
+    ? findInstance(store, adapters, probe)
+    : findConfig(store, adapters, { ...probe, id: probe.config_id, project_id: probe.project_id })
 
 async function findConfig(
   { read }: Store,
   adapters: Adapters,
-  { id, project_id }: { id: string; project_id: string },
+  { id, project_id, due }: { id: string; project_id: string; due: string },
 ): Promise<Paused | undefined> {
   const ours = and(eq(providerConfigs.id, id), eq(providerConfigs.project_id, project_id))
   const [row] = await read.select().from(providerConfigs).where(ours)
@@ -75,6 +84,7 @@ async function findConfig(
     ...row,
     firstWaiting: async () =>
       isUsable(await emailRouting(read, project_id)) ? undefined : firstHeld(read, project_id),
+    isDue: (tx) => isDue(tx, row, due),
     check: async () => {
       const lease = adapters.lease(row)
       await lease.provider.check?.().finally(() => lease.release())
@@ -84,13 +94,18 @@ async function findConfig(
   }
 }
 
-async function findInstance({ read }: Store, { own }: Adapters): Promise<Paused | undefined> {
+async function findInstance(
+  { read }: Store,
+  { own }: Adapters,
+  { due }: Probe,
+): Promise<Paused | undefined> {
   const refusal = await instanceRefusal(read)
   if (!refusal) return undefined
   return {
     paused_until: refusal.next_probe_at,
     probe_message_id: refusal.probe_message_id,
     firstWaiting: () => firstOfInstance(read),
+    isDue: (tx) => isInstanceDue(tx, due),
     check: async () => own?.check?.(),
     again: probeInstanceAgain,
     resume: resumeInstance,

@@ -21,17 +21,24 @@ const row = eq(instanceRefusals.id, INSTANCE)
 export async function pauseInstance(tx: Tx, provider: string, why: string): Promise<boolean> {
   if (await current(tx)) return false
   const reason = short(why)
-  const paused_until = await planProbe(tx, PROBE)
-  const began = { id: INSTANCE, provider, reason, paused_until, began_at: now() }
+  const began = { id: INSTANCE, provider, reason, paused_until: now(), began_at: now() }
   const fresh = { ...began, probe_message_id: null }
   const added = await tx.insert(instanceRefusals).values(fresh).onConflictDoNothing().returning()
-  if (added.length === 0) return false // another node was quicker
+  if (added.length === 0) return false // another node was quicker, and has planned the probe
+  await tx
+    .update(instanceRefusals)
+    .set({ paused_until: await planProbe(tx, PROBE) })
+    .where(row)
   tx.afterCommit(() => {
     forgetRefusal()
     tellBegin("refuses_login", named(fresh), reason)
   })
   return true
 }
+
+/** Whether the probe planned for that time is still wanted. Holds the row, so that only one asks. */
+export const isInstanceDue = async (tx: Tx, due: string): Promise<boolean> =>
+  (await current(tx))?.paused_until === due
 
 /** Plans the next probe, and says which message is the one now. */
 export async function probeInstanceAgain(tx: Tx, { message_id, reason }: Asked) {

@@ -92,6 +92,10 @@ export async function pause(tx: Tx, tried: Tried, why: string): Promise<boolean>
   return true
 }
 
+/** Whether the probe planned for that time is still wanted. Holds the row, so that only one asks. */
+export const isDue = async (tx: Tx, tried: Tried, due: string): Promise<boolean> =>
+  (await current(tx, tried))?.paused_until === due
+
 /** Plans the next probe of a paused provider, and says which message is the one now. */
 export async function probeAgain(tx: Tx, tried: Tried, { message_id, reason }: Asked) {
   const row = await current(tx, tried)
