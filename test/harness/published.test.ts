@@ -28,7 +28,10 @@ test.each([
   expect(await faultsOf("GET", "/v1/health", answer(body))).not.toEqual([])
 })
 
-const error = (code: string) => ({ error: { code, message: "No.", details: {} }, meta })
+const error = (code: string) => ({
+  error: { code, message: "No.", details: {} },
+  meta: { ...meta, docs: `/docs/errors/${code}` },
+})
 
 test("a refusal has a status and a code of its route", async () => {
   const path = "/v1/jobs/019a"

@@ -78,8 +78,11 @@ function onScreen(folder: string): Drawn {
       )
     },
     async end() {
-      inner("quit")
-      outer("kill-server")
+      inner("quit") // which ends the only window of tmux, and so tmux itself, sooner or later
+      Bun.spawnSync({
+        cmd: [locate("tmux") ?? "tmux", "-S", join(folder, "tmux"), "kill-server"],
+        env,
+      })
     },
   }
 }
