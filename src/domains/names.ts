@@ -1,6 +1,8 @@
 import { domainToASCII } from "node:url"
 import ipaddr from "ipaddr.js"
-import { getDomain, getPublicSuffix } from "tldts"
+
+/** The public suffix list takes megabytes of memory, so it is loaded at its first use. */
+const tldts = (): typeof import("tldts") => require("tldts")
 
 const SUFFIXES = { allowPrivateDomains: true, validateHostname: false }
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
@@ -31,7 +33,7 @@ export function readDomain(text: string): { name: string } | { reason: string } 
     const text = `A domain may have at most ${MAX_NAME} characters, so that the names of its records fit.`
     return { reason: `${text} It has ${name.length}.` }
   }
-  if (getPublicSuffix(name, SUFFIXES) === name) {
+  if (tldts().getPublicSuffix(name, SUFFIXES) === name) {
     return {
       reason: `${name} is a public suffix, which nobody owns. Give a domain below it that you own.`,
     }
@@ -58,11 +60,11 @@ const aLabels = (text: string) =>
   /^[A-Za-z0-9.\u0080-\u{10ffff}-]+$/u.test(text) ? domainToASCII(text) : ""
 
 /** The part that its owner registered, which DNS providers call the zone; the name itself if none. */
-export const organizational = (name: string): string => getDomain(name, SUFFIXES) ?? name
+export const organizational = (name: string): string => tldts().getDomain(name, SUFFIXES) ?? name
 
 /** Whether a name is one that a registry gives names below: `com`, `co.uk`, but not `github.io`. */
 export const isSuffix = (name: string) =>
-  getPublicSuffix(name, { ...SUFFIXES, allowPrivateDomains: false }) === name
+  tldts().getPublicSuffix(name, { ...SUFFIXES, allowPrivateDomains: false }) === name
 
 /** One label or several, to be put before a domain. */
 export const isLabels = (text: string) =>

@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto"
 import { and, eq, isNull, lt, or } from "drizzle-orm"
-import { verify } from "otplib"
 import type { Secrets } from "../../core/secrets"
 import { millis, now } from "../../core/time"
 import type { Tx } from "../../store/store"
 import { backupCodes, consoleUsers } from "../tables"
 import type { UserRow } from "../users"
+import { otplib } from "./libraries"
 
 /** One step before and after the present one, for clocks that differ. */
 const STEP_SECONDS = 30
@@ -26,7 +26,7 @@ export async function stepOf(secret: string, code: string): Promise<number | und
   const token = code.replaceAll(" ", "")
   if (!isTotp(token)) return undefined
   const epoch = Math.floor(millis() / 1000)
-  const result = await verify({ secret, token, epoch, epochTolerance: STEP_SECONDS })
+  const result = await otplib().verify({ secret, token, epoch, epochTolerance: STEP_SECONDS })
   return result.valid ? Math.floor(epoch / STEP_SECONDS) + result.delta : undefined
 }
 

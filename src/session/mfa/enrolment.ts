@@ -1,6 +1,4 @@
 import { eq } from "drizzle-orm"
-import { generateSecret, generateURI } from "otplib"
-import { renderSVG } from "uqr"
 import { fail } from "../../core/errors"
 import type { Secrets } from "../../core/secrets"
 import { millis, millisFrom, now } from "../../core/time"
@@ -9,6 +7,7 @@ import { backupCodes } from "../tables"
 import { asUser, recordForUser } from "../user-log"
 import * as users from "../users"
 import { hashOfBackup, mfaContext, newBackupCodes, stepOf } from "./codes"
+import { otplib, uqr } from "./libraries"
 
 const PENDING_MILLISECONDS = 15 * 60_000
 
@@ -39,6 +38,7 @@ export async function begin(
       "mfa_already_enabled",
       "A second factor is on already. Turn it off before you begin with another one.",
     )
+  const { generateSecret, generateURI } = otplib()
   const secret = generateSecret()
   const backup_codes = newBackupCodes()
   const code_hashes = backup_codes.map((code) => hashOfBackup(secrets, user_id, code))
@@ -50,7 +50,7 @@ export async function begin(
 }
 
 const qrCode = (text: string) =>
-  `data:image/svg+xml;base64,${Buffer.from(renderSVG(text)).toString("base64")}`
+  `data:image/svg+xml;base64,${Buffer.from(uqr().renderSVG(text)).toString("base64")}`
 
 /** The enrolment that waits. Throws 400 `no_pending_enrollment` for none, and for an old one. */
 export function pendingOf(secrets: Secrets, user: users.UserRow): Pending {
