@@ -121,7 +121,7 @@ export function excess(all: OpenConnection[], limits: ConnectionLimits, ranking:
   return [...leaving]
 }
 
-/** Who is closed first stands first: of the same rank, the one that said nothing for longest. */
+/** The first to be closed stands first: of the same rank, the one that said nothing for longest. */
 function dispensable(all: OpenConnection[], ranking: Ranking): OpenConnection[] {
   const ranked = all.map((one) => ({ one, rank: rankOf(one, ranking) }))
   ranked.sort((a, b) => a.rank - b.rank || b.one.idle_ms - a.one.idle_ms)
@@ -140,7 +140,7 @@ function byAddress(all: OpenConnection[]): Map<string, OpenConnection[]> {
   return Map.groupBy(all, ({ address }) => networkOf(address))
 }
 
-/** Whoever has an IPv6 address has a whole /64. */
+/** The owner of an IPv6 address has a whole /64. */
 const networkOf = (address: string) => (address.length === 4 ? address : address.slice(0, 8))
 
 const memberOf = (ranges: string[]) => (network: string) => {

@@ -36,7 +36,7 @@ let known = new WeakMap<Reader, Known>()
 
 if (engine === "sqlite") onChanged(["instance_refusals"], forgetRefusal)
 
-/** Forgets what is remembered: for whoever has just changed it. */
+/** Forgets what is remembered, because it has just changed. */
 export function forgetRefusal(): void {
   known = new WeakMap()
 }

@@ -7,7 +7,7 @@ const CALLS = ["all", "get", "values", "run"] as const
 type Calls = Record<(typeof CALLS)[number], (...values: unknown[]) => unknown>
 
 /**
- * Tells of a damaged file, whoever asked and whatever becomes of the error: a read is the first that
+ * Tells of a damaged file, whatever asked and whatever becomes of the error: a read is the first that
  * finds a bad page, and its caller may know nothing of storage. For what is prepared from now on.
  */
 export function watchReads(database: Database, hear: (error: unknown) => void): void {

@@ -26,7 +26,7 @@ export interface AdapterOptions {
   mailbox_port: number | null
   max_connections: number
   max_age_seconds: number
-  /** The instance's own, for whoever asks it without a message. */
+  /** The instance's own provider, for callers that ask it without a message. */
   own?: EmailProvider
   /** The delivery by MX of this instance, whose pacing all projects share. */
   openDirect: () => EmailProvider

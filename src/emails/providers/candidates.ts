@@ -10,7 +10,7 @@ import { PoolBusy } from "./smtp-pool"
 
 const WAIT_SECONDS = 60
 
-/** Of what changed while a message was on its way: nobody knows yet who takes it. */
+/** The providers changed while the message was on its way, so it is not known which one takes it. */
 const NO_PROVIDER_NOW = "No provider of this project can be used at the moment. The message waits."
 
 /** Its turn comes when a provider is resumed; who looked again and again would only be in the way. */

@@ -193,7 +193,7 @@ export class Carriers implements EmailProvider {
     return carrying.is_refused ? this.#refused(mail, outcome, is_probe) : outcome
   }
 
-  /** Only who asked for all has had an attempt; whoever was refused beside it waits as if untried. */
+  /** Only the message that asked for all has had an attempt; those refused beside it wait as if untried. */
   async #refused({ project_id }: OutgoingMail, outcome: Outcome, is_probe: boolean) {
     const refusal = await refusalFor(this.#parts.store.read, project_id)
     if (!refusal) throw nobody()
@@ -236,7 +236,7 @@ export class Carriers implements EmailProvider {
 const isLogin = ({ fault }: { fault?: Fault | undefined }) => fault === "authentication"
 
 /**
- * Who may be asked for a message: those that are not paused, and one that waits to be asked by this
+ * The providers that may be asked for a message: those that are not paused, and one that waits to be asked by this
  * very message. Throws Waiting where there is none.
  */
 function usable(rows: ConfigRow[], mail: Pick<OutgoingMail, "message_id" | "project_id">) {
