@@ -132,8 +132,16 @@ function refuseBroken({ description, transform }: Given, problems: Problems) {
   }
 }
 
+/** Unknown fields are ignored, so they are not stored either. */
+function policyOf({ max_attempts, intervals }: Partial<RetryPolicy>): RetryPolicy {
+  return {
+    max_attempts: max_attempts ?? DEFAULT_POLICY.max_attempts,
+    intervals: intervals ?? DEFAULT_POLICY.intervals,
+  }
+}
+
 function wantedOf({ enabled: _, retry_policy, ...given }: Given): Partial<Wanted> {
-  const policy = retry_policy && { ...DEFAULT_POLICY, ...retry_policy }
+  const policy = retry_policy && policyOf(retry_policy)
   const known = Object.entries(given).filter(
     ([name, value]) => Object.hasOwn(EMPTY, name) && value !== undefined,
   )

@@ -229,3 +229,10 @@ describe("a rotation", () => {
     expect(row?.previous_secret).toBeNull()
   })
 })
+
+test("fields of a retry policy that nobody knows are ignored, and not stored", async () => {
+  const project = await service.project()
+  const retry_policy = { max_attempts: 3, "<script>": "x", intervals: [1, 2] }
+  const made = await endpoint(project, { retry_policy })
+  expect(made.retry_policy).toEqual({ max_attempts: 3, intervals: [1, 2] })
+})
