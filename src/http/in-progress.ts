@@ -14,14 +14,12 @@ export const bodyArrived = (request: Request): void => void whole.add(request)
 export class InProgress {
   readonly #requests = new Set<Request>()
 
-  /** Holds the request until its answer is there. */
-  async hold(request: Request, answer: Promise<Response>): Promise<Response> {
+  /** Holds the request until its answer is there. Returns the same promise: another one costs time. */
+  hold(request: Request, answer: Promise<Response>): Promise<Response> {
+    const forget = () => void this.#requests.delete(request)
     this.#requests.add(request)
-    try {
-      return await answer
-    } finally {
-      this.#requests.delete(request)
-    }
+    answer.then(forget, forget)
+    return answer
   }
 
   /** Address and port as bytes, of each that works and of each that waits for its body. */

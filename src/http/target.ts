@@ -36,7 +36,8 @@ const REPEATED = /(?<=[^/])\/{2,}/
 export function routable(request: Request): Request {
   const target = targetOf(request)
   const is_readable = request.url.length - target.length >= SHORTEST_ORIGIN
-  if (is_readable && !target.includes("#") && !REPEATED.test(pathOf(request))) {
+  const is_plain = !target.includes("#") && !target.includes("//")
+  if (is_readable && (is_plain || (!target.includes("#") && !REPEATED.test(pathOf(request))))) {
     return request
   }
   const { pathname, search } = new URL(`http://localhost${target}`)

@@ -22,11 +22,20 @@ export function watchReads(database: Database, hear: (error: unknown) => void): 
   }
   const watched = (...given: unknown[]) => {
     const statement = watch(() => prepare(...given))
-    for (const call of CALLS) {
-      const plain = statement[call].bind(statement)
-      statement[call] = (...values) => watch(() => plain(...values))
-    }
+    for (const call of CALLS) statement[call] = heard(statement[call], hear)
     return statement
   }
   Object.assign(database, { prepare: watched })
+}
+
+/** The same call. It is made thousands of times a second, so there is one function around it. */
+function heard(call: Calls["all"], hear: (error: unknown) => void): Calls["all"] {
+  return function (this: unknown, ...values) {
+    try {
+      return Reflect.apply(call, this, values)
+    } catch (error) {
+      if (troubleOf(error) === "damaged") hear(error)
+      throw error
+    }
+  }
 }
