@@ -11,7 +11,7 @@ export interface IdKind {
   /** The field of the id; default `id`. */
   field?: string
   label: Label
-  /** It is one of these kinds: a person or a key makes a change. */
+  /** The kinds that an ending may belong to: a person or a key makes a change. */
   one_of?: readonly ("api_key" | "member")[]
 }
 

@@ -11,7 +11,7 @@ export function descriptorLimit(): number {
   }
 }
 
-/** Whether so many more files could be opened at this moment. */
+/** Whether this process can open `count` more files now. */
 export function hasDescriptors(count: number): boolean {
   const opened: number[] = []
   try {

@@ -72,7 +72,7 @@ export async function countHeld(db: Reader, by: string): Promise<number> {
   return Number(row?.n ?? 0)
 }
 
-/** Which of these jobs a pause holds, and which pause. */
+/** The jobs among `ids` that a pause holds, each with the name of its pause. */
 export async function heldAmong(db: Reader, ids: string[]): Promise<Map<string, string>> {
   if (ids.length === 0) return new Map()
   const rows = db.select({ id: jobs.id, owner: jobs.owner }).from(jobs)
