@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { type CountingRelay, countingRelay } from "../fakes/counting-relay"
 import { type Belfry, makeHome, startBelfry } from "../harness/binary"
 import { note } from "../harness/peers"
-import { freshDatabase } from "../harness/postgres"
+import { freshDatabase, noPostgres } from "../harness/postgres"
 import { sizes } from "../harness/sizes"
 import { countOf, drained, post } from "../scenarios/mails"
 import { relaySettings } from "../scenarios/serve"
@@ -139,7 +139,7 @@ test(`SQLite: ${sizes.kills} times kill -9 under load, and nothing acknowledged 
   await survive(sizes.kills, {}, checkIntegrity)
 })
 
-const has_postgres = process.env.BELFRY_TEST_POSTGRES !== undefined
+const has_postgres = !noPostgres()
 if (!has_postgres) note("kill -9 on Postgres: start the tests by `bun run test`")
 
 describe.skipIf(!has_postgres)("on Postgres", () => {

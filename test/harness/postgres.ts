@@ -3,6 +3,7 @@ import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, statfsSync } f
 import { tmpdir, userInfo } from "node:os"
 import { join } from "node:path"
 import { SQL } from "bun"
+import { missing } from "./peers"
 import { freePort } from "./ports"
 
 const START_TIMEOUT_MS = 30_000
@@ -23,16 +24,17 @@ export interface Database extends AsyncDisposable {
 }
 
 /**
- * Makes a database that nobody else uses, from the url in BELFRY_TEST_POSTGRES: empty, or a copy
- * of the one called `like`. Disposing of it drops it, with whoever is still connected. Throws
- * where the variable is not set.
+ * Makes a database that nobody else uses, on the server of the test command or else on one that
+ * starts here: empty, or a copy of the one called `like`. Disposing of it drops it, with every
+ * connection to it. Throws where Postgres is not installed.
  */
 export async function freshDatabase(like = "template1"): Promise<Database> {
   const name = `belfry_${crypto.randomUUID().replaceAll("-", "")}`
-  await within(serverUrl(), (sql) => sql.unsafe(`CREATE DATABASE ${name} TEMPLATE ${like}`))
+  const server = await serverUrl()
+  await within(server, (sql) => sql.unsafe(`CREATE DATABASE ${name} TEMPLATE ${like}`))
   return {
-    url: named(name),
-    [Symbol.asyncDispose]: () => within(serverUrl(), (sql) => drop(sql, name)),
+    url: named(server, name),
+    [Symbol.asyncDispose]: () => within(server, (sql) => drop(sql, name)),
   }
 }
 
@@ -41,28 +43,49 @@ export async function sharedTemplate(
   name: string,
   fill: (url: string) => Promise<void>,
 ): Promise<string> {
-  await within(serverUrl(), async (sql) => {
+  const server = await serverUrl()
+  await within(server, async (sql) => {
     await sql`SELECT pg_advisory_lock(hashtext(${name}))` // until the connection ends
     const found = await sql`SELECT 1 FROM pg_database WHERE datname = ${name}`
     if (found.length > 0) return
     const unfinished = `${name}_unfinished`
     await sql.unsafe(`DROP DATABASE IF EXISTS ${unfinished} WITH (FORCE)`)
     await sql.unsafe(`CREATE DATABASE ${unfinished}`)
-    await fill(named(unfinished))
+    await fill(named(server, unfinished))
     await gone(sql, unfinished)
     await sql.unsafe(`ALTER DATABASE ${unfinished} RENAME TO ${name}`)
   })
   return name
 }
 
-function serverUrl(): string {
-  const server = process.env.BELFRY_TEST_POSTGRES
-  if (!server) throw new Error("BELFRY_TEST_POSTGRES is not set: start the tests by `bun run test`")
-  return server
+/** The server of a test that was started without the test command. */
+let own: Promise<Postgres> | undefined
+
+/** The url of the server that the test command started, or else of one that starts now. */
+export async function serverUrl(): Promise<string> {
+  const given = process.env.BELFRY_TEST_POSTGRES
+  if (given) return given
+  const programs = postgresFolder()
+  if (!programs) throw new Error("Postgres is not installed: apt-get install postgresql")
+  own ??= startPostgres(programs, memoryFolder())
+  return (await own).url
 }
 
-function named(name: string): string {
-  const url = new URL(serverUrl())
+/** Stops the server that `serverUrl` started, if there is one. */
+export async function stopOwnServer(): Promise<void> {
+  const server = await own?.catch(() => undefined)
+  own = undefined
+  await server?.stop()
+}
+
+/** For `test.skipIf(noPostgres())`: true, and said, where Postgres is not installed. */
+export function noPostgres(): boolean {
+  if (process.env.BELFRY_TEST_POSTGRES || postgresFolder()) return false
+  return missing("initdb")
+}
+
+function named(server: string, name: string): string {
+  const url = new URL(server)
   url.pathname = `/${name}`
   return url.href
 }

@@ -16,8 +16,16 @@ import { memoryFolder, type Postgres, postgresFolder, startPostgres } from "./po
 
 const MESSAGE_LINES = 12
 
-const full = process.argv.includes("--full")
-const wanted = process.argv.slice(2).filter((argument) => !argument.startsWith("--"))
+const words = process.argv.slice(2)
+const unknown = words.filter((word) => word.startsWith("-") && word !== "--full")
+if (unknown.length > 0) {
+  console.error(
+    `unknown option ${unknown.join(" ")}. Usage: bun run test [--full] [PART OF A PATH ...]`,
+  )
+  process.exit(2)
+}
+const full = words.includes("--full")
+const wanted = words.filter((word) => word !== "--full")
 
 /** The tests' TMPDIR too: what an interrupted one leaves behind goes with it. */
 const scratch = mkdtempSync(join(tmpdir(), "belfry-tests-"))

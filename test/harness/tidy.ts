@@ -1,10 +1,41 @@
 /** Loaded before every test file, by bunfig.toml: only then do its hooks run in every mode. */
-import { afterAll, afterEach } from "bun:test"
+import { afterAll, afterEach, setDefaultTimeout } from "bun:test"
 import { removeLeftovers } from "./leftovers"
+import { root } from "./migrations"
+import { noPostgres, serverUrl, stopOwnServer } from "./postgres"
 import { demandTold } from "./untold"
 
+const TIMEOUT_MS = 40_000
+/** A test of the compiled binary starts processes and waits for them. */
+const BINARY_TIMEOUT_MS = 180_000
+
+/** A plain `bun test PATH`: the test command sets this for its own runs. */
+const is_plain = process.env.BELFRY_TEST_NOTES === undefined
+
+if (is_plain) {
+  const is_on_binary = /\/test\/(scenarios|faults)\//.test(Bun.main)
+  setDefaultTimeout(is_on_binary ? BINARY_TIMEOUT_MS : TIMEOUT_MS)
+  if (is_on_binary && !process.env.BELFRY_TEST_BINARY) build()
+  if (Bun.main.endsWith(".postgres.test.ts")) await choosePostgres()
+}
+
+/** Does nothing where the binary is newer than its sources. */
+function build() {
+  const cmd = ["sh", "install.sh", "build"]
+  const { exitCode } = Bun.spawnSync({ cmd, cwd: root, stdio: ["ignore", "inherit", "inherit"] })
+  if (exitCode !== 0) throw new Error("the binary does not build: see the lines above")
+}
+
+/** Before the test file is imported, so that its stores are on Postgres. */
+async function choosePostgres() {
+  if (process.env.DATABASE_URL) return
+  if (noPostgres()) process.exit(0)
+  process.env.DATABASE_URL = await serverUrl()
+}
+
 afterEach(demandTold)
-afterAll(() => {
+afterAll(async () => {
   removeLeftovers()
   demandTold() // of what was answered outside of any test
+  await stopOwnServer()
 })

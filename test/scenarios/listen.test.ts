@@ -5,7 +5,7 @@ import { newSecret } from "../../src/lib/signature"
 import { binary, makeHome, startBelfry } from "../harness/binary"
 import { readLines } from "../harness/lines"
 import { note } from "../harness/peers"
-import { freshDatabase } from "../harness/postgres"
+import { freshDatabase, noPostgres } from "../harness/postgres"
 import { isVerified, startReceiver } from "../harness/receiver"
 import { startRelay } from "../harness/relay"
 import { dial } from "../harness/socket"
@@ -88,7 +88,7 @@ test("listen outlives a restart of the server: the secret stays, and nothing is 
   expect(receiver.received.every((one) => isVerified(secret, one))).toBe(true)
 })
 
-const has_postgres = process.env.BELFRY_TEST_POSTGRES !== undefined
+const has_postgres = !noPostgres()
 if (!has_postgres) note("a stream on two nodes of one Postgres: start the tests by `bun run test`")
 
 describe.skipIf(!has_postgres)("two nodes on one Postgres", () => {

@@ -8,7 +8,7 @@ import { makeHome } from "../harness/binary"
 import { missing, note } from "../harness/peers"
 import { startPgBouncer } from "../harness/pgbouncer"
 import { freePort } from "../harness/ports"
-import { freshDatabase } from "../harness/postgres"
+import { freshDatabase, noPostgres } from "../harness/postgres"
 import { isVerified, startReceiver } from "../harness/receiver"
 import { dial } from "../harness/socket"
 import { countOf, drained, send, until } from "./mails"
@@ -20,7 +20,7 @@ const EACH = 30
 const POLLING = "notifications do not arrive; polling instead"
 const MASTER_KEY = Buffer.alloc(32, 7).toString("base64")
 
-const has_postgres = process.env.BELFRY_TEST_POSTGRES !== undefined
+const has_postgres = !noPostgres()
 if (!has_postgres) note("PgBouncer and a Postgres that is away: start the tests by `bun run test`")
 const has_bouncer = has_postgres && !missing("pgbouncer")
 

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { countingRelay } from "../fakes/counting-relay"
 import { makeHome, runBinary } from "../harness/binary"
 import { note } from "../harness/peers"
-import { freshDatabase } from "../harness/postgres"
+import { freshDatabase, noPostgres } from "../harness/postgres"
 import {
   countOf,
   drained,
@@ -59,7 +59,7 @@ test("`init` makes the key that `serve` knows, once", async () => {
   expect((await problemOf(simulated)).code).toBe("domain_not_verified") // not with a real relay
 })
 
-const has_postgres = process.env.BELFRY_TEST_POSTGRES !== undefined
+const has_postgres = !noPostgres()
 if (!has_postgres) note("two nodes on Postgres: start the tests by `bun run test`")
 
 describe.skipIf(!has_postgres)("two nodes on one Postgres", () => {
