@@ -23,8 +23,8 @@ test("the test command refuses a flag that it does not know, and runs nothing", 
 test.skipIf(noPostgres())(
   "a plain `bun test` of a Postgres suite starts its own server",
   async () => {
-    const { code, text } = await run("test", "./test/store/reach-postgres.postgres.test.ts")
-    expect(text).toMatch(/\n 5 pass\n 0 fail\n/)
+    const { code, text } = await run("test", "./test/store/migrate.postgres.test.ts")
+    expect(text).toMatch(/\n [1-9]\d* pass\n 0 fail\n/)
     expect(code).toBe(0)
   },
 )
