@@ -1,11 +1,11 @@
 import type { Settings } from "./core/config"
 import type { Secrets } from "./core/secrets"
 import { crowdControl, openDirect } from "./emails/open-direct"
+import { ProviderPermits } from "./emails/provider-permits"
 import { Adapters } from "./emails/providers/adapters"
 import { Carriers } from "./emails/providers/choose"
 import { openProvider } from "./emails/providers/open"
 import { Places } from "./emails/providers/places"
-import { Rooms } from "./emails/providers/rooms"
 import type { ProviderPlace } from "./providers/place"
 import { sesPlace } from "./providers/ses/api"
 import { identityOf } from "./providers/ses/identity"
@@ -55,7 +55,7 @@ export function openCarriers(settings: Settings, { store, secrets, mailbox_port 
   }
   const identities = { read: store.read, secrets, place, own: own_access }
   return {
-    provider: new Carriers({ store, adapters, own, rooms: new Rooms(roomOptions) }),
+    provider: new Carriers({ store, adapters, own, rooms: new ProviderPermits(roomOptions) }),
     adapters,
     providers,
     /** What the provider of a project thinks of a domain. */

@@ -3,12 +3,12 @@ import { resolver } from "../core/dns"
 import { log } from "../core/log"
 import { putOff, type Turn, type WaitingFor } from "../messages/put-off"
 import type { Store } from "../store/store"
-import { policyStore } from "./mta-sts-policies"
 import { direct } from "./providers/direct"
-import type { Crowd } from "./providers/direct-lanes"
 import type { Places } from "./providers/places"
 import type { EmailProvider } from "./providers/provider"
 import { smtpSchedule } from "./schedule"
+import { policyStore } from "./smtp/mta-sts-policies"
+import type { Crowd } from "./smtp/permits"
 
 /** Delivery to the recipients' own mail servers, as the settings want it. */
 export const openDirect = (settings: Settings, store: Store, places: Places): EmailProvider =>

@@ -20,7 +20,7 @@ import { refuseUnsendable, type SendRules } from "./prepare"
 import type { Adapters, Lease } from "./providers/adapters"
 import { asLease } from "./providers/candidates"
 import { ProviderTrouble } from "./providers/provider"
-import { PoolBusy } from "./providers/smtp-pool"
+import { PoolBusy } from "./smtp/pool"
 
 export interface TestParts {
   store: Store

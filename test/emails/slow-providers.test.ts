@@ -1,9 +1,9 @@
 import { expect, setDefaultTimeout, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { crowdControl } from "../../src/emails/open-direct"
+import { ProviderPermits } from "../../src/emails/provider-permits"
 import { Carriers } from "../../src/emails/providers/choose"
 import { Places } from "../../src/emails/providers/places"
-import { Rooms } from "../../src/emails/providers/rooms"
 import { attempts, messages } from "../../src/messages/tables"
 import { type Script, smtpSink } from "../fakes/smtp-sink"
 import { mail } from "../harness/mail"
@@ -44,7 +44,7 @@ async function projectAt(service: TestService, { port }: { port: number }) {
 
 /** As `serve` opens it: twenty deliveries at once, of everybody. */
 function carriersOf({ store, parts }: TestService) {
-  const rooms = new Rooms({
+  const rooms = new ProviderPermits({
     places: new Places(20),
     concurrency: 20,
     onCrowd: crowdControl(store, ({ project_id }) =>

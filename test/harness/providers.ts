@@ -1,7 +1,7 @@
 import type { Secrets } from "../../src/core/secrets"
+import { ProviderPermits } from "../../src/emails/provider-permits"
 import { type AdapterOptions, Adapters } from "../../src/emails/providers/adapters"
 import { Places } from "../../src/emails/providers/places"
-import { Rooms } from "../../src/emails/providers/rooms"
 import type { ProviderPlace } from "../../src/providers/place"
 
 /** Relays of tests live on the loopback, where those of tenants may not. */
@@ -24,7 +24,7 @@ export const testAdapters = (secrets: Secrets, options: Partial<AdapterOptions> 
 
 /** What the providers of projects may hold of so many deliveries at once. */
 export const testRooms = (concurrency = 20) =>
-  new Rooms({ places: new Places(concurrency), concurrency })
+  new ProviderPermits({ places: new Places(concurrency), concurrency })
 
 export const PROVIDERS: ProviderPlace = {
   allow_private: LOOPBACK,

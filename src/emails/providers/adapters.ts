@@ -4,9 +4,9 @@ import { monotonic } from "../../core/time"
 import type { ConfigRow } from "../../providers/configs"
 import { openCredentials, type SesAccess, type SmtpAccess } from "../../providers/credentials"
 import type { SesPlace } from "../../providers/ses/api"
+import { ProviderRateLimit } from "../provider-rate-limit"
 import { smtpSchedule } from "../schedule"
 import { mailbox } from "./mailbox"
-import { Pace } from "./pace"
 import { type EmailProvider, ProviderTrouble } from "./provider"
 import { ses } from "./ses"
 import { smtp } from "./smtp"
@@ -35,7 +35,7 @@ export interface AdapterOptions {
 interface Entry {
   version: string
   provider: EmailProvider
-  pace: Pace | undefined
+  pace: ProviderRateLimit | undefined
   uses: number
   is_retired: boolean
   idle: ReturnType<typeof setTimeout> | undefined
@@ -105,7 +105,7 @@ export class Adapters {
     const fresh: Entry = {
       version,
       provider: this.#open(row),
-      pace: typeof max_per_second === "number" ? new Pace(max_per_second) : undefined,
+      pace: typeof max_per_second === "number" ? new ProviderRateLimit(max_per_second) : undefined,
       uses: 0,
       is_retired: false,
       idle: undefined,

@@ -3,10 +3,10 @@ import { Waiting } from "../../messages/channel"
 import type { ConfigRow } from "../../providers/configs"
 import { type Refusal, waitingReason } from "../../providers/refusals"
 import { providerHold } from "../../store/holding"
+import { PoolBusy } from "../smtp/pool"
 import type { Lease } from "./adapters"
 import type { Carrying } from "./carrying"
 import type { EmailProvider } from "./provider"
-import { PoolBusy } from "./smtp-pool"
 
 const WAIT_SECONDS = 60
 

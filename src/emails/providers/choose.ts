@@ -6,6 +6,7 @@ import { keepReceipt } from "../../providers/receipts"
 import { instanceRefusal, refusalFor, refusalOf } from "../../providers/refusals"
 import { emailRouting, isUsable } from "../../providers/routing"
 import type { Store } from "../../store/store"
+import { type ProviderPermit, type ProviderPermits, UNLIMITED } from "../provider-permits"
 import type { Adapters } from "./adapters"
 import {
   askNext,
@@ -20,7 +21,6 @@ import {
 } from "./candidates"
 import { Carrying, type Sorted, sortOut } from "./carrying"
 import type { EmailProvider, OutgoingMail } from "./provider"
-import { FREE, type Room, type Rooms } from "./rooms"
 import { Standings } from "./standings"
 
 export interface CarrierParts {
@@ -29,7 +29,7 @@ export interface CarrierParts {
   /** The instance's own, for projects that have configured none. */
   own: EmailProvider
   /** What the others may hold of the deliveries of this instance. */
-  rooms: Rooms
+  rooms: ProviderPermits
   /** How often trouble of a provider that lasts is told of; a minute without it. */
   again_ms?: number
 }
@@ -45,7 +45,7 @@ interface Admitted {
   config_id: string | undefined
   /** Where it keeps room of its own. */
   provider?: EmailProvider
-  room: Room
+  room: ProviderPermit
 }
 
 /**
@@ -133,7 +133,9 @@ export class Carriers implements EmailProvider {
     const candidates = this.#open(rows)
     try {
       const { config, lease } = firstOf(candidates)
-      const room = config ? await this.#parts.rooms.enter(config, { is_urgent, project_id }) : FREE
+      const room = config
+        ? await this.#parts.rooms.enter(config, { is_urgent, project_id })
+        : UNLIMITED
       const { provider } = lease
       this.#admitted.set(message_id, { config_id: config?.id, room })
       await provider.admit?.(message_id, to, is_urgent, project_id)

@@ -1,3 +1,12 @@
+import { isHangUp, type Judged } from "../smtp/attempt"
+import { Unsendable } from "../smtp/envelope"
+import { isNamed, type KeptPolicy } from "../smtp/mta-sts"
+import { isOfTheWay, isPassing, type MailRoutes, Unreached, Unroutable } from "../smtp/mx"
+import type { Report } from "../smtp/permits"
+import { PoolBusy } from "../smtp/pool"
+import type { SmtpReply } from "../smtp/reply"
+import { SmtpRefusal, type SmtpSession, type Transaction } from "../smtp/session"
+import { SmtpConnectionError } from "../smtp/wire"
 import type { Hosts, Safety } from "./direct-hosts"
 import {
   NOWHERE,
@@ -9,17 +18,8 @@ import {
   unreached,
   wordOf,
 } from "./direct-judge"
-import type { Report } from "./direct-lanes"
 import { asksForLess } from "./direct-verdict"
-import { isNamed, type KeptPolicy } from "./mta-sts"
-import { isOfTheWay, isPassing, type MailRoutes, Unreached, Unroutable } from "./mx"
 import type { OutgoingMail } from "./provider"
-import { isHangUp, type Judged } from "./smtp-attempt"
-import { Unsendable } from "./smtp-envelope"
-import { PoolBusy } from "./smtp-pool"
-import type { SmtpReply } from "./smtp-reply"
-import { Refusal, type Session, type Transaction } from "./smtp-session"
-import { Trouble } from "./smtp-wire"
 
 /** Connections tried for one domain in one attempt, whatever the number of its hosts. */
 const MOST_TRIES = 6
@@ -158,7 +158,7 @@ class Turn {
     this.#tries++
     const pool = this.#ways.hosts.pool(name, address, safety)
     const place: Place = { mx: name, tls: null }
-    let session: Session | undefined
+    let session: SmtpSession | undefined
     try {
       session = await pool.acquire(this.#transcript, { fresh })
       place.tls = session.tls
@@ -188,7 +188,7 @@ class Turn {
   #weigh(error: Error, place: Place, safety: Safety): DomainAttempt | undefined {
     if (safety === "proven" && isOfTls(error)) this.#unproven = true
     if (error instanceof Unsendable) return this.#finish(ofUnsendable(error, place), "fine")
-    if (error instanceof Refusal) {
+    if (error instanceof SmtpRefusal) {
       const one = ofReply(error.reply, error.phase, place)
       const report = reportOf([error.reply], error.phase !== "MAIL")
       return isWord(error) ? this.#finish(one, report) : this.#leave(one, report)
@@ -196,7 +196,7 @@ class Turn {
     const one = ofTrouble(error.message, place)
     const report: Report = { trouble: error.message }
     // A fault of our own may come at any time, and then the message may be on its way.
-    if (!(error instanceof Trouble)) return this.#finish(one, report)
+    if (!(error instanceof SmtpConnectionError)) return this.#finish(one, report)
     const of_tls = error.kind === "tls"
     return this.#leave(unreached(one), report, of_tls)
   }
@@ -229,11 +229,11 @@ class Turn {
 }
 
 /** At MAIL it speaks of this message; before that any other host may be in a better mood. */
-const isWord = ({ phase, reply }: Refusal) => phase === "MAIL" && reply.code !== 421
+const isWord = ({ phase, reply }: SmtpRefusal) => phase === "MAIL" && reply.code !== 421
 
 const isOfTls = (error: Error) =>
-  (error instanceof Trouble && error.kind === "tls") ||
-  (error instanceof Refusal && error.phase === "STARTTLS")
+  (error instanceof SmtpConnectionError && error.kind === "tls") ||
+  (error instanceof SmtpRefusal && error.phase === "STARTTLS")
 
 /** A refusal before any message is trouble with the host, one after it mostly is not. */
 function reportOf(replies: SmtpReply[], early: boolean): Report {

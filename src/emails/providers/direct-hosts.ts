@@ -1,6 +1,6 @@
+import { ConnectionPool } from "../smtp/pool"
+import type { SmtpServer, Timeouts } from "../smtp/session"
 import { Remembered } from "./remembered"
-import { Pool } from "./smtp-pool"
-import type { SmtpServer, Timeouts } from "./smtp-session"
 
 /**
  * Shorter than RFC 5321, 4.5.3.2 asks for, which would let a host hold a place for an hour. What
@@ -38,7 +38,7 @@ export type Safety = "proven" | "opportunistic" | "none"
 /** Warm connections to many mail hosts, kept apart by address, name and what TLS has to be. */
 export class Hosts {
   readonly #options: HostOptions
-  readonly #pools = new Map<string, Pool>()
+  readonly #pools = new Map<string, ConnectionPool>()
   #closed = false
   readonly #plain = new Remembered<true>(PLAIN_MS, MOST_POOLS)
 
@@ -46,7 +46,7 @@ export class Hosts {
     this.#options = options
   }
 
-  pool(name: string, address: string, safety: Safety): Pool {
+  pool(name: string, address: string, safety: Safety): ConnectionPool {
     const key = `${safety} ${address} ${name}`
     const pool = this.#pools.get(key) ?? this.#open(name, address, safety)
     this.#pools.delete(key)
@@ -69,7 +69,7 @@ export class Hosts {
     await Promise.all([...this.#pools.values()].map((pool) => pool.close()))
   }
 
-  #open(name: string, address: string, safety: Safety): Pool {
+  #open(name: string, address: string, safety: Safety): ConnectionPool {
     const { port, ehlo_name, ca, timeouts, max_connections } = this.#options
     const server: SmtpServer = {
       host: address,
@@ -80,7 +80,7 @@ export class Hosts {
       timeouts: { ...TIMEOUTS, ...timeouts },
       ...(safety === "proven" && { ca }),
     }
-    const pool = new Pool(server, { max_connections, idle: IDLE_MS, queue: TURN_MS })
+    const pool = new ConnectionPool(server, { max_connections, idle: IDLE_MS, queue: TURN_MS })
     if (this.#closed) void pool.close()
     return pool
   }

@@ -1,10 +1,10 @@
+import { type Judged, judge } from "../smtp/attempt"
+import { Unsendable } from "../smtp/envelope"
+import { isPassing, Unroutable } from "../smtp/mx"
+import { bounced, RETRY, SENT } from "../smtp/outcome"
+import type { SmtpReply } from "../smtp/reply"
+import { isGood, type Transaction } from "../smtp/session"
 import { directVerdict, type Phase } from "./direct-verdict"
-import { isPassing, Unroutable } from "./mx"
-import { type Judged, judge } from "./smtp-attempt"
-import { Unsendable } from "./smtp-envelope"
-import type { SmtpReply } from "./smtp-reply"
-import { isGood, type Transaction } from "./smtp-session"
-import { bounced, RETRY, SENT } from "./smtp-verdict"
 
 /** Where it was said. */
 export interface Place {

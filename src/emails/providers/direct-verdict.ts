@@ -1,6 +1,6 @@
-import type { SmtpReply } from "./smtp-reply"
-import type { Refusal } from "./smtp-session"
-import { bounced, RETRY, subtype, type Verdict } from "./smtp-verdict"
+import { bounced, RETRY, subtype, type Verdict } from "../smtp/outcome"
+import type { SmtpReply } from "../smtp/reply"
+import type { SmtpRefusal } from "../smtp/session"
 
 /** Whom a permanent refusal is about. Only the first says anything about the address. */
 export type Blame = "recipient" | "content" | "infrastructure"
@@ -20,7 +20,7 @@ const BLAMES: Record<string, Blame> = {
 export const blameOf = (bounce_subtype: string): Blame => BLAMES[bounce_subtype] ?? "recipient"
 
 /** Where in the dialogue the server said it. */
-export type Phase = Refusal["phase"] | "RCPT" | "DATA" | "message"
+export type Phase = SmtpRefusal["phase"] | "RCPT" | "DATA" | "message"
 
 /**
  * What the reply of a recipient's own mail server means. 4yz comes again. 5yz is a bounce, of whom it

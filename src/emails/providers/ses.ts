@@ -4,9 +4,9 @@ import type { Outcome, RecipientOutcome, Schedule } from "../../messages/channel
 import type { SesAccess } from "../../providers/credentials"
 import { hostOf, type SesPlace, SesRefusal, ses as sesCall } from "../../providers/ses/api"
 import { smtpSchedule } from "../schedule"
+import { faultOf } from "../smtp/attempt"
 import { type EmailProvider, type OutgoingMail, ProviderTrouble } from "./provider"
 import { type SesVerdict, verdictOf } from "./ses-verdict"
-import { faultOf } from "./smtp-attempt"
 
 const SEND_PATH = "/v2/email/outbound-emails"
 

@@ -1,5 +1,5 @@
-import type { Extensions } from "./smtp-envelope"
-import type { SmtpReply } from "./smtp-reply"
+import type { Extensions } from "../smtp/envelope"
+import type { SmtpReply } from "../smtp/reply"
 
 /** What is spoken here, the first of them preferred: one command instead of three. */
 const MECHANISMS = ["PLAIN", "LOGIN"] as const

@@ -1,4 +1,4 @@
-import { type TlsNames, Trouble } from "./smtp-wire"
+import { SmtpConnectionError, type TlsNames } from "../smtp/wire"
 
 export interface SmtpServer extends TlsNames {
   port: number
@@ -29,6 +29,6 @@ export interface Timeouts {
 export const addressOf = async ({ host, reach }: SmtpServer): Promise<string> => {
   if (!reach) return host
   return reach().catch((error: Error) => {
-    throw new Trouble("connection", error.message)
+    throw new SmtpConnectionError("connection", error.message)
   })
 }

@@ -1,11 +1,11 @@
 import type { Schedule } from "../../messages/channel"
 import { smtpSchedule } from "../schedule"
+import { attempt } from "../smtp/attempt"
+import { ConnectionPool, type PoolLimits } from "../smtp/pool"
+import { SmtpRefusal, type Timeouts } from "../smtp/session"
+import { SmtpConnectionError } from "../smtp/wire"
 import { type EmailProvider, ProviderTrouble } from "./provider"
-import { attempt } from "./smtp-attempt"
 import { faultIn } from "./smtp-fault"
-import { Pool, type PoolLimits } from "./smtp-pool"
-import { Refusal, type Timeouts } from "./smtp-session"
-import { Trouble } from "./smtp-wire"
 import { isUntrusted, TRUST_ADVICE } from "./tls-words"
 
 const TIMEOUTS: Timeouts = {
@@ -49,7 +49,7 @@ export function courier(
   { schedule = smtpSchedule(), timeouts, limits, ...server }: SmtpOptions,
 ): EmailProvider {
   const patience = { ...TIMEOUTS, ...timeouts }
-  const pool = new Pool({ ...server, timeouts: patience }, { ...LIMITS, ...limits })
+  const pool = new ConnectionPool({ ...server, timeouts: patience }, { ...LIMITS, ...limits })
   return {
     name,
     schedule,
@@ -70,7 +70,10 @@ export function courier(
 }
 
 /** A new connection, so that what has become of the credentials shows. */
-async function checked(pool: Pool, { host, port, username }: SmtpOptions): Promise<string> {
+async function checked(
+  pool: ConnectionPool,
+  { host, port, username }: SmtpOptions,
+): Promise<string> {
   try {
     const session = await pool.acquire([], { fresh: true })
     const { tls, could_be_safe } = session
@@ -80,8 +83,8 @@ async function checked(pool: Pool, { host, port, username }: SmtpOptions): Promi
     return `${host}:${port} answers over ${tls ?? "an open connection"}, ${login}.${advice}`
   } catch (error) {
     const { message } = error as Error
-    const said = error instanceof Refusal ? `${error.phase}: ${message}` : message
-    const is_tls = error instanceof Trouble && error.kind === "tls"
+    const said = error instanceof SmtpRefusal ? `${error.phase}: ${message}` : message
+    const is_tls = error instanceof SmtpConnectionError && error.kind === "tls"
     const words = is_tls && isUntrusted(message) ? `${said}. ${TRUST_ADVICE}` : said
     throw new ProviderTrouble(faultIn(error as Error) ?? "infrastructure", words)
   }

@@ -5,7 +5,7 @@ import {
   directVerdict,
   type Phase,
 } from "../../../src/emails/providers/direct-verdict"
-import { ReplyReader, type SmtpReply } from "../../../src/emails/providers/smtp-reply"
+import { ReplyReader, type SmtpReply } from "../../../src/emails/smtp/reply"
 import { smtpSink } from "../../fakes/smtp-sink"
 import { a, directOn, mx, type Names } from "./direct-fixture"
 import { BOUNCES, RETRIES } from "./refusals"

@@ -1,38 +1,38 @@
 import { dotStuffed } from "../../lib/dot-stuff"
+import { mechanismOf, noMechanism } from "../providers/smtp-login"
+import { addressOf, type SmtpServer } from "../providers/smtp-server"
 import {
   commandsFor,
-  type Envelope,
   type Extensions,
   extensionsOf,
   notWide,
   ownName,
+  type SmtpEnvelope,
   Unsendable,
-} from "./smtp-envelope"
-import { mechanismOf, noMechanism } from "./smtp-login"
-import { type SmtpReply, veiled } from "./smtp-reply"
-import { addressOf, type SmtpServer } from "./smtp-server"
-import { type TlsNames, Trouble, Wire } from "./smtp-wire"
+} from "./envelope"
+import { type SmtpReply, veiled } from "./reply"
+import { SmtpConnection, SmtpConnectionError, type TlsNames } from "./wire"
 
-export type { SmtpServer, Timeouts } from "./smtp-server"
+export type { SmtpServer, Timeouts } from "../providers/smtp-server"
 
 /** What one transaction came to. Without `end` the message itself was not answered. */
 export interface Transaction {
   /** One reply a recipient, in order; missing from where the connection was lost. */
   recipients: (SmtpReply | Unsendable)[]
   end?: SmtpReply
-  trouble?: Trouble
+  trouble?: SmtpConnectionError
   /** The message itself began to travel: after a trouble nobody knows whether it was taken. */
   handed?: true
 }
 
 /** The server refused us before any recipient was named. */
-export class Refusal extends Error {
+export class SmtpRefusal extends Error {
   readonly phase: "greeting" | "EHLO" | "STARTTLS" | "AUTH" | "MAIL"
   readonly reply: SmtpReply
   /** False where it follows from what the server offers, so that the words are ours. */
   readonly is_spoken: boolean
 
-  constructor(phase: Refusal["phase"], reply: SmtpReply, is_spoken = true) {
+  constructor(phase: SmtpRefusal["phase"], reply: SmtpReply, is_spoken = true) {
     super(reply.text)
     this.phase = phase
     this.reply = reply
@@ -43,14 +43,14 @@ export class Refusal extends Error {
 const MAX_TRANSCRIPT_LINES = 200
 
 /** One connection, greeted and logged in, good for one transaction after another (RFC 5321). */
-export class Session {
+export class SmtpSession {
   readonly server: SmtpServer
   /** Transactions so far: a connection that was used before may have died unnoticed. */
   used = 0
   /** Whose turn it is gives its own: what is said, without credentials and the message. */
   transcript: string[]
   tls: string | null = null
-  #connected: Wire | undefined
+  #connected: SmtpConnection | undefined
   #extensions: Extensions = new Map()
   #dirty = false
   /** Of the login, while it lasts. */
@@ -65,7 +65,7 @@ export class Session {
   async open(): Promise<this> {
     const { host, port, tls, timeouts } = this.server
     this.#note(`* ${host}:${port}`)
-    const wire = await Wire.open(port, await addressOf(this.server), timeouts.connect)
+    const wire = await SmtpConnection.open(port, await addressOf(this.server), timeouts.connect)
     this.#connected = wire
     try {
       if (tls === "implicit") this.tls = await this.#wire.secure(this.server, timeouts.connect)
@@ -101,7 +101,7 @@ export class Session {
   }
 
   /** Throws Refusal at MAIL, Unsendable, or Trouble while no recipient was answered yet. */
-  async deliver(envelope: Envelope): Promise<Transaction> {
+  async deliver(envelope: SmtpEnvelope): Promise<Transaction> {
     const { mail, recipients } = commandsFor(envelope, this.#extensions)
     const lines = [mail, ...recipients.filter((line) => line !== undefined), "DATA"]
     this.used++
@@ -126,10 +126,10 @@ export class Session {
       } else if (go.code === 354)
         this.#wire.quit() // without a recipient there is no message
       else if (go.code >= 400) result.end = go
-      else throw new Trouble("protocol", `unexpected reply to DATA: ${go.text}`)
+      else throw new SmtpConnectionError("protocol", `unexpected reply to DATA: ${go.text}`)
       this.#dirty = go.code !== 354
     } catch (error) {
-      if (!(error instanceof Trouble)) throw error
+      if (!(error instanceof SmtpConnectionError)) throw error
       result.trouble = error
     }
     return result
@@ -137,7 +137,8 @@ export class Session {
 
   async #content(raw: Uint8Array): Promise<SmtpReply> {
     const { reply, accepted } = this.server.timeouts
-    if (this.#wire.unasked) throw new Trouble("protocol", "the server spoke out of turn")
+    if (this.#wire.unasked)
+      throw new SmtpConnectionError("protocol", "the server spoke out of turn")
     this.#note(`C: (${raw.length} bytes)`)
     const whole = await this.#wire.send(dotStuffed(raw), reply).catch((error) => {
       if (this.#wire.unasked) return false // refused while we wrote, then hung up
@@ -147,11 +148,11 @@ export class Session {
     if (whole) return answer
     this.#wire.close()
     if (answer.code >= 400) return answer
-    throw new Trouble("protocol", "the server accepted the message before it was sent")
+    throw new SmtpConnectionError("protocol", "the server accepted the message before it was sent")
   }
 
-  get #wire(): Wire {
-    if (!this.#connected) throw new Trouble("connection", "not connected")
+  get #wire(): SmtpConnection {
+    if (!this.#connected) throw new SmtpConnectionError("connection", "not connected")
     return this.#connected
   }
 
@@ -166,7 +167,7 @@ export class Session {
 
   async #startTls() {
     if (!this.#extensions.has("STARTTLS")) {
-      throw new Trouble(
+      throw new SmtpConnectionError(
         "tls",
         "the server does not offer STARTTLS, and nothing is sent without TLS",
       )
@@ -196,7 +197,7 @@ export class Session {
   /** RFC 4954, PLAIN or else LOGIN. */
   async #login(username: string) {
     const mechanism = mechanismOf(this.#extensions)
-    if (!mechanism) throw new Refusal("AUTH", noMechanism(this.#extensions), false)
+    if (!mechanism) throw new SmtpRefusal("AUTH", noMechanism(this.#extensions), false)
     const password = this.server.password ?? ""
     const secret = (text: string, shown = "***") => this.#ask(base64(text), shown)
     const plain = base64(`\0${username}\0${password}`)
@@ -210,10 +211,10 @@ export class Session {
     this.#expect("AUTH", 235, await secret(password))
   }
 
-  #expect(phase: Refusal["phase"], code: number, reply: SmtpReply) {
+  #expect(phase: SmtpRefusal["phase"], code: number, reply: SmtpReply) {
     if (reply.code === code) return
-    if (reply.code >= 400) throw new Refusal(phase, reply)
-    throw new Trouble("protocol", `unexpected reply to ${phase}: ${reply.text}`)
+    if (reply.code >= 400) throw new SmtpRefusal(phase, reply)
+    throw new SmtpConnectionError("protocol", `unexpected reply to ${phase}: ${reply.text}`)
   }
 
   #ask(line: string, shown = line): Promise<SmtpReply> {
@@ -226,7 +227,8 @@ export class Session {
   }
 
   #write(lines: string[], shown: string[]) {
-    if (this.#wire.unasked) throw new Trouble("protocol", "the server spoke out of turn")
+    if (this.#wire.unasked)
+      throw new SmtpConnectionError("protocol", "the server spoke out of turn")
     for (const line of shown) this.#note(`C: ${line}`)
     this.#wire.write(lines)
   }

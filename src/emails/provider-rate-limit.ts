@@ -1,11 +1,11 @@
-import { monotonic } from "../../core/time"
-import { Waiting } from "../../messages/channel"
+import { monotonic } from "../core/time"
+import { Waiting } from "../messages/channel"
 
 /** Nobody is told to come back later than this: meanwhile others may have given up. */
 const FARTHEST_SECONDS = 600
 
 /** Keeps what a project wants of a provider's limit: at most so many messages a second. */
-export class Pace {
+export class ProviderRateLimit {
   readonly #per_second: number
   readonly #read: () => number
   #left: number

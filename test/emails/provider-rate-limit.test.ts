@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test"
-import { Pace } from "../../../src/emails/providers/pace"
-import { Waiting } from "../../../src/messages/channel"
+import { ProviderRateLimit } from "../../src/emails/provider-rate-limit"
+import { Waiting } from "../../src/messages/channel"
 
 /** A clock in milliseconds, and a pace that reads it. */
 function pace(per_second: number) {
   const clock = { now: 0 }
-  const own = new Pace(per_second, () => clock.now)
+  const own = new ProviderRateLimit(per_second, () => clock.now)
   const take = (is_urgent = false): number => {
     try {
       own.take(is_urgent)

@@ -3,7 +3,7 @@ import { emailProviderContract } from "../../contracts/email-provider"
 import { smtpSink } from "../../fakes/smtp-sink"
 import { quietLog } from "../../harness/quiet"
 import { PATIENT } from "../../harness/waits"
-import { a, directOn, mx, type Names, patient } from "./direct-fixture"
+import { a, directOn, mx, type Names, patient } from "../providers/direct-fixture"
 
 const ANN = "ann@b.test"
 

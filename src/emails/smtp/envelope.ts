@@ -2,7 +2,7 @@ import { isAscii as isSevenBit } from "node:buffer"
 import { hostname } from "node:os"
 import { isAscii, needsSmtputf8, wireForm } from "../../lib/address"
 
-export interface Envelope {
+export interface SmtpEnvelope {
   message_id: string
   from: string
   to: string[]
@@ -42,7 +42,7 @@ export const notWide = () =>
   new Unsendable("5.6.7", "the server does not accept addresses outside ASCII (SMTPUTF8)")
 
 /** MAIL, and one RCPT a recipient. Throws Unsendable where the server can take it for nobody. */
-export function commandsFor(envelope: Envelope, extensions: Extensions): Commands {
+export function commandsFor(envelope: SmtpEnvelope, extensions: Extensions): Commands {
   const { raw } = envelope
   const [sender = "", ...recipients] = [envelope.from, ...envelope.to].map(wireForm)
   const offered = extensions.has("SMTPUTF8")

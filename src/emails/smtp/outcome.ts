@@ -1,5 +1,5 @@
 import type { RecipientOutcome } from "../../messages/channel"
-import type { SmtpReply } from "./smtp-reply"
+import type { SmtpReply } from "./reply"
 
 export type Verdict = Pick<RecipientOutcome, "status" | "bounce_subtype" | "code">
 

@@ -1,7 +1,7 @@
 import { connect, isIP, type Socket } from "node:net"
 import { checkServerIdentity, connect as connectTls, type TLSSocket } from "node:tls"
-import { ReplyReader, type SmtpReply } from "./smtp-reply"
-import { tlsWords } from "./tls-words"
+import { tlsWords } from "../providers/tls-words"
+import { ReplyReader, type SmtpReply } from "./reply"
 
 /** Small enough that a slow but living link moves one within the silence time-out. */
 const CHUNK_BYTES = 64 * 1024
@@ -10,10 +10,10 @@ const CHUNK_BYTES = 64 * 1024
 const FAREWELL_MS = 1_000
 
 /** The connection failed us, as opposed to a refusal, which is a reply. Another time it may work. */
-export class Trouble extends Error {
+export class SmtpConnectionError extends Error {
   readonly kind: "connection" | "timeout" | "tls" | "protocol"
 
-  constructor(kind: Trouble["kind"], message: string) {
+  constructor(kind: SmtpConnectionError["kind"], message: string) {
     super(message)
     this.kind = kind
   }
@@ -29,17 +29,17 @@ export interface TlsNames {
 
 interface Waiter {
   resolve(): void
-  reject(trouble: Trouble): void
+  reject(trouble: SmtpConnectionError): void
 }
 
 /** A socket that is read in whole replies. After the first trouble it is destroyed for good. */
-export class Wire {
+export class SmtpConnection {
   #socket: Socket
   #reader = new ReplyReader()
   #replies: SmtpReply[] = []
   /** Replies that are still to come, of which the greeting is the first. */
   #owed = 1
-  #trouble: Trouble | undefined
+  #trouble: SmtpConnectionError | undefined
   #waiter: Waiter | undefined
   #deafen: () => void = () => {}
 
@@ -49,8 +49,8 @@ export class Wire {
   }
 
   /** Rejects with Trouble only. */
-  static async open(port: number, host: string, ms: number): Promise<Wire> {
-    const wire = new Wire(connect({ port, host }).setNoDelay(true))
+  static async open(port: number, host: string, ms: number): Promise<SmtpConnection> {
+    const wire = new SmtpConnection(connect({ port, host }).setNoDelay(true))
     await wire.#until("connect", `connecting to ${host}:${port}`, ms)
     return wire
   }
@@ -119,7 +119,7 @@ export class Wire {
     this.#listen("tls")
     await this.#until("secureConnect", "for the TLS handshake", ms).catch((error: Error) => {
       // Whatever went wrong, it was the handshake's. Who has not greeted was asked for TLS at once.
-      throw new Trouble("tls", tlsWords(error.message, name, this.#owed > 0))
+      throw new SmtpConnectionError("tls", tlsWords(error.message, name, this.#owed > 0))
     })
     return verify ? this.#judge(socket, name) : (socket.getProtocol() ?? "TLS")
   }
@@ -142,7 +142,7 @@ export class Wire {
   quit(): void {
     if (!this.alive) return
     const socket = this.#socket
-    this.#trouble = new Trouble("connection", "closed by us")
+    this.#trouble = new SmtpConnectionError("connection", "closed by us")
     this.#deafen()
     socket.once("data", () => socket.destroy()).end("QUIT\r\n")
     setTimeout(() => socket.destroy(), FAREWELL_MS).unref()
@@ -167,9 +167,9 @@ export class Wire {
     if (this.#reader.fault !== undefined) this.#fail("protocol", this.#reader.fault)
   }
 
-  #fail(kind: Trouble["kind"], message: string): Trouble {
+  #fail(kind: SmtpConnectionError["kind"], message: string): SmtpConnectionError {
     if (!this.#trouble) {
-      this.#trouble = new Trouble(kind, message)
+      this.#trouble = new SmtpConnectionError(kind, message)
       this.#waiter?.reject(this.#trouble)
       this.#socket.destroy()
     }

@@ -1,12 +1,7 @@
 import { expect, test } from "bun:test"
 import { faultOfReply } from "../../../src/emails/providers/smtp-fault"
-import { ReplyReader } from "../../../src/emails/providers/smtp-reply"
-import {
-  FAILED,
-  refusalVerdict,
-  subtype,
-  verdict,
-} from "../../../src/emails/providers/smtp-verdict"
+import { FAILED, refusalVerdict, subtype, verdict } from "../../../src/emails/smtp/outcome"
+import { ReplyReader } from "../../../src/emails/smtp/reply"
 
 function reply(text: string) {
   const [read] = new ReplyReader().push(Buffer.from(`${text}\r\n`))

@@ -1,9 +1,17 @@
 import { isoFrom, millis } from "../../core/time"
 import type { Hold } from "../../store/holding"
-import { isDoubtful, isSlow, type Lane, newLane, type Place, paceOf, type Wish } from "./lane"
-import type { Places } from "./places"
+import {
+  isDoubtful,
+  isSlow,
+  type Lane,
+  newLane,
+  type Place,
+  paceOf,
+  type Wish,
+} from "../providers/lane"
+import type { Places } from "../providers/places"
 
-export type { Place } from "./lane"
+export type { Place } from "../providers/lane"
 
 /** After the first sign of trouble; it doubles up to the last with each further one. */
 const FIRST_PAUSE_MS = 30_000

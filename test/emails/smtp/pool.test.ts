@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { smtp } from "../../../src/emails/providers/smtp"
-import { Pool } from "../../../src/emails/providers/smtp-pool"
+import { ConnectionPool } from "../../../src/emails/smtp/pool"
 import { mailTo } from "../../contracts/email-provider"
 import { type Script, smtpSink } from "../../fakes/smtp-sink"
 import { PATIENT, waitsFor } from "../../harness/waits"
@@ -111,7 +111,7 @@ test("closing cuts what is under way, which comes out as retry", async () => {
 test("two connections that become free together wake two who wait", async () => {
   using sink = smtpSink({})
   const server = { host: "127.0.0.1", port: sink.port, tls: "none" as const, timeouts: PATIENT }
-  const pool = new Pool(server, { max_connections: 2, idle: 1_000, queue: 300 })
+  const pool = new ConnectionPool(server, { max_connections: 2, idle: 1_000, queue: 300 })
   const acquire = () => pool.acquire([], { fresh: false })
   const held = await Promise.all([acquire(), acquire()])
   const waiting = [acquire(), acquire()]

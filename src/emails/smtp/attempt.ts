@@ -1,14 +1,14 @@
 import { isMailbox } from "../../lib/address"
 import { isClean } from "../../lib/crlf"
 import type { RecipientOutcome, Reply } from "../../messages/channel"
-import type { OutgoingMail } from "./provider"
-import { Unsendable } from "./smtp-envelope"
-import { faultIn, faultOfReply } from "./smtp-fault"
-import { type Pool, PoolBusy } from "./smtp-pool"
-import type { SmtpReply } from "./smtp-reply"
-import { isGood, Refusal, type Session, type Transaction } from "./smtp-session"
-import { bounced, FAILED, RETRY, refusalVerdict, SENT, type Verdict, verdict } from "./smtp-verdict"
-import { Trouble } from "./smtp-wire"
+import type { OutgoingMail } from "../providers/provider"
+import { faultIn, faultOfReply } from "../providers/smtp-fault"
+import { Unsendable } from "./envelope"
+import { bounced, FAILED, RETRY, refusalVerdict, SENT, type Verdict, verdict } from "./outcome"
+import { type ConnectionPool, PoolBusy } from "./pool"
+import type { SmtpReply } from "./reply"
+import { isGood, SmtpRefusal, type SmtpSession, type Transaction } from "./session"
+import { SmtpConnectionError } from "./wire"
 
 /** What one attempt says about one recipient. */
 export type Judged = Omit<RecipientOutcome, "email">
@@ -20,7 +20,11 @@ export interface Attempt {
 }
 
 /** One attempt over a connection of the pool. Rejects with PoolBusy only: then there was no attempt. */
-export async function attempt(pool: Pool, mail: OutgoingMail, mx: string): Promise<Attempt> {
+export async function attempt(
+  pool: ConnectionPool,
+  mail: OutgoingMail,
+  mx: string,
+): Promise<Attempt> {
   const transcript: string[] = []
   const fault = faultOf(mail)
   const judged = fault
@@ -35,8 +39,12 @@ interface Circumstances {
   fresh: boolean
 }
 
-async function overPool(pool: Pool, mail: OutgoingMail, how: Circumstances): Promise<Judged[]> {
-  let session: Session | undefined
+async function overPool(
+  pool: ConnectionPool,
+  mail: OutgoingMail,
+  how: Circumstances,
+): Promise<Judged[]> {
+  let session: SmtpSession | undefined
   try {
     session = await pool.acquire(how.transcript, how)
     const transaction = await session.deliver(mail)
@@ -56,8 +64,8 @@ async function overPool(pool: Pool, mail: OutgoingMail, how: Circumstances): Pro
 }
 
 export const isHangUp = (error: unknown) =>
-  (error instanceof Trouble && error.kind === "connection") ||
-  (error instanceof Refusal && error.reply.code === 421)
+  (error instanceof SmtpConnectionError && error.kind === "connection") ||
+  (error instanceof SmtpRefusal && error.reply.code === 421)
 
 export interface Place {
   mx: string
@@ -89,7 +97,7 @@ function refusal(error: Error, place: Place): Judged {
     return { ...judged, reply: { ...judged.reply, enhanced_code: error.enhanced } }
   }
   const fault = faultIn(error)
-  if (!(error instanceof Refusal)) return blaming(fault, judge(RETRY, error.message, place))
+  if (!(error instanceof SmtpRefusal)) return blaming(fault, judge(RETRY, error.message, place))
   const { reply, phase, is_spoken } = error
   const verdict = phase === "STARTTLS" ? RETRY : refusalVerdict(reply)
   return blaming(

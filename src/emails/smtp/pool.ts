@@ -1,5 +1,5 @@
-import { Session, type SmtpServer } from "./smtp-session"
-import { Trouble } from "./smtp-wire"
+import { type SmtpServer, SmtpSession } from "./session"
+import { SmtpConnectionError } from "./wire"
 
 export interface PoolLimits {
   max_connections: number
@@ -20,11 +20,11 @@ interface Turn {
 }
 
 /** Warm connections to one server, handed out one at a time, the last used first. */
-export class Pool {
+export class ConnectionPool {
   #server: SmtpServer
   #limits: PoolLimits
-  #idle = new Map<Session, ReturnType<typeof setTimeout>>()
-  #busy = new Set<Session>()
+  #idle = new Map<SmtpSession, ReturnType<typeof setTimeout>>()
+  #busy = new Set<SmtpSession>()
   #turns = new Set<Turn>()
   #closed = false
 
@@ -39,7 +39,7 @@ export class Pool {
   }
 
   /** Rejects with Trouble, Refusal or PoolBusy. Whoever takes a session gives it back to `release`. */
-  async acquire(transcript: string[], { fresh }: { fresh: boolean }): Promise<Session> {
+  async acquire(transcript: string[], { fresh }: { fresh: boolean }): Promise<SmtpSession> {
     while (!this.#closed) {
       const warm = fresh ? undefined : this.#takeIdle()
       if (warm) {
@@ -53,7 +53,7 @@ export class Pool {
     throw closed()
   }
 
-  release(session: Session): void {
+  release(session: SmtpSession): void {
     this.#busy.delete(session)
     if (!session.alive || this.#closed) session.quit()
     else this.#keep(session)
@@ -75,7 +75,7 @@ export class Pool {
     for (const session of this.#busy) session.abort()
   }
 
-  #takeIdle(): Session | undefined {
+  #takeIdle(): SmtpSession | undefined {
     for (const session of [...this.#idle.keys()].reverse()) {
       clearTimeout(this.#idle.get(session))
       this.#idle.delete(session)
@@ -89,8 +89,8 @@ export class Pool {
   }
 
   /** Counted as busy from here on, so that a slow greeting cannot let too many begin. */
-  async #open(transcript: string[]): Promise<Session> {
-    const session = new Session(this.#server, transcript)
+  async #open(transcript: string[]): Promise<SmtpSession> {
+    const session = new SmtpSession(this.#server, transcript)
     this.#busy.add(session)
     try {
       return await session.open()
@@ -100,7 +100,7 @@ export class Pool {
     }
   }
 
-  #keep(session: Session) {
+  #keep(session: SmtpSession) {
     const timer = setTimeout(() => {
       this.#idle.delete(session)
       session.quit()
@@ -122,4 +122,4 @@ export class Pool {
   }
 }
 
-const closed = () => new Trouble("connection", "the provider was closed")
+const closed = () => new SmtpConnectionError("connection", "the provider was closed")

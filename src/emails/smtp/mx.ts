@@ -1,6 +1,6 @@
 import { isAllowed, isPublic } from "../../core/addresses"
 import { DnsError, type Mx, type Resolver } from "../../core/dns"
-import { Remembered } from "./remembered"
+import { Remembered } from "../providers/remembered"
 
 /** As long as the shortest time to live that large providers give their records. */
 const KNOWN_MS = 60_000

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "bun:test"
 import type { AddressInfo } from "node:net"
 import { SMTPServer } from "smtp-server"
-import { isNamed, parsePolicy } from "../../../src/emails/providers/mta-sts"
+import { isNamed, parsePolicy } from "../../../src/emails/smtp/mta-sts"
 import { policyHost } from "../../fakes/policy-host"
 import { selfSigned } from "../../fakes/smtp-certificate"
 import { smtpSink } from "../../fakes/smtp-sink"
 import { movableClock } from "../../harness/clock"
-import { a, directOn, mx, type Names, txt } from "./direct-fixture"
+import { a, directOn, mx, type Names, txt } from "../providers/direct-fixture"
 
 const clock = movableClock()
 

@@ -1,7 +1,7 @@
 import type { Resolver } from "../../core/dns"
 import { type NetRequest, request } from "../../core/net"
 import { now, secondsFromNow } from "../../core/time"
-import { Remembered } from "./remembered"
+import { Remembered } from "../providers/remembered"
 
 /** RFC 8461, 3.2: what a policy may ask for at most, about a year. */
 const MOST_SECONDS = 31_557_600

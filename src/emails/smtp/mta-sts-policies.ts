@@ -1,8 +1,8 @@
 import { and, eq, inArray, lt } from "drizzle-orm"
-import { now } from "../core/time"
-import type { Store } from "../store/store"
-import type { KeptPolicy, PolicyStore } from "./providers/mta-sts"
-import { mtaStsPolicies } from "./tables"
+import { now } from "../../core/time"
+import type { Store } from "../../store/store"
+import { mtaStsPolicies } from "../tables"
+import type { KeptPolicy, PolicyStore } from "./mta-sts"
 
 const AT_ONCE = 500
 

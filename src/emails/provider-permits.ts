@@ -1,9 +1,9 @@
-import { millis, millisFrom } from "../../core/time"
-import { type Outcome, Waiting } from "../../messages/channel"
-import type { ConfigRow } from "../../providers/configs"
-import type { Hold } from "../../store/holding"
-import { isHold, type LaneOptions, Lanes, type Place, type Report } from "./direct-lanes"
-import type { Places } from "./places"
+import { millis, millisFrom } from "../core/time"
+import { type Outcome, Waiting } from "../messages/channel"
+import type { ConfigRow } from "../providers/configs"
+import type { Hold } from "../store/holding"
+import type { Places } from "./providers/places"
+import { isHold, type LaneOptions, Lanes, type Place, type Report } from "./smtp/permits"
 
 /** Twice as many messages are worked at as are on the wire: what one has in hand is no measure of that. */
 const AHEAD = 2
@@ -22,7 +22,7 @@ interface Asking {
 }
 
 /** Of one message: the time that it spends with the providers of its project. */
-export interface Room {
+export interface ProviderPermit {
   /** The attempt begins. */
   begin(): void
   /** It is over: what came of it, or nothing where it broke. */
@@ -37,7 +37,7 @@ export interface Room {
  * have mail too. Delivery by MX is not asked here, since it keeps room by domain; neither is the
  * instance's own provider, which nobody pays with another's.
  */
-export class Rooms {
+export class ProviderPermits {
   readonly #lanes: Lanes
   readonly #places: Places
 
@@ -52,14 +52,14 @@ export class Rooms {
   }
 
   /** Rejects with Waiting where there is no room now. */
-  async enter({ id, provider, name }: ConfigRow, asking: Asking): Promise<Room> {
-    if (provider === "direct") return FREE
+  async enter({ id, provider, name }: ConfigRow, asking: Asking): Promise<ProviderPermit> {
+    if (provider === "direct") return UNLIMITED
     const entered = await this.#lanes.enterInLine(id, { ...asking, name: `${provider} (${name})` })
     if (isHold(entered)) throw waiting(entered)
     return this.#room(entered)
   }
 
-  #room(place: Place): Room {
+  #room(place: Place): ProviderPermit {
     let report: Report = "nothing"
     return {
       begin: () => {
@@ -75,7 +75,7 @@ export class Rooms {
 }
 
 /** Where nobody counts. */
-export const FREE: Room = { begin: () => {}, end: () => {}, leave: () => {} }
+export const UNLIMITED: ProviderPermit = { begin: () => {}, end: () => {}, leave: () => {} }
 
 function waiting({ until, reason }: Hold): Waiting {
   const at = until === null ? millis() : millisFrom(until)

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
-import { now, secondsFromNow } from "../../src/core/time"
-import { policyStore, purgePolicies } from "../../src/emails/mta-sts-policies"
-import { testStore } from "../harness/store"
+import { now, secondsFromNow } from "../../../src/core/time"
+import { policyStore, purgePolicies } from "../../../src/emails/smtp/mta-sts-policies"
+import { testStore } from "../../harness/store"
 
 test("a policy is kept as long as it is in force, and renewed in its place", async () => {
   await using it = await testStore()

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test"
 import { millis } from "../../../src/core/time"
-import { isHold, Lanes, type Place } from "../../../src/emails/providers/direct-lanes"
 import type { Wish } from "../../../src/emails/providers/lane"
 import { Places } from "../../../src/emails/providers/places"
+import { isHold, Lanes, type Place } from "../../../src/emails/smtp/permits"
 import type { Hold } from "../../../src/store/holding"
 import { movableClock } from "../../harness/clock"
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { type Script, smtpSink } from "../../fakes/smtp-sink"
 import { waitsFor } from "../../harness/waits"
-import { a, directOn, mx, type Names } from "./direct-fixture"
+import { a, directOn, mx, type Names } from "../providers/direct-fixture"
 
 const ANN = "ann@b.test"
 const BOB = "bob@b.test"
