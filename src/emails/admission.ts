@@ -1,6 +1,7 @@
 import { domainOf } from "../lib/address"
-import { type Outcome, type RecipientOutcome, type Schedule, Waiting } from "../messages/channel"
 import { isOpen, type Message } from "../messages/facts"
+import type { Outcome, RecipientOutcome } from "../providers/provider"
+import { DeferredError, type RetrySchedule } from "../providers/provider"
 import { queueOfDomain } from "../queue-control/queue-control"
 import type { Hold } from "../store/holding"
 import type { EmailProvider } from "./providers/provider"
@@ -19,7 +20,7 @@ interface Parted {
 }
 
 /**
- * Who of the open recipients may be tried, as far as the operator is asked. Throws Waiting where that
+ * Who of the open recipients may be tried, as far as the operator is asked. Throws DeferredError where that
  * is nobody.
  */
 export function parted(pauses: Pauses, message: Message): Parted {
@@ -31,12 +32,13 @@ export function parted(pauses: Pauses, message: Message): Parted {
     else found.to.push(email)
   }
   const [first] = found.held
-  if (found.to.length === 0 && first) throw new Waiting(first.hold.reason, null, first.hold.by)
+  if (found.to.length === 0 && first)
+    throw new DeferredError(first.hold.reason, null, first.hold.by)
   return found
 }
 
 /**
- * Keeps room for a message with its provider until `dismiss`. Rejects with Waiting where nobody of it
+ * Keeps room for a message with its provider until `dismiss`. Rejects with DeferredError where nobody of it
  * may be tried now: the operator paused their domains, or the provider has no room for them.
  */
 export async function admit(pauses: Pauses, provider: EmailProvider, message: Message) {
@@ -60,7 +62,7 @@ export function withHeld(outcome: Outcome, held: Parted["held"]): Outcome {
   )
   const tried = [outcome, ...outcome.others]
   const nobody_else_waits = tried.every(({ status }) => status !== "retry")
-  const later: Schedule = () => LOOK_SECONDS
+  const later: RetrySchedule = () => LOOK_SECONDS
   const schedule = nobody_else_waits ? later : outcome.schedule
   return { ...outcome, others: [...outcome.others, ...left_out], schedule }
 }

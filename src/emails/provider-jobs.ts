@@ -12,7 +12,7 @@ import { LEASED } from "../store/queue"
 import type { Reader, Store, Tx } from "../store/store"
 import { jobs } from "../store/tables"
 import type { Adapters } from "./providers/adapters"
-import { ProviderTrouble } from "./providers/provider"
+import { ProviderError } from "./providers/provider"
 
 /** A provider that refused our login, and how it is asked again. */
 interface Paused {
@@ -22,7 +22,7 @@ interface Paused {
   firstWaiting(): Promise<Waiting | undefined>
   /** Whether nobody else has asked it meanwhile. Holds its row. */
   isDue(tx: Tx): Promise<boolean>
-  /** Logs in without a message. Rejects with ProviderTrouble. */
+  /** Logs in without a message. Rejects with ProviderError. */
   check(): Promise<unknown>
   again(tx: Tx, asked: Asked): Promise<void>
   resume(tx: Tx): Promise<void>
@@ -141,7 +141,7 @@ async function found(check: () => Promise<unknown>): Promise<string | undefined>
     await check()
     return undefined
   } catch (error) {
-    if (error instanceof ProviderTrouble) return error.message
+    if (error instanceof ProviderError) return error.message
     throw error
   }
 }

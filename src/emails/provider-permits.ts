@@ -1,6 +1,7 @@
 import { millis, millisFrom } from "../core/time"
-import { type Outcome, Waiting } from "../messages/channel"
 import type { ConfigRow } from "../providers/configs"
+import type { Outcome } from "../providers/provider"
+import { DeferredError } from "../providers/provider"
 import type { Hold } from "../store/holding"
 import type { Places } from "./providers/places"
 import { isHold, type LaneOptions, Lanes, type Place, type Report } from "./smtp/permits"
@@ -51,7 +52,7 @@ export class ProviderPermits {
     this.#places.saw(project_id)
   }
 
-  /** Rejects with Waiting where there is no room now. */
+  /** Rejects with DeferredError where there is no room now. */
   async enter({ id, provider, name }: ConfigRow, asking: Asking): Promise<ProviderPermit> {
     if (provider === "direct") return UNLIMITED
     const entered = await this.#lanes.enterInLine(id, { ...asking, name: `${provider} (${name})` })
@@ -77,9 +78,9 @@ export class ProviderPermits {
 /** Where nobody counts. */
 export const UNLIMITED: ProviderPermit = { begin: () => {}, end: () => {}, leave: () => {} }
 
-function waiting({ until, reason }: Hold): Waiting {
+function waiting({ until, reason }: Hold): DeferredError {
   const at = until === null ? millis() : millisFrom(until)
-  return new Waiting(reason, Math.max(0, (at - millis()) / 1000))
+  return new DeferredError(reason, Math.max(0, (at - millis()) / 1000))
 }
 
 const isAnswered = (outcome: Outcome): boolean =>

@@ -1,5 +1,5 @@
 import { monotonic } from "../core/time"
-import { Waiting } from "../messages/channel"
+import { DeferredError } from "../providers/provider"
 
 /** Nobody is told to come back later than this: meanwhile others may have given up. */
 const FARTHEST_SECONDS = 600
@@ -21,7 +21,7 @@ export class ProviderRateLimit {
   }
 
   /**
-   * Takes one. Throws Waiting with a turn of its own where this second's are used up; who is urgent
+   * Takes one. Throws DeferredError with a turn of its own where this second's are used up; who is urgent
    * takes it out of the next second's, past everybody who waits.
    */
   take(is_urgent = false): void {
@@ -36,7 +36,7 @@ export class ProviderRateLimit {
     const next = Math.max(this.#promised, now) + 1000 / this.#per_second
     this.#promised = Math.min(next, now + FARTHEST_SECONDS * 1000)
     const text = `This provider gets at most ${this.#per_second} messages a second.`
-    throw new Waiting(text, (this.#promised - now) / 1000)
+    throw new DeferredError(text, (this.#promised - now) / 1000)
   }
 
   /** A slow one still sends one at a time. */

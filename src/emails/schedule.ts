@@ -1,4 +1,4 @@
-import type { Schedule } from "../messages/channel"
+import type { RetrySchedule } from "../providers/provider"
 
 const MINUTE = 60
 const HOUR = 60 * MINUTE
@@ -17,7 +17,7 @@ const MAILBOX_WAITS = [1, 2, 4]
  * than `max_age_seconds` after queueing.
  */
 export const smtpSchedule =
-  (max_age_seconds = DEFAULT_MAX_AGE_SECONDS, random: () => number = Math.random): Schedule =>
+  (max_age_seconds = DEFAULT_MAX_AGE_SECONDS, random: () => number = Math.random): RetrySchedule =>
   (attempt, age_seconds) => {
     const wait = FIRST_WAITS[attempt - 1] ?? EVERY_LATER_WAIT
     const seconds = wait * (1 + JITTER * (2 * random() - 1))
@@ -25,4 +25,4 @@ export const smtpSchedule =
   }
 
 /** 1, 2, 4 seconds, so that every outcome of the embedded mailbox shows within seconds. */
-export const mailboxSchedule: Schedule = (attempt) => MAILBOX_WAITS[attempt - 1]
+export const mailboxSchedule: RetrySchedule = (attempt) => MAILBOX_WAITS[attempt - 1]

@@ -1,6 +1,6 @@
 import { isVerified, standing } from "../domains/sending"
-import type { Outcome } from "../messages/channel"
 import { isOpen, type Message, OWN_SOURCE } from "../messages/facts"
+import type { Outcome } from "../providers/provider"
 import type { Store } from "../store/store"
 import { MAILBOX_DOMAIN, type SendRules } from "./prepare"
 

@@ -8,10 +8,11 @@ import type { Workers } from "../core/workers"
 import { signingKeys } from "../domains/signing"
 import { invalid } from "../http/problems"
 import { domainOf, isMailbox, type Mailbox, notOneAddress } from "../lib/address"
-import { type Fault, type Outcome, Waiting } from "../messages/channel"
 import { INSTANCE } from "../providers/callback-token"
 import type { ConfigRow } from "../providers/configs"
 import { pauseInstance, resumeInstance } from "../providers/instance-standing"
+import type { Fault, Outcome } from "../providers/provider"
+import { DeferredError } from "../providers/provider"
 import { emailRouting } from "../providers/routing"
 import { pause, resume } from "../providers/standing"
 import type { Store, Tx } from "../store/store"
@@ -19,7 +20,7 @@ import { compose } from "./compose"
 import { refuseUnsendable, type SendRules } from "./prepare"
 import type { Adapters, Lease } from "./providers/adapters"
 import { asLease } from "./providers/candidates"
-import { ProviderTrouble } from "./providers/provider"
+import { ProviderError } from "./providers/provider"
 import { PoolBusy } from "./smtp/pool"
 
 export interface TestParts {
@@ -117,9 +118,9 @@ async function attempt(
     }
   } catch (error) {
     // No room at the moment, which a message would wait for.
-    const is_full = error instanceof Waiting || error instanceof PoolBusy
+    const is_full = error instanceof DeferredError || error instanceof PoolBusy
     if (is_full) return refused(subject.provider, error.message, "infrastructure")
-    if (!(error instanceof ProviderTrouble)) throw error
+    if (!(error instanceof ProviderError)) throw error
     const { message, fault } = error
     if (fault === "authentication") await store.tx((tx) => subject.pause(tx, message))
     return refused(subject.provider, message, fault)
@@ -146,7 +147,7 @@ async function send({ provider }: Lease, { id, project_id, from, to, raw }: Test
   const { status, fault } = outcome
   const words = wordsOf(outcome)
   if (status === "sent" || status === "delivered") return `It accepted a mail to ${to}: ${words}`
-  if (fault) throw new ProviderTrouble(fault, words)
+  if (fault) throw new ProviderError(fault, words)
   return refused(provider.name, words, "message")
 }
 

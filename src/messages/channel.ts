@@ -1,55 +1,5 @@
+import type { Outcome } from "../providers/provider"
 import type { messages } from "./tables"
-
-/** Seconds until the next attempt, or `undefined` to give up. Attempts count from 1. */
-export type Schedule = (attempt: number, age_seconds: number) => number | undefined
-
-/** What the other side said, as far as it said anything. Codes of RFC 5321 and RFC 3463. */
-export interface Reply {
-  smtp_code: number | null
-  enhanced_code: string | null
-  response: string | null
-  mx: string | null
-  tls: string | null
-}
-
-/**
- * What went wrong between us and a provider, as opposed to a word about the message: it was not
- * reached, refused who we are, or would not work for us. Another provider may do better.
- */
-export type Fault = "connection" | "authentication" | "infrastructure"
-
-export interface RecipientOutcome {
-  email: string
-  status: "sent" | "delivered" | "retry" | "bounced" | "failed"
-  reason: string | null
-  bounce_subtype: string | null
-  /** An error code of the contract, for `failed`. */
-  code: string | null
-  reply: Reply
-  /** Only where the message certainly was not taken. */
-  fault?: Fault | undefined
-  /** Beside `retry`: nothing was tried for him, only for others of the same message. */
-  held?: true
-}
-
-/**
- * What came of one attempt. Neither channel nor provider throws for a refusal: it says so here.
- * The fields of `RecipientOutcome` speak of the `to` recipient or, once that one is settled, of
- * the first recipient still open; `others` holds the rest.
- */
-export interface Outcome extends RecipientOutcome {
-  provider: string
-  /** The provider's own id of the message, by which its notifications will name it. */
-  provider_message_id?: string | undefined
-  others: RecipientOutcome[]
-  transcript: string[]
-  schedule: Schedule
-  /**
-   * Nobody took our login. The attempt is recorded, nobody is told of a deferral, and the message waits
-   * under this hold.
-   */
-  login_refused?: { reason: string; by: string }
-}
 
 /** What `deliver` gets in the place of the stored content. */
 export interface Ready {
@@ -67,21 +17,4 @@ export interface Channel {
   leave?(message_id: string): void
   /** Resolves when there is room for one more attempt, with what to call once its end is on disk. */
   turn?(): Promise<() => void>
-}
-
-/**
- * The message cannot be tried at the moment, for a reason of our own: thrown by a channel before any
- * attempt. It waits, which counts as no attempt and tells nobody of a deferral.
- */
-export class Waiting extends Error {
-  override readonly name = "Waiting"
-  /** Until it is looked at again; null: until the pause `by` ends. */
-  readonly seconds: number | null
-  readonly by: string | undefined
-
-  constructor(reason: string, seconds: number | null, by?: string) {
-    super(reason)
-    this.seconds = seconds
-    this.by = by
-  }
 }

@@ -3,13 +3,15 @@ import { log } from "../core/log"
 import { monotonic, now, secondsFromNow } from "../core/time"
 import { emitAll } from "../events/emit"
 import { searchable } from "../lib/search-text"
+import type { Outcome } from "../providers/provider"
+import { DeferredError, type RetrySchedule } from "../providers/provider"
 import { bumpEach, type Changes } from "../store/counters"
 import type { Hold } from "../store/holding"
 import type { Verdict } from "../store/job-handler"
 import { type ClaimedJob, enqueueAll, type Job, PRIORITIES } from "../store/queue"
 import { inserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
-import { type Channel, type Outcome, type Ready, type Schedule, Waiting } from "./channel"
+import type { Channel, Ready } from "./channel"
 import { announce, eventOf, type Message } from "./facts"
 import { FreshContents } from "./fresh-contents"
 import { triesBefore } from "./login-refusals"
@@ -100,7 +102,7 @@ export async function deliver(
       throw error
     }
   } catch (error) {
-    if (error instanceof Waiting) return waits(message_id, error, job.attempt)
+    if (error instanceof DeferredError) return waits(message_id, error, job.attempt)
     return broken(message_id, error)
   } finally {
     channel.leave?.(message_id)
@@ -137,7 +139,7 @@ async function begunAnew(store: Store, { id, attempt }: ClaimedJob, outcome: Out
   }
   const before = await triesBefore(store.read, id)
   if (before === undefined) return outcome
-  const schedule: Schedule = (_, age_seconds) => outcome.schedule(before + 1, age_seconds)
+  const schedule: RetrySchedule = (_, age_seconds) => outcome.schedule(before + 1, age_seconds)
   return { ...outcome, schedule }
 }
 
@@ -187,7 +189,11 @@ function refusedVerdict(attempted: Attempted, { reason, by }: { reason: string; 
 }
 
 /** Nothing was tried: back to the queue as it was, and it says why and until when. */
-function waits(message_id: string, { message: reason, seconds, by }: Waiting, attempt: number) {
+function waits(
+  message_id: string,
+  { message: reason, seconds, by }: DeferredError,
+  attempt: number,
+) {
   const until = seconds === null ? null : secondsFromNow(seconds)
   const hold: Hold = { until, reason, ...(by !== undefined && { by }) }
   const holding = (tx: Tx) => takeBack(tx, message_id, { until, reason, attempts: attempt - 1 })

@@ -1,4 +1,4 @@
-import type { RecipientOutcome } from "./channel"
+import type { RecipientOutcome } from "../providers/provider"
 import { type Fact, isOpen, type Message } from "./facts"
 import type { Recipient, Status } from "./tables"
 

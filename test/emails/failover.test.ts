@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test"
 import { LOCAL } from "../../src/audit-log/audit-log"
 import { direct } from "../../src/emails/providers/direct"
-import { Waiting } from "../../src/messages/channel"
 import * as configs from "../../src/providers/configs"
+import { DeferredError } from "../../src/providers/provider"
 import { mailTo } from "../contracts/email-provider"
 import { type Script, smtpSink } from "../fakes/smtp-sink"
 import { quietLog } from "../harness/quiet"
@@ -240,7 +240,7 @@ test("the next provider has no room: what the first one said is not lost", async
     openDirect: () => ({
       ...nobody,
       name: "direct",
-      send: () => Promise.reject(new Waiting("no room", 1)),
+      send: () => Promise.reject(new DeferredError("no room", 1)),
     }),
   })
   await it.add("smtp", at(first), { priority: 1 })
@@ -277,7 +277,7 @@ describe("before a message is composed", () => {
   const admit = (it: Awaited<ReturnType<typeof carriers>>, id: string, is_urgent = false) =>
     it.provider.admit(id, [ANN], is_urgent, PROJECT).then(
       () => "come in",
-      (error) => (error instanceof Waiting ? (error.by ?? error.seconds) : error),
+      (error) => (error instanceof DeferredError ? (error.by ?? error.seconds) : error),
     )
 
   test("it is told to wait for a paused provider until that comes back", async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { ProviderRateLimit } from "../../src/emails/provider-rate-limit"
-import { Waiting } from "../../src/messages/channel"
+import { DeferredError } from "../../src/providers/provider"
 
 /** A clock in milliseconds, and a pace that reads it. */
 function pace(per_second: number) {
@@ -11,7 +11,7 @@ function pace(per_second: number) {
       own.take(is_urgent)
       return 0
     } catch (error) {
-      if (!(error instanceof Waiting)) throw error
+      if (!(error instanceof DeferredError)) throw error
       return error.seconds ?? Number.NaN
     }
   }

@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test"
 import { mailboxSchedule, smtpSchedule } from "../../src/emails/schedule"
-import type { Schedule } from "../../src/messages/channel"
+import type { RetrySchedule } from "../../src/providers/provider"
 
 const HOUR = 3600
 
 /** All waits until the schedule gives up, as if attempts took no time. */
-function waits(schedule: Schedule): number[] {
+function waits(schedule: RetrySchedule): number[] {
   const all: number[] = []
   for (let age = 0; ; age += all.at(-1) ?? 0) {
     const wait = schedule(all.length + 1, age)

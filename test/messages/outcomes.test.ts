@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { asc, eq } from "drizzle-orm"
 import { events } from "../../src/events/tables"
-import type { Outcome, RecipientOutcome } from "../../src/messages/channel"
+import type { Outcome, RecipientOutcome } from "../../src/providers/provider"
 import { quietLog } from "../harness/quiet"
 import { letter, outcome, told } from "./letters"
 import { postOffice } from "./post-office"

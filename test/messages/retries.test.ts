@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { millisFrom } from "../../src/core/time"
-import type { RecipientOutcome } from "../../src/messages/channel"
+import type { RecipientOutcome } from "../../src/providers/provider"
 import { DEAD } from "../../src/store/queue"
 import { movableClock } from "../harness/clock"
 import { quietLog } from "../harness/quiet"

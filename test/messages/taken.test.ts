@@ -1,8 +1,8 @@
 import { describe, expect, spyOn, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { monotonic } from "../../src/core/time"
-import { Waiting } from "../../src/messages/channel"
 import { abandon } from "../../src/messages/settle"
+import { DeferredError } from "../../src/providers/provider"
 import { QueueControl } from "../../src/queue-control/queue-control"
 import { HELD } from "../../src/store/holding"
 import { JobLoop } from "../../src/store/job-loop"
@@ -169,7 +169,7 @@ describe("a message that is given back is queued as before", () => {
   })
 
   test("when nobody has room for it", async () => {
-    await using office = await postOffice(new Waiting("slow.test is crowded", 60))
+    await using office = await postOffice(new DeferredError("slow.test is crowded", 60))
     const id = await office.accept()
     await office.runDue()
     expect(await office.read(id)).toMatchObject({

@@ -1,6 +1,6 @@
 import { afterAll, expect, spyOn, test } from "bun:test"
 import { Turns } from "../../src/lib/turns"
-import { Waiting } from "../../src/messages/channel"
+import { DeferredError } from "../../src/providers/provider"
 import { JobLoop } from "../../src/store/job-loop"
 import { quietLog } from "../harness/quiet"
 import { fallible } from "../store/fallible"
@@ -65,7 +65,7 @@ test("no more is sent and not recorded than there are places, while storage refu
 
 test("who breaks, or must wait, or ended, gives his place on the wire back", async () => {
   const broken = new Error("the composer broke")
-  await using office = await postOffice(broken, new Waiting("crowded", 60), delivered())
+  await using office = await postOffice(broken, new DeferredError("crowded", 60), delivered())
   narrow(office, 1)
   for (let at = 0; at < 3; at++) await office.accept()
   const hand = byHand(office.store, office.handlers)

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "bun:test"
 import { recentLines } from "../../src/core/log"
 import type { EmailProvider } from "../../src/emails/providers/provider"
-import { Waiting } from "../../src/messages/channel"
+import { DeferredError } from "../../src/providers/provider"
 import { nobody } from "../emails/carriers"
 import { smtpSink } from "../fakes/smtp-sink"
 import { atRest } from "../harness/at-rest"
@@ -325,7 +325,7 @@ describe("a test of a provider", () => {
   test("says so where there is no room for it at the moment", async () => {
     const openDirect = (): EmailProvider => ({
       ...nobody,
-      send: () => Promise.reject(new Waiting("example.test is paused: 421 too many", 30)),
+      send: () => Promise.reject(new DeferredError("example.test is paused: 421 too many", 30)),
     })
     await using crowded = await testService({ adapters: { openDirect } })
     const own = await team(crowded)

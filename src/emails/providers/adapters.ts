@@ -7,7 +7,7 @@ import type { SesPlace } from "../../providers/ses/api"
 import { ProviderRateLimit } from "../provider-rate-limit"
 import { smtpSchedule } from "../schedule"
 import { mailbox } from "./mailbox"
-import { type EmailProvider, ProviderTrouble } from "./provider"
+import { type EmailProvider, ProviderError } from "./provider"
 import { ses } from "./ses"
 import { smtp } from "./smtp"
 
@@ -46,7 +46,7 @@ interface Entry {
 /** One use of an adapter. `release` belongs to every one of them. */
 export interface Lease {
   provider: EmailProvider
-  /** Throws Waiting where `max_per_second` is reached; who is urgent may borrow a second's. */
+  /** Throws DeferredError where `max_per_second` is reached; who is urgent may borrow a second's. */
   pace(is_urgent?: boolean): void
   /** It was reached, or it was not: who cannot be reached again and again is asked last. */
   reached(is_reached: boolean): void
@@ -67,7 +67,7 @@ export class Adapters {
     return this.#options.own
   }
 
-  /** Throws ProviderTrouble where this instance has no such provider. */
+  /** Throws ProviderError where this instance has no such provider. */
   lease(row: ConfigRow): Lease {
     const entry = this.#entryFor(row)
     entry.uses++
@@ -145,7 +145,7 @@ export class Adapters {
     if (row.provider === "mailbox" && mailbox_port !== null) {
       return mailbox({ port: mailbox_port, max_connections })
     }
-    throw new ProviderTrouble("infrastructure", `This instance has no provider ${row.provider}.`)
+    throw new ProviderError("infrastructure", `This instance has no provider ${row.provider}.`)
   }
 
   #smtp(access: SmtpAccess): EmailProvider {

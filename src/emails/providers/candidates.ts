@@ -1,6 +1,6 @@
 import { log } from "../../core/log"
-import { Waiting } from "../../messages/channel"
 import type { ConfigRow } from "../../providers/configs"
+import { DeferredError } from "../../providers/provider"
 import { type Refusal, waitingReason } from "../../providers/refusals"
 import { providerHold } from "../../store/holding"
 import { PoolBusy } from "../smtp/pool"
@@ -15,9 +15,9 @@ const NO_PROVIDER_NOW = "No provider of this project can be used at the moment. 
 
 /** Its turn comes when a provider is resumed; who looked again and again would only be in the way. */
 export const held = (project_id: string, refusal: Refusal) =>
-  new Waiting(waitingReason(refusal), null, providerHold(project_id))
+  new DeferredError(waitingReason(refusal), null, providerHold(project_id))
 
-export const nobody = () => new Waiting(NO_PROVIDER_NOW, WAIT_SECONDS)
+export const nobody = () => new DeferredError(NO_PROVIDER_NOW, WAIT_SECONDS)
 
 /** One that may be asked; `config` is null for the instance's own. */
 export interface Candidate {
@@ -34,14 +34,14 @@ export async function askNext({ lease }: Candidate, carrying: Carrying, is_next:
     return await lease.provider.send(carrying.rest())
   } catch (error) {
     if (!is_next) throw error
-    const is_full = error instanceof Waiting || error instanceof PoolBusy
+    const is_full = error instanceof DeferredError || error instanceof PoolBusy
     if (!is_full)
       log.error("the next provider failed unexpectedly", { provider: lease.provider.name, error })
     return undefined
   }
 }
 
-/** Throws Waiting where none could be opened. */
+/** Throws DeferredError where none could be opened. */
 export function firstOf([first]: Candidate[]): Candidate {
   if (!first) throw nobody()
   return first
@@ -58,7 +58,7 @@ export function hasRoom({ lease }: Candidate): boolean {
     lease.pace()
     return true
   } catch (error) {
-    if (error instanceof Waiting) return false
+    if (error instanceof DeferredError) return false
     throw error
   }
 }

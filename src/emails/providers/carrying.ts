@@ -1,4 +1,4 @@
-import type { Fault, Outcome, RecipientOutcome } from "../../messages/channel"
+import type { Fault, Outcome, RecipientOutcome } from "../../providers/provider"
 import type { OutgoingMail } from "./provider"
 
 interface Faulty extends RecipientOutcome {

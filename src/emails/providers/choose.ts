@@ -1,7 +1,7 @@
 import { log } from "../../core/log"
-import type { Fault, Outcome } from "../../messages/channel"
 import { INSTANCE } from "../../providers/callback-token"
 import type { ConfigRow } from "../../providers/configs"
+import type { Fault, Outcome } from "../../providers/provider"
 import { keepReceipt } from "../../providers/receipts"
 import { instanceRefusal, refusalFor, refusalOf } from "../../providers/refusals"
 import { emailRouting, isUsable } from "../../providers/routing"
@@ -52,7 +52,7 @@ interface Admitted {
  * The provider of every project: those it configured, in the order of their priority, or the
  * instance's own. The next one is asked for whom the one before was not reached, refused our
  * credentials or would not work for us; a word about a recipient or the content is final. `send`
- * rejects with Waiting where nobody can be asked: that is no attempt, and burns no message.
+ * rejects with DeferredError where nobody can be asked: that is no attempt, and burns no message.
  */
 export class Carriers implements EmailProvider {
   /** What is known of all of them. */
@@ -105,7 +105,7 @@ export class Carriers implements EmailProvider {
     return outcome
   }
 
-  /** Rejects with Waiting while it refuses our login, unless this message is to ask it. */
+  /** Rejects with DeferredError while it refuses our login, unless this message is to ask it. */
   async #demandOwn({ message_id, project_id }: Pick<OutgoingMail, "message_id" | "project_id">) {
     const { read } = this.#parts.store
     const recent = await instanceRefusal(read, { recent: true })
@@ -239,7 +239,7 @@ const isLogin = ({ fault }: { fault?: Fault | undefined }) => fault === "authent
 
 /**
  * The providers that may be asked for a message: those that are not paused, and one that waits to be asked by this
- * very message. Throws Waiting where there is none.
+ * very message. Throws DeferredError where there is none.
  */
 function usable(rows: ConfigRow[], mail: Pick<OutgoingMail, "message_id" | "project_id">) {
   const open = rows.filter(

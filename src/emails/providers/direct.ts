@@ -1,7 +1,8 @@
 import { log } from "../../core/log"
 import { millis, millisFrom } from "../../core/time"
 import { domainOf } from "../../lib/address"
-import { type RecipientOutcome, type Schedule, Waiting } from "../../messages/channel"
+import type { RecipientOutcome } from "../../providers/provider"
+import { DeferredError, type RetrySchedule } from "../../providers/provider"
 import { smtpSchedule } from "../schedule"
 import { everyone, faultOf, type Judged, judge } from "../smtp/attempt"
 import { type MtaStsOptions, mtaSts } from "../smtp/mta-sts"
@@ -29,7 +30,7 @@ export interface DirectOptions {
   ehlo_name?: string | undefined
   onCrowd?: LaneOptions["onCrowd"]
   policies: MtaStsOptions["policies"]
-  schedule?: Schedule
+  schedule?: RetrySchedule
   timeouts?: HostOptions["timeouts"]
   /** PEM of the authority to trust where MTA-STS demands certificates, and for its policies. */
   ca?: string | undefined
@@ -46,7 +47,7 @@ interface Admission {
 
 /**
  * Delivery to the mail servers of the recipients' own domains (RFC 5321, 5.1), so what is accepted is
- * delivered. One transaction a domain. `admit` and `send` reject with Waiting where no domain of the
+ * delivered. One transaction a domain. `admit` and `send` reject with DeferredError where no domain of the
  * message has room; where some have, the recipients of the others are `retry` and `held`.
  */
 export function direct(options: DirectOptions): EmailProvider {
@@ -118,15 +119,15 @@ async function enterAll(lanes: Lanes, to: string[], wish: Wish): Promise<Admissi
 
 const soonest = ({ holds }: Admission) => holds.toSorted((a, b) => a.seconds - b.seconds)[0]
 
-function waiting(admission: Admission): Waiting {
+function waiting(admission: Admission): DeferredError {
   const { reason, seconds } = soonest(admission) ?? { reason: "no free delivery slot", seconds: 1 }
-  return new Waiting(reason, seconds)
+  return new DeferredError(reason, seconds)
 }
 
 interface Sending {
   mail: OutgoingMail
   admission: Admission
-  schedule: Schedule
+  schedule: RetrySchedule
 }
 
 async function sendAll(ways: Ways, lanes: Lanes, { mail, admission, schedule }: Sending) {
@@ -170,7 +171,7 @@ async function sendAll(ways: Ways, lanes: Lanes, { mail, admission, schedule }: 
   const [first, ...others] = outcomes
   if (!first) throw new TypeError("the mail has no recipient")
   const only_held = outcomes.every(({ status, held }) => status !== "retry" || held)
-  const soon: Schedule = () => Math.max(1, soonest(admission)?.seconds ?? 0)
+  const soon: RetrySchedule = () => Math.max(1, soonest(admission)?.seconds ?? 0)
   const next = only_held ? soon : schedule
   return { ...first, provider: "direct", others, transcript, schedule: next }
 }

@@ -1,4 +1,4 @@
-import type { Fault, Outcome, Schedule } from "../../messages/channel"
+import type { Fault, Outcome, RetrySchedule } from "../../providers/provider"
 
 export type EmailProviderName = "smtp" | "mailbox" | "direct" | "ses"
 
@@ -29,25 +29,25 @@ export interface OutgoingMail {
  */
 export interface EmailProvider {
   readonly name: EmailProviderName
-  readonly schedule: Schedule
+  readonly schedule: RetrySchedule
   send(mail: OutgoingMail): Promise<Outcome>
   /**
-   * Asked before a message is composed: keeps room for it until `dismiss`, or rejects with Waiting where
+   * Asked before a message is composed: keeps room for it until `dismiss`, or rejects with DeferredError where
    * there is none. Absent where there always is; `send` without it asks for itself.
    */
   admit?(message_id: string, to: string[], is_urgent: boolean, project_id: string): Promise<void>
   dismiss?(message_id: string): void
   /**
    * Goes as far as one gets without a message: connects and logs in. Resolves with what was found,
-   * in words, and rejects with ProviderTrouble. Absent where there is nobody to ask.
+   * in words, and rejects with ProviderError. Absent where there is nobody to ask.
    */
   check?(): Promise<string>
   close(): Promise<void>
 }
 
 /** A provider that cannot be used at all, whatever the message. */
-export class ProviderTrouble extends Error {
-  override readonly name = "ProviderTrouble"
+export class ProviderError extends Error {
+  override readonly name = "ProviderError"
   readonly fault: Fault
 
   constructor(fault: Fault, message: string) {

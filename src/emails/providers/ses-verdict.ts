@@ -1,6 +1,6 @@
 import { codeOf } from "../../core/faults"
 import { NetError } from "../../core/net"
-import type { RecipientOutcome } from "../../messages/channel"
+import type { RecipientOutcome } from "../../providers/provider"
 import { SesRefusal } from "../../providers/ses/api"
 
 /** What an answer of SES means, and its words. */

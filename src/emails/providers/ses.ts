@@ -1,11 +1,11 @@
 import { NetError } from "../../core/net"
 import { needsSmtputf8, wireForm } from "../../lib/address"
-import type { Outcome, RecipientOutcome, Schedule } from "../../messages/channel"
 import type { SesAccess } from "../../providers/credentials"
+import type { Outcome, RecipientOutcome, RetrySchedule } from "../../providers/provider"
 import { hostOf, type SesPlace, SesRefusal, ses as sesCall } from "../../providers/ses/api"
 import { smtpSchedule } from "../schedule"
 import { faultOf } from "../smtp/attempt"
-import { type EmailProvider, type OutgoingMail, ProviderTrouble } from "./provider"
+import { type EmailProvider, type OutgoingMail, ProviderError } from "./provider"
 import { type SesVerdict, verdictOf } from "./ses-verdict"
 
 const SEND_PATH = "/v2/email/outbound-emails"
@@ -13,7 +13,7 @@ const SEND_PATH = "/v2/email/outbound-emails"
 export interface SesOptions {
   access: SesAccess
   place: SesPlace
-  schedule?: Schedule
+  schedule?: RetrySchedule
 }
 
 /**
@@ -64,7 +64,7 @@ const isWide = (mail: OutgoingMail, email: string) => mail.smtputf8 || needsSmtp
 
 /** What is too fast is welcome in a moment, whatever attempt it was. */
 const soon =
-  (schedule: Schedule, random: () => number = Math.random): Schedule =>
+  (schedule: RetrySchedule, random: () => number = Math.random): RetrySchedule =>
   (attempt, age) =>
     schedule(attempt, age) === undefined ? undefined : 2 + 8 * random()
 
@@ -100,7 +100,7 @@ async function checked(access: SesAccess, place: SesPlace): Promise<string> {
     const said = await sesCall(access, place, { method: "GET", path: "/v2/email/account" })
     const { SendingEnabled, ProductionAccessEnabled, SendQuota } = said as SesAccount
     if (SendingEnabled === false) {
-      throw new ProviderTrouble("authentication", "SES has paused sending for this account.")
+      throw new ProviderError("authentication", "SES has paused sending for this account.")
     }
     const { Max24HourSend = 0, SentLast24Hours = 0 } = SendQuota ?? {}
     const place_text =
@@ -109,6 +109,6 @@ async function checked(access: SesAccess, place: SesPlace): Promise<string> {
   } catch (error) {
     if (!(error instanceof SesRefusal || error instanceof NetError)) throw error
     const { fault, reason } = verdictOf(error)
-    throw new ProviderTrouble(fault ?? "infrastructure", reason ?? "SES could not be reached.")
+    throw new ProviderError(fault ?? "infrastructure", reason ?? "SES could not be reached.")
   }
 }

@@ -1,4 +1,4 @@
-import type { Fault } from "../../messages/channel"
+import type { Fault } from "../../providers/provider"
 import { isLogin, isRefusalOfUs, isSendingLimit, isTooLarge } from "../smtp/outcome"
 import type { SmtpReply } from "../smtp/reply"
 import { SmtpRefusal } from "../smtp/session"

@@ -1,10 +1,10 @@
-import type { Schedule } from "../../messages/channel"
+import type { RetrySchedule } from "../../providers/provider"
 import { smtpSchedule } from "../schedule"
 import { attempt } from "../smtp/attempt"
 import { ConnectionPool, type PoolLimits } from "../smtp/pool"
 import { SmtpRefusal, type Timeouts } from "../smtp/session"
 import { SmtpConnectionError } from "../smtp/wire"
-import { type EmailProvider, ProviderTrouble } from "./provider"
+import { type EmailProvider, ProviderError } from "./provider"
 import { faultIn } from "./smtp-fault"
 import { isUntrusted, TRUST_ADVICE } from "./tls-words"
 
@@ -30,7 +30,7 @@ export interface SmtpOptions {
   reach?: (() => Promise<string>) | undefined
   /** PEM of the authority to trust instead of the system's. */
   ca?: string | undefined
-  schedule?: Schedule
+  schedule?: RetrySchedule
   timeouts?: Partial<Timeouts>
   limits?: Partial<PoolLimits>
 }
@@ -86,6 +86,6 @@ async function checked(
     const said = error instanceof SmtpRefusal ? `${error.phase}: ${message}` : message
     const is_tls = error instanceof SmtpConnectionError && error.kind === "tls"
     const words = is_tls && isUntrusted(message) ? `${said}. ${TRUST_ADVICE}` : said
-    throw new ProviderTrouble(faultIn(error as Error) ?? "infrastructure", words)
+    throw new ProviderError(faultIn(error as Error) ?? "infrastructure", words)
   }
 }

@@ -1,5 +1,4 @@
 import { log } from "../../core/log"
-import type { RecipientOutcome } from "../../messages/channel"
 import { INSTANCE } from "../../providers/callback-token"
 import type { ConfigRow } from "../../providers/configs"
 import {
@@ -7,13 +6,14 @@ import {
   pauseInstance,
   resumeInstance,
 } from "../../providers/instance-standing"
+import type { RecipientOutcome } from "../../providers/provider"
 import { instanceRefusal } from "../../providers/refusals"
 import { emailRouting } from "../../providers/routing"
 import { pause, refusedAgain, resume, showTrouble } from "../../providers/standing"
 import type { Store, Tx } from "../../store/store"
 import type { Adapters } from "./adapters"
 import type { Candidate } from "./candidates"
-import { type EmailProvider, ProviderTrouble } from "./provider"
+import { type EmailProvider, ProviderError } from "./provider"
 import { type TroubleLine, Troubles } from "./troubles"
 
 export interface StandingParts {
@@ -128,7 +128,7 @@ export class Standings {
         lease.release()
       }
     } catch (error) {
-      if (!(error instanceof ProviderTrouble) || error.fault !== "authentication") throw error
+      if (!(error instanceof ProviderError) || error.fault !== "authentication") throw error
       await this.#write(config, (tx) => this.#pause(tx, config, error.message))
       return "gone"
     }

@@ -1,6 +1,6 @@
 import { isMailbox } from "../../lib/address"
 import { isClean } from "../../lib/crlf"
-import type { RecipientOutcome, Reply } from "../../messages/channel"
+import type { RecipientOutcome, RemoteReply } from "../../providers/provider"
 import type { OutgoingMail } from "../providers/provider"
 import { faultIn, faultOfReply } from "../providers/smtp-fault"
 import { Unsendable } from "./envelope"
@@ -112,7 +112,7 @@ export function judge(
   place: Place,
   said?: SmtpReply,
 ): Judged {
-  const reply: Reply = {
+  const reply: RemoteReply = {
     smtp_code: said?.code ?? null,
     enhanced_code: said?.enhanced ?? null,
     response: said?.text ?? null,

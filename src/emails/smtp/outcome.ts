@@ -1,4 +1,4 @@
-import type { RecipientOutcome } from "../../messages/channel"
+import type { RecipientOutcome } from "../../providers/provider"
 import type { SmtpReply } from "./reply"
 
 export type Verdict = Pick<RecipientOutcome, "status" | "bounce_subtype" | "code">

@@ -3,7 +3,7 @@ import { newId } from "../../../src/core/ids"
 import { type DirectOptions, direct } from "../../../src/emails/providers/direct"
 import type { EmailProvider } from "../../../src/emails/providers/provider"
 import type { KeptPolicy, PolicyStore } from "../../../src/emails/smtp/mta-sts"
-import { Waiting } from "../../../src/messages/channel"
+import { DeferredError } from "../../../src/providers/provider"
 import { mailTo } from "../../contracts/email-provider"
 import { nameServer, type Say } from "../../core/name-server"
 import { PATIENT } from "../../harness/waits"
@@ -66,7 +66,7 @@ export const patient = (provider: EmailProvider): EmailProvider => ({
       try {
         return await provider.send({ ...mail, message_id: newId() })
       } catch (error) {
-        if (!(error instanceof Waiting)) throw error
+        if (!(error instanceof DeferredError)) throw error
         await Bun.sleep(5)
       }
     }
