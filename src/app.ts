@@ -1,6 +1,4 @@
 import { Elysia } from "elysia"
-import { accountRoutes } from "./accounts/routes"
-import { apiKeyRoutes } from "./api-keys/routes"
 import { auditRoutes } from "./audit-log/routes"
 import type { Secrets } from "./core/secrets"
 import type { Workers } from "./core/workers"
@@ -15,22 +13,25 @@ import type { AnyRoute } from "./http/route"
 import { healthRoutes } from "./http/routes"
 import { mount } from "./http/serve"
 import type { SocketTimes } from "./http/sockets"
+import { apiKeyRoutes } from "./identity/api-key-routes"
+import { type SessionParts, sessionRoutes } from "./identity/session-routes"
+import type { Sessions } from "./identity/sessions"
 import { longJobRoutes } from "./long-jobs/routes"
 import { mailboxRoutes } from "./mailbox/routes"
-import type { InvitationParts } from "./members/invitations/routes"
-import { memberRoutes } from "./members/routes"
 import { docsRoutes, pageRoutes } from "./pages/routes"
-import { projectRoutes } from "./projects/routes"
 import { type ProviderParts, providerRoutes } from "./providers/routes"
 import { queueRoutes } from "./queue/routes"
 import { type QueueControlParts, queueControlRoutes } from "./queue-control/routes"
 import type { RequestLog } from "./request-log/request-log"
 import { requestLogRoutes } from "./request-log/routes"
-import { type SessionParts, sessionRoutes } from "./session/routes"
-import type { Sessions } from "./session/sessions"
-import { settingsRoutes } from "./settings/routes"
-import type { Meter } from "./usage/meter"
-import { usageRoutes } from "./usage/routes"
+import { accountRoutes } from "./tenancy/account-routes"
+import type { InvitationParts } from "./tenancy/invitation-routes"
+import { memberRoutes } from "./tenancy/member-routes"
+import type { Meter } from "./tenancy/meter"
+import { projectRoutes } from "./tenancy/project-routes"
+import { settingsRoutes } from "./tenancy/settings-routes"
+import { type SetupParts, setupRoutes } from "./tenancy/setup-routes"
+import { usageRoutes } from "./tenancy/usage-routes"
 import { type WebhookRouteParts, webhookRoutes } from "./webhooks/routes"
 
 export interface AppParts
@@ -38,6 +39,7 @@ export interface AppParts
     EmailParts,
     InvitationParts,
     SessionParts,
+    SetupParts,
     StreamParts,
     WebhookRouteParts,
     ProviderParts,
@@ -63,6 +65,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
   const { store, health } = parts
   const routes: AnyRoute[] = [
     ...healthRoutes(health),
+    ...setupRoutes(parts),
     ...sessionRoutes(parts),
     ...accountRoutes(parts),
     ...memberRoutes(parts),

@@ -1,4 +1,4 @@
-import type { Order } from "../../src/admin"
+import type { Order } from "../../src/operations/admin"
 import type { Action } from "../context"
 import { usage } from "../failure"
 import { instance_account_fields, user_fields } from "../fields"

@@ -1,6 +1,6 @@
 import type { Settings } from "../../src/core/config"
 import type { Running } from "../../src/server"
-import type { SetupToken } from "../../src/session/setup/setup-token"
+import type { SetupToken } from "../../src/tenancy/setup-token"
 import type { Paint } from "../terminal"
 import { version } from "../version"
 

@@ -1,7 +1,7 @@
 import { request } from "node:http"
-import type { Order } from "../../src/admin"
 import { type Loaded, useSettings } from "../../src/core/config"
 import { codes, type ErrorCode } from "../../src/core/errors"
+import type { Order } from "../../src/operations/admin"
 import type { Context } from "../context"
 import { exitOfStatus, exits, Failure, usage } from "../failure"
 import { socketsFor } from "./find-server"
@@ -32,8 +32,8 @@ export async function order<Data>(
     if (await hasDatabase(loaded)) break
   }
   return withStore(loaded, { begin: "never" }, async (store, openSecrets) => {
-    const { administer } = await import("../../src/admin")
-    const { sessionParts } = await import("../../src/session/parts")
+    const { administer } = await import("../../src/operations/admin")
+    const { sessionParts } = await import("../../src/tenancy/console")
     const { ApiError } = await import("../../src/core/errors")
     const secrets = openSecrets()
     const place = { store, secrets, data_dir, sign_up, base_url: () => base_url ?? "" }

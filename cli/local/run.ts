@@ -35,7 +35,7 @@ function keepLogWhole(): void {
 }
 
 async function reloadSettings(loaded: Loaded): Promise<void> {
-  const { reload } = await import("../../src/reload")
+  const { reload } = await import("../../src/operations/reload")
   reload(loaded)
 }
 

@@ -1,6 +1,6 @@
 import { announce, isJsonLog, log } from "../../src/core/log"
 import type { Running } from "../../src/server"
-import type { SetupToken } from "../../src/session/setup/setup-token"
+import type { SetupToken } from "../../src/tenancy/setup-token"
 import type { Action, Context } from "../context"
 import { usage } from "../failure"
 import { settledMailbox } from "./ports"
@@ -58,7 +58,7 @@ function tellSetup({ token, path }: SetupToken, url: string) {
 
 /** Without an account every request is 401: what makes one should not have to be guessed. */
 async function tellNobodyHasKey({ store }: Running, next: string): Promise<void> {
-  const { firstProject } = await import("../../src/accounts/first")
+  const { firstProject } = await import("../../src/tenancy/first")
   const [project] = await firstProject(store.read)
   if (!project)
     log.warn("there is no account yet, so there is no API key: stop the server, then run init", {

@@ -88,7 +88,7 @@ export async function upSettings(
 
 async function firstKey(running: Running, new_key: boolean) {
   try {
-    const { ensureFirst } = await import("../../src/accounts/first")
+    const { ensureFirst } = await import("../../src/tenancy/first")
     return await ensureFirst(running.store, running.secrets, { keep_key: true, new_key })
   } catch (error) {
     await running.stop()

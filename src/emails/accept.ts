@@ -1,11 +1,11 @@
-import type { Caller } from "../accounts/caller"
 import type { ApiError } from "../core/errors"
+import type { Caller } from "../identity/caller"
 import * as messages from "../messages/pipeline"
 import { giveBack } from "../plans/quotas"
 import * as sendBuckets from "../plans/send-buckets"
 import type { Tx } from "../store/store"
-import { type Allowance, reserveEach } from "../usage/reservations"
-import { add } from "../usage/usage"
+import { type Allowance, reserveEach } from "../tenancy/reservations"
+import { add } from "../tenancy/usage"
 
 /** An email at the door, and the quota it is counted under; null counts nowhere. */
 export interface Entry {

@@ -1,4 +1,4 @@
-import type { Caller } from "../accounts/caller"
+import type { Caller } from "../identity/caller"
 import type { Claim } from "./idempotency"
 
 /** One request, as a handler sees it: who calls, and what was understood of it. */

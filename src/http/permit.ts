@@ -1,8 +1,8 @@
-import type { Caller } from "../accounts/caller"
-import type { Wanted } from "../accounts/console"
-import { reaches } from "../api-keys/scopes"
 import { fail } from "../core/errors"
-import type { AccountRole } from "../members/tables"
+import type { Caller } from "../identity/caller"
+import type { Wanted } from "../identity/console-caller"
+import { reaches } from "../identity/scopes"
+import type { AccountRole } from "../identity/tables"
 import type { AnyRoute } from "./route"
 
 type Rule = (caller: Caller) => boolean

@@ -1,11 +1,11 @@
 import { asc, eq } from "drizzle-orm"
-import { hold } from "../accounts/accounts"
+import { projects } from "../identity/tables"
 import { METRICS } from "../plans/metrics"
-import { projects } from "../projects/tables"
 import type { Store } from "../store/store"
-import { daysOf } from "../usage/report"
-import { correct } from "../usage/reservations"
-import { add, type Totals, totals, type Units } from "../usage/usage"
+import { hold } from "../tenancy/accounts"
+import { correct } from "../tenancy/reservations"
+import { add, type Totals, totals, type Units } from "../tenancy/usage"
+import { daysOf } from "../tenancy/usage-report"
 import { emailUnits } from "./units"
 
 interface Asked {

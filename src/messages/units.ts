@@ -2,7 +2,7 @@ import { and, eq, gte, lt, sql } from "drizzle-orm"
 import { isoFrom, millisFrom } from "../core/time"
 import { engine } from "../store/columns"
 import type { Reader } from "../store/store"
-import { usageDays } from "../usage/tables"
+import { usageDays } from "../tenancy/tables"
 import { messages } from "./tables"
 
 const DAY_MILLISECONDS = 86_400_000

@@ -1,5 +1,5 @@
 import { ApiError } from "../core/errors"
-import { ownerOf, reset } from "../session/password/recovery"
+import { ownerOf, reset } from "../identity/password-recovery"
 import type { Store } from "../store/store"
 import { html } from "./html"
 import { complaint, field, PASSWORD_RULES, smallPage } from "./small-page"

@@ -1,9 +1,9 @@
 import { and, eq } from "drizzle-orm"
-import * as people from "../members/project-members"
-import { projects } from "../projects/tables"
-import type { SystemMail } from "../session/system-mail"
+import type { SystemMail } from "../identity/system-mail"
+import { projects } from "../identity/tables"
 import type { Handler } from "../store/job-handler"
 import type { Store } from "../store/store"
+import * as people from "../tenancy/project-members"
 import type { Refused } from "./standing"
 import { providerConfigs } from "./tables"
 

@@ -45,3 +45,9 @@ export const counters = table(
   },
   (counter) => [primaryKey({ columns: [counter.project_id, counter.name, counter.shard] })],
 )
+
+/** One value of the instance itself, sealed where it is a secret. */
+export const instanceValues = table("instance_values", {
+  name: id(),
+  value: text().notNull(),
+})

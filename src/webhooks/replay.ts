@@ -1,6 +1,6 @@
-import type { Caller } from "../accounts/caller"
 import { fail } from "../core/errors"
 import { now } from "../core/time"
+import type { Caller } from "../identity/caller"
 import * as longJob from "../long-jobs/long-jobs"
 import { enqueue } from "../store/queue"
 import type { Tx } from "../store/store"

@@ -1,5 +1,5 @@
-import type { Caller } from "../accounts/caller"
 import { now } from "../core/time"
+import type { Caller } from "../identity/caller"
 import type { Tx } from "../store/store"
 import { activate, disable } from "./breaker"
 import { exhaustAll, release } from "./hold"

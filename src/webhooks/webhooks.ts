@@ -1,19 +1,19 @@
 import { and, eq, sql } from "drizzle-orm"
-import * as accounts from "../accounts/accounts"
-import type { Caller } from "../accounts/caller"
 import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { now, secondsFromNow } from "../core/time"
 import type { Page, Window } from "../http/page"
+import type { Caller } from "../identity/caller"
 import { newSecret } from "../lib/signature"
 import { demandRoom } from "../plans/plans"
-import * as projects from "../projects/projects"
 import { bump, total } from "../store/counters"
 import { held } from "../store/locks"
 import type { Reader, Tx } from "../store/store"
 import { newestFirst } from "../store/stretch"
+import * as accounts from "../tenancy/accounts"
+import * as projects from "../tenancy/projects"
 import { keepMasked, sealHeaders } from "./custom-headers"
 import type { Changes, NewEndpoint } from "./input"
 import { heldCounts, ours, record, shown, type Webhook, type WebhookRow } from "./record"
@@ -24,7 +24,7 @@ import { type WebhookWarning, warningsOf } from "./warnings"
 const OVERLAP_SECONDS = 86_400
 const HINT_CHARACTERS = 4
 
-/** Of every project; accounts/resources.ts reads it too. */
+/** Of every project; tenancy/resources.ts reads it too. */
 const COUNTER = "webhooks"
 
 /** How an endpoint is written: what seals its secrets, and whether its host had an address. */

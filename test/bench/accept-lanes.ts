@@ -4,8 +4,6 @@
  * `accept-lanes.ts together|alone SECONDS` prints what it accepted and what the database holds.
  */
 import { sql } from "drizzle-orm"
-import { ensureFirst } from "../../src/accounts/first"
-import { authenticate } from "../../src/api-keys/authenticate"
 import { openBlobs } from "../../src/core/blobs"
 import { settings } from "../../src/core/config"
 import { openSecrets } from "../../src/core/secrets"
@@ -16,9 +14,11 @@ import { Intake } from "../../src/emails/intake"
 import { prepare } from "../../src/emails/prepare"
 import { type Claim, takeOrUndo } from "../../src/http/idempotency"
 import { Problems } from "../../src/http/problems"
+import { authenticate } from "../../src/identity/authenticate"
 import type { NewMessage } from "../../src/messages/pipeline"
 import { messages } from "../../src/messages/tables"
 import { openStore } from "../../src/store/open"
+import { ensureFirst } from "../../src/tenancy/first"
 
 const IN_FLIGHT = 64
 

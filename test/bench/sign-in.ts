@@ -3,7 +3,7 @@
  * medians tell whether time says who exists. Usage: `bun test/bench/sign-in.ts [rounds]`.
  */
 import { testService } from "../harness/service"
-import { BEHIND_PROXY, registered, stranger } from "../session/entrance"
+import { BEHIND_PROXY, registered, stranger } from "../identity/entrance"
 
 const rounds = Number(process.argv[2] ?? 300)
 

@@ -1,7 +1,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test"
 import { statSync } from "node:fs"
 import { join } from "node:path"
-import * as apiKeys from "../../src/api-keys/api-keys"
+import * as apiKeys from "../../src/identity/api-keys"
 import { tellEvents } from "../events/stream/facts"
 import { readLines } from "../harness/lines"
 import { quietLog } from "../harness/quiet"

@@ -1,7 +1,6 @@
-import { accounts } from "../../src/accounts/tables"
 import { newId } from "../../src/core/ids"
 import { now } from "../../src/core/time"
-import { projects } from "../../src/projects/tables"
+import { accounts, projects } from "../../src/identity/tables"
 import type { Store } from "../../src/store/store"
 
 /** An account with one project, past every rule of how they are made. */

@@ -55,24 +55,25 @@ function locate(folder: string, to: string): string {
   )
 }
 
-/** The first circle that can be walked from any of the files, as a list of paths. */
-export function circle(): string[] | undefined {
-  const importsOf = new Map(sources.map(({ path, imports }) => [path, imports]))
+/** The first circle that can be walked along the edges, as a list of the names on the way. */
+export function circle(arrows: Edge[]): string[] | undefined {
+  const importsOf = new Map<string, Set<string>>()
+  for (const { from, to } of arrows) importsOf.set(from, (importsOf.get(from) ?? new Set()).add(to))
   const cleared = new Set<string>()
 
-  function walk(path: string, trail: string[]): string[] | undefined {
-    if (trail.includes(path)) return [...trail.slice(trail.indexOf(path)), path]
-    if (cleared.has(path)) return undefined
-    for (const next of importsOf.get(path) ?? []) {
-      const found = walk(next, [...trail, path])
+  function walk(name: string, trail: string[]): string[] | undefined {
+    if (trail.includes(name)) return [...trail.slice(trail.indexOf(name)), name]
+    if (cleared.has(name)) return undefined
+    for (const next of importsOf.get(name) ?? []) {
+      const found = walk(next, [...trail, name])
       if (found) return found
     }
-    cleared.add(path)
+    cleared.add(name)
     return undefined
   }
 
-  for (const { path } of sources) {
-    const found = walk(path, [])
+  for (const name of importsOf.keys()) {
+    const found = walk(name, [])
     if (found) return found
   }
   return undefined

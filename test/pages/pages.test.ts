@@ -7,8 +7,8 @@ import type { Reply } from "../harness/client"
 import { movableClock } from "../harness/clock"
 import { person, team } from "../harness/people"
 import { sharedService } from "../harness/shared-service"
-import { BEHIND_PROXY, PASSWORD, signIn, stranger, visitor } from "../session/entrance"
-import { runForgotten } from "../session/forgotten"
+import { BEHIND_PROXY, PASSWORD, signIn, stranger, visitor } from "../identity/entrance"
+import { runForgotten } from "../identity/forgotten"
 
 const clock = movableClock()
 const service = await sharedService(BEHIND_PROXY)

@@ -1,5 +1,5 @@
 import { and, eq } from "drizzle-orm"
-import { standingValue } from "../../accounts/instance"
+import { findOrInitialize } from "../../store/instance-values"
 import { held } from "../../store/locks"
 import type { Reader, Store } from "../../store/store"
 import { callbackHash, findByToken, INSTANCE } from "../callback-token"
@@ -43,7 +43,7 @@ export async function isOurTopic(store: Store, source: Source, arn: string): Pro
   if (account === undefined) return false
   const { own } = source
   const known = own
-    ? await standingValue(store, `sns_account:${own.credentials_id}`, account)
+    ? await findOrInitialize(store, `sns_account:${own.credentials_id}`, account)
     : await standingAccount(store, source, account)
   return known === account
 }

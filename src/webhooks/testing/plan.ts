@@ -1,7 +1,7 @@
-import type { Caller } from "../../accounts/caller"
 import { now } from "../../core/time"
 import { record } from "../../events/emit"
 import { exampleData } from "../../events/trigger"
+import type { Caller } from "../../identity/caller"
 import type { Tx } from "../../store/store"
 import { deliveryOf, plan } from "../route-events"
 import * as webhooks from "../webhooks"

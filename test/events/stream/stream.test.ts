@@ -1,7 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test"
-import * as apiKeys from "../../../src/api-keys/api-keys"
 import * as feed from "../../../src/events/feed"
 import { SOCKETS_PER_PROJECT } from "../../../src/http/sockets"
+import * as apiKeys from "../../../src/identity/api-keys"
 import { tell } from "../../../src/messages/activity"
 import { team } from "../../harness/people"
 import { quietLog } from "../../harness/quiet"

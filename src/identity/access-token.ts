@@ -1,0 +1,139 @@
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  sign,
+} from "node:crypto"
+import { jwtVerify } from "jose"
+import { fail } from "../core/errors"
+import { isUuid, newId } from "../core/ids"
+import type { Secrets } from "../core/secrets"
+import { millis } from "../core/time"
+import * as instanceValues from "../store/instance-values"
+import type { Store, Tx } from "../store/store"
+
+export const ACCESS_SECONDS = 900
+
+const SIGNING_KEY = "console_signing_key"
+const TYPE = "at+jwt"
+
+/** Headers that would let the token itself say which key proves it. */
+const FOREIGN_KEYS = ["jku", "jwk", "x5u", "x5c", "crit"]
+
+interface SigningKey {
+  kid: string
+  private_key: KeyObject
+  public_key: KeyObject
+}
+
+export interface Bearer {
+  user_id: string
+  session_id: string
+}
+
+export interface AccessParts {
+  store: Store
+  secrets: Secrets
+  /** The public address of this instance; asked at each use, since a free port is known late. */
+  base_url: () => string
+}
+
+/** Whether a credential looks like an access token of ours at all, and not like an API key. */
+export const isAccessToken = (text: string) => /^[\w-]+\.[\w-]+\.[\w-]*$/.test(text)
+
+/**
+ * Short-lived proof of a console session: a JWT (RFC 9068) signed with Ed25519. The key is made at
+ * the first start, belongs to the database, and is sealed in it, so that every node knows it.
+ */
+export class AccessTokens {
+  readonly #parts: AccessParts
+  #key: SigningKey | undefined
+
+  constructor(parts: AccessParts) {
+    this.#parts = parts
+  }
+
+  /** Makes the key where there is none yet. `verify` does it too, on first use. */
+  async ready(): Promise<void> {
+    const kept = await instanceValues.find(this.#parts.store.read, SIGNING_KEY)
+    this.#key = kept ? this.#open(kept) : await this.#parts.store.tx((tx) => this.#keyIn(tx))
+  }
+
+  /** Inside a transaction, which must wait for nothing but itself: hence without `jose`. */
+  async sign(tx: Tx, { user_id, session_id }: Bearer): Promise<string> {
+    const { kid, private_key } = await this.#keyIn(tx)
+    const iat = Math.floor(millis() / 1000)
+    const claims = {
+      ...this.#names(),
+      sub: user_id,
+      sid: session_id,
+      iat,
+      exp: iat + ACCESS_SECONDS,
+      jti: newId(),
+    }
+    const head = `${encode({ alg: "EdDSA", typ: TYPE, kid })}.${encode(claims)}`
+    return `${head}.${sign(null, Buffer.from(head), private_key).toString("base64url")}`
+  }
+
+  /**
+   * Who the token speaks for. Throws 401 `unauthorized`, with the same words for whatever is wrong.
+   * Whether the session still lives is for the caller to look up.
+   */
+  async verify(token: string): Promise<Bearer> {
+    if (!this.#key) await this.ready()
+    const key = this.#key
+    if (!key || !isAccessToken(token)) return refuse()
+    const { iss, aud } = this.#names()
+    try {
+      const { payload, protectedHeader } = await jwtVerify(token, key.public_key, {
+        algorithms: ["EdDSA"],
+        issuer: iss,
+        audience: aud,
+        typ: TYPE,
+        requiredClaims: ["sub", "sid", "iat", "exp"],
+        currentDate: new Date(millis()),
+      })
+      const foreign = FOREIGN_KEYS.some((name) => Object.hasOwn(protectedHeader, name))
+      const { sub, sid } = payload
+      if (foreign || protectedHeader.kid !== key.kid || !isId(sub) || !isId(sid)) return refuse()
+      return { user_id: sub, session_id: sid }
+    } catch {
+      return refuse()
+    }
+  }
+
+  #names() {
+    const base = this.#parts.base_url()
+    return { iss: `${base}/console`, aud: `${base}/v1` }
+  }
+
+  async #keyIn(tx: Tx): Promise<SigningKey> {
+    if (this.#key) return this.#key
+    const key = this.#open(await instanceValues.initialize(tx, SIGNING_KEY, this.#make()))
+    tx.afterCommit(() => {
+      this.#key = key
+    })
+    return key
+  }
+
+  #make(): string {
+    const { privateKey } = generateKeyPairSync("ed25519")
+    const pem = privateKey.export({ type: "pkcs8", format: "pem" })
+    return this.#parts.secrets.seal(JSON.stringify({ kid: newId(), pem }), SIGNING_KEY)
+  }
+
+  #open(sealed: string): SigningKey {
+    const text = this.#parts.secrets.open(sealed, SIGNING_KEY)
+    const { kid, pem } = JSON.parse(text) as { kid: string; pem: string }
+    const private_key = createPrivateKey(pem)
+    return { kid, private_key, public_key: createPublicKey(private_key) }
+  }
+}
+
+const refuse = () =>
+  fail("unauthorized", "The access token is missing, expired or not valid. Sign in again.")
+
+const isId = (claim: unknown): claim is string => typeof claim === "string" && isUuid(claim)
+
+const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString("base64url")

@@ -1,0 +1,131 @@
+import { and, eq, gt, isNull } from "drizzle-orm"
+import { fail } from "../core/errors"
+import { now, secondsFromNow } from "../core/time"
+import type { Handler } from "../store/job-handler"
+import { enqueue, type Job } from "../store/queue"
+import type { Reader, Store, Tx } from "../store/store"
+import * as passwords from "./passwords"
+import { revokeAll } from "./sessions"
+import type { SystemMail } from "./system-mail"
+import { passwordResets } from "./tables"
+import { hashOfToken, newToken } from "./tokens"
+import { asUser, recordForUser } from "./user-log"
+import * as users from "./users"
+
+const RESET_SECONDS = 3600
+const MOST_ATTEMPTS = 10
+
+interface Forgotten {
+  email: string
+}
+
+/**
+ * The work behind "forgot password". A job, because the answer must neither say nor show by its
+ * time whether the address has a user.
+ */
+export const passwordForgotten: Job<Forgotten> = {
+  name: "session.password_forgotten",
+  schedule: (attempt) => (attempt < MOST_ATTEMPTS ? 10 * attempt : undefined),
+}
+
+export const forget = (tx: Tx, email: string) =>
+  enqueue(tx, passwordForgotten, { payload: { email }, project_id: null })
+
+export interface ResetPost {
+  mail: SystemMail
+  base_url: () => string
+}
+
+/** Mails a token that works once and for an hour; for an unknown address it does nothing. */
+export const sendReset = (store: Store, { mail, base_url }: ResetPost): Handler<Forgotten> => ({
+  async run({ email }) {
+    const user = await users.byEmail(store.read, email)
+    if (user?.status !== "active") return {}
+    return {
+      async done(tx) {
+        const token = newToken("reset")
+        await tx.insert(passwordResets).values({
+          token_hash: hashOfToken(token),
+          user_id: user.id,
+          created_at: now(),
+          expires_at: secondsFromNow(RESET_SECONDS),
+        })
+        const text = letter(`${base_url()}/password-reset/${token}`)
+        const subject = "Reset your Belfry password"
+        await mail.send(tx, { to: user.email, subject, text, kind: "password_reset" })
+      },
+    }
+  },
+})
+
+const letter = (link: string) =>
+  [
+    "We received a request to reset the password of your Belfry user.",
+    `Open this page within an hour to choose a new password:\n${link}`,
+    "The link works once. If you did not ask for a new password, do nothing. Your password stays as it is.",
+  ].join("\n\n")
+
+const isOpen = (token: string) =>
+  and(
+    eq(passwordResets.token_hash, hashOfToken(token)),
+    isNull(passwordResets.used_at),
+    gt(passwordResets.expires_at, now()),
+  )
+
+/** Whose password this token may set. Throws 422 `otp_expired` for an old, used or unknown one. */
+export async function ownerOf(db: Reader, token: string): Promise<users.UserRow> {
+  const [reset] = await db.select().from(passwordResets).where(isOpen(token))
+  return reset ? users.find(db, reset.user_id) : expired()
+}
+
+const expired = () =>
+  fail("otp_expired", "This link has expired or was used already. Ask for a new one.")
+
+/**
+ * Sets a new password with the token of the mail. Every session of the user ends, and with it
+ * whatever an intruder had. Throws 422 `otp_expired`, `weak_password`, `password_recently_used`.
+ */
+export async function reset(
+  store: Store,
+  { token, new_password, ip }: { token: string; new_password: string; ip: string },
+): Promise<void> {
+  const { id } = await ownerOf(store.read, token)
+  passwords.demandStrength(new_password)
+  await passwords.demandUnused(store.read, id, new_password)
+  const password_hash = await passwords.hash(new_password)
+  await store.tx(async (tx) => {
+    const taking = tx.update(passwordResets).set({ used_at: now() }).where(isOpen(token))
+    if ((await taking.returning({ user_id: passwordResets.user_id })).length === 0) expired()
+    const user = await users.hold(tx, id)
+    await passwords.set(tx, id, password_hash)
+    await revokeAll(tx, id)
+    await recordForUser(tx, user, asUser(user, ip), "password.reset")
+  })
+}
+
+interface Change {
+  user: users.UserRow
+  session_id: string
+  new_password: string
+  ip: string
+}
+
+/** With the present password proven: sets a new one and ends the user's other sessions. */
+export async function change(store: Store, { user, session_id, ...wanted }: Change): Promise<void> {
+  const { new_password, ip } = wanted
+  passwords.demandStrength(new_password)
+  await passwords.demandUnused(store.read, user.id, new_password)
+  const password_hash = await passwords.hash(new_password)
+  await store.tx(async (tx) => {
+    const now_is = await users.hold(tx, user.id)
+    if (now_is.password_hash !== user.password_hash) {
+      fail(
+        "invalid_current_password",
+        "Another session changed the password at the same time. Try again with the new one.",
+      )
+    }
+    await passwords.set(tx, user.id, password_hash)
+    await revokeAll(tx, user.id, session_id)
+    await recordForUser(tx, user, asUser(user, ip), "password.changed")
+  })
+}

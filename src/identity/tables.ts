@@ -1,0 +1,303 @@
+import {
+  bool,
+  id,
+  index,
+  int,
+  json,
+  primaryKey,
+  ref,
+  table,
+  text,
+  time,
+  uniqueIndex,
+} from "../store/columns"
+
+export type AccountStatus = "active" | "locked" | "suspended"
+export type SendingStatus = "active" | "throttled" | "frozen"
+
+/** What an account decides for all its projects; a project may decide otherwise on tracking. */
+export interface AccountSettings {
+  track_opens: boolean
+  track_clicks: boolean
+  require_mfa: boolean
+}
+
+/** The top of the tenancy: a plan, its limits, and projects below it. */
+export const accounts = table(
+  "accounts",
+  {
+    id: id(),
+    name: text().notNull(),
+    slug: text().notNull(),
+    plan: text().notNull(),
+    /** Numbers of the operator that take the place of the plan's; null in it is unlimited. */
+    limits: json<Record<string, number | null> | null>(),
+    settings: json<AccountSettings>().notNull(),
+    /** The owner whose free accounts are counted together; null until somebody adopts it. */
+    owner_user_id: ref(),
+    status: text<AccountStatus>().notNull(),
+    status_reason: text(),
+    sending_status: text<SendingStatus>().notNull(),
+    sending_status_reason: text(),
+    /** When its owner deleted it: nothing answers for it, and a week later it is gone. */
+    deleting_at: time(),
+    created_at: time().notNull(),
+    updated_at: time().notNull(),
+  },
+  (account) => [
+    uniqueIndex("accounts_by_slug").on(account.slug),
+    index("accounts_by_owner").on(account.owner_user_id),
+  ],
+)
+
+/** What a project decides for itself. Only what was changed is stored; the rest are defaults. */
+export interface ProjectSettings {
+  /** The sender of whatever names none. */
+  default_from: { email: string; name: string | null } | null
+  default_reply_to: string | null
+  /** Everything goes to the embedded mailbox, and counts no quota. */
+  sandbox: boolean
+  /** A verified domain may also be sent from below. */
+  allow_subdomains: boolean
+}
+
+/** An isolated environment within an account: every other row names one. */
+export const projects = table(
+  "projects",
+  {
+    id: id(),
+    account_id: ref()
+      .notNull()
+      .references(() => accounts.id),
+    name: text().notNull(),
+    slug: text().notNull(),
+    status: text<"active" | "deleting">().notNull(),
+    settings: json<Partial<ProjectSettings>>().notNull(),
+    /** The instance's own project: no key, no member and no list reaches it. */
+    hidden: bool().notNull(),
+    deleting_at: time(),
+    created_at: time().notNull(),
+    updated_at: time().notNull(),
+  },
+  (project) => [uniqueIndex("projects_by_slug").on(project.account_id, project.slug)],
+)
+
+export type AccountRole = "owner" | "admin" | "billing_admin" | "member"
+export type ProjectRole = "admin" | "developer" | "viewer"
+
+/** Who belongs to an account, and as what. */
+export const accountMembers = table(
+  "account_members",
+  {
+    account_id: ref().notNull(),
+    user_id: ref().notNull(),
+    role: text<AccountRole>().notNull(),
+    joined_at: time().notNull(),
+    last_active_at: time(),
+  },
+  (member) => [
+    primaryKey({ columns: [member.account_id, member.user_id] }),
+    index("account_members_by_user").on(member.user_id),
+  ],
+)
+
+/** Roles given in one project. Owners and admins of the account need none: they are admins. */
+export const projectMembers = table(
+  "project_members",
+  {
+    project_id: ref().notNull(),
+    user_id: ref().notNull(),
+    role: text<ProjectRole>().notNull(),
+    added_at: time().notNull(),
+  },
+  (member) => [
+    primaryKey({ columns: [member.project_id, member.user_id] }),
+    index("project_members_by_user").on(member.user_id),
+  ],
+)
+
+export const apiKeys = table(
+  "api_keys",
+  {
+    id: id(),
+    account_id: ref().notNull(),
+    project_id: ref().notNull(),
+    name: text().notNull(),
+    /** The 8 characters after `svc_live_`: finds the row, proves nothing. */
+    lookup: text().notNull(),
+    key_hash: text().notNull(),
+    prefix: text().notNull(),
+    last4: text().notNull(),
+    scopes: json<string[]>().notNull(),
+    /** The only domain that it sends from. A domain that was deleted is none at all. */
+    domain_id: ref(),
+    ip_addresses: json<string[]>().notNull(),
+    created_by: json<{ type: string; id: string | null }>().notNull(),
+    expires_at: time(),
+    last_used_at: time(),
+    last_used_ip: text(),
+    created_at: time().notNull(),
+    revoked_at: time(),
+    /** The key that a rotation put in its place. */
+    successor_id: ref(),
+  },
+  (key) => [
+    uniqueIndex("api_keys_by_lookup").on(key.lookup),
+    index("api_keys_by_project").on(key.project_id, key.id),
+  ],
+)
+
+/** People who sign in to run accounts and projects. End users of a project live elsewhere. */
+export const consoleUsers = table(
+  "console_users",
+  {
+    id: id(),
+    /** As its owner wrote it; `email_key` is the form in which addresses compare. */
+    email: text().notNull(),
+    email_key: text().notNull(),
+    name: text(),
+    locale: text(),
+    timezone: text(),
+    password_hash: text().notNull(),
+    /** Runs the instance. */
+    operator: bool().notNull(),
+    status: text<"active" | "locked">().notNull(),
+    /** Sealed. Present while codes are asked for at sign-in. */
+    mfa_secret: text(),
+    /** Sealed: the secret and the hashed recovery codes of an enrolment that waits for its proof. */
+    mfa_pending: text(),
+    mfa_pending_at: time(),
+    /** The time step of the last code taken: no code works twice (RFC 6238, 5.2). */
+    mfa_last_step: int(),
+    created_at: time().notNull(),
+    updated_at: time().notNull(),
+    last_login_at: time(),
+  },
+  (user) => [uniqueIndex("console_users_by_email").on(user.email_key)],
+)
+
+/** One sign-in: all refresh tokens that descend from it die with it. */
+export const consoleSessions = table(
+  "console_sessions",
+  {
+    id: id(),
+    user_id: ref().notNull(),
+    ip: text(),
+    user_agent: text(),
+    client_name: text(),
+    created_at: time().notNull(),
+    last_used_at: time().notNull(),
+    expires_at: time().notNull(),
+    revoked_at: time(),
+  },
+  (session) => [
+    index("console_sessions_by_user").on(session.user_id, session.id),
+    index("console_sessions_by_expiry").on(session.expires_at),
+  ],
+)
+
+/** Used ones stay until they expire, so that a second use is noticed. */
+export const refreshTokens = table(
+  "refresh_tokens",
+  {
+    token_hash: id(),
+    session_id: ref().notNull(),
+    created_at: time().notNull(),
+    used_at: time(),
+    /** Sealed: the token that took its place, for a request that was sent twice. */
+    successor: text(),
+    expires_at: time().notNull(),
+  },
+  (token) => [
+    index("refresh_tokens_by_session").on(token.session_id),
+    index("refresh_tokens_by_expiry").on(token.expires_at),
+  ],
+)
+
+/** RFC 8628: a program without a browser asks a person elsewhere to let it in. */
+export const deviceCodes = table(
+  "device_codes",
+  {
+    id: id(),
+    device_code_hash: text().notNull(),
+    user_code_hash: text().notNull(),
+    client_name: text().notNull(),
+    ip: text(),
+    status: text<"pending" | "approved" | "denied" | "used">().notNull(),
+    user_id: ref(),
+    /** Grows by five seconds whenever the program asks too early. */
+    interval_seconds: int().notNull(),
+    last_polled_at: time(),
+    created_at: time().notNull(),
+    expires_at: time().notNull(),
+  },
+  (code) => [
+    uniqueIndex("device_codes_by_device").on(code.device_code_hash),
+    uniqueIndex("device_codes_by_user").on(code.user_code_hash),
+    index("device_codes_by_expiry").on(code.expires_at),
+  ],
+)
+
+/** The password was right; the second factor is awaited. */
+export const mfaChallenges = table(
+  "mfa_challenges",
+  {
+    token_hash: id(),
+    user_id: ref().notNull(),
+    attempts: int().notNull(),
+    used_at: time(),
+    created_at: time().notNull(),
+    expires_at: time().notNull(),
+  },
+  (challenge) => [index("mfa_challenges_by_expiry").on(challenge.expires_at)],
+)
+
+/** Each opens the second door once. */
+export const backupCodes = table(
+  "backup_codes",
+  {
+    user_id: ref().notNull(),
+    code_hash: text().notNull(),
+    used_at: time(),
+    created_at: time().notNull(),
+  },
+  (code) => [primaryKey({ columns: [code.user_id, code.code_hash] })],
+)
+
+export const passwordResets = table(
+  "password_resets",
+  {
+    token_hash: id(),
+    user_id: ref().notNull(),
+    used_at: time(),
+    created_at: time().notNull(),
+    expires_at: time().notNull(),
+  },
+  (reset) => [
+    index("password_resets_by_user").on(reset.user_id),
+    index("password_resets_by_expiry").on(reset.expires_at),
+  ],
+)
+
+/** The last few passwords of a user, the present one among them. */
+export const passwordHistory = table(
+  "password_history",
+  {
+    id: id(),
+    user_id: ref().notNull(),
+    password_hash: text().notNull(),
+    created_at: time().notNull(),
+  },
+  (entry) => [index("password_history_by_user").on(entry.user_id, entry.id)],
+)
+
+/** Attempts at something that can be guessed. The subject is a MAC: it names nobody. */
+export const throttles = table(
+  "throttles",
+  {
+    subject: id(),
+    used: int().notNull(),
+    ends_at: time().notNull(),
+  },
+  (throttle) => [index("throttles_by_end").on(throttle.ends_at)],
+)

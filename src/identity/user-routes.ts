@@ -1,0 +1,210 @@
+import { type Static, Type as t } from "@sinclair/typebox"
+import { withEmail } from "../http/email-field"
+import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../http/page"
+import type { Problems } from "../http/problems"
+import { type AnyRoute, route } from "../http/route"
+import { Deleted, deleted, nameText } from "../http/texts"
+import { check } from "../http/validate"
+import { comparable } from "../lib/address"
+import { isLocale, isTimeZone } from "../lib/place"
+import { removeUser } from "../tenancy/members"
+import { demandSignUp, type SignUp, signUp } from "../tenancy/sign-up"
+import { demandPassword, type ProofParts } from "./proof"
+import {
+  ConsoleUser,
+  Email,
+  LIMIT_BYTES,
+  Password,
+  PER_MINUTE,
+  Session,
+  SessionRecord,
+  Token,
+} from "./schemas"
+import * as sessions from "./sessions"
+import { BUCKETS } from "./throttle"
+import { asUser } from "./user-log"
+import * as users from "./users"
+
+const Newcomer = t.Object({
+  email: Email,
+  password: Password,
+  name: t.Optional(nameText()),
+  invitation_token: t.Optional(Token),
+})
+
+const Patch = t.Partial(
+  t.Object({
+    name: t.Union([nameText(), t.Null()]),
+    locale: t.String({
+      maxLength: 35,
+      description: "A language tag of BCP 47, such as `en` or `de-AT`.",
+    }),
+    timezone: t.String({ maxLength: 64, description: "A time zone, such as `Europe/Vienna`." }),
+  }),
+)
+
+const Farewell = t.Object({ password: Password })
+const sessionQuery = pageQuery({})
+
+export interface UserParts extends ProofParts {
+  cursors: Cursors
+  sessions: sessions.Sessions
+  sign_up: SignUp
+}
+
+const own: Pick<AnyRoute, "callers" | "scope" | "status" | "limit"> = {
+  callers: ["console"],
+  scope: "role:any",
+  status: [200],
+  limit: LIMIT_BYTES,
+}
+
+const ME = "/v1/users/me"
+
+export const userRoutes = (parts: UserParts): AnyRoute[] => [
+  signUpRoute(parts),
+  ...selfRoutes(parts),
+  ...sessionListRoutes(parts),
+]
+
+const signUpRoute = (parts: UserParts) =>
+  route<Static<typeof Newcomer>, unknown>({
+    ...own,
+    callers: ["none"],
+    scope: "-",
+    per_minute: PER_MINUTE,
+    method: "POST",
+    path: "/v1/users",
+    status: [201],
+    summary: "Sign up as a console user",
+    description:
+      "The person gets no account of their own. The operator's setting `sign_up` decides whether this works without an invitation.",
+    body: Newcomer,
+    example: { email: "ann@example.com", password: "Quiet-River-42", name: "Ann" },
+    read: withEmail(Newcomer),
+    response: Session,
+    errors: [
+      "forbidden",
+      "not_found",
+      "conflict",
+      "weak_password",
+      "invalid_email",
+      "login_rate_limit_exceeded",
+    ],
+    handle: async ({ body, ip, request }) => {
+      const { email, password, name, invitation_token } = body
+      demandSignUp(parts.sign_up, invitation_token !== undefined)
+      const turns = [BUCKETS.sign_up_address, ip] as const
+      await parts.throttle.take([...turns], [BUCKETS.sign_up, comparable(email)])
+      const client = { ip, user_agent: request.headers.get("user-agent"), client_name: null }
+      const newcomer = { email, password, name: name ?? null, invitation_token }
+      return { data: await signUp(parts, newcomer, client) }
+    },
+  })
+
+const selfRoutes = (parts: UserParts): AnyRoute[] => [
+  route({
+    ...own,
+    method: "GET",
+    path: ME,
+    summary: "You",
+    description: "Shows the person of the session.",
+    response: ConsoleUser,
+    handle: async ({ caller }) => ({
+      data: users.userRecord(await users.find(parts.store.read, caller.user_id ?? "")),
+    }),
+  }),
+  route<Static<typeof Patch>, unknown>({
+    ...own,
+    method: "PATCH",
+    path: ME,
+    summary: "Change your name, language and time zone",
+    description:
+      "Fields that are absent stay as they are. You cannot change the email address here.",
+    body: Patch,
+    example: { name: "Ann", timezone: "Europe/Vienna" },
+    read: readPatch,
+    response: ConsoleUser,
+    handle: async ({ body, caller }) => {
+      const { name, locale, timezone } = body
+      const changes = {
+        ...(name !== undefined && { name }),
+        ...(locale !== undefined && { locale }),
+        ...(timezone !== undefined && { timezone }),
+      }
+      const user = await parts.store.tx((tx) => users.set(tx, caller.user_id ?? "", changes))
+      return { data: users.userRecord(user) }
+    },
+  }),
+  route<Static<typeof Farewell>, unknown>({
+    ...own,
+    method: "DELETE",
+    path: ME,
+    summary: "Delete yourself; what your accounts hold stays theirs",
+    description:
+      "Needs the password. The last owner of an account must transfer or delete it first.",
+    body: Farewell,
+    example: { password: "Quiet-River-42" },
+    response: Deleted,
+    errors: ["conflict", "invalid_current_password", "login_rate_limit_exceeded"],
+    handle: async ({ body, caller, ip }) => {
+      const user = await demandPassword(parts, caller.user_id ?? "", body.password)
+      await parts.store.tx((tx) => removeUser(tx, user.id, asUser(user, ip)))
+      return deleted(user.id)
+    },
+  }),
+]
+
+const sessionListRoutes = ({ store, cursors }: UserParts): AnyRoute[] => [
+  route<unknown, Static<typeof sessionQuery>>({
+    ...own,
+    method: "GET",
+    path: `${ME}/sessions`,
+    summary: "Where you are signed in, newest first",
+    description:
+      "Each browser and each program has a session of its own. End one of them with `DELETE /v1/users/me/sessions/{session_id}`.",
+    query: sessionQuery,
+    response: SessionRecord,
+    handle: async (call) => {
+      const { user_id, session_id } = call.caller
+      const byId = keyById((id) => sessions.find(store.read, user_id ?? "", id))
+      const window = await windowOf(call, cursors, byId)
+      const rows = await sessions.list(store.read, user_id ?? "", window)
+      const total = () => sessions.total(store.read, user_id ?? "")
+      const show = (row: (typeof rows)[number]) => sessions.sessionRecord(row, session_id ?? "")
+      return asPage(call, cursors, { rows, total }, show)
+    },
+  }),
+  route({
+    ...own,
+    method: "DELETE",
+    path: `${ME}/sessions/{session_id}`,
+    summary: "End one of your sessions",
+    description: "Ends the session and its refresh token at once.",
+    response: Deleted,
+    handle: async ({ caller, params, ip }) => {
+      const id = params.session_id ?? ""
+      await store.tx(async (tx) => {
+        const user = await users.find(tx, caller.user_id ?? "")
+        await sessions.revoke(tx, user, id, ip)
+      })
+      return deleted(id)
+    },
+  }),
+]
+
+function readPatch(body: unknown, problems: Problems): Static<typeof Patch> {
+  check(Patch, body, problems)
+  const { locale, timezone } = (body ?? {}) as { locale?: unknown; timezone?: unknown }
+  if (typeof locale === "string" && !isLocale(locale)) {
+    problems.add(
+      "locale",
+      "invalid",
+      "The value must be a language tag of BCP 47, such as `en` or `de-AT`.",
+    )
+  }
+  if (typeof timezone === "string" && !isTimeZone(timezone)) {
+    problems.add("timezone", "invalid", "The value must be a time zone, such as `Europe/Vienna`.")
+  }
+  return body as Static<typeof Patch>
+}

@@ -1,0 +1,146 @@
+import { and, eq, isNull } from "drizzle-orm"
+import { fail } from "../core/errors"
+import { isUuid, newId } from "../core/ids"
+import { now } from "../core/time"
+import type { AccountRole } from "../identity/tables"
+import { accounts } from "../identity/tables"
+import { comparable, isName } from "../lib/address"
+import { held } from "../store/locks"
+import type { Reader, Tx } from "../store/store"
+import * as passwords from "./passwords"
+import {
+  accountMembers,
+  backupCodes,
+  consoleSessions,
+  consoleUsers,
+  mfaChallenges,
+  passwordHistory,
+  passwordResets,
+  refreshTokens,
+} from "./tables"
+
+export type UserRow = typeof consoleUsers.$inferSelect
+
+export interface NewUser {
+  email: string
+  name: string | null
+  password_hash: string
+  /** Runs the instance. */
+  operator: boolean
+}
+
+/** Throws 409 `conflict` when the address has a user already, in whatever spelling. */
+export async function create(tx: Tx, wanted: NewUser): Promise<UserRow> {
+  const row: UserRow = {
+    id: newId(),
+    ...wanted,
+    email_key: comparable(wanted.email),
+    locale: "en",
+    timezone: "UTC",
+    status: "active",
+    mfa_secret: null,
+    mfa_pending: null,
+    mfa_pending_at: null,
+    mfa_last_step: null,
+    created_at: now(),
+    updated_at: now(),
+    last_login_at: null,
+  }
+  const made = await tx.insert(consoleUsers).values(row).onConflictDoNothing().returning()
+  if (made.length === 0) {
+    const details = { reason: "email_taken", id: null }
+    fail("conflict", "A user with this email exists already.", details)
+  }
+  await passwords.remember(tx, row.id, wanted.password_hash)
+  return row
+}
+
+/** How addresses compare. What no database could even look for is the address of nobody. */
+export const emailKey = (email: string): string => (isName(email) ? comparable(email) : "")
+
+export async function byEmail(db: Reader, email: string): Promise<UserRow | undefined> {
+  const own = eq(consoleUsers.email_key, emailKey(email))
+  const [row] = await db.select().from(consoleUsers).where(own)
+  return row
+}
+
+/** Throws 404 `user_not_found`. */
+export async function find(db: Reader, id: string): Promise<UserRow> {
+  const [row] = isUuid(id)
+    ? await db.select().from(consoleUsers).where(eq(consoleUsers.id, id))
+    : []
+  return row ?? fail("user_not_found", "There is no such user.")
+}
+
+/** As `find`, and nobody else changes the user before the transaction ends. */
+export async function hold(tx: Tx, id: string): Promise<UserRow> {
+  const [row] = await held(tx.select().from(consoleUsers).where(eq(consoleUsers.id, id)))
+  return row ?? fail("user_not_found", "There is no such user.")
+}
+
+export async function set(tx: Tx, id: string, changes: Partial<UserRow>): Promise<UserRow> {
+  const whole = { ...changes, updated_at: now() }
+  await tx.update(consoleUsers).set(whole).where(eq(consoleUsers.id, id))
+  return find(tx, id)
+}
+
+/** The ConsoleUser record of the contract. */
+export const userRecord = (row: UserRow) => ({
+  id: row.id,
+  email: row.email,
+  name: row.name,
+  locale: row.locale,
+  timezone: row.timezone,
+  mfa_enabled: row.mfa_secret !== null,
+  operator: row.operator,
+  created_at: row.created_at,
+  last_login_at: row.last_login_at,
+})
+
+export type UserRecord = ReturnType<typeof userRecord>
+
+export interface Seat {
+  id: string
+  name: string
+  role: AccountRole
+}
+
+/** The accounts that a person belongs to, oldest first. */
+export function accountsOf(db: Reader, user_id: string): Promise<Seat[]> {
+  return db
+    .select({ id: accounts.id, name: accounts.name, role: accountMembers.role })
+    .from(accountMembers)
+    .innerJoin(accounts, eq(accounts.id, accountMembers.account_id))
+    .where(and(eq(accountMembers.user_id, user_id), isNull(accounts.deleting_at)))
+    .orderBy(accounts.id)
+}
+
+/** Forgets a user with all sessions and codes; what accounts know of the user is not touched. */
+export async function remove(tx: Tx, id: string): Promise<void> {
+  const sessions = await tx
+    .delete(consoleSessions)
+    .where(eq(consoleSessions.user_id, id))
+    .returning({ id: consoleSessions.id })
+  for (const session of sessions) {
+    await tx.delete(refreshTokens).where(eq(refreshTokens.session_id, session.id))
+  }
+  for (const rows of [backupCodes, mfaChallenges, passwordResets, passwordHistory]) {
+    await tx.delete(rows).where(eq(rows.user_id, id))
+  }
+  await tx.delete(consoleUsers).where(eq(consoleUsers.id, id))
+}
+
+/** Throws 409 `conflict` unless somebody else runs the instance too. */
+export async function demandOtherOperator(tx: Tx) {
+  const runs = and(eq(consoleUsers.operator, true), eq(consoleUsers.status, "active"))
+  const all = await held(tx.select({ id: consoleUsers.id }).from(consoleUsers).where(runs))
+  if (all.length > 1) return
+  fail(
+    "conflict",
+    "This user is the last operator of the instance. Make another user an operator first.",
+    {
+      reason: "last_operator",
+      id: all[0]?.id ?? null,
+    },
+  )
+}

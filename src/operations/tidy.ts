@@ -1,0 +1,41 @@
+import type { Settings } from "../core/config"
+import { log } from "../core/log"
+import { secondsFromNow } from "../core/time"
+import { wakeStranded } from "../emails/provider-jobs"
+import { purgePolicies } from "../emails/smtp/mta-sts-policies"
+import * as idempotency from "../http/idempotency"
+import { purgeWindows } from "../http/shared-windows"
+import { purgeSessions } from "../identity/expired"
+import { purgeEnded } from "../long-jobs/long-jobs"
+import { purgeRequestLog } from "../request-log/list"
+import { purgeDead } from "../store/dead-jobs"
+import type { Store } from "../store/store"
+import { expireHeld } from "../webhooks/hold"
+import { purgeDeliveries, purgeEvents } from "../webhooks/retention"
+
+const PURGE_MILLISECONDS = 60_000
+
+/** Forgets what is past its time, a little at a time, until the returned function is called. */
+export function keepTidy(store: Store, settings: Settings): () => void {
+  const before = (kept_ms: number) => secondsFromNow(-kept_ms / 1000)
+  const purge = async () => {
+    while ((await idempotency.purge(store)) > 0);
+    while ((await purgeDead(store)) > 0);
+    while ((await purgeSessions(store)) > 0);
+    while ((await purgeEnded(store)) > 0);
+    while ((await expireHeld(store)) > 0);
+    while ((await purgePolicies(store)) > 0);
+    const { "retention.deliveries": deliveries, "retention.events": events } = settings
+    while ((await purgeDeliveries(store, before(deliveries))) > 0);
+    // A delivery without its event would have nothing to show, and nothing to send again.
+    while ((await purgeEvents(store, before(Math.max(events, deliveries)))) > 0);
+    while ((await purgeRequestLog(store, before(settings["retention.request_log"]))) > 0);
+    await purgeWindows(store)
+  }
+  const run = () => {
+    void wakeStranded(store).catch((error) => log.warn("held mail could not be checked", { error }))
+    void purge().catch((error) => log.warn("old rows could not be removed", { error }))
+  }
+  const timer = setInterval(run, PURGE_MILLISECONDS)
+  return () => clearInterval(timer)
+}

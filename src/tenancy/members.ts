@@ -1,0 +1,244 @@
+import { and, asc, desc, eq, gt, isNull, lt, or, type SQL } from "drizzle-orm"
+import * as audit from "../audit-log/audit-log"
+import { fail } from "../core/errors"
+import { isUuid } from "../core/ids"
+import { now } from "../core/time"
+import type { AccountRole } from "../identity/tables"
+import { accountMembers, accounts as accountRows, consoleUsers } from "../identity/tables"
+import { recordForUser } from "../identity/user-log"
+import * as users from "../identity/users"
+import { bump, total } from "../store/counters"
+import type { Reader, Tx } from "../store/store"
+import * as accounts from "./accounts"
+import { demandRoomForFree } from "./free"
+import type { Part } from "./place"
+import { leaveProjects } from "./project-members"
+
+const COUNTER = "members"
+
+/** The Member record of the contract. */
+export interface Member {
+  user_id: string
+  email: string
+  name: string | null
+  role: AccountRole
+  mfa_enabled: boolean
+  joined_at: string
+  last_active_at: string | null
+}
+
+/** Undefined for somebody who does not belong to the account. */
+export async function role(
+  db: Reader,
+  account_id: string,
+  user_id: string,
+): Promise<AccountRole | undefined> {
+  const [row] = await db.select().from(accountMembers).where(seatOf(account_id, user_id))
+  return row?.role
+}
+
+const seatOf = (account_id: string, user_id: string): SQL | undefined =>
+  and(eq(accountMembers.account_id, account_id), eq(accountMembers.user_id, user_id))
+
+/** Newest first. */
+export async function list(db: Reader, account_id: string, part: Part): Promise<Member[]> {
+  const rows = await members(db)
+    .where(and(eq(accountMembers.account_id, account_id), beside(part)))
+    .orderBy(...(part.before ? [asc(joined_at), asc(user_id)] : [desc(joined_at), desc(user_id)]))
+    .limit(part.limit)
+    .offset(part.offset)
+  return rows.map(record)
+}
+
+const { joined_at, user_id } = accountMembers
+
+/** Behind a place or, with the nearest first, before one. */
+function beside({ after, before }: Part): SQL | undefined {
+  const place = before ?? after
+  if (!place) return undefined
+  const further = before ? gt : lt
+  const same = and(eq(joined_at, place.at), further(user_id, place.user_id))
+  return or(further(joined_at, place.at), same)
+}
+
+export const count = (db: Reader, account_id: string) => total(db, account_id, COUNTER)
+
+const members = (db: Reader) =>
+  db
+    .select({
+      user_id: accountMembers.user_id,
+      email: consoleUsers.email,
+      name: consoleUsers.name,
+      role: accountMembers.role,
+      mfa_secret: consoleUsers.mfa_secret,
+      joined_at: accountMembers.joined_at,
+      last_active_at: accountMembers.last_active_at,
+    })
+    .from(accountMembers)
+    .innerJoin(consoleUsers, eq(consoleUsers.id, accountMembers.user_id))
+
+type Joined = Omit<Member, "mfa_enabled"> & { mfa_secret: string | null }
+
+function record({ mfa_secret, joined_at, last_active_at, ...row }: Joined): Member {
+  return { ...row, mfa_enabled: mfa_secret !== null, joined_at, last_active_at }
+}
+
+/** Throws 404 `not_found` for whoever does not belong to the account. */
+export async function find(db: Reader, account_id: string, user_id: string): Promise<Member> {
+  const rows = isUuid(user_id) ? await members(db).where(seatOf(account_id, user_id)) : []
+  return rows[0] ? record(rows[0]) : fail("not_found", "There is no such member.")
+}
+
+/** Takes a new colleague in. */
+export async function seat(tx: Tx, account_id: string, user_id: string, role: AccountRole) {
+  await tx.insert(accountMembers).values({ account_id, user_id, role, joined_at: now() })
+  await bump(tx, account_id, COUNTER, 1)
+}
+
+/** A member's own role decides whom he may touch, and up to where he may lift others. */
+export interface Chief extends audit.By {
+  account_role: AccountRole | null
+}
+
+/** Owners and admins are made and unmade by owners. Throws 403 `forbidden`. */
+export function demandOwnerFor(chief: Chief, ...roles: AccountRole[]) {
+  const high = roles.some((role) => role === "owner" || role === "admin")
+  if (!high || chief.account_role === "owner") return
+  fail("forbidden", "Only an owner can make, change or remove owners and admins.", {
+    required_role: "owner",
+  })
+}
+
+export interface RoleChange {
+  account_id: string
+  user_id: string
+  role: AccountRole
+}
+
+/** Throws 409 `conflict` where the account would be left without an owner. */
+export async function setRole(tx: Tx, { account_id, user_id, role }: RoleChange, chief: Chief) {
+  const account = await accounts.hold(tx, account_id)
+  const before = await find(tx, account_id, user_id)
+  demandOwnerFor(chief, before.role, role)
+  if (before.role === "owner" && role !== "owner") await demandAnotherOwner(tx, account, user_id)
+  if (before.role !== "owner" && role === "owner") await demandRoomForFree(tx, user_id, account)
+  await tx.update(accountMembers).set({ role }).where(seatOf(account_id, user_id))
+  if (role === "billing_admin") await leaveProjects(tx, account_id, user_id) // he has no part in them
+  await settleOwner(tx, account)
+  const after = { ...before, role }
+  await log(tx, chief, "member.role_changed", { account_id, before, after })
+  return after
+}
+
+/** Everybody may go; others are sent away by whoever may touch them. */
+export async function remove(tx: Tx, account_id: string, user_id: string, chief: Chief) {
+  const account = await accounts.hold(tx, account_id)
+  const before = await find(tx, account_id, user_id)
+  if (chief.actor.id !== user_id) demandOwnerFor(chief, before.role)
+  if (before.role === "owner") await demandAnotherOwner(tx, account, user_id)
+  await unseat(tx, account, before, chief)
+}
+
+async function unseat(tx: Tx, account: accounts.AccountRow, before: Member, by: audit.By) {
+  await leaveProjects(tx, account.id, before.user_id)
+  await tx.delete(accountMembers).where(seatOf(account.id, before.user_id))
+  await bump(tx, account.id, COUNTER, -1)
+  await settleOwner(tx, account)
+  await log(tx, by, "member.removed", { account_id: account.id, before })
+}
+
+/**
+ * Forgets a person, who leaves all accounts. Throws 409 `conflict` for the last owner of an account,
+ * who has to transfer or delete it first, and for the last operator.
+ */
+export async function removeUser(tx: Tx, id: string, by: audit.By): Promise<void> {
+  const user = await users.hold(tx, id)
+  const left: Left[] = []
+  const seats = tx.select().from(accountMembers).where(eq(user_id, id))
+  for (const seat of await seats.orderBy(accountMembers.account_id)) {
+    const account = await accounts.hold(tx, seat.account_id)
+    if (seat.role === "owner" && !account.deleting_at) await demandHeir(tx, account, id)
+    left.push({ account, member: await find(tx, account.id, id) })
+  }
+  if (user.operator) await users.demandOtherOperator(tx)
+  await recordForUser(tx, user, by, "user.deleted", { before: users.userRecord(user) })
+  for (const { account, member } of left) await unseat(tx, account, member, by)
+  await users.remove(tx, id)
+}
+
+interface Left {
+  account: accounts.AccountRow
+  member: Member
+}
+
+async function demandHeir(tx: Tx, { id, name }: accounts.AccountRow, user_id: string) {
+  if (await hasAnotherOwner(tx, id, user_id)) return
+  const text = `You are the last owner of ${name}. Transfer or delete the account first.`
+  fail("conflict", text, { reason: "last_owner", id })
+}
+
+async function demandAnotherOwner(tx: Tx, { id }: accounts.AccountRow, user_id: string) {
+  if (await hasAnotherOwner(tx, id, user_id)) return
+  fail("conflict", "An account needs an owner. Make another member an owner first.", {
+    reason: "last_owner",
+    id: user_id,
+  })
+}
+
+const hasAnotherOwner = async (tx: Tx, account_id: string, user_id: string) =>
+  (await ownersOf(tx, account_id)).some((owner) => owner.user_id !== user_id)
+
+/** Longest first. */
+const ownersOf = (tx: Tx, account_id: string) =>
+  tx
+    .select({ user_id: accountMembers.user_id })
+    .from(accountMembers)
+    .where(and(eq(accountMembers.account_id, account_id), eq(accountMembers.role, "owner")))
+    .orderBy(asc(accountMembers.joined_at), asc(accountMembers.user_id))
+
+/** The account counts as that of its longest-standing owner when the one before is none any more. */
+async function settleOwner(tx: Tx, { id, owner_user_id }: accounts.AccountRow) {
+  const owners = await ownersOf(tx, id)
+  if (owners.some(({ user_id }) => user_id === owner_user_id)) return
+  const [first] = owners
+  await accounts.set(tx, id, { owner_user_id: first?.user_id ?? null })
+}
+
+/** The caller hands the account over and stays as an admin. */
+export async function transfer(tx: Tx, account_id: string, from: string, to: string, by: audit.By) {
+  const before = await accounts.hold(tx, account_id)
+  const heir = isUuid(to) ? await role(tx, account_id, to) : undefined
+  if (!heir) fail("user_not_found", "There is no such member of the account.")
+  if (to === from) {
+    fail("conflict", "You own this account already.", { reason: "already_owner", id: to })
+  }
+  if (heir !== "owner") await demandRoomForFree(tx, to, before)
+  await tx.update(accountMembers).set({ role: "owner" }).where(seatOf(account_id, to))
+  await tx.update(accountMembers).set({ role: "admin" }).where(seatOf(account_id, from))
+  const after = await accounts.set(tx, account_id, { owner_user_id: to })
+  await accounts.log(tx, by, account_id, "account.transferred", { before, after })
+  return after
+}
+
+/** A person's accounts that are not being deleted, newest first. */
+export function accountsOf(db: Reader, user_id: string) {
+  return db
+    .select({ account: accountRows, role: accountMembers.role })
+    .from(accountMembers)
+    .innerJoin(accountRows, eq(accountRows.id, accountMembers.account_id))
+    .where(and(eq(accountMembers.user_id, user_id), isNull(accountRows.deleting_at)))
+    .orderBy(desc(accountRows.id))
+}
+
+interface Change {
+  account_id: string
+  before?: Member
+  after?: Member
+}
+
+function log(tx: Tx, by: audit.By, action: string, { account_id, before, after }: Change) {
+  const user_id = (before ?? after)?.user_id ?? null
+  const { actor, ip } = by
+  const target = { type: "member", id: user_id }
+  return audit.record(tx, { account_id, actor, ip, action, target, before, after })
+}

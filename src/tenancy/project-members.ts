@@ -1,0 +1,238 @@
+import { and, asc, count, desc, eq, inArray, or, type SQL, sql } from "drizzle-orm"
+import * as audit from "../audit-log/audit-log"
+import { fail } from "../core/errors"
+import { isUuid } from "../core/ids"
+import { millisFrom, now } from "../core/time"
+import type { AccountRole } from "../identity/tables"
+import {
+  accountMembers,
+  consoleUsers,
+  type ProjectRole,
+  projectMembers,
+  projects,
+} from "../identity/tables"
+import { comparable } from "../lib/address"
+import type { Reader, Tx } from "../store/store"
+import * as accounts from "./accounts"
+import type { Part } from "./place"
+
+export interface ProjectMember {
+  user_id: string
+  email: string
+  name: string | null
+  role: ProjectRole
+  /** An owner or admin of the account: admin in every project, and not to be changed here. */
+  inherited: boolean
+  added_at: string
+}
+
+/** A project and the account around it. */
+export interface Home {
+  account_id: string
+  project_id: string
+}
+
+const INHERITING: AccountRole[] = ["owner", "admin"]
+
+const isInherited = inArray(accountMembers.role, INHERITING)
+
+const added = sql<string>`CASE WHEN ${isInherited} THEN ${accountMembers.joined_at} ELSE ${projectMembers.added_at} END`
+
+/** Newest first: those added here, and those who come with the account. */
+export async function list(db: Reader, home: Home, part: Part): Promise<ProjectMember[]> {
+  const rows = await people(db, home)
+    .where(and(inProject(home), beside(part)))
+    .orderBy(...(part.before ? [asc(added), asc(user_id)] : [desc(added), desc(user_id)]))
+    .limit(part.limit)
+    .offset(part.offset)
+  return rows.map(record)
+}
+
+const { user_id } = accountMembers
+
+/** Behind a place or, with the nearest first, before one. */
+function beside({ after, before }: Part): SQL | undefined {
+  const place = before ?? after
+  if (!place) return undefined
+  const moment = millisFrom(place.at)
+  const further = before ? sql.raw(">") : sql.raw("<")
+  const same = sql`${added} = ${moment} AND ${user_id} ${further} ${place.user_id}`
+  return sql`(${added} ${further} ${moment} OR (${same}))`
+}
+
+export async function total(db: Reader, home: Home): Promise<number> {
+  const [row] = await db
+    .select({ all: count() })
+    .from(accountMembers)
+    .leftJoin(projectMembers, own(home))
+    .where(inProject(home))
+  return row?.all ?? 0
+}
+
+const own = ({ project_id }: Home) =>
+  and(eq(projectMembers.user_id, accountMembers.user_id), eq(projectMembers.project_id, project_id))
+
+const inProject = ({ account_id }: Home): SQL | undefined =>
+  and(
+    eq(accountMembers.account_id, account_id),
+    or(isInherited, sql`${projectMembers.user_id} IS NOT NULL`),
+  )
+
+const people = (db: Reader, home: Home) =>
+  db
+    .select({
+      user_id: accountMembers.user_id,
+      email: consoleUsers.email,
+      name: consoleUsers.name,
+      account_role: accountMembers.role,
+      role: projectMembers.role,
+      joined_at: accountMembers.joined_at,
+      added_at: projectMembers.added_at,
+    })
+    .from(accountMembers)
+    .innerJoin(consoleUsers, eq(consoleUsers.id, accountMembers.user_id))
+    .leftJoin(projectMembers, own(home))
+
+interface Person {
+  user_id: string
+  email: string
+  name: string | null
+  account_role: AccountRole
+  role: ProjectRole | null
+  joined_at: string
+  added_at: string | null
+}
+
+function record({ account_role, role, joined_at, added_at, ...person }: Person): ProjectMember {
+  const inherited = INHERITING.includes(account_role)
+  if (inherited) return { ...person, role: "admin", inherited, added_at: joined_at }
+  return { ...person, role: role ?? "viewer", inherited, added_at: added_at ?? joined_at }
+}
+
+export async function find(db: Reader, home: Home, user_id: string): Promise<ProjectMember> {
+  const one = and(inProject(home), eq(accountMembers.user_id, user_id))
+  const rows = isUuid(user_id) ? await people(db, home).where(one) : []
+  return rows[0] ? record(rows[0]) : fail("not_found", "There is no such member of this project.")
+}
+
+export interface Newcomer {
+  user_id?: string
+  email?: string
+  role: ProjectRole
+}
+
+/** Throws 404 `user_not_found` for whoever is no member of the account. */
+export async function add(tx: Tx, home: Home, wanted: Newcomer, by: audit.By) {
+  await accounts.hold(tx, home.account_id)
+  const person = await colleague(tx, home, wanted)
+  const { user_id } = person
+  if (INHERITING.includes(person.account_role)) throw conflict("inherited", user_id)
+  if (person.account_role === "billing_admin") throw conflict("billing_admin", user_id)
+  if (person.role) throw conflict("already_member", user_id)
+  const { project_id } = home
+  await tx
+    .insert(projectMembers)
+    .values({ project_id, user_id, role: wanted.role, added_at: now() })
+  const after = await find(tx, home, user_id)
+  await log(tx, by, home, "project_member.added", { after })
+  return after
+}
+
+async function colleague(tx: Tx, home: Home, { user_id, email }: Newcomer): Promise<Person> {
+  const named = user_id
+    ? eq(accountMembers.user_id, user_id)
+    : eq(consoleUsers.email_key, comparable(email ?? ""))
+  const ours = and(eq(accountMembers.account_id, home.account_id), named)
+  const [row] = await people(tx, home).where(ours)
+  return row ?? fail("user_not_found", "There is no such member of the account.")
+}
+
+const REASONS = {
+  inherited:
+    "Owners and admins of the account are admins of every project. Change their role in the account.",
+  billing_admin: "A billing admin has no role in projects. Change their role in the account first.",
+  already_member: "This person is a member of the project already.",
+}
+
+const conflict = (reason: keyof typeof REASONS, id: string) =>
+  fail("conflict", REASONS[reason], { reason, id })
+
+export async function setRole(
+  tx: Tx,
+  home: Home,
+  { user_id, role }: { user_id: string; role: ProjectRole },
+  by: audit.By,
+) {
+  const before = await changeable(tx, home, user_id)
+  await tx.update(projectMembers).set({ role }).where(seatOf(home, user_id))
+  const after = { ...before, role }
+  await log(tx, by, home, "project_member.role_changed", { before, after })
+  return after
+}
+
+export async function remove(tx: Tx, home: Home, user_id: string, by: audit.By) {
+  const before = await changeable(tx, home, user_id)
+  await tx.delete(projectMembers).where(seatOf(home, user_id))
+  await log(tx, by, home, "project_member.removed", { before })
+}
+
+async function changeable(tx: Tx, home: Home, user_id: string): Promise<ProjectMember> {
+  await accounts.hold(tx, home.account_id)
+  const member = await find(tx, home, user_id)
+  return member.inherited ? conflict("inherited", user_id) : member
+}
+
+const seatOf = ({ project_id }: Home, user_id: string): SQL | undefined =>
+  and(eq(projectMembers.project_id, project_id), eq(projectMembers.user_id, user_id))
+
+/** Gives roles in projects of the account, as an invitation promised; projects gone are skipped. */
+export async function grantAll(
+  tx: Tx,
+  account_id: string,
+  user_id: string,
+  grants: { project_id: string; role: ProjectRole }[],
+) {
+  const known = (await ids(tx, account_id)).map(({ id }) => id)
+  const added_at = now()
+  const rows = grants
+    .filter(({ project_id }) => known.includes(project_id))
+    .map(({ project_id, role }) => ({ project_id, user_id, role, added_at }))
+  if (rows.length > 0) await tx.insert(projectMembers).values(rows).onConflictDoNothing()
+}
+
+/** Ends every role in the account's projects. */
+export async function leaveProjects(tx: Tx, account_id: string, user_id: string) {
+  const ours = inArray(projectMembers.project_id, ids(tx, account_id))
+  await tx.delete(projectMembers).where(and(ours, eq(projectMembers.user_id, user_id)))
+}
+
+const ids = (db: Reader, account_id: string) =>
+  db
+    .select({ id: projects.id })
+    .from(projects)
+    .where(and(eq(projects.account_id, account_id), eq(projects.hidden, false)))
+
+/** The projects in which somebody has a role of his own. */
+export async function projectsOf(db: Reader, account_id: string, user_id: string) {
+  const rows = await db
+    .select({ id: projectMembers.project_id })
+    .from(projectMembers)
+    .innerJoin(projects, eq(projects.id, projectMembers.project_id))
+    .where(and(eq(projectMembers.user_id, user_id), eq(projects.account_id, account_id)))
+  return rows.map(({ id }) => id)
+}
+
+interface Change {
+  before?: ProjectMember
+  after?: ProjectMember
+}
+
+const log = (tx: Tx, by: audit.By, home: Home, action: string, change: Change) =>
+  audit.record(tx, {
+    ...home,
+    actor: by.actor,
+    ip: by.ip,
+    action,
+    target: { type: "project_member", id: (change.before ?? change.after)?.user_id ?? null },
+    ...change,
+  })

@@ -1,0 +1,170 @@
+import { type Static, Type as t } from "@sinclair/typebox"
+import type { Call } from "../http/call"
+import { takeOrUndo } from "../http/idempotency"
+import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../http/page"
+import { invalid } from "../http/problems"
+import { type AnyRoute, route } from "../http/route"
+import { Deleted, deleted, nameText, slugText } from "../http/texts"
+import type { Caller } from "../identity/caller"
+import type { Store } from "../store/store"
+import { projectMemberRoutes } from "./project-member-routes"
+import { projectsOf } from "./project-members"
+import { Project } from "./project-schemas"
+import * as projects from "./projects"
+import { projectRecord } from "./projects"
+
+const NewProject = t.Object({ name: nameText(), slug: t.Optional(slugText()) })
+const ProjectPatch = t.Partial(t.Object({ name: nameText(), slug: slugText() }))
+const Confirmation = t.Object({ confirm: t.String() })
+
+const projectQuery = pageQuery({})
+
+export interface ProjectParts {
+  store: Store
+  cursors: Cursors
+}
+
+export function projectRoutes(parts: ProjectParts): AnyRoute[] {
+  const { store } = parts
+  return [
+    ...["/v1/projects", "/v1/accounts/me/projects"].flatMap((path) => atPath(path, parts)),
+    route({
+      ...one("GET", "role:project_viewer|usage:read"),
+      callers: ["console", "key"],
+      of_deleted: "project",
+      summary: "Show one project",
+      description:
+        'A deleted project has `status: "deleting"` for 7 days. An API key sees its own project.',
+      response: Project,
+      handle: async (call) => {
+        const project = await projects.find(store.read, call.caller.account_id, ownId(call))
+        return { data: projectRecord(project) }
+      },
+    }),
+    route<Static<typeof ProjectPatch>, unknown>({
+      ...one("PATCH", "role:project_admin"),
+      summary: "Change the name or the slug of a project",
+      description: "Fields that are absent stay as they are. A slug is unique within the account.",
+      body: ProjectPatch,
+      example: { name: "Website" },
+      response: Project,
+      errors: ["conflict"],
+      handle: async ({ caller, params, body }) => {
+        const { account_id } = caller
+        const patch = (tx: Parameters<typeof projects.patch>[0]) =>
+          projects.patch(tx, account_id, params.project_id ?? "", body, caller)
+        return { data: projectRecord(await store.tx(patch)) }
+      },
+    }),
+    route<Static<typeof Confirmation>, unknown>({
+      ...one("DELETE", "role:account_admin"),
+      summary: "Delete a project",
+      description:
+        "Needs the name of the project in `confirm`. Its keys stop at once. Its data is deleted after 7 days. The last project of an account cannot be deleted.",
+      body: Confirmation,
+      example: { confirm: "Website" },
+      response: Deleted,
+      errors: ["conflict"],
+      handle: (call) => remove(store, call),
+    }),
+    route({
+      ...one("POST", "role:account_admin"),
+      path: "/v1/projects/{project_id}/restore",
+      summary: "Restore a deleted project",
+      description: "Works within 7 days of the deletion, if the plan has room for the project.",
+      response: Project,
+      errors: ["conflict", "plan_limit_exceeded"],
+      handle: async ({ caller, params }) => {
+        const row = await store.tx((tx) =>
+          projects.restore(tx, params.project_id ?? "", ceilingOf(caller), caller),
+        )
+        return { data: projectRecord(row) }
+      },
+    }),
+    ...projectMemberRoutes(parts),
+  ]
+}
+
+const one = (method: AnyRoute["method"], scope: string) => ({
+  method,
+  scope,
+  path: "/v1/projects/{project_id}",
+  callers: ["console"] as AnyRoute["callers"],
+  status: [200] as [number],
+})
+
+/** The list and the way to make one answer at two paths. */
+const atPath = (path: string, { store, cursors }: ProjectParts): AnyRoute[] => [
+  route<Static<typeof NewProject>, unknown>({
+    method: "POST",
+    path,
+    callers: ["console"],
+    scope: "role:account_admin",
+    status: [201],
+    summary: "Make a project",
+    description:
+      "A project has its own emails, domains, webhooks and API keys. The plan limits how many there are.",
+    body: NewProject,
+    example: { name: "Website", slug: "website" },
+    response: Project,
+    errors: ["plan_limit_exceeded"],
+    idempotent: true,
+    handle: async ({ caller, body, claim }) => {
+      const wanted = { ...ceilingOf(caller), name: body.name, slug: body.slug }
+      const data = await store.tx(async (tx) => {
+        const made = projectRecord(await projects.create(tx, wanted, caller))
+        await takeOrUndo(tx, claim, () => ({ status: 201, answer: JSON.stringify({ data: made }) }))
+        return made
+      })
+      return { data }
+    },
+  }),
+  route<unknown, Static<typeof projectQuery>>({
+    method: "GET",
+    path,
+    callers: ["console"],
+    scope: "role:member",
+    status: [200],
+    summary: "List the projects that you can see",
+    description:
+      "Owners and admins of the account see all projects. Other members see the projects in which they have a role.",
+    query: projectQuery,
+    response: Project,
+    handle: async (call) => {
+      const { account_id } = call.caller
+      const only = await visibleTo(store, call.caller)
+      const byId = keyById((id) => projects.findSeen(store.read, account_id, { only }, id))
+      const window = await windowOf(call, cursors, byId)
+      const rows = await projects.list(store.read, account_id, { only, ...window })
+      const total = () => projects.total(store.read, account_id, { only })
+      return asPage(call, cursors, { rows, total }, projectRecord)
+    },
+  }),
+]
+
+const ceilingOf = ({ account_id, plan, limits }: Caller) => ({
+  account_id,
+  plan,
+  limit: limits.projects,
+})
+
+/** A key reaches no project but its own, whichever is named. */
+const ownId = ({ caller, params, project_id }: Call): string =>
+  caller.kind === "key" && params.project_id !== project_id ? "" : (params.project_id ?? "")
+
+async function visibleTo({ read }: Store, caller: Caller): Promise<string[] | undefined> {
+  const { account_role, account_id, user_id } = caller
+  if (account_role === "owner" || account_role === "admin") return undefined
+  return projectsOf(read, account_id, user_id ?? "")
+}
+
+async function remove(store: Store, { caller, params, body }: Call<{ confirm: string }>) {
+  const id = params.project_id ?? ""
+  const { account_id } = caller
+  const { name, status } = await projects.find(store.read, account_id, id)
+  if (status === "active" && body.confirm !== name) {
+    throw invalid("confirm", "invalid", "The value must be the name of the project.")
+  }
+  await store.tx((tx) => projects.remove(tx, account_id, id, caller))
+  return deleted(id)
+}

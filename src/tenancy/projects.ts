@@ -1,0 +1,224 @@
+import { and, asc, count, eq, inArray, type SQL } from "drizzle-orm"
+import * as audit from "../audit-log/audit-log"
+import { fail } from "../core/errors"
+import { isUuid, newId } from "../core/ids"
+import { now, secondsFromNow } from "../core/time"
+import { projects } from "../identity/tables"
+import { slugFrom } from "../lib/slug"
+import { demandRoom } from "../plans/plans"
+import { enqueue } from "../store/queue"
+import type { Reader, Tx } from "../store/store"
+import { newestFirst, type Stretch } from "../store/stretch"
+import * as accounts from "./accounts"
+import { KEPT_SECONDS, purgeProject } from "./purging"
+
+export type ProjectRow = typeof projects.$inferSelect
+
+export interface NewProject {
+  account_id: string
+  name: string
+  slug?: string | undefined
+  /** How many the plan allows; null is unlimited. */
+  limit: number | null
+  plan: string
+}
+
+/** Throws 403 `plan_limit_exceeded` or 409 `conflict` when the slug is taken. */
+export async function create(tx: Tx, wanted: NewProject, by: audit.By): Promise<ProjectRow> {
+  const { account_id, name } = wanted
+  await accounts.hold(tx, account_id) // two at once must not pass the limit together
+  await demandPlace(tx, wanted)
+  const slug = await freeSlug(tx, account_id, wanted)
+  const row: ProjectRow = {
+    id: newId(),
+    account_id,
+    name,
+    slug,
+    status: "active",
+    settings: {},
+    hidden: false,
+    deleting_at: null,
+    created_at: now(),
+    updated_at: now(),
+  }
+  await tx.insert(projects).values(row)
+  await log(tx, by, row, "project.created", { after: row })
+  return row
+}
+
+type Ceiling = Pick<NewProject, "account_id" | "limit" | "plan">
+
+async function demandPlace(tx: Tx, { account_id, limit, plan }: Ceiling) {
+  const used = await countActive(tx, account_id)
+  demandRoom({ resource: "projects", used, limit, plan })
+}
+
+export async function countActive(db: Reader, account_id: string): Promise<number> {
+  // An account has few projects, so counting them is cheaper than keeping a total.
+  const [row] = await db
+    .select({ used: count() })
+    .from(projects)
+    .where(and(visible(account_id), eq(projects.status, "active")))
+  return row?.used ?? 0
+}
+
+async function freeSlug(tx: Tx, account_id: string, { name, slug }: Named): Promise<string> {
+  const wish = slug ?? (slugFrom(name) || "project")
+  const [taken] = await bySlug(tx, account_id, wish)
+  if (!taken) return wish
+  if (slug === undefined) return `${wish}-${newId().slice(-8)}`
+  return slugTaken(taken)
+}
+
+interface Named {
+  name: string
+  slug?: string | undefined
+}
+
+const bySlug = (tx: Tx, account_id: string, slug: string) =>
+  tx
+    .select()
+    .from(projects)
+    .where(and(eq(projects.account_id, account_id), eq(projects.slug, slug)))
+
+const slugTaken = ({ id, slug }: ProjectRow) =>
+  fail("conflict", `Another project of this account has the slug ${slug}. Choose another slug.`, {
+    reason: "slug_taken",
+    id,
+  })
+
+const visible = (account_id: string): SQL | undefined =>
+  and(eq(projects.account_id, account_id), eq(projects.hidden, false))
+
+/** Of this account and not hidden; those being deleted too. Throws 404. */
+export async function find(db: Reader, account_id: string, id: string): Promise<ProjectRow> {
+  const ours = and(visible(account_id), eq(projects.id, id))
+  const [row] = isUuid(id) ? await db.select().from(projects).where(ours) : []
+  return row ?? fail("not_found", "There is no such project.")
+}
+
+export interface ListQuery {
+  /** The ids that the caller may see; undefined for all. */
+  only: string[] | undefined
+}
+
+/** Newest first. */
+export function list(
+  db: Reader,
+  account_id: string,
+  query: ListQuery & Stretch & { limit: number; offset: number },
+): Promise<ProjectRow[]> {
+  const { where, order } = newestFirst(projects.id, query)
+  return db
+    .select()
+    .from(projects)
+    .where(and(seen(account_id, query), where))
+    .orderBy(order)
+    .limit(query.limit)
+    .offset(query.offset)
+}
+
+/** One of those that the caller may see. Throws 404. */
+export async function findSeen(db: Reader, account_id: string, { only }: ListQuery, id: string) {
+  return find(db, account_id, !only || only.includes(id) ? id : "")
+}
+
+export async function total(db: Reader, account_id: string, query: ListQuery): Promise<number> {
+  const [row] = await db.select({ all: count() }).from(projects).where(seen(account_id, query))
+  return row?.all ?? 0
+}
+
+function seen(account_id: string, { only }: ListQuery): SQL | undefined {
+  return and(visible(account_id), only ? inArray(projects.id, only) : undefined)
+}
+
+/** Oldest first. */
+export const active = (db: Reader, account_id: string): Promise<ProjectRow[]> =>
+  db
+    .select()
+    .from(projects)
+    .where(and(visible(account_id), eq(projects.status, "active")))
+    .orderBy(asc(projects.id))
+
+export async function patch(
+  tx: Tx,
+  account_id: string,
+  id: string,
+  wanted: { name?: string; slug?: string },
+  by: audit.By,
+): Promise<ProjectRow> {
+  await accounts.hold(tx, account_id)
+  const before = await find(tx, account_id, id)
+  const { name = before.name, slug = before.slug } = wanted
+  const [taken] = await bySlug(tx, account_id, slug)
+  if (taken && taken.id !== id) slugTaken(taken)
+  const after = await set(tx, before, { name, slug })
+  await log(tx, by, after, "project.updated", { before, after })
+  return after
+}
+
+async function set(tx: Tx, row: ProjectRow, changes: Partial<ProjectRow>): Promise<ProjectRow> {
+  const whole = { ...changes, updated_at: now() }
+  await tx.update(projects).set(whole).where(eq(projects.id, row.id))
+  return { ...row, ...whole }
+}
+
+/** Its keys stop at once; it can be restored for a week. The last one of an account stays. */
+export async function remove(tx: Tx, account_id: string, id: string, by: audit.By) {
+  await accounts.hold(tx, account_id)
+  const before = await find(tx, account_id, id)
+  if (before.status === "deleting") fail("not_found", "There is no such project.")
+  if ((await countActive(tx, account_id)) <= 1) {
+    fail(
+      "conflict",
+      "This is the last project of the account. Make another project before you delete it.",
+      { reason: "last_project", id },
+    )
+  }
+  const deleting_at = secondsFromNow(KEPT_SECONDS)
+  const after = await set(tx, before, { status: "deleting", deleting_at })
+  await enqueue(tx, purgeProject, { payload: { id }, project_id: null, run_at: deleting_at })
+  await log(tx, by, after, "project.deleted", { before, after })
+  return after
+}
+
+/** Throws 403 `plan_limit_exceeded` when others took its place meanwhile. */
+export async function restore(tx: Tx, id: string, ceiling: Ceiling, by: audit.By) {
+  await accounts.hold(tx, ceiling.account_id)
+  const before = await find(tx, ceiling.account_id, id)
+  if (before.status === "active") {
+    fail("conflict", "This project is not being deleted, so there is nothing to restore.", {
+      reason: "not_deleted",
+      id,
+    })
+  }
+  await demandPlace(tx, ceiling)
+  const after = await set(tx, before, { status: "active", deleting_at: null })
+  await log(tx, by, after, "project.restored", { before, after })
+  return after
+}
+
+/** The Project record of the contract. */
+export const projectRecord = (row: ProjectRow) => ({
+  id: row.id,
+  account_id: row.account_id,
+  name: row.name,
+  slug: row.slug,
+  status: row.status,
+  sandbox: row.settings.sandbox ?? false,
+  created_at: row.created_at,
+  updated_at: row.updated_at,
+})
+
+type Change = Pick<audit.NewEntry, "before" | "after">
+
+const log = (tx: Tx, by: audit.By, row: ProjectRow, action: string, change: Change) =>
+  audit.record(tx, {
+    account_id: row.account_id,
+    project_id: row.id,
+    actor: by.actor,
+    ip: by.ip,
+    action,
+    target: { type: "project", id: row.id },
+    ...change,
+  })

@@ -1,0 +1,103 @@
+import { Type as t } from "@sinclair/typebox"
+import { readAddress } from "../emails/fields"
+import type { Problems } from "../http/problems"
+import { type AnyRoute, route } from "../http/route"
+import { orNull } from "../http/texts"
+import { DEFAULTS } from "../identity/project-settings"
+import type { ProjectSettings } from "../identity/tables"
+import { flag, maybe, text } from "../lib/record-fields"
+import type { Store } from "../store/store"
+import { patch } from "./settings"
+
+const address = t.String({ description: "An email address, such as a@example.com." })
+const sender = t.Object({ email: address, name: t.Optional(orNull(t.String())) })
+
+const Settings = t.Object(
+  {
+    default_from: maybe(
+      t.Object(
+        { email: text("hello@example.com"), name: maybe(text("Acme")) },
+        { description: "The sender of emails without `from`." },
+      ),
+    ),
+    default_reply_to: maybe(text("support@example.com")),
+    sandbox: flag(
+      false,
+      "Whether all mail goes to the embedded mailbox. Such mail does not count for the quota.",
+    ),
+    allow_subdomains: flag(false, "Whether subdomains of verified domains may send, too."),
+  },
+  { title: "Settings" },
+)
+
+const SettingsPatch = t.Object({
+  default_from: t.Optional(t.Union([sender, address, t.Null()])),
+  default_reply_to: t.Optional(orNull(address)),
+  sandbox: t.Optional(t.Union([t.Boolean(), t.Null()])),
+  allow_subdomains: t.Optional(t.Union([t.Boolean(), t.Null()])),
+})
+
+type Wanted = Partial<{ [Name in keyof ProjectSettings]: ProjectSettings[Name] | null }>
+
+export const settingsRoutes = ({ store }: { store: Store }): AnyRoute[] => [
+  route({
+    ...may("settings:read"),
+    method: "GET",
+    summary: "Show the settings of the project",
+    description: "Shows every setting, with its default if the project has not set it.",
+    response: Settings,
+    handle: ({ caller }) => ({ data: caller.project_settings }),
+  }),
+  route<Wanted, unknown>({
+    ...may("settings:write"),
+    method: "PATCH",
+    summary: "Change settings of the project",
+    description:
+      "Settings that are absent stay as they are. Null restores the default. Unknown settings are refused.",
+    body: SettingsPatch,
+    example: { default_from: { email: "hello@example.com", name: "Acme" }, sandbox: false },
+    read: readPatch,
+    response: Settings,
+    errors: ["invalid_email"],
+    handle: async ({ caller, body }) => ({
+      data: await store.tx((tx) => patch(tx, caller, body)),
+    }),
+  }),
+]
+
+const may = (scope: string) => ({
+  path: "/v1/settings",
+  callers: ["key", "console"] as AnyRoute["callers"],
+  status: [200] as [number],
+  scope,
+})
+
+/** A setting that nothing here acts upon is refused: silence would look like consent. */
+function readPatch(body: unknown, problems: Problems): Wanted {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) {
+    problems.add("body", "invalid", "The body must be an object of settings.")
+    return {}
+  }
+  const wanted: Wanted = {}
+  for (const name of Object.keys(body)) {
+    if (!Object.hasOwn(DEFAULTS, name)) {
+      const known = Object.keys(DEFAULTS).join(", ")
+      problems.add(name, "unknown_field", `There is no such setting. The settings are ${known}.`)
+    }
+  }
+  const { default_from, default_reply_to, ...rest } = body as Record<string, unknown>
+  const from = readOrNull("default_from", default_from, problems)
+  const reply_to = readOrNull("default_reply_to", default_reply_to, problems)
+  if (from !== undefined) wanted.default_from = from
+  if (reply_to !== undefined) wanted.default_reply_to = reply_to?.email ?? null
+  for (const name of ["sandbox", "allow_subdomains"] as const) {
+    const given = rest[name]
+    if (given === null || typeof given === "boolean") wanted[name] = given
+    else if (given !== undefined)
+      problems.add(name, "invalid", "The value must be true, false or null.")
+  }
+  return wanted
+}
+
+const readOrNull = (name: string, given: unknown, problems: Problems) =>
+  given === null || given === undefined ? given : readAddress(given, name, problems)

@@ -1,0 +1,31 @@
+import { and, eq } from "drizzle-orm"
+import * as audit from "../audit-log/audit-log"
+import { fail } from "../core/errors"
+import { now } from "../core/time"
+import type { Caller } from "../identity/caller"
+import { withDefaults } from "../identity/project-settings"
+import { type ProjectSettings, projects } from "../identity/tables"
+import { held } from "../store/locks"
+import type { Tx } from "../store/store"
+
+/** JSON merge patch (RFC 7396): what is absent stays, null is the default again. */
+export async function patch(
+  tx: Tx,
+  caller: Caller,
+  wanted: Partial<{ [Name in keyof ProjectSettings]: ProjectSettings[Name] | null }>,
+): Promise<ProjectSettings> {
+  const { account_id, project_id } = caller
+  const ours = and(eq(projects.id, project_id), eq(projects.account_id, account_id))
+  const [row] = await held(tx.select().from(projects).where(ours))
+  if (!row) return fail("not_found", "There is no such project.")
+
+  const merged = Object.entries({ ...row.settings, ...wanted })
+  const settings = Object.fromEntries(merged.filter(([, value]) => value !== null))
+  await tx.update(projects).set({ settings, updated_at: now() }).where(ours)
+  const [before, after] = [withDefaults(row.settings), withDefaults(settings)]
+  const target = { type: "project", id: project_id }
+  const { actor, ip } = caller
+  const entry = { account_id, project_id, actor, ip, target, before, after }
+  await audit.record(tx, { ...entry, action: "settings.updated" })
+  return after
+}

@@ -1,0 +1,50 @@
+import { fail } from "../core/errors"
+import * as passwords from "../identity/passwords"
+import type { Client, SessionReply, Sessions } from "../identity/sessions"
+import { asUser } from "../identity/user-log"
+import * as users from "../identity/users"
+import type { Store } from "../store/store"
+import { claim, open } from "./claim"
+
+/** Which people may sign up: nobody, people with an invitation, or anybody. */
+export type SignUp = "closed" | "invite" | "open"
+
+export interface Newcomer {
+  email: string
+  password: string
+  name: string | null
+  invitation_token: string | undefined
+}
+
+/** Throws 403 `forbidden`. */
+export function demandSignUp(sign_up: SignUp, is_invited: boolean): void {
+  if (sign_up === "open" || (sign_up === "invite" && is_invited)) return
+  const text =
+    sign_up === "invite"
+      ? "You need an invitation to sign up on this instance. Ask an owner of an account for one."
+      : "Nobody can sign up on this instance. Ask its operator for a user."
+  fail("forbidden", text, { reason: `sign_up_${sign_up}` })
+}
+
+/**
+ * A new user with a session. An invitation makes them a member at once; it is for its own address
+ * only. Throws 403 `forbidden`, 404 for an invitation that is not valid, 409 `conflict`,
+ * 422 `weak_password`.
+ */
+export async function signUp(
+  { store, sessions }: { store: Store; sessions: Sessions },
+  { password, invitation_token, ...newcomer }: Newcomer,
+  client: Client,
+): Promise<SessionReply> {
+  // First of all: whether an address has a user is not for somebody with an invented invitation.
+  if (invitation_token !== undefined) await open(store.read, invitation_token)
+  passwords.demandStrength(password)
+  const password_hash = await passwords.hash(password)
+  return store.tx(async (tx) => {
+    const user = await users.create(tx, { ...newcomer, password_hash, operator: false })
+    if (invitation_token !== undefined) {
+      await claim(tx, invitation_token, user, asUser(user, client.ip))
+    }
+    return sessions.start(tx, user, client)
+  })
+}
