@@ -1,4 +1,4 @@
-import { type Static, Type as t } from "@sinclair/typebox"
+import { Type as t } from "@sinclair/typebox"
 import {
   asPage,
   type Cursors,
@@ -49,7 +49,7 @@ export interface AuditParts {
 
 /** Reading only: nothing changes or removes what was recorded. */
 export const auditRoutes = ({ store, cursors }: AuditParts): AnyRoute[] => [
-  route<unknown, Static<typeof filters>>({
+  route({
     method: "GET",
     path: "/v1/audit-log",
     callers: ["console"],

@@ -36,9 +36,9 @@ export const domainRoutes = (parts: DomainParts): AnyRoute[] => [
 ]
 
 const ALL = "/v1/domains"
-const ONE = `${ALL}/{domain_id}`
+const ONE = `${ALL}/{domain_id}` as const
 
-const may = (method: Method, path: string, status: 200 | 201 = 200) => ({
+const may = <const Path extends string>(method: Method, path: Path, status: 200 | 201 = 200) => ({
   method,
   path,
   callers: ["key", "console"] as AnyRoute["callers"],
@@ -46,7 +46,11 @@ const may = (method: Method, path: string, status: 200 | 201 = 200) => ({
   status: [status] as [number],
 })
 
-const idOf = ({ params }: Pick<Call, "params">) => params.domain_id ?? ""
+interface OfDomain {
+  params: { domain_id: string }
+}
+
+const idOf = ({ params }: OfDomain) => params.domain_id
 
 /** The record, with the records that this project's own provider asks for. */
 async function shown({ store, domains: { place } }: DomainParts, row: DomainRow, keys?: KeyRow[]) {
@@ -55,7 +59,7 @@ async function shown({ store, domains: { place } }: DomainParts, row: DomainRow,
 }
 
 const listRoutes = (parts: DomainParts): AnyRoute[] => [
-  route<domains.NewDomain, unknown>({
+  route({
     ...may("POST", ALL, 201),
     summary: "Add a domain; the answer has the DNS records to add",
     description:
@@ -68,7 +72,7 @@ const listRoutes = (parts: DomainParts): AnyRoute[] => [
     idempotent: true,
     handle: (call) => create(parts, call),
   }),
-  route<unknown, Static<typeof schemas.domainQuery>>({
+  route({
     ...may("GET", ALL),
     summary: "List domains",
     description:
@@ -156,7 +160,7 @@ const readingRoutes = (parts: DomainParts): AnyRoute[] => [
       return { data: statusRecord(row, await keysOf(store.read, row.id), place) }
     },
   }),
-  route<unknown, Static<typeof zoneQuery>>({
+  route({
     ...may("GET", `${ONE}/zonefile`),
     summary: "Show the records of a domain as a zone file or as Terraform",
     description: "`format` is `bind`, `cloudflare` or `terraform`.",
@@ -173,11 +177,11 @@ const readingRoutes = (parts: DomainParts): AnyRoute[] => [
   }),
 ]
 
-const found = ({ store }: DomainParts, call: Pick<Call, "project_id" | "params">) =>
+const found = ({ store }: DomainParts, call: Pick<Call, "project_id"> & OfDomain) =>
   domains.find(store.read, call.project_id, idOf(call))
 
 const changingRoutes = (parts: DomainParts): AnyRoute[] => [
-  route<domains.DomainPatch, unknown>({
+  route({
     ...may("PATCH", ONE),
     summary: "Change the use of a domain and the names of its records",
     description:
@@ -203,7 +207,7 @@ const changingRoutes = (parts: DomainParts): AnyRoute[] => [
   }),
 ]
 
-async function patch(parts: DomainParts, call: Call<domains.DomainPatch>) {
+async function patch(parts: DomainParts, call: Call<domains.DomainPatch> & OfDomain) {
   const { caller, project_id, body } = call
   const before = await found(parts, call)
   refuseUnavailable(parts.domains.place, body)
@@ -234,7 +238,7 @@ const checkRoutes = (parts: DomainParts): AnyRoute[] => [
       },
     }),
   ),
-  route<Static<typeof schemas.Rotation>, unknown>({
+  route({
     ...may("POST", `${ONE}/rotate-dkim`),
     summary: "Make a new DKIM key; the old key signs until a check sees the new record",
     description:
@@ -263,7 +267,10 @@ function readRotation(body: unknown, problems: Problems): Static<typeof schemas.
   return {}
 }
 
-async function rotateKey(parts: DomainParts, call: Call<Static<typeof schemas.Rotation>>) {
+async function rotateKey(
+  parts: DomainParts,
+  call: Call<Static<typeof schemas.Rotation>> & OfDomain,
+) {
   const { store, secrets, domains: own } = parts
   const { caller, project_id, body } = call
   await found(parts, call) // before a key is made for nothing

@@ -144,8 +144,8 @@ export function reply({ id, rfc_message_id, recipients, created_at }: Replied) {
   const [to] = recipients
   const data = {
     id,
-    status: "queued",
-    rfc_message_id,
+    status: "queued" as const,
+    rfc_message_id: rfc_message_id as string,
     to: { email: to?.email ?? "", name: to?.name ?? null },
     scheduled_at: null,
     created_at,

@@ -170,14 +170,21 @@ const bare = (index: number, message: string) =>
 /** The reply, in the form that belongs to the form of the request. */
 export function batchReply({ batch_id, total, accepted, refused }: Prepared, bare: boolean) {
   const failed = refused.length
-  const sent = accepted.map(({ index, message }) => ({ index, id: message.id, status: "queued" }))
+  const sent = accepted.map(({ index, message }) => ({
+    index,
+    id: message.id,
+    status: "queued" as const,
+  }))
   const counts = { total, succeeded: total - failed, failed }
   if (bare) {
     const errors = refused.map(({ index, code, message }) => ({ index, code, message }))
     const data = sent.map(({ id, status, index }) => ({ id, status, index }))
     return { top: { id: batch_id, errors }, data, meta: counts }
   }
-  const errors = refused.map(({ index, ...error }) => ({ index, error }))
+  const errors = refused.map(({ index, details, ...error }) => ({
+    index,
+    error: { ...error, details: details as Record<string, unknown> },
+  }))
   const results = [...sent, ...errors].sort((a, b) => a.index - b.index)
   return { top: { id: batch_id }, data: { id: batch_id, ...counts, results } }
 }

@@ -12,6 +12,7 @@ import type { Message } from "../messages/facts"
 import type { NewMessage } from "../messages/pipeline"
 import { abandon } from "../messages/settle"
 import { attempts, messageContents, messageRaws, messages } from "../messages/tables"
+import type { Outcome } from "../providers/provider"
 import { held } from "../store/locks"
 import { LEASED } from "../store/queue"
 import type { Reader, Tx } from "../store/store"
@@ -62,7 +63,7 @@ export async function content(db: Reader, project_id: string, id: string) {
   const kept =
     (await lookupContent(db, id)) ??
     fail("not_found", "The content of this email is no longer stored.")
-  return { subject, html: kept.html, text: kept.text, headers: kept.headers }
+  return { subject: subject as string, html: kept.html, text: kept.text, headers: kept.headers }
 }
 
 /** The bytes that were handed over; there are none before the first attempt. */
@@ -94,13 +95,20 @@ export async function attemptsOf(db: Reader, project_id: string, id: string, win
   const { where, order } = oldestFirst(attempts.attempt, window)
   const some = db.select().from(attempts).where(and(ours, where)).orderBy(order)
   const found = await some.limit(window.limit).offset(window.offset)
-  const rows = found.map(({ message_id: _, ...row }) => ({ id: String(row.attempt), ...row }))
+  const rows = found.map(({ message_id: _, ...row }) => ({
+    id: String(row.attempt),
+    ...row,
+    outcome: row.outcome as AttemptOutcome,
+  }))
   const total = async () => {
     const [counted] = await db.select({ value: count() }).from(attempts).where(ours)
     return counted?.value ?? 0
   }
   return { rows, total }
 }
+
+/** `login_refused` says that the provider refused our credentials. */
+type AttemptOutcome = Outcome["status"] | "login_refused"
 
 /** Throws 404 for a number that no attempt of the message has. */
 export async function attemptOf(db: Reader, message_id: string, number: string) {

@@ -13,6 +13,7 @@ import {
   word,
 } from "../lib/record-fields"
 import { STATUSES } from "./list"
+import { SOURCES } from "./record"
 
 const ADDRESS = "ann@example.com"
 const MESSAGE_ID = "<0199a1c2-7d40-7c3e-9b5a-3f1d2e4c5b6a@example.com>"
@@ -156,7 +157,7 @@ const listed = {
   clicked_at: rarely(time("The first click by a person.")),
   last_event: maybe(t.Object({ type: sample("email.delivered"), timestamp: time() })),
   stream: word(["transactional", "broadcast", "auth"]),
-  source: word(["api", "smtp", "workflow", "broadcast", "topic", "auth", "inbound_reply"]),
+  source: word(SOURCES),
   category: rarely(sample("billing")),
   subscriber_id: rarely(id()),
   api_key_id: maybe(id()),

@@ -1,4 +1,5 @@
 import type { Event } from "../events/feed"
+import type { Mailbox } from "../lib/address"
 import type { Message } from "../messages/facts"
 import type { Recipient } from "../messages/tables"
 import type { EmailContent } from "./prepare"
@@ -12,17 +13,39 @@ export function listed(message: Message) {
   const [to] = message.recipients
   return {
     ...fields,
-    from: envelope?.from ?? null,
+    ...certain(message),
     to: { email: to?.email ?? "", name: to?.name ?? null },
     cc: named(message.recipients, "cc"),
     bcc: named(message.recipients, "bcc"),
     recipients: message.recipients.map(({ name: _, ...recipient }) => recipient),
     reply_to: repliesOf(envelope),
     attachments: (envelope?.attachments ?? []).map(({ content_id: _, ...file }) => file),
-    last_event: last_event_type ? { type: last_event_type, timestamp: last_event_at } : null,
+    last_event:
+      last_event_type && last_event_at ? { type: last_event_type, timestamp: last_event_at } : null,
     ...NOT_KEPT_YET,
   }
 }
+
+export const SOURCES = [
+  "api",
+  "smtp",
+  "workflow",
+  "broadcast",
+  "topic",
+  "auth",
+  "inbound_reply",
+] as const
+
+interface Certain {
+  rfc_message_id: string
+  subject: string
+  source: (typeof SOURCES)[number]
+  from: Mailbox
+}
+
+/** What every email has, though a message of another channel may not. */
+const certain = ({ rfc_message_id, subject, source, envelope }: Message) =>
+  ({ rfc_message_id, subject, source, from: envelope?.from ?? null }) as Certain
 
 /** Fields of the record whose features are not part of this server. */
 const NOT_KEPT_YET = {
@@ -50,13 +73,13 @@ export const whole = (message: Message, content: EmailContent | undefined, story
 })
 
 function timelineEntry({ type, created_at, data, detail }: Event) {
-  const { recipient_email = null, timestamp = created_at } = data
+  const { recipient_email = null, timestamp = created_at } = data as Partial<EmailEventData>
   return { type, timestamp, recipient_email, detail: detail ?? null }
 }
 
 /** One entry of EmailEvents; `type` is the webhook type. */
 export function eventEntry({ id, type, created_at, data, detail }: Event) {
-  const known = data as Record<string, string | null | undefined>
+  const known = data as Partial<EmailEventData>
   return {
     id,
     type,
@@ -70,6 +93,18 @@ export function eventEntry({ id, type, created_at, data, detail }: Event) {
     actor: known.actor ?? null,
     detail: detail ?? NO_DETAIL,
   }
+}
+
+/** What the data of an email's event may have beside the email itself. */
+interface EmailEventData {
+  timestamp: string
+  recipient_email: string | null
+  bounce_type: "Permanent" | "Transient" | null
+  bounce_subtype: string | null
+  complaint_feedback_type: string | null
+  url: string | null
+  user_agent: string | null
+  actor: "human" | "machine" | "unknown" | null
 }
 
 const NO_DETAIL = { smtp_code: null, enhanced_code: null, mx: null, tls: null, response: null }

@@ -12,7 +12,7 @@ import {
   pageQuery,
   windowOf,
 } from "../http/page"
-import { type Answer, type AnyRoute, route } from "../http/route"
+import { type AnyRoute, route } from "../http/route"
 import type { Mailbox } from "../lib/address"
 import type { Store } from "../store/store"
 import { accept, entryOf, reply, resentReply } from "./accept"
@@ -77,7 +77,7 @@ const SEND_ERRORS = [
 
 function sendRoutes(parts: EmailParts): AnyRoute[] {
   return [
-    route<SendEmail, unknown>({
+    route({
       ...SEND,
       method: "POST",
       path: "/v1/emails",
@@ -96,7 +96,7 @@ function sendRoutes(parts: EmailParts): AnyRoute[] {
       idempotent: true,
       handle: (call) => sendOne(parts, call),
     }),
-    route<Batch, unknown>({
+    route({
       ...SEND,
       method: "POST",
       path: "/v1/emails/batch",
@@ -121,7 +121,7 @@ function sendRoutes(parts: EmailParts): AnyRoute[] {
 function readRoutes(parts: EmailParts): AnyRoute[] {
   const { store } = parts
   return [
-    route<unknown, EmailQuery>({
+    route({
       ...READ,
       method: "GET",
       path: "/v1/emails",
@@ -154,7 +154,7 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
         handle: async (call) => ({ data: await emails.events(store.read, ...named(call)) }),
       }),
     ),
-    route<unknown, PageQuery>({
+    route({
       ...READ,
       method: "GET",
       path: `${ONE}/attempts`,
@@ -197,7 +197,7 @@ function partRoutes({ store, blobs }: EmailParts): AnyRoute[] {
       description: "The file as a download, with the content type of the send request.",
       produces: "*/*",
       handle: async ({ project_id, params }) =>
-        file(await emails.attachment(store.read, blobs, project_id, params as never)),
+        file(await emails.attachment(store.read, blobs, project_id, params)),
     }),
   ]
 }
@@ -219,7 +219,7 @@ function repeatRoutes(parts: EmailParts): AnyRoute[] {
         data: await store.tx((tx) => emails.cancel(tx, ...named(call))),
       }),
     }),
-    route<{ to: Mailbox | undefined }, unknown>({
+    route({
       ...SEND,
       method: "POST",
       path: `${ONE}/resend`,
@@ -242,8 +242,8 @@ function repeatRoutes(parts: EmailParts): AnyRoute[] {
 
 const attemptQuery = pageQuery({})
 
-async function listAttempts({ store, cursors }: EmailParts, call: Call<unknown, PageQuery>) {
-  const email_id = call.params.email_id ?? ""
+async function listAttempts({ store, cursors }: EmailParts, call: OfEmail<unknown, PageQuery>) {
+  const { email_id } = call.params
   const byNumber = keyById((number) => emails.attemptOf(store.read, email_id, number))
   const window = await windowOf(call, cursors, byNumber)
   const page = await emails.attemptsOf(store.read, ...named(call), window)
@@ -251,11 +251,9 @@ async function listAttempts({ store, cursors }: EmailParts, call: Call<unknown, 
 }
 
 type EmailQuery = Static<typeof schemas.emailQuery>
+type OfEmail<Body = unknown, Query = unknown> = Call<Body, Query, { email_id: string }>
 
-const named = ({ project_id, params }: Call): [string, string] => [
-  project_id,
-  params.email_id ?? "",
-]
+const named = ({ project_id, params }: OfEmail): [string, string] => [project_id, params.email_id]
 
 async function sendOne({ intake, rules, blobs }: EmailParts, call: Call<SendEmail>) {
   const { caller, claim, body, signal } = call
@@ -271,7 +269,7 @@ async function sendOne({ intake, rules, blobs }: EmailParts, call: Call<SendEmai
   return reply(email)
 }
 
-async function sendBatch({ store, rules, blobs }: EmailParts, call: Call<Batch>): Promise<Answer> {
+async function sendBatch({ store, rules, blobs }: EmailParts, call: Call<Batch>) {
   const { caller, claim, body, request, signal } = call
   const mode = modeOf(request, body)
   const circumstances = { caller, rules, blobs, idempotency_key: claim?.key ?? null, signal }
@@ -286,11 +284,11 @@ async function sendBatch({ store, rules, blobs }: EmailParts, call: Call<Batch>)
   })
 }
 
-async function sendAgain(parts: EmailParts, call: Call<{ to: Mailbox | undefined }>) {
+async function sendAgain(parts: EmailParts, call: OfEmail<{ to: Mailbox | undefined }>) {
   const { store, intake, rules } = parts
   const { caller, claim, body, params } = call
   const key = claim?.key ?? null
-  const email = await emails.again(store.read, caller, params.email_id ?? "", body.to, key)
+  const email = await emails.again(store.read, caller, params.email_id, body.to, key)
   const sendable = await rulesFor(rules, caller.project_id, email.sandbox)
   await refuseUnsendable(caller, email.sender_domain ?? "", email.recipients, sendable)
   const answer = resentReply(email)

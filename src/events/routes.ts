@@ -93,7 +93,7 @@ type FeedQuery = Static<typeof feedQuery>
 
 export const eventRoutes = (store: Store, health: Health): AnyRoute[] => [
   ...typeRoutes(),
-  route<unknown, FeedQuery>({
+  route({
     ...READ,
     path: "/v1/events",
     summary: "List events after a known one, oldest first",
@@ -111,10 +111,10 @@ export const eventRoutes = (store: Store, health: Health): AnyRoute[] => [
     description: "Shows the envelope exactly as webhooks get it.",
     response: Envelope,
     handle: async ({ project_id, params }) => ({
-      data: feed.envelopeOf(await feed.find(store.read, project_id, params.event_id ?? "")),
+      data: feed.envelopeOf(await feed.find(store.read, project_id, params.event_id)),
     }),
   }),
-  route<Wish, unknown>({
+  route({
     method: "POST",
     callers: ["key", "console"],
     scope: "webhooks:write",
@@ -148,7 +148,7 @@ const READ = {
 } satisfies Partial<AnyRoute>
 
 const typeRoutes = (): AnyRoute[] => [
-  route<unknown, Static<typeof typeQuery>>({
+  route({
     ...READ,
     path: "/v1/webhooks/events",
     summary: "List all event types with their fields and an example",

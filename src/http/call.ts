@@ -2,9 +2,9 @@ import type { Caller } from "../identity/caller"
 import type { Claim } from "./idempotency"
 
 /** One request, as a handler sees it: who calls, and what was understood of it. */
-export interface Call<Body = unknown, Query = unknown> {
+export interface Call<Body = unknown, Query = unknown, Params = object> {
   request: Request
-  params: Record<string, string>
+  params: Params
   request_id: string
   ip: string
   caller: Caller

@@ -1,7 +1,7 @@
 import { ApiError } from "../core/errors"
 import { log } from "../core/log"
 import { troubleOf } from "../store/trouble"
-import type { AnyRoute, Enveloped } from "./route"
+import type { AnyRoute, Bare, Enveloped } from "./route"
 
 export type HeaderFields = Record<string, string>
 
@@ -9,15 +9,18 @@ const JSON_TYPE = "application/json;charset=utf-8"
 
 /** `{data, meta}` with the request id, or the finished response with our headers added. */
 export function respond(
-  answer: Enveloped | Response,
+  answer: Enveloped | Bare | Response,
   status: number,
   id: string,
   headers: HeaderFields,
 ) {
   if (answer instanceof Response) return decorate(answer, id, headers)
+  const all = { "content-type": JSON_TYPE, "x-request-id": id, ...headers }
+  const init = { status: answer.status ?? status, headers: all }
+  if ("bare" in answer) return new Response(JSON.stringify(answer.bare), init)
   const body = { ...answer.top, data: answer.data, meta: { request_id: id, ...answer.meta } }
-  const all = { "content-type": JSON_TYPE, "x-request-id": id, ...headers, ...answer.headers }
-  return new Response(JSON.stringify(body), { status: answer.status ?? status, headers: all })
+  if (answer.headers) Object.assign(all, answer.headers)
+  return new Response(JSON.stringify(body), init)
 }
 
 interface Refused {

@@ -7,7 +7,7 @@ import { queryOf } from "./target"
 import { check, readQuery, refuseUnknown } from "./validate"
 
 /** A request whose body and query nobody has read yet. */
-export type Unread = Omit<Call, "body" | "query">
+export type Unread = Omit<Call<unknown, unknown, Record<string, string>>, "body" | "query">
 
 /** Reads body and query by the row, tells everything that is wrong with them, then runs it. */
 export function handle(route: AnyRoute, call: Unread, raw: unknown): Promise<Answer> | Answer {
@@ -16,7 +16,7 @@ export function handle(route: AnyRoute, call: Unread, raw: unknown): Promise<Ans
   const body = readBody(route, raw, strict, problems)
   const query = readSearch(route, call.request, strict, problems)
   problems.throwIfAny()
-  return route.handle({ ...call, body, query } as Call<never, never>)
+  return route.handle({ ...call, body, query } as Call<never, never, never>)
 }
 
 /** What a route without a schema knows. */

@@ -136,12 +136,12 @@ const readPlace = (text: string): Beside =>
   text.startsWith(BACK) ? { key: text.slice(1), back: true } : { key: text, back: false }
 
 /** A page of rows with ids, as every list answers it. */
-export async function asPage<Row extends { id: string }>(
+export async function asPage<Row extends { id: string }, Shown = Row>(
   call: ListCall,
   cursors: Cursors,
   page: Page<Row>,
-  shown: (row: Row) => object = (row) => row,
-): Promise<Enveloped> {
+  shown: (row: Row) => Shown = (row) => row as unknown as Shown,
+): Promise<Enveloped<Shown[]>> {
   const { request, query } = call
   const { per_page } = query
   const back = goesBack(call, cursors)

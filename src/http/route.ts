@@ -1,4 +1,4 @@
-import type { TObject, TSchema } from "@sinclair/typebox"
+import type { Static, TObject, TSchema } from "@sinclair/typebox"
 import type { ApiError, ErrorCode } from "../core/errors"
 import type { Call } from "./call"
 import type { Problems } from "./problems"
@@ -9,31 +9,43 @@ export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
 export type CallerKind = "key" | "console" | "app" | "user" | "subscriber" | "none"
 
 /** `data` under its envelope. */
-export interface Enveloped {
-  data: unknown
+export interface Enveloped<Data = unknown> {
+  data: Data
   status?: number
+  /** Stands beside `data`. */
   top?: object
+  /** Stands in `meta` beside the usual. */
   meta?: object
   headers?: Record<string, string>
 }
 
-/** What a handler returns: what goes under the envelope, a finished response, or a connection. */
-export type Answer = Enveloped | Response | Upgrade
+/** An answer in JSON without the envelope. */
+export interface Bare<Body = unknown> {
+  bare: Body
+  status?: number
+}
 
-/**
- * One row of the service's interface. Nothing answers without such a row, and a row cannot be
- * written without saying who may call and with which scope.
- */
-export interface Route<Body = unknown, Query = unknown> {
+/** What a handler returns: what goes under the envelope, a finished response, or a connection. */
+export type Answer = Enveloped | Bare | Response | Upgrade
+
+/** The parameters of a path by name. With `choices`, a parameter is one of their words. */
+export type PathParams<Path extends string, Choices = object> = {
+  [Name in ParamName<Path>]: Name extends keyof Choices
+    ? Choices[Name] extends readonly (infer Word)[]
+      ? Word
+      : string
+    : string
+}
+
+type ParamName<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | ParamName<Rest>
+  : never
+
+/** What a row says beside the types of its handler. */
+interface RouteRow {
   method: Method
-  /** With `{name}` for one segment, as in the contract. */
-  path: string
-  /** Parameters of the path that are one of these words: another is 404, whatever the body. */
-  choices?: Readonly<Record<string, readonly string[]>>
   /** Parameters of the path and query that are credentials: logs and errors never show them. */
   credentials?: readonly string[]
-  /** Proves the credential in the path before the body is read. Throws 401. */
-  prove?: (params: Record<string, string>) => Promise<void>
   callers: CallerKind[]
   /** A scope, several joined by `|`, `role:…`, or `-`: the credential alone is enough. */
   scope: string
@@ -44,27 +56,12 @@ export interface Route<Body = unknown, Query = unknown> {
   summary: string
   /** A few sentences more, for the reference. */
   description?: string
-  /** The body's shape, for the reference and, without `read`, for validation. */
-  body?: TSchema
   /** A body that is taken, for the reference. */
   example?: unknown
-  /** Reads a body that needs more than a schema can say. Problems go into the collection. */
-  read?: (body: unknown, problems: Problems) => Body
   /** As every PATCH, though it is none: a body that names no known field is refused. */
   changes?: true
-  query?: TObject
   /** Request headers that only this route reads, for the reference. */
   headers?: TObject
-  /** Of `data`, or of each row of a list; every answer that a test sees is held against it. */
-  response?: TSchema
-  /** Of what stands beside `data`. */
-  top?: TObject
-  /** Of what `meta` has beside the usual. */
-  meta?: TObject
-  /** Of the whole answer, where its envelope is another one. */
-  envelope?: TSchema
-  /** The content type of an answer without an envelope. */
-  produces?: string
   /** What it may refuse beside what any route does; with a status where it is not the usual one. */
   errors?: readonly (ErrorCode | readonly [ErrorCode, number])[]
   /** A page for people, no part of the API: its body is a form, and this shows its refusals. */
@@ -89,11 +86,121 @@ export interface Route<Body = unknown, Query = unknown> {
   idempotent?: boolean
   /** The stored answer holds a secret: it is sealed, with the claim's request as context. */
   sealed?: boolean
-  handle: (call: Call<Body, Query>) => Promise<Answer> | Answer
 }
 
-/** A route of any body and query, as tables hold it. */
-export type AnyRoute = Route<never, never>
+/**
+ * One row of the service's interface. Nothing answers without such a row. A row does not compile
+ * without its callers and its scope, or with a handler whose answer is not what the schemas say.
+ */
+interface TypedRoute<
+  Path extends string,
+  Choices,
+  Body,
+  Read,
+  Query,
+  Response,
+  Top,
+  Meta,
+  Whole,
+  Produces,
+> extends RouteRow {
+  /** With `{name}` for one segment, as in the contract. */
+  path: Path
+  /** Parameters of the path that are one of these words: another is 404, whatever the body. */
+  choices?: Choices
+  /** Proves the credential in the path before the body is read. Throws 401. */
+  prove?: (params: PathParams<Path>) => Promise<void>
+  /** The body's shape, for the reference and, without `read`, for validation. */
+  body?: Body
+  /** Reads a body that needs more than a schema can say. Problems go into the collection. */
+  read?: (body: unknown, problems: Problems) => Read
+  query?: Query
+  /** Of `data`, or of each row of a list; every answer that a test sees is held against it. */
+  response?: Response
+  /** Of what stands beside `data`. */
+  top?: Top
+  /** Of what `meta` has beside the usual. */
+  meta?: Meta
+  /** Of the whole answer, where its envelope is another one. */
+  envelope?: Whole
+  /** The content type of an answer without an envelope. */
+  produces?: Produces
+  handle: (
+    call: Call<BodyOf<Body, Read>, ValueOf<Query>, PathParams<Path, Choices>>,
+  ) => Eventually<AnswerOf<Query, Response, Top, Meta, Whole, Produces>>
+}
 
-/** Gives the handler the types of its own body and query; the table forgets them again. */
-export const route = <Body, Query>(row: Route<Body, Query>): AnyRoute => row as unknown as AnyRoute
+type Eventually<Value> = Value | Promise<Value>
+
+/** A schema that a row does not have is inferred as `never`. */
+type IsAbsent<Schema> = [Schema] extends [never] ? true : false
+
+type ValueOf<Schema> =
+  IsAbsent<Schema> extends true ? unknown : Schema extends TSchema ? Static<Schema> : never
+
+type BodyOf<Body, Read> = unknown extends Read ? ValueOf<Body> : Read
+
+/** A page of rows and a feed have lists for `data`. */
+type DataOf<Query, Response> = [Query] extends [never]
+  ? ValueOf<Response>
+  : Query extends { properties: { page: TSchema } | { after: TSchema } }
+    ? ValueOf<Response>[]
+    : ValueOf<Response>
+
+type AnswerOf<Query, Response, Top, Meta, Whole, Produces> =
+  IsAbsent<Whole> extends false
+    ? Split<ValueOf<Whole>>
+    : IsAbsent<Produces> extends false
+      ? IsAbsent<Response> extends false
+        ? Bare<ValueOf<Response>> | globalThis.Response
+        : globalThis.Response
+      : IsAbsent<Response> extends false
+        ? Enveloped<DataOf<Query, Response>> & Beside<"top", Top> & Beside<"meta", Meta>
+        : globalThis.Response | Upgrade
+
+type Beside<Name extends string, Schema> =
+  IsAbsent<Schema> extends true
+    ? object
+    : Record<never, never> extends ValueOf<Schema>
+      ? { [Key in Name]?: ValueOf<Schema> }
+      : { [Key in Name]: ValueOf<Schema> }
+
+/** A whole answer, as the parts of which it is made. */
+type Split<Whole> = Whole extends { data: infer Data; meta: infer Meta }
+  ? Enveloped<Data> & { top: Omit<Whole, "data" | "meta">; meta?: Omit<Meta, "request_id"> }
+  : never
+
+/** A route of any body and query, as tables hold it. */
+export interface AnyRoute extends RouteRow {
+  path: string
+  choices?: Readonly<Record<string, readonly string[]>>
+  prove?: (params: Record<string, string>) => Promise<void>
+  body?: TSchema
+  read?: (body: unknown, problems: Problems) => unknown
+  query?: TObject
+  response?: TSchema
+  top?: TObject
+  meta?: TObject
+  envelope?: TSchema
+  produces?: string
+  handle: (call: Call<never, never, never>) => Eventually<Answer>
+}
+
+/**
+ * Gives the handler the types of its path, body and query, and holds its answer against the
+ * response's schema; the table forgets these types again.
+ */
+export const route = <
+  const Path extends string,
+  const Choices extends Readonly<Record<string, readonly string[]>> = Record<never, never>,
+  Body extends TSchema = never,
+  Read = unknown,
+  Query extends TObject = never,
+  Response extends TSchema = never,
+  Top extends TObject = never,
+  Meta extends TObject = never,
+  Whole extends TSchema = never,
+  Produces extends string = never,
+>(
+  row: TypedRoute<Path, Choices, Body, Read, Query, Response, Top, Meta, Whole, Produces>,
+): AnyRoute => row as unknown as AnyRoute

@@ -20,12 +20,13 @@ export const healthRoutes = (health: Health): AnyRoute[] => [
       { status: t.Literal("ok"), version: text(VERSION), uptime_seconds: count(86_400) },
       { title: "Liveness" },
     ),
-    handle: () =>
-      Response.json({
-        status: "ok",
+    handle: () => ({
+      bare: {
+        status: "ok" as const,
         version: VERSION,
         uptime_seconds: Math.floor((millis() - health.started_at) / 1000),
-      }),
+      },
+    }),
   }),
   route({
     ...open,
@@ -60,9 +61,9 @@ export const healthRoutes = (health: Health): AnyRoute[] => [
     handle: async () => {
       await health.look()
       const { status, warnings } = health
-      const init = { status: status === "ok" ? 200 : 503 }
       const told = warnings.length > 0 ? { warnings } : {}
-      return Response.json({ status, checks: health.checks(), ...told }, init)
+      const bare = { status, checks: health.checks(), ...told }
+      return { bare, status: status === "ok" ? 200 : 503 }
     },
   }),
   route({

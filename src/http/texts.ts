@@ -24,4 +24,4 @@ export const oneOf = <const Words extends string[]>(...words: Words) =>
 /** What every deletion answers. */
 export const Deleted = t.Object({ id: id(), deleted: t.Literal(true) }, { title: "Deleted" })
 
-export const deleted = (id: string) => ({ data: { id, deleted: true } })
+export const deleted = (id: string) => ({ data: { id, deleted: true as const } })

@@ -79,7 +79,7 @@ export const apiKeyRoutes = (parts: KeyParts): AnyRoute[] => [
 
 /** What answers with a secret; it is sealed where a repetition may ask for it. */
 const makingRoutes = ({ store, secrets }: KeyParts): AnyRoute[] => [
-  route<WantedKey, unknown>({
+  route({
     ...by("POST", ALL, 201),
     summary: "Create an API key",
     description:
@@ -102,7 +102,7 @@ const makingRoutes = ({ store, secrets }: KeyParts): AnyRoute[] => [
       return tellOnce(store, secrets, call, (tx) => apiKeys.create(tx, owner, wanted, caller))
     },
   }),
-  route<Static<typeof Rotation>, unknown>({
+  route({
     ...by("POST", `${ONE}/rotate`, 201),
     summary: "Replace a key by a new one",
     description:
@@ -121,11 +121,11 @@ const makingRoutes = ({ store, secrets }: KeyParts): AnyRoute[] => [
   }),
 ]
 
-async function tellOnce(
+async function tellOnce<Made>(
   store: Store,
   secrets: Secrets,
   { claim }: Pick<Call, "claim">,
-  make: (tx: Tx) => Promise<object>,
+  make: (tx: Tx) => Promise<Made>,
 ) {
   const data = await store.tx(async (tx) => {
     const made = await make(tx)
@@ -139,7 +139,7 @@ async function tellOnce(
 }
 
 const readingRoutes = ({ store, cursors }: KeyParts): AnyRoute[] => [
-  route<unknown, Static<typeof keyQuery>>({
+  route({
     ...by("GET", ALL),
     summary: "List API keys, newest first",
     description: "The list does not show the keys themselves. `prefix` and `last4` identify them.",

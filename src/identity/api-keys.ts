@@ -139,7 +139,8 @@ export function record(whole: Row) {
   const { account_id: _, lookup: __, key_hash: ___, successor_id: ____, ...row } = whole
   const expired = row.expires_at !== null && millisFrom(row.expires_at) <= millis()
   const status: KeyStatus = row.revoked_at ? "revoked" : expired ? "expired" : "active"
-  return { ...row, mode: "live" as const, status }
+  const created_by = row.created_by as Pick<audit.By["actor"], "type" | "id">
+  return { ...row, mode: "live" as const, created_by, status }
 }
 
 type Change = Pick<audit.NewEntry, "before" | "after">

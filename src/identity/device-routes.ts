@@ -1,4 +1,4 @@
-import { type Static, Type as t } from "@sinclair/typebox"
+import { Type as t } from "@sinclair/typebox"
 import { type AnyRoute, route } from "../http/route"
 import { nameText } from "../http/texts"
 import { count, flag, text } from "../lib/record-fields"
@@ -31,7 +31,7 @@ const open: Pick<AnyRoute, "method" | "callers" | "scope" | "per_minute" | "limi
 
 /** Sign-in of a program on a machine without a browser (RFC 8628). */
 export const deviceRoutes = (parts: DeviceParts): AnyRoute[] => [
-  route<Static<typeof Program>, unknown>({
+  route({
     ...open,
     path: "/v1/session/device",
     status: [201],
@@ -43,7 +43,7 @@ export const deviceRoutes = (parts: DeviceParts): AnyRoute[] => [
     response: Begun,
     handle: async ({ body, ip }) => ({ data: await begin(parts, body.client_name, ip) }),
   }),
-  route<Static<typeof Question>, unknown>({
+  route({
     ...open,
     path: "/v1/session/device/token",
     status: [200],
@@ -58,7 +58,7 @@ export const deviceRoutes = (parts: DeviceParts): AnyRoute[] => [
       return { data: await collect(parts, body.device_code, client) }
     },
   }),
-  route<Static<typeof Answer>, unknown>({
+  route({
     ...open,
     callers: ["console"],
     scope: "role:any",

@@ -29,7 +29,11 @@ const Allowlist = t.Object({ ip_addresses: addressList })
 export const ALL = "/v1/api-keys"
 export const ONE = `${ALL}/{key_id}`
 
-export const by = (method: AnyRoute["method"], path: string, status: 200 | 201 = 200) => ({
+export const by = <const Path extends string>(
+  method: AnyRoute["method"],
+  path: Path,
+  status: 200 | 201 = 200,
+) => ({
   method,
   path,
   callers: ["key", "console"] as AnyRoute["callers"],
@@ -37,10 +41,10 @@ export const by = (method: AnyRoute["method"], path: string, status: 200 | 201 =
   status: [status] as [number],
 })
 
-export const idOf = ({ params }: { params: Record<string, string> }) => params.key_id ?? ""
+export const idOf = ({ params }: { params: { key_id: string } }) => params.key_id
 
 export const changingRoutes = ({ store }: { store: Store }): AnyRoute[] => [
-  route<changes.WantedChange, unknown>({
+  route({
     ...by("PATCH", ONE),
     summary: "Change the name, scopes or expiry of a key",
     description: "You can only remove scopes. You need every scope that the key has.",
@@ -53,7 +57,7 @@ export const changingRoutes = ({ store }: { store: Store }): AnyRoute[] => [
       data: await store.tx((tx) => changes.patch(tx, call.caller, idOf(call), call.body)),
     }),
   }),
-  route<string[], unknown>({
+  route({
     ...by("PUT", `${ONE}/ip-whitelist`),
     summary: "Replace the IP allowlist of a key",
     description:
@@ -76,7 +80,7 @@ export const changingRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     response: Revoked,
     handle: async (call) => {
       const key = await store.tx((tx) => changes.revoke(tx, call.caller, idOf(call)))
-      return { data: { ...key, deleted: true } }
+      return { data: { ...key, deleted: true as const } }
     },
   }),
 ]

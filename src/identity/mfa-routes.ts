@@ -1,4 +1,4 @@
-import { type Static, Type as t } from "@sinclair/typebox"
+import { Type as t } from "@sinclair/typebox"
 import { type AnyRoute, route } from "../http/route"
 import { text } from "../lib/record-fields"
 import { spend } from "./mfa-codes"
@@ -53,7 +53,7 @@ export const mfaRoutes = (parts: MfaParts): AnyRoute[] => [
       return { data: await begin }
     },
   }),
-  route<Static<typeof Code>, unknown>({
+  route({
     ...own,
     path: `${PATH}/verify`,
     summary: "Turn the second factor on with a first code",
@@ -73,10 +73,10 @@ export const mfaRoutes = (parts: MfaParts): AnyRoute[] => [
         await enrolment.complete(tx, secrets, user, { pending, step, ip })
         await forgive(parts, tx, user.id)
       })
-      return { data: { enabled: true } }
+      return { data: { enabled: true as const } }
     },
   }),
-  route<Static<typeof Code>, unknown>({
+  route({
     ...own,
     path: `${PATH}/disable`,
     summary: "Turn the second factor off with a code",
@@ -93,7 +93,7 @@ export const mfaRoutes = (parts: MfaParts): AnyRoute[] => [
         await forgive(parts, tx, user.id)
         await recordForUser(tx, user, asUser(user, ip), "mfa.disabled")
       })
-      return { data: { enabled: false } }
+      return { data: { enabled: false as const } }
     },
   }),
 ]

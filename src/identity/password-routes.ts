@@ -1,4 +1,4 @@
-import { type Static, Type as t } from "@sinclair/typebox"
+import { Type as t } from "@sinclair/typebox"
 import { type AnyRoute, route } from "../http/route"
 import * as recovery from "./password-recovery"
 import { demandPassword, forgive, type ProofParts } from "./proof"
@@ -19,10 +19,10 @@ const open: Pick<AnyRoute, "method" | "callers" | "scope" | "status" | "per_minu
   limit: LIMIT_BYTES,
 }
 
-const DONE = { data: { success: true } }
+const DONE = { data: { success: true as const } }
 
 export const passwordRoutes = (parts: ProofParts): AnyRoute[] => [
-  route<Static<typeof Change>, unknown>({
+  route({
     ...open,
     callers: ["console"],
     scope: "role:any",
@@ -48,7 +48,7 @@ export const passwordRoutes = (parts: ProofParts): AnyRoute[] => [
       return DONE
     },
   }),
-  route<Static<typeof Forgotten>, unknown>({
+  route({
     ...open,
     path: "/v1/password/forgot",
     summary: "Ask for a mail with a link to set a new password",
@@ -65,7 +65,7 @@ export const passwordRoutes = (parts: ProofParts): AnyRoute[] => [
       return DONE
     },
   }),
-  route<Static<typeof Reset>, unknown>({
+  route({
     ...open,
     path: "/v1/password/reset",
     summary: "Set a new password with the token of the mail; all your sessions end",

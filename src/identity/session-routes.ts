@@ -1,4 +1,4 @@
-import { type Static, Type as t } from "@sinclair/typebox"
+import { Type as t } from "@sinclair/typebox"
 import type { Call } from "../http/call"
 import { type AnyRoute, route } from "../http/route"
 import { Deleted, deleted } from "../http/texts"
@@ -57,7 +57,7 @@ const clientOf = ({ ip, request }: Pick<Call, "ip" | "request">): sessions.Clien
 })
 
 const entryRoutes = (parts: SessionParts): AnyRoute[] => [
-  route<Static<typeof Credentials>, unknown>({
+  route({
     ...open,
     path: PATH,
     summary: "Sign in with email and password",
@@ -69,7 +69,7 @@ const entryRoutes = (parts: SessionParts): AnyRoute[] => [
     errors: ["unauthorized", "login_rate_limit_exceeded"],
     handle: async (call) => ({ data: await signIn(parts, call.body, clientOf(call)) }),
   }),
-  route<Static<typeof Answer>, unknown>({
+  route({
     ...open,
     path: `${PATH}/mfa`,
     summary: "Complete a sign-in with a code of the second factor",
@@ -81,7 +81,7 @@ const entryRoutes = (parts: SessionParts): AnyRoute[] => [
     errors: ["invalid_mfa", "invalid_totp", "invalid_backup_code", "login_rate_limit_exceeded"],
     handle: async (call) => ({ data: await answerChallenge(parts, call.body, clientOf(call)) }),
   }),
-  route<Static<typeof Refresh>, unknown>({
+  route({
     ...open,
     path: `${PATH}/refresh`,
     summary: "Exchange a refresh token for new tokens",

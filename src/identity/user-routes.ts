@@ -68,7 +68,7 @@ export const userRoutes = (parts: UserParts): AnyRoute[] => [
 ]
 
 const signUpRoute = (parts: UserParts) =>
-  route<Static<typeof Newcomer>, unknown>({
+  route({
     ...own,
     callers: ["none"],
     scope: "-",
@@ -114,7 +114,7 @@ const selfRoutes = (parts: UserParts): AnyRoute[] => [
       data: users.userRecord(await users.find(parts.store.read, caller.user_id ?? "")),
     }),
   }),
-  route<Static<typeof Patch>, unknown>({
+  route({
     ...own,
     method: "PATCH",
     path: ME,
@@ -136,7 +136,7 @@ const selfRoutes = (parts: UserParts): AnyRoute[] => [
       return { data: users.userRecord(user) }
     },
   }),
-  route<Static<typeof Farewell>, unknown>({
+  route({
     ...own,
     method: "DELETE",
     path: ME,
@@ -156,7 +156,7 @@ const selfRoutes = (parts: UserParts): AnyRoute[] => [
 ]
 
 const sessionListRoutes = ({ store, cursors }: UserParts): AnyRoute[] => [
-  route<unknown, Static<typeof sessionQuery>>({
+  route({
     ...own,
     method: "GET",
     path: `${ME}/sessions`,
@@ -183,7 +183,7 @@ const sessionListRoutes = ({ store, cursors }: UserParts): AnyRoute[] => [
     description: "Ends the session and its refresh token at once.",
     response: Deleted,
     handle: async ({ caller, params, ip }) => {
-      const id = params.session_id ?? ""
+      const id = params.session_id
       await store.tx(async (tx) => {
         const user = await users.find(tx, caller.user_id ?? "")
         await sessions.revoke(tx, user, id, ip)

@@ -5,7 +5,7 @@ import { Job } from "./schema"
 
 const ONE = "/v1/jobs/{job_id}"
 
-const by = (method: AnyRoute["method"], path: string) => ({
+const by = <const Path extends string>(method: AnyRoute["method"], path: Path) => ({
   method,
   path,
   callers: ["key", "console"] as AnyRoute["callers"],
@@ -14,7 +14,7 @@ const by = (method: AnyRoute["method"], path: string) => ({
   response: Job,
 })
 
-const idOf = ({ params }: { params: Record<string, string> }) => params.job_id ?? ""
+const idOf = ({ params }: { params: { job_id: string } }) => params.job_id
 
 /** Work that goes on after its request was answered. */
 export const longJobRoutes = ({ store }: { store: Store }): AnyRoute[] => [

@@ -1,4 +1,4 @@
-import { type Static, Type as t } from "@sinclair/typebox"
+import { Type as t } from "@sinclair/typebox"
 import type { Workers } from "../core/workers"
 import { comparableFilters } from "../http/address-filters"
 import type { Call } from "../http/call"
@@ -72,7 +72,7 @@ export function mailboxRoutes({ store, workers, cursors }: MailboxParts): AnyRou
     status: [200],
   })
   return [
-    route<unknown, Static<typeof mailQuery>>({
+    route({
       ...may("email:read"),
       method: "GET",
       path: "/v1/mailbox",
@@ -101,7 +101,7 @@ export function mailboxRoutes({ store, workers, cursors }: MailboxParts): AnyRou
       response: Mail,
       handle: async (call) => ({ data: await read(store, workers, call) }),
     }),
-    route<unknown, Static<typeof clearQuery>>({
+    route({
       ...may("email:send"),
       method: "DELETE",
       path: "/v1/mailbox",
@@ -117,8 +117,12 @@ export function mailboxRoutes({ store, workers, cursors }: MailboxParts): AnyRou
   ]
 }
 
-async function read(store: Store, workers: Workers, { project_id, params }: Call) {
-  const mail = await mailbox.find(store.read, project_id, params.mail_id ?? "")
+async function read(
+  store: Store,
+  workers: Workers,
+  { project_id, params }: Call<unknown, unknown, { mail_id: string }>,
+) {
+  const mail = await mailbox.find(store.read, project_id, params.mail_id)
   const { headers, html, text, attachments, parse_error } = await mailbox.parse(workers, mail)
   const { id, email_id, from_address, to_address, subject, created_at } = mail
   const raw_url = email_id ? `/v1/emails/${email_id}/raw` : null

@@ -3,7 +3,7 @@ import type { ApiError } from "../core/errors"
 import { VERSION } from "../core/version"
 import type { Call } from "../http/call"
 import { openApi } from "../http/openapi"
-import { type AnyRoute, route } from "../http/route"
+import { type AnyRoute, type PathParams, route } from "../http/route"
 import { LIMIT_BYTES, PER_MINUTE } from "../identity/schemas"
 import * as device from "./device-page"
 import { docsPage, docsResponse } from "./docs"
@@ -53,7 +53,7 @@ export function docsRoutes(table: AnyRoute[]): AnyRoute[] {
   // People type the slash; the reference names nothing relative to itself.
   const again = shown("/docs/", "Show the API reference as a page", () => docsResponse(page()))
   const errors = shown("/docs/errors/{name}", "What an error code means", ({ params }) =>
-    errorPage(params.name ?? ""),
+    errorPage(params.name),
   )
   return [...routes, shown("/", "What this server is", startPage), again, errors]
 }
@@ -70,18 +70,23 @@ function once<Value>(make: () => Value): () => Value {
 }
 
 /** A page that only shows something. */
-const shown = (path: string, summary: string, handle: (call: Call) => Response): AnyRoute =>
-  route({
-    method: "GET",
-    path,
-    callers: ["none"],
-    scope: "-",
-    status: [200],
-    summary,
-    page: refusal,
-    produces: "text/html",
-    handle,
-  })
+const shown = <const Path extends string>(
+  path: Path,
+  summary: string,
+  handle: (call: CallAt<Path>) => Response,
+): AnyRoute => ({
+  method: "GET",
+  path,
+  callers: ["none"],
+  scope: "-",
+  status: [200],
+  summary,
+  page: refusal,
+  produces: "text/html",
+  handle,
+})
+
+type CallAt<Path extends string, Fields = unknown> = Call<Fields, unknown, PathParams<Path>>
 
 export interface PageParts
   extends device.DevicePageParts,
@@ -90,58 +95,59 @@ export interface PageParts
 
 /** What people open in a browser, from a mail or because a program told them to. */
 export const pageRoutes = (parts: PageParts): AnyRoute[] => [
-  ...form<device.DeviceForm>("/device", {
+  ...form("/device", {
     credentials: ["user_code"],
     summary: "Sign in a program that shows a code",
     show: async ({ request }) => {
       const user_code = new URL(request.url).searchParams.get("user_code") ?? ""
       return device.askForCode({ user_code })
     },
-    answer: ({ body, ip }) => device.answerForm(parts, body, ip),
+    answer: ({ body, ip }: CallAt<"/device", device.DeviceForm>) =>
+      device.answerForm(parts, body, ip),
   }),
-  ...form<invitation.InvitationForm>("/invitation/{token}", {
+  ...form("/invitation/{token}", {
     credentials: ["token"],
     summary: "Accept an invitation",
-    show: ({ params }) => invitation.showInvitation(parts, params.token ?? ""),
-    answer: ({ params, body, ip }) => invitation.acceptForm(parts, params.token ?? "", body, ip),
+    show: ({ params }) => invitation.showInvitation(parts, params.token),
+    answer: ({ params, body, ip }: WithToken<invitation.InvitationForm>) =>
+      invitation.acceptForm(parts, params.token, body, ip),
   }),
-  ...form<password.PasswordForm>("/password-reset/{token}", {
+  ...form("/password-reset/{token}", {
     credentials: ["token"],
     summary: "Choose a new password",
-    show: ({ params }) => password.showReset(parts, params.token ?? ""),
-    answer: ({ params, body, ip }) => password.resetForm(parts, params.token ?? "", body, ip),
+    show: ({ params }) => password.showReset(parts, params.token),
+    answer: ({ params, body, ip }: WithToken<password.PasswordForm>) =>
+      password.resetForm(parts, params.token, body, ip),
   }),
 ]
 
-interface FormPage<Fields> {
+type WithToken<Fields> = Call<Fields, unknown, { token: string }>
+
+interface FormPage<Path extends string> {
   credentials: readonly string[]
   summary: string
-  show: (call: Call) => Promise<Response>
-  answer: (call: Call<Fields>) => Promise<Response>
+  show: (call: CallAt<Path>) => Promise<Response>
+  answer: (call: CallAt<Path, never>) => Promise<Response>
 }
 
 /** A page that shows a form, and the same address that takes it. */
-function form<Fields>(path: string, wanted: FormPage<Fields>): AnyRoute[] {
-  const { credentials, summary, show, answer } = wanted
-  const open: Omit<AnyRoute, "method" | "path" | "summary" | "handle"> = {
+function form<const Path extends string>(path: Path, page: FormPage<Path>): AnyRoute[] {
+  const { show, answer, credentials, summary } = page
+  const open: Omit<AnyRoute, "method" | "handle"> = {
+    path,
     credentials,
     callers: ["none"],
     scope: "-",
     status: [200],
+    summary,
     per_minute: PER_MINUTE,
     limit: LIMIT_BYTES,
     page: refusal,
+    produces: "text/html",
   }
   return [
-    route({ ...open, method: "GET", path, summary, produces: "text/html", handle: show }),
-    route<Fields, unknown>({
-      ...open,
-      method: "POST",
-      path,
-      summary,
-      produces: "text/html",
-      handle: answer,
-    }),
+    { ...open, method: "GET", handle: show },
+    { ...open, method: "POST", handle: answer },
   ]
 }
 

@@ -1,6 +1,5 @@
 import type { Static } from "@sinclair/typebox"
 import { judgedAddress } from "../core/destination"
-import { fail } from "../core/errors"
 import { NetError } from "../core/net-error"
 import type { Secrets } from "../core/secrets"
 import { type TestParts, tryInstance, tryProvider } from "../emails/try-provider"
@@ -32,10 +31,10 @@ export interface ProviderParts extends TestParts {
 }
 
 const ALL = "/v1/providers/{kind}/config"
-const ONE = `${ALL}/{config_id}`
+const ONE = `${ALL}/{config_id}` as const
 
 /** What may stand for the kind in a path. */
-const KINDS: readonly ProviderKind[] = ["email_provider", "sms_provider", "push_provider"]
+const KINDS = ["email_provider", "sms_provider", "push_provider"] as const
 const choices = { kind: KINDS }
 
 const READ = { callers: ["key", "console"], scope: "providers:read" } satisfies Partial<AnyRoute>
@@ -52,7 +51,7 @@ function readingRoutes(parts: ProviderParts): AnyRoute[] {
   const { store, secrets, base_url } = parts
   const shown = (row: configs.ConfigRow) => record(row, secrets, base_url())
   return [
-    route<unknown, Static<typeof schemas.configQuery>>({
+    route({
       ...READ,
       method: "GET",
       path: "/v1/providers",
@@ -82,13 +81,17 @@ function readingRoutes(parts: ProviderParts): AnyRoute[] {
   ]
 }
 
-const isOwn = (call: Pick<Call, "params">) =>
-  call.params.config_id === INSTANCE && kindOf(call) === "email_provider"
+interface OfConfig {
+  params: { kind: ProviderKind; config_id: string }
+}
+
+const isOwn = ({ params }: OfConfig) =>
+  params.config_id === INSTANCE && params.kind === "email_provider"
 
 /** The instance's own, where that is what is asked for. */
 const ownOf = (
   { store, findInstanceTrouble }: ProviderParts,
-  call: Pick<Call, "params" | "project_id">,
+  call: Pick<Call, "project_id"> & OfConfig,
 ) => (isOwn(call) ? instanceRecord(store.read, call.project_id, findInstanceTrouble) : undefined)
 
 type ListCall = Call<unknown, Static<typeof schemas.configQuery>>
@@ -113,7 +116,7 @@ async function list(parts: ProviderParts, call: ListCall) {
 
 function writingRoutes(parts: ProviderParts): AnyRoute[] {
   return [
-    route<schemas.NewConfig, unknown>({
+    route({
       ...WRITE,
       method: "POST",
       path: ALL,
@@ -140,7 +143,7 @@ function writingRoutes(parts: ProviderParts): AnyRoute[] {
       sealed: true, // the callback's address in the answer is a credential
       handle: (call) => set(parts, call),
     }),
-    route<schemas.ConfigPatch, unknown>({
+    route({
       ...WRITE,
       method: "PATCH",
       path: ONE,
@@ -176,7 +179,7 @@ function endingRoutes(parts: ProviderParts): AnyRoute[] {
         return deleted(config.id)
       },
     }),
-    route<{ to: string | undefined }, unknown>({
+    route({
       ...WRITE,
       method: "POST",
       path: `${ONE}/test`,
@@ -206,10 +209,13 @@ function endingRoutes(parts: ProviderParts): AnyRoute[] {
   ]
 }
 
-async function set(parts: ProviderParts, call: Call<schemas.NewConfig>) {
+async function set(
+  parts: ProviderParts,
+  call: Call<schemas.NewConfig, unknown, { kind: ProviderKind }>,
+) {
   const { store, secrets, base_url } = parts
   const { body, claim, caller } = call
-  const kind = kindOf(call)
+  const { kind } = call.params
   const { provider, name = provider, priority = 100 } = body
   const credentials = await judged(parts, kind, provider, body.credentials)
   const settings = schemas.readSettings(body.settings)
@@ -226,7 +232,10 @@ async function set(parts: ProviderParts, call: Call<schemas.NewConfig>) {
   })
 }
 
-async function patch(parts: ProviderParts, call: Call<schemas.ConfigPatch>) {
+async function patch(
+  parts: ProviderParts,
+  call: Call<schemas.ConfigPatch, unknown, OfConfig["params"]>,
+) {
   const { store, secrets, base_url } = parts
   const { credentials: given, settings, ...plain } = call.body
   const row = await configs.find(store.read, call.project_id, named(call))
@@ -287,17 +296,7 @@ async function refuseInward(host: string, port: number, allow_private: readonly 
   }
 }
 
-function kindOf({ params }: Pick<Call, "params">): ProviderKind {
-  return (
-    KINDS.find((one) => one === params.kind) ??
-    fail("not_found", "There is no such kind of provider.")
-  )
-}
-
-const named = (call: Pick<Call, "params">) => ({
-  kind: kindOf(call),
-  id: call.params.config_id ?? "",
-})
+const named = ({ params }: OfConfig) => ({ kind: params.kind, id: params.config_id })
 
 const ownerOf = ({ caller, project_id }: Pick<Call, "caller" | "project_id">) => ({
   account_id: caller.account_id,

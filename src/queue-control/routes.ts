@@ -1,6 +1,6 @@
 import { Type as t } from "@sinclair/typebox"
 import { fail } from "../core/errors"
-import { asPage, type Cursors, keyById, type PageQuery, pageQuery, windowOf } from "../http/page"
+import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../http/page"
 import { type AnyRoute, route } from "../http/route"
 import { count, flag, text } from "../lib/record-fields"
 import { cutOut } from "../store/stretch"
@@ -27,7 +27,7 @@ export interface QueueControlParts {
   cursors: Cursors
 }
 
-const by = (method: AnyRoute["method"], path: string) => ({
+const by = <const Path extends string>(method: AnyRoute["method"], path: Path) => ({
   method,
   path,
   callers: ["console"] as AnyRoute["callers"],
@@ -38,7 +38,7 @@ const by = (method: AnyRoute["method"], path: string) => ({
 
 /** For the person who runs this instance. */
 export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyRoute[] => [
-  route<unknown, PageQuery>({
+  route({
     ...by("GET", QUEUES),
     summary: "List the queues of this instance, with waiting, running, failed and paused work",
     description: "Only for operators. Counts of long queues may be some seconds old.",
@@ -61,7 +61,7 @@ export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyR
     summary: "Begin nothing more of a queue (`email`), or of one domain (`email:example.com`)",
     description: "Running work goes on to its end. Waiting work stays until `resume`.",
     handle: async ({ params, caller }) => ({
-      data: await queues.pause(params.queue ?? "", caller),
+      data: await queues.pause(params.queue, caller),
     }),
   }),
   route({
@@ -70,7 +70,7 @@ export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyR
     summary: "Resume a paused queue or domain",
     description: "Waiting work goes on at once.",
     handle: async ({ params, caller }) => ({
-      data: await queues.resume(params.queue ?? "", caller),
+      data: await queues.resume(params.queue, caller),
     }),
   }),
 ]

@@ -42,7 +42,7 @@ export interface RequestLogParts {
 
 /** What was asked of the API during the last days. */
 export const requestLogRoutes = ({ store, cursors }: RequestLogParts): AnyRoute[] => [
-  route<unknown, Query>({
+  route({
     method: "GET",
     path: "/v1/request-log",
     callers: ["key", "console"],

@@ -56,12 +56,12 @@ export const acceptRoutes = (parts: AcceptParts): AnyRoute[] => [
     description: "The token of the link in the mail is the only credential.",
     response: InvitationPreview,
     handle: async ({ params }) => {
-      const { invitation, account_name, user } = await open(parts.store.read, params.token ?? "")
+      const { invitation, account_name, user } = await open(parts.store.read, params.token)
       const { email, role, expires_at } = invitation
       return { data: { email, account_name, role, expires_at, user_exists: user !== undefined } }
     },
   }),
-  route<NewcomerBody, unknown>({
+  route({
     method: "POST",
     path: `${PATH}/accept`,
     credentials: ["token"],
@@ -77,7 +77,7 @@ export const acceptRoutes = (parts: AcceptParts): AnyRoute[] => [
     response: Session,
     errors: ["forbidden", "conflict", "weak_password", "plan_limit_exceeded"],
     handle: async (call) => {
-      const seen = await open(parts.store.read, call.params.token ?? "")
+      const seen = await open(parts.store.read, call.params.token)
       if (!seen.user) return { data: await acceptAnew(parts, call, seen) }
       demandSelf(call, seen.user)
       return {
@@ -102,7 +102,9 @@ const SIGN_IN_FIRST =
   "accept with that access token and an empty body, or open the page /invitation/{token}."
 
 /** The password is hashed before the transaction, which may wait for nothing but itself. */
-async function acceptAnew(parts: AcceptParts, call: Call<NewcomerBody>, { invitation }: Open) {
+type Accepting<Body = unknown> = Call<Body, unknown, { token: string }>
+
+async function acceptAnew(parts: AcceptParts, call: Accepting<NewcomerBody>, { invitation }: Open) {
   demandSignUp(parts.sign_up, true) // an invitation opens no door that the operator shut
   if (call.caller.kind === "console") {
     const text =
@@ -122,13 +124,13 @@ async function acceptAnew(parts: AcceptParts, call: Call<NewcomerBody>, { invita
 
 function accept(
   { store, sessions }: AcceptParts,
-  { params, ip, request }: Call,
+  { params, ip, request }: Accepting,
   who: (tx: Tx) => Promise<users.UserRow>,
 ): Promise<SessionReply> {
   const user_agent = request.headers.get("user-agent")
   return store.tx(async (tx) => {
     const user = await who(tx)
-    await claim(tx, params.token ?? "", user, asUser(user, ip))
+    await claim(tx, params.token, user, asUser(user, ip))
     return sessions.start(tx, user, { ip, user_agent, client_name: null })
   })
 }

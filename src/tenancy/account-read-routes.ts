@@ -1,9 +1,9 @@
-import { type Static, Type as t } from "@sinclair/typebox"
+import { Type as t } from "@sinclair/typebox"
 import { now } from "../core/time"
 import { countByProject } from "../domains/counting"
 import { type AnyRoute, route } from "../http/route"
 import { MONTH } from "../http/texts"
-import { featuresOf, limitsOf } from "../plans/plans"
+import { featuresOf, limitsOf, type PlanName } from "../plans/plans"
 import type { Store } from "../store/store"
 import { usageOfAccount } from "./account-usage"
 import * as accounts from "./accounts"
@@ -27,12 +27,12 @@ export const accountReadRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     response: AccountPlan,
     handle: async ({ caller }) => {
       const account = await accounts.find(store.read, caller.account_id)
-      const { plan } = account
+      const plan = account.plan as PlanName
       const usage = await usageOfAccount(store.read, account)
       return { data: { plan, limits: limitsOf(account), features: featuresOf(plan), usage } }
     },
   }),
-  route<unknown, Static<typeof periodQuery>>({
+  route({
     ...read("project-breakdown", "Show the usage and the resources of each project"),
     description:
       "Shows every project of the account with its usage of one month. `resources` counts what the project has now.",

@@ -50,7 +50,7 @@ export function accountRoutes(parts: AccountParts): AnyRoute[] {
       response: Account,
       handle: async ({ caller }) => shown(await accounts.find(store.read, caller.account_id)),
     }),
-    route<accounts.AccountPatch, unknown>({
+    route({
       ...by("role:account_admin", "PATCH", ME),
       summary: "Change the name and the settings of the account",
       description:
@@ -60,7 +60,7 @@ export function accountRoutes(parts: AccountParts): AnyRoute[] {
       response: Account,
       handle: async (call) => shown(await patch(store, call)),
     }),
-    route<Static<typeof Confirmation>, unknown>({
+    route({
       ...by("role:owner", "DELETE", ME),
       summary: "Delete the account",
       description:
@@ -79,7 +79,7 @@ export function accountRoutes(parts: AccountParts): AnyRoute[] {
       errors: ["conflict", "plan_limit_exceeded"],
       handle: async (call) => shown(await restore(store, call)),
     }),
-    route<Static<typeof Heir>, unknown>({
+    route({
       ...by("role:owner", "POST", `${ME}/transfer`),
       summary: "Transfer the account to another member",
       description: "The other member becomes the owner, and you become an admin.",
@@ -99,7 +99,7 @@ export function accountRoutes(parts: AccountParts): AnyRoute[] {
   ]
 }
 
-const by = (scope: string, method: AnyRoute["method"], path: string) => ({
+const by = <const Path extends string>(scope: string, method: AnyRoute["method"], path: Path) => ({
   method,
   path,
   scope,
@@ -108,7 +108,7 @@ const by = (scope: string, method: AnyRoute["method"], path: string) => ({
 })
 
 const listRoutes = ({ store, cursors }: AccountParts): AnyRoute[] => [
-  route<Static<typeof NewAccount>, unknown>({
+  route({
     ...by("role:any", "POST", "/v1/accounts"),
     status: [201],
     summary: "Make an account",
@@ -121,7 +121,7 @@ const listRoutes = ({ store, cursors }: AccountParts): AnyRoute[] => [
     idempotent: true,
     handle: (call) => create(store, call),
   }),
-  route<unknown, Static<typeof accountQuery>>({
+  route({
     ...by("role:any", "GET", "/v1/accounts"),
     summary: "List your accounts",
     description: "Lists every account that you belong to, each with your role.",

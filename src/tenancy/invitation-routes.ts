@@ -53,7 +53,7 @@ const PATH = "/v1/accounts/me/invitations"
 export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
   const { store, cursors } = parts
   return [
-    route<invitations.Wanted, unknown>({
+    route({
       ...admin("POST", "/v1/accounts/me/members/invite"),
       status: [201],
       summary: "Invite a person by mail",
@@ -67,7 +67,7 @@ export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
       idempotent: true,
       handle: (call) => invite(parts, call),
     }),
-    route<unknown, Static<typeof invitationQuery>>({
+    route({
       ...admin("GET", PATH),
       summary: "List the invitations of the account",
       description:
@@ -99,7 +99,7 @@ export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
       response: Deleted,
       errors: ["conflict"],
       handle: async ({ caller, params }) => {
-        const id = params.invitation_id ?? ""
+        const id = params.invitation_id
         await store.tx((tx) => invitations.revoke(tx, caller.account_id, id, caller))
         return deleted(id)
       },
@@ -108,7 +108,7 @@ export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
   ]
 }
 
-const admin = (method: AnyRoute["method"], path: string) => ({
+const admin = <const Path extends string>(method: AnyRoute["method"], path: Path) => ({
   method,
   path,
   callers: ["console"] as AnyRoute["callers"],
@@ -128,9 +128,12 @@ async function invite(parts: InvitationParts, call: Call<invitations.Wanted>) {
   return { data }
 }
 
-async function resend(parts: InvitationParts, { caller, params, claim }: Call) {
+async function resend(
+  parts: InvitationParts,
+  { caller, params, claim }: Call<unknown, unknown, { invitation_id: string }>,
+) {
   const data = await parts.store.tx(async (tx) => {
-    const id = params.invitation_id ?? ""
+    const id = params.invitation_id
     const issued = await invitations.renew(tx, caller.account_id, id, caller)
     await sendInvitation(tx, parts, issued)
     const renewed = invitations.invitationRecord(issued.invitation)

@@ -189,7 +189,7 @@ export const invitationRecord = (row: InvitationRow) => ({
   email: row.email,
   role: row.role,
   projects: row.projects,
-  status: row.status === "pending" && row.expires_at <= now() ? "expired" : row.status,
+  status: row.status === "pending" && row.expires_at <= now() ? ("expired" as const) : row.status,
   expires_at: row.expires_at,
   invited_by: row.invited_by,
   created_at: row.created_at,

@@ -1,4 +1,4 @@
-import { type Static, Type as t } from "@sinclair/typebox"
+import { Type as t } from "@sinclair/typebox"
 import { asPage, pageQuery, windowOf } from "../http/page"
 import { type AnyRoute, route } from "../http/route"
 import { Deleted, deleted } from "../http/texts"
@@ -31,7 +31,7 @@ const console: AnyRoute["callers"] = ["console"]
 export function memberRoutes(parts: InvitationParts): AnyRoute[] {
   const { store, cursors } = parts
   return [
-    route<unknown, Static<typeof memberQuery>>({
+    route({
       method: "GET",
       path: PATH,
       callers: console,
@@ -52,7 +52,7 @@ export function memberRoutes(parts: InvitationParts): AnyRoute[] {
         return asPage(call, cursors, { rows, total }, ({ member }) => member)
       },
     }),
-    route<Static<typeof Changed>, unknown>({
+    route({
       ...one("PATCH"),
       summary: "Change a member's role in the account",
       description: "Only owners can change owners and admins. The last owner keeps the role.",
@@ -62,7 +62,7 @@ export function memberRoutes(parts: InvitationParts): AnyRoute[] {
       errors: ["conflict", "plan_limit_exceeded"],
       handle: async ({ caller, params, body }) => {
         const { account_id } = caller
-        const wanted = { account_id, user_id: params.user_id ?? "", role: body.role }
+        const wanted = { account_id, user_id: params.user_id, role: body.role }
         return { data: await store.tx((tx) => members.setRole(tx, wanted, caller)) }
       },
     }),
@@ -74,7 +74,7 @@ export function memberRoutes(parts: InvitationParts): AnyRoute[] {
       response: Deleted,
       errors: ["conflict"],
       handle: async ({ caller, params }) => {
-        const user_id = params.user_id ?? ""
+        const user_id = params.user_id
         await store.tx((tx) => members.remove(tx, caller.account_id, user_id, caller))
         return deleted(user_id)
       },
@@ -85,7 +85,7 @@ export function memberRoutes(parts: InvitationParts): AnyRoute[] {
 
 const one = (method: AnyRoute["method"]) => ({
   method,
-  path: `${PATH}/{user_id}`,
+  path: `${PATH}/{user_id}` as const,
   callers: console,
   scope: "role:account_admin",
   status: [200] as [number],

@@ -1,4 +1,4 @@
-import { type Static, Type as t } from "@sinclair/typebox"
+import { Type as t } from "@sinclair/typebox"
 import type { Call } from "../http/call"
 import { takeOrUndo } from "../http/idempotency"
 import { asPage, type Cursors, pageQuery, windowOf } from "../http/page"
@@ -44,7 +44,7 @@ export interface ProjectMemberParts {
 }
 
 export const projectMemberRoutes = ({ store, cursors }: ProjectMemberParts): AnyRoute[] => [
-  route<unknown, Static<typeof memberQuery>>({
+  route({
     method: "GET",
     path: PATH,
     callers: console,
@@ -65,7 +65,7 @@ export const projectMemberRoutes = ({ store, cursors }: ProjectMemberParts): Any
       return asPage(call, cursors, { rows, total }, ({ member }) => member)
     },
   }),
-  route<members.Newcomer, unknown>({
+  route({
     method: "POST",
     path: PATH,
     callers: console,
@@ -82,7 +82,7 @@ export const projectMemberRoutes = ({ store, cursors }: ProjectMemberParts): Any
     idempotent: true,
     handle: (call) => add(store, call),
   }),
-  route<Static<typeof Changed>, unknown>({
+  route({
     ...one("PATCH"),
     summary: "Change the role of a member of the project",
     description: "A role that comes from the account (`inherited`) cannot be changed here.",
@@ -91,7 +91,7 @@ export const projectMemberRoutes = ({ store, cursors }: ProjectMemberParts): Any
     response: Member,
     errors: ["conflict"],
     handle: async (call) => {
-      const wanted = { user_id: call.params.user_id ?? "", role: call.body.role }
+      const wanted = { user_id: call.params.user_id, role: call.body.role }
       const data = await store.tx((tx) => members.setRole(tx, homeOf(call), wanted, call.caller))
       return { data }
     },
@@ -104,7 +104,7 @@ export const projectMemberRoutes = ({ store, cursors }: ProjectMemberParts): Any
     response: Deleted,
     errors: ["conflict"],
     handle: async (call) => {
-      const user_id = call.params.user_id ?? ""
+      const user_id = call.params.user_id
       await store.tx((tx) => members.remove(tx, homeOf(call), user_id, call.caller))
       return deleted(user_id)
     },
@@ -113,7 +113,7 @@ export const projectMemberRoutes = ({ store, cursors }: ProjectMemberParts): Any
 
 const one = (method: AnyRoute["method"]) => ({
   method,
-  path: `${PATH}/{user_id}`,
+  path: `${PATH}/{user_id}` as const,
   callers: console,
   scope: "role:project_admin",
   status: [200] as [number],

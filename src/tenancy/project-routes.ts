@@ -1,4 +1,4 @@
-import { type Static, Type as t } from "@sinclair/typebox"
+import { Type as t } from "@sinclair/typebox"
 import type { Call } from "../http/call"
 import { takeOrUndo } from "../http/idempotency"
 import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../http/page"
@@ -41,7 +41,7 @@ export function projectRoutes(parts: ProjectParts): AnyRoute[] {
         return { data: projectRecord(project) }
       },
     }),
-    route<Static<typeof ProjectPatch>, unknown>({
+    route({
       ...one("PATCH", "role:project_admin"),
       summary: "Change the name or the slug of a project",
       description: "Fields that are absent stay as they are. A slug is unique within the account.",
@@ -52,11 +52,11 @@ export function projectRoutes(parts: ProjectParts): AnyRoute[] {
       handle: async ({ caller, params, body }) => {
         const { account_id } = caller
         const patch = (tx: Parameters<typeof projects.patch>[0]) =>
-          projects.patch(tx, account_id, params.project_id ?? "", body, caller)
+          projects.patch(tx, account_id, params.project_id, body, caller)
         return { data: projectRecord(await store.tx(patch)) }
       },
     }),
-    route<Static<typeof Confirmation>, unknown>({
+    route({
       ...one("DELETE", "role:account_admin"),
       summary: "Delete a project",
       description:
@@ -76,7 +76,7 @@ export function projectRoutes(parts: ProjectParts): AnyRoute[] {
       errors: ["conflict", "plan_limit_exceeded"],
       handle: async ({ caller, params }) => {
         const row = await store.tx((tx) =>
-          projects.restore(tx, params.project_id ?? "", ceilingOf(caller), caller),
+          projects.restore(tx, params.project_id, ceilingOf(caller), caller),
         )
         return { data: projectRecord(row) }
       },
@@ -88,14 +88,14 @@ export function projectRoutes(parts: ProjectParts): AnyRoute[] {
 const one = (method: AnyRoute["method"], scope: string) => ({
   method,
   scope,
-  path: "/v1/projects/{project_id}",
+  path: "/v1/projects/{project_id}" as const,
   callers: ["console"] as AnyRoute["callers"],
   status: [200] as [number],
 })
 
 /** The list and the way to make one answer at two paths. */
 const atPath = (path: string, { store, cursors }: ProjectParts): AnyRoute[] => [
-  route<Static<typeof NewProject>, unknown>({
+  route({
     method: "POST",
     path,
     callers: ["console"],
@@ -119,7 +119,7 @@ const atPath = (path: string, { store, cursors }: ProjectParts): AnyRoute[] => [
       return { data }
     },
   }),
-  route<unknown, Static<typeof projectQuery>>({
+  route({
     method: "GET",
     path,
     callers: ["console"],
@@ -148,9 +148,11 @@ const ceilingOf = ({ account_id, plan, limits }: Caller) => ({
   limit: limits.projects,
 })
 
+type OfProject<Body = unknown> = Call<Body, unknown, { project_id: string }>
+
 /** A key reaches no project but its own, whichever is named. */
-const ownId = ({ caller, params, project_id }: Call): string =>
-  caller.kind === "key" && params.project_id !== project_id ? "" : (params.project_id ?? "")
+const ownId = ({ caller, params, project_id }: OfProject): string =>
+  caller.kind === "key" && params.project_id !== project_id ? "" : params.project_id
 
 async function visibleTo({ read }: Store, caller: Caller): Promise<string[] | undefined> {
   const { account_role, account_id, user_id } = caller
@@ -158,8 +160,8 @@ async function visibleTo({ read }: Store, caller: Caller): Promise<string[] | un
   return projectsOf(read, account_id, user_id ?? "")
 }
 
-async function remove(store: Store, { caller, params, body }: Call<{ confirm: string }>) {
-  const id = params.project_id ?? ""
+async function remove(store: Store, { caller, params, body }: OfProject<{ confirm: string }>) {
+  const id = params.project_id
   const { account_id } = caller
   const { name, status } = await projects.find(store.read, account_id, id)
   if (status === "active" && body.confirm !== name) {

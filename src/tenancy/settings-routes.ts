@@ -48,7 +48,7 @@ export const settingsRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     response: Settings,
     handle: ({ caller }) => ({ data: caller.project_settings }),
   }),
-  route<Wanted, unknown>({
+  route({
     ...may("settings:write"),
     method: "PATCH",
     summary: "Change settings of the project",

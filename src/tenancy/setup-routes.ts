@@ -1,4 +1,4 @@
-import { type Static, Type as t } from "@sinclair/typebox"
+import { Type as t } from "@sinclair/typebox"
 import { VERSION } from "../core/version"
 import { withEmail } from "../http/email-field"
 import { type AnyRoute, route } from "../http/route"
@@ -59,7 +59,7 @@ export const setupRoutes = ({ store, setup, sessions }: SetupParts): AnyRoute[] 
     response: t.Object({ required: flag(false), version: text(VERSION) }, { title: "SetupState" }),
     handle: async () => ({ data: { required: !(await isSetUp(store.read)), version: VERSION } }),
   }),
-  route<Static<typeof Owner>, unknown>({
+  route({
     ...open,
     method: "POST",
     status: [201],

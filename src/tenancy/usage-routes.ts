@@ -10,7 +10,7 @@ import { accounts } from "../identity/tables"
 import { reconcile } from "../messages/reconcile"
 import { METRICS } from "../plans/metrics"
 import { currentPeriod } from "../plans/periods"
-import { limitsOfPlan } from "../plans/plans"
+import { limitsOfPlan, type PlanName } from "../plans/plans"
 import type { Reader, Store } from "../store/store"
 import * as projects from "./projects"
 import { emptyTotals, type Totals, totals } from "./usage"
@@ -30,7 +30,7 @@ const usageQuery = t.Object({
 const Reconciliation = t.Object({ period: t.Optional(period) })
 
 export const usageRoutes = ({ store }: { store: Store }): AnyRoute[] => [
-  route<unknown, Static<typeof usageQuery>>({
+  route({
     callers: ["key", "console"],
     scope: "usage:read",
     method: "GET",
@@ -55,7 +55,7 @@ export const usageRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     response: UserUsage,
     handle: async ({ caller }) => ({ data: await aggregate(store.read, caller.user_id ?? "") }),
   }),
-  route<Static<typeof Reconciliation>, unknown>({
+  route({
     callers: ["console"],
     scope: "role:account_admin",
     method: "POST",
@@ -98,7 +98,7 @@ async function aggregate(db: Reader, user_id: string) {
     const used = await totals(db, { account_ids: [id], period: month })
     addUp(sums.all, used)
     if (plan === "free") addUp(sums.free, used)
-    return { account_id: id, plan, usage: pick(used) }
+    return { account_id: id, plan: plan as PlanName, usage: pick(used) }
   })
   const told = await Promise.all(listed)
   const limits = limitsOfPlan("free")

@@ -1,4 +1,5 @@
 import { and, eq, inArray, sql } from "drizzle-orm"
+import type { API_VERSION } from "../events/api-version"
 import type { Reader } from "../store/store"
 import { deliveries, webhooks } from "./tables"
 
@@ -21,7 +22,7 @@ export const record = (row: WebhookRow, held_count: number) => ({
   filter: row.filter,
   transform: row.transform,
   metadata: row.metadata,
-  version: row.version,
+  version: row.version as typeof API_VERSION,
   status: row.status,
   enabled: row.status === "active",
   secret_hint: row.secret_hint,

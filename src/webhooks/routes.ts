@@ -1,4 +1,3 @@
-import type { Static } from "@sinclair/typebox"
 import type { Secrets } from "../core/secrets"
 import type { Workers } from "../core/workers"
 import type { Call } from "../http/call"
@@ -9,7 +8,7 @@ import { Deleted, deleted } from "../http/texts"
 import type { Store, Tx } from "../store/store"
 import { vetUrl } from "./address"
 import { deliveryRoutes } from "./delivered/routes"
-import { type Changes, type NewEndpoint, readPatch, readWebhook } from "./input"
+import { type Changes, readPatch, readWebhook } from "./input"
 import type { WebhookParts } from "./open"
 import * as records from "./record-schemas"
 import * as schemas from "./schemas"
@@ -20,7 +19,7 @@ import { logWarnings, type WebhookWarning } from "./warnings"
 import * as webhooks from "./webhooks"
 
 const ALL = "/v1/webhooks"
-const ONE = `${ALL}/{webhook_id}`
+const ONE = `${ALL}/{webhook_id}` as const
 
 export interface WebhookRouteParts {
   store: Store
@@ -39,7 +38,11 @@ export const webhookRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
   ...deliveryRoutes(parts),
 ]
 
-const by = (method: AnyRoute["method"], path: string, status: 200 | 201 = 200) => ({
+const by = <const Path extends string>(
+  method: AnyRoute["method"],
+  path: Path,
+  status: 200 | 201 = 200,
+) => ({
   method,
   path,
   callers: ["key", "console"] as AnyRoute["callers"],
@@ -47,11 +50,11 @@ const by = (method: AnyRoute["method"], path: string, status: 200 | 201 = 200) =
   status: [status] as [number],
 })
 
-const idOf = ({ params }: { params: Record<string, string> }) => params.webhook_id ?? ""
+const idOf = ({ params }: { params: { webhook_id: string } }) => params.webhook_id
 
 /** What answers with a secret; it is sealed where a repetition may ask for it. */
 const makingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
-  route<NewEndpoint, unknown>({
+  route({
     ...by("POST", ALL, 201),
     summary: "Make an endpoint",
     description:
@@ -72,7 +75,7 @@ const makingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
       return answer
     },
   }),
-  route<Static<typeof schemas.Rotation>, unknown>({
+  route({
     ...by("POST", `${ONE}/rotate-secret`),
     summary: "Replace the signing secret",
     description:
@@ -121,7 +124,7 @@ async function tellOnce<Made extends object>(
 }
 
 const readingRoutes = ({ store, cursors }: WebhookRouteParts): AnyRoute[] => [
-  route<unknown, Static<typeof schemas.webhookQuery>>({
+  route({
     ...by("GET", ALL),
     summary: "List endpoints, newest first",
     description:
@@ -150,9 +153,11 @@ const readingRoutes = ({ store, cursors }: WebhookRouteParts): AnyRoute[] => [
 ]
 
 /** A list of records has no room for what is odd about one of them, so it stands beside. */
-function withWarnings(page: Enveloped, all: Map<string, WebhookWarning[]>): Enveloped {
-  const shown = page.data as { id: string }[]
-  const warnings = shown.flatMap(({ id }) =>
+function withWarnings<Row extends { id: string }>(
+  page: Enveloped<Row[]>,
+  all: Map<string, WebhookWarning[]>,
+) {
+  const warnings = page.data.flatMap(({ id }) =>
     (all.get(id) ?? []).map((warning) => ({ webhook_id: id, ...warning })),
   )
   return { ...page, meta: { ...page.meta, warnings } }
@@ -160,7 +165,7 @@ function withWarnings(page: Enveloped, all: Map<string, WebhookWarning[]>): Enve
 
 const changingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
   ...(["PATCH", "PUT"] as const).map((method) =>
-    route<Changes, unknown>({
+    route({
       ...by(method, ONE),
       summary: "Change an endpoint",
       description:
@@ -198,7 +203,7 @@ const changingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
 ]
 
 const switchRoutes = ({ store }: WebhookRouteParts): AnyRoute[] => [
-  route<Static<typeof schemas.Enabling>, unknown>({
+  route({
     ...by("POST", `${ONE}/enable`),
     summary: "Make an endpoint active",
     description:

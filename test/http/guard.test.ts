@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test"
+import { Type as t } from "@sinclair/typebox"
 import { Elysia } from "elysia"
 import { isoFrom, millis } from "../../src/core/time"
 import { route } from "../../src/http/route"
@@ -198,6 +199,7 @@ test("a route for people is closed to every key", async () => {
       callers: ["console"],
       status: [200],
       summary: "For people",
+      response: t.Object({}),
       handle: () => ({ data: {} }),
     }),
   )

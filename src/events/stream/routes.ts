@@ -1,4 +1,4 @@
-import { type Static, Type as t } from "@sinclair/typebox"
+import { Type as t } from "@sinclair/typebox"
 import { fail } from "../../core/errors"
 import { type AnyRoute, route } from "../../http/route"
 import { Upgrade } from "../../http/socket"
@@ -45,7 +45,7 @@ const headers = t.Object({
 
 /** Events as they come, over a WebSocket; with `forward` as deliveries of a webhook. */
 export const streamRoutes = (parts: StreamParts): AnyRoute[] => [
-  route<unknown, Static<typeof query>>({
+  route({
     method: "GET",
     path: "/v1/events/stream",
     callers: ["key", "console"],

@@ -20,7 +20,7 @@ export interface CallbackParts {
 }
 
 export const callbackRoutes = ({ store, providers }: CallbackParts): AnyRoute[] => [
-  route<SnsEnvelope, unknown>({
+  route({
     method: "POST",
     path: "/v1/callbacks/email/{provider}/{config_token}",
     credentials: ["config_token"],
@@ -44,7 +44,7 @@ export const callbackRoutes = ({ store, providers }: CallbackParts): AnyRoute[] 
       if (!source || !isRecent(body) || !(await isTrue(body, sns))) return refuse()
       if (!(await isOurTopic(store, source, body.TopicArn))) return refuseTopic(source, body)
       await hear(store, source, body, sns)
-      return { data: { received: true } }
+      return { data: { received: true as const } }
     },
   }),
 ]

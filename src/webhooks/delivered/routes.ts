@@ -19,8 +19,8 @@ import { stats } from "../stats"
 import * as webhooks from "../webhooks"
 
 const HOOK = "/v1/webhooks/{webhook_id}"
-const ALL = `${HOOK}/deliveries`
-const ONE = `${ALL}/{delivery_id}`
+const ALL = `${HOOK}/deliveries` as const
+const ONE = `${ALL}/{delivery_id}` as const
 
 interface Parts {
   store: Store
@@ -32,7 +32,11 @@ export const deliveryRoutes = (parts: Parts): AnyRoute[] => [
   ...againRoutes(parts),
 ]
 
-const by = (method: AnyRoute["method"], path: string, status: 200 | 201 = 200) => ({
+const by = <const Path extends string>(
+  method: AnyRoute["method"],
+  path: Path,
+  status: 200 | 201 = 200,
+) => ({
   method,
   path,
   callers: ["key", "console"] as AnyRoute["callers"],
@@ -40,17 +44,22 @@ const by = (method: AnyRoute["method"], path: string, status: 200 | 201 = 200) =
   status: [status] as [number],
 })
 
-const placeOf = ({ project_id, params }: Pick<Call, "project_id" | "params">) => ({
+interface OfEndpoint {
+  project_id: string
+  params: { webhook_id: string }
+}
+
+const placeOf = ({ project_id, params }: OfEndpoint) => ({
   project_id,
-  webhook_id: params.webhook_id ?? "",
+  webhook_id: params.webhook_id,
 })
 
-const idOf = ({ params }: Pick<Call, "params">) => params.delivery_id ?? ""
+const idOf = ({ params }: { params: { delivery_id: string } }) => params.delivery_id
 
 type DeliveryQuery = Static<typeof schemas.deliveryQuery>
 
 const readingRoutes = ({ store, cursors }: Parts): AnyRoute[] => [
-  route<unknown, DeliveryQuery>({
+  route({
     ...by("GET", ALL),
     summary: "List the deliveries of an endpoint, newest first",
     description:
@@ -74,7 +83,7 @@ const readingRoutes = ({ store, cursors }: Parts): AnyRoute[] => [
       return { data: await deliveries.detail(store.read, place, idOf(call)) }
     },
   }),
-  route<unknown, Static<typeof schemas.statsQuery>>({
+  route({
     ...by("GET", `${HOOK}/stats`),
     summary: "Show the results of the deliveries of the last day or week",
     description: "`window` is `24h` (default) or `7d`.",
@@ -89,7 +98,11 @@ const readingRoutes = ({ store, cursors }: Parts): AnyRoute[] => [
   }),
 ]
 
-async function list(store: Store, cursors: Cursors, call: Call<unknown, DeliveryQuery>) {
+async function list(
+  store: Store,
+  cursors: Cursors,
+  call: Call<unknown, DeliveryQuery, OfEndpoint["params"]>,
+) {
   const { query, request } = call
   const problems = new Problems()
   const since = query.since === undefined ? undefined : readTime("since", query.since, problems)
@@ -126,7 +139,11 @@ function byOffset(query: DeliveryQuery, request: Request) {
   return { query: { ...query, page }, window: { offset }, meta: { limit, offset } }
 }
 
-function withMeta(answer: Enveloped, more: { limit: number; offset: number }, request: Request) {
+function withMeta<Data>(
+  answer: Enveloped<Data>,
+  more: { limit: number; offset: number },
+  request: Request,
+) {
   const { link, ...headers } = answer.headers ?? {}
   // The next page by number would begin elsewhere, where the offset is no whole page.
   const by_number = link !== undefined && !/[?&]cursor=/.test(link)
@@ -157,7 +174,7 @@ const againRoutes = ({ store }: Parts): AnyRoute[] => [
         return deliveries.retry(tx, place, idOf(call))
       }),
   }),
-  route<BulkRetry, unknown>({
+  route({
     ...by("POST", `${ALL}/bulk-retry`, 201),
     summary: "Attempt all failed deliveries of a time span again",
     description: "Begins a job. An empty body selects every delivery that failed or is exhausted.",
@@ -172,7 +189,7 @@ const againRoutes = ({ store }: Parts): AnyRoute[] => [
         replays.bulkRetry(tx, call.caller, placeOf(call).webhook_id, call.body),
       ),
   }),
-  route<Replay, unknown>({
+  route({
     ...by("POST", `${HOOK}/replay`, 201),
     summary: "Send held events, failed events or all events again",
     description:
@@ -192,11 +209,11 @@ const againRoutes = ({ store }: Parts): AnyRoute[] => [
 
 type Claimed = Pick<Call, "claim">
 
-async function once(
+async function once<Made>(
   store: Store,
   { claim }: Claimed,
   status: number,
-  make: (tx: Tx) => Promise<object>,
+  make: (tx: Tx) => Promise<Made>,
 ) {
   const data = await store.tx(async (tx) => {
     const made = await make(tx)

@@ -32,7 +32,7 @@ interface Parts {
 export function testRoutes({ store, workers, webhooks: parts }: Parts): AnyRoute[] {
   const limits = new RateLimits(engine === "postgres" ? new SharedWindows(store) : undefined)
   return [
-    route<{ event_type: string }, unknown>({
+    route({
       method: "POST",
       path: "/v1/webhooks/{webhook_id}/test",
       callers: ["key", "console"],
@@ -48,7 +48,7 @@ export function testRoutes({ store, workers, webhooks: parts }: Parts): AnyRoute
       errors: ["webhook_not_found"],
       idempotent: true,
       handle: async ({ caller, project_id, params, body, claim }) => {
-        const { id } = await webhooks.find(store.read, project_id, params.webhook_id ?? "")
+        const { id } = await webhooks.find(store.read, project_id, params.webhook_id)
         // What goes out cannot be undone, so it is asked for before, not behind it.
         if (claim && (await lookup(store.read, claim))) throw new AlreadyAnswered(claim)
         await limits.take(`webhook_test:${id}`, A_MINUTE, "webhook_test")
