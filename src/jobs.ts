@@ -18,8 +18,8 @@ import { bind, type Handlers } from "./store/job-handler"
 import { purgeAccount, purgeProject } from "./tenancy/purging"
 import { usageAlert } from "./tenancy/reservations"
 import { tellOwners } from "./tenancy/usage-alerts"
+import { tellAdmins, webhookWarning } from "./webhooks/failure-mail"
 import { resend, webhookResend } from "./webhooks/resend"
-import { tellAdmins, webhookWarning } from "./webhooks/warn"
 
 export interface JobParts extends Kept {
   adapters: Adapters

@@ -19,7 +19,7 @@ import { QueueControl } from "./queue-control/queue-control"
 import { sendRules } from "./send-rules"
 import { JobLoop } from "./store/job-loop"
 import type { Store } from "./store/store"
-import { countDeliveries, WEBHOOKS } from "./webhooks/queue-counts"
+import { countDeliveries, WEBHOOKS } from "./webhooks/delivery-counts"
 
 /** Jobs in hand for each place on the wire: some are composed, some recorded, while others are sent. */
 const AHEAD = 2

@@ -35,9 +35,8 @@ import { firstProject } from "./tenancy/first"
 import { Meter } from "./tenancy/meter"
 import type { SetupToken } from "./tenancy/setup-token"
 import { planned } from "./webhooks/bell"
-import { openWebhooks } from "./webhooks/open"
-import { WEBHOOKS } from "./webhooks/queue-counts"
-import { sealStoredHeaders } from "./webhooks/seal-stored-headers"
+import { WEBHOOKS } from "./webhooks/delivery-counts"
+import { openWebhooks } from "./webhooks/open-webhooks"
 
 const WORKER_THREADS = 2
 /** Copying a log takes milliseconds. A thread that is ended meanwhile would leave the file open. */
@@ -205,7 +204,6 @@ async function openStorage(
 
   const secrets = openSecrets({ data_dir, master_key: settings["security.master_key"] })
   await demandMasterKey(store, secrets)
-  await sealStoredHeaders(store, secrets)
   await followCluster(store)
   const folder = settings["storage.blobs.dir"] ?? join(data_dir, "blobs")
   const blobs = openBlobs(folder, (error) => void disk.failed(error))

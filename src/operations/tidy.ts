@@ -10,8 +10,7 @@ import { purgeEnded } from "../long-jobs/long-jobs"
 import { purgeRequestLog } from "../request-log/list"
 import { purgeDead } from "../store/dead-jobs"
 import type { Store } from "../store/store"
-import { expireHeld } from "../webhooks/hold"
-import { purgeDeliveries, purgeEvents } from "../webhooks/retention"
+import { expireHeld, purgeDeliveries, purgeEvents } from "../webhooks/retention"
 
 const PURGE_MILLISECONDS = 60_000
 

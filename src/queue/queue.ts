@@ -9,7 +9,7 @@ import { pausedQueues } from "../queue-control/tables"
 import { countHeld, heldAmong, providerHold } from "../store/holding"
 import type { Reader } from "../store/store"
 import { jobs } from "../store/tables"
-import { WEBHOOKS } from "../webhooks/queue-counts"
+import { WEBHOOKS } from "../webhooks/delivery-counts"
 import { deliveries, webhooks } from "../webhooks/tables"
 
 /** Rows of each kind that are looked at one by one; of a longer queue the rest is only counted. */

@@ -57,7 +57,7 @@ export const ahead = {
     if (since !== forgotten) return
     const { rows = [], extra = 0 } = lists.get(webhook_id) ?? {}
     count -= rows.length
-    // Bodies of their own may be large; those of events are read when they leave.
+    // Envelopes of their own may be large; those of events are read when they leave.
     const large = found.findIndex(({ body }) => body !== null)
     const small = large < 0 ? found : found.slice(0, large)
     const kept = count + small.length > MOST_OF_ALL ? [] : small

@@ -1,110 +1,124 @@
-import type { Settings } from "../core/config"
 import { log } from "../core/log"
 import { type NetAnswer, NetError, request } from "../core/net"
 import type { Secrets } from "../core/secrets"
-import { millis, monotonic, now } from "../core/time"
+import { millis, millisFrom, monotonic, now } from "../core/time"
+import { short } from "../lib/short"
 import { signedHeaders } from "../lib/signature"
-import { bodyText, receivedHeaders, retryAfterSeconds, sentHeaders, unshown } from "./capture"
-import { openHeaders } from "./custom-headers"
-import { opener } from "./secrets"
-import type { DeliveryError, webhooks } from "./tables"
+import { MASK, openHeaders, signingSecrets } from "./endpoint-secrets"
+import type { DeliveryError } from "./tables"
+import type { WebhookRow } from "./webhooks"
 
 const CONTENT = { "content-type": "application/json", "user-agent": "belfry-webhooks/1" }
 
-/** So much of an answer is read; its first thousand characters are kept. */
+/** So much of an answer is read; its first thousand characters are stored. */
 const CAPTURE_BYTES = 4096
+const CAPTURE_HEADER_BYTES = 8192
+const MOST_RETRY_AFTER_SECONDS = 86_400
 
-/** How deliveries may leave. */
-export interface Way {
+/** Shorter values of custom headers are found in any text, and are no credentials. */
+const LEAST_ECHO = 4
+
+const SIGNATURES = new Set(["authorization", "webhook-signature", "x-svc-signature"])
+
+type Headers = Record<string, string>
+
+/** The settings of every request to a receiver. */
+export interface RequestSettings {
   secrets: Secrets
   timeout_ms: number
   allow_private: readonly string[]
 }
 
-export const wayOf = (settings: Settings, secrets: Secrets): Way => ({
-  secrets,
-  timeout_ms: settings["webhooks.timeout"],
-  allow_private: settings["webhooks.allow_private"],
-})
-
 /** An endpoint, made ready for any number of attempts. */
-export interface Receiver extends Pick<Webhook, "id" | "url" | "header_format" | "transform"> {
-  /** Its own headers, in lower case. Throws as `secrets`. */
-  headers(): Record<string, string>
-  /** Throws where the endpoint was sealed with another master key. */
+export interface Receiver
+  extends Pick<WebhookRow, "id" | "url" | "header_format" | "transform" | "updated_at"> {
+  /** The custom headers, in lower case. Throws for another master key. */
+  headers(): Headers
+  /** Throws for another master key. */
   secrets(): [string, ...string[]]
 }
 
-type Webhook = typeof webhooks.$inferSelect
-
-export function receiverOf({ secrets }: Way, webhook: Webhook): Receiver {
-  const { id, url, header_format, transform } = webhook
-  let custom: Record<string, string> | undefined
+export function receiverOf({ secrets }: RequestSettings, webhook: WebhookRow): Receiver {
+  const { id, url, header_format, transform, updated_at } = webhook
+  let custom: Headers | undefined
   const headers = () => {
     custom ??= lowered(openHeaders(secrets, webhook))
     return custom
   }
-  return { id, url, header_format, transform, headers, secrets: opener(secrets, webhook) }
+  const opened = signingSecrets(secrets, webhook)
+  return { id, url, header_format, transform, updated_at, headers, secrets: opened }
 }
 
-/** What one attempt came to. `error` is null exactly where the receiver took it (2xx). */
-export interface Attempted {
+/** The outcome of one attempt. `error` is null exactly where the receiver answered 2xx. */
+export interface AttemptOutcome {
   at: string
   url: string
   error: DeliveryError | null
   response_status: number | null
   /** Secrets in them are masked. Null where the address was refused. */
-  request_headers: Record<string, string> | null
-  response_headers: Record<string, string> | null
+  request_headers: Headers | null
+  response_headers: Headers | null
   response_body: string | null
   latency_ms: number
-  /** What the receiver asks for, with 429 and 503. */
+  /** The `Retry-After` of a 429 or 503. */
   retry_after_seconds: number | null
 }
 
 /** Signs the body anew and posts it once. `event_id` is the same on every attempt. Never throws. */
 export async function attempt(
-  way: Way,
+  { timeout_ms, allow_private }: RequestSettings,
   receiver: Receiver,
   event_id: string,
   body: string,
-): Promise<Attempted> {
+): Promise<AttemptOutcome> {
+  const { id, url } = receiver
   const at = now()
   const started = monotonic()
-  const nothing = { request_headers: null, response_headers: null, response_body: null }
-  const blank = { ...nothing, at, url: receiver.url, response_status: null }
+  let request_headers: Headers | null = null
+  const unanswered = (error: DeliveryError): AttemptOutcome => ({
+    at,
+    url,
+    error,
+    response_status: null,
+    request_headers,
+    response_headers: null,
+    response_body: null,
+    latency_ms: Math.round(monotonic() - started),
+    retry_after_seconds: null,
+  })
   try {
     const headers = headersFor(receiver, event_id, body)
     const custom = receiver.headers()
-    const told = { ...blank, request_headers: sentHeaders(Object.entries(headers), custom) }
-    try {
-      const answer = await request({
-        url: receiver.url,
-        method: "POST",
-        headers,
-        body,
-        timeout_ms: way.timeout_ms,
-        repeatable: true, // by its webhook-id
-        capture_bytes: CAPTURE_BYTES,
-        allow_private: way.allow_private,
-      })
-      return { ...told, ...outcomeOf(answer, unshown(headers, custom)) }
-    } catch (error) {
-      if (!(error instanceof NetError)) throw error
-      const kept = isRefused(error) ? blank : told
-      return { ...kept, error: wordFor(error), ...unanswered(started) }
-    }
+    request_headers = sentHeaders(headers, custom)
+    const answer = await request({
+      url,
+      method: "POST",
+      headers,
+      body,
+      timeout_ms,
+      repeatable: true, // by its webhook-id
+      capture_bytes: CAPTURE_BYTES,
+      allow_private,
+    })
+    return { at, url, request_headers, ...answered(answer, credentialsIn(headers, custom)) }
   } catch (error) {
+    if (error instanceof NetError) {
+      const { kind } = error
+      if (kind !== "blocked_address" && kind !== "invalid_url") return unanswered(kind)
+      request_headers = null
+      return unanswered("blocked_address")
+    }
     // Nothing was sent: a secret of another master key, a header that no request can carry.
     log.error("a webhook request could not be prepared; nothing was sent", {
-      webhook_id: receiver.id,
+      webhook_id: id,
       error,
     })
-    return { ...blank, error: "connection", ...unanswered(started) }
+    request_headers = null
+    return unanswered("connection")
   }
 }
 
-function headersFor(receiver: Receiver, id: string, body: string) {
+function headersFor(receiver: Receiver, id: string, body: string): Headers {
   const signed = signedHeaders({
     id,
     timestamp: Math.floor(millis() / 1000),
@@ -114,36 +128,71 @@ function headersFor(receiver: Receiver, id: string, body: string) {
   })
   // Ours come last: whatever an endpoint's own headers say, they cannot pose as a signature.
   const named = receiver.header_format === "standard" ? signed : lowered(signed)
-  return { ...CONTENT, ...receiver.headers(), ...named, ...JSON_ONLY }
+  return { ...CONTENT, ...receiver.headers(), ...named, "content-type": CONTENT["content-type"] }
 }
 
-const JSON_ONLY = { "content-type": CONTENT["content-type"] }
-
-const lowered = (headers: Record<string, string>) =>
+const lowered = (headers: Headers): Headers =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
 
-function outcomeOf(
-  { status, headers, body, duration_ms }: NetAnswer,
-  hidden: Record<string, string>,
-) {
-  const taken = status >= 200 && status < 300
+function answered({ status, headers, body, duration_ms }: NetAnswer, credentials: Headers) {
+  const asks_to_wait = status === 429 || status === 503
   return {
-    error: taken ? null : status === 410 ? ("gone" as const) : ("http_status" as const),
+    error: errorOf(status),
     response_status: status,
-    response_headers: receivedHeaders(headers, hidden),
-    response_body: bodyText(body, hidden),
+    response_headers: receivedHeaders(headers, credentials),
+    response_body: short(withoutEchoes(decoder.decode(body), credentials)),
     latency_ms: duration_ms,
-    retry_after_seconds:
-      status === 429 || status === 503 ? retryAfterSeconds(headers.get("retry-after")) : null,
+    retry_after_seconds: asks_to_wait ? retryAfterSeconds(headers.get("retry-after")) : null,
   }
 }
 
-const unanswered = (started: number) => ({
-  latency_ms: Math.round(monotonic() - started),
-  retry_after_seconds: null,
+const decoder = new TextDecoder()
+
+function errorOf(status: number): DeliveryError | null {
+  if (status >= 200 && status < 300) return null
+  return status === 410 ? "gone" : "http_status"
+}
+
+/** What no capture may show, though the receiver sends it back: custom headers and our signatures. */
+const credentialsIn = (sent: Headers, custom: Headers): Headers => ({
+  ...custom,
+  ...Object.fromEntries(Object.entries(sent).filter(([name]) => SIGNATURES.has(name))),
 })
 
-const isRefused = ({ kind }: NetError) => kind === "blocked_address" || kind === "invalid_url"
+const withoutEchoes = (text: string, credentials: Headers): string =>
+  Object.values(credentials).reduce(
+    (rest, value) => (value.length < LEAST_ECHO ? rest : rest.replaceAll(value, MASK)),
+    text,
+  )
 
-const wordFor = (error: NetError): DeliveryError =>
-  error.kind === "invalid_url" ? "blocked_address" : error.kind
+/** Request headers as they may be shown: signatures and credentials masked, 8 KiB at most. */
+const sentHeaders = (headers: Headers, custom: Headers) =>
+  captured(Object.entries(headers), (name, value) => (custom[name] === value ? MASK : value))
+
+/** Response headers as they may be shown, in the same way. */
+const receivedHeaders = (headers: Iterable<[string, string]>, credentials: Headers) =>
+  captured(headers, (_, value) => withoutEchoes(value, credentials))
+
+function captured(
+  headers: Iterable<[string, string]>,
+  shownOf: (name: string, value: string) => string,
+): Headers {
+  const kept: Headers = {}
+  let left = CAPTURE_HEADER_BYTES
+  for (const [given, value] of headers) {
+    const name = given.toLowerCase()
+    const shown = SIGNATURES.has(name) ? MASK : shownOf(name, value)
+    left -= Buffer.byteLength(name) + Buffer.byteLength(shown)
+    if (left < 0) break
+    kept[name] = shown
+  }
+  return kept
+}
+
+/** `Retry-After` (RFC 9110 10.2.3), seconds or a date, at most a day; null for anything else. */
+function retryAfterSeconds(value: string | null): number | null {
+  const text = value?.trim() ?? ""
+  const seconds = /^\d+$/.test(text) ? Number(text) : (millisFrom(text) - millis()) / 1000
+  if (Number.isNaN(seconds)) return null
+  return Math.min(MOST_RETRY_AFTER_SECONDS, Math.max(0, seconds))
+}

@@ -20,7 +20,7 @@ export type Claimed = Pick<typeof deliveries.$inferSelect, keyof typeof claimedC
   in_hand?: true
 }
 
-export interface Wish {
+export interface ClaimRequest {
   webhook_id: string
   /** At most so many of its deliveries. */
   room: number

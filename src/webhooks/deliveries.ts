@@ -1,7 +1,8 @@
-import { and, eq, gte, type SQL, sql } from "drizzle-orm"
+import type { Static } from "@sinclair/typebox"
+import { and, eq, getTableColumns, gte, isNotNull, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { firstIdAt, isUuid } from "../core/ids"
-import { millisFrom, now } from "../core/time"
+import { millisFrom, now, secondsFromNow } from "../core/time"
 import { envelopeOf } from "../events/feed"
 import { events } from "../events/tables"
 import type { Page, Window } from "../http/page"
@@ -10,13 +11,37 @@ import type { Reader, Tx } from "../store/store"
 import { newestFirst } from "../store/stretch"
 import { ringPlanned } from "./bell"
 import { isInHand } from "./in-hand"
-import { type DeliveryRow, deliveryRecord, summary } from "./record"
+import * as schemas from "./schemas"
 import { type DeliveryStatus, deliveries } from "./tables"
 
 /** An id is made a little before or after the row's time is read. */
-const SKEW_MILLISECONDS = 60_000
+export const SKEW_MILLISECONDS = 60_000
 
-export interface Filter {
+type DeliveryRow = typeof deliveries.$inferSelect
+
+/** The columns of a list: without bodies and captures, which are large. */
+const {
+  body,
+  url,
+  request_headers,
+  response_headers,
+  last_response_body,
+  attempt_log,
+  ...summary
+} = getTableColumns(deliveries)
+
+type DeliverySummary = Pick<DeliveryRow, keyof typeof summary>
+
+/** The Delivery record of the contract. */
+const deliveryRecord = (row: DeliverySummary): Static<typeof schemas.Delivery> =>
+  schemas.recordOf(schemas.Delivery, {
+    ...row,
+    msg_id: row.event_id,
+    // The column also says until when a delivery is held, or when its claim ends.
+    next_attempt_at: row.owner === null && row.status !== "held" ? row.next_attempt_at : null,
+  })
+
+export interface DeliveryFilter {
   status: DeliveryStatus | undefined
   event_type: string | undefined
   event_id: string | undefined
@@ -24,22 +49,23 @@ export interface Filter {
   since: string | undefined
 }
 
-interface Place {
+/** An endpoint of a project. */
+interface OfWebhook {
   project_id: string
   webhook_id: string
 }
 
 /** Newest first. */
-export async function list(db: Reader, place: Place, filter: Filter, window: Window) {
-  const wanted = matching(place, filter)
+export async function list(db: Reader, of: OfWebhook, filter: DeliveryFilter, window: Window) {
+  const which = matching(of, filter)
   const { where, order } = newestFirst(deliveries.id, window)
-  const rows = db.select(summary).from(deliveries).where(and(wanted, where))
+  const rows = db.select(summary).from(deliveries).where(and(which, where))
   const some = await rows.orderBy(order).limit(window.limit).offset(window.offset)
-  const total = () => count(db, wanted)
+  const total = () => count(db, which)
   return { rows: some.map(deliveryRecord), total } satisfies Page<object>
 }
 
-function matching({ project_id, webhook_id }: Place, filter: Filter): SQL | undefined {
+function matching({ project_id, webhook_id }: OfWebhook, filter: DeliveryFilter): SQL | undefined {
   const { status, event_type, event_id, since } = filter
   return and(
     eq(deliveries.project_id, project_id),
@@ -58,38 +84,31 @@ export const createdSince = (since: string) =>
     gte(deliveries.id, firstIdAt(millisFrom(since) - SKEW_MILLISECONDS)),
   )
 
-async function count(db: Reader, wanted: SQL | undefined): Promise<number> {
-  const [row] = await db.select({ n: sql<number>`count(*)` }).from(deliveries).where(wanted)
+async function count(db: Reader, which: SQL | undefined): Promise<number> {
+  const [row] = await db.select({ n: sql<number>`count(*)` }).from(deliveries).where(which)
   return Number(row?.n ?? 0)
 }
 
-const ours = ({ project_id, webhook_id }: Place, id: string) =>
+const ours = ({ project_id, webhook_id }: OfWebhook, id: string) =>
   and(
     eq(deliveries.project_id, project_id),
     eq(deliveries.webhook_id, webhook_id),
     eq(deliveries.id, id),
   )
 
-/** Of this endpoint of this project. Throws 404. */
-export async function find(db: Reader, place: Place, id: string): Promise<DeliveryRow> {
-  const rows = isUuid(id) ? await db.select().from(deliveries).where(ours(place, id)) : []
+/** Throws 404. */
+export async function find(db: Reader, of: OfWebhook, id: string): Promise<DeliveryRow> {
+  const rows = isUuid(id) ? await db.select().from(deliveries).where(ours(of, id)) : []
   return rows[0] ?? gone()
 }
 
 const gone = () => fail("not_found", "There is no such delivery.")
 
-/** The DeliveryDetail record: what was sent, and what came back at the last attempt. */
-export async function detail(db: Reader, place: Place, id: string) {
-  const row = await find(db, place, id)
-  return {
-    ...deliveryRecord(row),
-    payload: await payloadOf(db, row),
-    url: row.url,
-    request_headers: row.request_headers,
-    response_headers: row.response_headers,
-    last_response_body: row.last_response_body,
-    attempt_log: row.attempt_log,
-  }
+/** The DeliveryDetail record: the last request and its answer, and every attempt. */
+export async function detail(db: Reader, of: OfWebhook, id: string) {
+  const row = await find(db, of, id)
+  const payload = await payloadOf(db, row)
+  return schemas.recordOf(schemas.DeliveryDetail, { ...row, ...deliveryRecord(row), payload })
 }
 
 async function payloadOf(db: Reader, row: DeliveryRow): Promise<unknown> {
@@ -104,16 +123,16 @@ async function eventOf(db: Reader, { project_id, event_id }: DeliveryRow) {
   return event
 }
 
-/** Deliveries that are over get one more attempt; one more besides those planned, all others. */
+/** A delivery that has ended gets one attempt. An open one gets one besides those that are planned. */
 export const oneMore = sql<number>`CASE WHEN ${deliveries.status} IN ('success', 'exhausted')
   THEN ${deliveries.attempts} ELSE ${deliveries.max_attempts} END + 1`
 
 /**
  * One extra attempt at once, in whatever status the endpoint is; it does not count for the breaker.
- * Throws 409 while an attempt runs, and when the body is not known any more.
+ * Throws 409 while an attempt runs, and when the event has expired.
  */
-export async function retry(tx: Tx, place: Place, id: string) {
-  const query = () => held(tx.select().from(deliveries).where(ours(place, id)))
+export async function retry(tx: Tx, of: OfWebhook, id: string) {
+  const query = () => held(tx.select().from(deliveries).where(ours(of, id)))
   const [row] = isUuid(id) ? await query() : []
   if (!row) return gone()
   if (isRunning(row)) {
@@ -127,21 +146,74 @@ export async function retry(tx: Tx, place: Place, id: string) {
     fail("conflict", message, { reason: "body_expired", id })
   }
   const changes = {
-    status: "pending" as const,
-    trigger: "manual" as const,
+    status: "pending",
+    trigger: "manual",
     by_hand: true,
-    owner: null,
-    next_attempt_at: now(),
     completed_at: null,
-  }
+  } as const
   await tx
     .update(deliveries)
-    .set({ ...changes, max_attempts: oneMore })
-    .where(ours(place, id))
+    .set({ ...changes, owner: null, next_attempt_at: now(), max_attempts: oneMore })
+    .where(ours(of, id))
   tx.afterCommit(ringPlanned)
-  return deliveryRecord(await find(tx, place, id))
+  return deliveryRecord(await find(tx, of, id))
 }
 
-/** One whose attempt was lost is free again from the moment at which somebody would take it over. */
+/** A delivery whose claim has ended is not running any more. */
 const isRunning = ({ id, owner, next_attempt_at }: DeliveryRow): boolean =>
   isInHand(id) || (owner !== null && (next_attempt_at === null || next_attempt_at > now()))
+
+const WINDOW_SECONDS = { "24h": 86_400, "7d": 7 * 86_400 }
+
+/**
+ * Statistics of the deliveries that were planned within the window. `by_status` counts them by the
+ * status of the last answer, or by the error without one. The times are those of last attempts.
+ */
+export async function stats(db: Reader, of: OfWebhook, window: keyof typeof WINDOW_SECONDS) {
+  const which = and(
+    eq(deliveries.project_id, of.project_id),
+    eq(deliveries.webhook_id, of.webhook_id),
+    createdSince(secondsFromNow(-WINDOW_SECONDS[window])),
+  )
+  const { status, last_response_status, last_error, latency_ms } = deliveries
+  const rows = await db
+    .select({
+      status,
+      answer: sql<string | null>`coalesce(cast(${last_response_status} as text), ${last_error})`,
+      count: sql<number>`count(*)`,
+      attempts: sql<number>`sum(${deliveries.attempts})`,
+    })
+    .from(deliveries)
+    .where(which)
+    .groupBy(status, last_response_status, last_error)
+  const groups = rows.map((row) => ({ ...row, count: Number(row.count) }))
+  const timed = and(which, isNotNull(latency_ms))
+  const measured = await count(db, timed)
+  const latencyAt = async (share: number): Promise<number | null> => {
+    const sorted = db.select({ ms: latency_ms }).from(deliveries).where(timed).orderBy(latency_ms)
+    const [row] = await sorted.limit(1).offset(Math.floor(measured * share))
+    return row?.ms ?? null
+  }
+  const inState = (...states: string[]) =>
+    sum(groups.filter((one) => states.includes(one.status)).map((one) => one.count))
+  return {
+    attempts: sum(groups.map((one) => Number(one.attempts))),
+    success: inState("success"),
+    failed: inState("failed", "exhausted"),
+    held: inState("held"),
+    p50_ms: await latencyAt(0.5),
+    p95_ms: await latencyAt(0.95),
+    by_status: byAnswer(groups),
+  }
+}
+
+const sum = (numbers: number[]) => numbers.reduce((all, one) => all + one, 0)
+
+/** A delivery that was not attempted yet has no answer, and is not counted. */
+function byAnswer(groups: { answer: string | null; count: number }[]): Record<string, number> {
+  const counts = new Map<string, number>()
+  for (const { answer, count } of groups) {
+    if (answer !== null) counts.set(answer, (counts.get(answer) ?? 0) + count)
+  }
+  return Object.fromEntries([...counts].sort(([a], [b]) => (a < b ? -1 : 1)))
+}

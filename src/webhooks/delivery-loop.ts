@@ -3,19 +3,19 @@ import { monotonic, sleep } from "../core/time"
 import type { Workers } from "../core/workers"
 import type { Store } from "../store/store"
 import { Alarm } from "./alarm"
-import { attempt, type Receiver, type Way } from "./attempt"
+import { attempt, type Receiver, type RequestSettings } from "./attempt"
 import { onPlanned } from "./bell"
-import { Bodies, type Body, bodyFor } from "./body"
+import { bodyFor, type DeliveryBody, Envelopes } from "./delivery-body"
 import { shareOut } from "./fair"
-import { Gate } from "./gate"
-import { setAside } from "./hold"
+import { clearInactive } from "./held"
 import { letGo, slowOnes, willEnd } from "./in-hand"
 import { Pages } from "./pages"
 import * as queue from "./queue"
 import { Receivers } from "./receivers"
 import { Settler } from "./settler"
-import { Slots, type Turn } from "./slots"
-import { PAGE, type Waiting } from "./walk"
+import { type AttemptPermit, Slots } from "./slots"
+import { ConnectionThrottle } from "./throttle"
+import { type OpenEndpoint, PAGE } from "./walk"
 
 const POLL_MILLISECONDS = 1000
 const SWEEP_MILLISECONDS = 5000
@@ -26,7 +26,7 @@ const SLOW_MILLISECONDS = 100
 export interface DeliveryLoopOptions {
   store: Store
   workers: Workers
-  way: Way
+  requests: RequestSettings
   concurrency: number
   /** Failed attempts in a row that disable an endpoint. */
   failures: number
@@ -52,8 +52,8 @@ export class DeliveryLoop {
   /** Claimed, until their end is on disk. */
   readonly #running = new Map<queue.Claimed, Promise<void>>()
   readonly #slots = new Slots()
-  readonly #bodies = new Bodies()
-  readonly #gate = new Gate()
+  readonly #envelopes = new Envelopes()
+  readonly #throttle = new ConnectionThrottle()
   readonly #pages = new Pages()
   readonly #alarm = new Alarm(POLL_MILLISECONDS)
   #after = ""
@@ -67,7 +67,7 @@ export class DeliveryLoop {
   constructor(options: DeliveryLoopOptions) {
     this.#options = options
     this.#settler = new Settler(options.store, options.failures)
-    this.#receivers = new Receivers(options.way)
+    this.#receivers = new Receivers(options.requests)
   }
 
   async start(): Promise<void> {
@@ -123,9 +123,9 @@ export class DeliveryLoop {
   }
 
   async #leaseSlow() {
-    const { store, way } = this.#options
+    const { store, requests } = this.#options
     const slow = slowOnes(this.#running.keys(), SLOW_MILLISECONDS)
-    const leasing = queue.leaseInHand(store, slow, queue.leaseSeconds(way.timeout_ms))
+    const leasing = queue.leaseInHand(store, slow, queue.leaseSeconds(requests.timeout_ms))
     await leasing.catch((error) =>
       log.warn("the leases of running webhook attempts could not be recorded", { error }),
     )
@@ -171,31 +171,34 @@ export class DeliveryLoop {
   }
 
   /** Begins what is due of these endpoints. Returns when the next is, or nothing: ask again now. */
-  async #serve(page: Waiting[], busy: ReadonlyMap<string, number>): Promise<number | undefined> {
-    const { store, way, concurrency } = this.#options
+  async #serve(
+    page: OpenEndpoint[],
+    busy: ReadonlyMap<string, number>,
+  ): Promise<number | undefined> {
+    const { store, requests, concurrency } = this.#options
     for (const waiting of page) {
       if (waiting.status === "active") continue
       this.#pages.forget()
-      await setAside(store, waiting)
+      await clearInactive(store, waiting)
     }
     const present = page.filter(({ status }) => status !== null)
     const slots = { concurrency, running: this.#taken(), busy }
     const { wishes, wished, due, more } = shareOut(present, slots)
     if (wishes.length === 0) return due
-    const claimed = await queue.claim(store, wishes, queue.leaseSeconds(way.timeout_ms))
+    const claimed = await queue.claim(store, wishes, queue.leaseSeconds(requests.timeout_ms))
     if (claimed.length < wished) this.#pages.forget()
     if (claimed.length === 0) return due
     await this.#begin(page, claimed)
     return more ? undefined : due
   }
 
-  async #begin(page: Waiting[], claimed: queue.Claimed[]) {
+  async #begin(page: OpenEndpoint[], claimed: queue.Claimed[]) {
     const { read } = this.#options.store
     try {
       const webhook_ids = claimed.map(({ webhook_id }) => webhook_id)
       const event_ids = claimed.map(({ event_id }) => event_id)
       const receivers = await this.#receivers.of(read, page, webhook_ids)
-      const plain = await this.#bodies.of(read, event_ids)
+      const plain = await this.#envelopes.of(read, event_ids)
       for (const one of claimed) {
         const receiver = receivers.get(one.webhook_id)
         this.#run({ claimed: one, receiver, plain: plain.get(one.event_id) })
@@ -227,9 +230,9 @@ export class DeliveryLoop {
     this.#running.set(claimed, done)
   }
 
-  async #work({ claimed, receiver, plain }: Work, turn: Turn) {
-    const { store, way } = this.#options
-    let body: Body | undefined
+  async #work({ claimed, receiver, plain }: Work, turn: AttemptPermit) {
+    const { store, requests } = this.#options
+    let body: DeliveryBody | undefined
     try {
       body = receiver && (await bodyFor(this.#options, claimed, receiver.transform, plain))
     } catch (error) {
@@ -237,20 +240,20 @@ export class DeliveryLoop {
       return queue.giveBack(store, [claimed], BUSY_SECONDS)
     }
     if (!receiver || !body) return queue.drop(store, claimed)
-    const leave = await this.#gate.enter()
-    if (this.#over) return leave()
-    const attempted = await attempt(way, receiver, claimed.event_id, body.text)
-    leave()
+    const release = await this.#throttle.acquire()
+    if (this.#over) return release()
+    const outcome = await attempt(requests, receiver, claimed.event_id, body.text)
+    release()
     willEnd(claimed)
     // The next may leave while the end is written. A failure is to be counted before another try.
-    if (attempted.error === null) {
+    if (outcome.error === null) {
       turn.succeeded()
       turn.free()
     }
     const is_outdone = turn.isOutdone()
-    const ended = { claimed, attempted, transform_failed: body.transform_failed, is_outdone }
+    const ended = { claimed, outcome, transform_failed: body.transform_failed, is_outdone }
     if (await this.#settler.settle(ended)) return
     // What was sent must not be sent again at once: as if its lease had to end.
-    setTimeout(letGo, queue.leaseSeconds(way.timeout_ms) * 1000, [claimed]).unref()
+    setTimeout(letGo, queue.leaseSeconds(requests.timeout_ms) * 1000, [claimed]).unref()
   }
 }

@@ -3,14 +3,14 @@ import { now } from "../core/time"
 import { held } from "../store/locks"
 import { updater } from "../store/statements"
 import type { Tx } from "../store/store"
-import type { Attempted } from "./attempt"
+import type { AttemptOutcome } from "./attempt"
 import type { Claimed } from "./queue"
 import { type AttemptEntry, type DeliveryError, type DeliveryStatus, deliveries } from "./tables"
 
 /** One attempt that is over. */
-export interface Ended {
+export interface EndedAttempt {
   claimed: Claimed
-  attempted: Attempted
+  outcome: AttemptOutcome
   /** The endpoint's own text gave no JSON: the plain envelope went out instead. */
   transform_failed: boolean
   /** It failed, but one that began later had succeeded before: the endpoint is not worse for it. */
@@ -18,9 +18,9 @@ export interface Ended {
 }
 
 /** The row of a delivery after the attempt. */
-export function rowOf(ended: Ended, status: DeliveryStatus, next_attempt_at: string | null) {
-  const { claimed, attempted, transform_failed } = ended
-  const { at, error, response_status, latency_ms } = attempted
+export function rowOf(ended: EndedAttempt, status: DeliveryStatus, next_attempt_at: string | null) {
+  const { claimed, outcome, transform_failed } = ended
+  const { at, error, response_status, latency_ms } = outcome
   const attempts = claimed.attempts + 1
   const entry: AttemptEntry = { attempt: attempts, at, response_status, error, latency_ms }
   const told: DeliveryError | null = error ?? (transform_failed ? "transform_failed" : null)
@@ -33,10 +33,10 @@ export function rowOf(ended: Ended, status: DeliveryStatus, next_attempt_at: str
     attempts,
     by_hand: false,
     next_attempt_at,
-    url: attempted.url,
-    request_headers: attempted.request_headers,
-    response_headers: attempted.response_headers,
-    last_response_body: attempted.response_body,
+    url: outcome.url,
+    request_headers: outcome.request_headers,
+    response_headers: outcome.response_headers,
+    last_response_body: outcome.response_body,
     last_response_status: response_status,
     last_error: told,
     latency_ms,
@@ -48,7 +48,7 @@ export function rowOf(ended: Ended, status: DeliveryStatus, next_attempt_at: str
 }
 
 /** Those whose claims still count; their rows are ours until the transaction ends. */
-export async function stillOurs(tx: Tx, list: Ended[]): Promise<Ended[]> {
+export async function stillOurs(tx: Tx, list: EndedAttempt[]): Promise<EndedAttempt[]> {
   const ids = list.map(({ claimed }) => claimed.id)
   const { id, owner, max_attempts } = deliveries
   const columns = { id, owner, max_attempts }

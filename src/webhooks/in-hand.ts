@@ -4,7 +4,7 @@ import { deliveries } from "./tables"
 
 /**
  * Where one process holds the file, what it attempts it only remembers: the row says nothing until
- * the end is written, and a process that dies has attempted nothing. Everything that changes open deliveries
+ * the end is written, and a process that dies has outcome nothing. Everything that changes open deliveries
  * ask here first. An attempt that takes long is leased in its row, too (`slowOnes`), for others to
  * see that it runs.
  */

@@ -4,7 +4,7 @@ import { now } from "../core/time"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
 import { ahead } from "./ahead"
-import { type Claimed, claimedColumns, type Wish } from "./claimed"
+import { type Claimed, type ClaimRequest, claimedColumns } from "./claimed"
 import { inHandOf, isInHand, takeInHand } from "./in-hand"
 import { deliveries } from "./tables"
 import { isOpen } from "./walk"
@@ -15,7 +15,10 @@ const { webhook_id, next_attempt_at, attempts, by_hand } = deliveries
  * Claims by memory alone (see `in-hand.ts`), where one process holds the file: oldest due first, of
  * each endpoint as many as it has room for. `db` is what is committed.
  */
-export async function takeInMemory(db: Reader, wishes: readonly Wish[]): Promise<Claimed[]> {
+export async function takeInMemory(
+  db: Reader,
+  wishes: readonly ClaimRequest[],
+): Promise<Claimed[]> {
   const owner = newId()
   const claimed: Claimed[] = []
   const take = (row: Claimed) => {
@@ -32,7 +35,10 @@ export async function takeInMemory(db: Reader, wishes: readonly Wish[]): Promise
 }
 
 /** Those in hand are still in the index of what is due: so many more are looked at. */
-async function look(db: Reader, { webhook_id, room, only_by_hand }: Wish): Promise<Claimed[]> {
+async function look(
+  db: Reader,
+  { webhook_id, room, only_by_hand }: ClaimRequest,
+): Promise<Claimed[]> {
   const { forgotten } = ahead
   const extra = only_by_hand ? 0 : ahead.extraFor(webhook_id)
   const limit = room + inHandOf(webhook_id) + extra

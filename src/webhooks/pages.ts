@@ -3,7 +3,7 @@ import { engine } from "../store/columns"
 import { onChanged } from "../store/group-commit"
 import type { Reader } from "../store/store"
 import { onPlanned } from "./bell"
-import { PAGE, type Waiting, withOpen } from "./walk"
+import { type OpenEndpoint, PAGE, withOpen } from "./walk"
 
 const FRESH_MILLISECONDS = 25
 
@@ -12,7 +12,7 @@ const FRESH_MILLISECONDS = 25
  * read for every look: only after one of them changed, work was added, or a moment went by.
  */
 export class Pages {
-  #first: Waiting[] | undefined
+  #first: OpenEndpoint[] | undefined
   #read_at = 0
   #forgotten = 0
 
@@ -30,7 +30,7 @@ export class Pages {
   }
 
   /** Those behind `after`, by id. */
-  async behind(db: Reader, after: string): Promise<Waiting[]> {
+  async behind(db: Reader, after: string): Promise<OpenEndpoint[]> {
     const is_fresh = monotonic() - this.#read_at < FRESH_MILLISECONDS
     if (after === "" && this.#first && is_fresh) return this.#first
     const forgotten = this.#forgotten

@@ -5,7 +5,7 @@ import { engine } from "../store/columns"
 import { held, skipLocked } from "../store/locks"
 import { prepared, updater } from "../store/statements"
 import type { Store, Tx } from "../store/store"
-import { type Claimed, claimedColumns, type Wish } from "./claimed"
+import { type Claimed, type ClaimRequest, claimedColumns } from "./claimed"
 import { isStillInHand, letGo } from "./in-hand"
 import { takeInMemory } from "./light-claims"
 import { deliveries, webhooks } from "./tables"
@@ -14,7 +14,7 @@ import { isLeased, isOpen } from "./walk"
 /** Longer than any attempt can take, with its end written: nobody need keep it alive. */
 const LEASE_MARGIN_SECONDS = 60
 
-export type { Claimed, Wish } from "./claimed"
+export type { Claimed, ClaimRequest } from "./claimed"
 
 export const leaseSeconds = (timeout_ms: number): number => timeout_ms / 1000 + LEASE_MARGIN_SECONDS
 
@@ -24,10 +24,10 @@ export const leaseSeconds = (timeout_ms: number): number => timeout_ms / 1000 + 
  */
 export async function claim(
   store: Store,
-  wishes: Wish[],
+  wishes: ClaimRequest[],
   lease_seconds: number,
 ): Promise<Claimed[]> {
-  const isLight = ({ rate_limit }: Wish) => engine === "sqlite" && rate_limit === null
+  const isLight = ({ rate_limit }: ClaimRequest) => engine === "sqlite" && rate_limit === null
   const claimed = await takeInMemory(store.read, wishes.filter(isLight))
   const others = wishes.filter((wish) => !isLight(wish))
   if (others.length === 0) return claimed
@@ -44,7 +44,7 @@ export async function claim(
   }
 }
 
-async function claimFor(tx: Tx, wish: Wish, lease_seconds: number): Promise<Claimed[]> {
+async function claimFor(tx: Tx, wish: ClaimRequest, lease_seconds: number): Promise<Claimed[]> {
   const { webhook_id, rate_limit, only_by_hand } = wish
   const most = rate_limit === null ? wish.room : Math.min(wish.room, atOnce(rate_limit))
   if (rate_limit !== null && !(await hasSlot(tx, webhook_id))) return []

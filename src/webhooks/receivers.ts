@@ -1,9 +1,9 @@
 import { inArray } from "drizzle-orm"
 import { millis, millisFrom } from "../core/time"
 import type { Reader } from "../store/store"
-import { type Receiver, receiverOf, type Way } from "./attempt"
+import { type Receiver, type RequestSettings, receiverOf } from "./attempt"
 import { webhooks } from "./tables"
-import type { Waiting } from "./walk"
+import type { OpenEndpoint } from "./walk"
 
 const MOST = 5000
 
@@ -17,15 +17,15 @@ interface Known {
 
 /** The endpoints that deliveries go to, read again only where their row says that it changed. */
 export class Receivers {
-  readonly #way: Way
+  readonly #requests: RequestSettings
   readonly #known = new Map<string, Known>()
 
-  constructor(way: Way) {
-    this.#way = way
+  constructor(requests: RequestSettings) {
+    this.#requests = requests
   }
 
   /** `page` is what the queue just said of them. One that is in it and not in the result was deleted. */
-  async of(db: Reader, page: readonly Waiting[], ids: readonly string[]) {
+  async of(db: Reader, page: readonly OpenEndpoint[], ids: readonly string[]) {
     const said = new Map(page.map(({ webhook_id, updated_at }) => [webhook_id, updated_at]))
     const found = new Map<string, Receiver>()
     const unknown: string[] = []
@@ -38,7 +38,7 @@ export class Receivers {
     const rows = await db.select().from(webhooks).where(inArray(webhooks.id, unknown))
     if (this.#known.size + rows.length > MOST) this.#known.clear()
     for (const row of rows) {
-      const receiver = receiverOf(this.#way, row)
+      const receiver = receiverOf(this.#requests, row)
       found.set(row.id, receiver)
       const settled = millisFrom(row.updated_at) < millis() - SETTLED_MILLISECONDS
       if (settled) this.#known.set(row.id, { updated_at: row.updated_at, receiver })

@@ -1,39 +1,126 @@
-import { and, eq, gt, inArray, isNull, lt, type SQL, sql } from "drizzle-orm"
-import { now } from "../core/time"
+import { and, asc, eq, gt, gte, inArray, isNull, lt, type SQL, sql } from "drizzle-orm"
+import { fail } from "../core/errors"
+import { firstIdAt } from "../core/ids"
+import { millisFrom, now } from "../core/time"
 import { events } from "../events/tables"
+import type { Caller } from "../identity/caller"
 import * as longJob from "../long-jobs/long-jobs"
+import { engine } from "../store/columns"
 import type { Handler } from "../store/job-handler"
 import { enqueue, type Job, PRIORITIES } from "../store/queue"
 import type { Reader, Tx } from "../store/store"
 import { ringPlanned } from "./bell"
-import { createdSince, oneMore } from "./deliveries"
-import { countEvents, replayEvents } from "./from-events"
-import { release } from "./hold"
+import { createdSince, oneMore, SKEW_MILLISECONDS } from "./deliveries"
+import { releaseHeld } from "./held"
 import { notInHand } from "./in-hand"
-import { ours, type WebhookRow } from "./record"
-import type { Part, Resend } from "./resend-part"
-import { deliveries, webhooks } from "./tables"
+import { deliveryOf, plan, wants } from "./route-events"
+import { deliveries } from "./tables"
+import * as webhooks from "./webhooks"
 
-/** Deliveries of one transaction: others are to get their turn between. */
-const AT_ONCE = 200
+/** Deliveries of one transaction, so that other transactions run between two batches. */
+const BATCH = 200
 
-/** Each part is a job of its own, which the one before enqueues as it ends: none runs twice. */
-export const webhookResend: Job<Resend> = {
+/** Which deliveries are sent again. */
+export interface ResendSpan {
+  /** Exact types; none means all. */
+  event_types: string[]
+  since: string | null
+  /** Exclusive. */
+  until: string | null
+}
+
+/** What is sent again, and how far that is. */
+export interface ResendPayload extends ResendSpan {
+  job_id: string
+  project_id: string
+  webhook_id: string
+  /** By hand (`retry`), or as replays: held deliveries, failed ones, or all stored events. */
+  what: "retry" | "held" | "failed" | "all"
+  status: ("failed" | "exhausted")[]
+  until: string
+  /** The cursor of the last batch. */
+  after: string | null
+}
+
+interface Batch {
+  done: number
+  failed?: number
+  /** The cursor of the next batch; null after the last one. */
+  after: string | null
+}
+
+/** Each delivery of these states gets one more attempt at once. None of them counts for the breaker. */
+export async function bulkRetry(
+  tx: Tx,
+  caller: Caller,
+  id: string,
+  { status, ...span }: ResendSpan & { status: ("failed" | "exhausted")[] },
+): Promise<longJob.Job> {
+  const webhook = await webhooks.hold(tx, caller.project_id, id)
+  return start(tx, caller, webhook, "webhook.bulk_retry", { what: "retry", status, ...span })
+}
+
+/**
+ * Sends events again as if they had just happened: those held for the endpoint, those whose
+ * delivery failed, or all that it would take today. Throws 409 unless the endpoint is active.
+ */
+export async function replay(
+  tx: Tx,
+  caller: Caller,
+  id: string,
+  { status: what, ...span }: ResendSpan & { status: "held" | "failed" | "all" },
+): Promise<longJob.Job> {
+  const webhook = await webhooks.hold(tx, caller.project_id, id)
+  if (webhook.status !== "active") {
+    const message = "The endpoint is disabled. Enable it first, and then send its events again."
+    fail("conflict", message, { reason: "not_active", id })
+  }
+  const status: ResendPayload["status"] = what === "failed" ? ["failed", "exhausted"] : []
+  return start(tx, caller, webhook, "webhook.replay", { what, status, ...span })
+}
+
+/** Releases the held deliveries that did not leave with the activation of their endpoint. */
+export async function replayRest(tx: Tx, caller: Caller, webhook: webhooks.WebhookRow) {
+  const everything = { event_types: [], since: null, until: null }
+  await start(tx, caller, webhook, "webhook.replay", { what: "held", status: [], ...everything })
+}
+
+type Work = Pick<ResendPayload, "what" | "status"> & ResendSpan
+
+async function start(
+  tx: Tx,
+  caller: Caller,
+  { id }: webhooks.WebhookRow,
+  type: string,
+  work: Work,
+): Promise<longJob.Job> {
+  const { project_id } = caller
+  // Later deliveries are left out, or the job would follow its own attempts.
+  const until = work.until !== null && work.until < now() ? work.until : now()
+  const whole = { ...work, until, project_id, webhook_id: id, after: null }
+  const job = await longJob.begin(tx, project_id, { type, total: await countOf(tx, whole) })
+  await enqueue(tx, webhookResend, { payload: { ...whole, job_id: job.id }, project_id })
+  await webhooks.log(tx, caller, id, type, { after: { ...work, until } })
+  return job
+}
+
+/** Each batch is a job of its own, which the previous one enqueues as it ends: none runs twice. */
+export const webhookResend: Job<ResendPayload> = {
   name: "webhooks.resend",
   schedule: (attempt, age) => (age > 86_400 ? undefined : Math.min(5 * attempt, 300)),
 }
 
-export const resend: Handler<Resend> = {
+export const resend: Handler<ResendPayload> = {
   run: async (payload) => ({ done: (tx) => step(tx, payload) }),
   onDead: async (tx, { project_id, job_id }, message) => {
     await longJob.finish(tx, project_id, job_id, { error: { code: "internal_error", message } })
   },
 }
 
-async function step(tx: Tx, payload: Resend): Promise<void> {
+async function step(tx: Tx, payload: ResendPayload): Promise<void> {
   const { project_id, webhook_id, job_id, what } = payload
   const end = (ending: longJob.Ending) => longJob.finish(tx, project_id, job_id, ending)
-  const [webhook] = await tx.select().from(webhooks).where(ours(project_id, webhook_id))
+  const webhook = await webhooks.lookup(tx, project_id, webhook_id)
   if (!webhook)
     return end({ error: { code: "webhook_not_found", message: "The endpoint was deleted." } })
   if (what !== "retry" && webhook.status !== "active") {
@@ -42,51 +129,42 @@ async function step(tx: Tx, payload: Resend): Promise<void> {
     })
   }
   if (!(await longJob.progress(tx, project_id, job_id))) return
-  const { done, failed = 0, after } = await part(tx, webhook, payload)
+  const { done, failed = 0, after } = await resendBatch(tx, webhook, payload)
   if (done + failed > 0) await longJob.progress(tx, project_id, job_id, { done, failed })
-  if (after === null) {
-    await tellTotal(tx, payload)
-    return end({})
+  if (after !== null) {
+    const next = { payload: { ...payload, after }, project_id, priority: PRIORITIES.bulk }
+    return enqueue(tx, webhookResend, next)
   }
-  const next = { payload: { ...payload, after }, project_id, priority: PRIORITIES.bulk }
-  await enqueue(tx, webhookResend, next)
-}
-
-/** What was counted beforehand is less by what nobody wanted, or somebody else took. */
-async function tellTotal(tx: Tx, { project_id, job_id }: Resend): Promise<void> {
+  // The count of the beginning also had what the filter excludes and what others changed meanwhile.
   const { progress } = await longJob.find(tx, project_id, job_id)
   await longJob.progress(tx, project_id, job_id, { total: progress.done + progress.failed })
+  return end({})
 }
 
-async function part(tx: Tx, webhook: WebhookRow, payload: Resend): Promise<Part> {
+async function resendBatch(
+  tx: Tx,
+  webhook: webhooks.WebhookRow,
+  payload: ResendPayload,
+): Promise<Batch> {
   const { what, since, until, event_types } = payload
-  if (what === "all") return replayEvents(tx, webhook, payload, AT_ONCE)
-  if (what !== "held") return again(tx, payload)
-  const span = {
-    until,
-    ...(since !== null && { since }),
-    ...(event_types.length && { event_types }),
-  }
-  const done = await release(tx, webhook, span, AT_ONCE)
-  return { done, after: done < AT_ONCE ? null : "" }
+  if (what === "all") return replayEvents(tx, webhook, payload)
+  if (what !== "held") return attemptAgain(tx, payload)
+  const done = await releaseHeld(tx, webhook, { since, until, event_types }, BATCH)
+  return { done, after: done < BATCH ? null : "" }
 }
 
 /** The next deliveries of these states, each for one more attempt. */
-async function again(tx: Tx, payload: Resend): Promise<Part> {
-  const { after, what } = payload
+async function attemptAgain(tx: Tx, payload: ResendPayload): Promise<Batch> {
+  const { after, what, status } = payload
   const { id, event_id, body } = deliveries
-  const next = and(wanted(payload), after === null ? undefined : gt(id, after))
+  const has_body = sql<number>`CASE WHEN ${body} IS NULL THEN 0 ELSE 1 END`
   const rows = await tx
-    .select({
-      id,
-      has_body: sql<number>`CASE WHEN ${body} IS NULL THEN 0 ELSE 1 END`,
-      event: events.id,
-    })
+    .select({ id, has_body, event: events.id })
     .from(deliveries)
     .leftJoin(events, eq(events.id, event_id))
-    .where(next)
+    .where(and(deliveriesWithin(payload), after === null ? undefined : gt(id, after)))
     .orderBy(id)
-    .limit(AT_ONCE)
+    .limit(BATCH)
   const sendable = rows.filter(({ has_body, event }) => Number(has_body) === 1 || event !== null)
   const ids = sendable.map((row) => row.id)
   const changes = {
@@ -97,22 +175,75 @@ async function again(tx: Tx, payload: Resend): Promise<Part> {
     completed_at: null,
     max_attempts: oneMore,
   }
-  // One that was begun or changed by others meanwhile is left to them.
-  const still = and(inArray(id, ids), isNull(deliveries.owner), inStates(payload), notInHand())
+  // A delivery that was claimed or changed meanwhile is left alone.
+  const states = inArray(deliveries.status, status)
+  const still = and(inArray(id, ids), isNull(deliveries.owner), states, notInHand())
   const changed =
     ids.length === 0 ? [] : await tx.update(deliveries).set(changes).where(still).returning({ id })
   if (changed.length > 0) tx.afterCommit(ringPlanned)
-  const last = rows.at(-1)
   return {
     done: changed.length,
     failed: rows.length - changed.length,
-    after: rows.length < AT_ONCE || !last ? null : last.id,
+    after: rows.length < BATCH ? null : (rows.at(-1)?.id ?? null),
   }
 }
 
-const inStates = ({ status }: Resend) => inArray(deliveries.status, status)
+/**
+ * Plans the next events that the endpoint would take today, also those from before it was made.
+ * An open delivery is left alone, a held one is released, and all other events are sent anew.
+ */
+async function replayEvents(
+  tx: Tx,
+  webhook: webhooks.WebhookRow,
+  payload: ResendPayload,
+): Promise<Batch> {
+  const rows = await tx
+    .select()
+    .from(events)
+    .where(and(eventsWithin(payload), eventsAfter(payload.after)))
+    .orderBy(asc(events.position), asc(events.id))
+    .limit(BATCH)
+  const wanted = rows.filter((event) => wants(webhook, event) && !isTest(event))
+  const { open, held } = await statesOf(tx, webhook, wanted)
+  const fresh = wanted.filter(({ id }) => !open.has(id) && !held.has(id))
+  await plan(
+    tx,
+    fresh.map((event) => deliveryOf(webhook, event, "replay")),
+  )
+  const event_ids = [...held]
+  const released = await releaseHeld(tx, webhook, { event_ids }, event_ids.length)
+  const last = rows.at(-1)
+  const after = rows.length < BATCH || !last ? null : `${last.position} ${last.id}`
+  return { done: fresh.length + released, after }
+}
 
-function wanted(payload: Omit<Resend, "job_id">): SQL | undefined {
+/** The test of an endpoint is sent to no other endpoint, and not again. */
+const isTest = ({ type, data, subject_id }: typeof events.$inferSelect) =>
+  type === "webhook.test" || (data.simulated === true && subject_id !== null)
+
+/** The events whose deliveries to the endpoint are open, and those whose deliveries are held. */
+async function statesOf(tx: Tx, webhook: webhooks.WebhookRow, wanted: { id: string }[]) {
+  const ids = wanted.map(({ id }) => id)
+  const { event_id, status, webhook_id } = deliveries
+  const theirs = and(eq(webhook_id, webhook.id), inArray(event_id, ids))
+  const rows =
+    ids.length === 0 ? [] : await tx.select({ event_id, status }).from(deliveries).where(theirs)
+  const having = (...states: string[]) =>
+    new Set(rows.filter((row) => states.includes(row.status)).map((row) => row.event_id))
+  return { open: having("pending", "failed"), held: having("held") }
+}
+
+/** How many deliveries or events the work has, before the filter of the endpoint. */
+async function countOf(db: Reader, payload: Omit<ResendPayload, "job_id">): Promise<number> {
+  const n = sql<number>`count(*)`
+  const rows =
+    payload.what === "all"
+      ? db.select({ n }).from(events).where(eventsWithin(payload))
+      : db.select({ n }).from(deliveries).where(deliveriesWithin(payload))
+  return Number((await rows)[0]?.n ?? 0)
+}
+
+function deliveriesWithin(payload: Omit<ResendPayload, "job_id">): SQL | undefined {
   const { project_id, webhook_id, since, until, event_types, what, status } = payload
   return and(
     eq(deliveries.project_id, project_id),
@@ -124,12 +255,27 @@ function wanted(payload: Omit<Resend, "job_id">): SQL | undefined {
   )
 }
 
-/** How much there is to do, as far as it is known before it is done. */
-export async function countOf(db: Reader, payload: Omit<Resend, "job_id">): Promise<number> {
-  if (payload.what === "all") return countEvents(db, payload)
-  const [row] = await db
-    .select({ n: sql<number>`count(*)` })
-    .from(deliveries)
-    .where(wanted(payload))
-  return Number(row?.n ?? 0)
+type EventSpan = Pick<ResendPayload, "project_id" | "event_types" | "since" | "until">
+
+function eventsWithin({ project_id, event_types, since, until }: EventSpan): SQL | undefined {
+  return and(
+    eq(events.project_id, project_id),
+    event_types.length === 0 ? undefined : inArray(events.type, event_types),
+    since === null ? undefined : gte(events.created_at, since),
+    lt(events.created_at, until),
+    // On SQLite the index is in the order of ids, so it skips the older rows.
+    since === null || engine === "postgres" ? undefined : fromId(since),
+  )
+}
+
+const fromId = (since: string) =>
+  and(
+    eq(events.position, 0),
+    gte(events.id, `evt_${firstIdAt(millisFrom(since) - SKEW_MILLISECONDS)}`),
+  )
+
+function eventsAfter(after: string | null): SQL | undefined {
+  if (after === null) return undefined
+  const [position = "0", id = ""] = after.split(" ")
+  return sql`(${events.position}, ${events.id}) > (${sql.param(Number(position), events.position)}, ${id})`
 }

@@ -1,3 +1,4 @@
+import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
 import type { Workers } from "../core/workers"
 import type { Call } from "../http/call"
@@ -6,16 +7,14 @@ import { asPage, type Cursors, keyById, windowOf } from "../http/page"
 import { type AnyRoute, type Enveloped, route } from "../http/route"
 import { Deleted, deleted } from "../http/texts"
 import type { Store, Tx } from "../store/store"
-import { vetUrl } from "./address"
-import { deliveryRoutes } from "./delivered/routes"
-import { type Changes, readPatch, readWebhook } from "./input"
-import type { WebhookParts } from "./open"
-import * as records from "./record-schemas"
+import { checkTransform } from "./delivery-body"
+import { deliveryRoutes } from "./delivery-routes"
+import { type EndpointChanges, readPatch, readWebhook } from "./endpoint-input"
+import { vetUrl } from "./endpoint-url"
+import type { WebhookParts } from "./open-webhooks"
 import * as schemas from "./schemas"
-import * as switching from "./switching"
-import { testRoutes } from "./testing/routes"
-import { checkTransform } from "./transform"
-import { logWarnings, type WebhookWarning } from "./warnings"
+import * as status from "./status"
+import { testRoutes } from "./test-routes"
 import * as webhooks from "./webhooks"
 
 const ALL = "/v1/webhooks"
@@ -52,7 +51,7 @@ const by = <const Path extends string>(
 
 const idOf = ({ params }: { params: { webhook_id: string } }) => params.webhook_id
 
-/** What answers with a secret; it is sealed where a repetition may ask for it. */
+/** Their answers hold a secret, which is sealed where it is stored for a repeated request. */
 const makingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
   route({
     ...by("POST", ALL, 201),
@@ -62,14 +61,14 @@ const makingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
     body: schemas.NewWebhook,
     example: { url: "https://example.com/hooks", events: ["email.*"], description: "Orders" },
     read: readWebhook,
-    response: records.WithSecret,
+    response: schemas.WithSecret,
     errors: ["invalid_url", "invalid_template", "plan_limit_exceeded"],
     idempotent: true,
     sealed: true,
     handle: async (call) => {
-      const writing = await vet(parts, call.body)
-      const answer = await tellOnce(parts, call, 201, (tx) =>
-        webhooks.create(tx, writing, call.caller, call.body),
+      const context = await vet(parts, call.body)
+      const answer = await answerOnce(parts, call, 201, (tx) =>
+        webhooks.create(tx, context, call.caller, call.body),
       )
       logWarnings(answer.data)
       return answer
@@ -82,31 +81,36 @@ const makingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
       "For 24 hours, deliveries carry the signatures of both secrets, so that receivers can change over. `expire_previous_now` ends the old secret at once.",
     body: schemas.Rotation,
     example: { expire_previous_now: false },
-    response: records.Rotated,
+    response: schemas.Rotated,
     errors: ["webhook_not_found"],
     idempotent: true,
     sealed: true,
     handle: (call) => {
       const { expire_previous_now = false } = call.body
       const { secrets } = parts
-      return tellOnce(parts, call, 200, (tx) =>
+      return answerOnce(parts, call, 200, (tx) =>
         webhooks.rotate(tx, secrets, call.caller, idOf(call), expire_previous_now),
       )
     },
   }),
 ]
 
-/** What asks others: where the name leads to, and whether the transform is a template. */
+/** The checks that leave the transaction: where the host leads to, and whether the transform compiles. */
 async function vet(
   { webhooks, workers, secrets }: WebhookRouteParts,
-  { url, transform }: Changes,
-): Promise<webhooks.EndpointWriting> {
+  { url, transform }: EndpointChanges,
+): Promise<webhooks.EndpointContext> {
   const resolved = url === undefined ? undefined : await vetUrl(url, webhooks.address)
   if (transform) await checkTransform(workers, transform)
   return { secrets, resolved }
 }
 
-async function tellOnce<Made extends object>(
+/** For the operator, because the caller may not look at the warnings of the answer. */
+function logWarnings({ id, warnings }: { id: string; warnings: webhooks.WebhookWarning[] }) {
+  for (const { message } of warnings) log.warn(message, { webhook_id: id })
+}
+
+async function answerOnce<Made extends object>(
   { store, secrets }: WebhookRouteParts,
   { claim }: Pick<Call, "claim">,
   status: number,
@@ -130,8 +134,8 @@ const readingRoutes = ({ store, cursors }: WebhookRouteParts): AnyRoute[] => [
     description:
       "The secrets are not shown. `held_count` is the number of events that wait while an endpoint is disabled.",
     query: schemas.webhookQuery,
-    response: records.Webhook,
-    meta: records.webhookListMeta,
+    response: schemas.Webhook,
+    meta: schemas.webhookListMeta,
     handle: async (call) => {
       const { project_id } = call
       const byId = keyById((id) => webhooks.find(store.read, project_id, id))
@@ -144,7 +148,7 @@ const readingRoutes = ({ store, cursors }: WebhookRouteParts): AnyRoute[] => [
     ...by("GET", ONE),
     summary: "Show one endpoint",
     description: "`disabled_reason` says why an endpoint is disabled.",
-    response: records.Webhook,
+    response: schemas.Webhook,
     errors: ["webhook_not_found"],
     handle: async (call) => ({
       data: await webhooks.get(store.read, call.project_id, idOf(call)),
@@ -152,10 +156,10 @@ const readingRoutes = ({ store, cursors }: WebhookRouteParts): AnyRoute[] => [
   }),
 ]
 
-/** A list of records has no room for what is odd about one of them, so it stands beside. */
+/** The records of a list have no warnings, so the meta of the list has them. */
 function withWarnings<Row extends { id: string }>(
   page: Enveloped<Row[]>,
-  all: Map<string, WebhookWarning[]>,
+  all: Map<string, webhooks.WebhookWarning[]>,
 ) {
   const warnings = page.data.flatMap(({ id }) =>
     (all.get(id) ?? []).map((warning) => ({ webhook_id: id, ...warning })),
@@ -175,15 +179,15 @@ const changingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
       body: schemas.WebhookPatch,
       example: { events: ["email.bounced", "email.complained"], enabled: true },
       read: readPatch,
-      response: records.WithWarnings,
+      response: schemas.WithWarnings,
       errors: ["webhook_not_found", "invalid_url", "invalid_template"],
       handle: async (call) => {
-        const writing = await vet(parts, call.body)
+        const context = await vet(parts, call.body)
         const { caller, body } = call
         const data = await parts.store.tx((tx) =>
-          switching.patch(tx, writing, caller, idOf(call), body),
+          status.patch(tx, context, caller, idOf(call), body),
         )
-        if (writing.resolved === false) logWarnings(data)
+        if (context.resolved === false) logWarnings(data)
         return { data }
       },
     }),
@@ -196,7 +200,7 @@ const changingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
     errors: ["webhook_not_found"],
     handle: async (call) => {
       const id = idOf(call)
-      await parts.store.tx((tx) => switching.remove(tx, call.caller, id))
+      await parts.store.tx((tx) => status.remove(tx, call.caller, id))
       return deleted(id)
     },
   }),
@@ -210,12 +214,12 @@ const switchRoutes = ({ store }: WebhookRouteParts): AnyRoute[] => [
       'Sets the count of failures to 0. `replay: "held"` sends the held events. Otherwise their deliveries end as `exhausted`.',
     body: schemas.Enabling,
     example: { replay: "held" },
-    response: records.Webhook,
+    response: schemas.Webhook,
     errors: ["webhook_not_found"],
     handle: async (call) => {
       const { replay = "none" } = call.body
       const id = idOf(call)
-      return { data: await store.tx((tx) => switching.enable(tx, call.caller, id, replay)) }
+      return { data: await store.tx((tx) => status.enable(tx, call.caller, id, replay)) }
     },
   }),
   ...DISABLING.map(([verb, reason, summary]) =>
@@ -224,12 +228,12 @@ const switchRoutes = ({ store }: WebhookRouteParts): AnyRoute[] => [
       summary,
       description:
         "The endpoint gets no more deliveries. Its events are held for 7 days. `enable` makes it active again.",
-      response: records.Webhook,
+      response: schemas.Webhook,
       errors: ["webhook_not_found"],
       handle: async (call) => {
         const { caller } = call
         const id = idOf(call)
-        return { data: await store.tx((tx) => switching.disableByHand(tx, caller, id, reason)) }
+        return { data: await store.tx((tx) => status.disableByHand(tx, caller, id, reason)) }
       },
     }),
   ),
@@ -238,4 +242,4 @@ const switchRoutes = ({ store }: WebhookRouteParts): AnyRoute[] => [
 const DISABLING = [
   ["disable", "manual", "Disable an endpoint and hold its events"],
   ["pause", "paused", "Pause an endpoint and hold its events"],
-] as const satisfies [string, switching.ByHand, string][]
+] as const satisfies [string, status.ManualReason, string][]

@@ -2,9 +2,9 @@ import { log } from "../core/log"
 import { monotonic, nextTurn, sleep } from "../core/time"
 import type { Store } from "../store/store"
 import { troubleOf } from "../store/trouble"
-import type { Ended } from "./ended"
+import type { EndedAttempt } from "./ended"
 import { letGo } from "./in-hand"
-import { settleAll } from "./settle"
+import { settleAll } from "./settle-deliveries"
 
 const AT_ONCE = 512
 
@@ -19,7 +19,7 @@ const PAUSE_MILLISECONDS = 500
 const MOST_TRIES = 20
 
 interface Entry {
-  ended: Ended
+  ended: EndedAttempt
   settled: (written: boolean) => void
 }
 
@@ -39,7 +39,7 @@ export class Settler {
   }
 
   /** Resolves when the end is on disk; false: nobody can write it. Never rejects. */
-  settle(ended: Ended): Promise<boolean> {
+  settle(ended: EndedAttempt): Promise<boolean> {
     if (this.#stopping) return Promise.resolve(false) // its claim was given back
     return new Promise((settled) => {
       this.#waiting.push({ ended, settled })

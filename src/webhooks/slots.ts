@@ -1,5 +1,5 @@
 /** One attempt among those that run. */
-export interface Turn {
+export interface AttemptPermit {
   /** Frees its slot, and tells so the first time. */
   free(): void
   /** It succeeded. */
@@ -23,7 +23,7 @@ export class Slots {
   #last = 0
 
   /** Takes one, until it is freed, which `onFree` hears of. `end` it when it is written. */
-  take(webhook_id: string, onFree: () => void): Turn & { end(): void } {
+  take(webhook_id: string, onFree: () => void): AttemptPermit & { end(): void } {
     this.#last += 1
     const number = this.#last
     const running = this.#running.get(webhook_id) ?? { count: 0, succeeded: 0 }

@@ -1,4 +1,5 @@
 import { sql } from "drizzle-orm"
+import type { API_VERSION } from "../events/api-version"
 import { bool, id, index, int, json, ref, table, text, time } from "../store/columns"
 
 export type HeaderFormat = "standard" | "legacy" | "both"
@@ -56,7 +57,7 @@ export const webhooks = table(
     filter: json<Record<string, unknown> | null>(),
     transform: text(),
     metadata: json<Record<string, unknown>>().notNull(),
-    version: text().notNull(),
+    version: text().$type<typeof API_VERSION>().notNull(),
     secret: text().notNull(), // sealed
     secret_hint: text().notNull(),
     previous_secret: text(), // sealed

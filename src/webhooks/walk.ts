@@ -12,7 +12,7 @@ export const isHeld = sql`status = 'held'`
 export const PAGE = 200
 
 /** An endpoint with open work. All but `webhook_id` and `due` is null where it was deleted. */
-export type Waiting = Awaited<ReturnType<typeof withOpen>>[number]
+export type OpenEndpoint = Awaited<ReturnType<typeof withOpen>>[number]
 
 /** The endpoints with open deliveries, by id after `after`, and when the first of each is due. */
 export const withOpen = (db: Reader, after: string) => openAfter(db, { after })

@@ -1,4 +1,5 @@
-import { and, eq, sql } from "drizzle-orm"
+import type { Static } from "@sinclair/typebox"
+import { and, eq, inArray, sql } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
@@ -14,43 +15,47 @@ import type { Reader, Tx } from "../store/store"
 import { newestFirst } from "../store/stretch"
 import * as accounts from "../tenancy/accounts"
 import * as projects from "../tenancy/projects"
-import { keepMasked, sealHeaders } from "./custom-headers"
-import type { Changes, NewEndpoint } from "./input"
-import { heldCounts, ours, record, shown, type Webhook, type WebhookRow } from "./record"
-import { secretContext } from "./secrets"
-import { type WebhookStatus, webhooks } from "./tables"
-import { type WebhookWarning, warningsOf } from "./warnings"
+import type { EndpointChanges, NewEndpoint } from "./endpoint-input"
+import { keepMasked, sealHeaders, secretContext } from "./endpoint-secrets"
+import * as schemas from "./schemas"
+import { deliveries, type WebhookStatus, webhooks } from "./tables"
 
 const OVERLAP_SECONDS = 86_400
 const HINT_CHARACTERS = 4
 
-/** Of every project; tenancy/resources.ts reads it too. */
+/** Of each project. tenancy/resources.ts reads it too. */
 const COUNTER = "webhooks"
 
-/** How an endpoint is written: what seals its secrets, and whether its host had an address. */
-export interface EndpointWriting {
+export type WebhookRow = typeof webhooks.$inferSelect
+
+/** Of this project and no other. */
+export const ours = (project_id: string, id: string) =>
+  and(eq(webhooks.project_id, project_id), eq(webhooks.id, id))
+
+/** What a change of an endpoint needs besides its input. */
+export interface EndpointContext {
   secrets: Secrets
-  /** Undefined where the URL stays, and nobody looked it up. */
+  /** Whether the host of the URL had an address. Undefined where the URL stays. */
   resolved: boolean | undefined
 }
 
 /** The secret leaves here, once. Throws 403 `plan_limit_exceeded`. */
 export async function create(
   tx: Tx,
-  { secrets, resolved }: EndpointWriting,
+  { secrets, resolved }: EndpointContext,
   caller: Caller,
   input: NewEndpoint,
 ) {
   const { account_id, project_id } = caller
-  await demandPlace(tx, caller)
-  const { secret = newSecret(), ...wanted } = input
+  await demandQuota(tx, caller)
+  const { secret = newSecret(), ...fields } = input
   const id = newId()
   const row: WebhookRow = {
     id,
     account_id,
     project_id,
-    ...wanted,
-    ...sealHeaders(secrets, id, wanted.headers),
+    ...fields,
+    ...sealHeaders(secrets, id, fields.headers),
     ...sealedSecret(secrets, id, secret),
     previous_secret: null,
     previous_secret_expires_at: null,
@@ -73,18 +78,14 @@ export async function create(
   return { ...made, secret, warnings: warningsOf(row) }
 }
 
-/** The limit is the account's, over all of its projects; two at once must not pass it together. */
-async function demandPlace(tx: Tx, { account_id, limits, plan }: Caller) {
+/** The limit is the account's, over all of its projects. Two requests at once must not pass it together. */
+async function demandQuota(tx: Tx, { account_id, limits, plan }: Caller) {
   const limit = limits.webhooks
   if (limit === null) return
   await accounts.hold(tx, account_id)
-  demandRoom({ resource: "webhooks", used: await countIn(tx, account_id), limit, plan })
-}
-
-async function countIn(db: Reader, account_id: string): Promise<number> {
   let used = 0
-  for (const { id } of await projects.active(db, account_id)) used += await total(db, id, COUNTER)
-  return used
+  for (const { id } of await projects.active(tx, account_id)) used += await total(tx, id, COUNTER)
+  demandRoom({ resource: "webhooks", used, limit, plan })
 }
 
 const sealedSecret = (secrets: Secrets, id: string, secret: string) => ({
@@ -98,13 +99,13 @@ export async function list(
   project_id: string,
   status: WebhookStatus | undefined,
   window: Window,
-): Promise<Page<Webhook> & { warnings: Map<string, WebhookWarning[]> }> {
-  const wanted = and(eq(webhooks.project_id, project_id), status && eq(webhooks.status, status))
+): Promise<Page<WebhookRecord> & { warnings: Map<string, WebhookWarning[]> }> {
+  const filter = and(eq(webhooks.project_id, project_id), status && eq(webhooks.status, status))
   const { where, order } = newestFirst(webhooks.id, window)
   const rows = await db
     .select()
     .from(webhooks)
-    .where(and(wanted, where))
+    .where(and(filter, where))
     .orderBy(order)
     .limit(window.limit)
     .offset(window.offset)
@@ -115,19 +116,24 @@ export async function list(
     warnings: new Map(rows.map((row) => [row.id, warningsOf(row)])),
     total: async () => {
       if (!status) return total(db, project_id, COUNTER)
-      const [row] = await db.select({ n: sql<number>`count(*)` }).from(webhooks).where(wanted)
+      const [row] = await db.select({ n: sql<number>`count(*)` }).from(webhooks).where(filter)
       return Number(row?.n ?? 0)
     },
   }
 }
 
-/** Looks within the project only. Throws 404 `webhook_not_found`. */
-export async function find(db: Reader, project_id: string, id: string): Promise<WebhookRow> {
-  const rows = isUuid(id) ? await db.select().from(webhooks).where(ours(project_id, id)) : []
-  return rows[0] ?? gone()
+/** Looks within the project only. */
+export async function lookup(db: Reader, project_id: string, id: string) {
+  if (!isUuid(id)) return undefined
+  const [row] = await db.select().from(webhooks).where(ours(project_id, id))
+  return row
 }
 
-/** As `find`, and nobody else changes the endpoint before the transaction ends. */
+/** As `lookup`. Throws 404 `webhook_not_found`. */
+export const find = async (db: Reader, project_id: string, id: string): Promise<WebhookRow> =>
+  (await lookup(db, project_id, id)) ?? gone()
+
+/** As `find`, and locks the endpoint until the transaction ends. */
 export async function hold(tx: Tx, project_id: string, id: string): Promise<WebhookRow> {
   const query = () => held(tx.select().from(webhooks).where(ours(project_id, id)))
   const [row] = isUuid(id) ? await query() : []
@@ -136,43 +142,80 @@ export async function hold(tx: Tx, project_id: string, id: string): Promise<Webh
 
 const gone = () => fail("webhook_not_found", "There is no such webhook.")
 
-export const get = async (db: Reader, project_id: string, id: string): Promise<Webhook> =>
-  shown(db, await find(db, project_id, id))
+/** The record of an endpoint, as it is now. Throws 404. */
+export const get = async (db: Reader, project_id: string, id: string): Promise<WebhookRecord> =>
+  counted(db, await find(db, project_id, id))
 
-/** As `get`, with what is odd about the endpoint. */
+/** As `get`, with the warnings about the endpoint. */
 export async function getWarned(db: Reader, project_id: string, id: string) {
   const row = await find(db, project_id, id)
-  return { ...(await shown(db, row)), warnings: warningsOf(row) }
+  return { ...(await counted(db, row)), warnings: warningsOf(row) }
+}
+
+async function counted(db: Reader, row: WebhookRow): Promise<WebhookRecord> {
+  const counts = await heldCounts(db, [row.id])
+  return record(row, counts.get(row.id) ?? 0)
+}
+
+/** How many deliveries of each endpoint are held. An endpoint without any is not in the map. */
+async function heldCounts(db: Reader, ids: string[]): Promise<Map<string, number>> {
+  if (ids.length === 0) return new Map()
+  const { webhook_id } = deliveries
+  // As a literal: a bound value would keep the database from using the partial index.
+  const rows = await db
+    .select({ webhook_id, count: sql<number>`count(*)` })
+    .from(deliveries)
+    .where(and(inArray(webhook_id, ids), sql`status = 'held'`))
+    .groupBy(webhook_id)
+  return new Map(rows.map(({ webhook_id, count }) => [webhook_id, Number(count)]))
+}
+
+export type WebhookRecord = Static<typeof schemas.Webhook>
+
+/** The Webhook record of the contract: all but its secrets. */
+const record = (row: WebhookRow, held_count: number): WebhookRecord =>
+  schemas.recordOf(schemas.Webhook, { ...row, enabled: row.status === "active", held_count })
+
+export type WebhookWarning = Static<typeof schemas.WebhookWarning>
+
+/** Empty where the host had an address when it was last looked up. */
+function warningsOf({ url, unresolved_at, last_success_at }: WebhookRow): WebhookWarning[] {
+  if (unresolved_at === null) return []
+  if (last_success_at !== null && last_success_at >= unresolved_at) return []
+  const message =
+    `The host ${new URL(url).hostname} does not resolve. Deliveries fail with \`dns\` until it ` +
+    "resolves. Check the name and its DNS records."
+  return [{ code: "host_not_resolved", message }]
 }
 
 /**
- * Changes what an endpoint is; `enabled` and `status` are for others. Nothing to change changes
- * nothing. Throws 422 for a masked header that has no stored value.
+ * Changes the fields of an endpoint. `enabled` and `status` are not among them. Without any field it
+ * writes nothing. Throws 422 for a masked header that has no stored value.
  */
 export async function change(
   tx: Tx,
-  { secrets, resolved }: EndpointWriting,
+  { secrets, resolved }: EndpointContext,
   caller: Caller,
   before: WebhookRow,
-  { enabled: _, status: __, ...wanted }: Changes,
+  { enabled: _, status: __, ...fields }: EndpointChanges,
 ): Promise<WebhookRow> {
-  if (Object.keys(wanted).length === 0) return before
-  const { headers } = wanted
+  if (Object.keys(fields).length === 0) return before
+  const { headers } = fields
   const at = now()
   const changes = {
-    ...wanted,
+    ...fields,
     ...(headers && sealHeaders(secrets, before.id, keepMasked(secrets, before, headers))),
     ...(resolved !== undefined && { unresolved_at: resolved ? null : at }),
     updated_at: at,
   }
   await tx.update(webhooks).set(changes).where(ours(before.project_id, before.id))
   const after = { ...before, ...changes }
-  const told = { before: record(before, 0), after: record(after, 0) }
-  await log(tx, caller, before.id, "webhook.updated", told)
+  const entry = { before: record(before, 0), after: record(after, 0) }
+  await log(tx, caller, before.id, "webhook.updated", entry)
   return after
 }
 
-/** The row alone; what is still open of its deliveries is ended elsewhere. */
+/** Deletes the row alone. Its open deliveries are ended elsewhere. */
 export async function remove(tx: Tx, caller: Caller, row: WebhookRow): Promise<void> {
   const { project_id, id } = row
   await tx.delete(webhooks).where(ours(project_id, id))
@@ -181,8 +224,8 @@ export async function remove(tx: Tx, caller: Caller, row: WebhookRow): Promise<v
 }
 
 /**
- * A new secret, told once. Receivers may go on with the one before for 24 hours, during which every
- * delivery carries two signatures; with `expire_previous_now` it counts no more at once.
+ * Returns a new secret, once. Receivers may go on with the previous one for 24 hours, during which
+ * every delivery carries two signatures. With `expire_previous_now` it ends at once.
  */
 export async function rotate(
   tx: Tx,
@@ -206,21 +249,18 @@ export async function rotate(
   return { secret, previous_secret_expires_at: until }
 }
 
-type Change = Pick<audit.NewEntry, "before" | "after">
+/** Values of custom headers may be credentials of the receiver: the log has only their names. */
+export function log(tx: Tx, caller: Caller, id: string, action: string, entry: AuditedChange) {
+  const { account_id, project_id, actor, ip } = caller
+  const target = { type: "webhook", id }
+  const shown = Object.entries(entry).map(([name, value]) => [name, withoutValues(value)])
+  const changes = Object.fromEntries(shown) as AuditedChange
+  return audit.record(tx, { account_id, project_id, actor, ip, action, target, ...changes })
+}
 
-/** Values of custom headers may be credentials of the receiver: only their names are told. */
-export const log = (tx: Tx, caller: Caller, id: string, action: string, change: Change) =>
-  audit.record(tx, {
-    account_id: caller.account_id,
-    project_id: caller.project_id,
-    actor: caller.actor,
-    ip: caller.ip,
-    action,
-    target: { type: "webhook", id },
-    ...Object.fromEntries(Object.entries(change).map(([name, one]) => [name, veiled(one)])),
-  })
+type AuditedChange = Pick<audit.NewEntry, "before" | "after">
 
-function veiled(value: unknown): unknown {
+function withoutValues(value: unknown): unknown {
   const { headers, ...rest } = value as { headers?: Record<string, string> }
   return headers === undefined ? value : { ...rest, header_names: Object.keys(headers) }
 }

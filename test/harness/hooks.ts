@@ -7,9 +7,8 @@ import { openWorkers } from "../../src/core/workers"
 import { emitAll, type NewEvent } from "../../src/events/emit"
 import { newSecret } from "../../src/lib/signature"
 import type { Store } from "../../src/store/store"
-import { sealHeaders } from "../../src/webhooks/custom-headers"
-import { openWebhooks } from "../../src/webhooks/open"
-import { secretContext } from "../../src/webhooks/secrets"
+import { sealHeaders, secretContext } from "../../src/webhooks/endpoint-secrets"
+import { openWebhooks } from "../../src/webhooks/open-webhooks"
 import { deliveries, webhooks } from "../../src/webhooks/tables"
 import { addProject } from "./project-rows"
 import { testStore } from "./store"
@@ -116,7 +115,7 @@ const blank = {
   filter: null,
   transform: null,
   metadata: {},
-  version: "2026-02-01",
+  version: "2026-02-01" as const,
   secret_hint: "whsec_…",
   previous_secret_expires_at: null,
   status: "active" as const,

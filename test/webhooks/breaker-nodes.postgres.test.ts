@@ -3,8 +3,8 @@ import { eq } from "drizzle-orm"
 import { settings } from "../../src/core/config"
 import { events } from "../../src/events/tables"
 import { openStore } from "../../src/store/open"
-import { activate } from "../../src/webhooks/breaker"
-import { release } from "../../src/webhooks/hold"
+import { releaseHeld } from "../../src/webhooks/held"
+import { activate } from "../../src/webhooks/status"
 import { receiver } from "../fakes/receiver"
 import { testHooks, until } from "../harness/hooks"
 
@@ -32,7 +32,7 @@ test("the failures that two nodes see count together, and the breaker opens once
   fake.answer = () => new Response("up again")
   const before = fake.received.length
   await store.tx((tx) => activate(tx, { id }))
-  const free = (on: typeof store) => on.tx((tx) => release(tx, { id }, {}, 100))
+  const free = (on: typeof store) => on.tx((tx) => releaseHeld(tx, { id }, {}, 100))
   const released = await Promise.all([free(store), free(other), free(store)])
   expect(released.reduce((sum, part) => sum + part, 0)).toBe(60)
   for (const loop of loops) loop.wake()

@@ -2,8 +2,8 @@ import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { events } from "../../src/events/tables"
 import { jobs } from "../../src/store/tables"
-import { activate, disable } from "../../src/webhooks/breaker"
-import { release } from "../../src/webhooks/hold"
+import { releaseHeld } from "../../src/webhooks/held"
+import { activate, disable } from "../../src/webhooks/status"
 import { deliveries } from "../../src/webhooks/tables"
 import { receiver } from "../fakes/receiver"
 import { type TestHooks, testHooks, until } from "../harness/hooks"
@@ -215,7 +215,7 @@ describe("what was held", () => {
     await hooks.store.tx((tx) => activate(tx, { id }))
     const fresh = await hooks.emit(1)
     const wanted = { event_types: ["email.delivered"], until: "9999-01-01T00:00:00.000Z" }
-    const released = async () => hooks.store.tx((tx) => release(tx, { id }, wanted, 20))
+    const released = async () => hooks.store.tx((tx) => releaseHeld(tx, { id }, wanted, 20))
     const parts = await Promise.all([released(), released(), released()])
     expect(parts.reduce((sum, part) => sum + part, 0)).toBe(35)
     await until(async () => (await hooks.deliveries(id)).every((row) => row.status === "success"))

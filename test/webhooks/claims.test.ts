@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { disable } from "../../src/webhooks/breaker"
 import { retry } from "../../src/webhooks/deliveries"
-import { release } from "../../src/webhooks/hold"
+import { releaseHeld } from "../../src/webhooks/held"
 import * as queue from "../../src/webhooks/queue"
+import { disable } from "../../src/webhooks/status"
 import { deliveries } from "../../src/webhooks/tables"
 import { movableClock } from "../harness/clock"
 import { type TestHooks, testHooks } from "../harness/hooks"
@@ -39,7 +39,7 @@ describe("claims of a backlog", () => {
     const claimed = [await claim(3), await claim(3), await claim(3)].flat()
     await hooks.store.tx((tx) => disable(tx, endpoint, "paused"))
     expect(await claim(10)).toEqual([])
-    expect(await hooks.store.tx((tx) => release(tx, endpoint, {}, 1000))).toBe(91)
+    expect(await hooks.store.tx((tx) => releaseHeld(tx, endpoint, {}, 1000))).toBe(91)
     claimed.push(...(await claim(200)))
     expect(claimed.sort()).toEqual((await known()).sort())
   })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
-import { disable } from "../../src/webhooks/breaker"
-import { attemptNow } from "../../src/webhooks/now"
+import { attemptNow } from "../../src/webhooks/send-test"
+import { disable } from "../../src/webhooks/status"
 import { receiver } from "../fakes/receiver"
 import { testHooks, until } from "../harness/hooks"
 

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { recentLines } from "../../src/core/log"
 import { NetError } from "../../src/core/net"
-import { settleAll } from "../../src/webhooks/settle"
+import { settleAll } from "../../src/webhooks/settle-deliveries"
 import { deliveries, webhooks } from "../../src/webhooks/tables"
 import { quietLog } from "../harness/quiet"
 import { testService } from "../harness/service"
@@ -77,11 +77,11 @@ describe("a host that does not resolve", () => {
       const claimed = (await store.read.select().from(deliveries).where(ours)).at(-1)
       if (!claimed) throw new Error("no delivery")
       const nothing = { response_headers: null, response_body: null, retry_after_seconds: null }
-      const attempted = {
+      const outcome = {
         ...{ at: new Date().toISOString(), url: THERE, error, latency_ms: 1, ...nothing },
         ...{ response_status: error ? null : 200, request_headers: {} },
       }
-      const ended = { claimed, attempted, transform_failed: false }
+      const ended = { claimed, outcome, transform_failed: false }
       await store.tx(async (tx) => {
         await tx.update(deliveries).set({ owner: claimed.id }).where(eq(deliveries.id, claimed.id))
         ended.claimed = { ...claimed, owner: claimed.id }

@@ -1,19 +1,19 @@
 import { monotonic } from "../core/time"
 
-/** The runtime keeps 64 connections open (it has no setting for it); some are left to others. */
+/** The runtime keeps 64 connections open (it has no setting for it). Some are left to other requests. */
 const AT_ONCE = 60
 
-/** A receiver that answers later than this is slow, and keeps no other request from beginning. */
+/** A receiver that answers later than this is slow, and does not delay other requests. */
 const YOUNG_MILLISECONDS = 5
 
 /**
- * Lets requests begin in such numbers that those which are answered fast share the connections that
- * stay open. More at one moment would each open one of their own, only to close it again.
+ * Limits how many requests begin at one moment, so that those which are answered fast share the
+ * connections that stay open. Each request beyond would open a connection, only to close it again.
  */
-export class Gate {
-  /** When each began, the oldest first. */
+export class ConnectionThrottle {
+  /** The beginning of each young request, the oldest first. */
   readonly #young = new Set<{ at: number }>()
-  readonly #waiting: ((leave: () => void) => void)[] = []
+  readonly #waiting: ((release: () => void) => void)[] = []
   readonly #young_ms: number
   #timer: Timer | undefined
 
@@ -22,9 +22,9 @@ export class Gate {
     this.#young_ms = young_ms
   }
 
-  /** Resolves when a request may begin, with what is to be called at its end. */
-  async enter(): Promise<() => void> {
-    if (this.#waiting.length === 0 && this.#hasRoom()) return this.#begin()
+  /** Resolves when a request may begin, with the function to call at its end. */
+  async acquire(): Promise<() => void> {
+    if (this.#waiting.length === 0 && this.#isOpen()) return this.#begin()
     this.#timer ??= setInterval(() => this.#admit(), this.#young_ms)
     return new Promise((resolve) => this.#waiting.push(resolve))
   }
@@ -39,13 +39,13 @@ export class Gate {
   }
 
   #admit() {
-    while (this.#waiting.length > 0 && this.#hasRoom()) this.#waiting.shift()?.(this.#begin())
+    while (this.#waiting.length > 0 && this.#isOpen()) this.#waiting.shift()?.(this.#begin())
     if (this.#waiting.length > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
   }
 
-  #hasRoom(): boolean {
+  #isOpen(): boolean {
     if (this.#young.size < AT_ONCE) return true
     const grown = monotonic() - this.#young_ms
     for (const one of this.#young) {

@@ -4,7 +4,7 @@ import { type Judging, NetError, vet } from "../core/net"
 const LONGEST = 2048
 const NAMES_MS = 3000
 
-export interface AddressRules extends Judging {
+export interface EndpointUrlRules extends Judging {
   /** False where the operator takes plain http, too. */
   require_https: boolean
 }
@@ -12,12 +12,12 @@ export interface AddressRules extends Judging {
 type Reason = "malformed" | "https_required" | "userinfo" | "port" | "blocked_address"
 
 /**
- * Whether the host has an address now. Refuses (`invalid_url`, with `field` and `reason`) what no endpoint may be: neither http nor
- * https, a user name in it, a port other than 443, 8443 or 1024 and above, an address that is not
- * public and not on the operator's list, or one of our own listeners. A name that nobody can
- * resolve at the moment passes: its addresses are judged again before each attempt.
+ * Whether the host has an address now. Refuses a URL that is not http(s), that holds a user name,
+ * whose port is not 443 or at least 1024, or whose address is not public, not on the operator's list,
+ * or one of our own listeners: `invalid_url`, with `field` and `reason`. A name without an address
+ * passes, because its addresses are checked again before each attempt.
  */
-export async function vetUrl(url: string, rules: AddressRules): Promise<boolean> {
+export async function vetUrl(url: string, rules: EndpointUrlRules): Promise<boolean> {
   vetForm(url, rules)
   try {
     await vet(url, rules, AbortSignal.timeout(NAMES_MS))
@@ -36,9 +36,12 @@ export async function vetUrl(url: string, rules: AddressRules): Promise<boolean>
   }
 }
 
-/** The part of `vetUrl` that asks no name server. */
-export function vetForm(url: string, { require_https }: Pick<AddressRules, "require_https">): void {
-  // The parser takes out line breaks and spaces; what is stored and shown would still hold them.
+/** The checks of `vetUrl` that need no DNS. */
+export function vetForm(
+  url: string,
+  { require_https }: Pick<EndpointUrlRules, "require_https">,
+): void {
+  // The parser removes line breaks and spaces, but the stored URL would still hold them.
   const written = url.length <= LONGEST && !/[\s\p{C}]/u.test(url)
   const parsed = written && URL.canParse(url) ? new URL(url) : undefined
   if (!parsed || !/^https?:$/.test(parsed.protocol)) {
@@ -57,7 +60,7 @@ export function vetForm(url: string, { require_https }: Pick<AddressRules, "requ
   if (port < 1024 && port !== 443) refuse("port", "The port must be 443, 8443 or at least 1024.")
 }
 
-/** `https://@host/` has none to the parser; a person reads one, and a later parser may. */
+/** `https://@host/` has no user name for this parser. A person or another parser may see one. */
 const EMPTY_USERINFO = /^https?:[\\/]*[^\\/?#]*@/i
 
 function refuse(reason: Reason, message: string): never {

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { recentLines } from "../../src/core/log"
-import { sealStoredHeaders } from "../../src/webhooks/seal-stored-headers"
-import { deliveries, webhooks } from "../../src/webhooks/tables"
+import { webhooks } from "../../src/webhooks/tables"
 import { receiver } from "../fakes/receiver"
 import { atRest } from "../harness/at-rest"
 import { complaints, refusal } from "../harness/client"
@@ -15,7 +14,6 @@ import { endpoint, hook } from "./endpoints"
 quietLog()
 const service = await sharedService()
 const { store } = service
-const { secrets } = service.parts
 
 const one = (id: string) => `/v1/webhooks/${id}`
 const patch = (project: TestProject, id: string, headers: object) =>
@@ -112,27 +110,4 @@ describe("values of custom headers", () => {
     expect(tested.body.data).toMatchObject({ delivered: false, error: "connection" })
     expect(fake.received).toEqual([])
   })
-})
-
-test("what an earlier version stored in clear is sealed at the start, and overwritten", async () => {
-  const project = await service.project()
-  using fake = receiver()
-  const plain = { Authorization: "Bearer ancient-5001", "X-Shop": "ancient-5002".repeat(600) }
-  const { id } = await endpoint(project, { url: fake.url })
-  const bare = await endpoint(project, { url: fake.url })
-  const asBefore = { headers: plain, sealed_headers: null }
-  await store.tx((tx) => tx.update(webhooks).set(asBefore).where(eq(webhooks.id, id)))
-  expect(await atRest(service)).toContain("ancient-")
-
-  await sealStoredHeaders(store, secrets)
-  const [row] = await store.read.select().from(webhooks).where(eq(webhooks.id, id))
-  expect(row?.headers).toEqual({ Authorization: "****", "X-Shop": "****" })
-  expect(await arriving(project, id, fake)).toMatchObject({ authorization: "Bearer ancient-5001" })
-  expect((await project.get(one(bare.id))).body.data.headers).toEqual({})
-  const sealed = row?.sealed_headers
-  await sealStoredHeaders(store, secrets)
-  const [still] = await store.read.select().from(webhooks).where(eq(webhooks.id, id))
-  expect(still?.sealed_headers).toBe(sealed ?? "")
-  const captured = await store.read.select().from(deliveries)
-  expect(JSON.stringify(captured)).not.toContain("ancient-")
 })

@@ -1,33 +1,31 @@
 import type { Static } from "@sinclair/typebox"
-import { matchesType, noSuchType } from "../../events/patterns"
-import { eventTypes, isPattern, lookup as typeOf } from "../../events/registry"
-import type { Call } from "../../http/call"
-import { takeOrUndo } from "../../http/idempotency"
-import { asPage, type Cursors, keyById, readTime, windowOf } from "../../http/page"
-import { Problems } from "../../http/problems"
-import { type AnyRoute, type Enveloped, route } from "../../http/route"
-import { pathOf, queryOf } from "../../http/target"
-import { check } from "../../http/validate"
-import { Job } from "../../long-jobs/schema"
-import type { Store, Tx } from "../../store/store"
-import * as deliveries from "../deliveries"
-import { ownTypeOf } from "../input"
-import * as records from "../record-schemas"
-import * as replays from "../replay"
-import * as schemas from "../schemas"
-import { stats } from "../stats"
-import * as webhooks from "../webhooks"
+import { matchesType, noSuchType } from "../events/patterns"
+import { eventTypes, isPattern, lookup as typeOf } from "../events/registry"
+import type { Call } from "../http/call"
+import { takeOrUndo } from "../http/idempotency"
+import { asPage, type Cursors, keyById, readTime, windowOf } from "../http/page"
+import { Problems } from "../http/problems"
+import { type AnyRoute, type Enveloped, route } from "../http/route"
+import { pathOf, queryOf } from "../http/target"
+import { check } from "../http/validate"
+import { Job } from "../long-jobs/schema"
+import type { Store, Tx } from "../store/store"
+import * as deliveries from "./deliveries"
+import { ownTypeOf } from "./endpoint-input"
+import * as resend from "./resend"
+import * as schemas from "./schemas"
+import * as webhooks from "./webhooks"
 
 const HOOK = "/v1/webhooks/{webhook_id}"
 const ALL = `${HOOK}/deliveries` as const
 const ONE = `${ALL}/{delivery_id}` as const
 
-interface Parts {
+interface DeliveryRouteParts {
   store: Store
   cursors: Cursors
 }
 
-export const deliveryRoutes = (parts: Parts): AnyRoute[] => [
+export const deliveryRoutes = (parts: DeliveryRouteParts): AnyRoute[] => [
   ...readingRoutes(parts),
   ...againRoutes(parts),
 ]
@@ -49,7 +47,7 @@ interface OfEndpoint {
   params: { webhook_id: string }
 }
 
-const placeOf = ({ project_id, params }: OfEndpoint) => ({
+const ofWebhook = ({ project_id, params }: OfEndpoint) => ({
   project_id,
   webhook_id: params.webhook_id,
 })
@@ -58,16 +56,16 @@ const idOf = ({ params }: { params: { delivery_id: string } }) => params.deliver
 
 type DeliveryQuery = Static<typeof schemas.deliveryQuery>
 
-const readingRoutes = ({ store, cursors }: Parts): AnyRoute[] => [
+const readingRoutes = ({ store, cursors }: DeliveryRouteParts): AnyRoute[] => [
   route({
     ...by("GET", ALL),
     summary: "List the deliveries of an endpoint, newest first",
     description:
       "One delivery is one event for one endpoint, with all its attempts. Filter the list with `status`, `event_type`, `event_id` and `since`.",
     query: schemas.deliveryQuery,
-    response: records.Delivery,
+    response: schemas.Delivery,
     errors: ["webhook_not_found"],
-    meta: records.deliveryMeta,
+    meta: schemas.deliveryMeta,
     handle: (call) => list(store, cursors, call),
   }),
   route({
@@ -75,12 +73,12 @@ const readingRoutes = ({ store, cursors }: Parts): AnyRoute[] => [
     summary: "Show one delivery with its request and answer",
     description:
       "Shows the body that was sent, the headers of both sides, and every attempt. Credentials are masked.",
-    response: records.DeliveryDetail,
+    response: schemas.DeliveryDetail,
     errors: ["webhook_not_found"],
     handle: async (call) => {
-      const place = placeOf(call)
-      await webhooks.find(store.read, place.project_id, place.webhook_id)
-      return { data: await deliveries.detail(store.read, place, idOf(call)) }
+      const of = ofWebhook(call)
+      await webhooks.find(store.read, of.project_id, of.webhook_id)
+      return { data: await deliveries.detail(store.read, of, idOf(call)) }
     },
   }),
   route({
@@ -88,12 +86,12 @@ const readingRoutes = ({ store, cursors }: Parts): AnyRoute[] => [
     summary: "Show the results of the deliveries of the last day or week",
     description: "`window` is `24h` (default) or `7d`.",
     query: schemas.statsQuery,
-    response: records.Stats,
+    response: schemas.Stats,
     errors: ["webhook_not_found"],
     handle: async (call) => {
-      const place = placeOf(call)
-      await webhooks.find(store.read, place.project_id, place.webhook_id)
-      return { data: await stats(store.read, place, call.query.window ?? "24h") }
+      const of = ofWebhook(call)
+      await webhooks.find(store.read, of.project_id, of.webhook_id)
+      return { data: await deliveries.stats(store.read, of, call.query.window ?? "24h") }
     },
   }),
 ]
@@ -111,19 +109,14 @@ async function list(
     problems.add("event_type", "unknown_type", noSuchType(event_type))
   }
   problems.throwIfAny()
-  const place = placeOf(call)
-  await webhooks.find(store.read, place.project_id, place.webhook_id)
-  const filter = {
-    status: query.status,
-    event_type,
-    event_id: query.event_id,
-    since,
-  }
+  const of = ofWebhook(call)
+  await webhooks.find(store.read, of.project_id, of.webhook_id)
+  const filter = { status: query.status, event_type, event_id: query.event_id, since }
   const counted = byOffset(query, request)
   const paged = { ...call, query: counted.query }
-  const byId = keyById((id) => deliveries.find(store.read, place, id))
+  const byId = keyById((id) => deliveries.find(store.read, of, id))
   const window = { ...(await windowOf(paged, cursors, byId)), ...counted.window }
-  const page = await deliveries.list(store.read, place, filter, window)
+  const page = await deliveries.list(store.read, of, filter, window)
   const answer = await asPage(paged, cursors, page)
   return counted.meta ? withMeta(answer, counted.meta, request) : answer
 }
@@ -158,20 +151,20 @@ function behind(request: Request, { limit, offset }: { limit: number; offset: nu
   return `${pathOf(request)}?${search}`
 }
 
-const againRoutes = ({ store }: Parts): AnyRoute[] => [
+const againRoutes = ({ store }: DeliveryRouteParts): AnyRoute[] => [
   route({
     ...by("POST", `${ONE}/retry`),
     summary: "Attempt a delivery again at once",
     description:
       "Adds one attempt, also to a delivery that has ended. The delivery shows the result.",
-    response: records.Delivery,
+    response: schemas.Delivery,
     errors: ["webhook_not_found", "conflict"],
     idempotent: true,
     handle: (call) =>
       once(store, call, 200, async (tx) => {
-        const place = placeOf(call)
-        await webhooks.find(tx, place.project_id, place.webhook_id)
-        return deliveries.retry(tx, place, idOf(call))
+        const of = ofWebhook(call)
+        await webhooks.find(tx, of.project_id, of.webhook_id)
+        return deliveries.retry(tx, of, idOf(call))
       }),
   }),
   route({
@@ -186,7 +179,7 @@ const againRoutes = ({ store }: Parts): AnyRoute[] => [
     idempotent: true,
     handle: (call) =>
       once(store, call, 201, (tx) =>
-        replays.bulkRetry(tx, call.caller, placeOf(call).webhook_id, call.body),
+        resend.bulkRetry(tx, call.caller, ofWebhook(call).webhook_id, call.body),
       ),
   }),
   route({
@@ -202,16 +195,14 @@ const againRoutes = ({ store }: Parts): AnyRoute[] => [
     idempotent: true,
     handle: (call) =>
       once(store, call, 201, (tx) =>
-        replays.replay(tx, call.caller, placeOf(call).webhook_id, call.body),
+        resend.replay(tx, call.caller, ofWebhook(call).webhook_id, call.body),
       ),
   }),
 ]
 
-type Claimed = Pick<Call, "claim">
-
 async function once<Made>(
   store: Store,
-  { claim }: Claimed,
+  { claim }: Pick<Call, "claim">,
   status: number,
   make: (tx: Tx) => Promise<Made>,
 ) {
@@ -223,8 +214,8 @@ async function once<Made>(
   return { data }
 }
 
-type BulkRetry = Parameters<typeof replays.bulkRetry>[3]
-type Replay = Parameters<typeof replays.replay>[3]
+type BulkRetry = Parameters<typeof resend.bulkRetry>[3]
+type Replay = Parameters<typeof resend.replay>[3]
 
 function readBulkRetry(body: unknown, problems: Problems): BulkRetry {
   check(schemas.BulkRetry, body, problems)
@@ -245,7 +236,10 @@ interface GivenSpan {
 }
 
 /** Patterns become the types that they speak of; all of them are none in particular. */
-function readSpan({ event_types = [], since, until }: GivenSpan, problems: Problems): replays.Span {
+function readSpan(
+  { event_types = [], since, until }: GivenSpan,
+  problems: Problems,
+): resend.ResendSpan {
   for (const [at, pattern] of event_types.entries()) {
     if (!isPattern(pattern)) problems.add(`event_types.${at}`, "unknown_type", noSuchType(pattern))
   }

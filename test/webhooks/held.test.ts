@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test"
 import { events } from "../../src/events/tables"
-import { disable } from "../../src/webhooks/breaker"
-import { exhaustAll, expireHeld, release } from "../../src/webhooks/hold"
-import { purgeDeliveries, purgeEvents } from "../../src/webhooks/retention"
+import { exhaustAll, releaseHeld } from "../../src/webhooks/held"
+import { expireHeld, purgeDeliveries, purgeEvents } from "../../src/webhooks/retention"
+import { disable } from "../../src/webhooks/status"
 import { deliveries } from "../../src/webhooks/tables"
 import { movableClock } from "../harness/clock"
 import { type TestHooks, testHooks, until } from "../harness/hooks"
@@ -57,8 +57,8 @@ describe("what is held", () => {
     const middle = new Date(Date.now() + 50_000).toISOString()
     await hooks.emit(2, { type: "email.bounced" })
     await hooks.emit(1)
-    const free = (wanted: Parameters<typeof release>[2], limit = 100) =>
-      hooks.store.tx((tx) => release(tx, endpoint, wanted, limit))
+    const free = (wanted: Parameters<typeof releaseHeld>[2], limit = 100) =>
+      hooks.store.tx((tx) => releaseHeld(tx, endpoint, wanted, limit))
     expect(await free({ until: middle, event_types: ["email.bounced"] })).toBe(0)
     expect(await free({ since: middle, event_types: ["email.bounced"] })).toBe(2)
     expect(await free({ until: middle }, 3)).toBe(3)

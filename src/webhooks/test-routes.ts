@@ -1,35 +1,33 @@
 import type { Static } from "@sinclair/typebox"
-import type { Workers } from "../../core/workers"
-import { noSuchType } from "../../events/patterns"
-import { lookup as typeOf } from "../../events/registry"
-import { AlreadyAnswered, lookup, takeOrUndo } from "../../http/idempotency"
-import type { Problems } from "../../http/problems"
-import { RateLimits } from "../../http/rate-limit"
-import { type AnyRoute, route } from "../../http/route"
-import { SharedWindows } from "../../http/shared-windows"
-import { check } from "../../http/validate"
-import { engine } from "../../store/columns"
-import type { Store } from "../../store/store"
-import { attemptNow } from "../now"
-import type { WebhookParts } from "../open"
-import * as records from "../record-schemas"
-import * as schemas from "../schemas"
-import * as webhooks from "../webhooks"
-import { planTest } from "./plan"
+import type { Workers } from "../core/workers"
+import { noSuchType } from "../events/patterns"
+import { lookup as typeOf } from "../events/registry"
+import { AlreadyAnswered, lookup, takeOrUndo } from "../http/idempotency"
+import type { Problems } from "../http/problems"
+import { RateLimits } from "../http/rate-limit"
+import { type AnyRoute, route } from "../http/route"
+import { SharedWindows } from "../http/shared-windows"
+import { check } from "../http/validate"
+import { engine } from "../store/columns"
+import type { Store } from "../store/store"
+import type { WebhookParts } from "./open-webhooks"
+import * as schemas from "./schemas"
+import { attemptNow, planTest } from "./send-test"
+import * as webhooks from "./webhooks"
 
 /** Of one endpoint (contract 00, section 7). */
 const A_MINUTE = 10
 
-/** Less than a request may take, so that a receiver that hangs is told as what it is. */
+/** Shorter than the limit of an API request, so that a receiver that hangs is reported as a timeout. */
 const LONGEST_MILLISECONDS = 25_000
 
-interface Parts {
+interface TestRouteParts {
   store: Store
   workers: Workers
   webhooks: WebhookParts
 }
 
-export function testRoutes({ store, workers, webhooks: parts }: Parts): AnyRoute[] {
+export function testRoutes({ store, workers, webhooks: parts }: TestRouteParts): AnyRoute[] {
   const limits = new RateLimits(engine === "postgres" ? new SharedWindows(store) : undefined)
   return [
     route({
@@ -44,7 +42,7 @@ export function testRoutes({ store, workers, webhooks: parts }: Parts): AnyRoute
       body: schemas.Test,
       example: { event_type: "email.delivered" },
       read: readTest,
-      response: records.Tested,
+      response: schemas.Tested,
       errors: ["webhook_not_found"],
       idempotent: true,
       handle: async ({ caller, project_id, params, body, claim }) => {
@@ -53,10 +51,10 @@ export function testRoutes({ store, workers, webhooks: parts }: Parts): AnyRoute
         if (claim && (await lookup(store.read, claim))) throw new AlreadyAnswered(claim)
         await limits.take(`webhook_test:${id}`, A_MINUTE, "webhook_test")
         const planned = await store.tx((tx) => planTest(tx, caller, id, body.event_type))
-        const timeout_ms = Math.min(parts.way.timeout_ms, LONGEST_MILLISECONDS)
-        const { way, failures } = parts
-        const now = { store, workers, way: { ...way, timeout_ms }, failures }
-        const data = await attemptNow(now, project_id, planned)
+        const timeout_ms = Math.min(parts.requests.timeout_ms, LONGEST_MILLISECONDS)
+        const requests = { ...parts.requests, timeout_ms }
+        const { failures } = parts
+        const data = await attemptNow({ store, workers, requests, failures }, project_id, planned)
         const stored = () => ({ status: 200, answer: JSON.stringify({ data }) })
         await store.tx((tx) => takeOrUndo(tx, claim, stored))
         return { data }

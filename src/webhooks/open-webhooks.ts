@@ -3,20 +3,20 @@ import type { Secrets } from "../core/secrets"
 import type { Workers } from "../core/workers"
 import { setRouter } from "../events/emit"
 import type { Store } from "../store/store"
-import type { AddressRules } from "./address"
-import { type Way, wayOf } from "./attempt"
+import type { RequestSettings } from "./attempt"
 import { DeliveryLoop } from "./delivery-loop"
+import type { EndpointUrlRules } from "./endpoint-url"
 import { routeEvents } from "./route-events"
 
 /** What the routes of webhooks need besides the store. */
 export interface WebhookParts {
-  way: Way
+  requests: RequestSettings
   /** Failed attempts in a row that disable an endpoint. */
   failures: number
-  address: AddressRules
+  address: EndpointUrlRules
 }
 
-export interface Webhooks {
+export interface OpenedWebhooks {
   parts: WebhookParts
   /** Not started yet. */
   loop: DeliveryLoop
@@ -32,10 +32,14 @@ interface Surroundings {
 }
 
 /** From here on every event is routed to the endpoints that want it. */
-export function openWebhooks(around: Surroundings): Webhooks {
+export function openWebhooks(around: Surroundings): OpenedWebhooks {
   const { store, secrets, workers, settings, isPaused = () => false } = around
   setRouter(routeEvents)
-  const way = wayOf(settings, secrets)
+  const requests = {
+    secrets,
+    timeout_ms: settings["webhooks.timeout"],
+    allow_private: settings["webhooks.allow_private"],
+  }
   const failures = settings["webhooks.breaker.failures"]
   const address = {
     require_https: settings["webhooks.require_https"],
@@ -44,11 +48,11 @@ export function openWebhooks(around: Surroundings): Webhooks {
   const loop = new DeliveryLoop({
     store,
     workers,
-    way,
+    requests,
     failures,
     concurrency: settings["webhooks.concurrency"],
     alone: settings.database_url === null,
     isPaused,
   })
-  return { parts: { way, failures, address }, loop }
+  return { parts: { requests, failures, address }, loop }
 }

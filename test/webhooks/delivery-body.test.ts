@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from "bun:test"
 import { ApiError } from "../../src/core/errors"
 import { openWorkers } from "../../src/core/workers"
-import { checkTransform, render } from "../../src/webhooks/transform"
+import { checkTransform, renderTransform } from "../../src/webhooks/delivery-body"
 import { quietLog } from "../harness/quiet"
 
 quietLog()
@@ -25,7 +25,7 @@ describe("a transform", () => {
     ['{{#if data.tags}}{"tagged": true}{{else}}{}{{/if}}', { tagged: true }],
   ])("%s gives a JSON body", async (source, body) => {
     await checkTransform(workers, source)
-    const text = await render(workers, source, envelope)
+    const text = await renderTransform(workers, source, envelope)
     expect(text?.trim()).toBe(text)
     expect(JSON.parse(text ?? "")).toEqual(body)
   })
@@ -40,13 +40,13 @@ describe("a transform", () => {
     ['{"a": "{{data.nested}}"}'],
     ["{{#each @root.data.tags}}".repeat(40) + "{{/each}}".repeat(40)],
   ])("%s gives none", async (source) => {
-    expect(await render(workers, source, envelope)).toBeUndefined()
+    expect(await renderTransform(workers, source, envelope)).toBeUndefined()
   })
 
   test("that the pool could not take is no failed one", async () => {
     const closed = openWorkers({ size: 1 })
     await closed.close()
-    const work = render(closed, "{}", envelope)
+    const work = renderTransform(closed, "{}", envelope)
     expect(await work.catch((error: unknown) => error)).toMatchObject({
       code: "service_unavailable",
     })

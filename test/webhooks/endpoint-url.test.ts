@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test"
 import { listening } from "../../src/core/addresses"
 import { ApiError } from "../../src/core/errors"
-import { type AddressRules, vetForm, vetUrl } from "../../src/webhooks/address"
+import { type EndpointUrlRules, vetForm, vetUrl } from "../../src/webhooks/endpoint-url"
 
 const closing: (() => void)[] = []
 afterEach(() => {
@@ -9,19 +9,19 @@ afterEach(() => {
 })
 
 const names = (...a: string[]) => ({ a: async () => a, aaaa: async () => [] as string[] })
-const production: AddressRules = {
+const production: EndpointUrlRules = {
   require_https: true,
   allow_private: [],
   resolver: names("93.184.216.34"),
 }
-const laptop: AddressRules = {
+const laptop: EndpointUrlRules = {
   require_https: false,
   allow_private: ["127.0.0.0/8"],
   resolver: names("127.0.0.1"),
 }
 
 /** The reason, or undefined when the URL is taken. */
-async function reasonOf(url: string, rules: AddressRules): Promise<string | undefined> {
+async function reasonOf(url: string, rules: EndpointUrlRules): Promise<string | undefined> {
   try {
     await vetUrl(url, rules)
     return undefined

@@ -7,8 +7,7 @@ import { invalid, type Problems } from "../http/problems"
 import { check } from "../http/validate"
 import { parseRule } from "../lib/rule"
 import { isSecret } from "../lib/signature"
-import { MASK, NOTHING_STORED } from "./custom-headers"
-import { checkHeaders } from "./headers"
+import { MASK, NOTHING_STORED } from "./endpoint-secrets"
 import { NewWebhook, WebhookPatch } from "./schemas"
 import type { HeaderFormat, RetryPolicy, WebhookStatus } from "./tables"
 
@@ -18,8 +17,8 @@ const DEFAULT_POLICY: RetryPolicy = {
   intervals: [60, 300, 1800, 7200, 43_200, 86_400],
 }
 
-/** What an endpoint is, as its owner says it. */
-export interface Wanted {
+/** The fields of an endpoint that its owner sets. */
+interface EndpointFields {
   url: string
   events: string[]
   description: string | null
@@ -30,27 +29,27 @@ export interface Wanted {
   filter: Record<string, unknown> | null
   transform: string | null
   metadata: Record<string, unknown>
-  version: string
+  version: typeof API_VERSION
 }
 
-export type NewEndpoint = Wanted & { secret: string | undefined }
+export type NewEndpoint = EndpointFields & { secret: string | undefined }
 
-/** What is absent stays as it is. */
-export type Changes = Partial<Wanted> & {
+/** An absent field stays as it is. */
+export type EndpointChanges = Partial<EndpointFields> & {
   enabled?: boolean
   /** As the sender believes it to be. */
   status?: unknown
 }
 
-/** Names of other services for types of ours. */
+/** Names that other services give to our event types. */
 const OTHER_NAMES: Record<string, string> = { "email.delivery_delayed": "email.soft_bounced" }
 
-/** A type under our name for it. */
+/** Our name of an event type. */
 export const ownTypeOf = (type: string): string => OTHER_NAMES[type] ?? type
 
 const typesOf = (events: string[]) => [...new Set(events.map(ownTypeOf))]
 
-/** Reads a new endpoint. Whether its address may be called, and its transform, is asked later. */
+/** Reads a new endpoint. The address of its URL and its transform are checked later. */
 export function readWebhook(body: unknown, problems: Problems): NewEndpoint {
   check(NewWebhook, body, problems)
   if (problems.any) return NOTHING
@@ -67,15 +66,15 @@ export function readWebhook(body: unknown, problems: Problems): NewEndpoint {
   }
   return {
     ...EMPTY,
-    ...wantedOf(given),
+    ...fieldsOf(given),
     url: given.url,
     events: typesOf(given.events),
     secret: given.secret,
   }
 }
 
-/** Reads changes. The secret is not among them: it rotates. */
-export function readPatch(body: unknown, problems: Problems): Changes {
+/** Reads changes of an endpoint. The secret is not among them: it rotates. */
+export function readPatch(body: unknown, problems: Problems): EndpointChanges {
   check(WebhookPatch, body, problems)
   if (problems.any) return {}
   const given = body as Static<typeof WebhookPatch>
@@ -88,7 +87,7 @@ export function readPatch(body: unknown, problems: Problems): Changes {
     )
   }
   return {
-    ...wantedOf(given),
+    ...fieldsOf(given),
     ...(given.enabled !== undefined && { enabled: given.enabled }),
     ...(given.status !== undefined && { status: given.status }),
   }
@@ -100,15 +99,15 @@ const isOtherStatus = (given: unknown, stored: WebhookStatus) =>
 const WRITE_ENABLED =
   "You cannot set the status. Set `enabled`: false pauses the endpoint, true activates it."
 
-/** A record may be sent back as it was read, but no other status. Throws 422. */
+/** A record may be sent back as it was read, but not with another status. Throws 422. */
 export function refuseOtherStatus(given: unknown, stored: WebhookStatus) {
   if (isOtherStatus(given, stored)) throw invalid("status", "not_available", WRITE_ENABLED)
 }
 
-type Given = Static<typeof WebhookPatch>
+type GivenFields = Static<typeof WebhookPatch>
 
-/** What a schema cannot say. */
-function checkFields(given: Given, problems: Problems) {
+/** The rules that a schema cannot express. */
+function checkFields(given: GivenFields, problems: Problems) {
   for (const [at, pattern] of (given.events ?? []).entries()) {
     if (isPattern(ownTypeOf(pattern))) continue
     problems.add(`events.${at}`, "unknown_type", noSuchType(pattern))
@@ -123,8 +122,8 @@ function checkFields(given: Given, problems: Problems) {
   }
 }
 
-/** What a database cannot keep as it is. */
-function refuseBroken({ description, transform }: Given, problems: Problems) {
+/** Refuses text that a database cannot keep unchanged. */
+function refuseBroken({ description, transform }: GivenFields, problems: Problems) {
   for (const [name, text] of Object.entries({ description, transform })) {
     if (text?.includes("\0") || text?.isWellFormed() === false) {
       problems.add(name, "invalid", "The text must not contain NUL or half of a surrogate pair.")
@@ -140,19 +139,19 @@ function policyOf({ max_attempts, intervals }: Partial<RetryPolicy>): RetryPolic
   }
 }
 
-function wantedOf({ enabled: _, retry_policy, ...given }: Given): Partial<Wanted> {
+function fieldsOf({ enabled: _, retry_policy, ...given }: GivenFields): Partial<EndpointFields> {
   const policy = retry_policy && policyOf(retry_policy)
-  const known = Object.entries(given).filter(
+  const own = Object.entries(given).filter(
     ([name, value]) => Object.hasOwn(EMPTY, name) && value !== undefined,
   )
   return {
-    ...(Object.fromEntries(known) as Partial<Wanted>),
+    ...(Object.fromEntries(own) as Partial<EndpointFields>),
     ...(given.events && { events: typesOf(given.events) }),
     ...(policy && { retry_policy: policy }),
   }
 }
 
-const EMPTY: Wanted = {
+const EMPTY: EndpointFields = {
   url: "",
   events: [],
   description: null,
@@ -167,3 +166,55 @@ const EMPTY: Wanted = {
 }
 
 const NOTHING: NewEndpoint = { ...EMPTY, secret: undefined }
+
+const MOST_HEADERS = 20
+const LONGEST_NAME = 64
+const LONGEST_VALUE = 1024
+
+/** A field name of RFC 9110, 5.6.2. */
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+
+/** A value that every reader takes for the same text. */
+const VISIBLE = /^[\x20-\x7e]*$/
+
+/** Headers that the delivery itself writes, and those that change how the connection works. */
+const PROTECTED =
+  /^(host|content-.*|transfer-encoding|connection|keep-alive|proxy-.*|te|trailer|upgrade|expect|webhook-.*|x-svc-.*)$/i
+
+/** Adds the problems of custom headers: too many, malformed, protected, given twice. */
+function checkHeaders(headers: Record<string, string>, problems: Problems): void {
+  const names = Object.keys(headers)
+  if (names.length > MOST_HEADERS) {
+    problems.add(
+      "headers",
+      "too_many",
+      `An endpoint can have at most ${MOST_HEADERS} custom headers.`,
+    )
+    return
+  }
+  const seen = new Set<string>()
+  for (const [name, value] of Object.entries(headers)) {
+    if (name.length > LONGEST_NAME || !TOKEN.test(name)) {
+      problems.add(
+        "headers",
+        "invalid",
+        `A header name must be 1 to ${LONGEST_NAME} letters, digits and hyphens.`,
+      )
+      continue
+    }
+    const path = `headers.${name}`
+    if (PROTECTED.test(name))
+      problems.add(path, "protected", "Belfry writes this header itself. Leave it out.")
+    if (seen.has(name.toLowerCase()))
+      problems.add(
+        path,
+        "duplicate",
+        "This header is given twice. Upper and lower case make no difference.",
+      )
+    if (value.length > LONGEST_VALUE || !VISIBLE.test(value)) {
+      const text = `The value must be one line of at most ${LONGEST_VALUE} visible ASCII characters.`
+      problems.add(path, "invalid", text)
+    }
+    seen.add(name.toLowerCase())
+  }
+}

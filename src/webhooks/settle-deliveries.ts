@@ -4,14 +4,14 @@ import { isAmong } from "../store/among"
 import { held } from "../store/locks"
 import { prepared } from "../store/statements"
 import type { Tx } from "../store/store"
-import type { Attempted } from "./attempt"
-import { disable } from "./breaker"
-import { type Ended, rowOf, stillOurs, writeEnds } from "./ended"
-import { heldUntil } from "./hold"
+import type { AttemptOutcome } from "./attempt"
+import { type EndedAttempt, rowOf, stillOurs, writeEnds } from "./ended"
+import { WARN_AT, warn } from "./failure-mail"
+import { heldUntil } from "./held"
 import { isStillInHand } from "./in-hand"
 import type { Claimed } from "./queue"
+import { disable } from "./status"
 import { webhooks } from "./tables"
-import { WARN_AT, warn } from "./warn"
 
 /** `last_*` of an endpoint are told to the second; a busy one is not written for each delivery. */
 const FRESH_MILLISECONDS = 1000
@@ -23,11 +23,15 @@ type Webhook = typeof webhooks.$inferSelect
  * in the order in which they ended. An attempt whose claim was lost meanwhile changes nothing.
  * `failures` in a row disable.
  */
-export async function settleAll(tx: Tx, ends: readonly Ended[], failures: number): Promise<void> {
+export async function settleAll(
+  tx: Tx,
+  ends: readonly EndedAttempt[],
+  failures: number,
+): Promise<void> {
   const list = ends.filter(({ claimed }) => !claimed.in_hand || isStillInHand(claimed))
   const troubled = new Set<string>()
-  for (const { claimed, attempted } of list) {
-    if (attempted.error !== null) troubled.add(claimed.webhook_id)
+  for (const { claimed, outcome } of list) {
+    if (outcome.error !== null) troubled.add(claimed.webhook_id)
   }
   const smooth = list.filter(({ claimed }) => !troubled.has(claimed.webhook_id))
   const rough = list.filter(({ claimed }) => troubled.has(claimed.webhook_id))
@@ -35,7 +39,7 @@ export async function settleAll(tx: Tx, ends: readonly Ended[], failures: number
   await judge(tx, rough, failures)
 }
 
-async function succeed(tx: Tx, list: Ended[]) {
+async function succeed(tx: Tx, list: EndedAttempt[]) {
   if (list.length === 0) return
   const written = await writeEnds(
     tx,
@@ -76,7 +80,7 @@ const staleOf = prepared({ ids: webhooks.url, old: webhooks.last_success_at }, (
 })
 
 /** Endpoints with failures among their attempts: one after the other, in the order of the ends. */
-async function judge(tx: Tx, list: Ended[], failures: number) {
+async function judge(tx: Tx, list: EndedAttempt[], failures: number) {
   if (list.length === 0) return
   const ours = await stillOurs(tx, list)
   const ids = [...new Set(ours.map(({ claimed }) => claimed.webhook_id))].sort()
@@ -91,11 +95,11 @@ async function judge(tx: Tx, list: Ended[], failures: number) {
   }
 }
 
-async function judgeOne(tx: Tx, before: Webhook, ends: Ended[], failures: number) {
+async function judgeOne(tx: Tx, before: Webhook, ends: EndedAttempt[], failures: number) {
   const counted = count(before, ends, failures)
   const { id, account_id, project_id, url } = before
   const { last_success_at, last_failure_at, last_triggered_at, consecutive_failures } = counted
-  const last = ends.at(-1)?.attempted
+  const last = ends.at(-1)?.outcome
   const unresolved_at = last?.error === "dns" ? last.at : null
   await tx
     .update(webhooks)
@@ -106,7 +110,7 @@ async function judgeOne(tx: Tx, before: Webhook, ends: Ended[], failures: number
     .where(eq(webhooks.id, id))
   const told = { id, account_id, project_id, url }
   for (const at of counted.warn) {
-    await warn(tx, { ...told, consecutive_failures: at, reason: null })
+    await warn(tx, { ...told, consecutive_failures: at }, null)
   }
   const active = before.status === "active" && counted.disable === null
   const rows = ends.map((ended) =>
@@ -120,25 +124,25 @@ async function judgeOne(tx: Tx, before: Webhook, ends: Ended[], failures: number
 }
 
 /** What the ends mean for their endpoint. By hand and tests warn nobody; any 2xx clears. */
-function count(before: Webhook, ends: Ended[], failures: number) {
+function count(before: Webhook, ends: EndedAttempt[], failures: number) {
   const { consecutive_failures, last_failure_at, last_success_at, last_triggered_at } = before
   const after = { consecutive_failures, last_failure_at, last_success_at, last_triggered_at }
   const warn: number[] = []
   let disabling: { reason: "circuit_breaker" | "gone"; consecutive_failures: number } | null = null
-  for (const { claimed, attempted, is_outdone = false } of ends) {
-    after.last_triggered_at = attempted.at
-    if (attempted.error === null) {
+  for (const { claimed, outcome, is_outdone = false } of ends) {
+    after.last_triggered_at = outcome.at
+    if (outcome.error === null) {
       after.consecutive_failures = 0
-      after.last_success_at = attempted.at
+      after.last_success_at = outcome.at
       continue
     }
-    after.last_failure_at = attempted.at
+    after.last_failure_at = outcome.at
     const counts = isAutomatic(claimed) && !is_outdone
     if (counts) after.consecutive_failures += 1
     const stands = after.consecutive_failures
     if (before.status !== "active" || disabling) continue
     const open = counts && stands >= failures
-    if (attempted.error === "gone") disabling = { reason: "gone", consecutive_failures: stands }
+    if (outcome.error === "gone") disabling = { reason: "gone", consecutive_failures: stands }
     else if (open) disabling = { reason: "circuit_breaker", consecutive_failures: stands }
     else if (counts && WARN_AT.includes(stands)) warn.push(stands)
   }
@@ -147,24 +151,24 @@ function count(before: Webhook, ends: Ended[], failures: number) {
 
 const isAutomatic = ({ by_hand, trigger }: Claimed) => !by_hand && trigger !== "test"
 
-function judged(ended: Ended, webhook: Pick<Webhook, "status" | "retry_policy">) {
-  const { claimed, attempted } = ended
-  if (attempted.error === null) return rowOf(ended, "success", null)
+function judged(ended: EndedAttempt, webhook: Pick<Webhook, "status" | "retry_policy">) {
+  const { claimed, outcome } = ended
+  if (outcome.error === null) return rowOf(ended, "success", null)
   const attempts = claimed.attempts + 1
   if (attempts >= claimed.max_attempts) return rowOf(ended, "exhausted", null)
   if (webhook.status !== "active") return rowOf(ended, "held", heldUntil())
-  const wait = waitSeconds(webhook.retry_policy.intervals, attempts, attempted)
+  const wait = waitSeconds(webhook.retry_policy.intervals, attempts, outcome)
   return rowOf(ended, "failed", isoFrom(millis() + wait * 1000))
 }
 
-const exhaustedOf = (ended: Ended) =>
-  rowOf(ended, ended.attempted.error === null ? "success" : "exhausted", null)
+const exhaustedOf = (ended: EndedAttempt) =>
+  rowOf(ended, ended.outcome.error === null ? "success" : "exhausted", null)
 
 /** Seconds after the attempt of this number, from 1: its interval ±10 %, or what was asked for. */
 export function waitSeconds(
   intervals: readonly number[],
   attempts: number,
-  { retry_after_seconds }: Pick<Attempted, "retry_after_seconds">,
+  { retry_after_seconds }: Pick<AttemptOutcome, "retry_after_seconds">,
 ): number {
   const interval = intervals[Math.min(attempts, intervals.length) - 1] ?? 0
   const jittered = interval * (0.9 + Math.random() * 0.2)

@@ -4,11 +4,12 @@ import { accountMembers, consoleUsers, projectMembers, projects } from "../ident
 import type { Handler } from "../store/job-handler"
 import { enqueue, type Job } from "../store/queue"
 import type { Reader, Store, Tx } from "../store/store"
+import type { WebhookRow } from "./webhooks"
 
-/** Failures in a row at which the admins hear of an endpoint that is still active. */
+/** Failures in a row at which the admins get a mail while the endpoint is still active. */
 export const WARN_AT: readonly number[] = [5, 8]
 
-export interface Warning {
+export interface WebhookFailure {
   webhook_id: string
   account_id: string
   project_id: string
@@ -19,39 +20,39 @@ export interface Warning {
 }
 
 /** One mail to each admin of the project. */
-export const webhookWarning: Job<Warning> = {
+export const webhookWarning: Job<WebhookFailure> = {
   name: "webhook.warning",
   schedule: (attempt, age) => (age > 86_400 ? undefined : Math.min(60 * attempt, 3600)),
 }
 
-interface Failing {
-  id: string
-  account_id: string
-  project_id: string
-  url: string
-  consecutive_failures: number
-  reason: Warning["reason"]
-}
+export type FailingEndpoint = Pick<
+  WebhookRow,
+  "id" | "account_id" | "project_id" | "url" | "consecutive_failures"
+>
 
-/** Plans the mails in the transaction of what they tell. */
-export async function warn(tx: Tx, failing: Failing): Promise<void> {
-  const { id, account_id, project_id, url, consecutive_failures, reason } = failing
-  const failures = consecutive_failures
+/** Enqueues the mails, in the transaction that counts the failure. */
+export async function warn(
+  tx: Tx,
+  failing: FailingEndpoint,
+  reason: WebhookFailure["reason"],
+): Promise<void> {
+  const { id, account_id, project_id, url, consecutive_failures: failures } = failing
   const payload = { webhook_id: id, account_id, project_id, url, failures, reason }
   await enqueue(tx, webhookWarning, { payload, project_id })
 }
 
-/** Tells every admin of the project that an endpoint fails, or was disabled for it. */
-export const tellAdmins = (store: Store, mail: SystemMail): Handler<Warning> => ({
+/** Mails every admin of the project that an endpoint fails, or was disabled for its failures. */
+export const tellAdmins = (store: Store, mail: SystemMail): Handler<WebhookFailure> => ({
   run: async (warning) => {
     await store.tx(async (tx) => {
       const { project_id, account_id } = warning
       const [project] = await tx.select().from(projects).where(eq(projects.id, project_id))
       if (!project || project.deleting_at) return
-      const addresses = new Set([
+      const admins = [
         ...(await accountAdmins(tx, account_id)),
         ...(await projectAdmins(tx, project_id)),
-      ])
+      ]
+      const addresses = new Set(admins.map(({ email }) => email))
       const letter = { kind: "webhook_warning", ...text(project.name, warning) }
       for (const to of addresses) await mail.send(tx, { ...letter, to })
     })
@@ -59,8 +60,10 @@ export const tellAdmins = (store: Store, mail: SystemMail): Handler<Warning> => 
   },
 })
 
-async function accountAdmins(db: Reader, account_id: string): Promise<string[]> {
-  const rows = await db
+const active = eq(consoleUsers.status, "active")
+
+const accountAdmins = (db: Reader, account_id: string) =>
+  db
     .select({ email: consoleUsers.email })
     .from(accountMembers)
     .innerJoin(consoleUsers, eq(consoleUsers.id, accountMembers.user_id))
@@ -68,28 +71,18 @@ async function accountAdmins(db: Reader, account_id: string): Promise<string[]> 
       and(
         eq(accountMembers.account_id, account_id),
         inArray(accountMembers.role, ["owner", "admin"]),
-        eq(consoleUsers.status, "active"),
+        active,
       ),
     )
-  return rows.map(({ email }) => email)
-}
 
-async function projectAdmins(db: Reader, project_id: string): Promise<string[]> {
-  const rows = await db
+const projectAdmins = (db: Reader, project_id: string) =>
+  db
     .select({ email: consoleUsers.email })
     .from(projectMembers)
     .innerJoin(consoleUsers, eq(consoleUsers.id, projectMembers.user_id))
-    .where(
-      and(
-        eq(projectMembers.project_id, project_id),
-        eq(projectMembers.role, "admin"),
-        eq(consoleUsers.status, "active"),
-      ),
-    )
-  return rows.map(({ email }) => email)
-}
+    .where(and(eq(projectMembers.project_id, project_id), eq(projectMembers.role, "admin"), active))
 
-function text(project: string, { url, failures, reason, webhook_id }: Warning) {
+function text(project: string, { url, failures, reason, webhook_id }: WebhookFailure) {
   if (reason === null) {
     return {
       subject: `${project}: a webhook fails`,

@@ -1,0 +1,131 @@
+import { sql } from "drizzle-orm"
+import { fail } from "../core/errors"
+import { log } from "../core/log"
+import type { Workers } from "../core/workers"
+import { API_VERSION } from "../events/api-version"
+import { events } from "../events/tables"
+import { isAmong } from "../store/among"
+import { prepared } from "../store/statements"
+import type { Reader, Store } from "../store/store"
+import { problemIn, renderText } from "../templates/render"
+import { type Claimed, leased } from "./queue"
+import { deliveries } from "./tables"
+
+/** The envelopes of these events, as the compact JSON that is sent. By id. */
+export async function envelopesOf(db: Reader, event_ids: string[]): Promise<Map<string, string>> {
+  const wanted = [...new Set(event_ids)]
+  if (wanted.length === 0) return new Map()
+  const rows = await eventsOf(db, { ids: JSON.stringify(wanted) })
+  return new Map(rows.map((row) => [row.id, envelopeText(row)]))
+}
+
+const eventsOf = prepared({ ids: events.type }, (db: Reader, slot) => {
+  const { id, type, created_at } = events
+  const data = sql<string>`${events.data}` // the text of the column, not what it says
+  return db.select({ id, type, created_at, data }).from(events).where(isAmong(id, slot.ids))
+})
+
+const MOST_CHARACTERS = 4_000_000
+
+/** A cache of envelopes: one event goes to many endpoints, and it never changes. */
+export class Envelopes {
+  readonly #cached = new Map<string, string>()
+  #characters = 0
+
+  /** As `envelopesOf`. */
+  async of(db: Reader, event_ids: string[]): Promise<ReadonlyMap<string, string>> {
+    const missing = event_ids.filter((id) => !this.#cached.has(id))
+    if (missing.length === 0) return this.#cached
+    if (this.#characters > MOST_CHARACTERS) {
+      this.#cached.clear()
+      this.#characters = 0
+      return this.of(db, event_ids)
+    }
+    for (const [id, body] of await envelopesOf(db, missing)) {
+      if (this.#cached.has(id)) continue
+      this.#cached.set(id, body)
+      this.#characters += body.length
+    }
+    return this.#cached
+  }
+}
+
+/** The stored text is not parsed, so that every attempt of every node sends the same bytes. */
+const envelopeText = (event: {
+  id: string
+  type: string
+  created_at: string
+  data: string
+}): string =>
+  `{"id":${JSON.stringify(event.id)},"type":${JSON.stringify(event.type)},` +
+  `"api_version":"${API_VERSION}","created_at":"${event.created_at}","data":${event.data}}`
+
+export interface DeliveryBody {
+  text: string
+  transform_failed: boolean
+}
+
+/**
+ * The body of a delivery. An endpoint's transform runs before the first attempt, and its result is
+ * stored before it is sent. Where it gives no JSON, the plain envelope is sent. Undefined where the
+ * event is gone. Rejects with `service_unavailable` when the transform could not be tried.
+ */
+export async function bodyFor(
+  { store, workers }: { store: Store; workers: Workers },
+  claimed: Claimed,
+  transform: string | null,
+  envelope: string | undefined,
+): Promise<DeliveryBody | undefined> {
+  const { body } = claimed
+  // A stored body that is the envelope itself: the transform failed before the first attempt.
+  if (body !== null) return { text: body, transform_failed: body === envelope }
+  if (envelope === undefined) return undefined
+  // A transform that was set between two attempts must not change the body of the first one.
+  if (transform === null || claimed.attempts > 0) return { text: envelope, transform_failed: false }
+  const rendered = await renderTransform(workers, transform, JSON.parse(envelope))
+  const text = rendered ?? envelope
+  await store.tx((tx) => tx.update(deliveries).set({ body: text }).where(leased(claimed)))
+  return { text, transform_failed: rendered === undefined }
+}
+
+/**
+ * Refuses a transform that can never render: `invalid_template`, with `line` and `column` where they
+ * are known. Only an event shows whether it gives JSON.
+ */
+export async function checkTransform(workers: Workers, source: string): Promise<void> {
+  const problem = await problemIn(workers, "json", source)
+  if (!problem) return
+  const { reason, message, line, column } = problem
+  const position = line === null ? "" : ` (line ${line})`
+  const details = { field: "transform", reason, line, column }
+  fail("invalid_template", `The transform is not a valid template: ${message}${position}`, details)
+}
+
+/**
+ * The body that the transform makes of an envelope: Handlebars in which `{{x}}` is escaped for the
+ * inside of a JSON string and `{{json x}}` writes a whole value. Undefined when it does not give a
+ * JSON body. Rejects with `service_unavailable` when it was not tried: then the delivery waits, and
+ * the plain envelope is not sent.
+ */
+export async function renderTransform(
+  workers: Workers,
+  source: string,
+  envelope: object,
+): Promise<string | undefined> {
+  const rendered = await renderText(workers, "json", source, envelope)
+  if ("problem" in rendered) {
+    log.info("a transform could not be rendered", { reason: rendered.problem.reason })
+    return undefined
+  }
+  const body = rendered.text.trim()
+  return isJson(body) ? body : undefined
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,1 +1,0 @@
-export { matchesType } from "../events/patterns"

@@ -1,0 +1,137 @@
+import { and, eq } from "drizzle-orm"
+import { now } from "../core/time"
+import { emit } from "../events/emit"
+import type { Caller } from "../identity/caller"
+import type { Tx } from "../store/store"
+import { type EndpointChanges, refuseOtherStatus } from "./endpoint-input"
+import { type FailingEndpoint, warn } from "./failure-mail"
+import { exhaustAll, holdOpen, releaseHeld } from "./held"
+import { replayRest } from "./resend"
+import { type DisabledReason, webhooks as table } from "./tables"
+import * as webhooks from "./webhooks"
+
+/** Held deliveries that are released in the transaction that activates. A job releases the others. */
+const RELEASED_AT_ONCE = 200
+
+/**
+ * Disables an active endpoint: its open deliveries are held, and the project's other endpoints get
+ * an event. Unless it was done by hand, the project's admins get a mail. Returns false where the
+ * endpoint is disabled already.
+ */
+export async function disable(
+  tx: Tx,
+  webhook: FailingEndpoint,
+  reason: DisabledReason,
+): Promise<boolean> {
+  const { id, account_id, project_id, url, consecutive_failures } = webhook
+  const at = now()
+  const rows = await tx
+    .update(table)
+    .set({ status: "disabled", disabled_reason: reason, disabled_at: at, updated_at: at })
+    .where(and(eq(table.id, id), eq(table.status, "active")))
+    .returning({ id: table.id })
+  if (rows.length === 0) return false
+  await holdOpen(tx, webhook)
+  const data = { webhook_id: id, url, reason, consecutive_failures, timestamp: at }
+  await emit(tx, { account_id, project_id, subject_id: id, type: "webhook.disabled", data })
+  if (reason === "circuit_breaker" || reason === "gone") await warn(tx, webhook, reason)
+  return true
+}
+
+/** Makes the endpoint active with its counter at 0. What is held stays so until it is released. */
+export async function activate(tx: Tx, webhook: { id: string }): Promise<void> {
+  await tx
+    .update(table)
+    .set({
+      status: "active",
+      disabled_reason: null,
+      disabled_at: null,
+      consecutive_failures: 0,
+      updated_at: now(),
+    })
+    .where(eq(table.id, webhook.id))
+}
+
+/** Disabled by hand, and enabled by hand only: `paused` for a while, `manual` for good. */
+export type ManualReason = "manual" | "paused"
+
+/** Makes the endpoint active, with its counter at 0. With `held`, its held deliveries leave at once. */
+export async function enable(
+  tx: Tx,
+  caller: Caller,
+  id: string,
+  replay: "held" | "none",
+): Promise<webhooks.WebhookRecord> {
+  const before = await webhooks.hold(tx, caller.project_id, id)
+  await activateLogged(tx, caller, before)
+  if (replay === "held") {
+    const released = await releaseHeld(tx, before, {}, RELEASED_AT_ONCE)
+    if (released === RELEASED_AT_ONCE) await replayRest(tx, caller, before)
+  }
+  return webhooks.get(tx, caller.project_id, id)
+}
+
+async function activateLogged(tx: Tx, caller: Caller, before: webhooks.WebhookRow) {
+  await activate(tx, before)
+  if (before.status === "active") return
+  const { status, disabled_reason } = before
+  const change = { before: { status, disabled_reason }, after: { status: "active" } }
+  await webhooks.log(tx, caller, before.id, "webhook.enabled", change)
+}
+
+/** Holds open and new deliveries. Of an endpoint that is disabled already, only the reason changes. */
+export async function disableByHand(
+  tx: Tx,
+  caller: Caller,
+  id: string,
+  reason: ManualReason,
+): Promise<webhooks.WebhookRecord> {
+  await disableLogged(tx, caller, await webhooks.hold(tx, caller.project_id, id), reason)
+  return webhooks.get(tx, caller.project_id, id)
+}
+
+async function disableLogged(
+  tx: Tx,
+  caller: Caller,
+  before: webhooks.WebhookRow,
+  reason: ManualReason,
+) {
+  const { id, status, disabled_reason } = before
+  if (disabled_reason === reason) return
+  if (!(await disable(tx, before, reason))) {
+    const changes = { disabled_reason: reason, updated_at: now() }
+    await tx.update(table).set(changes).where(webhooks.ours(before.project_id, id))
+  }
+  const change = {
+    before: { status, disabled_reason },
+    after: { status: "disabled", disabled_reason: reason },
+  }
+  const action = reason === "paused" ? "webhook.paused" : "webhook.disabled"
+  await webhooks.log(tx, caller, id, action, change)
+}
+
+/** Changes the fields of an endpoint. `enabled: false` pauses it, `true` activates it. */
+export async function patch(
+  tx: Tx,
+  context: webhooks.EndpointContext,
+  caller: Caller,
+  id: string,
+  changes: EndpointChanges,
+) {
+  const before = await webhooks.hold(tx, caller.project_id, id)
+  refuseOtherStatus(changes.status, before.status)
+  const after = await webhooks.change(tx, context, caller, before, changes)
+  const { enabled } = changes
+  if (enabled === true) await activateLogged(tx, caller, after)
+  if (enabled === false && after.status === "active") {
+    await disableLogged(tx, caller, after, "paused")
+  }
+  return webhooks.getWarned(tx, caller.project_id, id)
+}
+
+/** Deletes the endpoint. Its open deliveries end `exhausted`. */
+export async function remove(tx: Tx, caller: Caller, id: string): Promise<void> {
+  const row = await webhooks.hold(tx, caller.project_id, id)
+  await webhooks.remove(tx, caller, row)
+  await exhaustAll(tx, row)
+}
