@@ -7,16 +7,16 @@ const levels = [
   ["lib"],
   ["core"],
   ["store"],
-  ["events", "plans", "audit-log", "request-log"],
+  ["jobs", "events", "plans", "audit-log", "request-log"],
   ["identity"],
-  ["tenancy", "long-jobs", "queue-control"],
+  ["tenancy"],
   ["http"],
   ["subscribers", "topics", "templates", "domains", "suppressions", "providers", "webhooks"],
   ["messages"],
   ["emails", "push", "sms", "inbox", "queue"],
   ["smtp", "inbound", "broadcasts", "workflows", "auth", "ai", "operations", "pages", "mailbox"],
   ["routes"], // every routes.ts and *-routes.ts, of any folder: the shell around the features
-  ["."], // app.ts, jobs.ts, channels.ts, server.ts, worker.ts: they know everyone
+  ["."], // app.ts, work.ts, channels.ts, server.ts, worker.ts: they know everyone
 ]
 
 const MAX_LINES = 400

@@ -1,4 +1,4 @@
-import { enqueue, type Job, PRIORITIES } from "../store/queue"
+import { enqueue, type JobKind, PRIORITIES } from "../jobs/queue"
 import type { Tx } from "../store/store"
 import type { DomainRow } from "./expected"
 
@@ -10,7 +10,7 @@ export interface DueCheck {
 }
 
 /** A check that nobody asked for. What stands in its way here is tried again, never given up. */
-export const domainCheck: Job<DueCheck> = {
+export const domainCheck: JobKind<DueCheck> = {
   name: "domain.check",
   schedule: (attempt) => Math.min(60 * attempt, 3600),
 }

@@ -2,7 +2,7 @@ import { asc, eq } from "drizzle-orm"
 import { ApiError, fail } from "../core/errors"
 import { millis, now } from "../core/time"
 import { emit } from "../events/emit"
-import type { Handler } from "../store/job-handler"
+import type { JobHandler } from "../jobs/job-handler"
 import { held } from "../store/locks"
 import type { Store, Tx } from "../store/store"
 import { endOfCheck, lookUp } from "./check"
@@ -84,7 +84,7 @@ function tooMany(wait_ms: number, limit: number, window_seconds: number): ApiErr
 }
 
 /** Does what its turn has come for, and makes the next turn. A second run of it changes nothing. */
-export const runCheck = (parts: CheckParts): Handler<DueCheck> => ({
+export const runCheck = (parts: CheckParts): JobHandler<DueCheck> => ({
   async run({ domain_id, project_id, due }) {
     const { store } = parts
     const [row] = await store.read.select().from(table).where(eq(table.id, domain_id))

@@ -4,8 +4,8 @@ import { fail } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { millis, now } from "../core/time"
+import { enqueue, type JobKind } from "../jobs/queue"
 import { held } from "../store/locks"
-import { enqueue, type Job } from "../store/queue"
 import type { Reader, Tx } from "../store/store"
 import { newestFirst, type Stretch } from "../store/stretch"
 import { enqueueCheck } from "./check-job"
@@ -31,7 +31,7 @@ export interface Owner {
 }
 
 /** Whatever still waits to be sent from a domain that was deleted fails. */
-export const domainRemoved: Job<{ project_id: string; domain: string }> = {
+export const domainRemoved: JobKind<{ project_id: string; domain: string }> = {
   name: "domain.removed",
   schedule: (attempt) => Math.min(60 * attempt, 3600),
 }

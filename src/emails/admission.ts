@@ -1,9 +1,9 @@
+import type { Hold } from "../jobs/holds"
+import { queueOfDomain } from "../jobs/pauses"
+import { DeferredError, type RetrySchedule } from "../jobs/work"
 import { domainOf } from "../lib/address"
 import { isOpen, type Message } from "../messages/facts"
 import type { Outcome, RecipientOutcome } from "../providers/provider"
-import { DeferredError, type RetrySchedule } from "../providers/provider"
-import { queueOfDomain } from "../queue-control/queue-control"
-import type { Hold } from "../store/holding"
 import type { EmailProvider } from "./providers/provider"
 
 /** Until recipients whose domain is paused are looked at again, where others were not held up. */

@@ -1,6 +1,6 @@
+import { heldAmong, heldProject } from "../jobs/holds"
 import type { Message } from "../messages/facts"
 import { refusalFor, waitingReason } from "../providers/refusals"
-import { heldAmong, heldProject } from "../store/holding"
 import type { Reader } from "../store/store"
 
 /** What a message says of its wait. */

@@ -1,11 +1,11 @@
 import { and, asc, eq, gt, inArray, ne } from "drizzle-orm"
+import type { JobHandler } from "../jobs/job-handler"
+import { LEASED } from "../jobs/queue"
+import { jobs } from "../jobs/tables"
 import { abandon } from "../messages/settle"
 import { messages } from "../messages/tables"
-import type { Handler } from "../store/job-handler"
 import { held } from "../store/locks"
-import { LEASED } from "../store/queue"
 import type { Store, Tx } from "../store/store"
-import { jobs } from "../store/tables"
 import type { SendRules } from "./prepare"
 
 /** Messages of one transaction: others are to get their turn between. */
@@ -19,7 +19,7 @@ interface Removed {
 }
 
 /** Lets everything fail that still waits to be sent from a domain that its project has deleted. */
-export const failMailFrom = (store: Store, rules: Rules): Handler<Removed> => ({
+export const failMailFrom = (store: Store, rules: Rules): JobHandler<Removed> => ({
   async run(removed) {
     if (rules.sending_domains.has(removed.domain)) return {} // the operator's word stays
     let after = ""

@@ -1,20 +1,20 @@
 import { and, eq } from "drizzle-orm"
 import { log } from "../core/log"
 import { events } from "../events/tables"
+import type { JobHandler, Verdict } from "../jobs/job-handler"
+import { ageSeconds } from "../jobs/queue"
 import { comparable } from "../lib/address"
 import { type Fact, isOpen, type Message } from "../messages/facts"
 import { feedback } from "../messages/settle"
 import { messages, type Status } from "../messages/tables"
 import { messageFor, type Told } from "../providers/receipts"
 import type { Notice } from "../providers/ses/notification"
-import type { Handler, Verdict } from "../store/job-handler"
-import { ageSeconds } from "../store/queue"
 import type { Reader, Store } from "../store/store"
 
 const KEPT_SECONDS = 600
 
 /** Tells a message what its provider found out. Before the message is settled here it waits. */
-export const applyFeedback = (store: Store): Handler<Told> => ({
+export const applyFeedback = (store: Store): JobHandler<Told> => ({
   run: async (told, job): Promise<Verdict> => {
     const message = await find(store.read, told)
     if (message && message !== "unsettled") {

@@ -1,4 +1,8 @@
 import { and, asc, eq } from "drizzle-orm"
+import { heldProject, holders, IS_HELD, providerHold, unhold, unholdOne } from "../jobs/holds"
+import type { JobHandler } from "../jobs/job-handler"
+import { LEASED } from "../jobs/queue"
+import { jobs } from "../jobs/tables"
 import { messages } from "../messages/tables"
 import { INSTANCE } from "../providers/callback-token"
 import { isInstanceDue, probeInstanceAgain, resumeInstance } from "../providers/instance-standing"
@@ -6,11 +10,7 @@ import { instanceRefusal, refusalFor } from "../providers/refusals"
 import { emailRouting, isUsable } from "../providers/routing"
 import { type Asked, isDue, type Probe, probeAgain, resume } from "../providers/standing"
 import { providerConfigs } from "../providers/tables"
-import { heldProject, holders, IS_HELD, providerHold, unhold, unholdOne } from "../store/holding"
-import type { Handler } from "../store/job-handler"
-import { LEASED } from "../store/queue"
 import type { Reader, Store, Tx } from "../store/store"
-import { jobs } from "../store/tables"
 import type { Adapters } from "./providers/adapters"
 import { ProviderError } from "./providers/provider"
 
@@ -38,7 +38,7 @@ interface Waiting {
  * Asks a paused provider, once a minute for all nodes: by one message of those that wait, or by a login
  * alone where none does. If it takes the login, what waits for it goes on.
  */
-export const probeProvider = (store: Store, adapters: Adapters): Handler<Probe> => ({
+export const probeProvider = (store: Store, adapters: Adapters): JobHandler<Probe> => ({
   run: async (probe) => {
     const paused = await find(store, adapters, probe)
     if (paused?.paused_until !== probe.due) return {} // changed, or gone
@@ -147,7 +147,7 @@ async function found(check: () => Promise<unknown>): Promise<string | undefined>
 }
 
 /** Gives back what waits for a provider, as long as there is one that can be asked. */
-export const wakeWaiting = (store: Store): Handler<{ project_id: string | null }> => ({
+export const wakeWaiting = (store: Store): JobHandler<{ project_id: string | null }> => ({
   run: async ({ project_id }) => {
     if (project_id === null) await wakeStranded(store)
     else await goOn(store, project_id)

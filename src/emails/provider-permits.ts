@@ -1,8 +1,8 @@
 import { millis, millisFrom } from "../core/time"
+import type { Hold } from "../jobs/holds"
+import { DeferredError } from "../jobs/work"
 import type { ConfigRow } from "../providers/configs"
 import type { Outcome } from "../providers/provider"
-import { DeferredError } from "../providers/provider"
-import type { Hold } from "../store/holding"
 import type { Places } from "./providers/places"
 import { isHold, type LaneOptions, Lanes, type Place, type Report } from "./smtp/permits"
 

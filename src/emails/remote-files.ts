@@ -1,7 +1,7 @@
 import { ApiError } from "../core/errors"
 import { type Judging, NetError, type NetErrorKind, request } from "../core/net"
 import { invalid } from "../http/problems"
-import { Turns } from "../lib/turns"
+import { Turns } from "../lib/permits"
 import { vetForm } from "../webhooks/endpoint-url"
 import {
   type AttachedInput,

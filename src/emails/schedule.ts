@@ -1,4 +1,4 @@
-import type { RetrySchedule } from "../providers/provider"
+import type { RetrySchedule } from "../jobs/work"
 
 const MINUTE = 60
 const HOUR = 60 * MINUTE

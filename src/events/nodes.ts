@@ -1,4 +1,4 @@
-import { onEnqueued, ringJobs } from "../store/bells"
+import { onEnqueued, ringJobs } from "../jobs/wake-ups"
 import type { Store } from "../store/store"
 import { onEmitted, ring } from "./emit"
 

@@ -1,5 +1,5 @@
 import type { Workers } from "../core/workers"
-import { Turns } from "../lib/turns"
+import { Turns } from "../lib/permits"
 import { type Arriving, declaredBytes, readParts, tooLarge } from "./body-parts"
 import type { Parsed, PartsToParse } from "./body-task"
 import { bufferOf, hashOf, parseScanned } from "./json"

@@ -1,8 +1,8 @@
 import { and, eq, gt, isNull } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { now, secondsFromNow } from "../core/time"
-import type { Handler } from "../store/job-handler"
-import { enqueue, type Job } from "../store/queue"
+import type { JobHandler } from "../jobs/job-handler"
+import { enqueue, type JobKind } from "../jobs/queue"
 import type { Reader, Store, Tx } from "../store/store"
 import * as passwords from "./passwords"
 import { revokeAll } from "./sessions"
@@ -23,7 +23,7 @@ interface Forgotten {
  * The work behind "forgot password". A job, because the answer must neither say nor show by its
  * time whether the address has a user.
  */
-export const passwordForgotten: Job<Forgotten> = {
+export const passwordForgotten: JobKind<Forgotten> = {
   name: "session.password_forgotten",
   schedule: (attempt) => (attempt < MOST_ATTEMPTS ? 10 * attempt : undefined),
 }
@@ -37,7 +37,7 @@ export interface ResetPost {
 }
 
 /** Mails a token that works once and for an hour; for an unknown address it does nothing. */
-export const sendReset = (store: Store, { mail, base_url }: ResetPost): Handler<Forgotten> => ({
+export const sendReset = (store: Store, { mail, base_url }: ResetPost): JobHandler<Forgotten> => ({
   async run({ email }) {
     const user = await users.byEmail(store.read, email)
     if (user?.status !== "active") return {}

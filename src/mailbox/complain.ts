@@ -1,10 +1,10 @@
 import { eq } from "drizzle-orm"
 import { secondsFromNow } from "../core/time"
+import type { JobHandler } from "../jobs/job-handler"
+import { enqueue, type JobKind } from "../jobs/queue"
 import { isOpen } from "../messages/facts"
 import { feedback } from "../messages/settle"
 import { messages } from "../messages/tables"
-import type { Handler } from "../store/job-handler"
-import { enqueue, type Job } from "../store/queue"
 import type { Store } from "../store/store"
 import { roleOf } from "./simulator"
 
@@ -16,7 +16,7 @@ interface Complaint {
 }
 
 /** `complain@` read its mail and did not like it: durable, so that a restart does not forget. */
-export const mailboxComplain: Job<Complaint> = {
+export const mailboxComplain: JobKind<Complaint> = {
   name: "mailbox.complain",
   schedule: (attempt) => (attempt < PATIENCE_ATTEMPTS ? AFTER_SECONDS : undefined),
 }
@@ -32,7 +32,7 @@ export async function plan(store: Store, message_id: string): Promise<void> {
 }
 
 /** Waits for the delivery to be settled, then reports it as spam (RFC 5965, type `abuse`). */
-export const complain = (store: Store): Handler<Complaint> => ({
+export const complain = (store: Store): JobHandler<Complaint> => ({
   async run({ message_id }) {
     const [message] = await store.read.select().from(messages).where(eq(messages.id, message_id))
     const complainers =

@@ -2,13 +2,13 @@ import { eq } from "drizzle-orm"
 import { log } from "../core/log"
 import { monotonic, now, secondsFromNow } from "../core/time"
 import { emitAll } from "../events/emit"
+import type { Hold } from "../jobs/holds"
+import type { Verdict } from "../jobs/job-handler"
+import { type ClaimedJob, enqueueAll, type JobKind, PRIORITIES } from "../jobs/queue"
+import { DeferredError, type RetrySchedule } from "../jobs/work"
 import { searchable } from "../lib/search-text"
 import type { Outcome } from "../providers/provider"
-import { DeferredError, type RetrySchedule } from "../providers/provider"
 import { bumpEach, type Changes } from "../store/counters"
-import type { Hold } from "../store/holding"
-import type { Verdict } from "../store/job-handler"
-import { type ClaimedJob, enqueueAll, type Job, PRIORITIES } from "../store/queue"
 import { inserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import type { Channel, Ready } from "./channel"
@@ -54,7 +54,7 @@ interface Delivery {
 const TEN_MINUTES = 600
 
 /** Speaks only when a handler throws: an outcome brings the schedule of its provider. */
-export const deliverMessage: Job<Delivery> = {
+export const deliverMessage: JobKind<Delivery> = {
   name: "message.deliver",
   schedule: (attempt, age) => (age > 48 * 3600 ? undefined : Math.min(5 * attempt, TEN_MINUTES)),
 }

@@ -1,10 +1,10 @@
 import { and, eq, inArray, sql } from "drizzle-orm"
 import { millis, monotonic, now } from "../core/time"
+import { type ClaimedJob, isHeld } from "../jobs/queue"
+import { jobs } from "../jobs/tables"
 import { isAmong } from "../store/among"
-import { type ClaimedJob, isHeld } from "../store/queue"
 import { prepared } from "../store/statements"
 import type { Store, Tx } from "../store/store"
-import { jobs } from "../store/tables"
 import { announce, isOpen, type Message } from "./facts"
 import { messages, type Status } from "./tables"
 

@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm"
 import type { SystemMail } from "../identity/system-mail"
 import { projects } from "../identity/tables"
-import type { Handler } from "../store/job-handler"
+import type { JobHandler } from "../jobs/job-handler"
 import type { Store } from "../store/store"
 import * as people from "../tenancy/project-members"
 import type { Refused } from "./standing"
@@ -10,7 +10,7 @@ import { providerConfigs } from "./tables"
 const MOST_ADMINS = 100
 
 /** Tells every admin of the project that a provider refuses its credentials, and what follows. */
-export const tellAdmins = (store: Store, mail: SystemMail): Handler<Refused> => ({
+export const tellAdmins = (store: Store, mail: SystemMail): JobHandler<Refused> => ({
   run: async ({ account_id, project_id, config_id, reason }) => {
     await store.tx(async (tx) => {
       const ours = and(

@@ -1,5 +1,4 @@
-/** Seconds until the next attempt, or `undefined` to give up. Attempts count from 1. */
-export type RetrySchedule = (attempt: number, age_seconds: number) => number | undefined
+import type { RetrySchedule } from "../jobs/work"
 
 /** What the other side said, as far as it said anything. Codes of RFC 5321 and RFC 3463. */
 export interface RemoteReply {
@@ -47,21 +46,4 @@ export interface Outcome extends RecipientOutcome {
    * under this hold.
    */
   login_refused?: { reason: string; by: string }
-}
-
-/**
- * The message cannot be tried at the moment, for a reason of our own: thrown by a channel before any
- * attempt. It waits, which counts as no attempt and tells nobody of a deferral.
- */
-export class DeferredError extends Error {
-  override readonly name = "DeferredError"
-  /** Until it is looked at again; null: until the pause `by` ends. */
-  readonly seconds: number | null
-  readonly by: string | undefined
-
-  constructor(reason: string, seconds: number | null, by?: string) {
-    super(reason)
-    this.seconds = seconds
-    this.by = by
-  }
 }

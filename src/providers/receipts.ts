@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm"
 import { now } from "../core/time"
-import type { Job } from "../store/queue"
+import type { JobKind } from "../jobs/queue"
 import { newRowInserter } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import type { Notice } from "./ses/notification"
@@ -16,7 +16,7 @@ export interface Told {
 }
 
 /** A notification waits in the queue until its message is known, ten minutes at most. */
-export const providerFeedback: Job<Told> = {
+export const providerFeedback: JobKind<Told> = {
   name: "provider.feedback",
   schedule: (attempt, age) => (age > 86_400 ? undefined : Math.min(2 ** attempt, 60)),
 }

@@ -1,9 +1,9 @@
 import { and, eq } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { now, secondsFromNow } from "../core/time"
+import { enqueue, type JobKind, PRIORITIES } from "../jobs/queue"
 import { short } from "../lib/short"
 import { held } from "../store/locks"
-import { enqueue, type Job, PRIORITIES } from "../store/queue"
 import type { Tx } from "../store/store"
 import { type ConfigRow, tell } from "./config-record"
 import { providerConfigs } from "./tables"
@@ -17,7 +17,7 @@ export interface Refused {
 }
 
 /** Tells the admins of the project that a provider does not take its credentials any more. */
-export const providerRefused: Job<Refused> = {
+export const providerRefused: JobKind<Refused> = {
   name: "provider.refused",
   schedule: (attempt, age) => (age > 86_400 ? undefined : Math.min(60 * attempt, 3600)),
 }
@@ -31,13 +31,13 @@ export interface Probe {
 }
 
 /** Asks a provider that refused our login whether it takes it again. One job for all nodes. */
-export const providerProbe: Job<Probe> = {
+export const providerProbe: JobKind<Probe> = {
   name: "provider.probe",
   schedule: (attempt) => Math.min(60 * attempt, 3600),
 }
 
 /** Wakes what waited for a provider: of a project, or (null) of the instance. */
-export const providersResumed: Job<{ project_id: string | null }> = {
+export const providersResumed: JobKind<{ project_id: string | null }> = {
   name: "provider.resumed",
   schedule: (attempt) => Math.min(10 * attempt, 600),
 }

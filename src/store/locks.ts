@@ -1,7 +1,4 @@
-import { inArray, type SQL } from "drizzle-orm"
 import { engine } from "./columns"
-import type { Tx } from "./store"
-import { jobs } from "./tables"
 
 /** Holds the rows until the end of the transaction, so that what was read is still true then. */
 export function held<Query extends object>(query: Query): Query {
@@ -20,11 +17,4 @@ export function skipLocked<Query extends object>(query: Query): Query {
   if (engine === "sqlite") return query
   const select = query as unknown as { for(strength: string, options: object): Query }
   return select.for("update", { skipLocked: true })
-}
-
-/** The same jobs, locked by their ids: whoever locks many in another order would deadlock with it. */
-export function jobsInOrder(tx: Tx, which: SQL | undefined): SQL | undefined {
-  if (engine === "sqlite") return which
-  const found = tx.select({ id: jobs.id }).from(jobs).where(which).orderBy(jobs.id)
-  return inArray(jobs.id, held(found))
 }

@@ -1,4 +1,5 @@
-import type { Job, Schedule } from "../store/queue"
+import type { JobKind } from "../jobs/queue"
+import type { RetrySchedule } from "../jobs/work"
 
 /** How long what was deleted can be taken back. */
 export const KEPT_SECONDS = 7 * 86_400
@@ -7,8 +8,8 @@ const TRIES = 100
 const HOUR = 3600
 
 /** Whatever stands in the way may be mended: several days of tries. */
-const hourly: Schedule = (attempt) => (attempt < TRIES ? HOUR : undefined)
+const hourly: RetrySchedule = (attempt) => (attempt < TRIES ? HOUR : undefined)
 
 /** Removes what a deletion left, once its days are over; does nothing for what was restored. */
-export const purgeProject: Job<{ id: string }> = { name: "project.purge", schedule: hourly }
-export const purgeAccount: Job<{ id: string }> = { name: "account.purge", schedule: hourly }
+export const purgeProject: JobKind<{ id: string }> = { name: "project.purge", schedule: hourly }
+export const purgeAccount: JobKind<{ id: string }> = { name: "account.purge", schedule: hourly }

@@ -1,6 +1,6 @@
+import { enqueueAll, type JobKind } from "../jobs/queue"
 import { currentPeriod } from "../plans/periods"
 import * as quotas from "../plans/quotas"
-import { enqueueAll, type Job } from "../store/queue"
 import type { Tx } from "../store/store"
 import { recount } from "./usage"
 
@@ -24,7 +24,7 @@ export interface Alert {
 }
 
 /** One mail to the owners, for each share of a limit and month. */
-export const usageAlert: Job<Alert> = {
+export const usageAlert: JobKind<Alert> = {
   name: "usage.alert",
   schedule: (attempt, age) => (age > 86_400 ? undefined : Math.min(60 * attempt, 3600)),
 }

@@ -1,12 +1,12 @@
 import { and, eq } from "drizzle-orm"
 import type { SystemMail } from "../identity/system-mail"
 import { accountMembers, accounts, consoleUsers } from "../identity/tables"
-import type { Handler } from "../store/job-handler"
+import type { JobHandler } from "../jobs/job-handler"
 import type { Reader, Store } from "../store/store"
 import type { Alert } from "./reservations"
 
 /** Tells every owner of the account that a quota is nearly, or wholly, used up. */
-export const tellOwners = (store: Store, mail: SystemMail): Handler<Alert> => ({
+export const tellOwners = (store: Store, mail: SystemMail): JobHandler<Alert> => ({
   run: async (alert) => {
     await store.tx(async (tx) => {
       const [account] = await tx.select().from(accounts).where(eq(accounts.id, alert.account_id))

@@ -1,6 +1,6 @@
 import { and, gte, type SQL, sql } from "drizzle-orm"
 import { millis, secondsFromNow } from "../core/time"
-import type { QueueCounts } from "../queue-control/lines"
+import type { QueueCounts } from "../jobs/counts"
 import type { Reader } from "../store/store"
 import { deliveries } from "./tables"
 import { isHeld, isLeased, isOpen } from "./walk"

@@ -1,8 +1,8 @@
 import { and, eq, inArray } from "drizzle-orm"
 import type { SystemMail } from "../identity/system-mail"
 import { accountMembers, consoleUsers, projectMembers, projects } from "../identity/tables"
-import type { Handler } from "../store/job-handler"
-import { enqueue, type Job } from "../store/queue"
+import type { JobHandler } from "../jobs/job-handler"
+import { enqueue, type JobKind } from "../jobs/queue"
 import type { Reader, Store, Tx } from "../store/store"
 import type { WebhookRow } from "./webhooks"
 
@@ -20,7 +20,7 @@ export interface WebhookFailure {
 }
 
 /** One mail to each admin of the project. */
-export const webhookWarning: Job<WebhookFailure> = {
+export const webhookWarning: JobKind<WebhookFailure> = {
   name: "webhook.warning",
   schedule: (attempt, age) => (age > 86_400 ? undefined : Math.min(60 * attempt, 3600)),
 }
@@ -42,7 +42,7 @@ export async function warn(
 }
 
 /** Mails every admin of the project that an endpoint fails, or was disabled for its failures. */
-export const tellAdmins = (store: Store, mail: SystemMail): Handler<WebhookFailure> => ({
+export const tellAdmins = (store: Store, mail: SystemMail): JobHandler<WebhookFailure> => ({
   run: async (warning) => {
     await store.tx(async (tx) => {
       const { project_id, account_id } = warning

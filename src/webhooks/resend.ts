@@ -4,10 +4,10 @@ import { firstIdAt } from "../core/ids"
 import { millisFrom, now } from "../core/time"
 import { events } from "../events/tables"
 import type { Caller } from "../identity/caller"
-import * as longJob from "../long-jobs/long-jobs"
+import type { JobHandler } from "../jobs/job-handler"
+import * as longJob from "../jobs/long-jobs"
+import { enqueue, type JobKind, PRIORITIES } from "../jobs/queue"
 import { engine } from "../store/columns"
-import type { Handler } from "../store/job-handler"
-import { enqueue, type Job, PRIORITIES } from "../store/queue"
 import type { Reader, Tx } from "../store/store"
 import { ringPlanned } from "./bell"
 import { createdSince, oneMore, SKEW_MILLISECONDS } from "./deliveries"
@@ -105,12 +105,12 @@ async function start(
 }
 
 /** Each batch is a job of its own, which the previous one enqueues as it ends: none runs twice. */
-export const webhookResend: Job<ResendPayload> = {
+export const webhookResend: JobKind<ResendPayload> = {
   name: "webhooks.resend",
   schedule: (attempt, age) => (age > 86_400 ? undefined : Math.min(5 * attempt, 300)),
 }
 
-export const resend: Handler<ResendPayload> = {
+export const resend: JobHandler<ResendPayload> = {
   run: async (payload) => ({ done: (tx) => step(tx, payload) }),
   onDead: async (tx, { project_id, job_id }, message) => {
     await longJob.finish(tx, project_id, job_id, { error: { code: "internal_error", message } })

@@ -4,14 +4,14 @@
  */
 import { sql } from "drizzle-orm"
 import { settings } from "../../src/core/config"
-import { bind } from "../../src/store/job-handler"
-import { JobLoop } from "../../src/store/job-loop"
+import { bind } from "../../src/jobs/job-handler"
+import { JobLoop } from "../../src/jobs/job-loop"
+import { enqueueAll, type JobKind } from "../../src/jobs/queue"
+import { jobs } from "../../src/jobs/tables"
 import { openStore } from "../../src/store/open"
-import { enqueueAll, type Job } from "../../src/store/queue"
-import { jobs } from "../../src/store/tables"
 
 const CHUNK = 1000
-const noop: Job<{ number: number }> = { name: "bench.noop", schedule: () => undefined }
+const noop: JobKind<{ number: number }> = { name: "bench.noop", schedule: () => undefined }
 
 const wanted = Number(process.argv[2])
 const concurrency = settings()["delivery.concurrency"]

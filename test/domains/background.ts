@@ -5,10 +5,10 @@ import { runCheck } from "../../src/domains/checking"
 import { domainRemoved } from "../../src/domains/domains"
 import { failMailFrom } from "../../src/emails/orphans"
 import { events } from "../../src/events/tables"
+import { bind } from "../../src/jobs/job-handler"
+import { JobLoop } from "../../src/jobs/job-loop"
+import { jobs } from "../../src/jobs/tables"
 import { engine } from "../../src/store/columns"
-import { bind } from "../../src/store/job-handler"
-import { JobLoop } from "../../src/store/job-loop"
-import { jobs } from "../../src/store/tables"
 import type { TestProject, TestService } from "../harness/service"
 
 /** Runs what is due now of the work that domains bring, and returns when it is done. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { millis } from "../../src/core/time"
 import { runCheck } from "../../src/domains/checking"
-import type { ClaimedJob } from "../../src/store/queue"
+import type { ClaimedJob } from "../../src/jobs/queue"
 import { type NameServer, nameServer, type Say } from "../core/name-server"
 import { movableClock } from "../harness/clock"
 import { PLACE, type TestProject, type TestService, testService } from "../harness/service"

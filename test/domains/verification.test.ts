@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { runCheck } from "../../src/domains/checking"
-import type { ClaimedJob } from "../../src/store/queue"
+import type { ClaimedJob } from "../../src/jobs/queue"
 import { refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"
 import { type Knot, noKnot, startKnot } from "../harness/knot"

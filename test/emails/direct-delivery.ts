@@ -1,7 +1,7 @@
 import { channelTable } from "../../src/channels"
 import type { EmailProvider } from "../../src/emails/providers/provider"
-import { jobTable } from "../../src/jobs"
-import { JobLoop } from "../../src/store/job-loop"
+import { JobLoop } from "../../src/jobs/job-loop"
+import { jobTable } from "../../src/work"
 import type { TestService } from "../harness/service"
 
 /** The whole path from the request to the wire, run by the real loop until `done`. */

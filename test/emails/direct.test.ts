@@ -2,9 +2,9 @@ import { expect, test } from "bun:test"
 import { asc, eq, inArray, like } from "drizzle-orm"
 import { domains } from "../../src/domains/tables"
 import { messageOf } from "../../src/emails/envelope-sender"
+import { HELD } from "../../src/jobs/holds"
+import { jobs } from "../../src/jobs/tables"
 import { attempts, messages } from "../../src/messages/tables"
-import { HELD } from "../../src/store/holding"
-import { jobs } from "../../src/store/tables"
 import { testDomain } from "../domains/subject"
 import { smtpSink } from "../fakes/smtp-sink"
 import { movableClock } from "../harness/clock"
@@ -150,7 +150,7 @@ test("what goes to a paused domain is held with its reason, and the rest of a me
   const [both] = await rowsTo(it, "quick.test")
   expect(both?.recipients.map(({ status }) => status)).toEqual(["delivered", "queued"])
 
-  await it.parts.queues.resume("email:slow.test", null)
+  await it.parts.queues.resume("email:slow.test")
   clock.advance({ seconds: 61 })
   await delivering(it, on.provider, async () => other.received.length === 2)
   expect(await settled(it, "slow.test")).toBe(true)

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { ProviderRateLimit } from "../../src/emails/provider-rate-limit"
-import { DeferredError } from "../../src/providers/provider"
+import { DeferredError } from "../../src/jobs/work"
 
 /** A clock in milliseconds, and a pace that reads it. */
 function pace(per_second: number) {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { mailboxSchedule, smtpSchedule } from "../../src/emails/schedule"
-import type { RetrySchedule } from "../../src/providers/provider"
+import type { RetrySchedule } from "../../src/jobs/work"
 
 const HOUR = 3600
 

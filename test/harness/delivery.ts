@@ -2,11 +2,11 @@ import { inArray } from "drizzle-orm"
 import { channelTable } from "../../src/channels"
 import { sleep } from "../../src/core/time"
 import type { EmailProvider, OutgoingMail } from "../../src/emails/providers/provider"
-import { jobTable } from "../../src/jobs"
+import { JobLoop } from "../../src/jobs/job-loop"
 import { messages } from "../../src/messages/tables"
 import type { RecipientOutcome } from "../../src/providers/provider"
 import { engine } from "../../src/store/columns"
-import { JobLoop } from "../../src/store/job-loop"
+import { jobTable } from "../../src/work"
 import type { TestService } from "./service"
 
 /** Runs the queue until every message is settled. Resolves with what the provider was handed. */

@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm"
 import { passwordForgotten, sendReset } from "../../src/identity/password-recovery"
-import { jobs } from "../../src/store/tables"
+import { jobs } from "../../src/jobs/tables"
 import type { TestService } from "../harness/service"
 
 /** Does what the queue would do with the requests for a new password. */

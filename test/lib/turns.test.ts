@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { Turns } from "../../src/lib/turns"
+import { Turns } from "../../src/lib/permits"
 
 test("no more than the limit run at once, each begins in its turn, and all end", async () => {
   const turns = new Turns(3)

@@ -1,10 +1,10 @@
-import { Claims } from "../../src/store/job-claims"
-import { attempt, finish, type Handlers } from "../../src/store/job-handler"
-import type { ClaimedJob } from "../../src/store/queue"
+import { Claims } from "../../src/jobs/job-claims"
+import { attempt, finish, type JobHandlers } from "../../src/jobs/job-handler"
+import type { ClaimedJob } from "../../src/jobs/queue"
 import type { Store } from "../../src/store/store"
 
 /** What a job loop does, step by step. */
-export function byHand(store: Store, handlers: Handlers, owner = "me") {
+export function byHand(store: Store, handlers: JobHandlers, owner = "me") {
   const claims = new Claims(store, handlers, { owner, lease_ms: 30_000 })
   const tried = (job: ClaimedJob) => attempt(handlers[job.name]?.handler, job, claims.known(job))
   return {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { millisFrom } from "../../src/core/time"
+import { DEAD } from "../../src/jobs/queue"
 import type { RecipientOutcome } from "../../src/providers/provider"
-import { DEAD } from "../../src/store/queue"
 import { movableClock } from "../harness/clock"
 import { quietLog } from "../harness/quiet"
 import { letter, outcome, told } from "./letters"

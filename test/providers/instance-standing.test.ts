@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
+import { jobs } from "../../src/jobs/tables"
 import { isInstanceDue, pauseInstance } from "../../src/providers/instance-standing"
 import { instanceRefusals } from "../../src/providers/tables"
-import { jobs } from "../../src/store/tables"
 import { quietLog } from "../harness/quiet"
 import { testService } from "../harness/service"
 

@@ -4,9 +4,9 @@ import { closeSync, copyFileSync, mkdtempSync, openSync, writeSync } from "node:
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { troubleOf } from "../../src/core/faults"
+import { jobs } from "../../src/jobs/tables"
 import { DamagedDatabase, lookAt } from "../../src/store/damaged"
 import { openSqlite } from "../../src/store/sqlite"
-import { jobs } from "../../src/store/tables"
 import { leftover } from "../harness/leftovers"
 import { quietLog } from "../harness/quiet"
 

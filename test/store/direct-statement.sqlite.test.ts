@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test"
 import { and, eq, inArray, sql } from "drizzle-orm"
+import { jobs } from "../../src/jobs/tables"
 import { accept } from "../../src/messages/pipeline"
 import { messageContents, messages } from "../../src/messages/tables"
 import { directly } from "../../src/store/direct-statement"
-import { jobs } from "../../src/store/tables"
 import { testStore } from "../harness/store"
 import { letter } from "../messages/letters"
 

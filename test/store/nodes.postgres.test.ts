@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test"
 import { settings } from "../../src/core/config"
+import { jobs } from "../../src/jobs/tables"
 import { openStore } from "../../src/store/open"
-import { jobs } from "../../src/store/tables"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
-import { enqueueRings, running } from "./rings"
+import { enqueueRings, running } from "../jobs/rings"
 
 quietLog()
 

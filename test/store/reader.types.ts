@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm"
+import { jobs } from "../../src/jobs/tables"
 import type { Reader, Store, Tx } from "../../src/store/store"
-import { jobs } from "../../src/store/tables"
 
 /** Nothing here runs. `tsc` fails if one of the expected errors goes missing. */
 export async function aReaderCannotWrite(read: Reader, store: Store) {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { events } from "../../src/events/tables"
-import { jobs } from "../../src/store/tables"
+import { jobs } from "../../src/jobs/tables"
 import { releaseHeld } from "../../src/webhooks/held"
 import { activate, disable } from "../../src/webhooks/status"
 import { deliveries } from "../../src/webhooks/tables"

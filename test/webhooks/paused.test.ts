@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { now, secondsFromNow } from "../../src/core/time"
-import { QueueControl } from "../../src/queue-control/queue-control"
+import { QueueControl } from "../../src/jobs/pauses"
 import { countDeliveries, WEBHOOKS } from "../../src/webhooks/delivery-counts"
 import { deliveries } from "../../src/webhooks/tables"
 import { hangs, receiver } from "../fakes/receiver"
@@ -28,7 +28,7 @@ test("an operator pauses all webhooks: what runs ends, nothing begins, and all g
     Array.from({ length: 3 }, () => ["pending", 0]),
   )
 
-  await control.resume(WEBHOOKS, null)
+  await control.resume(WEBHOOKS)
   await fake.arrived(4)
 })
 

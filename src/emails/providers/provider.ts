@@ -1,4 +1,5 @@
-import type { Fault, Outcome, RetrySchedule } from "../../providers/provider"
+import type { RetrySchedule } from "../../jobs/work"
+import type { Fault, Outcome } from "../../providers/provider"
 
 export type EmailProviderName = "smtp" | "mailbox" | "direct" | "ses"
 

@@ -1,4 +1,4 @@
-import type { RetrySchedule } from "../../providers/provider"
+import type { RetrySchedule } from "../../jobs/work"
 import { smtpSchedule } from "../schedule"
 import { attempt } from "../smtp/attempt"
 import { ConnectionPool, type PoolLimits } from "../smtp/pool"

@@ -1,5 +1,5 @@
 import { isoFrom, millis } from "../../core/time"
-import type { Hold } from "../../store/holding"
+import type { Hold } from "../../jobs/holds"
 import {
   isDoubtful,
   isSlow,

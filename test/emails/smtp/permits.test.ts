@@ -3,7 +3,7 @@ import { millis } from "../../../src/core/time"
 import type { Wish } from "../../../src/emails/providers/lane"
 import { Places } from "../../../src/emails/providers/places"
 import { isHold, Lanes, type Place } from "../../../src/emails/smtp/permits"
-import type { Hold } from "../../../src/store/holding"
+import type { Hold } from "../../../src/jobs/holds"
 import { movableClock } from "../../harness/clock"
 
 const clock = movableClock()

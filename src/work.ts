@@ -7,6 +7,7 @@ import { applyFeedback } from "./emails/provider-feedback"
 import { probeProvider, wakeWaiting } from "./emails/provider-jobs"
 import type { Adapters } from "./emails/providers/adapters"
 import { passwordForgotten, type ResetPost, sendReset } from "./identity/password-recovery"
+import { bind, type JobHandlers } from "./jobs/job-handler"
 import { complain, mailboxComplain } from "./mailbox/complain"
 import * as messages from "./messages/pipeline"
 import { type Taken, takeAll } from "./messages/take"
@@ -14,7 +15,6 @@ import { type Kept, purgeAccountNow, purgeProjectNow } from "./operations/purge"
 import * as providerAlerts from "./providers/alerts"
 import { providerFeedback } from "./providers/receipts"
 import { providerProbe, providerRefused, providersResumed } from "./providers/standing"
-import { bind, type Handlers } from "./store/job-handler"
 import { purgeAccount, purgeProject } from "./tenancy/purging"
 import { usageAlert } from "./tenancy/reservations"
 import { tellOwners } from "./tenancy/usage-alerts"
@@ -32,7 +32,7 @@ export const jobTable = (
   { store, blobs, domains, rules, adapters }: JobParts,
   channels: messages.Channels,
   post: ResetPost,
-): Handlers => ({
+): JobHandlers => ({
   ...bind(messages.deliverMessage, {
     onClaim: takeAll,
     run: (payload, job, taken?: Taken) => messages.deliver(store, channels, payload, job, taken),

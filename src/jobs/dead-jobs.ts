@@ -1,6 +1,6 @@
 import { and, inArray, lt, sql } from "drizzle-orm"
 import { secondsFromNow } from "../core/time"
-import type { Store } from "./store"
+import type { Store } from "../store/store"
 import { jobs } from "./tables"
 
 /** As a literal: a bound value would keep the database from using the partial index. */

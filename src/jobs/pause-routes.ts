@@ -1,10 +1,14 @@
 import { Type as t } from "@sinclair/typebox"
+import { eq } from "drizzle-orm"
+import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../http/page"
 import { type AnyRoute, route } from "../http/route"
+import type { Caller } from "../identity/caller"
+import { accountMembers } from "../identity/tables"
 import { count, flag, text } from "../lib/record-fields"
 import { cutOut } from "../store/stretch"
-import type { QueueControl } from "./queue-control"
+import type { QueueControl, TellPause } from "./pauses"
 
 const Queue = t.Object(
   {
@@ -61,7 +65,7 @@ export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyR
     summary: "Begin nothing more of a queue (`email`), or of one domain (`email:example.com`)",
     description: "Running work goes on to its end. Waiting work stays until `resume`.",
     handle: async ({ params, caller }) => ({
-      data: await queues.pause(params.queue, caller),
+      data: await queues.pause(params.queue, caller.user_id, tellAccounts(caller)),
     }),
   }),
   route({
@@ -70,7 +74,23 @@ export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyR
     summary: "Resume a paused queue or domain",
     description: "Waiting work goes on at once.",
     handle: async ({ params, caller }) => ({
-      data: await queues.resume(params.queue, caller),
+      data: await queues.resume(params.queue, tellAccounts(caller)),
     }),
   }),
 ]
+
+/** A pause concerns everybody, so each account of the operator records it. */
+const tellAccounts =
+  ({ user_id, actor, ip }: Caller): TellPause =>
+  async (tx, action, queue) => {
+    if (!user_id) return
+    const seats = await tx
+      .select({ account_id: accountMembers.account_id })
+      .from(accountMembers)
+      .where(eq(accountMembers.user_id, user_id))
+      .orderBy(accountMembers.account_id)
+    const target = { type: "queue", id: queue }
+    for (const { account_id } of seats) {
+      await audit.record(tx, { account_id, actor, ip, action, target })
+    }
+  }

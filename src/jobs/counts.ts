@@ -1,9 +1,9 @@
 import { and, gt, lte, sql } from "drizzle-orm"
 import { newId } from "../core/ids"
 import { millis, monotonic, nextTurn, secondsFromNow } from "../core/time"
-import { LEASED } from "../store/queue"
 import type { Reader } from "../store/store"
-import { jobs } from "../store/tables"
+import { LEASED } from "./queue"
+import { jobs } from "./tables"
 
 const DAY_SECONDS = 86_400
 

@@ -1,7 +1,7 @@
 import { type AnyRoute, route } from "../http/route"
 import type { Store } from "../store/store"
 import * as longJobs from "./long-jobs"
-import { Job } from "./schema"
+import { Job } from "./schemas"
 
 const ONE = "/v1/jobs/{job_id}"
 

@@ -1,15 +1,15 @@
 import { expect, test } from "bun:test"
 import { asc } from "drizzle-orm"
 import { secondsFromNow } from "../../src/core/time"
-import { onEnqueued } from "../../src/store/bells"
-import { purgeDead } from "../../src/store/dead-jobs"
-import * as queue from "../../src/store/queue"
+import { purgeDead } from "../../src/jobs/dead-jobs"
+import * as queue from "../../src/jobs/queue"
+import { jobs } from "../../src/jobs/tables"
+import { onEnqueued } from "../../src/jobs/wake-ups"
 import type { Store } from "../../src/store/store"
-import { jobs } from "../../src/store/tables"
 import { movableClock } from "../harness/clock"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
-import { refusal } from "./facts"
+import { refusal } from "../store/facts"
 
 quietLog()
 
@@ -17,7 +17,7 @@ const clock = movableClock()
 const LEASE_SECONDS = 30
 const { urgent, normal, bulk } = queue.PRIORITIES
 
-const ring: queue.Job<{ bell: number }> = { name: "bell.ring", schedule: () => 1 }
+const ring: queue.JobKind<{ bell: number }> = { name: "bell.ring", schedule: () => 1 }
 
 const lease = (owner: string) => ({ owner, lease_ms: LEASE_SECONDS * 1000 })
 

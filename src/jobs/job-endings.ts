@@ -1,7 +1,7 @@
 import { log } from "../core/log"
 import { sleep } from "../core/time"
+import type { Store } from "../store/store"
 import { type ClaimedJob, completeAll } from "./queue"
-import type { Store } from "./store"
 
 const PAUSE_MILLISECONDS = 500
 const BATCH_LIMIT = 500

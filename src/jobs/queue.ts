@@ -2,11 +2,13 @@ import { and, eq, inArray, lt, lte, ne, notInArray, type SQL, sql } from "drizzl
 import { newId } from "../core/ids"
 import { millis, now, secondsFromNow } from "../core/time"
 import { short } from "../lib/short"
-import { ringJobs } from "./bells"
-import { held, jobsInOrder, skipLocked } from "./locks"
-import { inserter, prepared, remover } from "./statements"
-import type { Reader, Store, Tx } from "./store"
+import { engine } from "../store/columns"
+import { held, skipLocked } from "../store/locks"
+import { inserter, prepared, remover } from "../store/statements"
+import type { Reader, Store, Tx } from "../store/store"
 import { jobs } from "./tables"
+import { ringJobs } from "./wake-ups"
+import type { RetrySchedule } from "./work"
 
 /** Lower is sooner. A level waits for no other level's future work: one seek each. */
 export const PRIORITIES = { urgent: 0, normal: 1, bulk: 2 } as const
@@ -21,13 +23,10 @@ const isLeased = sql`state = 1`
 
 const SWEEP_LIMIT = 500
 
-/** Seconds until the next attempt, or `undefined` to give up. Attempts count from 1. */
-export type Schedule = (attempt: number, age_seconds: number) => number | undefined
-
 /** A kind of work. Delivery is at least once: its handler must tolerate a second run. */
-export interface Job<Payload> {
+export interface JobKind<Payload> {
   name: string
-  schedule: Schedule
+  schedule: RetrySchedule
   payload?: Payload // carries the type only; never set
 }
 
@@ -42,7 +41,11 @@ export interface Enqueued<Payload> {
 export type ClaimedJob = typeof jobs.$inferSelect
 
 /** Part of the caller's transaction: if that rolls back, there is no job either. */
-export async function enqueueAll<Payload>(tx: Tx, job: Job<Payload>, list: Enqueued<Payload>[]) {
+export async function enqueueAll<Payload>(
+  tx: Tx,
+  job: JobKind<Payload>,
+  list: Enqueued<Payload>[],
+) {
   const created_at = now()
   const fresh = { state: READY, attempt: 0, owner: null, lease_until: null }
   const rows = list.map(({ id, payload, project_id, priority, run_at }) => ({
@@ -59,7 +62,7 @@ export async function enqueueAll<Payload>(tx: Tx, job: Job<Payload>, list: Enque
   tx.afterCommit(ringJobs)
 }
 
-export const enqueue = <Payload>(tx: Tx, job: Job<Payload>, work: Enqueued<Payload>) =>
+export const enqueue = <Payload>(tx: Tx, job: JobKind<Payload>, work: Enqueued<Payload>) =>
   enqueueAll(tx, job, [work])
 
 export interface Lease {
@@ -248,3 +251,10 @@ const findHeld = prepared({ id, owner, attempt }, (tx: Tx, slot) =>
 )
 
 const deleteHeld = remover(jobs, ["id", "owner", "attempt"])
+
+/** The same jobs, locked by their ids: whoever locks many in another order would deadlock with it. */
+export function jobsInOrder(tx: Tx, which: SQL | undefined): SQL | undefined {
+  if (engine === "sqlite") return which
+  const found = tx.select({ id: jobs.id }).from(jobs).where(which).orderBy(jobs.id)
+  return inArray(jobs.id, held(found))
+}

@@ -1,9 +1,9 @@
 import { asc } from "drizzle-orm"
-import { bind, type Handler } from "../../src/store/job-handler"
-import { JobLoop } from "../../src/store/job-loop"
-import * as queue from "../../src/store/queue"
+import { bind, type JobHandler } from "../../src/jobs/job-handler"
+import { JobLoop } from "../../src/jobs/job-loop"
+import * as queue from "../../src/jobs/queue"
+import { jobs } from "../../src/jobs/tables"
 import type { Store } from "../../src/store/store"
-import { jobs } from "../../src/store/tables"
 
 const HOUR_SECONDS = 3600
 
@@ -12,7 +12,7 @@ export interface Ring {
 }
 
 /** A job for tests: three attempts, an hour apart. */
-export const ring: queue.Job<Ring> = {
+export const ring: queue.JobKind<Ring> = {
   name: "bell.ring",
   schedule: (attempt) => (attempt < 3 ? HOUR_SECONDS : undefined),
 }
@@ -44,7 +44,7 @@ export type RunningLoop = JobLoop & AsyncDisposable
 /** A loop that is at work until it is disposed of. */
 export async function running<End = never>(
   store: Store,
-  handler: Handler<Ring, never, End>,
+  handler: JobHandler<Ring, never, End>,
   { concurrency = 10, alone = false, lease_ms = 30_000, isAsked = () => false }: LoopOptions = {},
 ): Promise<RunningLoop> {
   const handlers = bind(ring, handler)

@@ -1,12 +1,12 @@
 import { afterAll, expect, spyOn, test } from "bun:test"
-import type { Handler } from "../../src/store/job-handler"
-import { Recorder } from "../../src/store/job-recorder"
-import * as queue from "../../src/store/queue"
+import type { JobHandler } from "../../src/jobs/job-handler"
+import { Recorder } from "../../src/jobs/job-recorder"
+import * as queue from "../../src/jobs/queue"
 import type { Store } from "../../src/store/store"
 import { movableClock } from "../harness/clock"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
-import { happened, types } from "./facts"
+import { happened, types } from "../store/facts"
 import { fallible } from "./fallible"
 import { allJobs, bellOf, emptied, enqueueRings, type Ring, running, until } from "./rings"
 
@@ -27,7 +27,7 @@ const UNRECORDABLE = "The result could not be recorded. The log has the reason."
 function ringing(gate: Promise<void> = Promise.resolve()) {
   const settled: number[] = []
   const batches: number[][] = []
-  const handler: Handler<Ring, never, number> = {
+  const handler: JobHandler<Ring, never, number> = {
     async run({ bell }) {
       await gate
       return { end: bell, settled: () => void settled.push(bell) }
@@ -201,7 +201,7 @@ test("who alone meets trouble of the storage keeps the others only for a while",
   await using it = await testStore()
   const gate = Promise.withResolvers<void>()
   let settled = 0
-  const handler: Handler<Ring, never, number> = {
+  const handler: JobHandler<Ring, never, number> = {
     async run({ bell }) {
       await gate.promise
       return { end: bell, settled: () => void settled++ }

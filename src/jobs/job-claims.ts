@@ -1,20 +1,20 @@
 import { log } from "../core/log"
 import { monotonic } from "../core/time"
-import { engine } from "./columns"
-import type { Handlers } from "./job-handler"
+import { engine } from "../store/columns"
+import type { Store, Tx } from "../store/store"
+import { troubleOf } from "../store/trouble"
+import type { JobHandlers } from "./job-handler"
 import * as queue from "./queue"
-import type { Store, Tx } from "./store"
-import { troubleOf } from "./trouble"
 
 /** Takes jobs for a loop and gives them back, with what their handlers have to say about it. */
 export class Claims {
   readonly #store: Store
-  readonly #handlers: Handlers
+  readonly #handlers: JobHandlers
   readonly #lease: queue.Lease
   readonly #known = new WeakMap<queue.ClaimedJob, unknown>()
   #held_ms = 0
 
-  constructor(store: Store, handlers: Handlers, lease: queue.Lease) {
+  constructor(store: Store, handlers: JobHandlers, lease: queue.Lease) {
     this.#store = store
     this.#handlers = handlers
     this.#lease = lease

@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test"
-import type { Handler, Verdict } from "../../src/store/job-handler"
-import { JobLoop } from "../../src/store/job-loop"
-import * as queue from "../../src/store/queue"
+import type { JobHandler, Verdict } from "../../src/jobs/job-handler"
+import { JobLoop } from "../../src/jobs/job-loop"
+import * as queue from "../../src/jobs/queue"
 import { movableClock } from "../harness/clock"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
-import { happened, types } from "./facts"
+import { happened, types } from "../store/facts"
 import { allJobs, bellOf, emptied, enqueueRings, type Ring, running, until } from "./rings"
 
 quietLog()
@@ -20,7 +20,7 @@ test("who lost the lease while working writes nothing at the end", async () => {
   const work = Promise.withResolvers<Verdict>()
   await enqueueRings(store, 1)
 
-  const working: Handler<Ring> = {
+  const working: JobHandler<Ring> = {
     run() {
       begun.resolve()
       return work.promise

@@ -1,11 +1,11 @@
 import { and, count, eq, gt, inArray, sql } from "drizzle-orm"
 import { now } from "../core/time"
 import { short } from "../lib/short"
-import { isAmong } from "./among"
-import { ringJobs } from "./bells"
+import { isAmong } from "../store/among"
+import type { Reader, Store, Tx } from "../store/store"
 import { type ClaimedJob, fenced, READY } from "./queue"
-import type { Reader, Store, Tx } from "./store"
 import { jobs } from "./tables"
+import { ringJobs } from "./wake-ups"
 
 /** As a literal: a bound value would keep the database from using the partial index. */
 export const IS_HELD = sql`${jobs.state} = 3`

@@ -1,10 +1,10 @@
 import { expect, spyOn, test } from "bun:test"
-import type { Verdict } from "../../src/store/job-handler"
-import * as queue from "../../src/store/queue"
+import type { Verdict } from "../../src/jobs/job-handler"
+import * as queue from "../../src/jobs/queue"
 import { movableClock } from "../harness/clock"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
-import { happened, types } from "./facts"
+import { happened, types } from "../store/facts"
 import { allJobs, emptied, enqueueRings, running, until } from "./rings"
 
 quietLog()

@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test"
 import { now } from "../../src/core/time"
-import * as queue from "../../src/store/queue"
+import * as queue from "../../src/jobs/queue"
 import type { Store } from "../../src/store/store"
 import { movableClock } from "../harness/clock"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
-import { refusal } from "./facts"
+import { refusal } from "../store/facts"
 import { allJobs, enqueueRings } from "./rings"
 
 quietLog()

@@ -1,9 +1,9 @@
 import { log } from "../core/log"
 import { secondsFromNow } from "../core/time"
-import { type Hold, hold } from "./holding"
-import type { Schedule } from "./queue"
+import type { Tx } from "../store/store"
+import { type Hold, hold } from "./holds"
 import * as queue from "./queue"
-import type { Tx } from "./store"
+import type { RetrySchedule } from "./work"
 
 /** A reason may reach the world: an error's own words, with SQL and paths in them, may not. */
 const FAILED = "The job failed. The log has the reason."
@@ -19,7 +19,7 @@ export type Verdict<End = never> = (
   | { hold: Hold; holding?: Write }
   | {
       retry: string
-      schedule?: Schedule
+      schedule?: RetrySchedule
       /** Written with the job's return to the queue … */
       waiting?: (tx: Tx, next_at: string) => Promise<void>
       /** … or, when the schedule is at its end, before `onDead`. */
@@ -55,27 +55,27 @@ interface Ending<End> {
 }
 
 /** Who answers with an `end` says how it is written. */
-export type Handler<Payload, Known = never, End = never> = Working<Payload, Known, End> &
+export type JobHandler<Payload, Known = never, End = never> = Working<Payload, Known, End> &
   ([End] extends [never] ? Partial<Ending<End>> : Ending<End>)
 
 interface Line {
-  schedule: Schedule
-  handler: Handler<never, never>
+  schedule: RetrySchedule
+  handler: JobHandler<never, never>
 }
 
-export type Handlers = Record<string, Line>
+export type JobHandlers = Record<string, Line>
 
 /** One line of the job table: the kind of work and who does it. */
 export const bind = <Payload, Known = never, End = never>(
-  job: queue.Job<Payload>,
-  handler: Handler<Payload, Known, End>,
-): Handlers => ({
-  [job.name]: { schedule: job.schedule, handler: handler as unknown as Handler<never, never> },
+  job: queue.JobKind<Payload>,
+  handler: JobHandler<Payload, Known, End>,
+): JobHandlers => ({
+  [job.name]: { schedule: job.schedule, handler: handler as unknown as JobHandler<never, never> },
 })
 
 /** Runs the handler. What it throws is told to the log alone. */
 export async function attempt(
-  handler: Handler<never, never> | undefined,
+  handler: JobHandler<never, never> | undefined,
   job: queue.ClaimedJob,
   known: unknown,
 ): Promise<Verdict> {

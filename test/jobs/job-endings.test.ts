@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
-import type { Handler, Verdict } from "../../src/store/job-handler"
-import * as queue from "../../src/store/queue"
-import { jobs } from "../../src/store/tables"
+import type { JobHandler, Verdict } from "../../src/jobs/job-handler"
+import * as queue from "../../src/jobs/queue"
+import { jobs } from "../../src/jobs/tables"
 import { movableClock } from "../harness/clock"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
@@ -66,7 +66,7 @@ test("who lost the lease ends nothing, while others in the same transaction do",
   let begun = 0
   await enqueueRings(store, 3)
 
-  const ringing: Handler<Ring> = {
+  const ringing: JobHandler<Ring> = {
     async run() {
       if (++begun === 3) all.resolve()
       await gate.promise

@@ -1,17 +1,17 @@
 import { log } from "../core/log"
 import { sleep } from "../core/time"
-import { engine } from "./columns"
+import { engine } from "../store/columns"
+import type { Store, Tx } from "../store/store"
+import { troubleOf } from "../store/trouble"
 import {
   type Ended,
   endAll,
   finish,
-  type Handlers,
+  type JobHandlers,
   unrecordable,
   type Verdict,
 } from "./job-handler"
 import type { ClaimedJob } from "./queue"
-import type { Store, Tx } from "./store"
-import { troubleOf } from "./trouble"
 
 const PAUSE_MILLISECONDS = 500
 
@@ -38,14 +38,14 @@ interface Waiting extends Ended {
  */
 export class Recorder {
   readonly #store: Store
-  readonly #handlers: Handlers
+  readonly #handlers: JobHandlers
   #waiting: Waiting[] = []
   #lanes = 0
   /** A transaction was asked for and has not begun: it takes whoever comes until then. */
   #is_open = false
   #is_closed = false
 
-  constructor(store: Store, handlers: Handlers) {
+  constructor(store: Store, handlers: JobHandlers) {
     this.#store = store
     this.#handlers = handlers
   }

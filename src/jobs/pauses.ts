@@ -1,14 +1,12 @@
 import { eq } from "drizzle-orm"
-import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { log } from "../core/log"
 import { now } from "../core/time"
-import { accountMembers } from "../identity/tables"
 import { wireDomain } from "../lib/address"
-import { type Hold, heldProject, holders, unhold } from "../store/holding"
-import type { Handlers } from "../store/job-handler"
 import type { Store, Tx } from "../store/store"
-import { blank, type CountQueue, type Lines, type QueueLine, QueueLines, queueOf } from "./lines"
+import { blank, type CountQueue, type Lines, type QueueLine, QueueLines, queueOf } from "./counts"
+import { type Hold, heldProject, holders, unhold } from "./holds"
+import type { JobHandlers } from "./job-handler"
 import { pausedQueues } from "./tables"
 
 const LOOK_MILLISECONDS = 1000
@@ -20,8 +18,14 @@ export const queueOfDomain = (domain: string): string => OF_DOMAIN + domain
 
 const OF_DOMAIN = "email:"
 
-/** Who pauses and resumes, by the console. */
-export type Operator = audit.By & { user_id: string | null }
+/** What is written with a pause or its end, in the same transaction. */
+export type TellPause = (
+  tx: Tx,
+  action: "queue.paused" | "queue.resumed",
+  queue: string,
+) => Promise<void>
+
+const tellNobody: TellPause = async () => {}
 
 /**
  * What an operator stopped. Work of a paused queue is put under the pause when its turn comes, once a
@@ -41,7 +45,7 @@ export class QueueControl {
   }
 
   /** The same table of jobs, where work of a paused queue is held when its turn comes. */
-  over(handlers: Handlers): Handlers {
+  over(handlers: JobHandlers): JobHandlers {
     this.#names = this.#names.union(new Set(Object.keys(handlers).map(queueOf)))
     const lines = Object.entries(handlers).map(([name, { schedule, handler }]) => {
       const run: typeof handler.run = async (payload, job, known) => {
@@ -80,13 +84,12 @@ export class QueueControl {
   }
 
   /** Throws 404 for a queue there is none of, 409 for one that is paused. */
-  async pause(given: string, by: Operator | null): Promise<QueueLine> {
+  async pause(given: string, paused_by: string | null, tell = tellNobody): Promise<QueueLine> {
     const queue = this.#demand(given)
-    const paused_by = by?.user_id ?? null
     const row = { queue, paused_by, paused_at: now() }
     const made = await this.#store.tx(async (tx) => {
       const rows = await tx.insert(pausedQueues).values(row).onConflictDoNothing().returning()
-      if (rows.length > 0) await tell(tx, by, "queue.paused", queue)
+      if (rows.length > 0) await tell(tx, "queue.paused", queue)
       return rows
     })
     if (made.length === 0) fail("conflict", `The queue ${queue} is paused.`, { reason: "paused" })
@@ -96,11 +99,11 @@ export class QueueControl {
   }
 
   /** Throws 404 for a queue there is none of, 409 for one that is not paused. */
-  async resume(given: string, by: Operator | null): Promise<QueueLine> {
+  async resume(given: string, tell = tellNobody): Promise<QueueLine> {
     const queue = this.#demand(given)
     const ended = await this.#store.tx(async (tx) => {
       const rows = await tx.delete(pausedQueues).where(eq(pausedQueues.queue, queue)).returning()
-      if (rows.length > 0) await tell(tx, by, "queue.resumed", queue)
+      if (rows.length > 0) await tell(tx, "queue.resumed", queue)
       return rows
     })
     if (ended.length === 0) {
@@ -149,20 +152,5 @@ export class QueueControl {
       const is_pause = heldProject(queue) === undefined
       if (is_pause && !this.#paused.has(queue)) while ((await unhold(this.#store, queue)) > 0);
     }
-  }
-}
-
-/** An operator's deed concerns everybody; it is written down in the accounts he belongs to. */
-async function tell(tx: Tx, by: Operator | null, action: string, queue: string) {
-  if (!by?.user_id) return
-  const { actor, ip } = by
-  const seats = await tx
-    .select({ account_id: accountMembers.account_id })
-    .from(accountMembers)
-    .where(eq(accountMembers.user_id, by.user_id))
-    .orderBy(accountMembers.account_id)
-  const target = { type: "queue", id: queue }
-  for (const { account_id } of seats) {
-    await audit.record(tx, { account_id, actor, ip, action, target })
   }
 }

@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test"
-import { Claims } from "../../src/store/job-claims"
-import { bind, type Handler } from "../../src/store/job-handler"
-import { claim, complete, LEASED, PRIORITIES, READY } from "../../src/store/queue"
+import { Claims } from "../../src/jobs/job-claims"
+import { bind, type JobHandler } from "../../src/jobs/job-handler"
+import { claim, complete, LEASED, PRIORITIES, READY } from "../../src/jobs/queue"
 import type { Closure, Store } from "../../src/store/store"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
-import { happened, types } from "./facts"
+import { happened, types } from "../store/facts"
 import { allJobs, bellOf, emptied, enqueueRings, type Ring, ring, running, until } from "./rings"
 
 quietLog()
@@ -13,7 +13,7 @@ quietLog()
 const LEASE = { owner: "me", lease_ms: 30_000 }
 
 /** Learns the bell of each job, and writes that it did, unless the bell is cracked. */
-const learner = (cracked = -1): Handler<Ring, string> => ({
+const learner = (cracked = -1): JobHandler<Ring, string> => ({
   run: async () => ({}),
   async onClaim(tx, claimed) {
     await happened(tx, `claimed ${claimed.map(bellOf).toSorted().join(" ")}`)
@@ -23,7 +23,7 @@ const learner = (cracked = -1): Handler<Ring, string> => ({
   onGiveBack: (tx, { bell }) => happened(tx, `back ${bell}`),
 })
 
-const claimsOf = (store: Store, handler: Handler<Ring, string>) =>
+const claimsOf = (store: Store, handler: JobHandler<Ring, string>) =>
   new Claims(store, bind(ring, handler), LEASE)
 
 test("what is learned with the claim is known of each job, and written with it", async () => {

@@ -1,13 +1,13 @@
 import { newId } from "../core/ids"
 import { log } from "../core/log"
 import { millis, monotonic, nextTurn, sleep } from "../core/time"
-import { onEnqueued } from "./bells"
+import type { Store } from "../store/store"
 import { Claims } from "./job-claims"
 import { Endings } from "./job-endings"
-import { attempt, type Handlers, isPlainEnd } from "./job-handler"
+import { attempt, isPlainEnd, type JobHandlers } from "./job-handler"
 import { Recorder } from "./job-recorder"
 import * as queue from "./queue"
-import type { Store } from "./store"
+import { onEnqueued } from "./wake-ups"
 
 const POLL_MILLISECONDS = 1000
 const SWEEP_MILLISECONDS = 5000
@@ -31,7 +31,7 @@ const LATE_A_TURN = 3
 
 export interface JobLoopOptions {
   store: Store
-  handlers: Handlers
+  handlers: JobHandlers
   concurrency: number
   lease_ms: number
   /** True where no other process can share the queue: then every lease at the start is a dead one. */

@@ -2,15 +2,14 @@ import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { now } from "../../src/core/time"
 import { consoleUsers } from "../../src/identity/tables"
+import { QueueLines } from "../../src/jobs/counts"
+import { HELD, providerHold } from "../../src/jobs/holds"
+import type { JobHandlers } from "../../src/jobs/job-handler"
+import { JobLoop } from "../../src/jobs/job-loop"
+import { QueueControl } from "../../src/jobs/pauses"
+import { DEAD, enqueueAll, LEASED, READY } from "../../src/jobs/queue"
+import { jobs, pausedQueues } from "../../src/jobs/tables"
 import { messages } from "../../src/messages/tables"
-import { QueueLines } from "../../src/queue-control/lines"
-import { QueueControl } from "../../src/queue-control/queue-control"
-import { pausedQueues } from "../../src/queue-control/tables"
-import { HELD, providerHold } from "../../src/store/holding"
-import type { Handlers } from "../../src/store/job-handler"
-import { JobLoop } from "../../src/store/job-loop"
-import { DEAD, enqueueAll, LEASED, READY } from "../../src/store/queue"
-import { jobs } from "../../src/store/tables"
 import { person, team } from "../harness/people"
 import { quietLog } from "../harness/quiet"
 import { testService } from "../harness/service"
@@ -22,7 +21,7 @@ quietLog()
 const delivered = () => outcome([told("to@example.test", { status: "delivered" })])
 
 /** Runs the queue until nothing is due any more, and nothing runs. */
-async function settled({ store, jobs }: PostOffice, handlers: Handlers) {
+async function settled({ store, jobs }: PostOffice, handlers: JobHandlers) {
   const loop = new JobLoop({ store, handlers, concurrency: 5, lease_ms: 30_000, alone: false })
   await loop.start()
   const isBusy = ({ state, run_at }: { state: number; run_at: string }) =>
@@ -55,7 +54,7 @@ describe("a queue that an operator pauses", () => {
       paused: true,
     })
 
-    expect(await control.resume("email", null)).toMatchObject({ paused: false, depth: 1 })
+    expect(await control.resume("email")).toMatchObject({ paused: false, depth: 1 })
     expect(await office.jobs()).toMatchObject([{ state: 0, owner: null, last_error: null }])
     await settled(office, handlers)
     expect(await office.read(id)).toMatchObject({ status: "delivered", attempts: 1 })
@@ -226,7 +225,7 @@ test("a queue of thousands goes on whole, though the answer does not wait for it
   const stop = await control.start()
   await control.pause("email", null)
   await store.tx((tx) => tx.update(jobs).set({ state: HELD, owner: "email" }))
-  expect(await control.resume("email", null)).toMatchObject({ depth: 1200, paused: false })
+  expect(await control.resume("email")).toMatchObject({ depth: 1200, paused: false })
   while ((await office.jobs()).some(({ state }) => state === HELD)) await Bun.sleep(20)
   stop()
 })

@@ -1,11 +1,11 @@
 import { afterAll, expect, spyOn, test } from "bun:test"
-import type { Verdict } from "../../src/store/job-handler"
-import * as queue from "../../src/store/queue"
+import type { Verdict } from "../../src/jobs/job-handler"
+import * as queue from "../../src/jobs/queue"
+import { jobs } from "../../src/jobs/tables"
 import type { Store } from "../../src/store/store"
-import { jobs } from "../../src/store/tables"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
-import { happened, types } from "./facts"
+import { happened, types } from "../store/facts"
 import { enqueueRings, running } from "./rings"
 
 quietLog()
