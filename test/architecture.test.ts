@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test"
 import { dirname } from "node:path/posix"
-import { circle, edges, reachable, show, sources } from "./harness/sources"
+import { circle, type Edge, edges, reachable, show, sources } from "./harness/sources"
 
 /** A file imports from its own level or from the levels above it. This list is the architecture. */
 const levels = [
-  ["lib"],
+  ["lib", "client"],
   ["core"],
   ["store"],
   ["jobs", "events", "plans", "audit-log", "request-log"],
@@ -26,6 +26,8 @@ const GENERATED = "src/store/migrations.ts"
 
 /** The commands that work on the machine itself; all others are clients of the API. */
 const LOCAL = /^cli\/(local\/|commands\/(local|up|serve|init|migrate|config|backup|restore)\.ts$)/
+
+const SERVER = /^src\/(?!client\/)/
 
 const VAGUE = /(^|\/)(service|utils?|helpers?|common|manager|types|constants|index)\.tsx?$/
 
@@ -63,11 +65,17 @@ test("src knows nothing of the command line, nor of the tests", () => {
   expect(wrong.map(show)).toEqual([])
 })
 
-test("of the command line only the local commands know src", () => {
+test("of the command line only the local commands know more of src than the client", () => {
   const wrong = edges.filter(
-    ({ from, to }) => from.startsWith("cli/") && to.startsWith("src/") && !LOCAL.test(from),
+    ({ from, to }) => from.startsWith("cli/") && SERVER.test(to) && !LOCAL.test(from),
   )
   expect(wrong.map(show)).toEqual([])
+})
+
+test("the client knows nothing of the server, and the server nothing of it", () => {
+  const ofClient = ({ from, to }: Edge) =>
+    from.startsWith("src/client/") !== to.startsWith("src/client/")
+  expect(arrows.filter(ofClient).map(show)).toEqual([])
 })
 
 test("nothing imports itself by a detour", () => {

@@ -2,6 +2,7 @@
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { clientSources } from "./client-source"
 import { findings } from "./english"
 import { productionTree } from "./licences"
 import {
@@ -76,6 +77,12 @@ async function embedded(): Promise<string[]> {
   return read(EMBEDDED) === embeddedSource() ? [] : [`${EMBEDDED} is old: run \`bun run generate\``]
 }
 
+async function client(): Promise<string[]> {
+  const files = Object.entries(clientSources(await published()))
+  const old = files.filter(([path, text]) => !existsSync(join(root, path)) || read(path) !== text)
+  return old.map(([path]) => `${path} is old: run \`bun run generate\``)
+}
+
 async function licences(): Promise<string[]> {
   const wrong = productionTree(root).filter(({ permissive }) => !permissive)
   return wrong.map(({ name, version, licence }) => `${name} ${version} is ${licence}`)
@@ -127,6 +134,7 @@ const steps: [string, Step][] = [
   ["migration stamps rise", stamps],
   ["embedded migrations", embedded],
   ["description of the API", description],
+  ["client of the API", client],
   ["licences", licences],
   ["exact pins", pins],
   ["no registry named", registries],
