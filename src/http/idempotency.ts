@@ -1,5 +1,6 @@
 import { and, eq, lte } from "drizzle-orm"
 import { ApiError } from "../core/errors"
+import type { Secrets } from "../core/secrets"
 import { isoFrom, millis, now } from "../core/time"
 import { newRowInserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
@@ -101,6 +102,28 @@ export async function takeOrUndo(tx: Tx, claim: Claim | undefined, stored: () =>
   if (!claim) return
   const fresh = await take(tx, [{ claim, stored: stored() }])
   if (!fresh.has(claim.request)) throw new AlreadyAnswered(claim)
+}
+
+/**
+ * Runs `make` in one transaction with the claim of the request, and answers `{ data }`. A repeated
+ * request gets the same answer. With `secrets` the stored answer is sealed, because it holds a secret.
+ */
+export async function answerOnce<Made>(
+  store: Store,
+  { claim }: { claim: Claim | undefined },
+  status: number,
+  make: (tx: Tx) => Promise<Made>,
+  secrets?: Secrets,
+): Promise<{ data: Made }> {
+  const data = await store.tx(async (tx) => {
+    const made = await make(tx)
+    await takeOrUndo(tx, claim, () => {
+      const answer = JSON.stringify({ data: made })
+      return { status, answer: secrets ? secrets.seal(answer, claim?.request ?? "") : answer }
+    })
+    return made
+  })
+  return { data }
 }
 
 /** For a request that was refused after all, in the transaction that took its claim. */

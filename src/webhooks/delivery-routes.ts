@@ -1,36 +1,52 @@
 import type { Static } from "@sinclair/typebox"
+import type { Workers } from "../core/workers"
 import { matchesType, noSuchType } from "../events/patterns"
 import { eventTypes, isPattern, lookup as typeOf } from "../events/registry"
 import type { Call } from "../http/call"
-import { takeOrUndo } from "../http/idempotency"
+import { AlreadyAnswered, answerOnce, lookup, takeOrUndo } from "../http/idempotency"
 import { asPage, type Cursors, keyById, readTime, windowOf } from "../http/page"
 import { Problems } from "../http/problems"
+import { RateLimits } from "../http/rate-limit"
 import { type AnyRoute, type Enveloped, route } from "../http/route"
+import { SharedWindows } from "../http/shared-windows"
 import { pathOf, queryOf } from "../http/target"
 import { check } from "../http/validate"
 import { Job } from "../jobs/schemas"
-import type { Store, Tx } from "../store/store"
+import { engine } from "../store/columns"
+import type { Reader, Store } from "../store/store"
 import * as deliveries from "./deliveries"
 import { ownTypeOf } from "./endpoint-input"
+import type { WebhookParts } from "./open-webhooks"
 import * as resend from "./resend"
 import * as schemas from "./schemas"
+import { attemptNow, planTest } from "./send-test"
 import * as webhooks from "./webhooks"
 
 const HOOK = "/v1/webhooks/{webhook_id}"
 const ALL = `${HOOK}/deliveries` as const
 const ONE = `${ALL}/{delivery_id}` as const
 
+/** Tests of one endpoint in a minute (contract 00, section 7). */
+const TESTS_A_MINUTE = 10
+
+/** Shorter than the limit of an API request, so that a receiver that hangs is reported as a timeout. */
+const LONGEST_TEST_MILLISECONDS = 25_000
+
 interface DeliveryRouteParts {
   store: Store
   cursors: Cursors
+  workers: Workers
+  webhooks: WebhookParts
 }
 
 export const deliveryRoutes = (parts: DeliveryRouteParts): AnyRoute[] => [
+  testRoute(parts),
   ...readingRoutes(parts),
-  ...againRoutes(parts),
+  ...resendRoutes(parts),
 ]
 
-const by = <const Path extends string>(
+/** What all routes of webhooks have in common. */
+export const by = <const Path extends string>(
   method: AnyRoute["method"],
   path: Path,
   status: 200 | 201 = 200,
@@ -47,12 +63,47 @@ interface OfEndpoint {
   params: { webhook_id: string }
 }
 
-const ofWebhook = ({ project_id, params }: OfEndpoint) => ({
-  project_id,
-  webhook_id: params.webhook_id,
-})
+/** The endpoint of the path. Throws 404 where the project has no such endpoint. */
+async function endpointOf(db: Reader, { project_id, params: { webhook_id } }: OfEndpoint) {
+  await webhooks.find(db, project_id, webhook_id)
+  return { project_id, webhook_id }
+}
 
-const idOf = ({ params }: { params: { delivery_id: string } }) => params.delivery_id
+function testRoute({ store, workers, webhooks: parts }: DeliveryRouteParts): AnyRoute {
+  const limits = new RateLimits(engine === "postgres" ? new SharedWindows(store) : undefined)
+  const timeout_ms = Math.min(parts.requests.timeout_ms, LONGEST_TEST_MILLISECONDS)
+  const requests = { ...parts.requests, timeout_ms }
+  return route({
+    ...by("POST", `${HOOK}/test`),
+    summary: "Send an example event to an endpoint now",
+    description:
+      "Sends one example event, also to a disabled endpoint, and shows the answer of the receiver. At most 10 tests a minute for each endpoint.",
+    body: schemas.Test,
+    example: { event_type: "email.delivered" },
+    read: readTest,
+    response: schemas.Tested,
+    errors: ["webhook_not_found"],
+    idempotent: true,
+    handle: async ({ caller, project_id, params, body, claim }) => {
+      const { id } = await webhooks.find(store.read, project_id, params.webhook_id)
+      // A request that was sent cannot be undone, so the stored answer is looked up before it.
+      if (claim && (await lookup(store.read, claim))) throw new AlreadyAnswered(claim)
+      await limits.take(`webhook_test:${id}`, TESTS_A_MINUTE, "webhook_test")
+      const planned = await store.tx((tx) => planTest(tx, caller, id, body.event_type))
+      const data = await attemptNow({ ...parts, store, workers, requests }, project_id, planned)
+      const stored = () => ({ status: 200, answer: JSON.stringify({ data }) })
+      await store.tx((tx) => takeOrUndo(tx, claim, stored))
+      return { data }
+    },
+  })
+}
+
+function readTest(body: unknown, problems: Problems): { event_type: string } {
+  check(schemas.Test, body, problems)
+  const { event_type = "webhook.test" } = (problems.any ? {} : body) as Static<typeof schemas.Test>
+  if (!typeOf(event_type)) problems.add("event_type", "unknown_type", noSuchType(event_type))
+  return { event_type }
+}
 
 type DeliveryQuery = Static<typeof schemas.deliveryQuery>
 
@@ -76,9 +127,8 @@ const readingRoutes = ({ store, cursors }: DeliveryRouteParts): AnyRoute[] => [
     response: schemas.DeliveryDetail,
     errors: ["webhook_not_found"],
     handle: async (call) => {
-      const of = ofWebhook(call)
-      await webhooks.find(store.read, of.project_id, of.webhook_id)
-      return { data: await deliveries.detail(store.read, of, idOf(call)) }
+      const of = await endpointOf(store.read, call)
+      return { data: await deliveries.detail(store.read, of, call.params.delivery_id) }
     },
   }),
   route({
@@ -89,8 +139,7 @@ const readingRoutes = ({ store, cursors }: DeliveryRouteParts): AnyRoute[] => [
     response: schemas.Stats,
     errors: ["webhook_not_found"],
     handle: async (call) => {
-      const of = ofWebhook(call)
-      await webhooks.find(store.read, of.project_id, of.webhook_id)
+      const of = await endpointOf(store.read, call)
       return { data: await deliveries.stats(store.read, of, call.query.window ?? "24h") }
     },
   }),
@@ -109,8 +158,7 @@ async function list(
     problems.add("event_type", "unknown_type", noSuchType(event_type))
   }
   problems.throwIfAny()
-  const of = ofWebhook(call)
-  await webhooks.find(store.read, of.project_id, of.webhook_id)
+  const of = await endpointOf(store.read, call)
   const filter = { status: query.status, event_type, event_id: query.event_id, since }
   const counted = byOffset(query, request)
   const paged = { ...call, query: counted.query }
@@ -125,7 +173,7 @@ async function list(
 function byOffset(query: DeliveryQuery, request: Request) {
   const given = queryOf(request)
   const is_asked = given.has("limit") || given.has("offset")
-  // A row or a cursor says by itself where the page begins.
+  // A row or a cursor defines where the page begins.
   if (!is_asked || (query.cursor ?? query.after ?? query.before) !== undefined) return { query }
   const { per_page: limit, offset = (query.page - 1) * limit } = query
   const page = Math.floor(offset / limit) + 1
@@ -138,20 +186,20 @@ function withMeta<Data>(
   request: Request,
 ) {
   const { link, ...headers } = answer.headers ?? {}
-  // The next page by number would begin elsewhere, where the offset is no whole page.
+  // A page number cannot express an offset that is not a whole page.
   const by_number = link !== undefined && !/[?&]cursor=/.test(link)
-  const next = link && { link: by_number ? `<${behind(request, more)}>; rel="next"` : link }
+  const next = link && { link: by_number ? `<${linkAfter(request, more)}>; rel="next"` : link }
   return { ...answer, headers: { ...headers, ...next }, meta: { ...answer.meta, ...more } }
 }
 
-function behind(request: Request, { limit, offset }: { limit: number; offset: number }): string {
+function linkAfter(request: Request, { limit, offset }: { limit: number; offset: number }): string {
   const search = queryOf(request)
   search.delete("page")
   search.set("offset", String(offset + limit))
   return `${pathOf(request)}?${search}`
 }
 
-const againRoutes = ({ store }: DeliveryRouteParts): AnyRoute[] => [
+const resendRoutes = ({ store }: DeliveryRouteParts): AnyRoute[] => [
   route({
     ...by("POST", `${ONE}/retry`),
     summary: "Attempt a delivery again at once",
@@ -161,11 +209,9 @@ const againRoutes = ({ store }: DeliveryRouteParts): AnyRoute[] => [
     errors: ["webhook_not_found", "conflict"],
     idempotent: true,
     handle: (call) =>
-      once(store, call, 200, async (tx) => {
-        const of = ofWebhook(call)
-        await webhooks.find(tx, of.project_id, of.webhook_id)
-        return deliveries.retry(tx, of, idOf(call))
-      }),
+      answerOnce(store, call, 200, async (tx) =>
+        deliveries.retry(tx, await endpointOf(tx, call), call.params.delivery_id),
+      ),
   }),
   route({
     ...by("POST", `${ALL}/bulk-retry`, 201),
@@ -178,8 +224,8 @@ const againRoutes = ({ store }: DeliveryRouteParts): AnyRoute[] => [
     errors: ["webhook_not_found"],
     idempotent: true,
     handle: (call) =>
-      once(store, call, 201, (tx) =>
-        resend.bulkRetry(tx, call.caller, ofWebhook(call).webhook_id, call.body),
+      answerOnce(store, call, 201, (tx) =>
+        resend.bulkRetry(tx, call.caller, call.params.webhook_id, call.body),
       ),
   }),
   route({
@@ -194,25 +240,11 @@ const againRoutes = ({ store }: DeliveryRouteParts): AnyRoute[] => [
     errors: ["webhook_not_found", "conflict"],
     idempotent: true,
     handle: (call) =>
-      once(store, call, 201, (tx) =>
-        resend.replay(tx, call.caller, ofWebhook(call).webhook_id, call.body),
+      answerOnce(store, call, 201, (tx) =>
+        resend.replay(tx, call.caller, call.params.webhook_id, call.body),
       ),
   }),
 ]
-
-async function once<Made>(
-  store: Store,
-  { claim }: Pick<Call, "claim">,
-  status: number,
-  make: (tx: Tx) => Promise<Made>,
-) {
-  const data = await store.tx(async (tx) => {
-    const made = await make(tx)
-    await takeOrUndo(tx, claim, () => ({ status, answer: JSON.stringify({ data: made }) }))
-    return made
-  })
-  return { data }
-}
 
 type BulkRetry = Parameters<typeof resend.bulkRetry>[3]
 type Replay = Parameters<typeof resend.replay>[3]
@@ -235,7 +267,7 @@ interface GivenSpan {
   until?: string
 }
 
-/** Patterns become the types that they speak of; all of them are none in particular. */
+/** Patterns become exact types. No type means all of them. */
 function readSpan(
   { event_types = [], since, until }: GivenSpan,
   problems: Problems,

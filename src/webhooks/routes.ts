@@ -1,20 +1,18 @@
 import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
 import type { Workers } from "../core/workers"
-import type { Call } from "../http/call"
-import { takeOrUndo } from "../http/idempotency"
+import { answerOnce } from "../http/idempotency"
 import { asPage, type Cursors, keyById, windowOf } from "../http/page"
 import { type AnyRoute, type Enveloped, route } from "../http/route"
 import { Deleted, deleted } from "../http/texts"
 import type { Store, Tx } from "../store/store"
 import { checkTransform } from "./delivery-body"
-import { deliveryRoutes } from "./delivery-routes"
+import { by, deliveryRoutes } from "./delivery-routes"
 import { type EndpointChanges, readPatch, readWebhook } from "./endpoint-input"
 import { vetUrl } from "./endpoint-url"
 import type { WebhookParts } from "./open-webhooks"
 import * as schemas from "./schemas"
 import * as status from "./status"
-import { testRoutes } from "./test-routes"
 import * as webhooks from "./webhooks"
 
 const ALL = "/v1/webhooks"
@@ -33,21 +31,8 @@ export const webhookRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
   ...readingRoutes(parts),
   ...changingRoutes(parts),
   ...switchRoutes(parts),
-  ...testRoutes(parts),
   ...deliveryRoutes(parts),
 ]
-
-const by = <const Path extends string>(
-  method: AnyRoute["method"],
-  path: Path,
-  status: 200 | 201 = 200,
-) => ({
-  method,
-  path,
-  callers: ["key", "console"] as AnyRoute["callers"],
-  scope: method === "GET" ? "webhooks:read" : "webhooks:write",
-  status: [status] as [number],
-})
 
 const idOf = ({ params }: { params: { webhook_id: string } }) => params.webhook_id
 
@@ -67,9 +52,8 @@ const makingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
     sealed: true,
     handle: async (call) => {
       const context = await vet(parts, call.body)
-      const answer = await answerOnce(parts, call, 201, (tx) =>
-        webhooks.create(tx, context, call.caller, call.body),
-      )
+      const make = (tx: Tx) => webhooks.create(tx, context, call.caller, call.body)
+      const answer = await answerOnce(parts.store, call, 201, make, parts.secrets)
       logWarnings(answer.data)
       return answer
     },
@@ -87,10 +71,10 @@ const makingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
     sealed: true,
     handle: (call) => {
       const { expire_previous_now = false } = call.body
-      const { secrets } = parts
-      return answerOnce(parts, call, 200, (tx) =>
-        webhooks.rotate(tx, secrets, call.caller, idOf(call), expire_previous_now),
-      )
+      const { store, secrets } = parts
+      const rotate = (tx: Tx) =>
+        webhooks.rotate(tx, secrets, call.caller, idOf(call), expire_previous_now)
+      return answerOnce(store, call, 200, rotate, secrets)
     },
   }),
 ]
@@ -108,23 +92,6 @@ async function vet(
 /** For the operator, because the caller may not look at the warnings of the answer. */
 function logWarnings({ id, warnings }: { id: string; warnings: webhooks.WebhookWarning[] }) {
   for (const { message } of warnings) log.warn(message, { webhook_id: id })
-}
-
-async function answerOnce<Made extends object>(
-  { store, secrets }: WebhookRouteParts,
-  { claim }: Pick<Call, "claim">,
-  status: number,
-  make: (tx: Tx) => Promise<Made>,
-) {
-  const data = await store.tx(async (tx) => {
-    const made = await make(tx)
-    await takeOrUndo(tx, claim, () => ({
-      status,
-      answer: secrets.seal(JSON.stringify({ data: made }), claim?.request ?? ""),
-    }))
-    return made
-  })
-  return { data }
 }
 
 const readingRoutes = ({ store, cursors }: WebhookRouteParts): AnyRoute[] => [
