@@ -71,8 +71,6 @@ async function endpointOf(db: Reader, { project_id, params: { webhook_id } }: Of
 
 function testRoute({ store, workers, webhooks: parts }: DeliveryRouteParts): AnyRoute {
   const limits = new RateLimits(engine === "postgres" ? new SharedWindows(store) : undefined)
-  const timeout_ms = Math.min(parts.requests.timeout_ms, LONGEST_TEST_MILLISECONDS)
-  const requests = { ...parts.requests, timeout_ms }
   return route({
     ...by("POST", `${HOOK}/test`),
     summary: "Send an example event to an endpoint now",
@@ -90,6 +88,8 @@ function testRoute({ store, workers, webhooks: parts }: DeliveryRouteParts): Any
       if (claim && (await lookup(store.read, claim))) throw new AlreadyAnswered(claim)
       await limits.take(`webhook_test:${id}`, TESTS_A_MINUTE, "webhook_test")
       const planned = await store.tx((tx) => planTest(tx, caller, id, body.event_type))
+      const timeout_ms = Math.min(parts.requests.timeout_ms, LONGEST_TEST_MILLISECONDS)
+      const requests = { ...parts.requests, timeout_ms }
       const data = await attemptNow({ ...parts, store, workers, requests }, project_id, planned)
       const stored = () => ({ status: 200, answer: JSON.stringify({ data }) })
       await store.tx((tx) => takeOrUndo(tx, claim, stored))
