@@ -1,6 +1,6 @@
 // Imports as good as nothing: `belfry --version` costs what the runtime costs to start.
 import { writeSync } from "node:fs"
-import { version } from "./version"
+import { version } from "./lib/environment"
 
 const words = process.argv.slice(2)
 if (words[0] === "--version" || words[0] === "-V") {
@@ -12,8 +12,9 @@ if (words[0] === "--version" || words[0] === "-V") {
     process.exit(74)
   }
 } else if (words[0] === "__complete") {
-  const { complete } = await import("./completion/complete")
-  await complete(words.slice(1))
+  const { complete } = await import("./lib/completion/complete")
+  const { createProgram } = await import("./program")
+  await complete(createProgram(), words.slice(1))
   process.exit(0)
 } else {
   const { run } = await import("./program")

@@ -1,12 +1,10 @@
 import { Command, CommanderError, Help, type Option } from "commander"
-import { DryRun } from "./client"
 import * as accounts from "./commands/accounts"
 import * as admin from "./commands/admin"
 import * as completion from "./commands/completion"
 import * as config from "./commands/config"
 import * as domains from "./commands/domains"
 import * as emails from "./commands/emails"
-import * as entrance from "./commands/entrance"
 import * as events from "./commands/events"
 import * as jobs from "./commands/jobs"
 import * as keys from "./commands/keys"
@@ -20,20 +18,19 @@ import * as profiles from "./commands/profiles"
 import * as projects from "./commands/projects"
 import * as providers from "./commands/providers"
 import * as queue from "./commands/queue"
+import * as entrance from "./commands/setup"
 import * as tui from "./commands/tui"
 import * as usage from "./commands/usage"
 import * as webhooks from "./commands/webhooks"
-import { openContext } from "./context"
-import { environment } from "./environment"
-import { exits, Failure } from "./failure"
-import { typedAs } from "./flag-names"
-import { addGlobalFlags, type GlobalFlags, globalFlags } from "./global-flags"
-import { watchInterrupts, watchReaders } from "./interrupt"
-import { write } from "./output"
-import { errorBody, errorText } from "./report"
-import { painter, wantsColour } from "./terminal"
-import { version } from "./version"
-import { normalized, readWords } from "./words"
+import { normalized, readWords } from "./lib/arguments"
+import { DryRun } from "./lib/client"
+import { openContext } from "./lib/context"
+import { environment, version } from "./lib/environment"
+import { errorBody, errorText, exits, Failure } from "./lib/errors"
+import { addGlobalFlags, type GlobalFlags, globalFlags, typedAs } from "./lib/flags"
+import { watchInterrupts, watchReaders } from "./lib/interrupt"
+import { write } from "./lib/output"
+import { painter, wantsColour } from "./lib/terminal"
 
 /** Runs one command line and ends the process with its exit code. */
 export async function run(words: string[]): Promise<never> {
@@ -211,7 +208,7 @@ interface Said {
 async function advised(failure: Failure, { flags, command }: Said): Promise<Failure> {
   const may_help = failure.exit === exits.unauthorized && command?.name() !== "setup"
   if (!command || !may_help || flags.dryRun) return failure
-  const { withSetup } = await import("./ownerless")
+  const { withSetup } = await import("./lib/setup-hint")
   return withSetup(failure, openContext(flags))
 }
 

@@ -1,6 +1,6 @@
 import type { Command } from "commander"
-import { examples, lazily, several } from "../action"
-import { ACCOUNT_NAME, DATA_DIR, PASSWORD_STDIN, PROJECT_NAME, SET } from "../shared-flags"
+import { ACCOUNT_NAME, DATA_DIR, PASSWORD_STDIN, PROJECT_NAME, SET } from "../lib/flags"
+import { examples, lazily, several } from "../lib/run"
 
 /** For the person that runs the instance, on its machine: these commands need no credential. */
 export function define(program: Command): void {

@@ -1,5 +1,8 @@
 import type { Command } from "commander"
-import { lazily } from "../action"
+import { scripts, shells } from "../lib/completion/scripts"
+import type { Action } from "../lib/context"
+import { usage } from "../lib/errors"
+import { run } from "../lib/run"
 
 /** Completion for the shells: made from the tree of commands, with ids from the server. */
 export function define(program: Command): void {
@@ -19,5 +22,13 @@ Load it in this shell, or in the start file of your shell:
 
 It completes commands, flags, values of flags, and ids from the server.`,
     )
-    .action(lazily(async () => (await import("../completion/print")).print))
+    .action(run(print))
+}
+
+/** The script as it is, in a pipe and on a terminal alike. */
+export const print: Action<object> = async ({ output }, _, name = "") => {
+  const shell = shells.find((one) => one === name)
+  if (!shell) throw usage(`SHELL: "${name}" is not one of ${shells.join(", ")}`)
+  await output.raw(scripts[shell])
+  return undefined
 }

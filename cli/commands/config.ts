@@ -1,6 +1,6 @@
 import type { Command } from "commander"
-import { examples, lazily, several } from "../action"
-import { SET } from "../shared-flags"
+import { SET } from "../lib/flags"
+import { examples, lazily, several } from "../lib/run"
 
 /** The settings of a server on this machine: flags > BELFRY_* > file > defaults. */
 export function define(program: Command): void {

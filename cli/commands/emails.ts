@@ -1,6 +1,26 @@
+import { writeFileSync } from "node:fs"
 import type { Command } from "commander"
-import { examples, lazily, several } from "../action"
-import { HEADER, IDEMPOTENCY_KEY, LIMIT, METADATA, SINCE, UNTIL } from "../shared-flags"
+import type { Action } from "../lib/context"
+import { emailColumns, emailText, eventText, statusMark } from "../lib/email-text"
+import { exits, Failure, usage } from "../lib/errors"
+import {
+  FIRST_EMAIL,
+  HEADER,
+  IDEMPOTENCY_KEY,
+  LIMIT,
+  METADATA,
+  optionWords,
+  SINCE,
+  UNTIL,
+} from "../lib/flags"
+import { limitOf, listUpTo } from "../lib/paging"
+import type { Attempt, Content, Email, EmailEvents } from "../lib/records"
+import { examples, run, several } from "../lib/run"
+import type { Column } from "../lib/table"
+import { cleanLine, cleanText } from "../lib/terminal"
+import { moment } from "../lib/time"
+import { tail } from "./emails-follow"
+import { batch, cancel, resend, send } from "./emails-send"
 
 const ID = "0199a1c2-0000-7000-8000-000000000001"
 
@@ -50,7 +70,7 @@ function defineSend(emails: Command): void {
         "emails send --to ann@mailbox.test --from me@mailbox.test --subject Hi --html-file hi.html --wait",
       ),
     )
-    .action(lazily(async () => (await import("../emails/send")).send))
+    .action(run(send))
 }
 
 function defineBatch(emails: Command): void {
@@ -63,7 +83,7 @@ function defineBatch(emails: Command): void {
       "after",
       examples("emails batch messages.json", "emails batch - < messages.ndjson"),
     )
-    .action(lazily(async () => (await import("../emails/batch")).batch))
+    .action(run(batch))
 }
 
 function defineList(emails: Command): void {
@@ -84,7 +104,7 @@ function defineList(emails: Command): void {
     .option(...UNTIL)
     .option(...LIMIT)
     .addHelpText("after", examples("emails list --status bounced --json=id,to.email,status_reason"))
-    .action(lazily(async () => (await import("../emails/read")).list))
+    .action(run(list))
 }
 
 function defineReads(emails: Command): void {
@@ -99,7 +119,7 @@ function defineReads(emails: Command): void {
       .command(`${name} <id>`)
       .description(about)
       .addHelpText("after", examples(`emails ${name} ${ID}`))
-      .action(lazily(async () => (await import("../emails/read"))[name]))
+      .action(run({ get, events, attempts, raw }[name]))
   }
   emails
     .command("content <id>")
@@ -107,14 +127,14 @@ function defineReads(emails: Command): void {
     .option("--html", "print only the HTML")
     .option("--text", "print only the text")
     .addHelpText("after", examples(`emails content ${ID} --html > mail.html`))
-    .action(lazily(async () => (await import("../emails/read")).content))
+    .action(run(content))
 
   emails
     .command("attachment <id> <attachment>")
     .description("write one attachment to a file or into a pipe")
     .option("--save-as <file>", "file to write")
     .addHelpText("after", examples(`emails attachment ${ID} ${ID} --save-as a.pdf`))
-    .action(lazily(async () => (await import("../emails/read")).attachment))
+    .action(run(attachment))
 }
 
 function defineTail(emails: Command): void {
@@ -123,7 +143,7 @@ function defineTail(emails: Command): void {
     .description("follow the events of all email, or of one email until its final status")
     .option(...SINCE)
     .addHelpText("after", examples("emails tail", `emails tail ${ID}`, "emails tail | jq .type"))
-    .action(lazily(async () => (await import("../emails/tail")).tail))
+    .action(run(tail))
 }
 
 function defineChanges(emails: Command): void {
@@ -131,7 +151,7 @@ function defineChanges(emails: Command): void {
     .command("cancel <id>")
     .description("cancel an email that is still queued")
     .addHelpText("after", examples(`emails cancel ${ID}`))
-    .action(lazily(async () => (await import("../emails/send")).cancel))
+    .action(run(cancel))
 
   emails
     .command("resend <id>")
@@ -139,5 +159,137 @@ function defineChanges(emails: Command): void {
     .option("--to <address>", "send only to this address (default: all recipients)")
     .option(...IDEMPOTENCY_KEY)
     .addHelpText("after", examples(`emails resend ${ID}`))
-    .action(lazily(async () => (await import("../emails/send")).resend))
+    .action(run(resend))
+}
+
+interface ListOptions {
+  status?: string
+  to?: string
+  from?: string
+  tag?: string
+  domain?: string
+  subject?: string
+  batch?: string
+  since?: string
+  until?: string
+  limit?: string
+}
+
+export const list: Action<ListOptions> = async (context, options) => {
+  const { status, to, from, tag, domain, subject, batch, since, until, limit } = options
+  const query = {
+    status,
+    to,
+    from,
+    tag,
+    domain,
+    subject,
+    batch_id: batch,
+    created_after: since === undefined ? undefined : moment(since, "--since"),
+    created_before: until === undefined ? undefined : moment(until, "--until"),
+  }
+  const found = await listUpTo<Email>(context.client(), "/v1/emails", query, limitOf(limit))
+  await context.output.list(found.rows, emailColumns)
+  const more = optionWords({ ...options, limit: String(2 * limitOf(limit)) })
+  if (found.more) await context.output.next(`belfry emails list${more}`)
+  else if (found.rows[0]) await context.output.next(`belfry emails get ${found.rows[0].id}`)
+  else if (optionWords({ ...options, limit: undefined }) === "") {
+    await context.output.next(FIRST_EMAIL)
+  }
+  return undefined
+}
+
+const pathOf = (id: string) => `/v1/emails/${encodeURIComponent(id)}`
+
+export const get: Action<object> = async (context, _, id = "") => {
+  const { data } = await context.client().get<Email>(pathOf(id))
+  await context.output.record(data, () => emailText(data, context.paint))
+  await context.output.next(`belfry emails attempts ${data.id}`)
+  return undefined
+}
+
+export const events: Action<object> = async (context, _, id = "") => {
+  const { output, paint } = context
+  const { data } = await context.client().get<EmailEvents>(`${pathOf(id)}/events`)
+  if (output.form === "ndjson" || output.form === "quiet") {
+    for (const event of data.events) await output.line(event, () => "")
+    return undefined
+  }
+  await output.record(data, () => {
+    const lines = data.events.map((event) => eventText(event, paint))
+    return [statusMark({ status: data.status, status_reason: null }, paint), ...lines].join("\n")
+  })
+  return undefined
+}
+
+const attemptColumns: Column<Attempt>[] = [
+  { title: "TRY", cell: ({ attempt }) => String(attempt) },
+  { title: "AT", cell: ({ started_at }) => started_at },
+  { title: "TOOK", cell: ({ duration_ms }) => `${duration_ms} ms` },
+  { title: "OUTCOME", cell: ({ outcome }) => outcome },
+  { title: "SERVER", cell: ({ mx, provider }) => mx ?? provider, flexible: true },
+  { title: "ANSWER", cell: ({ response }) => response ?? "", flexible: true },
+]
+
+export const attempts: Action<object> = async (context, _, id = "") => {
+  const { data } = await context.client().get<Attempt[]>(`${pathOf(id)}/attempts`)
+  await context.output.list(data, attemptColumns)
+  return undefined
+}
+
+/** The bytes as they were sent; on a terminal without what could move the cursor. */
+export const raw: Action<object> = async (context, _, id = "") => {
+  const bytes = await context.client().bytes(`${pathOf(id)}/raw`)
+  const shown = context.terminal.out ? cleanText(new TextDecoder().decode(bytes)) : bytes
+  await context.output.raw(shown)
+  return undefined
+}
+
+interface ContentOptions {
+  html?: boolean
+  text?: boolean
+}
+
+export const content: Action<ContentOptions> = async (context, options, id = "") => {
+  const { output, paint, terminal } = context
+  const { data } = await context.client().get<Content>(`${pathOf(id)}/content`)
+  if (options.html || options.text) {
+    const part = (options.html ? data.html : data.text) ?? ""
+    await output.raw(terminal.out ? `${cleanText(part)}\n` : part)
+    return undefined
+  }
+  await output.record(data, () =>
+    [paint.bold(cleanLine(data.subject ?? "")), "", cleanText(data.text ?? "")].join("\n"),
+  )
+  return undefined
+}
+
+interface AttachmentOptions {
+  saveAs?: string
+}
+
+export const attachment: Action<AttachmentOptions> = async (
+  context,
+  { saveAs: path },
+  id = "",
+  attachment_id = "",
+) => {
+  const { output, paint, terminal } = context
+  if (path === undefined && terminal.out) {
+    throw usage("an attachment is not written to a terminal", "name a file with --save-as")
+  }
+  const address = `${pathOf(id)}/attachments/${encodeURIComponent(attachment_id)}`
+  const bytes = await context.client().bytes(address)
+  if (path === undefined) {
+    await output.raw(bytes)
+    return undefined
+  }
+  try {
+    writeFileSync(path, bytes)
+  } catch (error) {
+    throw new Failure(exits.storage, "storage", `${path} cannot be written: ${String(error)}`)
+  }
+  const record = { id: attachment_id, path, size: bytes.length }
+  await output.record(record, () => `${paint.green("✓")} ${path} (${bytes.length} bytes)`)
+  return undefined
 }

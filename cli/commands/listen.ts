@@ -1,6 +1,18 @@
 import type { Command } from "commander"
-import { examples, lazily, several } from "../action"
-import { AFTER, EVENT, LIMIT, ONLY_EVENT, SINCE } from "../shared-flags"
+import type { Action, Context } from "../lib/context"
+import { exits, usage } from "../lib/errors"
+import { AFTER, EVENT, LIMIT, ONLY_EVENT, SINCE } from "../lib/flags"
+import { onInterrupt } from "../lib/interrupt"
+import { listenSecret, receiverAddress } from "../lib/listen-secret"
+import { limitOf } from "../lib/paging"
+import { type Posted, post } from "../lib/post"
+import { examples, lazily, run, several } from "../lib/run"
+import { type Frame, openStream, type Stream, tellLink } from "../lib/stream"
+import { lineId } from "../lib/table"
+import { cleanLine } from "../lib/terminal"
+import { clockTime, millis } from "../lib/time"
+import { tail } from "./events"
+import { list as listLogs, tail as tailLogs } from "./logs"
 
 /** What happens in the project and at its API, as it happens. */
 export function define(program: Command): void {
@@ -36,7 +48,7 @@ function defineListen(program: Command): void {
         "listen --print-secret",
       ),
     )
-    .action(lazily(async () => (await import("../listen/listen")).listen))
+    .action(run(listen))
 }
 
 function defineEventsTail(events: Command): void {
@@ -48,7 +60,7 @@ function defineEventsTail(events: Command): void {
     .option(EVENT, ONLY_EVENT, several)
     .option("--limit <number>", "end after this number of events")
     .addHelpText("after", examples("events tail", "events tail --event email.bounced | jq .data"))
-    .action(lazily(async () => (await import("../events-tail")).tail))
+    .action(run(tail))
 }
 
 function defineLogs(program: Command): void {
@@ -80,7 +92,7 @@ function defineLogs(program: Command): void {
       .option("--key <id>", "show only requests with this API key")
       .option("--limit <number>", limit)
       .addHelpText("after", examples(example, `logs ${name} --status 5xx --json`))
-      .action(lazily(async () => (await import("../logs"))[name]))
+      .action(run({ list: listLogs, tail: tailLogs }[name]))
   }
 }
 
@@ -94,5 +106,200 @@ function defineVerify(webhooks: Command): void {
     )
     .option("--skip-verify", "accept any TLS certificate of the receiver")
     .addHelpText("after", examples("webhooks verify localhost:3000/hooks"))
-    .action(lazily(async () => (await import("../local/verify/verify")).verify))
+    .action(lazily(async () => (await import("../local/verify")).verify))
+}
+
+interface ListenOptions {
+  forwardTo?: string
+  event?: string[]
+  after?: string
+  printSecret?: boolean
+  skipVerify?: boolean
+  limit?: string
+}
+
+/** Deliveries of the project, carried to a receiver on this machine, until Ctrl-C or --timeout. */
+export const listen: Action<ListenOptions> = async (context, options) => {
+  if (options.printSecret) {
+    await printSecret(context)
+    return exits.done
+  }
+  if (options.forwardTo === undefined) {
+    throw usage("--forward-to is missing", "belfry listen --forward-to localhost:3000/hooks")
+  }
+  const url = receiverAddress(options.forwardTo)
+  return await new Listening(context, options, new Carrier(url, options.skipVerify), url).run()
+}
+
+/** Alone, in a pipe too: what asks for it is `SECRET=$(belfry listen --print-secret)`. */
+async function printSecret(context: Context) {
+  const { output, flags } = context
+  const secret = listenSecret(context)
+  if (flags.json === undefined && !flags.ndjson) return await output.raw(`${secret}\n`)
+  await output.record({ secret }, () => secret)
+}
+
+class Listening {
+  readonly #context: Context
+  readonly #options: ListenOptions
+  readonly #carrier: Carrier
+  readonly #url: string
+  #stream: Stream | undefined
+  #is_ready = false
+  #left: number
+  #failure: unknown
+  #exit: number = exits.done
+
+  constructor(context: Context, options: ListenOptions, carrier: Carrier, url: string) {
+    this.#context = context
+    this.#options = options
+    this.#carrier = carrier
+    this.#url = url
+    this.#left = options.limit === undefined ? Number.POSITIVE_INFINITY : limitOf(options.limit)
+  }
+
+  async run(): Promise<number> {
+    const { timeout } = this.#context
+    const { after, event } = this.#options
+    const stream = openStream(this.#context.client(), {
+      forward: true,
+      types: event?.join(","),
+      headers: { "x-svc-listen-secret": listenSecret(this.#context) },
+      ...(after !== undefined && { start: { after, not_before: undefined } }),
+      place: () => this.#carrier.place,
+      onFrame: (frame) => this.#hear(frame),
+      onState: tellLink(this.#context),
+    })
+    this.#stream = stream
+    onInterrupt(() => {
+      this.#exit = exits.interrupted
+      stream.close()
+    })
+    const timer = timeout === undefined ? undefined : setTimeout(() => stream.close(), timeout)
+    await stream.ended
+    clearTimeout(timer)
+    if (this.#failure !== undefined) throw this.#failure
+    if (this.#exit === exits.done) await this.#carrier.idle()
+    return this.#exit
+  }
+
+  /** Deliveries run beside each other: the next frame does not wait for the receiver. */
+  async #hear(frame: Frame): Promise<void> {
+    if (frame.type === "ready") await this.#ready(frame.secret)
+    if (frame.type === "delivery") this.#carry(frame).catch((error) => this.#fail(error))
+  }
+
+  async #ready(secret: string) {
+    if (this.#is_ready) return
+    this.#is_ready = true
+    const { output, paint } = this.#context
+    if (output.form === "quiet") return // it has no id
+    await output.line({ type: "ready", secret, forward_to: this.#url }, () => {
+      const to = paint.dim(`forwarding to ${cleanLine(this.#url)}; Ctrl-C stops`)
+      return `Ready. Signing secret ${paint.bold(secret)}   ${to}`
+    })
+  }
+
+  async #carry(delivery: Delivery) {
+    const at = new Date(millis()).toISOString()
+    const { carried, is_new } = await this.#carrier.carry(delivery)
+    this.#stream?.send({
+      type: "result",
+      delivery_id: delivery.delivery_id,
+      response_status: carried.status,
+      response_body: carried.body,
+    })
+    if (!is_new) return
+    const { event_id, event_type, status, error, duration_ms } = carried
+    const told = { type: "delivery", at, event_type, event_id, response_status: status, error }
+    const human = () => deliveryLine(at, carried, this.#context)
+    await this.#context.output.line({ ...told, duration_ms }, human)
+    this.#left -= 1
+    if (this.#left === 0) this.#stream?.close()
+  }
+
+  #fail(error: unknown) {
+    this.#failure ??= error
+    this.#stream?.close()
+  }
+}
+
+/** `12:00:01.102 email.delivered evt_… → 200 (12 ms)`, the id by its end on a narrow terminal. */
+function deliveryLine(at: string, carried: Carried, { paint, terminal }: Context): string {
+  const { event_id, event_type, status, error, duration_ms } = carried
+  const is_good = status !== null && status >= 200 && status < 300
+  const answer = cleanLine(status === null ? (error ?? "no answer") : String(status))
+  const shown = is_good ? paint.green(answer) : paint.red(`${answer} ✗`)
+  const what = `${cleanLine(event_type)} ${lineId(cleanLine(event_id), terminal)}`
+  return `${paint.dim(clockTime(at))} ${what} → ${shown} ${paint.dim(`(${duration_ms} ms)`)}`
+}
+
+const RECEIVER_MILLISECONDS = 30_000
+
+export interface Delivery {
+  delivery_id: string
+  headers: Record<string, string>
+  body: string
+}
+
+export interface Carried extends Posted {
+  event_id: string
+  event_type: string
+}
+
+interface Trip {
+  event_id: string
+  done: boolean
+  carried: Promise<Carried>
+}
+
+/**
+ * Carries deliveries to a receiver, each event once: what the server sends again after a reconnect
+ * was either carried already, or is on its way.
+ */
+export class Carrier {
+  readonly #url: string
+  readonly #skip_verify: boolean | undefined
+  /** In the order of the feed, from the first that is not done. */
+  readonly #trips: Trip[] = []
+  #place: string | undefined
+
+  constructor(url: string, skip_verify: boolean | undefined) {
+    this.#url = url
+    this.#skip_verify = skip_verify
+  }
+
+  /** The last event before which everything has been carried. */
+  get place(): string | undefined {
+    return this.#place
+  }
+
+  /** Resolves when everything on its way has arrived. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#trips.map(({ carried }) => carried))
+  }
+
+  /** What the receiver answered, and whether it was asked only now. */
+  async carry(delivery: Delivery): Promise<{ carried: Carried; is_new: boolean }> {
+    const event_id = delivery.headers["webhook-id"] ?? delivery.delivery_id
+    const known = this.#trips.find((trip) => trip.event_id === event_id)
+    if (known) return { carried: await known.carried, is_new: false }
+    const trip: Trip = { event_id, done: false, carried: this.#post(event_id, delivery) }
+    this.#trips.push(trip)
+    const carried = await trip.carried
+    trip.done = true
+    while (this.#trips[0]?.done) this.#place = this.#trips.shift()?.event_id
+    return { carried, is_new: true }
+  }
+
+  async #post(event_id: string, { headers, body }: Delivery): Promise<Carried> {
+    const parcel = { url: this.#url, headers, body, timeout: RECEIVER_MILLISECONDS }
+    const posted = await post({ ...parcel, skip_verify: this.#skip_verify })
+    return { ...posted, event_id, event_type: typeOf(body) }
+  }
+}
+
+function typeOf(body: string): string {
+  const { type } = JSON.parse(body) as { type?: unknown }
+  return typeof type === "string" ? type : ""
 }

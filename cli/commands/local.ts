@@ -1,6 +1,7 @@
 import type { Command } from "commander"
-import { examples, lazily, several } from "../action"
-import { DATA_DIR, SET } from "../shared-flags"
+import { DATA_DIR, SET } from "../lib/flags"
+import { examples, lazily, run, several } from "../lib/run"
+import { status, versions } from "./status"
 
 const NEW = "create a new database if this folder has lost its own"
 
@@ -44,18 +45,18 @@ export function define(program: Command): void {
     if (name === "init") command.option("--new", NEW)
     command
       .addHelpText("after", examples(`${name} --data-dir /var/lib/belfry`, `${name} --json`))
-      .action(lazily(async () => (await import("../local/prepare"))[name]))
+      .action(lazily(async () => (await import("../local/init"))[name]))
   }
 
   program
     .command("status")
     .description("show whether the server runs and accepts work")
     .addHelpText("after", examples("status", "status --url https://mail.example.test --json"))
-    .action(lazily(async () => (await import("../status")).status))
+    .action(run(status))
 
   program
     .command("version")
     .description("print the version and the platform")
     .addHelpText("after", examples("version"))
-    .action(lazily(async () => (await import("../status")).versions))
+    .action(run(versions))
 }

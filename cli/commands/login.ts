@@ -1,6 +1,22 @@
 import type { Command } from "commander"
-import { examples, lazily } from "../action"
-import { PASSWORD_STDIN, YOUR_EMAIL } from "../shared-flags"
+import type { Action, Context } from "../lib/context"
+import { environment } from "../lib/environment"
+import { exits, Failure } from "../lib/errors"
+import { PASSWORD_STDIN, YOUR_EMAIL } from "../lib/flags"
+import {
+  type Connection,
+  type Profile,
+  profilesPath,
+  readProfiles,
+  sameServer,
+  webAddress,
+  writeProfiles,
+} from "../lib/profiles"
+import { ask, password } from "../lib/prompts"
+import { examples, run } from "../lib/run"
+import { keepSession, type SessionAnswer } from "../lib/session"
+import { fields } from "../lib/table"
+import { millis, pause } from "../lib/time"
 
 /** Signing in as a person, which everything about accounts needs. */
 export function define(program: Command): void {
@@ -15,17 +31,179 @@ export function define(program: Command): void {
       "after",
       examples("login https://mail.example.test", "login http://127.0.0.1:8080 --device"),
     )
-    .action(lazily(async () => (await import("../login")).login))
+    .action(run(login))
 
   program
     .command("logout")
     .description("sign out")
     .addHelpText("after", examples("logout"))
-    .action(lazily(async () => (await import("../login")).logout))
+    .action(run(logout))
 
   program
     .command("whoami")
     .description("show the person or key that commands use")
     .addHelpText("after", examples("whoami", "whoami --json=user.email,account_id"))
-    .action(lazily(async () => (await import("../login")).whoami))
+    .action(run(whoami))
+}
+
+export interface LoginOptions {
+  email?: string
+  passwordStdin?: boolean
+  code?: string
+  device?: boolean
+}
+
+type Challenged = { mfa_required: true; mfa_challenge: { token: string; methods: string[] } }
+
+/** What `signedIn` tells. */
+export const signed_in_fields = ["profile", "url", "user", "accounts", "account_id"]
+
+const path = () => profilesPath(environment)
+
+/** Signs a person in and keeps the sign-in in a profile, which is chosen from then on. */
+export const login: Action<LoginOptions> = async (context, options, given = "") => {
+  context.output.promises(signed_in_fields)
+  const url = given ? webAddress(given) : context.connection().url
+  const answer = options.device
+    ? await byDevice(context, url)
+    : await byPassword(context, url, options)
+  return signedIn(context, url, answer)
+}
+
+/** Stores what a sign-in answered in a profile, which is chosen from then on. */
+export function storeSession(context: Context, url: string, answer: SessionAnswer) {
+  const stored = readProfiles(path())
+  const name = profileFor(context, url)
+  const before = Object.hasOwn(stored.profiles, name) ? stored.profiles[name] : undefined
+  const same = before && sameServer(before.url, url)
+  const profile: Profile = same ? { ...before, url } : { url, api_key: null }
+  const kept = keepSession(path(), name, profile, answer)
+  writeProfiles(path(), { ...readProfiles(path()), current: name })
+  return { name, account_id: kept.account_id }
+}
+
+/** As `storeSession`, and tells who is signed in now; never the tokens. */
+export async function signedIn(context: Context, url: string, answer: SessionAnswer) {
+  const { name, account_id } = storeSession(context, url, answer)
+  const { user, accounts } = answer
+  const record = { profile: name, url, user, accounts, account_id }
+  const { output, paint } = context
+  await output.record(record, () => `${paint.green("✓")} signed in as ${user.email} at ${url}`)
+  await output.next(account_id ? "belfry projects list" : "belfry accounts list")
+  return undefined
+}
+
+/** The one named, else the one of this server, else one by its host's name. */
+function profileFor({ flags }: Context, url: string): string {
+  if (flags.profile) return flags.profile
+  const { current, profiles } = readProfiles(path())
+  const fits = (name: string | null) => name !== null && sameServer(profiles[name]?.url ?? "", url)
+  if (fits(current)) return current ?? ""
+  return Object.keys(profiles).find(fits) ?? new URL(url).hostname.replaceAll(/[^\w.-]/g, "-")
+}
+
+async function byPassword(context: Context, url: string, options: LoginOptions) {
+  const client = context.anonymous(url)
+  const email = options.email ?? (await ask(context, "Email", "give it with --email"))
+  const body = { email, password: await password(context, options) }
+  const { data } = await client.post<SessionAnswer | Challenged>("/v1/session", body)
+  if (!("mfa_required" in data)) return data
+  const question = "Code of your second factor"
+  const code = options.code ?? (await ask(context, question, "give it with --code"))
+  const proof = { token: data.mfa_challenge.token, code }
+  return (await client.post<SessionAnswer>("/v1/session/mfa", proof)).data
+}
+
+type Begun = {
+  device_code: string
+  user_code: string
+  verification_uri: string
+  expires_in: number
+  interval: number
+}
+
+/** For a machine without a browser: somebody who is signed in elsewhere says yes. */
+async function byDevice(context: Context, url: string): Promise<SessionAnswer> {
+  const client = context.anonymous(url)
+  const program = { client_name: `belfry CLI on ${process.platform}` }
+  const { data: begun } = await client.post<Begun>("/v1/session/device", program)
+  const told = `Open ${begun.verification_uri} and enter ${begun.user_code}`
+  process.stderr.write(`${told}\n`) // also off a terminal: nobody could go on without it
+
+  const body = { device_code: begun.device_code }
+  const deadline = millis() + begun.expires_in * 1000
+  let interval = begun.interval * 1000
+  while (millis() < deadline) {
+    await pause(interval)
+    try {
+      return (await client.post<SessionAnswer>("/v1/session/device/token", body)).data
+    } catch (error) {
+      const reason = error instanceof Failure ? error.details.reason : undefined
+      if (reason === "slow_down") interval += 5000
+      else if (reason !== "authorization_pending") throw error
+    }
+  }
+  throw new Failure(exits.unauthorized, "expired", "Nobody approved the sign-in in time.")
+}
+
+/** Ends the session on the server, and forgets it here whatever the server says. */
+export const logout: Action<object> = async (context) => {
+  const { profile: name, url, signed_in } = context.connection()
+  const { output, paint } = context
+  if (!signed_in || name === null) {
+    const text = `Nobody is signed in at ${url}.`
+    const hint = output.again("belfry login")
+    throw new Failure(exits.unauthorized, "unauthorized", text, { hint })
+  }
+  output.promises(["profile", "url", "signed_in"])
+  try {
+    await context.client().remove("/v1/session")
+  } catch (error) {
+    if (!(error instanceof Failure && error.exit === exits.unauthorized)) throw error
+  }
+  forgetSession({ profile: name, url })
+  await output.record({ profile: name, url, signed_in: false }, () => {
+    return `${paint.green("✓")} signed out at ${url}`
+  })
+  return undefined
+}
+
+/** Of the sign-in nothing stays in the profile; a key of it does. */
+export function forgetSession({ profile: name, url }: Pick<Connection, "profile" | "url">): void {
+  if (name === null) return
+  const stored = readProfiles(path())
+  const before = stored.profiles[name] ?? { url, api_key: null }
+  const { session: _, account_id: __, project_id: ___, ...rest } = before
+  writeProfiles(path(), { ...stored, profiles: { ...stored.profiles, [name]: rest } })
+}
+
+type Me = Pick<SessionAnswer, "user" | "accounts"> & { session: { id: string } }
+
+/** Who the next command will be: a person, or a key. */
+export const whoami: Action<object> = async (context) => {
+  const { url, profile, signed_in, api_key, account_id, project_id } = context.connection()
+  const { output, paint } = context
+  const place = { url, profile, account_id, project_id }
+  if (!signed_in) {
+    const key = api_key && `${api_key.slice(0, 17)}…`
+    const person = { user: null, session: null, accounts: null }
+    const record = { kind: key ? "key" : "nobody", ...place, api_key: key, ...person }
+    await output.record(record, () => fields(Object.entries(record), paint))
+    return key ? undefined : exits.unauthorized
+  }
+  const { data } = await context.client().get<Me>("/v1/session")
+  await output.record({ kind: "user", ...place, api_key: null, ...data }, () => {
+    const accounts = data.accounts.map(({ id, name, role }) => ["account", `${name} ${role} ${id}`])
+    const own = [
+      ["user", data.user.email],
+      ["server", url],
+      ["profile", profile],
+    ]
+    const chosen = [
+      ["works in", account_id],
+      ["project", project_id],
+    ]
+    return fields([...own, ...accounts, ...chosen] as [string, unknown][], paint)
+  })
+  return undefined
 }

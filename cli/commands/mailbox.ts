@@ -1,8 +1,15 @@
 import type { Command } from "commander"
-import { examples, lazily } from "../action"
-import type { Action } from "../context"
-import type { Filters } from "../mailbox"
-import { DATA_DIR, LIMIT, SINCE } from "../shared-flags"
+import type { Client } from "../lib/client"
+import type { Action, Context } from "../lib/context"
+import { exits, type Failure } from "../lib/errors"
+import { DATA_DIR, FIRST_EMAIL, LIMIT, optionWords, SINCE } from "../lib/flags"
+import { columns, DEFAULT_WAIT, type Filters, noMail, POLL, queryOf, shown } from "../lib/mail-text"
+import { limitOf, listUpTo } from "../lib/paging"
+import { confirm } from "../lib/prompts"
+import type { Query } from "../lib/query"
+import type { Mail, MailSummary } from "../lib/records"
+import { examples, lazily, run } from "../lib/run"
+import { millis, pause } from "../lib/time"
 
 /** The embedded mailbox: what arrived there instead of in the world. */
 export function define(program: Command): void {
@@ -17,13 +24,13 @@ export function define(program: Command): void {
     .description("delete the project's mail from the mailbox")
     .option("--to <address>", "delete only mail to this address")
     .addHelpText("after", examples("mailbox clear --to ann@mailbox.test --yes"))
-    .action(lazily(async () => (await import("../mailbox")).clear))
+    .action(run(clear))
 }
 
 /** The project's mail, or with --system that of the instance, which only this machine may read. */
 const either = (name: "list" | "get" | "wait") =>
   lazily(async (): Promise<Action<Filters & { system?: boolean }>> => {
-    const ours = await import("../mailbox")
+    const ours = { list, get, wait }
     return async (context, options, ...words) => {
       if (!options.system) return ours[name](context, options, ...words)
       const system = await import("../local/system-mailbox")
@@ -63,4 +70,75 @@ function defineReading(mailbox: Command) {
       examples("mailbox wait --to ann@mailbox.test --subject Receipt --timeout 10s --json=id,text"),
     )
     .action(either("wait"))
+}
+
+export const list: Action<Filters> = async (context, options) => {
+  const limit = limitOf(options.limit)
+  const { rows } = await listUpTo<MailSummary>(
+    context.client(),
+    "/v1/mailbox",
+    queryOf(options),
+    limit,
+  )
+  await context.output.list(rows, columns)
+  await context.output.next(rows[0] ? `belfry mailbox get ${rows[0].id}` : FIRST_EMAIL)
+  return undefined
+}
+
+export const get: Action<object> = async (context, _, id = "") => {
+  const mail = await read(context.client(), id)
+  await context.output.record(mail, () => shown(mail, context.paint))
+  return undefined
+}
+
+const read = async (client: Client, id: string): Promise<Mail> =>
+  (await client.get<Mail>(`/v1/mailbox/${encodeURIComponent(id)}`)).data
+
+/** Prints the newest mail that fits, as soon as there is one. Exit 1 when the time is over first. */
+export const wait: Action<Filters> = async (context, options) => {
+  const limit = context.timeout ?? DEFAULT_WAIT
+  const client = context.client(Math.max(limit, 5000))
+  const query = { ...queryOf(options), per_page: 100 }
+  const deadline = millis() + limit
+
+  while (true) {
+    const id = await newest(client, query, options.subject)
+    if (id !== undefined) {
+      const mail = await read(client, id)
+      await context.output.record(mail, () => shown(mail, context.paint))
+      return exits.done
+    }
+    if (millis() + POLL > deadline) throw nothingCame(context, options, limit)
+    await pause(POLL)
+  }
+}
+
+async function newest(client: Client, query: Query, subject: string | undefined) {
+  const { data } = await client.get<MailSummary[]>("/v1/mailbox", query)
+  const wanted = subject?.toLowerCase() ?? ""
+  return data.find((mail) => (mail.subject ?? "").toLowerCase().includes(wanted))?.id
+}
+
+export function nothingCame(context: Context, options: Filters, limit: number): Failure {
+  const { output } = context
+  const there = output.again("belfry mailbox list")
+  const why = output.again(`belfry emails list${optionWords({ to: options.to })}`)
+  return noMail(
+    options,
+    limit,
+    `\`${there}\` lists the mailbox, \`${why}\` shows what happened to the mail`,
+  )
+}
+
+export const clear: Action<Filters> = async (context, { to }) => {
+  const which = to ? `all mail to ${to}` : "all mail of the project"
+  context.output.promises(["deleted"])
+  await confirm(context, `This deletes ${which} from the mailbox.`, "clear")
+  const { data } = await context.client().remove<{ deleted: number }>("/v1/mailbox", { to })
+  await context.output.record(
+    data,
+    () =>
+      `${context.paint.green("✓")} deleted ${data.deleted} ${data.deleted === 1 ? "mail" : "mails"}`,
+  )
+  return undefined
 }

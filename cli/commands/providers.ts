@@ -1,6 +1,7 @@
 import type { Command } from "commander"
-import { examples, lazily, several } from "../action"
-import { LIMIT } from "../shared-flags"
+import { LIMIT } from "../lib/flags"
+import { examples, run, several } from "../lib/run"
+import { get, list, remove, set, test, update } from "../providers"
 
 const ID = "0199a1c2-0000-7000-8000-000000000001"
 
@@ -19,13 +20,13 @@ export function define(program: Command): void {
     .option("--kind <kind>", "show only this kind: email_provider, sms_provider or push_provider")
     .option(...LIMIT)
     .addHelpText("after", examples("providers list --kind email_provider"))
-    .action(lazily(async () => (await import("../providers")).list))
+    .action(run(list))
 
   providers
     .command("get <id>")
     .description("show one provider, and the last 4 characters of its secrets")
     .addHelpText("after", examples(`providers get ${ID}`))
-    .action(lazily(async () => (await import("../providers")).get))
+    .action(run(get))
 
   withAccess(providers.command("update <id>"))
     .description("change the settings or credentials of a provider, or switch it on or off")
@@ -45,7 +46,7 @@ export function define(program: Command): void {
         `providers update ${ID} --secret-stdin < secret`,
       ),
     )
-    .action(lazily(async () => (await import("../providers")).update))
+    .action(run(update))
 
   providers
     .command("test <id>")
@@ -55,13 +56,13 @@ export function define(program: Command): void {
       "after",
       examples(`providers test ${ID} --to ann@example.com`, "providers test instance"),
     )
-    .action(lazily(async () => (await import("../providers")).test))
+    .action(run(test))
 
   providers
     .command("delete <id>")
     .description("delete a provider and its credentials")
     .addHelpText("after", examples(`providers delete ${ID} --yes`))
-    .action(lazily(async () => (await import("../providers")).remove))
+    .action(run(remove))
 }
 
 const SMTP = "providers set smtp --host smtp.example.com --username apikey --secret-stdin < secret"
@@ -75,7 +76,7 @@ function defineSet(providers: Command) {
     .option("--max-per-second <number>", "maximum messages per second (default: no limit)")
     .option("--spf <mechanism>", "mechanism that SPF records need; may be repeated", several)
     .addHelpText("after", examples(SMTP, SES))
-    .action(lazily(async () => (await import("../providers")).set))
+    .action(run(set))
 }
 
 const withAccess = (command: Command) =>

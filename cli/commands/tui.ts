@@ -1,5 +1,5 @@
 import type { Command } from "commander"
-import { examples, lazily } from "../action"
+import { examples, lazily } from "../lib/run"
 
 /** The monitor for a terminal. */
 export function define(program: Command): void {

@@ -1,5 +1,4 @@
 import type { Command } from "commander"
-import { examples, lazily, several } from "../action"
 import {
   EVENT,
   HEADER,
@@ -9,7 +8,22 @@ import {
   ONLY_EVENT,
   SINCE,
   UNTIL,
-} from "../shared-flags"
+} from "../lib/flags"
+import { examples, run, several } from "../lib/run"
+import { trigger } from "./events"
+import { deliveries, replay, retry, stats } from "./webhook-deliveries"
+import {
+  create,
+  disable,
+  enable,
+  get,
+  list,
+  pause,
+  remove,
+  rotate,
+  test,
+  update,
+} from "./webhook-endpoints"
 
 const ID = "0199a1c2-0000-7000-8000-000000000001"
 const DELIVERY = "0199a1c2-0000-7000-8000-000000000002"
@@ -57,7 +71,7 @@ function defineEndpoints(webhooks: Command): void {
         `webhooks create ${URL} --event '*' \\\n      --filter '{"field":"data.tags","op":"contains","value":"shop"}'`,
       ),
     )
-    .action(lazily(async () => (await import("../webhooks/endpoints")).create))
+    .action(run(create))
 
   webhooks
     .command("list")
@@ -65,13 +79,13 @@ function defineEndpoints(webhooks: Command): void {
     .option("--status <status>", "show only this status: active or disabled")
     .option(...LIMIT)
     .addHelpText("after", examples("webhooks list --status disabled"))
-    .action(lazily(async () => (await import("../webhooks/endpoints")).list))
+    .action(run(list))
 
   webhooks
     .command("get <id>")
     .description("show one endpoint")
     .addHelpText("after", examples(`webhooks get ${ID}`))
-    .action(lazily(async () => (await import("../webhooks/endpoints")).get))
+    .action(run(get))
 
   withFields(
     webhooks
@@ -82,13 +96,13 @@ function defineEndpoints(webhooks: Command): void {
   )
     .option("--enabled <on|off>", "on activates the endpoint, off pauses it")
     .addHelpText("after", examples(`webhooks update ${ID} --event 'email.*' --rate-limit 10`))
-    .action(lazily(async () => (await import("../webhooks/endpoints")).update))
+    .action(run(update))
 
   webhooks
     .command("delete <id>")
     .description("delete an endpoint and its open deliveries")
     .addHelpText("after", examples(`webhooks delete ${ID} --yes`))
-    .action(lazily(async () => (await import("../webhooks/endpoints")).remove))
+    .action(run(remove))
 }
 
 function defineSwitches(webhooks: Command): void {
@@ -97,7 +111,7 @@ function defineSwitches(webhooks: Command): void {
     .description("make an endpoint active again")
     .option("--replay", "also send the events that were held")
     .addHelpText("after", examples(`webhooks enable ${ID} --replay`))
-    .action(lazily(async () => (await import("../webhooks/endpoints")).enable))
+    .action(run(enable))
 
   for (const [name, about] of [
     ["disable", "disable an endpoint: its events are held for 7 days"],
@@ -107,7 +121,7 @@ function defineSwitches(webhooks: Command): void {
       .command(`${name} <id>`)
       .description(about)
       .addHelpText("after", examples(`webhooks ${name} ${ID}`))
-      .action(lazily(async () => (await import("../webhooks/endpoints"))[name]))
+      .action(run({ disable, pause }[name]))
   }
 
   webhooks
@@ -115,14 +129,14 @@ function defineSwitches(webhooks: Command): void {
     .description("create a new signing secret; the old one works for 24 more hours")
     .option("--now", "stop the old secret now")
     .addHelpText("after", examples(`webhooks rotate ${ID}`, `webhooks rotate ${ID} --now --yes`))
-    .action(lazily(async () => (await import("../webhooks/endpoints")).rotate))
+    .action(run(rotate))
 
   webhooks
     .command("test <id>")
     .description("send an example event now, and show the answer; exit 1 if it was refused")
     .option(EVENT, "type of the event (default: webhook.test)")
     .addHelpText("after", examples(`webhooks test ${ID} --event email.bounced`))
-    .action(lazily(async () => (await import("../webhooks/endpoints")).test))
+    .action(run(test))
 }
 
 function defineDeliveries(webhooks: Command): void {
@@ -144,7 +158,7 @@ function defineDeliveries(webhooks: Command): void {
         `webhooks deliveries ${ID} ${DELIVERY}`,
       ),
     )
-    .action(lazily(async () => (await import("../webhooks/deliveries")).deliveries))
+    .action(run(deliveries))
 
   webhooks
     .command("retry <id> [delivery]")
@@ -162,7 +176,7 @@ function defineDeliveries(webhooks: Command): void {
       "after",
       examples(`webhooks retry ${ID} ${DELIVERY}`, `webhooks retry ${ID} --all --since 1d`),
     )
-    .action(lazily(async () => (await import("../webhooks/deliveries")).retry))
+    .action(run(retry))
 
   webhooks
     .command("replay <id>")
@@ -175,14 +189,14 @@ function defineDeliveries(webhooks: Command): void {
       "after",
       examples(`webhooks replay ${ID} --since 7d`, `webhooks replay ${ID} --since 1h --status all`),
     )
-    .action(lazily(async () => (await import("../webhooks/deliveries")).replay))
+    .action(run(replay))
 
   webhooks
     .command("stats <id>")
     .description("show the results of the deliveries of the last day or week")
     .option("--window <window>", "time range: 24h or 7d (default: 24h)")
     .addHelpText("after", examples(`webhooks stats ${ID} --window 7d`))
-    .action(lazily(async () => (await import("../webhooks/deliveries")).stats))
+    .action(run(stats))
 }
 
 function defineTrigger(program: Command): void {
@@ -198,5 +212,5 @@ function defineTrigger(program: Command): void {
         "trigger sms.sent",
       ),
     )
-    .action(lazily(async () => (await import("../trigger")).trigger))
+    .action(run(trigger))
 }

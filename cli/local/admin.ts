@@ -1,11 +1,11 @@
 import type { Order } from "../../src/operations/admin"
-import type { Action } from "../context"
-import { usage } from "../failure"
-import { instance_account_fields, user_fields } from "../fields"
-import { optionWords } from "../hint"
-import { ask, password } from "../prompt"
-import { type Column, fields } from "../table"
-import { order } from "./order"
+import type { Action } from "../lib/context"
+import { usage } from "../lib/errors"
+import { instance_account_fields, user_fields } from "../lib/fields"
+import { optionWords } from "../lib/flags"
+import { ask, password } from "../lib/prompts"
+import { type Column, fields } from "../lib/table"
+import { order } from "./admin-socket"
 import type { LocalOptions } from "./settings"
 
 type Json = Record<string, unknown>

@@ -1,8 +1,8 @@
 import type { Explanation, Loaded } from "../../src/core/config"
-import type { Action } from "../context"
-import { environment } from "../environment"
-import { profilesPath } from "../settings"
-import { type Column, fields } from "../table"
+import type { Action } from "../lib/context"
+import { environment } from "../lib/environment"
+import { profilesPath } from "../lib/profiles"
+import { type Column, fields } from "../lib/table"
 import { explained, type LocalOptions, localSettings } from "./settings"
 
 const written = (value: unknown): string => {

@@ -2,8 +2,8 @@ import { accessSync, constants, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import type { Loaded } from "../../src/core/config"
 import { defaultDataDir } from "../../src/core/config-sources"
-import { environment } from "../environment"
-import { optionWords } from "../hint"
+import { environment } from "../lib/environment"
+import { optionWords } from "../lib/flags"
 
 const SOCKET = "admin.sock"
 /** Linux: one line for each socket that has a name, which is the last column. */

@@ -1,6 +1,6 @@
-import { shortId } from "../table"
-import { cleanLine, type Paint } from "../terminal"
-import { clockTime } from "../time"
+import { shortId } from "../lib/table"
+import { cleanLine, type Paint } from "../lib/terminal"
+import { clockTime } from "../lib/time"
 
 /** One fact about a message, as the bus of the server tells it. */
 export type MessageFact = {

@@ -1,5 +1,5 @@
-import { openClient } from "../client"
-import { environment } from "../environment"
+import { openClient } from "../lib/client"
+import { environment } from "../lib/environment"
 import {
   LOCAL_PROFILE,
   NOBODY,
@@ -8,7 +8,7 @@ import {
   profilesPath,
   readProfiles,
   writeProfiles,
-} from "../settings"
+} from "../lib/profiles"
 
 const ANSWER_MILLISECONDS = 500
 const MOST_HIDDEN = 8

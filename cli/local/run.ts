@@ -1,10 +1,11 @@
-import { type Loaded, useSettings } from "../../src/core/config"
+import { createServer } from "node:net"
+import { hostAndPort, type Loaded, useSettings } from "../../src/core/config"
 import { isJsonLog, log } from "../../src/core/log"
 import { catchStrayErrors, catchStrayOutput } from "../../src/core/stray-output"
 import type { Running, StartOptions } from "../../src/server"
-import { exits, Failure } from "../failure"
-import { onInterrupt, outliveReaders } from "../interrupt"
-import { startFailure } from "./trouble"
+import { exits, Failure, usage } from "../lib/errors"
+import { onInterrupt, outliveReaders } from "../lib/interrupt"
+import { portTaken, startFailure } from "./start-errors"
 
 /** Running deliveries are let end, which a person should not take for a hang. */
 export const STOPPING =
@@ -75,4 +76,39 @@ function storageDied(error: unknown, data_dir: string): Failure {
   const message = `The storage failed, so the server stopped: ${reason}`
   const hint = `check the disk of ${data_dir}, then start again; accepted mail is stored`
   return new Failure(exits.storage, "storage", message, { details: { data_dir }, hint })
+}
+
+export const LOOPBACK = "127.0.0.1"
+
+/** Whether nobody listens there now. */
+export function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer()
+    probe.once("error", () => resolve(false))
+    probe.listen({ host: LOOPBACK, port, exclusive: true }, () => probe.close(() => resolve(true)))
+  })
+}
+
+/** `0` to `65535`, or exit 2. */
+export function portNumber(text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN
+  if (!(port <= 65_535))
+    throw usage(`--port: "${text}" is not a port`, "write 0 to 65535; 0 takes a free port")
+  return port
+}
+
+/** Where the embedded mailbox listens when nobody says where: the usual port, else a free one. */
+export async function settledMailbox(base: Loaded): Promise<string | undefined> {
+  const { values } = base
+  if (!values["mailbox.enabled"]) return undefined
+  if (base.explain("mailbox.listen").source !== "default") return undefined
+  const { port } = hostAndPort(values["mailbox.listen"])
+  return (await settledPort(port, false)) === port ? undefined : `${LOOPBACK}:0`
+}
+
+/** A port by request must be free (exit 69); a usual one gives way to any free one. */
+export async function settledPort(port: number, is_request: boolean): Promise<number> {
+  if (port === 0 || (await isFree(port))) return port
+  if (is_request) throw portTaken(`${LOOPBACK}:${port}`)
+  return 0
 }

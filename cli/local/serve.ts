@@ -1,10 +1,9 @@
 import { announce, isJsonLog, log } from "../../src/core/log"
 import type { Running } from "../../src/server"
 import type { SetupToken } from "../../src/tenancy/setup-token"
-import type { Action, Context } from "../context"
-import { usage } from "../failure"
-import { settledMailbox } from "./ports"
-import { inFormOfLog, STOPPING, startServer, untilStopped } from "./run"
+import type { Action, Context } from "../lib/context"
+import { usage } from "../lib/errors"
+import { inFormOfLog, STOPPING, settledMailbox, startServer, untilStopped } from "./run"
 import { type BeginOptions, begins, localSettings, sameData } from "./settings"
 
 /** Runs the service until a signal. What it does is in its log on stderr. */

@@ -2,10 +2,10 @@ import { closeSync, openSync } from "node:fs"
 import { resolve } from "node:path"
 import { type Loaded, loadSettings, type Settings, type Sources } from "../../src/core/config"
 import type { Begin } from "../../src/store/beginning"
-import { exits, Failure, usage } from "../failure"
-import type { GlobalFlags } from "../global-flags"
-import { optionWords } from "../hint"
-import { unreadable } from "../input"
+import { exits, Failure, usage } from "../lib/errors"
+import type { GlobalFlags } from "../lib/flags"
+import { optionWords } from "../lib/flags"
+import { unreadable } from "../lib/input"
 
 /** What local commands take of their settings from the command line. */
 export interface LocalOptions {

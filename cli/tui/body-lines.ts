@@ -1,4 +1,4 @@
-import { cleanLine, type Paint } from "../terminal"
+import { cleanLine, type Paint } from "../lib/terminal"
 import { fitted, widthOf, wrapped } from "./cells"
 import { deliveryLines } from "./delivery-lines"
 import { messageLines } from "./detail-lines"

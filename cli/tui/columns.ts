@@ -1,4 +1,4 @@
-import { cleanLine, type Paint } from "../terminal"
+import { cleanLine, type Paint } from "../lib/terminal"
 import { fitted, rightAligned } from "./cells"
 
 export type Brush = keyof Paint

@@ -1,9 +1,17 @@
-import type { Client, Reply } from "../client"
-import { exits, Failure } from "../failure"
-import type { Attempt, Content, Email, EmailEvents, EmailRef } from "../records"
-import { moment } from "../time"
-import type { Delivery, DeliveryDetail, Webhook } from "../webhooks/records"
-import type { Work } from "../work"
+import type { Client, Reply } from "../lib/client"
+import { exits, Failure } from "../lib/errors"
+import type {
+  Attempt,
+  Content,
+  Delivery,
+  DeliveryDetail,
+  Email,
+  EmailEvents,
+  EmailRef,
+  Webhook,
+  Work,
+} from "../lib/records"
+import { moment } from "../lib/time"
 import type { Filter } from "./filter"
 import { factOfEmail } from "./message-rows"
 import { number, spanText } from "./spans"

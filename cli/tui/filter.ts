@@ -1,5 +1,5 @@
-import { Failure } from "../failure"
-import { duration } from "../time"
+import { Failure } from "../lib/errors"
+import { duration } from "../lib/time"
 import type { MessageRow } from "./message-rows"
 
 const STATUSES = ["queued", "sending", "sent", "delivered", "bounced", "complained", "failed"]

@@ -1,4 +1,4 @@
-import { cleanLine, type Paint } from "../terminal"
+import { cleanLine, type Paint } from "../lib/terminal"
 import { fitted, head, sparkline, widthOf } from "./cells"
 import type { Brush } from "./columns"
 import { keysOf } from "./keys"

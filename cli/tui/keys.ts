@@ -1,4 +1,4 @@
-import type { Webhook } from "../webhooks/records"
+import type { Webhook } from "../lib/records"
 import { chosen } from "./list"
 import type { State, Webhooks } from "./state"
 

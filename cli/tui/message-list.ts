@@ -1,5 +1,5 @@
-import type { Paint } from "../terminal"
-import { clockTime } from "../time"
+import type { Paint } from "../lib/terminal"
+import { clockTime } from "../lib/time"
 import { type Brush, type Column, tableLines } from "./columns"
 import { layoutOf } from "./layout"
 import type { MessageRow } from "./message-rows"

@@ -1,5 +1,5 @@
-import type { Email, Envelope } from "../records"
-import { cleanLine } from "../terminal"
+import type { Email, Envelope } from "../lib/records"
+import { cleanLine } from "../lib/terminal"
 
 /** One message as the list shows it. Everything in it is harmless to a terminal. */
 export interface MessageRow {

@@ -1,6 +1,6 @@
 import { useInput } from "ink"
 import { useLayoutEffect, useSyncExternalStore } from "react"
-import { painter } from "../terminal"
+import { painter } from "../lib/terminal"
 import { bodyLines } from "./body-lines"
 import { bordered, infoLine, keyLine, statusLine, tabLine } from "./frame-lines"
 import { keysFrom } from "./key-names"

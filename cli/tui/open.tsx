@@ -1,13 +1,13 @@
 import { writeSync } from "node:fs"
 import { PassThrough } from "node:stream"
 import { render } from "ink"
-import type { Client } from "../client"
-import type { Action, Context } from "../context"
-import { environment } from "../environment"
-import { exits, Failure, usage } from "../failure"
-import { onInterrupt } from "../interrupt"
-import type { Email } from "../records"
-import { millis } from "../time"
+import type { Client } from "../lib/client"
+import type { Action, Context } from "../lib/context"
+import { environment } from "../lib/environment"
+import { exits, Failure, usage } from "../lib/errors"
+import { onInterrupt } from "../lib/interrupt"
+import type { Email } from "../lib/records"
+import { millis } from "../lib/time"
 import { openDeeds } from "./deeds"
 import { NO_FILTER } from "./filter"
 import { beginning, followNews } from "./follow-news"
@@ -25,7 +25,7 @@ export const open: Action<object> = async (context) => {
     throw usage("the monitor needs a terminal", "use `belfry emails tail --ndjson`")
   }
   if (environment.TERM === "dumb") {
-    const { tail } = await import("../events-tail")
+    const { tail } = await import("../commands/events")
     return await tail(context, { event: ["email.*"] })
   }
   let heard = (_: Headers) => {}

@@ -1,4 +1,4 @@
-import type { Webhook } from "../webhooks/records"
+import type { Webhook } from "../lib/records"
 import { deliveryLines } from "./delivery-lines"
 import { detailRows, layoutOf, tableRows, webhookHeights } from "./layout"
 import { chosen, moved, scrolled, stepsOf } from "./list"

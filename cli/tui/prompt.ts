@@ -1,5 +1,5 @@
-import { Failure } from "../failure"
-import { moment } from "../time"
+import { Failure } from "../lib/errors"
+import { moment } from "../lib/time"
 import { withoutLast } from "./cells"
 import { type Filter, parseFilter } from "./filter"
 import { chosen } from "./list"

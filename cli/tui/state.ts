@@ -1,6 +1,13 @@
-import type { Attempt, Content, Email, EmailEvents } from "../records"
-import type { Delivery, DeliveryDetail, Webhook } from "../webhooks/records"
-import type { Work } from "../work"
+import type {
+  Attempt,
+  Content,
+  Delivery,
+  DeliveryDetail,
+  Email,
+  EmailEvents,
+  Webhook,
+  Work,
+} from "../lib/records"
 import { type Filter, NO_FILTER } from "./filter"
 import { BEGINNING, type Place } from "./list"
 import type { MessageRow } from "./message-rows"

@@ -1,4 +1,4 @@
-import { millis } from "../time"
+import { millis } from "../lib/time"
 import type { Fact } from "./message-rows"
 import { press } from "./press"
 import type { Intent, State, Step } from "./state"

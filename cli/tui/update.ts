@@ -1,5 +1,4 @@
-import type { Delivery, DeliveryDetail, Webhook } from "../webhooks/records"
-import type { Work } from "../work"
+import type { Delivery, DeliveryDetail, Webhook, Work } from "../lib/records"
 import type { Filter } from "./filter"
 import { layoutOf, tableRows, webhookHeights } from "./layout"
 import { kept } from "./list"

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import * as known from "../../cli/fields"
+import * as known from "../../cli/lib/fields"
 import { Deleted } from "../../src/http/texts"
 import { Key } from "../../src/identity/key-schemas"
 import { ConsoleUser } from "../../src/identity/schemas"

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
+import { painter } from "../../cli/lib/terminal"
 import { liveLines, type MessageFact, storyLine } from "../../cli/local/live"
-import { painter } from "../../cli/terminal"
 
 const paint = painter(false)
 const begin = new Date(2026, 10, 21, 12, 0, 1, 102).getTime()

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { proxyFor } from "../../cli/proxy"
+import { proxyFor } from "../../cli/lib/client"
 
 const given = { HTTP_PROXY: "http://plain.test:3128", HTTPS_PROXY: "http://secure.test:3128" }
 

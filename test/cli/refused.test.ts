@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { truncateSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { exitOfStatus, Failure, nextStep } from "../../cli/failure"
+import { exitOfStatus, Failure, nextStep } from "../../cli/lib/errors"
 import { belfry, environment, freshHome, onTerminal } from "./belfry"
 import { FakeApi, KEY } from "./fake-api"
 

@@ -1,7 +1,13 @@
 import { expect, test } from "bun:test"
 import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { connection, profilesPath, readProfiles, saveProfile, webAddress } from "../../cli/settings"
+import {
+  connection,
+  profilesPath,
+  readProfiles,
+  saveProfile,
+  webAddress,
+} from "../../cli/lib/profiles"
 import { belfry, freshHome } from "./belfry"
 import { FakeApi, KEY } from "./fake-api"
 

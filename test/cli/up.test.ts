@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { mkdirSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { readProfiles, saveProfile } from "../../cli/settings"
+import { readProfiles, saveProfile } from "../../cli/lib/profiles"
 import { belfry, environment, freshHome } from "./belfry"
 
 interface Ready {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { createElement } from "react"
-import { painter } from "../../../cli/terminal"
+import { painter } from "../../../cli/lib/terminal"
 import { widthOf } from "../../../cli/tui/cells"
 import { infoLine } from "../../../cli/tui/frame-lines"
 import { screenLines as linesOf, Monitor } from "../../../cli/tui/monitor"

@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test"
-import { painter } from "../../../cli/terminal"
+import type { Delivery, Webhook } from "../../../cli/lib/records"
+import { painter } from "../../../cli/lib/terminal"
 import { infoLine, keyLine } from "../../../cli/tui/frame-lines"
 import { press } from "../../../cli/tui/press"
 import type { Intent, State } from "../../../cli/tui/state"
 import { hear } from "../../../cli/tui/update"
 import { webhookLines } from "../../../cli/tui/webhook-lists"
-import type { Delivery, Webhook } from "../../../cli/webhooks/records"
 import { endpoint, monitorWith } from "./rows"
 
 const delivery = (id: string, webhook_id: string): Delivery => ({

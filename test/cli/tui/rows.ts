@@ -1,7 +1,7 @@
+import type { Webhook } from "../../../cli/lib/records"
 import type { Fact, MessageRow } from "../../../cli/tui/message-rows"
 import { initialState, type State } from "../../../cli/tui/state"
 import { hear } from "../../../cli/tui/update"
-import type { Webhook } from "../../../cli/webhooks/records"
 
 export const NOW = Date.UTC(2026, 10, 21, 12, 0, 0)
 

@@ -1,0 +1,209 @@
+import type { Client } from "../lib/client"
+import type { Action, Context } from "../lib/context"
+import {
+  countLine,
+  type DnsRecord,
+  type Domain,
+  differenceLines,
+  isRefused,
+  pathOf,
+  providerLine,
+  recordLine,
+  widthsOf,
+} from "../lib/dns-records"
+import { exits, Failure, isPassing, isSilence } from "../lib/errors"
+import { domain_fields } from "../lib/fields"
+import { write } from "../lib/output"
+import { cleanLine, type Paint } from "../lib/terminal"
+import { age, millis, pause } from "../lib/time"
+
+/** A check takes ten seconds at most, and one is allowed in ten seconds. */
+const CHECK_TIMEOUT = 20_000
+const EVERY = 10_000
+
+/** Sixty checks an hour are allowed for all callers together: these leave ten for others. */
+const QUICK_LOOKS = 12
+const LATER_EVERY = 90_000
+
+/** How long after so many live checks the next one comes (ms): often at first, when records are new. */
+export const pauseAfter = (looks: number): number => (looks < QUICK_LOOKS ? EVERY : LATER_EVERY)
+
+interface CheckOptions {
+  watch?: boolean
+}
+
+/** With `--watch` it goes on until the domain is verified, and tells whatever changes. */
+export const check: Action<CheckOptions> = async (context, { watch }, named = "") => {
+  const client = context.client(CHECK_TIMEOUT)
+  const path = await pathOf(client, named)
+  if (watch) return await follow(context, client, path)
+  context.output.promises(domain_fields)
+  const { domain, stale } = await checked(client, path)
+  const { dns_records, status, warning } = domain
+  const human = () => report(domain, dns_records, stale, context.paint)
+  await context.output.record(domain, human)
+  if (status !== "verified" || warning !== null)
+    await context.output.next(`belfry domains doctor ${domain.domain}`)
+  return status === "verified" ? exits.done : exits.partly_failed
+}
+
+/** What is known of a domain, and why nothing was looked up for it just now; empty where it was. */
+interface Seen {
+  domain: Domain
+  stale: string
+}
+
+/** A domain that is verified is looked at by the server's own schedule only. */
+async function checked(client: Client, path: string): Promise<Seen> {
+  try {
+    return { domain: (await client.post<Domain>(`${path}/check`)).data, stale: "" }
+  } catch (error) {
+    if (!(error instanceof Failure) || error.code !== "already_verified") throw error
+    return { domain: (await client.get<Domain>(path)).data, stale: "the domain is verified" }
+  }
+}
+
+/** Meanwhile the server looks by its own schedule: what that sees is worth telling, too. */
+const MOST_WAIT = 60_000
+
+async function follow(context: Context, client: Client, path: string): Promise<number> {
+  const { output, paint } = context
+  const deadline = context.timeout === undefined ? Infinity : millis() + context.timeout
+  let before = new Map<string, string>()
+  let provider = ""
+  let looks = 0
+  for (;;) {
+    const seen = await patientLook(client, path, { deadline, is_known: before.size > 0 })
+    if (!seen) return exits.try_later
+    const { domain, stale, retry_ms } = seen
+    if (stale === "") looks += 1
+    const changed = domain.dns_records.filter(
+      (one) => before.get(one.host + one.type) !== said(one),
+    )
+    const is_news = changed.length > 0 || providerLine(domain) !== provider
+    if (is_news || domain.status !== "pending") {
+      await output.line(domain, () => report(domain, changed, stale, paint))
+    }
+    provider = providerLine(domain)
+    before = new Map(domain.dns_records.map((one) => [one.host + one.type, said(one)]))
+    if (domain.status === "verified") return exits.done
+    if (domain.status === "failed") return exits.failed
+    const wait = retry_ms === undefined ? pauseAfter(looks) : Math.min(retry_ms, MOST_WAIT)
+    const left = deadline - millis()
+    if (left < Math.min(wait, EVERY)) return exits.try_later
+    await pause(Math.min(wait, left))
+  }
+}
+
+const said = ({ status, found, mistake }: DnsRecord) => JSON.stringify([status, found, mistake])
+
+const FIRST_PAUSE = 500
+const LONGEST_PAUSE = 30_000
+
+interface Patience {
+  /** In ms, as `millis` counts. */
+  deadline: number
+  /** The server has answered before: one that never did may be another's address. */
+  is_known: boolean
+}
+
+/** A server that restarts is waited for, and that is told once. Undefined at the deadline. */
+async function patientLook(client: Client, path: string, { deadline, is_known }: Patience) {
+  for (let tries = 0; ; tries++) {
+    try {
+      return await look(client, path)
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error
+      if (!isPassing(error) && !(is_known && isSilence(error))) throw error
+      if (tries === 0) await write(process.stderr, `${cleanLine(error.message)} ${GOES_ON}\n`)
+      const wait = pauseOf(error, tries)
+      if (millis() + wait > deadline) return undefined
+      await pause(wait)
+    }
+  }
+}
+
+const GOES_ON = "The command asks again until the server answers."
+
+/** Longer each time, with chance in it, and never less than the server asks for (ms). */
+function pauseOf({ details: { retry_after } }: Failure, tries: number): number {
+  const longest = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** tries)
+  const asked = typeof retry_after === "number" ? retry_after * 1000 : 0
+  return Math.max(asked, longest / 2 + (Math.random() * longest) / 2)
+}
+
+interface Look extends Seen {
+  /** Until when no check is allowed, in ms from now. */
+  retry_ms?: number
+}
+
+/** A live check where one is allowed now, else what the last one saw. */
+async function look(client: Client, path: string): Promise<Look> {
+  try {
+    return await checked(client, path)
+  } catch (error) {
+    if (!(error instanceof Failure) || error.code !== "rate_limit_exceeded") throw error
+    const { data: domain } = await client.get<Domain>(path)
+    const { retry_after } = error.details
+    const retry_ms = typeof retry_after === "number" ? Math.max(1, retry_after) * 1000 : EVERY
+    const again = age(new Date(millis() + retry_ms).toISOString())
+    return { domain, stale: `the next check is allowed ${again}`, retry_ms }
+  }
+}
+
+/** Results that are not of this moment say of which they are. */
+function staleLines({ last_checked_at: last, next_check_at: next }: Domain, stale: string) {
+  if (stale === "") return []
+  const seen = last === null ? "not checked yet" : `result of ${last} (${age(last)} ago)`
+  const then = next === null ? "" : `; the server's next check is at ${next} (${age(next)})`
+  return [`Not checked now (${stale}): ${seen}${then}`]
+}
+
+/** One line a record, and at the end how far it is. */
+function report(domain: Domain, records: DnsRecord[], stale: string, paint: Paint): string {
+  const widths = widthsOf(domain.dns_records)
+  const lines = records.map((record) => recordLine(record, widths, paint))
+  const last = lines.pop() ?? cleanLine(domain.domain)
+  const notes = [providerLine(domain), ...staleLines(domain, stale)].filter((note) => note !== "")
+  const more = notes.map((note) => `${paint.yellow("!")} ${cleanLine(note)}`)
+  return [...lines, `${last}        ${countLine(domain)}`, ...more].join("\n")
+}
+
+/** Looks anew where that is allowed, now or in a moment. Exit 8 when a required record is not right. */
+export const doctor: Action<object> = async (context, _, named = "") => {
+  const client = context.client(CHECK_TIMEOUT)
+  const path = await pathOf(client, named)
+  let seen = await look(client, path)
+  const { retry_ms = Infinity } = seen
+  if (retry_ms <= Math.min(EVERY, context.timeout ?? EVERY)) {
+    context.output.passing("checked a moment ago; the next check starts in a few seconds")
+    await pause(retry_ms)
+    context.output.passing("")
+    seen = await look(client, path)
+  }
+  const { domain, stale } = seen
+  await context.output.record(domain, () => diagnosis(domain, stale, context.paint))
+  const is_ill = domain.dns_records.some(isIll) || isRefused(domain)
+  return is_ill ? exits.partly_failed : exits.done
+}
+
+/** What is optional, and not there, is nobody's mistake. */
+function isIll({ required, verified, mistake }: DnsRecord): boolean {
+  if (required && !verified) return true
+  return Boolean(mistake) && mistake !== "not_there"
+}
+
+function diagnosis(domain: Domain, stale: string, paint: Paint): string {
+  const widths = widthsOf(domain.dns_records)
+  const parts = domain.dns_records.map((record) => {
+    const lines = [recordLine(record, widths, paint)]
+    lines.push(...differenceLines(record, paint))
+    if (record.hint)
+      lines.push(`  ${paint.yellow(record.mistake ?? "!")}  ${cleanLine(record.hint)}`)
+    return lines.join("\n")
+  })
+  const notes = [domain.warning ?? "", providerLine(domain)].filter((note) => note !== "")
+  const end = notes.map((note) => `${paint.red("!")} ${cleanLine(note)}`)
+  const old = staleLines(domain, stale).map((note) => `${paint.yellow("!")} ${cleanLine(note)}`)
+  return [...parts, ...end, ...old, `${countLine(domain)}, ${domain.status}`].join("\n")
+}

@@ -1,0 +1,168 @@
+import type { Command } from "commander"
+import type { Action, Context } from "../lib/context"
+import { exits, Failure } from "../lib/errors"
+import {
+  ACCOUNT_NAME,
+  NEW_PASSWORD_STDIN,
+  PASSWORD_STDIN,
+  PROJECT_NAME,
+  quoted,
+  YOUR_EMAIL,
+  YOUR_NAME,
+} from "../lib/flags"
+import { given } from "../lib/input"
+import { webAddress } from "../lib/profiles"
+import { ask, askHidden, password } from "../lib/prompts"
+import { examples, run } from "../lib/run"
+import type { SessionAnswer } from "../lib/session"
+import { fields } from "../lib/table"
+import { signed_in_fields, signedIn, storeSession } from "./login"
+
+/** Commands that create a user on a server, and those that set a forgotten password. */
+export function define(program: Command): void {
+  newcomer(program, "setup [url]")
+    .description("become the first owner of a server, with its setup token")
+    .option("--setup-token <token>", "token that the first start of the server printed")
+    .option(...ACCOUNT_NAME)
+    .option(...PROJECT_NAME)
+    .addHelpText(
+      "after",
+      examples("setup https://mail.example.test --email ann@example.test --account-name Acme"),
+    )
+    .action(run(setup))
+
+  newcomer(program, "signup [url]")
+    .description("create your user, by invitation or by open sign-up")
+    .option("--invitation <token>", "token of an invitation to this address")
+    .addHelpText("after", examples("signup https://mail.example.test --email kim@example.test"))
+    .action(run(signUp))
+
+  const password = program
+    .command("password")
+    .description("replace a password that you forgot")
+    .addHelpText("after", examples("password forgot ann@example.test"))
+  password
+    .command("forgot <email>")
+    .description("request a mail with a link for a new password")
+    .addHelpText("after", examples("password forgot ann@example.test"))
+    .action(run(forgot))
+  password
+    .command("reset <token>")
+    .description("set a new password with the token of that mail; all sessions end")
+    .option(...NEW_PASSWORD_STDIN)
+    .addHelpText("after", examples("password reset belfry_reset_…"))
+    .action(run(reset))
+}
+
+const newcomer = (program: Command, name: string): Command =>
+  program
+    .command(name)
+    .option(...YOUR_EMAIL)
+    .option(...YOUR_NAME)
+    .option(...PASSWORD_STDIN)
+
+interface Newcomer {
+  email?: string
+  name?: string
+  passwordStdin?: boolean
+}
+
+const whereOf = (context: Context, url: string) =>
+  url ? webAddress(url) : context.connection().url
+
+const emailOf = async (context: Context, { email }: Newcomer) =>
+  email ?? (await ask(context, "Email", "give it with --email"))
+
+interface SignUpOptions extends Newcomer {
+  invitation?: string
+}
+
+/** Becomes a user where that is open, or with an invitation; and is signed in. */
+export const signUp: Action<SignUpOptions> = async (context, options, given_url = "") => {
+  context.output.promises(signed_in_fields)
+  const url = whereOf(context, given_url)
+  const body = {
+    email: await emailOf(context, options),
+    password: await password(context, { passwordStdin: options.passwordStdin, is_new: true }),
+    ...given({ name: options.name, invitation_token: options.invitation }),
+  }
+  const { data } = await context.anonymous(url).post<SessionAnswer>("/v1/users", body)
+  return signedIn(context, url, data)
+}
+
+interface SetupOptions extends Newcomer {
+  setupToken?: string
+  accountName?: string
+  projectName?: string
+}
+
+type Made = {
+  session: SessionAnswer
+  account: { id: string; name: string }
+  project: { id: string; name: string }
+  api_key: { id: string; key: string }
+}
+
+/** The first owner of a box, from anywhere, with the token that its first start printed. */
+export const setup: Action<SetupOptions> = async (context, options, given_url = "") => {
+  context.output.promises(["user", "account", "project", "api_key"])
+  const url = whereOf(context, given_url)
+  await demandOwnerless(context, url)
+  const hint = "give it with --setup-token; the first start printed it"
+  const setup_token = options.setupToken ?? (await askHidden(context, "Setup token", hint))
+  const email = await emailOf(context, options)
+  const { accountName = "Main", projectName, name, passwordStdin } = options
+  const body = {
+    setup_token,
+    email,
+    password: await password(context, { passwordStdin, is_new: true }),
+    account_name: accountName,
+    ...given({ name, project_name: projectName }),
+  }
+  const { data } = await context.anonymous(url).post<Made>("/v1/setup", body)
+  const { session, account, project, api_key } = data
+  storeSession(context, url, session)
+  const { output, paint } = context
+  const human = () => {
+    const lines = [
+      ["owner", email],
+      ["account", `${account.name} ${account.id}`],
+      ["project", `${project.name} ${project.id}`],
+      ["API key", api_key.key],
+    ] as const
+    return `${paint.green("✓")} set up and signed in; the key cannot be shown again:\n${fields(lines, paint)}`
+  }
+  await output.record({ user: session.user, account, project, api_key }, human, api_key.key)
+  await output.next("belfry projects list")
+  return undefined
+}
+
+/** Told before anything is typed: there is one first owner. */
+async function demandOwnerless(context: Context, url: string) {
+  const { data } = await context.anonymous(url).get<{ required: boolean }>("/v1/setup")
+  if (data.required) return
+  const hint = context.output.again(`belfry login ${quoted(url)}`)
+  throw new Failure(exits.not_found, "not_found", `${url} has an owner already.`, { hint })
+}
+
+/** The answer is the same whether there is such a user or not. */
+export const forgot: Action<object> = async (context, _, email = "") => {
+  context.output.promises(["success"])
+  const path = "/v1/password/forgot"
+  const { data } = await context.anonymous().post<{ success: boolean }>(path, { email })
+  const text = "if this user exists, a mail with a link is on its way"
+  await context.output.record(data, () => `${context.paint.green("✓")} ${text}`)
+  return undefined
+}
+
+export const reset: Action<{ passwordStdin?: boolean }> = async (context, options, token = "") => {
+  context.output.promises(["success"])
+  const { passwordStdin } = options
+  const body = { token, new_password: await password(context, { passwordStdin, is_new: true }) }
+  const path = "/v1/password/reset"
+  const { data } = await context.anonymous().post<{ success: boolean }>(path, body)
+  const text = "the password is changed; all sessions have ended"
+  await context.output.record(data, () => `${context.paint.green("✓")} ${text}`)
+  await context.output.next("belfry login")
+  return undefined
+}

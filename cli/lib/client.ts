@@ -1,0 +1,281 @@
+import { environment, version } from "./environment"
+import { exitOfStatus, exits, Failure } from "./errors"
+import type { Connection } from "./profiles"
+import { type Query, searchOf } from "./query"
+import { millis, pause } from "./time"
+
+interface Call {
+  method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
+  path: string
+  query?: Query | undefined
+  body?: unknown
+  headers?: Record<string, string> | undefined
+  /** Milliseconds; default: the client's. */
+  timeout?: number | undefined
+  /** An access token instead of the key. */
+  token?: string | undefined
+}
+
+export interface Meta {
+  request_id?: string
+  total?: number | null
+  has_more?: boolean
+  next_cursor?: string | null
+  next_after?: string | null
+  /** Of a list: what is odd about some of its records. */
+  warnings?: unknown[]
+}
+
+export interface Reply<Data> {
+  data: Data
+  meta: Meta
+}
+
+export interface Client {
+  readonly url: string
+  get<Data>(path: string, query?: Query, timeout?: number): Promise<Reply<Data>>
+  post<Data>(path: string, body?: unknown, headers?: Record<string, string>): Promise<Reply<Data>>
+  put<Data>(path: string, body: unknown): Promise<Reply<Data>>
+  patch<Data>(path: string, body: unknown): Promise<Reply<Data>>
+  remove<Data>(path: string, query?: Query, body?: unknown): Promise<Reply<Data>>
+  /** A file or a message as it is. */
+  bytes(path: string, query?: Query): Promise<Uint8Array>
+  /** A route without the envelope; any status is an answer. */
+  plain(path: string): Promise<{ status: number; body: unknown }>
+  /** A WebSocket that is about to open, with the same credential in its headers. */
+  socket(
+    path: string,
+    query: Query,
+    protocol: string,
+    headers?: Record<string, string>,
+  ): Promise<WebSocket>
+}
+
+export interface ClientOptions {
+  /** Milliseconds for one call, its retries included. */
+  timeout: number
+  dry_run: boolean
+  /** Called with a line for people: what was asked, what came, how long it took. */
+  trace?: ((line: string) => void) | undefined
+  /** Called with the headers of every answer. */
+  heard?: ((headers: Headers) => void) | undefined
+  /** The access token of whoever is signed in; asked for before each call, since it lives short. */
+  access?: (() => Promise<string>) | undefined
+  /** For calls that need no credential, and are to carry none. */
+  anonymous?: boolean
+}
+
+/** Thrown instead of sending when `--dry-run` is given: the request that would have gone out. */
+export class DryRun extends Error {
+  readonly request: Record<string, unknown>
+
+  constructor(request: Record<string, unknown>) {
+    super("dry run")
+    this.request = request
+  }
+}
+
+interface Answer {
+  status: number
+  headers: Headers
+  bytes: Uint8Array
+}
+
+/**
+ * The typed HTTP client. Throws Failure for everything that is not a 2xx. Repeats nothing but a GET
+ * that was answered 503 with Retry-After, as long as the time limit allows.
+ */
+export function openClient(connection: Connection, options: ClientOptions): Client {
+  const call = async (request: Call): Promise<Answer> => {
+    const answer = await patiently(connection, options, request)
+    if (answer.status < 200 || answer.status > 299) throw refusal(answer, connection.url)
+    return answer
+  }
+  const envelope = async <Data>(request: Call): Promise<Reply<Data>> => {
+    const body = parsed(await call(request), connection.url)
+    const { data, meta } = body as { data: Data; meta?: Meta }
+    return { data, meta: meta ?? {} }
+  }
+  return {
+    url: connection.url,
+    get: (path, query, timeout) => envelope({ method: "GET", path, query, timeout }),
+    post: (path, body, headers) => envelope({ method: "POST", path, body, headers }),
+    put: (path, body) => envelope({ method: "PUT", path, body }),
+    patch: (path, body) => envelope({ method: "PATCH", path, body }),
+    remove: (path, query, body) => envelope({ method: "DELETE", path, query, body }),
+    bytes: async (path, query) => (await call({ method: "GET", path, query })).bytes,
+    async plain(path) {
+      const answer = await once(connection, options, { method: "GET", path }, options.timeout)
+      return { status: answer.status, body: parsed(answer, connection.url) }
+    },
+    async socket(path, query, protocol, more) {
+      const token = connection.signed_in ? await options.access?.() : undefined
+      const call: Call = { method: "GET", path, query, token, headers: more }
+      const headers = { ...headersOf(connection, call), ...proofOf(connection, options, call) }
+      const url = addressOf(connection, call).replace(/^http/, "ws")
+      const proxy = proxyFor(url)
+      return new WebSocket(url, { protocols: [protocol], headers, ...(proxy && { proxy }) })
+    },
+  }
+}
+
+async function patiently(connection: Connection, options: ClientOptions, call: Call) {
+  if (options.dry_run && call.method !== "GET") throw new DryRun(described(connection, call))
+  const { api_key, signed_in } = connection
+  if (api_key === null && !signed_in && !options.anonymous) throw noKey(connection)
+  const token = signed_in && !options.anonymous ? await options.access?.() : undefined
+  const deadline = millis() + (call.timeout ?? options.timeout)
+
+  while (true) {
+    const answer = await once(connection, options, { ...call, token }, deadline - millis())
+    const wait = Number(answer.headers.get("retry-after") ?? Number.NaN) * 1000
+    const again = call.method === "GET" && answer.status === 503 && Number.isFinite(wait)
+    if (!again || millis() + wait >= deadline) return answer
+    options.trace?.(`503, next attempt in ${wait / 1000} s`)
+    await pause(wait)
+  }
+}
+
+async function once(
+  connection: Connection,
+  options: ClientOptions,
+  call: Call,
+  timeout: number,
+): Promise<Answer> {
+  const url = addressOf(connection, call)
+  const started = millis()
+  try {
+    const response = await fetch(url, {
+      method: call.method,
+      headers: { ...headersOf(connection, call), ...proofOf(connection, options, call) },
+      redirect: "manual", // the key goes where it was meant to go, and nowhere else
+      signal: AbortSignal.timeout(Math.max(1, timeout)),
+      ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
+      ...(isLoopback(url) ? { proxy: false as const } : {}),
+    })
+    const bytes = new Uint8Array(await response.arrayBuffer())
+    options.heard?.(response.headers)
+    const id = response.headers.get("x-request-id") ?? "-"
+    options.trace?.(`${call.method} ${url} ${response.status} ${millis() - started} ms ${id}`)
+    return { status: response.status, headers: response.headers, bytes }
+  } catch (error) {
+    throw unreachable(error, connection.url, timeout)
+  }
+}
+
+const addressOf = ({ url }: Connection, { path, query = {} }: Call): string =>
+  `${url}${path}${searchOf(query)}`
+
+function headersOf(connection: Connection, { body, headers }: Call): Record<string, string> {
+  const { signed_in, account_id, project_id } = connection
+  return {
+    accept: "application/json, */*;q=0.5",
+    "user-agent": `belfry-cli/${version}`,
+    ...(signed_in && account_id ? { "x-account-id": account_id } : {}),
+    ...(signed_in && project_id ? { "x-project-id": project_id } : {}),
+    ...(body === undefined ? {} : { "content-type": "application/json" }),
+    ...headers,
+  }
+}
+
+/** A person before a key: who signed in wants to be seen as himself. */
+function proofOf({ api_key }: Connection, { anonymous }: ClientOptions, { token }: Call) {
+  if (anonymous) return {}
+  if (token !== undefined) return { authorization: `Bearer ${token}` }
+  return api_key === null ? {} : { "x-api-key": api_key }
+}
+
+function described(connection: Connection, call: Call): Record<string, unknown> {
+  const { api_key, signed_in } = connection
+  const proof = signed_in
+    ? { authorization: "Bearer …" }
+    : api_key && { "x-api-key": `${api_key.slice(0, 17)}…` }
+  const headers = { ...headersOf(connection, call), ...proof }
+  const url = addressOf(connection, call)
+  return { dry_run: true, method: call.method, url, headers, body: masked(call.body ?? null) }
+}
+
+const SECRET_FIELD = /password|secret|token|access_key|code$/
+
+/** What is shown instead of sent may be kept in a terminal's history or a job's log. */
+function masked(body: unknown): unknown {
+  if (Array.isArray(body)) return body.map(masked)
+  if (typeof body !== "object" || body === null) return body
+  const fields = Object.entries(body)
+  return Object.fromEntries(
+    fields.map(([name, value]) => [name, SECRET_FIELD.test(name) ? "…" : masked(value)]),
+  )
+}
+
+const isLoopback = (url: string) =>
+  /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(new URL(url).hostname)
+
+function noKey({ url }: Connection): Failure {
+  const ways = "give a key with --api-key or BELFRY_API_KEY, or sign in with `belfry login`"
+  const hint = isLoopback(url) ? `start a server with \`belfry up\`, or ${ways}` : ways
+  return new Failure(exits.unauthorized, "unauthorized", `There is no API key for ${url}.`, {
+    hint,
+  })
+}
+
+function parsed({ bytes, status }: Answer, url: string): unknown {
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes))
+  } catch {
+    const message = `${url} answered ${status} with something that is not JSON. Is it a Belfry server?`
+    const exit = status < 300 ? exits.failed : exitOfStatus(status)
+    throw new Failure(exit, "bad_answer", message, { status })
+  }
+}
+
+function refusal(answer: Answer, url: string): Failure {
+  const { status } = answer
+  const body = parsed(answer, url) as { error?: Partial<Failure>; meta?: Meta } | null
+  const { code, message, details } = body?.error ?? {}
+  const request_id = body?.meta?.request_id ?? answer.headers.get("x-request-id") ?? undefined
+  return new Failure(
+    exitOfStatus(status),
+    code ?? "bad_answer",
+    message ?? `${url} answered ${status}.`,
+    { details: details ?? {}, status, ...(request_id ? { request_id } : {}) },
+  )
+}
+
+function unreachable(error: unknown, url: string, timeout: number): Failure {
+  const cause = error instanceof Error ? error : new Error(String(error))
+  if (cause.name === "TimeoutError") {
+    const time =
+      timeout < 1000 ? `${Math.max(1, timeout)} ms` : `${Math.round(timeout / 100) / 10} s`
+    const message = `${url} gave no answer within ${time}.`
+    return new Failure(exits.try_later, "timeout", message, { hint: "wait longer with --timeout" })
+  }
+  const reason = "code" in cause ? String(cause.code) : cause.message
+  const details = { url, reason }
+  return new Failure(exits.unreachable, "unreachable", `No server answers at ${url}.`, { details })
+}
+
+/**
+ * The proxy that the environment names for an address (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`, in
+ * either case), or undefined. `fetch` reads them by itself; a WebSocket has to be told. This
+ * machine itself is never asked through a proxy.
+ */
+export function proxyFor(address: string, from = environment): string | undefined {
+  const { protocol, hostname, port } = new URL(address)
+  const is_secure = /^(https|wss):$/.test(protocol)
+  const of = (name: string) => from[name.toLowerCase()] || from[name] || undefined
+  if (isLoopback(address)) return undefined
+  const given = of(is_secure ? "HTTPS_PROXY" : "HTTP_PROXY") ?? of("ALL_PROXY")
+  const own_port = port || (is_secure ? "443" : "80")
+  const excepted = (of("NO_PROXY") ?? "").split(/[\s,]+/).filter(Boolean)
+  if (!given || excepted.some((entry) => isExcepted(entry, hostname, own_port))) return undefined
+  return /^https?:\/\//.test(given) ? given : `http://${given}`
+}
+
+/** `*`, a name and all below it (with or without a leading dot), a name with its port. */
+function isExcepted(entry: string, host: string, port: string): boolean {
+  if (entry === "*") return true
+  const [, name = "", wanted_port] = /^(.*?)(?::(\d+))?$/.exec(entry.toLowerCase()) ?? []
+  if (wanted_port !== undefined && wanted_port !== port) return false
+  const bare = name.replace(/^\*?\./, "")
+  return host === bare || host.endsWith(`.${bare}`)
+}

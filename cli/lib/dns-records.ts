@@ -1,0 +1,173 @@
+import { domainToASCII } from "node:url"
+import type { Client } from "./client"
+import { exits, Failure } from "./errors"
+import { listUpTo } from "./paging"
+import type { Column } from "./table"
+import { cleanLine, type Paint } from "./terminal"
+
+export type DnsRecord = {
+  purpose: string
+  type: string
+  name: string
+  host: string
+  value: string
+  priority: number | null
+  required: boolean
+  verified: boolean
+  status: string
+  found: string[]
+  hint: string | null
+  mistake?: string | null
+  difference?: { at: number; expected: string; found: string } | null
+  answers?: { server: string; answer: string; values: string[] }[]
+}
+
+export type Domain = {
+  id: string
+  domain: string
+  status: string
+  dns_records: DnsRecord[]
+  records_total: number
+  records_verified: number
+  provider_identity_status?: string
+  provider_dkim_status?: string
+  warning: string | null
+  last_checked_at: string | null
+  next_check_at: string | null
+  verified_at: string | null
+  created_at: string
+}
+
+const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** Domains that end with the name of another one are found by it, too. */
+const MOST_NAMESAKES = 10_000
+
+/** The path of a domain that somebody names, by its id or its own name. Throws with exit 3. */
+export async function pathOf(client: Client, named: string): Promise<string> {
+  if (ID.test(named)) return `/v1/domains/${named}`
+  const bare = named.toLowerCase().replace(/\.$/, "")
+  const domain = kept(bare)
+  const { rows } = await listUpTo<Domain>(client, "/v1/domains", { domain }, MOST_NAMESAKES)
+  const found = rows.find((one) => one.domain === domain)
+  if (found) return `/v1/domains/${found.id}`
+  const hint = `add it with \`belfry domains add ${cleanLine(named)}\``
+  throw new Failure(exits.not_found, "not_found", `There is no domain ${named}.`, { hint })
+}
+
+/**
+ * As the server keeps it: bücher.example has A-labels. What is no name stays: `domainToASCII` would
+ * read the host out of `acme.com/x`, which nobody named.
+ */
+const kept = (name: string) =>
+  /^[a-z0-9.\u0080-\u{10ffff}-]+$/u.test(name) ? domainToASCII(name) || name : name
+
+export const recordColumns: Column<DnsRecord>[] = [
+  { title: "FOR", cell: ({ purpose, required }) => (required ? purpose : `${purpose} (optional)`) },
+  { title: "TYPE", cell: ({ type }) => type },
+  { title: "NAME", cell: ({ name }) => name },
+  {
+    title: "VALUE",
+    cell: ({ value, priority }) => (priority === null ? value : `${priority} ${value}`),
+    flexible: true,
+  },
+  { title: "STATUS", cell: ({ status }) => status, paint: paintStatus },
+]
+
+function paintStatus(text: string, { status }: DnsRecord, paint: Paint): string {
+  return status === "verified" ? paint.green(text) : paint.yellow(text)
+}
+
+const VALUE_CHARACTERS = 32
+
+/** `DKIM  svc1._domainkey.acme.test  ✗ expected "v=DKIM1…"  found NXDOMAIN (ns1.acme.test)`. */
+export function recordLine(
+  record: DnsRecord,
+  widths: { purpose: number; host: number },
+  paint: Paint,
+) {
+  const { purpose, host, verified, status, value } = record
+  const name = `${NAMES[purpose] ?? purpose}`.padEnd(widths.purpose)
+  const start = `${paint.bold(name)}  ${cleanLine(host).padEnd(widths.host)}  `
+  if (verified) return `${start}${paint.green("✓")} verified`
+  if (status === "pending") {
+    const reason = record.answers?.length ? `: ${foundOf(record)}` : ""
+    return `${start}${paint.dim("…")} not known yet${reason}`
+  }
+  const wanted = `expected "${cut(value, value.startsWith("v=DKIM1") ? VERSION : VALUE_CHARACTERS)}"`
+  const sign = record.required ? paint.red("✗") : paint.dim("· optional:")
+  return `${start}${sign} ${wanted}  found ${foundOf(record)}`
+}
+
+/** What of a key is worth showing in a line. */
+const VERSION = "v=DKIM1…".length
+
+const NAMES: Record<string, string> = {
+  verification: "TXT",
+  spf: "SPF",
+  dkim: "DKIM",
+  dmarc: "DMARC",
+  return_path: "MX",
+  tracking: "CNAME",
+  receiving: "MX",
+}
+
+export const widthsOf = (records: DnsRecord[]) => ({
+  purpose: Math.max(0, ...records.map(({ purpose }) => (NAMES[purpose] ?? purpose).length)),
+  host: Math.max(0, ...records.map(({ host }) => host.length)),
+})
+
+/** What the servers said, those that said the same together. */
+export function foundOf({ answers = [], found }: DnsRecord): string {
+  const said = new Map<string, string[]>()
+  for (const { server, answer, values } of answers) {
+    const text = values.length > 0 ? values.map((one) => `"${cut(one)}"`).join(" ") : empty(answer)
+    said.set(text, [...(said.get(text) ?? []), server])
+  }
+  if (said.size === 0) return found.map((one) => `"${cut(one)}"`).join(" ") || "nothing"
+  return [...said].map(([text, servers]) => `${text} (${cleanLine(servers.join(", "))})`).join("; ")
+}
+
+const empty = (answer: string) => (answer === "NOERROR" ? "no such record" : cleanLine(answer))
+
+const cut = (text: string, most = VALUE_CHARACTERS) => {
+  const clean = cleanLine(text)
+  return clean.length > most ? `${clean.slice(0, most - 1)}…` : clean
+}
+
+const AROUND = 24
+
+/** Both texts around the first wrong character, with a mark under it. */
+export function differenceLines(record: DnsRecord, paint: Paint): string[] {
+  const { difference } = record
+  if (!difference || difference.at < 0) return []
+  const from = Math.max(0, difference.at - AROUND)
+  const part = (text: string) => {
+    const shown = cleanLine(text.slice(from, difference.at + AROUND))
+    const end = text.length > difference.at + AROUND ? "…" : ""
+    return `${from > 0 ? "…" : ""}${shown}${end}`
+  }
+  const mark = " ".repeat(difference.at - from + (from > 0 ? 1 : 0))
+  return [
+    `  expected  ${part(difference.expected)}`,
+    `  found     ${part(difference.found)}`,
+    `            ${mark}${paint.red("^")} character ${difference.at + 1}`,
+  ]
+}
+
+/** What else a domain waits for, where its provider has the last word; empty when it has accepted. */
+export function providerLine(domain: Domain): string {
+  const { provider_identity_status: identity = "success", provider_dkim_status: dkim = "success" } =
+    domain
+  const is_fine = [identity, dkim].every((one) => one === "success" || one === "not_required")
+  return is_fine
+    ? ""
+    : `the provider has not accepted the domain: identity ${identity}, DKIM ${dkim}`
+}
+
+/** It has refused: time does not mend that. */
+export const isRefused = ({ provider_identity_status, provider_dkim_status }: Domain) =>
+  provider_identity_status === "failed" || provider_dkim_status === "failed"
+
+export const countLine = ({ records_verified, records_total }: Domain) =>
+  `${records_verified}/${records_total} verified`

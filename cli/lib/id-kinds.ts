@@ -1,0 +1,157 @@
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import type { Command } from "commander"
+import { cacheFolder, type Environment, originOf } from "./profiles"
+
+/** What a record is told by, beside its id. */
+type Label = (row: Record<string, unknown>) => unknown[]
+
+export interface IdKind {
+  /** `2 emails`. */
+  plural: string
+  /** The list of them; undefined where the API has none. */
+  path: (above: string) => string
+  /** The field of the id; default `id`. */
+  field?: string
+  label: Label
+  /** The kinds that an ending may belong to: a person or a key makes a change. */
+  one_of?: readonly ("api_key" | "member")[]
+}
+
+const address = (value: unknown): unknown =>
+  typeof value === "object" && value !== null && "email" in value ? value.email : value
+
+const of_mail: Label = ({ to, subject }) => [address(to), subject]
+
+/** Everything whose ids stand in tables, so that the command line takes their endings. */
+export const id_kinds = {
+  account: { plural: "accounts", path: () => "/v1/accounts", label: ({ name }) => [name] },
+  actor: {
+    plural: "members and API keys",
+    path: () => "",
+    label: () => [],
+    one_of: ["member", "api_key"],
+  },
+  api_key: { plural: "API keys", path: () => "/v1/api-keys", label: ({ name }) => [name] },
+  delivery: {
+    plural: "deliveries",
+    path: (webhook) => `/v1/webhooks/${encodeURIComponent(webhook)}/deliveries`,
+    label: ({ event_type, status }) => [event_type, status],
+  },
+  domain: { plural: "domains", path: () => "/v1/domains", label: ({ domain }) => [domain] },
+  email: { plural: "emails", path: () => "/v1/emails", label: of_mail },
+  event: { plural: "events", path: () => "/v1/events", label: ({ type }) => [type] },
+  invitation: {
+    plural: "invitations",
+    path: () => "/v1/accounts/me/invitations",
+    label: ({ email }) => [email],
+  },
+  mail: { plural: "mails", path: () => "/v1/mailbox", label: of_mail },
+  member: {
+    plural: "members",
+    path: () => "/v1/accounts/me/members",
+    field: "user_id",
+    label: ({ email }) => [email],
+  },
+  project: { plural: "projects", path: () => "/v1/projects", label: ({ name }) => [name] },
+  provider: { plural: "providers", path: () => "/v1/providers", label: ({ name }) => [name] },
+  session: {
+    plural: "sessions",
+    path: () => "/v1/users/me/sessions",
+    label: ({ client_name, ip }) => [client_name, ip],
+  },
+  webhook: { plural: "webhooks", path: () => "/v1/webhooks", label: ({ url }) => [url] },
+} satisfies Record<string, IdKind>
+
+export type IdKindName = keyof typeof id_kinds
+
+/** What an argument `<id>` is, by the noun of its command. */
+const of_noun: Partial<Record<string, IdKindName>> = {
+  accounts: "account",
+  emails: "email",
+  events: "event",
+  invitations: "invitation",
+  keys: "api_key",
+  mailbox: "mail",
+  projects: "project",
+  providers: "provider",
+  sessions: "session",
+  webhooks: "webhook",
+}
+
+const of_argument: Partial<Record<string, IdKindName>> = {
+  delivery: "delivery",
+  domain: "domain",
+  user: "member",
+}
+
+const of_flag: Partial<Record<string, IdKindName>> = {
+  "--account": "account",
+  "--actor": "actor",
+  "--after": "event",
+  "--event-id": "event",
+  "--key": "api_key",
+  "--project": "project",
+  "--user": "member",
+}
+
+/** Whose id an argument of a command is; undefined for every other argument. */
+export function kindOfArgument(command: Command, name: string): IdKindName | undefined {
+  const noun = command.parent?.name() ?? ""
+  if (name === "id") return of_noun[noun]
+  // `domains add acme.test` names a domain that is not there yet.
+  return noun === "domains" && command.name() === "add" ? undefined : of_argument[name]
+}
+
+export const kindOfFlag = (long: string | undefined): IdKindName | undefined =>
+  long === undefined ? undefined : of_flag[long]
+
+/** The last 8 characters of an id, or some more of them. A whole id has hyphens. */
+const ENDING = /^[0-9a-f]{8,12}$/
+
+export const isEnding = (text: unknown): text is string =>
+  typeof text === "string" && ENDING.test(text)
+
+const MOST_IDS = 1000
+
+/** By server and kind: the ids of the last table. */
+type Listed = Record<string, Partial<Record<IdKindName, string[]>>>
+
+const pathIn = (environment: Environment) => join(cacheFolder(environment), "listed.json")
+
+/** Remembers which ids a table showed by their endings. A folder that takes no file is no reason to fail. */
+export function rememberListed(
+  environment: Environment,
+  url: string,
+  kind: IdKindName,
+  ids: readonly string[],
+): void {
+  try {
+    const path = pathIn(environment)
+    const all = readAll(path)
+    const here = { ...all[originOf(url)], [kind]: ids.slice(0, MOST_IDS) }
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    const draft = `${path}.${process.pid}.new`
+    writeFileSync(draft, JSON.stringify({ ...all, [originOf(url)]: here }), { mode: 0o600 })
+    renameSync(draft, path)
+  } catch {
+    // The newest of the server are looked through then.
+  }
+}
+
+/** The ids of the last table of a kind; none where nothing is remembered. */
+export function lastListed(environment: Environment, url: string, kind: IdKindName): string[] {
+  try {
+    return readAll(pathIn(environment))[originOf(url)]?.[kind] ?? []
+  } catch {
+    return []
+  }
+}
+
+function readAll(path: string): Listed {
+  try {
+    return JSON.parse(readFileSync(path, "utf8")) as Listed
+  } catch {
+    return {}
+  }
+}

@@ -1,0 +1,139 @@
+import { exits, Failure, usage } from "./errors"
+
+/** More than any server takes at once: what is larger need not be read, let alone sent. */
+const MOST_BYTES = 32 * 1024 * 1024
+
+let stdin_reader: string | undefined
+
+/**
+ * The bytes of a file, or of stdin for `-`, which only one option of a command may take. Throws with
+ * exit 7 when they are too many to be sent.
+ */
+export async function readBytes(path: string, option: string): Promise<Uint8Array> {
+  if (path === "-") {
+    if (stdin_reader !== undefined)
+      throw usage(`${stdin_reader} and ${option} both read stdin; give one of them as a file`)
+    stdin_reader = option
+    return await readStdin(option)
+  }
+  const size = Bun.file(path).size
+  if (size > MOST_BYTES) throw tooLarge(path, option)
+  try {
+    return new Uint8Array(await Bun.file(path).arrayBuffer())
+  } catch (error) {
+    throw unreadable(error, path, option)
+  }
+}
+
+/** Exit 66 for a file that is not there or is not ours to read, 74 for a disk that fails. */
+export function unreadable(error: unknown, path: string, option: string): Failure {
+  const reason = error instanceof Error && "code" in error ? String(error.code) : String(error)
+  const why = WHY[reason]
+  const message = `${option}: ${why ? why(path) : `${path} cannot be read: ${reason}.`}`
+  const code = reason === "ENOENT" ? "missing_file" : "unreadable_file"
+  return new Failure(why ? exits.no_input : exits.storage, code, message, {
+    details: { path, reason },
+    ...(why && { hint: "name a file that exists and can be read, or - for stdin" }),
+  })
+}
+
+const WHY: Partial<Record<string, (path: string) => string>> = {
+  ENOENT: (path) => `There is no file ${path}.`,
+  ENOTDIR: (path) => `There is no file ${path}.`,
+  EISDIR: (path) => `${path} is a folder, not a file.`,
+  EACCES: (path) => `You do not have permission to read ${path}.`,
+  EPERM: (path) => `You do not have permission to read ${path}.`,
+}
+
+async function readStdin(option: string): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of Bun.stdin.stream()) {
+    size += chunk.length
+    if (size > MOST_BYTES) throw tooLarge("stdin", option)
+    chunks.push(chunk)
+  }
+  return new Uint8Array(Buffer.concat(chunks))
+}
+
+function tooLarge(path: string, option: string): Failure {
+  const message = `${option}: ${path} is larger than ${MOST_BYTES / 1024 / 1024} MB.`
+  return new Failure(exits.invalid, "payload_too_large", message, {
+    details: { limit_bytes: MOST_BYTES },
+  })
+}
+
+/** The same as UTF-8 text. Other encodings are refused instead of being sent broken. */
+export async function readText(path: string, option: string): Promise<string> {
+  const bytes = await readBytes(path, option)
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes)
+  } catch {
+    throw new Failure(exits.invalid, "invalid_text", `${option}: ${path} is not UTF-8 text.`)
+  }
+}
+
+/** The same as JSON. */
+export async function readJson(path: string, option: string): Promise<unknown> {
+  const text = await readText(path, option)
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    const message = `${option}: ${path} is not JSON: ${reason}`
+    throw new Failure(exits.invalid, "invalid_json", message)
+  }
+}
+
+/** `k=v` and JSON objects, as an option takes them several times, together in one object. */
+export function pairs(given: readonly string[], option: string): Record<string, unknown> {
+  const all: Record<string, unknown> = {}
+  for (const text of given) {
+    if (text.trimStart().startsWith("{")) {
+      Object.assign(all, parsedObject(text, option))
+      continue
+    }
+    const at = text.indexOf("=")
+    if (at < 1) throw usage(`${option}: "${text}" is neither k=v nor a JSON object`)
+    all[text.slice(0, at)] = text.slice(at + 1)
+  }
+  return all
+}
+
+/** One JSON object, or exit 2. */
+export function parsedObject(text: string, option: string): Record<string, unknown> {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw usage(`${option}: ${text} is not JSON`)
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw usage(`${option}: ${text} is not a JSON object`)
+  }
+  return value as Record<string, unknown>
+}
+
+/** `X-Name: value`, several times. */
+export const headerFields = (given: readonly string[]): Record<string, string> =>
+  Object.fromEntries(given.map(parted))
+
+function parted(text: string): [string, string] {
+  const at = text.indexOf(":")
+  if (at < 1) throw usage(`--header: "${text}" has no colon`, "write 'X-Name: value'")
+  return [text.slice(0, at).trim(), text.slice(at + 1).trim()]
+}
+
+/** `on` or `off`, as an option of a setting takes it; undefined stays undefined. */
+export function onOff(text: string | undefined, option: string): boolean | undefined {
+  if (text === undefined) return undefined
+  if (text === "on" || text === "true") return true
+  if (text === "off" || text === "false") return false
+  throw usage(`${option}: "${text}" is neither on nor off`)
+}
+
+/** Without what was not said, so that it stays as it is. */
+export const given = <Fields extends object>(fields: Fields): Partial<Fields> =>
+  Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined),
+  ) as Partial<Fields>

@@ -1,0 +1,42 @@
+import type { Command } from "commander"
+import { type Action, openContext } from "./context"
+import { globalFlags, ownOptions } from "./flags"
+import { isEnding } from "./id-kinds"
+
+/** The action of a command, which gets its context, its options and its arguments. */
+export const run = <Options>(action: Action<Options>) => lazily(async () => action)
+
+/** The same for an action whose module is loaded only when the command runs, because it is large. */
+export function lazily<Options>(load: () => Promise<Action<Options>>) {
+  return async function (this: Command): Promise<void> {
+    const { context, options, words } = await whole<Options & object>(this)
+    const action = await load()
+    process.exitCode = (await action(context, options, ...words)) ?? 0
+  }
+}
+
+/** What was typed, with whole ids in the place of the endings that tables show. */
+async function whole<Options extends object>(command: Command) {
+  const flags = globalFlags(command)
+  const context = openContext(flags)
+  const options = ownOptions<Options>(command)
+  const given = [...command.args, ...Object.values(options), flags.account, flags.project]
+  const is_local = "system" in options
+  if (is_local || !given.some(isEnding)) return { context, options, words: command.args }
+  const { wholeArguments, wholeOptions, wholePlace } = await import("./short-ids")
+  const there = openContext(await wholePlace(flags, command))
+  return {
+    context: there,
+    options: await wholeOptions(there, command, options),
+    words: await wholeArguments(there, command),
+  }
+}
+
+/** Collects an option that may be given several times. */
+export const several = (value: string, before: string[] | undefined): string[] => [
+  ...(before ?? []),
+  value,
+]
+
+export const examples = (...lines: string[]): string =>
+  `\nExample:\n${lines.map((line) => `  $ belfry ${line}`).join("\n")}`

@@ -1,0 +1,137 @@
+import type { Command } from "commander"
+import type { Client } from "./client"
+import { type Context, openContext } from "./context"
+import { environment } from "./environment"
+import { exits, Failure, usage } from "./errors"
+import { readLatest } from "./feed"
+import type { GlobalFlags } from "./flags"
+import {
+  type IdKind,
+  type IdKindName,
+  id_kinds,
+  isEnding,
+  kindOfArgument,
+  kindOfFlag,
+  lastListed,
+} from "./id-kinds"
+import { listUpTo } from "./paging"
+import { cleanLine } from "./terminal"
+
+const NEWEST = 1000
+
+/** The arguments of a command, with whole ids in the place of their endings. */
+export async function wholeArguments(context: Context, command: Command): Promise<string[]> {
+  const whole: string[] = []
+  for (const [at, word] of command.args.entries()) {
+    const name = command.registeredArguments[at]?.name()
+    const kind = name === undefined ? undefined : kindOfArgument(command, name)
+    whole.push(kind && isEnding(word) ? await wholeId(context, kind, word, whole[0]) : word)
+  }
+  return whole
+}
+
+/** The same for the account and the project to work in; they are looked for outside of any. */
+export async function wholePlace(flags: GlobalFlags, command: Command): Promise<GlobalFlags> {
+  const { account, project, ...rest } = flags
+  const outside = openContext({ ...rest, color: flags.color })
+  const chosen = account === undefined ? {} : await wholeOptions(outside, command, { account })
+  const inside = openContext({ ...rest, ...chosen, color: flags.color })
+  return {
+    ...flags,
+    ...chosen,
+    ...(project !== undefined && (await wholeOptions(inside, command, { project }))),
+  }
+}
+
+/** The same for the options that are ids. */
+export async function wholeOptions<Options extends object>(
+  context: Context,
+  command: Command,
+  options: Options,
+): Promise<Options> {
+  const whole: Record<string, unknown> = Object.fromEntries(Object.entries(options))
+  for (const option of command.options) {
+    const name = option.attributeName()
+    const word = whole[name]
+    const kind = kindOfFlag(option.long)
+    if (kind && typeof word === "string" && isEnding(word)) {
+      whole[name] = await wholeId(context, kind, word)
+    }
+  }
+  return whole as Options
+}
+
+/**
+ * The id with this ending: among those listed last, else among the 1,000 newest. Throws with exit 3
+ * when there is none, and with exit 2 naming all of them when there are several.
+ */
+async function wholeId(
+  context: Context,
+  kind: IdKindName,
+  ending: string,
+  above = "",
+): Promise<string> {
+  const { url } = context.connection()
+  const ends = (id: string) => id.endsWith(ending)
+  const kinds: readonly IdKindName[] = (id_kinds[kind] as IdKind).one_of ?? [kind]
+  const listed = kinds.flatMap((one) => lastListed(environment, url, one)).filter(ends)
+  if (listed.length === 1) return listed[0] ?? ending
+  const newest = await newestOf(context.client(), kind, above)
+  const found = newest.filter(({ id }) => ends(id))
+  const [only] = found
+  const { plural }: IdKind = id_kinds[kind]
+  if (found.length === 1 && only) return only.id
+  if (found.length > 1) throw several(ending, plural, found)
+  const message = `No id among the ${NEWEST} newest ${plural} ends with ${ending}.`
+  throw new Failure(exits.not_found, "not_found", message, { hint: "give the whole id" })
+}
+
+function several(ending: string, plural: string, found: readonly Candidate[]): Failure {
+  const failure = usage(`${found.length} ${plural} have an id that ends with ${ending}.`)
+  const candidates = found.map(({ id, label }) => `${id}  ${label}`.trimEnd())
+  return new Failure(failure.exit, "ambiguous_id", failure.message, {
+    details: { candidates },
+    hint: "give more characters of the id, or the whole id",
+  })
+}
+
+/** The id that a list lies under, `webhooks deliveries ID`, also when only its end was typed. */
+export const wholeAbove = async (context: Context, kind: IdKindName, above: string) =>
+  kind === "delivery" && isEnding(above) ? await wholeId(context, "webhook", above) : above
+
+export interface Candidate {
+  id: string
+  /** What it is, on one line. */
+  label: string
+}
+
+/** The newest of a kind, newest first. */
+export async function newestOf(
+  client: Client,
+  name: IdKindName,
+  above = "",
+  limit = NEWEST,
+): Promise<Candidate[]> {
+  const kind: IdKind = id_kinds[name]
+  if (kind.one_of) {
+    const lists = kind.one_of.map((one) => newestOf(client, one, above, limit))
+    // Somebody may read the people of the account without a project, and so without its keys.
+    const found = await Promise.allSettled(lists)
+    if (found.every(({ status }) => status === "rejected")) await lists[0] // throws
+    return found.flatMap((list) => (list.status === "fulfilled" ? list.value : []))
+  }
+  const path = kind.path(above)
+  const rows: Record<string, unknown>[] =
+    name === "event"
+      ? await readLatest(client, undefined, undefined, limit)
+      : (await listUpTo<Record<string, unknown>>(client, path, {}, limit)).rows
+  return rows.map((row) => ({
+    id: String(row[kind.field ?? "id"]),
+    label: cleanLine(
+      kind
+        .label(row)
+        .filter((part) => typeof part === "string" && part !== "")
+        .join("  "),
+    ),
+  }))
+}

@@ -1,0 +1,243 @@
+import type { Client } from "./client"
+import type { Context } from "./context"
+import { exits, Failure } from "./errors"
+import { type Start, serverTime, startAt } from "./feed"
+import type { Query } from "./query"
+import type { Envelope } from "./records"
+import { millis, pause } from "./time"
+
+const PATH = "/v1/events/stream"
+const PROTOCOL = "svc.events.v1"
+
+/** The server says something every 25 s: who is silent for longer is gone. */
+const SILENCE_MILLISECONDS = 60_000
+const OPENING_MILLISECONDS = 15_000
+const FIRST_PAUSE = 500
+const LONGEST_PAUSE = 10_000
+const MOST_WAITING = 2000
+
+export type Frame =
+  | { type: "ready"; secret: string; after: string | null }
+  | { type: "event"; event: Envelope }
+  | { type: "message"; message: unknown }
+  | { type: "delivery"; delivery_id: string; headers: Record<string, string>; body: string }
+  | { type: "ping" }
+
+export interface StreamOptions {
+  /** Where to begin; without it with what happens from now on. */
+  start?: Start | undefined
+  types?: string | undefined
+  forward?: boolean
+  /** Sent along each time it opens. */
+  headers?: Record<string, string>
+  /** One after the other; what it returns is awaited before the next. */
+  onFrame: (frame: Frame) => unknown
+  onState?: (state: "open" | "lost") => void
+  /** Of a consumer that moves its own place on: the last event it is done with. */
+  place?: () => string | undefined
+}
+
+export interface Stream {
+  send(frame: object): void
+  close(): void
+  /** Resolves after `close`. Rejects with what no further try would mend. */
+  ended: Promise<void>
+}
+
+/** The way to the server lets no WebSocket through, though its API answers. */
+export class NoUpgrade extends Failure {
+  constructor(url: string) {
+    super(exits.failed, "no_websocket", `${url} answers, but the WebSocket connection fails.`, {
+      hint: "a proxy may block WebSockets; HTTPS_PROXY can name another proxy",
+    })
+  }
+}
+
+/**
+ * Follows the project over one outgoing WebSocket. When it breaks, it is opened again after a
+ * pause that grows, behind the last event that was seen: nothing is missed, and nothing comes twice.
+ */
+export function openStream(client: Client, options: StreamOptions): Stream {
+  const following = new Following(client, options)
+  return {
+    send: (frame) => following.send(frame),
+    close: () => following.close(),
+    ended: following.run(),
+  }
+}
+
+class Following {
+  readonly #client: Client
+  readonly #options: StreamOptions
+  #after: string | undefined
+  #not_before: string | undefined
+  #socket: WebSocket | undefined
+  #was_open = false
+  #tries = 0
+  #waiting = 0
+  #done: Promise<unknown> = Promise.resolve()
+  readonly #closed = Promise.withResolvers<void>()
+  #is_closed = false
+  #failure: unknown
+
+  constructor(client: Client, options: StreamOptions) {
+    this.#client = client
+    this.#options = options
+  }
+
+  send(frame: object): void {
+    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(frame))
+  }
+
+  close(): void {
+    this.#is_closed = true
+    this.#socket?.close(1000)
+    this.#closed.resolve()
+  }
+
+  async run(): Promise<void> {
+    await this.#begin()
+    while (!this.#is_closed) {
+      const { code, opened } = await this.#once()
+      await this.#done // what is still being worked on belongs before whatever comes next
+      if (this.#failure !== undefined) throw this.#failure
+      if (this.#is_closed) return
+      if (opened) this.#options.onState?.("lost")
+      await this.#judge(code, opened)
+      await Promise.race([this.#closed.promise, pause(this.#pause())])
+    }
+  }
+
+  /** Without a place of its own, the server tells one at the start of a forwarding stream only. */
+  async #begin() {
+    const { start, forward } = this.#options
+    const known = start ?? (forward ? undefined : await this.#now())
+    this.#after = known?.not_before === undefined ? known?.after : (known.after ?? "")
+    this.#not_before = known?.not_before
+  }
+
+  async #now(): Promise<Start> {
+    return await startAt(this.#client, await serverTime(this.#client))
+  }
+
+  #query(): Query {
+    const { types, forward, place } = this.#options
+    const after = place?.() ?? this.#after
+    return { after, types, ...(forward && { forward: "true" }) }
+  }
+
+  async #once(): Promise<{ code: number; opened: boolean }> {
+    const socket = await this.#client
+      .socket(PATH, this.#query(), PROTOCOL, this.#options.headers)
+      .catch(() => undefined)
+    if (!socket) return { code: 1006, opened: false } // the next look at the API says why
+    this.#socket = socket
+    let opened = false
+    let heard_at = millis()
+    const over = Promise.withResolvers<number>()
+    const look = setInterval(() => {
+      const limit = opened ? SILENCE_MILLISECONDS : OPENING_MILLISECONDS
+      if (millis() - heard_at > limit) over.resolve(1006)
+    }, 1000)
+    socket.onopen = () => {
+      opened = true
+      this.#was_open = true
+      this.#tries = 0
+      this.#options.onState?.("open")
+    }
+    socket.onmessage = ({ data }) => {
+      heard_at = millis()
+      this.#hear(String(data), socket)
+    }
+    socket.onclose = ({ code }) => over.resolve(code)
+    const code = await Promise.race([over.promise, this.#closed.promise.then(() => 1000)])
+    clearInterval(look)
+    socket.onmessage = null
+    if (!this.#is_closed) socket.terminate()
+    return { code, opened }
+  }
+
+  #hear(text: string, socket: WebSocket) {
+    const frame = frameOf(text)
+    if (!frame || frame.type === "ping") return
+    if (frame.type === "ready") this.#after ??= frame.after ?? ""
+    if (frame.type === "event") {
+      this.#after = frame.event.id
+      if (this.#not_before !== undefined && frame.event.created_at < this.#not_before) return
+    }
+    this.#waiting += 1
+    this.#done = this.#done
+      .then(() => this.#options.onFrame(frame))
+      .catch((error: unknown) => this.#fail(error))
+      .finally(() => {
+        this.#waiting -= 1
+      })
+    // Behind a slow reader the rest waits at the server, not here.
+    if (this.#waiting > MOST_WAITING) socket.terminate()
+  }
+
+  #fail(error: unknown) {
+    this.#failure ??= error
+    this.close()
+  }
+
+  /** Throws what another try would only repeat. */
+  async #judge(code: number, opened: boolean) {
+    if (code === 4429) {
+      const message = "The project has too many open connections, and this one was the oldest."
+      throw new Failure(exits.limited, "too_many_connections", message)
+    }
+    if (code === 4400) {
+      const message = "The server does not understand this version of belfry."
+      throw new Failure(exits.failed, "bad_frame", message, {
+        hint: "use the version of the server",
+      })
+    }
+    if (opened && code !== 4401) return
+    const query = { after: this.#query().after || undefined, types: this.#options.types, limit: 1 }
+    try {
+      await this.#client.get<Envelope[]>("/v1/events", query)
+    } catch (error) {
+      if (this.#was_open && error instanceof Failure && MAY_PASS.has(error.exit)) return
+      throw error
+    }
+    if (!this.#was_open) throw new NoUpgrade(this.#client.url)
+  }
+
+  /** With chance in it, so that all who lost the same server do not come back together. */
+  #pause(): number {
+    const longest = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** this.#tries)
+    this.#tries += 1
+    return longest / 2 + (Math.random() * longest) / 2
+  }
+}
+
+/** What this version cannot read, it cannot use either. */
+function frameOf(text: string): Frame | undefined {
+  try {
+    return JSON.parse(text) as Frame
+  } catch {
+    return undefined
+  }
+}
+
+const MAY_PASS: ReadonlySet<number> = new Set([
+  exits.unreachable,
+  exits.try_later,
+  exits.limited,
+  exits.failed,
+])
+
+/** Tells people, and nobody else, when the way to the server breaks and when it is mended. */
+export function tellLink({ output, paint }: Context): (state: "open" | "lost") => void {
+  let was_lost = false
+  return (state) => {
+    if (state === "lost") {
+      was_lost = true
+      void output.note(paint.yellow("The connection is lost. Connecting again …"))
+    } else if (was_lost) {
+      was_lost = false
+      void output.note(paint.green("Connected again. No event was missed."))
+    }
+  }
+}

@@ -1,0 +1,83 @@
+import { request } from "node:http"
+import { type Loaded, useSettings } from "../../src/core/config"
+import { codes, type ErrorCode } from "../../src/core/errors"
+import type { Order } from "../../src/operations/admin"
+import type { Context } from "../lib/context"
+import { exitOfStatus, exits, Failure, usage } from "../lib/errors"
+import { socketsFor } from "./find-server"
+import { withStore } from "./init"
+import { type LocalOptions, localSettings } from "./settings"
+
+interface Refusal {
+  code: string
+  message: string
+  details: Record<string, unknown>
+}
+
+/**
+ * The running server does it; without one, this command opens the data itself. It never begins a
+ * database: where there is none, it says where servers run.
+ */
+export async function order<Data>(
+  context: Context,
+  options: LocalOptions,
+  what: Order,
+): Promise<Data> {
+  if (context.flags.dryRun) throw usage("--dry-run is not possible with this command")
+  const loaded = localSettings(context.flags, options, { "log.level": "warn" })
+  const { data_dir, base_url, sign_up } = loaded.values
+  for (const socket of socketsFor(loaded)) {
+    const told = await tell(socket, what)
+    if (told) return told as Data
+    if (await hasDatabase(loaded)) break
+  }
+  return withStore(loaded, { begin: "never" }, async (store, openSecrets) => {
+    const { administer } = await import("../../src/operations/admin")
+    const { sessionParts } = await import("../../src/tenancy/console")
+    const { ApiError } = await import("../../src/core/errors")
+    const secrets = openSecrets()
+    const place = { store, secrets, data_dir, sign_up, base_url: () => base_url ?? "" }
+    try {
+      return (await administer({ store, secrets, ...sessionParts(place) }, what)) as Data
+    } catch (error) {
+      throw error instanceof ApiError ? failureOf(error as Refusal) : error
+    }
+  })
+}
+
+/** Before that no other server is asked: this data is meant. */
+async function hasDatabase(loaded: Loaded): Promise<boolean> {
+  useSettings(loaded) // before any module with tables is loaded
+  const { hasBegun } = await import("../../src/store/open")
+  return hasBegun(loaded.values)
+}
+
+/** Undefined where no server listens. */
+function tell(socketPath: string, what: Order): Promise<unknown> {
+  const { promise, resolve, reject } = Promise.withResolvers<unknown>()
+  const headers = { "content-type": "application/json" }
+  const call = request({ socketPath, method: "POST", path: "/", headers }, (response) => {
+    let text = ""
+    response.setEncoding("utf8")
+    response.on("data", (part: string) => {
+      text += part
+    })
+    response.on("end", () => {
+      const { data, error } = JSON.parse(text) as { data?: unknown; error?: Refusal }
+      if (error) reject(failureOf(error))
+      else resolve(data)
+    })
+  })
+  call.on("error", (error: Error & { code?: string }) => {
+    const none = ["ENOENT", "ECONNREFUSED", "ENOTSOCK", "FailedToOpenSocket"]
+    if (none.includes(error.code ?? "")) resolve(undefined)
+    else reject(new Failure(exits.unreachable, "unreachable", error.message))
+  })
+  call.end(JSON.stringify(what))
+  return promise
+}
+
+function failureOf({ code, message, details }: Refusal): Failure {
+  const status = codes[code as ErrorCode]?.status ?? 500
+  return new Failure(exitOfStatus(status), code, message, { details })
+}

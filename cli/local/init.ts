@@ -1,0 +1,120 @@
+import { type Loaded, useSettings } from "../../src/core/config"
+import { recentLines } from "../../src/core/log"
+import type { Secrets } from "../../src/core/secrets"
+import type { Begin } from "../../src/store/beginning"
+import type { Store } from "../../src/store/store"
+import type { Action } from "../lib/context"
+import { usage } from "../lib/errors"
+import { fields } from "../lib/table"
+import { type BeginOptions, begins, type LocalOptions, localSettings, sameData } from "./settings"
+import { startFailure } from "./start-errors"
+
+/** Makes master key, account, project and key where there is none. A second time changes nothing. */
+export const init: Action<BeginOptions> = async (context, options) => {
+  if (context.flags.dryRun)
+    throw usage("--dry-run is not possible with this command", "see `migrate --dry-run`")
+  const loaded = prepared(localSettings(context.flags, options, QUIET))
+  const first = await withStore(
+    loaded,
+    { begin: begins(options), waits: true },
+    async (store, secrets) => {
+      const { ensureFirst } = await import("../../src/tenancy/first")
+      return await ensureFirst(store, secrets(), { keep_key: false, new_key: false })
+    },
+  )
+  const { data_dir } = loaded.values
+  const record = { ...first, data_dir }
+  const { output, paint } = context
+  const human = () => {
+    if (!first.created) {
+      return `${paint.green("✓")} set up before; nothing was changed (${data_dir})`
+    }
+    const made = fields(
+      [
+        ["account", first.account_id],
+        ["project", first.project_id],
+        ["API key", first.api_key],
+        ["data", data_dir],
+      ],
+      paint,
+    )
+    return `${paint.green("✓")} created; the key cannot be shown again:\n${made}`
+  }
+  await output.record(record, human, first.api_key ?? "") // with --quiet too: it is shown this once
+  await output.next(`belfry serve${sameData(options)}`)
+  return undefined
+}
+
+/** Opening the store migrates it; this tells what that did, or with --dry-run would do. */
+export const migrate: Action<LocalOptions> = async (context, options) => {
+  const loaded = prepared(localSettings(context.flags, options, QUIET))
+  const engine = loaded.values.database_url ? "postgres" : "sqlite"
+  const { output, paint } = context
+  if (context.flags.dryRun) {
+    const pending = await pendingIn(loaded)
+    await output.record({ engine, pending }, () =>
+      pending.length === 0
+        ? `${engine}: nothing to do, the schema is up to date`
+        : `${engine}: would apply ${pending.join(", ")}`,
+    )
+    if (pending.length > 0) await output.next(`belfry migrate${sameData(options)}`)
+    return undefined
+  }
+  // On Postgres the url names an empty database on purpose; a folder may be named by mistake.
+  const begin = engine === "postgres" ? "if_new" : "never"
+  await withStore(loaded, { begin, waits: true }, async () => {})
+  const applied = appliedMigrations()
+  await output.record({ engine, applied }, () =>
+    applied.length === 0
+      ? `${paint.green("✓")} ${engine}: nothing to do, the schema is up to date`
+      : `${paint.green("✓")} ${engine}: applied ${applied.join(", ")}`,
+  )
+  return undefined
+}
+
+/** The result is the message here; a log beside it would say the same twice. */
+const QUIET = { "log.level": "warn" } as const
+
+function prepared(loaded: Loaded): Loaded {
+  useSettings(loaded) // before any module with tables is loaded
+  return loaded
+}
+
+async function pendingIn({ values }: Loaded): Promise<string[]> {
+  try {
+    const { pendingMigrations } = await import("../../src/store/open")
+    return await pendingMigrations(values)
+  } catch (error) {
+    throw startFailure(error, { listen: "", ...values })
+  }
+}
+
+export async function withStore<Result>(
+  { values }: Loaded,
+  { begin, waits = false }: { begin: Begin; waits?: boolean },
+  act: (store: Store, secrets: () => Secrets) => Promise<Result>,
+): Promise<Result> {
+  try {
+    const { openSecrets } = await import("../../src/core/secrets")
+    const { BOOT_PATIENCE_MS, openStore } = await import("../../src/store/open")
+    const patience_ms = waits ? BOOT_PATIENCE_MS : 0
+    const store = await openStore(values, { begin, patience_ms })
+    try {
+      const { data_dir, "security.master_key": master_key } = values
+      const make = begin !== "never"
+      return await act(store, () => openSecrets({ data_dir, master_key, make }))
+    } finally {
+      await store.close()
+    }
+  } catch (error) {
+    throw startFailure(error, { listen: "", ...values })
+  }
+}
+
+/** The store says what it applied in the log, which keeps its last lines whatever the level. */
+function appliedMigrations(): string[] {
+  return recentLines().flatMap((line) => {
+    const { message, tags } = JSON.parse(line) as { message?: string; tags?: string[] }
+    return message === "migrations applied" ? (tags ?? []) : []
+  })
+}
