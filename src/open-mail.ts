@@ -4,8 +4,7 @@ import type { Settings } from "./core/config"
 import { log } from "./core/log"
 import type { Secrets } from "./core/secrets"
 import type { Workers } from "./core/workers"
-import { isHostName } from "./domains/findable"
-import { checkParts } from "./domains/parts"
+import { isHostName, openChecks } from "./domains/record-targets"
 import { providerWarnings } from "./emails/provider-warnings"
 import { openSandbox } from "./emails/providers/open"
 import { systemMail } from "./emails/system-mail"
@@ -52,8 +51,8 @@ export async function openMail(ground: MailGround, undo: (() => unknown)[]) {
   const queues = new QueueControl(store, { [WEBHOOKS]: countDeliveries })
   const ends = { store, secrets, workers, blobs, provider, sandbox }
   const channels = channelTable({ ...ends, rules, queues, concurrency })
-  const domains = { ...checkParts(store, settings), identityOf }
-  if (mode === "serve") tellUnfindable(domains.place.host)
+  const domains = { ...openChecks(store, settings), identityOf }
+  if (mode === "serve") tellUnfindable(domains.targets.host)
   const work = { store, blobs, domains, rules, adapters }
   const loop = new JobLoop({
     store,

@@ -1,5 +1,5 @@
 import type { Settings } from "./core/config"
-import { senderDomains } from "./domains/sending"
+import { senderDomains } from "./domains/sending-domains"
 import { MAILBOX_DOMAIN, type SendRules } from "./emails/prepare"
 import { firstProvider } from "./providers/routing"
 import type { Store } from "./store/store"

@@ -1,5 +1,5 @@
-import { domainCheck } from "./domains/check-job"
-import { type CheckParts, runCheck } from "./domains/checking"
+import { type CheckParts, runCheck } from "./domains/check-job"
+import { domainCheck } from "./domains/check-schedule"
 import { domainRemoved } from "./domains/domains"
 import { failMailFrom } from "./emails/orphans"
 import type { SendRules } from "./emails/prepare"

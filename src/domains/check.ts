@@ -1,29 +1,28 @@
 import { monotonic } from "../core/time"
+import type { NameServers } from "./authoritative"
 import { type Authority, authorityOf, isReached } from "./authoritative"
-import type { NameServers } from "./delegation"
-import { type DomainRow, type Expected, expectedRecords, type KeyRow } from "./expected"
-import { hunt } from "./hunt"
-import { judgeDkim } from "./judges/dkim"
-import { isDmarc, judgeDmarc } from "./judges/dmarc"
-import { judgeAlias, judgeMx } from "./judges/hosts"
-import { judgeSpf } from "./judges/spf"
-import { undecided, type Verdict } from "./judges/verdict"
-import { judgeVerification } from "./judges/verification"
+import { checkDkim } from "./check-dkim"
+import { checkDmarc, isDmarc } from "./check-dmarc"
+import { checkAlias, checkMx } from "./check-hosts"
+import { checkVerification, type RecordResult, undecided } from "./check-result"
+import { checkSpf } from "./check-spf"
+import { consensus, noServers, unanswered } from "./consensus"
+import { type DomainRow, type Expected, expectedRecords, type KeyRow } from "./expected-records"
+import { findMisplaced } from "./misplaced-record"
 import { organizational } from "./names"
-import type { Place } from "./place"
+import type { RecordTargets } from "./record-targets"
 import type { RecordCheck, RecordChecks } from "./tables"
-import { nobody, type Reading, unanswered, weigh } from "./weigh"
 
-/** A little less than what somebody who waits for a check is promised. */
+/** A little less than the ten seconds that a check may take for its caller. */
 const CHECK_MS = 9000
 
 /** What is left of it for saying what was seen, when a search for the reason has found none. */
 const SPARE_MS = 300
 
-export interface Subject {
+export interface CheckedDomain {
   row: DomainRow
   keys: KeyRow[]
-  place: Place
+  targets: RecordTargets
 }
 
 /** When a check that begins now has to have its answers (monotonic). */
@@ -33,28 +32,28 @@ export const endOfCheck = () => monotonic() + CHECK_MS
  * Looks every record up at every authoritative server, in nine seconds at most: what is not
  * answered by then is `pending`. Never rejects for what the servers do.
  */
-export async function lookUp(
+export async function checkRecords(
   net: NameServers,
-  subject: Subject,
+  subject: CheckedDomain,
   until = endOfCheck(),
 ): Promise<RecordChecks> {
-  const { row, keys, place } = subject
-  const records = expectedRecords(row, keys, place)
-  const late = (): Reading =>
+  const { row, keys, targets } = subject
+  const records = expectedRecords(row, keys, targets)
+  const late = (): RecordCheck =>
     unanswered([], "The name servers did not answer in time. The next check asks again.")
   const authority = await inTime(authorityOf(net, row.domain, until), until, undefined)
   const checks = await Promise.all(
     records.map(async (record): Promise<[string, RecordCheck]> => {
       if (!authority) return [record.key, late()]
-      if (authority.trouble) return [record.key, nobody(authority.trouble)]
-      const reading = examine({ net, authority, until }, subject, record).catch(troubled)
+      if (authority.fault) return [record.key, noServers(authority.fault)]
+      const reading = examine({ net, authority, until }, subject, record).catch(failedCheck)
       return [record.key, await inTime(reading, until, late())]
     }),
   )
   return Object.fromEntries(checks)
 }
 
-const troubled = (error: unknown): Reading =>
+const failedCheck = (error: unknown): RecordCheck =>
   unanswered([], error instanceof Error ? error.message : String(error))
 
 function inTime<Value, Late>(work: Promise<Value>, until: number, late: Late) {
@@ -72,16 +71,16 @@ interface Look {
 
 async function examine(
   { net, authority, until }: Look,
-  { row, place }: Subject,
+  { row, targets }: CheckedDomain,
   record: Expected,
-): Promise<Reading> {
+): Promise<RecordCheck> {
   const patience = until - SPARE_MS
-  const judge: Judge = (values) =>
-    inTime(judgeFor(net, row, record, place)(values), patience, undecided("unanswered", LATE))
-  const reading = await weigh(await authority.ask(record.host, record.type), judge)
+  const check: CheckValues = (values) =>
+    inTime(checkFor(net, row, record, targets)(values), patience, undecided("unanswered", LATE))
+  const reading = await consensus(await authority.ask(record.host, record.type), check)
   if (record.purpose === "dmarc" && hasNoPolicy(reading)) {
     const above = await inTime(ofOrganization(net, row.domain, until), patience, lateAbove)
-    // What the domain's own servers said stays to be seen.
+    // The answers of the domain's own servers stay visible.
     if (above?.status === "pending") {
       const { status, mistake, hint } = above
       return { ...reading, status, mistake, hint }
@@ -89,7 +88,9 @@ async function examine(
     if (above) return above
   }
   if (!isNowhere(reading)) return reading
-  const search = atApex(authority, row, record).then((it) => it ?? hunt(authority, row, record))
+  const search = atApex(authority, row, record).then(
+    (it) => it ?? findMisplaced(authority, row, record),
+  )
   const found = await inTime(search, until - SPARE_MS, undefined)
   return found && !found.ok ? { ...reading, mistake: found.mistake, hint: found.hint } : reading
 }
@@ -101,52 +102,57 @@ const lateAbove = unanswered(
 )
 
 /** Other texts of the name count for nothing: then what is above holds (RFC 7489 6.6.3). */
-const hasNoPolicy = ({ status, found }: Reading) =>
+const hasNoPolicy = ({ status, found }: RecordCheck) =>
   status === "missing" || (status === "mismatch" && !found.some(isDmarc))
 
-const isNowhere = ({ status, mistake }: Reading) =>
+const isNowhere = ({ status, mistake }: RecordCheck) =>
   status === "missing" && (mistake === "not_there" || mistake === "alias_in_the_way")
 
-type Judge = (values: string[]) => Promise<Verdict>
+type CheckValues = (values: string[]) => Promise<RecordResult>
 
-function judgeFor(net: NameServers, row: DomainRow, record: Expected, place: Place): Judge {
+function checkFor(
+  net: NameServers,
+  row: DomainRow,
+  record: Expected,
+  targets: RecordTargets,
+): CheckValues {
   const { purpose, type, host, value, dkim } = record
   const zones = [row.domain, organizational(row.domain)]
-  if (type === "CNAME") return (values) => judgeAlias(values, value, zones, net.dns, host)
-  if (purpose === "verification") return async (values) => judgeVerification(values, value)
-  if (purpose === "spf") return (values) => judgeSpf(values, place.mechanisms, host, net.dns.txt)
-  if (purpose === "dmarc") return async (values) => judgeDmarc(values)
-  if (dkim) return async (values) => judgeDkim(values, dkim)
-  return (values) => judgeMx(values, value, zones, net.dns)
+  if (type === "CNAME") return (values) => checkAlias(values, value, zones, net.dns, host)
+  if (purpose === "verification") return async (values) => checkVerification(values, value)
+  if (purpose === "spf") return (values) => checkSpf(values, targets.mechanisms, host, net.dns.txt)
+  if (purpose === "dmarc") return async (values) => checkDmarc(values)
+  if (dkim) return async (values) => checkDkim(values, dkim)
+  return (values) => checkMx(values, value, zones, net.dns)
 }
 
 /**
- * RFC 7489 6.6.3: where a domain has no policy, that of its organization holds. Asked of whoever
- * speaks for the organization: a domain below may have servers of its own, which know nothing of it.
- * Undefined when there is none either; while nobody says so, nothing is known.
+ * The DMARC policy of the organizational domain holds where a domain has none (RFC 7489 6.6.3). The
+ * servers of that domain are asked, because a subdomain may have other servers. Undefined when there
+ * is no policy either.
  */
 async function ofOrganization(
   net: NameServers,
   domain: string,
   until: number,
-): Promise<Reading | undefined> {
+): Promise<RecordCheck | undefined> {
   const zone = organizational(domain)
   if (zone === domain) return undefined
   const above = await authorityOf(net, zone, until)
   // What is above is not there either: then there is no policy.
-  if (above.trouble?.status === "missing") return undefined
-  if (above.trouble) return nobody(above.trouble)
+  if (above.fault?.status === "missing") return undefined
+  if (above.fault) return noServers(above.fault)
   const answers = await above.ask(`_dmarc.${zone}`, "TXT")
-  const reading = await weigh(answers, async (values) => judgeDmarc(values))
+  const reading = await consensus(answers, async (values) => checkDmarc(values))
   return reading.status === "verified" || reading.status === "pending" ? reading : undefined
 }
 
-/** A CNAME allows no other record of its name, and many providers take one at the top all the same. */
+/** A CNAME allows no other record beside it, but many DNS providers accept one at the zone's apex. */
 async function atApex(
   authority: Authority,
   { domain }: DomainRow,
   { purpose }: Expected,
-): Promise<Verdict | undefined> {
+): Promise<RecordResult | undefined> {
   if (purpose !== "verification" && purpose !== "receiving") return undefined
   const answers = await authority.ask(domain, "CNAME")
   const alias = answers.filter(isReached).find(({ values }) => values.length > 0)?.values[0]

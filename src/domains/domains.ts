@@ -8,13 +8,12 @@ import { enqueue, type JobKind } from "../jobs/queue"
 import { held } from "../store/locks"
 import type { Reader, Tx } from "../store/store"
 import { newestFirst, type Stretch } from "../store/stretch"
-import { enqueueCheck } from "./check-job"
-import type { DomainRow, KeyRow } from "./expected"
+import { enqueueCheck, nextCheck } from "./check-schedule"
+import type { DomainRow, KeyRow } from "./expected-records"
 import { keyRows, type MadeKey, newToken } from "./keys"
 import { partOf } from "./names"
-import { nextCheck } from "./schedule"
-import { forget } from "./sending"
-import type { Standing } from "./standing"
+import type { IdentityColumns } from "./provider-identity"
+import { forget } from "./sending-domains"
 import { type DomainStatus, dkimKeys, domains } from "./tables"
 
 export interface NewDomain {
@@ -25,7 +24,7 @@ export interface NewDomain {
   dkim_selector: string
 }
 
-export interface Owner {
+export interface DomainOwner {
   account_id: string
   project_id: string
 }
@@ -40,14 +39,14 @@ interface Making {
   secrets: Secrets
   keys: MadeKey[]
   /** What the provider that delivers thinks of it. */
-  standing: Standing
+  standing: IdentityColumns
   by: audit.By
 }
 
 /** Throws 409 `conflict`: the project has it already, or it is verified in another one. */
 export async function create(
   tx: Tx,
-  owner: Owner,
+  owner: DomainOwner,
   wanted: NewDomain,
   { secrets, keys: made, standing, by }: Making,
 ) {
@@ -155,8 +154,8 @@ export async function find(db: Reader, project_id: string, id: string): Promise<
   return rows[0] ?? gone()
 }
 
-/** The same, and nobody else changes it before the transaction ends. */
-export async function hold(tx: Tx, project_id: string, id: string): Promise<DomainRow> {
+/** As `find`, with the row locked until the transaction ends. */
+export async function lockForUpdate(tx: Tx, project_id: string, id: string): Promise<DomainRow> {
   const query = () => held(tx.select().from(domains).where(ours(project_id, id)))
   const [row] = isUuid(id) ? await query() : []
   return row ?? gone()
@@ -187,7 +186,7 @@ export async function patch(
   wanted: DomainPatch,
   by: audit.By,
 ): Promise<DomainRow> {
-  const before = await hold(tx, project_id, id)
+  const before = await lockForUpdate(tx, project_id, id)
   const records = { ...before.records }
   const changed = (name: keyof DomainPatch) =>
     wanted[name] !== undefined && wanted[name] !== before[name]
@@ -215,7 +214,7 @@ const lookSoon = ({ status }: DomainRow) => ({
 
 /** Its keys go with it, and so does what still waits to be sent from it. */
 export async function remove(tx: Tx, project_id: string, id: string, by: audit.By) {
-  const row = await hold(tx, project_id, id)
+  const row = await lockForUpdate(tx, project_id, id)
   await tx
     .delete(dkimKeys)
     .where(and(eq(dkimKeys.project_id, project_id), eq(dkimKeys.domain_id, id)))
@@ -226,7 +225,7 @@ export async function remove(tx: Tx, project_id: string, id: string, by: audit.B
   return row
 }
 
-/** Tells the audit log what somebody did to a domain. */
+/** Records a change of a domain in the audit log. */
 export const log = (
   tx: Tx,
   by: audit.By,
@@ -244,8 +243,18 @@ export const log = (
     ...withoutChecks(change),
   })
 
-/** What name servers said is no change of anybody's. */
+/** The results of checks are not part of the change. */
 const withoutChecks = ({ before, after }: Pick<audit.NewEntry, "before" | "after">) => ({
   ...(before !== undefined && { before: { ...(before as DomainRow), records: undefined } }),
   ...(after !== undefined && { after: { ...(after as DomainRow), records: undefined } }),
 })
+
+/** How many domains each project of an account has; projects without any are not in it. */
+export async function countByProject(db: Reader, account_id: string): Promise<Map<string, number>> {
+  const rows = await db
+    .select({ project_id: domains.project_id, used: counted() })
+    .from(domains)
+    .where(eq(domains.account_id, account_id))
+    .groupBy(domains.project_id)
+  return new Map(rows.map(({ project_id, used }) => [project_id, used]))
+}

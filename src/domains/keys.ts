@@ -4,7 +4,7 @@ import { newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
 import type { Reader } from "../store/store"
-import type { KeyRow } from "./expected"
+import type { KeyRow } from "./expected-records"
 import { type DkimAlgorithm, type DkimState, dkimKeys } from "./tables"
 
 const RSA_BITS = 2048
@@ -12,7 +12,7 @@ const RSA_BITS = 2048
 /** What follows the selector of the RSA key in that of the Ed25519 key made with it. */
 export const ED25519_SUFFIX = "-ed"
 
-/** A key without a place yet: it is made before the transaction, off the event loop. */
+/** A key that is not stored yet. It is made before the transaction, off the event loop. */
 export interface MadeKey {
   algorithm: DkimAlgorithm
   pem: string

@@ -9,16 +9,16 @@ import { Deleted, deleted, oneOf } from "../http/texts"
 import type { Caller } from "../identity/caller"
 import { featuresOf, upgradeRequired } from "../plans/plans"
 import type { Store } from "../store/store"
-import { askingMs, type CheckParts, checkNow } from "./checking"
+import { askingMs, type CheckParts, checkNow } from "./check-job"
+import { readNewDomain, readPatch, refuseSame, refuseUnavailable } from "./domain-fields"
+import { domainRecord, recordsOf, statusRecord } from "./domain-record"
 import * as domains from "./domains"
-import type { DomainRow, KeyRow } from "./expected"
-import { readNewDomain, readPatch, refuseSame, refuseUnavailable } from "./fields"
+import type { DomainRow, KeyRow } from "./expected-records"
+import { isSelector, rotate } from "./key-rotation"
 import { keysOf, makeKeys } from "./keys"
-import { type Place, placeFor } from "./place"
-import { domainRecord, recordsOf, statusRecord } from "./record"
-import { isSelector, rotate } from "./rotation"
+import { askProvider, identityShown, NO_IDENTITY } from "./provider-identity"
+import { type RecordTargets, targetsOfProject } from "./record-targets"
 import * as schemas from "./schemas"
-import { NO_STANDING, standingAt, standingOf } from "./standing"
 import { FORMATS, zonefile } from "./zonefile"
 
 export interface DomainParts {
@@ -53,8 +53,12 @@ interface OfDomain {
 const idOf = ({ params }: OfDomain) => params.domain_id
 
 /** The record, with the records that this project's own provider asks for. */
-async function shown({ store, domains: { place } }: DomainParts, row: DomainRow, keys?: KeyRow[]) {
-  const here = await placeFor(store.read, row.project_id, place)
+async function shown(
+  { store, domains: { targets } }: DomainParts,
+  row: DomainRow,
+  keys?: KeyRow[],
+) {
+  const here = await targetsOfProject(store.read, row.project_id, targets)
   return domainRecord(row, keys ?? (await keysOf(store.read, row.id)), here)
 }
 
@@ -86,19 +90,19 @@ const listRoutes = (parts: DomainParts): AnyRoute[] => [
 async function create(parts: DomainParts, call: Call<domains.NewDomain>) {
   const { store, secrets } = parts
   const { caller, body, claim } = call
-  refuseUnavailable(parts.domains.place, body)
+  refuseUnavailable(parts.domains.targets, body)
   demandTracking(caller, body.tracking_subdomain)
   const { account_id, project_id } = caller
   await domains.refuseTaken(store.read, project_id, body.domain)
-  const place = await placeFor(store.read, project_id, parts.domains.place)
+  const targets = await targetsOfProject(store.read, project_id, parts.domains.targets)
   const [keys, standing] = await Promise.all([
     makeKeys(),
-    firstStanding(parts, { project_id, domain: body.domain }, place),
+    firstStanding(parts, { project_id, domain: body.domain }, targets),
   ])
   const data = await store.tx(async (tx) => {
     const owner = { account_id, project_id }
     const made = await domains.create(tx, owner, body, { secrets, keys, standing, by: caller })
-    const record = domainRecord(made.row, made.keys, place)
+    const record = domainRecord(made.row, made.keys, targets)
     await takeOrUndo(tx, claim, () => ({ status: 201, answer: JSON.stringify({ data: record }) }))
     return record
   })
@@ -109,10 +113,10 @@ async function create(parts: DomainParts, call: Call<domains.NewDomain>) {
 async function firstStanding(
   { domains: { net, identityOf: ask } }: DomainParts,
   named: { project_id: string; domain: string },
-  place: Place,
+  targets: RecordTargets,
 ) {
-  const said = await standingOf(named, { ask, place, ms: askingMs(net) })
-  return standingAt({ ...NO_STANDING, ...said }, place)
+  const said = await askProvider(named, { ask, targets, ms: askingMs(net) })
+  return identityShown({ ...NO_IDENTITY, ...said }, targets)
 }
 
 function demandTracking({ plan }: Caller, subdomain: string | null | undefined) {
@@ -131,9 +135,9 @@ async function list(parts: DomainParts, call: Call<unknown, Static<typeof schema
     ...(await windowOf(call, cursors, byId)),
   })
   const keys = await domains.keysOfAll(store.read, rows)
-  const place = await placeFor(store.read, project_id, parts.domains.place)
+  const targets = await targetsOfProject(store.read, project_id, parts.domains.targets)
   const total = () => domains.count(store.read, project_id, wanted)
-  const records = rows.map((row) => domainRecord(row, keys.get(row.id) ?? [], place))
+  const records = rows.map((row) => domainRecord(row, keys.get(row.id) ?? [], targets))
   return asPage(call, cursors, { rows: records, total })
 }
 
@@ -156,8 +160,8 @@ const readingRoutes = (parts: DomainParts): AnyRoute[] => [
     handle: async (call) => {
       const row = await found(parts, call)
       const { store, domains: own } = parts
-      const place = await placeFor(store.read, row.project_id, own.place)
-      return { data: statusRecord(row, await keysOf(store.read, row.id), place) }
+      const targets = await targetsOfProject(store.read, row.project_id, own.targets)
+      return { data: statusRecord(row, await keysOf(store.read, row.id), targets) }
     },
   }),
   route({
@@ -169,8 +173,8 @@ const readingRoutes = (parts: DomainParts): AnyRoute[] => [
     handle: async (call) => {
       const row = await found(parts, call)
       const { store, domains: own } = parts
-      const place = await placeFor(store.read, row.project_id, own.place)
-      const records = recordsOf(row, await keysOf(store.read, row.id), place)
+      const targets = await targetsOfProject(store.read, row.project_id, own.targets)
+      const records = recordsOf(row, await keysOf(store.read, row.id), targets)
       const text = zonefile(row.domain, records, call.query.format ?? "bind")
       return new Response(text, { headers: { "content-type": "text/plain;charset=utf-8" } })
     },
@@ -210,7 +214,7 @@ const changingRoutes = (parts: DomainParts): AnyRoute[] => [
 async function patch(parts: DomainParts, call: Call<domains.DomainPatch> & OfDomain) {
   const { caller, project_id, body } = call
   const before = await found(parts, call)
-  refuseUnavailable(parts.domains.place, body)
+  refuseUnavailable(parts.domains.targets, body)
   demandTracking(caller, body.tracking_subdomain)
   const problems = new Problems()
   const { return_path, tracking_subdomain } = { ...before, ...body }
@@ -275,7 +279,7 @@ async function rotateKey(
   const { caller, project_id, body } = call
   await found(parts, call) // before a key is made for nothing
   const made = await makeKeys()
-  const keys = made.filter(({ algorithm }) => algorithm === "rsa" || own.place.ed25519)
+  const keys = made.filter(({ algorithm }) => algorithm === "rsa" || own.targets.ed25519)
   const wanted = { selector: body.selector, keys, secrets }
   const turned = await store.tx((tx) => rotate(tx, project_id, idOf(call), wanted, caller))
   return { data: await shown(parts, turned.row, turned.keys) }

@@ -6,7 +6,7 @@ import { onChanged } from "../store/group-commit"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
 import { keyContext } from "./keys"
-import { covering } from "./sending"
+import { covering } from "./sending-domains"
 import { type DkimAlgorithm, dkimKeys, domains } from "./tables"
 
 const MOST_KNOWN = 1000
@@ -15,7 +15,7 @@ const MOST_KNOWN = 1000
 const TRUSTED_MS = 1000
 
 export interface OpenedKey {
-  /** Whose key it is, the `d=`: the domain of `from`, or the verified one above it. */
+  /** The tag `d=`: the domain of `from`, or the verified domain above it. */
   domain: string
   selector: string
   algorithm: DkimAlgorithm
@@ -37,12 +37,11 @@ if (engine === "sqlite") {
 }
 
 /**
- * The keys that sign mail from this name now, opened: those of its verified domain whose records are
- * published. `project_id` is null for mail of the instance itself, which has no domains of its own: the
- * operator's word that he sends from there finds the project that has it verified. None for a name that is no verified domain of the project, such as one that only the
- * operator's `sending_domains` vouches for: its mail goes unsigned. Throws SecretError when the keys
- * were sealed with another master key. Part of every delivery, so it answers from memory while
- * nothing changes (on Postgres for a second).
+ * The opened keys that sign mail from this name: the published keys of its verified domain. For mail
+ * of the instance itself `project_id` is null, and the project that verified the domain is used. Empty
+ * for a name without a verified domain, for example one of `sending_domains`: its mail leaves unsigned.
+ * Throws SecretError when another master key sealed the keys. Every delivery calls it, so it answers
+ * from memory while nothing changes (on Postgres for a second).
  */
 export async function signingKeys(
   db: Reader,

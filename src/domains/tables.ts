@@ -48,7 +48,7 @@ export interface RecordCheck {
   missing_since?: string
 }
 
-/** Of a provider that keeps identities of its own; `not_required` for all others. */
+/** The provider's own verification of the domain; `not_required` where it has none. */
 export type ProviderStanding = "not_required" | "pending" | "success" | "failed"
 
 /** A record by which a provider signs with a key of its own: `<selector>._domainkey` leads there. */
@@ -57,7 +57,7 @@ export interface DkimAlias {
   target: string
 }
 
-/** Checks that somebody asked for: the last one, and how many in the hour that began then. */
+/** Checks on request: when the current hour began, and how many there were since. */
 export interface AskedChecks {
   last_at: number
   hour_began_at: number

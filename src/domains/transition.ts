@@ -1,6 +1,6 @@
 import { isoFrom, millisFrom } from "../core/time"
-import type { DomainRow, Expected, RecordKey } from "./expected"
-import { GRACE_SECONDS, WINDOW_SECONDS } from "./schedule"
+import { GRACE_SECONDS, WINDOW_SECONDS } from "./check-schedule"
+import type { DomainRow, Expected, RecordKey } from "./expected-records"
 import type { RecordCheck, RecordChecks } from "./tables"
 
 export type DomainEvent = "verified" | "verification_failed" | "degraded"
@@ -17,9 +17,9 @@ export interface Transition {
 export type Lost = Partial<Record<RecordKey, string>>
 
 /**
- * What a check means for the domain. A record that nobody would speak about is neither there nor
- * missing: it keeps a domain from becoming verified, and never makes it lose that. With
- * `is_elsewhere` another project has proved the name to be its own: then nothing is complete.
+ * What a check changes in the domain's status. A record that no server answered about is neither
+ * present nor missing: it prevents verification, but a verified domain keeps its status. With
+ * `is_elsewhere` another project has verified the name, so this domain cannot become verified.
  */
 export function transition(
   row: DomainRow,
@@ -48,7 +48,7 @@ export function transition(
   }
 }
 
-/** A provider that keeps identities of its own has to have accepted this one. */
+/** A provider that verifies domains itself has to have accepted this one. */
 const isAccepted = ({ provider_identity_status, provider_dkim_status }: DomainRow) =>
   [provider_identity_status, provider_dkim_status].every(
     (status) => status === "not_required" || status === "success",
@@ -71,11 +71,11 @@ function whilePending(row: DomainRow, complete: boolean, at: number): Step {
 interface Seen {
   missing: string[]
   absent: RecordKey[]
-  /** Nobody would speak about them. */
+  /** No server answered about them. */
   silent: RecordKey[]
 }
 
-/** Each record has 48 hours of its own, and its loss is told once, whatever else is missing then. */
+/** Each record has its own 48 hours, and its loss is reported once. */
 function whileVerified(row: DomainRow, { missing, absent, silent }: Seen, at: number): Transition {
   const before = lostBefore(row)
   const since = (key: RecordKey) => before[key] ?? isoFrom(at)
@@ -99,7 +99,7 @@ function lostBefore({ records, missing_since }: DomainRow): Lost {
   const lost: Lost = {}
   for (const [key, check] of Object.entries(records) as [RecordKey, RecordCheck][]) {
     const is_absent = check.status === "missing" || check.status === "mismatch"
-    // A row of an earlier version knows the moment of its first loss only.
+    // A row of an earlier version knows only when its first record went missing.
     const since = check.missing_since ?? (is_absent ? missing_since : null)
     if (since !== null && missing_since !== null) lost[key] = since
   }
@@ -114,8 +114,8 @@ function lapsed(missing: string[], at: number) {
 }
 
 /**
- * The checks as they are kept: what a verified domain had, and nobody would speak about now, stays
- * as it was, and says so.
+ * The checks to store. A record of a verified domain that no server answered about keeps its last
+ * known result, with the new hint.
  */
 export function kept(row: DomainRow, checks: RecordChecks, lost: Lost = {}): RecordChecks {
   const entries = Object.entries(checks) as [RecordKey, RecordCheck][]

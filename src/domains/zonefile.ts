@@ -1,9 +1,9 @@
-import type { DnsRecord } from "./record"
+import type { DnsRecord } from "./domain-record"
 
 export const FORMATS = ["bind", "cloudflare", "terraform"] as const
 export type Format = (typeof FORMATS)[number]
 
-/** RFC 1035 3.3.14: a string of a TXT record holds so many bytes. */
+/** Maximum bytes of one string in a TXT record (RFC 1035 3.3.14). */
 const STRING_BYTES = 255
 
 /** The records as a zone file (RFC 1035 5), as one for Cloudflare's import, or as Terraform. */

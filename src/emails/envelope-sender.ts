@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm"
 import { settings } from "../core/config"
 import type { Secrets } from "../core/secrets"
-import { covering } from "../domains/sending"
+import { covering } from "../domains/sending-domains"
 import { domains } from "../domains/tables"
 import { readReturnPath, returnPath } from "../lib/return-path"
 import type { Message } from "../messages/facts"

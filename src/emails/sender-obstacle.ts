@@ -1,4 +1,4 @@
-import { isVerified, standing } from "../domains/sending"
+import { isVerified, senderReadiness } from "../domains/sending-domains"
 import { isOpen, type Message, OWN_SOURCE } from "../messages/facts"
 import type { Outcome } from "../providers/provider"
 import type { Store } from "../store/store"
@@ -27,7 +27,7 @@ export async function senderObstacle(
   if (domain === null || source === OWN_SOURCE || domain === MAILBOX_DOMAIN) return undefined
   if (rules.sending_domains.has(domain)) return undefined
   if (await isVerified(db, project_id, domain, true)) return undefined
-  const now = await standing(db, project_id, domain)
+  const now = await senderReadiness(db, project_id, domain)
   if (now === "verified") return undefined
   return outcome(message, provider, now === "waiting", domain)
 }

@@ -1,6 +1,6 @@
 import { Type as t } from "@sinclair/typebox"
 import { now } from "../core/time"
-import { countByProject } from "../domains/counting"
+import { countByProject } from "../domains/domains"
 import { type AnyRoute, route } from "../http/route"
 import { MONTH } from "../http/texts"
 import { featuresOf, limitsOf, type PlanName } from "../plans/plans"

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { resolver } from "../../src/core/dns"
 import { monotonic } from "../../src/core/time"
-import { lookUp } from "../../src/domains/check"
-import type { DomainRow } from "../../src/domains/expected"
+import { checkRecords } from "../../src/domains/check"
+import type { DomainRow } from "../../src/domains/expected-records"
 import { nameServer } from "../core/name-server"
 import { type Knot, noKnot, type Records, startKnot } from "../harness/knot"
 import { PLACE } from "../harness/service"
@@ -29,8 +29,8 @@ describe.skipIf(noKnot)("where a record leads to a zone that nobody serves", () 
   async function look(own: Partial<Right>, row: Partial<DomainRow> = {}) {
     const domain = `acme${++count}.test`
     await knot.serve(domain, rightRecords(key, own))
-    const subject = { row: testDomain(domain, row), keys: [key], place: PLACE }
-    return lookUp(netOf([knot.address]), subject)
+    const subject = { row: testDomain(domain, row), keys: [key], targets: PLACE }
+    return checkRecords(netOf([knot.address]), subject)
   }
   const more = (...records: Records) => ({ more: records })
 
@@ -80,8 +80,8 @@ describe.skipIf(noKnot)("where a record leads to a zone that nobody serves", () 
     await one.serve("acme.test", rightRecords(key, { spf: ['bounce TXT "v=spf1 -all"'] }))
     const open = `bounce TXT "v=spf1 include:dead.example ${PLACE.mechanisms.join(" ")} ~all"`
     await other.serve("acme.test", rightRecords(key, { spf: [open] }))
-    const subject = { row: testDomain("acme.test"), keys: [key], place: PLACE }
-    const { spf } = await lookUp(netOf([other.address, one.address]), subject)
+    const subject = { row: testDomain("acme.test"), keys: [key], targets: PLACE }
+    const { spf } = await checkRecords(netOf([other.address, one.address]), subject)
     expect(spf).toMatchObject({ status: "mismatch", mistake: "spf_mechanism_missing" })
   })
 })
@@ -92,8 +92,8 @@ test("what a record leads to may be silent: its own server's answer stays to be 
   const own = await nameServer((name) => (name === "bounce.acme.test" ? [{ data: [value] }] : []))
   const dns = resolver({ servers: [silent.address] })
   const net = { dns, servers: [own.address], try_ms: 400 }
-  const subject = { row: testDomain("acme.test"), keys: [key], place: PLACE }
-  const { spf } = await lookUp(net, subject, monotonic() + 1200)
+  const subject = { row: testDomain("acme.test"), keys: [key], targets: PLACE }
+  const { spf } = await checkRecords(net, subject, monotonic() + 1200)
   expect(spf).toMatchObject({ status: "pending", mistake: "unanswered", found: [value] })
   for (const one of [silent, own]) one.close()
 })

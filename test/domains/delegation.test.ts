@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "bun:test"
 import { Packet } from "dns2"
 import { resolver } from "../../src/core/dns"
-import { lookUp } from "../../src/domains/check"
+import { checkRecords } from "../../src/domains/check"
 import { type NameServer, nameServer, type Say, type Zone } from "../core/name-server"
 import { PLACE } from "../harness/service"
 import { netOf, rightTexts, testDomain, testKey } from "./subject"
@@ -25,8 +25,8 @@ const key = await testKey()
 async function lookVia(says: Record<string, Say>, domain: string) {
   const address = await scripted((name, kind) => says[`${name} ${kind}`] ?? [])
   const dns = resolver({ servers: [address], try_ms: TRY_MS })
-  const subject = { row: testDomain(domain), keys: [key], place: PLACE }
-  return lookUp({ dns, servers: [], try_ms: TRY_MS }, subject)
+  const subject = { row: testDomain(domain), keys: [key], targets: PLACE }
+  return checkRecords({ dns, servers: [], try_ms: TRY_MS }, subject)
 }
 
 const CNAME = Packet.TYPE.CNAME
@@ -100,10 +100,10 @@ test("records of other names that a server adds to its answer verify nothing", a
     texts[host] ? [{ name: owner, data: texts[host].match(/.{1,255}/g) ?? [] }] : "NXDOMAIN"
   const look = async (owner: (host: string) => string) => {
     const server = await scripted((name, kind) => (kind === "TXT" ? rows(name, owner(name)) : []))
-    return lookUp(netOf([server], TRY_MS), {
+    return checkRecords(netOf([server], TRY_MS), {
       row: testDomain("acme.test"),
       keys: [key],
-      place: PLACE,
+      targets: PLACE,
     })
   }
   const four = ["verification", "spf", "dkim", "dmarc"] as const

@@ -15,8 +15,8 @@ let service: TestService
 describe.skipIf(noKnot)("an Ed25519 key that is published", () => {
   beforeAll(async () => {
     knot = await startKnot()
-    const place = { ...PLACE, ed25519: true }
-    service = await testService({ domains: { net: netOf([knot.address]), place } })
+    const targets = { ...PLACE, ed25519: true }
+    service = await testService({ domains: { net: netOf([knot.address]), targets } })
   })
   afterAll(async () => {
     await service[Symbol.asyncDispose]()

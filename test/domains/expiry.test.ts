@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { resolver } from "../../src/core/dns"
-import type { NameServers } from "../../src/domains/delegation"
+import type { NameServers } from "../../src/domains/authoritative"
 import { type NameServer, nameServer, type Say } from "../core/name-server"
 import { refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"
@@ -32,7 +32,7 @@ beforeAll(async () => {
   own = authority.address
   const dns = resolver({ servers: [recursive.address], try_ms: TRY_MS })
   net = { dns, servers: [own], try_ms: TRY_MS }
-  service = await testService({ domains: { net, place: PLACE } })
+  service = await testService({ domains: { net, targets: PLACE } })
 })
 afterAll(async () => {
   await service[Symbol.asyncDispose]()

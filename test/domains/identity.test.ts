@@ -68,7 +68,7 @@ describe.skipIf(noKnot)("a domain of a project whose mail goes by SES", () => {
       return identityOf({ read: store.read, secrets, place }, project_id, domain)
     }
     service = await testService({
-      domains: { net: netOf([knot.address]), place: PLACE, identityOf: ask },
+      domains: { net: netOf([knot.address]), targets: PLACE, identityOf: ask },
     })
   })
   afterAll(async () => {

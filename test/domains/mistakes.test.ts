@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { lookUp } from "../../src/domains/check"
-import type { DomainRow } from "../../src/domains/expected"
+import { checkRecords } from "../../src/domains/check"
+import type { DomainRow } from "../../src/domains/expected-records"
 import { type Knot, noKnot, type Records, startKnot } from "../harness/knot"
 import { PLACE } from "../harness/service"
 import { dkimMistakes } from "./mistakes/dkim"
@@ -35,10 +35,10 @@ describe.skipIf(noKnot)("a real name server", () => {
 
   async function look(domain: string, own: Partial<DomainRow> = {}) {
     const key = await testKey()
-    return lookUp(netOf([knot.address]), {
+    return checkRecords(netOf([knot.address]), {
       row: testDomain(domain, own),
       keys: [key],
-      place: PLACE,
+      targets: PLACE,
     })
   }
 
@@ -51,9 +51,9 @@ describe.skipIf(noKnot)("a real name server", () => {
   })
 
   test("a host without a domain is right where ours is one, in a private network", async () => {
-    const place = { ...PLACE, mechanisms: ["a:vm"] }
-    const subject = { row: testDomain("bare.test"), keys: [], place }
-    expect((await lookUp(netOf([knot.address]), subject)).spf?.status).toBe("verified")
+    const targets = { ...PLACE, mechanisms: ["a:vm"] }
+    const subject = { row: testDomain("bare.test"), keys: [], targets }
+    expect((await checkRecords(netOf([knot.address]), subject)).spf?.status).toBe("verified")
   })
 
   describe("a mistake is named when somebody", () => {

@@ -10,7 +10,7 @@ import { addDomain, type DnsRecord, freshName, read } from "./acme"
 import { runDue } from "./background"
 
 /** With the servers that records of received mail and of tracked links lead to. */
-const service = await sharedService({ domains: { place: PLACE } })
+const service = await sharedService({ domains: { targets: PLACE } })
 const path = "/v1/domains"
 
 const verify = (id: string) =>

@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from "bun:test"
 import { Packet } from "dns2"
 import { resolver } from "../../src/core/dns"
-import { lookUp } from "../../src/domains/check"
-import type { DomainRow } from "../../src/domains/expected"
+import { checkRecords } from "../../src/domains/check"
+import type { DomainRow } from "../../src/domains/expected-records"
 import { type NameServer, nameServer, type Say, type Zone } from "../core/name-server"
 import { type Knot, noKnot, startKnot } from "../harness/knot"
 import { PLACE } from "../harness/service"
@@ -43,8 +43,8 @@ const having = (own: Record<string, Say>, key: string) =>
 
 async function look(servers: string[], own: Partial<DomainRow> = {}, domain = "acme.test") {
   const key = await testKey()
-  const subject = { row: testDomain(domain, own), keys: [key], place: PLACE }
-  return lookUp(netOf(servers, TRY_MS), subject)
+  const subject = { row: testDomain(domain, own), keys: [key], targets: PLACE }
+  return checkRecords(netOf(servers, TRY_MS), subject)
 }
 
 const key = await testKey()
@@ -194,7 +194,10 @@ test("the servers of a domain are found by its NS records, and private ones are 
   })
   const dns = resolver({ servers: [server], try_ms: TRY_MS })
   const row = testDomain("mail.acme.test")
-  const checks = await lookUp({ dns, servers: [], try_ms: TRY_MS }, { row, keys: [], place: PLACE })
+  const checks = await checkRecords(
+    { dns, servers: [], try_ms: TRY_MS },
+    { row, keys: [], targets: PLACE },
+  )
   expect(checks.spf?.answers).toEqual([
     {
       server: "ns1.acme.test",
@@ -203,8 +206,8 @@ test("the servers of a domain are found by its NS records, and private ones are 
       alias: null,
     },
   ])
-  const nowhere = { row: testDomain("gone.test"), keys: [], place: PLACE }
-  const { spf } = await lookUp({ dns, servers: [], try_ms: TRY_MS }, nowhere)
+  const nowhere = { row: testDomain("gone.test"), keys: [], targets: PLACE }
+  const { spf } = await checkRecords({ dns, servers: [], try_ms: TRY_MS }, nowhere)
   expect(spf?.hint).toContain("Check that the domain is registered and delegated.")
 })
 

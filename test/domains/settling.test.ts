@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { millis } from "../../src/core/time"
-import { runCheck } from "../../src/domains/checking"
+import { runCheck } from "../../src/domains/check-job"
 import type { ClaimedJob } from "../../src/jobs/queue"
 import { type NameServer, nameServer, type Say } from "../core/name-server"
 import { movableClock } from "../harness/clock"
@@ -17,7 +17,7 @@ let service: TestService
 
 beforeAll(async () => {
   server = await nameServer((name, kind) => (kind === "TXT" && said.get(name)) || "NXDOMAIN")
-  service = await testService({ domains: { net: netOf([server.address], 60), place: PLACE } })
+  service = await testService({ domains: { net: netOf([server.address], 60), targets: PLACE } })
 })
 afterAll(async () => {
   await service[Symbol.asyncDispose]()

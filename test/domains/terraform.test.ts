@@ -1,12 +1,12 @@
 import { describe, expect, test } from "bun:test"
-import type { DnsRecord } from "../../src/domains/record"
+import type { DnsRecord } from "../../src/domains/domain-record"
 import { zonefile } from "../../src/domains/zonefile"
 import { PLACE } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 import { addDomain } from "./acme"
 import { readHcl } from "./hcl"
 
-const service = await sharedService({ domains: { place: PLACE } })
+const service = await sharedService({ domains: { targets: PLACE } })
 
 describe("records as Terraform", () => {
   test("are cloudflare_dns_record of provider 5, which is named as required, one for each record", async () => {

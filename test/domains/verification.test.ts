@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { runCheck } from "../../src/domains/checking"
+import { runCheck } from "../../src/domains/check-job"
 import type { ClaimedJob } from "../../src/jobs/queue"
 import { refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"
@@ -17,7 +17,7 @@ let service: TestService
 describe.skipIf(noKnot)("with a real name server", () => {
   beforeAll(async () => {
     knot = await startKnot()
-    service = await testService({ domains: { net: netOf([knot.address]), place: PLACE } })
+    service = await testService({ domains: { net: netOf([knot.address]), targets: PLACE } })
   })
   afterAll(async () => {
     await service[Symbol.asyncDispose]()
@@ -192,7 +192,7 @@ describe.skipIf(noKnot)("with a real name server", () => {
     test("of a server that is silent for a day cost nothing", async () => {
       const silent = await startKnot()
       await using own = await testService({
-        domains: { net: netOf([silent.address], 100), place: PLACE },
+        domains: { net: netOf([silent.address], 100), targets: PLACE },
       })
       const project = await own.project()
       const domain = await added(project)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { newId } from "../../src/core/ids"
-import type { DomainRow } from "../../src/domains/expected"
+import type { DomainRow } from "../../src/domains/expected-records"
 import { domains } from "../../src/domains/tables"
 import { senderObstacle } from "../../src/emails/sender-obstacle"
 import { accept } from "../../src/messages/pipeline"

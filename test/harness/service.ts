@@ -8,9 +8,9 @@ import { resolver } from "../../src/core/dns"
 import { openSecrets, type Secrets } from "../../src/core/secrets"
 import { monotonic } from "../../src/core/time"
 import { openWorkers } from "../../src/core/workers"
-import type { CheckParts } from "../../src/domains/checking"
-import type { Place } from "../../src/domains/place"
-import { senderDomains } from "../../src/domains/sending"
+import type { CheckParts } from "../../src/domains/check-job"
+import type { RecordTargets } from "../../src/domains/record-targets"
+import { senderDomains } from "../../src/domains/sending-domains"
 import { Intake } from "../../src/emails/intake"
 import type { SendRules } from "../../src/emails/prepare"
 import type { AdapterOptions } from "../../src/emails/providers/adapters"
@@ -101,7 +101,7 @@ const RULES: Omit<SendRules, "domains" | "providerOf"> = {
 /** Nobody listens there: what is looked up is not known. */
 const NO_SERVER = ["127.0.0.1:9"]
 
-export const PLACE: Place = {
+export const PLACE: RecordTargets = {
   host: "mx.belfry.test",
   tracking_host: "track.belfry.test",
   mechanisms: ["a:mx.belfry.test"],
@@ -113,7 +113,7 @@ export const PLACE: Place = {
 
 export const NO_NAMES = {
   net: { dns: resolver({ servers: NO_SERVER, try_ms: 50 }), servers: NO_SERVER, try_ms: 50 },
-  place: { ...PLACE, receives: false, tracks: false },
+  targets: { ...PLACE, receives: false, tracks: false },
 }
 
 const LOOPBACK_HOOKS = {

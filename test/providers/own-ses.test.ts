@@ -2,7 +2,7 @@ import { expect, setDefaultTimeout, test } from "bun:test"
 import { channelTable } from "../../src/channels"
 import { type Settings, settings } from "../../src/core/config"
 import { sleep } from "../../src/core/time"
-import { placeFor, placeOf } from "../../src/domains/place"
+import { recordTargets, targetsOfProject } from "../../src/domains/record-targets"
 import { JobLoop } from "../../src/jobs/job-loop"
 import { openCarriers } from "../../src/open-carriers"
 import { INSTANCE } from "../../src/providers/callback-token"
@@ -117,12 +117,12 @@ test("domains of projects are identities of the instance's SES, and their SPF na
   })
   expect(amazon.requests.map(({ path }) => path)).toEqual(["/v2/email/identities/example.com"])
 
-  const place = placeOf({ ...wanted(amazon.url), "domains.host": "mail.belfry.test" })
+  const place = recordTargets({ ...wanted(amazon.url), "domains.host": "mail.belfry.test" })
   expect(place.mechanisms).toEqual(["include:amazonses.com"])
   const home = await team(service)
   const path = "/v1/providers/email_provider/config"
   await home.owner.post(path, { provider: "direct" }, here(home))
-  const own = await placeFor(service.store.read, home.project_id, place)
+  const own = await targetsOfProject(service.store.read, home.project_id, place)
   expect(own.mechanisms).toEqual(["a:mail.belfry.test"])
   expect(await carriers.identityOf(home.project_id, "example.com")).toBeUndefined()
   await carriers.provider.close()

@@ -1,4 +1,4 @@
-import type { DomainRow } from "../../../src/domains/expected"
+import type { DomainRow } from "../../../src/domains/expected-records"
 import type { RecordCheck, RecordChecks } from "../../../src/domains/tables"
 import type { Right } from "../subject"
 import { TOKEN } from "../subject"

@@ -1,5 +1,8 @@
 import { isoFrom, millisFrom } from "../core/time"
-import type { DomainRow, KeyRow } from "./expected"
+import type { JobKind } from "../jobs/queue"
+import { enqueue, PRIORITIES } from "../jobs/queue"
+import type { Tx } from "../store/store"
+import type { DomainRow, KeyRow } from "./expected-records"
 
 const MINUTE = 60
 const HOUR = 60 * MINUTE
@@ -65,4 +68,25 @@ function nextOf(began: number, from: number): number {
   // What is about to come counts as come, but the end of the window: there a domain fails.
   const next = OFFSETS.find((offset) => offset > (offset === WINDOW_SECONDS ? age : age + 1))
   return next === undefined ? from + DAY * 1000 : began + next * 1000
+}
+
+export interface DueCheck {
+  domain_id: string
+  project_id: string
+  /** The `next_check_at` it was made for: when the domain has another one, it is not wanted. */
+  due: string
+}
+
+/** A check by the schedule. A failure of our own is retried without end. */
+export const domainCheck: JobKind<DueCheck> = {
+  name: "domain.check",
+  schedule: (attempt) => Math.min(60 * attempt, 3600),
+}
+
+/** The check that the row asks for, if it does. An earlier one of it does nothing any more. */
+export async function enqueueCheck(tx: Tx, row: DomainRow): Promise<void> {
+  const { id: domain_id, project_id, next_check_at: due } = row
+  if (due === null) return
+  const payload = { domain_id, project_id, due }
+  await enqueue(tx, domainCheck, { payload, project_id, run_at: due, priority: PRIORITIES.bulk })
 }

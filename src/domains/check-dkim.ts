@@ -1,17 +1,17 @@
-import { parseTags, type TagList } from "../../lib/tag-list"
-import { firstDifference, slipOf } from "../../lib/text-slip"
-import { mismatch, missing, type Verdict } from "./verdict"
+import { parseTags, type TagList } from "../lib/tag-list"
+import { firstDifference, slipOf } from "../lib/text-slip"
+import { mismatch, missing, type RecordResult } from "./check-result"
 
 export interface WantedKey {
   algorithm: "rsa" | "ed25519"
   public_key: string
 }
 
-/** So many characters of a key may be wrong for it to be ours with a slip, and not another's. */
+/** How many characters may differ before a key counts as another key instead of a typing error. */
 const SLIP_CHARACTERS = 12
 
-/** One key record whose key equals ours; spaces within it do not count (RFC 6376 3.6.1). */
-export function judgeDkim(values: string[], wanted: WantedKey): Verdict {
+/** Exactly one key record, with our key. Spaces within the key do not count (RFC 6376 3.6.1). */
+export function checkDkim(values: string[], wanted: WantedKey): RecordResult {
   const right = values.filter((value) => isRight(value, wanted))
   if (right.length > 0 && values.length === right.length) return { ok: true }
   if (right.length > 0) {
@@ -29,7 +29,7 @@ export function judgeDkim(values: string[], wanted: WantedKey): Verdict {
   return near === undefined ? mismatch("other_text", otherText(first)) : explain(near, wanted)
 }
 
-/** Nobody who meant our key wrote this: it names another kind of record, or nothing that a key has. */
+/** Not a key at all: the text names another kind of record, or has no tag of a key. */
 function isOfOther(value: string, { public_key }: WantedKey): boolean {
   if (/^\W*v\s*=\s*(?:spf1|DMARC1)\b/i.test(value)) return true
   const [part] = /[A-Za-z0-9+/]{24}/.exec(value) ?? [] // so long a part of the key is no chance
@@ -59,7 +59,7 @@ function isSplit(values: string[], wanted: WantedKey): boolean {
   return orders.some((parts) => isRight(parts.join(""), wanted))
 }
 
-function explain(found: string, wanted: WantedKey): Verdict {
+function explain(found: string, wanted: WantedKey): RecordResult {
   const slip = slipOf(found, (cleaned) => isRight(cleaned, wanted))
   if (slip) return mismatch(slip.mistake, slip.hint)
   const list = parseTags(found)
@@ -68,7 +68,7 @@ function explain(found: string, wanted: WantedKey): Verdict {
 }
 
 /** What is wrong around the key; undefined when a verifier can read the record. */
-function faultOf(text: string, list: TagList, wanted: WantedKey): Verdict | undefined {
+function faultOf(text: string, list: TagList, wanted: WantedKey): RecordResult | undefined {
   const { tags, strange, has_empty } = list
   const version = tags.get("v")
   if (version !== undefined && /\s/.test(version)) {
@@ -107,7 +107,7 @@ function faultOf(text: string, list: TagList, wanted: WantedKey): Verdict | unde
 }
 
 /** What the record itself keeps its key from (RFC 6376 3.6.1). */
-function restriction(tags: TagList["tags"]): Verdict | undefined {
+function restriction(tags: TagList["tags"]): RecordResult | undefined {
   const lists = (name: string, ...any: string[]) =>
     tags
       .get(name)
@@ -125,7 +125,7 @@ function restriction(tags: TagList["tags"]): Verdict | undefined {
 
 const MISSING_SEMICOLON = "A semicolon is missing. The parts must be v=DKIM1; k=…; p=…"
 
-function keyFault(list: TagList, { public_key }: WantedKey): Verdict {
+function keyFault(list: TagList, { public_key }: WantedKey): RecordResult {
   const given = list.tags.get("p")
   if (given === undefined)
     return mismatch("key_missing", "The record has no key: the tag p= is missing.")

@@ -1,42 +1,42 @@
 import type { Authority } from "./authoritative"
-import type { DomainRow, Expected } from "./expected"
-import { judgeDkim } from "./judges/dkim"
-import { isPolicy } from "./judges/dmarc"
-import { missing, type Verdict } from "./judges/verdict"
+import { checkDkim } from "./check-dkim"
+import { isPolicy } from "./check-dmarc"
+import { missing, type RecordResult } from "./check-result"
+import type { DomainRow, Expected } from "./expected-records"
 import { organizational } from "./names"
 
 /** Names that others give their keys, where ours may have been put by habit. */
 const SELECTORS = ["svc1", "svc2", "default", "dkim", "mail", "s1", "selector1", "k1"]
 
-interface Place {
+interface MisplacedSpot {
   host: string
-  verdict: Verdict
+  result: RecordResult
 }
 
 /**
  * Looks for a record that is not where it should be in the places where people put it by mistake:
  * with the zone appended twice, without its underscore, one level off. Undefined when it is nowhere.
  */
-export async function hunt(
+export async function findMisplaced(
   authority: Authority,
   row: DomainRow,
   record: Expected,
-): Promise<Verdict | undefined> {
+): Promise<RecordResult | undefined> {
   const places = record.purpose === "tracking" ? [] : placesOf(row.domain, record)
   const all = await Promise.all(
-    places.map(async ({ host, verdict }) => {
+    places.map(async ({ host, result }) => {
       const values = await authority.peek(host, record.type)
-      return values.some((value) => isOurs(value, record)) ? verdict : undefined
+      return values.some((value) => isOurs(value, record)) ? result : undefined
     }),
   )
-  return all.find((verdict) => verdict !== undefined)
+  return all.find((result) => result !== undefined)
 }
 
 /** Whether the value is the one we look for, or would do in its place. */
 function isOurs(value: string, { purpose, type, value: wanted, dkim }: Expected): boolean {
   const bare = value.replace(/["\\]/g, "")
   if (type === "CNAME") return value === wanted
-  if (purpose === "dkim" && dkim) return judgeDkim([bare], dkim).ok
+  if (purpose === "dkim" && dkim) return checkDkim([bare], dkim).ok
   if (purpose === "dmarc") return isPolicy(bare)
   if (purpose === "spf") return /^v=spf1 /i.test(bare) && sharesMechanism(bare, wanted)
   if (purpose === "verification") return bare.trim() === wanted
@@ -49,7 +49,7 @@ const sharesMechanism = (value: string, wanted: string) =>
     .slice(1, -1)
     .every((mechanism) => value.toLowerCase().includes(mechanism.toLowerCase()))
 
-function placesOf(domain: string, record: Expected): Place[] {
+function placesOf(domain: string, record: Expected): MisplacedSpot[] {
   const { host, dkim } = record
   const zone = organizational(domain)
   const [first = "", ...rest] = host.split(".")
@@ -58,11 +58,11 @@ function placesOf(domain: string, record: Expected): Place[] {
     .split(".")
     .map((label) => label.replace(/^_/, ""))
     .join(".")
-  const told = isOfOneName(record) ? elsewhere : besides
+  const hintOf = isOfOneName(record) ? elsewhere : besides
   const places = [
     ...twice.map((name) => put(name, "zone_appended_twice", appended(name, host, zone))),
     ...(bare === host ? [] : [put(bare, "underscore_dropped", underscore(bare, host))]),
-    ...levelsOff(host, domain, zone).map((name) => put(name, "wrong_name", told(name, host))),
+    ...levelsOff(host, domain, zone).map((name) => put(name, "wrong_name", hintOf(name, host))),
   ]
   if (!dkim) return places
   const below = rest.join(".")
@@ -88,9 +88,9 @@ function levelsOff(host: string, domain: string, zone: string): string[] {
 /** What no other name can need: a token or a key of this domain, and a policy, which counts at `_dmarc` only. */
 const isOfOneName = ({ purpose, type }: Expected) => purpose !== "spf" && type !== "MX"
 
-const put = (host: string, mistake: string, hint: string): Place => ({
+const put = (host: string, mistake: string, hint: string): MisplacedSpot => ({
   host,
-  verdict: missing(mistake, hint),
+  result: missing(mistake, hint),
 })
 
 const appended = (found: string, host: string, zone: string) =>
@@ -102,7 +102,7 @@ const underscore = (found: string, host: string) =>
 const elsewhere = (found: string, host: string) =>
   `The record is at ${found}. It must be at ${host}.`
 
-/** The domain above may be one of ours, too, and mail to a domain is no matter of its return path. */
+/** For records that the parent domain may need as well: its own SPF or MX record. */
 const besides = (found: string, host: string) =>
   `There is such a record at ${found}. Leave it, because it may be needed there. Add another one at ${host}.`
 

@@ -68,7 +68,7 @@ export const senderDomains = (db: Reader): SenderDomains => ({
   idOf: (project_id, name) => idOf(db, project_id, name),
 })
 
-/** Forgets what is remembered of every project: for whoever has just changed a domain. */
+/** Forgets all remembered answers. Every change of a domain calls it. */
 export function forget() {
   known = new WeakMap()
 }
@@ -104,13 +104,17 @@ const findOne = prepared(
       .where(and(eq(domains.project_id, slot.project_id), eq(domains.domain, slot.domain))),
 )
 
-export type Standing = "verified" | "waiting" | "gone"
+export type SenderReadiness = "verified" | "waiting" | "gone"
 
 /**
  * How a name that mail was accepted from stands now: `waiting` while the records of its domain are
  * looked for, `gone` once the domain was deleted or has failed. Asks the database.
  */
-export async function standing(db: Reader, project_id: string, name: string): Promise<Standing> {
+export async function senderReadiness(
+  db: Reader,
+  project_id: string,
+  name: string,
+): Promise<SenderReadiness> {
   const names = upTo(name, organizational(name))
   const rows = await db
     .select({ status: domains.status })

@@ -2,9 +2,9 @@ import type { Static } from "@sinclair/typebox"
 import { Problems } from "../http/problems"
 import { check } from "../http/validate"
 import type { DomainPatch, NewDomain } from "./domains"
+import { isSelector } from "./key-rotation"
 import { isLabels, readDomain } from "./names"
-import type { Place } from "./place"
-import { isSelector } from "./rotation"
+import type { RecordTargets } from "./record-targets"
 import * as schemas from "./schemas"
 
 const NO_LABEL =
@@ -63,7 +63,7 @@ export function refuseSame(return_path: string, tracking: string | null, problem
  * A record must not lead to a server that does not run: mail and links would be lost. Throws 422 with
  * the code `not_available` of the field.
  */
-export function refuseUnavailable({ receives, tracks }: Place, wanted: DomainPatch) {
+export function refuseUnavailable({ receives, tracks }: RecordTargets, wanted: DomainPatch) {
   const problems = new Problems()
   if (wanted.receiving && !receives) {
     const text = "This server does not receive mail yet. Set it to false, or leave it out."

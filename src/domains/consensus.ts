@@ -1,41 +1,39 @@
+import type { ZoneFault } from "./authoritative"
 import { isReached, LAME } from "./authoritative"
-import type { Trouble } from "./delegation"
-import type { Verdict } from "./judges/verdict"
+import type { RecordResult } from "./check-result"
 import type { RecordCheck, ServerAnswer } from "./tables"
 
-export type Reading = RecordCheck
-
 /**
- * What all servers' answers come to: a record counts when every server that can be reached has it,
- * and nothing is known when none can.
+ * Combines the answers of all servers. A record is present when every reachable server has it,
+ * and the result is unknown when no server can be reached.
  */
-export async function weigh(
+export async function consensus(
   answers: ServerAnswer[],
-  judge: (values: string[]) => Promise<Verdict>,
-): Promise<Reading> {
+  check: (values: string[]) => Promise<RecordResult>,
+): Promise<RecordCheck> {
   const reached = answers.filter(isReached)
   if (reached.length === 0) return unresolved(answers) ?? unanswered(answers, silence(answers))
-  const known = new Map<string, Promise<Verdict>>()
-  const verdictOf = ({ values }: ServerAnswer) => {
+  const results = new Map<string, Promise<RecordResult>>()
+  const resultOf = ({ values }: ServerAnswer) => {
     const text = JSON.stringify([...values].sort())
-    const verdict = known.get(text) ?? judge(values)
-    known.set(text, verdict)
-    return verdict
+    const result = results.get(text) ?? check(values)
+    results.set(text, result)
+    return result
   }
-  const judged = await Promise.all(
-    reached.map(async (answer) => ({ ...answer, verdict: await verdictOf(answer) })),
+  const checked = await Promise.all(
+    reached.map(async (answer) => ({ ...answer, result: await resultOf(answer) })),
   )
   const found = [...new Set(reached.flatMap(({ values }) => values))]
-  const bad = judged.filter(({ verdict }) => !verdict.ok)
+  const bad = checked.filter(({ result }) => !result.ok)
   // What is wrong for certain at one server is not put right by what is open at another.
-  const wrong = bad.filter(({ verdict }) => !verdict.ok && verdict.status !== "pending")
+  const wrong = bad.filter(({ result }) => !result.ok && result.status !== "pending")
   const worst = wrong[0] ?? bad[0]
-  if (!worst || worst.verdict.ok) {
-    return { ...fine(judged[0]?.verdict, answers), found, answers }
+  if (!worst || worst.result.ok) {
+    return { ...fine(checked[0]?.result, answers), found, answers }
   }
-  const { status, mistake, hint, difference = null } = worst.verdict
+  const { status, mistake, hint, difference = null } = worst.result
   const base = { found, answers, difference }
-  const good = judged.filter(({ verdict }) => verdict.ok)
+  const good = checked.filter(({ result }) => result.ok)
   if (status === "pending") return { ...base, status, mistake, hint }
   if (good.length > 0) {
     const text = `${names(good)} has the record, but ${names(wrong)} has another version of the zone. ${hint}`
@@ -49,20 +47,20 @@ export async function weigh(
   return { ...base, status, mistake, hint }
 }
 
-function fine(verdict: Verdict | undefined, answers: ServerAnswer[]) {
+function fine(result: RecordResult | undefined, answers: ServerAnswer[]) {
   const silent = answers.filter((answer) => !isReached(answer))
   const [first] = silent
   const base = { status: "verified" as const, difference: null }
-  if (verdict?.ok && verdict.mistake) {
-    return { ...base, mistake: verdict.mistake, hint: verdict.hint ?? null }
+  if (result?.ok && result.mistake) {
+    return { ...base, mistake: result.mistake, hint: result.hint ?? null }
   }
   if (!first) return { ...base, mistake: null, hint: null }
   const hint = `${names(silent)} did not answer (${first.answer}). Have it repaired, because receivers ask it, too.`
   return { ...base, mistake: "server_failing", hint }
 }
 
-/** Nobody spoke about the name: that says nothing about the record. */
-export const unanswered = (answers: ServerAnswer[], hint: string): Reading => ({
+/** No server answered about the name, so the state of the record is unknown. */
+export const unanswered = (answers: ServerAnswer[], hint: string): RecordCheck => ({
   status: "pending",
   found: [],
   hint,
@@ -71,16 +69,16 @@ export const unanswered = (answers: ServerAnswer[], hint: string): Reading => ({
   answers,
 })
 
-/** The name is an alias, says whoever speaks for it, and what is there nobody can tell. */
-function unresolved(answers: ServerAnswer[]): Reading | undefined {
+/** The name is an alias, and the alias could not be resolved. */
+function unresolved(answers: ServerAnswer[]): RecordCheck | undefined {
   const led = answers.find(({ alias }) => alias !== null)
   if (!led) return undefined
   const hint = `The name is an alias (CNAME) of ${led.alias}, which cannot be resolved (${led.server}: ${led.answer}). Nothing is lost; the next check asks again.`
   return { ...unanswered(answers, hint), mistake: "alias_unresolved" }
 }
 
-/** There is nobody to ask: the same for every record. */
-export const nobody = ({ status, mistake, hint }: Trouble): Reading => ({
+/** No server could be asked: every record gets this result. */
+export const noServers = ({ status, mistake, hint }: ZoneFault): RecordCheck => ({
   ...unanswered([], hint),
   status,
   mistake,

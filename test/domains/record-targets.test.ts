@@ -2,17 +2,17 @@ import { describe, expect, test } from "bun:test"
 import { loadSettings } from "../../src/core/config"
 import { newId } from "../../src/core/ids"
 import { now } from "../../src/core/time"
-import { placeFor, placeOf } from "../../src/domains/place"
+import { recordTargets, targetsOfProject } from "../../src/domains/record-targets"
 import { providerConfigs } from "../../src/providers/tables"
 import { testStore } from "../harness/store"
 
-const place = (flags: Record<string, string>) =>
-  placeOf(loadSettings({ flags, environment: { HOME: "/nowhere" } }).values)
+const targets = (flags: Record<string, string>) =>
+  recordTargets(loadSettings({ flags, environment: { HOME: "/nowhere" } }).values)
 
 describe("what records name", () => {
   test("is the host of the settings, else that of base_url", () => {
     const host = { base_url: "https://Mail.Acme.test:8443" }
-    expect(place(host)).toMatchObject({
+    expect(targets(host)).toMatchObject({
       host: "mail.acme.test",
       tracking_host: "mail.acme.test",
       mechanisms: ["a:mail.acme.test"],
@@ -20,33 +20,33 @@ describe("what records name", () => {
       receives: false, // neither server runs yet
       tracks: false,
     })
-    expect(place({ ...host, "domains.host": "mx.acme.test" }).mechanisms).toEqual([
+    expect(targets({ ...host, "domains.host": "mx.acme.test" }).mechanisms).toEqual([
       "a:mx.acme.test",
     ])
-    expect(place({ "domains.host": "192.0.2.7" }).mechanisms).toEqual(["ip4:192.0.2.7"])
-    expect(place({ "domains.host": "2001:db8::7" }).mechanisms).toEqual(["ip6:2001:db8::7"])
+    expect(targets({ "domains.host": "192.0.2.7" }).mechanisms).toEqual(["ip4:192.0.2.7"])
+    expect(targets({ "domains.host": "2001:db8::7" }).mechanisms).toEqual(["ip6:2001:db8::7"])
   })
 
   test("is written as names compare, whoever wrote it otherwise", () => {
     const own = { "domains.host": "Mail.Acme.test.", "domains.tracking_host": "Links.ACME.test." }
-    expect(place(own)).toMatchObject({
+    expect(targets(own)).toMatchObject({
       host: "mail.acme.test",
       tracking_host: "links.acme.test",
       mechanisms: ["a:mail.acme.test"],
     })
-    expect(place({ base_url: "https://Mail.Acme.test./x" }).host).toBe("mail.acme.test")
-    const six = place({ base_url: "https://[2001:DB8::7]:8443" })
+    expect(targets({ base_url: "https://Mail.Acme.test./x" }).host).toBe("mail.acme.test")
+    const six = targets({ base_url: "https://[2001:DB8::7]:8443" })
     expect([six.host, six.mechanisms]).toEqual(["2001:db8::7", ["ip6:2001:db8::7"]])
     const relay = { "delivery.provider": "smtp", "providers.smtp.host": "Relay.Example.test." }
-    expect(place(relay).mechanisms).toEqual(["a:relay.example.test"])
+    expect(targets(relay).mechanisms).toEqual(["a:relay.example.test"])
   })
 
   test("is the relay where there is one, and the operator's mechanisms before all", () => {
     const relay = { "delivery.provider": "smtp", "providers.smtp.host": "relay.example.test" }
-    expect(place(relay).mechanisms).toEqual(["a:relay.example.test"])
+    expect(targets(relay).mechanisms).toEqual(["a:relay.example.test"])
     const given = { ...relay, "domains.spf": "include:spf.example.test,ip4:192.0.2.0/24" }
-    expect(place(given).mechanisms).toEqual(["include:spf.example.test", "ip4:192.0.2.0/24"])
-    expect(() => place({ "domains.spf": "v=spf1 +all" })).toThrow("domains.spf")
+    expect(targets(given).mechanisms).toEqual(["include:spf.example.test", "ip4:192.0.2.0/24"])
+    expect(() => targets({ "domains.spf": "v=spf1 +all" })).toThrow("domains.spf")
   })
 })
 
@@ -70,8 +70,8 @@ describe("a project with a provider of its own", () => {
       ...own,
     }))
     if (rows.length > 0) await it.store.tx((tx) => tx.insert(providerConfigs).values(rows))
-    const base = place({ "domains.host": "mx.acme.test" })
-    return (await placeFor(it.store.read, project_id, base)).mechanisms
+    const base = targets({ "domains.host": "mx.acme.test" })
+    return (await targetsOfProject(it.store.read, project_id, base)).mechanisms
   }
 
   test("has its mechanisms: those of the first one that is on", async () => {

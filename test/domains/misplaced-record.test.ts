@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
-import { lookUp } from "../../src/domains/check"
+import { checkRecords } from "../../src/domains/check"
 import type { RecordChecks } from "../../src/domains/tables"
 import { type Knot, noKnot, type Records, startKnot } from "../harness/knot"
 import { PLACE } from "../harness/service"
@@ -21,7 +21,7 @@ describe.skipIf(noKnot)("a record that another name may need is left where it is
   async function look(domain: string, receiving = true) {
     const row = testDomain(domain, { receiving })
     const key = await testKey()
-    return lookUp(netOf([knot.address]), { row, keys: [key], place: PLACE })
+    return checkRecords(netOf([knot.address]), { row, keys: [key], targets: PLACE })
   }
   const hints = (checks: RecordChecks, ...names: (keyof RecordChecks)[]) =>
     names.map((name) => `${checks[name]?.status}: ${checks[name]?.hint}`)

@@ -1,10 +1,45 @@
-import { firstDifference, slipOf } from "../../lib/text-slip"
-import { mismatch, missing, type Verdict } from "./verdict"
+import { firstDifference, slipOf } from "../lib/text-slip"
+import type { Difference } from "./tables"
+
+/** What one server's values for a name mean. */
+export type RecordResult =
+  | { ok: true; mistake?: string; hint?: string }
+  | {
+      ok: false
+      /** `pending`: what decides it could not be asked for. */
+      status: "mismatch" | "missing" | "pending"
+      mistake: string
+      hint: string
+      difference?: Difference | undefined
+    }
+
+export const mismatch = (mistake: string, hint: string, difference?: Difference): RecordResult => ({
+  ok: false,
+  status: "mismatch",
+  mistake,
+  hint,
+  difference,
+})
+
+export const missing = (mistake: string, hint: string): RecordResult => ({
+  ok: false,
+  status: "missing",
+  mistake,
+  hint,
+})
+
+/** What the record leads to has to be known first: it neither counts nor is it lost by that. */
+export const undecided = (mistake: string, hint: string): RecordResult => ({
+  ok: false,
+  status: "pending",
+  mistake,
+  hint,
+})
 
 const PREFIX = "svc-domain-verification="
 
 /** One TXT equals the wanted text; others beside it do no harm. */
-export function judgeVerification(values: string[], wanted: string): Verdict {
+export function checkVerification(values: string[], wanted: string): RecordResult {
   if (values.includes(wanted)) return { ok: true }
   for (const value of values) {
     const slip = slipOf(value, (cleaned) => cleaned === wanted)
@@ -15,7 +50,7 @@ export function judgeVerification(values: string[], wanted: string): Verdict {
   return explain(near, wanted)
 }
 
-function explain(found: string, wanted: string): Verdict {
+function explain(found: string, wanted: string): RecordResult {
   const token = wanted.slice(PREFIX.length)
   const difference = { at: firstDifference(wanted, found), expected: wanted, found }
   if (found === token) {

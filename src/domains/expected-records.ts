@@ -1,5 +1,5 @@
 import { organizational } from "./names"
-import type { Place } from "./place"
+import type { RecordTargets } from "./record-targets"
 import type {
   DkimAlgorithm,
   DkimAlias,
@@ -33,15 +33,19 @@ export const REQUIRED = 4
 const MX_PRIORITY = 10
 
 /** Every record of a domain, in the order in which people read them. */
-export function expectedRecords(row: DomainRow, keys: KeyRow[], place: Place): Expected[] {
+export function expectedRecords(
+  row: DomainRow,
+  keys: KeyRow[],
+  targets: RecordTargets,
+): Expected[] {
   const { domain, verification_token, return_path, tracking_subdomain } = row
   const bounce = `${return_path}.${domain}`
-  const spf = `v=spf1 ${place.mechanisms.join(" ")} ~all`
+  const spf = `v=spf1 ${targets.mechanisms.join(" ")} ~all`
   const dmarc = `v=DMARC1; p=none; rua=mailto:dmarc@${organizational(domain)}`
   const mine = `svc-domain-verification=${verification_token}`
-  const aliases = place.keeps_identities ? (row.provider_dkim ?? []) : []
-  const ours = keys.filter((key) => isShown(key, place))
-  const mx = { type: "MX", value: place.host, priority: MX_PRIORITY, required: false } as const
+  const aliases = targets.keeps_identities ? (row.provider_dkim ?? []) : []
+  const ours = keys.filter((key) => isShown(key, targets))
+  const mx = { type: "MX", value: targets.host, priority: MX_PRIORITY, required: false } as const
   return [
     text("verification", `_svc-verify.${domain}`, mine),
     text("spf", bounce, spf),
@@ -49,10 +53,10 @@ export function expectedRecords(row: DomainRow, keys: KeyRow[], place: Place): E
     ...ours.map((key) => dkimRecord(key, domain, aliases.length === 0)),
     text("dmarc", `_dmarc.${domain}`, dmarc),
     { ...NONE, ...mx, key: "return_path", purpose: "return_path", host: bounce },
-    ...(tracking_subdomain && place.tracks
-      ? [trackingRecord(`${tracking_subdomain}.${domain}`, place)]
+    ...(tracking_subdomain && targets.tracks
+      ? [trackingRecord(`${tracking_subdomain}.${domain}`, targets)]
       : []),
-    ...(row.receiving && place.receives
+    ...(row.receiving && targets.receives
       ? [{ ...NONE, ...mx, key: "receiving", purpose: "receiving", host: domain } as const]
       : []),
   ]
@@ -76,7 +80,7 @@ const text = (
 
 const alias = { ...NONE, type: "CNAME" } as const
 
-const trackingRecord = (host: string, { tracking_host: value }: Place): Expected => ({
+const trackingRecord = (host: string, { tracking_host: value }: RecordTargets): Expected => ({
   ...alias,
   key: "tracking",
   purpose: "tracking",
@@ -95,9 +99,10 @@ const aliasRecord = ({ selector, target: value }: DkimAlias, domain: string): Ex
 })
 
 /** Ed25519 is a choice of the operator's, and what was published before stays in sight. */
-const isShown = ({ algorithm }: KeyRow, { ed25519 }: Place) => algorithm === "rsa" || ed25519
+const isShown = ({ algorithm }: KeyRow, { ed25519 }: RecordTargets) =>
+  algorithm === "rsa" || ed25519
 
-/** With `counts` the mail is signed by nobody but us. */
+/** With `counts`, no other party signs the mail. */
 function dkimRecord(key: KeyRow, domain: string, counts: boolean): Expected {
   const { selector, algorithm, public_key, state } = key
   const is_main = algorithm === "rsa" && state === "active"

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
-import type { Place } from "../../src/domains/place"
-import { domainRecord } from "../../src/domains/record"
+import { domainRecord } from "../../src/domains/domain-record"
+import type { RecordTargets } from "../../src/domains/record-targets"
 import type { RecordCheck } from "../../src/domains/tables"
 import { PLACE } from "../harness/service"
 import { testDomain, testKey } from "./subject"
@@ -17,14 +17,14 @@ const there: RecordCheck = {
 const own = { tracking_subdomain: "links", receiving: true }
 
 /** The records that are marked, of a domain that has been checked like this. */
-async function marked(place: Partial<Place>, records: Record<string, RecordCheck> = {}) {
+async function marked(targets: Partial<RecordTargets>, records: Record<string, RecordCheck> = {}) {
   const row = testDomain("acme.test", { ...own, records })
-  const { dns_records } = domainRecord(row, [await testKey()], { ...PLACE, ...place })
+  const { dns_records } = domainRecord(row, [await testKey()], { ...PLACE, ...targets })
   return dns_records.filter(({ mistake }) => mistake === "host_not_findable")
 }
 
-const purposes = async (place: Partial<Place>) =>
-  (await marked(place)).map(({ purpose }) => purpose)
+const purposes = async (targets: Partial<RecordTargets>) =>
+  (await marked(targets)).map(({ purpose }) => purpose)
 
 test("records that name a host others can resolve are not marked", async () => {
   expect(await purposes({})).toEqual([])
@@ -32,8 +32,8 @@ test("records that name a host others can resolve are not marked", async () => {
 })
 
 test("records that name what nobody outside can resolve are marked, each with the setting", async () => {
-  const place = { host: "vm", tracking_host: "vm", mechanisms: ["a:vm"] }
-  const records = await marked(place)
+  const targets = { host: "vm", tracking_host: "vm", mechanisms: ["a:vm"] }
+  const records = await marked(targets)
   const of = records.map(({ purpose, hint }) => [purpose, /domains\.\w+/.exec(hint ?? "")?.[0]])
   expect(of).toEqual([
     ["spf", "domains.host"],
@@ -53,16 +53,16 @@ test("records that name what nobody outside can resolve are marked, each with th
 })
 
 test("they are marked also once they are in the zone, and count as there", async () => {
-  const place = { host: "vm", mechanisms: ["a:vm"] }
-  const [spf] = await marked(place, { spf: there })
+  const targets = { host: "vm", mechanisms: ["a:vm"] }
+  const [spf] = await marked(targets, { spf: there })
   expect(spf).toMatchObject({ purpose: "spf", verified: true, status: "verified" })
 })
 
 test("what a check found wrong is still told", async () => {
-  const place = { host: "vm", mechanisms: ["a:vm"] }
+  const targets = { host: "vm", mechanisms: ["a:vm"] }
   const double = { ...there, status: "mismatch" as const, mistake: "double_spf", hint: "Two." }
   const row = testDomain("acme.test", { records: { spf: double } })
-  const { dns_records } = domainRecord(row, [await testKey()], { ...PLACE, ...place })
+  const { dns_records } = domainRecord(row, [await testKey()], { ...PLACE, ...targets })
   const spf = dns_records.find(({ purpose }) => purpose === "spf")
   expect(spf?.mistake).toBe("double_spf")
   expect(spf?.hint).toMatch(/domains\.host.* Two\.$/)

@@ -1,18 +1,18 @@
-import { isAddress } from "../../core/addresses"
-import { DnsError, type Resolver } from "../../core/dns"
-import { bareName } from "../../core/dns-answer"
-import { mismatch, missing, undecided, type Verdict } from "./verdict"
+import { isAddress } from "../core/addresses"
+import { DnsError, type Resolver } from "../core/dns"
+import { bareName } from "../core/dns-answer"
+import { mismatch, missing, type RecordResult, undecided } from "./check-result"
 
-/** Whoever answers may make up a new alias for each one, without end. */
+/** A hostile server could invent a new alias for each answer, without end. */
 const MOST_ALIASES = 10
 
 /** An MX record names our host; others beside it do no harm. `values` are `10 mx.example.com`. */
-export async function judgeMx(
+export async function checkMx(
   values: string[],
   host: string,
   zones: string[],
   dns: Resolver,
-): Promise<Verdict> {
+): Promise<RecordResult> {
   const targets = values.map((value) => value.slice(value.indexOf(" ") + 1))
   if (targets.includes(host)) return { ok: true }
   const [first] = targets
@@ -53,13 +53,13 @@ const withoutZone = (name: string, zones: string[]) => {
 }
 
 /** The name is an alias of ours, directly or over others. */
-export async function judgeAlias(
+export async function checkAlias(
   values: string[],
   host: string,
   zones: string[],
   dns: Resolver,
   name: string,
-): Promise<Verdict> {
+): Promise<RecordResult> {
   const [target] = values
   if (target === host) return { ok: true }
   if (target === undefined) return withoutAlias(name, host, dns)
@@ -97,7 +97,7 @@ async function unlessUnknown<Value>(work: Promise<Value>): Promise<Value | DnsEr
   }
 }
 
-async function withoutAlias(name: string, host: string, dns: Resolver): Promise<Verdict> {
+async function withoutAlias(name: string, host: string, dns: Resolver): Promise<RecordResult> {
   const found = await unlessUnknown(dns.a(name))
   const [address] = found instanceof DnsError ? [] : found
   if (address === undefined)

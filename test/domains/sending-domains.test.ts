@@ -1,7 +1,12 @@
 import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { newId } from "../../src/core/ids"
-import { forget, isVerified, senderDomains, standing } from "../../src/domains/sending"
+import {
+  forget,
+  isVerified,
+  senderDomains,
+  senderReadiness,
+} from "../../src/domains/sending-domains"
 import { domains } from "../../src/domains/tables"
 import { testStore } from "../harness/store"
 import { testDomain } from "./subject"
@@ -54,7 +59,7 @@ test("a name below that has a row of its own stands as well as the one above it"
     testDomain("news.acme.test", { project_id }),
   ]
   await store.tx((tx) => tx.insert(domains).values(rows))
-  expect(await standing(store.read, project_id, "news.acme.test")).toBe("verified")
+  expect(await senderReadiness(store.read, project_id, "news.acme.test")).toBe("verified")
   expect(await isVerified(store.read, project_id, "news.acme.test", false)).toBe(false)
   expect(await isVerified(store.read, project_id, "news.acme.test", true)).toBe(true)
 })

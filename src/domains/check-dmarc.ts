@@ -1,6 +1,6 @@
-import { parseTags, type TagList } from "../../lib/tag-list"
-import { slipOf } from "../../lib/text-slip"
-import { mismatch, missing, type Verdict } from "./verdict"
+import { parseTags, type TagList } from "../lib/tag-list"
+import { slipOf } from "../lib/text-slip"
+import { mismatch, missing, type RecordResult } from "./check-result"
 
 const VALUES: Record<string, RegExp> = {
   p: /^(none|quarantine|reject)$/i,
@@ -19,24 +19,24 @@ const KNOWN = [...Object.keys(VALUES), "v", "rua", "ruf", "rf", "t", "psd"]
 /** Whether receivers take a text for a policy at all, good or bad. */
 export const isDmarc = (text: string) => /^v\s*=\s*DMARC1\s*(;|$)/.test(text)
 
-/** Exactly one valid policy; texts that are none do no harm (RFC 7489 6.6.3). */
-export function judgeDmarc(values: string[]): Verdict {
+/** Exactly one valid policy. Other texts at the name do not matter (RFC 7489 6.6.3). */
+export function checkDmarc(values: string[]): RecordResult {
   const records = values.filter(isDmarc)
   if (records.length > 1) {
     const hint = `There are ${records.length} DMARC records, so receivers use none of them. Keep one.`
     return mismatch("two_dmarc", hint)
   }
   const [only] = records
-  if (only !== undefined) return judgeOne(only)
+  if (only !== undefined) return checkPolicy(only)
   const near = values.find((value) => /dmarc/i.test(value)) ?? values[0]
   if (near === undefined) return missing("not_there", "There is no TXT record with this name yet.")
   return almost(near)
 }
 
 /** A policy that receivers act upon. */
-export const isPolicy = (value: string) => isDmarc(value) && judgeOne(value).ok
+export const isPolicy = (value: string) => isDmarc(value) && checkPolicy(value).ok
 
-function almost(found: string): Verdict {
+function almost(found: string): RecordResult {
   const slip = slipOf(found, isPolicy)
   if (slip) return mismatch(slip.mistake, slip.hint)
   if (/^v\s*=\s*dmarc1\s*(;|$)/i.test(found)) {
@@ -60,7 +60,7 @@ function almost(found: string): Verdict {
   return mismatch("other_text", "The TXT record with this name is not a DMARC policy. Add one.")
 }
 
-function judgeOne(text: string): Verdict {
+function checkPolicy(text: string): RecordResult {
   const list = parseTags(text)
   const { tags } = list
   const policy = tags.get("p")
@@ -108,7 +108,7 @@ function adviceOn({ tags, strange, has_empty }: TagList): Advice | undefined {
   return adviceOnReports(tags)
 }
 
-/** Others than mail are allowed, and nobody sends to them. */
+/** Other schemes than `mailto` are allowed, but no receiver sends reports to them. */
 const REPORTS_TO = /^\s*(?:mailto:\S+@\S+|https?:\S+)\s*$/i
 
 function adviceOnReports(tags: TagList["tags"]): Advice | undefined {

@@ -1,41 +1,44 @@
 import { deadline } from "../core/deadline"
 import { log } from "../core/log"
-import type { DomainRow } from "./expected"
-import type { Place } from "./place"
+import type { DomainRow } from "./expected-records"
+import type { RecordTargets } from "./record-targets"
 import type { DkimAlias, ProviderStanding } from "./tables"
 
 /** What a provider that keeps identities thinks of a domain, as it is written down. */
-export type Standing = Pick<
+export type IdentityColumns = Pick<
   DomainRow,
   "provider_identity_status" | "provider_dkim_status" | "provider_dkim"
 >
 
-export interface Identity {
+export interface ProviderIdentity {
   provider_identity_status: ProviderStanding
   provider_dkim_status: ProviderStanding
-  /** None where it does not sign with keys of its own. */
+  /** Empty where the provider does not sign with its own keys. */
   dkim_aliases: DkimAlias[]
 }
 
 /** Undefined: the provider keeps no identities. */
-export type AskIdentity = (project_id: string, domain: string) => Promise<Identity | undefined>
+export type AskIdentity = (
+  project_id: string,
+  domain: string,
+) => Promise<ProviderIdentity | undefined>
 
 interface Asking {
   ask: AskIdentity | undefined
-  place: Place
-  /** How long somebody waits for it. */
+  targets: RecordTargets
+  /** How long the caller waits for it. */
   ms: number
 }
 
 /**
- * What is to be written down of it now; nothing, so that it stays, where nobody could be asked within
- * `ms`. Never rejects.
+ * The columns to write after asking the provider. An empty object keeps the old ones: the provider
+ * keeps no identities, or gave no answer within `ms`. Never rejects.
  */
-export async function standingOf(
+export async function askProvider(
   { project_id, domain }: Pick<DomainRow, "project_id" | "domain">,
-  { ask, place, ms }: Asking,
-): Promise<Partial<Standing>> {
-  if (!ask || !place.keeps_identities) return {}
+  { ask, targets, ms }: Asking,
+): Promise<Partial<IdentityColumns>> {
+  if (!ask || !targets.keeps_identities) return {}
   const late = Promise.withResolvers<never>()
   const drop = deadline(ms, () => late.reject(new Error(`no answer in ${ms} ms`)))
   try {
@@ -51,9 +54,12 @@ export async function standingOf(
   }
 }
 
-/** Of whoever delivers here: what another provider said, and what nobody asked, does not count. */
-export function standingAt(row: Standing, { keeps_identities }: Place): Standing {
-  if (!keeps_identities) return NO_STANDING
+/** What an answer shows. A provider without identities counts as `not_required`. */
+export function identityShown(
+  row: IdentityColumns,
+  { keeps_identities }: RecordTargets,
+): IdentityColumns {
+  if (!keeps_identities) return NO_IDENTITY
   const known = (status: ProviderStanding) => (status === "not_required" ? "pending" : status)
   return {
     provider_identity_status: known(row.provider_identity_status),
@@ -63,7 +69,7 @@ export function standingAt(row: Standing, { keeps_identities }: Place): Standing
 }
 
 /** Of a domain that no provider was asked about. */
-export const NO_STANDING: Standing = {
+export const NO_IDENTITY: IdentityColumns = {
   provider_identity_status: "not_required",
   provider_dkim_status: "not_required",
   provider_dkim: null,

@@ -1,8 +1,14 @@
-import { type DomainRow, type Expected, expectedRecords, type KeyRow, REQUIRED } from "./expected"
-import { UNFINDABLE, unfindable } from "./findable"
+import {
+  type DomainRow,
+  type Expected,
+  expectedRecords,
+  type KeyRow,
+  REQUIRED,
+} from "./expected-records"
 import { organizational, relativeTo } from "./names"
-import type { Place } from "./place"
-import { standingAt } from "./standing"
+import { identityShown } from "./provider-identity"
+import type { RecordTargets } from "./record-targets"
+import { UNUSABLE_TARGET, unusableTarget } from "./record-targets"
 import type { RecordCheck } from "./tables"
 
 const TTL = 3600
@@ -17,8 +23,8 @@ const UNSEEN: RecordCheck = {
 }
 
 /** The Domain record of the contract. */
-export function domainRecord(stored: DomainRow, keys: KeyRow[], place: Place) {
-  const row: DomainRow = { ...stored, ...standingAt(stored, place) }
+export function domainRecord(stored: DomainRow, keys: KeyRow[], targets: RecordTargets) {
+  const row: DomainRow = { ...stored, ...identityShown(stored, targets) }
   const {
     records,
     account_id: _,
@@ -28,7 +34,7 @@ export function domainRecord(stored: DomainRow, keys: KeyRow[], place: Place) {
     provider_dkim: _____,
     ...rest
   } = row
-  const dns_records = recordsOf(row, keys, place)
+  const dns_records = recordsOf(row, keys, targets)
   const required = dns_records.filter((one) => one.required)
   const open = new Set(required.filter((one) => !one.verified).map(({ purpose }) => purpose))
   const purposes = new Set(required.map(({ purpose }) => purpose))
@@ -47,8 +53,8 @@ export function domainRecord(stored: DomainRow, keys: KeyRow[], place: Place) {
 export type DomainRecord = ReturnType<typeof domainRecord>
 
 /** Its records, with what the last check saw of them. */
-export const recordsOf = (row: DomainRow, keys: KeyRow[], place: Place) =>
-  expectedRecords(row, keys, place).map((record) => dnsRecord(row, keys, record))
+export const recordsOf = (row: DomainRow, keys: KeyRow[], targets: RecordTargets) =>
+  expectedRecords(row, keys, targets).map((record) => dnsRecord(row, keys, record))
 
 export type DnsRecord = ReturnType<typeof dnsRecord>
 
@@ -76,14 +82,14 @@ function dnsRecord(row: DomainRow, keys: KeyRow[], record: Expected) {
   }
 }
 
-/** A value that helps nobody is told before it is added, and whatever else is wrong with it. */
+/** An unusable value comes first, because the user must mend it before they add the record. */
 function explained(record: Expected, { mistake, hint }: Pick<RecordCheck, "mistake" | "hint">) {
-  const blind = unfindable(record)
+  const blind = unusableTarget(record)
   if (blind === null) return { hint, mistake }
   const is_named = mistake !== null && mistake !== "not_there"
   return {
     hint: hint === null ? blind : `${blind} ${hint}`,
-    mistake: is_named ? mistake : UNFINDABLE,
+    mistake: is_named ? mistake : UNUSABLE_TARGET,
   }
 }
 
@@ -91,8 +97,8 @@ const farewell = ({ retire_at }: KeyRow) =>
   `This key no longer signs mail. You may remove the record after ${retire_at}.`
 
 /** The answer of `status`. */
-export function statusRecord(row: DomainRow, keys: KeyRow[], place: Place) {
-  const whole = domainRecord(row, keys, place)
+export function statusRecord(row: DomainRow, keys: KeyRow[], targets: RecordTargets) {
+  const whole = domainRecord(row, keys, targets)
   const { id: domain_id, domain, status, dns_records, last_checked_at } = whole
   const { records_total, records_verified } = whole
   const progress = Math.round((100 * records_verified) / records_total)

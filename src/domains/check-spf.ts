@@ -1,7 +1,7 @@
-import { DnsError, type Resolver } from "../../core/dns"
-import { asksDns, isBareHost, isSameMechanism, isSpf, parseSpf, type SpfTerm } from "../../lib/spf"
-import { slipOf } from "../../lib/text-slip"
-import { mismatch, missing, undecided, type Verdict } from "./verdict"
+import { DnsError, type Resolver } from "../core/dns"
+import { asksDns, isBareHost, isSameMechanism, isSpf, parseSpf, type SpfTerm } from "../lib/spf"
+import { slipOf } from "../lib/text-slip"
+import { mismatch, missing, type RecordResult, undecided } from "./check-result"
 
 /** RFC 7208 4.6.4. */
 const MOST_LOOKUPS = 10
@@ -20,7 +20,7 @@ interface Walk {
   fault: { mistake: string; hint: string } | undefined
   /** They give up before they have seen all mechanisms of ours. */
   is_fatal: boolean
-  /** They may not, at another time: somebody gave no answer. */
+  /** Not decided yet: a server gave no answer. */
   is_open: boolean
   plus_all: boolean
 }
@@ -30,12 +30,12 @@ interface Walk {
  * What is wrong behind them is told, and harms nobody that we send for: receivers stop at the first
  * match. Undecided when a record included before them cannot be asked for at the moment.
  */
-export async function judgeSpf(
+export async function checkSpf(
   values: string[],
   wanted: string[],
   host: string,
   txt: Resolver["txt"],
-): Promise<Verdict> {
+): Promise<RecordResult> {
   const records = values.filter(isSpf)
   if (records.length > 1) {
     const hint = `There are ${records.length} SPF records, so receivers use none of them. Join them into one.`
@@ -62,7 +62,7 @@ const newWalk = (txt: Resolver["txt"], wanted: string[]): Walk => ({
   plus_all: false,
 })
 
-function almost(values: string[], wanted: string[]): Verdict {
+function almost(values: string[], wanted: string[]): RecordResult {
   const near = values.find((value) => /spf/i.test(value)) ?? values[0]
   if (near === undefined) return missing("not_there", "There is no TXT record with this name yet.")
   const slip = slipOf(near, isSpf)
@@ -168,7 +168,7 @@ async function recordsAt({ txt }: Walk, target: string): Promise<string[] | DnsE
   }
 }
 
-function concluded(walk: Walk, text: string, wanted: string[]): Verdict {
+function concluded(walk: Walk, text: string, wanted: string[]): RecordResult {
   if (walk.fault && walk.is_fatal) {
     const { mistake, hint } = walk.fault
     return walk.is_open ? undecided(mistake, hint) : mismatch(mistake, hint)
@@ -193,7 +193,7 @@ const PLUS_ALL =
 const lookupHint = (lookups: number) =>
   `SPF needs ${lookups} DNS lookups, but receivers stop after ${MOST_LOOKUPS}. Remove includes that you no longer use.`
 
-function absence(text: string, absent: string[]): Verdict {
+function absence(text: string, absent: string[]): RecordResult {
   const terms = parseSpf(text)
   for (const mechanism of absent) {
     const at = terms.findIndex((term) => isSameMechanism(term, mechanism))
