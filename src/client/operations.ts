@@ -1,5 +1,5 @@
 import type { Components as C } from "./components"
-import { operation, type PageParams } from "./operation"
+import { operation, type PageParams } from "../../src/client/operation"
 
 /** Written by `bun run generate`: every operation of the API that gives data. */
 export const operations = {
