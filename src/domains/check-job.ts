@@ -1,4 +1,6 @@
 import { asc, eq } from "drizzle-orm"
+import type { Settings } from "../core/config"
+import { resolver } from "../core/dns"
 import { ApiError, fail } from "../core/errors"
 import { millis, now } from "../core/time"
 import { emit } from "../events/emit"
@@ -19,7 +21,7 @@ import {
   type IdentityColumns,
   identityShown,
 } from "./provider-identity"
-import { type RecordTargets, targetsOfProject } from "./record-targets"
+import { type RecordTargets, recordTargets, targetsOfProject } from "./record-targets"
 import { forget } from "./sending-domains"
 import { type AskedChecks, type RecordChecks, domains as table } from "./tables"
 import { type DomainEvent, kept, transition } from "./transition"
@@ -35,6 +37,16 @@ export interface CheckParts {
   targets: RecordTargets
   /** Asks the provider of a project about a domain; absent where no provider keeps identities. */
   identityOf?: AskIdentity | undefined
+}
+
+/** Shorter than usual: a caller waits for the check, and every server is asked twice. */
+const TRY_MS = 1500
+
+/** What checks need, by the settings. */
+export function openChecks(store: Store, settings: Settings): CheckParts {
+  const servers = settings["dns.servers"]
+  const dns = resolver({ servers, try_ms: TRY_MS })
+  return { store, net: { dns, servers, try_ms: TRY_MS }, targets: recordTargets(settings) }
 }
 
 /**

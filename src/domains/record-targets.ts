@@ -3,12 +3,9 @@ import { hostname } from "node:os"
 import { and, asc, eq } from "drizzle-orm"
 import { isAddress } from "../core/addresses"
 import type { Settings } from "../core/config"
-import { resolver } from "../core/dns"
 import { bareName } from "../core/dns-answer"
 import { providerConfigs } from "../providers/tables"
-import type { Reader, Store } from "../store/store"
-import type { CheckParts } from "./check-job"
-import type { Expected } from "./expected-records"
+import type { Reader } from "../store/store"
 
 /** The hosts and SPF mechanisms of this instance that the records of its domains point to. */
 export interface RecordTargets {
@@ -89,16 +86,6 @@ export async function targetsOfProject(
 
 const isText = (value: unknown): value is string => typeof value === "string"
 
-/** Shorter than usual: a caller waits for the check, and every server is asked twice. */
-const TRY_MS = 1500
-
-/** What checks need, by the settings. */
-export function openChecks(store: Store, settings: Settings): CheckParts {
-  const servers = settings["dns.servers"]
-  const dns = resolver({ servers, try_ms: TRY_MS })
-  return { store, net: { dns, servers, try_ms: TRY_MS }, targets: recordTargets(settings) }
-}
-
 export const UNUSABLE_TARGET = "host_not_findable"
 
 /** Whether receivers can resolve the name. A single label has a meaning in this network at most. */
@@ -111,7 +98,8 @@ const BLIND_TERM = /^(?:(?:a|mx|include|exists):[^.:]+|ip4:127\..+|ip6:::1)$/
  * Why receivers cannot use the value of a record: the instance does not know its own public name.
  * Null for every other record. Such a record still counts as present, because it is in the zone.
  */
-export function unusableTarget({ purpose, type, value }: Expected): string | null {
+export function unusableTarget(record: { purpose: string; type: string; value: string }) {
+  const { purpose, type, value } = record
   if (purpose === "spf") {
     const term = value.split(" ").find((one) => BLIND_TERM.test(one))
     if (term === undefined) return null
