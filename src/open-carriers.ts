@@ -1,11 +1,11 @@
 import type { Settings } from "./core/config"
 import type { Secrets } from "./core/secrets"
-import { crowdControl, openDirect } from "./emails/open-direct"
+import { deferBacklogs, openDirect } from "./emails/open-direct"
 import { ProviderPermits } from "./emails/provider-permits"
 import { Adapters } from "./emails/providers/adapters"
 import { Carriers } from "./emails/providers/choose"
 import { openProvider } from "./emails/providers/open"
-import { Places } from "./emails/providers/places"
+import { ConcurrencyLimit } from "./emails/smtp/permits"
 import type { ProviderPlace } from "./providers/place"
 import { sesPlace } from "./providers/ses/api"
 import { identityOf } from "./providers/ses/identity"
@@ -25,9 +25,9 @@ export function openCarriers(settings: Settings, { store, secrets, mailbox_port 
   const allow_private = settings["providers.allow_private"]
   const is_direct = settings["delivery.provider"] === "direct"
   const own_access = ownAccess(settings)
-  const places = new Places(settings["delivery.concurrency"])
+  const limit = new ConcurrencyLimit(settings["delivery.concurrency"])
   const own = is_direct
-    ? openDirect(settings, store, places)
+    ? openDirect(settings, store, limit)
     : openProvider(settings, { mailbox_port, place })
   const adapters = new Adapters({
     secrets,
@@ -38,7 +38,7 @@ export function openCarriers(settings: Settings, { store, secrets, mailbox_port 
     own,
     max_age_seconds: settings["delivery.retry.max_age"] / 1000,
     // One for the instance and all projects: what it may do to one domain is one limit.
-    openDirect: () => (is_direct ? own : openDirect(settings, store, places)),
+    openDirect: () => (is_direct ? own : openDirect(settings, store, limit)),
   })
   const providers: ProviderPlace = {
     allow_private,
@@ -46,16 +46,16 @@ export function openCarriers(settings: Settings, { store, secrets, mailbox_port 
     sns: { ca: place.ca, allow_private },
     own_ses: own_access ? ownSes(secrets, own_access) : null,
   }
-  const roomOptions = {
-    places,
+  const permitOptions = {
+    limit,
     concurrency: settings["delivery.concurrency"],
-    onCrowd: crowdControl(store, ({ project_id }) =>
+    onBacklog: deferBacklogs(store, ({ project_id }) =>
       project_id === undefined ? undefined : { project_id },
     ),
   }
   const identities = { read: store.read, secrets, place, own: own_access }
   return {
-    provider: new Carriers({ store, adapters, own, rooms: new ProviderPermits(roomOptions) }),
+    provider: new Carriers({ store, adapters, own, permits: new ProviderPermits(permitOptions) }),
     adapters,
     providers,
     /** What the provider of a project thinks of a domain. */

@@ -3,7 +3,7 @@ import { queueOfDomain } from "../jobs/pauses"
 import { DeferredError, type RetrySchedule } from "../jobs/work"
 import { domainOf } from "../lib/address"
 import { isOpen, type Message } from "../messages/facts"
-import type { Outcome, RecipientOutcome } from "../providers/provider"
+import { NO_REPLY, type Outcome, type RecipientOutcome } from "../providers/provider"
 import type { EmailProvider } from "./providers/provider"
 
 /** Until recipients whose domain is paused are looked at again, where others were not held up. */
@@ -57,7 +57,7 @@ export function withHeld(outcome: Outcome, held: Parted["held"]): Outcome {
       reason: hold.reason,
       bounce_subtype: null,
       code: null,
-      reply: { smtp_code: null, enhanced_code: null, response: null, mx: null, tls: null },
+      reply: NO_REPLY,
     }),
   )
   const tried = [outcome, ...outcome.others]

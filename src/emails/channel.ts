@@ -11,7 +11,7 @@ import { Turns } from "../lib/permits"
 import type { Channel, Ready } from "../messages/channel"
 import { isOpen, type Message, OWN_SOURCE } from "../messages/facts"
 import { messageRaws, type Recipient } from "../messages/tables"
-import type { Outcome } from "../providers/provider"
+import { NO_REPLY, type Outcome, outcomeOf } from "../providers/provider"
 import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
 import { admit, type Pauses, parted, withHeld } from "./admission"
@@ -172,8 +172,6 @@ function composable(
   }
 }
 
-const NO_REPLY = { smtp_code: null, enhanced_code: null, response: null, mx: null, tls: null }
-
 function failed(provider: EmailProvider, open: Recipient[], reason: string): Outcome {
   const all = open.map(({ email }) => ({
     email,
@@ -183,9 +181,7 @@ function failed(provider: EmailProvider, open: Recipient[], reason: string): Out
     code: "internal_error",
     reply: NO_REPLY,
   }))
-  const [first, ...others] = all
-  if (!first) throw new Error("no recipient is open")
-  return { ...first, others, provider: provider.name, transcript: [], schedule: provider.schedule }
+  return outcomeOf(all, { provider: provider.name, schedule: provider.schedule })
 }
 
 /** Nobody reads of a bcc, so his address is a matter of his own RCPT only. */

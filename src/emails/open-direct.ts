@@ -4,47 +4,51 @@ import { log } from "../core/log"
 import { putOff, type Turn, type WaitingFor } from "../messages/put-off"
 import type { Store } from "../store/store"
 import { direct } from "./providers/direct"
-import type { Places } from "./providers/places"
 import type { EmailProvider } from "./providers/provider"
 import { smtpSchedule } from "./schedule"
 import { policyStore } from "./smtp/mta-sts-policies"
-import type { Crowd } from "./smtp/permits"
+import type { ConcurrencyLimit, DeniedBacklog } from "./smtp/permits"
 
 /** Delivery to the recipients' own mail servers, as the settings want it. */
-export const openDirect = (settings: Settings, store: Store, places: Places): EmailProvider =>
+export const openDirect = (
+  settings: Settings,
+  store: Store,
+  limit: ConcurrencyLimit,
+): EmailProvider =>
   direct({
     dns: resolver({ servers: settings["dns.servers"] }),
     policies: policyStore(store),
     port: settings["delivery.mx_port"],
     per_domain: settings["delivery.per_domain"],
     concurrency: settings["delivery.concurrency"],
-    places,
+    limit,
     allow_private: settings["delivery.allow_private"],
     ehlo_name: settings["delivery.ehlo_name"] ?? undefined,
-    onCrowd: crowdControl(store, ({ domain }) => ({ domain })),
+    onBacklog: deferBacklogs(store, ({ destination }) => ({ domain: destination })),
     schedule: smtpSchedule(settings["delivery.retry.max_age"] / 1000),
   })
 
-/** Sends whoever waits for a crowded domain away together, each domain once at a time. */
-export function crowdControl(
+/** Defers the messages that wait for a busy destination together, each destination once at a time. */
+export function deferBacklogs(
   store: Store,
-  messagesOf: (crowd: Crowd) => WaitingFor | undefined,
-): (crowd: Crowd, turn: Turn) => void {
-  const busy = new Set<string>()
-  const clear = async (domain: string, waiting: WaitingFor, turn: Turn) => {
+  messagesOf: (backlog: DeniedBacklog) => WaitingFor | undefined,
+): (backlog: DeniedBacklog, defer: Turn) => void {
+  const running = new Set<string>()
+  const clear = async (destination: string, waiting: WaitingFor, defer: Turn) => {
     try {
-      while ((await putOff(store, waiting, turn)) > 0);
+      while ((await putOff(store, waiting, defer)) > 0);
     } catch (error) {
-      log.warn("waiting messages to a busy domain could not be deferred", { domain, error })
+      const where = { domain: destination, error }
+      log.warn("waiting messages to a busy domain could not be deferred", where)
     } finally {
-      busy.delete(domain)
+      running.delete(destination)
     }
   }
-  return (crowd, turn) => {
-    const { domain } = crowd
-    const waiting = messagesOf(crowd)
-    if (!waiting || busy.has(domain)) return
-    busy.add(domain)
-    void clear(domain, waiting, turn)
+  return (backlog, defer) => {
+    const { destination } = backlog
+    const waiting = messagesOf(backlog)
+    if (!waiting || running.has(destination)) return
+    running.add(destination)
+    void clear(destination, waiting, defer)
   }
 }

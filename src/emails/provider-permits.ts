@@ -1,87 +1,85 @@
 import { millis, millisFrom } from "../core/time"
-import type { Hold } from "../jobs/holds"
 import { DeferredError } from "../jobs/work"
 import type { ConfigRow } from "../providers/configs"
 import type { Outcome } from "../providers/provider"
-import type { Places } from "./providers/places"
-import { isHold, type LaneOptions, Lanes, type Place, type Report } from "./smtp/permits"
+import {
+  type ConcurrencyLimit,
+  type DestinationFeedback,
+  isDenied,
+  PerDestinationLimits,
+  type PerDestinationOptions,
+  type PermitDenial,
+  type PermitRequest,
+} from "./smtp/permits"
 
-/** Twice as many messages are worked at as are on the wire: what one has in hand is no measure of that. */
-const AHEAD = 2
+/** So many messages are prefetched for each that is on the wire, and each of them has a permit. */
+const PREFETCH = 2
 
-export interface RoomOptions {
-  /** Shared with delivery by MX: who is slow, or not known yet, may not take every one. */
-  places: Places
+export interface ProviderPermitOptions {
+  /** Shared with delivery by MX. */
+  limit: ConcurrencyLimit
   /** Deliveries at once in all. */
   concurrency: number
-  onCrowd?: LaneOptions["onCrowd"]
+  onBacklog?: PerDestinationOptions["onBacklog"]
 }
 
-interface Asking {
-  is_urgent: boolean
-  project_id: string
-}
-
-/** Of one message: the time that it spends with the providers of its project. */
+/** The permit of one message, for its time with the providers of its project. */
 export interface ProviderPermit {
   /** The attempt begins. */
   begin(): void
-  /** It is over: what came of it, or nothing where it broke. */
+  /** The attempt is over, with what came of it, or with nothing where it broke. */
   end(outcome: Outcome | undefined): void
-  /** Gives the place back; what was never begun says nothing about anybody. */
-  leave(): void
+  /** Gives the permit back. An attempt that never began says nothing about the provider. */
+  release(): void
 }
 
 /**
- * Places for what the providers of projects deliver, each by the configuration that is asked first: a
- * relay that hangs may not hold every delivery of the instance. A quick one may, unless other projects
- * have mail too. Delivery by MX is not asked here, since it keeps room by domain; neither is the
- * instance's own provider, which nobody pays with another's.
+ * Limits what the providers of projects deliver, by the configuration that is asked first. A relay that
+ * hangs may not hold every delivery of the instance. A quick one may, unless other projects have mail
+ * too. Delivery by MX has limits of its own, by domain. The instance's own provider has none.
  */
 export class ProviderPermits {
-  readonly #lanes: Lanes
-  readonly #places: Places
+  readonly #limits: PerDestinationLimits
+  readonly #limit: ConcurrencyLimit
 
-  constructor({ places, concurrency, onCrowd }: RoomOptions) {
-    this.#places = places
-    this.#lanes = new Lanes({ per_domain: AHEAD * concurrency, places, onCrowd })
+  constructor({ limit, concurrency, onBacklog }: ProviderPermitOptions) {
+    this.#limit = limit
+    const per_destination = PREFETCH * concurrency
+    this.#limits = new PerDestinationLimits({ per_destination, concurrency: limit, onBacklog })
   }
 
-  /** A project has mail, whoever is to deliver it. */
+  /** A project has mail, whichever provider delivers it. */
   saw(project_id: string): void {
-    this.#places.saw(project_id)
+    this.#limit.saw(project_id)
   }
 
-  /** Rejects with DeferredError where there is no room now. */
-  async enter({ id, provider, name }: ConfigRow, asking: Asking): Promise<ProviderPermit> {
+  /** Rejects with DeferredError where there is no permit now. */
+  async acquire(
+    { id, provider, name }: ConfigRow,
+    request: Omit<PermitRequest, "name">,
+  ): Promise<ProviderPermit> {
     if (provider === "direct") return UNLIMITED
-    const entered = await this.#lanes.enterInLine(id, { ...asking, name: `${provider} (${name})` })
-    if (isHold(entered)) throw waiting(entered)
-    return this.#room(entered)
-  }
-
-  #room(place: Place): ProviderPermit {
-    let report: Report = "nothing"
+    const permit = await this.#limits.acquire(id, { ...request, name: `${provider} (${name})` })
+    if (isDenied(permit)) throw waiting(permit)
+    let feedback: DestinationFeedback = "nothing"
     return {
       begin: () => {
-        place.began = millis()
+        permit.began = millis()
       },
       end: (outcome) => {
-        if (place.began === undefined) return
-        report = outcome && isAnswered(outcome) ? "fine" : "late"
+        if (permit.began === undefined) return
+        feedback = outcome && isAnswered(outcome) ? "fine" : "late"
       },
-      leave: () => this.#lanes.leave(place, report),
+      release: () => this.#limits.release(permit, feedback),
     }
   }
 }
 
-/** Where nobody counts. */
-export const UNLIMITED: ProviderPermit = { begin: () => {}, end: () => {}, leave: () => {} }
+/** Where nothing is counted. */
+export const UNLIMITED: ProviderPermit = { begin: () => {}, end: () => {}, release: () => {} }
 
-function waiting({ until, reason }: Hold): DeferredError {
-  const at = until === null ? millis() : millisFrom(until)
-  return new DeferredError(reason, Math.max(0, (at - millis()) / 1000))
-}
+const waiting = ({ until, reason }: PermitDenial) =>
+  new DeferredError(reason, Math.max(0, (millisFrom(until) - millis()) / 1000))
 
 const isAnswered = (outcome: Outcome): boolean =>
   [outcome, ...outcome.others].some(

@@ -1,7 +1,7 @@
 import { monotonic } from "../core/time"
 import { DeferredError } from "../jobs/work"
 
-/** Nobody is told to come back later than this: meanwhile others may have given up. */
+/** No message is told to come back later than this: meanwhile others may have given up. */
 const FARTHEST_SECONDS = 600
 
 /** Keeps what a project wants of a provider's limit: at most so many messages a second. */
@@ -21,8 +21,8 @@ export class ProviderRateLimit {
   }
 
   /**
-   * Takes one. Throws DeferredError with a turn of its own where this second's are used up; who is urgent
-   * takes it out of the next second's, past everybody who waits.
+   * Takes one. Throws DeferredError with a time of its own where this second's are used up. Urgent mail
+   * takes it out of the next second's, past all that wait.
    */
   take(is_urgent = false): void {
     const now = this.#read()

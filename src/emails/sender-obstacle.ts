@@ -1,6 +1,6 @@
 import { isVerified, senderReadiness } from "../domains/sending-domains"
 import { isOpen, type Message, OWN_SOURCE } from "../messages/facts"
-import type { Outcome } from "../providers/provider"
+import { NO_REPLY, type Outcome, outcomeOf } from "../providers/provider"
 import type { Store } from "../store/store"
 import { MAILBOX_DOMAIN, type SendRules } from "./prepare"
 
@@ -45,12 +45,8 @@ function outcome(message: Message, provider: string, waits: boolean, domain: str
       code: "domain_not_verified",
       reply: NO_REPLY,
     }))
-  const [first, ...others] = all
-  if (!first) throw new Error("no recipient is open")
-  return { ...first, others, provider, transcript: [], schedule }
+  return outcomeOf(all, { provider, schedule })
 }
 
 /** Asked again soon at first, then every hour, for as long as the domain is waited for. */
 const schedule = (attempt: number) => Math.min(5 * MINUTE * attempt, SLOWEST)
-
-const NO_REPLY = { smtp_code: null, enhanced_code: null, response: null, mx: null, tls: null }

@@ -47,3 +47,20 @@ export interface Outcome extends RecipientOutcome {
    */
   login_refused?: { reason: string; by: string }
 }
+
+export const NO_REPLY: RemoteReply = {
+  smtp_code: null,
+  enhanced_code: null,
+  response: null,
+  mx: null,
+  tls: null,
+}
+
+/** The outcome of an attempt. Every recipient has its own, and the first one stands for the message. */
+export function outcomeOf(
+  [first, ...others]: RecipientOutcome[],
+  attempt: Pick<Outcome, "provider" | "schedule"> & { transcript?: string[] },
+): Outcome {
+  if (!first) throw new TypeError("an outcome needs a recipient")
+  return { ...first, others, transcript: [], ...attempt }
+}

@@ -6,7 +6,7 @@ import { Carriers } from "../../src/emails/providers/choose"
 import type { EmailProvider } from "../../src/emails/providers/provider"
 import * as configs from "../../src/providers/configs"
 import { mailTo } from "../contracts/email-provider"
-import { testAdapters, testRooms } from "../harness/providers"
+import { testAdapters, testPermits } from "../harness/providers"
 import { testStore } from "../harness/store"
 import { PROJECT } from "../messages/letters"
 
@@ -27,7 +27,7 @@ export async function carriers(own = nobody, options: Partial<AdapterOptions> = 
   const secrets = openSecrets({ data_dir: folder, master_key: null })
   const adapters = testAdapters(secrets, options)
   const maker = { secrets, by: LOCAL }
-  const provider = new Carriers({ store, adapters, own, rooms: testRooms() })
+  const provider = new Carriers({ store, adapters, own, permits: testPermits() })
   return {
     ...base,
     secrets,

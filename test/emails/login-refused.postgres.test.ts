@@ -16,7 +16,7 @@ import type { Store } from "../../src/store/store"
 import { jobTable } from "../../src/work"
 import { smtpSink } from "../fakes/smtp-sink"
 import { movableClock } from "../harness/clock"
-import { testAdapters, testRooms } from "../harness/providers"
+import { testAdapters, testPermits } from "../harness/providers"
 import { quietLog } from "../harness/quiet"
 import { type TestService, testService } from "../harness/service"
 import { letter } from "../messages/letters"
@@ -36,7 +36,7 @@ async function node({ parts, database_url, folder }: TestService, port: number) 
   const own = smtp({ ...access, tls: "none" })
   const adapters = testAdapters(parts.secrets, { own })
   const here = { ...parts, store, adapters }
-  const provider = new Carriers({ store, adapters, own, rooms: testRooms() })
+  const provider = new Carriers({ store, adapters, own, permits: testPermits() })
   const channels = channelTable({ ...here, provider, sandbox: undefined, concurrency: 2 })
   const handlers = jobTable(here, channels, parts)
   const loop = new JobLoop({ store, handlers, concurrency: 2, lease_ms: 30_000, alone: false })

@@ -18,7 +18,7 @@ import { smtpSink } from "../fakes/smtp-sink"
 import { movableClock } from "../harness/clock"
 import { mail } from "../harness/mail"
 import { type Team, team } from "../harness/people"
-import { testRooms } from "../harness/providers"
+import { testPermits } from "../harness/providers"
 import { quietLog } from "../harness/quiet"
 import { type TestService, testService } from "../harness/service"
 import { letter, PROJECT } from "../messages/letters"
@@ -65,7 +65,7 @@ async function running(
 ) {
   if (!own) throw new Error("the instance has no provider of its own")
   const { adapters } = parts
-  const provider = new Carriers({ store, adapters, own, rooms: testRooms() })
+  const provider = new Carriers({ store, adapters, own, permits: testPermits() })
   const channels = channelTable({ ...parts, provider, sandbox: undefined, concurrency })
   const loop = new JobLoop({
     store,

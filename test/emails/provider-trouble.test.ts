@@ -6,7 +6,7 @@ import { smtp } from "../../src/emails/providers/smtp"
 import { Health } from "../../src/http/health"
 import { mailTo } from "../contracts/email-provider"
 import { type Script, smtpSink } from "../fakes/smtp-sink"
-import { LOOPBACK, testRooms } from "../harness/providers"
+import { LOOPBACK, testPermits } from "../harness/providers"
 import { quietLog } from "../harness/quiet"
 import { PROJECT } from "../messages/letters"
 import { carriers, nobody } from "./carriers"
@@ -47,7 +47,7 @@ function relay(script: Script = {}) {
 async function world(own = nobody) {
   const base = await carriers(own, { allow_private: LOOPBACK })
   const { store, adapters } = base
-  const parts = { store, adapters, own, rooms: testRooms(), again_ms: MINUTE_MS }
+  const parts = { store, adapters, own, permits: testPermits(), again_ms: MINUTE_MS }
   const provider = new Carriers(parts)
   const warnings = () => providerWarnings(store.read, provider.standings.troubles())
   return {

@@ -17,7 +17,7 @@ import { smtpSink } from "../fakes/smtp-sink"
 import { movableClock } from "../harness/clock"
 import { mail } from "../harness/mail"
 import { type Team, team } from "../harness/people"
-import { testRooms } from "../harness/providers"
+import { testPermits } from "../harness/providers"
 import { quietLog } from "../harness/quiet"
 import { type TestService, testService } from "../harness/service"
 import { nobody } from "./carriers"
@@ -47,7 +47,7 @@ async function running({ parts, store }: TestService) {
     store,
     adapters: parts.adapters,
     own: nobody,
-    rooms: testRooms(),
+    permits: testPermits(),
   })
   const channels = channelTable({ ...parts, provider, sandbox: undefined, concurrency: 4 })
   const loop = new JobLoop({

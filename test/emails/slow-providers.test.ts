@@ -1,9 +1,9 @@
 import { expect, setDefaultTimeout, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { crowdControl } from "../../src/emails/open-direct"
+import { deferBacklogs } from "../../src/emails/open-direct"
 import { ProviderPermits } from "../../src/emails/provider-permits"
 import { Carriers } from "../../src/emails/providers/choose"
-import { Places } from "../../src/emails/providers/places"
+import { ConcurrencyLimit } from "../../src/emails/smtp/permits"
 import { attempts, messages } from "../../src/messages/tables"
 import { type Script, smtpSink } from "../fakes/smtp-sink"
 import { mail } from "../harness/mail"
@@ -44,14 +44,14 @@ async function projectAt(service: TestService, { port }: { port: number }) {
 
 /** As `serve` opens it: twenty deliveries at once, of everybody. */
 function carriersOf({ store, parts }: TestService) {
-  const rooms = new ProviderPermits({
-    places: new Places(20),
+  const permits = new ProviderPermits({
+    limit: new ConcurrencyLimit(20),
     concurrency: 20,
-    onCrowd: crowdControl(store, ({ project_id }) =>
+    onBacklog: deferBacklogs(store, ({ project_id }) =>
       project_id === undefined ? undefined : { project_id },
     ),
   })
-  return new Carriers({ store, adapters: parts.adapters, own: nobody, rooms })
+  return new Carriers({ store, adapters: parts.adapters, own: nobody, permits })
 }
 
 /** So many mails are taken; all after them find that it hangs. */

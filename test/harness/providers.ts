@@ -1,7 +1,7 @@
 import type { Secrets } from "../../src/core/secrets"
 import { ProviderPermits } from "../../src/emails/provider-permits"
 import { type AdapterOptions, Adapters } from "../../src/emails/providers/adapters"
-import { Places } from "../../src/emails/providers/places"
+import { ConcurrencyLimit } from "../../src/emails/smtp/permits"
 import type { ProviderPlace } from "../../src/providers/place"
 
 /** Relays of tests live on the loopback, where those of tenants may not. */
@@ -22,9 +22,9 @@ export const testAdapters = (secrets: Secrets, options: Partial<AdapterOptions> 
     ...options,
   })
 
-/** What the providers of projects may hold of so many deliveries at once. */
-export const testRooms = (concurrency = 20) =>
-  new ProviderPermits({ places: new Places(concurrency), concurrency })
+/** Limits what the providers of projects hold of so many deliveries at once. */
+export const testPermits = (concurrency = 20) =>
+  new ProviderPermits({ limit: new ConcurrencyLimit(concurrency), concurrency })
 
 export const PROVIDERS: ProviderPlace = {
   allow_private: LOOPBACK,

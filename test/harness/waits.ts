@@ -1,4 +1,4 @@
-import type { Timeouts } from "../../src/emails/providers/smtp-server"
+import type { Timeouts } from "../../src/emails/smtp/session"
 import type { Script } from "../fakes/smtp-sink"
 
 /** For servers that answer: no busy machine comes near to these. */

@@ -15,7 +15,7 @@ import { authority, HOST, signedBy, snsServer } from "../fakes/sns"
 import { movableClock } from "../harness/clock"
 import { mail } from "../harness/mail"
 import { type Team, team } from "../harness/people"
-import { LOOPBACK, testRooms } from "../harness/providers"
+import { LOOPBACK, testPermits } from "../harness/providers"
 import { quietLog } from "../harness/quiet"
 import { testService } from "../harness/service"
 
@@ -91,7 +91,7 @@ async function workOff(isOver: () => Promise<boolean>) {
     store,
     adapters: parts.adapters,
     own: nobody,
-    rooms: testRooms(),
+    permits: testPermits(),
   })
   const channels = channelTable({ ...parts, provider, sandbox: undefined, concurrency: 4 })
   const handlers = jobTable(parts, channels, parts)

@@ -153,7 +153,7 @@ export class Adapters {
     const { host, port } = access
     return smtp({
       ...access,
-      reach: () => judgedAddress(host, port, { allow_private }),
+      resolveHost: () => judgedAddress(host, port, { allow_private }),
       limits: { max_connections },
       schedule: smtpSchedule(max_age_seconds),
     })

@@ -28,8 +28,8 @@ export interface CarrierParts {
   adapters: Adapters
   /** The instance's own, for projects that have configured none. */
   own: EmailProvider
-  /** What the others may hold of the deliveries of this instance. */
-  rooms: ProviderPermits
+  /** Limits what the providers of projects hold of the deliveries of this instance. */
+  permits: ProviderPermits
   /** How often trouble of a provider that lasts is told of; a minute without it. */
   again_ms?: number
 }
@@ -43,9 +43,9 @@ interface Wish {
 
 interface Admitted {
   config_id: string | undefined
-  /** Where it keeps room of its own. */
+  /** Where it has permits of its own. */
   provider?: EmailProvider
-  room: ProviderPermit
+  permit: ProviderPermit
 }
 
 /**
@@ -58,7 +58,7 @@ export class Carriers implements EmailProvider {
   /** What is known of all of them. */
   readonly standings: Standings
   readonly #parts: CarrierParts
-  /** Who has room for a message, from `admit` to `dismiss`. */
+  /** The permits of a message, from `admit` to `dismiss`. */
   readonly #admitted = new Map<string, Admitted>()
 
   constructor(parts: CarrierParts) {
@@ -82,12 +82,12 @@ export class Carriers implements EmailProvider {
       const first = firstOf(candidates)
       const admitted = this.#admitted.get(mail.message_id)
       if (admitted?.config_id !== first.config?.id) first.lease.pace()
-      admitted?.room.begin()
+      admitted?.permit.begin()
       const outcome = await this.#carry(mail, candidates)
-      admitted?.room.end(outcome)
+      admitted?.permit.end(outcome)
       return outcome
     } catch (error) {
-      this.#admitted.get(mail.message_id)?.room.end(undefined)
+      this.#admitted.get(mail.message_id)?.permit.end(undefined)
       throw error
     } finally {
       for (const { lease } of candidates) lease.release()
@@ -118,8 +118,8 @@ export class Carriers implements EmailProvider {
    * a long queue that cannot leave would be composed over and over.
    */
   async admit(message_id: string, to: string[], is_urgent: boolean, project_id: string) {
-    const { own, store, rooms } = this.#parts
-    rooms.saw(project_id)
+    const { own, store, permits } = this.#parts
+    permits.saw(project_id)
     const recent = await emailRouting(store.read, project_id, { recent: true })
     const rows = isUsable(recent) ? recent : await emailRouting(store.read, project_id)
     const wish = { message_id, to, is_urgent, project_id }
@@ -133,13 +133,13 @@ export class Carriers implements EmailProvider {
     const candidates = this.#open(rows)
     try {
       const { config, lease } = firstOf(candidates)
-      const room = config
-        ? await this.#parts.rooms.enter(config, { is_urgent, project_id })
+      const permit = config
+        ? await this.#parts.permits.acquire(config, { is_urgent, project_id })
         : UNLIMITED
       const { provider } = lease
-      this.#admitted.set(message_id, { config_id: config?.id, room })
+      this.#admitted.set(message_id, { config_id: config?.id, permit })
       await provider.admit?.(message_id, to, is_urgent, project_id)
-      this.#admitted.set(message_id, { config_id: config?.id, provider, room })
+      this.#admitted.set(message_id, { config_id: config?.id, provider, permit })
       lease.pace(is_urgent)
     } catch (error) {
       this.dismiss(message_id)
@@ -153,7 +153,7 @@ export class Carriers implements EmailProvider {
     this.#parts.own.dismiss?.(message_id)
     const admitted = this.#admitted.get(message_id)
     admitted?.provider?.dismiss?.(message_id)
-    admitted?.room.leave()
+    admitted?.permit.release()
     this.#admitted.delete(message_id)
   }
 

@@ -2,17 +2,21 @@ import { log } from "../../core/log"
 import { millis, millisFrom } from "../../core/time"
 import { DeferredError, type RetrySchedule } from "../../jobs/work"
 import { domainOf } from "../../lib/address"
-import type { RecipientOutcome } from "../../providers/provider"
+import { NO_REPLY, outcomeOf, type RecipientOutcome } from "../../providers/provider"
 import { smtpSchedule } from "../schedule"
-import { everyone, faultOf, type Judged, judge } from "../smtp/attempt"
+import { attemptDomain, type MailNetwork, type SmtpAttemptResult } from "../smtp/attempt"
 import { type MtaStsOptions, mtaSts } from "../smtp/mta-sts"
 import { MailRoutes, type MxOptions } from "../smtp/mx"
-import { FAILED, RETRY, type Verdict } from "../smtp/outcome"
-import { isHold, type LaneOptions, Lanes, type Place } from "../smtp/permits"
-import { attemptDomain, type DomainAttempt, type Ways } from "./direct-attempt"
-import { type HostOptions, Hosts } from "./direct-hosts"
-import type { Wish } from "./lane"
-import { Places } from "./places"
+import { NOWHERE, unanswered } from "../smtp/outcome"
+import {
+  ConcurrencyLimit,
+  isDenied,
+  PerDestinationLimits,
+  type PerDestinationOptions,
+  type Permit,
+  type PermitRequest,
+} from "../smtp/permits"
+import { type HostPoolOptions, HostPools } from "../smtp/pool"
 import type { EmailProvider, OutgoingMail } from "./provider"
 
 export interface DirectOptions {
@@ -23,15 +27,15 @@ export interface DirectOptions {
   per_domain?: number | undefined
   /** Deliveries at once in all. */
   concurrency?: number | undefined
-  /** Of these, where not all of them are for this one. */
-  places?: Places | undefined
+  /** The same limit where others share it. */
+  limit?: ConcurrencyLimit | undefined
   /** Networks that are not public, where mail servers may be all the same. */
   allow_private?: readonly string[] | undefined
   ehlo_name?: string | undefined
-  onCrowd?: LaneOptions["onCrowd"]
+  onBacklog?: PerDestinationOptions["onBacklog"]
   policies: MtaStsOptions["policies"]
   schedule?: RetrySchedule
-  timeouts?: HostOptions["timeouts"]
+  timeouts?: HostPoolOptions["timeouts"]
   /** PEM of the authority to trust where MTA-STS demands certificates, and for its policies. */
   ca?: string | undefined
   /** As in MtaStsOptions. */
@@ -39,40 +43,42 @@ export interface DirectOptions {
   random?: () => number
 }
 
-/** Who holds places for a message between `admit` and `dismiss`. */
+/** What a message holds between `admit` and `dismiss`. */
 interface Admission {
-  places: Map<string, Place>
-  holds: { domain: string; seconds: number; reason: string }[]
+  permits: Map<string, Permit>
+  denials: { domain: string; seconds: number; reason: string }[]
 }
 
 /**
  * Delivery to the mail servers of the recipients' own domains (RFC 5321, 5.1), so what is accepted is
  * delivered. One transaction a domain. `admit` and `send` reject with DeferredError where no domain of the
- * message has room; where some have, the recipients of the others are `retry` and `held`.
+ * message has a permit; where some have, the recipients of the others are `retry` and `held`.
  */
 export function direct(options: DirectOptions): EmailProvider {
-  const { dns, policies, allow_private = [], ca, schedule = smtpSchedule() } = options
-  const { per_domain = 5, concurrency = 20, port = 25, ehlo_name, timeouts } = options
-  const { places = new Places(concurrency), onCrowd } = options
-  const lanes = new Lanes({ per_domain, places, onCrowd })
-  const hosts = new Hosts({ port, ehlo_name, ca, timeouts, max_connections: concurrency })
-  const routes = new MailRoutes({ dns, allow_private, ...pick(options.random) })
-  const ways: Ways = {
-    routes,
-    hosts,
+  const { dns, policies, allow_private = [], ca, schedule = smtpSchedule(), random } = options
+  const { per_domain = 5, concurrency = 20, port = 25, ehlo_name, timeouts, onBacklog } = options
+  const limit = options.limit ?? new ConcurrencyLimit(concurrency)
+  const limits = new PerDestinationLimits({
+    per_destination: per_domain,
+    concurrency: limit,
+    onBacklog,
+  })
+  const network: MailNetwork = {
+    routes: new MailRoutes({ dns, allow_private, ...(random && { random }) }),
+    pools: new HostPools({ port, ehlo_name, ca, timeouts, max_connections: concurrency }),
     policyOf: mtaSts({ dns, policies, allow_private, ca, ...options.sts }),
   }
   const admitted = new Map<string, Admission>()
 
-  const admit = async (message_id: string, to: string[], wish: Wish) => {
+  const admit = async (message_id: string, to: string[], request: PermitRequest) => {
     if (admitted.has(message_id)) return
-    const admission = await enterAll(lanes, to, wish)
-    if (admission.places.size === 0 && admission.holds.length > 0) throw waiting(admission)
+    const admission = await acquireAll(limits, to, request)
+    if (admission.permits.size === 0 && admission.denials.length > 0) throw waiting(admission)
     admitted.set(message_id, admission)
   }
   const dismiss = (message_id: string) => {
-    for (const place of admitted.get(message_id)?.places.values() ?? []) {
-      lanes.leave(place, "nothing")
+    for (const permit of admitted.get(message_id)?.permits.values() ?? []) {
+      limits.release(permit, "nothing")
     }
     admitted.delete(message_id)
   }
@@ -80,7 +86,7 @@ export function direct(options: DirectOptions): EmailProvider {
   return {
     name: "direct",
     schedule,
-    close: () => hosts.close(),
+    close: () => network.pools.close(),
     admit: (message_id, to, is_urgent, project_id) =>
       admit(message_id, to, { is_urgent, project_id }),
     dismiss,
@@ -90,7 +96,7 @@ export function direct(options: DirectOptions): EmailProvider {
         const admission = admitted.get(mail.message_id)
         if (!admission) throw new TypeError("the mail has no recipient")
         const from = mail.from === "" ? "" : ((await mail.reports_to?.()) ?? mail.from)
-        return await sendAll(ways, lanes, { mail: { ...mail, from }, admission, schedule })
+        return await sendAll(network, limits, { mail: { ...mail, from }, admission, schedule })
       } finally {
         dismiss(mail.message_id)
       }
@@ -98,26 +104,29 @@ export function direct(options: DirectOptions): EmailProvider {
   }
 }
 
-const pick = (random: (() => number) | undefined) => (random ? { random } : {})
-
-/** In line for one domain only: who waits for a second must not keep the place of a first. */
-async function enterAll(lanes: Lanes, to: string[], wish: Wish): Promise<Admission> {
-  const admission: Admission = { places: new Map(), holds: [] }
+/** Waits for one domain only: a message that waits for a second one must not hold the permit of a first. */
+async function acquireAll(
+  limits: PerDestinationLimits,
+  to: string[],
+  request: PermitRequest,
+): Promise<Admission> {
+  const admission: Admission = { permits: new Map(), denials: [] }
   const domains = new Set(to.map(domainOf))
   for (const domain of domains) {
-    const entered =
-      domains.size === 1 ? await lanes.enterInLine(domain, wish) : lanes.enter(domain, wish)
-    if (!isHold(entered)) admission.places.set(domain, entered)
+    const answer =
+      domains.size === 1
+        ? await limits.acquire(domain, request)
+        : limits.tryAcquire(domain, request)
+    if (!isDenied(answer)) admission.permits.set(domain, answer)
     else {
-      const at = entered.until === null ? millis() : millisFrom(entered.until)
-      const seconds = Math.max(0, (at - millis()) / 1000)
-      admission.holds.push({ domain, seconds, reason: entered.reason })
+      const seconds = Math.max(0, (millisFrom(answer.until) - millis()) / 1000)
+      admission.denials.push({ domain, seconds, reason: answer.reason })
     }
   }
   return admission
 }
 
-const soonest = ({ holds }: Admission) => holds.toSorted((a, b) => a.seconds - b.seconds)[0]
+const soonest = ({ denials }: Admission) => denials.toSorted((a, b) => a.seconds - b.seconds)[0]
 
 function waiting(admission: Admission): DeferredError {
   const { reason, seconds } = soonest(admission) ?? { reason: "no free delivery slot", seconds: 1 }
@@ -130,70 +139,61 @@ interface Sending {
   schedule: RetrySchedule
 }
 
-async function sendAll(ways: Ways, lanes: Lanes, { mail, admission, schedule }: Sending) {
-  const { places, holds } = admission
-  const fault = faultOf(mail)
+async function sendAll(
+  network: MailNetwork,
+  limits: PerDestinationLimits,
+  { mail, admission, schedule }: Sending,
+) {
+  const { permits, denials } = admission
   const found = new Map<string, RecipientOutcome>()
   const transcript: string[] = []
-  const is_only = places.size === 1
-  const parts = [...places].map(async ([domain, place]) => {
+  const is_only = permits.size === 1
+  const parts = [...permits].map(async ([domain, permit]) => {
     const to = mail.to.filter((email) => domainOf(email) === domain)
     const lines: string[] = []
-    place.began = millis()
-    const part = fault
-      ? broken({ ...mail, to }, fault)
-      : await attemptDomain(ways, domain, { ...mail, to }, lines).catch((error) => {
-          // What the other domains took must not be forgotten, or they would get it twice.
-          if (is_only) throw error
-          log.error("the delivery to one of several domains failed unexpectedly", { domain, error })
-          return broken(
-            { ...mail, to },
-            "An internal error stopped the attempt. The log has the reason.",
-            RETRY,
-          )
-        })
-    places.delete(domain)
-    lanes.leave(place, part.report)
+    permit.began = millis()
+    const part = await attemptDomain(network, domain, { ...mail, to }, lines).catch((error) => {
+      // What the other domains took must not be forgotten, or they would get it twice.
+      if (is_only) throw error
+      log.error("the delivery to one of several domains failed unexpectedly", { domain, error })
+      return stopped(to)
+    })
+    permits.delete(domain)
+    limits.release(permit, part.feedback)
     transcript.push(...lines)
     for (const [index, email] of to.entries()) {
-      const one = part.judged[index]
-      if (one) found.set(email, outcomeOf(email, one))
+      const result = part.results[index]
+      if (result) found.set(email, { ...result, email })
     }
   })
   await Promise.all(parts)
-  for (const { domain, reason } of holds) {
+  for (const { domain, reason } of denials) {
     for (const email of mail.to.filter((one) => domainOf(one) === domain)) {
       found.set(email, { ...NOT_TRIED, email, reason })
     }
   }
-  // Who became open after the message was admitted has no place: he comes with the next attempt.
+  // A recipient that became open after the message was admitted has no permit until the next attempt.
   const outcomes = mail.to.map((email) => found.get(email) ?? { ...NOT_TRIED, email, reason: null })
-  const [first, ...others] = outcomes
-  if (!first) throw new TypeError("the mail has no recipient")
   const only_held = outcomes.every(({ status, held }) => status !== "retry" || held)
   const soon: RetrySchedule = () => Math.max(1, soonest(admission)?.seconds ?? 0)
-  const next = only_held ? soon : schedule
-  return { ...first, provider: "direct", others, transcript, schedule: next }
+  return outcomeOf(outcomes, {
+    provider: "direct",
+    transcript,
+    schedule: only_held ? soon : schedule,
+  })
 }
 
-const outcomeOf = (email: string, one: Judged): RecipientOutcome => ({
-  ...one,
-  email,
-  status: one.status === "sent" ? "delivered" : one.status,
+const STOPPED = "An internal error stopped the attempt. The log has the reason."
+
+const stopped = (to: string[]): SmtpAttemptResult => ({
+  results: to.map(() => unanswered(STOPPED, NOWHERE)),
+  feedback: "nothing",
 })
-
-const OURS: Verdict = { ...FAILED, code: "internal_error" }
-
-function broken(mail: OutgoingMail, fault: string, verdict = OURS): DomainAttempt {
-  const one = judge(verdict, fault, { mx: "" })
-  const reply = { ...one.reply, mx: null }
-  return { judged: everyone(mail, { ...one, reply }), report: "nothing" }
-}
 
 const NOT_TRIED = {
   status: "retry",
   held: true,
   bounce_subtype: null,
   code: null,
-  reply: { smtp_code: null, enhanced_code: null, response: null, mx: null, tls: null },
+  reply: NO_REPLY,
 } as const

@@ -1,6 +1,6 @@
 import { mailboxSchedule } from "../schedule"
 import type { EmailProvider } from "./provider"
-import { courier } from "./smtp"
+import { relay } from "./smtp"
 
 /** Longer than the 20 s of the simulator's `slow@`, which is delivered in the end. */
 const ACCEPTED_MS = 40_000
@@ -21,7 +21,7 @@ interface MailboxAccess {
  * the recipient's own server, so what it accepts is delivered.
  */
 export const mailbox = ({ port, max_connections = 20 }: MailboxAccess): EmailProvider =>
-  courier("mailbox", "delivered", {
+  relay("mailbox", "delivered", {
     host: "127.0.0.1",
     port,
     tls: "none",

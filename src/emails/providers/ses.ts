@@ -2,10 +2,10 @@ import { NetError } from "../../core/net"
 import type { RetrySchedule } from "../../jobs/work"
 import { needsSmtputf8, wireForm } from "../../lib/address"
 import type { SesAccess } from "../../providers/credentials"
-import type { Outcome, RecipientOutcome } from "../../providers/provider"
+import { type Outcome, outcomeOf, type RecipientOutcome } from "../../providers/provider"
 import { hostOf, type SesPlace, SesRefusal, ses as sesCall } from "../../providers/ses/api"
 import { smtpSchedule } from "../schedule"
-import { faultOf } from "../smtp/attempt"
+import { mistakeIn } from "../smtp/envelope"
 import { type EmailProvider, type OutgoingMail, ProviderError } from "./provider"
 import { type SesVerdict, verdictOf } from "./ses-verdict"
 
@@ -24,20 +24,20 @@ export interface SesOptions {
 export function ses({ access, place, schedule = smtpSchedule() }: SesOptions): EmailProvider {
   const mx = hostOf(access, place)
   const outcome = (mail: OutgoingMail, verdict: SesVerdict, id?: string): Outcome => {
-    const all = mail.to.map((email) => outcomeOf(email, isWide(mail, email) ? WIDE : verdict, mx))
-    const [first, ...others] = all
-    if (!first) throw new TypeError("the mail has no recipient")
+    const all = mail.to.map((email) =>
+      recipientOutcome(email, isWide(mail, email) ? WIDE : verdict, mx),
+    )
     const asked = `* POST https://${mx}${SEND_PATH} (${mail.raw.length} bytes)`
     const transcript = verdict.said === null ? [] : [asked, `S: ${verdict.said}`]
     const known = id === undefined ? {} : { provider_message_id: id }
     const next = all.some(({ held }) => held) ? soon(schedule) : schedule
-    return { ...first, others, transcript, provider: "ses", schedule: next, ...known }
+    return { ...outcomeOf(all, { provider: "ses", schedule: next, transcript }), ...known }
   }
   return {
     name: "ses",
     schedule,
     async send(mail) {
-      const fault = faultOf(mail)
+      const fault = mistakeIn(mail)
       if (fault) return outcome(mail, { ...BROKEN, reason: fault, said: null })
       if (mail.to.every((email) => isWide(mail, email))) return outcome(mail, WIDE)
       try {
@@ -54,7 +54,11 @@ export function ses({ access, place, schedule = smtpSchedule() }: SesOptions): E
   }
 }
 
-function outcomeOf(email: string, { said, ...verdict }: SesVerdict, mx: string): RecipientOutcome {
+function recipientOutcome(
+  email: string,
+  { said, ...verdict }: SesVerdict,
+  mx: string,
+): RecipientOutcome {
   const enhanced_code = verdict.bounce_subtype === WIDE.bounce_subtype && !said ? "5.6.7" : null
   const reply = { smtp_code: null, enhanced_code, response: said, mx, tls: null }
   return { ...verdict, email, reply }

@@ -1,12 +1,12 @@
 import type { RetrySchedule } from "../../jobs/work"
+import { outcomeOf } from "../../providers/provider"
 import { smtpSchedule } from "../schedule"
-import { attempt } from "../smtp/attempt"
+import { attemptRelay } from "../smtp/attempt"
+import { type ReplyPolicy, relayFaultOf, relayPolicy } from "../smtp/outcome"
 import { ConnectionPool, type PoolLimits } from "../smtp/pool"
 import { SmtpRefusal, type Timeouts } from "../smtp/session"
-import { SmtpConnectionError } from "../smtp/wire"
+import { isUntrusted, SmtpConnectionError, TRUST_ADVICE } from "../smtp/wire"
 import { type EmailProvider, ProviderError } from "./provider"
-import { faultIn } from "./smtp-fault"
-import { isUntrusted, TRUST_ADVICE } from "./tls-words"
 
 const TIMEOUTS: Timeouts = {
   connect: 10_000,
@@ -26,8 +26,8 @@ export interface SmtpOptions {
   tls: "starttls" | "implicit" | "none"
   /** The name the certificate must be good for, where it is not `host`. */
   servername?: string | undefined
-  /** As in SmtpServer: where a name given by a tenant may lead is judged. */
-  reach?: (() => Promise<string>) | undefined
+  /** As in SmtpServer: checks where a name given by a tenant leads. */
+  resolveHost?: (() => Promise<string>) | undefined
   /** PEM of the authority to trust instead of the system's. */
   ca?: string | undefined
   schedule?: RetrySchedule
@@ -40,31 +40,27 @@ export interface SmtpOptions {
  * only when no connection became free in time, and says `sent` only for a message that the server took with its reply after DATA. A reply that
  * got lost is `retry`: twice is better than never.
  */
-export const smtp = (options: SmtpOptions): EmailProvider => courier("smtp", "sent", options)
+export const smtp = (options: SmtpOptions): EmailProvider => relay("smtp", "sent", options)
 
-/** `accepted` is what a message is once the other side has it. */
-export function courier(
+/** `accepted` is the status of a message that the server accepted. */
+export function relay(
   name: EmailProvider["name"],
-  accepted: "sent" | "delivered",
+  accepted: ReplyPolicy["accepted"],
   { schedule = smtpSchedule(), timeouts, limits, ...server }: SmtpOptions,
 ): EmailProvider {
   const patience = { ...TIMEOUTS, ...timeouts }
   const pool = new ConnectionPool({ ...server, timeouts: patience }, { ...LIMITS, ...limits })
+  const target = { host: server.host, pool, policy: relayPolicy(accepted) }
   return {
     name,
     schedule,
     close: () => pool.close(),
     check: () => checked(pool, server),
     async send(mail) {
-      const { judged, transcript } = await attempt(pool, mail, server.host)
-      const outcomes = judged.map((one, index) => ({
-        ...one,
-        email: mail.to[index] ?? "",
-        status: one.status === "sent" ? accepted : one.status,
-      }))
-      const [first, ...others] = outcomes
-      if (!first) throw new TypeError("the mail has no recipient")
-      return { ...first, provider: name, others, transcript, schedule }
+      const transcript: string[] = []
+      const { results } = await attemptRelay(target, mail, transcript)
+      const outcomes = results.map((one, index) => ({ ...one, email: mail.to[index] ?? "" }))
+      return outcomeOf(outcomes, { provider: name, schedule, transcript })
     },
   }
 }
@@ -86,6 +82,6 @@ async function checked(
     const said = error instanceof SmtpRefusal ? `${error.phase}: ${message}` : message
     const is_tls = error instanceof SmtpConnectionError && error.kind === "tls"
     const words = is_tls && isUntrusted(message) ? `${said}. ${TRUST_ADVICE}` : said
-    throw new ProviderError(faultIn(error as Error) ?? "infrastructure", words)
+    throw new ProviderError(relayFaultOf(error as Error) ?? "infrastructure", words)
   }
 }

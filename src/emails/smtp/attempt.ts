@@ -1,132 +1,300 @@
-import { isMailbox } from "../../lib/address"
-import { isClean } from "../../lib/crlf"
-import type { RecipientOutcome, RemoteReply } from "../../providers/provider"
 import type { OutgoingMail } from "../providers/provider"
-import { faultIn, faultOfReply } from "../providers/smtp-fault"
-import { Unsendable } from "./envelope"
-import { bounced, FAILED, RETRY, refusalVerdict, SENT, type Verdict, verdict } from "./outcome"
-import { type ConnectionPool, PoolBusy } from "./pool"
-import type { SmtpReply } from "./reply"
-import { isGood, SmtpRefusal, type SmtpSession, type Transaction } from "./session"
+import { mistakeIn, Unsendable } from "./envelope"
+import { isNamed, type KeptPolicy } from "./mta-sts"
+import { isRoutingError, isTemporary, type MailRoutes, Unreached, Unroutable } from "./mx"
+import {
+  type AskedServer,
+  asksForLess,
+  impossible,
+  NOWHERE,
+  RECEIVER_POLICY,
+  type RecipientResult,
+  type ReplyPolicy,
+  refused,
+  replied,
+  unanswered,
+  unreached,
+  unrouted,
+  unsendable,
+} from "./outcome"
+import type { DestinationFeedback } from "./permits"
+import { type ConnectionPool, type HostPools, PoolBusy } from "./pool"
+import { isGood, type SmtpReply } from "./reply"
+import { SmtpRefusal, type SmtpSession, type Transaction } from "./session"
 import { SmtpConnectionError } from "./wire"
 
-/** What one attempt says about one recipient. */
-export type Judged = Omit<RecipientOutcome, "email">
+/** Connections tried for one domain in one attempt, whatever the number of its hosts. */
+const MOST_TRIES = 6
 
-export interface Attempt {
+export interface SmtpAttemptResult {
   /** One a recipient, in the order of `mail.to`. */
-  judged: Judged[]
-  transcript: string[]
+  results: RecipientResult[]
+  /** What the per-destination limit learns from it. */
+  feedback: DestinationFeedback
 }
 
-/** One attempt over a connection of the pool. Rejects with PoolBusy only: then there was no attempt. */
-export async function attempt(
-  pool: ConnectionPool,
+/** One server that takes mail for every domain. */
+export interface SmtpRelay {
+  host: string
+  pool: ConnectionPool
+  policy: ReplyPolicy
+}
+
+/** One attempt at a relay. Rejects with PoolBusy only: then there was no attempt. */
+export async function attemptRelay(
+  { host, pool, policy }: SmtpRelay,
   mail: OutgoingMail,
-  mx: string,
-): Promise<Attempt> {
-  const transcript: string[] = []
-  const fault = faultOf(mail)
-  const judged = fault
-    ? everyone(mail, judge({ ...FAILED, code: "internal_error" }, fault, { mx }))
-    : await overPool(pool, mail, { mx, transcript, fresh: false })
-  return { judged, transcript }
+  transcript: string[],
+): Promise<SmtpAttemptResult> {
+  const attempt = new SmtpAttempt(policy, mail, transcript)
+  const mistake = mistakeIn(mail)
+  if (mistake) return attempt.finish(impossible(mistake, host), "nothing")
+  return (await attempt.ask(host, pool)) ?? attempt.end()
 }
 
-interface Circumstances {
-  mx: string
-  transcript: string[]
-  fresh: boolean
+/** What leads to the mail servers of a domain. */
+export interface MailNetwork {
+  routes: MailRoutes
+  pools: HostPools
+  /** The MTA-STS policy of a domain. */
+  policyOf(domain: string): Promise<KeptPolicy | undefined>
 }
 
-async function overPool(
-  pool: ConnectionPool,
+/**
+ * One attempt at the mail servers of a domain (RFC 5321, 5.1), all its recipients in one transaction.
+ * The next host is asked while nothing was handed over. Once the message was, its answer or the lack
+ * of one is the end. Rejects with PoolBusy where there was no attempt.
+ */
+export async function attemptDomain(
+  network: MailNetwork,
+  domain: string,
   mail: OutgoingMail,
-  how: Circumstances,
-): Promise<Judged[]> {
-  let session: SmtpSession | undefined
+  transcript: string[],
+): Promise<SmtpAttemptResult> {
+  const attempt = new SmtpAttempt(RECEIVER_POLICY, mail, transcript)
+  const mistake = mistakeIn(mail)
+  if (mistake) return attempt.finish(impossible(mistake, null), "nothing")
   try {
-    session = await pool.acquire(how.transcript, how)
-    const transaction = await session.deliver(mail)
-    pool.release(session)
-    return mail.to.map((_, index) => settle(transaction, index, { ...how, tls: session?.tls }))
+    return await askHosts(attempt, network, domain)
   } catch (error) {
-    if (error instanceof PoolBusy) throw error
-    how.transcript.push(`* ${(error as Error).message}`)
-    if (session) {
-      session.quit()
-      pool.release(session)
-      // A server may hang up between two messages, so that was no attempt yet.
-      if (session.used > 1 && isHangUp(error)) return overPool(pool, mail, { ...how, fresh: true })
-    }
-    return everyone(mail, refusal(error as Error, { ...how, tls: session?.tls }))
+    if (!isRoutingError(error)) throw error
+    attempt.note(error.message)
+    const feedback = isTemporary(error) ? { slow_down: error.message } : "nothing"
+    return attempt.finish(unrouted(error), feedback)
   }
 }
 
-export const isHangUp = (error: unknown) =>
+async function askHosts(attempt: SmtpAttempt, network: MailNetwork, domain: string) {
+  const { names, implicit } = await network.routes.hostsOf(domain)
+  const policy = await network.policyOf(domain)
+  const is_enforced = policy?.mode === "enforce"
+  const hosts = is_enforced ? names.filter((name) => isNamed(name, policy)) : names
+  if (hosts.length === 0) {
+    const words = `MTA-STS: the policy of ${domain} does not name ${names.join(", ")}`
+    attempt.note(words)
+    return attempt.finish(unanswered(words, NOWHERE), { slow_down: words })
+  }
+  let unreachable: Error | undefined
+  for (const host of hosts) {
+    try {
+      for (const address of await network.routes.addressesOf(host)) {
+        if (attempt.tries >= MOST_TRIES) break
+        const done = is_enforced
+          ? await attempt.ask(host, network.pools.pool(host, address, "proven"))
+          : await askWithTlsOrWithout(attempt, network.pools, host, address)
+        if (done) return done
+      }
+    } catch (error) {
+      if (!isRoutingError(error)) throw error
+      attempt.note(error.message)
+      // What may pass outweighs what will not: another host may be found another time.
+      if (!unreachable || isTemporary(error)) unreachable = error
+    }
+  }
+  if (attempt.has_asked) return attempt.end({ is_enforced })
+  if (implicit && unreachable instanceof Unroutable && unreachable.subtype === "General") {
+    const words = `${domain} has neither a mail server nor an address`
+    throw new Unroutable("5.1.2", "NoEmail", words)
+  }
+  throw unreachable ?? new Unreached(`no mail server of ${domain} could be reached`)
+}
+
+/** RFC 7435: mail goes with any certificate rather than without TLS, and without rather than not. */
+async function askWithTlsOrWithout(
+  attempt: SmtpAttempt,
+  pools: HostPools,
+  host: string,
+  address: string,
+): Promise<SmtpAttemptResult | undefined> {
+  if (pools.hasTlsFailed(address)) return attempt.ask(host, pools.pool(host, address, "none"))
+  const done = await attempt.ask(host, pools.pool(host, address, "opportunistic"))
+  if (done || !attempt.forgetTlsFailure()) return done
+  attempt.note("TLS did not work; trying again without TLS")
+  const plain = await attempt.ask(host, pools.pool(host, address, "none"))
+  if (plain) pools.rememberTlsFailure(address)
+  return plain
+}
+
+/** What is left to say where no further server does better. */
+interface LastResult {
+  result: RecipientResult
+  feedback: DestinationFeedback
+  /** The handshake failed, so the same server may be asked without TLS. */
+  is_of_tls: boolean
+}
+
+/** One message on its way from server to server. */
+class SmtpAttempt {
+  tries = 0
+  readonly #policy: ReplyPolicy
+  readonly #mail: OutgoingMail
+  readonly #transcript: string[]
+  /** The best that the servers so far gave: a refusal that may pass outweighs one for good. */
+  #last: LastResult | undefined
+  #has_tls_failed = false
+  /** Recipients that a server has answered. The next one is not asked for them. */
+  readonly #answered = new Map<string, RecipientResult>()
+
+  constructor(policy: ReplyPolicy, mail: OutgoingMail, transcript: string[]) {
+    this.#policy = policy
+    this.#mail = mail
+    this.#transcript = transcript
+  }
+
+  get has_asked(): boolean {
+    return this.#last !== undefined
+  }
+
+  note(words: string): void {
+    this.#transcript.push(`* ${words}`)
+  }
+
+  /** One server, over a new connection if `fresh`. Undefined: the next server may do better. */
+  async ask(
+    host: string,
+    pool: ConnectionPool,
+    { fresh = false } = {},
+  ): Promise<SmtpAttemptResult | undefined> {
+    this.tries++
+    const server: AskedServer = { mx: host, tls: null }
+    let session: SmtpSession | undefined
+    try {
+      session = await pool.acquire(this.#transcript, { fresh })
+      server.tls = session.tls
+      const transaction = await session.deliver({ ...this.#mail, to: this.#open })
+      pool.release(session)
+      return this.#settle(transaction, server)
+    } catch (error) {
+      if (error instanceof PoolBusy) throw error
+      this.note((error as Error).message)
+      if (session) {
+        session.quit()
+        pool.release(session)
+        // A server may hang up between two messages, so that was no attempt yet.
+        if (!fresh && session.used > 1 && isHangUp(error)) {
+          return this.ask(host, pool, { fresh: true })
+        }
+      }
+      return this.#settleError(error as Error, server)
+    }
+  }
+
+  /** Whether TLS failed at the last server. That counts no more, because it is asked without. */
+  forgetTlsFailure(): boolean {
+    if (!this.#last?.is_of_tls) return false
+    this.#last = undefined
+    return true
+  }
+
+  /** Every server was asked in vain. */
+  end({ is_enforced = false } = {}): SmtpAttemptResult {
+    if (!this.#last) throw new Error("no server was asked")
+    const { result, feedback } = this.#last
+    const { fault, ...rest } = result
+    // A policy demands good TLS and did not get it: the message waits and goes no other way.
+    const is_bound = is_enforced && this.#has_tls_failed
+    return this.finish(fault === undefined || is_bound ? rest : result, feedback)
+  }
+
+  /** The result of every recipient that no server has answered. */
+  finish(result: RecipientResult, feedback: DestinationFeedback): SmtpAttemptResult {
+    const results = this.#mail.to.map((email) => this.#answered.get(email) ?? result)
+    return { results, feedback }
+  }
+
+  get #open(): string[] {
+    return this.#mail.to.filter((email) => !this.#answered.has(email))
+  }
+
+  /** What is said at MAIL or of the message is final. A word before that is the server's alone. */
+  #settleError(error: Error, server: AskedServer): SmtpAttemptResult | undefined {
+    this.#has_tls_failed ||= isOfTls(error)
+    if (error instanceof Unsendable) return this.finish(unsendable(error, server), "fine")
+    if (error instanceof SmtpRefusal) {
+      const { phase, reply } = error
+      const result = refused(this.#policy, error, server)
+      const feedback = feedbackOf([reply], phase !== "MAIL")
+      const is_final = phase === "MAIL" && reply.code !== 421
+      return is_final ? this.finish(result, feedback) : this.#keep(result, feedback)
+    }
+    const feedback = { slow_down: error.message }
+    // A fault of our own may come at any time, and then the message may be on its way.
+    if (!(error instanceof SmtpConnectionError)) {
+      return this.finish(unanswered(error.message, server), feedback)
+    }
+    return this.#keep(unreached(error.message, server), feedback, error.kind === "tls")
+  }
+
+  /** Once the message travelled it is the end. Before that it is for recipients with an answer. */
+  #settle(done: Transaction, server: AskedServer): SmtpAttemptResult | undefined {
+    for (const [index, email] of this.#open.entries()) {
+      const result = this.#answerFor(done, index, server)
+      if (result) this.#answered.set(email, result)
+    }
+    const replies = [...done.recipients, done.end].flatMap((one) =>
+      one === undefined || one instanceof Unsendable ? [] : [one],
+    )
+    const lost = done.failure?.message ?? "the server did not answer"
+    const feedback = done.failure ? { slow_down: lost } : feedbackOf(replies, false)
+    if (done.handed || this.#open.length === 0) {
+      return this.finish(unanswered(lost, server), feedback)
+    }
+    const closing = replies.find(({ code }) => code === 421)
+    const result = closing
+      ? replied(this.#policy, closing, "RCPT", server)
+      : unreached(lost, server)
+    return this.#keep(result, feedback)
+  }
+
+  /** Undefined: the connection was lost, or closed (421), before the message began to travel. */
+  #answerFor(
+    { recipients, end, handed }: Transaction,
+    index: number,
+    server: AskedServer,
+  ): RecipientResult | undefined {
+    const reply = recipients[index]
+    if (reply instanceof Unsendable) return unsendable(reply, server)
+    const said = reply && !isGood(reply) ? reply : end
+    if (!said || (said.code === 421 && !handed)) return undefined
+    return replied(this.#policy, said, said === end ? "message" : "RCPT", server)
+  }
+
+  #keep(result: RecipientResult, feedback: DestinationFeedback, is_of_tls = false): undefined {
+    if (this.#last && result.status !== "retry") return
+    this.#last = { result, feedback, is_of_tls }
+  }
+}
+
+const isHangUp = (error: unknown) =>
   (error instanceof SmtpConnectionError && error.kind === "connection") ||
   (error instanceof SmtpRefusal && error.reply.code === 421)
 
-export interface Place {
-  mx: string
-  tls?: string | null | undefined
-}
+const isOfTls = (error: Error) =>
+  (error instanceof SmtpConnectionError && error.kind === "tls") ||
+  (error instanceof SmtpRefusal && error.phase === "STARTTLS")
 
-function settle(done: Transaction, index: number, place: Place): Judged {
-  const { recipients, end, trouble, handed } = done
-  const reply = recipients[index]
-  if (reply instanceof Unsendable) return refusal(reply, place)
-  if (reply && !isGood(reply)) return refused(reply, place)
-  if (end && isGood(end)) return judge(SENT, null, place, end)
-  if (end) return refused(end, place)
-  const lost = judge(RETRY, trouble?.message ?? "the server did not answer", place)
-  return handed ? lost : { ...lost, fault: "connection" }
-}
-
-const refused = (reply: SmtpReply, place: Place): Judged =>
-  blaming(faultOfReply(reply), judge(verdict(reply), reply.text, place, reply))
-
-const blaming = (fault: Judged["fault"], judged: Judged): Judged =>
-  fault === undefined ? judged : { ...judged, fault }
-
-/** Why the whole message got nowhere. Whatever is not the server's last word is tried again. */
-function refusal(error: Error, place: Place): Judged {
-  if (error instanceof Unsendable) {
-    const subtype = error.enhanced === "5.3.4" ? "MessageTooLarge" : "ContentRejected"
-    const judged = judge(bounced(subtype), `${error.enhanced} ${error.message}`, place)
-    return { ...judged, reply: { ...judged.reply, enhanced_code: error.enhanced } }
-  }
-  const fault = faultIn(error)
-  if (!(error instanceof SmtpRefusal)) return blaming(fault, judge(RETRY, error.message, place))
-  const { reply, phase, is_spoken } = error
-  const verdict = phase === "STARTTLS" ? RETRY : refusalVerdict(reply)
-  return blaming(
-    fault,
-    judge(verdict, `${phase}: ${reply.text}`, place, is_spoken ? reply : undefined),
-  )
-}
-
-export function judge(
-  verdict: Verdict,
-  reason: string | null,
-  place: Place,
-  said?: SmtpReply,
-): Judged {
-  const reply: RemoteReply = {
-    smtp_code: said?.code ?? null,
-    enhanced_code: said?.enhanced ?? null,
-    response: said?.text ?? null,
-    mx: place.mx,
-    tls: place.tls ?? null,
-  }
-  return { ...verdict, reason, reply }
-}
-
-export const everyone = (mail: OutgoingMail, judged: Judged): Judged[] => mail.to.map(() => judged)
-
-/** Mistakes of ours that must not reach a command line of SMTP, where they would be another command. */
-export function faultOf({ from, to, raw }: OutgoingMail): string | undefined {
-  const bad = [...(from === "" ? [] : [from]), ...to].find((address) => !isMailbox(address))
-  if (bad !== undefined) return `${JSON.stringify(bad)} is not an address`
-  return isClean(raw) ? undefined : "the message holds a bare CR, LF or NUL"
+/** A refusal before any message slows the destination down. One after it mostly does not. */
+function feedbackOf(replies: SmtpReply[], is_early: boolean): DestinationFeedback {
+  const less = replies.find((reply) => asksForLess(reply) || is_early)
+  return less ? { slow_down: less.text } : "fine"
 }

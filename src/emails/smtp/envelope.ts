@@ -1,6 +1,7 @@
 import { isAscii as isSevenBit } from "node:buffer"
 import { hostname } from "node:os"
-import { isAscii, needsSmtputf8, wireForm } from "../../lib/address"
+import { isAscii, isMailbox, needsSmtputf8, wireForm } from "../../lib/address"
+import { isClean } from "../../lib/crlf"
 
 export interface SmtpEnvelope {
   message_id: string
@@ -8,6 +9,13 @@ export interface SmtpEnvelope {
   to: string[]
   raw: Uint8Array
   smtputf8: boolean
+}
+
+/** Mistakes of ours that must not reach a command line of SMTP, where they would be another command. */
+export function mistakeIn({ from, to, raw }: Pick<SmtpEnvelope, "from" | "to" | "raw">) {
+  const bad = [...(from === "" ? [] : [from]), ...to].find((address) => !isMailbox(address))
+  if (bad !== undefined) return `${JSON.stringify(bad)} is not an address`
+  return isClean(raw) ? undefined : "the message holds a bare CR, LF or NUL"
 }
 
 /** What EHLO offered: keyword in upper case → parameters. */
@@ -41,7 +49,7 @@ export interface Commands {
 export const notWide = () =>
   new Unsendable("5.6.7", "the server does not accept addresses outside ASCII (SMTPUTF8)")
 
-/** MAIL, and one RCPT a recipient. Throws Unsendable where the server can take it for nobody. */
+/** MAIL, and one RCPT a recipient. Throws Unsendable where the server can take it for no recipient. */
 export function commandsFor(envelope: SmtpEnvelope, extensions: Extensions): Commands {
   const { raw } = envelope
   const [sender = "", ...recipients] = [envelope.from, ...envelope.to].map(wireForm)

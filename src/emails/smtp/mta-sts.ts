@@ -8,7 +8,7 @@ const MOST_SECONDS = 31_557_600
 const MOST_BYTES = 64 * 1024
 const FETCH_MS = 20_000
 
-/** RFC 8461, 3.3: who could not fetch a policy does not ask again at once. */
+/** RFC 8461, 3.3: a failed fetch is not repeated at once. */
 const KNOWN_MS = 300_000
 const MOST_KNOWN = 10_000
 
@@ -49,7 +49,7 @@ export interface MtaStsOptions {
 }
 
 /**
- * The policy that a domain publishes for who sends it mail (RFC 8461), or the one it published
+ * The policy that a domain publishes for its senders (RFC 8461), or the one it published
  * before and which is still in force; undefined where there is none. Never rejects for what the
  * network does.
  */

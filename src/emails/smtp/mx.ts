@@ -22,7 +22,7 @@ export class Unroutable extends Error {
   }
 }
 
-/** Nobody could be asked this time, in words that may be shown. */
+/** No server could be asked this time, in words that may be shown. */
 export class Unreached extends Error {
   override readonly name = "Unreached"
 }
@@ -104,11 +104,11 @@ export class MailRoutes {
 }
 
 /** Says something about the way to a domain; whatever else is thrown is a fault of ours. */
-export const isOfTheWay = (error: unknown): error is Error =>
+export const isRoutingError = (error: unknown): error is Error =>
   error instanceof Unroutable || error instanceof Unreached || error instanceof DnsError
 
-/** A name that can never be asked for is no passing trouble. */
-export const isPassing = (error: unknown): boolean =>
+/** It may work another time. A name that can never be asked for does not. */
+export const isTemporary = (error: unknown): boolean =>
   !(error instanceof Unroutable) && !(error instanceof DnsError && !error.transient)
 
 const bare = (name: string) => name.toLowerCase().replace(/\.$/, "")

@@ -17,6 +17,8 @@ export interface SmtpReply {
   lines: string[]
 }
 
+export const isGood = (reply: SmtpReply): boolean => reply.code >= 200 && reply.code < 300
+
 /** Cuts the bytes of a server into replies (RFC 5321, 4.2). */
 export class ReplyReader {
   /** Why nothing is read any more. What came whole before it was given out. */

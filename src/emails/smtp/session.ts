@@ -1,6 +1,4 @@
 import { dotStuffed } from "../../lib/dot-stuff"
-import { mechanismOf, noMechanism } from "../providers/smtp-login"
-import { addressOf, type SmtpServer } from "../providers/smtp-server"
 import {
   commandsFor,
   type Extensions,
@@ -10,18 +8,41 @@ import {
   type SmtpEnvelope,
   Unsendable,
 } from "./envelope"
-import { type SmtpReply, veiled } from "./reply"
+import { isGood, type SmtpReply, veiled } from "./reply"
 import { SmtpConnection, SmtpConnectionError, type TlsNames } from "./wire"
 
-export type { SmtpServer, Timeouts } from "../providers/smtp-server"
+export interface SmtpServer extends TlsNames {
+  port: number
+  username?: string | undefined
+  password?: string | undefined
+  /**
+   * `starttls` insists on it: a server that does not offer it gets no mail. `opportunistic` takes it
+   * where it is offered, and believes any certificate (RFC 7435).
+   */
+  tls: "starttls" | "implicit" | "none" | "opportunistic"
+  /** The name given in EHLO; else that of the machine. */
+  ehlo_name?: string | undefined
+  /** The address to connect to, checked for each connection; else the host is resolved freely. */
+  resolveHost?: (() => Promise<string>) | undefined
+  timeouts: Timeouts
+}
+
+/** In milliseconds, each for one phase; `reply` for one reply, however slowly it drips. */
+export interface Timeouts {
+  connect: number
+  greeting: number
+  reply: number
+  /** From the end of the message to the reply about it. */
+  accepted: number
+}
 
 /** What one transaction came to. Without `end` the message itself was not answered. */
 export interface Transaction {
   /** One reply a recipient, in order; missing from where the connection was lost. */
   recipients: (SmtpReply | Unsendable)[]
   end?: SmtpReply
-  trouble?: SmtpConnectionError
-  /** The message itself began to travel: after a trouble nobody knows whether it was taken. */
+  failure?: SmtpConnectionError
+  /** The message itself began to travel: after a failure it is not known whether the server took it. */
   handed?: true
 }
 
@@ -47,7 +68,7 @@ export class SmtpSession {
   readonly server: SmtpServer
   /** Transactions so far: a connection that was used before may have died unnoticed. */
   used = 0
-  /** Whose turn it is gives its own: what is said, without credentials and the message. */
+  /** Of the attempt that uses the session now: what is said, without credentials and the message. */
   transcript: string[]
   tls: string | null = null
   #connected: SmtpConnection | undefined
@@ -61,7 +82,7 @@ export class SmtpSession {
     this.transcript = transcript
   }
 
-  /** Rejects with Trouble or Refusal; the connection is closed then. */
+  /** Rejects with SmtpConnectionError or SmtpRefusal. The connection is closed then. */
   async open(): Promise<this> {
     const { host, port, tls, timeouts } = this.server
     this.#note(`* ${host}:${port}`)
@@ -100,7 +121,7 @@ export class SmtpSession {
     this.#connected?.close()
   }
 
-  /** Throws Refusal at MAIL, Unsendable, or Trouble while no recipient was answered yet. */
+  /** Throws SmtpRefusal at MAIL, Unsendable, or SmtpConnectionError before any recipient was answered. */
   async deliver(envelope: SmtpEnvelope): Promise<Transaction> {
     const { mail, recipients } = commandsFor(envelope, this.#extensions)
     const lines = [mail, ...recipients.filter((line) => line !== undefined), "DATA"]
@@ -130,7 +151,7 @@ export class SmtpSession {
       this.#dirty = go.code !== 354
     } catch (error) {
       if (!(error instanceof SmtpConnectionError)) throw error
-      result.trouble = error
+      result.failure = error
     }
     return result
   }
@@ -248,6 +269,38 @@ const NO_EHLO = new Set([500, 502, 504])
 
 const isTaken = (reply: SmtpReply | Unsendable) => !(reply instanceof Unsendable) && isGood(reply)
 
-export const isGood = (reply: SmtpReply): boolean => reply.code >= 200 && reply.code < 300
-
 const base64 = (text: string) => Buffer.from(text).toString("base64")
+
+/** Where to connect to. Rejects with SmtpConnectionError where that is refused or cannot be found out. */
+const addressOf = async ({ host, resolveHost }: SmtpServer): Promise<string> => {
+  if (!resolveHost) return host
+  return resolveHost().catch((error: Error) => {
+    throw new SmtpConnectionError("connection", error.message)
+  })
+}
+
+/** What is spoken here, the first of them preferred: one command instead of three. */
+const MECHANISMS = ["PLAIN", "LOGIN"] as const
+
+/**
+ * The mechanism for the login, of those that the server offers: RFC 4954, 4 allows no other, and
+ * a password must not travel to a server that did not ask for it.
+ */
+function mechanismOf(extensions: Extensions): (typeof MECHANISMS)[number] | undefined {
+  const offered = offeredBy(extensions)
+  return MECHANISMS.find((one) => offered.includes(one))
+}
+
+/** Why there is none, instead of the refusal (RFC 4954, 4) that the server would have given. */
+function noMechanism(extensions: Extensions): SmtpReply {
+  const offered = offeredBy(extensions).filter((name) => name !== "")
+  const fact =
+    offered.length > 0
+      ? `the server accepts only ${offered.join(", ")} as login (AUTH), not PLAIN or LOGIN`
+      : "the server offers no login (AUTH)"
+  const advice = extensions.has("STARTTLS") ? " without TLS. Set tls to starttls" : ""
+  return { code: 504, enhanced: "5.5.4", text: `${fact}${advice}`, lines: [] }
+}
+
+const offeredBy = (extensions: Extensions) =>
+  (extensions.get("AUTH") ?? "").toUpperCase().split(/[ =]+/)

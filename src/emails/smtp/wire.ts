@@ -1,6 +1,5 @@
 import { connect, isIP, type Socket } from "node:net"
 import { checkServerIdentity, connect as connectTls, type TLSSocket } from "node:tls"
-import { tlsWords } from "../providers/tls-words"
 import { ReplyReader, type SmtpReply } from "./reply"
 
 /** Small enough that a slow but living link moves one within the silence time-out. */
@@ -23,23 +22,23 @@ export interface TlsNames {
   host: string
   servername?: string | undefined
   ca?: string | undefined
-  /** False believes any certificate: better a secret from who only listens than none. */
+  /** False accepts any certificate: that still hides the mail from everybody who only listens. */
   verify?: boolean | undefined
 }
 
 interface Waiter {
   resolve(): void
-  reject(trouble: SmtpConnectionError): void
+  reject(error: SmtpConnectionError): void
 }
 
-/** A socket that is read in whole replies. After the first trouble it is destroyed for good. */
+/** A socket that is read in whole replies. After the first failure it is destroyed for good. */
 export class SmtpConnection {
   #socket: Socket
   #reader = new ReplyReader()
   #replies: SmtpReply[] = []
   /** Replies that are still to come, of which the greeting is the first. */
   #owed = 1
-  #trouble: SmtpConnectionError | undefined
+  #failure: SmtpConnectionError | undefined
   #waiter: Waiter | undefined
   #deafen: () => void = () => {}
 
@@ -48,7 +47,7 @@ export class SmtpConnection {
     this.#listen()
   }
 
-  /** Rejects with Trouble only. */
+  /** Rejects with SmtpConnectionError only. */
   static async open(port: number, host: string, ms: number): Promise<SmtpConnection> {
     const wire = new SmtpConnection(connect({ port, host }).setNoDelay(true))
     await wire.#until("connect", `connecting to ${host}:${port}`, ms)
@@ -56,10 +55,10 @@ export class SmtpConnection {
   }
 
   get alive(): boolean {
-    return this.#trouble === undefined
+    return this.#failure === undefined
   }
 
-  /** The server said something that nobody asked for. */
+  /** The server said something without a command. */
   get unasked(): boolean {
     return this.#replies.length > 0 || this.#reader.halfway
   }
@@ -68,7 +67,7 @@ export class SmtpConnection {
     return this.#socket.localAddress ?? "127.0.0.1"
   }
 
-  /** The next reply. Replies that came before a trouble are still given out. */
+  /** The next reply. Replies that came before a failure are still given out. */
   async read(waitingFor: string, ms: number): Promise<SmtpReply> {
     if (this.#replies.length === 0) await this.#wait(waitingFor, ms)
     const reply = this.#replies.shift()
@@ -79,7 +78,7 @@ export class SmtpConnection {
   /** One reply is owed for each line. A server that says more loses the connection at once. */
   write(lines: string[]): void {
     this.#owed += lines.length
-    if (this.#trouble) throw this.#trouble
+    if (this.#failure) throw this.#failure
     this.#socket.write(`${lines.join("\r\n")}\r\n`)
   }
 
@@ -90,18 +89,18 @@ export class SmtpConnection {
   async send(bytes: Uint8Array, ms: number): Promise<boolean> {
     this.#owed++
     for (let from = 0; from < bytes.length; from += CHUNK_BYTES) {
-      if (this.#trouble) throw this.#trouble
+      if (this.#failure) throw this.#failure
       if (this.unasked) return false
       const last = from + CHUNK_BYTES >= bytes.length
-      const room = this.#socket.write(bytes.subarray(from, from + CHUNK_BYTES))
-      if (!room && !last) await this.#until("drain", "for the server to take the message", ms)
+      const is_drained = this.#socket.write(bytes.subarray(from, from + CHUNK_BYTES))
+      if (!is_drained && !last) await this.#until("drain", "for the server to take the message", ms)
     }
     return true
   }
 
   /** Turns the connection into TLS 1.2 or later, with a certificate that is good for the name. */
   async secure({ host, servername, ca, verify = true }: TlsNames, ms: number): Promise<string> {
-    if (this.#trouble) throw this.#trouble
+    if (this.#failure) throw this.#failure
     // What came before the handshake was never protected: an attacker may have put it there.
     if (this.unasked) throw this.#fail("protocol", "the server spoke before the TLS handshake")
     const name = servername ?? host
@@ -121,11 +120,11 @@ export class SmtpConnection {
       // Whatever went wrong, it was the handshake's. Who has not greeted was asked for TLS at once.
       throw new SmtpConnectionError("tls", tlsWords(error.message, name, this.#owed > 0))
     })
-    return verify ? this.#judge(socket, name) : (socket.getProtocol() ?? "TLS")
+    return verify ? this.#checkCertificate(socket, name) : (socket.getProtocol() ?? "TLS")
   }
 
   /** Bun and Node differ in what they check on an upgraded socket, so it is checked here again. */
-  #judge(socket: TLSSocket, name: string): string {
+  #checkCertificate(socket: TLSSocket, name: string): string {
     const wrong = socket.authorized
       ? checkServerIdentity(name, socket.getPeerCertificate())
       : (socket.authorizationError ?? "certificate not accepted")
@@ -142,7 +141,7 @@ export class SmtpConnection {
   quit(): void {
     if (!this.alive) return
     const socket = this.#socket
-    this.#trouble = new SmtpConnectionError("connection", "closed by us")
+    this.#failure = new SmtpConnectionError("connection", "closed by us")
     this.#deafen()
     socket.once("data", () => socket.destroy()).end("QUIT\r\n")
     setTimeout(() => socket.destroy(), FAREWELL_MS).unref()
@@ -153,7 +152,7 @@ export class SmtpConnection {
     const closed = () => this.#fail("connection", "the server closed the connection")
     const receive = (bytes: Buffer) => this.#receive(bytes)
     socket.on("data", receive).on("end", closed).on("close", closed)
-    // Stays for good: an error nobody listens to ends the process.
+    // Stays for good: an error without a listener ends the process.
     socket.on("error", (error) => this.#fail(kind, `${kind}: ${error.message || error.name}`))
     this.#deafen = () => socket.off("data", receive).off("end", closed).off("close", closed)
   }
@@ -168,12 +167,12 @@ export class SmtpConnection {
   }
 
   #fail(kind: SmtpConnectionError["kind"], message: string): SmtpConnectionError {
-    if (!this.#trouble) {
-      this.#trouble = new SmtpConnectionError(kind, message)
-      this.#waiter?.reject(this.#trouble)
+    if (!this.#failure) {
+      this.#failure = new SmtpConnectionError(kind, message)
+      this.#waiter?.reject(this.#failure)
       this.#socket.destroy()
     }
-    return this.#trouble
+    return this.#failure
   }
 
   async #until(event: "connect" | "secureConnect" | "drain", what: string, ms: number) {
@@ -188,7 +187,7 @@ export class SmtpConnection {
   }
 
   #wait(what: string, ms: number): Promise<void> {
-    if (this.#trouble) return Promise.reject(this.#trouble)
+    if (this.#failure) return Promise.reject(this.#failure)
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const late = () => this.#fail("timeout", `timed out after ${ms / 1000} s ${what}`)
     const timer = setTimeout(late, ms)
@@ -198,4 +197,29 @@ export class SmtpConnection {
       this.#waiter = undefined
     })
   }
+}
+
+/** What OpenSSL says of a certificate that leads to no authority it knows. */
+const UNTRUSTED =
+  /self[- ]signed certificate|unable to (?:get|verify)|certificate not (?:trusted|accepted)/i
+
+const NOT_TLS = /WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST/
+
+/** The end of the handshake was ours: no authority that is trusted here signed the certificate. */
+export const isUntrusted = (words: string): boolean => UNTRUSTED.test(words)
+
+/** What helps where a relay's certificate is one of the house. */
+export const TRUST_ADVICE =
+  "Use a certificate of a known authority, or start Belfry with NODE_EXTRA_CA_CERTS=<PEM file of your authority>."
+
+/** Why a handshake failed, in words that name the server; `at_once` without STARTTLS before it. */
+function tlsWords(words: string, name: string, at_once: boolean): string {
+  if (NOT_TLS.test(words)) {
+    return at_once
+      ? "TLS: the server does not begin with TLS on this port. Set tls to starttls"
+      : "TLS: the server did not answer with TLS after STARTTLS"
+  }
+  if (!isUntrusted(words)) return words
+  const why = words.replace(/^tls: /i, "")
+  return `TLS: no authority that is trusted here signed the certificate of ${name} (${why})`
 }

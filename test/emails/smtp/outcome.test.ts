@@ -1,13 +1,27 @@
-import { expect, test } from "bun:test"
-import { faultOfReply } from "../../../src/emails/providers/smtp-fault"
-import { FAILED, refusalVerdict, subtype, verdict } from "../../../src/emails/smtp/outcome"
-import { ReplyReader } from "../../../src/emails/smtp/reply"
+import { describe, expect, test } from "bun:test"
+import {
+  asksForLess,
+  blameOf,
+  RECEIVER_POLICY,
+  relayPolicy,
+  type SmtpPhase,
+  subtype,
+} from "../../../src/emails/smtp/outcome"
+import { ReplyReader, type SmtpReply } from "../../../src/emails/smtp/reply"
+import { smtpSink } from "../../fakes/smtp-sink"
+import { a, directOn, mx, type Names } from "../providers/direct-fixture"
+import { BOUNCES, RETRIES } from "./refusals"
 
-function reply(text: string) {
+function reply(text: string): SmtpReply {
   const [read] = new ReplyReader().push(Buffer.from(`${text}\r\n`))
   if (!read) throw new Error("half a reply")
   return read
 }
+
+const { meaningOf: relayMeaning } = relayPolicy("sent")
+const { meaningOf: receiverMeaning } = RECEIVER_POLICY
+
+const FAILED = { status: "failed", bounce_subtype: null, code: "provider_error" }
 
 test.each([
   ["550 5.1.1 <ann@example.test>: unknown", "NoEmail"],
@@ -39,9 +53,10 @@ test.each([
   ["550 5.2.1 mailbox disabled", "General"],
   ["554 transaction failed", "General"],
 ])("%p is a bounce of kind %s", (text, bounce_subtype) => {
-  expect(verdict(reply(text))).toEqual({ status: "bounced", bounce_subtype, code: null })
+  const { fault, ...status } = relayMeaning(reply(text), "RCPT")
+  expect(status).toEqual({ status: "bounced", bounce_subtype, code: null })
   expect(subtype(reply(text))).toBe(bounce_subtype)
-  expect(faultOfReply(reply(text))).toBeUndefined()
+  expect(fault).toBeUndefined()
 })
 
 test.each([
@@ -70,8 +85,9 @@ test.each([
   ["554 5.7.1 <ann@b.test>: Relay access denied", "PolicyRejected"],
   ["550 5.7.1 Unable to relay", "PolicyRejected"],
 ])("%p of a relay is a refusal of us, and no bounce (of a mail host: %s)", (text, of_host) => {
-  expect(verdict(reply(text))).toEqual(FAILED)
-  expect(faultOfReply(reply(text))).toBe("infrastructure")
+  const { fault, ...status } = relayMeaning(reply(text), "RCPT")
+  expect(status).toEqual(FAILED as typeof status)
+  expect(fault).toBe("infrastructure")
   expect(subtype(reply(text))).toBe(of_host)
 })
 
@@ -81,8 +97,9 @@ test.each([
   ["452 4.2.2 mailbox over quota", undefined],
   ["450 4.2.1 The user is receiving mail too quickly, over its rate limit", undefined],
 ])("%p comes again, and is a fault of the relay: %p", (text, fault) => {
-  expect(verdict(reply(text)).status).toBe("retry")
-  expect(faultOfReply(reply(text))).toBe(fault as "infrastructure")
+  const found = relayMeaning(reply(text), "RCPT")
+  expect(found.status).toBe("retry")
+  expect(found.fault).toBe(fault as "infrastructure")
 })
 
 test.each([
@@ -92,7 +109,7 @@ test.each([
   ["552 5.2.2 sending quota exceeded for this account", null],
   ["552 exceeded storage allocation", null],
 ])("%p at MAIL is about the size of the message: %p", (text, bounce_subtype) => {
-  expect(refusalVerdict(reply(text))).toMatchObject(
+  expect(relayMeaning(reply(text), "MAIL")).toMatchObject(
     bounce_subtype === null ? FAILED : { status: "bounced", bounce_subtype },
   )
 })
@@ -100,7 +117,7 @@ test.each([
 test.each(["421 4.3.2 closing", "450 4.2.1 greylisted", "452 4.5.3 too many recipients"])(
   "%p may be better tomorrow",
   (text) => {
-    expect(verdict(reply(text)).status).toBe("retry")
+    expect(relayMeaning(reply(text), "RCPT").status).toBe("retry")
   },
 )
 
@@ -139,4 +156,93 @@ test("what came whole before the rest was no SMTP is a reply all the same", () =
   expect(replies.map(({ text }) => text)).toEqual(["250 2.0.0 queued"])
   expect(reader.fault).toBe("not an SMTP reply: garbage")
   expect(reader.push(Buffer.from("250 and again\r\n"))).toEqual([])
+})
+
+const count = BOUNCES.reduce((sum, [, , texts]) => sum + texts.length, RETRIES.length)
+
+test("the tables hold more than sixty replies", () => {
+  expect(count).toBeGreaterThanOrEqual(60)
+})
+
+describe.each(BOUNCES)("%s, which is about %s:", (bounce_subtype, blame, texts) => {
+  test.each(texts)("%s", (text) => {
+    const { fault: _, ...status } = receiverMeaning(reply(text), "RCPT")
+    expect(status).toEqual({ status: "bounced", bounce_subtype, code: null })
+    expect(blameOf(bounce_subtype) as string).toBe(blame)
+  })
+})
+
+test.each(RETRIES)("%s comes again", (text) => {
+  for (const phase of ["greeting", "MAIL", "RCPT", "DATA", "message"] satisfies SmtpPhase[]) {
+    expect(receiverMeaning(reply(text), phase).status).toBe("retry")
+  }
+})
+
+test("each of them, over the wire: outcome, the server's words, its codes and the next attempt", async () => {
+  const all = [
+    ...BOUNCES.flatMap(([subtype, , texts]) => texts.map((text) => ({ subtype, text }))),
+    ...RETRIES.map((text) => ({ subtype: null, text })),
+  ]
+  const numberOf = (line: string) => Number(/@d(\d+)\./.exec(line)?.[1])
+  using sink = smtpSink({ RCPT: (line) => all[numberOf(line)]?.text })
+  const names: Names = Object.fromEntries(
+    all.flatMap((_, at) => [
+      [`MX d${at}.test`, mx([10, "mx.d.test"])],
+      ["A mx.d.test", a("127.0.0.1")],
+    ]),
+  )
+  await using it = await directOn(names, { port: sink.port })
+  for (const [at, { subtype, text }] of all.entries()) {
+    const outcome = await it.send(`ann@d${at}.test`)
+    const { code, enhanced, text: reason } = reply(text)
+    expect(outcome).toMatchObject({
+      status: subtype === null ? "retry" : "bounced",
+      bounce_subtype: subtype,
+      code: null,
+      reason,
+      reply: { smtp_code: code, enhanced_code: enhanced, response: reason, mx: "mx.d.test" },
+    })
+    // What another server of ours might do better, and only that, is a fault.
+    const is_ours = subtype === "InfrastructureRejected" || code === 421
+    expect([text, outcome.fault]).toEqual([text, is_ours ? "infrastructure" : undefined])
+    if (subtype !== null) continue
+    expect(outcome.schedule(1, 0)).toBeWithin(54, 66.1)
+    expect(outcome.schedule(9, 48 * 3600)).toBeUndefined()
+  }
+  expect(sink.received).toEqual([])
+})
+
+test.each<[SmtpPhase, string, string]>([
+  ["greeting", "554 5.1.1 no", "InfrastructureRejected"],
+  ["greeting", "554 mx.b.test", "InfrastructureRejected"],
+  ["greeting", "521 does not accept mail", "InfrastructureRejected"],
+  ["EHLO", "550 user unknown", "InfrastructureRejected"],
+  ["STARTTLS", "554 5.7.1 no", "InfrastructureRejected"],
+  ["MAIL", "550 5.1.1 user unknown", "PolicyRejected"],
+  ["MAIL", "550 whatever", "PolicyRejected"],
+  ["MAIL", "550 5.7.1 your IP is blocked", "InfrastructureRejected"],
+  ["MAIL", "552 5.3.4 too large", "MessageTooLarge"],
+])("at %s no recipient is to blame for %p", (phase, text, bounce_subtype) => {
+  expect(receiverMeaning(reply(text), phase)).toMatchObject({ status: "bounced", bounce_subtype })
+  expect(blameOf(bounce_subtype)).not.toBe("recipient")
+})
+
+test.each<[string, boolean]>([
+  ["421 4.3.2 closing", true],
+  ["421 too many connections from you", true],
+  ["450 4.7.1 rejected for now", true],
+  ["451 4.7.500 server busy", true],
+  ["451 rate limit exceeded", true],
+  ["452 too many messages in this session", true],
+  ["450 4.7.1 Greylisted for 300 seconds", false],
+  ["451 4.7.1 Graylisting in action", false],
+  ["450 4.2.0 try again", false],
+  ["450 4.2.1 receiving mail too quickly", false],
+  ["452 4.5.3 too many recipients", false],
+  ["452 4.2.2 mailbox full", false],
+  ["451 4.3.0 local error", false],
+  ["550 5.7.1 rate limit exceeded", false],
+  ["250 ok", false],
+])("%p slows its domain down: %p", (text, expected) => {
+  expect(asksForLess(reply(text))).toBe(expected)
 })
