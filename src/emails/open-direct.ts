@@ -6,8 +6,8 @@ import type { Store } from "../store/store"
 import { direct } from "./providers/direct"
 import type { EmailProvider } from "./providers/provider"
 import { smtpSchedule } from "./schedule"
+import type { ConcurrencyLimit, DeniedBacklog } from "./smtp/destination-limits"
 import { policyStore } from "./smtp/mta-sts-policies"
-import type { ConcurrencyLimit, DeniedBacklog } from "./smtp/permits"
 
 /** Delivery to the recipients' own mail servers, as the settings want it. */
 export const openDirect = (

@@ -10,7 +10,7 @@ import {
   type PerDestinationOptions,
   type PermitDenial,
   type PermitRequest,
-} from "./smtp/permits"
+} from "./smtp/destination-limits"
 
 /** So many messages are prefetched for each that is on the wire, and each of them has a permit. */
 const PREFETCH = 2

@@ -1,7 +1,7 @@
 import type { Secrets } from "../../src/core/secrets"
 import { ProviderPermits } from "../../src/emails/provider-permits"
 import { type AdapterOptions, Adapters } from "../../src/emails/providers/adapters"
-import { ConcurrencyLimit } from "../../src/emails/smtp/permits"
+import { ConcurrencyLimit } from "../../src/emails/smtp/destination-limits"
 import type { ProviderPlace } from "../../src/providers/place"
 
 /** Relays of tests live on the loopback, where those of tenants may not. */

@@ -5,9 +5,6 @@ import { domainOf } from "../../lib/address"
 import { NO_REPLY, outcomeOf, type RecipientOutcome } from "../../providers/provider"
 import { smtpSchedule } from "../schedule"
 import { attemptDomain, type MailNetwork, type SmtpAttemptResult } from "../smtp/attempt"
-import { type MtaStsOptions, mtaSts } from "../smtp/mta-sts"
-import { MailRoutes, type MxOptions } from "../smtp/mx"
-import { NOWHERE, unanswered } from "../smtp/outcome"
 import {
   ConcurrencyLimit,
   isDenied,
@@ -15,7 +12,10 @@ import {
   type PerDestinationOptions,
   type Permit,
   type PermitRequest,
-} from "../smtp/permits"
+} from "../smtp/destination-limits"
+import { type MtaStsOptions, mtaSts } from "../smtp/mta-sts"
+import { MailRoutes, type MxOptions } from "../smtp/mx"
+import { NOWHERE, unanswered } from "../smtp/outcome"
 import { type HostPoolOptions, HostPools } from "../smtp/pool"
 import type { EmailProvider, OutgoingMail } from "./provider"
 

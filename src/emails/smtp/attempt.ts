@@ -1,4 +1,5 @@
 import type { OutgoingMail } from "../providers/provider"
+import type { DestinationFeedback } from "./destination-limits"
 import { mistakeIn, Unsendable } from "./envelope"
 import { isNamed, type KeptPolicy } from "./mta-sts"
 import { isRoutingError, isTemporary, type MailRoutes, Unreached, Unroutable } from "./mx"
@@ -17,7 +18,6 @@ import {
   unrouted,
   unsendable,
 } from "./outcome"
-import type { DestinationFeedback } from "./permits"
 import { type ConnectionPool, type HostPools, PoolBusy } from "./pool"
 import { isGood, type SmtpReply } from "./reply"
 import { SmtpRefusal, type SmtpSession, type Transaction } from "./session"

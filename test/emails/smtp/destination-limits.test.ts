@@ -7,7 +7,7 @@ import {
   type Permit,
   type PermitDenial,
   type PermitRequest,
-} from "../../../src/emails/smtp/permits"
+} from "../../../src/emails/smtp/destination-limits"
 import { movableClock } from "../../harness/clock"
 
 const clock = movableClock()
