@@ -66,6 +66,7 @@ test("the table says what flags and help need", () => {
 })
 
 const PROGRAM = `
+import { request, type Transport } from "${root}/src/client/client"
 export async function program(transport: Transport) {
   const { data } = await request(transport, "GET /v1/api-keys/{key_id}", { params: { key_id: "1" } })
   const name: string = data.name
