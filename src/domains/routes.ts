@@ -1,7 +1,7 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import type { Secrets } from "../core/secrets"
 import type { Call } from "../http/call"
-import { takeOrUndo } from "../http/idempotency"
+import { answerOnce } from "../http/idempotency"
 import { asPage, type Cursors, keyById, windowOf } from "../http/page"
 import { Problems } from "../http/problems"
 import { type AnyRoute, type Method, route } from "../http/route"
@@ -99,14 +99,11 @@ async function create(parts: DomainParts, call: Call<domains.NewDomain>) {
     makeKeys(),
     firstStanding(parts, { project_id, domain: body.domain }, targets),
   ])
-  const data = await store.tx(async (tx) => {
+  return answerOnce(store, claim, async (tx) => {
     const owner = { account_id, project_id }
     const made = await domains.create(tx, owner, body, { secrets, keys, standing, by: caller })
-    const record = domainRecord(made.row, made.keys, targets)
-    await takeOrUndo(tx, claim, () => ({ status: 201, answer: JSON.stringify({ data: record }) }))
-    return record
+    return domainRecord(made.row, made.keys, targets)
   })
-  return { data }
 }
 
 /** So that the answer has the records of a provider that signs by itself, if it can be asked now. */

@@ -2,7 +2,7 @@ import type { Static } from "@sinclair/typebox"
 import type { Blobs } from "../core/blobs"
 import { comparableFilters } from "../http/address-filters"
 import type { Call } from "../http/call"
-import { takeOrUndo } from "../http/idempotency"
+import { keepAnswer } from "../http/idempotency"
 import {
   asPage,
   type Cursors,
@@ -279,7 +279,7 @@ async function sendBatch({ store, rules, blobs }: EmailParts, call: Call<Batch>)
   return store.tx(async (tx) => {
     const answers = await accept(tx, entries, mode)
     const answer = batchReply(settled(prepared, answers, mode), body.bare)
-    await takeOrUndo(tx, claim, () => ({ status: 200, answer: JSON.stringify(answer) }))
+    await keepAnswer(tx, claim, answer)
     return answer
   })
 }

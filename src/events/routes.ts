@@ -2,7 +2,7 @@ import { type Static, Type as t } from "@sinclair/typebox"
 import { fail } from "../core/errors"
 import type { Call } from "../http/call"
 import type { Health } from "../http/health"
-import { takeOrUndo } from "../http/idempotency"
+import { answerOnce } from "../http/idempotency"
 import type { Problems } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
 import { oneOf } from "../http/texts"
@@ -128,15 +128,8 @@ export const eventRoutes = (store: Store, health: Health): AnyRoute[] => [
     read: readTrigger,
     response: Envelope,
     idempotent: true,
-    handle: async ({ caller, body, claim }) => {
-      const data = await store.tx(async (tx) => {
-        const made = feed.envelopeOf(await trigger(tx, caller, body))
-        const stored = () => ({ status: 201, answer: JSON.stringify({ data: made }) })
-        await takeOrUndo(tx, claim, stored)
-        return made
-      })
-      return { data }
-    },
+    handle: ({ caller, body, claim }) =>
+      answerOnce(store, claim, async (tx) => feed.envelopeOf(await trigger(tx, caller, body))),
   }),
 ]
 

@@ -198,7 +198,7 @@ export class Desk {
     const call = { request, params, request_id, ip, caller, project_id, signal }
     const path = pathOf(request)
     const claim = route.idempotent
-      ? idempotency.claimOf(request, ownerOf(caller, route), path, body)
+      ? idempotency.claimOf(request, ownerOf(caller, route), path, body, this.#keeping(route))
       : undefined
     const { value: raw } = body
     if (!claim) return handle(route, { ...call, claim }, raw)
@@ -226,6 +226,12 @@ export class Desk {
       if (is_old) return await handle(route, call, raw)
       throw error
     }
+  }
+
+  #keeping({ status, sealed }: AnyRoute): Pick<idempotency.Claim, "status" | "seal"> {
+    const { secrets } = this.#options
+    const seal = sealed ? (text: string, name: string) => secrets.seal(text, name) : undefined
+    return { status: status[0], seal }
   }
 
   /** The answer as it was, under the id of the request that asks for it again. */

@@ -1,6 +1,5 @@
 import { and, eq, lte } from "drizzle-orm"
 import { ApiError } from "../core/errors"
-import type { Secrets } from "../core/secrets"
 import { isoFrom, millis, now } from "../core/time"
 import { newRowInserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
@@ -18,6 +17,10 @@ export interface Claim {
   project_id: string
   key: string
   body_hash: string
+  /** Of the answer, unless it brings its own. */
+  status: number
+  /** Where the answer holds a secret: its text, so that only we can read it. */
+  seal: ((text: string, request: string) => string) | undefined
   /** The key was used more than a day ago: that row gives way to the new one. */
   renewed?: boolean
 }
@@ -30,8 +33,16 @@ export interface Stored {
 export interface Owner {
   /** The project; the account or the user where the route needs none. */
   owner_id: string
-  /** For whom alone the answer may be repeated; null for everybody of the owner. */
+  /** The only credential that gets the answer again; null for any of the owner. */
   credential: string | null
+}
+
+/** An answer that is kept. */
+interface Kept {
+  data: unknown
+  top?: object
+  meta?: object
+  status?: number
 }
 
 /** A body, as far as two of them are compared. */
@@ -40,7 +51,13 @@ interface Hashed {
 }
 
 /** Undefined without the header. A malformed key is a 422. */
-export function claimOf(request: Request, owner: Owner, path: string, body: Hashed) {
+export function claimOf(
+  request: Request,
+  owner: Owner,
+  path: string,
+  body: Hashed,
+  keeping: Pick<Claim, "status" | "seal">,
+): Claim | undefined {
   const key = request.headers.get("idempotency-key")
   if (key === null) return undefined
   if (!FORM.test(key)) {
@@ -53,7 +70,7 @@ export function claimOf(request: Request, owner: Owner, path: string, body: Hash
   const { owner_id, credential } = owner
   const whose = credential ? `${owner_id} ${credential}` : owner_id
   const name = `${whose} ${request.method} ${path} ${key}`
-  return { request: name, project_id: owner_id, key, body_hash: body.hash() }
+  return { request: name, project_id: owner_id, key, body_hash: body.hash(), ...keeping }
 }
 
 /** The stored answer of the same request. The same key with another body is a 422. */
@@ -97,33 +114,27 @@ export class AlreadyAnswered extends Error {
   }
 }
 
-/** As `take`, for one claim whose answer is only known after the work. */
-export async function takeOrUndo(tx: Tx, claim: Claim | undefined, stored: () => Stored) {
+/** As `take`, for one answer that is only known after the work. Throws `AlreadyAnswered`. */
+export async function keepAnswer(tx: Tx, claim: Claim | undefined, answer: Kept) {
   if (!claim) return
-  const fresh = await take(tx, [{ claim, stored: stored() }])
+  const { status = claim.status, ...body } = answer
+  const text = JSON.stringify(body)
+  const stored = { status, answer: claim.seal ? claim.seal(text, claim.request) : text }
+  const fresh = await take(tx, [{ claim, stored }])
   if (!fresh.has(claim.request)) throw new AlreadyAnswered(claim)
 }
 
-/**
- * Runs `make` in one transaction with the claim of the request, and answers `{ data }`. A repeated
- * request gets the same answer. With `secrets` the stored answer is sealed, because it holds a secret.
- */
+/** Does the work of a request in one transaction with keeping its answer. */
 export async function answerOnce<Made>(
   store: Store,
-  { claim }: { claim: Claim | undefined },
-  status: number,
-  make: (tx: Tx) => Promise<Made>,
-  secrets?: Secrets,
+  claim: Claim | undefined,
+  work: (tx: Tx) => Promise<Made>,
 ): Promise<{ data: Made }> {
-  const data = await store.tx(async (tx) => {
-    const made = await make(tx)
-    await takeOrUndo(tx, claim, () => {
-      const answer = JSON.stringify({ data: made })
-      return { status, answer: secrets ? secrets.seal(answer, claim?.request ?? "") : answer }
-    })
-    return made
+  return store.tx(async (tx) => {
+    const answer = { data: await work(tx) }
+    await keepAnswer(tx, claim, answer)
+    return answer
   })
-  return { data }
 }
 
 /** For a request that was refused after all, in the transaction that took its claim. */

@@ -1,14 +1,12 @@
 import { type Static, Type as t } from "@sinclair/typebox"
-import type { Secrets } from "../core/secrets"
 import * as domains from "../domains/domains"
-import type { Call } from "../http/call"
-import { takeOrUndo } from "../http/idempotency"
+import { answerOnce } from "../http/idempotency"
 import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../http/page"
 import type { Problems } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
 import { nameText, oneOf, orNull } from "../http/texts"
 import { check } from "../http/validate"
-import type { Store, Tx } from "../store/store"
+import type { Store } from "../store/store"
 import * as apiKeys from "./api-keys"
 import { asOwn, mayGrant, mayOutlive, mayReach } from "./granting"
 import {
@@ -68,7 +66,6 @@ const keyQuery = pageQuery({ status: t.Optional(status) })
 export interface KeyParts {
   store: Store
   cursors: Cursors
-  secrets: Secrets
 }
 
 export const apiKeyRoutes = (parts: KeyParts): AnyRoute[] => [
@@ -78,7 +75,7 @@ export const apiKeyRoutes = (parts: KeyParts): AnyRoute[] => [
 ]
 
 /** What answers with a secret; it is sealed where a repetition may ask for it. */
-const makingRoutes = ({ store, secrets }: KeyParts): AnyRoute[] => [
+const makingRoutes = ({ store }: KeyParts): AnyRoute[] => [
   route({
     ...by("POST", ALL, 201),
     summary: "Create an API key",
@@ -99,7 +96,7 @@ const makingRoutes = ({ store, secrets }: KeyParts): AnyRoute[] => [
       const { account_id, project_id, actor } = caller
       if (wanted.domain_id !== null) await domains.find(store.read, project_id, wanted.domain_id)
       const owner = { account_id, project_id, created_by: { type: actor.type, id: actor.id } }
-      return tellOnce(store, secrets, call, (tx) => apiKeys.create(tx, owner, wanted, caller))
+      return answerOnce(store, call.claim, (tx) => apiKeys.create(tx, owner, wanted, caller))
     },
   }),
   route({
@@ -114,29 +111,12 @@ const makingRoutes = ({ store, secrets }: KeyParts): AnyRoute[] => [
     sealed: true,
     handle: (call) => {
       const { overlap_hours = 24 } = call.body
-      return tellOnce(store, secrets, call, (tx) =>
+      return answerOnce(store, call.claim, (tx) =>
         changes.rotate(tx, call.caller, idOf(call), overlap_hours),
       )
     },
   }),
 ]
-
-async function tellOnce<Made>(
-  store: Store,
-  secrets: Secrets,
-  { claim }: Pick<Call, "claim">,
-  make: (tx: Tx) => Promise<Made>,
-) {
-  const data = await store.tx(async (tx) => {
-    const made = await make(tx)
-    await takeOrUndo(tx, claim, () => ({
-      status: 201,
-      answer: secrets.seal(JSON.stringify({ data: made }), claim?.request ?? ""),
-    }))
-    return made
-  })
-  return { data }
-}
 
 const readingRoutes = ({ store, cursors }: KeyParts): AnyRoute[] => [
   route({

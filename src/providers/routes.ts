@@ -4,7 +4,7 @@ import { NetError } from "../core/net-error"
 import type { Secrets } from "../core/secrets"
 import { type TestParts, tryInstance, tryProvider } from "../emails/try-provider"
 import type { Call } from "../http/call"
-import { takeOrUndo } from "../http/idempotency"
+import { keepAnswer } from "../http/idempotency"
 import { asPage, type Cursors, keyById, windowOf } from "../http/page"
 import { Problems } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
@@ -222,13 +222,9 @@ async function set(
   const wanted = { kind, provider, name, priority, credentials, settings }
   return store.tx(async (tx) => {
     const { row, made } = await configs.set(tx, ownerOf(call), wanted, { secrets, by: caller })
-    const answer = { data: record(row, secrets, base_url()) }
-    const status = made ? 201 : 200
-    await takeOrUndo(tx, claim, () => ({
-      status,
-      answer: secrets.seal(JSON.stringify(answer), claim?.request ?? ""),
-    }))
-    return { ...answer, status }
+    const answer = { data: record(row, secrets, base_url()), status: made ? 201 : 200 }
+    await keepAnswer(tx, claim, answer)
+    return answer
   })
 }
 

@@ -1,7 +1,7 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import { fail } from "../core/errors"
 import type { Call } from "../http/call"
-import { takeOrUndo } from "../http/idempotency"
+import { answerOnce } from "../http/idempotency"
 import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../http/page"
 import { invalid } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
@@ -150,14 +150,11 @@ const listRoutes = ({ store, cursors }: AccountParts): AnyRoute[] => [
 async function create(store: Store, { caller, body, claim }: Call<Static<typeof NewAccount>>) {
   const owner_user_id = caller.user_id ?? ""
   const wanted = { ...body, slug: body.slug, plan: defaultPlan(), owner_user_id }
-  const data = await store.tx(async (tx) => {
+  return answerOnce(store, claim, async (tx) => {
     await demandRoomForFree(tx, owner_user_id, wanted)
     const row = await accounts.create(tx, wanted, caller)
-    const made = accountRecord(row, await usageOfAccount(tx, row))
-    await takeOrUndo(tx, claim, () => ({ status: 201, answer: JSON.stringify({ data: made }) }))
-    return made
+    return accountRecord(row, await usageOfAccount(tx, row))
   })
-  return { data }
 }
 
 /** A person that requires a second factor of all members needs one, too, or they lock themselves out. */

@@ -1,6 +1,6 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import type { Call } from "../http/call"
-import { takeOrUndo } from "../http/idempotency"
+import { answerOnce } from "../http/idempotency"
 import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../http/page"
 import type { Problems } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
@@ -116,31 +116,23 @@ const admin = <const Path extends string>(method: AnyRoute["method"], path: Path
   status: [200] as [number],
 })
 
-async function invite(parts: InvitationParts, call: Call<invitations.Wanted>) {
-  const { caller, body, claim } = call
-  const data = await parts.store.tx(async (tx) => {
+function invite(parts: InvitationParts, { caller, body, claim }: Call<invitations.Wanted>) {
+  return answerOnce(parts.store, claim, async (tx) => {
     const issued = await invitations.invite(tx, caller.account_id, body, caller)
     await sendInvitation(tx, parts, issued)
-    const made = invitations.invitationRecord(issued.invitation)
-    await takeOrUndo(tx, claim, () => ({ status: 201, answer: JSON.stringify({ data: made }) }))
-    return made
+    return invitations.invitationRecord(issued.invitation)
   })
-  return { data }
 }
 
-async function resend(
+function resend(
   parts: InvitationParts,
   { caller, params, claim }: Call<unknown, unknown, { invitation_id: string }>,
 ) {
-  const data = await parts.store.tx(async (tx) => {
-    const id = params.invitation_id
-    const issued = await invitations.renew(tx, caller.account_id, id, caller)
+  return answerOnce(parts.store, claim, async (tx) => {
+    const issued = await invitations.renew(tx, caller.account_id, params.invitation_id, caller)
     await sendInvitation(tx, parts, issued)
-    const renewed = invitations.invitationRecord(issued.invitation)
-    await takeOrUndo(tx, claim, () => ({ status: 200, answer: JSON.stringify({ data: renewed }) }))
-    return renewed
+    return invitations.invitationRecord(issued.invitation)
   })
-  return { data }
 }
 
 function readWanted(body: unknown, problems: Problems): invitations.Wanted {

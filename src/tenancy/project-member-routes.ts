@@ -1,6 +1,6 @@
 import { Type as t } from "@sinclair/typebox"
 import type { Call } from "../http/call"
-import { takeOrUndo } from "../http/idempotency"
+import { answerOnce } from "../http/idempotency"
 import { asPage, type Cursors, pageQuery, windowOf } from "../http/page"
 import type { Problems } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
@@ -124,15 +124,8 @@ const homeOf = ({ caller }: Pick<Call, "caller">): members.Home => ({
   project_id: caller.project_id,
 })
 
-async function add(store: Store, call: Call<members.Newcomer>) {
-  const data = await store.tx(async (tx) => {
-    const made = await members.add(tx, homeOf(call), call.body, call.caller)
-    const stored = () => ({ status: 201, answer: JSON.stringify({ data: made }) })
-    await takeOrUndo(tx, call.claim, stored)
-    return made
-  })
-  return { data }
-}
+const add = (store: Store, call: Call<members.Newcomer>) =>
+  answerOnce(store, call.claim, (tx) => members.add(tx, homeOf(call), call.body, call.caller))
 
 /** Somebody is named by id or by address, and by one of them only. */
 function readNewcomer(body: unknown, problems: Problems): members.Newcomer {

@@ -1,6 +1,6 @@
 import { Type as t } from "@sinclair/typebox"
 import type { Call } from "../http/call"
-import { takeOrUndo } from "../http/idempotency"
+import { answerOnce } from "../http/idempotency"
 import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../http/page"
 import { invalid } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
@@ -109,14 +109,11 @@ const atPath = (path: string, { store, cursors }: ProjectParts): AnyRoute[] => [
     response: Project,
     errors: ["plan_limit_exceeded"],
     idempotent: true,
-    handle: async ({ caller, body, claim }) => {
+    handle: ({ caller, body, claim }) => {
       const wanted = { ...ceilingOf(caller), name: body.name, slug: body.slug }
-      const data = await store.tx(async (tx) => {
-        const made = projectRecord(await projects.create(tx, wanted, caller))
-        await takeOrUndo(tx, claim, () => ({ status: 201, answer: JSON.stringify({ data: made }) }))
-        return made
-      })
-      return { data }
+      return answerOnce(store, claim, async (tx) =>
+        projectRecord(await projects.create(tx, wanted, caller)),
+      )
     },
   }),
   route({

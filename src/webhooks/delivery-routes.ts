@@ -3,7 +3,7 @@ import type { Workers } from "../core/workers"
 import { matchesType, noSuchType } from "../events/patterns"
 import { eventTypes, isPattern, lookup as typeOf } from "../events/registry"
 import type { Call } from "../http/call"
-import { AlreadyAnswered, answerOnce, lookup, takeOrUndo } from "../http/idempotency"
+import { AlreadyAnswered, answerOnce, keepAnswer, lookup } from "../http/idempotency"
 import { asPage, type Cursors, keyById, readTime, windowOf } from "../http/page"
 import { Problems } from "../http/problems"
 import { RateLimits } from "../http/rate-limit"
@@ -91,8 +91,7 @@ function testRoute({ store, workers, webhooks: parts }: DeliveryRouteParts): Any
       const timeout_ms = Math.min(parts.requests.timeout_ms, LONGEST_TEST_MILLISECONDS)
       const requests = { ...parts.requests, timeout_ms }
       const data = await attemptNow({ ...parts, store, workers, requests }, project_id, planned)
-      const stored = () => ({ status: 200, answer: JSON.stringify({ data }) })
-      await store.tx((tx) => takeOrUndo(tx, claim, stored))
+      await store.tx((tx) => keepAnswer(tx, claim, { data }))
       return { data }
     },
   })
@@ -209,7 +208,7 @@ const resendRoutes = ({ store }: DeliveryRouteParts): AnyRoute[] => [
     errors: ["webhook_not_found", "conflict"],
     idempotent: true,
     handle: (call) =>
-      answerOnce(store, call, 200, async (tx) =>
+      answerOnce(store, call.claim, async (tx) =>
         deliveries.retry(tx, await endpointOf(tx, call), call.params.delivery_id),
       ),
   }),
@@ -224,7 +223,7 @@ const resendRoutes = ({ store }: DeliveryRouteParts): AnyRoute[] => [
     errors: ["webhook_not_found"],
     idempotent: true,
     handle: (call) =>
-      answerOnce(store, call, 201, (tx) =>
+      answerOnce(store, call.claim, (tx) =>
         resend.bulkRetry(tx, call.caller, call.params.webhook_id, call.body),
       ),
   }),
@@ -240,7 +239,7 @@ const resendRoutes = ({ store }: DeliveryRouteParts): AnyRoute[] => [
     errors: ["webhook_not_found", "conflict"],
     idempotent: true,
     handle: (call) =>
-      answerOnce(store, call, 201, (tx) =>
+      answerOnce(store, call.claim, (tx) =>
         resend.replay(tx, call.caller, call.params.webhook_id, call.body),
       ),
   }),

@@ -5,7 +5,7 @@ import { answerOnce } from "../http/idempotency"
 import { asPage, type Cursors, keyById, windowOf } from "../http/page"
 import { type AnyRoute, type Enveloped, route } from "../http/route"
 import { Deleted, deleted } from "../http/texts"
-import type { Store, Tx } from "../store/store"
+import type { Store } from "../store/store"
 import { checkTransform } from "./delivery-body"
 import { by, deliveryRoutes } from "./delivery-routes"
 import { type EndpointChanges, readPatch, readWebhook } from "./endpoint-input"
@@ -52,8 +52,9 @@ const makingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
     sealed: true,
     handle: async (call) => {
       const context = await vet(parts, call.body)
-      const make = (tx: Tx) => webhooks.create(tx, context, call.caller, call.body)
-      const answer = await answerOnce(parts.store, call, 201, make, parts.secrets)
+      const answer = await answerOnce(parts.store, call.claim, (tx) =>
+        webhooks.create(tx, context, call.caller, call.body),
+      )
       logWarnings(answer.data)
       return answer
     },
@@ -71,10 +72,10 @@ const makingRoutes = (parts: WebhookRouteParts): AnyRoute[] => [
     sealed: true,
     handle: (call) => {
       const { expire_previous_now = false } = call.body
-      const { store, secrets } = parts
-      const rotate = (tx: Tx) =>
-        webhooks.rotate(tx, secrets, call.caller, idOf(call), expire_previous_now)
-      return answerOnce(store, call, 200, rotate, secrets)
+      const { secrets } = parts
+      return answerOnce(parts.store, call.claim, (tx) =>
+        webhooks.rotate(tx, secrets, call.caller, idOf(call), expire_previous_now),
+      )
     },
   }),
 ]

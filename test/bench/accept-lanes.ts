@@ -12,7 +12,7 @@ import { accept, entryOf, reply } from "../../src/emails/accept"
 import { readSendEmail } from "../../src/emails/fields"
 import { Intake } from "../../src/emails/intake"
 import { prepare } from "../../src/emails/prepare"
-import { type Claim, takeOrUndo } from "../../src/http/idempotency"
+import { type Claim, keepAnswer } from "../../src/http/idempotency"
 import { Problems } from "../../src/http/problems"
 import { authenticate } from "../../src/identity/authenticate"
 import type { NewMessage } from "../../src/messages/pipeline"
@@ -71,6 +71,8 @@ async function work() {
       project_id,
       key,
       body_hash,
+      status: 201,
+      seal: undefined,
     })
     accepted += 1
   }
@@ -78,7 +80,7 @@ async function work() {
 
 function enterAlone(message: NewMessage, claim: Claim): Promise<void> {
   return store.tx(async (tx) => {
-    await takeOrUndo(tx, claim, () => ({ status: 201, answer: JSON.stringify(reply(message)) }))
+    await keepAnswer(tx, claim, reply(message))
     await accept(tx, [entryOf(message, caller)], "apart")
   })
 }
