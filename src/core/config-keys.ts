@@ -1,3 +1,4 @@
+import { nearest } from "../lib/text"
 import {
   awsRegion,
   databaseUrl,
@@ -8,13 +9,13 @@ import {
   flag,
   folder,
   hostName,
-  type Kind,
   key32,
   listen,
   mailbox,
   nameServers,
   networks,
   oneOf,
+  type SettingKind,
   spfMechanisms,
   text,
   webUrl,
@@ -27,19 +28,19 @@ const HOUR = 3_600_000
 const DAY = 24 * HOUR
 
 /** One setting: the values it takes, its default, and its meaning in one or two sentences. */
-export interface Key<V> {
-  readonly kind: Kind<NonNullable<V>>
+export interface SettingKey<V> {
+  readonly kind: SettingKind<NonNullable<V>>
   readonly fallback: V
   readonly about: string
   /** Never printed, whatever its value. */
   readonly secret: boolean
 }
 
-const key = <V>(kind: Kind<V>, fallback: V, about: string): Key<V> =>
-  ({ kind, fallback, about, secret: false }) as Key<V>
+const key = <V>(kind: SettingKind<V>, fallback: V, about: string): SettingKey<V> =>
+  ({ kind, fallback, about, secret: false }) as SettingKey<V>
 
-const optional = <V>(kind: Kind<V>, about: string, secret = false): Key<V | null> =>
-  ({ kind, fallback: null, about, secret }) as Key<V | null>
+const optional = <V>(kind: SettingKind<V>, about: string, secret = false): SettingKey<V | null> =>
+  ({ kind, fallback: null, about, secret }) as SettingKey<V | null>
 
 /** Every setting there is. `data_dir`'s own default depends on the environment: config-sources. */
 export const keys = {
@@ -321,7 +322,7 @@ export const keys = {
 
 export type KeyName = keyof typeof keys
 
-type ValueOf<K> = K extends Key<infer V> ? V : never
+type ValueOf<K> = K extends SettingKey<infer V> ? V : never
 
 export type Settings = { [K in KeyName]: ValueOf<(typeof keys)[K]> }
 
@@ -332,3 +333,33 @@ export const variableOf = (name: KeyName): string =>
   name.startsWith("database_")
     ? name.toUpperCase()
     : `BELFRY_${name.toUpperCase().replaceAll(".", "_")}`
+
+const MOST_MEMBERS = 8
+
+/** What a key that does not exist was probably meant to be: `did you mean log.level?`. */
+export const guessKey = (name: string): string => guess(name, keyNames, ".")
+
+/** The same for a variable of the environment: the prefix that all have in common counts nothing. */
+export function guessVariable(name: string): string {
+  const bare = (variable: string) => variable.replace(/^BELFRY_/, "")
+  const whole = new Map(keyNames.map(variableOf).map((variable) => [bare(variable), variable]))
+  return guess(bare(name), [...whole.keys()], "_", (one) => whole.get(one) ?? one)
+}
+
+/** The name with the fewest typing errors away; else the members of the section that is near. */
+function guess(
+  name: string,
+  among: readonly string[],
+  separator: string,
+  shown = (one: string) => one,
+): string {
+  const best = nearest(name, among)
+  if (best?.is_near) return `did you mean ${shown(best.text)}?`
+
+  const sectionOf = (text: string) => text.split(separator, 1)[0] ?? ""
+  const in_sections = among.filter((one) => one.includes(separator))
+  const section = nearest(sectionOf(name), in_sections.map(sectionOf))
+  if (!section?.is_near) return `the nearest is ${shown(best?.text ?? "")}`
+  const members = in_sections.filter((one) => sectionOf(one) === section.text)
+  return `did you mean ${members.slice(0, MOST_MEMBERS).map(shown).join(", ")}?`
+}

@@ -4,7 +4,7 @@ import { parseMailbox } from "../lib/address"
 import { ownFault } from "../lib/spf"
 
 /** How one kind of setting is read from text (environment, flags) or from a TOML value. */
-export interface Kind<V> {
+export interface SettingKind<V> {
   /** Completes "… is not valid: expected …". */
   readonly expected: string
   /** The value, or undefined when the text or TOML value does not fit. */
@@ -13,13 +13,17 @@ export interface Kind<V> {
   readonly show: (value: V) => unknown
 }
 
-const kind = <V>(expected: string, parse: Kind<V>["parse"], show?: Kind<V>["show"]): Kind<V> => ({
+const kind = <V>(
+  expected: string,
+  parse: SettingKind<V>["parse"],
+  show?: SettingKind<V>["show"],
+): SettingKind<V> => ({
   expected,
   parse,
   show: show ?? ((value) => value),
 })
 
-const textThat = (expected: string, fits: (text: string) => boolean): Kind<string> =>
+const textThat = (expected: string, fits: (text: string) => boolean): SettingKind<string> =>
   kind(expected, (raw) => (typeof raw === "string" && fits(raw) ? raw : undefined))
 
 export const text = textThat("a text without line breaks", (value) => !/[\r\n\0]/.test(value))
@@ -62,7 +66,7 @@ export const key32 = textThat("32 bytes in base64 (openssl rand -base64 32)", (v
 const isKey32 = (value: string) =>
   /^[A-Za-z0-9+/]{43}=?$/.test(value) && Buffer.from(value, "base64").length === 32
 
-export const oneOf = <const T extends string>(...choices: T[]): Kind<T> =>
+export const oneOf = <const T extends string>(...choices: T[]): SettingKind<T> =>
   kind(`one of ${choices.join(", ")}`, (raw) => choices.find((choice) => choice === raw))
 
 export const flag = kind<boolean>("true or false", (raw) => {
@@ -72,7 +76,7 @@ export const flag = kind<boolean>("true or false", (raw) => {
   return /^(false|no|off|0)$/i.test(raw) ? false : undefined
 })
 
-export const whole = (least: number, most: number): Kind<number> =>
+export const whole = (least: number, most: number): SettingKind<number> =>
   kind(`a whole number from ${least} to ${most}`, (raw) => {
     const value = typeof raw === "string" && /^\d+$/.test(raw) ? Number(raw) : raw
     const fits = typeof value === "number" && Number.isInteger(value)
@@ -96,7 +100,7 @@ export const duration = kind<number>(
 )
 
 /** A duration with bounds. The error names both. */
-export const durationFrom = (least: string, most: string): Kind<number> =>
+export const durationFrom = (least: string, most: string): SettingKind<number> =>
   kind(
     `${duration.expected}, from ${least} to ${most}`,
     (raw) => {
@@ -121,7 +125,10 @@ export function hostAndPort(value: string): { host: string; port: number } {
 }
 
 /** A TOML list, or one text with commas between the items. */
-const list = (expected: string, item: (text: string) => string | undefined): Kind<string[]> =>
+const list = (
+  expected: string,
+  item: (text: string) => string | undefined,
+): SettingKind<string[]> =>
   kind(`a list of ${expected}`, (raw) => {
     const parts = typeof raw === "string" ? raw.split(",") : raw
     if (!Array.isArray(parts)) return undefined

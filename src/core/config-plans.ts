@@ -1,4 +1,4 @@
-import { type Kind, whole } from "./config-kinds"
+import { type SettingKind, whole } from "./config-kinds"
 
 /** The names are fixed; every number behind them is the operator's to change. */
 export const PLAN_NAMES = ["free", "starter", "pro", "scale", "enterprise"] as const
@@ -24,14 +24,14 @@ export type PlanLimit = number | "unlimited"
 
 const MOST = 1_000_000_000
 
-const limit: Kind<PlanLimit> = {
+const limit: SettingKind<PlanLimit> = {
   expected: `a whole number from 0 to ${MOST}, or "unlimited"`,
   parse: (raw) => (raw === "unlimited" ? raw : whole(0, MOST).parse(raw)),
   show: (value) => value,
 }
 
 /** `plans.<plan>.<limit>`: the operator's number replaces the plan's own. */
-export const planLimits = <K>(key: (kind: Kind<PlanLimit>, about: string) => K) => {
+export const planLimits = <K>(key: (kind: SettingKind<PlanLimit>, about: string) => K) => {
   const entries = PLAN_NAMES.flatMap((plan) =>
     LIMIT_NAMES.map((name) => {
       const about = `Limit ${name} of the plan ${plan}. Without it, the built-in limit applies.`

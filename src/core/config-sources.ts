@@ -3,7 +3,7 @@ import { userInfo } from "node:os"
 import { join } from "node:path"
 import { type KeyName, keyNames, variableOf } from "./config-keys"
 
-export type Environment = Record<string, string | undefined>
+export type Variables = Record<string, string | undefined>
 
 /** One value somebody gave, and where: `source` completes "from …". */
 export interface Given {
@@ -29,7 +29,7 @@ export function fromFlags(flags: Record<string, unknown>): Given[] {
 }
 
 /** An empty variable counts as not set: that is how shells and unit files switch one off. */
-export function fromEnvironment(environment: Environment): Given[] {
+export function fromEnvironment(environment: Variables): Given[] {
   return keyNames.flatMap((name) => {
     const variable = variableOf(name)
     const raw = environment[variable]
@@ -38,7 +38,7 @@ export function fromEnvironment(environment: Environment): Given[] {
 }
 
 /** `BELFRY_…_FILE` first, then a file named like the key in the service manager's credentials. */
-export function fromFiles(environment: Environment, faults: string[]): Given[] {
+export function fromFiles(environment: Variables, faults: string[]): Given[] {
   const folder = environment.CREDENTIALS_DIRECTORY
   return keyNames.flatMap((name) => {
     const variable = `${variableOf(name)}_FILE`
@@ -70,7 +70,7 @@ export function fromToml(path: string, faults: string[]): Given[] {
 }
 
 /** Variables that look like ours and are not, so that a typing error cannot pass unseen. */
-export function unknownVariables(environment: Environment): string[] {
+export function unknownVariables(environment: Variables): string[] {
   const known = new Set(keyNames.map(variableOf).flatMap((name) => [name, `${name}_FILE`]))
   return Object.keys(environment).filter(
     (name) => name.startsWith("BELFRY_") && !known.has(name) && !foreign.test(name),
@@ -81,7 +81,7 @@ export function unknownVariables(environment: Environment): string[] {
  * The XDG base directory rule: `$XDG_DATA_HOME/<name>`, else `~/.local/share/<name>`. "" for a user
  * without a home: data never goes into whatever folder somebody happens to stand in.
  */
-export function defaultDataDir(environment: Environment, name = "belfry"): string {
+export function defaultDataDir(environment: Variables, name = "belfry"): string {
   if (environment.XDG_DATA_HOME) return join(environment.XDG_DATA_HOME, name)
   const home = environment.HOME || homeOfUser()
   return home === "" ? "" : join(home, ".local", "share", name)

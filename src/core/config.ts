@@ -1,8 +1,6 @@
-import { guessKey, guessVariable } from "./config-guess"
-import { type KeyName, keyNames, keys, type Settings } from "./config-keys"
+import { guessKey, guessVariable, type KeyName, keyNames, keys, type Settings } from "./config-keys"
 import {
   defaultDataDir,
-  type Environment,
   fromEnvironment,
   fromFiles,
   fromFlags,
@@ -10,6 +8,7 @@ import {
   type Given,
   isKeyName,
   unknownVariables,
+  type Variables,
 } from "./config-sources"
 
 export type { KeyName, Settings } from "./config-keys"
@@ -47,7 +46,7 @@ export interface Loaded {
 export interface Sources {
   flags?: { [K in KeyName]?: string | number | boolean | string[] | undefined } | undefined
   /** Default: the environment of this process. */
-  environment?: Environment | undefined
+  environment?: Variables | undefined
   /** A TOML file, as by `--config`; without it `BELFRY_CONFIG`. */
   file?: string | undefined
   /** What a command wants where nobody says anything; in the units of Settings. */
@@ -100,7 +99,7 @@ export function settings(): Settings {
 /** The settings if they are decided: for those who must work before that, and never throw. */
 export const decidedSettings = (): Settings | undefined => process_settings?.values
 
-function collect(sources: Sources, environment: Environment, faults: string[]): Given[] {
+function collect(sources: Sources, environment: Variables, faults: string[]): Given[] {
   for (const name of unknownVariables(environment)) {
     faults.push(`${name} (environment) is not a setting; ${guessVariable(name)}`)
   }
@@ -113,7 +112,7 @@ function collect(sources: Sources, environment: Environment, faults: string[]): 
   ]
 }
 
-function factory(environment: Environment): Settings {
+function factory(environment: Variables): Settings {
   const entries = keyNames.map((name) => [name, keys[name].fallback])
   return { ...(Object.fromEntries(entries) as Settings), data_dir: defaultDataDir(environment) }
 }

@@ -1,7 +1,6 @@
 import { isAllowed, isLiteral, isOurs, isPublic } from "./addresses"
 import { settings } from "./config"
 import { type Resolver, resolver } from "./dns"
-import { NetError } from "./net-error"
 
 /** Throws NetError (`invalid_url`). */
 function checkedUrl(text: string): URL {
@@ -16,7 +15,7 @@ function checkedUrl(text: string): URL {
 }
 
 /** Where a URL leads, as far as its text says. */
-export interface Place {
+export interface Destination {
   url: URL
   host: string
   port: number
@@ -25,11 +24,11 @@ export interface Place {
 }
 
 /** Most requests go to few places, and reading a URL is dear. */
-const places = new Map<string, Place>()
+const places = new Map<string, Destination>()
 const MOST_PLACES = 1000
 
 /** Throws NetError (`invalid_url`). */
-export function placeOf(text: string): Place {
+export function destinationOf(text: string): Destination {
   const known = places.get(text)
   if (known) return known
   const url = checkedUrl(text)
@@ -45,7 +44,7 @@ const hostOf = (url: URL) => url.hostname.replace(/^\[|\]$/g, "").replace(/\.$/,
 
 const portOf = (url: URL) => Number(url.port || (url.protocol === "https:" ? 443 : 80))
 
-export interface Judging {
+export interface AddressPolicy {
   /** Networks, addresses and host names that may be private. */
   allow_private: readonly string[]
   /** Default: the name servers of the settings. */
@@ -57,8 +56,8 @@ export interface Judging {
  * Throws NetError (`dns`, `blocked_address`), or the signal's reason when that comes first.
  */
 export async function addressFor(
-  { host, port, is_literal }: Pick<Place, "host" | "port" | "is_literal">,
-  options: Judging,
+  { host, port, is_literal }: Pick<Destination, "host" | "port" | "is_literal">,
+  options: AddressPolicy,
   signal?: AbortSignal,
 ): Promise<string> {
   const answer = is_literal ? [host] : resolve(host, options)
@@ -76,13 +75,16 @@ export async function addressFor(
 }
 
 /** As `addressFor`, for a host and port that somebody else named. */
-export const judgedAddress = (host: string, port: number, options: Judging): Promise<string> =>
-  addressFor({ host, port, is_literal: isLiteral(host) }, options)
+export const allowedAddress = (
+  host: string,
+  port: number,
+  options: AddressPolicy,
+): Promise<string> => addressFor({ host, port, is_literal: isLiteral(host) }, options)
 
 /** Questions on their way: many deliveries to one host begin at the same moment. */
 const asked = new Map<string, Promise<string[]>>()
 
-function resolve(host: string, { resolver: own }: Judging): Promise<string[]> {
+function resolve(host: string, { resolver: own }: AddressPolicy): Promise<string[]> {
   // RFC 6761 6.3: never asked of a name server. It is judged like any other address.
   if (/(^|\.)localhost$/.test(host)) return Promise.resolve(["127.0.0.1"])
   if (own) return ask(host, own)
@@ -111,4 +113,23 @@ function unlessAborted<T>(work: T | Promise<T>, signal: AbortSignal): Promise<T>
     signal.addEventListener("abort", () => reject(signal.reason), { once: true })
     Promise.resolve(work).then(resolve, reject)
   })
+}
+
+export type NetErrorKind =
+  | "timeout"
+  | "dns"
+  | "tls"
+  | "connection"
+  | "blocked_address"
+  | "invalid_url"
+
+/** No answer was received, and why. The message carries no header and no body. */
+export class NetError extends Error {
+  override readonly name = "NetError"
+  readonly kind: NetErrorKind
+
+  constructor(kind: NetErrorKind, message: string, cause?: unknown) {
+    super(message, { cause })
+    this.kind = kind
+  }
 }

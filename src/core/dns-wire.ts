@@ -1,11 +1,10 @@
 import { connect } from "node:net"
 import DNS, { Packet } from "dns2"
 import ipaddr from "ipaddr.js"
-import { DnsError } from "./dns-error"
 
 const MAX_NAME = 253
 
-export type Kind = "TXT" | "A" | "AAAA" | "MX" | "CNAME" | "NS"
+export type DnsType = "TXT" | "A" | "AAAA" | "MX" | "CNAME" | "NS"
 
 export interface Server {
   address: string
@@ -34,7 +33,7 @@ export function codeOf({ header: { rcode } }: Packet): string {
 export async function askServer(
   server: Server,
   name: string,
-  kind: Kind,
+  kind: DnsType,
   ms: number,
 ): Promise<Packet> {
   const { address, port } = server
@@ -45,7 +44,7 @@ export async function askServer(
 }
 
 /** Our own socket, because that of dns2 has no deadline and no IPv6 (RFC 7766 for the framing). */
-function askOverTcp(server: Server, name: string, kind: Kind, ms: number): Promise<Packet> {
+function askOverTcp(server: Server, name: string, kind: DnsType, ms: number): Promise<Packet> {
   const query = new Packet()
   query.header.id = Packet.uuid()
   query.header.rd = 1
@@ -79,7 +78,7 @@ function askOverTcp(server: Server, name: string, kind: Kind, ms: number): Promi
 }
 
 /** A forged answer has to guess the question, too. */
-function checked(packet: Packet, name: string, kind: Kind): Packet {
+function checked(packet: Packet, name: string, kind: DnsType): Packet {
   const [question] = packet.questions
   const same =
     question?.name.toLowerCase() === name.toLowerCase() && question.type === Packet.TYPE[kind]
@@ -95,4 +94,60 @@ export function serverOf(text: string): Server {
   const address = found?.[1] ?? found?.[2] ?? text
   if (!ipaddr.isValid(address)) throw new Error(`"${text}" is not the address of a name server`)
   return { address, port: Number(found?.[3] ?? 53) }
+}
+
+/** The question stays open (`transient`), or the name cannot be asked for at all. */
+export class DnsError extends Error {
+  override readonly name = "DnsError"
+  readonly transient: boolean
+
+  constructor(message: string, transient: boolean) {
+    super(message)
+    this.transient = transient
+  }
+}
+
+export type DnsRow = Packet["answers"][number]
+
+/** What of an answer is about the name that was asked for. */
+export interface DnsAnswer {
+  rows: DnsRow[]
+  /** Where the aliases lead, as far as the answer tells; null where the name is none. */
+  alias: string | null
+}
+
+/** A name as it is compared: lower case, without a dot at the end. */
+export const bareName = (name: string): string => name.toLowerCase().replace(/\.$/, "")
+
+/**
+ * The name's own records, or those at the end of its aliases. Whatever else an answer carries counts
+ * for nothing (RFC 2181 5.4.1). The servers of an alias are not those of the name (RFC 1034 3.6.2),
+ * so for NS and CNAME no alias is followed.
+ */
+export function answerOf({ answers }: Packet, name: string, kind: DnsType): DnsAnswer {
+  const stays = kind === "NS" || kind === "CNAME"
+  const seen = new Set<string>()
+  let at = bareName(name)
+  for (;;) {
+    const rows = answers.filter((row) => isOf(row, at, kind))
+    const next = answers.find((row) => isOf(row, at, "CNAME"))?.domain
+    seen.add(at)
+    const is_end = rows.length > 0 || next === undefined || seen.has(bareName(next))
+    if (stays) return { rows, alias: next === undefined ? null : bareName(next) }
+    if (is_end) return { rows, alias: seen.size > 1 ? at : null }
+    at = bareName(next)
+  }
+}
+
+const isOf = (row: DnsRow, name: string, kind: DnsType) =>
+  row.type === Packet.TYPE[kind] && bareName(row.name) === name
+
+/**
+ * The zone whose authority says that there is nothing: the owner of the SOA record in a negative
+ * answer (RFC 2308 2.1 and 2.2), `""` for the root. Null where nobody said so.
+ */
+export function deniedBy({ answers, authorities }: Packet): string | null {
+  if (answers.length > 0) return null
+  const soa = authorities.find(({ type }) => type === Packet.TYPE.SOA)
+  return soa ? bareName(soa.name) : null
 }

@@ -1,12 +1,22 @@
 import { readFileSync } from "node:fs"
 import { Packet } from "dns2"
 import ipaddr from "ipaddr.js"
-import { answered, bareName, deniedBy, type Row } from "./dns-answer"
-import { DnsError } from "./dns-error"
-import { askServer, codeOf, type Kind, questionName, type Server, serverOf } from "./dns-wire"
+import {
+  answerOf,
+  askServer,
+  bareName,
+  codeOf,
+  DnsError,
+  type DnsRow,
+  type DnsType,
+  deniedBy,
+  questionName,
+  type Server,
+  serverOf,
+} from "./dns-wire"
 import { monotonic } from "./time"
 
-export { DnsError } from "./dns-error"
+export { DnsError } from "./dns-wire"
 
 const TRY_MS = 3000
 const TRIES = 2
@@ -58,17 +68,18 @@ export interface ResolverOptions {
   try_ms?: number | undefined
 }
 
-type Ask = (name: string, kind: Kind) => Promise<Row[]>
+type Ask = (name: string, kind: DnsType) => Promise<DnsRow[]>
 
 export function resolver(options: ResolverOptions = {}): Resolver {
   const given = options.servers?.length ? options.servers.map(serverOf) : undefined
   const try_ms = options.try_ms ?? TRY_MS
-  const askOne = (name: string, kind: Kind) => askAll(given ?? systemServers(), name, kind, try_ms)
+  const askOne = (name: string, kind: DnsType) =>
+    askAll(given ?? systemServers(), name, kind, try_ms)
   const ask: Ask = async (name, kind) => {
     let at = questionName(name)
     for (let hops = 0; hops <= MOST_ALIASES; hops++) {
       const packet = await askOne(at, kind)
-      const { rows, alias } = answered(packet, at, kind)
+      const { rows, alias } = answerOf(packet, at, kind)
       if (rows.length > 0 || alias === null || isWhole(packet)) return rows
       at = questionName(alias)
     }
@@ -96,18 +107,18 @@ const isWhole = ({ header: { ra, rcode } }: Packet) =>
   Boolean(ra) || rcode === Packet.RCODE.NXDOMAIN
 
 function delegationOf(packet: Packet, zone: string): Delegation {
-  const { rows, alias } = answered(packet, zone, "NS")
+  const { rows, alias } = answerOf(packet, zone, "NS")
   const servers = rows.flatMap((row) => row.ns ?? row.domain ?? []).map(bareName)
   const is_gone = packet.header.rcode === Packet.RCODE.NXDOMAIN
   return { servers, alias, denied_by: deniedBy(packet), is_gone }
 }
 
-function strings({ data }: Row): string[] {
+function strings({ data }: DnsRow): string[] {
   if (Array.isArray(data)) return data
   return data === undefined ? [] : [data.toString()]
 }
 
-async function askAll(servers: Server[], name: string, kind: Kind, ms: number): Promise<Packet> {
+async function askAll(servers: Server[], name: string, kind: DnsType, ms: number): Promise<Packet> {
   const reasons = new Set<string>()
   for (let attempt = 0; attempt < TRIES; attempt++) {
     for (const server of servers) {

@@ -5,10 +5,10 @@
  * turn; `away` is a database server that cannot be reached, or takes no writes; `descriptors` is a
  * process that has as many files open as it may.
  */
-export type Trouble = "unwritable" | "lost_fsync" | "damaged" | "busy" | "away" | "descriptors"
+export type StorageFault = "unwritable" | "lost_fsync" | "damaged" | "busy" | "away" | "descriptors"
 
 /** The one table of storage faults. The first line that fits decides. */
-const codes: readonly [Trouble, RegExp][] = [
+const codes: readonly [StorageFault, RegExp][] = [
   ["lost_fsync", /^SQLITE_IOERR_(DIR_)?FSYNC$/],
   ["damaged", /^SQLITE_(CORRUPT|NOTADB)/],
   ["busy", /^SQLITE_BUSY$/],
@@ -30,7 +30,7 @@ const SYNC_RESULTS: ReadonlySet<number> = new Set([1034, 1290])
 const MAX_CAUSES = 5
 
 /** The trouble an error (or one of its causes) tells of; undefined when it is not the storage's. */
-export function troubleOf(error: unknown): Trouble | undefined {
+export function faultOf(error: unknown): StorageFault | undefined {
   let current = error
   for (let depth = 0; depth < MAX_CAUSES && current instanceof Error; depth++) {
     const trouble = ofOne(current)
@@ -46,7 +46,7 @@ export function codeOf(error: unknown): string | undefined {
   return typeof code === "string" ? code : undefined
 }
 
-function ofOne(error: Error): Trouble | undefined {
+function ofOne(error: Error): StorageFault | undefined {
   const code = codeOf(error) ?? ""
   const errno = "errno" in error ? error.errno : undefined
   const result = error.name === "SQLiteError" && typeof errno === "number" ? errno : 0

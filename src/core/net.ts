@@ -1,14 +1,18 @@
-import { deadline } from "./deadline"
-import { addressFor, type Judging, type Place, placeOf } from "./destination"
+import { deadline, watchReach } from "./deadline"
+import {
+  type AddressPolicy,
+  addressFor,
+  type Destination,
+  destinationOf,
+  NetError,
+} from "./destination"
 import { codeOf } from "./faults"
-import { NetError } from "./net-error"
-import { watchReach } from "./reach"
 import { monotonic } from "./time"
 
-export type { Judging } from "./destination"
-export { NetError, type NetErrorKind } from "./net-error"
+export type { AddressPolicy } from "./destination"
+export { NetError, type NetErrorKind } from "./destination"
 
-export interface NetRequest extends Judging {
+export interface NetRequest extends AddressPolicy {
   url: string
   method?: string | undefined
   /** `Host` and the framing headers are ours and are taken out. CR or LF throws TypeError. */
@@ -48,7 +52,7 @@ const CONNECT_MS = 5000
  */
 export async function request(options: NetRequest): Promise<NetAnswer> {
   const started = monotonic()
-  const place = placeOf(options.url)
+  const place = destinationOf(options.url)
   const stop = new AbortController()
   let limit: string | undefined
   const end = (name: string) => {
@@ -85,8 +89,12 @@ export async function request(options: NetRequest): Promise<NetAnswer> {
  * Throws NetError: `invalid_url`, `dns` (the name has no address, or nobody knows) or
  * `blocked_address`; `timeout` when the signal came first.
  */
-export async function vet(text: string, options: Judging, signal: AbortSignal): Promise<void> {
-  const place = placeOf(text)
+export async function vet(
+  text: string,
+  options: AddressPolicy,
+  signal: AbortSignal,
+): Promise<void> {
+  const place = destinationOf(text)
   try {
     await addressFor(place, options, signal)
   } catch (error) {
@@ -109,7 +117,7 @@ const STALE_MS = 1000
  * Servers close connections that are idle for a while, and say so while a request is on its way:
  * without a second try that would be a failure of nobody's making.
  */
-async function send(place: Place, address: string, options: NetRequest, signal: AbortSignal) {
+async function send(place: Destination, address: string, options: NetRequest, signal: AbortSignal) {
   const target = pinned(place.url, address)
   const there = `${place.url.protocol}${address} ${place.port}`
   const request = init(place, options, signal)
@@ -131,7 +139,7 @@ function pinned(url: URL, address: string): string {
   return `${url.protocol}//${host}${url.port && `:${url.port}`}${url.pathname}${url.search}`
 }
 
-function init(place: Place, options: NetRequest, signal: AbortSignal): BunFetchRequestInit {
+function init(place: Destination, options: NetRequest, signal: AbortSignal): BunFetchRequestInit {
   const { method = "GET", body, ca } = options
   const { url, host, is_literal } = place
   const authorities = ca === undefined ? {} : { ca }

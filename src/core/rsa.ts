@@ -1,7 +1,7 @@
 import { dlopen, type Pointer, ptr } from "bun:ffi"
 import type { KeyObject } from "node:crypto"
 import { existsSync } from "node:fs"
-import { builtIn, type RsaSign } from "../lib/rsa-sign"
+import { builtIn, type RsaSign } from "../lib/dkim"
 
 /** Where systems keep their libraries. By its name alone one in the working directory would be found, too. */
 const PLACES = [

@@ -19,7 +19,7 @@ export interface TaskError {
 }
 
 /** What the thread sends: once `ready`, then one answer a task; and what a library would print. */
-export type Answer =
+export type TaskAnswer =
   | { stray: "info" | "warn" | "error"; message: string; fields?: Record<string, unknown> }
   | { ready: true }
   | { id: number; ok: true; value: unknown }

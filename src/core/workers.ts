@@ -1,7 +1,7 @@
-import { hasDescriptors } from "./descriptors"
 import { ApiError, isErrorCode } from "./errors"
+import { hasDescriptors } from "./libc"
 import { log } from "./log"
-import type { Answer, Task, TaskError } from "./worker-task"
+import type { Task, TaskAnswer, TaskError } from "./worker-task"
 
 const MAX_WAITING = 1000
 const MAX_FAILED_STARTS = 3
@@ -166,12 +166,12 @@ class Pool {
       timer: undefined,
     }
     this.threads.add(thread)
-    thread.worker.onmessage = (event: MessageEvent<Answer>) => this.answered(thread, event.data)
+    thread.worker.onmessage = (event: MessageEvent<TaskAnswer>) => this.answered(thread, event.data)
     thread.worker.onerror = (event: ErrorEvent) => this.died(thread, event.message)
     thread.worker.addEventListener("close", () => this.died(thread, "it ended"))
   }
 
-  private answered(thread: Thread, answer: Answer): void {
+  private answered(thread: Thread, answer: TaskAnswer): void {
     if (!this.threads.has(thread)) return
     if ("stray" in answer) {
       log[answer.stray](answer.message, { ...answer.fields, thread: "worker" })

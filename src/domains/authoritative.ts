@@ -1,8 +1,15 @@
 import type { Packet } from "dns2"
 import { isPublic } from "../core/addresses"
 import type { Delegation, Resolver } from "../core/dns"
-import { answered, bareName } from "../core/dns-answer"
-import { askServer, codeOf, type Kind, type Server, serverOf } from "../core/dns-wire"
+import {
+  answerOf,
+  askServer,
+  bareName,
+  codeOf,
+  type DnsType,
+  type Server,
+  serverOf,
+} from "../core/dns-wire"
 import { monotonic } from "../core/time"
 import { isSuffix, organizational, upTo } from "./names"
 import type { ServerAnswer } from "./tables"
@@ -19,9 +26,9 @@ export interface Authority {
   /** Why no server could be found; null when there is one. */
   fault: ZoneFault | null
   /** Every server's own words, in the order of their names. Never rejects. */
-  ask(name: string, kind: Kind): Promise<ServerAnswer[]>
+  ask(name: string, kind: DnsType): Promise<ServerAnswer[]>
   /** The values of the first server that answers; an empty list when no server answers. */
-  peek(name: string, kind: Kind): Promise<string[]>
+  peek(name: string, kind: DnsType): Promise<string[]>
 }
 
 /** Finds the authoritative servers of the domain. No question is sent after `until` (monotonic). */
@@ -32,7 +39,7 @@ export async function authorityOf(
 ): Promise<Authority> {
   const { servers, fault } = await serversFor(net, domain)
   const reached = new Set<NameServer>()
-  const askIt = async (server: NameServer, name: string, kind: Kind) => {
+  const askIt = async (server: NameServer, name: string, kind: DnsType) => {
     const answer = await askOne(net, server, { name, kind, until })
     if (isReached(answer)) reached.add(server)
     return answer
@@ -56,7 +63,7 @@ export const isReached = ({ answer }: ServerAnswer) => answer === "NOERROR" || a
 
 interface Question {
   name: string
-  kind: Kind
+  kind: DnsType
   until: number
 }
 
@@ -103,7 +110,7 @@ async function read(
     return delegated(net, named, question, below, depth)
   }
   if (isElsewhere(packet)) return { server: named.name, answer: LAME, values: [], alias: null }
-  const { rows, alias } = answered(packet, question.name, question.kind)
+  const { rows, alias } = answerOf(packet, question.name, question.kind)
   const values = bounded(rows.flatMap((row) => textOf(row, question.kind)))
   const base = { server: named.name, answer: codeOf(packet), values }
   if (question.kind === "CNAME") return { ...base, alias: null } // it is the value itself
@@ -160,7 +167,7 @@ const isElsewhere = ({ header, answers, authorities }: Packet) =>
 
 const NS = 2
 
-function textOf(row: Packet["answers"][number], kind: Kind): string[] {
+function textOf(row: Packet["answers"][number], kind: DnsType): string[] {
   if (kind === "MX") return [mxText(row)]
   if (kind === "TXT") return [Array.isArray(row.data) ? row.data.join("") : String(row.data ?? "")]
   const name = row.domain ?? row.ns ?? row.address
@@ -170,7 +177,7 @@ function textOf(row: Packet["answers"][number], kind: Kind): string[] {
 const mxText = ({ priority = 0, exchange = "" }: { priority?: number; exchange?: string }) =>
   `${priority} ${bareName(exchange) || "."}`
 
-async function follow(dns: Resolver, alias: string, kind: Kind): Promise<string[]> {
+async function follow(dns: Resolver, alias: string, kind: DnsType): Promise<string[]> {
   if (kind === "TXT") return (await dns.txt(alias)).map((parts) => parts.join(""))
   if (kind === "MX") return (await dns.mx(alias)).map(mxText)
   return kind === "A" ? dns.a(alias) : dns.aaaa(alias)

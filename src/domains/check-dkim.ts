@@ -1,5 +1,4 @@
-import { parseTags, type TagList } from "../lib/tag-list"
-import { firstDifference, slipOf } from "../lib/text-slip"
+import { firstDifference, parseTags, slipOf, type TagList } from "../lib/record-text"
 import { mismatch, missing, type RecordResult } from "./check-result"
 
 export interface WantedKey {

@@ -1,5 +1,4 @@
-import { parseTags, type TagList } from "../lib/tag-list"
-import { slipOf } from "../lib/text-slip"
+import { parseTags, slipOf, type TagList } from "../lib/record-text"
 import { mismatch, missing, type RecordResult } from "./check-result"
 
 const VALUES: Record<string, RegExp> = {

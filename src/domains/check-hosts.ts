@@ -1,6 +1,6 @@
 import { isAddress } from "../core/addresses"
 import { DnsError, type Resolver } from "../core/dns"
-import { bareName } from "../core/dns-answer"
+import { bareName } from "../core/dns-wire"
 import { mismatch, missing, type RecordResult, undecided } from "./check-result"
 
 /** A hostile server could invent a new alias for each answer, without end. */

@@ -1,4 +1,4 @@
-import { firstDifference, slipOf } from "../lib/text-slip"
+import { firstDifference, slipOf } from "../lib/record-text"
 import type { Difference } from "./tables"
 
 /** What one server's values for a name mean. */

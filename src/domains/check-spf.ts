@@ -1,6 +1,6 @@
 import { DnsError, type Resolver } from "../core/dns"
+import { slipOf } from "../lib/record-text"
 import { asksDns, isBareHost, isSameMechanism, isSpf, parseSpf, type SpfTerm } from "../lib/spf"
-import { slipOf } from "../lib/text-slip"
 import { mismatch, missing, type RecordResult, undecided } from "./check-result"
 
 /** RFC 7208 4.6.4. */

@@ -3,7 +3,7 @@ import { hostname } from "node:os"
 import { and, asc, eq } from "drizzle-orm"
 import { isAddress } from "../core/addresses"
 import type { Settings } from "../core/config"
-import { bareName } from "../core/dns-answer"
+import { bareName } from "../core/dns-wire"
 import { providerConfigs } from "../providers/tables"
 import type { Reader } from "../store/store"
 

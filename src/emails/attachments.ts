@@ -1,5 +1,5 @@
 import type { Problems } from "../http/problems"
-import { isLonger } from "../lib/characters"
+import { isLonger } from "../lib/text"
 
 /** One file as the request gives it, decoded. */
 export interface GivenFile {

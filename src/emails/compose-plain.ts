@@ -1,6 +1,5 @@
 import { type Mailbox, wireForm } from "../lib/address"
-import { encodedBody } from "../lib/mime-body"
-import { mailboxField, textField } from "../lib/mime-header"
+import { encodedBody, mailboxField, textField } from "../lib/mime"
 import type { MailToCompose } from "./mail-to-compose"
 
 /**

@@ -1,6 +1,6 @@
 import { checkMetadata } from "../http/metadata"
 import type { Problems } from "../http/problems"
-import { isLonger } from "../lib/characters"
+import { isLonger } from "../lib/text"
 
 const MOST_TAGS = 10
 const MAX_TAG = 100

@@ -1,7 +1,7 @@
 import { refuseNotOffered } from "../http/field-names"
 import type { Problems } from "../http/problems"
 import { type Mailbox, notOneAddress, parseMailbox } from "../lib/address"
-import { isLonger } from "../lib/characters"
+import { isLonger } from "../lib/text"
 import { type AttachedInput, readAttachments } from "./attachments"
 import { readHeaders, readMetadata, readTags } from "./extras"
 import { NOT_OFFERED } from "./not-offered"

@@ -3,7 +3,7 @@ import { unavailable } from "../http/envelope"
 import * as idempotency from "../http/idempotency"
 import { engine } from "../store/columns"
 import type { Store, Tx } from "../store/store"
-import { troubleOf } from "../store/trouble"
+import { faultOf } from "../store/trouble"
 import * as emails from "./accept"
 
 const MOST_TOGETHER = 200
@@ -86,7 +86,7 @@ export class Intake {
         else one.resolve()
       }
     } catch (error) {
-      if (group.length === 1 || troubleOf(error)) {
+      if (group.length === 1 || faultOf(error)) {
         for (const { reject } of group) reject(error)
         return
       }

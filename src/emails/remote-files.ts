@@ -1,5 +1,5 @@
 import { ApiError } from "../core/errors"
-import { type Judging, NetError, type NetErrorKind, request } from "../core/net"
+import { type AddressPolicy, NetError, type NetErrorKind, request } from "../core/net"
 import { invalid } from "../http/problems"
 import { Turns } from "../lib/permits"
 import { vetForm } from "../webhooks/endpoint-url"
@@ -18,7 +18,7 @@ const MAX_FILE_BYTES = 10_485_760
 const AT_ONCE = 3
 
 /** From where files may be fetched. */
-export interface FileRules extends Judging {
+export interface FileRules extends AddressPolicy {
   /** PEM of the authorities to trust instead of the well-known ones. */
   ca?: string
   /** Of one file; 10 s without it. */

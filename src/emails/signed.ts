@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject } from "node:crypto"
 import { signRsa } from "../core/rsa"
-import { isClean } from "../lib/crlf"
 import { sign, signable } from "../lib/dkim"
+import { isClean } from "../lib/mail-lines"
 import { type SigningKey, Uncomposable } from "./mail-to-compose"
 
 const MAX_KEYS = 200

@@ -1,5 +1,5 @@
 import { fail } from "../core/errors"
-import { nearest } from "../lib/nearest"
+import { nearest } from "../lib/text"
 import { eventTypes, isPattern } from "./registry"
 
 /** Whether one of the patterns (exact types, `prefix.*`, `*`) speaks of the type. */

@@ -1,6 +1,6 @@
 import { ApiError } from "../core/errors"
 import { log } from "../core/log"
-import { troubleOf } from "../store/trouble"
+import { faultOf } from "../store/trouble"
 import type { AnyRoute, Bare, Enveloped } from "./route"
 
 export type HeaderFields = Record<string, string>
@@ -58,7 +58,7 @@ const TOLD_FLAT = /^\/v1\/(emails|domains|api-keys|webhooks|templates|topics)(?!
 /** What is told of an error; what we did not expect goes to the log, with the request's id. */
 export function asApiError(thrown: unknown, request_id: string, method: string): ApiError {
   if (thrown instanceof ApiError) return thrown
-  const trouble = troubleOf(thrown)
+  const trouble = faultOf(thrown)
   // The storage told of it once, with what to do. Each read of a bad page would say it again.
   if (trouble === "damaged") return unavailable(DAMAGED, "damaged", 60)
   log.error(FAILURES[trouble ?? "none"] ?? "the storage refused a request", {

@@ -1,5 +1,5 @@
-import { isLonger } from "../lib/characters"
 import { isExactlyCarried } from "../lib/exact-numbers"
+import { isLonger } from "../lib/text"
 import type { Problems } from "./problems"
 
 const MOST_KEYS = 50

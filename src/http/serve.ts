@@ -1,5 +1,5 @@
 import type { Elysia } from "elysia"
-import { maskAlso } from "../core/log-masks"
+import { maskAlso } from "../core/log"
 import { Desk, type DeskOptions, type Peer, requestId } from "./desk"
 import { respondError } from "./envelope"
 import { absence } from "./not-found"

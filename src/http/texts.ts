@@ -1,6 +1,6 @@
 import { Type as t } from "@sinclair/typebox"
 import { id } from "../lib/record-fields"
-import { SLUG } from "../lib/slug"
+import { SLUG } from "../lib/text"
 
 const MOST_CHARACTERS = 200
 

@@ -1,7 +1,7 @@
 import { Kind, type TObject, type TSchema, TypeRegistry } from "@sinclair/typebox"
 import { type TypeCheck, TypeCompiler, type ValueError } from "@sinclair/typebox/compiler"
 import { ValueErrorType } from "@sinclair/typebox/errors"
-import { countCharacters, isLonger } from "../lib/characters"
+import { countCharacters, isLonger } from "../lib/text"
 import { settleNames } from "./field-names"
 import type { Problems } from "./problems"
 import { COUNTED, wordsFor } from "./value-words"

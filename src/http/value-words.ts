@@ -1,8 +1,7 @@
 import { Kind, type TSchema } from "@sinclair/typebox"
 import type { ValueError } from "@sinclair/typebox/compiler"
 import { ValueErrorType } from "@sinclair/typebox/errors"
-import { countCharacters, isLonger } from "../lib/characters"
-import { SLUG } from "../lib/slug"
+import { countCharacters, isLonger, SLUG } from "../lib/text"
 import { MONTH, ONE_LINE } from "./texts"
 
 /** A string whose bounds are code points (JSON Schema, 6.3); TypeBox itself counts UTF-16 units. */

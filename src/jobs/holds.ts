@@ -1,6 +1,6 @@
 import { and, count, eq, gt, inArray, sql } from "drizzle-orm"
 import { now } from "../core/time"
-import { short } from "../lib/short"
+import { short } from "../lib/text"
 import { isAmong } from "../store/among"
 import type { Reader, Store, Tx } from "../store/store"
 import { type ClaimedJob, fenced, READY } from "./queue"

@@ -2,7 +2,7 @@ import { log } from "../core/log"
 import { monotonic } from "../core/time"
 import { engine } from "../store/columns"
 import type { Store, Tx } from "../store/store"
-import { troubleOf } from "../store/trouble"
+import { faultOf } from "../store/trouble"
 import type { JobHandlers } from "./job-handler"
 import * as queue from "./queue"
 
@@ -29,7 +29,7 @@ export class Claims {
       for (const job of claimed) if (known.has(job.id)) this.#known.set(job, known.get(job.id))
       return claimed
     } catch (error) {
-      if (troubleOf(error)) throw error
+      if (faultOf(error)) throw error
       log.error("jobs could not be claimed together with their data", { error })
       return queue.claim(this.#store, limit, this.#lease)
     }

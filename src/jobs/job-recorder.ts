@@ -2,7 +2,7 @@ import { log } from "../core/log"
 import { sleep } from "../core/time"
 import { engine } from "../store/columns"
 import type { Store, Tx } from "../store/store"
-import { troubleOf } from "../store/trouble"
+import { faultOf } from "../store/trouble"
 import {
   type Ended,
   endAll,
@@ -98,7 +98,7 @@ export class Recorder {
         return true
       } catch (error) {
         log.error("results of jobs could not be recorded together; trying again", { error })
-        if (!troubleOf(error)) return false
+        if (!faultOf(error)) return false
         if (this.#is_closed) return true
         if (tries === MOST_TRIES_TOGETHER) return false
         await sleep(PAUSE_MILLISECONDS)
@@ -120,7 +120,7 @@ export class Recorder {
           error,
         })
         if (this.#is_closed) return
-        if (tries % MOST_TRIES === 0 && !troubleOf(error)) {
+        if (tries % MOST_TRIES === 0 && !faultOf(error)) {
           if (tries > MOST_TRIES) line = undefined // its last word breaks a rule, too
           verdict = unrecordable
         }

@@ -1,7 +1,7 @@
 import { and, eq, inArray, lt, lte, ne, notInArray, type SQL, sql } from "drizzle-orm"
 import { newId } from "../core/ids"
 import { millis, now, secondsFromNow } from "../core/time"
-import { short } from "../lib/short"
+import { short } from "../lib/text"
 import { engine } from "../store/columns"
 import { held, skipLocked } from "../store/locks"
 import { inserter, prepared, remover } from "../store/statements"

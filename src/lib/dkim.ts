@@ -1,5 +1,4 @@
 import { createHash, type KeyObject, sign as signBytes } from "node:crypto"
-import { builtIn, type RsaSign } from "./rsa-sign"
 
 /** Which fields a signature covers: those of them that the message has. */
 export const SIGNED_FIELDS = [
@@ -171,3 +170,9 @@ function folded(signature: string): string {
 }
 
 const isSpace = (code: number) => code === 0x20 || code === 0x09
+
+/** Signs `data` with an RSA key: RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8017, 8.2). */
+export type RsaSign = (data: Uint8Array, key: KeyObject) => Buffer
+
+/** What the runtime brings along, on every machine. */
+export const builtIn: RsaSign = (data, key) => signBytes("sha256", data, key)

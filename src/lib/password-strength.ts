@@ -1,4 +1,4 @@
-import { countCharacters } from "./characters"
+import { countCharacters } from "./text"
 
 const LEAST_CHARACTERS = 8
 

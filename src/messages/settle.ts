@@ -1,4 +1,4 @@
-import { short } from "../lib/short"
+import { short } from "../lib/text"
 import type { Outcome, RecipientOutcome } from "../providers/provider"
 import { newRowInserter } from "../store/statements"
 import type { Tx } from "../store/store"

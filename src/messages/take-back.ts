@@ -1,6 +1,6 @@
 import { and, eq, inArray, type SQL, sql } from "drizzle-orm"
 import { now } from "../core/time"
-import { short } from "../lib/short"
+import { short } from "../lib/text"
 import type { Tx } from "../store/store"
 import { announce } from "./facts"
 import { messages, type Status } from "./tables"

@@ -1,5 +1,4 @@
-import { meanings } from "../core/error-meanings"
-import { codes, fail, isErrorCode } from "../core/errors"
+import { codes, fail, isErrorCode, meanings } from "../core/errors"
 import { html } from "./html"
 import { smallPage } from "./small-page"
 

@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm"
 import { now } from "../core/time"
 import { enqueue, PRIORITIES } from "../jobs/queue"
-import { short } from "../lib/short"
+import { short } from "../lib/text"
 import { held } from "../store/locks"
 import type { Store, Tx } from "../store/store"
 import { INSTANCE } from "./callback-token"

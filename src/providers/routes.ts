@@ -1,6 +1,5 @@
 import type { Static } from "@sinclair/typebox"
-import { judgedAddress } from "../core/destination"
-import { NetError } from "../core/net-error"
+import { allowedAddress, NetError } from "../core/destination"
 import type { Secrets } from "../core/secrets"
 import { type TestParts, tryInstance, tryProvider } from "../emails/try-provider"
 import type { Call } from "../http/call"
@@ -278,7 +277,7 @@ async function judged(
 /** A name that cannot be resolved now is judged when it is connected to, as all are. */
 async function refuseInward(host: string, port: number, allow_private: readonly string[]) {
   try {
-    await judgedAddress(host, port, { allow_private })
+    await allowedAddress(host, port, { allow_private })
   } catch (error) {
     if (!(error instanceof NetError)) throw error
     if (error.kind !== "blocked_address") return

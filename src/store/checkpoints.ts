@@ -4,7 +4,7 @@ import { codeOf } from "../core/faults"
 import { log } from "../core/log"
 import { monotonic } from "../core/time"
 import type { LogState } from "./copy-log"
-import { troubleOf } from "./trouble"
+import { faultOf } from "./trouble"
 
 /** Of the length at which a checkpoint begins: so much the writer's own thread copies at the end. */
 const REST = 1 / 4
@@ -127,7 +127,7 @@ export class Checkpoints {
   #failed(error: unknown) {
     // No thread is free, or none is left, or no descriptor for one: later, or here.
     if (error instanceof ApiError || codeOf(error) === "SQLITE_CANTOPEN") return
-    if (troubleOf(error)) this.#options.onTrouble(error)
+    if (faultOf(error)) this.#options.onTrouble(error)
     else log.warn("the write-ahead log could not be copied into the database", { error })
   }
 }

@@ -3,7 +3,7 @@ import { monotonic } from "../core/time"
 import { openWorkers, type Workers } from "../core/workers"
 import { type FileToCheck, tablesOf } from "./check-file"
 import { DamagedDatabase } from "./damaged"
-import { troubleOf } from "./trouble"
+import { faultOf } from "./trouble"
 
 /**
  * A file up to this size is checked before anything else: 9 ms from memory, some 130 ms from a slow
@@ -109,7 +109,7 @@ export class FileCheck {
     try {
       return (await this.#workers?.run<string[]>("check-file", file, TASK)) ?? []
     } catch (error) {
-      if (this.#stopped || troubleOf(error) !== "damaged") throw error
+      if (this.#stopped || faultOf(error) !== "damaged") throw error
       return [error instanceof Error ? error.message : String(error)]
     }
   }

@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite"
 import { AsyncLocalStorage } from "node:async_hooks"
 import { log } from "../core/log"
-import { troubleOf } from "./trouble"
+import { faultOf } from "./trouble"
 
 /** Bounds how long one group holds the event loop: some 15 ms at the usual cost of a closure. */
 const MAX_GROUP = 256
@@ -171,7 +171,7 @@ export class GroupCommit {
       effects.push(...own)
       return () => resolve(value as never)
     } catch (error) {
-      if (troubleOf(error) === "damaged") perform(() => this.#onTrouble(error))
+      if (faultOf(error) === "damaged") perform(() => this.#onTrouble(error))
       // A full disk or an I/O error makes SQLite roll back everything: then the group is lost.
       if (!this.#database.inTransaction) throw error
       undo()

@@ -10,7 +10,7 @@ import { openPostgres } from "./postgres"
 import { connect } from "./reach-postgres"
 import { openSqlite } from "./sqlite"
 import type { Store } from "./store"
-import { troubleOf } from "./trouble"
+import { faultOf } from "./trouble"
 
 /** A Postgres that starts together with us, on the same machine or beside it, is there by then. */
 export const BOOT_PATIENCE_MS = 60_000
@@ -62,7 +62,7 @@ export const hasBegun = (settings: Settings): boolean =>
 
 /** The error itself, or what is wrong with the SQLite file where the error tells of that. */
 export function explained(settings: Settings, error: unknown): unknown {
-  const is_damage = error instanceof Error && troubleOf(error) === "damaged"
+  const is_damage = error instanceof Error && faultOf(error) === "damaged"
   return is_damage && !settings.database_url ? explainedFile(sqlitePath(settings), error) : error
 }
 

@@ -1,7 +1,7 @@
 import { SQL } from "bun"
 import { log } from "../core/log"
 import { monotonic, sleep } from "../core/time"
-import { troubleOf } from "./trouble"
+import { faultOf } from "./trouble"
 
 const CONNECT_SECONDS = 5
 const TRY_EVERY_MS = 500
@@ -36,7 +36,7 @@ export async function reach(url: string, max: number, options: Reaching): Promis
     const error = await failureOf(pool)
     if (error === undefined) return pool
     await pool.close()
-    if (troubleOf(error) !== "away") throw error
+    if (faultOf(error) !== "away") throw error
     const waited = monotonic() - begun
     if (waited >= patience_ms) throw away(url, error, waited)
     if (monotonic() - told >= tell_every_ms) {

@@ -11,7 +11,7 @@ import { demandPermit, GroupCommit } from "./group-commit"
 import { migrateSqlite } from "./migrate"
 import { rawSqlite } from "./statements"
 import type { Reader, Store, Tx } from "./store"
-import { troubleOf } from "./trouble"
+import { faultOf } from "./trouble"
 import { watchReads } from "./watch-reads"
 
 const BUSY_MILLISECONDS = 250
@@ -58,7 +58,7 @@ function open(options: SqliteOptions, release: () => void) {
 
   let lost_fsync = false
   const onTrouble = (error: unknown) => {
-    lost_fsync ||= troubleOf(error) === "lost_fsync"
+    lost_fsync ||= faultOf(error) === "lost_fsync"
     if (lost_fsync) void checkpoints?.stop()
     options.onTrouble?.(error)
   }
@@ -104,7 +104,7 @@ function emptyLog(writer: Database, onTrouble: (error: unknown) => void) {
   try {
     writer.run("PRAGMA wal_checkpoint(TRUNCATE)")
   } catch (error) {
-    if (troubleOf(error) === "lost_fsync") onTrouble(error)
+    if (faultOf(error) === "lost_fsync") onTrouble(error)
     log.warn("the write-ahead log could not be copied; the next start copies it", { error })
   }
 }
@@ -120,7 +120,7 @@ function openSound(options: SqliteOptions) {
     if (whole) markBegun(whole)
     return { writer, is_checked: is_small }
   } catch (error) {
-    throw error instanceof Error && troubleOf(error) === "damaged" ? explained(path, error) : error
+    throw error instanceof Error && faultOf(error) === "damaged" ? explained(path, error) : error
   }
 }
 

@@ -1,4 +1,4 @@
-export { troubleOf } from "../core/faults"
+export { faultOf } from "../core/faults"
 
 /** The five-character SQLSTATE: a failing query arrives wrapped by drizzle, a failing COMMIT bare. */
 export function sqlState(error: unknown): string | undefined {

@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite"
-import { troubleOf } from "./trouble"
+import { faultOf } from "./trouble"
 
 const CALLS = ["all", "get", "values", "run"] as const
 
@@ -16,7 +16,7 @@ export function watchReads(database: Database, hear: (error: unknown) => void): 
     try {
       return act()
     } catch (error) {
-      if (troubleOf(error) === "damaged") hear(error)
+      if (faultOf(error) === "damaged") hear(error)
       throw error
     }
   }
@@ -34,7 +34,7 @@ function heard(call: Calls["all"], hear: (error: unknown) => void): Calls["all"]
     try {
       return Reflect.apply(call, this, values)
     } catch (error) {
-      if (troubleOf(error) === "damaged") hear(error)
+      if (faultOf(error) === "damaged") hear(error)
       throw error
     }
   }

@@ -1,10 +1,10 @@
 import { fail } from "../core/errors"
-import { type Judging, NetError, vet } from "../core/net"
+import { type AddressPolicy, NetError, vet } from "../core/net"
 
 const LONGEST = 2048
 const NAMES_MS = 3000
 
-export interface EndpointUrlRules extends Judging {
+export interface EndpointUrlRules extends AddressPolicy {
   /** False where the operator takes plain http, too. */
   require_https: boolean
 }

@@ -1,7 +1,7 @@
 import { log } from "../core/log"
 import { monotonic, nextTurn, sleep } from "../core/time"
 import type { Store } from "../store/store"
-import { troubleOf } from "../store/trouble"
+import { faultOf } from "../store/trouble"
 import type { EndedAttempt } from "./ended"
 import { letGo } from "./in-hand"
 import { settleAll } from "./settle-deliveries"
@@ -88,7 +88,7 @@ export class Settler {
     for (let tries = 1; !this.#stopping; tries++) {
       const error = await this.#write([entry])
       if (error === undefined) return true
-      if (tries >= MOST_TRIES && !troubleOf(error)) return false
+      if (tries >= MOST_TRIES && !faultOf(error)) return false
       await sleep(PAUSE_MILLISECONDS)
     }
     return false

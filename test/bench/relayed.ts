@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite"
-import { unpack } from "../../src/lib/packed"
+import { unpack } from "../../src/lib/compression"
 import { demandEqual } from "./bench"
 import { oneLetter } from "./mail"
 import { scratchFolder } from "./scratch"

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { join } from "node:path"
-import { log, recentLines } from "../../src/core/log"
-import { maskAlso } from "../../src/core/log-masks"
+import { log, maskAlso, recentLines } from "../../src/core/log"
 import { looksOf } from "../../src/http/shown-path"
 
 const last = () => recentLines().at(-1) ?? ""

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test"
 import { createPublicKey, generateKeyPairSync, type KeyObject, verify } from "node:crypto"
 import { join } from "node:path"
 import { openssl, signRsa } from "../../src/core/rsa"
-import { builtIn } from "../../src/lib/rsa-sign"
+import { builtIn } from "../../src/lib/dkim"
 import { missing } from "../harness/peers"
 
 const keyOf = (modulusLength: number) =>

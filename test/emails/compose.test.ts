@@ -5,8 +5,8 @@ import { openWorkers } from "../../src/core/workers"
 import { compose } from "../../src/emails/compose"
 import { composeMail } from "../../src/emails/compose-task"
 import type { MailToCompose } from "../../src/emails/mail-to-compose"
-import { canonical } from "../../src/lib/crlf"
-import { unpack } from "../../src/lib/packed"
+import { unpack } from "../../src/lib/compression"
+import { canonical } from "../../src/lib/mail-lines"
 import { attachable, MAIL, read } from "./composed"
 
 const names = ({ headers }: Email) => headers.map(({ key }) => key).sort()

@@ -6,7 +6,7 @@ import { join } from "node:path"
 import PostalMime, { type Email } from "postal-mime"
 import { composeMail } from "../../src/emails/compose-task"
 import type { MailToCompose } from "../../src/emails/mail-to-compose"
-import { isClean } from "../../src/lib/crlf"
+import { isClean } from "../../src/lib/mail-lines"
 
 /** The smallest mail there is. */
 export const MAIL: MailToCompose = {

@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from "bun:test"
 import { closeSync, copyFileSync, mkdtempSync, openSync, writeSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { troubleOf } from "../../src/core/faults"
+import { faultOf } from "../../src/core/faults"
 import { jobs } from "../../src/jobs/tables"
 import { DamagedDatabase, lookAt } from "../../src/store/damaged"
 import { openSqlite } from "../../src/store/sqlite"
@@ -55,16 +55,16 @@ const failure = async (work: PromiseLike<unknown>): Promise<unknown> => {
 test("a read that meets a bad page fails, and the store tells of it", async () => {
   const { store, troubles } = spoiled("read.db")
   const error = await failure(store.read.select().from(jobs))
-  expect(troubleOf(error)).toBe("damaged")
-  expect(troubles.map(troubleOf)).toEqual(["damaged"])
+  expect(faultOf(error)).toBe("damaged")
+  expect(troubles.map(faultOf)).toEqual(["damaged"])
   await store.close()
 })
 
 test("a closure that meets a bad page fails, and the store tells of it", async () => {
   const { store, troubles } = spoiled("write.db")
   const error = await failure(store.tx(async (tx) => void (await tx.select().from(jobs))))
-  expect(troubleOf(error)).toBe("damaged")
-  expect(new Set(troubles.map(troubleOf))).toEqual(new Set(["damaged"]))
+  expect(faultOf(error)).toBe("damaged")
+  expect(new Set(troubles.map(faultOf))).toEqual(new Set(["damaged"]))
   await store.close()
 })
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { sqlState, troubleOf } from "../../src/store/trouble"
+import { faultOf, sqlState } from "../../src/store/trouble"
 
 const fault = (fields: object) => Object.assign(new Error("fault"), fields)
 
@@ -24,11 +24,11 @@ test.each<[string, object, string | undefined]>([
   ["a mistake in a statement", { errno: "42703" }, undefined],
   ["a bug", {}, undefined],
 ])("%s says of the storage what it is", (_, fields, expected) => {
-  expect(troubleOf(fault(fields))).toBe(expected as ReturnType<typeof troubleOf>)
+  expect(faultOf(fault(fields))).toBe(expected as ReturnType<typeof faultOf>)
 })
 
 test.each([undefined, null, "text", 7])("%p is no trouble of the storage", (value) => {
-  expect(troubleOf(value)).toBeUndefined()
+  expect(faultOf(value)).toBeUndefined()
 })
 
 test("the state of a Postgres error is found bare and wrapped", () => {

@@ -1,4 +1,4 @@
-import { judgedAddress } from "../../core/destination"
+import { allowedAddress } from "../../core/destination"
 import type { Secrets } from "../../core/secrets"
 import { monotonic } from "../../core/time"
 import type { ConfigRow } from "../../providers/configs"
@@ -153,7 +153,7 @@ export class Adapters {
     const { host, port } = access
     return smtp({
       ...access,
-      resolveHost: () => judgedAddress(host, port, { allow_private }),
+      resolveHost: () => allowedAddress(host, port, { allow_private }),
       limits: { max_connections },
       schedule: smtpSchedule(max_age_seconds),
     })

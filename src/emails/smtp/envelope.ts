@@ -1,7 +1,7 @@
 import { isAscii as isSevenBit } from "node:buffer"
 import { hostname } from "node:os"
 import { isAscii, isMailbox, needsSmtputf8, wireForm } from "../../lib/address"
-import { isClean } from "../../lib/crlf"
+import { isClean } from "../../lib/mail-lines"
 
 export interface SmtpEnvelope {
   message_id: string

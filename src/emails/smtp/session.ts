@@ -1,4 +1,4 @@
-import { dotStuffed } from "../../lib/dot-stuff"
+import { dotStuffed } from "../../lib/mail-lines"
 import {
   commandsFor,
   type Extensions,

@@ -1,4 +1,4 @@
-import { isLonger } from "./characters"
+import { isLonger } from "./text"
 
 /** A condition over a JSON value: of an event for a webhook, of a subscriber, of a payload. */
 export type Rule = { all: Rule[] } | { any: Rule[] } | { not: Rule } | Comparison

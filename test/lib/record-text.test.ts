@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import fc from "fast-check"
-import { firstDifference, slipOf } from "../../src/lib/text-slip"
+import { firstDifference, parseTags, slipOf } from "../../src/lib/record-text"
 
 const MEANT = "v=DMARC1; p=none"
 const slip = (text: string) => slipOf(text, (cleaned) => cleaned === MEANT)?.mistake
@@ -28,4 +28,21 @@ test("the first difference is where it is, in any two texts", () => {
       return one.slice(0, at) === other.slice(0, at) && one[at] !== other[at]
     }),
   )
+})
+
+const tagsOf = (text: string) => [...parseTags(text).tags]
+
+test("tags come in their order, without the spaces around them, the first of a name", () => {
+  const tags = [
+    ["v", "DKIM1"],
+    ["k", "rsa"],
+    ["p", "A B"],
+  ]
+  expect(tagsOf(" v = DKIM1 ;k=rsa; p=A B; k=x;")).toEqual(tags as [string, string][])
+  expect(tagsOf("p=")).toEqual([["p", ""]])
+})
+
+test("what is none is told, and so is an empty part between others", () => {
+  expect(parseTags("v=DKIM1; hello; p=x")).toMatchObject({ strange: ["hello"], has_empty: false })
+  expect(parseTags("v=DKIM1;; p=x;")).toMatchObject({ strange: [], has_empty: true })
 })

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { isLocale, isTimeZone } from "../../src/lib/place"
+import { isLocale, isTimeZone } from "../../src/lib/locale"
 
 test("languages are those of BCP 47", () => {
   for (const good of ["en", "de-AT", "zh-Hant-TW", "pt-br"]) expect(isLocale(good)).toBe(true)

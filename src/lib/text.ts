@@ -1,0 +1,74 @@
+const MOST_CHARACTERS = 1000
+
+/**
+ * The first 1,000 characters of a foreign text, in a form that both databases store: without NUL
+ * and without half a surrogate pair.
+ */
+export function short(text: string): string
+export function short(text: string | null): string | null
+export function short(text: string | null): string | null {
+  return text === null ? null : text.replaceAll("\0", "").slice(0, MOST_CHARACTERS).toWellFormed()
+}
+
+/** 1 to 63 of `a-z 0-9 -`, beginning and ending with a letter or digit. */
+export const SLUG = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+
+const SLUG_CHARACTERS = 50
+
+/** A slug from a name: `Große Küche` becomes `grosse-kuche`. Empty when nothing is left of it. */
+export function slugFrom(name: string): string {
+  const plain = name.replaceAll("ß", "ss").normalize("NFKD").toLowerCase()
+  const dashed = plain.replace(/\p{M}/gu, "").replace(/[^a-z0-9]+/g, "-")
+  return dashed.slice(0, SLUG_CHARACTERS).replace(/^-+|-+$/g, "")
+}
+
+/**
+ * The form in which a text is searched in any case. It is kept beside the text, because a database
+ * may lower-case ASCII only.
+ */
+export const searchable = (text: string): string => text.normalize("NFC").toLowerCase()
+
+/** A pattern of LIKE, with a backslash as its escape, for a part of a `searchable` text. */
+export const partOf = (text: string): string => `%${searchable(text).replace(/[\\%_]/g, "\\$&")}%`
+
+/**
+ * Lengths of text as people count them: Unicode code points, as `maxLength` of JSON Schema does.
+ * An emoji outside the basic plane is one character, although JavaScript stores it in two units.
+ */
+export function countCharacters(text: string): number {
+  let count = 0
+  for (const _ of text) count++
+  return count
+}
+
+/** Whether the text has more than `most` characters. Counts only where the length leaves a doubt. */
+export const isLonger = (text: string, most: number): boolean =>
+  text.length > most && countCharacters(text) > most
+
+export interface Nearest {
+  text: string
+  /** Whether it is close enough to be what was meant. */
+  is_near: boolean
+}
+
+/** The text with the fewest typing errors away; undefined only where there is none at all. */
+export function nearest(name: string, among: readonly string[]): Nearest | undefined {
+  const [best] = among
+    .map((text) => ({ text, away: distance(name, text) }))
+    .sort((a, b) => a.away - b.away)
+  return best && { text: best.text, is_near: best.away <= Math.max(2, name.length / 2) }
+}
+
+/** Levenshtein distance, one row at a time. */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, column) => column)
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const change = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      next.push(Math.min(change, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row[b.length] ?? 0
+}
