@@ -2,6 +2,7 @@ import { and, count, eq, gte, lt, type SQL } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
 import { total } from "../store/counters"
+import { isAskedId } from "../store/id-filters"
 import type { Reader } from "../store/store"
 import { newestFirst, type Stretch } from "../store/stretch"
 import { COUNTER } from "./audit-log"
@@ -54,7 +55,7 @@ function matching(account_id: string, filter: Filter): SQL | undefined {
   const { actor_id, action, target_type, after, before } = filter
   return and(
     eq(auditLog.account_id, account_id),
-    actor_id === undefined ? undefined : eq(auditLog.actor_id, actor_id),
+    actor_id === undefined ? undefined : isAskedId(auditLog.actor_id, actor_id),
     action === undefined ? undefined : eq(auditLog.action, action),
     target_type === undefined ? undefined : eq(auditLog.target_type, target_type),
     after === undefined ? undefined : gte(auditLog.created_at, after),

@@ -20,7 +20,8 @@ export const auditLog = table(
     actor_id: ref(),
     action: text().notNull(),
     target_type: text().notNull(),
-    target_id: ref(),
+    /** Of a queue, its name. */
+    target_id: text(),
     ip: text(),
     before: json<unknown>(),
     after: json<unknown>(),

@@ -12,6 +12,10 @@ const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 /** Whether the text is a UUID as we write them: lower case, with hyphens. */
 export const isUuid = (text: string): boolean => uuid.test(text)
 
+/** Whether the text is the id of an event. */
+export const isEventId = (text: string): boolean =>
+  text.startsWith("evt_") && isUuid(text.slice("evt_".length))
+
 /** When a UUIDv7 was made (RFC 9562, 5.7), in Unix milliseconds; undefined for other texts. */
 export const madeAt = (id: string): number | undefined =>
   isUuid(id) && id[14] === "7" ? Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) : undefined

@@ -5,6 +5,7 @@ import type { Page, Window } from "../http/page"
 import { partOf } from "../lib/text"
 import { messages, messageTags, type Status, type Stream } from "../messages/tables"
 import { totals } from "../store/counters"
+import { isAskedId } from "../store/id-filters"
 import type { Reader } from "../store/store"
 import { newestFirst } from "../store/stretch"
 import { asTheyWait } from "./held-mail"
@@ -57,7 +58,7 @@ function matching(db: Reader, project_id: string, filter: Filter): SQL | undefin
     domain === undefined ? undefined : eq(messages.sender_domain, domain),
     subject === undefined ? undefined : contains(subject),
     stream && eq(messages.stream, stream),
-    batch_id === undefined ? undefined : eq(messages.batch_id, batch_id),
+    batch_id === undefined ? undefined : isAskedId(messages.batch_id, batch_id),
     filter.template_id === undefined ? undefined : sql`1 = 0`, // no message has a template yet
     tag === undefined ? undefined : exists(tagged(db, project_id, tag)),
     after === undefined ? undefined : gte(messages.created_at, after),

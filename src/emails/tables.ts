@@ -1,8 +1,8 @@
-import { id, json, table, text, time } from "../store/columns"
+import { json, key, table, text, time } from "../store/columns"
 
 /** Public policies of receiving domains (RFC 8461), kept for as long as they asked for. */
 export const mtaStsPolicies = table("mta_sts_policies", {
-  domain: id(),
+  domain: key(),
   /** Of the TXT record under which the policy was fetched. */
   policy_id: text().notNull(),
   mode: text<"enforce" | "testing" | "none">().notNull(),

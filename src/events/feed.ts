@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, gte, like, or, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
-import { isUuid, madeAt } from "../core/ids"
+import { isEventId, madeAt } from "../core/ids"
 import { isoFrom, millis, millisFrom, monotonic, sleep } from "../core/time"
 import { engine } from "../store/columns"
 import type { Reader } from "../store/store"
@@ -87,8 +87,6 @@ export async function find(db: Reader, project_id: string, id: string): Promise<
   return event ?? fail("not_found", "There is no such event.")
 }
 
-const isEventId = (text: string) => text.startsWith("evt_") && isUuid(text.slice(4))
-
 /** All events about one subject, oldest first. */
 export async function about(db: Reader, project_id: string, subject_id: string): Promise<Event[]> {
   const wanted = and(eq(events.subject_id, subject_id), eq(events.project_id, project_id))
@@ -105,7 +103,7 @@ export async function placeOf(
   field: "after" | "before" = "after",
 ): Promise<Event> {
   const ours = and(eq(events.project_id, project_id), eq(events.id, after))
-  const [row] = await db.select().from(events).where(ours)
+  const [row] = isEventId(after) ? await db.select().from(events).where(ours) : []
   // What is that old was removed by now, and only its id still tells when it was.
   const at = row
     ? millisFrom(row.created_at)
@@ -156,11 +154,13 @@ export async function passable(db: Reader, project_id: string, after: string | u
 }
 
 // As a pair, because the index is walked from there; an OR would walk all that came before.
-const behind = ({ position, id }: Place): SQL =>
-  sql`(${events.position}, ${events.id}) > (${sql.param(position, events.position)}, ${id})`
+export const behind = (place: Place): SQL =>
+  sql`(${events.position}, ${events.id}) > ${pairOf(place)}`
 
-const inFrontOf = ({ position, id }: Place): SQL =>
-  sql`(${events.position}, ${events.id}) < (${sql.param(position, events.position)}, ${id})`
+const inFrontOf = (place: Place): SQL => sql`(${events.position}, ${events.id}) < ${pairOf(place)}`
+
+const pairOf = ({ position, id }: Place): SQL =>
+  sql`(${sql.param(position, events.position)}, ${sql.param(id, events.id)})`
 
 const oldestReadable = () => millis() - READABLE_DAYS * DAY_MILLISECONDS
 

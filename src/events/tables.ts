@@ -1,4 +1,4 @@
-import { id, index, json, position, ref, table, text, time } from "../store/columns"
+import { eventId, index, json, position, ref, table, text, time } from "../store/columns"
 
 /** What the answer to a read of one message shows besides the event's public data. */
 export interface EventDetail {
@@ -13,7 +13,7 @@ export interface EventDetail {
 export const events = table(
   "events",
   {
-    id: id(),
+    id: eventId(),
     position: position(),
     account_id: ref().notNull(),
     project_id: ref().notNull(),

@@ -1,4 +1,4 @@
-import { id, index, int, primaryKey, ref, table, text, time } from "../store/columns"
+import { index, int, key, primaryKey, ref, table, text, time } from "../store/columns"
 
 /**
  * What a request with an `Idempotency-Key` was answered, committed with what it made. The answer
@@ -8,7 +8,7 @@ export const idempotency = table(
   "idempotency",
   {
     /** Project, method, path and the caller's key: one request of one project. */
-    request: id(),
+    request: key(),
     project_id: ref().notNull(),
     body_hash: text().notNull(),
     status: int().notNull(),

@@ -4,6 +4,7 @@ import {
   index,
   int,
   json,
+  key,
   primaryKey,
   ref,
   table,
@@ -200,7 +201,7 @@ export const consoleSessions = table(
 export const refreshTokens = table(
   "refresh_tokens",
   {
-    token_hash: id(),
+    token_hash: key(),
     session_id: ref().notNull(),
     created_at: time().notNull(),
     used_at: time(),
@@ -242,7 +243,7 @@ export const deviceCodes = table(
 export const mfaChallenges = table(
   "mfa_challenges",
   {
-    token_hash: id(),
+    token_hash: key(),
     user_id: ref().notNull(),
     attempts: int().notNull(),
     used_at: time(),
@@ -267,7 +268,7 @@ export const backupCodes = table(
 export const passwordResets = table(
   "password_resets",
   {
-    token_hash: id(),
+    token_hash: key(),
     user_id: ref().notNull(),
     used_at: time(),
     created_at: time().notNull(),
@@ -295,7 +296,7 @@ export const passwordHistory = table(
 export const throttles = table(
   "throttles",
   {
-    subject: id(),
+    subject: key(),
     used: int().notNull(),
     ends_at: time().notNull(),
   },

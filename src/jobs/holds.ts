@@ -1,7 +1,7 @@
 import { and, count, eq, gt, inArray, sql } from "drizzle-orm"
 import { now } from "../core/time"
 import { short } from "../lib/text"
-import { isAmong } from "../store/among"
+import { isAmong } from "../store/id-filters"
 import type { Reader, Store, Tx } from "../store/store"
 import { type ClaimedJob, fenced, READY } from "./queue"
 import { jobs } from "./tables"

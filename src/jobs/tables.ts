@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm"
-import { id, index, int, json, ref, table, text, time } from "../store/columns"
+import { id, index, int, json, key, ref, table, text, time } from "../store/columns"
 
 /**
  * Open work only: a finished job is deleted, its story is in `events`. `state` is 0 ready,
@@ -67,7 +67,7 @@ export const longJobs = table(
 
 /** What an operator stopped: a whole queue (`email`), or what goes to one domain (`email:b.test`). */
 export const pausedQueues = table("paused_queues", {
-  queue: id(),
+  queue: key(),
   paused_by: text(),
   paused_at: time().notNull(),
 })

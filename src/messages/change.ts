@@ -1,8 +1,8 @@
 import { inArray } from "drizzle-orm"
 import { now } from "../core/time"
 import { emitAll } from "../events/emit"
-import { isAmong } from "../store/among"
 import { bumpEach, type Changes } from "../store/counters"
+import { idList, isAmong } from "../store/id-filters"
 import { held } from "../store/locks"
 import { prepared, updater } from "../store/statements"
 import type { Tx } from "../store/store"
@@ -32,7 +32,7 @@ export interface Change {
  * may come at the same moment.
  */
 export async function loadAll(tx: Tx, ids: string[]): Promise<Map<string, Tracked>> {
-  const found = await findMessages(tx, { id: JSON.stringify(ids) })
+  const found = await findMessages(tx, { ids })
   return new Map(found.map((message) => [message.id, message]))
 }
 
@@ -170,8 +170,8 @@ const tracked = {
   created_at: messages.created_at,
 }
 
-const findMessages = prepared({ id }, (tx: Tx, slot) =>
-  held(tx.select(tracked).from(messages).where(isAmong(id, slot.id)).orderBy(id)),
+const findMessages = prepared({ ids: idList }, (tx: Tx, slot) =>
+  held(tx.select(tracked).from(messages).where(isAmong(id, slot.ids)).orderBy(id)),
 )
 
 const update = updater(messages, {

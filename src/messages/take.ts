@@ -2,7 +2,7 @@ import { and, eq, inArray, sql } from "drizzle-orm"
 import { millis, monotonic, now } from "../core/time"
 import { type ClaimedJob, isHeld } from "../jobs/queue"
 import { jobs } from "../jobs/tables"
-import { isAmong } from "../store/among"
+import { idList, isAmong } from "../store/id-filters"
 import { prepared } from "../store/statements"
 import type { Store, Tx } from "../store/store"
 import { announce, isOpen, type Message } from "./facts"
@@ -40,7 +40,7 @@ export async function takeAll(tx: Tx, claimed: ClaimedJob[]): Promise<Map<string
   const taken = new Map<string, Taken>()
   const at = { epoch_ms: millis(), monotonic_ms: monotonic() }
   const ids = claimed.map(({ id }) => id)
-  for (const message of await markAll(tx, { id: JSON.stringify(ids), updated_at: now() })) {
+  for (const message of await markAll(tx, { ids, updated_at: now() })) {
     taken.set(message.id, { message, at })
     announce(tx, message, null)
   }
@@ -75,10 +75,10 @@ const OPEN: Status[] = ["queued", "sending"]
 /** The job carries the message's id, and counts the attempts. */
 const attempts = sql`(SELECT ${jobs.attempt} FROM ${jobs} WHERE ${jobs.id} = ${messages.id})`
 
-const markAll = prepared({ id, updated_at }, (tx: Tx, slot) =>
+const markAll = prepared({ ids: idList, updated_at }, (tx: Tx, slot) =>
   tx
     .update(messages)
     .set({ status: "sending", next_attempt_at: null, attempts, updated_at: slot.updated_at })
-    .where(and(isAmong(id, slot.id), inArray(status, OPEN)))
+    .where(and(isAmong(id, slot.ids), inArray(status, OPEN)))
     .returning(),
 )

@@ -1,4 +1,5 @@
 import { and, eq, gte, lt, sql } from "drizzle-orm"
+import { firstIdAt } from "../core/ids"
 import { isoFrom, millisFrom } from "../core/time"
 import { engine } from "../store/columns"
 import type { Reader } from "../store/store"
@@ -18,7 +19,7 @@ export async function emailUnits(db: Reader, project_id: string, day: string) {
   const start = millisFrom(`${day}T00:00:00.000Z`)
   const end = start + DAY_MILLISECONDS
   const counted = sql<number>`(SELECT COALESCE(SUM(${usageDays.value}), 0) FROM ${usageDays}
-    WHERE ${usageDays.project_id} = ${project_id} AND ${usageDays.day} = ${day}
+    WHERE ${eq(usageDays.project_id, project_id)} AND ${usageDays.day} = ${day}
       AND ${usageDays.metric} = 'email')`
   const [row] = await db
     .select({
@@ -31,8 +32,8 @@ export async function emailUnits(db: Reader, project_id: string, day: string) {
         eq(messages.project_id, project_id),
         eq(messages.channel, "email"),
         eq(messages.sandbox, false),
-        gte(messages.id, firstId(start - MARGIN_MILLISECONDS)),
-        lt(messages.id, firstId(end + MARGIN_MILLISECONDS)),
+        gte(messages.id, firstIdAt(start - MARGIN_MILLISECONDS)),
+        lt(messages.id, firstIdAt(end + MARGIN_MILLISECONDS)),
         gte(messages.created_at, isoFrom(start)),
         lt(messages.created_at, isoFrom(end)),
       ),
@@ -44,9 +45,3 @@ const recipientCount =
   engine === "postgres"
     ? sql`json_array_length(${messages.recipients}::json)`
     : sql`json_array_length(${messages.recipients})`
-
-/** UUIDv7 begins with its milliseconds (RFC 9562, 5.7). */
-function firstId(milliseconds: number): string {
-  const hex = Math.max(0, milliseconds).toString(16).padStart(12, "0")
-  return `${hex.slice(0, 8)}-${hex.slice(8)}`
-}

@@ -8,7 +8,7 @@ export const quotas = table(
   "quotas",
   {
     /** An account, or `user:<id>` for all free accounts of one person. */
-    subject: ref().notNull(),
+    subject: text().notNull(),
     /** `YYYY-MM`, in UTC. */
     period: text().notNull(),
     metric: text<Metric>().notNull(),

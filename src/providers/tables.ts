@@ -5,6 +5,7 @@ import {
   index,
   int,
   json,
+  key,
   primaryKey,
   ref,
   table,
@@ -66,7 +67,7 @@ export const providerConfigs = table(
  * while it takes the login.
  */
 export const instanceRefusals = table("instance_refusals", {
-  id: id(),
+  id: key(),
   provider: text().notNull(),
   reason: text().notNull(),
   paused_until: time().notNull(),
@@ -78,7 +79,8 @@ export const instanceRefusals = table("instance_refusals", {
 export const providerReceipts = table(
   "provider_receipts",
   {
-    config_id: ref().notNull(),
+    /** Or `instance`. */
+    config_id: text().notNull(),
     provider_message_id: text().notNull(),
     project_id: ref().notNull(),
     message_id: ref().notNull(),

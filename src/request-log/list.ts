@@ -1,6 +1,7 @@
 import { and, asc, count, desc, eq, gte, inArray, or, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { millisFrom } from "../core/time"
+import { isAskedId } from "../store/id-filters"
 import type { Reader, Store } from "../store/store"
 import { newestFirst, type Stretch } from "../store/stretch"
 import { requestLog } from "./tables"
@@ -75,7 +76,7 @@ function matching(filter: Filter): SQL | undefined {
     project_id === undefined ? undefined : eq(requestLog.project_id, project_id),
     least_status === undefined ? undefined : gte(requestLog.status, least_status),
     most_status === undefined ? undefined : sql`${requestLog.status} <= ${most_status}`,
-    key_id === undefined ? undefined : eq(requestLog.key_id, key_id),
+    key_id === undefined ? undefined : isAskedId(requestLog.key_id, key_id),
     request_id === undefined ? undefined : eq(requestLog.request_id, request_id),
     under(filter.path),
   )

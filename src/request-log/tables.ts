@@ -5,7 +5,8 @@ export const requestLog = table(
   "request_log",
   {
     id: id(),
-    request_id: ref().notNull(),
+    /** Ours, or the caller's own. */
+    request_id: text().notNull(),
     /** Null where nobody was recognized: only the operator sees those. */
     project_id: ref(),
     key_id: ref(),

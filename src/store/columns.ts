@@ -2,6 +2,7 @@ import { sql } from "drizzle-orm"
 import * as postgres from "drizzle-orm/pg-core"
 import * as sqlite from "drizzle-orm/sqlite-core"
 import { settings } from "../core/config"
+import { bytesOfId, idOfBytes, idOfUuid, uuidOfId, withoutPrefix, withPrefix } from "./id-codec"
 
 /** Chosen once, before the first table is declared. One process knows one engine. */
 export const engine = settings().database_url ? "postgres" : "sqlite"
@@ -55,10 +56,39 @@ type Time = { data: string; driverData: number }
 type Json = { data: unknown; driverData: string }
 type Bytes = { data: Buffer; driverData: Uint8Array }
 
-/** Ids sort by byte on both engines: a locale's collation may order them differently. */
-const pgId = postgres.customType<{ data: string; driverData: string }>({
+/** Keys sort by byte on both engines: a locale's collation may order them differently. */
+const pgKey = postgres.customType<{ data: string; driverData: string }>({
   dataType: () => 'text COLLATE "C"',
 })
+
+type Id = { data: string; driverData: Uint8Array }
+type PostgresId = { data: string; driverData: string }
+
+const sqliteId = {
+  id: sqlite.customType<Id>({
+    dataType: () => "blob",
+    toDriver: orNull(bytesOfId),
+    fromDriver: idOfBytes,
+  }),
+  eventId: sqlite.customType<Id>({
+    dataType: () => "blob",
+    toDriver: orNull((id: string) => bytesOfId(withoutPrefix(id))),
+    fromDriver: (bytes) => withPrefix(idOfBytes(bytes)),
+  }),
+}
+
+const postgresId = {
+  id: postgres.customType<PostgresId>({
+    dataType: () => "uuid",
+    toDriver: orNull(uuidOfId),
+    fromDriver: idOfUuid,
+  }),
+  eventId: postgres.customType<PostgresId>({
+    dataType: () => "uuid",
+    toDriver: orNull((id: string) => uuidOfId(withoutPrefix(id))),
+    fromDriver: (uuid) => withPrefix(idOfUuid(uuid)),
+  }),
+}
 
 const onSqlite = {
   table: sqlite.sqliteTable,
@@ -66,7 +96,9 @@ const onSqlite = {
   uniqueIndex: sqlite.uniqueIndex,
   primaryKey: sqlite.primaryKey,
   text: () => sqlite.text(),
-  ref: () => sqlite.text(),
+  key: () => sqlite.text().primaryKey(),
+  ref: () => sqliteId.id(),
+  eventRef: () => sqliteId.eventId(),
   int: () => sqlite.integer(),
   bool: () => sqlite.integer({ mode: "boolean" }),
   bytes: () => sqlite.blob({ mode: "buffer" }),
@@ -81,7 +113,9 @@ const onPostgres = {
   uniqueIndex: postgres.uniqueIndex,
   primaryKey: postgres.primaryKey,
   text: () => postgres.text(),
-  ref: () => pgId(),
+  key: () => pgKey().primaryKey(),
+  ref: () => postgresId.id(),
+  eventRef: () => postgresId.eventId(),
   int: () => postgres.bigint({ mode: "number" }), // exact to 2^53, as on SQLite
   bool: () => postgres.boolean(),
   bytes: postgres.customType<Bytes>({ dataType: () => "bytea", fromDriver: Buffer.from }),
@@ -97,7 +131,16 @@ const onPostgres = {
 /** Typed as SQLite throughout. What only one engine can do does not belong in this file. */
 const words = engine === "sqlite" ? onSqlite : (onPostgres as unknown as typeof onSqlite)
 
-export const { table, index, uniqueIndex, primaryKey, int, bool, bytes, time, ref } = words
+export const { table, index, uniqueIndex, primaryKey, int, bool, bytes, time } = words
+
+/** A UUIDv7 of ours: text in code, 16 bytes in the database. `""` sorts before all of them. */
+export const { ref } = words
+
+/** The same for events, whose ids begin with `evt_`. */
+export const { eventRef } = words
+
+/** A primary key that is another text. */
+export const { key } = words
 
 /**
  * The order of commits, filled in by the database: the transaction's number on Postgres, always 0
@@ -106,6 +149,8 @@ export const { table, index, uniqueIndex, primaryKey, int, bool, bytes, time, re
 export const { position } = words
 
 export const id = () => words.ref().primaryKey()
+
+export const eventId = () => words.eventRef().primaryKey()
 
 export const text = <T extends string = string>() => words.text().$type<T>()
 

@@ -177,6 +177,7 @@ interface Texts {
 function rowsRunner(written: string, columns: [string, Column][], texts: Texts) {
   const { one, head, tail, key, quiet = false } = texts
   const encoders = columns.map(([name, column]) => encoderOf(name, column))
+  const keyColumn = columns.find(([name]) => name === key)?.[1]
   const values: never[] = [] // one for all rows: a driver binds at once
   const compiled = new WeakMap<Database, Compiled>()
 
@@ -198,7 +199,7 @@ function rowsRunner(written: string, columns: [string, Column][], texts: Texts) 
     const given = JSON.stringify(rows.map((row) => asJson(columns, row)))
     const query = sql`${sql.raw(head)}${given}${sql.raw(tail)}`
     const answer = (await (tx as unknown as Executor).execute(query)) as Record<string, unknown>[]
-    if (key) for (const row of answer) fresh.add(row[key])
+    if (key) for (const row of answer) fresh.add(keyColumn?.mapFromDriverValue(row[key]))
     return fresh
   }
 }

@@ -1,4 +1,4 @@
-import { id, int, primaryKey, ref, table, text } from "./columns"
+import { int, key, primaryKey, ref, table, text } from "./columns"
 
 /**
  * Totals for lists: `count(*)` costs more with every row, a counter never does. The shards keep
@@ -17,6 +17,6 @@ export const counters = table(
 
 /** One value of the instance itself, sealed where it is a secret. */
 export const instanceValues = table("instance_values", {
-  name: id(),
+  name: key(),
   value: text().notNull(),
 })

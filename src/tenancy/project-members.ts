@@ -12,6 +12,7 @@ import {
   projects,
 } from "../identity/tables"
 import { comparable } from "../lib/address"
+import { isAskedId } from "../store/id-filters"
 import type { Reader, Tx } from "../store/store"
 import * as accounts from "./accounts"
 import type { Part } from "./place"
@@ -56,7 +57,7 @@ function beside({ after, before }: Part): SQL | undefined {
   if (!place) return undefined
   const moment = millisFrom(place.at)
   const further = before ? sql.raw(">") : sql.raw("<")
-  const same = sql`${added} = ${moment} AND ${user_id} ${further} ${place.user_id}`
+  const same = sql`${added} = ${moment} AND ${user_id} ${further} ${sql.param(place.user_id, user_id)}`
   return sql`(${added} ${further} ${moment} OR (${same}))`
 }
 
@@ -140,7 +141,7 @@ export async function add(tx: Tx, home: Home, wanted: Newcomer, by: audit.By) {
 
 async function colleague(tx: Tx, home: Home, { user_id, email }: Newcomer): Promise<Person> {
   const named = user_id
-    ? eq(accountMembers.user_id, user_id)
+    ? isAskedId(accountMembers.user_id, user_id)
     : eq(consoleUsers.email_key, comparable(email ?? ""))
   const ours = and(eq(accountMembers.account_id, home.account_id), named)
   const [row] = await people(tx, home).where(ours)

@@ -6,6 +6,7 @@ import { millisFrom, now, secondsFromNow } from "../core/time"
 import { envelopeOf } from "../events/feed"
 import { events } from "../events/tables"
 import type { Page, Window } from "../http/page"
+import { isAskedId } from "../store/id-filters"
 import { held } from "../store/locks"
 import type { Reader, Tx } from "../store/store"
 import { newestFirst } from "../store/stretch"
@@ -72,7 +73,7 @@ function matching({ project_id, webhook_id }: OfWebhook, filter: DeliveryFilter)
     eq(deliveries.webhook_id, webhook_id),
     status && eq(deliveries.status, status),
     event_type === undefined ? undefined : eq(deliveries.event_type, event_type),
-    event_id === undefined ? undefined : eq(deliveries.event_id, event_id),
+    event_id === undefined ? undefined : isAskedId(deliveries.event_id, event_id),
     since === undefined ? undefined : createdSince(since),
   )
 }

@@ -4,7 +4,7 @@ import { log } from "../core/log"
 import type { Workers } from "../core/workers"
 import { API_VERSION } from "../events/api-version"
 import { events } from "../events/tables"
-import { isAmong } from "../store/among"
+import { idList, isAmong } from "../store/id-filters"
 import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
 import { problemIn, renderText } from "../templates/render"
@@ -15,11 +15,11 @@ import { deliveries } from "./tables"
 export async function envelopesOf(db: Reader, event_ids: string[]): Promise<Map<string, string>> {
   const wanted = [...new Set(event_ids)]
   if (wanted.length === 0) return new Map()
-  const rows = await eventsOf(db, { ids: JSON.stringify(wanted) })
+  const rows = await eventsOf(db, { ids: wanted })
   return new Map(rows.map((row) => [row.id, envelopeText(row)]))
 }
 
-const eventsOf = prepared({ ids: events.type }, (db: Reader, slot) => {
+const eventsOf = prepared({ ids: idList }, (db: Reader, slot) => {
   const { id, type, created_at } = events
   const data = sql<string>`${events.data}` // the text of the column, not what it says
   return db.select({ id, type, created_at, data }).from(events).where(isAmong(id, slot.ids))

@@ -2,6 +2,7 @@ import { and, asc, eq, gt, gte, inArray, isNull, lt, type SQL, sql } from "drizz
 import { fail } from "../core/errors"
 import { firstIdAt } from "../core/ids"
 import { millisFrom, now } from "../core/time"
+import * as feed from "../events/feed"
 import { events } from "../events/tables"
 import type { Caller } from "../identity/caller"
 import type { JobHandler } from "../jobs/job-handler"
@@ -277,5 +278,5 @@ const fromId = (since: string) =>
 function eventsAfter(after: string | null): SQL | undefined {
   if (after === null) return undefined
   const [position = "0", id = ""] = after.split(" ")
-  return sql`(${events.position}, ${events.id}) > (${sql.param(Number(position), events.position)}, ${id})`
+  return feed.behind({ position: Number(position), id })
 }

@@ -1,6 +1,6 @@
 import { and, eq, inArray, isNull, lte, ne, or } from "drizzle-orm"
 import { isoFrom, millis, now } from "../core/time"
-import { isAmong } from "../store/among"
+import { idList, isAmong } from "../store/id-filters"
 import { held } from "../store/locks"
 import { prepared } from "../store/statements"
 import type { Tx } from "../store/store"
@@ -50,7 +50,7 @@ async function succeed(tx: Tx, list: EndedAttempt[]) {
   if (ids.length === 0) return
   const old = isoFrom(millis() - FRESH_MILLISECONDS)
   // Looked at first, because hardly ever there is anything to write.
-  const stale = await staleOf(tx, { ids: JSON.stringify(ids), old })
+  const stale = await staleOf(tx, { ids, old })
   if (stale.length === 0) return
   const { id, consecutive_failures, last_success_at } = webhooks
   const at = now()
@@ -66,7 +66,7 @@ async function succeed(tx: Tx, list: EndedAttempt[]) {
     .where(and(theirs, changed))
 }
 
-const staleOf = prepared({ ids: webhooks.url, old: webhooks.last_success_at }, (tx: Tx, slot) => {
+const staleOf = prepared({ ids: idList, old: webhooks.last_success_at }, (tx: Tx, slot) => {
   const { id, consecutive_failures, last_success_at } = webhooks
   const written = or(
     ne(consecutive_failures, 0),

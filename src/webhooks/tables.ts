@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm"
 import type { API_VERSION } from "../events/api-version"
-import { bool, id, index, int, json, ref, table, text, time } from "../store/columns"
+import { bool, eventRef, id, index, int, json, ref, table, text, time } from "../store/columns"
 
 export type HeaderFormat = "standard" | "legacy" | "both"
 export type WebhookStatus = "active" | "disabled"
@@ -86,7 +86,7 @@ export const deliveries = table(
     id: id(),
     project_id: ref().notNull(),
     webhook_id: ref().notNull(),
-    event_id: ref().notNull(),
+    event_id: eventRef().notNull(),
     event_type: text().notNull(),
     trigger: text().$type<Trigger>().notNull(),
     status: text().$type<DeliveryStatus>().notNull(),

@@ -31,7 +31,8 @@ const heldAfter = prepared({ after: deliveries.webhook_id }, (db: Reader, slot) 
 /** From one endpoint to the next by the index, however many deliveries each of them has. */
 function walk(db: Reader, state: SQL, after: SQL) {
   const next = (from: SQL) =>
-    sql`(SELECT min(webhook_id) FROM deliveries WHERE ${state} AND webhook_id > ${from})`
+    sql`(SELECT webhook_id FROM deliveries WHERE ${state} AND webhook_id > ${from}
+      ORDER BY webhook_id LIMIT 1)`
   const page = sql.raw(String(PAGE))
   const steps = sql`(WITH RECURSIVE step(webhook_id, number) AS (
     SELECT ${next(after)}, 1
@@ -42,7 +43,7 @@ function walk(db: Reader, state: SQL, after: SQL) {
     WHERE ${state} AND d.webhook_id = step.webhook_id)`
   return db
     .select({
-      webhook_id: sql<string>`step.webhook_id`,
+      webhook_id: sql`step.webhook_id`.mapWith(deliveries.webhook_id),
       due: first,
       status: webhooks.status,
       consecutive_failures: webhooks.consecutive_failures,

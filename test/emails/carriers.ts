@@ -6,6 +6,7 @@ import { Carriers } from "../../src/emails/providers/choose"
 import type { EmailProvider } from "../../src/emails/providers/provider"
 import * as configs from "../../src/providers/configs"
 import { mailTo } from "../contracts/email-provider"
+import { idFor } from "../harness/ids"
 import { testAdapters, testPermits } from "../harness/providers"
 import { testStore } from "../harness/store"
 import { PROJECT } from "../messages/letters"
@@ -18,7 +19,7 @@ export const nobody: EmailProvider = {
   close: async () => {},
 }
 
-export const OWNER = { account_id: "account_1", project_id: PROJECT }
+export const OWNER = { account_id: idFor("account_1"), project_id: PROJECT }
 
 /** A store, and whoever carries mail for the projects in it. */
 export async function carriers(own = nobody, options: Partial<AdapterOptions> = {}) {

@@ -3,17 +3,18 @@ import { newEventId } from "../../src/core/ids"
 import { emit } from "../../src/events/emit"
 import * as feed from "../../src/events/feed"
 import type { Store } from "../../src/store/store"
+import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
 import { outside } from "../store/outside"
 
 quietLog()
 
-const PROJECT = "project_1"
+const PROJECT = idFor("project_1")
 
 const tell = (store: Store, type: string) =>
   store.tx((tx) =>
-    emit(tx, { account_id: "a", project_id: PROJECT, subject_id: null, type, data: {} }),
+    emit(tx, { account_id: idFor("a"), project_id: PROJECT, subject_id: null, type, data: {} }),
   )
 
 const insert = (type: string) => `

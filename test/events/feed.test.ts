@@ -6,6 +6,7 @@ import { emit, emitAll, onEmitted } from "../../src/events/emit"
 import * as feed from "../../src/events/feed"
 import type { Store } from "../../src/store/store"
 import { movableClock } from "../harness/clock"
+import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
 import { refusal } from "../store/facts"
@@ -13,11 +14,11 @@ import { refusal } from "../store/facts"
 quietLog()
 const clock = movableClock()
 
-const PROJECT = "project_1"
+const PROJECT = idFor("project_1")
 const everything = { limit: 100, types: [] }
 
 const fact = (type: string, project_id = PROJECT, subject_id: string | null = null) => ({
-  account_id: "account_1",
+  account_id: idFor("account_1"),
   project_id,
   subject_id,
   type,
@@ -112,8 +113,8 @@ test("nobody reads another project's events, nor uses its cursor", async () => {
   await using it = await testStore()
   const { store } = it
   await tell(store, "ours")
-  await store.tx((tx) => emit(tx, fact("theirs", "project_2", "subject")))
-  const [theirs] = await feed.read(store.read, "project_2", everything)
+  await store.tx((tx) => emit(tx, fact("theirs", idFor("project_2"), idFor("subject"))))
+  const [theirs] = await feed.read(store.read, idFor("project_2"), everything)
 
   expect(types(await readAll(store, 10))).toEqual(["ours"])
   const foreign = { after: theirs?.id, limit: 10, types: [] }
@@ -121,7 +122,7 @@ test("nobody reads another project's events, nor uses its cursor", async () => {
     code: "validation_error",
     reason: "unknown_event",
   })
-  expect(await feed.about(store.read, PROJECT, "subject")).toEqual([])
+  expect(await feed.about(store.read, PROJECT, idFor("subject"))).toEqual([])
 })
 
 test("a cursor that nobody ever gave out is refused", async () => {

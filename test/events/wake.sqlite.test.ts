@@ -2,16 +2,17 @@ import { expect, spyOn, test } from "bun:test"
 import { emit } from "../../src/events/emit"
 import * as feed from "../../src/events/feed"
 import type { Store } from "../../src/store/store"
+import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
 
 quietLog()
 
-const PROJECT = "project_1"
+const PROJECT = idFor("project_1")
 
 const tell = (store: Store, type: string) =>
   store.tx((tx) =>
-    emit(tx, { account_id: "a", project_id: PROJECT, subject_id: null, type, data: {} }),
+    emit(tx, { account_id: idFor("a"), project_id: PROJECT, subject_id: null, type, data: {} }),
   )
 
 // On Postgres the poll may be needed: an older transaction of somebody else holds events back.

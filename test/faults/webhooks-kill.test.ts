@@ -3,6 +3,7 @@ import { expect, test } from "bun:test"
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { verify } from "../../src/lib/signature"
+import { idOfBytes } from "../../src/store/id-codec"
 import { type Received, type Receiver, receiver } from "../fakes/receiver"
 import { type Belfry, makeHome, startBelfry } from "../harness/binary"
 import { sizes } from "../harness/sizes"
@@ -98,11 +99,11 @@ function judge(received: Received[], acknowledged: string[], secret: string) {
 function judgeRows(home: string, acknowledged: string[]) {
   using database = new Database(join(home, "belfry/belfry.db"), { readonly: true })
   const rows = database.query("SELECT event_id, status FROM deliveries").all() as {
-    event_id: string
+    event_id: Uint8Array
     status: string
   }[]
   expect(rows.filter(({ status }) => status !== "success")).toEqual([])
-  const ids = new Set(rows.map(({ event_id }) => event_id))
+  const ids = new Set(rows.map(({ event_id }) => `evt_${idOfBytes(event_id)}`))
   expect(ids.size).toBe(rows.length)
   expect(acknowledged.filter((id) => !ids.has(id))).toEqual([])
 }

@@ -2,6 +2,7 @@ import { expect, spyOn, test } from "bun:test"
 import type { Verdict } from "../../src/jobs/job-handler"
 import * as queue from "../../src/jobs/queue"
 import { movableClock } from "../harness/clock"
+import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
 import { happened, types } from "../store/facts"
@@ -210,7 +211,11 @@ test("the verdict may bring a schedule of its own, and writes of its own", async
 test("a job of a kind that nobody knows is buried, and says so", async () => {
   await using it = await testStore()
   await it.store.tx((tx) =>
-    queue.enqueue(tx, { name: "gong.strike", schedule: () => 1 }, { payload: {}, project_id: "p" }),
+    queue.enqueue(
+      tx,
+      { name: "gong.strike", schedule: () => 1 },
+      { payload: {}, project_id: idFor("p") },
+    ),
   )
 
   await using _ = await running(it.store, { run: async () => ({}) })

@@ -10,6 +10,7 @@ import { QueueControl } from "../../src/jobs/pauses"
 import { DEAD, enqueueAll, LEASED, READY } from "../../src/jobs/queue"
 import { jobs, pausedQueues } from "../../src/jobs/tables"
 import { messages } from "../../src/messages/tables"
+import { idFor } from "../harness/ids"
 import { person, team } from "../harness/people"
 import { quietLog } from "../harness/quiet"
 import { testService } from "../harness/service"
@@ -80,7 +81,7 @@ describe("a queue that an operator pauses", () => {
     await office.store.tx((tx) => tx.delete(pausedQueues).where(eq(pausedQueues.queue, "email")))
     // What waits for a provider is under no pause, and stays.
     const other = { state: HELD, owner: providerHold("project_1") }
-    const work = { payload: {}, project_id: "project_1" }
+    const work = { payload: {}, project_id: idFor("project_1") }
     await office.store.tx((tx) => enqueueAll(tx, { name: "any", schedule: () => 1 }, [work]))
     await office.store.tx((tx) => tx.update(jobs).set(other).where(eq(jobs.name, "any")))
 

@@ -7,6 +7,7 @@ import { jobs } from "../../src/jobs/tables"
 import { onEnqueued } from "../../src/jobs/wake-ups"
 import type { Store } from "../../src/store/store"
 import { movableClock } from "../harness/clock"
+import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
 import { refusal } from "../store/facts"
@@ -23,7 +24,7 @@ const lease = (owner: string) => ({ owner, lease_ms: LEASE_SECONDS * 1000 })
 
 const ringing = (bell: number, more: Partial<queue.Enqueued<{ bell: number }>> = {}) => ({
   payload: { bell },
-  project_id: "p",
+  project_id: idFor("p"),
   ...more,
 })
 
@@ -69,10 +70,17 @@ test("a job enqueued by a closure that fails does not exist, and rings no bell",
 test("a claimed job is whole: payload, owner, first attempt", async () => {
   await using it = await testStore()
   const payload = { bell: 7, name: "Zoë \u0000 \ud800" }
-  await it.store.tx((tx) => queue.enqueue(tx, ring, { ...ringing(7), payload, id: "job_7" }))
+  await it.store.tx((tx) => queue.enqueue(tx, ring, { ...ringing(7), payload, id: idFor("job_7") }))
 
   expect(await queue.claim(it.store, 10, lease("me"))).toMatchObject([
-    { id: "job_7", name: "bell.ring", payload, owner: "me", attempt: 1, state: queue.LEASED },
+    {
+      id: idFor("job_7"),
+      name: "bell.ring",
+      payload,
+      owner: "me",
+      attempt: 1,
+      state: queue.LEASED,
+    },
   ])
   expect(await queue.claim(it.store, 10, lease("me"))).toEqual([])
 })

@@ -4,6 +4,7 @@ import { JobLoop } from "../../src/jobs/job-loop"
 import * as queue from "../../src/jobs/queue"
 import { jobs } from "../../src/jobs/tables"
 import type { Store } from "../../src/store/store"
+import { idFor } from "../harness/ids"
 
 const HOUR_SECONDS = 3600
 
@@ -28,7 +29,7 @@ export const enqueueRings = (
 ) =>
   store.tx((tx) => {
     const bells = Array.from({ length: count }, (_, n) => n + first)
-    const work = bells.map((bell) => ({ payload: { bell }, project_id: "p", ...more }))
+    const work = bells.map((bell) => ({ payload: { bell }, project_id: idFor("p"), ...more }))
     return queue.enqueueAll(tx, ring, work)
   })
 

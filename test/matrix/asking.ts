@@ -28,13 +28,16 @@ export function ask(
   who: Caller,
   ids: Ids,
   headers: Record<string, string> = {},
+  query?: string,
 ): Promise<Reply> {
   const { body } = rowOf(route)
   addresses += 1
   const address = `10.${(addresses >> 16) & 255}.${(addresses >> 8) & 255}.${addresses & 255}`
   const request: Ask = { headers: { "x-forwarded-for": address, ...headers } }
   if (body) request.body = body(ids)
-  return who.call(route.method, pathOf(route, ids), request)
+  const path = pathOf(route, ids)
+  const searched = query ? `${path}${path.includes("?") ? "&" : "?"}${query}` : path
+  return who.call(route.method, searched, request)
 }
 
 export const nameOf = ({ method, path }: AnyRoute) => `${method} ${path}`

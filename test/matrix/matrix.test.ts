@@ -38,6 +38,8 @@ const { anybody } = service
 const withKey = (key: string) => keyOf(service, key)
 const withToken = (token: string) => tokenOf(service, token)
 
+const NO_IDS = ["x", "instance", NOBODY.toUpperCase(), `evt_${NOBODY}`, NOBODY.replaceAll("-", "")]
+
 let theirs: World
 let ours: World
 let locked: World
@@ -133,6 +135,31 @@ describe.each(named(guarded))("%s", (_, route) => {
         expect(theirsAsked.status).toBe(404)
         const nobodys = await ask(route, who, absent, headers)
         expect(alike(theirsAsked, foreign)).toEqual(alike(nobodys, absent))
+      }
+    }
+  })
+
+  test("takes a text that is no id for an id that nobody has", async () => {
+    if (isOfOperator(route)) return
+    for (const swapped of swaps(namesIn(route))) {
+      for (const text of NO_IDS) {
+        const { status } = await ask(
+          route,
+          ours.owner,
+          exchanged(ours.ids, swapped, () => text),
+          here(ours),
+        )
+        expect([text, [404, 422].includes(status)]).toEqual([text, true])
+      }
+    }
+    const filters = Object.keys(route.query?.properties ?? {}).filter((name) =>
+      name.endsWith("_id"),
+    )
+    for (const filter of filters) {
+      for (const text of NO_IDS) {
+        const query = `${filter}=${encodeURIComponent(text)}`
+        const answer = await ask(route, ours.owner, ours.ids, here(ours), query)
+        expect([text, [200, 404, 422].includes(answer.status)]).toEqual([text, true])
       }
     }
   })

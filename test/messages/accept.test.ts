@@ -7,6 +7,7 @@ import { watch } from "../../src/messages/activity"
 import * as pipeline from "../../src/messages/pipeline"
 import { messageContents, messages, messageTags } from "../../src/messages/tables"
 import { totals } from "../../src/store/counters"
+import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
 import { type TestStore, testStore } from "../harness/store"
 import { refusal } from "../store/facts"
@@ -56,12 +57,14 @@ test("an accepted message is there whole: row, content, tags, events, job, total
 
 test("many messages of several projects enter together, each total right", async () => {
   await using it = await testStore()
-  const list = Array.from({ length: 100 }, (_, n) => letter({ project_id: `project_${n % 3}` }))
+  const list = Array.from({ length: 100 }, (_, n) =>
+    letter({ project_id: idFor(`project_${n % 3}`) }),
+  )
 
   await it.store.tx((tx) => pipeline.accept(tx, list))
   expect(await traces(it)).toEqual([100, 100, 0, 100, 100])
   const sums = await Promise.all(
-    [0, 1, 2].map((n) => totals(it.store.read, `project_${n}`, ["email"])),
+    [0, 1, 2].map((n) => totals(it.store.read, idFor(`project_${n}`), ["email"])),
   )
   expect(sums.map((sum) => sum.get("email"))).toEqual([34, 33, 33])
 })

@@ -6,6 +6,7 @@ import { feedback } from "../../src/messages/settle"
 import type { Status } from "../../src/messages/tables"
 import type { Outcome } from "../../src/providers/provider"
 import { movableClock } from "../harness/clock"
+import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
 import { refusal } from "../store/facts"
 import { letter, outcome, PROJECT, told } from "./letters"
@@ -84,7 +85,7 @@ test("what is said of a stranger, or of no message at all, is not heard", async 
   const before = [await office.read(id), await office.story(id)]
 
   await hear(office, id, "complained", "stranger@example.test")
-  await hear(office, "no-such-message", "complained")
+  await hear(office, idFor("no-such-message"), "complained")
   expect([await office.read(id), await office.story(id)]).toEqual(before)
 })
 

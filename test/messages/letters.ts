@@ -8,8 +8,9 @@ import type { NewMessage } from "../../src/messages/pipeline"
 import { messages, type Recipient } from "../../src/messages/tables"
 import type { Outcome, RecipientOutcome } from "../../src/providers/provider"
 import type { Reader, Store } from "../../src/store/store"
+import { idFor } from "../harness/ids"
 
-export const PROJECT = "project_1"
+export const PROJECT = idFor("project_1")
 
 const NO_REPLY = { smtp_code: null, enhanced_code: null, response: null, mx: null, tls: null }
 
@@ -26,7 +27,7 @@ export function letter(more: Partial<NewMessage> = {}, cc: string[] = [], bcc: s
   })
   const message: NewMessage = {
     id,
-    account_id: "account_1",
+    account_id: idFor("account_1"),
     project_id: PROJECT,
     channel: "email",
     recipient: to,

@@ -9,6 +9,7 @@ import * as pipeline from "../../src/messages/pipeline"
 import { putOff } from "../../src/messages/put-off"
 import { messages } from "../../src/messages/tables"
 import { takeAll } from "../../src/messages/take"
+import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
 import { letter, PROJECT, read } from "./letters"
@@ -112,7 +113,7 @@ test("what waits for the provider of a project goes wherever it likes, but not t
   const { store } = it
   const theirs = [to("ann@one.test"), to("kim@two.test", ["sam@three.test"])]
   const others = [
-    to("ann@one.test", [], { project_id: "project_2" }),
+    to("ann@one.test", [], { project_id: idFor("project_2") }),
     to("ann@one.test", [], { sandbox: true }),
     to("code@one.test", [], { stream: "auth" }),
   ]

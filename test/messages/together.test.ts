@@ -5,6 +5,7 @@ import { type Attempted, feedback, settleAll } from "../../src/messages/settle"
 import { messageRaws } from "../../src/messages/tables"
 import type { RecipientOutcome } from "../../src/providers/provider"
 import { totals } from "../../src/store/counters"
+import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
 import { byHand } from "./by-hand"
 import { letter, outcome, PROJECT, told } from "./letters"
@@ -44,7 +45,7 @@ test("messages that end together have each its own end, and count once each", as
   const [one, two, other] = [
     await office.accept(),
     await office.accept(letter({}, [CC])),
-    await office.accept(letter({ project_id: "project_2" })),
+    await office.accept(letter({ project_id: idFor("project_2") })),
   ]
   const both = [told(TO, { status: "bounced" }), told(CC, { status: "delivered" })]
   await settled(office, attempted(other), attempted(two, { list: both }), attempted(one))
@@ -71,7 +72,7 @@ test("messages that end together have each its own end, and count once each", as
   const ours = { "email.delivered": 1, "email.bounced": 1, ...none }
   expect(Object.fromEntries(await counts(office))).toEqual(ours)
   const theirs = { "email.delivered": 1, "email.bounced": 0, ...none }
-  expect(Object.fromEntries(await counts(office, "project_2"))).toEqual(theirs)
+  expect(Object.fromEntries(await counts(office, idFor("project_2")))).toEqual(theirs)
 })
 
 test("two of the same project that end alike are two in its totals", async () => {
@@ -98,9 +99,9 @@ test("among many, what a complaint said before stays, and is not counted away", 
 test("a message that is gone takes nobody's end with it", async () => {
   await using office = await postOffice()
   const id = await office.accept()
-  await settled(office, attempted("no-such-message"), attempted(id))
+  await settled(office, attempted(idFor("no-such-message")), attempted(id))
   expect(await office.read(id)).toMatchObject({ status: "delivered" })
-  expect(await office.attempts("no-such-message")).toEqual([])
+  expect(await office.attempts(idFor("no-such-message"))).toEqual([])
 })
 
 test("the bytes of every message are kept, large ones too, and the first ones stay", async () => {

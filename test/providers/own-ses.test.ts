@@ -12,6 +12,7 @@ import { engine } from "../../src/store/columns"
 import { jobTable } from "../../src/work"
 import { sesServer } from "../fakes/ses-server"
 import { authority, signedBy, snsServer } from "../fakes/sns"
+import { idFor } from "../harness/ids"
 import { mail } from "../harness/mail"
 import { type Team, team } from "../harness/people"
 import { LOOPBACK } from "../harness/providers"
@@ -111,7 +112,7 @@ test("domains of projects are identities of the instance's SES, and their SPF na
   }))
   await using service = await testService()
   const carriers = carriersOf(service, amazon.url)
-  expect(await carriers.identityOf("project_1", "example.com")).toMatchObject({
+  expect(await carriers.identityOf(idFor("project_1"), "example.com")).toMatchObject({
     provider_identity_status: "success",
     provider_dkim_status: "pending",
   })

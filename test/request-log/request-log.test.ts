@@ -8,6 +8,7 @@ import { requestLog } from "../../src/request-log/tables"
 import { atRest } from "../harness/at-rest"
 import { refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"
+import { idFor } from "../harness/ids"
 import { mail } from "../harness/mail"
 import { team } from "../harness/people"
 import { quietLog } from "../harness/quiet"
@@ -24,7 +25,7 @@ const { requests } = service.parts
 
 const note = (more: Partial<Answered> = {}): Answered => ({
   request_id: "req_1",
-  project_id: "p",
+  project_id: idFor("p"),
   is_stranger: false,
   key_id: null,
   method: "GET",

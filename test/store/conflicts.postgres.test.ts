@@ -5,6 +5,7 @@ import { bumpAll, totals } from "../../src/store/counters"
 import { openStore } from "../../src/store/open"
 import type { Tx } from "../../src/store/store"
 import { counters } from "../../src/store/tables"
+import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
 import { happened, refusal, types } from "./facts"
@@ -30,7 +31,7 @@ function meeting(guests: number) {
   }
 }
 
-const row = (name: string) => ({ project_id: "p", name, shard: 0, value: 0 })
+const row = (name: string) => ({ project_id: idFor("p"), name, shard: 0, value: 0 })
 
 test("runs both of two closures that lock each other out", async () => {
   await using it = await testStore()
@@ -52,7 +53,7 @@ test("runs both of two closures that lock each other out", async () => {
   await Promise.all([lock("a", "b"), lock("b", "a")])
 
   expect(here.arrivals()).toBeGreaterThan(2) // one of them had to come again
-  const sums = await totals(store.read, "p", ["a", "b"])
+  const sums = await totals(store.read, idFor("p"), ["a", "b"])
   expect([...sums.values()]).toEqual([2, 2])
 })
 
@@ -75,7 +76,7 @@ test("runs again a closure whose reads another one made wrong", async () => {
 
   expect(here.arrivals()).toBeGreaterThan(2)
   expect(effects.sort()).toEqual(["left", "right"]) // once each, although one ran twice
-  expect((await totals(store.read, "p", ["a"])).get("a")).toBe(2)
+  expect((await totals(store.read, idFor("p"), ["a"])).get("a")).toBe(2)
 })
 
 test("a conflict that never ends is told after some tries", async () => {
@@ -121,10 +122,12 @@ test("two nodes that count the same totals never lock each other out", async () 
 
   const work = Array.from({ length: 40 }, (_, n) => {
     const shuffled = n % 2 === 0 ? names : [...names].reverse()
-    return nodes[n % 2]?.tx((tx) => bumpAll(tx, "p", new Map(shuffled.map((name) => [name, 1]))))
+    return nodes[n % 2]?.tx((tx) =>
+      bumpAll(tx, idFor("p"), new Map(shuffled.map((name) => [name, 1]))),
+    )
   })
   await Promise.all(work)
-  const sums = await totals(it.store.read, "p", names)
+  const sums = await totals(it.store.read, idFor("p"), names)
   expect([...sums.values()]).toEqual([40, 40, 40])
   await nodes[1]?.close()
 })

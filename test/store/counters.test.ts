@@ -2,6 +2,7 @@ import { expect, test } from "bun:test"
 import { engine } from "../../src/store/columns"
 import { bump, bumpAll, total, totals } from "../../src/store/counters"
 import { counters } from "../../src/store/tables"
+import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
 import { refusal } from "./facts"
@@ -11,7 +12,7 @@ quietLog()
 test("a total that was never bumped is 0", async () => {
   await using it = await testStore()
 
-  expect(await total(it.store.read, "p", "nothing")).toBe(0)
+  expect(await total(it.store.read, idFor("p"), "nothing")).toBe(0)
 })
 
 test("totals go up and down, by name and by project", async () => {
@@ -20,13 +21,13 @@ test("totals go up and down, by name and by project", async () => {
 
   await store.tx(async (tx) => {
     const changes = { email: 5, sms: 2, none: 0 }
-    await bumpAll(tx, "p", new Map(Object.entries(changes)))
+    await bumpAll(tx, idFor("p"), new Map(Object.entries(changes)))
   })
-  await store.tx((tx) => bump(tx, "p", "email", -3))
-  await store.tx((tx) => bump(tx, "q", "email", 7))
-  const ours = await totals(store.read, "p", ["email", "sms", "none", "other"])
+  await store.tx((tx) => bump(tx, idFor("p"), "email", -3))
+  await store.tx((tx) => bump(tx, idFor("q"), "email", 7))
+  const ours = await totals(store.read, idFor("p"), ["email", "sms", "none", "other"])
   expect(Object.fromEntries(ours)).toEqual({ email: 2, sms: 2, none: 0, other: 0 })
-  expect(await total(store.read, "q", "email")).toBe(7)
+  expect(await total(store.read, idFor("q"), "email")).toBe(7)
 })
 
 test("a bump that is undone does not count", async () => {
@@ -34,19 +35,19 @@ test("a bump that is undone does not count", async () => {
   const { store } = it
 
   const undone = store.tx(async (tx) => {
-    await bump(tx, "p", "email", 5)
+    await bump(tx, idFor("p"), "email", 5)
     throw new Error("undo")
   })
   await refusal(undone)
-  expect(await total(store.read, "p", "email")).toBe(0)
+  expect(await total(store.read, idFor("p"), "email")).toBe(0)
 })
 
 test("a total is the sum of its shards, and writers on Postgres spread over several", async () => {
   await using it = await testStore()
   const { store } = it
 
-  for (let n = 0; n < 60; n++) await store.tx((tx) => bump(tx, "p", "email", n % 2 ? 2 : -1))
-  expect(await total(store.read, "p", "email")).toBe(30)
+  for (let n = 0; n < 60; n++) await store.tx((tx) => bump(tx, idFor("p"), "email", n % 2 ? 2 : -1))
+  expect(await total(store.read, idFor("p"), "email")).toBe(30)
   const shards = new Set((await store.read.select().from(counters)).map(({ shard }) => shard))
   if (engine === "postgres") expect(shards.size).toBeGreaterThan(1)
   else expect([...shards]).toEqual([0])

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test"
 import { and, eq, inArray, sql } from "drizzle-orm"
+import { newId } from "../../src/core/ids"
 import { jobs } from "../../src/jobs/tables"
 import { accept } from "../../src/messages/pipeline"
 import { messageContents, messages } from "../../src/messages/tables"
@@ -42,7 +43,7 @@ test("whole rows, chosen fields, joins and expressions read as drizzle reads the
     const expected: unknown = await statement.execute(values)
     expect(expected).toHaveLength(1)
     expect(direct?.(values)).toEqual(expected)
-    expect(direct?.({ id: "none" })).toEqual(await statement.execute({ id: "none" }))
+    expect(direct?.({ id: newId() })).toEqual(await statement.execute({ id: newId() }))
   }
 })
 

@@ -2,10 +2,17 @@ import { asc } from "drizzle-orm"
 import { emit } from "../../src/events/emit"
 import { events } from "../../src/events/tables"
 import type { Reader, Tx } from "../../src/store/store"
+import { idFor } from "../harness/ids"
 
 /** The smallest row there is to write: something happened. */
 export const happened = (tx: Tx, type: string, data: Record<string, unknown> = {}) =>
-  emit(tx, { account_id: "account_1", project_id: "project_1", subject_id: null, type, data })
+  emit(tx, {
+    account_id: idFor("account_1"),
+    project_id: idFor("project_1"),
+    subject_id: null,
+    type,
+    data,
+  })
 
 /** What happened, in the order of writing. */
 export async function types(db: Reader): Promise<string[]> {

@@ -45,17 +45,36 @@ test("an empty database gets every migration, and the second time none", async (
   expect(await migratePostgres(it.pool())).toEqual([])
 })
 
-test("ids sort by byte, whatever the locale of the database is", async () => {
+test("ids are UUIDs, and keys sort by byte, whatever the locale of the database is", async () => {
   await using it = await emptyDatabase()
   await migratePostgres(it.pool())
 
   const rows = await it.pool()`
-    SELECT DISTINCT coalesce(collation_name, 'of the database') AS name
+    SELECT table_name || '.' || column_name AS name, data_type AS type,
+      coalesce(collation_name, 'of the database') AS collation
     FROM information_schema.columns
     WHERE table_schema = 'public' AND table_name <> 'belfry_migrations'
-      AND (column_name = 'id' OR column_name LIKE '%\\_id') 
-      AND column_name NOT IN ('rfc_message_id', 'provider_message_id', 'policy_id')`
-  expect(rows.map(({ name }: { name: string }) => name)).toEqual(["C"])
+      AND (column_name = 'id' OR column_name LIKE '%\\_id' OR collation_name = 'C')`
+  const others = rows.flatMap(({ name, type, collation }: Record<string, string>) =>
+    type === "uuid" ? [] : `${name}: ${collation}`,
+  )
+  expect(others.sort()).toEqual([
+    "audit_log.target_id: of the database",
+    "idempotency.request: C",
+    "instance_refusals.id: C",
+    "instance_values.name: C",
+    "messages.rfc_message_id: of the database",
+    "mfa_challenges.token_hash: C",
+    "mta_sts_policies.domain: C",
+    "mta_sts_policies.policy_id: of the database",
+    "password_resets.token_hash: C",
+    "paused_queues.queue: C",
+    "provider_receipts.config_id: of the database",
+    "provider_receipts.provider_message_id: of the database",
+    "refresh_tokens.token_hash: C",
+    "request_log.request_id: of the database",
+    "throttles.subject: C",
+  ])
 })
 
 test("of several nodes that start at once each migration is applied by one", async () => {

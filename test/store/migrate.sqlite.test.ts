@@ -42,6 +42,21 @@ test("only what is missing is applied, in order", () => {
   expect(tables(database)).toEqual(["a", "b", "belfry_migrations", "c"])
 })
 
+const schema = (database: Database) =>
+  database.query("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name").all()
+
+test("an upgrade from every earlier schema ends at the same one as a new file", () => {
+  using made = new Database(":memory:")
+  migrateSqlite(made)
+
+  for (let applied = 0; applied <= tags.length; applied++) {
+    using old = new Database(":memory:")
+    migrateSqlite(old, embedded.sqlite.slice(0, applied))
+    expect(migrateSqlite(old)).toEqual(tags.slice(applied))
+    expect(schema(old)).toEqual(schema(made))
+  }
+})
+
 test("a migration that breaks in the middle leaves nothing of itself", () => {
   using database = new Database(":memory:")
   const good = step("0000_a", "CREATE TABLE a (n);")

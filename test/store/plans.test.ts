@@ -10,6 +10,7 @@ import { messages } from "../../src/messages/tables"
 import { engine } from "../../src/store/columns"
 import { totals } from "../../src/store/counters"
 import type { Store } from "../../src/store/store"
+import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
 import { letter, PROJECT } from "../messages/letters"
@@ -57,7 +58,7 @@ const paths: Path[] = [
     name: "sweeping leases that ran out",
     index: "jobs_leased",
     table: "jobs",
-    walk: (store) => queue.sweep(store, ["held"]),
+    walk: (store) => queue.sweep(store, [idFor("held")]),
   },
   {
     name: "sweeping a former life",
@@ -76,7 +77,7 @@ const paths: Path[] = [
     name: "the story of one message",
     index: "events_by_subject",
     table: "events",
-    walk: (store) => feed.about(store.read, PROJECT, "message"),
+    walk: (store) => feed.about(store.read, PROJECT, idFor("message")),
   },
   {
     name: "the list of all emails",
@@ -107,7 +108,7 @@ const paths: Path[] = [
 /** Many projects, most of their work done: as a planner meets it. */
 async function fillTables(store: Store) {
   const letters = Array.from({ length: ROWS }, (_, n) =>
-    letter({ project_id: `project_${n % 40}`, recipient: `to${n % 50}@example.test` }),
+    letter({ project_id: idFor(`project_${n % 40}`), recipient: `to${n % 50}@example.test` }),
   )
   await store.tx(async (tx) => {
     await pipeline.accept(tx, letters)

@@ -9,6 +9,7 @@ import { mailboxMails } from "../../src/mailbox/tables"
 import { inserter, newRowInserter } from "../../src/store/statements"
 import type { Store, Tx } from "../../src/store/store"
 import { counters } from "../../src/store/tables"
+import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
 import { refusal } from "./facts"
@@ -22,8 +23,8 @@ const insertNew = newRowInserter(idempotency, "request")
 
 const event = (data: Record<string, unknown>, type = "t") => ({
   id: newEventId(),
-  account_id: "a",
-  project_id: "p",
+  account_id: idFor("a"),
+  project_id: idFor("p"),
   subject_id: null,
   type,
   data,
@@ -33,8 +34,8 @@ const event = (data: Record<string, unknown>, type = "t") => ({
 
 const mail = (raw: Uint8Array, subject = "s") => ({
   id: newId(),
-  project_id: "p",
-  account_id: "a",
+  project_id: idFor("p"),
+  account_id: idFor("a"),
   email_id: null,
   mail_from: "a@example.test",
   recipients: ["b@example.test"],
@@ -49,7 +50,7 @@ const mail = (raw: Uint8Array, subject = "s") => ({
 
 const claim = (request: string, answer = "{}") => ({
   request,
-  project_id: "p",
+  project_id: idFor("p"),
   body_hash: "h",
   status: 201,
   answer,
@@ -119,7 +120,7 @@ test("numbers are exact up to 2^53, on either side of zero", async () => {
   await using it = await testStore()
   const numbers = [0, 1, -1, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER]
 
-  const rows = numbers.map((value, shard) => ({ project_id: "p", name: "n", shard, value }))
+  const rows = numbers.map((value, shard) => ({ project_id: idFor("p"), name: "n", shard, value }))
   await it.store.tx((tx) => insertCounters(tx, rows))
   const back = await it.store.read.select().from(counters).orderBy(asc(counters.shard))
   expect(back.map(({ value }) => value)).toEqual(numbers)
@@ -203,9 +204,28 @@ test("a row that was undone is new for the next one", async () => {
   expect(await it.store.tx((tx) => insertNew(tx, [claim("a", "kept")]))).toEqual(new Set(["a"]))
 })
 
-test("ids sort by byte", async () => {
+test("keys sort by byte", async () => {
   await using it = await testStore()
-  const ids = ["b", "B", "a", "_", "ä", "A", "~", "0"]
+  const keys = ["b", "B", "a", "_", "ä", "A", "~", "0"]
+
+  await it.store.tx((tx) =>
+    insertNew(
+      tx,
+      keys.map((key) => claim(key)),
+    ),
+  )
+  const { request } = idempotency
+  const rows = await it.store.read.select({ request }).from(idempotency).orderBy(asc(request))
+  expect(rows.map((row) => row.request)).toEqual(["0", "A", "B", "_", "a", "b", "~", "ä"])
+  const same = it.store.read.select().from(idempotency).where(eq(request, "B"))
+  expect(await same).toHaveLength(1)
+})
+
+test("ids sort as their texts do", async () => {
+  await using it = await testStore()
+  const ids = ["ff", "7f", "80", "00ff", "0100", "0f", "a0", "9f"].map(
+    (hex) => `${hex.padEnd(8, "0")}-0000-7000-8000-000000000000`,
+  )
   const job = { name: "n", payload: {}, state: 0, priority: 1, attempt: 0 }
   const times = { run_at: now(), created_at: now() }
 
@@ -213,6 +233,8 @@ test("ids sort by byte", async () => {
     await tx.insert(jobs).values(ids.map((id) => ({ ...job, ...times, id })))
   })
   const rows = await it.store.read.select({ id: jobs.id }).from(jobs).orderBy(asc(jobs.id))
-  expect(rows.map(({ id }) => id)).toEqual(["0", "A", "B", "_", "a", "b", "~", "ä"])
-  expect(await it.store.read.select().from(jobs).where(eq(jobs.id, "B"))).toHaveLength(1)
+  expect(rows.map(({ id }) => id)).toEqual(ids.toSorted())
+  for (const id of ids) {
+    expect(await it.store.read.select().from(jobs).where(eq(jobs.id, id))).toHaveLength(1)
+  }
 })

@@ -3,6 +3,7 @@ import { eq, gt, lte } from "drizzle-orm"
 import { newEventId } from "../../src/core/ids"
 import { events } from "../../src/events/tables"
 import { bump, total } from "../../src/store/counters"
+import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
 import { happened, refusal, types } from "./facts"
@@ -32,7 +33,13 @@ test("undoes the closure whose statement is refused, and none of its neighbours"
   await using it = await testStore()
   const { store } = it
   const id = newEventId()
-  const owned = { account_id: "a", project_id: "p", subject_id: null, data: {}, detail: null }
+  const owned = {
+    account_id: idFor("a"),
+    project_id: idFor("p"),
+    subject_id: null,
+    data: {},
+    detail: null,
+  }
   const row = { id, ...owned, type: "first", created_at: "2026-01-01T00:00:00.000Z" }
   await store.tx(async (tx) => void (await tx.insert(events).values(row)))
 
@@ -68,10 +75,10 @@ test("loses no update when many closures change one total", async () => {
   const { store } = it
 
   const bumps = Array.from({ length: 100 }, () =>
-    store.tx((tx) => bump(tx, "project_1", "things", 1)),
+    store.tx((tx) => bump(tx, idFor("project_1"), "things", 1)),
   )
   await Promise.all(bumps)
-  expect(await total(store.read, "project_1", "things")).toBe(100)
+  expect(await total(store.read, idFor("project_1"), "things")).toBe(100)
 })
 
 test("refuses a transaction inside a transaction, and goes on", async () => {
@@ -166,7 +173,13 @@ test("an effect that throws harms neither its commit nor the other effects", asy
 test("compares times as times and returns them as ISO text in UTC", async () => {
   await using it = await testStore()
   const { store } = it
-  const owned = { account_id: "a", project_id: "p", subject_id: null, data: {}, detail: null }
+  const owned = {
+    account_id: idFor("a"),
+    project_id: idFor("p"),
+    subject_id: null,
+    data: {},
+    detail: null,
+  }
   const created_at = "2026-11-21T12:30:00.250+02:00"
   await store.tx(async (tx) => {
     await tx.insert(events).values({ id: newEventId(), ...owned, type: "t", created_at })
@@ -183,7 +196,13 @@ test("compares times as times and returns them as ISO text in UTC", async () => 
 test("refuses a text that is no time, and keeps nothing of it", async () => {
   await using it = await testStore()
   const { store } = it
-  const owned = { account_id: "a", project_id: "p", subject_id: null, data: {}, detail: null }
+  const owned = {
+    account_id: idFor("a"),
+    project_id: idFor("p"),
+    subject_id: null,
+    data: {},
+    detail: null,
+  }
   const row = { id: newEventId(), ...owned, type: "t", created_at: "yesterday" }
 
   const refused = store.tx(async (tx) => void (await tx.insert(events).values(row)))

@@ -7,6 +7,7 @@ import { disable } from "../../src/webhooks/status"
 import { deliveries } from "../../src/webhooks/tables"
 import { movableClock } from "../harness/clock"
 import { type TestHooks, testHooks } from "../harness/hooks"
+import { idFor } from "../harness/ids"
 
 const clock = movableClock()
 
@@ -53,7 +54,10 @@ describe("claims of a backlog", () => {
     )
     await hooks.store.tx(async (tx) => {
       await tx.delete(deliveries).where(eq(deliveries.id, removed))
-      await tx.update(deliveries).set({ owner: "another" }).where(eq(deliveries.id, another))
+      await tx
+        .update(deliveries)
+        .set({ owner: idFor("another") })
+        .where(eq(deliveries.id, another))
       await tx.update(deliveries).set({ status: "exhausted" }).where(eq(deliveries.id, over))
     })
     const rest = await claim(100)

@@ -5,6 +5,7 @@ import { deliveries } from "../../src/webhooks/tables"
 import { hangs, receiver } from "../fakes/receiver"
 import { movableClock } from "../harness/clock"
 import { testHooks, until } from "../harness/hooks"
+import { idFor } from "../harness/ids"
 
 const clock = movableClock()
 
@@ -35,7 +36,7 @@ describe("the delivery loop", () => {
     using fake = receiver()
     const filter = { field: "data.number", op: "eq", value: 2 }
     const { id } = await hooks.endpoint({ url: fake.url, filter })
-    await hooks.endpoint({ url: fake.url, project_id: "another" })
+    await hooks.endpoint({ url: fake.url, project_id: idFor("another") })
     const broken = hooks.store.tx(async (tx) => {
       await tx.update(deliveries).set({ attempts: 0 }).where(eq(deliveries.id, ""))
       throw new Error("on purpose")
@@ -175,7 +176,10 @@ describe("the delivery loop", () => {
     using fake = receiver()
     const { id } = await hooks.endpoint({ url: fake.url })
     await hooks.emit(1)
-    const dead = { owner: "dead", next_attempt_at: new Date(Date.now() + 50_000).toISOString() }
+    const dead = {
+      owner: idFor("dead"),
+      next_attempt_at: new Date(Date.now() + 50_000).toISOString(),
+    }
     const loop = await hooks.deliver() // before: a start frees all leases where it is alone
     await fake.arrived(1)
     await until(async () => (await hooks.deliveries(id))[0]?.status === "success")
@@ -183,7 +187,7 @@ describe("the delivery loop", () => {
     loop.wake()
     await hooks.emit(1)
     await fake.arrived(2)
-    expect((await hooks.deliveries(id))[0]?.owner).toBe("dead")
+    expect((await hooks.deliveries(id))[0]?.owner).toBe(idFor("dead"))
     clock.advance({ seconds: 60 })
     loop.wake()
     await fake.arrived(3)
@@ -192,13 +196,13 @@ describe("the delivery loop", () => {
 
   test("ends what is left of a deleted endpoint", async () => {
     await using hooks = await testHooks()
-    const { project_id, account_id } = hooks
+    const { project_id } = hooks
     await hooks.store.tx((tx) =>
       tx.insert(deliveries).values({
-        id: "left",
+        id: idFor("left"),
         project_id,
-        webhook_id: `gone-${account_id}`,
-        event_id: "evt_x",
+        webhook_id: idFor("gone"),
+        event_id: `evt_${idFor("x")}`,
         event_type: "email.sent",
         trigger: "event",
         status: "pending",
@@ -212,7 +216,7 @@ describe("the delivery loop", () => {
     )
     await hooks.deliver()
     await until(async () => {
-      const [row] = await hooks.deliveries(`gone-${account_id}`)
+      const [row] = await hooks.deliveries(idFor("gone"))
       return row?.status === "exhausted"
     })
   })

@@ -6,6 +6,7 @@ import { countDeliveries, WEBHOOKS } from "../../src/webhooks/delivery-counts"
 import { deliveries } from "../../src/webhooks/tables"
 import { hangs, receiver } from "../fakes/receiver"
 import { testHooks, until } from "../harness/hooks"
+import { idFor } from "../harness/ids"
 
 test("an operator pauses all webhooks: what runs ends, nothing begins, and all goes on after it", async () => {
   await using hooks = await testHooks()
@@ -46,7 +47,7 @@ test("its line counts what waits, is held, runs, and was given up today", async 
         .where(eq(deliveries.id, rows[at]?.id ?? "")),
     )
   await become(0, { status: "held", created_at: secondsFromNow(-3600) })
-  await become(1, { owner: "somebody" })
+  await become(1, { owner: idFor("somebody") })
   await become(2, { status: "exhausted", completed_at: now() })
   await become(3, { status: "exhausted", completed_at: secondsFromNow(-2 * 86_400) })
   await become(4, { status: "success", completed_at: now() })

@@ -3,6 +3,7 @@ import { sql } from "drizzle-orm"
 import { deliveries } from "../../src/webhooks/tables"
 import { type Received, receiver } from "../fakes/receiver"
 import { testHooks, until } from "../harness/hooks"
+import { idFor } from "../harness/ids"
 import { sizes } from "../harness/sizes"
 
 const EVENTS = sizes.events
@@ -53,7 +54,7 @@ test(
     const fake = flaky()
     using inbox = receiver(fake.answer)
     const retry_policy = { max_attempts: 10, intervals: [1] }
-    const projects = Array.from({ length: ENDPOINTS }, (_, number) => `project-${number}`)
+    const projects = Array.from({ length: ENDPOINTS }, (_, number) => idFor(`project-${number}`))
     for (const [number, project_id] of projects.entries()) {
       await hooks.endpoint({ url: `${inbox.url}/${number}`, project_id, retry_policy })
     }

@@ -4,6 +4,7 @@ import type { ConfigRow } from "../../../src/providers/configs"
 import { sealCredentials } from "../../../src/providers/credentials"
 import { mailTo } from "../../contracts/email-provider"
 import { smtpSink } from "../../fakes/smtp-sink"
+import { idFor } from "../../harness/ids"
 import { testAdapters } from "../../harness/providers"
 
 const secrets = openSecrets({
@@ -13,8 +14,8 @@ const secrets = openSecrets({
 
 const row = (port: number, more: Partial<ConfigRow> = {}): ConfigRow => ({
   id: "config_1",
-  account_id: "account_1",
-  project_id: "project_1",
+  account_id: idFor("account_1"),
+  project_id: idFor("project_1"),
   kind: "email_provider",
   provider: "smtp",
   name: "smtp",

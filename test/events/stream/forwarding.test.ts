@@ -2,6 +2,7 @@ import { expect, setDefaultTimeout, test } from "bun:test"
 import { Webhook } from "standardwebhooks"
 import { record } from "../../../src/events/emit"
 import { newSecret } from "../../../src/lib/signature"
+import { idFor } from "../../harness/ids"
 import { quietLog } from "../../harness/quiet"
 import type { TestProject } from "../../harness/service"
 import { sharedService } from "../../harness/shared-service"
@@ -104,7 +105,7 @@ test("the test call of an endpoint is not carried elsewhere, what is triggered i
   using socket = await dial(url, "?forward=true", project)
   await ready(socket)
   const { account_id, project_id } = project
-  const place = { account_id, project_id, subject_id: "an endpoint" }
+  const place = { account_id, project_id, subject_id: idFor("an endpoint") }
   await service.store.tx((tx) =>
     record(tx, [
       { ...place, type: "webhook.test", data: {} },

@@ -1,1 +1,0 @@
-ALTER TABLE "api_keys" ADD COLUMN "domain_id" text COLLATE "C";
