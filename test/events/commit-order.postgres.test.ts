@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { newEventId } from "../../src/core/ids"
+import { newId } from "../../src/core/ids"
 import { emit } from "../../src/events/emit"
 import * as feed from "../../src/events/feed"
 import type { Store } from "../../src/store/store"
@@ -19,7 +19,7 @@ const tell = (store: Store, type: string) =>
 
 const insert = (type: string) => `
   INSERT INTO events (id, account_id, project_id, type, data, created_at)
-  VALUES ('${newEventId()}', 'a', '${PROJECT}', '${type}', '{}', ${Date.now()})`
+  VALUES ('${newId()}', 'a', '${PROJECT}', '${type}', '{}', ${Date.now()})`
 
 const read = (store: Store, after?: string) =>
   feed.read(store.read, PROJECT, { after, limit: 100, types: [] })
