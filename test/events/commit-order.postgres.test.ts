@@ -19,7 +19,7 @@ const tell = (store: Store, type: string) =>
 
 const insert = (type: string) => `
   INSERT INTO events (id, account_id, project_id, type, data, created_at)
-  VALUES ('${newId()}', 'a', '${PROJECT}', '${type}', '{}', ${Date.now()})`
+  VALUES ('${newId()}', '${idFor("a")}', '${PROJECT}', '${type}', '{}', ${Date.now()})`
 
 const read = (store: Store, after?: string) =>
   feed.read(store.read, PROJECT, { after, limit: 100, types: [] })
