@@ -3,7 +3,7 @@ import ipaddr from "ipaddr.js"
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 
-/** Everything that is not the public internet, named again beside the library's own classes. */
+/** Networks that are not the public internet and that the library has no class for. */
 const refused = [
   "0.0.0.0/8",
   "10.0.0.0/8",
@@ -35,8 +35,7 @@ export function isPublic(text: string): boolean {
 }
 
 /**
- * Whether the operator's list lets us go there: networks and addresses by bytes, or the name of
- * the host itself, whatever it resolves to.
+ * Whether the operator allows this destination: a network or an address, or the host's own name.
  */
 export function isAllowed(host: string, text: string, allow_private: readonly string[]): boolean {
   const address = parse(text)
@@ -69,8 +68,9 @@ const bare = (name: string) => name.toLowerCase().replace(/\.$/, "")
 const own = new Map<number, string[]>()
 
 /**
- * Tells that this process listens there (`0.0.0.0`, `::` and "" are every address of the machine),
- * so that nobody can make it call itself. Returns the function that takes it back.
+ * Registers an address where this process listens, so that no request from outside can make the
+ * process call itself. Every address of the machine is meant by `0.0.0.0`, `::` and "". Returns the
+ * function that unregisters it.
  */
 export function listening(address: string, port: number): () => void {
   own.set(port, [...(own.get(port) ?? []), address])

@@ -8,17 +8,17 @@ import { millis } from "./time"
 const FOLDERS = 256
 const STALE_DRAFT_MS = 3_600_000
 
-/** Longer than any request takes from putting a file to writing down who names it. */
+/** Longer than any request needs between storing a file and committing the row that names it. */
 const YOUNG_MS = 3_600_000
 
 export interface Blobs {
   /** Resolves when the bytes are on disk under their hash; the same bytes twice are one file. */
   put(bytes: Uint8Array): Promise<{ sha256: string; size: number }>
-  /** The bytes, or undefined when there are none of that hash. */
+  /** The bytes, or undefined when no file has that hash. */
   get(sha256: string): Promise<Uint8Array | undefined>
   /**
-   * Removes what nobody names any more. A file that was put within the last hour stays: whoever put
-   * it may be about to write that down. False for such a one, and for one that was not there.
+   * Removes a file that no row names. A file younger than an hour stays, because a request may be
+   * about to commit its row. False for a young file and for a missing one.
    */
   remove(sha256: string): Promise<boolean>
   /** Where the file is (or would be), for a worker that reads it itself. */
@@ -43,7 +43,7 @@ export function openBlobs(dir: string, onTrouble: (error: unknown) => void = () 
         if (!isPutAgain(path(sha256), bytes.length)) {
           await write(join(drafts, newId()), path(sha256), bytes)
         }
-        // Also when it was there: the one who put it may not have come to this line yet.
+        // Also for a file that was there: the request that stored it may not have synced the folder yet.
         await syncFolder(join(dir, sha256.slice(0, 2)))
       } catch (error) {
         onTrouble(error)
@@ -82,7 +82,7 @@ function removeStale(draft: string): void {
   if (found && found.mtimeMs < millis() - STALE_DRAFT_MS) rmSync(draft, { force: true })
 }
 
-/** A whole file of that name is young again from now on; false where there is none. */
+/** Renews the age of a complete file of that name; false where there is none. */
 function isPutAgain(path: string, size: number): boolean {
   if (statSync(path, { throwIfNoEntry: false })?.size !== size) return false
   try {
@@ -94,7 +94,10 @@ function isPutAgain(path: string, size: number): boolean {
   }
 }
 
-/** Taken aside first: whoever puts the file meanwhile makes it young, or misses it and writes it. */
+/**
+ * The file is renamed first. A request that stores the same file meanwhile renews it or writes it
+ * again.
+ */
 async function remove(path: string, aside: string): Promise<boolean> {
   if (isYoung(path)) return false
   try {

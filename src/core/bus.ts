@@ -9,7 +9,7 @@ export interface Bus {
   on<T = unknown>(topic: string, listener: (value: T) => unknown): () => void
 }
 
-/** Tells the rest of this process what happened. Nothing is kept for who is not listening. */
+/** Publishes facts within this process. A fact is not kept for later listeners. */
 export function createBus(): Bus {
   const topics = new Map<string, Set<{ listener: Listener }>>()
   return {

@@ -86,7 +86,7 @@ export const whole = (least: number, most: number): SettingKind<number> =>
 const units = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 type Unit = keyof typeof units
 
-/** Written with its unit everywhere, so that nobody has to guess seconds or milliseconds. */
+/** Always written with its unit: a plain number could mean seconds or milliseconds. */
 export const duration = kind<number>(
   'a duration with its unit, such as "250ms", "30s", "5m" or "48h"',
   (raw) => {

@@ -5,7 +5,7 @@ import { type KeyName, keyNames, variableOf } from "./config-keys"
 
 export type Variables = Record<string, string | undefined>
 
-/** One value somebody gave, and where: `source` completes "from …". */
+/** One given value and its source. `source` completes "from …". */
 export interface Given {
   name: string
   raw: unknown
@@ -15,7 +15,7 @@ export interface Given {
 /** Names that belong to the command line, the installer and the tests: never a fault. */
 const foreign = /^BELFRY_((URL|API_KEY|PROFILE|CONFIG|NO_COLOR)(_FILE)?|(INSTALL|TEST)_.*)$/
 
-/** The settings with a flag of their own; every other one is given by `--set`. */
+/** The settings that have their own flag. `--set` gives every other one. */
 const own_flags: Partial<Record<string, string>> = {
   data_dir: "--data-dir",
   "http.listen": "--listen",
@@ -79,7 +79,7 @@ export function unknownVariables(environment: Variables): string[] {
 
 /**
  * The XDG base directory rule: `$XDG_DATA_HOME/<name>`, else `~/.local/share/<name>`. "" for a user
- * without a home: data never goes into whatever folder somebody happens to stand in.
+ * without a home, because data must not go into the current folder by accident.
  */
 export function defaultDataDir(environment: Variables, name = "belfry"): string {
   if (environment.XDG_DATA_HOME) return join(environment.XDG_DATA_HOME, name)

@@ -49,7 +49,7 @@ export interface Sources {
   environment?: Variables | undefined
   /** A TOML file, as by `--config`; without it `BELFRY_CONFIG`. */
   file?: string | undefined
-  /** What a command wants where nobody says anything; in the units of Settings. */
+  /** Defaults of a command, in the units of Settings. */
   defaults?: Partial<Settings> | undefined
 }
 
@@ -90,13 +90,13 @@ export function useSettings(chosen: Loaded): void {
   process_settings = chosen
 }
 
-/** The settings of this process, loaded from the environment when nobody decided before. */
+/** The settings of this process. Without an earlier decision they come from the environment. */
 export function settings(): Settings {
   process_settings ??= loadSettings()
   return process_settings.values
 }
 
-/** The settings if they are decided: for those who must work before that, and never throw. */
+/** The settings if they are decided. Never throws, so that early code may ask. */
 export const decidedSettings = (): Settings | undefined => process_settings?.values
 
 function collect(sources: Sources, environment: Variables, faults: string[]): Given[] {

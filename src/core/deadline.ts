@@ -6,7 +6,7 @@ interface Deadline {
   end: () => void
 }
 
-/** So much later than asked for it may come, and never earlier. */
+/** A deadline comes at most this much late, and never early. */
 const TICK_MS = 20
 
 const open = new Set<Deadline>()
@@ -37,10 +37,10 @@ function tick() {
 }
 
 /**
- * Says `dead` when the host keeps silent for `connect_ms`, until the returned function is called.
- * `fetch` does not tell when it is connected, so half the time is only waited; then a connection of
- * our own asks whether anybody is there, has the other half for it, and is closed. A refusal is an
- * answer, too: whether the request succeeds is not judged here.
+ * Calls `dead` when the host is silent for `connect_ms`, until the returned function is called.
+ * `fetch` does not report its connection. So half the time only passes; then a connection of our
+ * own asks the host, has the other half for that, and is closed. A refused connection is an answer,
+ * too.
  */
 export function watchReach(
   address: string,

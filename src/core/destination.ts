@@ -14,7 +14,7 @@ function checkedUrl(text: string): URL {
   return url
 }
 
-/** Where a URL leads, as far as its text says. */
+/** The host and port that a URL names. */
 export interface Destination {
   url: URL
   host: string
@@ -74,7 +74,7 @@ export async function addressFor(
   return first
 }
 
-/** As `addressFor`, for a host and port that somebody else named. */
+/** As `addressFor`, for a host and a port without a URL. */
 export const allowedAddress = (
   host: string,
   port: number,
@@ -106,7 +106,7 @@ async function ask(host: string, names: Pick<Resolver, "a" | "aaaa">): Promise<s
   return []
 }
 
-/** DNS has deadlines of its own, but they are not ours. */
+/** The resolver has its own deadlines. The caller's signal ends the wait earlier. */
 function unlessAborted<T>(work: T | Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) reject(signal.reason)

@@ -16,7 +16,7 @@ export interface DiskOptions {
   dir: string
   /** The floor; 0 switches it off. */
   min_free_mb: number
-  /** Size of the file that is given up when the disk is full; 0: none. */
+  /** Size of the file that is deleted when the disk is full; 0 means no such file. */
   ballast_mb: number
   /** A write of the storage itself that must also succeed before it counts as healthy again. */
   probe?: (() => Promise<void>) | undefined
@@ -30,9 +30,9 @@ export interface Disk {
   /** False from `failed` until a probe could write and sync again. */
   healthy(): boolean
   /**
-   * Tells of an error. Answers what it says about the storage; undefined: nothing, and nothing
-   * changes. A failed fsync is final: `died` resolves and no probe heals it. So is a damaged database:
-   * `damaged` resolves. A database server that seems to be away is `doubtful`: one lost connection is
+   * Reports an error and answers what it means for the storage; undefined when it means nothing. A
+   * failed fsync is final: `died` resolves, and no probe heals it. A damaged database is final,
+   * too: `damaged` resolves. An unreachable database server is `doubtful`: one lost connection is
    * no outage, so the probe decides.
    */
   failed(error: unknown): "unhealthy" | "dead" | "damaged" | "doubtful" | undefined
@@ -66,7 +66,7 @@ export function openDisk(options: DiskOptions): Disk {
     ill = true
   }
 
-  /** Told once: every read of a bad page would say it again. */
+  /** Logged once, because every read of a bad page would log it again. */
   const spoil = (error: unknown) => {
     if (!damaged) log.error(DAMAGED, { error, next: nextOf(error) ?? DAMAGED_NEXT })
     damage.resolve(asError(error))
@@ -76,7 +76,7 @@ export function openDisk(options: DiskOptions): Disk {
 
   const failed = (error: unknown) => {
     const trouble = faultOf(error)
-    // Neither says anything about the disk.
+    // Neither means anything for the disk.
     if (trouble === undefined || trouble === "busy" || trouble === "descriptors") return undefined
     if (trouble === "away") {
       void doubt()
@@ -201,7 +201,7 @@ export interface Ballast {
   restore(free: number, floor: number): Promise<void>
 }
 
-/** A file whose only use is that it can be deleted: on a full disk even DELETE needs space. */
+/** A file that exists only to be deleted: on a full disk even DELETE needs space. */
 export function openBallast(path: string, size: number): Ballast {
   let wanted = false
   let there = false

@@ -27,8 +27,8 @@ export function codeOf({ header: { rcode } }: Packet): string {
 }
 
 /**
- * One question to one server, over TCP where the answer does not fit into a datagram. Rejects when
- * none comes within `ms` milliseconds a transport; any response code is an answer.
+ * Asks one server one question, over TCP where the answer does not fit into a datagram. Rejects
+ * when no answer comes within `ms` milliseconds for each transport. Any response code is an answer.
  */
 export async function askServer(
   server: Server,
@@ -112,7 +112,7 @@ export type DnsRow = Packet["answers"][number]
 /** What of an answer is about the name that was asked for. */
 export interface DnsAnswer {
   rows: DnsRow[]
-  /** Where the aliases lead, as far as the answer tells; null where the name is none. */
+  /** The end of the aliases that the answer contains; null where the name is no alias. */
   alias: string | null
 }
 
@@ -120,9 +120,9 @@ export interface DnsAnswer {
 export const bareName = (name: string): string => name.toLowerCase().replace(/\.$/, "")
 
 /**
- * The name's own records, or those at the end of its aliases. Whatever else an answer carries counts
- * for nothing (RFC 2181 5.4.1). The servers of an alias are not those of the name (RFC 1034 3.6.2),
- * so for NS and CNAME no alias is followed.
+ * The name's own records, or those at the end of its aliases. Other records of the answer are
+ * ignored (RFC 2181 5.4.1). The servers of an alias are not those of the name (RFC 1034 3.6.2), so
+ * NS and CNAME follow no alias.
  */
 export function answerOf({ answers }: Packet, name: string, kind: DnsType): DnsAnswer {
   const stays = kind === "NS" || kind === "CNAME"
@@ -143,8 +143,8 @@ const isOf = (row: DnsRow, name: string, kind: DnsType) =>
   row.type === Packet.TYPE[kind] && bareName(row.name) === name
 
 /**
- * The zone whose authority says that there is nothing: the owner of the SOA record in a negative
- * answer (RFC 2308 2.1 and 2.2), `""` for the root. Null where nobody said so.
+ * The zone that denies the name: the owner of the SOA record in a negative answer (RFC 2308 2.1 and
+ * 2.2), `""` for the root. Null where there is no denial.
  */
 export function deniedBy({ answers, authorities }: Packet): string | null {
   if (answers.length > 0) return null

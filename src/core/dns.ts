@@ -22,7 +22,7 @@ const TRY_MS = 3000
 const TRIES = 2
 const RESOLV_CONF_MS = 10_000
 
-/** Whoever answers may make up a new alias for each one, without end. */
+/** A hostile server could invent a new alias for each answer, without end. */
 const MOST_ALIASES = 10
 
 export interface Mx {
@@ -30,15 +30,15 @@ export interface Mx {
   priority: number
 }
 
-/** Who speaks for a zone. */
+/** The name servers of a zone. */
 export interface Delegation {
-  /** Of this very name: those of what it is an alias of speak for that only. */
+  /** The servers of this very name. The servers of its alias do not count. */
   servers: string[]
   /** What the name is an alias of, where it is one. */
   alias: string | null
   /**
-   * Where there is nothing: the zone whose authority says so (RFC 2308), `""` for the root. Null where
-   * nobody did, be it a resolver that leaves it out.
+   * For an empty answer: the zone that denies the name (RFC 2308), `""` for the root. Null where
+   * the answer has no SOA record; some resolvers leave it out.
    */
   denied_by: string | null
   /** The name is not there, nor anything below it (RFC 8020). */
@@ -46,9 +46,9 @@ export interface Delegation {
 }
 
 /**
- * Every call asks the servers: nothing is cached. No such name and no such record are both `[]`.
- * Of an answer counts what is about the name, or about what it is an alias of.
- * Throws DnsError: transient when no server gave an answer that says yes or no.
+ * Every call asks the servers: nothing is cached. A missing name and a missing record both give
+ * `[]`. Only records of the name, or of its aliases, are used. Throws DnsError; it is transient
+ * when no server gave a definite answer.
  */
 export interface Resolver {
   /** One list of strings a record, because a long record comes in several (RFC 7208 3.3). */
@@ -62,7 +62,7 @@ export interface Resolver {
 }
 
 export interface ResolverOptions {
-  /** `address` or `address:port`; none: those of /etc/resolv.conf. */
+  /** `address` or `address:port`; without any, the servers of /etc/resolv.conf. */
   servers?: readonly string[] | undefined
   /** For one try at one server. Default 3 s; every server is tried twice. */
   try_ms?: number | undefined
@@ -102,7 +102,10 @@ export function resolver(options: ResolverOptions = {}): Resolver {
   }
 }
 
-/** Whoever recurses has followed the aliases already; others know those of their own zones only. */
+/**
+ * A recursive server has followed the aliases. Other servers know only the aliases of their own
+ * zones.
+ */
 const isWhole = ({ header: { ra, rcode } }: Packet) =>
   Boolean(ra) || rcode === Packet.RCODE.NXDOMAIN
 
@@ -144,7 +147,10 @@ function settled(packet: Packet): Packet {
 
 let system: { servers: Server[]; until: number } | undefined
 
-/** Read again now and then, because laptops change networks. resolv.conf(5): none is localhost. */
+/**
+ * Read again every ten seconds, because laptops change networks. An empty file means localhost
+ * (resolv.conf(5)).
+ */
 function systemServers(): Server[] {
   if (system && monotonic() < system.until) return system.servers
   const found = [...resolvConf().matchAll(/^\s*nameserver\s+(\S+)/gm)].flatMap(([, address]) =>

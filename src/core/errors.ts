@@ -124,7 +124,7 @@ export function fail(code: ErrorCode, message: string, details?: object): never 
   throw new ApiError(code, message, details)
 }
 
-/** What each code says, for the pages that `meta.docs` of an error names. */
+/** The meaning of each code, for the pages that `meta.docs` of an error names. */
 export const meanings: Readonly<Record<ErrorCode, string>> = {
   unauthorized: "The credential is missing, wrong, expired or revoked.",
   forbidden: "The credential is valid, but it may not do this. A scope or a role is missing.",

@@ -1,9 +1,9 @@
 /**
- * What an error says about the storage: `unwritable` may pass; after `lost_fsync` nothing that was
- * written may be trusted, because the kernel may have dropped the pages, so that a second fsync
- * would lie; after `damaged` the database file itself cannot be trusted; `busy` is another writer's
- * turn; `away` is a database server that cannot be reached, or takes no writes; `descriptors` is a
- * process that has as many files open as it may.
+ * What an error means for the storage. `unwritable` may pass. After `lost_fsync` no written data
+ * can be trusted, because the kernel may have dropped the pages, and a second fsync would succeed
+ * falsely. After `damaged` the database file cannot be trusted. `busy` is another writer's
+ * transaction. `away` is a database server that cannot be reached or takes no writes. `descriptors`
+ * means that the process has reached its limit of open files.
  */
 export type StorageFault = "unwritable" | "lost_fsync" | "damaged" | "busy" | "away" | "descriptors"
 
@@ -29,7 +29,9 @@ const DAMAGED_FAMILIES: ReadonlySet<number> = new Set([11, 26])
 const SYNC_RESULTS: ReadonlySet<number> = new Set([1034, 1290])
 const MAX_CAUSES = 5
 
-/** The trouble an error (or one of its causes) tells of; undefined when it is not the storage's. */
+/**
+ * The storage fault of an error or of one of its causes; undefined for an error of another kind.
+ */
 export function faultOf(error: unknown): StorageFault | undefined {
   let current = error
   for (let depth = 0; depth < MAX_CAUSES && current instanceof Error; depth++) {

@@ -27,8 +27,8 @@ export const recentLines = (): readonly string[] => [...kept]
 export const isJsonLog = (): boolean => !isReadable(decidedSettings()?.["log.format"] ?? "auto")
 
 /**
- * One JSON line for the person who starts the server, with a secret that they need: it is not
- * masked, and not kept for a crash report.
+ * Prints one JSON line with a secret for the person that starts the server. The line is not masked,
+ * and a crash report does not keep it.
  */
 export function announce(message: string, fields: Fields): void {
   process.stderr.write(`${JSON.stringify({ at: now(), level: "warn", message, ...fields })}\n`)

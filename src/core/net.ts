@@ -27,7 +27,7 @@ export interface NetRequest extends AddressPolicy {
    * closed, is replaced by a new one. With GET that is always so (RFC 9110 9.2.2).
    */
   repeatable?: boolean | undefined
-  /** So much of the body is kept; the rest is not read. */
+  /** How much of the body is kept. The rest is not read. */
   capture_bytes: number
   /** PEM of the authorities to trust instead of the well-known ones. */
   ca?: string | undefined
@@ -71,7 +71,7 @@ export async function request(options: NetRequest): Promise<NetAnswer> {
     const response = await send(place, address, options, stop.signal)
     unwatch()
     const { body, truncated } = await capture(response, options.capture_bytes)
-    // Whatever is still coming is nothing that anybody will read.
+    // The rest of the body is not needed.
     if (truncated) stop.abort()
     const { status, headers } = response
     return { status, headers, body, truncated, duration_ms: Math.round(monotonic() - started) }
@@ -85,9 +85,9 @@ export async function request(options: NetRequest): Promise<NetAnswer> {
 }
 
 /**
- * Judges a URL as `request` does, without connecting. `signal` ends the wait for the name servers.
- * Throws NetError: `invalid_url`, `dns` (the name has no address, or nobody knows) or
- * `blocked_address`; `timeout` when the signal came first.
+ * Checks a URL as `request` does, without connecting. `signal` ends the wait for the name servers.
+ * Throws NetError: `invalid_url`, `dns` (no address, or no answer) or `blocked_address`; `timeout`
+ * when the signal came first.
  */
 export async function vet(
   text: string,
@@ -114,8 +114,8 @@ const MOST_REMEMBERED = 10_000
 const STALE_MS = 1000
 
 /**
- * Servers close connections that are idle for a while, and say so while a request is on its way:
- * without a second try that would be a failure of nobody's making.
+ * A server may close an idle connection while the next request is on its way. The second try keeps
+ * that from becoming a failure.
  */
 async function send(place: Destination, address: string, options: NetRequest, signal: AbortSignal) {
   const target = pinned(place.url, address)

@@ -21,11 +21,11 @@ const CORRUPTING = 0x30000040n
 const systemLibrary = () => PLACES.map((place) => `${place}/libcrypto.so.3`).find(existsSync)
 
 /**
- * The system's OpenSSL 3, or undefined where there is none. It makes two and a half signatures in
- * the time of one of the runtime's, and a signature is most of what a signed message costs. A key
- * comes to it with its second use, lest one that is used once pay for both; that signature is made by
- * both, and must be the same bytes: this scheme has no randomness. A key that fails the comparison is
- * signed with by the runtime for ever.
+ * The system's OpenSSL 3, or undefined where it is missing. It signs two and a half times as fast
+ * as the runtime, and signing is the largest part of the cost of a signed message. A key is loaded
+ * at its second use, because loading costs more than one signature. Both sign that second time, and
+ * the bytes must be equal, as the scheme is deterministic. If they differ, the runtime signs with
+ * this key from then on.
  */
 export function openssl(file = systemLibrary()): RsaSign | undefined {
   const library = file === undefined ? undefined : load(file)
@@ -88,7 +88,7 @@ function proven(library: Library, key: KeyObject, { data, own }: Example): Nativ
   }
 }
 
-/** A key in the library's memory, which is given back when nobody has the object any more. */
+/** A key in the library's memory. It is freed when the object is collected. */
 class NativeKey {
   static readonly #left = new FinalizationRegistry<() => void>((free) => free())
   readonly #library: Library

@@ -32,7 +32,7 @@ export interface Secrets {
   seal(plain: string, context: string): string
   /** Throws SecretError for another key, another context or a changed byte. */
   open(sealed: string, context: string): string
-  /** HMAC-SHA-256 under a key of its own for each purpose, so that no two uses can be confused. */
+  /** HMAC-SHA-256 with a separate key for each purpose, so that two uses cannot be confused. */
   mac(purpose: string, text: string): Buffer
 }
 
@@ -123,8 +123,8 @@ export interface MasterKeyOptions {
 }
 
 /**
- * The key of the settings, else of `<data_dir>/master.key`, which is made when there is none.
- * Throws when the file may be read by others than its owner, or does not hold 32 bytes of base64.
+ * The key of the settings, else that of `<data_dir>/master.key`, which is made when it is missing.
+ * Throws when other users may read the file, or when it does not hold 32 bytes in base64.
  */
 export function masterKey(options: MasterKeyOptions): Buffer {
   if (options.master_key !== null) return decoded(options.master_key, "security.master_key")

@@ -18,7 +18,7 @@ export function catchStrayOutput(tell: Tell): void {
   Object.assign(console, { log: info, info, debug: info, warn: said("warn"), error: said("error") })
 }
 
-/** Errors that nobody catches are logged. The process goes on, as it does without this. */
+/** Logs uncaught errors. The process continues, as it does without this. */
 export function catchStrayErrors(tell: Tell): void {
   const uncaught = (error: unknown) => tell("error", "An error was not caught.", { error })
   process.on("uncaughtException", uncaught)

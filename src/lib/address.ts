@@ -125,7 +125,10 @@ const NUMBER = /^(?:\d+|0x[0-9a-f]*)$/
 const MOST_KNOWN = 1_000
 const known = new Map<string, string | undefined>()
 
-/** The domain of a mailbox as it travels, in lower case and A-labels; undefined for what is none. */
+/**
+ * The domain of a mailbox in lower case and A-labels, as it is sent; undefined when it is not
+ * valid.
+ */
 export function wireDomain(domain: string): string | undefined {
   if (known.has(domain)) return known.get(domain)
   const wire = readDomain(domain)

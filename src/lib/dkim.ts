@@ -15,7 +15,9 @@ export const SIGNED_FIELDS = [
   "List-Unsubscribe-Post",
 ]
 
-/** Named once more than it is there, so that nobody can add a second one (RFC 6376, 8.15). */
+/**
+ * Listed once more than it occurs, so that a second one would break the signature (RFC 6376, 8.15).
+ */
 const OVERSIGNED = "from"
 
 const LINE_LENGTH = 76
@@ -26,7 +28,7 @@ export interface DkimSigner {
   selector: string
   algorithm: "rsa" | "ed25519"
   key: KeyObject
-  /** Who makes RSA signatures; else the runtime. */
+  /** The function that makes RSA signatures (default: the runtime). */
   rsa?: RsaSign
   /** Seconds since 1970, the `t=` of the signature. */
   time: number
@@ -120,7 +122,9 @@ export function fieldsOf(head: string): Field[] {
 export const bodyHash = (body: string): string =>
   createHash("sha256").update(relaxedBody(body), "latin1").digest("base64")
 
-/** No run of white space but one space, none at a line's end, no empty lines at the end. */
+/**
+ * Runs of white space become one space; none stays at a line's end, and no empty line at the end.
+ */
 export function relaxedBody(body: string): string {
   // In this order, because a pattern for both would look at each run again from each of its spaces.
   const single = /\t| {2}/.test(body) ? body.replace(/[ \t]{2,}|\t/g, " ") : body

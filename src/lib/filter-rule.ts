@@ -53,7 +53,7 @@ interface Operation {
   test: Test
 }
 
-/** Null and what is not there are of a kind of their own each. */
+/** Null and a missing value are different kinds. */
 const kindOf = (value: unknown) => (value === null ? "null" : typeof value)
 
 /** -1, 0 or 1, or NaN for two that cannot be ordered: every comparison with that is false. */

@@ -34,8 +34,9 @@ export function isInside(range: string, wide: string): boolean {
 }
 
 /**
- * What one subscriber of a network has: an IPv4 address, or the /64 of an IPv6 one (RFC 6177), out of
- * which anybody may take a new address for every request. What cannot be read stands for itself.
+ * The range of one subscriber: an IPv4 address, or the /64 of an IPv6 address (RFC 6177), because a
+ * subscriber can use a new address of it for every request. A text that is no address is returned
+ * as it is.
  */
 export function subscriberOf(address: string): string {
   if (!isAddress(address)) return address
@@ -49,7 +50,7 @@ export function subscriberOf(address: string): string {
 export const addressBytes = (address: string): string =>
   String.fromCharCode(...ipaddr.process(address).toByteArray())
 
-/** The address of such bytes, as people write it. */
+/** The address of these bytes, as people write it. */
 export const addressOf = (bytes: string): string =>
   ipaddr.fromByteArray([...Buffer.from(bytes, "latin1")]).toString()
 

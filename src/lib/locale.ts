@@ -7,7 +7,9 @@ export function isLocale(text: string): boolean {
   }
 }
 
-/** A name of the time zone database, such as `Europe/Vienna`; offsets like `+02:00` are none. */
+/**
+ * A name of the time zone database, such as `Europe/Vienna`. An offset such as `+02:00` is not one.
+ */
 export function isTimeZone(text: string): boolean {
   if (!/^[A-Za-z]/.test(text)) return false
   try {

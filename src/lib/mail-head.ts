@@ -16,7 +16,7 @@ export function headerFields(raw: Uint8Array): [name: string, value: string][] {
   return fields
 }
 
-/** How many fields the header has, but for those that speak of the content (`Content-*`). */
+/** How many fields the header has, without the `Content-*` fields. */
 export function countFields(raw: Uint8Array): number {
   const message = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
   const end = message.indexOf("\r\n\r\n")
@@ -32,8 +32,8 @@ const WORD = "=\\?([A-Za-z0-9_-]+)(?:\\*[A-Za-z-]+)?\\?([bqBQ])\\?([!->@-~]*)\\?
 const WORDS = new RegExp(`${WORD}(?:[ \\t]+${WORD.replaceAll(/\((?!\?)/g, "(?:")})*`, "g")
 
 /**
- * RFC 2047. Neighbours of one charset are joined before decoding: some mailers split a character
- * between two words. A charset nobody knows leaves the words as they are.
+ * RFC 2047. Neighbours of one charset are joined before decoding, because some mailers split a
+ * character between two words. Words of an unknown charset stay as they are.
  */
 export const decodeWords = (text: string): string =>
   text.replace(WORDS, (run) => {

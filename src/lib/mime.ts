@@ -7,7 +7,7 @@ const ENCODED_LINE = 76
 /** Quoted-printable is smaller below this share of escaped bytes; base64 is a third larger. */
 const MAX_ESCAPED = 0.17
 
-/** Above this, quoted-printable costs time that nobody gains by. */
+/** Above this size quoted-printable costs more time than its readability is worth. */
 const LARGE = 20_000
 
 /** Room for the "=" of a soft line end, and for a "From " at the beginning that must be escaped. */
@@ -20,14 +20,14 @@ const UNSAFE = /[^\t\r\n -<>-~]+/g
 
 export interface EncodedBody {
   encoding: "7bit" | "quoted-printable" | "base64"
-  /** ASCII. Says what was given and nothing more: a line end that a format wants is not part of it. */
+  /** ASCII, without a line end that only the format requires. */
   text: string
 }
 
 /**
- * A text part whose line ends are CRLF only (`canonical`), in the plainest form that arrives as it is.
- * A line that begins with "From " is escaped, because mailboxes of one file put a ">" before it, which
- * would break a signature.
+ * A text part with CRLF line ends (`canonical`), in the plainest encoding that arrives unchanged. A
+ * line that begins with "From " is escaped, because mbox files put a ">" before it, which would
+ * break a signature.
  */
 export function encodedBody(text: string): EncodedBody {
   if (isPlain(text)) return { encoding: "7bit", text }

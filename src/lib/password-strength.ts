@@ -2,7 +2,7 @@ import { countCharacters } from "./text"
 
 const LEAST_CHARACTERS = 8
 
-/** Longer than anybody types; a bound on the work of hashing it. */
+/** Longer than any typed password; it bounds the work of hashing. */
 export const MOST_PASSWORD_CHARACTERS = 1024
 
 const RULES: [name: string, met: (text: string) => boolean][] = [

@@ -1,4 +1,6 @@
-/** Lets so many pieces of work run at the same time; the others wait in the order in which they came. */
+/**
+ * Lets a fixed number of tasks run at the same time. The others wait in the order of their arrival.
+ */
 export class Turns {
   #free: number
   #waiting: (() => void)[] = []

@@ -52,8 +52,8 @@ const RULES: Rule[] = [
 ]
 
 /**
- * The slips of a copied text, whose cleaning makes it what was wanted: `isMeant` tells whether it
- * is. Undefined when no cleaning helps.
+ * Finds the copying mistake in a text: the first repair after which `isMeant` accepts the text.
+ * Undefined when no repair helps.
  */
 export function slipOf(text: string, isMeant: (cleaned: string) => boolean): Slip | undefined {
   let cleaned = text
@@ -78,7 +78,7 @@ export function firstDifference(one: string, other: string): number {
 export interface TagList {
   /** In the order of the text; the first of a name counts. */
   tags: Map<string, string>
-  /** Parts between semicolons that are no `name=value`; the empty one at the end is none. */
+  /** Parts between semicolons without `name=value`. The empty part at the end does not count. */
   strange: string[]
   /** A semicolon follows another one, or begins the text. */
   has_empty: boolean

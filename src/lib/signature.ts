@@ -30,7 +30,7 @@ interface Signed {
   body: string
 }
 
-/** `v1,` and the base64 of the HMAC-SHA256 over `id.timestamp.body`, as Standard Webhooks says. */
+/** `v1,` and the base64 of the HMAC-SHA256 over `id.timestamp.body` (Standard Webhooks). */
 export function standardSignature({ secret, id, timestamp, body }: Signed & { id: string }) {
   const mac = new Bun.CryptoHasher("sha256", keyOf(secret)) // half the time of node:crypto's
   return `v1,${mac.update(`${id}.${timestamp}.`).update(body).digest("base64")}`
@@ -44,7 +44,9 @@ export interface ToSign {
   id: string
   timestamp: number
   body: string
-  /** The current one first; after a rotation the one before it, which only `standard` speaks of. */
+  /**
+   * The current secret first. After a rotation the previous one follows; only `standard` uses it.
+   */
   secrets: readonly [string, ...string[]]
   format: SignatureFormat
 }

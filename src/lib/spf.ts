@@ -5,7 +5,7 @@ export type Qualifier = "+" | "-" | "~" | "?"
 export interface SpfTerm {
   /** As it is written. */
   text: string
-  /** `+` where none is written. */
+  /** `+` where the term has none. */
   qualifier: Qualifier
   /** Lower case: `include`, `a`, `all`, `redirect` … */
   name: string
@@ -112,8 +112,8 @@ const ANY_MACRO = macros("slodiphvcrt")
 const TOP = /^(?=.*[a-z-])[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/i
 
 /**
- * RFC 7208 7.1. What is no name of DNS without being one's syntax (an empty label) is told as well:
- * some receivers take nothing of such a record, either (RFC 7208 4.8).
+ * RFC 7208 7.1. A text that is no DNS name but fits the syntax (an empty label) is reported as
+ * well, because some receivers ignore the whole record (RFC 7208 4.8).
  */
 function nameFault(spec: string): string | null {
   const fault = macroFault(spec, NAME_MACRO)
@@ -136,10 +136,13 @@ function macroFault(text: string, known: RegExp): string | null {
 
 const isBare = (name: string) => /^[a-z0-9_-]+$/i.test(name)
 
-/** Whether a term names a host without its domain, which only machines beside it can look up. */
+/**
+ * Whether a term names a host without its domain. Only machines of the same network can resolve
+ * that.
+ */
 export const isBareHost = ({ name, value }: SpfTerm) => /^(?:a|mx)$/.test(name) && isBare(value)
 
-/** Whether a term says the same as a mechanism we ask for, whatever its qualifier. */
+/** Whether a term equals a required mechanism, apart from its qualifier. */
 export function isSameMechanism(term: SpfTerm, wanted: string): boolean {
   const other = readTerm(wanted)
   const bare = (value: string) => value.toLowerCase().replace(/\.$/, "")

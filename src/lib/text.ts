@@ -23,8 +23,8 @@ export function slugFrom(name: string): string {
 }
 
 /**
- * The form in which a text is searched in any case. It is kept beside the text, because a database
- * may lower-case ASCII only.
+ * The form for searching in any case. It is stored beside the text, because a database may
+ * lower-case ASCII only.
  */
 export const searchable = (text: string): string => text.normalize("NFC").toLowerCase()
 
@@ -51,7 +51,7 @@ export interface Nearest {
   is_near: boolean
 }
 
-/** The text with the fewest typing errors away; undefined only where there is none at all. */
+/** The text with the fewest typing errors; undefined only for an empty list. */
 export function nearest(name: string, among: readonly string[]): Nearest | undefined {
   const [best] = among
     .map((text) => ({ text, away: distance(name, text) }))

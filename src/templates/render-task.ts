@@ -6,7 +6,7 @@ const MOST_COMPILED = 64
 
 type Template = (context: unknown, options: Handlebars.RuntimeOptions) => string
 
-/** Whatever is wrong with the template itself, or with it and its data together. */
+/** A fault of the template itself, or of the template together with its data. */
 class Unfit extends Error {
   readonly reason: TemplateProblem["reason"]
   readonly loc: hbs.AST.SourceLocation | undefined
@@ -156,6 +156,6 @@ const placeOf = (line: unknown, column: unknown) => ({
   column: typeof line === "number" && typeof column === "number" ? column + 1 : null,
 })
 
-/** The parser draws its text with an arrow below it; one line says the same. */
+/** The parser's message shows the text with an arrow below. One line is enough here. */
 const readable = (message: string) =>
   message.replace(/:\n[^\n]*\n[^\n]*\n?/, ": ").replaceAll("\n", " ")

@@ -32,9 +32,9 @@ export interface TemplateProblem {
 export type Rendered = { text: string } | { problem: TemplateProblem }
 
 /**
- * Renders Handlebars in a thread of the pool: at most 256 KiB of source, 2 MiB of output and
- * 500 ms. The data is a JSON value. Rejects only when the pool itself cannot take the work
- * (`service_unavailable`); whatever is wrong with the template is a problem in the answer.
+ * Renders Handlebars in a thread of the pool: at most 256 KiB of source, 2 MiB of output and 500
+ * ms. The data is a JSON value. Rejects only when the pool cannot take the work
+ * (`service_unavailable`). A fault of the template is a problem in the answer.
  */
 export const renderText = (workers: Workers, mode: RenderMode, source: string, data: unknown) =>
   run(workers, mode, source, JSON.stringify(data) ?? "null")
