@@ -6,12 +6,12 @@ import { type DomainParts, domainRoutes } from "./domains/routes"
 import { type EmailParts, emailRoutes } from "./emails/routes"
 import { eventRoutes } from "./events/routes"
 import { type StreamParts, streamRoutes } from "./events/stream/routes"
-import type { Arrivals } from "./http/arrivals"
 import type { VerifyAccess } from "./http/guard"
 import type { Health } from "./http/health"
+import { healthRoutes } from "./http/health-routes"
+import type { RecentTraffic } from "./http/recent-traffic"
 import type { AnyRoute } from "./http/route"
-import { healthRoutes } from "./http/routes"
-import { mount } from "./http/serve"
+import { mountRoutes } from "./http/router"
 import type { SocketTimes } from "./http/sockets"
 import { apiKeyRoutes } from "./identity/api-key-routes"
 import { type SessionParts, sessionRoutes } from "./identity/session-routes"
@@ -52,7 +52,7 @@ export interface AppParts
   sessions: Sessions
   meter: Meter
   requests: RequestLog
-  arrivals: Arrivals
+  traffic: RecentTraffic
   /** For the bodies of all requests together; 128 without it. */
   body_memory_mb?: number
   /** Of one request; 30 s without it. */
@@ -92,7 +92,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
 /** The whole interface behind one `fetch`. */
 export function createApp(parts: AppParts) {
   const app = new Elysia({ normalize: false, strictPath: true })
-  mount(app, routeTable(parts), {
+  mountRoutes(app, routeTable(parts), {
     store: parts.store,
     secrets: parts.secrets,
     get trusted_proxies() {
@@ -101,7 +101,7 @@ export function createApp(parts: AppParts) {
     verifyAccess: parts.verifyAccess,
     meter: parts.meter,
     requests: parts.requests,
-    arrivals: parts.arrivals,
+    traffic: parts.traffic,
     workers: parts.workers,
     body_memory_mb: parts.body_memory_mb,
     time_limit_ms: parts.time_limit_ms,

@@ -9,7 +9,7 @@ import { isHostName } from "./domains/record-targets"
 import { providerWarnings } from "./emails/provider-warnings"
 import { openSandbox } from "./emails/providers/open"
 import { systemMail } from "./emails/system-mail"
-import type { Arrivals } from "./http/arrivals"
+import type { RecentTraffic } from "./http/recent-traffic"
 import { JobLoop } from "./jobs/job-loop"
 import { QueueControl } from "./jobs/pauses"
 import { startMailbox } from "./mailbox/start"
@@ -32,7 +32,7 @@ export interface MailGround {
   workers: Workers
   blobs: Blobs
   base_url: () => string
-  arrivals: Arrivals
+  traffic: RecentTraffic
 }
 
 /** The way of mail: embedded mailbox, carriers, channels, and the loop that is to work on them. */
@@ -61,7 +61,7 @@ export async function openMail(ground: MailGround, undo: (() => unknown)[]) {
     concurrency: AHEAD * concurrency,
     lease_ms: settings["delivery.lease"],
     alone: settings.database_url === null,
-    isAsked: () => ground.arrivals.areRecent(),
+    isAsked: () => ground.traffic.isRecent(),
   })
   await askInstanceNow(store)
   const { standings } = provider

@@ -13,11 +13,11 @@ import { openWorkers, type Workers } from "./core/workers"
 import { Intake } from "./emails/intake"
 import { joinNodes } from "./events/nodes"
 import { Watching } from "./events/watching"
-import { Arrivals } from "./http/arrivals"
-import { connectionLimits } from "./http/connections"
+import { connectionLimits } from "./http/connection-limits"
 import { Health } from "./http/health"
 import { type Listener, listen } from "./http/listener"
 import { Cursors } from "./http/page"
+import { RecentTraffic } from "./http/recent-traffic"
 import { watch } from "./messages/activity"
 import { openMail } from "./open-mail"
 import { openAdminSocket } from "./operations/admin-socket"
@@ -92,8 +92,8 @@ async function assemble(
 
   const address = { url: settings.base_url }
   const base_url = () => address.url ?? ""
-  const arrivals = new Arrivals()
-  const ground = { settings, mode, store, secrets, workers, blobs, base_url, arrivals }
+  const traffic = new RecentTraffic()
+  const ground = { settings, mode, store, secrets, workers, blobs, base_url, traffic }
   const { mailbox, loop, warnings, parts: mail } = await openMail(ground, undo)
   const isPaused = () => mail.queues.holdOf(WEBHOOKS) !== undefined
   const hooks = openWebhooks({ store, secrets, workers, settings, isPaused })
@@ -122,7 +122,7 @@ async function assemble(
     health,
     meter,
     requests,
-    arrivals,
+    traffic,
     watching,
     webhooks: hooks.parts,
     ...session,

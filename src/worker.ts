@@ -1,6 +1,6 @@
 import { serveTasks } from "./core/worker-task"
 import type { MailToCompose } from "./emails/mail-to-compose"
-import type { PartsToParse } from "./http/body-task"
+import type { PartsToParse } from "./http/json"
 import type { FileToCheck } from "./store/check-file"
 import type { RenderTask } from "./templates/render"
 
@@ -27,7 +27,7 @@ serveTasks({
     return parseMail(raw)
   },
   "parse-body": async (body: PartsToParse) => {
-    const { parseBody } = await import("./http/body-task")
+    const { parseBody } = await import("./http/json")
     return parseBody(body)
   },
   render: async (task: RenderTask) => {

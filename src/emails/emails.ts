@@ -4,7 +4,7 @@ import { fail } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
 import { now } from "../core/time"
 import * as feed from "../events/feed"
-import type { Window } from "../http/page"
+import type { ListWindow } from "../http/page"
 import type { Caller } from "../identity/caller"
 import { LEASED } from "../jobs/queue"
 import { jobs } from "../jobs/tables"
@@ -89,7 +89,7 @@ interface FileIds {
 }
 
 /** Oldest first. An attempt's id in a page is its number. */
-export async function attemptsOf(db: Reader, project_id: string, id: string, window: Window) {
+export async function attemptsOf(db: Reader, project_id: string, id: string, window: ListWindow) {
   await find(db, project_id, id)
   const ours = eq(attempts.message_id, id)
   const { where, order } = oldestFirst(attempts.attempt, window)

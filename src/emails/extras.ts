@@ -1,4 +1,4 @@
-import { checkMetadata } from "../http/metadata"
+import { checkMetadata } from "../http/field-schemas"
 import type { Problems } from "../http/problems"
 import { isLonger } from "../lib/text"
 

@@ -1,7 +1,7 @@
 import { and, eq, exists, gte, inArray, lt, type SQL, sql } from "drizzle-orm"
 import { firstIdAt } from "../core/ids"
 import { millisFrom } from "../core/time"
-import type { Page, Window } from "../http/page"
+import type { ListWindow, Page } from "../http/page"
 import { partOf } from "../lib/text"
 import { messages, messageTags, type Status, type Stream } from "../messages/tables"
 import { totals } from "../store/counters"
@@ -37,7 +37,7 @@ export interface Filter {
 }
 
 /** The project's emails, newest first: ids rise with time, so the index is walked backwards. */
-export async function list(db: Reader, project_id: string, filter: Filter, window: Window) {
+export async function list(db: Reader, project_id: string, filter: Filter, window: ListWindow) {
   const wanted = matching(db, project_id, filter)
   const { where, order } = newestFirst(messages.id, window)
   const rows = db.select().from(messages).where(and(wanted, where))

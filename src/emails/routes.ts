@@ -1,7 +1,6 @@
 import type { Static } from "@sinclair/typebox"
 import type { Blobs } from "../core/blobs"
 import { comparableFilters } from "../http/address-filters"
-import type { Call } from "../http/call"
 import { keepAnswer } from "../http/idempotency"
 import {
   asPage,
@@ -12,6 +11,7 @@ import {
   pageQuery,
   windowOf,
 } from "../http/page"
+import type { Call } from "../http/route"
 import { type AnyRoute, route } from "../http/route"
 import type { Mailbox } from "../lib/address"
 import type { Store } from "../store/store"

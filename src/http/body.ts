@@ -1,9 +1,18 @@
+import { ApiError } from "../core/errors"
+import { nextTurn } from "../core/time"
 import type { Workers } from "../core/workers"
 import { Turns } from "../lib/permits"
-import { type Arriving, declaredBytes, readParts, tooLarge } from "./body-parts"
-import type { Parsed, PartsToParse } from "./body-task"
-import { bufferOf, hashOf, parseScanned } from "./json"
-import { JsonScan, unreadable } from "./json-scan"
+import type { BodyReservation } from "./body-memory"
+import {
+  bufferOf,
+  hashOf,
+  JsonScan,
+  type Parsed,
+  type PartsToParse,
+  parseScanned,
+  release,
+  unreadable,
+} from "./json"
 
 export const DEFAULT_LIMIT_BYTES = 1_048_576
 
@@ -12,13 +21,13 @@ const MOST_BYTES_HERE = 2_097_152
 const PARSE = { deadline_ms: 25_000 }
 
 /** What a request says. */
-export interface Body {
+export interface RequestBody {
   value: unknown
   /** SHA-256 of its canonical form: two requests with the same hash say the same. */
   hash: () => string
 }
 
-export type Reading = Omit<Arriving, "onPart"> & {
+export type BodyReading = Omit<Arriving, "onPart"> & {
   workers: Pick<Workers, "run">
   /** Its JSON may come under whatever content type the other side gives it. */
   any_type?: true | undefined
@@ -30,13 +39,13 @@ export function refuseDeclared(request: Request, limit_bytes: number) {
   if (declared > limit_bytes) throw tooLarge(limit_bytes, declared)
 }
 
-export const bodyOf = (value: unknown): Body => ({ value, hash: () => hashOf(value) })
+export const bodyOf = (value: unknown): RequestBody => ({ value, hash: () => hashOf(value) })
 
 /**
  * The JSON of the body; an absent one is an empty object. It is judged while it arrives, so what
  * nobody will read is refused early. A chunked body is cut at the limit.
  */
-export async function readJson(request: Request, reading: Reading): Promise<Body> {
+export async function readJson(request: Request, reading: BodyReading): Promise<RequestBody> {
   const scan = new JsonScan()
   const onPart = (bytes: Uint8Array) => {
     if (!reading.any_type)
@@ -51,7 +60,7 @@ export async function readJson(request: Request, reading: Reading): Promise<Body
 }
 
 /** The fields of a form; of a name that comes twice the last one counts. */
-export async function readForm(request: Request, reading: Reading): Promise<Body> {
+export async function readForm(request: Request, reading: BodyReading): Promise<RequestBody> {
   const onPart = () => demandType(request, FORM_TYPE, "This page accepts only its own form.")
   const parts = await readParts(request, { ...reading, onPart })
   const text = Buffer.concat(parts).toString("utf8")
@@ -74,8 +83,8 @@ const turns = new Turns(1)
 async function parseElsewhere(
   request: Request,
   parts: Uint8Array[],
-  { workers, signal }: Reading,
-): Promise<Body> {
+  { workers, signal }: BodyReading,
+): Promise<RequestBody> {
   const end = await turns.take()
   try {
     signal.throwIfAborted()
@@ -85,5 +94,131 @@ async function parseElsewhere(
     return { value, hash: () => hash ?? hashOf(value) }
   } finally {
     end()
+  }
+}
+
+/** So much comes in one piece; a stream for it would cost more than all of a request's checks. */
+const AT_ONCE_BYTES = 16_384
+const PART_BYTES = 65_536
+const CRUMB_BYTES = PART_BYTES / 4
+
+export interface Arriving {
+  place: BodyReservation
+  /** Aborted when the request has been answered: nobody waits for its body any more. */
+  signal: AbortSignal
+  limit_bytes: number
+  /** Sees each part as it comes, and throws where it ends the request. */
+  onPart: (bytes: Uint8Array) => void
+}
+
+/** The body, in parts, each counted when it comes. Reading ends with the first error. */
+export async function readParts(request: Request, arriving: Arriving): Promise<Uint8Array[]> {
+  try {
+    const declared = declaredBytes(request)
+    if (declared === undefined || declared > AT_ONCE_BYTES) {
+      return request.body ? await follow(request.body, declared ?? 0, arriving) : []
+    }
+    return declared === 0 ? [] : await readAtOnce(request, arriving)
+  } catch (error) {
+    if ((error as Error).name === "AbortError") throw broken()
+    throw error
+  }
+}
+
+/** What the request says of its size itself. */
+export function declaredBytes({ headers }: Request): number | undefined {
+  const length = headers.get("content-length")
+  return length === null ? undefined : Number(length)
+}
+
+async function readAtOnce(request: Request, { place, onPart }: Arriving): Promise<Uint8Array[]> {
+  const bytes = new Uint8Array(await request.arrayBuffer())
+  place.take(bytes.length)
+  onPart(bytes)
+  return [bytes]
+}
+
+async function follow(
+  body: ReadableStream<Uint8Array>,
+  declared: number,
+  { place, signal, limit_bytes, onPart }: Arriving,
+): Promise<Uint8Array[]> {
+  const reader = body.getReader()
+  const cancel = () => void reader.cancel().catch(() => {}) // the runtime throws away what comes
+  place.follow(declared, cancel)
+  signal.addEventListener("abort", cancel, { once: true })
+  const parts = new Parts(onPart)
+  let received = 0
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) break
+      received += value.length
+      if (received > limit_bytes) throw tooLarge(limit_bytes, received)
+      place.take(value.length)
+      parts.add(value)
+      // A million chunks of one byte come in this turn: the others gather to one part meanwhile.
+      if (value.length < CRUMB_BYTES) await nextTurn()
+    }
+    if (signal.aborted) throw broken()
+    place.arrived()
+    return parts.end()
+  } catch (error) {
+    cancel()
+    for (const part of parts.list) release(part)
+    throw error
+  } finally {
+    signal.removeEventListener("abort", cancel)
+  }
+}
+
+export const tooLarge = (limit_bytes: number, received_bytes: number) =>
+  new ApiError(
+    "payload_too_large",
+    `The body has ${received_bytes} bytes. This route allows at most ${limit_bytes}.`,
+    { limit_bytes, received_bytes },
+  )
+
+const broken = () =>
+  unreadable("incomplete", "The body ended before it was complete. Send the request again.")
+
+/** Joins what comes in crumbs: an array for each would take a hundred times their memory. */
+class Parts {
+  readonly list: Uint8Array[] = []
+  readonly #onPart: Arriving["onPart"]
+  #crumbs: Uint8Array | undefined
+  #filled = 0
+
+  constructor(onPart: Arriving["onPart"]) {
+    this.#onPart = onPart
+  }
+
+  add(part: Uint8Array): void {
+    if (this.#filled + part.length > PART_BYTES) this.#flush()
+    if (part.length >= CRUMB_BYTES) {
+      this.#flush()
+      this.#keep(part)
+      return
+    }
+    this.#crumbs ??= new Uint8Array(PART_BYTES)
+    this.#crumbs.set(part, this.#filled)
+    this.#filled += part.length
+  }
+
+  end(): Uint8Array[] {
+    this.#flush()
+    return this.list
+  }
+
+  #flush(): void {
+    if (!this.#crumbs || this.#filled === 0) return
+    const joined = this.#crumbs.slice(0, this.#filled)
+    this.#filled = 0
+    this.#keep(joined)
+  }
+
+  #keep(part: Uint8Array): void {
+    this.#onPart(part)
+    this.list.push(part)
   }
 }

@@ -7,8 +7,8 @@ import type { Caller } from "../identity/caller"
 import * as consoles from "../identity/console-caller"
 import { isWithin } from "../lib/ip-ranges"
 import type { Store } from "../store/store"
-import { mayStayOutside, needOf, permit } from "./permit"
-import type { Quota, RateLimits } from "./rate-limit"
+import { mayStayOutside, needOf, permit } from "./authorize"
+import type { Quota, RateLimits } from "./rate-limits"
 import type { AnyRoute } from "./route"
 
 const TOUCH_MILLISECONDS = 60_000

@@ -30,7 +30,7 @@ export interface Stored {
   answer: string
 }
 
-export interface Owner {
+export interface ClaimOwner {
   /** The project; the account or the user where the route needs none. */
   owner_id: string
   /** The only credential that gets the answer again; null for any of the owner. */
@@ -53,7 +53,7 @@ interface Hashed {
 /** Undefined without the header. A malformed key is a 422. */
 export function claimOf(
   request: Request,
-  owner: Owner,
+  owner: ClaimOwner,
   path: string,
   body: Hashed,
   keeping: Pick<Claim, "status" | "seal">,
@@ -142,7 +142,7 @@ export const giveUp = (tx: Tx, { request }: Claim) =>
   tx.delete(idempotency).where(eq(idempotency.request, request))
 
 /** Requests that are running here and now, so that a second one is told so. */
-export class Running {
+export class RunningClaims {
   readonly #requests = new Set<string>()
 
   begin({ request }: Claim) {

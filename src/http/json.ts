@@ -1,5 +1,5 @@
+import { ApiError } from "../core/errors"
 import { parseNumbersApart } from "../lib/exact-numbers"
-import { JsonScan, unreadable } from "./json-scan"
 
 /** Reads JSON strictly, within the limits of `JsonScan`. */
 export function parseJson(bytes: Uint8Array): unknown {
@@ -60,4 +60,193 @@ function sorted(value: unknown): unknown {
   const copy: Record<string, unknown> = {}
   for (const key of Object.keys(fields).sort()) copy[key] = sorted(fields[key])
   return copy
+}
+
+export interface PartsToParse {
+  /** In their order; a `JsonScan` has seen them. */
+  parts: Uint8Array[]
+  /** Whether the hash will be asked for. */
+  hashed: boolean
+}
+
+export interface Parsed {
+  value: unknown
+  hash: string | undefined
+}
+
+/** Runs in the worker, for bodies that would hold the main thread too long. */
+export function parseBody({ parts, hashed }: PartsToParse): Parsed {
+  const value = parseScanned(parts)
+  Bun.gc(true) // frees the text: by itself the thread collects only when there are several of them
+  setTimeout(() => Bun.gc(true)) // frees the value, which has been sent by then
+  return { value, hash: hashed ? hashOf(value) : undefined }
+}
+
+const MAX_DEPTH = 64
+const MAX_KEYS = 10_000
+const MAX_VALUES = 100_000
+
+const QUOTE = 0x22
+const COMMA = 0x2c
+const COLON = 0x3a
+const BACKSLASH = 0x5c
+
+export const unreadable = (reason: string, message: string) =>
+  new ApiError("invalid_json", message, { reason })
+
+/**
+ * Looks at the bytes of a JSON text, in parts as they arrive, for what `JSON.parse` swallows: depth
+ * 64, 10,000 keys, 100,000 values, no key twice in an object, no `__proto__`. It allocates next to
+ * nothing, so a body of millions of values is refused before they are made. Whether the text is
+ * valid is left to `JSON.parse`.
+ */
+export class JsonScan {
+  /** The keys of each open object; null for a list. */
+  private readonly open: (string[] | null)[] = []
+  private keys = 0
+  private values = 0
+  private awaits_key = false
+  private in_scalar = false
+  private in_string = false
+  /** The part ended on a backslash that belongs to what comes next. */
+  private escapes = false
+  /** The key so far, where the string is one. */
+  private key: string | undefined
+
+  /** The next part. Throws `invalid_json` at the first limit that is passed. */
+  feed(bytes: Uint8Array): void {
+    if (bytes.length === 0) return
+    const { buffer, byteOffset, byteLength } = bytes
+    // A character for each byte: what JSON is made of is ASCII, and no other byte looks like it.
+    const text = Buffer.from(buffer, byteOffset, byteLength).toString("latin1")
+    let at = this.in_string ? this.resumeString(text) + 1 : 0
+    for (; at < text.length; at++) {
+      const char = text.charCodeAt(at)
+      if (char === QUOTE) at = this.enterString(text, at + 1)
+      else if (char === COMMA) {
+        this.in_scalar = false
+        this.awaits_key = !!this.open.at(-1)
+      } else if (char === 0x7b || char === 0x5b) this.enter(char === 0x7b)
+      else if (char === 0x7d || char === 0x5d) this.leave()
+      else if (char === COLON || char <= 0x20) this.in_scalar = false
+      else if (!this.in_scalar) {
+        this.in_scalar = true
+        this.count()
+      }
+    }
+  }
+
+  private count() {
+    if (++this.values > MAX_VALUES) {
+      throw unreadable(
+        "too_many_values",
+        "The body has more than 100,000 values. Send it in smaller parts.",
+      )
+    }
+  }
+
+  private enter(is_object: boolean) {
+    this.count()
+    this.in_scalar = false
+    this.awaits_key = is_object
+    this.open.push(is_object ? [] : null)
+    if (this.open.length > MAX_DEPTH)
+      throw unreadable("depth", "The body has more than 64 nested levels. Send a flatter one.")
+  }
+
+  private leave() {
+    this.in_scalar = false
+    this.awaits_key = false
+    this.open.pop()
+  }
+
+  private enterString(text: string, from: number): number {
+    this.in_scalar = false
+    const end = endOfString(text, from)
+    if (!this.awaits_key) this.count()
+    else if (end < text.length) this.endKey(text.slice(from, end))
+    else this.key = text.slice(from)
+    if (end === text.length) this.breakString(text, from)
+    return end
+  }
+
+  /** The part ends within a string. */
+  private breakString(text: string, from: number) {
+    this.in_string = true
+    this.escapes = isEscaped(text, text.length, from)
+  }
+
+  /** Where the string of earlier parts ends, or this part. */
+  private resumeString(text: string): number {
+    const from = this.escapes ? 1 : 0
+    const end = endOfString(text, from)
+    if (this.key !== undefined) this.key += text.slice(0, end)
+    if (end === text.length) this.breakString(text, from)
+    else {
+      this.in_string = false
+      if (this.key !== undefined) this.endKey(this.key)
+      this.key = undefined
+    }
+    return end
+  }
+
+  private endKey(literal: string) {
+    this.awaits_key = false
+    if (++this.keys > MAX_KEYS)
+      throw unreadable("keys", "The body has more than 10,000 keys. Send it in smaller parts.")
+    remember(this.open.at(-1), literal)
+  }
+}
+
+function endOfString(text: string, from: number): number {
+  let end = text.indexOf('"', from)
+  while (end !== -1 && isEscaped(text, end, from)) end = text.indexOf('"', end + 1)
+  return end === -1 ? text.length : end
+}
+
+/** An odd number of backslashes before this place. */
+function isEscaped(text: string, place: number, from: number): boolean {
+  let at = place - 1
+  while (at >= from && text.charCodeAt(at) === BACKSLASH) at--
+  return (place - at) % 2 === 0
+}
+
+const SMALL = 32
+
+function remember(seen: string[] | null | undefined, literal: string) {
+  const key = literal.includes("\\") ? unescaped(literal) : literal
+  if (key === "__proto__")
+    throw unreadable("proto", 'The key "__proto__" is not allowed. Rename it.')
+  if (!seen) return
+  if (seen.length < SMALL ? seen.includes(key) : large(seen).has(key)) {
+    const shown = Buffer.from(key.slice(0, 64), "latin1").toString("utf8")
+    throw unreadable(
+      "duplicate_key",
+      `The key ${JSON.stringify(shown)} stands twice in one object. Send it once.`,
+    )
+  }
+  seen.push(key)
+  sets.get(seen)?.add(key)
+}
+
+/** As it would stand there without escapes, a character for each byte again. */
+function unescaped(literal: string): string {
+  try {
+    const key: string = JSON.parse(`"${Buffer.from(literal, "latin1").toString("utf8")}"`)
+    // Half a character has no bytes of its own; written as an escape it stays what it is.
+    return key.isWellFormed() ? Buffer.from(key, "utf8").toString("latin1") : JSON.stringify(key)
+  } catch {
+    return literal // no JSON: that is found soon
+  }
+}
+
+/** An object with many keys gets a set, so that looking for duplicates stays linear. */
+const sets = new WeakMap<string[], Set<string>>()
+
+function large(seen: string[]): Set<string> {
+  const known = sets.get(seen)
+  if (known) return known
+  const set = new Set(seen)
+  sets.set(seen, set)
+  return set
 }

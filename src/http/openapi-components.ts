@@ -1,14 +1,11 @@
-import { codes } from "../core/errors"
-import { EXAMPLE_ID } from "../lib/record-fields"
+import { Type as t } from "@sinclair/typebox"
+import { codes, type ErrorCode } from "../core/errors"
+import { count, EXAMPLE_ID, flag, maybe, text } from "../lib/record-fields"
+import { needOf } from "./authorize"
+import { pageOf } from "./envelope"
+import type { AnyRoute } from "./route"
 
-const text = { type: "string" } as const
-const count = { type: "integer" } as const
-const object = (properties: Record<string, object>) => ({
-  type: "object",
-  properties,
-  required: Object.keys(properties),
-})
-const nullable = (type: string) => ({ type: [type, "null"] })
+export const reference = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` })
 
 export const securitySchemes = {
   apiKey: {
@@ -24,85 +21,75 @@ export const securitySchemes = {
   },
 }
 
-const header = (name: string, schema: object, description: string) => ({
+const string = { type: "string" }
+const integer = { type: "integer" }
+
+const header = (name: string, schema: Record<string, unknown>, description: string) => ({
   name,
   in: "header" as const,
   required: false,
   description,
-  schema: schema as Record<string, unknown>,
+  schema,
 })
 
 export const parameters = {
   IdempotencyKey: header(
     "Idempotency-Key",
-    { type: "string", pattern: "^[\\x21-\\x7e]{1,255}$" },
+    { ...string, pattern: "^[\\x21-\\x7e]{1,255}$" },
     "Makes a repetition safe for 24 hours. The same key with the same body gets the first answer again.",
   ),
   RequestId: header(
     "X-Request-Id",
-    { type: "string", pattern: "^[A-Za-z0-9_-]{8,64}$" },
+    { ...string, pattern: "^[A-Za-z0-9_-]{8,64}$" },
     "The id of the request (default: the server makes one).",
   ),
   AccountId: header(
     "X-Account-Id",
-    text,
+    string,
     "The account of the request. Needed in a console session if the person belongs to several accounts.",
   ),
   ProjectId: header(
     "X-Project-Id",
-    text,
+    string,
     "The project of the request. Needed in a console session if the account has several projects.",
   ),
   Strict: header(
     "X-Strict",
-    { type: "string", enum: ["1"] },
+    { ...string, enum: ["1"] },
     "`1` refuses unknown fields (default: they are ignored).",
   ),
 }
 
-export const headers = {
-  RequestId: { description: "The id of the request, as in `meta.request_id`.", schema: text },
-  RateLimit: {
-    description: "`r` is the number of requests that are left in the next `t` seconds (IETF form).",
-    schema: text,
-  },
-  RateLimitPolicy: {
-    description: "`q` requests are allowed in `w` seconds (IETF form).",
-    schema: text,
-  },
-  XRateLimitLimit: {
-    description: "The number of requests that are allowed in a minute.",
-    schema: count,
-  },
-  XRateLimitRemaining: {
-    description: "The number of requests that are left in this minute.",
-    schema: count,
-  },
-  XRateLimitReset: { description: "The end of this minute, in Unix seconds.", schema: count },
-  IdempotentReplayed: {
-    description: "Present if this is the stored answer of an earlier request.",
-    schema: { type: "string", enum: ["true"] },
-  },
-  SendingStatus: {
-    description: "The sending status of the account. Absent without a credential.",
-    schema: { type: "string", enum: ["active", "throttled", "frozen"] },
-  },
-  SendingStatusReason: {
-    description: "The reason of a status that is not `active`.",
-    schema: text,
-  },
-  Link: {
-    description: 'The address of the next page: `<…>; rel="next"`. Absent on the last page.',
-    schema: text,
-  },
-  RetryAfter: {
-    description:
-      "Seconds to wait before the next attempt. Present with 429, 503 and 409 `in_progress`.",
-    schema: count,
-  },
-}
+const answered = (schema: object, description: string) => ({ description, schema })
 
-export const reference = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` })
+export const headers = {
+  RequestId: answered(string, "The id of the request, as in `meta.request_id`."),
+  RateLimit: answered(
+    string,
+    "`r` is the number of requests that are left in the next `t` seconds (IETF form).",
+  ),
+  RateLimitPolicy: answered(string, "`q` requests are allowed in `w` seconds (IETF form)."),
+  XRateLimitLimit: answered(integer, "The number of requests that are allowed in a minute."),
+  XRateLimitRemaining: answered(integer, "The number of requests that are left in this minute."),
+  XRateLimitReset: answered(integer, "The end of this minute, in Unix seconds."),
+  IdempotentReplayed: answered(
+    { ...string, enum: ["true"] },
+    "Present if this is the stored answer of an earlier request.",
+  ),
+  SendingStatus: answered(
+    { ...string, enum: ["active", "throttled", "frozen"] },
+    "The sending status of the account. Absent without a credential.",
+  ),
+  SendingStatusReason: answered(string, "The reason of a status that is not `active`."),
+  Link: answered(
+    string,
+    'The address of the next page: `<…>; rel="next"`. Absent on the last page.',
+  ),
+  RetryAfter: answered(
+    integer,
+    "Seconds to wait before the next attempt. Present with 429, 503 and 409 `in_progress`.",
+  ),
+}
 
 /** What every answer carries, and what those under `/v1` carry besides. */
 export const commonHeaders = { "X-Request-Id": reference("headers", "RequestId") }
@@ -116,77 +103,171 @@ export const rateHeaders = {
   "X-Account-Sending-Status-Reason": reference("headers", "SendingStatusReason"),
 }
 
-/** Some paths tell the error at the top as well, where clients of other services look for it. */
-const withFlatError = (properties: Record<string, object>) => ({
-  ...object(properties),
-  properties: {
-    ...properties,
-    name: {
-      ...text,
-      description:
-        "A copy of `error.code`. Only some paths have it, for clients of other services.",
-    },
-    message: { ...text, description: "A copy of `error.message`, on the same paths." },
-    statusCode: { ...count, description: "A copy of the status, on the same paths." },
-  },
-})
+const request_id = text("req_4f1d2e4c5b6a7d407c3e9b5a3f1d2e4c")
+const numbered = () =>
+  t.Union([t.Integer(), t.Null()], { examples: [1], description: WITHOUT_CURSOR })
+const WITHOUT_CURSOR = "Null if the request has a cursor."
 
 /** What `meta` has: of one record, of a page, and of the feed. */
-const request_id = { ...text, examples: ["req_4f1d2e4c5b6a7d407c3e9b5a3f1d2e4c"] }
-
 export const metas = {
-  Meta: object({ request_id }),
-  ListMeta: object({
-    request_id,
-    page: {
-      ...nullable("integer"),
-      examples: [1],
-      description: "Null if the request has a cursor.",
+  one: t.Object({ request_id }, { title: "Meta" }),
+  page: t.Object(
+    {
+      request_id,
+      page: numbered(),
+      per_page: count(25),
+      total: numbered(),
+      total_pages: numbered(),
+      has_more: flag(false),
+      next_cursor: t.Union([t.String(), t.Null()], {
+        examples: [null],
+        description: "Null on the last page.",
+      }),
     },
-    per_page: { ...count, examples: [25] },
-    total: {
-      ...nullable("integer"),
-      examples: [1],
-      description: "Null if the request has a cursor.",
+    { title: "ListMeta" },
+  ),
+  feed: t.Object(
+    {
+      request_id,
+      next_after: maybe(text(`evt_${EXAMPLE_ID}`, "The `after` of the next request.")),
+      has_more: t.Boolean(),
     },
-    total_pages: {
-      ...nullable("integer"),
-      examples: [1],
-      description: "Null if the request has a cursor.",
-    },
-    has_more: { type: "boolean", examples: [false] },
-    next_cursor: { ...nullable("string"), examples: [null], description: "Null on the last page." },
-  }),
-  ErrorMeta: object({
-    request_id,
-    docs: {
-      ...text,
-      examples: ["/docs/errors/validation_error"],
-      description: "The path of a page about the code.",
-    },
-  }),
-  FeedMeta: object({
-    request_id,
-    next_after: {
-      ...nullable("string"),
-      examples: [`evt_${EXAMPLE_ID}`],
-      description: "The `after` of the next request.",
-    },
-    has_more: { type: "boolean" },
-  }),
+    { title: "FeedMeta" },
+  ),
 }
 
-export const schemas = (): Record<string, Record<string, unknown>> => ({
-  ...metas,
-  Error: withFlatError({
-    error: object({
-      code: { type: "string", enum: Object.keys(codes) },
-      message: { ...text, description: "A text for people. It may change at any time." },
-      details: {
+/** Some paths tell the error at the top as well, where clients of other services look for it. */
+export const Failure = t.Object(
+  {
+    error: t.Object({
+      code: t.String({ enum: Object.keys(codes) }),
+      message: t.String({ description: "A text for people. It may change at any time." }),
+      details: t.Unsafe({
         type: "object",
         description: "More about the error. The fields depend on the code. `{}` if there are none.",
-      },
+      }),
     }),
-    meta: reference("schemas", "ErrorMeta"),
-  }),
-})
+    meta: t.Object(
+      {
+        request_id,
+        docs: text("/docs/errors/validation_error", "The path of a page about the code."),
+      },
+      { title: "ErrorMeta" },
+    ),
+    name: t.Optional(
+      t.String({
+        description:
+          "A copy of `error.code`. Only some paths have it, for clients of other services.",
+      }),
+    ),
+    message: t.Optional(t.String({ description: "A copy of `error.message`, on the same paths." })),
+    statusCode: t.Optional(t.Integer({ description: "A copy of the status, on the same paths." })),
+  },
+  { title: "Error" },
+)
+
+/** Shared answers: their name, what they mean, and the codes that any route may answer with. */
+const COMMON: Record<number, readonly [name: string, about: string, ...list: ErrorCode[]]> = {
+  400: ["BadRequest", "The body is not JSON.", "invalid_json"],
+  401: ["Unauthorized", "The credential is not valid.", "unauthorized"],
+  402: ["PaymentRequired", "The quota of the month is used up."],
+  403: [
+    "Forbidden",
+    "The credential is valid, but it may not do this.",
+    "forbidden",
+    "ip_not_allowed",
+    "account_locked",
+    "account_suspended",
+    "mfa_required",
+  ],
+  404: ["NotFound", "The record does not exist, or it belongs to another project.", "not_found"],
+  409: [
+    "Conflict",
+    "The current state does not allow this, or the same request is still running.",
+    "conflict",
+  ],
+  413: ["TooLarge", "The body is too large.", "payload_too_large"],
+  422: [
+    "Unprocessable",
+    "A field of the body, the query or a header is not valid.",
+    "validation_error",
+    "missing_required_field",
+  ],
+  429: [
+    "TooManyRequests",
+    "There were too many requests. Wait for `Retry-After` seconds.",
+    "rate_limit_exceeded",
+  ],
+  500: ["InternalError", "The server failed.", "internal_error"],
+  502: ["BadGateway", "A provider answered with an error."],
+  503: [
+    "Unavailable",
+    "The server cannot do this now. Try again after `Retry-After` seconds.",
+    "service_unavailable",
+  ],
+  504: ["Timeout", "The request took too long.", "timeout"],
+}
+
+const ANYWHERE = [413, 422, 429, 500, 503, 504]
+const WITH_RETRY_AFTER = [409, 429, 503]
+
+/** Failures by status: a shared answer where the route has no codes of its own, else one with them. */
+export function failuresOf(route: AnyRoute): Record<string, object> {
+  const byStatus = new Map<number, ErrorCode[]>(commonStatuses(route).map((status) => [status, []]))
+  for (const own of route.errors ?? []) {
+    const [code, status] = typeof own === "string" ? [own, codes[own].status] : own
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code])
+  }
+  const entries = [...byStatus].map(([status, own]) => {
+    const [name, , ...list] = COMMON[status] ?? ["", ""]
+    const special = own.filter((code) => !list.includes(code))
+    const is_shared = name !== undefined && special.length === 0
+    const answer = is_shared ? reference("responses", name) : failure(status, [...list, ...special])
+    return [String(status), answer]
+  })
+  return Object.fromEntries(entries)
+}
+
+function commonStatuses(route: AnyRoute): number[] {
+  const { callers, method, path, idempotent } = route
+  const is_open = callers.includes("none")
+  const for_people = callers.includes("console")
+  const chosen = for_people && !is_open && needOf(route) !== "user" // an account, or a project
+  return [
+    ...ANYWHERE,
+    ...(method === "GET" ? [] : [400]),
+    ...(is_open && !for_people ? [] : [401]),
+    ...(is_open ? [] : [403]),
+    ...(chosen || path.includes("{") ? [404] : []),
+    ...(idempotent ? [409] : []),
+  ]
+}
+
+function failure(status: number, list: ErrorCode[]) {
+  const [, about = "A failure."] = COMMON[status] ?? []
+  const [code = "internal_error"] = list
+  const example = {
+    error: { code, message: "A sentence for people. It may change.", details: {} },
+    meta: { request_id: "req_4f1d2e4c5b6a7d407c3e9b5a3f1d2e4c", docs: pageOf(code) },
+  }
+  return {
+    description: `${about} \`error.code\`: ${list.map((one) => `\`${one}\``).join(", ")}.`,
+    "x-error-codes": list,
+    headers: {
+      ...commonHeaders,
+      ...rateHeaders,
+      ...(WITH_RETRY_AFTER.includes(status) && {
+        "Retry-After": reference("headers", "RetryAfter"),
+      }),
+    },
+    content: { "application/json": { schema: reference("schemas", "Error"), example } },
+  }
+}
+
+/** The failures that routes share, by name. */
+export const failures = (): Record<string, object> =>
+  Object.fromEntries(
+    Object.entries(COMMON).flatMap(([status, [name, , ...list]]) =>
+      list.length > 0 ? [[name, failure(Number(status), list)]] : [],
+    ),
+  )

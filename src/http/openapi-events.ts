@@ -2,8 +2,7 @@ import { API_VERSION } from "../events/api-version"
 import type { Field } from "../events/catalog/field"
 import { type EventType, eventTypes } from "../events/registry"
 import { reference } from "./openapi-components"
-
-type Schema = Record<string, unknown>
+import type { Schema } from "./openapi-schemas"
 
 export interface EventDescriptions {
   webhooks: Record<string, object>

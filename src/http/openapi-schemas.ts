@@ -1,8 +1,8 @@
 import type { TSchema } from "@sinclair/typebox"
-import { schemas as common, reference } from "./openapi-components"
-import { exampleOf } from "./openapi-examples"
+import { EXAMPLE_ID, EXAMPLE_TIME } from "../lib/record-fields"
+import { reference } from "./openapi-components"
 
-type Schema = Record<string, unknown>
+export type Schema = Record<string, unknown>
 
 /**
  * Schemas as they go over the wire: TypeBox without its symbols. One with a `title` becomes a
@@ -14,7 +14,7 @@ export class SchemaComponents {
 
   /** A value that fits a schema as `show` gave it. */
   exampleOf(schema: Schema): unknown {
-    return exampleOf(schema, (name) => this.named[name] ?? common()[name] ?? {})
+    return exampleOf(schema, (name) => this.named[name] ?? {})
   }
 
   /** Throws where two different schemas have one name. */
@@ -73,4 +73,40 @@ export class SchemaComponents {
       ...rest,
     }
   }
+}
+
+const BY_FORMAT: Record<string, string> = {
+  uuid: EXAMPLE_ID,
+  "date-time": EXAMPLE_TIME,
+  date: EXAMPLE_TIME.slice(0, "2026-11-21".length),
+}
+
+/** What is no JSON, by its content type. */
+export const TEXTS: Record<string, string> = {
+  "text/plain": '_dmarc 3600 IN TXT "v=DMARC1; p=none"\n',
+  "text/html": "<!doctype html>…",
+  "message/rfc822": "From: hello@example.com\r\nTo: ann@example.com\r\n\r\nThank you.\r\n",
+  "*/*": "%PDF-1.7 …",
+}
+
+/** A value that fits the schema, made of what its fields say. Throws where one says nothing. */
+function exampleOf(schema: Schema, named: (name: string) => Schema): unknown {
+  const { $ref, examples, anyOf, type, format, properties, items } = schema
+  if (typeof $ref === "string") return exampleOf(named($ref.split("/").at(-1) ?? ""), named)
+  const [said] = (examples as unknown[] | undefined) ?? []
+  if (said !== undefined) return said
+  for (const one of [schema.default, schema.const]) if (one !== undefined) return one
+  if (Array.isArray(schema.enum)) return schema.enum[0]
+  if (Array.isArray(anyOf)) return exampleOf(anyOf[0] as Schema, named)
+  if (properties) {
+    const fields = Object.entries(properties as Record<string, Schema>)
+    const needed = (schema.required ?? []) as string[]
+    const shown = fields.filter(([name]) => needed.includes(name))
+    return Object.fromEntries(shown.map(([name, field]) => [name, exampleOf(field, named)]))
+  }
+  if (items) return [exampleOf(items as Schema, named)]
+  if (type === "boolean") return false
+  const known = BY_FORMAT[format as string]
+  if (known === undefined) throw new Error(`no example: ${JSON.stringify(schema)}`)
+  return known
 }

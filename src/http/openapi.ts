@@ -1,14 +1,10 @@
-import * as components from "./openapi-components"
-import { failures } from "./openapi-errors"
+import { type TSchema, Type as t } from "@sinclair/typebox"
+import { EXAMPLE_ID } from "../lib/record-fields"
+import { needOf } from "./authorize"
+import * as shared from "./openapi-components"
 import { eventDescriptions } from "./openapi-events"
-import { filledPath, parametersOf } from "./openapi-parameters"
-import { bodyOf, responsesOf } from "./openapi-parts"
-import { sampleOf } from "./openapi-samples"
-import { SchemaComponents } from "./openapi-schemas"
-import { TAGS } from "./openapi-tags"
+import { type Schema, SchemaComponents, TEXTS } from "./openapi-schemas"
 import type { AnyRoute, CallerKind } from "./route"
-
-export type Schema = Record<string, unknown>
 
 export interface Parameter {
   name: string
@@ -58,7 +54,7 @@ export interface OpenApi {
   }
 }
 
-const ABOUT =
+const DESCRIPTION =
   "Every success is `{data, meta}`. Every failure is `{error: {code, message, details}, meta}`. " +
   "Branch on the status and `error.code`, never on the message. Repeat a request after 429, 500, " +
   "502, 503 and 504, with growing pauses. Every other error is final."
@@ -66,6 +62,7 @@ const ABOUT =
 /** Describes the table: TypeBox schemas are JSON Schema, which OpenAPI 3.1 takes as it is. */
 export function openApi(routes: AnyRoute[], version: string): OpenApi {
   const schemas = new SchemaComponents()
+  schemas.show(shared.Failure)
   const events = eventDescriptions()
   const paths: OpenApi["paths"] = {}
   for (const route of routes) {
@@ -78,7 +75,7 @@ export function openApi(routes: AnyRoute[], version: string): OpenApi {
     info: {
       title: "Belfry",
       version,
-      description: ABOUT,
+      description: DESCRIPTION,
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
     servers: [{ url: "/" }],
@@ -86,11 +83,11 @@ export function openApi(routes: AnyRoute[], version: string): OpenApi {
     paths,
     webhooks: events.webhooks,
     components: {
-      securitySchemes: components.securitySchemes,
-      parameters: components.parameters,
-      headers: components.headers,
-      schemas: { ...components.schemas(), ...schemas.named, ...events.schemas },
-      responses: failures(),
+      securitySchemes: shared.securitySchemes,
+      parameters: shared.parameters,
+      headers: shared.headers,
+      schemas: { ...schemas.named, ...events.schemas },
+      responses: shared.failures(),
     },
   }
 }
@@ -135,4 +132,203 @@ function operationId({ method, path }: AnyRoute): string {
 function tagOf({ path }: AnyRoute): string {
   const [, version, area = ""] = path.split("/")
   return version === "v1" && !/^(health|openapi)/.test(area) ? area : "server"
+}
+
+/** An absent body counts as `{}`, so it is required only where that would not do. */
+function bodyOf({ body, example }: AnyRoute, schemas: SchemaComponents) {
+  if (!body) return undefined
+  const required = body.type !== "object" || ((body.required ?? []) as string[]).length > 0
+  return { required, content: { "application/json": { schema: schemas.show(body), example } } }
+}
+
+const NO_CONTENT: Record<number, string> = {
+  101: "The connection becomes a WebSocket.",
+  302: "The answer is at another address.",
+}
+
+/** Each success with its envelope, and each failure with its codes. */
+function responsesOf(route: AnyRoute, schemas: SchemaComponents): Record<string, object> {
+  const versioned = route.path.startsWith("/v1/")
+  const headers = {
+    ...shared.commonHeaders,
+    ...(versioned && shared.rateHeaders),
+    ...("page" in (route.query?.properties ?? {}) && { Link: shared.reference("headers", "Link") }),
+    ...(route.idempotent && {
+      "Idempotent-Replayed": shared.reference("headers", "IdempotentReplayed"),
+    }),
+  }
+  const answers = [...route.status, ...(route.also ?? [])].map((status) => {
+    const bare = NO_CONTENT[status]
+    if (bare) return [status, { description: bare, headers }] as const
+    const content = contentOf(route, schemas)
+    return [status, { description: route.summary, headers, content }] as const
+  })
+  return { ...shared.failuresOf(route), ...Object.fromEntries(answers) }
+}
+
+function contentOf(route: AnyRoute, schemas: SchemaComponents) {
+  const { produces = "application/json", response } = route
+  const text = TEXTS[produces]
+  if (text !== undefined) return { [produces]: { schema: BYTES, example: text } }
+  const schema = schemas.show(route.produces && response ? response : envelopeOf(route))
+  return { [produces]: { schema, example: schemas.exampleOf(schema) } }
+}
+
+const BYTES = { type: "string" }
+
+/** `{data, meta}`; a page of rows and a feed have lists for data, and more in meta. */
+function envelopeOf({ query, response = t.Unknown(), top, meta, envelope }: AnyRoute): TSchema {
+  if (envelope) return envelope
+  const asked = query?.properties ?? {}
+  const kind = "page" in asked ? "page" : "after" in asked ? "feed" : "one"
+  const is_list = kind !== "one"
+  const usual = shared.metas[kind]
+  return t.Object({
+    ...top?.properties,
+    data: is_list ? t.Array(response) : response,
+    ...(is_list && { has_more: t.Boolean({ description: "A copy of `meta.has_more`." }) }),
+    meta: meta ? t.Object({ ...usual.properties, ...meta.properties }) : usual,
+  })
+}
+
+/** From the path, the query and the headers that the route itself reads. */
+function parametersOf(route: AnyRoute, schemas: SchemaComponents) {
+  const names = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name)
+  const common = route.path.startsWith("/v1/") ? [shared.reference("parameters", "RequestId")] : []
+  return [
+    ...names.map((name) => ({
+      name,
+      in: "path" as const,
+      required: true,
+      description: ABOUT[name] ?? `The id of the ${name.replace(/_id$/, "")}.`,
+      ...pathField(name, route.choices?.[name]),
+    })),
+    ...fieldsOf(route.query, "query", schemas),
+    ...fieldsOf(route.headers, "header", schemas),
+    ...contextOf(route),
+    ...(route.idempotent ? [shared.reference("parameters", "IdempotencyKey")] : []),
+    ...(route.body || route.query ? [shared.reference("parameters", "Strict")] : []),
+    ...common,
+  ]
+}
+
+/** What is named in a path: mostly an id, with one that could stand there. */
+function pathField(name: string, words: readonly string[] | undefined) {
+  if (words) return { schema: { type: "string", enum: words }, example: words[0] ?? "" }
+  const known = PATH_EXAMPLES[name]
+  if (known !== undefined) return { schema: { type: "string" }, example: known }
+  return { schema: { type: "string", format: "uuid" }, example: EXAMPLE_ID }
+}
+
+const PATH_EXAMPLES: Record<string, string> = {
+  event_id: `evt_${EXAMPLE_ID}`,
+  attachment_id: EXAMPLE_ID,
+  token: "it_Zk3vX9",
+  provider: "ses",
+  config_token: "cb_Zk3vX9",
+  queue: "email",
+}
+
+/** The path of one request. */
+const filledPath = ({ path, choices }: AnyRoute): string =>
+  path.replaceAll(/\{(\w+)\}/g, (_, name: string) => pathField(name, choices?.[name]).example)
+
+/** What a console caller has to choose, where a key already says it. */
+function contextOf(route: AnyRoute) {
+  const need = route.callers.includes("console") ? needOf(route) : "user"
+  if (route.callers.includes("none") || need === "user") return []
+  const account = shared.reference("parameters", "AccountId")
+  const named = need === "account" || route.path.includes("{project_id}")
+  return named ? [account] : [account, shared.reference("parameters", "ProjectId")]
+}
+
+function fieldsOf(schema: AnyRoute["query"], place: "query" | "header", schemas: SchemaComponents) {
+  return Object.entries(schema?.properties ?? {}).map(([name, field]) => {
+    const { description, ...rest } = schemas.show(field)
+    const required = (schema?.required ?? []).includes(name) && rest.default === undefined
+    const about = typeof description === "string" ? description : (ABOUT[name] ?? "")
+    return { name, in: place, required, description: about, schema: rest }
+  })
+}
+
+/** Of parameters that mean the same wherever they are, and whose schema does not say it. */
+const ABOUT: Record<string, string> = {
+  action: "Only this action, such as `api_key.revoked`.",
+  actor_id: "Only changes by this person or key.",
+  batch_id: "Only emails of this batch.",
+  category: "Only types of this category.",
+  config_id: "The id of the configured provider.",
+  config_token: "The secret part of `callback_url`.",
+  created_after: "Only records made at this time or later. The time needs an offset.",
+  created_before: "Only records made before this time. The time needs an offset.",
+  event_id: "The id of the event.",
+  event_type: "Only deliveries of this type of event.",
+  format: "The format of the answer (default: `bind`).",
+  from: "Only this sender.",
+  key_id: "The id of the API key.",
+  kind: "The kind of messages that the provider carries.",
+  limit: "Maximum number of records in the answer.",
+  mail_id: "The id of the mail in the mailbox.",
+  page: "The number of the page, from 1.",
+  per_page: "Number of records on a page.",
+  provider: "The name of the provider.",
+  queue: "The name of a queue, or of a queue and a domain: `email:example.com`.",
+  request_id: "Only this request.",
+  search: "Only records with this text in the sender, the recipient or the subject.",
+  since: "Only records of this time or later. The time needs an offset.",
+  status: "Only records of this status.",
+  stream: "Only emails of this stream.",
+  tag: "Only emails with this tag.",
+  target_type: "Only changes of this kind of thing, such as `api_key`.",
+  template_id: "Only emails of this template.",
+  to: "Only this recipient.",
+  token: "The token of the link in the mail.",
+  window: "The time span: the last day or the last week.",
+}
+
+/** One request of the route, for a shell. */
+function sampleOf(route: AnyRoute, path: string): { lang: "Shell"; source: string } {
+  if (route.socket) return { lang: "Shell", source: socketSample(route.socket, path) }
+  const { method, body, example } = route
+  const parts = [
+    `curl -sS ${method === "GET" ? "" : `-X ${method} `}"$BELFRY_URL${path}"`,
+    ...credentialOf(route),
+    ...(body ? [`-H "Content-Type: application/json"`, `-d '${JSON.stringify(example)}'`] : []),
+  ]
+  return { lang: "Shell", source: parts.join(" \\\n  ") }
+}
+
+const socketSample = (protocol: string, path: string) =>
+  `websocat -H "X-API-Key: $BELFRY_API_KEY" --protocol ${protocol} "$BELFRY_WS_URL${path}"`
+
+function credentialOf({ callers }: AnyRoute): string[] {
+  if (callers.includes("key")) return [`-H "X-API-Key: $BELFRY_API_KEY"`]
+  return callers[0] === "console" ? [`-H "Authorization: Bearer $BELFRY_TOKEN"`] : []
+}
+
+/** What each part of the interface is about: the first word of its paths. */
+const TAGS: Record<string, string> = {
+  accounts: "Accounts with their plans, members and limits.",
+  admin: "Work of the operator of this instance.",
+  "api-keys": "API keys of a project, with their scopes and allowlists.",
+  "audit-log": "The changes in an account and their authors.",
+  callbacks: "Reports of providers about the emails that they carried.",
+  domains: "Domains to send from, and their DNS records.",
+  emails: "Emails and their results.",
+  events: "The feed and the stream of events.",
+  invitations: "Invitations to an account, for the invited person.",
+  jobs: "Long work that goes on after its request was answered.",
+  mailbox: "The embedded mailbox, which takes mail to `mailbox.test`.",
+  password: "A new password for people that forgot theirs.",
+  projects: "Projects of an account, and their members.",
+  providers: "The servers and services that carry mail.",
+  queue: "The open work of a project.",
+  "request-log": "The requests of the last days.",
+  server: "The server itself: its health and this description.",
+  session: "Sign-in and sign-out of people.",
+  settings: "The settings of a project.",
+  setup: "The first owner of a fresh server.",
+  usage: "The usage of a month, and what is left.",
+  users: "Yourself: your data, password, second factor and sessions.",
+  webhooks: "Endpoints that get events, and their deliveries.",
 }

@@ -2,10 +2,9 @@ import { type TObject, Type as t } from "@sinclair/typebox"
 import { ApiError } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { isoFrom, millisFrom } from "../core/time"
-import type { Call } from "./call"
 import { aliasOf } from "./field-names"
 import { invalid, Problems } from "./problems"
-import type { Enveloped } from "./route"
+import type { Call, Enveloped } from "./route"
 import { pathOf, queryOf } from "./target"
 
 const DEFAULT_PER_PAGE = 25
@@ -48,7 +47,7 @@ export const pageQuery = <Fields extends TObject["properties"]>(fields: Fields) 
   t.Object({ ...paging, ...fields })
 
 /** Which part of a list is wanted: after or before a row (keyset), or a number of rows in. */
-export interface Window {
+export interface ListWindow {
   limit: number
   offset: number
   /** The key of the last row already seen. */
@@ -86,7 +85,11 @@ function listOf({ request, caller }: ListCall): string {
 }
 
 /** One row more than shown is read, which tells whether there is a next page. */
-export async function windowOf(call: ListCall, cursors: Cursors, keyOf: KeyOf): Promise<Window> {
+export async function windowOf(
+  call: ListCall,
+  cursors: Cursors,
+  keyOf: KeyOf,
+): Promise<ListWindow> {
   const { query } = call
   const limit = query.per_page + 1
   refuseTwoPlaces(call)

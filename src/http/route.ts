@@ -1,8 +1,9 @@
 import type { Static, TObject, TSchema } from "@sinclair/typebox"
 import type { ApiError, ErrorCode } from "../core/errors"
-import type { Call } from "./call"
+import type { Caller } from "../identity/caller"
+import type { Claim } from "./idempotency"
 import type { Problems } from "./problems"
-import type { Upgrade } from "./socket"
+import type { Upgrade } from "./sockets"
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
 
@@ -26,7 +27,7 @@ export interface Bare<Body = unknown> {
 }
 
 /** What a handler returns: what goes under the envelope, a finished response, or a connection. */
-export type Answer = Enveloped | Bare | Response | Upgrade
+export type RouteAnswer = Enveloped | Bare | Response | Upgrade
 
 /** The parameters of a path by name. With `choices`, a parameter is one of their words. */
 export type PathParams<Path extends string, Choices = object> = {
@@ -183,7 +184,7 @@ export interface AnyRoute extends RouteRow {
   meta?: TObject
   envelope?: TSchema
   produces?: string
-  handle: (call: Call<never, never, never>) => Eventually<Answer>
+  handle: (call: Call<never, never, never>) => Eventually<RouteAnswer>
 }
 
 /**
@@ -204,3 +205,19 @@ export const route = <
 >(
   row: TypedRoute<Path, Choices, Body, Read, Query, Response, Top, Meta, Whole, Produces>,
 ): AnyRoute => row as unknown as AnyRoute
+
+/** One request, as a handler sees it: who calls, and what was understood of it. */
+export interface Call<Body = unknown, Query = unknown, Params = object> {
+  request: Request
+  params: Params
+  request_id: string
+  ip: string
+  caller: Caller
+  project_id: string
+  body: Body
+  query: Query
+  /** Present when the request carried an `Idempotency-Key`. */
+  claim: Claim | undefined
+  /** Aborted when the time limit passes; `request.signal` tells that the caller hung up. */
+  signal: AbortSignal
+}

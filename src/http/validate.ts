@@ -1,10 +1,14 @@
-import { Kind, type TObject, type TSchema, TypeRegistry } from "@sinclair/typebox"
+import { Kind, type Static, type TObject, type TSchema, TypeRegistry } from "@sinclair/typebox"
 import { type TypeCheck, TypeCompiler, type ValueError } from "@sinclair/typebox/compiler"
 import { ValueErrorType } from "@sinclair/typebox/errors"
-import { countCharacters, isLonger } from "../lib/text"
+import { isMailbox, notOneAddress } from "../lib/address"
+import { countCharacters, isLonger, SLUG } from "../lib/text"
 import { settleNames } from "./field-names"
+import { MONTH, ONE_LINE } from "./field-schemas"
 import type { Problems } from "./problems"
-import { COUNTED, wordsFor } from "./value-words"
+
+/** A string whose bounds are code points (JSON Schema, 6.3); TypeBox itself counts UTF-16 units. */
+const COUNTED = "CountedString"
 
 const compiled = new WeakMap<TSchema, TypeCheck<TSchema>>()
 
@@ -19,6 +23,18 @@ export function check(schema: TSchema, value: unknown, problems: Problems) {
   if (checker.Check(value)) return
   for (const error of checker.Errors(value)) problems.add(...asProblem(meant(error)))
 }
+
+/** Reads a body as its schema says, whose `email` must be one address. */
+export const withEmail =
+  <Schema extends TSchema>(schema: Schema) =>
+  (body: unknown, problems: Problems): Static<Schema> => {
+    check(schema, body, problems)
+    const { email } = (body ?? {}) as { email?: unknown }
+    if (typeof email === "string" && !isMailbox(email)) {
+      problems.add("email", "invalid_email", notOneAddress(email))
+    }
+    return body as Static<Schema>
+  }
 
 /** With `X-Strict: 1` a field that nobody reads is a mistake worth telling. */
 export function refuseUnknown(schema: TSchema, value: unknown, problems: Problems, path = "") {
@@ -118,4 +134,85 @@ function asProblem(error: ValueError): [string, string, string] {
   const path = error.path.slice(1).replaceAll("/", ".") || "body"
   if (MISSING.includes(error.type)) return [path, "required", "The field is required."]
   return [path, "invalid", wordsFor(error)]
+}
+
+/** What is wrong with a value, and what it must be: one sentence for people. */
+export function wordsFor({ type, schema, value, message }: ValueError): string {
+  if (type === ValueErrorType.ObjectAdditionalProperties) return "There is no such field."
+  const must = schema[Kind] === COUNTED ? textRule(schema, value) : RULES[type]?.(schema)
+  return must ? `The value must ${must}.` : `${message}.`
+}
+
+const bounds = ({ minimum, maximum }: TSchema) => {
+  if (minimum === undefined) return `be at most ${maximum}`
+  return maximum === undefined ? `be at least ${minimum}` : `be from ${minimum} to ${maximum}`
+}
+
+const items = (count: number) => (count === 1 ? "1 item" : `${count} items`)
+
+const be = (schema: TSchema) => `be ${kindOf(schema)}`
+
+/** What TypeBox finds, as the end of "The value must …"; its own words serve for the rest. */
+const RULES: Partial<Record<ValueErrorType, (schema: TSchema) => string>> = {
+  [ValueErrorType.Array]: be,
+  [ValueErrorType.Boolean]: be,
+  [ValueErrorType.Integer]: be,
+  [ValueErrorType.Literal]: be,
+  [ValueErrorType.Null]: be,
+  [ValueErrorType.Number]: be,
+  [ValueErrorType.Object]: be,
+  [ValueErrorType.String]: be,
+  [ValueErrorType.Union]: ({ anyOf }) => be({ anyOf } as unknown as TSchema),
+  [ValueErrorType.IntegerMinimum]: bounds,
+  [ValueErrorType.IntegerMaximum]: bounds,
+  [ValueErrorType.NumberMinimum]: bounds,
+  [ValueErrorType.NumberMaximum]: bounds,
+  [ValueErrorType.ArrayMinItems]: ({ minItems }) => `have at least ${items(minItems)}`,
+  [ValueErrorType.ArrayMaxItems]: ({ maxItems }) => `have at most ${items(maxItems)}`,
+  [ValueErrorType.StringPattern]: patternRule,
+}
+
+const KINDS: Record<string, string> = {
+  array: "a list",
+  boolean: "true or false",
+  integer: "a whole number",
+  null: "null",
+  number: "a number",
+  object: "an object",
+  string: "a string",
+}
+
+/** `a string`, `a string or null`, `one of held, none`. */
+function kindOf(schema: TSchema): string {
+  const forms = (schema.anyOf as TSchema[] | undefined) ?? [schema]
+  const values = forms.map((form) => form.const as unknown)
+  if (values.every((value) => value !== undefined)) {
+    return values.length === 1 ? `${values[0]}` : `one of ${values.join(", ")}`
+  }
+  const kinds = forms.map((form) => (form.anyOf ? kindOf(form) : (KINDS[form.type] ?? "another")))
+  return [...new Set(kinds)].join(" or ")
+}
+
+function textRule(schema: TSchema, value: unknown): string {
+  const { minLength = 0, maxLength } = schema
+  if (typeof value !== "string") return "be a string"
+  if (!value.isWellFormed()) return "not contain half of a surrogate pair"
+  if (countCharacters(value) < minLength) {
+    return minLength === 1 ? "not be empty" : `have at least ${minLength} characters`
+  }
+  if (maxLength !== undefined && isLonger(value, maxLength)) {
+    return `have at most ${maxLength} characters`
+  }
+  return patternRule(schema)
+}
+
+/** A pattern says little to a person: what the common ones mean. */
+const MEANINGS: Record<string, string> = {
+  [ONE_LINE]: "be one line without control characters",
+  [SLUG]: "have 1 to 63 characters: a-z, 0-9, and hyphens between them",
+  [MONTH]: "be a month, such as 2026-11",
+}
+
+function patternRule({ pattern = "" }: TSchema): string {
+  return MEANINGS[pattern] ?? `match the pattern ${pattern}`
 }

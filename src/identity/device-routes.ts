@@ -1,6 +1,6 @@
 import { Type as t } from "@sinclair/typebox"
+import { nameText } from "../http/field-schemas"
 import { type AnyRoute, route } from "../http/route"
-import { nameText } from "../http/texts"
 import { count, flag, text } from "../lib/record-fields"
 import { begin, collect, type DeviceParts, decide } from "./device-sign-in"
 import { LIMIT_BYTES, PER_MINUTE, Session, Token } from "./schemas"

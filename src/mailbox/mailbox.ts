@@ -2,7 +2,7 @@ import { and, count, eq, gte, inArray, or, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
 import type { Workers } from "../core/workers"
-import type { Page, Window } from "../http/page"
+import type { ListWindow, Page } from "../http/page"
 import { comparable } from "../lib/address"
 import { partOf, searchable } from "../lib/text"
 import { bump, total } from "../store/counters"
@@ -55,7 +55,7 @@ export async function list(
   db: Reader,
   project_id: string,
   filter: MailFilter,
-  { limit = 25, offset = 0, ...stretch }: Partial<Window> = {},
+  { limit = 25, offset = 0, ...stretch }: Partial<ListWindow> = {},
 ): Promise<Page<MailSummary>> {
   const conditions = conditionsOf(db, project_id, filter)
   const where = and(eq(mailboxMails.project_id, project_id), ...conditions)

@@ -1,7 +1,7 @@
 import { Type as t } from "@sinclair/typebox"
-import { withEmail } from "../http/email-field"
+import { nameText } from "../http/field-schemas"
 import { Problems } from "../http/problems"
-import { nameText } from "../http/texts"
+import { withEmail } from "../http/validate"
 import { Email, Password } from "../identity/schemas"
 
 /** As `POST /v1/setup` takes it, but for the token. */

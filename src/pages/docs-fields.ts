@@ -1,4 +1,4 @@
-import type { Schema } from "../http/openapi"
+import type { Schema } from "../http/openapi-schemas"
 import { html, type Markup, prose } from "./html"
 
 interface Field {

@@ -1,4 +1,5 @@
-import type { OpenApi, Operation, Parameter, Reference, Schema } from "../http/openapi"
+import type { OpenApi, Operation, Parameter, Reference } from "../http/openapi"
+import type { Schema } from "../http/openapi-schemas"
 import { fieldTable, kindOf, parameterTable } from "./docs-fields"
 import { opening } from "./docs-opening"
 import { signatures } from "./docs-signatures"

@@ -1,7 +1,7 @@
 import { Type as t } from "@sinclair/typebox"
+import { Deleted, deleted } from "../http/field-schemas"
 import { asPage, pageQuery, windowOf } from "../http/page"
 import { type AnyRoute, route } from "../http/route"
-import { Deleted, deleted } from "../http/texts"
 import { flag, id, maybe, text, time, word } from "../lib/record-fields"
 import { type InvitationParts, invitationRoutes } from "./invitation-routes"
 import * as members from "./members"

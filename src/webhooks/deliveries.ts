@@ -5,7 +5,7 @@ import { firstIdAt, isUuid } from "../core/ids"
 import { millisFrom, now, secondsFromNow } from "../core/time"
 import { envelopeOf } from "../events/feed"
 import { events } from "../events/tables"
-import type { Page, Window } from "../http/page"
+import type { ListWindow, Page } from "../http/page"
 import { isAskedId } from "../store/id-filters"
 import { held } from "../store/locks"
 import type { Reader, Tx } from "../store/store"
@@ -57,7 +57,7 @@ interface OfWebhook {
 }
 
 /** Newest first. */
-export async function list(db: Reader, of: OfWebhook, filter: DeliveryFilter, window: Window) {
+export async function list(db: Reader, of: OfWebhook, filter: DeliveryFilter, window: ListWindow) {
   const which = matching(of, filter)
   const { where, order } = newestFirst(deliveries.id, window)
   const rows = db.select(summary).from(deliveries).where(and(which, where))

@@ -5,7 +5,7 @@ import { fail } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { now, secondsFromNow } from "../core/time"
-import type { Page, Window } from "../http/page"
+import type { ListWindow, Page } from "../http/page"
 import type { Caller } from "../identity/caller"
 import { newSecret } from "../lib/signature"
 import { demandRoom } from "../plans/plans"
@@ -98,7 +98,7 @@ export async function list(
   db: Reader,
   project_id: string,
   status: WebhookStatus | undefined,
-  window: Window,
+  window: ListWindow,
 ): Promise<Page<WebhookRecord> & { warnings: Map<string, WebhookWarning[]> }> {
   const filter = and(eq(webhooks.project_id, project_id), status && eq(webhooks.status, status))
   const { where, order } = newestFirst(webhooks.id, window)

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import * as known from "../../cli/lib/fields"
-import { Deleted } from "../../src/http/texts"
+import { Deleted } from "../../src/http/field-schemas"
 import { Key } from "../../src/identity/key-schemas"
 import { ConsoleUser } from "../../src/identity/schemas"
 import { queueControlRoutes } from "../../src/jobs/pause-routes"

@@ -2,7 +2,6 @@ import { expect, test } from "bun:test"
 import { paramsOf, request, requestOf, type Transport } from "../../src/client/client"
 import { operations } from "../../src/client/operations"
 import { linesThatFail, markedLines } from "../harness/compile"
-import { root } from "../harness/migrations"
 import { testService } from "../harness/service"
 
 test("calls carry their types there and back", async () => {
@@ -66,7 +65,7 @@ test("the table says what flags and help need", () => {
 })
 
 const PROGRAM = `
-import { request, type Transport } from "${root}/src/client/client"
+import { request, type Transport } from "belfry/client/client"
 export async function program(transport: Transport) {
   const { data } = await request(transport, "GET /v1/api-keys/{key_id}", { params: { key_id: "1" } })
   const name: string = data.name

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { join } from "node:path"
 import { log, maskAlso, recentLines } from "../../src/core/log"
-import { looksOf } from "../../src/http/shown-path"
+import { looksOf } from "../../src/http/target"
 
 const last = () => recentLines().at(-1) ?? ""
 

@@ -7,7 +7,10 @@ import { root } from "./migrations"
 export const markedLines = (program: string): number[] =>
   program.split("\n").flatMap((line, at) => (line.endsWith("// wrong") ? at + 1 : []))
 
-/** Checks a program with the compiler and the settings of the project. Resolves to its wrong lines. */
+/**
+ * Checks a program with the compiler and the settings of the project; `belfry/…` is a file of `src`.
+ * Resolves to the numbers of its wrong lines.
+ */
 export async function linesThatFail(program: string): Promise<number[]> {
   const folder = mkdtempSync(join(tmpdir(), "belfry-program-"))
   try {
@@ -15,7 +18,10 @@ export async function linesThatFail(program: string): Promise<number[]> {
     await Bun.write(file, program)
     const compilerOptions = {
       typeRoots: [join(root, "node_modules/@types")],
-      paths: { "@sinclair/typebox": [join(root, "node_modules/@sinclair/typebox")] },
+      paths: {
+        "belfry/*": [join(root, "src/*")],
+        "@sinclair/typebox": [join(root, "node_modules/@sinclair/typebox")],
+      },
     }
     const settings = { extends: join(root, "tsconfig.json"), include: [], files: [file] }
     const tsconfig = join(folder, "tsconfig.json")

@@ -15,10 +15,10 @@ import { Intake } from "../../src/emails/intake"
 import type { SendRules } from "../../src/emails/prepare"
 import type { AdapterOptions } from "../../src/emails/providers/adapters"
 import { Watching } from "../../src/events/watching"
-import { Arrivals } from "../../src/http/arrivals"
 import { Health } from "../../src/http/health"
 import { listen } from "../../src/http/listener"
 import { Cursors } from "../../src/http/page"
+import { RecentTraffic } from "../../src/http/recent-traffic"
 import type { SocketTimes } from "../../src/http/sockets"
 import { pathOf } from "../../src/http/target"
 import * as apiKeys from "../../src/identity/api-keys"
@@ -146,7 +146,7 @@ export async function testService(options: ServiceOptions = {}) {
     store,
     webhooks: webhooks.parts,
     meter: new Meter(store),
-    arrivals: new Arrivals(),
+    traffic: new RecentTraffic(),
     requests: new RequestLog({ store, hasRoom: () => disk.healthy && !disk.low }),
     watching,
     secrets,

@@ -1,109 +1,207 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
-import { mail } from "../harness/mail"
+import { beforeEach, describe, expect, test } from "bun:test"
+import { BodyMemory, type BodyReservation } from "../../src/http/body-memory"
 import { quietLog } from "../harness/quiet"
-import { type OpenRequest, openRequest } from "../harness/raw-request"
-import type { TestProject } from "../harness/service"
-import { sharedService } from "../harness/shared-service"
 
-setDefaultTimeout(60_000)
-quietLog()
+const logged = quietLog()
+const KB = 1024
+const MB = 1024 * KB
 
-const MB = 1_048_576
-
-/** 32 for small bodies as always, and 4 for large ones. */
-const service = await sharedService({ body_memory_mb: 36, time_limit_ms: 20_000 })
-const { port } = service.listen()
-
-/** A mail whose JSON has exactly so many bytes. */
-function mailOf(bytes: number): string {
-  const empty = JSON.stringify(mail({ text: "" }))
-  return JSON.stringify(mail({ text: "x".repeat(bytes - empty.length) }))
-}
-
-const headOf = ({ key }: TestProject, ...more: string[]) => [
-  "POST /v1/emails HTTP/1.1",
-  "Host: localhost",
-  `X-API-Key: ${key}`,
-  "Content-Type: application/json",
-  ...more,
-]
-
-const begin = (project: TestProject, bytes: number) =>
-  openRequest(port, headOf(project, `Content-Length: ${bytes}`))
-
-const unavailable = (reason: string) => ({
-  status: 503,
-  body: { error: { code: "service_unavailable", details: { reason, retry_after: 1 } } },
+let at = 0
+let room = new BodyMemory({ now: () => at })
+beforeEach(() => {
+  at = 0
+  room = new BodyMemory({ now: () => at })
 })
 
-/** The server shares our event loop, and reads up to half a megabyte at each of its turns. */
-async function sendRead(request: OpenRequest, text: string) {
-  await request.send(text)
-  for (let turn = 0; turn < 40; turn++) await Bun.sleep(1)
-}
-
-/** Asks with a body of 2 MB until the answer has this status; the last try is judged. */
-async function askUntil(status: number, project: TestProject) {
-  for (let tries = 0; ; tries++) {
-    using request = await begin(project, 2 * MB)
-    await request.send(mailOf(2 * MB))
-    const answer = await request.answer
-    if (answer.status === status || tries === 50) return answer
-    await Bun.sleep(50)
+const reasonOf = (run: () => unknown): object | undefined => {
+  try {
+    run()
+  } catch (error) {
+    const { code, details, headers } = error as { code: string; details: object; headers: object }
+    return { code, ...details, ...headers }
   }
+  return undefined
 }
 
-test("one body after another fits, and what breaks off gives its room back", async () => {
-  const [one, other] = [await service.project(), await service.project()]
-  for (let turn = 0; turn < 5; turn++) {
-    using broken = await begin(one, 4 * MB)
-    await sendRead(broken, mailOf(4 * MB).slice(0, 3 * MB))
-    expect(await askUntil(503, other)).toMatchObject(unavailable("body_memory"))
-    broken.cut()
-    expect((await askUntil(201, other)).status).toBe(201)
+const refused = (reason: string) => ({
+  code: "service_unavailable",
+  reason,
+  retry_after: 1,
+  "retry-after": "1",
+})
+
+/** A body of this declared size, of which so much has come. */
+function arriving(owner: string, declared: number, come: number): BodyReservation {
+  const place = room.enter(owner)
+  place.follow(declared, () => {})
+  place.take(come)
+  return place
+}
+
+describe("large bodies", () => {
+  test("have 96 MB together, as they come and not as they are declared", () => {
+    for (let one = 0; one < 100; one++) arriving(`p${one}`, 32 * MB, 0)
+    for (let one = 0; one < 4; one++) arriving(`q${one}`, 32 * MB, 24 * MB)
+    const late = arriving("late", 2 * MB, 0)
+    expect(reasonOf(() => late.take(1))).toEqual(refused("body_memory"))
+  })
+
+  test("of one project have a quarter of that", () => {
+    const places = [1, 2, 3].map(() => arriving("p", 8 * MB, 8 * MB))
+    const fourth = arriving("p", 8 * MB, 0)
+    expect(reasonOf(() => fourth.take(1))).toEqual(refused("project_body_memory"))
+    expect(reasonOf(() => arriving("q", 24 * MB, 24 * MB))).toBeUndefined()
+    places[0]?.leave()
+    expect(reasonOf(() => fourth.take(8 * MB))).toBeUndefined()
+  })
+
+  test("may be as large as a route allows when their project sends no other", () => {
+    const alone = arriving("p", 32 * MB, 20 * MB)
+    expect(reasonOf(() => alone.take(12 * MB))).toBeUndefined()
+    expect(reasonOf(() => arriving("p", 2 * MB, 1))).toEqual(refused("project_body_memory"))
+  })
+
+  test("make room when their requests are answered, once", () => {
+    const first = arriving("p", 32 * MB, 24 * MB)
+    for (const owner of ["q", "r", "s"]) arriving(owner, 24 * MB, 24 * MB)
+    first.leave()
+    first.leave()
+    expect(reasonOf(() => arriving("t", 24 * MB, 24 * MB))).toBeUndefined()
+    expect(reasonOf(() => arriving("u", 2 * MB, 1))).toEqual(refused("body_memory"))
+  })
+
+  test("that came first go on, and those that came later are refused", () => {
+    const all = Array.from({ length: 16 }, () => arriving("p", 30 * MB, 0))
+    const others = Array.from({ length: 16 }, (_, one) => arriving(`p${one}`, 30 * MB, 0))
+    for (let turn = 0; turn < 30; turn++) {
+      for (const place of [...others, ...all].reverse()) reasonOf(() => place.take(MB))
+    }
+    expect(all.map(({ bytes }) => bytes / MB)).toEqual([30, ...Array(15).fill(0)])
+    const got = others.map(({ bytes }) => bytes / MB)
+    expect(got).toEqual([30, 30, ...Array(14).fill(0)])
+  })
+
+  test("that are not declared are small ones until they have more than 1 MB", () => {
+    for (const owner of ["q", "r", "s"]) arriving(owner, 32 * MB, 32 * MB)
+    const chunked = arriving("p", 0, MB)
+    expect(reasonOf(() => chunked.take(1))).toEqual(refused("body_memory"))
+    const small = Array.from({ length: 32 }, (_, one) => `small${one}`)
+    expect(reasonOf(() => small.map((owner) => arriving(owner, MB, MB)))).toBeUndefined()
+  })
+
+  test("leave the small ones their own 32 MB", () => {
+    for (const owner of ["p", "q", "r"]) arriving(owner, 32 * MB, 32 * MB)
+    for (let one = 0; one < 32; one++) arriving("anybody", MB, MB)
+    expect(reasonOf(() => arriving("anybody", KB, KB))).toEqual(refused("body_memory"))
+  })
+
+  test("have what the setting leaves", () => {
+    room = new BodyMemory({ memory_mb: 64, now: () => at })
+    expect(reasonOf(() => arriving("p", 32 * MB, 32 * MB))).toBeUndefined()
+    expect(reasonOf(() => arriving("q", 2 * MB, 1))).toEqual(refused("body_memory"))
+  })
+
+  test("are not driven out by others while they come", () => {
+    const largest = arriving("p", 32 * MB, 30 * MB)
+    for (const owner of ["q", "r", "s", "t"]) reasonOf(() => arriving(owner, 24 * MB, 22 * MB))
+    expect(reasonOf(() => largest.refuseLost())).toBeUndefined()
+  })
+})
+
+describe("a body slower than 64 KB a second", () => {
+  const full = () => ["p", "q", "r"].map((owner) => arriving(owner, 32 * MB, 32 * MB - 1))
+
+  test("keeps its place while nobody else needs it", () => {
+    const [slow] = full()
+    at = 3600_000
+    expect(reasonOf(() => slow?.take(1))).toBeUndefined()
+  })
+
+  test("loses it to another one, and its reader is told", () => {
+    const lost: string[] = []
+    for (const owner of ["slow", "q", "r"]) {
+      const place = room.enter(owner)
+      place.follow(32 * MB, () => lost.push(owner))
+      place.take(32 * MB - 1)
+      if (owner !== "slow") place.arrived()
+      at = 1000
+    }
+    const waiting = arriving("late", 2 * MB, 0)
+    at = 2000
+    expect(reasonOf(() => waiting.take(MB))).toEqual(refused("body_memory"))
+    at = 2001
+    expect(reasonOf(() => waiting.take(MB))).toBeUndefined()
+    expect(lost).toEqual(["slow"])
+  })
+
+  test("hears so, and holds nothing any more", () => {
+    const [slow] = full()
+    at = 2001
+    expect(reasonOf(() => arriving("late", 2 * MB, 2 * MB))).toBeUndefined()
+    expect(reasonOf(() => slow?.take(1))).toEqual(refused("slow_body"))
+    expect(reasonOf(() => slow?.arrived())).toEqual(refused("slow_body"))
+    slow?.leave()
+    expect(slow?.bytes).toBe(0)
+  })
+
+  test("is judged by its last two seconds, not by a fast beginning", () => {
+    const places = [30, 30, 30].map((size, one) => arriving(`p${one}`, 32 * MB, size * MB))
+    for (at = 1000; at <= 10_000; at += 1000) {
+      places[0]?.take(64 * KB)
+      places[1]?.take(KB)
+      places[2]?.take(64 * KB)
+    }
+    at = 10_000
+    expect(reasonOf(() => arriving("late", 8 * MB, 8 * MB))).toBeUndefined()
+    expect(places.map((place) => reasonOf(() => place.refuseLost()))).toEqual([
+      undefined,
+      refused("slow_body"),
+      undefined,
+    ])
+  })
+
+  test("gives way to its own project where that has its quarter", () => {
+    const slow = arriving("p", 16 * MB, 16 * MB)
+    at = 5000
+    expect(reasonOf(() => arriving("p", 16 * MB, 16 * MB))).toBeUndefined()
+    expect(reasonOf(() => slow.refuseLost())).toEqual(refused("slow_body"))
+  })
+
+  test("that has come whole stays", () => {
+    for (const place of full()) place.arrived()
+    at = 5000
+    expect(reasonOf(() => arriving("late", 2 * MB, 2 * MB))).toEqual(refused("body_memory"))
+  })
+})
+
+describe("small bodies", () => {
+  test("of one project may fill their share, and give way when another needs a quarter of it", () => {
+    const greedy = Array.from({ length: 32 }, () => arriving("greedy", MB, MB))
+    expect(reasonOf(() => arriving("greedy", MB, 1))).toEqual(refused("body_memory"))
+    expect(reasonOf(() => arriving("other", MB, MB))).toBeUndefined()
+    expect(greedy.filter((place) => reasonOf(() => place.refuseLost()))).toHaveLength(1)
+  })
+
+  test("of many projects are refused when their share is full", () => {
+    for (let one = 0; one < 32; one++) arriving(`p${one}`, MB, MB)
+    expect(reasonOf(() => arriving("late", KB, KB))).toEqual(refused("body_memory"))
+  })
+})
+
+test("the operator is told once a minute, with the setting", () => {
+  const before = logged().length
+  const push = () => {
+    for (const owner of ["p", "q", "r", "s", "t"]) {
+      reasonOf(() => arriving(owner, 24 * MB, 24 * MB).arrived())
+      reasonOf(() => arriving(owner, 24 * MB, 1))
+    }
   }
-})
-
-test("what does not fit is refused, and what a project has too much", async () => {
-  const [one, other] = [await service.project(), await service.project()]
-  using first = await begin(one, 4 * MB)
-  await sendRead(first, mailOf(4 * MB).slice(0, 3.5 * MB))
-  const refused = await askUntil(503, one)
-  expect(refused).toMatchObject(unavailable("project_body_memory"))
-  expect(refused.headers.toLowerCase()).toContain("retry-after: 1")
-  expect(await askUntil(503, other)).toMatchObject(unavailable("body_memory"))
-
-  const small = await one.post("/v1/emails", mailOf(MB))
-  expect(small.status).toBe(201)
-  await first.send(mailOf(4 * MB).slice(3.5 * MB))
-  expect((await first.answer).status).toBe(201)
-})
-
-test("what is only announced takes no room", async () => {
-  const [one, other] = [await service.project(), await service.project()]
-  const announced = await Promise.all(Array.from({ length: 20 }, () => begin(one, 10 * MB)))
-  using real = await begin(other, 3 * MB)
-  await real.send(mailOf(3 * MB))
-  expect((await real.answer).status).toBe(201)
-  for (const request of announced) request.cut()
-})
-
-test("in chunks, too, bytes are counted as they come", async () => {
-  const [one, other] = [await service.project(), await service.project()]
-  using first = await begin(one, 4 * MB)
-  await sendRead(first, mailOf(4 * MB).slice(0, 3 * MB))
-  expect((await askUntil(503, other)).status).toBe(503)
-  using second = await openRequest(port, headOf(other, "Transfer-Encoding: chunked"))
-  await second.send(`${(2 * MB).toString(16)}\r\n${mailOf(2 * MB)}\r\n0\r\n\r\n`)
-  expect(await second.answer).toMatchObject(unavailable("body_memory"))
-})
-
-test("a body that stalls gives way to one that comes", async () => {
-  const [one, other] = [await service.project(), await service.project()]
-  using stalled = await begin(one, 4 * MB)
-  await sendRead(stalled, mailOf(4 * MB).slice(0, 3.9 * MB))
-  expect(await askUntil(503, other)).toMatchObject(unavailable("body_memory"))
-  await Bun.sleep(2100) // slower than 64 KB a second is judged over two seconds
-  expect((await askUntil(201, other)).status).toBe(201)
-  expect(await stalled.answer).toMatchObject(unavailable("slow_body"))
+  push()
+  at = 59_000
+  push()
+  expect(logged().slice(before)).toHaveLength(1)
+  expect(logged().at(-1)).toContain("http.body_memory_mb")
+  at = 60_000
+  push()
+  expect(logged().slice(before)).toHaveLength(2)
 })

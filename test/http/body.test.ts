@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
-import { readParts } from "../../src/http/body-parts"
-import { BodyRoom } from "../../src/http/body-room"
+import { readParts } from "../../src/http/body"
+import { BodyMemory } from "../../src/http/body-memory"
 import { refusal } from "../harness/client"
 import { mail } from "../harness/mail"
 import { quietLog } from "../harness/quiet"
@@ -241,7 +241,7 @@ test("a body in crumbs leaves a turn to everybody else after each crumb", async 
   }
   let turn = setImmediate(count)
   const parts = await readParts(new Request("http://here.test", { method: "POST", body }), {
-    place: new BodyRoom().enter("somebody"),
+    place: new BodyMemory().enter("somebody"),
     signal: new AbortController().signal,
     limit_bytes: LIMIT,
     onPart: () => {},

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { clientAddress } from "../../src/http/client-address"
+import { clientAddress } from "../../src/http/target"
 
 const PROXY = "10.0.0.1"
 

@@ -3,7 +3,7 @@ import { Type as t } from "@sinclair/typebox"
 import { Elysia } from "elysia"
 import { isoFrom, millis } from "../../src/core/time"
 import { route } from "../../src/http/route"
-import { mount } from "../../src/http/serve"
+import { mountRoutes } from "../../src/http/router"
 import { client, refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"
 import { sharedService } from "../harness/shared-service"
@@ -204,10 +204,10 @@ test("a route for people is closed to every key", async () => {
     }),
   )
   const requests = { add: () => {} }
-  const arrivals = { note: () => {} }
-  const options = { store, secrets, meter, requests, arrivals, verifyAccess, trusted_proxies: [] }
+  const traffic = { note: () => {} }
+  const options = { store, secrets, meter, requests, traffic, verifyAccess, trusted_proxies: [] }
   const { workers } = service.parts
-  mount(app, rows, { ...options, workers, refuseWhileUnwell: () => {} })
+  mountRoutes(app, rows, { ...options, workers, refuseWhileUnwell: () => {} })
   const { get } = client(app, (await service.project()).key)
   expect(refusal(await get("/v1/a"))).toEqual([403, "forbidden"])
   const refused = await get("/v1/b")

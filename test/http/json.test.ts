@@ -1,7 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import fc from "fast-check"
-import { canonicalJson, parseJson } from "../../src/http/json"
-import { JsonScan } from "../../src/http/json-scan"
+import { canonicalJson, JsonScan, parseJson } from "../../src/http/json"
 
 const parse = (text: string) => parseJson(Buffer.from(text))
 const caught = (run: () => unknown): object | undefined => {

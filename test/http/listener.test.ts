@@ -1,7 +1,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test"
 import { Elysia } from "elysia"
 import { listen } from "../../src/http/listener"
-import { Socket } from "../../src/http/socket"
+import { Socket } from "../../src/http/sockets"
 import { quietLog } from "../harness/quiet"
 
 setDefaultTimeout(60_000)

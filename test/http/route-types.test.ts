@@ -1,12 +1,11 @@
 import { expect, test } from "bun:test"
 import { linesThatFail, markedLines } from "../harness/compile"
-import { root } from "../harness/migrations"
 
 /** Rows of routes, of which each line that ends with `// wrong` must not compile. */
 const ROWS = `
 import { Type as t } from "@sinclair/typebox"
-import { route } from "${root}/src/http/route"
-import { pageQuery } from "${root}/src/http/page"
+import { route } from "belfry/http/route"
+import { pageQuery } from "belfry/http/page"
 
 const row = {
   method: "GET" as const,

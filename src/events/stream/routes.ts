@@ -1,7 +1,7 @@
 import { Type as t } from "@sinclair/typebox"
 import { fail } from "../../core/errors"
 import { type AnyRoute, route } from "../../http/route"
-import { Upgrade } from "../../http/socket"
+import { Upgrade } from "../../http/sockets"
 import { isSecret, newSecret } from "../../lib/signature"
 import type { Reader, Store } from "../../store/store"
 import { lastPlace, placeOf } from "../feed"

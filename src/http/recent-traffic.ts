@@ -4,7 +4,7 @@ import { monotonic } from "../core/time"
 const RECENT_MS = 20
 
 /** When the last request came: what can wait asks before it takes the event loop for itself. */
-export class Arrivals {
+export class RecentTraffic {
   #last = Number.NEGATIVE_INFINITY
 
   /** A request has come. */
@@ -13,7 +13,7 @@ export class Arrivals {
   }
 
   /** Whether somebody asked within the last 20 ms. One that waits for news does not count for long. */
-  areRecent(): boolean {
+  isRecent(): boolean {
     return monotonic() - this.#last < RECENT_MS
   }
 }

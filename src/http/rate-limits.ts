@@ -1,8 +1,11 @@
+import { and, eq, lt } from "drizzle-orm"
 import { ApiError } from "../core/errors"
-import { millis } from "../core/time"
+import { log } from "../core/log"
+import { isoFrom, millis } from "../core/time"
 import { subscriberOf } from "../lib/ip-ranges"
-import type { SharedWindows } from "./shared-windows"
-import { WINDOW_SECONDS, type Window, Windows } from "./windows"
+import { held } from "../store/locks"
+import type { Store, Tx } from "../store/store"
+import { rateWindows } from "./tables"
 
 /** What an unlimited plan is told, since a header needs a number. */
 export const UNLIMITED = 1_000_000
@@ -26,9 +29,9 @@ export interface Quota {
  * They are kept apart, so that a flood of addresses makes no caller's window begin anew.
  */
 export class RateLimits {
-  readonly #callers = new Windows()
-  readonly #entries = new Windows()
-  readonly #addresses = new Windows()
+  readonly #callers = new RateWindows()
+  readonly #entries = new RateWindows()
+  readonly #addresses = new RateWindows()
   readonly #shared: SharedWindows | undefined
 
   /** Without `shared` this node is the only one. */
@@ -49,7 +52,12 @@ export class RateLimits {
     return this.#take(this.#entries, `entry:${subscriberOf(ip)}`, limit, REQUESTS)
   }
 
-  async #take(windows: Windows, who: string, limit: number | null, scope: string): Promise<Quota> {
+  async #take(
+    windows: RateWindows,
+    who: string,
+    limit: number | null,
+    scope: string,
+  ): Promise<Quota> {
     const window = windows.of(who)
     if (limit === null) return quotaOf(window, UNLIMITED, UNLIMITED)
     for (;;) {
@@ -98,7 +106,7 @@ export class RateLimits {
   }
 }
 
-const quotaOf = ({ ends }: Window, limit: number, remaining: number): Quota => ({
+const quotaOf = ({ ends }: RateWindow, limit: number, remaining: number): Quota => ({
   limit,
   remaining,
   reset: seconds(ends),
@@ -115,7 +123,7 @@ export const quotaHeaders = ({ limit, remaining, reset }: Quota) => {
   }
 }
 
-function exceeded(limit: number, window: Window, scope: string) {
+function exceeded(limit: number, window: RateWindow, scope: string) {
   const retry_after = Math.max(1, Math.ceil((window.ends - millis()) / 1000))
   const details = { retry_after, limit, window_seconds: WINDOW_SECONDS, scope }
   const headers = {
@@ -127,3 +135,109 @@ function exceeded(limit: number, window: Window, scope: string) {
 }
 
 const seconds = (milliseconds: number) => Math.ceil(milliseconds / 1000)
+
+/** A tenth above the limit may be given out, because what idle nodes hold is used by nobody. */
+const SPARE = 10
+
+/** The part of the rest that one node takes at a time: large at first, single at the end. */
+const PART = 4
+
+const KEPT_MILLISECONDS = 120_000
+
+/**
+ * The windows of all nodes on one database: each node leases a part of a limit and counts it in
+ * its own memory. Together they never pass the limit by more than a tenth.
+ */
+export class SharedWindows {
+  readonly #store: Store
+
+  constructor(store: Store) {
+    this.#store = store
+  }
+
+  /** Returns how many more requests this node may let in; 0 when the window is used up. */
+  lease(name: string, window: RateWindow, limit: number): Promise<number> {
+    window.leasing ??= this.#lease(name, window, limit).finally(() => {
+      window.leasing = undefined
+    })
+    return window.leasing
+  }
+
+  async #lease(name: string, window: RateWindow, limit: number): Promise<number> {
+    const ceiling = limit + Math.floor(limit / SPARE)
+    try {
+      const ends = isoFrom(window.ends)
+      const { granted, given } = await this.#store.tx((tx) => take(tx, { name, ends, ceiling }))
+      window.leased += granted
+      window.given = given
+      return granted
+    } catch (error) {
+      log.debug("the shared request counter of all nodes could not be updated", { error })
+      window.leased += 1 // the request itself will tell what is wrong with the storage
+      return 1
+    }
+  }
+}
+
+async function take(
+  tx: Tx,
+  { name, ends, ceiling }: { name: string; ends: string; ceiling: number },
+) {
+  const mine = and(eq(rateWindows.name, name), eq(rateWindows.ends, ends))
+  await tx.insert(rateWindows).values({ name, ends, given: 0 }).onConflictDoNothing()
+  const [row] = await held(tx.select().from(rateWindows).where(mine))
+  const rest = Math.max(0, ceiling - (row?.given ?? 0))
+  const granted = Math.min(rest, Math.max(1, Math.floor(rest / PART)))
+  const given = (row?.given ?? 0) + granted
+  if (granted > 0) await tx.update(rateWindows).set({ given }).where(mine)
+  return { granted, given }
+}
+
+/** Forgets the windows that are over. */
+export const purgeWindows = (store: Store) =>
+  store.tx((tx) =>
+    tx.delete(rateWindows).where(lt(rateWindows.ends, isoFrom(millis() - KEPT_MILLISECONDS))),
+  )
+
+export const WINDOW_SECONDS = 60
+const WINDOW_MILLISECONDS = WINDOW_SECONDS * 1000
+const MOST_WINDOWS = 100_000
+
+export interface RateWindow {
+  /** Epoch milliseconds. */
+  ends: number
+  /** By this node. */
+  used: number
+  /** What this node may use, where several nodes share a limit. */
+  leased: number
+  /** What all nodes were given, as far as this one knows. */
+  given: number
+  leasing?: Promise<number> | undefined
+}
+
+/** Fixed windows of 60 s of the clock, one a name, in the memory of this node. */
+export class RateWindows {
+  readonly #windows = new Map<string, RateWindow>()
+
+  /**
+   * The window that runs now. A clock that steps back a little stays in the window it was in, so
+   * that nobody gets his requests twice; one that leaps back begins anew, so that nobody waits an
+   * hour.
+   */
+  of(name: string): RateWindow {
+    const now = millis()
+    const known = this.#windows.get(name)
+    if (known && now < known.ends && now >= known.ends - 2 * WINDOW_MILLISECONDS) return known
+    if (this.#windows.size >= MOST_WINDOWS) this.#forgetOld(now)
+    const ends = (Math.floor(now / WINDOW_MILLISECONDS) + 1) * WINDOW_MILLISECONDS
+    const fresh = { ends, used: 0, leased: 0, given: 0 }
+    this.#windows.set(name, fresh)
+    return fresh
+  }
+
+  /** Windows that are over first; under a flood of addresses, all: memory is bounded. */
+  #forgetOld(now: number) {
+    for (const [name, { ends }] of this.#windows) if (ends <= now) this.#windows.delete(name)
+    if (this.#windows.size >= MOST_WINDOWS) this.#windows.clear()
+  }
+}

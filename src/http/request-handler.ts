@@ -1,4 +1,5 @@
-import type { ApiError, ErrorCode } from "../core/errors"
+import { Type } from "@sinclair/typebox"
+import { ApiError, type ErrorCode, fail } from "../core/errors"
 import { newRequestId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { monotonic } from "../core/time"
@@ -8,36 +9,39 @@ import type { RequestLog } from "../request-log/request-log"
 import { engine } from "../store/columns"
 import type { Store } from "../store/store"
 import type { Meter } from "../tenancy/meter"
-import type { Arrivals } from "./arrivals"
-import { type Body, bodyOf, DEFAULT_LIMIT_BYTES, readForm, readJson, refuseDeclared } from "./body"
-import { BodyRoom, type Place } from "./body-room"
-import { clientAddress } from "./client-address"
-import { withDeadline } from "./deadline"
+import {
+  bodyOf,
+  DEFAULT_LIMIT_BYTES,
+  type RequestBody,
+  readForm,
+  readJson,
+  refuseDeclared,
+} from "./body"
+import { BodyMemory, type BodyReservation } from "./body-memory"
 import { asApiError, type HeaderFields, respond, respondError } from "./envelope"
+import { demandChange, settleNames } from "./field-names"
 import { type Admitted, Guard, type VerifyAccess } from "./guard"
-import { handle, type Unread } from "./handle"
 import * as idempotency from "./idempotency"
-import { bodyArrived } from "./in-progress"
-import { refuseOther } from "./not-found"
-import { type Quota, quotaHeaders, RateLimits } from "./rate-limit"
-import type { Answer, AnyRoute } from "./route"
-import { SharedWindows } from "./shared-windows"
-import { shownPath } from "./shown-path"
-import { Upgrade } from "./socket"
-import { demandUpgrade, Sockets, type SocketTimes, type Upgrader } from "./sockets"
-import { pathOf } from "./target"
+import { bodyArrived } from "./in-flight"
+import { Problems } from "./problems"
+import { type Quota, quotaHeaders, RateLimits, SharedWindows } from "./rate-limits"
+import type { RecentTraffic } from "./recent-traffic"
+import type { AnyRoute, Call, RouteAnswer } from "./route"
+import { demandUpgrade, Sockets, type SocketTimes, Upgrade, type Upgrader } from "./sockets"
+import { clientAddress, pathOf, queryOf, shownPath } from "./target"
+import { check, readQuery, refuseUnknown } from "./validate"
 
 const TIME_LIMIT_MILLISECONDS = 30_000
 const OWN_REQUEST_ID = /^[A-Za-z0-9_-]{8,64}$/
 
-export interface DeskOptions {
+export interface RequestHandlerOptions {
   store: Store
   secrets: Secrets
   trusted_proxies: string[]
   verifyAccess: VerifyAccess
   meter: Meter
   requests: Pick<RequestLog, "add">
-  arrivals: Pick<Arrivals, "note">
+  traffic: Pick<RecentTraffic, "note">
   /** Throws 503 while starting, draining or out of storage; asked before anything is read. */
   refuseWhileUnwell: (route: AnyRoute) => void
   /** Parse what would hold the main thread. */
@@ -67,20 +71,20 @@ interface State {
 const SWITCHED = () => new Response(null, { status: 101 })
 
 /** Where every request comes: checks in their order, the handler, the answer. */
-export class Desk {
-  readonly #options: DeskOptions
+export class RequestHandler {
+  readonly #options: RequestHandlerOptions
   readonly #limits: RateLimits
   readonly #guard: Guard
   readonly #time_limit_ms: number
-  readonly #running = new idempotency.Running()
+  readonly #running = new idempotency.RunningClaims()
   readonly #sockets: Sockets
-  readonly #bodies: BodyRoom
+  readonly #bodies: BodyMemory
 
-  constructor(options: DeskOptions) {
+  constructor(options: RequestHandlerOptions) {
     this.#options = options
     this.#time_limit_ms = options.time_limit_ms ?? TIME_LIMIT_MILLISECONDS
     const { store, verifyAccess, body_memory_mb: memory_mb } = options
-    this.#bodies = new BodyRoom({ memory_mb })
+    this.#bodies = new BodyMemory({ memory_mb })
     this.#sockets = new Sockets(options.socket_times)
     this.#limits = new RateLimits(engine === "postgres" ? new SharedWindows(store) : undefined)
     this.#guard = new Guard(store, this.#limits, verifyAccess)
@@ -93,7 +97,7 @@ export class Desk {
     server: Peer | null,
   ): Promise<Response> {
     const started = monotonic()
-    this.#options.arrivals.note()
+    this.#options.traffic.note()
     const ip = this.#addressOf(request, server)
     const state: State = { route, request, params, id: requestId(request), ip }
     const response = await this.#respond(state, server)
@@ -162,7 +166,7 @@ export class Desk {
   }
 
   /** The order of the contract, 00 section 6: whoever fails two checks hears of the first. */
-  async #run(state: State, signal: AbortSignal): Promise<Answer> {
+  async #run(state: State, signal: AbortSignal): Promise<RouteAnswer> {
     const { route, request } = state
     refuseDeclared(request, route.limit ?? DEFAULT_LIMIT_BYTES)
     const onCaller = (admitted: Admitted) => remember(state, admitted)
@@ -183,14 +187,18 @@ export class Desk {
     }
   }
 
-  #read({ route, request }: State, place: Place, signal: AbortSignal): Promise<Body> {
+  #read(
+    { route, request }: State,
+    place: BodyReservation,
+    signal: AbortSignal,
+  ): Promise<RequestBody> {
     const { workers } = this.#options
     const limit_bytes = route.limit ?? DEFAULT_LIMIT_BYTES
     const read = route.page ? readForm : readJson
     return read(request, { limit_bytes, place, signal, workers, any_type: route.any_type })
   }
 
-  async #perform(state: State, body: Body, signal: AbortSignal): Promise<Answer> {
+  async #perform(state: State, body: RequestBody, signal: AbortSignal): Promise<RouteAnswer> {
     const { route, request, id: request_id, params, ip } = state
     const caller = state.caller as Caller
     const { project_id } = caller
@@ -216,7 +224,7 @@ export class Desk {
    * a handler takes the claim in the transaction of its work, and there a second one fails. It is
    * told the first answer even where it would be refused now.
    */
-  async #once(route: AnyRoute, call: Claimed, raw: unknown): Promise<Answer> {
+  async #once(route: AnyRoute, call: Claimed, raw: unknown): Promise<RouteAnswer> {
     try {
       return await handle(route, call, raw)
     } catch (error) {
@@ -235,7 +243,7 @@ export class Desk {
   }
 
   /** The answer as it was, under the id of the request that asks for it again. */
-  async #lookup({ sealed }: AnyRoute, claim: idempotency.Claim): Promise<Answer | undefined> {
+  async #lookup({ sealed }: AnyRoute, claim: idempotency.Claim): Promise<RouteAnswer | undefined> {
     const { store, secrets } = this.#options
     const stored = await idempotency.lookup(store.read, claim)
     if (!stored) return undefined
@@ -251,10 +259,18 @@ type Claimed = Unread & { claim: idempotency.Claim }
 const ownerOf = (
   { project_id, account_id, user_id, key_id }: Caller,
   { sealed }: AnyRoute,
-): idempotency.Owner => ({
+): idempotency.ClaimOwner => ({
   owner_id: project_id || account_id || (user_id ?? ""),
   credential: sealed ? (key_id ?? user_id) : null,
 })
+
+/** 404 for a word in the path that is none of its choices; whoever may not ask at all heard so before. */
+function refuseOther({ route, request, params }: State): void {
+  for (const [name, words] of Object.entries(route.choices ?? {})) {
+    if (words.includes(params[name] ?? "")) continue
+    fail("not_found", `There is no ${shownPath(route, pathOf(request))}.`)
+  }
+}
 
 /** The caller's own id where it is one, else a new one. */
 export const requestId = ({ headers }: Request) => {
@@ -275,4 +291,68 @@ function headersOf({ caller, quota, route }: State): HeaderFields {
     headers["x-account-sending-status-reason"] = caller.sending_status_reason
   }
   return headers
+}
+
+/** A request whose body and query nobody has read yet. */
+export type Unread = Omit<Call<unknown, unknown, Record<string, string>>, "body" | "query">
+
+/** Reads body and query by the row, tells everything that is wrong with them, then runs it. */
+export function handle(
+  route: AnyRoute,
+  call: Unread,
+  raw: unknown,
+): Promise<RouteAnswer> | RouteAnswer {
+  const problems = new Problems()
+  const strict = call.request.headers.get("x-strict") === "1"
+  const body = readBody(route, raw, strict, problems)
+  const query = readSearch(route, call.request, strict, problems)
+  problems.throwIfAny()
+  return route.handle({ ...call, body, query } as Call<never, never, never>)
+}
+
+/** What a route without a schema knows. */
+const NOTHING = Type.Object({})
+
+function readBody(route: AnyRoute, raw: unknown, strict: boolean, problems: Problems): unknown {
+  const given = settleNames(route.body, raw, problems)
+  if (strict) refuseUnknown(route.body ?? NOTHING, raw, problems)
+  const body = route.read ? route.read(given, problems) : given
+  if (route.body && !route.read) check(route.body, given, problems)
+  if (route.method === "PATCH" || route.changes) demandChange(route.body, raw, problems)
+  return body
+}
+
+function readSearch(route: AnyRoute, request: Request, strict: boolean, problems: Problems) {
+  if (!route.query && !strict) return {}
+  const given = queryOf(request)
+  if (strict) refuseUnknown(route.query ?? NOTHING, Object.fromEntries(given), problems)
+  return route.query ? readQuery(route.query, given, problems) : {}
+}
+
+/** Throws 504 `timeout` when `run` takes longer; its signal is aborted then. */
+export function withDeadline<Result>(
+  limit_ms: number,
+  run: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const stop = new AbortController()
+  // One promise for every request there is: a race of two would cost it a microsecond more.
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      stop.abort()
+      const seconds = Math.ceil(limit_ms / 1000)
+      reject(
+        new ApiError(
+          "timeout",
+          `The request took longer than ${seconds} seconds. Check its effect before you try again.`,
+        ),
+      )
+    }, limit_ms)
+    const beforehand =
+      <Value>(settle: (value: Value) => void) =>
+      (value: Value) => {
+        clearTimeout(timer)
+        settle(value)
+      }
+    run(stop.signal).then(beforehand(resolve), beforehand(reject))
+  })
 }

@@ -16,7 +16,7 @@ const SLOW_BYTES = 2 * 65_536
 
 const WARN_MILLISECONDS = 60_000
 
-export interface BodyRoomOptions {
+export interface BodyMemoryOptions {
   /** For all bodies together; 128 without it. */
   memory_mb?: number | undefined
   now?: () => number
@@ -26,13 +26,13 @@ export interface BodyRoomOptions {
  * How many bytes of bodies are in memory: from their arrival until their requests are answered.
  * What does not fit is refused with 503, so that no number of bodies exhausts the machine.
  */
-export class BodyRoom {
+export class BodyMemory {
   readonly small: Share
   readonly large: Share
   readonly now: () => number
   #last_number = 0
 
-  constructor({ memory_mb = BODY_MEMORY_MB, now = monotonic }: BodyRoomOptions = {}) {
+  constructor({ memory_mb = BODY_MEMORY_MB, now = monotonic }: BodyMemoryOptions = {}) {
     this.now = now
     this.small = new Share({ capacity: SMALL_SHARE_BYTES, is_strict: false })
     const rest = memory_mb * MEBIBYTE - SMALL_SHARE_BYTES
@@ -40,24 +40,24 @@ export class BodyRoom {
   }
 
   /** For one request of this project, or of this address where there is no project. */
-  enter(owner: string): Place {
-    return new Place(this, owner, ++this.#last_number)
+  enter(owner: string): BodyReservation {
+    return new BodyReservation(this, owner, ++this.#last_number)
   }
 }
 
 /** What one body holds. */
-export class Place {
+export class BodyReservation {
   readonly owner: string
   /** Counts up: a later one has a higher number. */
   readonly number: number
-  readonly #room: BodyRoom
+  readonly #room: BodyMemory
   #share: Share
   #bytes = 0
   #lost: ApiError | undefined
   #onLost: (() => void) | undefined
   #mark = { at: 0, bytes: 0 }
 
-  constructor(room: BodyRoom, owner: string, number: number) {
+  constructor(room: BodyMemory, owner: string, number: number) {
     this.#room = room
     this.#share = room.small
     this.owner = owner
@@ -133,7 +133,7 @@ interface ShareOptions {
 }
 
 class Share {
-  readonly arriving = new Set<Place>()
+  readonly arriving = new Set<BodyReservation>()
   readonly #capacity: number
   readonly #quarter: number
   readonly #is_strict: boolean
@@ -151,9 +151,9 @@ class Share {
    * Counts the bytes, or says why they may not come. Slow bodies give way to them, and bodies that
    * came later: the oldest always goes on, or all of them would stop half-way.
    */
-  admit(place: Place, bytes: number, now: number): ApiError | undefined {
+  admit(place: BodyReservation, bytes: number, now: number): ApiError | undefined {
     const { owner } = place
-    const isSlow = (one: Place) => one.isSlow(now)
+    const isSlow = (one: BodyReservation) => one.isSlow(now)
     const isOver = () => this.#isOverQuarter(place, bytes)
     if (isOver()) {
       const own = this.#others(place).filter((one) => one.owner === owner)
@@ -167,7 +167,7 @@ class Share {
       const others = this.#others(place)
       dismiss(others.filter(isSlow).reverse(), isFull, slow)
       if (!this.#is_strict && this.#of(owner) + bytes <= this.#quarter) {
-        const isGreedy = (one: Place) => this.#of(one.owner) > this.#quarter
+        const isGreedy = (one: BodyReservation) => this.#of(one.owner) > this.#quarter
         dismiss(others, isFull, tooMuch, isGreedy)
       }
       dismiss(laterThan(place, others), isFull, tooMuch)
@@ -191,13 +191,13 @@ class Share {
   }
 
   /** One body alone may be as large as its route allows, however small the quarter is. */
-  #isOverQuarter({ owner, bytes: own }: Place, bytes: number): boolean {
+  #isOverQuarter({ owner, bytes: own }: BodyReservation, bytes: number): boolean {
     const held = this.#of(owner)
     return this.#is_strict && held > own && held + bytes > this.#quarter
   }
 
   /** The others that still arrive, the latest first. */
-  #others(place: Place): Place[] {
+  #others(place: BodyReservation): BodyReservation[] {
     return [...this.arriving].filter((one) => one !== place && one.bytes > 0).reverse()
   }
 
@@ -211,15 +211,15 @@ class Share {
   }
 }
 
-const laterThan = (place: Place, others: Place[]) =>
+const laterThan = (place: BodyReservation, others: BodyReservation[]) =>
   others.filter(({ number }) => number > place.number)
 
 /** Takes their places away, one by one, for as long as there is a need. */
 function dismiss(
-  places: Place[],
+  places: BodyReservation[],
   isNeeded: () => boolean,
   why: () => ApiError,
-  isMeant: (place: Place) => boolean = () => true,
+  isMeant: (place: BodyReservation) => boolean = () => true,
 ) {
   for (const place of places) {
     if (isNeeded() && isMeant(place)) place.lose(why())

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { connectionLimits, excess } from "../../src/http/connections"
+import { connectionLimits, excess } from "../../src/http/connection-limits"
 import type { OpenConnection } from "../../src/http/open-connections"
 
 const nothing = { working: new Set<string>(), reading: new Set<string>(), isProxy: () => false }
