@@ -1,7 +1,7 @@
 import { type CheckParts, runCheck } from "./domains/check-job"
 import { domainCheck } from "./domains/check-schedule"
 import { domainRemoved } from "./domains/domains"
-import { failMailFrom } from "./emails/orphans"
+import { failMailFrom } from "./emails/emails"
 import type { SendRules } from "./emails/prepare"
 import { applyFeedback } from "./emails/provider-feedback"
 import { probeProvider, wakeWaiting } from "./emails/provider-jobs"

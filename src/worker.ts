@@ -1,5 +1,5 @@
 import { serveTasks } from "./core/worker-task"
-import type { MailToCompose } from "./emails/mail-to-compose"
+import type { MailToCompose } from "./emails/compose-task"
 import type { PartsToParse } from "./http/json"
 import type { FileToCheck } from "./store/check-file"
 import type { RenderTask } from "./templates/render"

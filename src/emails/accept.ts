@@ -1,23 +1,27 @@
-import type { ApiError } from "../core/errors"
+import { ApiError } from "../core/errors"
+import { unavailable } from "../http/envelope"
+import * as idempotency from "../http/idempotency"
 import type { Caller } from "../identity/caller"
 import * as messages from "../messages/pipeline"
 import { giveBack } from "../plans/quotas"
 import * as sendBuckets from "../plans/send-buckets"
-import type { Tx } from "../store/store"
+import { engine } from "../store/columns"
+import type { Store, Tx } from "../store/store"
+import { faultOf } from "../store/trouble"
 import { type Allowance, reserveEach } from "../tenancy/reservations"
 import { add } from "../tenancy/usage"
 
-/** An email at the door, and the quota it is counted under; null counts nowhere. */
-export interface Entry {
+/** An email to accept, and the quota it is counted under; null counts nowhere. */
+export interface EmailEntry {
   message: messages.NewMessage
   allowance: (Allowance & { sends_per_second: number | null }) | null
 }
 
 /** Requests of their own; or one request, of which each email stands for itself, or all or none. */
-export type Together = "apart" | "permissive" | "strict"
+export type AcceptMode = "apart" | "permissive" | "strict"
 
 /** What is sent from the sandbox is no use of the service, and counts nothing. */
-export const entryOf = (message: messages.NewMessage, caller: Caller): Entry => ({
+export const entryOf = (message: messages.NewMessage, caller: Caller): EmailEntry => ({
   message,
   allowance: message.sandbox ? null : allowanceOf(caller),
 })
@@ -38,11 +42,11 @@ const allowanceOf = ({ account_id, quota_subject, limits, plan }: Caller) => ({
  */
 export async function accept(
   tx: Tx,
-  list: Entry[],
-  together: Together = "apart",
+  list: EmailEntry[],
+  mode: AcceptMode = "apart",
 ): Promise<(messages.Message | ApiError)[]> {
-  const refused = await reserveAll(tx, list, together)
-  await slowDown(tx, list, together, refused)
+  const refused = await reserveAll(tx, list, mode)
+  await slowDown(tx, list, mode, refused)
   const admitted = list.filter((entry) => !refused.has(entry))
   await add(tx, admitted.flatMap(usageOf))
   const accepted = await messages.accept(
@@ -58,15 +62,15 @@ export async function accept(
 }
 
 /** Every recipient counts, copies included. */
-const unitsOf = ({ message }: Entry) => message.recipients.length
+const unitsOf = ({ message }: EmailEntry) => message.recipients.length
 
-async function reserveAll(tx: Tx, list: Entry[], together: Together) {
-  const refused = new Map<Entry, ApiError>()
+async function reserveAll(tx: Tx, list: EmailEntry[], mode: AcceptMode) {
+  const refused = new Map<EmailEntry, ApiError>()
   for (const { allowance, entries } of groups(list, limitName)) {
     const units = entries.map(unitsOf)
-    const whole = together === "strict"
-    const wishes = whole ? [units.reduce((sum, one) => sum + one, 0)] : units
-    const refusals = await reserveEach(tx, allowance, wishes)
+    const whole = mode === "strict"
+    const amounts = whole ? [units.reduce((sum, one) => sum + one, 0)] : units
+    const refusals = await reserveEach(tx, allowance, amounts)
     for (const [at, entry] of entries.entries()) {
       const refusal = refusals[whole ? 0 : at]
       if (refusal) refused.set(entry, refusal)
@@ -79,7 +83,12 @@ async function reserveAll(tx: Tx, list: Entry[], together: Together) {
 const limitName = ({ subject, limit }: Group["allowance"]) => `${subject} ${limit}`
 
 /** A batch takes its number of emails at once, and waits as a whole. */
-async function slowDown(tx: Tx, list: Entry[], together: Together, refused: Map<Entry, ApiError>) {
+async function slowDown(
+  tx: Tx,
+  list: EmailEntry[],
+  mode: AcceptMode,
+  refused: Map<EmailEntry, ApiError>,
+) {
   const left = list.filter((entry) => !refused.has(entry))
   for (const { allowance, entries } of groups(left, (_, { project_id }) => project_id)) {
     const [first] = entries
@@ -88,10 +97,10 @@ async function slowDown(tx: Tx, list: Entry[], together: Together, refused: Map<
       channel: "email",
       limit: allowance.sends_per_second,
     }
-    const wishes = together === "apart" ? entries.map(() => 1) : [entries.length]
-    const refusals = await sendBuckets.take(tx, bucket, wishes)
+    const amounts = mode === "apart" ? entries.map(() => 1) : [entries.length]
+    const refusals = await sendBuckets.take(tx, bucket, amounts)
     const [whole] = refusals
-    if (together !== "apart" && whole) throw whole
+    if (mode !== "apart" && whole) throw whole
     for (const [at, entry] of entries.entries()) {
       const refusal = refusals[at]
       if (!refusal) continue
@@ -102,13 +111,13 @@ async function slowDown(tx: Tx, list: Entry[], together: Together, refused: Map<
 }
 
 interface Group {
-  allowance: NonNullable<Entry["allowance"]>
-  entries: Entry[]
+  allowance: NonNullable<EmailEntry["allowance"]>
+  entries: EmailEntry[]
 }
 
 /** In one order everywhere, so that no two transactions wait for each other's rows. */
 function groups(
-  list: Entry[],
+  list: EmailEntry[],
   nameOf: (allowance: Group["allowance"], message: messages.NewMessage) => string,
 ): Group[] {
   const all = new Map<string, Group>()
@@ -124,7 +133,7 @@ function groups(
   return order.flatMap((name) => all.get(name) ?? [])
 }
 
-function usageOf(entry: Entry) {
+function usageOf(entry: EmailEntry) {
   const { message, allowance } = entry
   if (!allowance) return []
   const { account_id, project_id, created_at } = message
@@ -154,3 +163,131 @@ export function reply({ id, rfc_message_id, recipients, created_at }: Replied) {
 }
 
 type Replied = Pick<messages.NewMessage, "id" | "rfc_message_id" | "recipients" | "created_at">
+
+const MOST_IN_BATCH = 200
+const MOST_WAITING = 5000
+
+/** On Postgres one batch fills while the other waits for its commit. SQLite has one writer. */
+const BATCHES_AT_ONCE = engine === "postgres" ? 2 : 1
+
+interface WaitingSend {
+  entry: EmailEntry
+  /** What a repetition of the request is answered. */
+  answer: object
+  claim: idempotency.Claim | undefined
+  signal: AbortSignal
+  resolve: () => void
+  reject: (error: unknown) => void
+}
+
+type Submission = Pick<WaitingSend, "claim" | "signal">
+
+const TOO_MANY = "Too many requests wait for the storage. This one was not accepted; send it again."
+
+/**
+ * Single sends that arrive together enter together: one transaction, a few statements for all of
+ * them. On Postgres that is the difference between a thousand and several thousand a second.
+ */
+export class Intake {
+  readonly #store: Store
+  #waiting: WaitingSend[] = []
+  #running = 0
+
+  constructor(store: Store) {
+    this.#store = store
+  }
+
+  /**
+   * Resolves when the message is on disk. Rejects with `AlreadyAnswered` for a taken claim, with
+   * 402 `payment_required` when the quota of the month is used up, with 503 when too many wait
+   * already, and when the signal was aborted before that: a caller that was told 504 must not find the
+   * message sent.
+   */
+  submit(
+    entry: EmailEntry,
+    { claim, signal }: Submission,
+    answer: object = reply(entry.message),
+  ): Promise<void> {
+    if (this.#waiting.length >= MOST_WAITING) throw unavailable(TOO_MANY, "busy", 1)
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ entry, answer, claim, signal, resolve, reject })
+      if (this.#running < BATCHES_AT_ONCE) void this.#drain()
+    })
+  }
+
+  async #drain() {
+    this.#running += 1
+    await this.#gather()
+    while (this.#waiting.length > 0) {
+      await this.#enter(this.#waiting.splice(0, MOST_IN_BATCH).filter(isWanted))
+      await this.#gather()
+    }
+    this.#running -= 1
+  }
+
+  /**
+   * Waits until one turn of the event loop adds no request, because one large commit costs less than
+   * two small ones.
+   */
+  async #gather() {
+    let known = -1
+    while (this.#waiting.length > known && this.#waiting.length < MOST_IN_BATCH) {
+      known = this.#waiting.length
+      await nextTurn()
+    }
+  }
+
+  async #enter(group: WaitingSend[]) {
+    if (group.length === 0) return
+    try {
+      const refusals = await this.#store.tx((tx) => enter(tx, group))
+      for (const one of group) {
+        const refusal = refusals.get(one)
+        if (refusal) one.reject(refusal)
+        else one.resolve()
+      }
+    } catch (error) {
+      if (group.length === 1 || faultOf(error)) {
+        for (const { reject } of group) reject(error)
+        return
+      }
+      // One of them spoilt the transaction for all, so each gets one of its own.
+      for (const one of group) await this.#enter([one])
+    }
+  }
+}
+
+function isWanted({ signal, reject }: WaitingSend): boolean {
+  if (signal.aborted) reject(signal.reason)
+  return !signal.aborted
+}
+
+/** Returns what is refused, and why: the request was answered before, or is over the quota. */
+async function enter(tx: Tx, group: WaitingSend[]): Promise<Map<WaitingSend, Error>> {
+  const refusals = new Map<WaitingSend, Error>()
+  const claims = group.flatMap(({ answer, claim }) =>
+    claim ? [{ claim, stored: { status: 201, answer: JSON.stringify(answer) } }] : [],
+  )
+  const fresh = await idempotency.take(tx, claims)
+  for (const one of group) {
+    const { claim } = one
+    // Each new request is given away once, so that two claims of one group cannot both have it.
+    if (claim && !fresh.delete(claim.request)) {
+      refusals.set(one, new idempotency.AlreadyAnswered(claim))
+    }
+  }
+  const admitted = group.filter((one) => !refusals.has(one))
+  const answers = await accept(
+    tx,
+    admitted.map(({ entry }) => entry),
+  )
+  for (const [at, one] of admitted.entries()) {
+    const answer = answers[at]
+    if (!(answer instanceof ApiError)) continue
+    refusals.set(one, answer)
+    if (one.claim) await idempotency.giveUp(tx, one.claim)
+  }
+  return refusals
+}
+
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))

@@ -9,7 +9,7 @@ import { prepare, type SendRules } from "./prepare"
 
 export const MOST_MESSAGES = 100
 
-export interface Batch {
+export interface EmailBatch {
   items: Item[]
   /** The body was a list: the answer then has the shape that clients of such batches expect. */
   bare: boolean
@@ -21,7 +21,7 @@ interface Item {
 }
 
 /** `{messages: [...]}` or a bare list. Only its size is judged here; each item keeps its own. */
-export function readBatch(body: unknown, problems: Problems): Batch {
+export function readBatch(body: unknown, problems: Problems): EmailBatch {
   const bare = Array.isArray(body)
   const list = bare ? body : (body as { messages?: unknown } | null)?.messages
   if (list === undefined) problems.add("messages", "required", "The field is required.")
@@ -47,34 +47,34 @@ function readItem(given: unknown, at: number): Item {
 }
 
 /** `strict` refuses all for one; `permissive` lets the good ones through. */
-export function modeOf({ headers }: Request, { bare }: Batch): "strict" | "permissive" {
+export function modeOf({ headers }: Request, { bare }: EmailBatch): "strict" | "permissive" {
   const mode = headers.get("x-batch-validation") ?? (bare ? "strict" : "permissive")
   if (mode === "strict" || mode === "permissive") return mode
   throw invalid("x-batch-validation", "invalid", "The value must be strict or permissive.")
 }
 
-export interface Refused {
+interface RefusedMessage {
   index: number
   code: ErrorCode
   message: string
   details: object
 }
 
-export interface Prepared {
+export interface PreparedBatch {
   batch_id: string
   total: number
   accepted: { index: number; message: NewMessage }[]
-  refused: Refused[]
+  refused: RefusedMessage[]
 }
 
 /** Prepares each item for itself; under `strict` any refusal ends the whole request. */
 export async function prepareBatch(
-  batch: Batch,
+  batch: EmailBatch,
   mode: "strict" | "permissive",
   { rules, blobs, ...whose }: Circumstances,
-): Promise<Prepared> {
+): Promise<PreparedBatch> {
   const batch_id = newId()
-  const prepared: Prepared = { batch_id, total: batch.items.length, accepted: [], refused: [] }
+  const prepared: PreparedBatch = { batch_id, total: batch.items.length, accepted: [], refused: [] }
   const sender = { ...whose, source: "api" as const, batch_id }
   const refusals: Refusal[] = []
   for (const [index, { email, problems }] of batch.items.entries()) {
@@ -94,10 +94,10 @@ export async function prepareBatch(
 
 /** After the door: what the quota refused joins the refused, or ends the request under `strict`. */
 export function settled(
-  prepared: Prepared,
+  prepared: PreparedBatch,
   answers: (object | ApiError)[],
   mode: "strict" | "permissive",
-): Prepared {
+): PreparedBatch {
   const refused = [...prepared.refused]
   const accepted = prepared.accepted.filter(({ index }, at) => {
     const answer = answers[at]
@@ -123,7 +123,7 @@ interface Refusal {
   error: ApiError
 }
 
-const asRefused = ({ index, error: { code, message, details } }: Refusal): Refused => ({
+const asRefused = ({ index, error: { code, message, details } }: Refusal): RefusedMessage => ({
   index,
   code,
   message,
@@ -168,7 +168,7 @@ const bare = (index: number, message: string) =>
   message.replace(new RegExp(`^messages\\.${index}[^:]*: `), "")
 
 /** The reply, in the form that belongs to the form of the request. */
-export function batchReply({ batch_id, total, accepted, refused }: Prepared, bare: boolean) {
+export function batchReply({ batch_id, total, accepted, refused }: PreparedBatch, bare: boolean) {
   const failed = refused.length
   const sent = accepted.map(({ index, message }) => ({
     index,

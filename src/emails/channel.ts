@@ -1,38 +1,24 @@
-import { eq } from "drizzle-orm"
-import type { Blobs } from "../core/blobs"
-import { codeOf } from "../core/faults"
-import { log } from "../core/log"
+import { and, eq } from "drizzle-orm"
+import { settings } from "../core/config"
 import type { Secrets } from "../core/secrets"
-import type { Workers } from "../core/workers"
-import { signingKeys } from "../domains/signing"
-import { needsSmtputf8 } from "../lib/address"
-import { unpack } from "../lib/compression"
+import { covering, isVerified, senderReadiness } from "../domains/sending-domains"
+import { domains } from "../domains/tables"
+import type { Hold } from "../jobs/holds"
+import { queueOfDomain } from "../jobs/pauses"
+import { DeferredError, type RetrySchedule } from "../jobs/work"
+import { domainOf, needsSmtputf8 } from "../lib/address"
 import { Turns } from "../lib/permits"
-import type { Channel, Ready } from "../messages/channel"
+import { readReturnPath, returnPath } from "../lib/return-path"
+import type { Channel } from "../messages/channel"
 import { isOpen, type Message, OWN_SOURCE } from "../messages/facts"
-import { messageRaws, type Recipient } from "../messages/tables"
-import { NO_REPLY, type Outcome, outcomeOf } from "../providers/provider"
+import { NO_REPLY, type Outcome, outcomeOf, type RecipientOutcome } from "../providers/provider"
 import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
-import { admit, type Pauses, parted, withHeld } from "./admission"
-import { compose } from "./compose"
-import type { ComposedMail } from "./compose-batches"
-import { envelopeSender } from "./envelope-sender"
-import { isUncomposable, type MailToCompose } from "./mail-to-compose"
-import type { EmailContent, SendRules } from "./prepare"
+import { bytesOf, type ComposeParts, type MessageBytes, repliesOf, unsignedWarner } from "./compose"
+import { MAILBOX_DOMAIN } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
-import { repliesOf } from "./reply-to"
-import { isSealed, openContent, type SealedContent } from "./sealed"
-import { senderObstacle } from "./sender-obstacle"
-import { type TellUnsigned, unsignedWarner } from "./unsigned"
 
-export interface EmailChannelParts {
-  store: Store
-  secrets: Secrets
-  workers: Workers
-  blobs: Blobs
-  provider: EmailProvider
-  rules: Pick<SendRules, "sending_domains">
+export interface EmailChannelParts extends ComposeParts {
   /** What an operator paused. */
   queues: Pauses
   /** Messages that are delivered at the same time. */
@@ -41,34 +27,41 @@ export interface EmailChannelParts {
   sandbox: EmailProvider | undefined
 }
 
-/** Composes once, keeps the bytes, and hands them to the provider for everybody still open. */
+interface Pauses {
+  holdOf(queue: string): Hold | undefined
+}
+
+/** Composes once, keeps the bytes, and hands them to the provider for every recipient that is open. */
 export function emailChannel(parts: EmailChannelParts): Channel {
-  const turns = new Turns(parts.concurrency)
-  const tellUnsigned = unsignedWarner(parts)
+  const { store, secrets, queues } = parts
+  const permits = new Turns(parts.concurrency)
+  const warnUnsigned = unsignedWarner(parts)
+  const providerOf = ({ sandbox }: Message) => (sandbox ? parts.sandbox : parts.provider)
   return {
+    /** Rejects with DeferredError where the operator paused the domains, or the provider has no permit. */
     async prepare(message, content, attempt) {
-      const provider = message.sandbox ? parts.sandbox : parts.provider
-      if (provider) await admit(parts.queues, provider, message)
-      return rawOf(parts, message, { content: content as Content, attempt, tellUnsigned })
+      const { id, stream, project_id } = message
+      const { to } = triedNow(queues, message)
+      await providerOf(message)?.admit?.(id, to, stream === "auth", project_id)
+      return bytesOf(parts, message, { content, attempt, warnUnsigned })
     },
     leave: (message_id) => parts.provider.dismiss?.(message_id),
-    turn: () => turns.take(),
+    turn: () => permits.take(),
     async deliver(message, content) {
-      const raw = content as Raw
-      const open = message.recipients.filter(({ status }) => isOpen(status))
-      const provider = message.sandbox ? parts.sandbox : parts.provider
-      if (!provider) return failed(parts.provider, open, NO_SANDBOX)
+      const bytes = content as MessageBytes
+      const provider = providerOf(message)
+      if (!provider) return failed(parts.provider, message, NO_SANDBOX)
       const obstacle = await senderObstacle(parts, message, provider.name)
       if (obstacle) return obstacle
-      if (!(raw instanceof Uint8Array)) return failed(provider, open, raw.reason)
-      const { to, held } = parted(parts.queues, message)
+      if (!(bytes instanceof Uint8Array)) return failed(provider, message, bytes.reason)
+      const { to, held } = triedNow(queues, message)
       const outcome = await provider.send({
         message_id: message.id,
         project_id: message.project_id,
         from: message.envelope?.from.email ?? "",
-        reports_to: () => envelopeSender(parts.store.read, parts.secrets, message),
+        reports_to: () => envelopeSender(store.read, secrets, message),
         to,
-        raw,
+        raw: bytes,
         smtputf8: namedInHeader(message).some(needsSmtputf8),
       })
       return withHeld(outcome, held)
@@ -76,121 +69,143 @@ export function emailChannel(parts: EmailChannelParts): Channel {
   }
 }
 
-/** The message, or why there can be none. */
-type Raw = Uint8Array | { reason: string }
-
 const NO_SANDBOX = "The sandbox sends to the embedded mailbox, but the mailbox does not run."
 
-type Content = EmailContent | SealedContent
-
-interface Source {
-  content: Content
-  attempt: number
-  tellUnsigned: TellUnsigned
+function failed(provider: EmailProvider, message: Message, reason: string): Outcome {
+  const failure = { status: "failed", code: "internal_error", reason } as const
+  return outcomeOf(forOpen(message, failure), {
+    provider: provider.name,
+    schedule: provider.schedule,
+  })
 }
 
-/**
- * The bytes of the attempts before, or new ones. These are kept with what comes of them: should that
- * never be written, the next attempt composes the same bytes from the same row. What is sealed is
- * composed at each attempt, since the bytes must not lie open beside it.
- */
-async function rawOf(
-  { store, secrets, workers, blobs }: EmailChannelParts,
-  message: Message,
-  { content, attempt, tellUnsigned }: Source,
-): Promise<Ready> {
-  const sealed = isSealed(content)
-  const kept = sealed || attempt === 1 ? undefined : await keptRaw(store, message.id)
-  if (kept) return { content: kept }
-  const opened = sealed ? openContent(secrets, message.id, content) : content
-  const dkim = await signingKeys(store.read, secrets, ownerOf(message), message.sender_domain ?? "")
-  await tellUnsigned(message, dkim)
-  const made = await composed(workers, { ...composable(message, opened, blobs), dkim })
-  if (!("raw" in made)) return { content: made }
-  const { raw, packed } = made
-  if (sealed) return { content: raw }
-  return { content: raw, keep: Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength) }
-}
+/** The same for every open recipient, without a word of a server. */
+const forOpen = (
+  { recipients }: Message,
+  outcome: Pick<RecipientOutcome, "status" | "code" | "reason">,
+): RecipientOutcome[] =>
+  recipients
+    .filter(({ status }) => isOpen(status))
+    .map(({ email }) => ({ ...outcome, email, bounce_subtype: null, reply: NO_REPLY }))
 
-async function keptRaw(store: Store, message_id: string): Promise<Uint8Array | undefined> {
-  const [kept] = await findRaw(store.read, { message_id })
-  return kept && unpack(kept.raw)
-}
-
-/** Whose keys sign it: the instance, which writes in the name of a hidden project, has none there. */
-const ownerOf = ({ source, project_id }: Message) => (source === OWN_SOURCE ? null : project_id)
-
-/** A fault of this machine, a file of another node's: thrown, because the job comes again. */
-async function composed(
-  workers: Workers,
-  mail: MailToCompose,
-): Promise<ComposedMail | { reason: string }> {
-  const { message_id } = mail
-  try {
-    return await compose(workers, mail)
-  } catch (error) {
-    if (isUncomposable(error)) {
-      log.error("a message could not be composed", { message_id, error })
-      return { reason: "The message could not be composed. The log has the reason." }
-    }
-    if (codeOf(error) === "ENOENT") {
-      const where = "storage.blobs.dir must be one folder that all nodes share"
-      log.error(`an attachment is not on this node: ${where}`, { message_id, error })
-    }
-    throw error
-  }
-}
-
-function composable(
-  message: Message,
-  { html, text, headers }: EmailContent,
-  blobs: Blobs,
-): Omit<MailToCompose, "dkim"> {
-  const { id, created_at, subject, sender_domain, envelope, recipients } = message
-  const named = (kind: Recipient["kind"]) =>
-    recipients.filter((one) => one.kind === kind).map(({ email, name }) => ({ email, name }))
-  const [to] = named("to")
-  if (!envelope || !to) throw new Error("the message has no sender or no recipient")
-  return {
-    message_id: id,
-    domain: sender_domain ?? "",
-    created_at,
-    from: envelope.from,
-    to,
-    cc: named("cc"),
-    reply_to: repliesOf(envelope),
-    subject: subject ?? "",
-    text,
-    html,
-    headers,
-    attachments: envelope.attachments.map(({ sha256, filename, content_type, content_id }) => ({
-      filename,
-      content_type,
-      content_id,
-      path: blobs.path(sha256),
-    })),
-  }
-}
-
-function failed(provider: EmailProvider, open: Recipient[], reason: string): Outcome {
-  const all = open.map(({ email }) => ({
-    email,
-    status: "failed" as const,
-    reason,
-    bounce_subtype: null,
-    code: "internal_error",
-    reply: NO_REPLY,
-  }))
-  return outcomeOf(all, { provider: provider.name, schedule: provider.schedule })
-}
-
-/** Nobody reads of a bcc, so his address is a matter of his own RCPT only. */
+/** Nobody reads of a bcc, so its address is a matter of its own RCPT only. */
 function namedInHeader({ envelope, recipients }: Message): string[] {
   const shown = recipients.filter(({ kind }) => kind !== "bcc").map(({ email }) => email)
   const replies = repliesOf(envelope).map(({ email }) => email)
   return [envelope?.from.email, ...replies, ...shown].filter((one) => one !== undefined)
 }
 
-const findRaw = prepared({ message_id: messageRaws.message_id }, (db: Reader, slot) =>
-  db.select().from(messageRaws).where(eq(messageRaws.message_id, slot.message_id)),
+interface HeldRecipient {
+  email: string
+  /** Of the operator, who paused the recipient's domain. */
+  hold: Hold
+}
+
+/** The open recipients that may be tried. Throws DeferredError where the operator holds all of them. */
+function triedNow(pauses: Pauses, message: Message): { to: string[]; held: HeldRecipient[] } {
+  const to: string[] = []
+  const held: HeldRecipient[] = []
+  for (const { email, status } of message.recipients) {
+    if (!isOpen(status)) continue
+    const hold = pauses.holdOf(queueOfDomain(domainOf(email)))
+    if (hold) held.push({ email, hold })
+    else to.push(email)
+  }
+  const [first] = held
+  if (to.length === 0 && first) throw new DeferredError(first.hold.reason, null, first.hold.by)
+  return { to, held }
+}
+
+/** Until held recipients are looked at again, where no other recipient waits. */
+const HELD_SECONDS = 60
+
+/** What came of the attempt, with the recipients that were left out of it. */
+function withHeld(outcome: Outcome, held: HeldRecipient[]): Outcome {
+  if (held.length === 0) return outcome
+  const left_out = held.map(
+    ({ email, hold }): RecipientOutcome => ({
+      email,
+      status: "retry",
+      held: true,
+      reason: hold.reason,
+      bounce_subtype: null,
+      code: null,
+      reply: NO_REPLY,
+    }),
+  )
+  const is_tried_again = [outcome, ...outcome.others].some(({ status }) => status === "retry")
+  const schedule = is_tried_again ? outcome.schedule : () => HELD_SECONDS
+  return { ...outcome, others: [...outcome.others, ...left_out], schedule }
+}
+
+const MINUTE = 60
+const LONGEST_WAIT = 60 * MINUTE
+
+/**
+ * Why a message that was accepted may not leave now: its domain lost its records meanwhile, then it
+ * waits; or it was deleted, then it fails. Undefined where nothing stands in the way.
+ */
+export async function senderObstacle(
+  { store, rules }: Pick<EmailChannelParts, "rules"> & { store: Pick<Store, "read"> },
+  message: Message,
+  provider: string,
+): Promise<Outcome | undefined> {
+  const { project_id, sender_domain: domain, source } = message
+  if (domain === null || source === OWN_SOURCE || domain === MAILBOX_DOMAIN) return undefined
+  if (rules.sending_domains.has(domain)) return undefined
+  if (await isVerified(store.read, project_id, domain, true)) return undefined
+  const readiness = await senderReadiness(store.read, project_id, domain)
+  if (readiness === "verified") return undefined
+  const code = "domain_not_verified"
+  const reason =
+    readiness === "waiting"
+      ? `The domain ${domain} lost its DNS records. The message waits until they are back.`
+      : `The domain ${domain} is no longer verified.`
+  const status = readiness === "waiting" ? "retry" : "failed"
+  return outcomeOf(forOpen(message, { status, code, reason }), { provider, schedule })
+}
+
+/** Looked at again soon at first, then every hour, for as long as the domain is waited for. */
+const schedule: RetrySchedule = (attempt) => Math.min(5 * MINUTE * attempt, LONGEST_WAIT)
+
+const PURPOSE = "return path"
+
+/**
+ * Where reports about a message are to go: an address of its own (VERP) at the return path of the
+ * sending domain while its MX record is there, else at the host of this instance; with neither, the
+ * author's own address.
+ */
+async function envelopeSender(
+  db: Reader,
+  secrets: Secrets,
+  { id, project_id, sender_domain, envelope }: Message,
+): Promise<string> {
+  const host = (await returnPathHost(db, project_id, sender_domain)) ?? settings()["domains.host"]
+  if (host === null) return envelope?.from.email ?? ""
+  return `${returnPath(id, (text) => secrets.mac(PURPOSE, text))}@${host.toLowerCase()}`
+}
+
+/** The message whose reports go to this local part, if it is one that we made. */
+export const messageOf = (secrets: Secrets, local: string): string | undefined =>
+  readReturnPath(local, (text) => secrets.mac(PURPOSE, text))
+
+async function returnPathHost(db: Reader, project_id: string, name: string | null) {
+  const row = name === null ? undefined : await covering(db, project_id, name)
+  if (!row) return undefined
+  const [found] = await findDomain(db, { project_id, domain: row.domain })
+  if (found?.records.return_path?.status !== "verified") return undefined
+  return `${found.return_path}.${found.domain}`
+}
+
+const findDomain = prepared(
+  { project_id: domains.project_id, domain: domains.domain },
+  (db: Reader, slot) =>
+    db
+      .select({
+        domain: domains.domain,
+        return_path: domains.return_path,
+        records: domains.records,
+      })
+      .from(domains)
+      .where(and(eq(domains.project_id, slot.project_id), eq(domains.domain, slot.domain))),
 )

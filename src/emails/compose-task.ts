@@ -1,15 +1,64 @@
-import { createHash } from "node:crypto"
+import { createHash, createPrivateKey, type KeyObject } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import MailComposer from "nodemailer/lib/mail-composer"
-import { isMailbox, isName } from "../lib/address"
+import { signRsa } from "../core/rsa"
+import { isMailbox, isName, type Mailbox, wireForm } from "../lib/address"
 import { pack } from "../lib/compression"
+import { type DkimSigner, sign, signable } from "../lib/dkim"
 import { countFields } from "../lib/mail-head"
 import { canonical, isClean } from "../lib/mail-lines"
-import type { Composed, ComposedMail } from "./compose-batches"
-import { composePlain, headOf } from "./compose-plain"
-import { type AttachedFile, type MailToCompose, Uncomposable } from "./mail-to-compose"
-import { signed } from "./signed"
+import { encodedBody, mailboxField, textField } from "../lib/mime"
 import { textFromHtml } from "./text-from-html"
+
+export interface MailToCompose {
+  message_id: string
+  /** Right-hand side of the Message-ID: the domain of `from`. */
+  domain: string
+  created_at: string
+  from: Mailbox
+  to: Mailbox
+  cc: Mailbox[]
+  reply_to: Mailbox[]
+  subject: string
+  text: string | null
+  html: string | null
+  headers: Record<string, string>
+  attachments: AttachedFile[]
+  /** Each signs the message, in this order; empty for a sender without keys of his own. */
+  dkim: SigningKey[]
+}
+
+/**
+ * What was asked for can never become a message. Everything else that goes wrong while composing is
+ * a fault of this machine, which another try may not meet. The name survives the way out of a thread.
+ */
+export class Uncomposable extends Error {
+  override readonly name = "Uncomposable"
+}
+
+export interface AttachedFile {
+  filename: string
+  content_type: string
+  /** Makes the part inline, for `cid:` links of the html. */
+  content_id: string | null
+  /** Of the blob's file, which the worker reads. */
+  path: string
+}
+
+/** A key as it travels to the thread that signs. */
+export interface SigningKey extends Omit<DkimSigner, "key" | "time" | "rsa"> {
+  /** PKCS #8 PEM. */
+  private_key: string
+}
+
+/** A message as it leaves, and as it is kept. */
+export interface ComposedMail {
+  raw: Uint8Array
+  packed: Uint8Array
+}
+
+/** What came of one mail of a batch. */
+export type Composed = ComposedMail | { error: { name: string; message: string } }
 
 /** RFC 5322, 2.2. */
 const FIELD_NAME = /^[!-9;-~]+$/
@@ -124,4 +173,85 @@ async function asAttachment({ filename, content_type, content_id, path }: Attach
       ? { cid: content_id.replace(/^<|>$/g, ""), contentDisposition: "inline" as const }
       : { contentDisposition: "attachment" as const }),
   }
+}
+
+/**
+ * A message without attachments: text, or text and html. It is nearly all mail, and the general
+ * composer takes ten times as long for it. `boundary` must be the message's own.
+ */
+export function composePlain(
+  mail: MailToCompose,
+  { text, html }: { text: string; html: string | undefined },
+  boundary: string,
+): Buffer {
+  const head = headOf(mail)
+  if (html === undefined) {
+    const body = bodyPart("plain", text)
+    return Buffer.from(`${head}${body}${body.endsWith("\r\n") ? "" : "\r\n"}`)
+  }
+  const type = `Content-Type: multipart/alternative;\r\n boundary="${boundary}"\r\n\r\n`
+  const parts = [bodyPart("plain", text), bodyPart("html", html)]
+  const body = parts.map((part) => `--${boundary}\r\n${part}\r\n`).join("")
+  return Buffer.from(`${head}${type}${body}--${boundary}--\r\n`)
+}
+
+/** Every field but those of the content. */
+export function headOf(mail: MailToCompose): string {
+  const { message_id, domain, created_at, from, to, cc, reply_to, subject, headers } = mail
+  const fields = [
+    mailboxField("From", [wired(from)]),
+    mailboxField("To", [wired(to)]),
+    cc.length > 0 ? mailboxField("Cc", cc.map(wired)) : "",
+    reply_to.length > 0 ? mailboxField("Reply-To", reply_to.map(wired)) : "",
+    textField("Subject", subject),
+    `Message-ID: <${message_id}@${domain}>\r\n`,
+    `Date: ${new Date(created_at).toUTCString().replace("GMT", "+0000")}\r\n`,
+    "MIME-Version: 1.0\r\n",
+    ...Object.entries(headers).map(([name, value]) => textField(name, value)),
+  ]
+  return fields.join("")
+}
+
+function bodyPart(subtype: "plain" | "html", source: string): string {
+  const { encoding, text } = encodedBody(source)
+  const type = `Content-Type: text/${subtype}; charset=utf-8\r\n`
+  return `${type}Content-Transfer-Encoding: ${encoding}\r\n\r\n${text}`
+}
+
+const wired = ({ email, name }: Mailbox) => ({ name: name ?? "", address: wireForm(email) })
+
+const MAX_KEYS = 200
+
+/** Reading a key takes half as long as signing with it, so the last ones used stay open. */
+const opened = new Map<string, KeyObject>()
+
+/**
+ * The message with one DKIM-Signature for each key before it, as of `time` (seconds since 1970).
+ * Throws Uncomposable where the result is not exactly that.
+ */
+export function signed(raw: Uint8Array, keys: SigningKey[], time: number): Uint8Array {
+  if (keys.length === 0) return raw
+  const message = signable(raw)
+  const fields = keys.map(({ private_key, ...key }) =>
+    sign(message, { ...key, time, key: open(private_key), rsa: signRsa }),
+  )
+  const head = Buffer.from(fields.join(""), "latin1")
+  const lines = head.toString("latin1").match(/^DKIM-Signature: /gm)?.length
+  if (lines !== keys.length || !isClean(head)) {
+    throw new Uncomposable(`${lines} signatures instead of ${keys.length}`)
+  }
+  const whole = Buffer.allocUnsafeSlow(head.length + raw.length)
+  whole.set(head)
+  whole.set(raw, head.length)
+  return whole
+}
+
+function open(private_key: string): KeyObject {
+  const known = opened.get(private_key)
+  const key = known ?? createPrivateKey(private_key)
+  opened.delete(private_key)
+  opened.set(private_key, key)
+  const oldest = opened.keys().next().value
+  if (opened.size > MAX_KEYS && oldest !== undefined) opened.delete(oldest)
+  return key
 }

@@ -1,6 +1,137 @@
+import { eq } from "drizzle-orm"
+import type { Blobs } from "../core/blobs"
+import { codeOf } from "../core/faults"
+import { log } from "../core/log"
+import type { Secrets } from "../core/secrets"
 import type { Workers } from "../core/workers"
-import { ComposeBatches, type ComposedMail, isSmall } from "./compose-batches"
-import type { MailToCompose } from "./mail-to-compose"
+import { type OpenedKey, signingKeys } from "../domains/signing"
+import { type Mailbox, parseMailbox } from "../lib/address"
+import { unpack } from "../lib/compression"
+import type { Ready } from "../messages/channel"
+import { type Message, OWN_SOURCE } from "../messages/facts"
+import { type Envelope, messageRaws, type Recipient } from "../messages/tables"
+import { firstProvider } from "../providers/routing"
+import { prepared } from "../store/statements"
+import type { Reader, Store } from "../store/store"
+import type { Composed, ComposedMail, MailToCompose } from "./compose-task"
+import type { EmailContent, SendRules } from "./prepare"
+import type { EmailProvider } from "./providers/provider"
+
+export interface ComposeParts {
+  store: Store
+  secrets: Secrets
+  workers: Workers
+  blobs: Blobs
+  /** The instance's own. A project may have another one. */
+  provider: EmailProvider
+  rules: Pick<SendRules, "sending_domains">
+}
+
+/** The message as it leaves, or why there can be none. */
+export type MessageBytes = Uint8Array | { reason: string }
+
+interface ToCompose {
+  /** As it is stored: EmailContent, or sealed. */
+  content: unknown
+  attempt: number
+  warnUnsigned: UnsignedWarner
+}
+
+/**
+ * The bytes of the attempts before, or new ones. These are kept with what comes of them: should that
+ * never be written, the next attempt composes the same bytes from the same row. What is sealed is
+ * composed at each attempt, since the bytes must not lie open beside it.
+ */
+export async function bytesOf(
+  { store, secrets, workers, blobs }: ComposeParts,
+  message: Message,
+  { content: stored, attempt, warnUnsigned }: ToCompose,
+): Promise<Ready & { content: MessageBytes }> {
+  const content = stored as EmailContent | SealedContent
+  const is_sealed = "sealed" in content
+  const kept = is_sealed || attempt === 1 ? undefined : await findKept(store, message.id)
+  if (kept) return { content: kept }
+  const opened = is_sealed ? openContent(secrets, message.id, content) : content
+  // The instance, which writes in the name of a hidden project, has no keys there.
+  const owner = message.source === OWN_SOURCE ? null : message.project_id
+  const dkim = await signingKeys(store.read, secrets, owner, message.sender_domain ?? "")
+  await warnUnsigned(message, dkim)
+  const made = await composed(workers, { ...toCompose(message, opened, blobs), dkim })
+  if (!("raw" in made)) return { content: made }
+  const { raw, packed } = made
+  if (is_sealed) return { content: raw }
+  return { content: raw, keep: Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength) }
+}
+
+async function findKept(store: Store, message_id: string): Promise<Uint8Array | undefined> {
+  const [kept] = await findRaw(store.read, { message_id })
+  return kept && unpack(kept.raw)
+}
+
+const findRaw = prepared({ message_id: messageRaws.message_id }, (db: Reader, slot) =>
+  db.select().from(messageRaws).where(eq(messageRaws.message_id, slot.message_id)),
+)
+
+function toCompose(
+  message: Message,
+  { html, text, headers }: EmailContent,
+  blobs: Blobs,
+): Omit<MailToCompose, "dkim"> {
+  const { id, created_at, subject, sender_domain, envelope, recipients } = message
+  const named = (kind: Recipient["kind"]) =>
+    recipients.filter((one) => one.kind === kind).map(({ email, name }) => ({ email, name }))
+  const [to] = named("to")
+  if (!envelope || !to) throw new Error("the message has no sender or no recipient")
+  return {
+    message_id: id,
+    domain: sender_domain ?? "",
+    created_at,
+    from: envelope.from,
+    to,
+    cc: named("cc"),
+    reply_to: repliesOf(envelope),
+    subject: subject ?? "",
+    text,
+    html,
+    headers,
+    attachments: envelope.attachments.map(({ sha256, filename, content_type, content_id }) => ({
+      filename,
+      content_type,
+      content_id,
+      path: blobs.path(sha256),
+    })),
+  }
+}
+
+/** The mailboxes that answers go to, in whichever form the message was kept. */
+export function repliesOf(envelope: Pick<Envelope, "reply_to"> | null): Mailbox[] {
+  const kept = envelope?.reply_to ?? []
+  return typeof kept === "string" ? [parseMailbox(kept) ?? { email: kept, name: null }] : kept
+}
+
+/** Throws for a fault of this machine or a file of another node, because the job comes again. */
+async function composed(
+  workers: Workers,
+  mail: MailToCompose,
+): Promise<ComposedMail | { reason: string }> {
+  const { message_id } = mail
+  try {
+    return await compose(workers, mail)
+  } catch (error) {
+    if (isUncomposable(error)) {
+      log.error("a message could not be composed", { message_id, error })
+      return { reason: "The message could not be composed. The log has the reason." }
+    }
+    if (codeOf(error) === "ENOENT") {
+      const where = "storage.blobs.dir must be one folder that all nodes share"
+      log.error(`an attachment is not on this node: ${where}`, { message_id, error })
+    }
+    throw error
+  }
+}
+
+export const isUncomposable = (error: unknown) =>
+  error instanceof Error && error.name === "Uncomposable"
 
 /** Long enough for 10 MB of attachments on a slow machine, short enough not to hold a worker. */
 const COMPOSE_DEADLINE_MS = 10_000
@@ -11,15 +142,133 @@ const COMPOSE_DEADLINE_MS = 10_000
  * Rejects with WorkerTimeout after ten seconds, with Uncomposable where the input cannot become a
  * message, and with whatever else went wrong on the way (a missing file has the code ENOENT).
  */
-export function compose(workers: Workers, input: MailToCompose): Promise<ComposedMail> {
-  if (isSmall(input)) return batchesOf(workers).add(input)
-  return workers.run<ComposedMail>("compose", input, { deadline_ms: COMPOSE_DEADLINE_MS })
+export function compose(workers: Workers, mail: MailToCompose): Promise<ComposedMail> {
+  if (isSmall(mail)) return batchesOf(workers).add(mail)
+  return workers.run<ComposedMail>("compose", mail, { deadline_ms: COMPOSE_DEADLINE_MS })
 }
 
 const batches = new WeakMap<Workers, ComposeBatches>()
 
 function batchesOf(workers: Workers): ComposeBatches {
-  const own = batches.get(workers) ?? new ComposeBatches(workers, COMPOSE_DEADLINE_MS)
+  const own = batches.get(workers) ?? new ComposeBatches(workers)
   batches.set(workers, own)
   return own
 }
+
+/** Characters of text and html. Larger mail, and mail with files, has a thread to itself. */
+const MAX_SMALL = 64 * 1024
+
+/** Whether a mail is so small that the way to a thread counts. */
+const isSmall = ({ html, text, attachments }: MailToCompose): boolean =>
+  attachments.length === 0 && (html?.length ?? 0) + (text?.length ?? 0) <= MAX_SMALL
+
+/** A thread gets so many mails at once, and no more: others wait for it meanwhile. */
+const MAX_BATCH = 16
+
+/** As many as there are threads: what comes while they work goes with the next batch. */
+const MAX_IN_FLIGHT = 2
+
+interface WaitingMail {
+  mail: MailToCompose
+  resolve(composed: ComposedMail): void
+  reject(error: Error): void
+}
+
+/**
+ * Hands mail to the threads in batches, because a message between two threads costs more than a small
+ * mail does. Nothing waits for a batch to fill: an idle thread gets the first mail at once.
+ */
+class ComposeBatches {
+  readonly #workers: Workers
+  readonly #waiting: WaitingMail[] = []
+  #in_flight = 0
+
+  constructor(workers: Workers) {
+    this.#workers = workers
+  }
+
+  add(mail: MailToCompose): Promise<ComposedMail> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ mail, resolve, reject })
+      // The mail of one turn of the event loop goes together.
+      if (this.#waiting.length === 1) setImmediate(() => this.#flush())
+    })
+  }
+
+  #flush() {
+    while (this.#in_flight < MAX_IN_FLIGHT && this.#waiting.length > 0) {
+      const share = Math.ceil(this.#waiting.length / (MAX_IN_FLIGHT - this.#in_flight))
+      this.#in_flight += 1
+      void this.#send(this.#waiting.splice(0, Math.min(share, MAX_BATCH)))
+    }
+  }
+
+  async #send(batch: WaitingMail[]) {
+    try {
+      const mails = batch.map(({ mail }) => mail)
+      const options = { deadline_ms: COMPOSE_DEADLINE_MS }
+      const all = await this.#workers.run<Composed[]>("compose-batch", mails, options)
+      for (const [index, one] of batch.entries()) settle(one, all[index])
+    } catch (error) {
+      // The thread is gone, or the bytes: the fault is of no single mail, and each comes again.
+      for (const { reject } of batch) reject(error as Error)
+    } finally {
+      this.#in_flight -= 1
+      this.#flush()
+    }
+  }
+}
+
+function settle({ resolve, reject }: WaitingMail, composed: Composed | undefined) {
+  if (composed && "raw" in composed) return resolve(composed)
+  const { name, message } = composed?.error ?? {
+    name: "Error",
+    message: "the worker thread gave no answer",
+  }
+  reject(Object.assign(new Error(message), { name }))
+}
+
+/** Tells the log of a message that is composed with these keys. */
+export type UnsignedWarner = (message: Message, keys: OpenedKey[]) => Promise<void>
+
+/**
+ * The operator's word lets mail of `sending_domains` out without DNS, and so without a key that signs
+ * it. Many receivers call that spam, so the log says it, once for each domain until the next start.
+ * What only the embedded mailbox gets leaves for nobody.
+ */
+export function unsignedWarner({ store, provider, rules }: ComposeParts): UnsignedWarner {
+  const told = new Set<string>()
+  return async ({ sender_domain: domain, project_id, sandbox }, keys) => {
+    if (keys.length > 0 || sandbox || domain === null || told.has(domain)) return
+    if (!rules.sending_domains.has(domain)) return
+    const delivering = (await firstProvider(store.read, project_id)) ?? provider.name
+    if (delivering === "mailbox" || told.has(domain)) return
+    told.add(domain)
+    log.warn(UNSIGNED, { domain, next: `belfry domains add ${domain}` })
+  }
+}
+
+const UNSIGNED =
+  "Mail from this domain leaves without a DKIM signature. sending_domains allows the domain, but no verified " +
+  "domain has a key for it. Add the domain and its DNS records."
+
+/** Content that nobody reads from the database alone. */
+export interface SealedContent {
+  sealed: string
+}
+
+/** Bound to the message: moved to another row it does not open. */
+const contextOf = (message_id: string) => `message_contents:${message_id}:content`
+
+export const sealContent = (
+  secrets: Secrets,
+  message_id: string,
+  content: EmailContent,
+): SealedContent => ({ sealed: secrets.seal(JSON.stringify(content), contextOf(message_id)) })
+
+/** Throws SecretError for another master key or another message. */
+const openContent = (
+  secrets: Secrets,
+  message_id: string,
+  { sealed }: SealedContent,
+): EmailContent => JSON.parse(secrets.open(sealed, contextOf(message_id))) as EmailContent

@@ -1,26 +1,51 @@
-import { and, count, desc, eq, ne } from "drizzle-orm"
+import {
+  and,
+  asc,
+  count,
+  desc,
+  eq,
+  exists,
+  gt,
+  gte,
+  inArray,
+  lt,
+  ne,
+  type SQL,
+  sql,
+} from "drizzle-orm"
 import type { Blobs } from "../core/blobs"
 import { fail } from "../core/errors"
-import { isUuid, newId } from "../core/ids"
-import { now } from "../core/time"
+import { firstIdAt, isUuid, newId } from "../core/ids"
+import { millisFrom, now } from "../core/time"
 import * as feed from "../events/feed"
-import type { ListWindow } from "../http/page"
+import type { ListWindow, Page } from "../http/page"
 import type { Caller } from "../identity/caller"
+import type { JobHandler } from "../jobs/job-handler"
 import { LEASED } from "../jobs/queue"
 import { jobs } from "../jobs/tables"
 import { comparable, type Mailbox } from "../lib/address"
 import { unpack } from "../lib/compression"
+import { partOf } from "../lib/text"
 import type { Message } from "../messages/facts"
 import type { NewMessage } from "../messages/pipeline"
 import { abandon } from "../messages/settle"
-import { attempts, messageContents, messageRaws, messages } from "../messages/tables"
+import {
+  attempts,
+  messageContents,
+  messageRaws,
+  messages,
+  messageTags,
+  type Status,
+  type Stream,
+} from "../messages/tables"
 import type { Outcome } from "../providers/provider"
+import { totals } from "../store/counters"
+import { isAskedId } from "../store/id-filters"
 import { held } from "../store/locks"
-import type { Reader, Tx } from "../store/store"
-import { oldestFirst } from "../store/stretch"
-import { asTheyWait } from "./held-mail"
-import type { EmailContent } from "./prepare"
-import { eventEntry, whole } from "./record"
+import type { Reader, Store, Tx } from "../store/store"
+import { newestFirst, oldestFirst } from "../store/stretch"
+import { asTheyWait, eventEntry, listed, whole } from "./email-record"
+import type { EmailContent, SendRules } from "./prepare"
 import { textFromHtml } from "./text-from-html"
 
 const gone = () => fail("not_found", "There is no such email.")
@@ -177,3 +202,161 @@ async function lookupContent(db: Reader, message_id: string): Promise<EmailConte
   if (!content || content.text !== null || content.html === null) return content
   return { ...content, text: textFromHtml(content.html) }
 }
+
+export const STATUSES: Status[] = [
+  "queued",
+  "sending",
+  "sent",
+  "delivered",
+  "bounced",
+  "complained",
+  "failed",
+]
+
+/** Addresses and the domain in the form in which they compare. */
+export interface EmailFilter {
+  status?: Status
+  to?: string
+  from?: string
+  tag?: string
+  domain?: string
+  subject?: string
+  stream?: Stream
+  batch_id?: string
+  template_id?: string
+  after: string | undefined
+  before: string | undefined
+}
+
+/** The project's emails, newest first: ids rise with time, so the index is walked backwards. */
+export async function list(
+  db: Reader,
+  project_id: string,
+  filter: EmailFilter,
+  window: ListWindow,
+) {
+  const wanted = matching(db, project_id, filter)
+  const { where, order } = newestFirst(messages.id, window)
+  const rows = db.select().from(messages).where(and(wanted, where))
+  const some = await rows.orderBy(order).limit(window.limit).offset(window.offset)
+  const total = () => countEmails(db, project_id, filter, wanted)
+  const waiting = await asTheyWait(db, some)
+  return { rows: waiting.map(listed), total } satisfies Page<object>
+}
+
+function matching(db: Reader, project_id: string, filter: EmailFilter): SQL | undefined {
+  const { status, to, from, tag, domain, subject, stream, batch_id, after, before } = filter
+  return and(
+    eq(messages.project_id, project_id),
+    eq(messages.channel, "email"),
+    status && eq(messages.status, status),
+    to === undefined ? undefined : eq(messages.recipient, to),
+    from === undefined ? undefined : eq(messages.sender, from),
+    domain === undefined ? undefined : eq(messages.sender_domain, domain),
+    subject === undefined ? undefined : contains(subject),
+    stream && eq(messages.stream, stream),
+    batch_id === undefined ? undefined : isAskedId(messages.batch_id, batch_id),
+    filter.template_id === undefined ? undefined : sql`1 = 0`, // no message has a template yet
+    tag === undefined ? undefined : exists(tagged(db, project_id, tag)),
+    after === undefined ? undefined : gte(messages.created_at, after),
+    before === undefined ? undefined : lt(messages.created_at, before),
+    // The bounds once more as ids, which rise with time: so the index can skip what is outside.
+    after === undefined ? undefined : gte(messages.id, firstIdAt(millisFrom(after) - SKEW)),
+    before === undefined ? undefined : lt(messages.id, firstIdAt(millisFrom(before) + SKEW)),
+  )
+}
+
+/** An id is made a little before or after the row's time is read. */
+const SKEW = 60_000
+
+const contains = (text: string) => sql`${messages.subject_key} LIKE ${partOf(text)} ESCAPE '\\'`
+
+const tagged = (db: Reader, project_id: string, tag: string) =>
+  db
+    .select({ one: sql`1` })
+    .from(messageTags)
+    .where(
+      and(
+        eq(messageTags.project_id, project_id),
+        eq(messageTags.tag, tag),
+        eq(messageTags.message_id, messages.id),
+      ),
+    )
+
+const SETTLED = ["sent", "delivered", "bounced", "complained", "failed"].map(
+  (status) => `email.${status}`,
+)
+
+/** From the counters where they know it; other filters are counted as they are asked. */
+async function countEmails(
+  db: Reader,
+  project_id: string,
+  filter: EmailFilter,
+  wanted: SQL | undefined,
+) {
+  const names = Object.entries(filter).filter(([, value]) => value !== undefined)
+  const only = names.length === 1 ? filter.status : undefined
+  if (names.length > 0 && !only) return countRows(db, wanted)
+
+  const sums = await totals(db, project_id, ["email", ...SETTLED])
+  if (!only) return sums.get("email") ?? 0
+  const settled = sums.get(`email.${only}`)
+  if (settled !== undefined) return settled
+  const in_flight = await countRows(db, sending(project_id)) // no more than the nodes deliver at once
+  if (only === "sending") return in_flight
+  const done = SETTLED.reduce((sum, name) => sum + (sums.get(name) ?? 0), 0)
+  return Math.max(0, (sums.get("email") ?? 0) - done - in_flight)
+}
+
+const sending = (project_id: string) =>
+  and(eq(messages.project_id, project_id), inArray(messages.status, ["sending"]))
+
+async function countRows(db: Reader, wanted: SQL | undefined): Promise<number> {
+  const [row] = await db.select({ n: sql<number>`count(*)` }).from(messages).where(wanted)
+  return Number(row?.n ?? 0)
+}
+
+/** Messages of one transaction, so that others can write in between. */
+const AT_ONCE = 100
+
+type Rules = Pick<SendRules, "sending_domains">
+
+interface RemovedDomain {
+  project_id: string
+  domain: string
+}
+
+/** Lets everything fail that still waits to be sent from a domain that its project has deleted. */
+export const failMailFrom = (store: Store, rules: Rules): JobHandler<RemovedDomain> => ({
+  async run(removed) {
+    if (rules.sending_domains.has(removed.domain)) return {} // the operator's word stays
+    let after = ""
+    for (;;) {
+      const last = await store.tx((tx) => failSome(tx, removed, after))
+      if (last === undefined) return {}
+      after = last
+    }
+  },
+})
+
+/** What is on its way right now is left to its attempt. Returns the last id, or that there is none. */
+async function failSome(tx: Tx, { project_id, domain }: RemovedDomain, after: string) {
+  const waiting = and(
+    eq(messages.project_id, project_id),
+    eq(messages.status, "queued"),
+    eq(messages.channel, "email"),
+    eq(messages.sender_domain, domain),
+    gt(messages.id, after),
+  )
+  const found = tx.select({ id: messages.id }).from(messages).where(waiting)
+  const ids = (await found.orderBy(asc(messages.id)).limit(AT_ONCE)).map(({ id }) => id)
+  if (ids.length === 0) return undefined
+  // The jobs first, as a claim does it, or the two might wait for each other.
+  await tx.delete(jobs).where(and(inArray(jobs.id, ids), ne(jobs.state, LEASED)))
+  const still = and(waiting, inArray(messages.id, ids)) // a claim may have been quicker
+  const rows = await held(tx.select().from(messages).where(still).orderBy(asc(messages.id)))
+  for (const row of rows) await abandon(tx, row, DELETED, `The domain ${domain} was deleted.`)
+  return ids.at(-1)
+}
+
+const DELETED = "domain_not_verified"

@@ -9,8 +9,8 @@ import { comparable, domainOf, type Mailbox } from "../lib/address"
 import type { NewMessage } from "../messages/pipeline"
 import type { AttachmentRow, Recipient } from "../messages/tables"
 import type { GivenFile } from "./attachments"
+import { type FileRules, fetchFiles } from "./attachments"
 import type { SendEmail } from "./fields"
-import { type FileRules, fetchFiles } from "./remote-files"
 
 /** Decoded attachments, html and text together. */
 export const MAX_MESSAGE_BYTES = 10_485_760

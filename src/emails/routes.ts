@@ -15,15 +15,12 @@ import type { Call } from "../http/route"
 import { type AnyRoute, route } from "../http/route"
 import type { Mailbox } from "../lib/address"
 import type { Store } from "../store/store"
-import { accept, entryOf, reply, resentReply } from "./accept"
-import { type Batch, batchReply, modeOf, prepareBatch, readBatch, settled } from "./batch"
+
+import { accept, entryOf, type Intake, reply, resentReply } from "./accept"
+import { batchReply, type EmailBatch, modeOf, prepareBatch, readBatch, settled } from "./batch"
 import * as emails from "./emails"
 import { readResend, readSendEmail, type SendEmail } from "./fields"
-import { file, message } from "./files"
-import type { Intake } from "./intake"
-import * as lists from "./list"
 import { prepare, refuseUnsendable, rulesFor, type SendRules } from "./prepare"
-import * as records from "./record-schemas"
 import * as schemas from "./schemas"
 
 const SEND_LIMIT_BYTES = 15_728_640
@@ -89,8 +86,8 @@ function sendRoutes(parts: EmailParts): AnyRoute[] {
       body: schemas.SendEmail,
       example: SEND_EXAMPLE,
       read: readSendEmail,
-      response: records.Accepted,
-      top: records.acceptedTop,
+      response: schemas.Accepted,
+      top: schemas.acceptedTop,
       errors: SEND_ERRORS,
       limit: SEND_LIMIT_BYTES,
       idempotent: true,
@@ -109,7 +106,7 @@ function sendRoutes(parts: EmailParts): AnyRoute[] {
       example: { messages: [SEND_EXAMPLE, { ...SEND_EXAMPLE, to: "ben@example.com" }] },
       headers: schemas.batchHeaders,
       read: readBatch,
-      envelope: records.BatchAnswer,
+      envelope: schemas.BatchAnswer,
       errors: SEND_ERRORS,
       limit: BATCH_LIMIT_BYTES,
       idempotent: true,
@@ -128,7 +125,7 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
       summary: "List emails, newest first",
       description: "The list has no bodies, headers and timelines. Filters can be combined.",
       query: schemas.emailQuery,
-      response: records.ListedEmail,
+      response: schemas.ListedEmail,
       errors: ["invalid_email"],
       handle: (call) => list(parts, call),
     }),
@@ -138,7 +135,7 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
       path: ONE,
       summary: "Show one email, with bodies and timeline",
       description: "The whole record. Bodies that are no longer stored are null.",
-      response: records.Email,
+      response: schemas.Email,
       handle: async (call) => ({ data: await emails.get(store.read, ...named(call)) }),
     }),
     ...(["GET", "POST"] as const).map((method) =>
@@ -150,7 +147,7 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
         description:
           "Each event has the answer of the other side. `type` is the type of the webhook event. " +
           "GET and POST give the same answer.",
-        response: records.EmailEvents,
+        response: schemas.EmailEvents,
         handle: async (call) => ({ data: await emails.events(store.read, ...named(call)) }),
       }),
     ),
@@ -162,7 +159,7 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
       description:
         "Each attempt names the provider, the server, its answer and the SMTP transcript.",
       query: attemptQuery,
-      response: records.EmailAttempt,
+      response: schemas.EmailAttempt,
       handle: (call) => listAttempts(parts, call),
     }),
   ]
@@ -176,7 +173,7 @@ function partRoutes({ store, blobs }: EmailParts): AnyRoute[] {
       path: `${ONE}/content`,
       summary: "Show the subject, bodies and headers of an email",
       description: "The content as it was accepted. 404 means that it is no longer stored.",
-      response: records.EmailContent,
+      response: schemas.EmailContent,
       handle: async (call) => ({ data: await emails.content(store.read, ...named(call)) }),
     }),
     route({
@@ -213,7 +210,7 @@ function repeatRoutes(parts: EmailParts): AnyRoute[] {
       summary: "Cancel an email that still waits",
       description:
         "Only a `queued` email can be cancelled. It becomes `failed` with the reason `cancelled`.",
-      response: records.Email,
+      response: schemas.Email,
       errors: ["conflict"],
       handle: async (call) => ({
         data: await store.tx((tx) => emails.cancel(tx, ...named(call))),
@@ -231,8 +228,8 @@ function repeatRoutes(parts: EmailParts): AnyRoute[] {
       body: schemas.ResendRequest,
       example: { to: "ann@example.com" },
       read: readResend,
-      response: records.Resent,
-      top: records.acceptedTop,
+      response: schemas.Resent,
+      top: schemas.acceptedTop,
       errors: SEND_ERRORS,
       idempotent: true,
       handle: (call) => sendAgain(parts, call),
@@ -269,7 +266,7 @@ async function sendOne({ intake, rules, blobs }: EmailParts, call: Call<SendEmai
   return reply(email)
 }
 
-async function sendBatch({ store, rules, blobs }: EmailParts, call: Call<Batch>) {
+async function sendBatch({ store, rules, blobs }: EmailParts, call: Call<EmailBatch>) {
   const { caller, claim, body, request, signal } = call
   const mode = modeOf(request, body)
   const circumstances = { caller, rules, blobs, idempotency_key: claim?.key ?? null, signal }
@@ -300,9 +297,38 @@ async function list({ store, cursors }: EmailParts, call: Call<unknown, EmailQue
   const { project_id, query } = call
   const { status, tag, domain, subject, stream, batch_id, template_id } = query
   const plain = { status, tag, domain, subject, stream, batch_id, template_id }
-  const wanted = { ...plain, ...comparableFilters(query), ...datesOf(query) } as lists.Filter
+  const wanted = { ...plain, ...comparableFilters(query), ...datesOf(query) } as emails.EmailFilter
   const byId = keyById((id) => emails.find(store.read, project_id, id))
   const window = await windowOf(call, cursors, byId)
-  const page = await lists.list(store.read, project_id, wanted, window)
+  const page = await emails.list(store.read, project_id, wanted, window)
   return asPage(call, cursors, page)
 }
+
+/** A stored message as its own media type (RFC 822 bytes, untouched). */
+export const message = (bytes: Uint8Array) =>
+  new Response(bytes as Uint8Array<ArrayBuffer>, {
+    headers: { "content-type": "message/rfc822", "x-content-type-options": "nosniff" },
+  })
+
+interface StoredFile {
+  filename: string
+  content_type: string
+  bytes: Uint8Array
+}
+
+/** Always as a download: what a stranger attached must not run in our origin. */
+export const file = ({ filename, content_type, bytes }: StoredFile) =>
+  new Response(bytes as Uint8Array<ArrayBuffer>, {
+    headers: {
+      "content-type": content_type,
+      "content-disposition": `attachment; filename*=UTF-8''${extValue(filename)}`,
+      "x-content-type-options": "nosniff",
+    },
+  })
+
+/** RFC 8187, 3.2.1: four characters that a URL may hold are no part of such a value. */
+const extValue = (text: string) =>
+  encodeURIComponent(text).replace(
+    /['()*]/g,
+    (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
+  )

@@ -1,8 +1,22 @@
 import { Type as t } from "@sinclair/typebox"
+import { codes, type ErrorCode } from "../core/errors"
 import { notOffered } from "../http/field-names"
 import { dateFilters, pageQuery } from "../http/page"
-import { STATUSES } from "./list"
-import { NOT_OFFERED } from "./not-offered"
+import {
+  anything,
+  count,
+  eventId,
+  flag,
+  id,
+  maybe,
+  rarely,
+  text as sample,
+  time,
+  word,
+} from "../lib/record-fields"
+import { SOURCES } from "./email-record"
+import { STATUSES } from "./emails"
+import { NOT_OFFERED } from "./fields"
 
 const mailbox = t.Object({ email: t.String(), name: t.Optional(t.Union([t.String(), t.Null()])) })
 const address = t.Union([t.String({ maxLength: 998 }), mailbox])
@@ -75,10 +89,8 @@ export const batchHeaders = t.Object({
 
 export const ResendRequest = t.Object({ to: t.Optional(address) })
 
-const status = t.Union(STATUSES.map((one) => t.Literal(one)))
-
 export const emailQuery = pageQuery({
-  status: t.Optional(status),
+  status: t.Optional(t.Union(STATUSES.map((one) => t.Literal(one)))),
   to: t.Optional(t.String({ maxLength: 254 })),
   from: t.Optional(t.String({ maxLength: 254 })),
   tag: t.Optional(t.String({ maxLength: 100 })),
@@ -99,3 +111,253 @@ export const emailQuery = pageQuery({
   batch_id: t.Optional(t.String({ maxLength: 36 })),
   ...dateFilters,
 })
+
+const ADDRESS = "ann@example.com"
+const MESSAGE_ID = "<0199a1c2-7d40-7c3e-9b5a-3f1d2e4c5b6a@example.com>"
+
+const NamedAddress = t.Object(
+  { email: sample(ADDRESS), name: maybe(sample("Ann")) },
+  { title: "NamedAddress" },
+)
+
+const queued = t.Literal("queued")
+
+const accepted = {
+  id: id(),
+  status: queued,
+  rfc_message_id: sample(MESSAGE_ID),
+  to: NamedAddress,
+  scheduled_at: rarely(time()),
+  created_at: time(),
+}
+
+/** What a send answers. */
+export const Accepted = t.Object(accepted, { title: "AcceptedEmail" })
+
+const kind = word(["to", "cc", "bcc"])
+
+/** What the repetition of a send answers. */
+export const Resent = t.Object(
+  {
+    ...accepted,
+    recipients: t.Array(t.Object({ email: sample(ADDRESS), kind }), {
+      description: "All recipients of the new email.",
+    }),
+  },
+  { title: "ResentEmail" },
+)
+
+/** Beside `data`, for clients that look for the id there. */
+export const acceptedTop = t.Object({ id: id("The same id as in `data`.") })
+
+const code = t.Unsafe<ErrorCode>(t.String({ enum: Object.keys(codes) }))
+
+const counts = { total: count(2), succeeded: count(1), failed: count(1) }
+
+const BatchResult = t.Object(
+  {
+    id: id("ID of the batch. Its emails have it as `batch_id`."),
+    ...counts,
+    results: t.Array(
+      t.Union([
+        t.Object({ index: count(0), id: id(), status: queued }),
+        t.Object({
+          index: count(1),
+          error: t.Object({
+            code,
+            message: t.String(),
+            details: t.Record(t.String(), t.Unknown()),
+          }),
+        }),
+      ]),
+      { description: "One result for each message, in the order of the request." },
+    ),
+  },
+  { title: "BatchResult" },
+)
+
+const meta = { request_id: sample("req_4f1d2e4c5b6a7d407c3e9b5a3f1d2e4c") }
+
+/** Of a batch given as an object, and of one given as a bare list. */
+export const BatchAnswer = t.Union([
+  t.Object(
+    { id: id("ID of the batch."), data: BatchResult, meta: t.Object(meta) },
+    { title: "BatchAnswer" },
+  ),
+  t.Object(
+    {
+      id: id("ID of the batch."),
+      errors: t.Array(t.Object({ index: count(1), code, message: t.String() }), { examples: [[]] }),
+      data: t.Array(t.Object({ id: id(), status: queued, index: count(0) }), {
+        description: "The accepted messages.",
+      }),
+      meta: t.Object({ ...meta, ...counts }),
+    },
+    { title: "BareBatchAnswer", description: "The answer to a request with a bare list." },
+  ),
+])
+
+const status = word(["delivered", ...STATUSES.filter((one) => one !== "delivered")])
+
+const EmailError = t.Object(
+  {
+    code: sample("provider_error"),
+    message: sample("The relay refused the message."),
+    smtp_code: maybe(count(550)),
+    enhanced_code: maybe(sample("5.7.1")),
+  },
+  { title: "EmailError" },
+)
+
+const listed = {
+  id: id(),
+  project_id: id(),
+  batch_id: rarely(id()),
+  rfc_message_id: sample(MESSAGE_ID),
+  status,
+  status_reason: rarely(sample("cancelled")),
+  from: NamedAddress,
+  to: NamedAddress,
+  cc: t.Array(NamedAddress, { examples: [[]] }),
+  bcc: t.Array(NamedAddress, { examples: [[]] }),
+  recipients: t.Array(
+    t.Object({
+      email: sample(ADDRESS),
+      kind,
+      status,
+      status_reason: rarely(t.String()),
+    }),
+    { description: "Each address of the email, with its status." },
+  ),
+  reply_to: t.Array(NamedAddress, { examples: [[]] }),
+  subject: sample("Your receipt"),
+  tags: t.Array(sample("receipt")),
+  metadata: anything({ order: "1042" }),
+  template: rarely(
+    t.Object({ id: id(), name: sample("receipt"), version: count(3) }, { title: "UsedTemplate" }),
+  ),
+  attachments: t.Array(
+    t.Object({
+      id: sample("0199a1c2-7d40-7c3e-9b5a-3f1d2e4c5b6b"),
+      filename: sample("receipt.pdf"),
+      content_type: sample("application/pdf"),
+      size: count(48_213, "Size in bytes."),
+      sha256: sample("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"),
+    }),
+  ),
+  track_opens: flag(false),
+  track_clicks: flag(false),
+  open_count: count(0),
+  click_count: count(0),
+  opened_at: rarely(time("The first opening by a person.")),
+  last_opened_at: rarely(time()),
+  clicked_at: rarely(time("The first click by a person.")),
+  last_event: maybe(t.Object({ type: sample("email.delivered"), timestamp: time() })),
+  stream: word(["transactional", "broadcast", "auth"]),
+  source: word(SOURCES),
+  category: rarely(sample("billing")),
+  subscriber_id: rarely(id()),
+  api_key_id: maybe(id()),
+  idempotency_key: rarely(sample("receipt-1042")),
+  provider: maybe(sample("smtp")),
+  attempts: count(1),
+  next_attempt_at: rarely(time()),
+  error: rarely(EmailError),
+  thread_id: rarely(id()),
+  sandbox: flag(false),
+  scheduled_at: rarely(time()),
+  queued_at: maybe(time()),
+  sent_at: maybe(time()),
+  delivered_at: maybe(time()),
+  bounced_at: rarely(time()),
+  created_at: time(),
+  updated_at: time(),
+}
+
+export const ListedEmail = t.Object(listed, {
+  title: "EmailSummary",
+  description: "An email in a list, without bodies, headers and timeline.",
+})
+
+/** What the other side said: only what is known. */
+const EventDetail = t.Object(
+  {
+    smtp_code: maybe(count(250)),
+    enhanced_code: maybe(sample("2.0.0")),
+    mx: maybe(sample("mx.example.com")),
+    tls: maybe(sample("TLSv1.3")),
+    response: maybe(sample("250 2.0.0 Ok: queued")),
+  },
+  { title: "EmailEventDetail" },
+)
+
+const html = maybe(sample("<p>Thank you for your order.</p>"))
+const text = maybe(sample("Thank you for your order."))
+const headers = t.Record(t.String(), t.String(), { examples: [{ "X-Order": "1042" }] })
+
+export const Email = t.Object(
+  {
+    ...listed,
+    html,
+    text,
+    headers,
+    timeline: t.Array(
+      t.Object({
+        type: sample("email.delivered"),
+        timestamp: time(),
+        recipient_email: maybe(sample(ADDRESS)),
+        detail: maybe(EventDetail),
+      }),
+      { description: "The events of the email, oldest first." },
+    ),
+  },
+  { title: "Email" },
+)
+
+export const EmailContent = t.Object(
+  { subject: sample("Your receipt"), html, text, headers },
+  { title: "EmailContent" },
+)
+
+export const EmailAttempt = t.Object(
+  {
+    attempt: count(1),
+    provider: sample("smtp"),
+    started_at: time(),
+    duration_ms: count(412),
+    outcome: word(["delivered", "sent", "retry", "bounced", "failed", "login_refused"]),
+    mx: maybe(sample("mx.example.com")),
+    tls: maybe(sample("TLSv1.3")),
+    smtp_code: maybe(count(250)),
+    enhanced_code: maybe(sample("2.0.0")),
+    response: maybe(sample("250 2.0.0 Ok: queued")),
+    transcript: t.Array(sample("S: 250 2.0.0 Ok: queued"), {
+      description: "The SMTP conversation, line by line, without passwords and bodies.",
+    }),
+  },
+  { title: "EmailAttempt" },
+)
+
+export const EmailEvents = t.Object(
+  {
+    email_id: id(),
+    status,
+    events: t.Array(
+      t.Object({
+        id: eventId(),
+        type: sample("email.delivered"),
+        timestamp: time(),
+        recipient_email: maybe(sample(ADDRESS)),
+        bounce_type: rarely(word(["Permanent", "Transient"])),
+        bounce_subtype: rarely(sample("General")),
+        complaint_feedback_type: rarely(sample("abuse")),
+        url: rarely(sample("https://example.com/orders/1042")),
+        user_agent: rarely(sample("Mozilla/5.0")),
+        actor: rarely(word(["human", "machine", "unknown"])),
+        detail: EventDetail,
+      }),
+      { description: "Oldest first." },
+    ),
+  },
+  { title: "EmailEvents" },
+)

@@ -3,7 +3,7 @@ import type { Secrets } from "../core/secrets"
 import type { Store } from "../store/store"
 import { firstProject } from "../tenancy/first"
 import { plan } from "./complain"
-import { type MailboxServer, openMailbox } from "./server"
+import { type MailboxServer, openMailbox } from "./smtp-server"
 
 interface Storage {
   store: Store

@@ -1,6 +1,6 @@
 import { and, asc, eq, inArray, sql } from "drizzle-orm"
 import { millis, millisFrom, now } from "../core/time"
-import { mayBeHeld } from "../emails/held-mail"
+import { mayBeHeld } from "../emails/email-record"
 import { countHeld, heldAmong, providerHold } from "../jobs/holds"
 import { pauseReason } from "../jobs/pauses"
 import { jobs, pausedQueues } from "../jobs/tables"

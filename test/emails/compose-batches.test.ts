@@ -1,9 +1,8 @@
 import { expect, test } from "bun:test"
 import type { Workers } from "../../src/core/workers"
 import { compose } from "../../src/emails/compose"
-import type { ComposedMail } from "../../src/emails/compose-batches"
+import type { ComposedMail, MailToCompose } from "../../src/emails/compose-task"
 import { composeAll } from "../../src/emails/compose-task"
-import type { MailToCompose } from "../../src/emails/mail-to-compose"
 import { MAIL } from "./composed"
 
 interface Asked {

@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import PostalMime, { type Email } from "postal-mime"
+import type { MailToCompose } from "../../src/emails/compose-task"
 import { composeMail } from "../../src/emails/compose-task"
-import type { MailToCompose } from "../../src/emails/mail-to-compose"
 import { isClean } from "../../src/lib/mail-lines"
 
 /** The smallest mail there is. */

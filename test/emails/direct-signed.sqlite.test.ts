@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { type KeyOwner, keyRows, makeKeys } from "../../src/domains/keys"
 import { dkimKeys, domains, type RecordCheck } from "../../src/domains/tables"
-import { messageOf } from "../../src/emails/envelope-sender"
+import { messageOf } from "../../src/emails/channel"
 import { testDomain } from "../domains/subject"
 import { mail } from "../harness/mail"
 import { postfixReceiver, withoutReceiver } from "../harness/postfix-receiver"

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { asc, eq, inArray, like } from "drizzle-orm"
 import { domains } from "../../src/domains/tables"
-import { messageOf } from "../../src/emails/envelope-sender"
+import { messageOf } from "../../src/emails/channel"
 import { HELD } from "../../src/jobs/holds"
 import { jobs } from "../../src/jobs/tables"
 import { attempts, messages } from "../../src/messages/tables"

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import PostalMime from "postal-mime"
-import * as files from "../../src/emails/files"
+import * as files from "../../src/emails/routes"
 import { refusal } from "../harness/client"
 import { deliverAll } from "../harness/delivery"
 import { mail, NOBODY } from "../harness/mail"

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { ProviderRateLimit } from "../../src/emails/provider-rate-limit"
+import { ProviderRateLimit } from "../../src/emails/provider-permits"
 import { DeferredError } from "../../src/jobs/work"
 
 /** A clock in milliseconds, and a pace that reads it. */

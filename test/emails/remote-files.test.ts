@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test"
-import type { FileRules } from "../../src/emails/remote-files"
+import type { FileRules } from "../../src/emails/attachments"
 import { authority, issued, issued_key } from "../core/authority"
 import { names } from "../core/net-fixture"
 import { complaints, type Reply, refusal } from "../harness/client"

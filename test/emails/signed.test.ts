@@ -1,7 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import fc from "fast-check"
-import { composeMail } from "../../src/emails/compose-task"
-import { signed } from "../../src/emails/signed"
+import { composeMail, signed } from "../../src/emails/compose-task"
 import { isClean } from "../../src/lib/mail-lines"
 import { missing } from "../harness/peers"
 import { sizes } from "../harness/sizes"

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { createApp } from "../../src/app"
-import { Intake } from "../../src/emails/intake"
+import { Intake } from "../../src/emails/accept"
 import * as idempotency from "../../src/http/idempotency"
 import { idempotency as rows } from "../../src/http/tables"
 import { client, type Reply, refusal } from "../harness/client"

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { routeTable } from "../../src/app"
-import { systemMail } from "../../src/emails/system-mail"
+import { systemMail } from "../../src/emails/instance-mail"
 import { events } from "../../src/events/tables"
 import * as mails from "../../src/mailbox/mailbox"
 import { mailboxMails } from "../../src/mailbox/tables"

@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { cancel } from "../../src/emails/emails"
-import { failMailFrom } from "../../src/emails/orphans"
+import { cancel, failMailFrom } from "../../src/emails/emails"
 import { Claims } from "../../src/jobs/job-claims"
 import { type ClaimedJob, claim, completeAll, heartbeat, sweep } from "../../src/jobs/queue"
 import { jobs } from "../../src/jobs/tables"

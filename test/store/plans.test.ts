@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "bun:test"
 import { inArray } from "drizzle-orm"
-import * as emails from "../../src/emails/list"
+import * as emails from "../../src/emails/emails"
 import * as feed from "../../src/events/feed"
 import * as idempotency from "../../src/http/idempotency"
 import { purgeDead } from "../../src/jobs/dead-jobs"
@@ -33,7 +33,7 @@ const lease = { owner: "me", lease_ms: 30_000 }
 const page = { limit: 25, offset: 0, after: undefined, before: undefined }
 const all = { after: undefined, before: undefined }
 
-const list = (filter: Partial<emails.Filter>) => (store: Store) =>
+const list = (filter: Partial<emails.EmailFilter>) => (store: Store) =>
   emails.list(store.read, PROJECT, { ...all, ...filter }, page)
 
 const follow = async (store: Store) => {

@@ -4,7 +4,6 @@ import { DeferredError, type RetrySchedule } from "../../jobs/work"
 import { domainOf } from "../../lib/address"
 import { NO_REPLY, outcomeOf, type RecipientOutcome } from "../../providers/provider"
 import { smtpSchedule } from "../schedule"
-import { attemptDomain, type MailNetwork, type SmtpAttemptResult } from "../smtp/attempt"
 import {
   ConcurrencyLimit,
   isDenied,
@@ -17,6 +16,7 @@ import { type MtaStsOptions, mtaSts } from "../smtp/mta-sts"
 import { MailRoutes, type MxOptions } from "../smtp/mx"
 import { NOWHERE, unanswered } from "../smtp/outcome"
 import { type HostPoolOptions, HostPools } from "../smtp/pool"
+import { attemptDomain, type MailNetwork, type SmtpAttemptResult } from "../smtp/smtp-attempt"
 import type { EmailProvider, OutgoingMail } from "./provider"
 
 export interface DirectOptions {

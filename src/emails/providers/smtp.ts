@@ -1,10 +1,10 @@
 import type { RetrySchedule } from "../../jobs/work"
 import { outcomeOf } from "../../providers/provider"
 import { smtpSchedule } from "../schedule"
-import { attemptRelay } from "../smtp/attempt"
 import { type ReplyPolicy, relayFaultOf, relayPolicy } from "../smtp/outcome"
 import { ConnectionPool, type PoolLimits } from "../smtp/pool"
 import { SmtpRefusal, type Timeouts } from "../smtp/session"
+import { attemptRelay } from "../smtp/smtp-attempt"
 import { isUntrusted, SmtpConnectionError, TRUST_ADVICE } from "../smtp/wire"
 import { type EmailProvider, ProviderError } from "./provider"
 

@@ -1,9 +1,8 @@
 import { type Fault, NO_REPLY, type RecipientOutcome } from "../../providers/provider"
-import type { Unsendable } from "./envelope"
+import type { Unsendable } from "./mail-commands"
 import { isTemporary, Unroutable } from "./mx"
-import { isGood, type SmtpReply } from "./reply"
 import { SmtpRefusal } from "./session"
-import { SmtpConnectionError } from "./wire"
+import { isGood, SmtpConnectionError, type SmtpReply } from "./wire"
 
 /** What one attempt came to for one recipient. */
 export type RecipientResult = Omit<RecipientOutcome, "email">

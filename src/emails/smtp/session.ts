@@ -7,9 +7,15 @@ import {
   ownName,
   type SmtpEnvelope,
   Unsendable,
-} from "./envelope"
-import { isGood, type SmtpReply, veiled } from "./reply"
-import { SmtpConnection, SmtpConnectionError, type TlsNames } from "./wire"
+} from "./mail-commands"
+import {
+  isGood,
+  SmtpConnection,
+  SmtpConnectionError,
+  type SmtpReply,
+  type TlsNames,
+  veiled,
+} from "./wire"
 
 export interface SmtpServer extends TlsNames {
   port: number

@@ -7,7 +7,7 @@ import {
   type SmtpPhase,
   subtype,
 } from "../../../src/emails/smtp/outcome"
-import { ReplyReader, type SmtpReply } from "../../../src/emails/smtp/reply"
+import { ReplyReader, type SmtpReply } from "../../../src/emails/smtp/wire"
 import { smtpSink } from "../../fakes/smtp-sink"
 import { a, directOn, mx, type Names } from "../providers/direct-fixture"
 import { BOUNCES, RETRIES } from "./refusals"

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { smtp } from "../../../src/emails/providers/smtp"
-import { ReplyReader } from "../../../src/emails/smtp/reply"
+import { ReplyReader } from "../../../src/emails/smtp/wire"
 import { mailTo } from "../../contracts/email-provider"
 import { WHOLE_FLOOD } from "../../fakes/flood"
 import { type Script, smtpSink } from "../../fakes/smtp-sink"

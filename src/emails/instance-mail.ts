@@ -6,8 +6,8 @@ import type { SystemLetter, SystemMail } from "../identity/system-mail"
 import { comparable, domainOf, type Mailbox, parseMailbox } from "../lib/address"
 import * as messages from "../messages/pipeline"
 import { instanceProject } from "../tenancy/instance-project"
+import { sealContent } from "./compose"
 import { type EmailContent, MAILBOX_DOMAIN } from "./prepare"
-import { sealContent } from "./sealed"
 
 export interface SystemSender {
   /** The setting `system_from`: an address, or `Name <address>`. */

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test"
 import { connect } from "node:net"
 import { isOurs } from "../../src/core/addresses"
 import { newId } from "../../src/core/ids"
-import { openMailbox } from "../../src/mailbox/server"
+import { openMailbox } from "../../src/mailbox/smtp-server"
 import { openTestMailbox } from "./open-mailbox"
 
 /** Says the lines one after another, each after a reply, and gives what the server said. */

@@ -1,6 +1,6 @@
 import type { OutgoingMail } from "../providers/provider"
 import type { DestinationFeedback } from "./destination-limits"
-import { mistakeIn, Unsendable } from "./envelope"
+import { mistakeIn, Unsendable } from "./mail-commands"
 import { isNamed, type KeptPolicy } from "./mta-sts"
 import { isRoutingError, isTemporary, type MailRoutes, Unreached, Unroutable } from "./mx"
 import {
@@ -19,9 +19,8 @@ import {
   unsendable,
 } from "./outcome"
 import { type ConnectionPool, type HostPools, PoolBusy } from "./pool"
-import { isGood, type SmtpReply } from "./reply"
 import { SmtpRefusal, type SmtpSession, type Transaction } from "./session"
-import { SmtpConnectionError } from "./wire"
+import { isGood, SmtpConnectionError, type SmtpReply } from "./wire"
 
 /** Connections tried for one domain in one attempt, whatever the number of its hosts. */
 const MOST_TRIES = 6

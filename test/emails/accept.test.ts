@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { Intake } from "../../src/emails/intake"
+import { Intake } from "../../src/emails/accept"
 import { messages } from "../../src/messages/tables"
 import type { Store } from "../../src/store/store"
 import { testStore } from "../harness/store"
