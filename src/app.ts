@@ -14,8 +14,10 @@ import type { AnyRoute } from "./http/route"
 import { mountRoutes } from "./http/router"
 import type { SocketTimes } from "./http/sockets"
 import { apiKeyRoutes } from "./identity/api-key-routes"
+import { credentialRoutes } from "./identity/credential-routes"
 import { type SessionParts, sessionRoutes } from "./identity/session-routes"
 import type { Sessions } from "./identity/sessions"
+import { type UserParts, userRoutes } from "./identity/user-routes"
 import { type QueueControlParts, queueControlRoutes } from "./jobs/pause-routes"
 import { longJobRoutes } from "./jobs/routes"
 import { mailboxRoutes } from "./mailbox/routes"
@@ -25,12 +27,13 @@ import { queueRoutes } from "./queue/routes"
 import type { RequestLog } from "./request-log/request-log"
 import { requestLogRoutes } from "./request-log/routes"
 import { accountRoutes } from "./tenancy/account-routes"
-import type { InvitationParts } from "./tenancy/invitation-routes"
+import { type InvitationParts, invitationRoutes } from "./tenancy/invitation-routes"
 import { memberRoutes } from "./tenancy/member-routes"
 import type { Meter } from "./tenancy/meter"
 import { projectRoutes } from "./tenancy/project-routes"
 import { settingsRoutes } from "./tenancy/settings-routes"
-import { type SetupParts, setupRoutes } from "./tenancy/setup-routes"
+import type { SetupParts } from "./tenancy/setup"
+import { setupRoutes } from "./tenancy/setup-routes"
 import { usageRoutes } from "./tenancy/usage-routes"
 import { type WebhookRouteParts, webhookRoutes } from "./webhooks/routes"
 
@@ -39,6 +42,7 @@ export interface AppParts
     EmailParts,
     InvitationParts,
     SessionParts,
+    UserParts,
     SetupParts,
     StreamParts,
     WebhookRouteParts,
@@ -67,8 +71,11 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...healthRoutes(health),
     ...setupRoutes(parts),
     ...sessionRoutes(parts),
+    ...userRoutes(parts),
+    ...credentialRoutes(parts),
     ...accountRoutes(parts),
     ...memberRoutes(parts),
+    ...invitationRoutes(parts),
     ...projectRoutes(parts),
     ...auditRoutes(parts),
     ...apiKeyRoutes(parts),

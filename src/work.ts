@@ -6,7 +6,8 @@ import type { SendRules } from "./emails/prepare"
 import { applyFeedback } from "./emails/provider-feedback"
 import { probeProvider, wakeWaiting } from "./emails/provider-jobs"
 import type { Adapters } from "./emails/providers/adapters"
-import { passwordForgotten, type ResetPost, sendReset } from "./identity/password-recovery"
+import { passwordForgotten, sendReset } from "./identity/password-recovery"
+import type { ConsoleMail } from "./identity/system-mail"
 import { bind, type JobHandlers } from "./jobs/job-handler"
 import { complain, mailboxComplain } from "./mailbox/complain"
 import * as messages from "./messages/pipeline"
@@ -15,9 +16,9 @@ import { type Kept, purgeAccountNow, purgeProjectNow } from "./operations/purge"
 import * as providerAlerts from "./providers/alerts"
 import { providerFeedback } from "./providers/receipts"
 import { providerProbe, providerRefused, providersResumed } from "./providers/standing"
-import { purgeAccount, purgeProject } from "./tenancy/purging"
-import { usageAlert } from "./tenancy/reservations"
-import { tellOwners } from "./tenancy/usage-alerts"
+import { purgeAccount } from "./tenancy/accounts"
+import { purgeProject } from "./tenancy/projects"
+import { tellOwners, usageAlert } from "./tenancy/reservations"
 import { tellAdmins, webhookWarning } from "./webhooks/failure-mail"
 import { resend, webhookResend } from "./webhooks/resend"
 
@@ -31,7 +32,7 @@ export interface JobParts extends Kept {
 export const jobTable = (
   { store, blobs, domains, rules, adapters }: JobParts,
   channels: messages.Channels,
-  post: ResetPost,
+  post: ConsoleMail,
 ): JobHandlers => ({
   ...bind(messages.deliverMessage, {
     onClaim: takeAll,

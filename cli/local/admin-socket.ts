@@ -1,7 +1,7 @@
 import { request } from "node:http"
 import { type Loaded, useSettings } from "../../src/core/config"
 import { codes, type ErrorCode } from "../../src/core/errors"
-import type { Order } from "../../src/operations/admin"
+import type { AdminOrder } from "../../src/operations/admin"
 import type { Context } from "../lib/context"
 import { exitOfStatus, exits, Failure, usage } from "../lib/errors"
 import { socketsFor } from "./find-server"
@@ -21,7 +21,7 @@ interface Refusal {
 export async function order<Data>(
   context: Context,
   options: LocalOptions,
-  what: Order,
+  what: AdminOrder,
 ): Promise<Data> {
   if (context.flags.dryRun) throw usage("--dry-run is not possible with this command")
   const loaded = localSettings(context.flags, options, { "log.level": "warn" })
@@ -53,7 +53,7 @@ async function hasDatabase(loaded: Loaded): Promise<boolean> {
 }
 
 /** Undefined where no server listens. */
-function tell(socketPath: string, what: Order): Promise<unknown> {
+function tell(socketPath: string, what: AdminOrder): Promise<unknown> {
   const { promise, resolve, reject } = Promise.withResolvers<unknown>()
   const headers = { "content-type": "application/json" }
   const call = request({ socketPath, method: "POST", path: "/", headers }, (response) => {

@@ -1,4 +1,4 @@
-import type { Order } from "../../src/operations/admin"
+import type { AdminOrder } from "../../src/operations/admin"
 import type { Action } from "../lib/context"
 import { usage } from "../lib/errors"
 import { instance_account_fields, user_fields } from "../lib/fields"
@@ -156,7 +156,7 @@ export const users: Action<LocalOptions> = async (context, options) => {
 }
 
 const toUser =
-  (what: (email: string) => Order, done: string): Action<LocalOptions> =>
+  (what: (email: string) => AdminOrder, done: string): Action<LocalOptions> =>
   async (context, options, email = "") => {
     context.output.promises(user_fields)
     const user = await order<User>(context, options, what(email))

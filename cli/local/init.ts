@@ -18,7 +18,7 @@ export const init: Action<BeginOptions> = async (context, options) => {
     loaded,
     { begin: begins(options), waits: true },
     async (store, secrets) => {
-      const { ensureFirst } = await import("../../src/tenancy/first")
+      const { ensureFirst } = await import("../../src/tenancy/setup")
       return await ensureFirst(store, secrets(), { keep_key: false, new_key: false })
     },
   )

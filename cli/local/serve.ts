@@ -1,6 +1,6 @@
 import { announce, isJsonLog, log } from "../../src/core/log"
 import type { Running } from "../../src/server"
-import type { SetupToken } from "../../src/tenancy/setup-token"
+import type { SetupToken } from "../../src/tenancy/setup"
 import type { Action, Context } from "../lib/context"
 import { usage } from "../lib/errors"
 import { inFormOfLog, STOPPING, settledMailbox, startServer, untilStopped } from "./run"
@@ -57,7 +57,7 @@ function tellSetup({ token, path }: SetupToken, url: string) {
 
 /** Without an account every request is 401: what makes one should not have to be guessed. */
 async function tellNobodyHasKey({ store }: Running, next: string): Promise<void> {
-  const { firstProject } = await import("../../src/tenancy/first")
+  const { firstProject } = await import("../../src/tenancy/setup")
   const [project] = await firstProject(store.read)
   if (!project)
     log.warn("there is no account yet, so there is no API key: stop the server, then run init", {

@@ -2,7 +2,7 @@ import { hostAndPort, type Loaded, type Settings } from "../../src/core/config"
 import { defaultDataDir } from "../../src/core/config-sources"
 import { log } from "../../src/core/log"
 import type { Running } from "../../src/server"
-import type { SetupToken } from "../../src/tenancy/setup-token"
+import type { SetupToken } from "../../src/tenancy/setup"
 import type { Action, Context } from "../lib/context"
 import { environment, version } from "../lib/environment"
 import { usage } from "../lib/errors"
@@ -87,7 +87,7 @@ export async function upSettings(
 
 async function firstKey(running: Running, new_key: boolean) {
   try {
-    const { ensureFirst } = await import("../../src/tenancy/first")
+    const { ensureFirst } = await import("../../src/tenancy/setup")
     return await ensureFirst(running.store, running.secrets, { keep_key: true, new_key })
   } catch (error) {
     await running.stop()

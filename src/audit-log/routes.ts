@@ -1,17 +1,9 @@
 import { Type as t } from "@sinclair/typebox"
-import {
-  asPage,
-  type Cursors,
-  dateFilters,
-  datesOf,
-  keyById,
-  pageQuery,
-  windowOf,
-} from "../http/page"
-import { type AnyRoute, route } from "../http/route"
+import { type Cursors, dateFilters, datesOf, listPage, pageQuery } from "../http/page"
+import { type AnyRoute, consoleRow, route } from "../http/route"
 import { EXAMPLE_ID, id, maybe, text, time, word } from "../lib/record-fields"
 import type { Store } from "../store/store"
-import { countAll, find, list } from "./list"
+import * as audit from "./audit-log"
 import { ACTOR_TYPES } from "./tables"
 
 const filters = pageQuery({
@@ -50,25 +42,21 @@ export interface AuditParts {
 /** Reading only: nothing changes or removes what was recorded. */
 export const auditRoutes = ({ store, cursors }: AuditParts): AnyRoute[] => [
   route({
-    method: "GET",
-    path: "/v1/audit-log",
-    callers: ["console"],
-    scope: "role:account_admin",
-    status: [200],
+    ...consoleRow("GET", "/v1/audit-log", "role:account_admin"),
     summary: "List the changes in the account, newest first",
     description:
       "Entries are never changed or removed. `before` and `after` have the fields that changed, without secrets.",
     query: filters,
     response: Entry,
-    handle: async (call) => {
-      const { caller, query } = call
-      const { actor_id, action, target_type } = query
-      const filter = { actor_id, action, target_type, ...datesOf(query) }
-      const { account_id } = caller
-      const byId = keyById((id) => find(store.read, account_id, id))
-      const rows = await list(store.read, account_id, filter, await windowOf(call, cursors, byId))
-      const total = () => countAll(store.read, account_id, filter)
-      return asPage(call, cursors, { rows, total })
+    handle: (call) => {
+      const { account_id } = call.caller
+      const { actor_id, action, target_type } = call.query
+      const filter = { actor_id, action, target_type, ...datesOf(call.query) }
+      return listPage(call, cursors, {
+        find: (id) => audit.find(store.read, account_id, id),
+        list: (window) => audit.list(store.read, account_id, filter, window),
+        total: () => audit.count(store.read, account_id, filter),
+      })
     },
   }),
 ]

@@ -231,20 +231,18 @@ export const log = (
   by: audit.By,
   { account_id, project_id, id }: DomainRow,
   action: string,
-  change: Pick<audit.NewEntry, "before" | "after">,
+  change: audit.AuditChange,
 ) =>
-  audit.record(tx, {
+  audit.record(tx, by, {
     account_id,
     project_id,
-    actor: by.actor,
-    ip: by.ip,
     action,
     target: { type: "domain", id },
     ...withoutChecks(change),
   })
 
 /** The results of checks are not part of the change. */
-const withoutChecks = ({ before, after }: Pick<audit.NewEntry, "before" | "after">) => ({
+const withoutChecks = ({ before, after }: audit.AuditChange) => ({
   ...(before !== undefined && { before: { ...(before as DomainRow), records: undefined } }),
   ...(after !== undefined && { after: { ...(after as DomainRow), records: undefined } }),
 })

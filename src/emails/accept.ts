@@ -8,13 +8,13 @@ import * as sendBuckets from "../plans/send-buckets"
 import { engine } from "../store/columns"
 import type { Store, Tx } from "../store/store"
 import { faultOf } from "../store/trouble"
-import { type Allowance, reserveEach } from "../tenancy/reservations"
+import { type QuotaAllowance, reserveEach } from "../tenancy/reservations"
 import { add } from "../tenancy/usage"
 
 /** An email to accept, and the quota it is counted under; null counts nowhere. */
 export interface EmailEntry {
   message: messages.NewMessage
-  allowance: (Allowance & { sends_per_second: number | null }) | null
+  allowance: (QuotaAllowance & { sends_per_second: number | null }) | null
 }
 
 /** Requests of their own; or one request, of which each email stands for itself, or all or none. */

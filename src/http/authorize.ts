@@ -1,6 +1,6 @@
 import { fail } from "../core/errors"
 import type { Caller } from "../identity/caller"
-import type { Wanted } from "../identity/console-caller"
+import type { NamedScope } from "../identity/console-caller"
 import { reaches } from "../identity/scopes"
 import type { AccountRole } from "../identity/tables"
 import type { AnyRoute } from "./route"
@@ -30,7 +30,7 @@ const readsWholeAccount = oneOf("owner", "admin", "billing_admin")
 const isRole = (text: string) => text.startsWith("role:")
 
 /** What a console caller must name for this route. A mistyped role stops the start. */
-export function needOf({ scope, path }: AnyRoute): Wanted["need"] {
+export function needOf({ scope, path }: AnyRoute): NamedScope["need"] {
   const roles = scope.split("|").filter(isRole)
   for (const role of roles) if (!ROLES[role]) throw new Error(`${path}: there is no ${role}`)
   if (roles.some((role) => role.startsWith("role:project_"))) return "project"

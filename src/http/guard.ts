@@ -3,7 +3,7 @@ import { log } from "../core/log"
 import { millis } from "../core/time"
 import * as apiKeys from "../identity/api-keys"
 import { authenticate, refuse } from "../identity/authenticate"
-import type { Caller } from "../identity/caller"
+import { type Caller, nobody } from "../identity/caller"
 import * as consoles from "../identity/console-caller"
 import { isWithin } from "../lib/ip-ranges"
 import type { Store } from "../store/store"
@@ -90,7 +90,7 @@ export class Guard {
     if (route.prove) await this.#counted(ip, async () => route.prove?.(params))
     const credential = route.callers.includes("console") ? credentialOf(request) : undefined
     if (credential === undefined || isKey(credential)) {
-      return onCaller({ caller: consoles.nobody(ip), quota })
+      return onCaller({ caller: nobody(ip), quota })
     }
     const { caller } = await this.#counted(ip, () => this.#person(credential, ip))
     onCaller({ caller, quota })
@@ -116,7 +116,7 @@ export class Guard {
     return this.#inAccount(await this.#person(credential, ip), asking)
   }
 
-  async #person(token: string, ip: string): Promise<consoles.Person> {
+  async #person(token: string, ip: string): Promise<consoles.SignedIn> {
     const found = await this.#verify(token).catch((error) => {
       if (isUnauthorized(error)) return refuse() // in the words for every credential
       throw error
@@ -128,7 +128,7 @@ export class Guard {
    * The account decides the window and whether anything is answered; a wrong choice of account or
    * project is only told to somebody who may still ask.
    */
-  #inAccount(person: consoles.Person, asking: Asking): Known {
+  #inAccount(person: consoles.SignedIn, asking: Asking): Known {
     const { route, request, params } = asking
     const need = needOf(route)
     const headers = request.headers

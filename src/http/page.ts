@@ -2,6 +2,7 @@ import { type TObject, Type as t } from "@sinclair/typebox"
 import { ApiError } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { isoFrom, millisFrom } from "../core/time"
+import type { ListWindow } from "../store/rows"
 import { aliasOf } from "./field-names"
 import { invalid, Problems } from "./problems"
 import type { Call, Enveloped } from "./route"
@@ -45,16 +46,6 @@ export const dateFilters = {
 
 export const pageQuery = <Fields extends TObject["properties"]>(fields: Fields) =>
   t.Object({ ...paging, ...fields })
-
-/** Which part of a list is wanted: after or before a row (keyset), or a number of rows in. */
-export interface ListWindow {
-  limit: number
-  offset: number
-  /** The key of the last row already seen. */
-  after: string | undefined
-  /** The key of the first row already seen; the rows nearest to it come first. */
-  before: string | undefined
-}
 
 /** The key of the record with that id, in the list's order. Throws 404 where there is none. */
 export type KeyOf = (id: string) => Promise<string>
@@ -137,6 +128,25 @@ const BACK = "<"
 
 const readPlace = (text: string): Beside =>
   text.startsWith(BACK) ? { key: text.slice(1), back: true } : { key: text, back: false }
+
+/** How a list is read: its rows in one window, their number, and one of them by its id. */
+interface ListSource<Row> {
+  /** Throws 404 where there is none. */
+  find: (id: string) => Promise<unknown>
+  list: (window: ListWindow) => Promise<Row[]>
+  total: () => Promise<number>
+}
+
+/** The page that a call asks for, of a list in the order of its ids. */
+export async function listPage<Row extends { id: string }, Shown = Row>(
+  call: ListCall,
+  cursors: Cursors,
+  { find, list, total }: ListSource<Row>,
+  shown?: (row: Row) => Shown,
+): Promise<Enveloped<Shown[]>> {
+  const rows = await list(await windowOf(call, cursors, keyById(find)))
+  return asPage(call, cursors, { rows, total }, shown)
+}
 
 /** A page of rows with ids, as every list answers it. */
 export async function asPage<Row extends { id: string }, Shown = Row>(

@@ -206,6 +206,34 @@ export const route = <
   row: TypedRoute<Path, Choices, Body, Read, Query, Response, Top, Meta, Whole, Produces>,
 ): AnyRoute => row as unknown as AnyRoute
 
+/** What most rows for people in the console have in common. */
+export const consoleRow = <const Path extends string>(
+  method: Method,
+  path: Path,
+  scope: string,
+  status = 200,
+): BaseRow<Path> => ({ method, path, scope, callers: ["console"], status: [status] })
+
+/** What rows without a credential have in common: short bodies, few requests of one address. */
+export const strangerRow = <const Path extends string>(
+  method: Method,
+  path: Path,
+  status = 200,
+): BaseRow<Path> => ({
+  method,
+  path,
+  scope: "-",
+  callers: ["none"],
+  status: [status],
+  per_minute: 60,
+  limit: 65_536,
+})
+
+type BaseRow<Path> = Pick<
+  RouteRow,
+  "method" | "callers" | "scope" | "status" | "per_minute" | "limit"
+> & { path: Path }
+
 /** One request, as a handler sees it: who calls, and what was understood of it. */
 export interface Call<Body = unknown, Query = unknown, Params = object> {
   request: Request

@@ -1,28 +1,24 @@
 import { type Static, Type as t } from "@sinclair/typebox"
+import { millis, millisFrom } from "../core/time"
 import * as domains from "../domains/domains"
 import { nameText, oneOf, orNull } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
-import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../http/page"
+import { type Cursors, listPage, pageQuery, readTime } from "../http/page"
 import type { Problems } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
 import { check } from "../http/validate"
-import type { Store } from "../store/store"
+import { isRange } from "../lib/ip-ranges"
+import { nearest } from "../lib/text"
+import type { Store, Tx } from "../store/store"
 import * as apiKeys from "./api-keys"
-import { asOwn, mayGrant, mayOutlive, mayReach } from "./granting"
-import {
-  ALL,
-  addressList,
-  by,
-  changingRoutes,
-  idOf,
-  ONE,
-  readExpiry,
-  readScopes,
-  refuseOddRanges,
-  scopeList,
-} from "./key-change-routes"
-import * as changes from "./key-changes"
-import { Key, status, WithSecret } from "./key-schemas"
+import { ApiKey, ApiKeyWithSecret, KeyStatus, RevokedApiKey } from "./schemas"
+import { isScope, SCOPES } from "./scopes"
+
+const MOST_ADDRESSES = 100
+const MOST_SCOPES = 50
+
+const scopeList = t.Array(t.String(), { minItems: 1, maxItems: MOST_SCOPES })
+const addressList = t.Array(t.String(), { maxItems: MOST_ADDRESSES })
 
 const NewKey = t.Object({
   name: nameText(),
@@ -48,25 +44,39 @@ const NewKey = t.Object({
 
 type NewKey = Static<typeof NewKey>
 
+const KeyPatch = t.Object({
+  name: t.Optional(nameText()),
+  scopes: t.Optional(scopeList),
+  expires_at: t.Optional(orNull(t.String())),
+})
+
+const Allowlist = t.Object({ ip_addresses: addressList })
+
 const Rotation = t.Object({
   overlap_hours: t.Optional(t.Number({ minimum: 0, maximum: 72, default: 24 })),
 })
 
-interface WantedKey {
-  name: string
-  scopes: string[]
-  domain_id: string | null
-  /** Undefined, here and below: as the caller's own. */
-  expires_at: string | null | undefined
-  ip_addresses: string[] | undefined
-}
+const keyQuery = pageQuery({ status: t.Optional(KeyStatus) })
 
-const keyQuery = pageQuery({ status: t.Optional(status) })
-
-export interface KeyParts {
+interface KeyParts {
   store: Store
   cursors: Cursors
 }
+
+const ALL = "/v1/api-keys"
+const ONE = `${ALL}/{key_id}`
+
+const by = <const Path extends string>(
+  method: AnyRoute["method"],
+  path: Path,
+  status: 200 | 201 = 200,
+) => ({
+  method,
+  path,
+  callers: ["key", "console"] as AnyRoute["callers"],
+  scope: method === "GET" ? "api_keys:read" : "api_keys:write",
+  status: [status] as [number],
+})
 
 export const apiKeyRoutes = (parts: KeyParts): AnyRoute[] => [
   ...makingRoutes(parts),
@@ -84,19 +94,17 @@ const makingRoutes = ({ store }: KeyParts): AnyRoute[] => [
     body: NewKey,
     example: { name: "website", scopes: ["email:send", "email:read"] },
     read: readNewKey,
-    response: WithSecret,
+    response: ApiKeyWithSecret,
     idempotent: true,
     sealed: true,
     handle: async (call) => {
-      const { caller, body } = call
-      const wanted = { ...body, ...asOwn(caller, body) }
-      mayOutlive(caller, wanted.expires_at)
-      mayGrant(caller, wanted.scopes)
-      mayReach(caller, wanted.ip_addresses)
-      const { account_id, project_id, actor } = caller
-      if (wanted.domain_id !== null) await domains.find(store.read, project_id, wanted.domain_id)
-      const owner = { account_id, project_id, created_by: { type: actor.type, id: actor.id } }
-      return answerOnce(store, call.claim, (tx) => apiKeys.create(tx, owner, wanted, caller))
+      const { caller } = call
+      const wanted = apiKeys.grantable(caller, call.body)
+      const { domain_id = null } = wanted
+      if (domain_id !== null) await domains.find(store.read, caller.project_id, domain_id)
+      const owner = apiKeys.ownedBy(caller)
+      const make = (tx: Tx) => apiKeys.create(tx, owner, wanted, caller)
+      return answerOnce(store, call.claim, make)
     },
   }),
   route({
@@ -106,14 +114,14 @@ const makingRoutes = ({ store }: KeyParts): AnyRoute[] => [
       "The new key has the same name, scopes and allowlist. The old key works for `overlap_hours` more hours.",
     body: Rotation,
     example: { overlap_hours: 24 },
-    response: WithSecret,
+    response: ApiKeyWithSecret,
     idempotent: true,
     sealed: true,
     handle: (call) => {
-      const { overlap_hours = 24 } = call.body
-      return answerOnce(store, call.claim, (tx) =>
-        changes.rotate(tx, call.caller, idOf(call), overlap_hours),
-      )
+      const { caller, params, body } = call
+      const { overlap_hours = 24 } = body
+      const make = (tx: Tx) => apiKeys.rotate(tx, caller, params.key_id, overlap_hours)
+      return answerOnce(store, call.claim, make)
     },
   }),
 ]
@@ -124,41 +132,91 @@ const readingRoutes = ({ store, cursors }: KeyParts): AnyRoute[] => [
     summary: "List API keys, newest first",
     description: "The list does not show the keys themselves. `prefix` and `last4` identify them.",
     query: keyQuery,
-    response: Key,
-    handle: async (call) => {
+    response: ApiKey,
+    handle: (call) => {
       const { project_id, query } = call
-      const byId = keyById((id) => apiKeys.find(store.read, project_id, id))
-      const wanted = { status: query.status, ...(await windowOf(call, cursors, byId)) }
-      const rows = await apiKeys.list(store.read, project_id, wanted)
-      const total = () => apiKeys.count(store.read, project_id, { status: query.status })
-      return asPage(call, cursors, { rows, total })
+      const { status } = query
+      return listPage(call, cursors, {
+        find: (id) => apiKeys.find(store.read, project_id, id),
+        list: (window) => apiKeys.list(store.read, project_id, { status, ...window }),
+        total: () => apiKeys.count(store.read, project_id, { status }),
+      })
     },
   }),
   route({
     ...by("GET", ONE),
     summary: "Show one API key",
     description: "`last_used_at` and `last_used_ip` are updated at most once a minute.",
-    response: Key,
-    handle: async (call) => ({
-      data: await apiKeys.find(store.read, call.project_id, idOf(call)),
+    response: ApiKey,
+    handle: async ({ project_id, params }) => ({
+      data: await apiKeys.find(store.read, project_id, params.key_id),
     }),
   }),
 ]
 
-function readNewKey(body: unknown, problems: Problems): WantedKey {
+const changingRoutes = ({ store }: KeyParts): AnyRoute[] => [
+  route({
+    ...by("PATCH", ONE),
+    summary: "Change the name, scopes or expiry of a key",
+    description: "You can only remove scopes. You need every scope that the key has.",
+    body: KeyPatch,
+    example: { name: "website", scopes: ["email:send"] },
+    read: readKeyPatch,
+    response: ApiKey,
+    errors: ["conflict"],
+    handle: async ({ caller, params, body }) => ({
+      data: await store.tx((tx) => apiKeys.patch(tx, caller, params.key_id, body)),
+    }),
+  }),
+  route({
+    ...by("PUT", `${ONE}/ip-whitelist`),
+    summary: "Replace the IP allowlist of a key",
+    description:
+      "The list has addresses and CIDR ranges, IPv4 or IPv6. Requests from other addresses get 403 `ip_not_allowed`. An empty list allows all addresses.",
+    body: Allowlist,
+    example: { ip_addresses: ["203.0.113.0/24", "2001:db8::7"] },
+    read: readAllowlist,
+    response: ApiKey,
+    errors: ["conflict"],
+    handle: async ({ caller, params, body }) => ({
+      data: await store.tx((tx) => apiKeys.allowlist(tx, caller, params.key_id, body)),
+    }),
+  }),
+  route({
+    ...by("DELETE", ONE),
+    self: "key_id",
+    summary: "Revoke an API key at once",
+    description:
+      "The next request with the key is refused. A key may always revoke itself. A repetition gets the same answer.",
+    response: RevokedApiKey,
+    handle: async ({ caller, params }) => {
+      const key = await store.tx((tx) => apiKeys.revokeAs(tx, caller, params.key_id))
+      return { data: { ...key, deleted: true as const } }
+    },
+  }),
+]
+
+const NO_KEY: apiKeys.WantedKey = {
+  name: "",
+  scopes: [],
+  domain_id: null,
+  expires_at: null,
+  ip_addresses: [],
+}
+
+function readNewKey(body: unknown, problems: Problems): apiKeys.WantedKey {
   check(NewKey, body, problems)
   const wanted = (body ?? {}) as NewKey
-  const { name, mode, expires_at, ip_addresses } = wanted
-  const expiry = readExpiry(expires_at, problems)
+  const { name, mode, ip_addresses } = wanted
+  const expires_at = readExpiry(wanted.expires_at, problems)
   if (problems.any) return NO_KEY
   if (mode !== undefined && mode !== "live") {
     const hint = "Only live keys are issued. To try without sending, use settings.sandbox."
     problems.add("mode", "invalid", mode === "test" ? hint : "The mode must be `live`.")
   }
-  const unique = readScopes(scopesIn(wanted, problems), problems)
+  const scopes = readScopes(scopesIn(wanted, problems), problems)
   refuseOddRanges(ip_addresses ?? [], problems)
-  const domain_id = wanted.domain_id ?? null
-  return { name, scopes: unique, domain_id, expires_at: expiry, ip_addresses }
+  return { name, scopes, domain_id: wanted.domain_id ?? null, expires_at, ip_addresses }
 }
 
 const SCOPES_OF = { full_access: ["*"], sending_access: ["email:send"] }
@@ -177,10 +235,52 @@ function scopesIn({ scopes, permission, domain_id }: NewKey, problems: Problems)
   return wanted ?? []
 }
 
-const NO_KEY: WantedKey = {
-  name: "",
-  scopes: [],
-  domain_id: null,
-  expires_at: null,
-  ip_addresses: [],
+function readKeyPatch(body: unknown, problems: Problems): apiKeys.ApiKeyPatch {
+  check(KeyPatch, body, problems)
+  const { name, scopes, expires_at } = (body ?? {}) as Static<typeof KeyPatch>
+  const expiry = readExpiry(expires_at, problems)
+  if (problems.any) return {}
+  return {
+    ...(name !== undefined && { name }),
+    ...(scopes !== undefined && { scopes: readScopes(scopes, problems) }),
+    ...(expiry !== undefined && { expires_at: expiry }),
+  }
+}
+
+function readAllowlist(body: unknown, problems: Problems): string[] {
+  check(Allowlist, body, problems)
+  if (problems.any) return []
+  const { ip_addresses } = body as Static<typeof Allowlist>
+  refuseOddRanges(ip_addresses, problems)
+  return ip_addresses
+}
+
+/** Null is "never", undefined is "not said". */
+function readExpiry(given: string | null | undefined, problems: Problems) {
+  if (given === null || given === undefined) return given
+  const expiry = readTime("expires_at", given, problems)
+  if (expiry && millisFrom(expiry) <= millis()) {
+    problems.add("expires_at", "invalid", "This time is in the past. Give a later one.")
+  }
+  return expiry
+}
+
+const named_scopes = SCOPES.filter((scope) => scope !== "*")
+
+function readScopes(scopes: string[], problems: Problems): string[] {
+  for (const [at, scope] of scopes.entries()) {
+    if (isScope(scope)) continue
+    const known = nearest(scope, named_scopes)?.text
+    const message = `There is no scope ${scope}. The nearest is ${known}.`
+    problems.add(`scopes.${at}`, "invalid", message)
+  }
+  return [...new Set(scopes)]
+}
+
+function refuseOddRanges(ranges: string[], problems: Problems) {
+  for (const [at, range] of ranges.entries()) {
+    if (isRange(range)) continue
+    const message = "The value must be an IP address or a CIDR range, such as 203.0.113.0/24."
+    problems.add(`ip_addresses.${at}`, "invalid", message)
+  }
 }

@@ -1,17 +1,21 @@
 import { and, eq, gt, isNotNull, isNull, lte, or, type SQL } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
-import { isUuid, newId } from "../core/ids"
-import { millis, millisFrom, now } from "../core/time"
+import { newId } from "../core/ids"
+import { isoFrom, millis, millisFrom, now } from "../core/time"
 import { hashOf, lookupOf, newKeyText, visibleParts } from "../lib/api-key"
-import { held } from "../store/locks"
+import { isInside } from "../lib/ip-ranges"
+import { countRows, holdById, type ListWindow, newestRows, rowById } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
-import { newestFirst, type Stretch } from "../store/stretch"
+import type { Caller } from "./caller"
+import { isWithinOwn } from "./scopes"
 import { apiKeys } from "./tables"
 
-export type Row = typeof apiKeys.$inferSelect
-export type ApiKey = ReturnType<typeof record>
-export type KeyStatus = "active" | "revoked" | "expired"
+type ApiKeyRow = typeof apiKeys.$inferSelect
+export type ApiKey = ReturnType<typeof apiKeyRecord>
+type KeyStatus = "active" | "revoked" | "expired"
+
+const HOUR_MILLISECONDS = 3_600_000
 
 export interface NewApiKey {
   name: string
@@ -22,21 +26,24 @@ export interface NewApiKey {
   ip_addresses: string[]
 }
 
-interface Owner {
-  account_id: string
-  project_id: string
-  created_by: Row["created_by"]
-}
+type KeyOwner = Pick<ApiKeyRow, "account_id" | "project_id" | "created_by">
+
+/** A caller makes keys of its own project. */
+export const ownedBy = ({ account_id, project_id, actor: { type, id } }: Caller): KeyOwner => ({
+  account_id,
+  project_id,
+  created_by: { type, id },
+})
 
 /** The secret leaves here, once, as `key`. The table knows only its hash. */
 export async function create(
   tx: Tx,
-  { created_by, ...owner }: Owner,
+  owner: KeyOwner,
   input: NewApiKey,
   by: audit.By = audit.LOCAL,
 ) {
   const key = newKeyText()
-  const row: Row = {
+  const row: ApiKeyRow = {
     id: newId(),
     ...owner,
     ...input,
@@ -44,7 +51,6 @@ export async function create(
     lookup: lookupOf(key) ?? "",
     key_hash: hashOf(key),
     ...visibleParts(key),
-    created_by,
     last_used_at: null,
     last_used_ip: null,
     created_at: now(),
@@ -52,80 +58,192 @@ export async function create(
     successor_id: null,
   }
   await tx.insert(apiKeys).values(row)
-  await log(tx, by, row, "api_key.created", { after: record(row) })
-  return { ...record(row), key }
+  await log(tx, by, row, "api_key.created", { after: apiKeyRecord(row) })
+  return { ...apiKeyRecord(row), key }
 }
 
-export interface ListQuery {
+/**
+ * The key that a caller may make: what is undefined is as the caller's own. Throws 403 `forbidden`
+ * for scopes and addresses that the caller lacks, 422 for a later end than the caller's own.
+ */
+export function grantable(caller: Caller, wanted: WantedKey): NewApiKey {
+  const { expires_at = caller.expires_at, ip_addresses = caller.ip_addresses } = wanted
+  demandOutlives(caller, expires_at)
+  demandScopes(caller, wanted.scopes, "You cannot grant scopes that you do not have")
+  demandReach(caller, ip_addresses)
+  return { ...wanted, expires_at, ip_addresses }
+}
+
+export interface WantedKey extends Omit<NewApiKey, "expires_at" | "ip_addresses"> {
+  expires_at: string | null | undefined
+  ip_addresses: string[] | undefined
+}
+
+export interface ApiKeyFilter {
   status?: KeyStatus | undefined
 }
 
-export interface Part extends Stretch {
-  limit: number
-  offset: number
-}
-
 /** Newest first. */
-export async function list(db: Reader, project_id: string, query: ListQuery & Part) {
-  const { where, order } = newestFirst(apiKeys.id, query)
-  const rows = db
-    .select()
-    .from(apiKeys)
-    .where(and(matching(project_id, query), where))
-  const page = rows.orderBy(order).limit(query.limit).offset(query.offset)
-  return (await page).map(record)
+export async function list(db: Reader, project_id: string, filter: ApiKeyFilter & ListWindow) {
+  return (await newestRows(db, apiKeys, matching(project_id, filter), filter)).map(apiKeyRecord)
 }
 
-export async function count(db: Reader, project_id: string, query: ListQuery): Promise<number> {
-  // A project holds few keys, so that counting them is cheaper than keeping a total.
-  const rows = await db.select({ id: apiKeys.id }).from(apiKeys).where(matching(project_id, query))
-  return rows.length
-}
+/** A project holds few keys, so that counting them is cheaper than keeping a total. */
+export const count = (db: Reader, project_id: string, filter: ApiKeyFilter): Promise<number> =>
+  countRows(db, apiKeys, matching(project_id, filter))
 
-export async function find(db: Reader, project_id: string, id: string) {
-  const rows = isUuid(id) ? await db.select().from(apiKeys).where(ours(project_id, id)) : []
-  return rows[0] ? record(rows[0]) : gone()
+/** Throws 404. */
+export async function find(db: Reader, project_id: string, id: string): Promise<ApiKey> {
+  return apiKeyRecord((await rowById(db, apiKeys, id, ofProject(project_id))) ?? gone())
 }
 
 const gone = () => fail("not_found", "There is no such API key.")
 
+/** The row itself, which nobody else changes before the transaction ends. Throws 404. */
+const hold = async (tx: Tx, project_id: string, id: string): Promise<ApiKeyRow> =>
+  (await holdById(tx, apiKeys, id, ofProject(project_id))) ?? gone()
+
 /** Acts on the next request. Doing it again changes nothing and answers the same. */
 export async function revoke(tx: Tx, project_id: string, id: string, by: audit.By = audit.LOCAL) {
   const before = await hold(tx, project_id, id)
-  if (before.revoked_at) return record(before)
+  if (before.revoked_at) return apiKeyRecord(before)
   return change(tx, before, { revoked_at: now() }, "api_key.revoked", by)
 }
 
-/** The row itself, which nobody else changes before the transaction ends. Throws 404. */
-export async function hold(tx: Tx, project_id: string, id: string): Promise<Row> {
-  const query = () => held(tx.select().from(apiKeys).where(ours(project_id, id)))
-  const [row] = isUuid(id) ? await query() : []
-  return row ?? gone()
+/** As `revoke`. Throws 403 for another key with scopes that the caller lacks. */
+export async function revokeAs(tx: Tx, caller: Caller, id: string): Promise<ApiKey> {
+  const row = await hold(tx, caller.project_id, id)
+  if (caller.key_id !== id) demandPower(caller, row)
+  return revoke(tx, caller.project_id, id, caller)
+}
+
+/** What is absent stays as it is. */
+export interface ApiKeyPatch {
+  name?: string
+  scopes?: string[]
+  expires_at?: string | null
+}
+
+/**
+ * Scopes only become fewer. Throws 403 for others and for a key with scopes that the caller lacks,
+ * 409 `conflict` once the key is revoked, 422 for an end behind the one of the caller's own key.
+ */
+export async function patch(tx: Tx, caller: Caller, id: string, wanted: ApiKeyPatch) {
+  const before = await alive(tx, caller, id)
+  if (wanted.expires_at !== undefined) demandOutlives(caller, wanted.expires_at)
+  const wider = wanted.scopes?.filter((scope) => !isWithinOwn(before.scopes, [scope])) ?? []
+  if (wider.length > 0) {
+    const text = `You can only remove scopes from a key. This key does not have ${wider.join(", ")}.`
+    fail("forbidden", text, { required_scope: wider[0] })
+  }
+  return change(tx, before, wanted, "api_key.updated", caller)
+}
+
+/**
+ * A new key in the place of an old one, which goes on working for the overlap. It lives as long as
+ * the old one was meant to, but not longer than the key that asks for it. Throws 409 for a key that
+ * works no more or has been rotated, 403 for one that may do more than the caller: the caller gets
+ * to know the new one.
+ */
+export async function rotate(tx: Tx, caller: Caller, id: string, overlap_hours: number) {
+  const before = await alive(tx, caller, id)
+  demandReach(caller, before.ip_addresses)
+  refuseRotated(before)
+  const { name, scopes, domain_id, ip_addresses } = before
+  const expires_at = earlier(sameLife(before), caller.expires_at)
+  const wanted = { name, scopes, domain_id, ip_addresses, expires_at }
+  const made = await create(tx, ownedBy(caller), wanted, caller)
+  const end = isoFrom(millis() + overlap_hours * HOUR_MILLISECONDS)
+  const ending = { expires_at: earlier(before.expires_at, end), successor_id: made.id }
+  await change(tx, before, ending, "api_key.rotated", caller)
+  return made
+}
+
+/** Its end is that of the overlap now, so that a second successor would inherit a day's life. */
+function refuseRotated({ successor_id }: ApiKeyRow) {
+  if (successor_id === null) return
+  const details = { reason: "rotated", id: successor_id }
+  fail("conflict", "This key was rotated before. Rotate its successor instead.", details)
+}
+
+function sameLife({ created_at, expires_at }: ApiKeyRow): string | null {
+  if (expires_at === null) return null
+  return isoFrom(millis() + millisFrom(expires_at) - millisFrom(created_at))
+}
+
+/** The earlier of two ends; null is never. */
+const earlier = (one: string | null, other: string | null): string | null =>
+  one === null || (other !== null && other < one) ? other : one
+
+/** Replaces the list; an empty one lets in every address. */
+export async function allowlist(tx: Tx, caller: Caller, id: string, ip_addresses: string[]) {
+  const before = await alive(tx, caller, id)
+  demandReach(caller, ip_addresses)
+  return change(tx, before, { ip_addresses }, "api_key.allowlist_changed", caller)
+}
+
+async function alive(tx: Tx, caller: Caller, id: string): Promise<ApiKeyRow> {
+  const row = await hold(tx, caller.project_id, id)
+  demandPower(caller, row)
+  const { status } = apiKeyRecord(row)
+  if (status === "active") return row
+  return fail("conflict", `This key is ${status}. It cannot be changed.`, { reason: status, id })
 }
 
 /** Writes what changes, tells the audit log, and returns the record. */
-export async function change(
+async function change(
   tx: Tx,
-  before: Row,
-  changes: Partial<Row>,
+  before: ApiKeyRow,
+  changes: Partial<ApiKeyRow>,
   action: string,
   by: audit.By,
 ): Promise<ApiKey> {
   const after = { ...before, ...changes }
   await tx.update(apiKeys).set(changes).where(eq(apiKeys.id, before.id))
-  await log(tx, by, after, action, { before: record(before), after: record(after) })
-  return record(after)
+  await log(tx, by, after, action, { before: apiKeyRecord(before), after: apiKeyRecord(after) })
+  return apiKeyRecord(after)
+}
+
+/**
+ * A key is changed by callers that could do everything it does: otherwise a narrow key could lift
+ * the allowlist or the end of a broad one.
+ */
+const demandPower = (caller: Caller, { scopes }: ApiKeyRow) =>
+  demandScopes(caller, scopes, "To change this key, you need every scope that it has. Missing")
+
+function demandScopes(caller: Caller, scopes: string[], text: string) {
+  if (isWithinOwn(caller.scopes, scopes)) return
+  const missing = scopes.filter((scope) => !caller.scopes.includes(scope))
+  fail("forbidden", `${text}: ${missing.join(", ")}.`, { required_scope: missing[0] })
+}
+
+/** A key with an allowlist makes none that works from other addresses. */
+function demandReach({ ip_addresses: own }: Caller, ranges: string[]) {
+  if (own.length === 0) return
+  const outside = ranges.find((range) => !own.some((wide) => isInside(range, wide)))
+  if (ranges.length > 0 && outside === undefined) return
+  const text = outside
+    ? `${outside} is outside the allowlist of the key that you use.`
+    : "The key that you use has an allowlist. The other key needs an allowlist within it."
+  fail("forbidden", text, { required_scope: null })
+}
+
+/** A key that ends makes none, itself included, that outlives it. */
+function demandOutlives({ expires_at: own }: Caller, wished: string | null) {
+  if (own === null || (wished !== null && wished <= own)) return
+  const [path, code] = ["expires_at", "invalid"]
+  const message = `The key that you use expires at ${own}. Give that time or an earlier one.`
+  fail("validation_error", `${path}: ${message}`, { fields: [{ path, code, message }] })
 }
 
 /** Remembers the last use; the guard calls it at most once a minute for a key. */
 export const touch = (tx: Tx, id: string, ip: string) =>
   tx.update(apiKeys).set({ last_used_at: now(), last_used_ip: ip }).where(eq(apiKeys.id, id))
 
-const ours = (project_id: string, id: string) =>
-  and(eq(apiKeys.project_id, project_id), eq(apiKeys.id, id))
+const ofProject = (project_id: string) => eq(apiKeys.project_id, project_id)
 
-const matching = (project_id: string, { status }: ListQuery): SQL | undefined =>
-  and(eq(apiKeys.project_id, project_id), status && STATUS_IS[status]())
+const matching = (project_id: string, { status }: ApiKeyFilter): SQL | undefined =>
+  and(ofProject(project_id), status && STATUS_IS[status]())
 
 const STATUS_IS: Record<KeyStatus, () => SQL | undefined> = {
   revoked: () => isNotNull(apiKeys.revoked_at),
@@ -135,23 +253,24 @@ const STATUS_IS: Record<KeyStatus, () => SQL | undefined> = {
 }
 
 /** The Key record of the contract: everything but what finds and proves it. */
-export function record(whole: Row) {
+function apiKeyRecord(whole: ApiKeyRow) {
   const { account_id: _, lookup: __, key_hash: ___, successor_id: ____, ...row } = whole
   const expired = row.expires_at !== null && millisFrom(row.expires_at) <= millis()
   const status: KeyStatus = row.revoked_at ? "revoked" : expired ? "expired" : "active"
-  const created_by = row.created_by as Pick<audit.By["actor"], "type" | "id">
-  return { ...row, mode: "live" as const, created_by, status }
+  return { ...row, mode: "live" as const, status }
 }
 
-type Change = Pick<audit.NewEntry, "before" | "after">
-
-const log = (tx: Tx, by: audit.By, row: Row, action: string, change: Change) =>
-  audit.record(tx, {
-    account_id: row.account_id,
-    project_id: row.project_id,
-    actor: by.actor,
-    ip: by.ip,
+const log = (
+  tx: Tx,
+  by: audit.By,
+  { account_id, project_id, id }: ApiKeyRow,
+  action: string,
+  change: audit.AuditChange,
+) =>
+  audit.record(tx, by, {
+    account_id,
+    project_id,
     action,
-    target: { type: "api_key", id: row.id },
+    target: { type: "api_key", id },
     ...change,
   })

@@ -1,18 +1,31 @@
-import { and, eq } from "drizzle-orm"
+import { and, eq, type SQL } from "drizzle-orm"
 import { ApiError, fail } from "../core/errors"
 import { isUuid } from "../core/ids"
 import { millis, millisFrom, now } from "../core/time"
-import type { AccountRole } from "../identity/tables"
-import { limitsOf } from "../plans/plans"
+import { prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
-import { type Caller, quotaSubject } from "./caller"
-import { DEFAULTS, withDefaults } from "./project-settings"
+import {
+  type AccountColumns,
+  account_columns,
+  accountFacts,
+  type Caller,
+  nobody,
+  withDefaults,
+} from "./caller"
 import { scopesOf } from "./scopes"
-import { activeProjects, findProject, findSeats } from "./seats"
-import { accountMembers, consoleSessions, type ProjectRole } from "./tables"
+import {
+  type AccountRole,
+  accountMembers,
+  accounts,
+  consoleSessions,
+  consoleUsers,
+  type ProjectRole,
+  projectMembers,
+  projects,
+} from "./tables"
 
 /** Which account and project a console caller speaks of. */
-export interface Wanted {
+export interface NamedScope {
   /** From `X-Account-Id`. */
   account_id: string | null
   /** From the path, else from `X-Project-Id`. */
@@ -23,52 +36,24 @@ export interface Wanted {
   of_deleted: "account" | "project" | undefined
 }
 
-/** Somebody whose session is alive, and every account he belongs to. */
-export interface Person {
+/** Somebody whose session is alive, and every account the person belongs to. */
+export interface SignedIn {
   caller: Caller
   mfa: boolean
-  seats: Seat[]
+  seats: AccountSeat[]
 }
 
-type Seat = Awaited<ReturnType<typeof findSeats>>[number]
-
-const ACCOUNT_DEFAULTS = { track_opens: true, track_clicks: true, require_mfa: false }
-
-/** A caller whom nothing identifies, on routes that anybody may call. */
-export const nobody = (ip: string): Caller => ({
-  kind: "none",
-  actor: { type: "system", id: null, name: null },
-  key_id: null,
-  user_id: null,
-  session_id: null,
-  account_id: "",
-  project_id: "",
-  scopes: [],
-  domain_id: null,
-  account_role: null,
-  project_role: null,
-  operator: false,
-  ip_addresses: [],
-  expires_at: null,
-  plan: "",
-  limits: limitsOf({ plan: "free", limits: null }),
-  quota_subject: "",
-  account_status: "active",
-  sending_status: "active",
-  sending_status_reason: null,
-  project_settings: DEFAULTS,
-  account_settings: ACCOUNT_DEFAULTS,
-  ip,
-})
+type SeatRow = Awaited<ReturnType<typeof findSeats>>[number]
+type AccountSeat = SeatRow & AccountColumns
 
 /** Undefined for a session that is over or unknown, and for a user who is locked. */
 export async function person(
   db: Reader,
   { user_id, session_id }: { user_id: string; session_id: string },
   ip: string,
-): Promise<Person | undefined> {
-  const seats = await findSeats(db, { session_id, user_id })
-  const [one] = seats
+): Promise<SignedIn | undefined> {
+  const rows = await findSeats(db, { session_id, user_id })
+  const [one] = rows
   if (!one || one.revoked_at !== null || millisFrom(one.expires_at) <= millis()) return undefined
   if (one.user_status !== "active") return undefined
   const caller: Caller = {
@@ -79,62 +64,46 @@ export async function person(
     session_id,
     operator: one.operator,
   }
-  return { caller, mfa: one.mfa_secret !== null, seats: seats.filter(({ role }) => role !== null) }
+  return { caller, mfa: one.mfa_secret !== null, seats: rows.filter(isSeat) }
 }
+
+const isSeat = (row: SeatRow): row is AccountSeat => row.account_id !== null
 
 /**
  * The same person in the account that the request names, or in the only one there is. Throws 404
  * for an account of others, 422 `missing_required_field` where there are several to choose from.
  */
-export function inAccount({ caller, seats }: Person, wanted: Wanted): Caller {
-  if (wanted.need === "user") return caller
-  const also_deleted = wanted.of_deleted === "account"
+export function inAccount({ caller, seats }: SignedIn, named: NamedScope): Caller {
+  if (named.need === "user") return caller
+  const also_deleted = named.of_deleted === "account"
   const open = seats.filter(({ deleting_at }) => deleting_at === null || also_deleted)
-  const seat = wanted.account_id
-    ? open.find(({ account_id }) => account_id === wanted.account_id)
+  const seat = named.account_id
+    ? open.find(({ account_id }) => account_id === named.account_id)
     : open[0]
-  if (!seat && wanted.account_id) return fail("not_found", "There is no such account.")
+  if (!seat && named.account_id) return fail("not_found", "There is no such account.")
   if (!seat)
     return fail(
       "forbidden",
       "You are not a member of any account. Make one, or ask for an invitation.",
       { required_role: "member" },
     )
-  if (!wanted.account_id && open.length > 1) throw missing("X-Account-Id", "several accounts")
-  return seated(caller, seat)
-}
-
-function seated(caller: Caller, seat: Seat): Caller {
-  const { account_id, plan } = seat
-  if (!account_id || !plan || !seat.settings) return caller
-  const account = { id: account_id, plan, owner_user_id: seat.owner_user_id }
-  return {
-    ...caller,
-    account_id,
-    account_role: seat.role,
-    plan,
-    limits: limitsOf({ plan, limits: seat.limits }),
-    quota_subject: quotaSubject(account),
-    account_status: seat.account_status ?? "active",
-    sending_status: seat.sending_status ?? "active",
-    sending_status_reason: seat.sending_status_reason,
-    account_settings: seat.settings,
-  }
+  if (!named.account_id && open.length > 1) throw missing("X-Account-Id", "several accounts")
+  return { ...caller, ...accountFacts(seat), account_role: seat.role }
 }
 
 /**
- * As `inAccount`, for the project of the account. Throws 404 for one in which he has no role, and
+ * As `inAccount`, for the project of the account. Throws 404 for one without a role, and
  * for one that is being deleted: nothing works in it any more.
  */
-export async function inProject(db: Reader, caller: Caller, wanted: Wanted): Promise<Caller> {
+export async function inProject(db: Reader, caller: Caller, named: NamedScope): Promise<Caller> {
   const { account_id, user_id } = caller
-  const { project_id } = wanted
+  const { project_id } = named
   if (project_id !== null && !isUuid(project_id)) return noProject()
   const rows = project_id
     ? await findProject(db, { account_id, project_id, user_id: user_id ?? "" })
     : await activeProjects(db, { account_id, user_id: user_id ?? "" })
   const seen = rows.flatMap((row) => {
-    if (row.status === "deleting" && wanted.of_deleted !== "project") return []
+    if (row.status === "deleting" && named.of_deleted !== "project") return []
     const role = roleIn(caller.account_role, row.role)
     return role ? [{ ...row, role }] : []
   })
@@ -174,8 +143,8 @@ export async function touch(tx: Tx, { session_id, user_id, account_id }: Caller)
   await tx.update(accountMembers).set({ last_active_at: now() }).where(seat)
 }
 
-/** Throws 403 `mfa_required` where the account asks for a second factor and he has none. */
-export function demandMfa({ account_settings }: Caller, { mfa }: Person) {
+/** Throws 403 `mfa_required` where the account asks for a second factor and the person has none. */
+export function demandMfa({ account_settings }: Caller, { mfa }: SignedIn) {
   if (!account_settings.require_mfa || mfa) return
   fail("mfa_required", "This account requires a second factor. Turn yours on first.")
 }
@@ -192,3 +161,62 @@ const missing = (header: string, among: string) =>
       reason: "The header is required.",
     },
   )
+
+const { id: session_id, user_id } = consoleSessions
+
+/** One row for each account of the user, and one without an account for a user without any. */
+const findSeats = prepared({ session_id, user_id }, (db: Reader, slot) =>
+  db
+    .select({
+      expires_at: consoleSessions.expires_at,
+      revoked_at: consoleSessions.revoked_at,
+      email: consoleUsers.email,
+      name: consoleUsers.name,
+      operator: consoleUsers.operator,
+      user_status: consoleUsers.status,
+      mfa_secret: consoleUsers.mfa_secret,
+      role: accountMembers.role,
+      ...account_columns,
+    })
+    .from(consoleSessions)
+    .innerJoin(consoleUsers, eq(consoleUsers.id, user_id))
+    .leftJoin(accountMembers, eq(accountMembers.user_id, user_id))
+    .leftJoin(accounts, eq(accounts.id, accountMembers.account_id))
+    .where(and(eq(session_id, slot.session_id), eq(user_id, slot.user_id))),
+)
+
+const { id: project_id, account_id } = projects
+const member = projectMembers.user_id
+
+/** Projects of people, each with the user's own role in it, if there is one. */
+const projectsWithRole = (db: Reader, member_id: SQL<string>, which: SQL | undefined) =>
+  db
+    .select({
+      id: projects.id,
+      status: projects.status,
+      settings: projects.settings,
+      role: projectMembers.role,
+    })
+    .from(projects)
+    .leftJoin(
+      projectMembers,
+      and(eq(projectMembers.project_id, projects.id), eq(member, member_id)),
+    )
+    .where(and(which, eq(projects.hidden, false)))
+
+const findProject = prepared({ account_id, project_id, user_id: member }, (db: Reader, slot) =>
+  projectsWithRole(
+    db,
+    slot.user_id,
+    and(eq(project_id, slot.project_id), eq(account_id, slot.account_id)),
+  ),
+)
+
+/** A project that is being deleted is only reached by its id. */
+const activeProjects = prepared({ account_id, user_id: member }, (db: Reader, slot) =>
+  projectsWithRole(
+    db,
+    slot.user_id,
+    and(eq(account_id, slot.account_id), eq(projects.status, "active")),
+  ),
+)

@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto"
 import { and, eq } from "drizzle-orm"
 import { ApiError, fail } from "../core/errors"
 import { newId } from "../core/ids"
@@ -6,11 +5,10 @@ import type { Secrets } from "../core/secrets"
 import { millis, millisFrom, now, secondsFromNow } from "../core/time"
 import { held } from "../store/locks"
 import type { Reader, Store, Tx } from "../store/store"
-import type { Client, SessionReply, Sessions } from "./sessions"
+import type { SessionClient, SessionReply, Sessions } from "./sessions"
 import { consoleUsers, deviceCodes } from "./tables"
-import { hashOfToken, newToken } from "./tokens"
-import { asUser, recordForUser } from "./user-log"
-import type { UserRow } from "./users"
+import { hashOfToken, newToken, randomLetters } from "./tokens"
+import { recordOwn, type UserRow } from "./users"
 
 const LIFETIME_SECONDS = 600
 const INTERVAL_SECONDS = 5
@@ -51,16 +49,7 @@ export async function begin(parts: DeviceParts, client_name: string, ip: string)
   return { device_code, user_code, verification_uri: `${parts.base_url()}/device`, ...times }
 }
 
-function letters(): string {
-  const fair = 256 - (256 % LETTERS.length)
-  let text = ""
-  while (text.length < HALF) {
-    for (const byte of randomBytes(HALF * 2)) {
-      if (byte < fair && text.length < HALF) text += LETTERS[byte % LETTERS.length]
-    }
-  }
-  return text
-}
+const letters = () => randomLetters(LETTERS, HALF)
 
 /** People type it: in any case, with or without the hyphen. */
 function hashOfUserCode(secrets: Secrets, user_code: string): string {
@@ -68,7 +57,7 @@ function hashOfUserCode(secrets: Secrets, user_code: string): string {
   return secrets.mac("user code", plain).toString("base64url")
 }
 
-type Waiting = "authorization_pending" | "slow_down" | "expired" | "denied"
+type RefusalReason = "authorization_pending" | "slow_down" | "expired" | "denied"
 
 /**
  * RFC 8628, 3.4 and 3.5. Throws 422 with `details.reason` until somebody approved; an early
@@ -77,10 +66,10 @@ type Waiting = "authorization_pending" | "slow_down" | "expired" | "denied"
 export async function collect(
   { store, sessions }: DeviceParts,
   device_code: string,
-  client: Omit<Client, "client_name">,
+  client: Omit<SessionClient, "client_name">,
 ): Promise<SessionReply> {
-  // What a refusal writes down must stay, so it is told outside.
-  const answer = await store.tx(async (tx): Promise<SessionReply | Refusal> => {
+  // What a refusal writes must be committed, so the error is thrown outside of the transaction.
+  const answer = await store.tx(async (tx): Promise<SessionReply | DeviceRefusal> => {
     const own = eq(deviceCodes.device_code_hash, hashOfToken(device_code))
     const [row] = await held(tx.select().from(deviceCodes).where(own))
     if (!row || row.status === "used" || isPast(row)) return { reason: "expired" }
@@ -94,18 +83,21 @@ export async function collect(
     await tx.update(deviceCodes).set({ status: "used" }).where(eq(deviceCodes.id, row.id))
     return sessions.start(tx, user, { ...client, client_name: row.client_name })
   })
-  if ("reason" in answer) throw waiting(answer)
+  if ("reason" in answer) throw refused(answer)
   return answer
 }
 
-interface Refusal {
-  reason: Waiting
+interface DeviceRefusal {
+  reason: RefusalReason
   interval?: number
 }
 
 const isPast = ({ expires_at }: DeviceRow) => millisFrom(expires_at) <= millis()
 
-async function poll(tx: Tx, { id, last_polled_at, interval_seconds }: DeviceRow): Promise<Refusal> {
+async function poll(
+  tx: Tx,
+  { id, last_polled_at, interval_seconds }: DeviceRow,
+): Promise<DeviceRefusal> {
   const elapsed = last_polled_at ? millis() - millisFrom(last_polled_at) : Number.POSITIVE_INFINITY
   const is_early = elapsed >= 0 && elapsed < interval_seconds * 1000
   const interval = interval_seconds + (is_early ? SLOWER_SECONDS : 0)
@@ -114,7 +106,7 @@ async function poll(tx: Tx, { id, last_polled_at, interval_seconds }: DeviceRow)
   return { reason: is_early ? "slow_down" : "authorization_pending", interval }
 }
 
-const WORDS: Record<Waiting, string> = {
+const WORDS: Record<RefusalReason, string> = {
   authorization_pending:
     "Nobody has approved this sign-in yet. Ask again after `interval` seconds.",
   slow_down: "You asked too early. From now on, wait five seconds longer between two requests.",
@@ -122,7 +114,7 @@ const WORDS: Record<Waiting, string> = {
   denied: "The person denied this sign-in.",
 }
 
-const waiting = ({ reason, interval }: Refusal) =>
+const refused = ({ reason, interval }: DeviceRefusal) =>
   new ApiError("validation_error", WORDS[reason], {
     fields: [],
     reason,
@@ -151,7 +143,7 @@ const noCode = () =>
 const isWaiting = (user_code_hash: string) =>
   and(eq(deviceCodes.user_code_hash, user_code_hash), eq(deviceCodes.status, "pending"))
 
-export interface Decision {
+export interface DeviceDecision {
   user_code: string
   approve: boolean
   ip: string
@@ -162,7 +154,7 @@ export async function decide(
   tx: Tx,
   secrets: Secrets,
   user: UserRow,
-  { user_code, approve, ip }: Decision,
+  { user_code, approve, ip }: DeviceDecision,
 ): Promise<void> {
   const row = await waitingFor(tx, secrets, user_code)
   const status = approve ? "approved" : "denied"
@@ -170,5 +162,5 @@ export async function decide(
   const change = tx.update(deviceCodes).set({ status, user_id: user.id }).where(mine)
   if ((await change.returning({ id: deviceCodes.id })).length === 0) noCode()
   const after = { client_name: row.client_name, ip: row.ip }
-  await recordForUser(tx, user, asUser(user, ip), `device.${status}`, { after })
+  await recordOwn(tx, user, ip, `device.${status}`, { after })
 }

@@ -6,16 +6,15 @@ import { enqueue, type JobKind } from "../jobs/queue"
 import type { Reader, Store, Tx } from "../store/store"
 import * as passwords from "./passwords"
 import { revokeAll } from "./sessions"
-import type { SystemMail } from "./system-mail"
+import type { ConsoleMail } from "./system-mail"
 import { passwordResets } from "./tables"
 import { hashOfToken, newToken } from "./tokens"
-import { asUser, recordForUser } from "./user-log"
 import * as users from "./users"
 
 const RESET_SECONDS = 3600
 const MOST_ATTEMPTS = 10
 
-interface Forgotten {
+interface ForgottenPassword {
   email: string
 }
 
@@ -23,7 +22,7 @@ interface Forgotten {
  * The work behind "forgot password". A job, because the answer must neither say nor show by its
  * time whether the address has a user.
  */
-export const passwordForgotten: JobKind<Forgotten> = {
+export const passwordForgotten: JobKind<ForgottenPassword> = {
   name: "session.password_forgotten",
   schedule: (attempt) => (attempt < MOST_ATTEMPTS ? 10 * attempt : undefined),
 }
@@ -31,13 +30,11 @@ export const passwordForgotten: JobKind<Forgotten> = {
 export const forget = (tx: Tx, email: string) =>
   enqueue(tx, passwordForgotten, { payload: { email }, project_id: null })
 
-export interface ResetPost {
-  mail: SystemMail
-  base_url: () => string
-}
-
 /** Mails a token that works once and for an hour; for an unknown address it does nothing. */
-export const sendReset = (store: Store, { mail, base_url }: ResetPost): JobHandler<Forgotten> => ({
+export const sendReset = (
+  store: Store,
+  { mail, base_url }: ConsoleMail,
+): JobHandler<ForgottenPassword> => ({
   async run({ email }) {
     const user = await users.byEmail(store.read, email)
     if (user?.status !== "active") return {}
@@ -99,11 +96,11 @@ export async function reset(
     const user = await users.hold(tx, id)
     await passwords.set(tx, id, password_hash)
     await revokeAll(tx, id)
-    await recordForUser(tx, user, asUser(user, ip), "password.reset")
+    await users.recordOwn(tx, user, ip, "password.reset")
   })
 }
 
-interface Change {
+interface PasswordChange {
   user: users.UserRow
   session_id: string
   new_password: string
@@ -111,7 +108,10 @@ interface Change {
 }
 
 /** With the present password proven: sets a new one and ends the user's other sessions. */
-export async function change(store: Store, { user, session_id, ...wanted }: Change): Promise<void> {
+export async function change(
+  store: Store,
+  { user, session_id, ...wanted }: PasswordChange,
+): Promise<void> {
   const { new_password, ip } = wanted
   passwords.demandStrength(new_password)
   await passwords.demandUnused(store.read, user.id, new_password)
@@ -126,6 +126,6 @@ export async function change(store: Store, { user, session_id, ...wanted }: Chan
     }
     await passwords.set(tx, user.id, password_hash)
     await revokeAll(tx, user.id, session_id)
-    await recordForUser(tx, user, asUser(user, ip), "password.changed")
+    await users.recordOwn(tx, user, ip, "password.changed")
   })
 }

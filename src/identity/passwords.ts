@@ -3,6 +3,7 @@ import { ApiError, fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { now } from "../core/time"
 import { lacking } from "../lib/password-strength"
+import { Turns } from "../lib/permits"
 import type { Reader, Tx } from "../store/store"
 import { consoleUsers, passwordHistory, passwordResets } from "./tables"
 
@@ -19,16 +20,22 @@ const DUMMY =
 
 const REMEMBERED = 5
 
-let running = 0
-const waiting: (() => void)[] = []
+const permits = new Turns(AT_ONCE)
+let pending = 0
+
+/** The hash of a password that a person chose. Throws 422 `weak_password`. */
+export function hashNew(password: string): Promise<string> {
+  demandStrength(password)
+  return hash(password)
+}
 
 /** Throws 503 `service_unavailable` when a hundred are waiting already. */
 export const hash = (password: string): Promise<string> =>
-  inTurn(() => Bun.password.hash(normal(password), COST))
+  withPermit(() => Bun.password.hash(normal(password), COST))
 
 /** Without a hash it takes as long and is false. */
 export const verify = (password: string, password_hash: string | undefined): Promise<boolean> =>
-  inTurn(async () => {
+  withPermit(async () => {
     const same = await Bun.password.verify(normal(password), password_hash ?? DUMMY)
     return same && password_hash !== undefined
   })
@@ -36,19 +43,15 @@ export const verify = (password: string, password_hash: string | undefined): Pro
 /** The same password from any keyboard: composed and decomposed letters are one. */
 const normal = (password: string) => password.normalize("NFKC")
 
-async function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-  if (running >= AT_ONCE) {
-    if (waiting.length >= MOST_WAITING) throw busy()
-    await new Promise<void>((resolve) => waiting.push(resolve)) // the place is handed over
-  } else {
-    running += 1
-  }
+async function withPermit<Result>(work: () => Promise<Result>): Promise<Result> {
+  if (pending >= AT_ONCE + MOST_WAITING) throw busy()
+  pending += 1
+  const release = await permits.take()
   try {
     return await work()
   } finally {
-    const next = waiting.shift()
-    if (next) next()
-    else running -= 1
+    release()
+    pending -= 1
   }
 }
 

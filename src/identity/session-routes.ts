@@ -1,42 +1,44 @@
 import { Type as t } from "@sinclair/typebox"
-import { Deleted, deleted } from "../http/field-schemas"
+import { Deleted, deleted, nameText } from "../http/field-schemas"
 import type { Call } from "../http/route"
-import { type AnyRoute, route } from "../http/route"
-import { deviceRoutes } from "./device-routes"
-import type { DeviceParts } from "./device-sign-in"
-import { mfaRoutes } from "./mfa-routes"
-import { passwordRoutes } from "./password-routes"
+import { type AnyRoute, consoleRow, route, strangerRow } from "../http/route"
+import { count, flag, text } from "../lib/record-fields"
+import * as device from "./device-sign-in"
 import {
   Challenged,
   ConsoleUser,
   Email,
   LIMIT_BYTES,
   Password,
-  PER_MINUTE,
   Seats,
   Session,
   SessionRecord,
   Token,
 } from "./schemas"
 import * as sessions from "./sessions"
-import { answerChallenge, signIn } from "./sign-in"
-import { type UserParts, userRoutes } from "./user-routes"
+import { answerChallenge, type SignInParts, signIn } from "./sign-in"
 import * as users from "./users"
 
 const Credentials = t.Object({ email: Email, password: Password })
-const Answer = t.Object({ token: Token, code: t.String({ maxLength: 64 }) })
+const MfaAnswer = t.Object({ token: Token, code: t.String({ maxLength: 64 }) })
 const Refresh = t.Object({ refresh_token: Token })
 
-export interface SessionParts extends UserParts, DeviceParts {}
+const Program = t.Object({ client_name: nameText() })
+const DeviceQuestion = t.Object({ device_code: Token })
+const DeviceAnswer = t.Object({ user_code: t.String({ maxLength: 64 }), approve: t.Boolean() })
 
-const open: Pick<AnyRoute, "method" | "callers" | "scope" | "status" | "per_minute" | "limit"> = {
-  method: "POST",
-  callers: ["none"],
-  scope: "-",
-  status: [200],
-  per_minute: PER_MINUTE,
-  limit: LIMIT_BYTES,
-}
+const DeviceSignIn = t.Object(
+  {
+    device_code: text("dc_Zk3vX9…", "The code with which the program asks for its session."),
+    user_code: text("BCDF-GHJK", "The code that the person enters."),
+    verification_uri: text("https://belfry.example.com/device"),
+    expires_in: count(600, "Seconds until both codes expire."),
+    interval: count(5, "Seconds to wait between two requests."),
+  },
+  { title: "DeviceSignIn" },
+)
+
+export interface SessionParts extends SignInParts, device.DeviceParts {}
 
 const PATH = "/v1/session"
 
@@ -45,21 +47,11 @@ export const sessionRoutes = (parts: SessionParts): AnyRoute[] => [
   ...entryRoutes(parts),
   ...ownRoutes(parts),
   ...deviceRoutes(parts),
-  ...userRoutes(parts),
-  ...mfaRoutes(parts),
-  ...passwordRoutes(parts),
 ]
-
-const clientOf = ({ ip, request }: Pick<Call, "ip" | "request">): sessions.Client => ({
-  ip,
-  user_agent: request.headers.get("user-agent"),
-  client_name: null,
-})
 
 const entryRoutes = (parts: SessionParts): AnyRoute[] => [
   route({
-    ...open,
-    path: PATH,
+    ...strangerRow("POST", PATH),
     summary: "Sign in with email and password",
     description:
       "The answer is a session. If a second factor is on, it is a challenge, which `POST /v1/session/mfa` completes. A wrong address and a wrong password get the same answer.",
@@ -67,23 +59,23 @@ const entryRoutes = (parts: SessionParts): AnyRoute[] => [
     example: { email: "ann@example.com", password: "Quiet-River-42" },
     response: t.Union([Session, Challenged]),
     errors: ["unauthorized", "login_rate_limit_exceeded"],
-    handle: async (call) => ({ data: await signIn(parts, call.body, clientOf(call)) }),
+    handle: async (call) => ({ data: await signIn(parts, call.body, sessions.clientOf(call)) }),
   }),
   route({
-    ...open,
-    path: `${PATH}/mfa`,
+    ...strangerRow("POST", `${PATH}/mfa`),
     summary: "Complete a sign-in with a code of the second factor",
     description:
       "Send the token of the challenge and a code. The code comes from the authenticator app, or is one of the backup codes. A challenge allows only a few attempts.",
-    body: Answer,
+    body: MfaAnswer,
     example: { token: "mc_Zk3vX9", code: "492039" },
     response: Session,
     errors: ["invalid_mfa", "invalid_totp", "invalid_backup_code", "login_rate_limit_exceeded"],
-    handle: async (call) => ({ data: await answerChallenge(parts, call.body, clientOf(call)) }),
+    handle: async (call) => ({
+      data: await answerChallenge(parts, call.body, sessions.clientOf(call)),
+    }),
   }),
   route({
-    ...open,
-    path: `${PATH}/refresh`,
+    ...strangerRow("POST", `${PATH}/refresh`),
     summary: "Exchange a refresh token for new tokens",
     description:
       "A refresh token works once. The answer has the next one. If a used token is sent again, the whole session ends, because the token may be stolen.",
@@ -99,11 +91,7 @@ const entryRoutes = (parts: SessionParts): AnyRoute[] => [
 
 const ownRoutes = ({ store }: SessionParts): AnyRoute[] => [
   route({
-    ...open,
-    callers: ["console"],
-    scope: "role:any",
-    method: "GET",
-    path: PATH,
+    ...consoleRow("GET", PATH, "role:any"),
     summary: "Show yourself, your accounts and this session",
     description:
       "Shows the person, their accounts with their roles, and the session of the request.",
@@ -124,11 +112,7 @@ const ownRoutes = ({ store }: SessionParts): AnyRoute[] => [
     },
   }),
   route({
-    ...open,
-    callers: ["console"],
-    scope: "role:any",
-    method: "DELETE",
-    path: PATH,
+    ...consoleRow("DELETE", PATH, "role:any"),
     summary: "Sign out",
     description: "Ends the session of the request. Its refresh token stops working at once.",
     response: Deleted,
@@ -146,3 +130,48 @@ const own = ({ user_id, session_id }: Call["caller"]) => ({
   user_id: user_id ?? "",
   session_id: session_id ?? "",
 })
+
+/** Sign-in of a program on a machine without a browser (RFC 8628). */
+const deviceRoutes = (parts: device.DeviceParts): AnyRoute[] => [
+  route({
+    ...strangerRow("POST", `${PATH}/device`, 201),
+    summary: "Begin a sign-in that is approved on another device",
+    description:
+      "For programs on machines without a browser (RFC 8628). Show `user_code` and `verification_uri` to the person, then ask `POST /v1/session/device/token` every `interval` seconds.",
+    body: Program,
+    example: { client_name: "belfry on laptop" },
+    response: DeviceSignIn,
+    handle: async ({ body, ip }) => ({ data: await device.begin(parts, body.client_name, ip) }),
+  }),
+  route({
+    ...strangerRow("POST", `${PATH}/device/token`),
+    summary: "Ask whether the person approved the sign-in",
+    description:
+      "Answers 422 until the person approves the sign-in. `details.reason` is `authorization_pending`, `slow_down`, `expired` or `denied`. After the approval, the first answer has the session.",
+    body: DeviceQuestion,
+    example: { device_code: "dc_Zk3vX9" },
+    response: Session,
+    handle: async (call) => ({
+      data: await device.collect(parts, call.body.device_code, sessions.clientOf(call)),
+    }),
+  }),
+  route({
+    ...consoleRow("POST", `${PATH}/device/approve`, "role:any"),
+    limit: LIMIT_BYTES,
+    summary: "Approve or deny the sign-in of a program",
+    description:
+      "The person sends the code that the program shows. `approve: false` denies the sign-in.",
+    body: DeviceAnswer,
+    example: { user_code: "BCDF-GHJK", approve: true },
+    response: t.Object({ approved: flag(true) }),
+    errors: ["not_found"],
+    handle: async ({ body, caller, ip }) => {
+      const { store, secrets } = parts
+      await store.tx(async (tx) => {
+        const user = await users.find(tx, caller.user_id ?? "")
+        await device.decide(tx, secrets, user, { ...body, ip })
+      })
+      return { data: { approved: body.approve } }
+    },
+  }),
+]

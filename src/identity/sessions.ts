@@ -1,16 +1,22 @@
-import { and, count, eq, gt, isNull, ne, type SQL } from "drizzle-orm"
+import { and, eq, gt, isNull, ne, type SQL } from "drizzle-orm"
 import { fail } from "../core/errors"
-import { isUuid, newId } from "../core/ids"
+import { newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { millis, millisFrom, now, secondsFromNow } from "../core/time"
 import { held } from "../store/locks"
+import { countRows, type ListWindow, newestRows, rowById } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
-import { newestFirst, type Stretch } from "../store/stretch"
 import { ACCESS_SECONDS, type AccessTokens } from "./access-token"
 import { consoleSessions, consoleUsers, deviceCodes, refreshTokens } from "./tables"
 import { hashOfToken, newToken } from "./tokens"
-import { asUser, recordForUser } from "./user-log"
-import { accountsOf, type Seat, type UserRecord, type UserRow, userRecord } from "./users"
+import {
+  accountsOf,
+  recordOwn,
+  type UserRecord,
+  type UserRow,
+  type UserSeat,
+  userRecord,
+} from "./users"
 
 const REFRESH_SECONDS = 30 * 86_400
 
@@ -20,12 +26,18 @@ const GRACE_MILLISECONDS = 10_000
 const MOST_AGENT_CHARACTERS = 300
 
 /** From where somebody signs in. */
-export interface Client {
+export interface SessionClient {
   ip: string | null
   user_agent: string | null
   /** What a program calls itself; null for a sign-in with a password. */
   client_name: string | null
 }
+
+export const clientOf = (call: { ip: string; request: Request }): SessionClient => ({
+  ip: call.ip,
+  user_agent: call.request.headers.get("user-agent"),
+  client_name: null,
+})
 
 /** The Session of the contract. */
 export interface SessionReply {
@@ -34,7 +46,7 @@ export interface SessionReply {
   token_type: "Bearer"
   expires_in: number
   user: UserRecord
-  accounts: Seat[]
+  accounts: UserSeat[]
 }
 
 type SessionRow = typeof consoleSessions.$inferSelect
@@ -55,7 +67,7 @@ export class Sessions {
   }
 
   /** Whoever calls this has made sure of the person. */
-  async start(tx: Tx, user: UserRow, client: Client): Promise<SessionReply> {
+  async start(tx: Tx, user: UserRow, client: SessionClient): Promise<SessionReply> {
     const at = now()
     const session: SessionRow = {
       id: newId(),
@@ -70,9 +82,8 @@ export class Sessions {
     }
     await tx.insert(consoleSessions).values(session)
     await tx.update(consoleUsers).set({ last_login_at: at }).where(eq(consoleUsers.id, user.id))
-    const by = asUser(user, client.ip)
     const after = { client_name: client.client_name, user_agent: session.user_agent }
-    await recordForUser(tx, user, by, "session.started", { after })
+    await recordOwn(tx, user, client.ip, "session.started", { after })
     const refresh_token = await this.#issue(tx, session.id)
     return this.#reply(tx, { ...user, last_login_at: at }, session.id, refresh_token)
   }
@@ -98,8 +109,8 @@ export class Sessions {
 
     const next = found.used_at ? this.#again(found) : await this.#issue(tx, session.id)
     if (!next) {
-      await end(tx, [session.id])
-      await recordForUser(tx, user, asUser(user, ip), "session.reuse_detected", {
+      await end(tx, eq(consoleSessions.id, session.id))
+      await recordOwn(tx, user, ip, "session.reuse_detected", {
         before: sessionRecord(session, ""),
       })
       return undefined
@@ -171,37 +182,22 @@ const alive = (user_id: string): SQL | undefined =>
   )
 
 /** Throws 404. Of this user only, and only while it lives. */
-export async function find(db: Reader, user_id: string, id: string): Promise<SessionRow> {
-  const own = and(alive(user_id), eq(consoleSessions.id, id))
-  const [row] = isUuid(id) ? await db.select().from(consoleSessions).where(own) : []
-  return row ?? fail("not_found", "There is no such session.")
-}
-
-interface Part extends Stretch {
-  limit: number
-  offset: number
-}
+export const find = async (db: Reader, user_id: string, id: string): Promise<SessionRow> =>
+  (await rowById(db, consoleSessions, id, alive(user_id))) ??
+  fail("not_found", "There is no such session.")
 
 /** Newest first. */
-export function list(db: Reader, user_id: string, { limit, offset, ...stretch }: Part) {
-  const { where, order } = newestFirst(consoleSessions.id, stretch)
-  const rows = db
-    .select()
-    .from(consoleSessions)
-    .where(and(alive(user_id), where))
-  return rows.orderBy(order).limit(limit).offset(offset)
-}
+export const list = (db: Reader, user_id: string, window: ListWindow) =>
+  newestRows(db, consoleSessions, alive(user_id), window)
 
-export async function total(db: Reader, user_id: string): Promise<number> {
-  const [row] = await db.select({ all: count() }).from(consoleSessions).where(alive(user_id))
-  return row?.all ?? 0
-}
+export const total = (db: Reader, user_id: string): Promise<number> =>
+  countRows(db, consoleSessions, alive(user_id))
 
 /** Acts on the next request. Throws 404 for a session that is over already. */
 export async function revoke(tx: Tx, user: UserRow, id: string, ip: string): Promise<void> {
   const before = sessionRecord(await find(tx, user.id, id), "")
-  await end(tx, [id])
-  await recordForUser(tx, user, asUser(user, ip), "session.revoked", { before })
+  await end(tx, eq(consoleSessions.id, id))
+  await recordOwn(tx, user, ip, "session.revoked", { before })
 }
 
 /**
@@ -212,18 +208,8 @@ export async function revokeAll(tx: Tx, user_id: string, except?: string): Promi
   const approved = and(eq(deviceCodes.user_id, user_id), eq(deviceCodes.status, "approved"))
   await tx.update(deviceCodes).set({ status: "denied" }).where(approved)
   const others = except ? ne(consoleSessions.id, except) : undefined
-  const rows = await tx
-    .select({ id: consoleSessions.id })
-    .from(consoleSessions)
-    .where(and(alive(user_id), others))
-  await end(
-    tx,
-    rows.map(({ id }) => id),
-  )
+  await end(tx, and(alive(user_id), others))
 }
 
-async function end(tx: Tx, ids: string[]) {
-  for (const id of ids) {
-    await tx.update(consoleSessions).set({ revoked_at: now() }).where(eq(consoleSessions.id, id))
-  }
-}
+const end = (tx: Tx, which: SQL | undefined) =>
+  tx.update(consoleSessions).set({ revoked_at: now() }).where(which)

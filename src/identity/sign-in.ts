@@ -3,9 +3,9 @@ import { fail } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { now, secondsFromNow } from "../core/time"
 import type { Reader, Store, Tx } from "../store/store"
-import { isTotp, prove, spend } from "./mfa-codes"
+import { isTotp, type MfaProof, prove, spend } from "./mfa"
 import * as passwords from "./passwords"
-import type { Client, SessionReply, Sessions } from "./sessions"
+import type { SessionClient, SessionReply, Sessions } from "./sessions"
 import { consoleSessions, consoleUsers, mfaChallenges } from "./tables"
 import { BUCKETS, type Throttle } from "./throttle"
 import { hashOfToken, newToken } from "./tokens"
@@ -14,14 +14,17 @@ import * as users from "./users"
 const CHALLENGE_SECONDS = 300
 const MOST_TRIES = 5
 
-export interface SignInParts {
+export interface ProofParts {
   store: Store
   secrets: Secrets
-  sessions: Sessions
   throttle: Throttle
 }
 
-export interface Challenged {
+export interface SignInParts extends ProofParts {
+  sessions: Sessions
+}
+
+export interface MfaQuestion {
   mfa_required: true
   mfa_challenge: { token: string; methods: ["totp", "backup_code"]; expires_at: string }
 }
@@ -33,39 +36,84 @@ export interface Challenged {
 export async function signIn(
   parts: SignInParts,
   { email, password }: { email: string; password: string },
-  client: Client,
-): Promise<SessionReply | Challenged> {
-  const { store } = parts
-  const turns = await turnsOf(store.read, email, client.ip ?? "")
-  await parts.throttle.take(...turns)
-  const user = await users.byEmail(store.read, email)
-  const proven = await passwords.verify(password, user?.password_hash)
-  if (!user || !proven || user.status !== "active") return wrong()
-  return store.tx(async (tx) => {
+  client: SessionClient,
+): Promise<SessionReply | MfaQuestion> {
+  const { user, attempts } = await provePassword(parts, email, password, client.ip ?? "")
+  return parts.store.tx(async (tx) => {
     const same = await demandUnchanged(tx, user)
     if (same.mfa_secret) return challenge(tx, same.id)
-    await forgive(tx, parts.throttle, turns)
+    await forgive(tx, parts.throttle, attempts)
     return parts.sessions.start(tx, same, client)
   })
 }
 
-export const wrong = () => fail("unauthorized", "The email or the password is not right.")
+export interface TypedCredentials {
+  email: string
+  password: string
+  /** Of the app, or a recovery code; empty where no second factor is on. */
+  code: string
+}
+
+/**
+ * Password and second factor at once, for a form that keeps no session. Throws as `signIn` and
+ * `answerChallenge`. The returned function settles it, once, in the transaction of what it allows.
+ */
+export async function identify(
+  parts: ProofParts,
+  { email, password, code }: TypedCredentials,
+  ip: string,
+): Promise<(tx: Tx) => Promise<users.UserRow>> {
+  const { secrets, throttle } = parts
+  const { user, attempts } = await provePassword(parts, email, password, ip)
+  const needs_code = user.mfa_secret !== null
+  if (needs_code && code.trim() === "") {
+    fail("invalid_totp", "A second factor is on. Enter the code of your authenticator app, too.")
+  }
+  if (needs_code) await throttle.consume([BUCKETS.mfa, user.id])
+  const proof = needs_code ? await prove(secrets, user, code) : undefined
+  if (needs_code && !proof) return wrongCode(code)
+
+  return async (tx) => {
+    const same = await demandUnchanged(tx, user)
+    if (same.mfa_secret !== user.mfa_secret) return wrong()
+    if (proof && !(await spend(tx, user.id, proof))) return wrongCode(code)
+    await forgive(tx, throttle, attempts)
+    await throttle.reset(tx, [BUCKETS.mfa, user.id])
+    return same
+  }
+}
+
+async function provePassword(
+  { store, throttle }: ProofParts,
+  email: string,
+  password: string,
+  ip: string,
+) {
+  const attempts = await attemptsOf(store.read, email, ip)
+  await throttle.consume(...attempts)
+  const user = await users.byEmail(store.read, email)
+  const proven = await passwords.verify(password, user?.password_hash)
+  if (!user || !proven || user.status !== "active") return wrong()
+  return { user, attempts }
+}
+
+const wrong = () => fail("unauthorized", "The email or the password is not right.")
 
 /** The password may have been changed, or the user locked, while it was being compared. */
-export async function demandUnchanged(tx: Tx, { id, password_hash }: users.UserRow) {
+async function demandUnchanged(tx: Tx, { id, password_hash }: users.UserRow) {
   const [user] = await tx.select().from(consoleUsers).where(eq(consoleUsers.id, id))
   return user?.password_hash === password_hash && user.status === "active" ? user : wrong()
 }
 
-export type Turns = Parameters<Throttle["take"]>
+type Attempts = Parameters<Throttle["consume"]>
 
 /**
  * By address and by identifier. From where its owner is signed in already, an identifier has a
  * bucket of its own: a stranger who guesses elsewhere cannot lock its owner out.
  */
-export async function turnsOf(db: Reader, email: string, ip: string): Promise<Turns> {
+async function attemptsOf(db: Reader, email: string, ip: string): Promise<Attempts> {
   const email_key = users.emailKey(email)
-  const known = await db
+  const signed_in = await db
     .select({ id: consoleSessions.id })
     .from(consoleSessions)
     .innerJoin(consoleUsers, eq(consoleUsers.id, consoleSessions.user_id))
@@ -80,16 +128,16 @@ export async function turnsOf(db: Reader, email: string, ip: string): Promise<Tu
     .limit(1)
   return [
     [BUCKETS.sign_in_address, ip],
-    [BUCKETS.sign_in, known.length > 0 ? `${email_key} ${ip}` : email_key],
+    [BUCKETS.sign_in, signed_in.length > 0 ? `${email_key} ${ip}` : email_key],
   ]
 }
 
-export async function forgive(tx: Tx, throttle: Throttle, [by_address, ...others]: Turns) {
-  if (by_address) await throttle.giveBack(tx, by_address)
-  await throttle.forgive(tx, ...others)
+async function forgive(tx: Tx, throttle: Throttle, [by_address, ...others]: Attempts) {
+  if (by_address) await throttle.refund(tx, by_address)
+  await throttle.reset(tx, ...others)
 }
 
-async function challenge(tx: Tx, user_id: string): Promise<Challenged> {
+async function challenge(tx: Tx, user_id: string): Promise<MfaQuestion> {
   const token = newToken("mfa")
   const expires_at = secondsFromNow(CHALLENGE_SECONDS)
   const row = { token_hash: hashOfToken(token), user_id, attempts: 0, created_at: now() }
@@ -106,12 +154,12 @@ async function challenge(tx: Tx, user_id: string): Promise<Challenged> {
 export async function answerChallenge(
   parts: SignInParts,
   { token, code }: { token: string; code: string },
-  client: Client,
+  client: SessionClient,
 ): Promise<SessionReply> {
   const { store, secrets, throttle } = parts
   const token_hash = hashOfToken(token)
   const user_id = await countTry(store, token_hash)
-  await throttle.take([BUCKETS.mfa, user_id])
+  await throttle.consume([BUCKETS.mfa, user_id])
   const user = await users.find(store.read, user_id)
   const proof = await prove(secrets, user, code)
   if (!proof) return wrongCode(code)
@@ -120,9 +168,8 @@ export async function answerChallenge(
     await closeChallenge(tx, token_hash)
     if (same.mfa_secret !== user.mfa_secret) return noChallenge()
     if (!(await spend(tx, user_id, proof))) return wrongCode(code)
-    const turns = await turnsOf(tx, user.email, client.ip ?? "")
-    await forgive(tx, throttle, turns)
-    await throttle.forgive(tx, [BUCKETS.mfa, user_id])
+    await forgive(tx, throttle, await attemptsOf(tx, user.email, client.ip ?? ""))
+    await throttle.reset(tx, [BUCKETS.mfa, user_id])
     return parts.sessions.start(tx, same, client)
   })
 }
@@ -159,10 +206,48 @@ const noChallenge = () =>
     "No sign-in waits for a code with this token. Sign in with the password again.",
   )
 
-export const wrongCode = (code: string) =>
+const wrongCode = (code: string) =>
   isTotp(code)
     ? fail("invalid_totp", "This code is not right or was used before. Enter a new code.")
     : fail(
         "invalid_backup_code",
         "This backup code is not right or was used before. Enter another one.",
       )
+
+/**
+ * A person who is signed in proves it again. Throws 422 `invalid_current_password`, and 429 for
+ * guessing, which a stolen session could be used for.
+ */
+export async function demandPassword(
+  { store, throttle }: ProofParts,
+  user_id: string,
+  password: string,
+): Promise<users.UserRow> {
+  await throttle.consume([BUCKETS.proof, user_id])
+  const user = await users.find(store.read, user_id)
+  if (!(await passwords.verify(password, user.password_hash))) {
+    fail("invalid_current_password", "This is not your current password.")
+  }
+  return user
+}
+
+/** Throws 400 `mfa_not_enabled`, 401 `invalid_verification`. The proof is still to be spent. */
+export async function demandCode(
+  { store, secrets, throttle }: ProofParts,
+  user_id: string,
+  code: string,
+): Promise<{ user: users.UserRow; proof: MfaProof }> {
+  await throttle.consume([BUCKETS.proof, user_id])
+  const user = await users.find(store.read, user_id)
+  if (!user.mfa_secret)
+    fail("mfa_not_enabled", "No second factor is on, so nothing was turned off.")
+  const proof = await prove(secrets, user, code)
+  return proof ? { user, proof } : refuseCode()
+}
+
+export const refuseCode = () =>
+  fail("invalid_verification", "This code is not right or was used before. Enter a new code.")
+
+/** The proof was right: no guessing. */
+export const forgiveProof = ({ throttle }: ProofParts, tx: Tx, user_id: string) =>
+  throttle.reset(tx, [BUCKETS.proof, user_id])

@@ -15,3 +15,10 @@ export interface SystemMail {
   /** Throws 503 `email_not_configured` where no sender is known. */
   send(tx: Tx, letter: SystemLetter): Promise<unknown>
 }
+
+/** How mail of the instance itself is sent, and where its links point. */
+export interface ConsoleMail {
+  mail: SystemMail
+  /** Without a slash at the end: where people reach this instance. */
+  base_url: () => string
+}

@@ -1,3 +1,4 @@
+import type { Actor } from "../audit-log/tables"
 import {
   bool,
   id,
@@ -133,7 +134,7 @@ export const apiKeys = table(
     /** The only domain that it sends from. A domain that was deleted is none at all. */
     domain_id: ref(),
     ip_addresses: json<string[]>().notNull(),
-    created_by: json<{ type: string; id: string | null }>().notNull(),
+    created_by: json<Pick<Actor, "type" | "id">>().notNull(),
     expires_at: time(),
     last_used_at: time(),
     last_used_ip: text(),

@@ -6,8 +6,8 @@ import { subscriberOf } from "../lib/ip-ranges"
 import type { Reader, Store, Tx } from "../store/store"
 import { throttles } from "./tables"
 
-/** So many attempts in so many seconds. */
-export interface Bucket {
+/** At most `size` attempts in `seconds`. */
+interface ThrottleBucket {
   name: string
   size: number
   seconds: number
@@ -21,14 +21,14 @@ export const BUCKETS = {
   sign_in_address: { name: "sign_in_address", size: 30, seconds: QUARTER_HOUR },
   sign_up: { name: "sign_up", size: 10, seconds: QUARTER_HOUR },
   sign_up_address: { name: "sign_up_address", size: 30, seconds: QUARTER_HOUR },
-  /** Somebody who is signed in proves again who he is: his own bucket, which strangers cannot fill. */
+  /** A person who is signed in proves it again: a bucket of its own, which strangers cannot fill. */
   proof: { name: "proof", size: 10, seconds: QUARTER_HOUR },
   mfa: { name: "mfa", size: 10, seconds: QUARTER_HOUR },
   forgot: { name: "forgot", size: 3, seconds: 3600 },
   forgot_address: { name: "forgot_address", size: 30, seconds: QUARTER_HOUR },
-} as const satisfies Record<string, Bucket>
+} as const satisfies Record<string, ThrottleBucket>
 
-type Turn = [bucket: Bucket, subject: string]
+type CountedAttempt = [bucket: ThrottleBucket, subject: string]
 
 /**
  * Counts attempts before anything is tried, in the database: a restart forgets nothing, and all
@@ -44,13 +44,13 @@ export class Throttle {
   }
 
   /** Throws 429 `login_rate_limit_exceeded` when one of the buckets is full; then none is counted. */
-  async take(...turns: Turn[]): Promise<void> {
-    for (const [bucket, subject] of turns) {
+  async consume(...attempts: CountedAttempt[]): Promise<void> {
+    for (const [bucket, subject] of attempts) {
       const row = await find(this.#store.read, this.#key(bucket, subject))
       if (row && row.used >= bucket.size && isOpen(row)) throw exceeded(bucket, row.ends_at)
     }
     await this.#store.tx(async (tx) => {
-      for (const [bucket, subject] of turns) {
+      for (const [bucket, subject] of attempts) {
         const row = await count(tx, this.#key(bucket, subject), bucket.seconds)
         if (row && row.used > bucket.size) throw exceeded(bucket, row.ends_at)
       }
@@ -58,36 +58,36 @@ export class Throttle {
   }
 
   /** What was tried turned out to be right: it was no guessing. */
-  async forgive(tx: Tx, ...turns: Turn[]): Promise<void> {
-    for (const [bucket, subject] of turns) {
+  async reset(tx: Tx, ...attempts: CountedAttempt[]): Promise<void> {
+    for (const [bucket, subject] of attempts) {
       await tx.delete(throttles).where(eq(throttles.subject, this.#key(bucket, subject)))
     }
   }
 
   /** Takes back one attempt, where others share the bucket. */
-  async giveBack(tx: Tx, [bucket, subject]: Turn): Promise<void> {
+  async refund(tx: Tx, [bucket, subject]: CountedAttempt): Promise<void> {
     const used = sql`case when ${throttles.used} > 0 then ${throttles.used} - 1 else 0 end`
     const own = eq(throttles.subject, this.#key(bucket, subject))
     await tx.update(throttles).set({ used }).where(own)
   }
 
-  #key({ name }: Bucket, subject: string): string {
+  #key({ name }: ThrottleBucket, subject: string): string {
     const whom = name.endsWith("_address") ? subscriberOf(subject) : subject
     return `${name}:${this.#secrets.mac("throttle", `${name}:${whom}`).toString("base64url")}`
   }
 }
 
-type Row = typeof throttles.$inferSelect
+type ThrottleRow = typeof throttles.$inferSelect
 
-const isOpen = ({ ends_at }: Row) => millisFrom(ends_at) > millis()
+const isOpen = ({ ends_at }: ThrottleRow) => millisFrom(ends_at) > millis()
 
-async function find(db: Reader, subject: string): Promise<Row | undefined> {
+async function find(db: Reader, subject: string): Promise<ThrottleRow | undefined> {
   const [row] = await db.select().from(throttles).where(eq(throttles.subject, subject))
   return row
 }
 
 /** One statement, so that two at once are two. */
-async function count(tx: Tx, subject: string, seconds: number): Promise<Row | undefined> {
+async function count(tx: Tx, subject: string, seconds: number): Promise<ThrottleRow | undefined> {
   const is_over = sql`${throttles.ends_at} <= ${millis()}`
   const { used, ends_at } = throttles
   const fresh = { subject, used: 1, ends_at: isoFrom(millis() + seconds * 1000) }
@@ -105,7 +105,7 @@ async function count(tx: Tx, subject: string, seconds: number): Promise<Row | un
   return row
 }
 
-function exceeded({ name, size, seconds }: Bucket, ends_at: string): ApiError {
+function exceeded({ name, size, seconds }: ThrottleBucket, ends_at: string): ApiError {
   const retry_after = Math.max(1, Math.ceil((millisFrom(ends_at) - millis()) / 1000))
   return new ApiError(
     "login_rate_limit_exceeded",

@@ -1,11 +1,23 @@
 import { randomBytes } from "node:crypto"
 
-type Kind = "refresh" | "mfa" | "device" | "reset" | "setup" | "invitation"
+type TokenKind = "refresh" | "mfa" | "device" | "reset" | "setup" | "invitation"
 
 /** `belfry_<kind>_` and 256 random bits; the log masks whatever looks like it. */
-export const newToken = (kind: Kind): string =>
+export const newToken = (kind: TokenKind): string =>
   `belfry_${kind}_${randomBytes(32).toString("base64url")}`
 
 /** There are 256 random bits in a token, so that a plain hash is enough: nothing to guess. */
 export const hashOfToken = (token: string): string =>
   new Bun.CryptoHasher("sha256").update(token).digest("hex")
+
+/** As many letters of the alphabet, all equally likely: bytes beyond its last whole round are dropped. */
+export function randomLetters(alphabet: string, length: number): string {
+  const fair = 256 - (256 % alphabet.length)
+  let text = ""
+  while (text.length < length) {
+    for (const byte of randomBytes(length * 2)) {
+      if (byte < fair && text.length < length) text += alphabet[byte % alphabet.length]
+    }
+  }
+  return text
+}

@@ -1,27 +1,18 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import { Deleted, deleted, nameText } from "../http/field-schemas"
-import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../http/page"
+import { type Cursors, listPage, pageQuery } from "../http/page"
 import type { Problems } from "../http/problems"
-import { type AnyRoute, route } from "../http/route"
+import { type AnyRoute, consoleRow, type Method, route, strangerRow } from "../http/route"
 import { check, withEmail } from "../http/validate"
 import { comparable } from "../lib/address"
 import { isLocale, isTimeZone } from "../lib/locale"
+import type { ListWindow } from "../store/rows"
 import { removeUser } from "../tenancy/members"
 import { demandSignUp, type SignUp, signUp } from "../tenancy/sign-up"
-import { demandPassword, type ProofParts } from "./proof"
-import {
-  ConsoleUser,
-  Email,
-  LIMIT_BYTES,
-  Password,
-  PER_MINUTE,
-  Session,
-  SessionRecord,
-  Token,
-} from "./schemas"
+import { ConsoleUser, Email, LIMIT_BYTES, Password, Session, SessionRecord, Token } from "./schemas"
 import * as sessions from "./sessions"
+import { demandPassword, type ProofParts } from "./sign-in"
 import { BUCKETS } from "./throttle"
-import { asUser } from "./user-log"
 import * as users from "./users"
 
 const Newcomer = t.Object({
@@ -51,14 +42,12 @@ export interface UserParts extends ProofParts {
   sign_up: SignUp
 }
 
-const own: Pick<AnyRoute, "callers" | "scope" | "status" | "limit"> = {
-  callers: ["console"],
-  scope: "role:any",
-  status: [200],
-  limit: LIMIT_BYTES,
-}
-
 const ME = "/v1/users/me"
+
+const own = <const Path extends string>(method: Method, path: Path) => ({
+  ...consoleRow(method, path, "role:any"),
+  limit: LIMIT_BYTES,
+})
 
 export const userRoutes = (parts: UserParts): AnyRoute[] => [
   signUpRoute(parts),
@@ -68,13 +57,7 @@ export const userRoutes = (parts: UserParts): AnyRoute[] => [
 
 const signUpRoute = (parts: UserParts) =>
   route({
-    ...own,
-    callers: ["none"],
-    scope: "-",
-    per_minute: PER_MINUTE,
-    method: "POST",
-    path: "/v1/users",
-    status: [201],
+    ...strangerRow("POST", "/v1/users", 201),
     summary: "Sign up as a console user",
     description:
       "The person gets no account of their own. The operator's setting `sign_up` decides whether this works without an invitation.",
@@ -90,22 +73,21 @@ const signUpRoute = (parts: UserParts) =>
       "invalid_email",
       "login_rate_limit_exceeded",
     ],
-    handle: async ({ body, ip, request }) => {
-      const { email, password, name, invitation_token } = body
+    handle: async (call) => {
+      const { email, password, name = null, invitation_token } = call.body
       demandSignUp(parts.sign_up, invitation_token !== undefined)
-      const turns = [BUCKETS.sign_up_address, ip] as const
-      await parts.throttle.take([...turns], [BUCKETS.sign_up, comparable(email)])
-      const client = { ip, user_agent: request.headers.get("user-agent"), client_name: null }
-      const newcomer = { email, password, name: name ?? null, invitation_token }
-      return { data: await signUp(parts, newcomer, client) }
+      await parts.throttle.consume(
+        [BUCKETS.sign_up_address, call.ip],
+        [BUCKETS.sign_up, comparable(email)],
+      )
+      const newcomer = { email, password, name, invitation_token }
+      return { data: await signUp(parts, newcomer, sessions.clientOf(call)) }
     },
   })
 
 const selfRoutes = (parts: UserParts): AnyRoute[] => [
   route({
-    ...own,
-    method: "GET",
-    path: ME,
+    ...own("GET", ME),
     summary: "You",
     description: "Shows the person of the session.",
     response: ConsoleUser,
@@ -114,9 +96,7 @@ const selfRoutes = (parts: UserParts): AnyRoute[] => [
     }),
   }),
   route({
-    ...own,
-    method: "PATCH",
-    path: ME,
+    ...own("PATCH", ME),
     summary: "Change your name, language and time zone",
     description:
       "Fields that are absent stay as they are. You cannot change the email address here.",
@@ -125,7 +105,7 @@ const selfRoutes = (parts: UserParts): AnyRoute[] => [
     read: readPatch,
     response: ConsoleUser,
     handle: async ({ body, caller }) => {
-      const { name, locale, timezone } = body
+      const { name, locale, timezone } = body // nothing else that a body may name
       const changes = {
         ...(name !== undefined && { name }),
         ...(locale !== undefined && { locale }),
@@ -136,9 +116,7 @@ const selfRoutes = (parts: UserParts): AnyRoute[] => [
     },
   }),
   route({
-    ...own,
-    method: "DELETE",
-    path: ME,
+    ...own("DELETE", ME),
     summary: "Delete yourself; what your accounts hold stays theirs",
     description:
       "Needs the password. The last owner of an account must transfer or delete it first.",
@@ -148,7 +126,7 @@ const selfRoutes = (parts: UserParts): AnyRoute[] => [
     errors: ["conflict", "invalid_current_password", "login_rate_limit_exceeded"],
     handle: async ({ body, caller, ip }) => {
       const user = await demandPassword(parts, caller.user_id ?? "", body.password)
-      await parts.store.tx((tx) => removeUser(tx, user.id, asUser(user, ip)))
+      await parts.store.tx((tx) => removeUser(tx, user.id, users.asUser(user, ip)))
       return deleted(user.id)
     },
   }),
@@ -156,28 +134,25 @@ const selfRoutes = (parts: UserParts): AnyRoute[] => [
 
 const sessionListRoutes = ({ store, cursors }: UserParts): AnyRoute[] => [
   route({
-    ...own,
-    method: "GET",
-    path: `${ME}/sessions`,
+    ...own("GET", `${ME}/sessions`),
     summary: "Where you are signed in, newest first",
     description:
       "Each browser and each program has a session of its own. End one of them with `DELETE /v1/users/me/sessions/{session_id}`.",
     query: sessionQuery,
     response: SessionRecord,
-    handle: async (call) => {
+    handle: (call) => {
       const { user_id, session_id } = call.caller
-      const byId = keyById((id) => sessions.find(store.read, user_id ?? "", id))
-      const window = await windowOf(call, cursors, byId)
-      const rows = await sessions.list(store.read, user_id ?? "", window)
-      const total = () => sessions.total(store.read, user_id ?? "")
-      const show = (row: (typeof rows)[number]) => sessions.sessionRecord(row, session_id ?? "")
-      return asPage(call, cursors, { rows, total }, show)
+      const owner = user_id ?? ""
+      const source = {
+        find: (id: string) => sessions.find(store.read, owner, id),
+        list: (window: ListWindow) => sessions.list(store.read, owner, window),
+        total: () => sessions.total(store.read, owner),
+      }
+      return listPage(call, cursors, source, (row) => sessions.sessionRecord(row, session_id ?? ""))
     },
   }),
   route({
-    ...own,
-    method: "DELETE",
-    path: `${ME}/sessions/{session_id}`,
+    ...own("DELETE", `${ME}/sessions/{session_id}`),
     summary: "End one of your sessions",
     description: "Ends the session and its refresh token at once.",
     response: Deleted,

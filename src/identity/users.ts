@@ -1,11 +1,13 @@
 import { and, eq, isNull } from "drizzle-orm"
+import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
-import { isUuid, newId } from "../core/ids"
+import { newId } from "../core/ids"
 import { now } from "../core/time"
 import type { AccountRole } from "../identity/tables"
 import { accounts } from "../identity/tables"
 import { comparable, isName } from "../lib/address"
 import { held } from "../store/locks"
+import { holdById, rowById } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import * as passwords from "./passwords"
 import {
@@ -65,18 +67,14 @@ export async function byEmail(db: Reader, email: string): Promise<UserRow | unde
 }
 
 /** Throws 404 `user_not_found`. */
-export async function find(db: Reader, id: string): Promise<UserRow> {
-  const [row] = isUuid(id)
-    ? await db.select().from(consoleUsers).where(eq(consoleUsers.id, id))
-    : []
-  return row ?? fail("user_not_found", "There is no such user.")
-}
+export const find = async (db: Reader, id: string): Promise<UserRow> =>
+  (await rowById(db, consoleUsers, id)) ?? noUser()
 
 /** As `find`, and nobody else changes the user before the transaction ends. */
-export async function hold(tx: Tx, id: string): Promise<UserRow> {
-  const [row] = await held(tx.select().from(consoleUsers).where(eq(consoleUsers.id, id)))
-  return row ?? fail("user_not_found", "There is no such user.")
-}
+export const hold = async (tx: Tx, id: string): Promise<UserRow> =>
+  (await holdById(tx, consoleUsers, id)) ?? noUser()
+
+const noUser = () => fail("user_not_found", "There is no such user.")
 
 export async function set(tx: Tx, id: string, changes: Partial<UserRow>): Promise<UserRow> {
   const whole = { ...changes, updated_at: now() }
@@ -99,14 +97,14 @@ export const userRecord = (row: UserRow) => ({
 
 export type UserRecord = ReturnType<typeof userRecord>
 
-export interface Seat {
+export interface UserSeat {
   id: string
   name: string
   role: AccountRole
 }
 
 /** The accounts that a person belongs to, oldest first. */
-export function accountsOf(db: Reader, user_id: string): Promise<Seat[]> {
+export function accountsOf(db: Reader, user_id: string): Promise<UserSeat[]> {
   return db
     .select({ id: accounts.id, name: accounts.name, role: accountMembers.role })
     .from(accountMembers)
@@ -144,3 +142,42 @@ export async function demandOtherOperator(tx: Tx) {
     },
   )
 }
+
+/** Writes down what concerns every account of a person in each of them. */
+export async function recordInAccounts(
+  tx: Tx,
+  user_id: string,
+  by: audit.By,
+  entry: Omit<audit.NewAuditEntry, "account_id">,
+): Promise<void> {
+  const seats = tx.select().from(accountMembers).where(eq(accountMembers.user_id, user_id))
+  for (const { account_id } of await seats.orderBy(accountMembers.account_id)) {
+    await audit.record(tx, by, { account_id, ...entry })
+  }
+}
+
+/** A change of a person's own safety, for all accounts of the person. */
+export const record = (
+  tx: Tx,
+  { id }: Pick<UserRow, "id">,
+  by: audit.By,
+  action: string,
+  change: audit.AuditChange = {},
+) => recordInAccounts(tx, id, by, { action, target: { type: "user", id }, ...change })
+
+type Named = Pick<UserRow, "id" | "email" | "name">
+
+/** As `record`, of what the person did from this address. */
+export const recordOwn = (
+  tx: Tx,
+  user: Named,
+  ip: string | null,
+  action: string,
+  change?: audit.AuditChange,
+) => record(tx, user, asUser(user, ip), action, change)
+
+/** The person acts, from this address. */
+export const asUser = ({ id, email, name }: Named, ip: string | null): audit.By => ({
+  actor: { type: "user", id, name: name ?? email },
+  ip,
+})

@@ -1,11 +1,9 @@
 import { Type as t } from "@sinclair/typebox"
-import { eq } from "drizzle-orm"
-import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../http/page"
 import { type AnyRoute, route } from "../http/route"
 import type { Caller } from "../identity/caller"
-import { accountMembers } from "../identity/tables"
+import { recordInAccounts } from "../identity/users"
 import { count, flag, text } from "../lib/record-fields"
 import { cutOut } from "../store/stretch"
 import type { QueueControl, TellPause } from "./pauses"
@@ -81,16 +79,8 @@ export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyR
 
 /** A pause concerns everybody, so each account of the operator records it. */
 const tellAccounts =
-  ({ user_id, actor, ip }: Caller): TellPause =>
+  (caller: Caller): TellPause =>
   async (tx, action, queue) => {
-    if (!user_id) return
-    const seats = await tx
-      .select({ account_id: accountMembers.account_id })
-      .from(accountMembers)
-      .where(eq(accountMembers.user_id, user_id))
-      .orderBy(accountMembers.account_id)
-    const target = { type: "queue", id: queue }
-    for (const { account_id } of seats) {
-      await audit.record(tx, { account_id, actor, ip, action, target })
-    }
+    const entry = { action, target: { type: "queue", id: queue } }
+    if (caller.user_id) await recordInAccounts(tx, caller.user_id, caller, entry)
   }

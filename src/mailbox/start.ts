@@ -1,7 +1,7 @@
 import { hostAndPort, type Settings } from "../core/config"
 import type { Secrets } from "../core/secrets"
 import type { Store } from "../store/store"
-import { firstProject } from "../tenancy/first"
+import { firstProject } from "../tenancy/setup"
 import { plan } from "./complain"
 import { type MailboxServer, openMailbox } from "./smtp-server"
 

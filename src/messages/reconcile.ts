@@ -4,8 +4,7 @@ import { METRICS } from "../plans/metrics"
 import type { Store } from "../store/store"
 import { hold } from "../tenancy/accounts"
 import { correct } from "../tenancy/reservations"
-import { add, type Totals, totals, type Units } from "../tenancy/usage"
-import { daysOf } from "../tenancy/usage-report"
+import { add, daysOf, totals, type UsageTotals, type UsageUnits } from "../tenancy/usage"
 import { emailUnits } from "./units"
 
 interface Asked {
@@ -34,7 +33,7 @@ export async function reconcile(store: Store, { account_id, quota_subject, perio
   }
   await store.tx((tx) => correct(tx, quota_subject, period))
   const after = await totals(store.read, range)
-  const drift = (metric: keyof Totals) => after[metric] - before[metric]
+  const drift = (metric: keyof UsageTotals) => after[metric] - before[metric]
   return {
     period,
     before: only(before),
@@ -44,7 +43,7 @@ export async function reconcile(store: Store, { account_id, quota_subject, perio
   }
 }
 
-type Place = Pick<Units, "account_id" | "project_id" | "day">
+type Place = Pick<UsageUnits, "account_id" | "project_id" | "day">
 
 /** One day at a time, lest a month of messages keep every other writer waiting. */
 const correctDay = (store: Store, { account_id, project_id, day }: Place): Promise<0 | 1> =>
@@ -56,4 +55,5 @@ const correctDay = (store: Store, { account_id, project_id, day }: Place): Promi
     return value === 0 ? 0 : 1
   })
 
-const only = (all: Totals) => Object.fromEntries(METRICS.map((metric) => [metric, all[metric]]))
+const only = (all: UsageTotals) =>
+  Object.fromEntries(METRICS.map((metric) => [metric, all[metric]]))

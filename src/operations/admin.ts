@@ -1,35 +1,74 @@
+import { rmSync } from "node:fs"
+import { Type as t } from "@sinclair/typebox"
 import { settings } from "../core/config"
-import { fail } from "../core/errors"
+import { ApiError, fail } from "../core/errors"
+import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
-import { revokeAll, type Sessions } from "../identity/sessions"
+import { nameText } from "../http/field-schemas"
+import { Problems } from "../http/problems"
+import { withEmail } from "../http/validate"
+import { Email, Password } from "../identity/schemas"
+import { revokeAll } from "../identity/sessions"
 import type { AccountStatus } from "../identity/tables"
 import * as mailbox from "../mailbox/mailbox"
 import { openRaw } from "../mailbox/sealed"
 import { ownAccess, ownCallback } from "../providers/ses/own"
 import type { Store } from "../store/store"
-import { usageOfAccount } from "../tenancy/account-usage"
-import { setupRecord } from "../tenancy/establish"
+import * as accounts from "../tenancy/accounts"
 import { findInstance } from "../tenancy/instance-project"
-import * as operate from "../tenancy/operator"
-import * as people from "../tenancy/operator-users"
-import { accountRecord } from "../tenancy/record"
-import type { Setup } from "../tenancy/setup-token"
-import { demandOwner } from "./local-owner"
+import * as operator from "../tenancy/operator"
+import { type SetupParts, setupRecord } from "../tenancy/setup"
 
-export interface AdminParts {
-  store: Store
+/** What the operating system takes as the address of a socket, with room for its end. */
+const MOST_BYTES = 100
+
+/**
+ * Takes orders of the command line on this machine while the server holds the database. Access to the
+ * data folder is the whole permission. Returns how to close it.
+ */
+export function openAdminSocket(path: string, parts: AdminParts): () => Promise<void> {
+  if (Buffer.byteLength(path) > MOST_BYTES) {
+    log.warn("local administration is not available, because the path of its socket is too long", {
+      path,
+    })
+    return async () => {}
+  }
+  rmSync(path, { force: true }) // left by a process that was killed; a living one holds the lock
+  const others = process.umask(0o177) // never open to anybody else, not even for a moment
+  const server = Bun.serve({ unix: path, fetch: (request) => answer(parts, request) })
+  process.umask(others)
+  return async () => {
+    await server.stop(true)
+    rmSync(path, { force: true })
+  }
+}
+
+async function answer(parts: AdminParts, request: Request): Promise<Response> {
+  try {
+    const order = (await request.json()) as AdminOrder
+    log.info("local administration", { operation: order.operation })
+    return Response.json({ data: await administer(parts, order) })
+  } catch (error) {
+    const is_refusal = error instanceof ApiError
+    if (!is_refusal) log.error("local administration failed", { error })
+    const { code, message, details, status } = is_refusal
+      ? error
+      : new ApiError("internal_error", "An internal error occurred. The log has the reason.")
+    return Response.json({ error: { code, message, details } }, { status })
+  }
+}
+
+export interface AdminParts extends SetupParts {
   secrets: Secrets
-  sessions: Sessions
-  setup: Setup
   base_url: () => string
 }
 
 /** What somebody at the machine itself may order, without any credential. */
-export type Order =
-  | ({ operation: "bootstrap" } & people.Bootstrap)
+export type AdminOrder =
+  | ({ operation: "bootstrap" } & operator.FirstOwnerOrder)
   | { operation: "reset_owner"; email: string; password: string; keep_mfa: boolean }
   | { operation: "set_status"; account: string; status: AccountStatus; reason: string | null }
-  | ({ operation: "set_plan"; account: string } & operate.PlanChange)
+  | ({ operation: "set_plan"; account: string } & operator.PlanChange)
   | { operation: "accounts" }
   | { operation: "users" }
   | { operation: "lock_user" | "unlock_user"; email: string }
@@ -39,27 +78,27 @@ export type Order =
   | { operation: "ses_callback" }
 
 /** Carries out one order. Throws ApiError as a route would. */
-export async function administer(parts: AdminParts, order: Order): Promise<object> {
+export async function administer(parts: AdminParts, order: AdminOrder): Promise<object> {
   const { store } = parts
   switch (order.operation) {
     case "bootstrap":
       return bootstrap(parts, order)
     case "reset_owner":
-      return people.resetOwner(parts, order)
+      return operator.resetOwner(store, order)
     case "set_status":
-      return shown(store, await store.tx((tx) => operate.setStatus(tx, order.account, order)))
+      return shown(store, await store.tx((tx) => operator.setStatus(tx, order.account, order)))
     case "set_plan":
-      return shown(store, await store.tx((tx) => operate.setPlan(tx, order.account, order)))
+      return shown(store, await store.tx((tx) => operator.setPlan(tx, order.account, order)))
     case "accounts":
-      return Promise.all((await operate.listAll(store.read)).map((row) => shown(store, row)))
+      return Promise.all((await operator.listAll(store.read)).map((row) => shown(store, row)))
     case "users":
-      return people.listUsers(parts)
+      return operator.listUsers(store)
     case "lock_user":
-      return people.lockUser(parts, order.email)
+      return operator.lockUser(store, order.email)
     case "unlock_user":
-      return people.unlockUser(parts, order.email)
+      return operator.unlockUser(store, order.email)
     case "set_operator":
-      return people.setOperator(parts, order.email, order.operator)
+      return operator.setOperator(store, order.email, order.operator)
     case "system_mails":
       return systemMails(store, order)
     case "system_mail":
@@ -96,18 +135,37 @@ function sesCallback({ secrets, base_url }: AdminParts) {
 }
 
 /** The new owner signs in like everybody: what is shown here is no session. */
-async function bootstrap(parts: AdminParts, order: people.Bootstrap) {
+async function bootstrap(parts: AdminParts, order: operator.FirstOwnerOrder) {
   const { email, password, name, account_name, project_name } = order
   const wanted = { email, password, name, account_name, project_name }
   demandOwner(wanted)
-  const made = await people.bootstrap(parts, wanted)
+  const made = await operator.bootstrap(parts, wanted)
   const { session, ...rest } = await setupRecord(parts.store.read, made)
   await parts.store.tx((tx) => revokeAll(tx, session.user.id))
   return { user: session.user, ...rest }
 }
 
-const shown = async ({ read }: Store, row: operate.AccountRow) => ({
-  ...accountRecord(row, await usageOfAccount(read, row)),
+const shown = async ({ read }: Store, row: accounts.AccountRow) => ({
+  ...(await accounts.accountRecord(read, row)),
   status_reason: row.status_reason,
   deleting_at: row.deleting_at,
 })
+
+/** As `POST /v1/setup` takes it, but for the token. */
+const readOwner = withEmail(
+  t.Object({
+    email: Email,
+    password: Password,
+    name: t.Optional(nameText()),
+    account_name: nameText(),
+    project_name: t.Optional(nameText()),
+  }),
+)
+
+/** Setup at the machine itself is as strict as the route, and throws 422 as it does. */
+function demandOwner(owner: Record<string, unknown>): void {
+  const given = Object.entries(owner).filter(([, value]) => value !== null)
+  const problems = new Problems()
+  readOwner(Object.fromEntries(given), problems)
+  problems.throwIfAny()
+}

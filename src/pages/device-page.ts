@@ -5,8 +5,7 @@ import { isUuid } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { millis } from "../core/time"
 import { type DeviceRow, decide, waitingFor } from "../identity/device-sign-in"
-import { identify } from "../identity/identify"
-import type { SignInParts } from "../identity/sign-in"
+import { identify, type ProofParts } from "../identity/sign-in"
 import { consoleUsers } from "../identity/tables"
 import type * as users from "../identity/users"
 import { held } from "../store/locks"
@@ -16,7 +15,7 @@ import { complaint, field, proofFields, smallPage } from "./small-page"
 const TITLE = "Sign in a device"
 const TICKET_MILLISECONDS = 5 * 60_000
 
-export type DevicePageParts = Omit<SignInParts, "sessions">
+export type DevicePageParts = ProofParts
 
 export type DeviceForm = Partial<
   Record<"user_code" | "email" | "password" | "code" | "ticket" | "decision", string>

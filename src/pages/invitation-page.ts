@@ -1,12 +1,12 @@
 import { ApiError } from "../core/errors"
-import { identify } from "../identity/identify"
 import * as passwords from "../identity/passwords"
 import type { SignInParts } from "../identity/sign-in"
-import { asUser } from "../identity/user-log"
+import { identify } from "../identity/sign-in"
 import * as users from "../identity/users"
+import { asUser } from "../identity/users"
 import { isLonger } from "../lib/text"
 import type { Tx } from "../store/store"
-import { claim, type Open, open } from "../tenancy/claim"
+import { accept, type OpenInvitation, open } from "../tenancy/invitations"
 import { demandSignUp, type SignUp } from "../tenancy/sign-up"
 import { html } from "./html"
 import { complaint, field, PASSWORD_RULES, proofFields, smallPage } from "./small-page"
@@ -32,7 +32,7 @@ const CALLED = {
   member: "a member",
 }
 
-function invitationPage(seen: Open, form: InvitationForm, problem?: ApiError): Response {
+function invitationPage(seen: OpenInvitation, form: InvitationForm, problem?: ApiError): Response {
   const { invitation, account_name, user } = seen
   const { email, role, expires_at } = invitation
   const fields = user
@@ -72,7 +72,7 @@ export async function acceptForm(
     const who = await (seen.user ? returning(parts, seen, form, ip) : newcomer(parts, seen, form))
     await parts.store.tx(async (tx) => {
       const user = await who(tx)
-      await claim(tx, token, user, asUser(user, ip))
+      await accept(tx, token, user, asUser(user, ip))
     })
   } catch (error) {
     if (!(error instanceof ApiError) || error.code === "not_found") throw error
@@ -87,14 +87,14 @@ type Who = (tx: Tx) => Promise<users.UserRow>
 
 const returning = (
   parts: InvitationPageParts,
-  { invitation }: Open,
+  { invitation }: OpenInvitation,
   { password = "", code = "" }: InvitationForm,
   ip: string,
 ): Promise<Who> => identify(parts, { email: invitation.email, password, code }, ip)
 
 async function newcomer(
   { sign_up }: InvitationPageParts,
-  { invitation }: Open,
+  { invitation }: OpenInvitation,
   { name = "", password = "" }: InvitationForm,
 ): Promise<Who> {
   demandSignUp(sign_up, true)
@@ -109,8 +109,7 @@ async function newcomer(
       `Enter your name in one line, with at most ${MOST_NAME_CHARACTERS} characters.`,
     )
   }
-  passwords.demandStrength(password)
-  const password_hash = await passwords.hash(password)
+  const password_hash = await passwords.hashNew(password)
   const wanted = { email: invitation.email, name: plain, password_hash, operator: false }
   return (tx) => users.create(tx, wanted)
 }

@@ -68,11 +68,9 @@ export const tell = async (
   credentials_changed = false,
 ) => {
   const { account_id, project_id, id: config_id } = (after ?? before) as ConfigRow
-  await audit.record(tx, {
+  await audit.record(tx, by, {
     account_id,
     project_id,
-    actor: by.actor,
-    ip: by.ip,
     action,
     target: { type: "provider_config", id: config_id },
     ...(before && { before: withoutSecrets(before) }),

@@ -1,23 +1,30 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import { fail } from "../core/errors"
-import { Deleted, deleted, nameText, slugText } from "../http/field-schemas"
+import { countByProject } from "../domains/domains"
+import { Deleted, deleted, MONTH, nameText, slugText } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
-import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../http/page"
+import { type Cursors, listPage, pageQuery } from "../http/page"
 import { invalid } from "../http/problems"
 import type { Call } from "../http/route"
-import { type AnyRoute, route } from "../http/route"
+import { type AnyRoute, consoleRow, route } from "../http/route"
 import * as users from "../identity/users"
 import { EXAMPLE_ID } from "../lib/record-fields"
-import { defaultPlan } from "../plans/plans"
+import { currentPeriod } from "../plans/periods"
+import { defaultPlan, featuresOf, limitsOf, type PlanName } from "../plans/plans"
 import type { Store, Tx } from "../store/store"
 import { cutOut } from "../store/stretch"
-import { accountReadRoutes } from "./account-read-routes"
-import { usageOfAccount } from "./account-usage"
 import * as accounts from "./accounts"
-import { demandRoomForFree } from "./free"
 import * as members from "./members"
-import { accountRecord } from "./record"
-import { Account, AccountSettings, JoinedAccount } from "./schemas"
+import { breakdown, resourceCounts } from "./resources"
+import {
+  Account,
+  AccountPlan,
+  AccountSettings,
+  JoinedAccount,
+  ProjectBreakdown,
+  ResourceCounts,
+} from "./schemas"
+import { usageOfAccount } from "./usage"
 
 const NewAccount = t.Object({ name: nameText(), slug: t.Optional(slugText()) })
 
@@ -32,17 +39,26 @@ export interface AccountParts {
   cursors: Cursors
 }
 
+const periodQuery = t.Object({
+  period: t.Optional(
+    t.String({
+      pattern: MONTH,
+      description: "The month as YYYY-MM, in UTC (default: this month).",
+    }),
+  ),
+})
+
 const ME = "/v1/accounts/me"
 
 export function accountRoutes(parts: AccountParts): AnyRoute[] {
   const { store } = parts
   const shown = async (row: accounts.AccountRow) => ({
-    data: accountRecord(row, await usageOfAccount(store.read, row)),
+    data: await accounts.accountRecord(store.read, row),
   })
   return [
     ...listRoutes(parts),
     route({
-      ...by("role:member|usage:read", "GET", ME),
+      ...consoleRow("GET", ME, "role:member|usage:read"),
       callers: ["console", "key"],
       summary: "Show the account that you work in",
       description:
@@ -51,7 +67,7 @@ export function accountRoutes(parts: AccountParts): AnyRoute[] {
       handle: async ({ caller }) => shown(await accounts.find(store.read, caller.account_id)),
     }),
     route({
-      ...by("role:account_admin", "PATCH", ME),
+      ...consoleRow("PATCH", ME, "role:account_admin"),
       summary: "Change the name and the settings of the account",
       description:
         "Fields that are absent stay as they are. `require_mfa` refuses members without a second factor, so turn on your own one first.",
@@ -61,7 +77,7 @@ export function accountRoutes(parts: AccountParts): AnyRoute[] {
       handle: async (call) => shown(await patch(store, call)),
     }),
     route({
-      ...by("role:owner", "DELETE", ME),
+      ...consoleRow("DELETE", ME, "role:owner"),
       summary: "Delete the account",
       description:
         "Needs the name of the account in `confirm`. Its keys and members are refused at once. Its data is deleted after 7 days. Until then, the owner can restore it.",
@@ -71,16 +87,17 @@ export function accountRoutes(parts: AccountParts): AnyRoute[] {
       handle: (call) => remove(store, call),
     }),
     route({
-      ...by("role:owner", "POST", `${ME}/restore`),
+      ...consoleRow("POST", `${ME}/restore`, "role:owner"),
       of_deleted: "account",
       summary: "Restore a deleted account",
       description: "Works within 7 days of the deletion. API keys and members work again.",
       response: Account,
       errors: ["conflict", "plan_limit_exceeded"],
-      handle: async (call) => shown(await restore(store, call)),
+      handle: async ({ caller }) =>
+        shown(await store.tx((tx) => accounts.restore(tx, caller.account_id, caller))),
     }),
     route({
-      ...by("role:owner", "POST", `${ME}/transfer`),
+      ...consoleRow("POST", `${ME}/transfer`, "role:owner"),
       summary: "Transfer the account to another member",
       description: "The other member becomes the owner, and you become an admin.",
       body: Heir,
@@ -89,28 +106,20 @@ export function accountRoutes(parts: AccountParts): AnyRoute[] {
       errors: ["conflict", "plan_limit_exceeded", "user_not_found"],
       handle: async ({ caller, body }) => {
         const { account_id, user_id } = caller
-        const { user_id: heir } = body
-        return shown(
-          await store.tx((tx) => members.transfer(tx, account_id, user_id ?? "", heir, caller)),
-        )
+        const heir = { from: user_id ?? "", to: body.user_id }
+        return shown(await store.tx((tx) => members.transfer(tx, account_id, heir, caller)))
       },
     }),
-    ...accountReadRoutes(parts),
+    ...readRoutes(parts),
   ]
 }
 
-const by = <const Path extends string>(scope: string, method: AnyRoute["method"], path: Path) => ({
-  method,
-  path,
-  scope,
-  callers: ["console"] as AnyRoute["callers"],
-  status: [200] as [number],
-})
+type Joined = Awaited<ReturnType<typeof members.accountsOf>>[number]
+const BY_ID = { nameOf: ({ account }: Joined) => account.id, order: "falling" as const }
 
 const listRoutes = ({ store, cursors }: AccountParts): AnyRoute[] => [
   route({
-    ...by("role:any", "POST", "/v1/accounts"),
-    status: [201],
+    ...consoleRow("POST", "/v1/accounts", "role:any", 201),
     summary: "Make an account",
     description:
       "You become the owner of the account. It gets the default plan of this server. A person can own two free accounts.",
@@ -122,7 +131,7 @@ const listRoutes = ({ store, cursors }: AccountParts): AnyRoute[] => [
     handle: (call) => create(store, call),
   }),
   route({
-    ...by("role:any", "GET", "/v1/accounts"),
+    ...consoleRow("GET", "/v1/accounts", "role:any"),
     summary: "List your accounts",
     description: "Lists every account that you belong to, each with your role.",
     query: accountQuery,
@@ -130,30 +139,25 @@ const listRoutes = ({ store, cursors }: AccountParts): AnyRoute[] => [
     handle: async (call) => {
       const user_id = call.caller.user_id ?? ""
       const mine = await members.accountsOf(store.read, user_id) // few: a person's, not a table's
-      const byId = keyById(
-        async (id) =>
-          mine.find(({ account }) => account.id === id) ??
-          fail("not_found", "There is no such account."),
-      )
-      const window = await windowOf(call, cursors, byId)
-      const some = cutOut(mine, { nameOf: ({ account }) => account.id, order: "falling" }, window)
-      const rows = some.map(async ({ account, role }) => {
-        const usage = await usageOfAccount(store.read, account)
-        return { ...accountRecord(account, usage), role }
+      const isNamed = (id: string) => mine.some(({ account }) => account.id === id)
+      const shown = ({ account, role }: Joined) =>
+        accounts.accountRecord(store.read, account).then((record) => ({ ...record, role }))
+      return listPage(call, cursors, {
+        find: async (id) => isNamed(id) || fail("not_found", "There is no such account."),
+        list: (window) => Promise.all(cutOut(mine, BY_ID, window).map(shown)),
+        total: async () => mine.length,
       })
-      const page = { rows: await Promise.all(rows), total: async () => mine.length }
-      return asPage(call, cursors, page)
     },
   }),
 ]
 
-async function create(store: Store, { caller, body, claim }: Call<Static<typeof NewAccount>>) {
+function create(store: Store, call: Call<Static<typeof NewAccount>>) {
+  const { caller, body } = call
   const owner_user_id = caller.user_id ?? ""
   const wanted = { ...body, slug: body.slug, plan: defaultPlan(), owner_user_id }
-  return answerOnce(store, claim, async (tx) => {
-    await demandRoomForFree(tx, owner_user_id, wanted)
-    const row = await accounts.create(tx, wanted, caller)
-    return accountRecord(row, await usageOfAccount(tx, row))
+  return answerOnce(store, call.claim, async (tx) => {
+    await accounts.demandRoomForFree(tx, owner_user_id, wanted)
+    return accounts.accountRecord(tx, await accounts.create(tx, wanted, caller))
   })
 }
 
@@ -184,13 +188,43 @@ async function remove(store: Store, { caller, body }: Call<{ confirm: string }>)
   return deleted(account_id)
 }
 
-/** A free account comes back only where its owner has room for it. */
-function restore(store: Store, { caller }: Call) {
-  return store.tx(async (tx) => {
-    const { account_id } = caller
-    const account = await accounts.find(tx, account_id)
-    const { owner_user_id } = account
-    if (account.deleting_at && owner_user_id) await demandRoomForFree(tx, owner_user_id, account)
-    return accounts.restore(tx, account_id, caller)
-  })
-}
+/** What an account pays for and what it uses: also for those who only see the bill. */
+const readRoutes = ({ store }: AccountParts): AnyRoute[] => [
+  route({
+    ...consoleRow("GET", `${ME}/plan`, "role:billing"),
+    summary: "Show the plan, its limits and its usage",
+    description: "A null limit means unlimited. `usage` counts the current month in UTC.",
+    response: AccountPlan,
+    handle: async ({ caller }) => {
+      const account = await accounts.find(store.read, caller.account_id)
+      const plan = account.plan as PlanName
+      const usage = await usageOfAccount(store.read, account)
+      return { data: { plan, limits: limitsOf(account), features: featuresOf(plan), usage } }
+    },
+  }),
+  route({
+    ...consoleRow("GET", `${ME}/project-breakdown`, "role:billing"),
+    summary: "Show the usage and the resources of each project",
+    description:
+      "Shows every project of the account with its usage of one month. `resources` counts what the project has now.",
+    query: periodQuery,
+    response: t.Array(ProjectBreakdown),
+    handle: async ({ caller, query }) => {
+      const period = query.period ?? currentPeriod()
+      const { account_id } = caller
+      const domains = await countByProject(store.read, account_id)
+      return { data: await breakdown(store.read, account_id, period, domains) }
+    },
+  }),
+  route({
+    ...consoleRow("GET", `${ME}/resource-counts`, "role:billing"),
+    summary: "Show the number of resources and their limits",
+    description: "A null limit means unlimited.",
+    response: ResourceCounts,
+    handle: async ({ caller }) => {
+      const account = await accounts.find(store.read, caller.account_id)
+      const domains = await countByProject(store.read, account.id)
+      return { data: await resourceCounts(store.read, account, domains) }
+    },
+  }),
+]

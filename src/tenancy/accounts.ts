@@ -1,25 +1,43 @@
-import { eq } from "drizzle-orm"
+import { and, eq, isNull } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { now, secondsFromNow } from "../core/time"
-import { quotaSubject } from "../identity/caller"
-import { type AccountSettings, accountMembers, accounts, projects } from "../identity/tables"
-import { enqueue } from "../jobs/queue"
+import { ACCOUNT_DEFAULTS, quotaSubject } from "../identity/caller"
+import {
+  type AccountSettings,
+  accountMembers,
+  accounts,
+  consoleUsers,
+  projects,
+} from "../identity/tables"
+import { enqueue, type JobKind } from "../jobs/queue"
+import type { RetrySchedule } from "../jobs/work"
 import { slugFrom } from "../lib/text"
+import { limitsOf, type PlanName } from "../plans/plans"
 import * as quotas from "../plans/quotas"
 import * as sendBuckets from "../plans/send-buckets"
 import { bump } from "../store/counters"
 import { held } from "../store/locks"
+import { holdById, rowById } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
-import { KEPT_SECONDS, purgeAccount } from "./purging"
+import { usageOfAccount } from "./usage"
 
 export type AccountRow = typeof accounts.$inferSelect
 
-export const ACCOUNT_DEFAULTS: AccountSettings = {
-  track_opens: true,
-  track_clicks: true,
-  require_mfa: false,
+/** How long what was deleted can be taken back. */
+export const KEPT_SECONDS = 7 * 86_400
+
+const TRIES = 100
+const HOUR = 3600
+
+/** Whatever stands in the way may be mended: several days of tries. */
+export const purgeSchedule: RetrySchedule = (attempt) => (attempt < TRIES ? HOUR : undefined)
+
+/** Removes a deleted account once its days are over; does nothing for a restored one. */
+export const purgeAccount: JobKind<{ id: string }> = {
+  name: "account.purge",
+  schedule: purgeSchedule,
 }
 
 export interface NewAccount {
@@ -32,14 +50,15 @@ export interface NewAccount {
 
 /** Makes an account and its first owner. Throws 409 `conflict` when the slug wished for is taken. */
 export async function create(tx: Tx, wanted: NewAccount, by: audit.By): Promise<AccountRow> {
+  const { name, plan, owner_user_id } = wanted
   const row: AccountRow = {
     id: newId(),
-    name: wanted.name,
+    name,
     slug: await freeSlug(tx, wanted),
-    plan: wanted.plan,
+    plan,
     limits: null,
     settings: ACCOUNT_DEFAULTS,
-    owner_user_id: wanted.owner_user_id,
+    owner_user_id,
     status: "active",
     status_reason: null,
     sending_status: "active",
@@ -49,14 +68,13 @@ export async function create(tx: Tx, wanted: NewAccount, by: audit.By): Promise<
     updated_at: now(),
   }
   await tx.insert(accounts).values(row)
-  if (wanted.owner_user_id) await seat(tx, row.id, wanted.owner_user_id)
+  if (owner_user_id) await seatOwner(tx, row.id, owner_user_id)
   await log(tx, by, row.id, "account.created", { after: row })
   return row
 }
 
-async function seat(tx: Tx, account_id: string, user_id: string) {
-  const seats = { account_id, user_id, role: "owner" as const, joined_at: now() }
-  await tx.insert(accountMembers).values(seats)
+async function seatOwner(tx: Tx, account_id: string, user_id: string) {
+  await tx.insert(accountMembers).values({ account_id, user_id, role: "owner", joined_at: now() })
   await bump(tx, account_id, "members", 1)
 }
 
@@ -64,7 +82,7 @@ async function seat(tx: Tx, account_id: string, user_id: string) {
 export async function adopt(tx: Tx, account_id: string, user_id: string, by: audit.By) {
   const before = await find(tx, account_id)
   const after = await set(tx, account_id, { owner_user_id: user_id })
-  await seat(tx, account_id, user_id)
+  await seatOwner(tx, account_id, user_id)
   await log(tx, by, account_id, "account.adopted", { before, after })
   return after
 }
@@ -81,16 +99,14 @@ async function freeSlug(tx: Tx, { name, slug }: NewAccount): Promise<string> {
 }
 
 /** Deleted accounts too, until they are purged: their owner may want them back. */
-export async function find(db: Reader, id: string): Promise<AccountRow> {
-  const [row] = await db.select().from(accounts).where(eq(accounts.id, id))
-  return row ?? fail("not_found", "There is no such account.")
-}
+export const find = async (db: Reader, id: string): Promise<AccountRow> =>
+  (await rowById(db, accounts, id)) ?? noAccount()
 
 /** As `find`, and nobody else changes the account or its seats before this transaction ends. */
-export async function hold(tx: Tx, id: string): Promise<AccountRow> {
-  const [row] = await held(tx.select().from(accounts).where(eq(accounts.id, id)))
-  return row ?? fail("not_found", "There is no such account.")
-}
+export const hold = async (tx: Tx, id: string): Promise<AccountRow> =>
+  (await holdById(tx, accounts, id)) ?? noAccount()
+
+const noAccount = () => fail("not_found", "There is no such account.")
 
 /** With another plan, limits or owner, what is used up is counted afresh. */
 export async function set(tx: Tx, id: string, changes: Partial<AccountRow>): Promise<AccountRow> {
@@ -130,10 +146,10 @@ export async function patch(tx: Tx, id: string, wanted: AccountPatch, by: audit.
   return after
 }
 
-/** Everything of it stops at once; it can be restored for a week, then `purge` takes it. */
+/** Everything of it stops at once; it can be restored for a week, then it is purged. */
 export async function remove(tx: Tx, id: string, by: audit.By) {
   const before = await hold(tx, id)
-  if (before.deleting_at) fail("not_found", "There is no such account.")
+  if (before.deleting_at) noAccount()
   const deleting_at = secondsFromNow(KEPT_SECONDS)
   const after = await set(tx, id, { deleting_at })
   await enqueue(tx, purgeAccount, { payload: { id }, project_id: null, run_at: deleting_at })
@@ -141,7 +157,10 @@ export async function remove(tx: Tx, id: string, by: audit.By) {
   return after
 }
 
+/** Throws 409 for an account that is not being deleted, 403 where its owner has no room for it. */
 export async function restore(tx: Tx, id: string, by: audit.By) {
+  const { deleting_at, owner_user_id, plan } = await find(tx, id)
+  if (deleting_at && owner_user_id) await demandRoomForFree(tx, owner_user_id, { plan })
   const before = await hold(tx, id)
   if (!before.deleting_at) {
     fail("conflict", "This account is not being deleted, so there is nothing to restore.", {
@@ -154,14 +173,58 @@ export async function restore(tx: Tx, id: string, by: audit.By) {
   return after
 }
 
-type Change = Pick<audit.NewEntry, "before" | "after">
+/** Free accounts that one person may own. */
+const MOST_FREE = 2
 
-export const log = (tx: Tx, by: audit.By, id: string, action: string, change: Change) =>
-  audit.record(tx, {
-    account_id: id,
-    actor: by.actor,
-    ip: by.ip,
-    action,
-    target: { type: "account", id },
-    ...change,
-  })
+/** Throws 403 `plan_limit_exceeded` where the person would own a third free account. */
+export async function demandRoomForFree(tx: Tx, user_id: string, { plan }: { plan: string }) {
+  if (plan !== "free") return
+  // Two at once, of one person, must not both find the last room.
+  await held(tx.select().from(consoleUsers).where(eq(consoleUsers.id, user_id)))
+  const used = (await freeAccountsOf(tx, user_id)).length
+  if (used < MOST_FREE) return
+  const text = `A person can own at most ${MOST_FREE} free accounts. Use a larger plan for one of them.`
+  fail("plan_limit_exceeded", text, { resource: "accounts", used, limit: MOST_FREE, plan })
+}
+
+/** The free accounts of which the person is an owner; they share one set of limits. */
+const freeAccountsOf = (db: Reader, user_id: string) =>
+  db
+    .select({ id: accounts.id })
+    .from(accountMembers)
+    .innerJoin(accounts, eq(accounts.id, accountMembers.account_id))
+    .where(
+      and(
+        eq(accountMembers.user_id, user_id),
+        eq(accountMembers.role, "owner"),
+        eq(accounts.plan, "free"),
+        isNull(accounts.deleting_at),
+      ),
+    )
+
+/** The Account record of the contract. */
+export const accountRecord = async (db: Reader, row: AccountRow) => ({
+  id: row.id,
+  name: row.name,
+  slug: row.slug,
+  plan: row.plan as PlanName,
+  status: row.status,
+  sending_status: row.sending_status,
+  sending_status_reason: row.sending_status_reason,
+  limits: limitsOf(row),
+  usage: await usageOfAccount(db, row),
+  settings: row.settings,
+  created_at: row.created_at,
+  updated_at: row.updated_at,
+})
+
+export const log = (
+  tx: Tx,
+  by: audit.By,
+  account_id: string,
+  action: string,
+  change: audit.AuditChange,
+) => {
+  const target = { type: "account", id: account_id }
+  return audit.record(tx, by, { account_id, action, target, ...change })
+}

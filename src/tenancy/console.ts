@@ -3,7 +3,7 @@ import { AccessTokens } from "../identity/access-token"
 import { Sessions } from "../identity/sessions"
 import { Throttle } from "../identity/throttle"
 import type { Store } from "../store/store"
-import { Setup } from "./setup-token"
+import { Setup } from "./setup"
 import type { SignUp } from "./sign-up"
 
 export interface SessionOptions {

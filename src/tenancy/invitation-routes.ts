@@ -1,36 +1,40 @@
 import { type Static, Type as t } from "@sinclair/typebox"
-import { Deleted, deleted, oneOf } from "../http/field-schemas"
+import { fail } from "../core/errors"
+import { Deleted, deleted, nameText } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
-import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../http/page"
-import type { Problems } from "../http/problems"
+import { type Cursors, listPage, pageQuery } from "../http/page"
+import { Problems } from "../http/problems"
 import type { Call } from "../http/route"
-import { type AnyRoute, route } from "../http/route"
+import { type AnyRoute, consoleRow, route } from "../http/route"
 import { check } from "../http/validate"
+import { Password, PER_MINUTE, Session } from "../identity/schemas"
+import { clientOf, type SessionReply, type Sessions } from "../identity/sessions"
+import type { ConsoleMail } from "../identity/system-mail"
+import * as users from "../identity/users"
 import { isMailbox, notOneAddress } from "../lib/address"
-import { id, maybe, text, time, word } from "../lib/record-fields"
-import { type AcceptParts, acceptRoutes } from "./accept-routes"
-import { type Post, sendInvitation } from "./invitation-mail"
+import { flag, id, maybe, text, time, word } from "../lib/record-fields"
+import type { Store } from "../store/store"
 import * as invitations from "./invitations"
+import { AccountRole, ProjectRole } from "./schemas"
+import { demandSignUp, type SignUp, signUp } from "./sign-up"
 
 const MOST_PROJECTS = 50
 
 const STATUSES = ["pending", "accepted", "revoked", "expired"] as const
 
-const Role = oneOf("owner", "admin", "billing_admin", "member")
-const ProjectRole = oneOf("admin", "developer", "viewer")
-const Grant = t.Object({ project_id: t.String(), role: ProjectRole })
-
 const NewInvitation = t.Object({
   email: t.String(),
-  role: Role,
-  projects: t.Optional(t.Array(Grant, { maxItems: MOST_PROJECTS })),
+  role: AccountRole,
+  projects: t.Optional(
+    t.Array(t.Object({ project_id: t.String(), role: ProjectRole }), { maxItems: MOST_PROJECTS }),
+  ),
 })
 
 const Invitation = t.Object(
   {
     id: id(),
     email: text("ben@example.com"),
-    role: Role,
+    role: AccountRole,
     projects: t.Array(t.Object({ project_id: id(), role: ProjectRole })),
     status: word(STATUSES),
     expires_at: time(),
@@ -40,60 +44,85 @@ const Invitation = t.Object(
   { title: "Invitation" },
 )
 
-const invitationQuery = pageQuery({
-  status: t.Optional(word(STATUSES)),
-})
+const invitationQuery = pageQuery({ status: t.Optional(word(STATUSES)) })
 
-export interface InvitationParts extends Post, AcceptParts {
+const Acceptance = t.Partial(t.Object({ name: nameText(), password: Password }))
+
+const InvitationPreview = t.Object(
+  {
+    email: text("ben@example.com"),
+    account_name: text("Acme"),
+    role: AccountRole,
+    expires_at: time(),
+    user_exists: flag(false, "Whether a user with this address exists already."),
+  },
+  { title: "InvitationPreview" },
+)
+
+export interface InvitationParts extends ConsoleMail {
+  store: Store
   cursors: Cursors
+  sessions: Pick<Sessions, "start">
+  sign_up: SignUp
 }
 
-const PATH = "/v1/accounts/me/invitations"
+const MINE = "/v1/accounts/me/invitations"
+const BY_TOKEN = "/v1/invitations/{token}"
+const ADMIN = "role:account_admin"
 
 export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
   const { store, cursors } = parts
   return [
     route({
-      ...admin("POST", "/v1/accounts/me/members/invite"),
-      status: [201],
+      ...consoleRow("POST", "/v1/accounts/me/members/invite", ADMIN, 201),
       summary: "Invite a person by mail",
       description:
         "Sends a mail with a link that works for 7 days. `projects` gives roles in single projects.",
       body: NewInvitation,
       example: { email: "ben@example.com", role: "member" },
-      read: readWanted,
+      read: readInvitation,
       response: Invitation,
       errors: ["conflict", "invalid_email"],
       idempotent: true,
-      handle: (call) => invite(parts, call),
+      handle: (call) => {
+        const { caller, body } = call
+        return answerOnce(store, call.claim, (tx) =>
+          invitations.invite(tx, parts, caller.account_id, body, caller),
+        )
+      },
     }),
     route({
-      ...admin("GET", PATH),
+      ...consoleRow("GET", MINE, ADMIN),
       summary: "List the invitations of the account",
       description:
         "The list includes accepted, revoked and expired invitations. `status` filters them.",
       query: invitationQuery,
       response: Invitation,
-      handle: async (call) => {
+      handle: (call) => {
         const { account_id } = call.caller
         const { status } = call.query
-        const byId = keyById((id) => invitations.find(store.read, account_id, id))
-        const window = await windowOf(call, cursors, byId)
-        const rows = await invitations.list(store.read, account_id, { status, ...window })
-        const total = () => invitations.total(store.read, account_id, { status })
-        return asPage(call, cursors, { rows, total })
+        return listPage(call, cursors, {
+          find: (id) => invitations.find(store.read, account_id, id),
+          list: (window) => invitations.list(store.read, account_id, status, window),
+          total: () => invitations.total(store.read, account_id, status),
+        })
       },
     }),
     route({
-      ...admin("POST", `${PATH}/{invitation_id}/resend`),
+      ...consoleRow("POST", `${MINE}/{invitation_id}/resend`, ADMIN),
       summary: "Send an invitation again with a new link",
       description: "The old link stops working. The new one works for 7 days.",
       response: Invitation,
       idempotent: true,
-      handle: (call) => resend(parts, call),
+      handle: (call) => {
+        const { caller, params } = call
+        return answerOnce(store, call.claim, (tx) =>
+          invitations.renew(tx, parts, caller.account_id, params.invitation_id, caller),
+        )
+      },
     }),
     route({
-      ...admin("DELETE", `${PATH}/{invitation_id}`),
+      ...consoleRow("DELETE", `${MINE}/{invitation_id}`, ADMIN),
       summary: "Revoke an invitation",
       description: "The link stops working. The invitation stays in the list as `revoked`.",
       response: Deleted,
@@ -108,34 +137,7 @@ export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
   ]
 }
 
-const admin = <const Path extends string>(method: AnyRoute["method"], path: Path) => ({
-  method,
-  path,
-  callers: ["console"] as AnyRoute["callers"],
-  scope: "role:account_admin",
-  status: [200] as [number],
-})
-
-function invite(parts: InvitationParts, { caller, body, claim }: Call<invitations.Wanted>) {
-  return answerOnce(parts.store, claim, async (tx) => {
-    const issued = await invitations.invite(tx, caller.account_id, body, caller)
-    await sendInvitation(tx, parts, issued)
-    return invitations.invitationRecord(issued.invitation)
-  })
-}
-
-function resend(
-  parts: InvitationParts,
-  { caller, params, claim }: Call<unknown, unknown, { invitation_id: string }>,
-) {
-  return answerOnce(parts.store, claim, async (tx) => {
-    const issued = await invitations.renew(tx, caller.account_id, params.invitation_id, caller)
-    await sendInvitation(tx, parts, issued)
-    return invitations.invitationRecord(issued.invitation)
-  })
-}
-
-function readWanted(body: unknown, problems: Problems): invitations.Wanted {
+function readInvitation(body: unknown, problems: Problems): invitations.NewInvitation {
   check(NewInvitation, body, problems)
   const { email, role, projects = [] } = (body ?? {}) as Static<typeof NewInvitation>
   if (typeof email === "string" && !isMailbox(email)) {
@@ -149,4 +151,90 @@ function readWanted(body: unknown, problems: Problems): invitations.Wanted {
     )
   }
   return { email, role, projects }
+}
+
+/** The token of an invitation is all the proof that these need. */
+const byToken = {
+  credentials: ["token"],
+  scope: "-",
+  status: [200] as [number],
+  per_minute: PER_MINUTE,
+}
+
+const acceptRoutes = (parts: InvitationParts): AnyRoute[] => [
+  route({
+    ...byToken,
+    method: "GET",
+    path: BY_TOKEN,
+    callers: ["none"],
+    summary: "Show an invitation by its token",
+    description: "The token of the link in the mail is the only credential.",
+    response: InvitationPreview,
+    handle: async ({ params }) => {
+      const seen = await invitations.open(parts.store.read, params.token)
+      const { invitation, account_name, user } = seen
+      const { email, role, expires_at } = invitation
+      return { data: { email, account_name, role, expires_at, user_exists: user !== undefined } }
+    },
+  }),
+  route({
+    ...byToken,
+    method: "POST",
+    path: `${BY_TOKEN}/accept`,
+    callers: ["none", "console"],
+    summary: "Accept an invitation as a new or an existing user",
+    description:
+      "A new person sends a name and a password, and gets a session. A person with a user signs in first, and sends an empty body.",
+    body: Acceptance,
+    example: { name: "Ben", password: "Quiet-River-42" },
+    response: Session,
+    errors: ["forbidden", "conflict", "weak_password", "plan_limit_exceeded"],
+    handle: async (call) => {
+      const seen = await invitations.open(parts.store.read, call.params.token)
+      if (!seen.user) return { data: await acceptAnew(parts, call, seen.invitation.email) }
+      demandSelf(call, seen.user.id)
+      return { data: await acceptAsUser(parts, call) }
+    },
+  }),
+]
+
+type AcceptCall = Call<Static<typeof Acceptance>, unknown, { token: string }>
+
+/** The token proves that mail arrived, not that the user with its address wants to join. */
+function demandSelf({ caller }: AcceptCall, user_id: string) {
+  if (caller.user_id === user_id) return
+  const [reason, text] =
+    caller.kind === "console"
+      ? ["other_user", "The invitation is for another address. Sign in with the invited address."]
+      : ["user_exists", SIGN_IN_FIRST]
+  fail("conflict", text, { reason, id: null })
+}
+
+const SIGN_IN_FIRST =
+  "A user with this address exists already. Sign in as that user with POST /v1/session. Then " +
+  "accept with that access token and an empty body, or open the page /invitation/{token}."
+
+function acceptAnew(parts: InvitationParts, call: AcceptCall, email: string) {
+  demandSignUp(parts.sign_up, true) // an invitation opens no door that the operator shut
+  if (call.caller.kind === "console") {
+    const text =
+      "The invitation is for another address. Send the request without your access token."
+    fail("conflict", text, { reason: "other_user", id: null })
+  }
+  const { name = null, password = "" } = call.body
+  const problems = new Problems()
+  for (const field of ["name", "password"] as const) {
+    if (call.body[field] === undefined) problems.add(field, "required", "The field is required.")
+  }
+  problems.throwIfAny()
+  const person = { email, name, password, invitation_token: call.params.token }
+  return signUp(parts, person, clientOf(call))
+}
+
+function acceptAsUser({ store, sessions }: InvitationParts, call: AcceptCall) {
+  return store.tx(async (tx): Promise<SessionReply> => {
+    const user = await users.hold(tx, call.caller.user_id ?? "")
+    await invitations.accept(tx, call.params.token, user, users.asUser(user, call.ip))
+    return sessions.start(tx, user, clientOf(call))
+  })
 }

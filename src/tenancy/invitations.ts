@@ -1,47 +1,55 @@
-import { and, count, eq, gt, lte, ne, type SQL } from "drizzle-orm"
+import { and, eq, gt, like, lte, ne, type SQL } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
-import { fail } from "../core/errors"
-import { isUuid, newId } from "../core/ids"
-import { now, secondsFromNow } from "../core/time"
-import type { AccountRole } from "../identity/tables"
-import { consoleUsers } from "../identity/tables"
+import { ApiError, fail } from "../core/errors"
+import { newId } from "../core/ids"
+import { millis, now, secondsFromNow } from "../core/time"
+import type { ConsoleMail } from "../identity/system-mail"
+import { type AccountRole, consoleUsers } from "../identity/tables"
 import { hashOfToken, newToken } from "../identity/tokens"
+import * as users from "../identity/users"
 import { comparable } from "../lib/address"
+import { bump, total as counted } from "../store/counters"
+import { held } from "../store/locks"
+import { countRows, type ListWindow, newestRows, rowById } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
-import { newestFirst, type Stretch } from "../store/stretch"
+import { counters } from "../store/tables"
 import * as accounts from "./accounts"
-import { countToday } from "./daily"
-import { type Chief, demandOwnerFor, role as roleOf } from "./members"
+import { type ActingMember, demandOwnerFor, role as roleOf, seat } from "./members"
+import { grantAll } from "./project-members"
 import * as projects from "./projects"
-import { type Grant, invitations } from "./tables"
+import { invitations, type ProjectGrant } from "./tables"
 
-export type InvitationRow = typeof invitations.$inferSelect
-export type InvitationStatus = "pending" | "accepted" | "revoked" | "expired"
+type InvitationRow = typeof invitations.$inferSelect
+type InvitationStatus = "pending" | "accepted" | "revoked" | "expired"
 
 const LIFETIME_SECONDS = 7 * 86_400
 
-export interface Wanted {
+export interface NewInvitation {
   email: string
   role: AccountRole
-  projects: Grant[]
+  projects: ProjectGrant[]
 }
 
 /** A fresh invitation with the text of its token, which exists nowhere else. */
-export interface Issued {
+interface IssuedInvitation {
   invitation: InvitationRow
   token: string
   account_name: string
 }
 
-/** Throws 409 `conflict` for a member and for somebody already invited, 404 for a foreign project. */
+/**
+ * Invites a person by mail. Throws 409 `conflict` for a member and for a person who is invited
+ * already, 404 for a foreign project.
+ */
 export async function invite(
   tx: Tx,
+  post: ConsoleMail,
   account_id: string,
-  wanted: Wanted,
-  chief: Chief & { user_id: string | null },
-): Promise<Issued> {
+  wanted: NewInvitation,
+  by: ActingMember & { user_id: string | null },
+): Promise<InvitationRecord> {
   const account = await accounts.hold(tx, account_id)
-  demandOwnerFor(chief, wanted.role)
+  demandOwnerFor(by, wanted.role)
   const email_key = comparable(wanted.email)
   for (const { project_id } of wanted.projects) await projects.find(tx, account_id, project_id)
   await refuseMember(tx, account_id, email_key)
@@ -57,13 +65,14 @@ export async function invite(
     token_hash: hashOfToken(token),
     status: "pending",
     expires_at: secondsFromNow(LIFETIME_SECONDS),
-    invited_by: chief.user_id,
+    invited_by: by.user_id,
     created_at: now(),
     accepted_at: null,
   }
   await tx.insert(invitations).values(invitation)
-  await log(tx, chief, "invitation.created", { after: invitation })
-  return { invitation, token, account_name: account.name }
+  await log(tx, by, "invitation.created", { after: invitation })
+  await send(tx, post, { invitation, token, account_name: account.name })
+  return invitationRecord(invitation)
 }
 
 async function refuseMember(tx: Tx, account_id: string, email_key: string) {
@@ -76,7 +85,11 @@ async function refuseMember(tx: Tx, account_id: string, email_key: string) {
 }
 
 /** One link for one person: another one, or one that would live again beside it, is refused. */
-async function refusePending(tx: Tx, account_id: string, { email_key, id }: Invited) {
+async function refusePending(
+  tx: Tx,
+  account_id: string,
+  { email_key, id }: { email_key: string; id?: string },
+) {
   const same = and(eq(invitations.account_id, account_id), eq(invitations.email_key, email_key))
   const other = id ? ne(invitations.id, id) : undefined
   const [open] = await tx
@@ -92,11 +105,6 @@ async function refusePending(tx: Tx, account_id: string, { email_key, id }: Invi
   )
 }
 
-interface Invited {
-  email_key: string
-  id?: string
-}
-
 const IS: Record<InvitationStatus, () => SQL | undefined> = {
   pending: () => and(eq(invitations.status, "pending"), gt(invitations.expires_at, now())),
   expired: () => and(eq(invitations.status, "pending"), lte(invitations.expires_at, now())),
@@ -104,51 +112,40 @@ const IS: Record<InvitationStatus, () => SQL | undefined> = {
   revoked: () => eq(invitations.status, "revoked"),
 }
 
-export interface ListQuery {
-  status?: InvitationStatus | undefined
-  after?: string | undefined
-}
-
 /** Newest first. */
 export async function list(
   db: Reader,
   account_id: string,
-  query: ListQuery & Stretch & { limit: number; offset: number },
+  status: InvitationStatus | undefined,
+  window: ListWindow,
 ) {
-  const { where, order } = newestFirst(invitations.id, query)
-  const rows = await db
-    .select()
-    .from(invitations)
-    .where(and(matching(account_id, query), where))
-    .orderBy(order)
-    .limit(query.limit)
-    .offset(query.offset)
-  return rows.map(invitationRecord)
+  return (await newestRows(db, invitations, matching(account_id, status), window)).map(
+    invitationRecord,
+  )
 }
 
-export async function total(db: Reader, account_id: string, query: ListQuery): Promise<number> {
-  const [row] = await db
-    .select({ all: count() })
-    .from(invitations)
-    .where(matching(account_id, query))
-  return row?.all ?? 0
-}
+export const total = (db: Reader, account_id: string, status: InvitationStatus | undefined) =>
+  countRows(db, invitations, matching(account_id, status))
 
-const matching = (account_id: string, { status }: ListQuery): SQL | undefined =>
+const matching = (account_id: string, status: InvitationStatus | undefined): SQL | undefined =>
   and(eq(invitations.account_id, account_id), status && IS[status]())
 
 /** Throws 404. */
-export async function find(db: Reader, account_id: string, id: string): Promise<InvitationRow> {
-  const ours = and(eq(invitations.account_id, account_id), eq(invitations.id, id))
-  const rows = isUuid(id) ? await db.select().from(invitations).where(ours) : []
-  return rows[0] ?? fail("not_found", "There is no such invitation.")
-}
+export const find = async (db: Reader, account_id: string, id: string): Promise<InvitationRow> =>
+  (await rowById(db, invitations, id, eq(invitations.account_id, account_id))) ??
+  fail("not_found", "There is no such invitation.")
 
 /** Another token and another week; the link in the mail before stops working. */
-export async function renew(tx: Tx, account_id: string, id: string, chief: Chief): Promise<Issued> {
+export async function renew(
+  tx: Tx,
+  post: ConsoleMail,
+  account_id: string,
+  id: string,
+  by: ActingMember,
+): Promise<InvitationRecord> {
   const account = await accounts.hold(tx, account_id)
   const before = await find(tx, account_id, id)
-  demandOwnerFor(chief, before.role)
+  demandOwnerFor(by, before.role)
   refuseSettled(before)
   await refuseMember(tx, account_id, before.email_key)
   await refusePending(tx, account_id, before)
@@ -156,8 +153,9 @@ export async function renew(tx: Tx, account_id: string, id: string, chief: Chief
   const token = newToken("invitation")
   const expires_at = secondsFromNow(LIFETIME_SECONDS)
   const invitation = await set(tx, before, { token_hash: hashOfToken(token), expires_at })
-  await log(tx, chief, "invitation.resent", { before, after: invitation })
-  return { invitation, token, account_name: account.name }
+  await log(tx, by, "invitation.resent", { before, after: invitation })
+  await send(tx, post, { invitation, token, account_name: account.name })
+  return invitationRecord(invitation)
 }
 
 function refuseSettled({ id, status }: InvitationRow) {
@@ -169,22 +167,22 @@ function refuseSettled({ id, status }: InvitationRow) {
 }
 
 /** Its link stops working. Throws 404 when that was done before. */
-export async function revoke(tx: Tx, account_id: string, id: string, chief: Chief) {
+export async function revoke(tx: Tx, account_id: string, id: string, by: ActingMember) {
   await accounts.hold(tx, account_id)
   const before = await find(tx, account_id, id)
   if (before.status === "revoked") fail("not_found", "There is no such invitation.")
   refuseSettled(before)
   const after = await set(tx, before, { status: "revoked" })
-  await log(tx, chief, "invitation.revoked", { before, after })
+  await log(tx, by, "invitation.revoked", { before, after })
 }
 
-export async function set(tx: Tx, row: InvitationRow, changes: Partial<InvitationRow>) {
+async function set(tx: Tx, row: InvitationRow, changes: Partial<InvitationRow>) {
   await tx.update(invitations).set(changes).where(eq(invitations.id, row.id))
   return { ...row, ...changes }
 }
 
 /** The Invitation record of the contract. */
-export const invitationRecord = (row: InvitationRow) => ({
+const invitationRecord = (row: InvitationRow) => ({
   id: row.id,
   email: row.email,
   role: row.role,
@@ -195,21 +193,122 @@ export const invitationRecord = (row: InvitationRow) => ({
   created_at: row.created_at,
 })
 
-interface Change {
+type InvitationRecord = ReturnType<typeof invitationRecord>
+
+interface InvitationChange {
   before?: InvitationRow
   after?: InvitationRow
 }
 
-export function log(tx: Tx, by: audit.By, action: string, { before, after }: Change) {
+function log(tx: Tx, by: audit.By, action: string, { before, after }: InvitationChange) {
   const { id = null, account_id = "" } = before ?? after ?? {}
-  const { actor, ip } = by
-  return audit.record(tx, {
+  return audit.record(tx, by, {
     account_id,
-    actor,
-    ip,
     action,
     target: { type: "invitation", id },
     before: before && invitationRecord(before),
     after: after && invitationRecord(after),
   })
+}
+
+const CALLED = { owner: "an owner", admin: "an admin", billing_admin: "a billing admin" }
+
+/** The only place that ever sees the token again. */
+async function send(tx: Tx, { mail, base_url }: ConsoleMail, issued: IssuedInvitation) {
+  const { invitation, token, account_name } = issued
+  const role = invitation.role === "member" ? "a member" : CALLED[invitation.role]
+  const link = `${base_url()}/invitation/${token}`
+  const text = [
+    `You are invited to join ${account_name} on Belfry as ${role}.`,
+    `Open this page to accept:\n${link}`,
+    `Or use the command line:\nbelfry invitations accept ${token} --url ${base_url()}`,
+    `The invitation ends at ${invitation.expires_at}. If you did not expect it, do nothing.`,
+  ].join("\n\n")
+  const subject = `Invitation to ${account_name}`
+  await mail.send(tx, { to: invitation.email, subject, text, kind: "invitation" })
+}
+
+/** An invitation that can be accepted, and what the invited person is to know. */
+export interface OpenInvitation {
+  invitation: InvitationRow
+  account_name: string
+  user: users.UserRow | undefined
+}
+
+/** Throws 404 for an unknown, expired, revoked and accepted token, and for a deleted account. */
+export async function open(db: Reader, token: string): Promise<OpenInvitation> {
+  const [invitation] = await byToken(db, token)
+  if (invitation?.status !== "pending" || invitation.expires_at <= now()) return none()
+  const account = await accounts.find(db, invitation.account_id)
+  if (account.deleting_at) return none()
+  const user = await users.byEmail(db, invitation.email)
+  return { invitation, account_name: account.name, user }
+}
+
+const byToken = (db: Reader, token: string) =>
+  db
+    .select()
+    .from(invitations)
+    .where(eq(invitations.token_hash, hashOfToken(token)))
+
+const none = () =>
+  fail("not_found", "There is no such invitation, or it is not valid any more. Ask for a new one.")
+
+/**
+ * Makes the person a member as the invitation says, once. Throws 404 as `open`, and 409 `conflict`
+ * for a person of another address and for a member.
+ */
+export async function accept(
+  tx: Tx,
+  token: string,
+  user: { id: string; email_key: string },
+  by: audit.By,
+): Promise<InvitationRow> {
+  const seen = await open(tx, token)
+  const account = await accounts.hold(tx, seen.invitation.account_id)
+  const [before] = await held(byToken(tx, token)) // it may have been taken or revoked meanwhile
+  if (before?.status !== "pending") return none()
+  if (before.email_key !== user.email_key) {
+    fail("conflict", "This invitation is for another address. Sign in with the invited address.", {
+      reason: "other_user",
+      id: null,
+    })
+  }
+  const { account_id, role } = before
+  if (await roleOf(tx, account_id, user.id)) {
+    const details = { reason: "already_member", id: user.id }
+    fail("conflict", "You are a member of this account already.", details)
+  }
+  if (role === "owner") await accounts.demandRoomForFree(tx, user.id, account)
+  await seat(tx, account_id, user.id, role)
+  await grantAll(tx, account_id, user.id, before.projects)
+  const after = await set(tx, before, { status: "accepted", accepted_at: now() })
+  await log(tx, by, "invitation.accepted", { before, after })
+  return after
+}
+
+const MOST_A_DAY = 50
+const DAY_SECONDS = 86_400
+const COUNTER = "invitations:"
+
+/**
+ * Counts one mail of an invitation against the account's day (UTC); the caller holds the account.
+ * Throws 429 `rate_limit_exceeded` from the 51st.
+ */
+async function countToday(tx: Tx, account_id: string) {
+  const today = COUNTER + now().slice(0, "2026-11-21".length)
+  if ((await counted(tx, account_id, today)) >= MOST_A_DAY) throw tooManyToday()
+  await bump(tx, account_id, today, 1)
+  const earlier = and(like(counters.name, `${COUNTER}%`), ne(counters.name, today))
+  await tx.delete(counters).where(and(eq(counters.project_id, account_id), earlier))
+}
+
+function tooManyToday() {
+  const retry_after = DAY_SECONDS - (Math.floor(millis() / 1000) % DAY_SECONDS)
+  return new ApiError(
+    "rate_limit_exceeded",
+    `This account has sent its ${MOST_A_DAY} invitations of today. Try again tomorrow (UTC).`,
+    { retry_after, limit: MOST_A_DAY, window_seconds: DAY_SECONDS, scope: "invitations" },
+    { headers: { "retry-after": String(retry_after) } },
+  )
 }

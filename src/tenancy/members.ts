@@ -1,23 +1,22 @@
-import { and, asc, desc, eq, gt, isNull, lt, or, type SQL } from "drizzle-orm"
+import { and, asc, desc, eq, isNull, type SQL } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
 import { now } from "../core/time"
 import type { AccountRole } from "../identity/tables"
 import { accountMembers, accounts as accountRows, consoleUsers } from "../identity/tables"
-import { recordForUser } from "../identity/user-log"
 import * as users from "../identity/users"
 import { bump, total } from "../store/counters"
+import type { ListWindow } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import * as accounts from "./accounts"
-import { demandRoomForFree } from "./free"
-import type { Part } from "./place"
+import { byMoment } from "./member-cursor"
 import { leaveProjects } from "./project-members"
 
 const COUNTER = "members"
 
 /** The Member record of the contract. */
-export interface Member {
+export interface AccountMember {
   user_id: string
   email: string
   name: string | null
@@ -41,24 +40,18 @@ const seatOf = (account_id: string, user_id: string): SQL | undefined =>
   and(eq(accountMembers.account_id, account_id), eq(accountMembers.user_id, user_id))
 
 /** Newest first. */
-export async function list(db: Reader, account_id: string, part: Part): Promise<Member[]> {
+export async function list(
+  db: Reader,
+  account_id: string,
+  window: ListWindow,
+): Promise<AccountMember[]> {
+  const { where, order } = byMoment(accountMembers.joined_at, window)
   const rows = await members(db)
-    .where(and(eq(accountMembers.account_id, account_id), beside(part)))
-    .orderBy(...(part.before ? [asc(joined_at), asc(user_id)] : [desc(joined_at), desc(user_id)]))
-    .limit(part.limit)
-    .offset(part.offset)
-  return rows.map(record)
-}
-
-const { joined_at, user_id } = accountMembers
-
-/** Behind a place or, with the nearest first, before one. */
-function beside({ after, before }: Part): SQL | undefined {
-  const place = before ?? after
-  if (!place) return undefined
-  const further = before ? gt : lt
-  const same = and(eq(joined_at, place.at), further(user_id, place.user_id))
-  return or(further(joined_at, place.at), same)
+    .where(and(eq(accountMembers.account_id, account_id), where))
+    .orderBy(...order)
+    .limit(window.limit)
+    .offset(window.offset)
+  return rows.map(memberRecord)
 }
 
 export const count = (db: Reader, account_id: string) => total(db, account_id, COUNTER)
@@ -77,16 +70,20 @@ const members = (db: Reader) =>
     .from(accountMembers)
     .innerJoin(consoleUsers, eq(consoleUsers.id, accountMembers.user_id))
 
-type Joined = Omit<Member, "mfa_enabled"> & { mfa_secret: string | null }
+type Joined = Omit<AccountMember, "mfa_enabled"> & { mfa_secret: string | null }
 
-function record({ mfa_secret, joined_at, last_active_at, ...row }: Joined): Member {
+function memberRecord({ mfa_secret, joined_at, last_active_at, ...row }: Joined): AccountMember {
   return { ...row, mfa_enabled: mfa_secret !== null, joined_at, last_active_at }
 }
 
 /** Throws 404 `not_found` for whoever does not belong to the account. */
-export async function find(db: Reader, account_id: string, user_id: string): Promise<Member> {
+export async function find(
+  db: Reader,
+  account_id: string,
+  user_id: string,
+): Promise<AccountMember> {
   const rows = isUuid(user_id) ? await members(db).where(seatOf(account_id, user_id)) : []
-  return rows[0] ? record(rows[0]) : fail("not_found", "There is no such member.")
+  return rows[0] ? memberRecord(rows[0]) : fail("not_found", "There is no such member.")
 }
 
 /** Takes a new colleague in. */
@@ -95,13 +92,13 @@ export async function seat(tx: Tx, account_id: string, user_id: string, role: Ac
   await bump(tx, account_id, COUNTER, 1)
 }
 
-/** A member's own role decides whom he may touch, and up to where he may lift others. */
-export interface Chief extends audit.By {
+/** A member's own role decides which members it may change, and which roles it may give. */
+export interface ActingMember extends audit.By {
   account_role: AccountRole | null
 }
 
 /** Owners and admins are made and unmade by owners. Throws 403 `forbidden`. */
-export function demandOwnerFor(chief: Chief, ...roles: AccountRole[]) {
+export function demandOwnerFor(chief: ActingMember, ...roles: AccountRole[]) {
   const high = roles.some((role) => role === "owner" || role === "admin")
   if (!high || chief.account_role === "owner") return
   fail("forbidden", "Only an owner can make, change or remove owners and admins.", {
@@ -116,22 +113,27 @@ export interface RoleChange {
 }
 
 /** Throws 409 `conflict` where the account would be left without an owner. */
-export async function setRole(tx: Tx, { account_id, user_id, role }: RoleChange, chief: Chief) {
+export async function setRole(
+  tx: Tx,
+  { account_id, user_id, role }: RoleChange,
+  chief: ActingMember,
+) {
   const account = await accounts.hold(tx, account_id)
   const before = await find(tx, account_id, user_id)
   demandOwnerFor(chief, before.role, role)
   if (before.role === "owner" && role !== "owner") await demandAnotherOwner(tx, account, user_id)
-  if (before.role !== "owner" && role === "owner") await demandRoomForFree(tx, user_id, account)
+  if (before.role !== "owner" && role === "owner")
+    await accounts.demandRoomForFree(tx, user_id, account)
   await tx.update(accountMembers).set({ role }).where(seatOf(account_id, user_id))
-  if (role === "billing_admin") await leaveProjects(tx, account_id, user_id) // he has no part in them
+  if (role === "billing_admin") await leaveProjects(tx, account_id, user_id) // which has no part in them
   await settleOwner(tx, account)
   const after = { ...before, role }
   await log(tx, chief, "member.role_changed", { account_id, before, after })
   return after
 }
 
-/** Everybody may go; others are sent away by whoever may touch them. */
-export async function remove(tx: Tx, account_id: string, user_id: string, chief: Chief) {
+/** Members may leave; others are removed by those who may change them. */
+export async function remove(tx: Tx, account_id: string, user_id: string, chief: ActingMember) {
   const account = await accounts.hold(tx, account_id)
   const before = await find(tx, account_id, user_id)
   if (chief.actor.id !== user_id) demandOwnerFor(chief, before.role)
@@ -139,7 +141,7 @@ export async function remove(tx: Tx, account_id: string, user_id: string, chief:
   await unseat(tx, account, before, chief)
 }
 
-async function unseat(tx: Tx, account: accounts.AccountRow, before: Member, by: audit.By) {
+async function unseat(tx: Tx, account: accounts.AccountRow, before: AccountMember, by: audit.By) {
   await leaveProjects(tx, account.id, before.user_id)
   await tx.delete(accountMembers).where(seatOf(account.id, before.user_id))
   await bump(tx, account.id, COUNTER, -1)
@@ -154,21 +156,21 @@ async function unseat(tx: Tx, account: accounts.AccountRow, before: Member, by: 
 export async function removeUser(tx: Tx, id: string, by: audit.By): Promise<void> {
   const user = await users.hold(tx, id)
   const left: Left[] = []
-  const seats = tx.select().from(accountMembers).where(eq(user_id, id))
+  const seats = tx.select().from(accountMembers).where(eq(accountMembers.user_id, id))
   for (const seat of await seats.orderBy(accountMembers.account_id)) {
     const account = await accounts.hold(tx, seat.account_id)
     if (seat.role === "owner" && !account.deleting_at) await demandHeir(tx, account, id)
     left.push({ account, member: await find(tx, account.id, id) })
   }
   if (user.operator) await users.demandOtherOperator(tx)
-  await recordForUser(tx, user, by, "user.deleted", { before: users.userRecord(user) })
+  await users.record(tx, user, by, "user.deleted", { before: users.userRecord(user) })
   for (const { account, member } of left) await unseat(tx, account, member, by)
   await users.remove(tx, id)
 }
 
 interface Left {
   account: accounts.AccountRow
-  member: Member
+  member: AccountMember
 }
 
 async function demandHeir(tx: Tx, { id, name }: accounts.AccountRow, user_id: string) {
@@ -205,14 +207,19 @@ async function settleOwner(tx: Tx, { id, owner_user_id }: accounts.AccountRow) {
 }
 
 /** The caller hands the account over and stays as an admin. */
-export async function transfer(tx: Tx, account_id: string, from: string, to: string, by: audit.By) {
+export async function transfer(
+  tx: Tx,
+  account_id: string,
+  { from, to }: { from: string; to: string },
+  by: audit.By,
+) {
   const before = await accounts.hold(tx, account_id)
   const heir = isUuid(to) ? await role(tx, account_id, to) : undefined
   if (!heir) fail("user_not_found", "There is no such member of the account.")
   if (to === from) {
     fail("conflict", "You own this account already.", { reason: "already_owner", id: to })
   }
-  if (heir !== "owner") await demandRoomForFree(tx, to, before)
+  if (heir !== "owner") await accounts.demandRoomForFree(tx, to, before)
   await tx.update(accountMembers).set({ role: "owner" }).where(seatOf(account_id, to))
   await tx.update(accountMembers).set({ role: "admin" }).where(seatOf(account_id, from))
   const after = await accounts.set(tx, account_id, { owner_user_id: to })
@@ -230,15 +237,13 @@ export function accountsOf(db: Reader, user_id: string) {
     .orderBy(desc(accountRows.id))
 }
 
-interface Change {
+interface MemberChange {
   account_id: string
-  before?: Member
-  after?: Member
+  before?: AccountMember
+  after?: AccountMember
 }
 
-function log(tx: Tx, by: audit.By, action: string, { account_id, before, after }: Change) {
-  const user_id = (before ?? after)?.user_id ?? null
-  const { actor, ip } = by
-  const target = { type: "member", id: user_id }
-  return audit.record(tx, { account_id, actor, ip, action, target, before, after })
+function log(tx: Tx, by: audit.By, action: string, { account_id, before, after }: MemberChange) {
+  const target = { type: "member", id: (before ?? after)?.user_id ?? null }
+  return audit.record(tx, by, { account_id, action, target, before, after })
 }

@@ -2,7 +2,7 @@ import { log } from "../core/log"
 import type { Caller } from "../identity/caller"
 import { today } from "../plans/periods"
 import type { Store } from "../store/store"
-import { add, type Units } from "./usage"
+import { add, type UsageUnits } from "./usage"
 
 const FLUSH_MILLISECONDS = 5000
 
@@ -12,7 +12,7 @@ const FLUSH_MILLISECONDS = 5000
  */
 export class Meter {
   readonly #store: Store
-  #counts = new Map<string, Units>()
+  #counts = new Map<string, UsageUnits>()
 
   constructor(store: Store) {
     this.#store = store

@@ -1,24 +1,28 @@
-import { and, desc, eq, ne, or } from "drizzle-orm"
+import { and, asc, desc, eq, ne, or } from "drizzle-orm"
 import { LOCAL } from "../audit-log/audit-log"
 import { LIMIT_NAMES } from "../core/config-plans"
 import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
-import type { AccountStatus } from "../identity/tables"
-import { accounts as rows } from "../identity/tables"
+import { clear } from "../identity/mfa"
+import * as passwords from "../identity/passwords"
+import { revokeAll } from "../identity/sessions"
+import { type AccountStatus, consoleUsers, accounts as rows } from "../identity/tables"
+import * as users from "../identity/users"
 import { isPlan, PLAN_NAMES } from "../plans/plans"
-import type { Reader, Tx } from "../store/store"
+import type { Reader, Store, Tx } from "../store/store"
 import * as accounts from "./accounts"
 import { INSTANCE_SLUG } from "./instance-project"
+import { demandUnowned, type Established, establish, type SetupParts } from "./setup"
 
-/** What the person who runs the instance does to accounts, whoever owns them. */
-export type AccountRow = accounts.AccountRow
+// What the person who runs the instance does to accounts and users, with access to its data folder.
+// None of these asks for a credential: they are for the local command only, never for a route.
 
 /** Newest first. */
-export const listAll = (db: Reader): Promise<AccountRow[]> =>
+export const listAll = (db: Reader): Promise<accounts.AccountRow[]> =>
   db.select().from(rows).where(ne(rows.slug, INSTANCE_SLUG)).orderBy(desc(rows.id))
 
 /** By id, slug or name. Throws 404, and 409 where several have the name. */
-export async function named(db: Reader, name: string): Promise<AccountRow> {
+export async function named(db: Reader, name: string): Promise<accounts.AccountRow> {
   const called = isUuid(name) ? eq(rows.id, name) : or(eq(rows.slug, name), eq(rows.name, name))
   const found = await db
     .select()
@@ -35,7 +39,7 @@ export async function named(db: Reader, name: string): Promise<AccountRow> {
   )
 }
 
-export interface StatusChange {
+interface StatusChange {
   status: AccountStatus
   /** For the audit log and for the operator's memory; callers are not told. */
   reason: string | null
@@ -80,3 +84,89 @@ const refuse = (path: string, message: string): never =>
   fail("validation_error", `${path}: ${message}`, {
     fields: [{ path, code: "invalid", message }],
   })
+
+export interface FirstOwnerOrder {
+  email: string
+  password: string
+  name: string | null
+  account_name: string
+  project_name: string
+}
+
+/** Setup without its token: same result. Throws 404 `not_found` once there is an owner. */
+export async function bootstrap(
+  { store, sessions, setup }: SetupParts,
+  { password, ...owner }: FirstOwnerOrder,
+): Promise<Established> {
+  const password_hash = await passwords.hashNew(password)
+  return store.tx(async (tx) => {
+    await demandUnowned(tx)
+    await setup.end(tx)
+    const client = { ip: null, user_agent: null, client_name: "belfry admin" }
+    return establish(tx, sessions, { ...owner, password_hash }, client)
+  })
+}
+
+/**
+ * A new password for a person who lost the old one. Every session ends; with `keep_mfa: false` the second
+ * factor goes too. Throws 404 `user_not_found`, 422 `weak_password`.
+ */
+export async function resetOwner(
+  store: Store,
+  { email, password, keep_mfa }: { email: string; password: string; keep_mfa: boolean },
+): Promise<users.UserRecord> {
+  const password_hash = await passwords.hashNew(password)
+  return changeUser(store, email, "password.reset", async (tx, { id }) => {
+    await passwords.set(tx, id, password_hash)
+    await users.set(tx, id, { status: "active" })
+    if (!keep_mfa) await clear(tx, id)
+    await revokeAll(tx, id)
+  })
+}
+
+/** A locked user is signed out everywhere and cannot sign in. Throws 409 for the last operator. */
+export const lockUser = (store: Store, email: string) =>
+  changeUser(store, email, "user.locked", async (tx, { id, operator, status }) => {
+    if (operator && status === "active") await users.demandOtherOperator(tx)
+    await users.set(tx, id, { status: "locked" })
+    await revokeAll(tx, id)
+  })
+
+export const unlockUser = (store: Store, email: string) =>
+  changeUser(store, email, "user.unlocked", async (tx, { id }) => {
+    await users.set(tx, id, { status: "active" })
+  })
+
+/** Decides whether the user runs the instance. Throws 409 `conflict` when nobody would. */
+export const setOperator = (store: Store, email: string, operator: boolean) =>
+  changeUser(store, email, "user.operator_changed", async (tx, user) => {
+    if (user.operator && !operator) await users.demandOtherOperator(tx)
+    await users.set(tx, user.id, { operator })
+  })
+
+/** All users, oldest first. */
+export async function listUsers(store: Store): Promise<users.UserRecord[]> {
+  const rows = await store.read.select().from(consoleUsers).orderBy(asc(consoleUsers.id))
+  return rows.map(users.userRecord)
+}
+
+function changeUser(
+  store: Store,
+  email: string,
+  action: string,
+  make: (tx: Tx, user: users.UserRow) => Promise<void>,
+): Promise<users.UserRecord> {
+  return store.tx(async (tx) => {
+    const { id } =
+      (await users.byEmail(tx, email)) ??
+      fail("user_not_found", `There is no user with the email ${email}.`)
+    const before = await users.hold(tx, id)
+    await make(tx, before)
+    const after = await users.find(tx, id)
+    const shown = { before: statusOf(before), after: statusOf(after) }
+    await users.record(tx, after, LOCAL, action, shown)
+    return users.userRecord(after)
+  })
+}
+
+const statusOf = (row: users.UserRow) => ({ ...users.userRecord(row), status: row.status })

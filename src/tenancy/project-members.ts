@@ -1,8 +1,8 @@
-import { and, asc, count, desc, eq, inArray, or, type SQL, sql } from "drizzle-orm"
+import { and, count, eq, inArray, or, type SQL, sql } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
-import { millisFrom, now } from "../core/time"
+import { now } from "../core/time"
 import type { AccountRole } from "../identity/tables"
 import {
   accountMembers,
@@ -13,9 +13,10 @@ import {
 } from "../identity/tables"
 import { comparable } from "../lib/address"
 import { isAskedId } from "../store/id-filters"
+import type { ListWindow } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import * as accounts from "./accounts"
-import type { Part } from "./place"
+import { byMoment } from "./member-cursor"
 
 export interface ProjectMember {
   user_id: string
@@ -28,7 +29,7 @@ export interface ProjectMember {
 }
 
 /** A project and the account around it. */
-export interface Home {
+export interface ProjectHome {
   account_id: string
   project_id: string
 }
@@ -40,28 +41,21 @@ const isInherited = inArray(accountMembers.role, INHERITING)
 const added = sql<string>`CASE WHEN ${isInherited} THEN ${accountMembers.joined_at} ELSE ${projectMembers.added_at} END`
 
 /** Newest first: those added here, and those who come with the account. */
-export async function list(db: Reader, home: Home, part: Part): Promise<ProjectMember[]> {
+export async function list(
+  db: Reader,
+  home: ProjectHome,
+  window: ListWindow,
+): Promise<ProjectMember[]> {
+  const { where, order } = byMoment(added, window)
   const rows = await people(db, home)
-    .where(and(inProject(home), beside(part)))
-    .orderBy(...(part.before ? [asc(added), asc(user_id)] : [desc(added), desc(user_id)]))
-    .limit(part.limit)
-    .offset(part.offset)
+    .where(and(inProject(home), where))
+    .orderBy(...order)
+    .limit(window.limit)
+    .offset(window.offset)
   return rows.map(record)
 }
 
-const { user_id } = accountMembers
-
-/** Behind a place or, with the nearest first, before one. */
-function beside({ after, before }: Part): SQL | undefined {
-  const place = before ?? after
-  if (!place) return undefined
-  const moment = millisFrom(place.at)
-  const further = before ? sql.raw(">") : sql.raw("<")
-  const same = sql`${added} = ${moment} AND ${user_id} ${further} ${sql.param(place.user_id, user_id)}`
-  return sql`(${added} ${further} ${moment} OR (${same}))`
-}
-
-export async function total(db: Reader, home: Home): Promise<number> {
+export async function total(db: Reader, home: ProjectHome): Promise<number> {
   const [row] = await db
     .select({ all: count() })
     .from(accountMembers)
@@ -70,16 +64,16 @@ export async function total(db: Reader, home: Home): Promise<number> {
   return row?.all ?? 0
 }
 
-const own = ({ project_id }: Home) =>
+const own = ({ project_id }: ProjectHome) =>
   and(eq(projectMembers.user_id, accountMembers.user_id), eq(projectMembers.project_id, project_id))
 
-const inProject = ({ account_id }: Home): SQL | undefined =>
+const inProject = ({ account_id }: ProjectHome): SQL | undefined =>
   and(
     eq(accountMembers.account_id, account_id),
     or(isInherited, sql`${projectMembers.user_id} IS NOT NULL`),
   )
 
-const people = (db: Reader, home: Home) =>
+const people = (db: Reader, home: ProjectHome) =>
   db
     .select({
       user_id: accountMembers.user_id,
@@ -110,20 +104,20 @@ function record({ account_role, role, joined_at, added_at, ...person }: Person):
   return { ...person, role: role ?? "viewer", inherited, added_at: added_at ?? joined_at }
 }
 
-export async function find(db: Reader, home: Home, user_id: string): Promise<ProjectMember> {
+export async function find(db: Reader, home: ProjectHome, user_id: string): Promise<ProjectMember> {
   const one = and(inProject(home), eq(accountMembers.user_id, user_id))
   const rows = isUuid(user_id) ? await people(db, home).where(one) : []
   return rows[0] ? record(rows[0]) : fail("not_found", "There is no such member of this project.")
 }
 
-export interface Newcomer {
+export interface NewProjectMember {
   user_id?: string
   email?: string
   role: ProjectRole
 }
 
 /** Throws 404 `user_not_found` for whoever is no member of the account. */
-export async function add(tx: Tx, home: Home, wanted: Newcomer, by: audit.By) {
+export async function add(tx: Tx, home: ProjectHome, wanted: NewProjectMember, by: audit.By) {
   await accounts.hold(tx, home.account_id)
   const person = await colleague(tx, home, wanted)
   const { user_id } = person
@@ -139,7 +133,11 @@ export async function add(tx: Tx, home: Home, wanted: Newcomer, by: audit.By) {
   return after
 }
 
-async function colleague(tx: Tx, home: Home, { user_id, email }: Newcomer): Promise<Person> {
+async function colleague(
+  tx: Tx,
+  home: ProjectHome,
+  { user_id, email }: NewProjectMember,
+): Promise<Person> {
   const named = user_id
     ? isAskedId(accountMembers.user_id, user_id)
     : eq(consoleUsers.email_key, comparable(email ?? ""))
@@ -160,7 +158,7 @@ const conflict = (reason: keyof typeof REASONS, id: string) =>
 
 export async function setRole(
   tx: Tx,
-  home: Home,
+  home: ProjectHome,
   { user_id, role }: { user_id: string; role: ProjectRole },
   by: audit.By,
 ) {
@@ -171,19 +169,19 @@ export async function setRole(
   return after
 }
 
-export async function remove(tx: Tx, home: Home, user_id: string, by: audit.By) {
+export async function remove(tx: Tx, home: ProjectHome, user_id: string, by: audit.By) {
   const before = await changeable(tx, home, user_id)
   await tx.delete(projectMembers).where(seatOf(home, user_id))
   await log(tx, by, home, "project_member.removed", { before })
 }
 
-async function changeable(tx: Tx, home: Home, user_id: string): Promise<ProjectMember> {
+async function changeable(tx: Tx, home: ProjectHome, user_id: string): Promise<ProjectMember> {
   await accounts.hold(tx, home.account_id)
   const member = await find(tx, home, user_id)
   return member.inherited ? conflict("inherited", user_id) : member
 }
 
-const seatOf = ({ project_id }: Home, user_id: string): SQL | undefined =>
+const seatOf = ({ project_id }: ProjectHome, user_id: string): SQL | undefined =>
   and(eq(projectMembers.project_id, project_id), eq(projectMembers.user_id, user_id))
 
 /** Gives roles in projects of the account, as an invitation promised; projects gone are skipped. */
@@ -223,17 +221,17 @@ export async function projectsOf(db: Reader, account_id: string, user_id: string
   return rows.map(({ id }) => id)
 }
 
-interface Change {
+interface ProjectMemberChange {
   before?: ProjectMember
   after?: ProjectMember
 }
 
-const log = (tx: Tx, by: audit.By, home: Home, action: string, change: Change) =>
-  audit.record(tx, {
+function log(tx: Tx, by: audit.By, home: ProjectHome, action: string, change: ProjectMemberChange) {
+  const id = (change.before ?? change.after)?.user_id ?? null
+  return audit.record(tx, by, {
     ...home,
-    actor: by.actor,
-    ip: by.ip,
     action,
-    target: { type: "project_member", id: (change.before ?? change.after)?.user_id ?? null },
+    target: { type: "project_member", id },
     ...change,
   })
+}

@@ -1,17 +1,16 @@
 import { Type as t } from "@sinclair/typebox"
 import { Deleted, deleted, nameText, slugText } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
-import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../http/page"
+import { type Cursors, listPage, pageQuery } from "../http/page"
 import { invalid } from "../http/problems"
 import type { Call } from "../http/route"
-import { type AnyRoute, route } from "../http/route"
+import { type AnyRoute, consoleRow, route } from "../http/route"
 import type { Caller } from "../identity/caller"
+import type { ListWindow } from "../store/rows"
 import type { Store } from "../store/store"
-import { projectMemberRoutes } from "./project-member-routes"
 import { projectsOf } from "./project-members"
-import { Project } from "./project-schemas"
 import * as projects from "./projects"
-import { projectRecord } from "./projects"
+import { Project } from "./schemas"
 
 const NewProject = t.Object({ name: nameText(), slug: t.Optional(slugText()) })
 const ProjectPatch = t.Partial(t.Object({ name: nameText(), slug: slugText() }))
@@ -19,17 +18,19 @@ const Confirmation = t.Object({ confirm: t.String() })
 
 const projectQuery = pageQuery({})
 
-export interface ProjectParts {
+interface ProjectParts {
   store: Store
   cursors: Cursors
 }
+
+const ONE = "/v1/projects/{project_id}"
 
 export function projectRoutes(parts: ProjectParts): AnyRoute[] {
   const { store } = parts
   return [
     ...["/v1/projects", "/v1/accounts/me/projects"].flatMap((path) => atPath(path, parts)),
     route({
-      ...one("GET", "role:project_viewer|usage:read"),
+      ...consoleRow("GET", ONE, "role:project_viewer|usage:read"),
       callers: ["console", "key"],
       of_deleted: "project",
       summary: "Show one project",
@@ -38,11 +39,11 @@ export function projectRoutes(parts: ProjectParts): AnyRoute[] {
       response: Project,
       handle: async (call) => {
         const project = await projects.find(store.read, call.caller.account_id, ownId(call))
-        return { data: projectRecord(project) }
+        return { data: projects.projectRecord(project) }
       },
     }),
     route({
-      ...one("PATCH", "role:project_admin"),
+      ...consoleRow("PATCH", ONE, "role:project_admin"),
       summary: "Change the name or the slug of a project",
       description: "Fields that are absent stay as they are. A slug is unique within the account.",
       body: ProjectPatch,
@@ -51,13 +52,14 @@ export function projectRoutes(parts: ProjectParts): AnyRoute[] {
       errors: ["conflict"],
       handle: async ({ caller, params, body }) => {
         const { account_id } = caller
-        const patch = (tx: Parameters<typeof projects.patch>[0]) =>
-          projects.patch(tx, account_id, params.project_id, body, caller)
-        return { data: projectRecord(await store.tx(patch)) }
+        const row = await store.tx((tx) =>
+          projects.patch(tx, account_id, params.project_id, body, caller),
+        )
+        return { data: projects.projectRecord(row) }
       },
     }),
     route({
-      ...one("DELETE", "role:account_admin"),
+      ...consoleRow("DELETE", ONE, "role:account_admin"),
       summary: "Delete a project",
       description:
         "Needs the name of the project in `confirm`. Its keys stop at once. Its data is deleted after 7 days. The last project of an account cannot be deleted.",
@@ -68,39 +70,25 @@ export function projectRoutes(parts: ProjectParts): AnyRoute[] {
       handle: (call) => remove(store, call),
     }),
     route({
-      ...one("POST", "role:account_admin"),
-      path: "/v1/projects/{project_id}/restore",
+      ...consoleRow("POST", `${ONE}/restore`, "role:account_admin"),
       summary: "Restore a deleted project",
       description: "Works within 7 days of the deletion, if the plan has room for the project.",
       response: Project,
       errors: ["conflict", "plan_limit_exceeded"],
       handle: async ({ caller, params }) => {
         const row = await store.tx((tx) =>
-          projects.restore(tx, params.project_id, ceilingOf(caller), caller),
+          projects.restore(tx, params.project_id, limitOf(caller), caller),
         )
-        return { data: projectRecord(row) }
+        return { data: projects.projectRecord(row) }
       },
     }),
-    ...projectMemberRoutes(parts),
   ]
 }
-
-const one = (method: AnyRoute["method"], scope: string) => ({
-  method,
-  scope,
-  path: "/v1/projects/{project_id}" as const,
-  callers: ["console"] as AnyRoute["callers"],
-  status: [200] as [number],
-})
 
 /** The list and the way to make one answer at two paths. */
 const atPath = (path: string, { store, cursors }: ProjectParts): AnyRoute[] => [
   route({
-    method: "POST",
-    path,
-    callers: ["console"],
-    scope: "role:account_admin",
-    status: [201],
+    ...consoleRow("POST", path, "role:account_admin", 201),
     summary: "Make a project",
     description:
       "A project has its own emails, domains, webhooks and API keys. The plan limits how many there are.",
@@ -109,19 +97,16 @@ const atPath = (path: string, { store, cursors }: ProjectParts): AnyRoute[] => [
     response: Project,
     errors: ["plan_limit_exceeded"],
     idempotent: true,
-    handle: ({ caller, body, claim }) => {
-      const wanted = { ...ceilingOf(caller), name: body.name, slug: body.slug }
-      return answerOnce(store, claim, async (tx) =>
-        projectRecord(await projects.create(tx, wanted, caller)),
+    handle: (call) => {
+      const { caller, body } = call
+      const wanted = { ...limitOf(caller), name: body.name, slug: body.slug }
+      return answerOnce(store, call.claim, async (tx) =>
+        projects.projectRecord(await projects.create(tx, wanted, caller)),
       )
     },
   }),
   route({
-    method: "GET",
-    path,
-    callers: ["console"],
-    scope: "role:member",
-    status: [200],
+    ...consoleRow("GET", path, "role:member"),
     summary: "List the projects that you can see",
     description:
       "Owners and admins of the account see all projects. Other members see the projects in which they have a role.",
@@ -130,16 +115,17 @@ const atPath = (path: string, { store, cursors }: ProjectParts): AnyRoute[] => [
     handle: async (call) => {
       const { account_id } = call.caller
       const only = await visibleTo(store, call.caller)
-      const byId = keyById((id) => projects.findSeen(store.read, account_id, { only }, id))
-      const window = await windowOf(call, cursors, byId)
-      const rows = await projects.list(store.read, account_id, { only, ...window })
-      const total = () => projects.total(store.read, account_id, { only })
-      return asPage(call, cursors, { rows, total }, projectRecord)
+      const source = {
+        find: (id: string) => projects.findSeen(store.read, account_id, only, id),
+        list: (window: ListWindow) => projects.list(store.read, account_id, only, window),
+        total: () => projects.total(store.read, account_id, only),
+      }
+      return listPage(call, cursors, source, projects.projectRecord)
     },
   }),
 ]
 
-const ceilingOf = ({ account_id, plan, limits }: Caller) => ({
+const limitOf = ({ account_id, plan, limits }: Caller) => ({
   account_id,
   plan,
   limit: limits.projects,

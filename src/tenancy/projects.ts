@@ -1,16 +1,21 @@
-import { and, asc, count, eq, inArray, type SQL } from "drizzle-orm"
+import { and, asc, eq, inArray, type SQL } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
-import { isUuid, newId } from "../core/ids"
+import { newId } from "../core/ids"
 import { now, secondsFromNow } from "../core/time"
 import { projects } from "../identity/tables"
-import { enqueue } from "../jobs/queue"
+import { enqueue, type JobKind } from "../jobs/queue"
 import { slugFrom } from "../lib/text"
 import { demandRoom } from "../plans/plans"
+import { countRows, type ListWindow, newestRows, rowById } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
-import { newestFirst, type Stretch } from "../store/stretch"
 import * as accounts from "./accounts"
-import { KEPT_SECONDS, purgeProject } from "./purging"
+
+/** As `purgeAccount`, for one project. */
+export const purgeProject: JobKind<{ id: string }> = {
+  name: "project.purge",
+  schedule: accounts.purgeSchedule,
+}
 
 export type ProjectRow = typeof projects.$inferSelect
 
@@ -27,7 +32,7 @@ export interface NewProject {
 export async function create(tx: Tx, wanted: NewProject, by: audit.By): Promise<ProjectRow> {
   const { account_id, name } = wanted
   await accounts.hold(tx, account_id) // two at once must not pass the limit together
-  await demandPlace(tx, wanted)
+  await demandRoomForOne(tx, wanted)
   const slug = await freeSlug(tx, account_id, wanted)
   const row: ProjectRow = {
     id: newId(),
@@ -46,33 +51,27 @@ export async function create(tx: Tx, wanted: NewProject, by: audit.By): Promise<
   return row
 }
 
-type Ceiling = Pick<NewProject, "account_id" | "limit" | "plan">
+type ProjectLimit = Pick<NewProject, "account_id" | "limit" | "plan">
 
-async function demandPlace(tx: Tx, { account_id, limit, plan }: Ceiling) {
+async function demandRoomForOne(tx: Tx, { account_id, limit, plan }: ProjectLimit) {
   const used = await countActive(tx, account_id)
   demandRoom({ resource: "projects", used, limit, plan })
 }
 
-export async function countActive(db: Reader, account_id: string): Promise<number> {
-  // An account has few projects, so counting them is cheaper than keeping a total.
-  const [row] = await db
-    .select({ used: count() })
-    .from(projects)
-    .where(and(visible(account_id), eq(projects.status, "active")))
-  return row?.used ?? 0
-}
+/** An account has few projects, so counting them is cheaper than keeping a total. */
+export const countActive = (db: Reader, account_id: string): Promise<number> =>
+  countRows(db, projects, and(visible(account_id), eq(projects.status, "active")))
 
-async function freeSlug(tx: Tx, account_id: string, { name, slug }: Named): Promise<string> {
+async function freeSlug(
+  tx: Tx,
+  account_id: string,
+  { name, slug }: Pick<NewProject, "name" | "slug">,
+): Promise<string> {
   const wish = slug ?? (slugFrom(name) || "project")
   const [taken] = await bySlug(tx, account_id, wish)
   if (!taken) return wish
   if (slug === undefined) return `${wish}-${newId().slice(-8)}`
   return slugTaken(taken)
-}
-
-interface Named {
-  name: string
-  slug?: string | undefined
 }
 
 const bySlug = (tx: Tx, account_id: string, slug: string) =>
@@ -91,46 +90,27 @@ const visible = (account_id: string): SQL | undefined =>
   and(eq(projects.account_id, account_id), eq(projects.hidden, false))
 
 /** Of this account and not hidden; those being deleted too. Throws 404. */
-export async function find(db: Reader, account_id: string, id: string): Promise<ProjectRow> {
-  const ours = and(visible(account_id), eq(projects.id, id))
-  const [row] = isUuid(id) ? await db.select().from(projects).where(ours) : []
-  return row ?? fail("not_found", "There is no such project.")
-}
+export const find = async (db: Reader, account_id: string, id: string): Promise<ProjectRow> =>
+  (await rowById(db, projects, id, visible(account_id))) ?? noProject()
 
-export interface ListQuery {
-  /** The ids that the caller may see; undefined for all. */
-  only: string[] | undefined
-}
+const noProject = () => fail("not_found", "There is no such project.")
+
+/** The ids that the caller may see; undefined for all. */
+type OnlyIds = string[] | undefined
 
 /** Newest first. */
-export function list(
-  db: Reader,
-  account_id: string,
-  query: ListQuery & Stretch & { limit: number; offset: number },
-): Promise<ProjectRow[]> {
-  const { where, order } = newestFirst(projects.id, query)
-  return db
-    .select()
-    .from(projects)
-    .where(and(seen(account_id, query), where))
-    .orderBy(order)
-    .limit(query.limit)
-    .offset(query.offset)
-}
+export const list = (db: Reader, account_id: string, only: OnlyIds, window: ListWindow) =>
+  newestRows(db, projects, seen(account_id, only), window)
 
 /** One of those that the caller may see. Throws 404. */
-export async function findSeen(db: Reader, account_id: string, { only }: ListQuery, id: string) {
-  return find(db, account_id, !only || only.includes(id) ? id : "")
-}
+export const findSeen = (db: Reader, account_id: string, only: OnlyIds, id: string) =>
+  find(db, account_id, !only || only.includes(id) ? id : "")
 
-export async function total(db: Reader, account_id: string, query: ListQuery): Promise<number> {
-  const [row] = await db.select({ all: count() }).from(projects).where(seen(account_id, query))
-  return row?.all ?? 0
-}
+export const total = (db: Reader, account_id: string, only: OnlyIds): Promise<number> =>
+  countRows(db, projects, seen(account_id, only))
 
-function seen(account_id: string, { only }: ListQuery): SQL | undefined {
-  return and(visible(account_id), only ? inArray(projects.id, only) : undefined)
-}
+const seen = (account_id: string, only: OnlyIds): SQL | undefined =>
+  and(visible(account_id), only ? inArray(projects.id, only) : undefined)
 
 /** Oldest first. */
 export const active = (db: Reader, account_id: string): Promise<ProjectRow[]> =>
@@ -167,7 +147,7 @@ async function set(tx: Tx, row: ProjectRow, changes: Partial<ProjectRow>): Promi
 export async function remove(tx: Tx, account_id: string, id: string, by: audit.By) {
   await accounts.hold(tx, account_id)
   const before = await find(tx, account_id, id)
-  if (before.status === "deleting") fail("not_found", "There is no such project.")
+  if (before.status === "deleting") noProject()
   if ((await countActive(tx, account_id)) <= 1) {
     fail(
       "conflict",
@@ -175,7 +155,7 @@ export async function remove(tx: Tx, account_id: string, id: string, by: audit.B
       { reason: "last_project", id },
     )
   }
-  const deleting_at = secondsFromNow(KEPT_SECONDS)
+  const deleting_at = secondsFromNow(accounts.KEPT_SECONDS)
   const after = await set(tx, before, { status: "deleting", deleting_at })
   await enqueue(tx, purgeProject, { payload: { id }, project_id: null, run_at: deleting_at })
   await log(tx, by, after, "project.deleted", { before, after })
@@ -183,7 +163,7 @@ export async function remove(tx: Tx, account_id: string, id: string, by: audit.B
 }
 
 /** Throws 403 `plan_limit_exceeded` when others took its place meanwhile. */
-export async function restore(tx: Tx, id: string, ceiling: Ceiling, by: audit.By) {
+export async function restore(tx: Tx, id: string, ceiling: ProjectLimit, by: audit.By) {
   await accounts.hold(tx, ceiling.account_id)
   const before = await find(tx, ceiling.account_id, id)
   if (before.status === "active") {
@@ -192,7 +172,7 @@ export async function restore(tx: Tx, id: string, ceiling: Ceiling, by: audit.By
       id,
     })
   }
-  await demandPlace(tx, ceiling)
+  await demandRoomForOne(tx, ceiling)
   const after = await set(tx, before, { status: "active", deleting_at: null })
   await log(tx, by, after, "project.restored", { before, after })
   return after
@@ -210,15 +190,13 @@ export const projectRecord = (row: ProjectRow) => ({
   updated_at: row.updated_at,
 })
 
-type Change = Pick<audit.NewEntry, "before" | "after">
-
-const log = (tx: Tx, by: audit.By, row: ProjectRow, action: string, change: Change) =>
-  audit.record(tx, {
-    account_id: row.account_id,
-    project_id: row.id,
-    actor: by.actor,
-    ip: by.ip,
-    action,
-    target: { type: "project", id: row.id },
-    ...change,
-  })
+const log = (
+  tx: Tx,
+  by: audit.By,
+  { account_id, id: project_id }: ProjectRow,
+  action: string,
+  change: audit.AuditChange,
+) => {
+  const target = { type: "project", id: project_id }
+  return audit.record(tx, by, { account_id, project_id, action, target, ...change })
+}

@@ -3,11 +3,10 @@ import { readAddress } from "../emails/fields"
 import { orNull } from "../http/field-schemas"
 import type { Problems } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
-import { DEFAULTS } from "../identity/project-settings"
-import type { ProjectSettings } from "../identity/tables"
+import { PROJECT_DEFAULTS } from "../identity/caller"
 import { flag, maybe, text } from "../lib/record-fields"
 import type { Store } from "../store/store"
-import { patch } from "./settings"
+import { patch, type SettingsChange } from "./settings"
 
 const address = t.String({ description: "An email address, such as a@example.com." })
 const sender = t.Object({ email: address, name: t.Optional(orNull(t.String())) })
@@ -36,8 +35,6 @@ const SettingsPatch = t.Object({
   sandbox: t.Optional(t.Union([t.Boolean(), t.Null()])),
   allow_subdomains: t.Optional(t.Union([t.Boolean(), t.Null()])),
 })
-
-type Wanted = Partial<{ [Name in keyof ProjectSettings]: ProjectSettings[Name] | null }>
 
 export const settingsRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route({
@@ -73,15 +70,15 @@ const may = (scope: string) => ({
 })
 
 /** A setting that nothing here acts upon is refused: silence would look like consent. */
-function readPatch(body: unknown, problems: Problems): Wanted {
+function readPatch(body: unknown, problems: Problems): SettingsChange {
   if (typeof body !== "object" || body === null || Array.isArray(body)) {
     problems.add("body", "invalid", "The body must be an object of settings.")
     return {}
   }
-  const wanted: Wanted = {}
+  const wanted: SettingsChange = {}
   for (const name of Object.keys(body)) {
-    if (!Object.hasOwn(DEFAULTS, name)) {
-      const known = Object.keys(DEFAULTS).join(", ")
+    if (!Object.hasOwn(PROJECT_DEFAULTS, name)) {
+      const known = Object.keys(PROJECT_DEFAULTS).join(", ")
       problems.add(name, "unknown_field", `There is no such setting. The settings are ${known}.`)
     }
   }

@@ -3,16 +3,21 @@ import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { now } from "../core/time"
 import type { Caller } from "../identity/caller"
-import { withDefaults } from "../identity/project-settings"
+import { withDefaults } from "../identity/caller"
 import { type ProjectSettings, projects } from "../identity/tables"
 import { held } from "../store/locks"
 import type { Tx } from "../store/store"
+
+/** Null is the default again. */
+export type SettingsChange = Partial<{
+  [Name in keyof ProjectSettings]: ProjectSettings[Name] | null
+}>
 
 /** JSON merge patch (RFC 7396): what is absent stays, null is the default again. */
 export async function patch(
   tx: Tx,
   caller: Caller,
-  wanted: Partial<{ [Name in keyof ProjectSettings]: ProjectSettings[Name] | null }>,
+  wanted: SettingsChange,
 ): Promise<ProjectSettings> {
   const { account_id, project_id } = caller
   const ours = and(eq(projects.id, project_id), eq(projects.account_id, account_id))
@@ -24,8 +29,7 @@ export async function patch(
   await tx.update(projects).set({ settings, updated_at: now() }).where(ours)
   const [before, after] = [withDefaults(row.settings), withDefaults(settings)]
   const target = { type: "project", id: project_id }
-  const { actor, ip } = caller
-  const entry = { account_id, project_id, actor, ip, target, before, after }
-  await audit.record(tx, { ...entry, action: "settings.updated" })
+  const action = "settings.updated"
+  await audit.record(tx, caller, { account_id, project_id, action, target, before, after })
   return after
 }

@@ -1,15 +1,14 @@
 import { fail } from "../core/errors"
 import * as passwords from "../identity/passwords"
-import type { Client, SessionReply, Sessions } from "../identity/sessions"
-import { asUser } from "../identity/user-log"
+import type { SessionClient, SessionReply, Sessions } from "../identity/sessions"
 import * as users from "../identity/users"
 import type { Store } from "../store/store"
-import { claim, open } from "./claim"
+import { accept, open } from "./invitations"
 
 /** Which people may sign up: nobody, people with an invitation, or anybody. */
 export type SignUp = "closed" | "invite" | "open"
 
-export interface Newcomer {
+export interface NewPerson {
   email: string
   password: string
   name: string | null
@@ -27,23 +26,22 @@ export function demandSignUp(sign_up: SignUp, is_invited: boolean): void {
 }
 
 /**
- * A new user with a session. An invitation makes them a member at once; it is for its own address
- * only. Throws 403 `forbidden`, 404 for an invitation that is not valid, 409 `conflict`,
+ * A new user with a session. An invitation makes the person a member at once; it is for its own
+ * address only. Throws 403 `forbidden`, 404 for an invitation that is not valid, 409 `conflict`,
  * 422 `weak_password`.
  */
 export async function signUp(
-  { store, sessions }: { store: Store; sessions: Sessions },
-  { password, invitation_token, ...newcomer }: Newcomer,
-  client: Client,
+  { store, sessions }: { store: Store; sessions: Pick<Sessions, "start"> },
+  { password, invitation_token, ...person }: NewPerson,
+  client: SessionClient,
 ): Promise<SessionReply> {
-  // First of all: whether an address has a user is not for somebody with an invented invitation.
+  // First of all: an invented invitation must not tell whether an address has a user.
   if (invitation_token !== undefined) await open(store.read, invitation_token)
-  passwords.demandStrength(password)
-  const password_hash = await passwords.hash(password)
+  const password_hash = await passwords.hashNew(password)
   return store.tx(async (tx) => {
-    const user = await users.create(tx, { ...newcomer, password_hash, operator: false })
+    const user = await users.create(tx, { ...person, password_hash, operator: false })
     if (invitation_token !== undefined) {
-      await claim(tx, invitation_token, user, asUser(user, client.ip))
+      await accept(tx, invitation_token, user, users.asUser(user, client.ip))
     }
     return sessions.start(tx, user, client)
   })

@@ -13,7 +13,7 @@ import {
 } from "../store/columns"
 
 /** The roles in projects that an invitation brings with it. */
-export interface Grant {
+export interface ProjectGrant {
   project_id: string
   role: ProjectRole
 }
@@ -27,7 +27,7 @@ export const invitations = table(
     email: text().notNull(),
     email_key: text().notNull(),
     role: text<AccountRole>().notNull(),
-    projects: json<Grant[]>().notNull(),
+    projects: json<ProjectGrant[]>().notNull(),
     token_hash: text().notNull(),
     status: text<"pending" | "accepted" | "revoked">().notNull(),
     expires_at: time().notNull(),

@@ -4,7 +4,7 @@ import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { MONTH } from "../http/field-schemas"
 import type { Call } from "../http/route"
-import { type AnyRoute, route } from "../http/route"
+import { type AnyRoute, consoleRow, route } from "../http/route"
 import type { Caller } from "../identity/caller"
 import { accounts } from "../identity/tables"
 import { reconcile } from "../messages/reconcile"
@@ -13,9 +13,8 @@ import { currentPeriod } from "../plans/periods"
 import { limitsOfPlan, type PlanName } from "../plans/plans"
 import type { Reader, Store } from "../store/store"
 import * as projects from "./projects"
-import { emptyTotals, type Totals, totals } from "./usage"
-import { report, shares } from "./usage-report"
-import { Usage, UsageReconciliation, UserUsage } from "./usage-schemas"
+import { Usage, UsageReconciliation, UserUsage } from "./schemas"
+import { emptyTotals, report, shares, totals, type UsageTotals } from "./usage"
 
 const period = t.String({
   pattern: MONTH,
@@ -31,11 +30,8 @@ const Reconciliation = t.Object({ period: t.Optional(period) })
 
 export const usageRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route({
+    ...consoleRow("GET", "/v1/usage", "usage:read"),
     callers: ["key", "console"],
-    scope: "usage:read",
-    method: "GET",
-    path: "/v1/usage",
-    status: [200],
     summary: "Show the usage of a month and what is left",
     description:
       "Emails count by recipient, including cc and bcc. An API key sees its own project. People see the whole account, or the project that they name.",
@@ -44,11 +40,7 @@ export const usageRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     handle: async (call) => ({ data: await usage(store, call) }),
   }),
   route({
-    callers: ["console"],
-    scope: "role:any",
-    method: "GET",
-    path: "/v1/usage/user-aggregate",
-    status: [200],
+    ...consoleRow("GET", "/v1/usage/user-aggregate", "role:any"),
     summary: "Show the usage of all accounts that you own",
     description:
       "Free accounts of one owner share one set of limits. `over` names the limits that are used up.",
@@ -56,11 +48,7 @@ export const usageRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     handle: async ({ caller }) => ({ data: await aggregate(store.read, caller.user_id ?? "") }),
   }),
   route({
-    callers: ["console"],
-    scope: "role:account_admin",
-    method: "POST",
-    path: "/v1/usage/reconcile",
-    status: [200],
+    ...consoleRow("POST", "/v1/usage/reconcile", "role:account_admin"),
     summary: "Count the usage of a month again and correct it",
     description:
       "Counts the messages of the month again and corrects the counters by `drift`. Sending goes on at the same time.",
@@ -112,19 +100,20 @@ async function aggregate(db: Reader, user_id: string) {
   }
 }
 
-function addUp(sum: Totals, more: Totals) {
+function addUp(sum: UsageTotals, more: UsageTotals) {
   for (const metric of METRICS) sum[metric] += more[metric]
 }
 
-const pick = (all: Totals) => Object.fromEntries(METRICS.map((metric) => [metric, all[metric]]))
+const pick = (all: UsageTotals) =>
+  Object.fromEntries(METRICS.map((metric) => [metric, all[metric]]))
 
 async function recount(store: Store, caller: Caller, asked: string | undefined) {
   const period = asked ?? currentPeriod()
-  const { account_id, quota_subject, actor, ip } = caller
+  const { account_id, quota_subject } = caller
   const result = await reconcile(store, { account_id, quota_subject, period })
   const target = { type: "account", id: account_id }
   await store.tx((tx) =>
-    audit.record(tx, { account_id, actor, ip, target, action: "usage.reconciled", after: result }),
+    audit.record(tx, caller, { account_id, target, action: "usage.reconciled", after: result }),
   )
   return result
 }

@@ -1,35 +1,40 @@
 import { and, eq, gte, inArray, lt, type SQL, sql, sum } from "drizzle-orm"
+import { isoFrom, millis, millisFrom } from "../core/time"
+import { quotaSubject } from "../identity/caller"
 import { accounts } from "../identity/tables"
+import { LIMIT_OF, METRICS } from "../plans/metrics"
+import { boundsOf, currentPeriod } from "../plans/periods"
+import { type Limits, limitsOf } from "../plans/plans"
 import type { Metric } from "../plans/quotas"
 import { engine } from "../store/columns"
 import { prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import { usageDays } from "./tables"
 
-export type Counted = Metric | "api_requests"
+export type UsageMetric = Metric | "api_requests"
 
-export const CHANNEL_METRICS = ["email", "push", "sms", "in_app"] as const
+const CHANNEL_METRICS = ["email", "push", "sms", "in_app"] as const
 
 const SHARDS = engine === "postgres" ? 8 : 1
 
 /** Some units of one project on one day (`YYYY-MM-DD`, UTC). */
-export interface Units {
+export interface UsageUnits {
   account_id: string
   project_id: string
   day: string
-  metric: Counted
+  metric: UsageMetric
   value: number
 }
 
 /** Counts units, in the transaction of what they count. */
-export async function add(tx: Tx, list: Units[]) {
+export async function add(tx: Tx, list: UsageUnits[]) {
   const shard = SHARDS === 1 ? 0 : Math.floor(Math.random() * SHARDS)
   // Always in the same order, so that no two writers wait for each other.
   for (const one of merged(list)) if (one.value !== 0) await addTo(tx, { ...one, shard })
 }
 
-function merged(list: Units[]): Units[] {
-  const sums = new Map<string, Units>()
+function merged(list: UsageUnits[]): UsageUnits[] {
+  const sums = new Map<string, UsageUnits>()
   for (const one of list) {
     const name = nameOf(one)
     sums.set(name, { ...one, value: one.value + (sums.get(name)?.value ?? 0) })
@@ -37,10 +42,10 @@ function merged(list: Units[]): Units[] {
   return [...sums.values()].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
 }
 
-const nameOf = ({ account_id, project_id, day, metric }: Units) =>
+const nameOf = ({ account_id, project_id, day, metric }: UsageUnits) =>
   `${account_id} ${day} ${project_id} ${metric}`
 
-export interface Range {
+interface UsageRange {
   account_ids: string[]
   /** All projects without it. */
   project_id?: string | undefined
@@ -48,7 +53,7 @@ export interface Range {
   period: string
 }
 
-export interface Day {
+interface UsageDay {
   project_id: string
   day: string
   metric: string
@@ -56,7 +61,7 @@ export interface Day {
 }
 
 /** One row a project, day and metric. */
-export async function days(db: Reader, range: Range): Promise<Day[]> {
+export async function days(db: Reader, range: UsageRange): Promise<UsageDay[]> {
   const { project_id, day, metric, value } = usageDays
   const rows = await db
     .select({ project_id, day, metric, value: sum(value).mapWith(Number) })
@@ -66,18 +71,18 @@ export async function days(db: Reader, range: Range): Promise<Day[]> {
   return rows.map((row) => ({ ...row, value: row.value ?? 0 }))
 }
 
-export type Totals = Record<Counted, number>
+export type UsageTotals = Record<UsageMetric, number>
 
 /** What all projects of the range used together. */
-export async function totals(db: Reader, range: Range): Promise<Totals> {
+export async function totals(db: Reader, range: UsageRange): Promise<UsageTotals> {
   const all = emptyTotals()
   for (const { metric, value } of await days(db, range)) {
-    if (metric in all) all[metric as Counted] += value
+    if (metric in all) all[metric as UsageMetric] += value
   }
   return all
 }
 
-export const emptyTotals = (): Totals => ({
+export const emptyTotals = (): UsageTotals => ({
   email: 0,
   push: 0,
   sms: 0,
@@ -87,7 +92,7 @@ export const emptyTotals = (): Totals => ({
 })
 
 /** The accounts whose usage one quota counts. */
-export async function accountsOf(db: Reader, subject: string): Promise<string[]> {
+async function accountsOf(db: Reader, subject: string): Promise<string[]> {
   if (!subject.startsWith(PERSON)) return [subject]
   const owned = eq(accounts.owner_user_id, subject.slice(PERSON.length))
   const { id } = accounts
@@ -106,13 +111,95 @@ export async function recount(db: Reader, subject: string, metric: Metric, perio
   return (await totals(db, { account_ids, period }))[metric]
 }
 
-function within({ account_ids, project_id, period }: Range): SQL | undefined {
+function within({ account_ids, project_id, period }: UsageRange): SQL | undefined {
   return and(
     inArray(usageDays.account_id, account_ids),
     gte(usageDays.day, `${period}-01`),
     lt(usageDays.day, `${period}-32`),
     project_id ? eq(usageDays.project_id, project_id) : undefined,
   )
+}
+
+const DAY_MILLISECONDS = 86_400_000
+
+interface UsedShare {
+  used: number
+  limit: number | null
+  /** Of the limit, which all projects (and all free accounts of one person) share. */
+  remaining: number | null
+}
+
+interface UsageQuestion {
+  account_id: string
+  /** The whole account without it. */
+  project_id: string | undefined
+  period: string
+  limits: Limits
+  quota_subject: string
+}
+
+/** The Usage record of the contract. */
+export async function report(db: Reader, asked: UsageQuestion) {
+  const { account_id, project_id, period, limits, quota_subject } = asked
+  const own = await days(db, { account_ids: [account_id], project_id, period })
+  const sharing = await totals(db, { account_ids: await accountsOf(db, quota_subject), period })
+  const used = emptyTotals()
+  for (const { metric, value } of own) {
+    if (metric in used) used[metric as keyof UsageTotals] += value
+  }
+  return {
+    period: boundsOf(period),
+    ...shares(used, sharing, limits),
+    api_requests: used.api_requests,
+    by_day: byDay(own, period),
+  }
+}
+
+export function shares(
+  used: UsageTotals,
+  sharing: UsageTotals,
+  limits: Limits,
+): Record<Metric, UsedShare> {
+  const entries = METRICS.map((metric) => {
+    const limit = limits[LIMIT_OF[metric]]
+    const remaining = limit === null ? null : Math.max(0, limit - sharing[metric])
+    return [metric, { used: used[metric], limit, remaining }]
+  })
+  return Object.fromEntries(entries) as Record<Metric, UsedShare>
+}
+
+/** Every day that has begun, also those on which nothing happened. */
+function byDay(own: UsageDay[], period: string) {
+  return daysOf(period).map((date) => {
+    const entries = CHANNEL_METRICS.map((metric) => {
+      const mine = own.filter((one) => one.day === date && one.metric === metric)
+      return [metric, mine.reduce((sum, { value }) => sum + value, 0)]
+    })
+    return { date, ...Object.fromEntries(entries) }
+  })
+}
+
+/** The days of a month that have begun: `YYYY-MM-DD`, oldest first. */
+export function daysOf(period: string): string[] {
+  const { start, end } = boundsOf(period)
+  const until = Math.min(millisFrom(end), millis())
+  const all: string[] = []
+  for (let at = millisFrom(start); at < until; at += DAY_MILLISECONDS) {
+    all.push(isoFrom(at).slice(0, "YYYY-MM-DD".length))
+  }
+  return all
+}
+
+/**
+ * What an account used this month. What remains counts all free accounts of one person together,
+ * since they share one set of limits.
+ */
+export async function usageOfAccount(db: Reader, account: typeof accounts.$inferSelect) {
+  const period = currentPeriod()
+  const own = await totals(db, { account_ids: [account.id], period })
+  const sharing = await accountsOf(db, quotaSubject(account))
+  const all = sharing.length > 1 ? await totals(db, { account_ids: sharing, period }) : own
+  return shares(own, all, limitsOf(account))
 }
 
 const { account_id, project_id, day, metric, shard, value } = usageDays

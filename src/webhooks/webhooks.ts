@@ -5,12 +5,13 @@ import { fail } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { now, secondsFromNow } from "../core/time"
-import type { ListWindow, Page } from "../http/page"
+import type { Page } from "../http/page"
 import type { Caller } from "../identity/caller"
 import { newSecret } from "../lib/signature"
 import { demandRoom } from "../plans/plans"
 import { bump, total } from "../store/counters"
 import { held } from "../store/locks"
+import type { ListWindow } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { newestFirst } from "../store/stretch"
 import * as accounts from "../tenancy/accounts"
@@ -250,15 +251,13 @@ export async function rotate(
 }
 
 /** Values of custom headers may be credentials of the receiver: the log has only their names. */
-export function log(tx: Tx, caller: Caller, id: string, action: string, entry: AuditedChange) {
-  const { account_id, project_id, actor, ip } = caller
+export function log(tx: Tx, caller: Caller, id: string, action: string, entry: audit.AuditChange) {
+  const { account_id, project_id } = caller
   const target = { type: "webhook", id }
   const shown = Object.entries(entry).map(([name, value]) => [name, withoutValues(value)])
-  const changes = Object.fromEntries(shown) as AuditedChange
-  return audit.record(tx, { account_id, project_id, actor, ip, action, target, ...changes })
+  const changes: audit.AuditChange = Object.fromEntries(shown)
+  return audit.record(tx, caller, { account_id, project_id, action, target, ...changes })
 }
-
-type AuditedChange = Pick<audit.NewEntry, "before" | "after">
 
 function withoutValues(value: unknown): unknown {
   const { headers, ...rest } = value as { headers?: Record<string, string> }

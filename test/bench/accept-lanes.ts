@@ -17,7 +17,7 @@ import { authenticate } from "../../src/identity/authenticate"
 import type { NewMessage } from "../../src/messages/pipeline"
 import { messages } from "../../src/messages/tables"
 import { openStore } from "../../src/store/open"
-import { ensureFirst } from "../../src/tenancy/first"
+import { ensureFirst } from "../../src/tenancy/setup"
 
 const IN_FLIGHT = 64
 

@@ -1,14 +1,13 @@
 import { expect, test } from "bun:test"
 import * as known from "../../cli/lib/fields"
 import { Deleted } from "../../src/http/field-schemas"
-import { Key } from "../../src/identity/key-schemas"
-import { ConsoleUser } from "../../src/identity/schemas"
+import { ApiKey, ConsoleUser } from "../../src/identity/schemas"
 import { queueControlRoutes } from "../../src/jobs/pause-routes"
 import { Job } from "../../src/jobs/schemas"
 import { ProviderConfig, Tested } from "../../src/providers/schemas"
 import { accountRoutes } from "../../src/tenancy/account-routes"
+import { invitationRoutes } from "../../src/tenancy/invitation-routes"
 import { memberRoutes } from "../../src/tenancy/member-routes"
-import { projectMemberRoutes } from "../../src/tenancy/project-member-routes"
 import { projectRoutes } from "../../src/tenancy/project-routes"
 import { settingsRoutes } from "../../src/tenancy/settings-routes"
 import { webhookRoutes } from "../../src/webhooks/routes"
@@ -20,7 +19,7 @@ const parts = {} as never
 const routes = [
   ...accountRoutes(parts),
   ...projectRoutes(parts),
-  ...projectMemberRoutes(parts),
+  ...invitationRoutes(parts),
   ...memberRoutes(parts),
   ...settingsRoutes(parts),
   ...queueControlRoutes(parts),
@@ -46,7 +45,7 @@ test.each([
 })
 
 test("the fields of a key, a user, a job and a deletion are those of the API", () => {
-  expect(known.key_fields).toEqual(names(Key))
+  expect(known.key_fields).toEqual(names(ApiKey))
   expect(known.user_fields).toEqual(names(ConsoleUser))
   expect(known.job_fields).toEqual(names(Job))
   expect(known.provider_fields).toEqual(names(ProviderConfig))

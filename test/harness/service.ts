@@ -247,7 +247,7 @@ function issueKey(
   owner: { account_id: string; project_id: string },
   { scopes = ["*"], ip_addresses = [], expires_at = null }: ProjectOptions,
 ) {
-  const created_by = { type: "local", id: null }
+  const created_by = { type: "local" as const, id: null }
   const wanted = { name: "test", scopes, ip_addresses, expires_at }
   return store.tx((tx) => apiKeys.create(tx, { ...owner, created_by }, wanted))
 }

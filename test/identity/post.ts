@@ -5,7 +5,7 @@ import { mailbox } from "../../src/emails/providers/mailbox"
 import { JobLoop } from "../../src/jobs/job-loop"
 import { openMailbox } from "../../src/mailbox/smtp-server"
 import { messages } from "../../src/messages/tables"
-import { administer, type Order } from "../../src/operations/admin"
+import { type AdminOrder, administer } from "../../src/operations/admin"
 import { engine } from "../../src/store/columns"
 import { jobTable } from "../../src/work"
 import type { TestService } from "../harness/service"
@@ -43,7 +43,7 @@ export async function workOff({ store, parts }: TestService, fallback?: string) 
 }
 
 /** Gives an order as somebody at the machine itself. */
-export const order = <Data>({ parts }: TestService, what: Order): Promise<Data> =>
+export const order = <Data>({ parts }: TestService, what: AdminOrder): Promise<Data> =>
   administer(parts, what) as Promise<Data>
 
 /** The newest mail of the instance to this address, its lines put together again. */

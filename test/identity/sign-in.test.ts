@@ -53,8 +53,8 @@ test("one password is one, however its letters are composed", async () => {
 test("nothing tells an unknown address from a wrong password or a locked user", async () => {
   const known = await registered(service)
   const locked = await registered(service)
-  const { lockUser } = await import("../../src/tenancy/operator-users")
-  await lockUser(service, locked.email)
+  const { lockUser } = await import("../../src/tenancy/operator")
+  await lockUser(service.store, locked.email)
   const answers = [
     await attempt(known.email, "Wrong-Horse-7"),
     await attempt(`${crypto.randomUUID()}@people.test`, PASSWORD),

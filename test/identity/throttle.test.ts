@@ -10,7 +10,7 @@ const throttle = new Throttle(store, openSecrets({ data_dir: folder, master_key:
 const tries = async (count: number, subject: (at: number) => string) => {
   let admitted = 0
   for (let at = 0; at < count; at++) {
-    const taken = throttle.take([BUCKETS.sign_in_address, subject(at)])
+    const taken = throttle.consume([BUCKETS.sign_in_address, subject(at)])
     admitted += await taken.then(
       () => 1,
       () => 0,

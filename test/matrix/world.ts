@@ -139,7 +139,7 @@ interface Home {
 
 async function makeKey({ store }: TestService, home: Home, mark: string, wanted: Wanted) {
   const { account_id, project_id } = home
-  const owner = { account_id, project_id, created_by: { type: "local", id: null } }
+  const owner = { account_id, project_id, created_by: { type: "local" as const, id: null } }
   const { revoked, ...own } = wanted
   const whole = { name: `${mark} key`, scopes: ["*"], expires_at: null, ip_addresses: [], ...own }
   return store.tx(async (tx) => {

@@ -51,7 +51,7 @@ async function rowsNaming(db: Reader, column: string, id: string) {
 
 /** A project with a key and a mail, so that many tables hold something of it. */
 async function lived({ owner: person, account_id, project_id }: Team) {
-  const owner = { account_id, project_id, created_by: { type: "local", id: null } }
+  const owner = { account_id, project_id, created_by: { type: "local" as const, id: null } }
   const wanted = { name: "k", scopes: ["*"], ip_addresses: [], expires_at: null }
   const { key } = await store.tx((tx) => apiKeys.create(tx, owner, wanted))
   const mail = {

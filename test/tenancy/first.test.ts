@@ -4,7 +4,7 @@ import * as apiKeys from "../../src/identity/api-keys"
 import { accounts, apiKeys as keyTable, projects } from "../../src/identity/tables"
 import { demandMasterKey, WrongMasterKey } from "../../src/operations/instance"
 import { instanceValues } from "../../src/store/tables"
-import { ensureFirst, type FirstOptions } from "../../src/tenancy/first"
+import { ensureFirst, type FirstOptions } from "../../src/tenancy/setup"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
 

@@ -14,7 +14,7 @@ const { store, anybody } = service
 const path = (id: string) => `/v1/projects/${id}`
 
 const keyFor = async ({ account_id, project_id }: Team) => {
-  const owner = { account_id, project_id, created_by: { type: "local", id: null } }
+  const owner = { account_id, project_id, created_by: { type: "local" as const, id: null } }
   const wanted = { name: "k", scopes: ["*"], ip_addresses: [], expires_at: null }
   return (await store.tx((tx) => apiKeys.create(tx, owner, wanted))).key
 }

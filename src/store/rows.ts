@@ -1,0 +1,60 @@
+import { and, type Column, count, eq, type SQL } from "drizzle-orm"
+import type { SQLiteTable } from "drizzle-orm/sqlite-core"
+import { isUuid } from "../core/ids"
+import { held } from "./locks"
+import type { Reader, Tx } from "./store"
+import { newestFirst, type Stretch } from "./stretch"
+
+type TableWithId = SQLiteTable & { id: Column }
+
+/** Which part of a list is wanted: after or before a row (keyset), or a number of rows in. */
+export interface ListWindow extends Stretch {
+  limit: number
+  offset: number
+}
+
+const rowsOf = (db: Reader, table: SQLiteTable, where: SQL | undefined) =>
+  db.select().from(table).where(where)
+
+/** The row with this id among those that `among` selects. A text that is no id finds nothing. */
+export async function rowById<Table extends TableWithId>(
+  db: Reader,
+  table: Table,
+  id: string,
+  among?: SQL,
+): Promise<Table["$inferSelect"] | undefined> {
+  const [row] = isUuid(id) ? await rowsOf(db, table, and(among, eq(table.id, id))) : []
+  return row
+}
+
+/** As `rowById`, and no other transaction changes the row before this one ends. */
+export async function holdById<Table extends TableWithId>(
+  tx: Tx,
+  table: Table,
+  id: string,
+  among?: SQL,
+): Promise<Table["$inferSelect"] | undefined> {
+  const [row] = isUuid(id) ? await held(rowsOf(tx, table, and(among, eq(table.id, id)))) : []
+  return row
+}
+
+/** The rows of one page, newest first. */
+export async function newestRows<Table extends TableWithId>(
+  db: Reader,
+  table: Table,
+  among: SQL | undefined,
+  { limit, offset, ...stretch }: ListWindow,
+): Promise<Table["$inferSelect"][]> {
+  const { where, order } = newestFirst(table.id, stretch)
+  return rowsOf(db, table, and(among, where)).orderBy(order).limit(limit).offset(offset)
+}
+
+/** Counts the rows one by one: for lists that stay short. Long ones keep a counter. */
+export async function countRows(
+  db: Reader,
+  table: SQLiteTable,
+  among: SQL | undefined,
+): Promise<number> {
+  const [row] = await db.select({ all: count() }).from(table).where(among)
+  return row?.all ?? 0
+}
