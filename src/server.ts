@@ -11,8 +11,7 @@ import { log } from "./core/log"
 import { openSecrets, type Secrets } from "./core/secrets"
 import { openWorkers, type Workers } from "./core/workers"
 import { Intake } from "./emails/accept"
-import { joinNodes } from "./events/nodes"
-import { Watching } from "./events/watching"
+import { joinNodes, MessageWatchers } from "./events/nodes"
 import { connectionLimits } from "./http/connection-limits"
 import { Health } from "./http/health"
 import { type Listener, listen } from "./http/listener"
@@ -105,7 +104,7 @@ async function assemble(
   const meter = new Meter(store)
   undo.push(meter.start())
   const bus = createBus()
-  const watching = new Watching(store, bus)
+  const watching = new MessageWatchers(store, bus)
   undo.push(
     watching.start(),
     watch((activity) => bus.publish("message", activity)),

@@ -1,7 +1,9 @@
+import { fail } from "../core/errors"
 import { newEventId } from "../core/ids"
 import { now } from "../core/time"
 import { inserter } from "../store/statements"
 import type { Tx } from "../store/store"
+import { lookup } from "./registry"
 import { type EventDetail, events } from "./tables"
 
 export interface NewEvent {
@@ -16,12 +18,12 @@ export interface NewEvent {
 export type Recorded = typeof events.$inferSelect
 
 /** Decides, in the transaction of the events, which endpoints are told of them. */
-export type Router = (tx: Tx, recorded: Recorded[]) => Promise<void>
+export type EventRouter = (tx: Tx, recorded: Recorded[]) => Promise<void>
 
-let route: Router = async () => {}
+let route: EventRouter = async () => {}
 
 /** Set once at the start: events lie below the code that tells the world of them. */
-export function setRouter(router: Router) {
+export function setRouter(router: EventRouter) {
   route = router
 }
 
@@ -52,24 +54,67 @@ export async function record(tx: Tx, list: NewEvent[]): Promise<Recorded[]> {
   }))
   await insertEvents(tx, recorded)
   const projects = new Set(list.map(({ project_id }) => project_id))
-  tx.afterCommit(() => ring(projects))
+  tx.afterCommit(() => wakeReaders(projects))
   return recorded
 }
 
 /** Which projects have something new; undefined where nobody knows, and all have to look. */
-type Rung = ReadonlySet<string> | undefined
+type ChangedProjects = ReadonlySet<string> | undefined
 
-const bells = new Set<(projects: Rung) => void>()
+const listeners = new Set<(projects: ChangedProjects) => void>()
 
 /** Calls `listener` after each commit that brought events, until the returned function is called. */
-export function onEmitted(listener: (projects: Rung) => void): () => void {
-  bells.add(listener)
-  return () => void bells.delete(listener)
+export function onEmitted(listener: (projects: ChangedProjects) => void): () => void {
+  listeners.add(listener)
+  return () => void listeners.delete(listener)
 }
 
 /** Wakes every reader that waits for events. It is also called when another node says that there are some. */
-export function ring(projects?: Rung) {
-  for (const bell of bells) bell(projects)
+export function wakeReaders(projects?: ChangedProjects) {
+  for (const listener of listeners) listener(projects)
 }
 
 const insertEvents = inserter(events)
+
+interface Owner {
+  account_id: string
+  project_id: string
+}
+
+type Data = Record<string, unknown>
+
+export interface SimulatedEvent {
+  type: string
+  /** In place of what the example says; objects are merged, everything else is replaced. */
+  data?: Data
+}
+
+/**
+ * Records an event that did not happen, which says so by `data.simulated`, and delivers it like
+ * every other. The type has to be registered.
+ */
+export async function trigger(
+  tx: Tx,
+  owner: Owner,
+  { type, data = {} }: SimulatedEvent,
+): Promise<Recorded> {
+  const whole = { ...merged(exampleData(type), data), simulated: true }
+  const { account_id, project_id } = owner
+  const event = { account_id, project_id, subject_id: null, type, data: whole }
+  const [recorded] = await emitAll(tx, [event])
+  return recorded ?? fail("internal_error", "The event was not recorded.")
+}
+
+/** What an event of this type looks like. */
+export const exampleData = (type: string): Data => lookup(type)?.example.data ?? {}
+
+function merged(base: Data, changes: Data): Data {
+  const entries = Object.entries(changes).map(([name, value]) => {
+    const before = Object.hasOwn(base, name) ? base[name] : undefined
+    return [name, isObject(before) && isObject(value) ? merged(before, value) : value]
+  })
+  return { ...base, ...Object.fromEntries(entries) }
+}
+
+const isObject = (value: unknown): value is Data =>
+  typeof value === "object" && value !== null && !Array.isArray(value)

@@ -4,11 +4,9 @@ import { isEventId, madeAt } from "../core/ids"
 import { isoFrom, millis, millisFrom, monotonic, sleep } from "../core/time"
 import { engine } from "../store/columns"
 import type { Reader } from "../store/store"
-import { API_VERSION } from "./api-version"
 import { onEmitted } from "./emit"
+import { API_VERSION } from "./registry"
 import { events } from "./tables"
-
-export { API_VERSION }
 
 const READABLE_DAYS = 30
 const DAY_MILLISECONDS = 86_400_000
@@ -26,19 +24,19 @@ export const envelopeOf = ({ id, type, created_at, data }: Event) => ({
 })
 
 /** A place in a project's feed: behind this event. */
-export type Place = Pick<Event, "position" | "id">
+export type FeedPosition = Pick<Event, "position" | "id">
 
 export interface FeedQuery {
   after?: string | undefined
   /** In place of `after`, for a reader that has been there already. */
-  from?: Place | undefined
+  from?: FeedPosition | undefined
   limit: number
   types: string[]
 }
 
 /** The project's events after a known one, oldest first; without one from the beginning. */
 export async function read(db: Reader, project_id: string, query: FeedQuery): Promise<Event[]> {
-  const from = query.after ? await placeOf(db, project_id, query.after) : query.from
+  const from = query.after ? await positionOf(db, project_id, query.after) : query.from
   const later = from ? behind(from) : gte(events.created_at, isoFrom(oldestReadable()))
   const wanted = and(eq(events.project_id, project_id), later, settled, matching(query.types))
   const rows = db.select().from(events).where(wanted)
@@ -51,7 +49,7 @@ export async function readBack(
   project_id: string,
   { before, limit, types }: Omit<FeedQuery, "after" | "from"> & { before: string },
 ): Promise<Event[]> {
-  const to = before === "" ? undefined : await placeOf(db, project_id, before, "before")
+  const to = before === "" ? undefined : await positionOf(db, project_id, before, "before")
   const readable = gte(events.created_at, isoFrom(oldestReadable()))
   const earlier = and(readable, to && inFrontOf(to))
   const wanted = and(eq(events.project_id, project_id), earlier, settled, matching(types))
@@ -69,13 +67,13 @@ export async function readWaiting(
 ): Promise<Event[]> {
   const end = monotonic() + wait_ms
   while (true) {
-    const rung = bell(project_id, Math.min(POLL_MILLISECONDS, end - monotonic()), signal)
+    const wait = nextEvent(project_id, Math.min(POLL_MILLISECONDS, end - monotonic()), signal)
     const rows = await read(db, project_id, query)
     if (rows.length > 0 || signal.aborted || monotonic() >= end) {
-      rung.cancel()
+      wait.cancel()
       return rows
     }
-    await rung.heard
+    await wait.ended
   }
 }
 
@@ -96,7 +94,7 @@ export async function about(db: Reader, project_id: string, subject_id: string):
 }
 
 /** Where an event stands. Throws 422 for an unknown one, and for one too old to be read. */
-export async function placeOf(
+export async function positionOf(
   db: Reader,
   project_id: string,
   after: string,
@@ -125,7 +123,7 @@ export async function placeOf(
 }
 
 /** Behind everything that may be read by now; undefined where there is nothing yet. */
-export async function lastPlace(db: Reader, project_id: string): Promise<Event | undefined> {
+export async function lastPosition(db: Reader, project_id: string): Promise<Event | undefined> {
   const rows = db
     .select()
     .from(events)
@@ -135,7 +133,10 @@ export async function lastPlace(db: Reader, project_id: string): Promise<Event |
 }
 
 /** The later one of two places of the same feed. */
-export function later<Found extends Place>(one: Found | undefined, other: Found | undefined) {
+export function later<Found extends FeedPosition>(
+  one: Found | undefined,
+  other: Found | undefined,
+) {
   if (!one || !other) return one ?? other
   const is_later =
     one.position === other.position ? one.id > other.id : one.position > other.position
@@ -148,18 +149,19 @@ export function later<Found extends Place>(one: Found | undefined, other: Found 
  * others again, and that event would grow too old while it keeps asking.
  */
 export async function passable(db: Reader, project_id: string, after: string | undefined) {
-  const last = await lastPlace(db, project_id)
-  const from = after ? await placeOf(db, project_id, after) : undefined
+  const last = await lastPosition(db, project_id)
+  const from = after ? await positionOf(db, project_id, after) : undefined
   return last && millisFrom(last.created_at) < oldestReadable() ? from : later(from, last)
 }
 
 // As a pair, because the index is walked from there; an OR would walk all that came before.
-export const behind = (place: Place): SQL =>
+export const behind = (place: FeedPosition): SQL =>
   sql`(${events.position}, ${events.id}) > ${pairOf(place)}`
 
-const inFrontOf = (place: Place): SQL => sql`(${events.position}, ${events.id}) < ${pairOf(place)}`
+const inFrontOf = (place: FeedPosition): SQL =>
+  sql`(${events.position}, ${events.id}) < ${pairOf(place)}`
 
-const pairOf = ({ position, id }: Place): SQL =>
+const pairOf = ({ position, id }: FeedPosition): SQL =>
   sql`(${sql.param(position, events.position)}, ${sql.param(id, events.id)})`
 
 const oldestReadable = () => millis() - READABLE_DAYS * DAY_MILLISECONDS
@@ -188,16 +190,16 @@ function matching(types: string[]): SQL | undefined {
   )
 }
 
-function bell(project_id: string, milliseconds: number, signal: AbortSignal) {
+function nextEvent(project_id: string, milliseconds: number, signal: AbortSignal) {
   const stop = new AbortController()
   const off = onEmitted((projects) => {
     if (!projects || projects.has(project_id)) stop.abort()
   })
   const cancel = () => stop.abort()
   signal.addEventListener("abort", cancel, { once: true })
-  const heard = sleep(Math.max(1, milliseconds), stop.signal).finally(() => {
+  const ended = sleep(Math.max(1, milliseconds), stop.signal).finally(() => {
     off()
     signal.removeEventListener("abort", cancel)
   })
-  return { heard, cancel }
+  return { ended, cancel }
 }

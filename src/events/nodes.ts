@@ -1,44 +1,50 @@
+import type { Bus } from "../core/bus"
+import { newId } from "../core/ids"
+import { log } from "../core/log"
+import { monotonic } from "../core/time"
 import { onEnqueued, ringJobs } from "../jobs/wake-ups"
+import { engine } from "../store/columns"
 import type { Store } from "../store/store"
-import { onEmitted, ring } from "./emit"
+import { onEmitted, wakeReaders } from "./emit"
 
 const JOBS = "belfry_jobs"
 const EVENTS = "belfry_events"
 const TOGETHER_MILLISECONDS = 10
 
-/** Of features that lie above this one: how to hear it, and how to ring it here. */
-export interface Bell {
+/** A wake-up of this node that the other nodes need, too. */
+export interface WakeUpTopic {
   topic: string
-  onRing(listener: () => void): () => void
-  ring(): void
+  /** Calls the listener after each wake-up on this node. Returns how to stop that. */
+  onWakeUp(listener: () => void): () => void
+  wakeUp(): void
 }
 
 /**
- * Carries the bells of new work and new events to the other nodes on the same Postgres, and theirs
- * to us. Commits that come together are told together; what is lost, the polls find.
+ * Carries wake-ups for new work and new events to the other nodes on the same Postgres, and theirs
+ * to this one. Commits that come together send one notification. Polls find what was lost.
  */
-export function joinNodes(store: Store, others: Bell[] = []): () => void {
-  const bells: Bell[] = [
-    { topic: JOBS, onRing: onEnqueued, ring: ringJobs },
-    { topic: EVENTS, onRing: onEmitted, ring },
+export function joinNodes(store: Store, others: WakeUpTopic[] = []): () => void {
+  const topics: WakeUpTopic[] = [
+    { topic: JOBS, onWakeUp: onEnqueued, wakeUp: ringJobs },
+    { topic: EVENTS, onWakeUp: onEmitted, wakeUp: wakeReaders },
     ...others,
   ]
-  const leave = bells.map((bell) => carry(store, bell))
+  const leave = topics.map((topic) => carry(store, topic))
   return () => {
     for (const stop of leave) stop()
   }
 }
 
-function carry(store: Store, { topic, onRing, ring: ringHere }: Bell) {
-  let hearing = false
+function carry(store: Store, { topic, onWakeUp, wakeUp }: WakeUpTopic) {
+  let is_foreign = false
   let timer: Timer | undefined
   void store.listen(topic, () => {
-    hearing = true // the ring that follows came from outside: it must not go out again
-    ringHere()
-    hearing = false
+    is_foreign = true // it came from another node, and must not go out again
+    wakeUp()
+    is_foreign = false
   })
-  const off = onRing(() => {
-    if (hearing || timer) return
+  const off = onWakeUp(() => {
+    if (is_foreign || timer) return
     timer = setTimeout(() => {
       timer = undefined
       void store.notify(topic, "")
@@ -48,4 +54,142 @@ function carry(store: Store, { topic, onRing, ring: ringHere }: Bell) {
     off()
     clearTimeout(timer)
   }
+}
+
+const WANTED = "belfry_wanted"
+const MESSAGES = "belfry_messages"
+
+const WANT_MILLISECONDS = 10_000
+const WANTED_FOR_MILLISECONDS = 30_000
+const PACKET_MILLISECONDS = 50
+
+/** Postgres carries less than 8,000 bytes in one notification. */
+const MOST_BYTES = 7500
+const MOST_AT_ONCE = 20
+const MOST_WAITING = 2000
+
+/** In place of a project: a node that has just opened its ears asks which nodes watch what. */
+const WHO = "?"
+
+/** What is told of a message. Its project decides which watchers hear it. */
+export interface WatchedChange {
+  project_id: string
+}
+
+type Listener = (told: WatchedChange) => void
+
+/**
+ * Changes of messages' statuses, for those who watch a project right now, on whichever node. Each
+ * node says from time to time which projects it has watchers for, and is told of those only.
+ * Nothing is kept: a client that needs every change follows the events.
+ */
+export class MessageWatchers {
+  readonly #store: Store
+  readonly #bus: Bus
+  readonly #node = newId()
+  readonly #listeners = new Map<string, Set<Listener>>()
+  readonly #wanted = new Map<string, number>()
+  #outbox: string[] = []
+  #timer: Timer | undefined
+
+  constructor(store: Store, bus: Bus) {
+    this.#store = store
+    this.#bus = bus
+  }
+
+  /** Returns how to stop. */
+  start(): () => void {
+    const off = this.#bus.on<WatchedChange>("message", (told) => {
+      this.#tell(told)
+      this.#carry(told)
+    })
+    if (engine === "sqlite") return off // one process holds the file
+    void this.#store.listen(MESSAGES, (payload) => this.#hearMessages(payload))
+    const heard = this.#store.listen(WANTED, (payload) => this.#hearWanted(payload))
+    void heard.then(() => this.#want([WHO, ...this.#listeners.keys()]))
+    const timer = setInterval(() => this.#want([...this.#listeners.keys()]), WANT_MILLISECONDS)
+    return () => {
+      off()
+      clearInterval(timer)
+      clearTimeout(this.#timer)
+    }
+  }
+
+  /** Calls `listener` with every change of a message of the project, until the function is called. */
+  watch(project_id: string, listener: Listener): () => void {
+    const all = this.#listeners.get(project_id) ?? new Set()
+    this.#listeners.set(project_id, all.add(listener))
+    if (all.size === 1) this.#want([project_id])
+    return () => {
+      all.delete(listener)
+      if (all.size === 0 && this.#listeners.get(project_id) === all) {
+        this.#listeners.delete(project_id)
+      }
+    }
+  }
+
+  #tell(told: WatchedChange) {
+    for (const listener of this.#listeners.get(told.project_id) ?? []) listener(told)
+  }
+
+  #want(projects: string[]) {
+    if (engine === "sqlite") return
+    for (const project_id of projects) {
+      void this.#store.notify(WANTED, `${this.#node} ${project_id}`)
+    }
+  }
+
+  #hearWanted(payload: string) {
+    const [node, project_id = ""] = payload.split(" ")
+    if (node === this.#node) return
+    if (project_id === WHO) return this.#want([...this.#listeners.keys()])
+    this.#wanted.set(project_id, monotonic() + WANTED_FOR_MILLISECONDS)
+  }
+
+  #carry(told: WatchedChange) {
+    const until = this.#wanted.get(told.project_id)
+    if (until === undefined) return
+    if (monotonic() > until) return void this.#wanted.delete(told.project_id)
+    if (this.#outbox.length < MOST_WAITING) this.#outbox.push(JSON.stringify(told))
+    this.#timer ??= setTimeout(() => void this.#sendAll(), PACKET_MILLISECONDS)
+  }
+
+  /** One flush at a time, so that changes of a message arrive in their order. */
+  async #sendAll() {
+    while (this.#outbox.length > 0) await this.#send()
+    this.#timer = undefined
+  }
+
+  /** A notification costs the whole database a lock: many changes share one, and few are sent. */
+  async #send() {
+    const packets = packed(this.#outbox)
+    this.#outbox = []
+    for (const packet of packets.slice(0, MOST_AT_ONCE)) {
+      await this.#store.notify(MESSAGES, `${this.#node} [${packet.join(",")}]`)
+    }
+    const lost = packets.slice(MOST_AT_ONCE).flat().length
+    if (lost > 0) log.debug("changes of messages were not told to other nodes", { lost })
+  }
+
+  #hearMessages(payload: string) {
+    const start = payload.indexOf(" ")
+    if (payload.slice(0, start) === this.#node) return
+    for (const told of JSON.parse(payload.slice(start + 1)) as WatchedChange[]) this.#tell(told)
+  }
+}
+
+function packed(texts: string[]): string[][] {
+  const packets: string[][] = []
+  let room = 0
+  for (const text of texts) {
+    const bytes = Buffer.byteLength(text) + 1
+    if (bytes > MOST_BYTES) continue
+    if (bytes > room) {
+      packets.push([])
+      room = MOST_BYTES
+    }
+    packets.at(-1)?.push(text)
+    room -= bytes
+  }
+  return packets
 }

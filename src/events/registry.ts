@@ -1,8 +1,21 @@
-import { API_VERSION } from "./api-version"
-import { dataOf, EXAMPLE_TIME, type Field, listed, type Shown } from "./catalog/field"
-import { messageExamples, messageFields } from "./catalog/messages"
-import { peopleExamples, peopleFields } from "./catalog/people"
-import { sendingExamples, sendingFields } from "./catalog/sending"
+import { fail } from "../core/errors"
+import { nearest } from "../lib/text"
+import {
+  dataOf,
+  type EventField,
+  EXAMPLE_TIME,
+  type ExampleField,
+  listed,
+  messageExamples,
+  messageFields,
+  peopleExamples,
+  peopleFields,
+  sendingExamples,
+  sendingFields,
+} from "./event-fields"
+
+/** Of the payload of every event; an endpoint keeps the version it was created with. */
+export const API_VERSION = "2026-02-01"
 
 export const CATEGORIES = [
   "email",
@@ -28,7 +41,7 @@ export interface EventType {
   /** When it is emitted. */
   description: string
   api_version: string
-  fields: Field[]
+  fields: EventField[]
   example: Example
 }
 
@@ -41,10 +54,14 @@ export interface Example {
   data: Record<string, unknown>
 }
 
-const shown: Record<string, Shown[]> = { ...messageFields, ...peopleFields, ...sendingFields }
+const shown: Record<string, ExampleField[]> = {
+  ...messageFields,
+  ...peopleFields,
+  ...sendingFields,
+}
 const special = { ...messageExamples, ...peopleExamples, ...sendingExamples }
 
-function example(type: string, fields: Shown[]): Example {
+function example(type: string, fields: ExampleField[]): Example {
   return {
     // Made of the type, so that types to come change no other example.
     id: `evt_0199a1c2-0000-7000-8000-${Bun.SHA256.hash(type, "hex").slice(0, 12)}`,
@@ -162,3 +179,27 @@ const patterns = new Set(["*", ...eventTypes.map(({ type }) => `${type.split("."
 
 /** What may be asked for: a registered type, `prefix.*` of one, or `*`. */
 export const isPattern = (text: string): boolean => byType.has(text) || patterns.has(text)
+
+/** Whether one of the patterns (exact types, `prefix.*`, `*`) speaks of the type. */
+export const matchesType = (patterns: readonly string[], type: string): boolean =>
+  patterns.some(
+    (pattern) =>
+      pattern === "*" ||
+      pattern === type ||
+      (pattern.endsWith(".*") && type.startsWith(pattern.slice(0, -1))),
+  )
+
+/** A comma list of patterns. Throws 422 for what is no type, no `prefix.*` of one, and not `*`. */
+export function askedTypes(list: string): string[] {
+  const types = list.split(",").flatMap((type) => type.trim() || [])
+  const unknown = types.find((type) => !isPattern(type))
+  if (unknown === undefined) return types
+  const message = noSuchType(unknown)
+  const fields = [{ path: "types", code: "unknown_type", message }]
+  return fail("validation_error", `types: ${message}`, { fields })
+}
+
+export const noSuchType = (unknown: string) =>
+  `There is no event type ${unknown}. The nearest is ${nearest(unknown, NAMES)?.text}.`
+
+const NAMES = eventTypes.map(({ type }) => type)

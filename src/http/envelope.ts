@@ -49,7 +49,7 @@ export function respondError(
   return new Response(JSON.stringify(body), { status: error.status, headers: all })
 }
 
-/** The path of a code's page; `pages/error-page.ts` makes it. */
+/** The path of a code's page; `pages/small-page.ts` makes it. */
 export const pageOf = (code: string): string => `/docs/errors/${code}`
 
 /** Where clients of other services look for an error's fields at the top of the answer. */

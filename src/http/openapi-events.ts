@@ -1,6 +1,5 @@
-import { API_VERSION } from "../events/api-version"
-import type { Field } from "../events/catalog/field"
-import { type EventType, eventTypes } from "../events/registry"
+import type { EventField } from "../events/event-fields"
+import { API_VERSION, type EventType, eventTypes } from "../events/registry"
 import { reference } from "./openapi-components"
 import type { Schema } from "./openapi-schemas"
 
@@ -59,7 +58,7 @@ const envelopeSchema = ({ type, description }: EventType, data: object): Schema 
   required: ["id", "type", "api_version", "created_at", "data"],
 })
 
-function dataSchema(fields: Field[]): Schema {
+function dataSchema(fields: EventField[]): Schema {
   const own = fields.filter(({ name }) => !name.includes("."))
   const properties = own.map((field) => [field.name, fieldSchema(field, fields)])
   return {
@@ -76,7 +75,7 @@ const SIMULATED = {
 }
 
 /** A member that may be null may also be absent: an object tells what applies. */
-function fieldSchema(field: Field, all: Field[]): Schema {
+function fieldSchema(field: EventField, all: EventField[]): Schema {
   const { name, type, nullable, description } = field
   const inner = all
     .filter((one) => one.name.startsWith(`${name}.`))

@@ -8,7 +8,7 @@ import { purgeWindows } from "../http/rate-limits"
 import { purgeSessions } from "../identity/expired"
 import { purgeDead } from "../jobs/dead-jobs"
 import { purgeEnded } from "../jobs/long-jobs"
-import { purgeRequestLog } from "../request-log/list"
+import { purgeRequestLog } from "../request-log/request-log"
 import type { Store } from "../store/store"
 import { expireHeld, purgeDeliveries, purgeEvents } from "../webhooks/retention"
 

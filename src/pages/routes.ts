@@ -7,12 +7,10 @@ import { type AnyRoute, type PathParams, route } from "../http/route"
 import { LIMIT_BYTES, PER_MINUTE } from "../identity/schemas"
 import * as device from "./device-page"
 import { docsPage, docsResponse } from "./docs"
-import { errorPage } from "./error-page"
 import { html } from "./html"
-import * as invitation from "./invitation-page"
-import * as password from "./password-page"
-import { smallPage } from "./small-page"
-import { startPage } from "./start-page"
+import * as invitation from "./link-pages"
+import * as password from "./link-pages"
+import { errorPage, smallPage, startPage } from "./small-page"
 
 /** The description of the interface, for programs and for people. Neither needs a network. */
 export function docsRoutes(table: AnyRoute[]): AnyRoute[] {

@@ -1,5 +1,7 @@
+import { codes, fail, isErrorCode, meanings } from "../core/errors"
+import { VERSION } from "../core/version"
 import { html, Markup } from "./html"
-import { smallStyle } from "./small-style"
+import { smallStyle } from "./styles"
 
 const STYLE = new Markup(smallStyle)
 
@@ -87,3 +89,50 @@ export const proofFields = (): Markup =>
     hint: "Only needed if a second factor is on.",
     optional: true,
   })}`
+
+/** The page of an error's code, which `meta.docs` of the error names. */
+export function errorPage(code: string): Response {
+  if (!isErrorCode(code)) return fail("not_found", `There is no error code ${code}.`)
+  const { status, ...more } = codes[code]
+  const statuses = [status, ...("elsewhere" in more ? more.elsewhere : [])]
+  return smallPage(
+    code,
+    html`
+<p>${meanings[code]}</p>
+<dl>
+<dt>Status</dt>
+<dd>${statuses.join(" or ")}</dd>
+<dt>What to do</dt>
+<dd>${isWorthARetry(status) ? RETRY : FINAL}</dd>
+<dt>More</dt>
+<dd><code>error.message</code> and <code>error.details</code> say what is wrong with this request.
+The <a href="/docs">API reference</a> lists the errors of each request.</dd>
+</dl>`,
+  )
+}
+
+const isWorthARetry = (status: number) => status === 429 || status >= 500
+
+const RETRY =
+  "Send the request again later. Wait for the seconds of the header Retry-After, if there is one. Wait longer each time."
+const FINAL = "Do not send the same request again. Mend its cause first."
+
+/** `GET /`: what answers at this address, and where to go from here. */
+export const startPage = (): Response =>
+  smallPage(
+    "Belfry",
+    html`
+<p>This server is Belfry ${VERSION}. It sends email for programs and reports the result of each email.</p>
+<dl>
+<dt><a href="/docs">API reference</a></dt>
+<dd>All requests and answers, with a first email to copy.</dd>
+<dt><a href="/v1/openapi.json">OpenAPI description</a></dt>
+<dd>The same reference, for programs and code generators.</dd>
+<dt><a href="/device">Connect a program</a></dt>
+<dd><code>belfry login</code> shows a code. Enter the code there.</dd>
+<dt><a href="/readyz">Health</a></dt>
+<dd>Whether this server can accept mail now.</dd>
+</dl>
+<p class="hint">On the command line, <code>belfry --help</code> lists all commands.
+<code>belfry tui</code> shows live what happens on this server.</p>`,
+  )

@@ -5,7 +5,7 @@ import { type AnyRoute, route } from "../http/route"
 import type { Caller } from "../identity/caller"
 import { count, id, maybe, rarely, text, time } from "../lib/record-fields"
 import type { Store } from "../store/store"
-import { countAll, type Filter, find, list, type Row } from "./list"
+import { countAll, find, list, type RequestLogFilter, type RequestLogRow } from "./request-log"
 
 const filters = pageQuery({
   status: t.Optional(
@@ -65,7 +65,7 @@ export const requestLogRoutes = ({ store, cursors }: RequestLogParts): AnyRoute[
 ]
 
 /** An operator that names no project sees the entries of all. */
-function filterOf({ project_id, operator }: Caller, query: Query): Filter {
+function filterOf({ project_id, operator }: Caller, query: Query): RequestLogFilter {
   const { path, key_id, request_id } = query
   return {
     project_id: operator && project_id === "" ? undefined : project_id,
@@ -92,4 +92,4 @@ function statuses(status: string | undefined) {
   return { least_status, most_status: least_status + 99 }
 }
 
-const shown = ({ id: _, project_id: __, ...entry }: Row) => entry
+const shown = ({ id: _, project_id: __, ...entry }: RequestLogRow) => entry

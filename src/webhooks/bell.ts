@@ -1,4 +1,4 @@
-import type { Bell } from "../events/nodes"
+import type { WakeUpTopic } from "../events/nodes"
 
 const bells = new Set<() => void>()
 
@@ -14,8 +14,8 @@ export function ringPlanned() {
 }
 
 /** What the other nodes on the same database are told, too. */
-export const planned: Bell = {
+export const planned: WakeUpTopic = {
   topic: "belfry_deliveries",
-  onRing: onPlanned,
-  ring: ringPlanned,
+  onWakeUp: onPlanned,
+  wakeUp: ringPlanned,
 }

@@ -1,7 +1,12 @@
 import type { Static } from "@sinclair/typebox"
 import type { Workers } from "../core/workers"
-import { matchesType, noSuchType } from "../events/patterns"
-import { eventTypes, isPattern, lookup as typeOf } from "../events/registry"
+import {
+  eventTypes,
+  isPattern,
+  matchesType,
+  noSuchType,
+  lookup as typeOf,
+} from "../events/registry"
 import { AlreadyAnswered, answerOnce, keepAnswer, lookup } from "../http/idempotency"
 import { asPage, type Cursors, keyById, readTime, windowOf } from "../http/page"
 import { Problems } from "../http/problems"

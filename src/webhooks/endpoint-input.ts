@@ -1,7 +1,5 @@
 import type { Static } from "@sinclair/typebox"
-import { API_VERSION } from "../events/api-version"
-import { noSuchType } from "../events/patterns"
-import { isPattern } from "../events/registry"
+import { API_VERSION, isPattern, noSuchType } from "../events/registry"
 import { checkMetadata } from "../http/field-schemas"
 import { invalid, type Problems } from "../http/problems"
 import { check } from "../http/validate"

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm"
-import type { API_VERSION } from "../events/api-version"
+import type { API_VERSION } from "../events/registry"
 import { bool, eventRef, id, index, int, json, ref, table, text, time } from "../store/columns"
 
 export type HeaderFormat = "standard" | "legacy" | "both"

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { existsSync, mkdirSync } from "node:fs"
 import { join } from "node:path"
-import { tellEvents } from "../events/stream/facts"
+import { tellEvents } from "../events/stream-facts"
 import { quietLog } from "../harness/quiet"
 import { sharedService } from "../harness/shared-service"
 import { belfry, freshHome, onTerminal } from "./belfry"

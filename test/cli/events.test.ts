@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { tellEvents } from "../events/stream/facts"
+import { tellEvents } from "../events/stream-facts"
 import { quietLog } from "../harness/quiet"
 import { sharedService } from "../harness/shared-service"
 import { belfry, onTerminal } from "./belfry"

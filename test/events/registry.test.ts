@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import type { Field } from "../../src/events/catalog/field"
+import type { EventField } from "../../src/events/event-fields"
 import { eventTypes, isPattern } from "../../src/events/registry"
 import { complaints, refusal } from "../harness/client"
 import { mail } from "../harness/mail"
@@ -55,7 +55,7 @@ function valueAt(data: unknown, path: string[]): [unknown, boolean] {
   return [value, true]
 }
 
-function fits({ type, nullable }: Field, value: unknown): boolean {
+function fits({ type, nullable }: EventField, value: unknown): boolean {
   if (value === null) return nullable
   if (type === "array") return Array.isArray(value)
   if (type === "integer") return Number.isInteger(value)

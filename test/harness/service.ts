@@ -14,7 +14,7 @@ import { senderDomains } from "../../src/domains/sending-domains"
 import { Intake } from "../../src/emails/accept"
 import type { SendRules } from "../../src/emails/prepare"
 import type { AdapterOptions } from "../../src/emails/providers/adapters"
-import { Watching } from "../../src/events/watching"
+import { MessageWatchers } from "../../src/events/nodes"
 import { Health } from "../../src/http/health"
 import { listen } from "../../src/http/listener"
 import { Cursors } from "../../src/http/page"
@@ -134,7 +134,7 @@ export async function testService(options: ServiceOptions = {}) {
   const mails: SystemMail[] = []
   const adapters = testAdapters(secrets, options.adapters)
   const bus = createBus()
-  const watching = new Watching(store, bus)
+  const watching = new MessageWatchers(store, bus)
   const unwatch = [watching.start(), watch((activity) => bus.publish("message", activity))]
   const webhooks = openWebhooks({
     store,

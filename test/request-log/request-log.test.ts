@@ -2,8 +2,11 @@ import { expect, setDefaultTimeout, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { secondsFromNow } from "../../src/core/time"
 import { consoleUsers } from "../../src/identity/tables"
-import { purgeRequestLog } from "../../src/request-log/list"
-import { type Answered, RequestLog } from "../../src/request-log/request-log"
+import {
+  type AnsweredRequest,
+  purgeRequestLog,
+  RequestLog,
+} from "../../src/request-log/request-log"
 import { requestLog } from "../../src/request-log/tables"
 import { atRest } from "../harness/at-rest"
 import { refusal } from "../harness/client"
@@ -23,7 +26,7 @@ const clock = movableClock()
 const service = await sharedService()
 const { requests } = service.parts
 
-const note = (more: Partial<Answered> = {}): Answered => ({
+const note = (more: Partial<AnsweredRequest> = {}): AnsweredRequest => ({
   request_id: "req_1",
   project_id: idFor("p"),
   is_stranger: false,

@@ -1,5 +1,5 @@
-import { emitAll } from "../../../src/events/emit"
-import type { Store } from "../../../src/store/store"
+import { emitAll } from "../../src/events/emit"
+import type { Store } from "../../src/store/store"
 
 interface Place {
   account_id: string

@@ -1,13 +1,13 @@
 import { expect, setDefaultTimeout, test } from "bun:test"
 import { Webhook } from "standardwebhooks"
-import { record } from "../../../src/events/emit"
-import { newSecret } from "../../../src/lib/signature"
-import { idFor } from "../../harness/ids"
-import { quietLog } from "../../harness/quiet"
-import type { TestProject } from "../../harness/service"
-import { sharedService } from "../../harness/shared-service"
-import { dial, type Frame, refusedUpgrade, type TestSocket } from "../../harness/socket"
-import { tellEvents } from "./facts"
+import { record } from "../../src/events/emit"
+import { newSecret } from "../../src/lib/signature"
+import { idFor } from "../harness/ids"
+import { quietLog } from "../harness/quiet"
+import type { TestProject } from "../harness/service"
+import { sharedService } from "../harness/shared-service"
+import { dial, type Frame, refusedUpgrade, type TestSocket } from "../harness/socket"
+import { tellEvents } from "./stream-facts"
 
 setDefaultTimeout(30_000)
 quietLog()

@@ -1,9 +1,9 @@
 import { expect, setDefaultTimeout, test } from "bun:test"
-import { quietLog } from "../../harness/quiet"
-import { testService } from "../../harness/service"
-import { silentSocket } from "../../harness/silent-socket"
-import { dial, type Frame } from "../../harness/socket"
-import { tellEvents } from "./facts"
+import { quietLog } from "../harness/quiet"
+import { testService } from "../harness/service"
+import { silentSocket } from "../harness/silent-socket"
+import { dial, type Frame } from "../harness/socket"
+import { tellEvents } from "./stream-facts"
 
 setDefaultTimeout(60_000)
 quietLog()

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { createBus } from "../../src/core/bus"
 import { settings } from "../../src/core/config"
-import { Watching } from "../../src/events/watching"
+import { MessageWatchers } from "../../src/events/nodes"
 import { openStore } from "../../src/store/open"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
@@ -28,7 +28,7 @@ async function nodes() {
   const second = await openStore({ ...settings(), database_url: base.database_url })
   const make = (store: typeof second) => {
     const bus = createBus()
-    const watching = new Watching(store, bus)
+    const watching = new MessageWatchers(store, bus)
     return { bus, watching, stop: watching.start() }
   }
   const [here, there] = [make(base.store), make(second)]
