@@ -1,7 +1,7 @@
 import type { Blobs } from "../core/blobs"
 import { ApiError, type ErrorCode } from "../core/errors"
 import { newId } from "../core/ids"
-import { invalid, type Problem, Problems, problemError } from "../http/problems"
+import { invalid, type Problem, Problems, problemError } from "../core/problems"
 import type { Caller } from "../identity/caller"
 import type { NewMessage } from "../messages/pipeline"
 import { readSendEmail, type SendEmail } from "./fields"

@@ -18,7 +18,7 @@ export interface NewEvent {
 export type Recorded = typeof events.$inferSelect
 
 /** Decides, in the transaction of the events, which endpoints are told of them. */
-export type EventRouter = (tx: Tx, recorded: Recorded[]) => Promise<void>
+type EventRouter = (tx: Tx, recorded: Recorded[]) => Promise<void>
 
 let route: EventRouter = async () => {}
 

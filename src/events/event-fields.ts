@@ -1,4 +1,4 @@
-export type FieldType = "string" | "integer" | "number" | "boolean" | "object" | "array"
+type FieldType = "string" | "integer" | "number" | "boolean" | "object" | "array"
 
 /** One member of an event's data. A dotted name is a member of the object in front of the dot. */
 export interface EventField {

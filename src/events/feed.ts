@@ -1,6 +1,7 @@
 import { and, asc, desc, eq, gte, like, or, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { isEventId, madeAt } from "../core/ids"
+import { invalid } from "../core/problems"
 import { isoFrom, millis, millisFrom, monotonic, sleep } from "../core/time"
 import { engine } from "../store/columns"
 import type { Reader } from "../store/store"
@@ -110,16 +111,11 @@ export async function positionOf(
       : undefined
   if (at !== undefined && at < oldestReadable()) {
     const text = `This event is too old. Events can be read for ${READABLE_DAYS} days. Leave this parameter out to begin again.`
-    return refuseCursor(field, "cursor_expired", text)
+    throw refusedCursor(field, "cursor_expired", text)
   }
-  return (
-    row ??
-    refuseCursor(
-      field,
-      "unknown_event",
-      "No event has this id. Use the id of an event of this project.",
-    )
-  )
+  if (row) return row
+  const text = "No event has this id. Use the id of an event of this project."
+  throw refusedCursor(field, "unknown_event", text)
 }
 
 /** Behind everything that may be read by now; undefined where there is nothing yet. */
@@ -166,10 +162,8 @@ const pairOf = ({ position, id }: FeedPosition): SQL =>
 
 const oldestReadable = () => millis() - READABLE_DAYS * DAY_MILLISECONDS
 
-function refuseCursor(field: string, reason: string, message: string): never {
-  const fields = [{ path: field, code: reason, message }]
-  return fail("validation_error", `${field}: ${message}`, { reason, fields })
-}
+const refusedCursor = (field: string, reason: string, message: string) =>
+  invalid(field, reason, message, { reason })
 
 /**
  * On Postgres a transaction that began earlier may commit later, and a reader that went past it

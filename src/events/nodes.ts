@@ -72,7 +72,7 @@ const MOST_WAITING = 2000
 const WHO = "?"
 
 /** What is told of a message. Its project decides which watchers hear it. */
-export interface WatchedChange {
+interface WatchedChange {
   project_id: string
 }
 

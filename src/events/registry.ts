@@ -1,4 +1,4 @@
-import { fail } from "../core/errors"
+import { invalid } from "../core/problems"
 import { nearest } from "../lib/text"
 import {
   dataOf,
@@ -33,7 +33,7 @@ export const CATEGORIES = [
   "account",
 ] as const
 
-export type Category = (typeof CATEGORIES)[number]
+type Category = (typeof CATEGORIES)[number]
 
 export interface EventType {
   type: string
@@ -194,9 +194,7 @@ export function askedTypes(list: string): string[] {
   const types = list.split(",").flatMap((type) => type.trim() || [])
   const unknown = types.find((type) => !isPattern(type))
   if (unknown === undefined) return types
-  const message = noSuchType(unknown)
-  const fields = [{ path: "types", code: "unknown_type", message }]
-  return fail("validation_error", `types: ${message}`, { fields })
+  throw invalid("types", "unknown_type", noSuchType(unknown))
 }
 
 export const noSuchType = (unknown: string) =>

@@ -1,9 +1,8 @@
 import { type Static, Type as t } from "@sinclair/typebox"
-import { fail } from "../core/errors"
+import { invalid, type Problems } from "../core/problems"
 import { oneOf } from "../http/field-schemas"
 import type { Health } from "../http/health"
 import { answerOnce } from "../http/idempotency"
-import type { Problems } from "../http/problems"
 import { type AnyRoute, type Call, route } from "../http/route"
 import { Upgrade } from "../http/sockets"
 import { check } from "../http/validate"
@@ -160,9 +159,7 @@ const typeRoutes = (): AnyRoute[] => [
 async function readBack(store: Store, { project_id, query }: Call<unknown, FeedQuery>) {
   const { after, before = "", limit } = query
   if (after !== undefined) {
-    const message = "Give either `after` or `before`, not both."
-    const fields = [{ path: "before", code: "invalid", message }]
-    return fail("validation_error", `before: ${message}`, { fields })
+    throw invalid("before", "invalid", "Give either `after` or `before`, not both.")
   }
   const types = askedTypes(query.types ?? "")
   const wanted = { before, limit: limit + 1, types }
@@ -277,9 +274,5 @@ function listenSecret({ headers }: Request): string {
   if (own === null) return newSecret()
   if (isSecret(own)) return own
   const message = "The value must be `whsec_` and the base64 of 24 to 64 bytes."
-  const fields = [{ path: SECRET_HEADER, code: "invalid", message }]
-  return fail("validation_error", `X-Svc-Listen-Secret: ${message}`, {
-    header: "X-Svc-Listen-Secret",
-    fields,
-  })
+  throw invalid(SECRET_HEADER, "invalid", message, { header: "X-Svc-Listen-Secret" })
 }

@@ -61,7 +61,7 @@ function gapOf(project_id: string): number {
 }
 
 /** A connection, as far as a stream of events needs it. */
-export interface StreamConnection {
+interface StreamConnection {
   readonly closed: AbortSignal
   /** Resolves when there is room for the next frame. */
   send(frame: object): Promise<void>

@@ -1,5 +1,5 @@
+import { Problems } from "../core/problems"
 import { comparable, domainOf, notOneAddress, parseMailbox } from "../lib/address"
-import { Problems } from "./problems"
 
 interface AddressFilters {
   to?: string | undefined

@@ -46,7 +46,7 @@ export function mayStayOutside(scope: string, caller: Caller, project_id: string
 }
 
 /** Throws 403 `forbidden` with the scope or the role that is missing. */
-export function permit(caller: Caller, { scope, callers, self }: AnyRoute, params: Params) {
+export function authorize(caller: Caller, { scope, callers, self }: AnyRoute, params: Params) {
   const wanted = scope.split("|")
   if (caller.kind === "console" && callers.includes("console")) {
     if (wanted.some((one) => consoleHas(caller, one))) return

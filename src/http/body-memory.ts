@@ -8,15 +8,15 @@ const MEBIBYTE = 1_048_576
 /** Bodies up to here have a share of their own, so that large ones cannot shut them out. */
 const SMALL_BODY_BYTES = MEBIBYTE
 const SMALL_SHARE_BYTES = 32 * MEBIBYTE
-export const BODY_MEMORY_MB = 128
+const BODY_MEMORY_MB = 128
 
-/** 64 KB a second, looked at over two: one hiccup of the network, or of ours, is not slowness. */
+/** 64 KB a second, measured over two: a short pause of the network is not slowness. */
 const SLOW_MILLISECONDS = 2000
 const SLOW_BYTES = 2 * 65_536
 
 const WARN_MILLISECONDS = 60_000
 
-export interface BodyMemoryOptions {
+interface BodyMemoryOptions {
   /** For all bodies together; 128 without it. */
   memory_mb?: number | undefined
   now?: () => number
@@ -39,27 +39,27 @@ export class BodyMemory {
     this.large = new Share({ capacity: rest, is_strict: true })
   }
 
-  /** For one request of this project, or of this address where there is no project. */
+  /** For one request. Its owner is the project, or the address where there is no project. */
   enter(owner: string): BodyReservation {
     return new BodyReservation(this, owner, ++this.#last_number)
   }
 }
 
-/** What one body holds. */
+/** The memory of one body. */
 export class BodyReservation {
   readonly owner: string
   /** Counts up: a later one has a higher number. */
   readonly number: number
-  readonly #room: BodyMemory
+  readonly #memory: BodyMemory
   #share: Share
   #bytes = 0
   #lost: ApiError | undefined
   #onLost: (() => void) | undefined
   #mark = { at: 0, bytes: 0 }
 
-  constructor(room: BodyMemory, owner: string, number: number) {
-    this.#room = room
-    this.#share = room.small
+  constructor(memory: BodyMemory, owner: string, number: number) {
+    this.#memory = memory
+    this.#share = memory.small
     this.owner = owner
     this.number = number
   }
@@ -68,11 +68,11 @@ export class BodyReservation {
     return this.#bytes
   }
 
-  /** From now on `take` follows the bytes as they come; `onLost` is told when the place is gone. */
+  /** From now on the bytes are counted as they come. `onLost` is called when others get the memory. */
   follow(declared: number, onLost: () => void): void {
-    if (declared > SMALL_BODY_BYTES) this.#share = this.#room.large
+    if (declared > SMALL_BODY_BYTES) this.#share = this.#memory.large
     this.#onLost = onLost
-    this.#mark = { at: this.#room.now(), bytes: 0 }
+    this.#mark = { at: this.#memory.now(), bytes: 0 }
     this.#share.arriving.add(this)
   }
 
@@ -80,21 +80,21 @@ export class BodyReservation {
   take(bytes: number): void {
     this.refuseLost()
     const is_large = this.#bytes + bytes > SMALL_BODY_BYTES
-    const more = is_large && this.#share === this.#room.small ? this.#move() + bytes : bytes
-    const refusal = this.#share.admit(this, more, this.#room.now())
+    const more = is_large && this.#share === this.#memory.small ? this.#move() + bytes : bytes
+    const refusal = this.#share.admit(this, more, this.#memory.now())
     if (refusal) throw refusal
     this.#bytes += more
     if (this.#bytes - this.#mark.bytes < SLOW_BYTES) return
-    this.#mark = { at: this.#room.now(), bytes: this.#bytes }
+    this.#mark = { at: this.#memory.now(), bytes: this.#bytes }
   }
 
-  /** The whole body is here: nobody can take the place any more. */
+  /** The whole body is here: its memory cannot be taken away any more. */
   arrived(): void {
     this.refuseLost()
     this.#share.arriving.delete(this)
   }
 
-  /** Throws 503 when others took the place. */
+  /** Throws 503 when others got the memory. */
   refuseLost(): void {
     if (this.#lost) throw this.#lost
   }
@@ -120,7 +120,7 @@ export class BodyReservation {
   #move(): number {
     const held = this.#bytes
     this.leave()
-    this.#share = this.#room.large
+    this.#share = this.#memory.large
     this.#share.arriving.add(this)
     return held
   }
@@ -148,29 +148,29 @@ class Share {
   }
 
   /**
-   * Counts the bytes, or says why they may not come. Slow bodies give way to them, and bodies that
-   * came later: the oldest always goes on, or all of them would stop half-way.
+   * Counts the bytes, or says why they may not come. Slow bodies and bodies that came later give
+   * way to them. The oldest body always goes on, or all of them would stop half-way.
    */
-  admit(place: BodyReservation, bytes: number, now: number): ApiError | undefined {
-    const { owner } = place
+  admit(asking: BodyReservation, bytes: number, now: number): ApiError | undefined {
+    const { owner } = asking
     const isSlow = (one: BodyReservation) => one.isSlow(now)
-    const isOver = () => this.#isOverQuarter(place, bytes)
+    const isOver = () => this.#isOverQuarter(asking, bytes)
     if (isOver()) {
-      const own = this.#others(place).filter((one) => one.owner === owner)
+      const own = this.#others(asking).filter((one) => one.owner === owner)
       dismiss(own.filter(isSlow).reverse(), isOver, slow)
-      dismiss(laterThan(place, own), isOver, tooMuchForOne)
+      dismiss(laterThan(asking, own), isOver, tooMuchForOne)
       if (isOver()) return tooMuchForOne()
     }
     const isFull = () => this.#used + bytes > this.#capacity
     if (isFull()) {
       this.#warn(now)
-      const others = this.#others(place)
+      const others = this.#others(asking)
       dismiss(others.filter(isSlow).reverse(), isFull, slow)
       if (!this.#is_strict && this.#of(owner) + bytes <= this.#quarter) {
         const isGreedy = (one: BodyReservation) => this.#of(one.owner) > this.#quarter
         dismiss(others, isFull, tooMuch, isGreedy)
       }
-      dismiss(laterThan(place, others), isFull, tooMuch)
+      dismiss(laterThan(asking, others), isFull, tooMuch)
       if (isFull()) return tooMuch()
     }
     this.#used += bytes
@@ -197,8 +197,8 @@ class Share {
   }
 
   /** The others that still arrive, the latest first. */
-  #others(place: BodyReservation): BodyReservation[] {
-    return [...this.arriving].filter((one) => one !== place && one.bytes > 0).reverse()
+  #others(asking: BodyReservation): BodyReservation[] {
+    return [...this.arriving].filter((one) => one !== asking && one.bytes > 0).reverse()
   }
 
   #warn(now: number): void {
@@ -211,40 +211,35 @@ class Share {
   }
 }
 
-const laterThan = (place: BodyReservation, others: BodyReservation[]) =>
-  others.filter(({ number }) => number > place.number)
+const laterThan = (asking: BodyReservation, others: BodyReservation[]) =>
+  others.filter(({ number }) => number > asking.number)
 
-/** Takes their places away, one by one, for as long as there is a need. */
+/** Takes their memory away, one by one, for as long as there is a need. */
 function dismiss(
-  places: BodyReservation[],
+  others: BodyReservation[],
   isNeeded: () => boolean,
   why: () => ApiError,
-  isMeant: (place: BodyReservation) => boolean = () => true,
+  isChosen: (asking: BodyReservation) => boolean = () => true,
 ) {
-  for (const place of places) {
-    if (isNeeded() && isMeant(place)) place.lose(why())
+  for (const asking of others) {
+    if (isNeeded() && isChosen(asking)) asking.lose(why())
   }
 }
 
 const RETRY_SECONDS = 1
 
-const tooMuch = () =>
-  unavailable(
-    "The server holds too many request bodies at the moment. Send the request again in a second.",
-    "body_memory",
-    RETRY_SECONDS,
-  )
+const refusal = (reason: string, message: string) => () =>
+  unavailable(message, reason, RETRY_SECONDS)
 
-const tooMuchForOne = () =>
-  unavailable(
-    "This project sends too many large bodies at once. Send this one again after the answer to another one.",
-    "project_body_memory",
-    RETRY_SECONDS,
-  )
-
-const slow = () =>
-  unavailable(
-    "The body arrived at less than 64 KB a second, and another request needed its memory. Send it again.",
-    "slow_body",
-    RETRY_SECONDS,
-  )
+const tooMuch = refusal(
+  "body_memory",
+  "The server holds too many request bodies at the moment. Send the request again in a second.",
+)
+const tooMuchForOne = refusal(
+  "project_body_memory",
+  "This project sends too many large bodies at once. Send this one again after the answer to another one.",
+)
+const slow = refusal(
+  "slow_body",
+  "The body arrived at less than 64 KB a second, and another request needed its memory. Send it again.",
+)

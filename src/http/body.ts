@@ -27,7 +27,7 @@ export interface RequestBody {
   hash: () => string
 }
 
-export type BodyReading = Omit<Arriving, "onPart"> & {
+type BodyReading = Omit<Arriving, "onPart"> & {
   workers: Pick<Workers, "run">
   /** Its JSON may come under whatever content type the other side gives it. */
   any_type?: true | undefined
@@ -102,8 +102,8 @@ const AT_ONCE_BYTES = 16_384
 const PART_BYTES = 65_536
 const CRUMB_BYTES = PART_BYTES / 4
 
-export interface Arriving {
-  place: BodyReservation
+interface Arriving {
+  reservation: BodyReservation
   /** Aborted when the request has been answered: nobody waits for its body any more. */
   signal: AbortSignal
   limit_bytes: number
@@ -126,14 +126,17 @@ export async function readParts(request: Request, arriving: Arriving): Promise<U
 }
 
 /** What the request says of its size itself. */
-export function declaredBytes({ headers }: Request): number | undefined {
+function declaredBytes({ headers }: Request): number | undefined {
   const length = headers.get("content-length")
   return length === null ? undefined : Number(length)
 }
 
-async function readAtOnce(request: Request, { place, onPart }: Arriving): Promise<Uint8Array[]> {
+async function readAtOnce(
+  request: Request,
+  { reservation, onPart }: Arriving,
+): Promise<Uint8Array[]> {
   const bytes = new Uint8Array(await request.arrayBuffer())
-  place.take(bytes.length)
+  reservation.take(bytes.length)
   onPart(bytes)
   return [bytes]
 }
@@ -141,11 +144,11 @@ async function readAtOnce(request: Request, { place, onPart }: Arriving): Promis
 async function follow(
   body: ReadableStream<Uint8Array>,
   declared: number,
-  { place, signal, limit_bytes, onPart }: Arriving,
+  { reservation, signal, limit_bytes, onPart }: Arriving,
 ): Promise<Uint8Array[]> {
   const reader = body.getReader()
   const cancel = () => void reader.cancel().catch(() => {}) // the runtime throws away what comes
-  place.follow(declared, cancel)
+  reservation.follow(declared, cancel)
   signal.addEventListener("abort", cancel, { once: true })
   const parts = new Parts(onPart)
   let received = 0
@@ -155,13 +158,13 @@ async function follow(
       if (done) break
       received += value.length
       if (received > limit_bytes) throw tooLarge(limit_bytes, received)
-      place.take(value.length)
+      reservation.take(value.length)
       parts.add(value)
       // A million chunks of one byte come in this turn: the others gather to one part meanwhile.
       if (value.length < CRUMB_BYTES) await nextTurn()
     }
     if (signal.aborted) throw broken()
-    place.arrived()
+    reservation.arrived()
     return parts.end()
   } catch (error) {
     cancel()

@@ -11,7 +11,7 @@ export interface ConnectionLimits {
   backlog: number | null
 }
 
-export interface ConnectionNeeds {
+interface ConnectionNeeds {
   /** Files and sockets that this process may have open. */
   descriptors: number
   /** What everything but the listener needs: database, files, worker threads, deliveries. */
@@ -41,7 +41,7 @@ export function connectionLimits(needs: ConnectionNeeds): ConnectionLimits {
   return { most, per_address, backlog: backlog < RUNTIMES_BACKLOG ? backlog : null }
 }
 
-export interface ConnectionOptions {
+interface ConnectionOptions {
   open: Pick<OpenConnections, "list" | "end" | "isInUse" | "setBacklog" | "watch">
   limits: ConnectionLimits
   /** Read at every look. */

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util"
 import { type TObject, type TSchema, Type as t } from "@sinclair/typebox"
-import type { Problems } from "./problems"
+import type { Problems } from "../core/problems"
 
 const ALIAS_OF = "x-alias-of"
 const NOT_OFFERED = "x-not-offered"

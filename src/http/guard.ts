@@ -7,7 +7,7 @@ import { type Caller, nobody } from "../identity/caller"
 import * as consoles from "../identity/console-caller"
 import { isWithin } from "../lib/ip-ranges"
 import type { Store } from "../store/store"
-import { mayStayOutside, needOf, permit } from "./authorize"
+import { authorize, mayStayOutside, needOf } from "./authorize"
 import type { Quota, RateLimits } from "./rate-limits"
 import type { AnyRoute } from "./route"
 
@@ -20,16 +20,15 @@ const USER_PER_MINUTE = 600
 /** Proves an access token of the console; throws 401 for whatever else. */
 export type VerifyAccess = (token: string) => Promise<{ user_id: string; session_id: string }>
 
-export interface Admitted {
-  caller: Caller
-  quota: Quota
-}
-
-interface Asking {
+/** A request on its way through the checks. */
+export interface Admission {
   route: AnyRoute
   request: Request
   params: Record<string, string>
   ip: string
+  /** Both are set as soon as they are known, so that a refusal can tell of them. */
+  caller?: Caller
+  quota?: Quota
 }
 
 /** Decides who may call: credential 401, address 403, account 403, rate 429, then scope 403. */
@@ -45,31 +44,31 @@ export class Guard {
     this.#verify = verify
   }
 
-  /** `onCaller` hears of the caller as soon as he is known, so that a refusal can tell of him. */
-  async admit(asking: Asking, onCaller: (admitted: Admitted) => void): Promise<void> {
+  /** Lets the request in with its caller and its quota, or throws. */
+  async admit(asking: Admission): Promise<void> {
     const known = await this.#counted(asking.ip, () => this.#identify(asking))
     const { caller } = known
     const limit = caller.account_id ? caller.limits.requests_per_minute : USER_PER_MINUTE
-    const who = `caller:${caller.key_id ?? caller.user_id}`
-    onCaller({ caller, quota: this.#limits.peek(who, limit) })
+    const name = `caller:${caller.key_id ?? caller.user_id}`
+    asking.caller = caller
+    asking.quota = this.#limits.peek(name, limit)
     refuseAddress(caller)
     refuseAccount(caller)
-    const quota = await this.#limits.take(who, limit)
-    onCaller({ caller, quota })
+    asking.quota = await this.#limits.take(name, limit)
     refuseDelivery(asking)
     const settled = await known.settle()
-    permit(settled, asking.route, asking.params)
-    onCaller({ caller: settled, quota })
+    authorize(settled, asking.route, asking.params)
+    asking.caller = settled
     this.#touch(settled)
   }
 
   /** Whether an open connection would still be let in. Nothing is counted, nobody is remembered. */
-  async stillAdmits(asking: Asking): Promise<boolean> {
+  async stillAdmits(asking: Admission): Promise<boolean> {
     try {
       const known = await this.#identify(asking)
       refuseAddress(known.caller)
       refuseAccount(known.caller)
-      permit(await known.settle(), asking.route, asking.params)
+      authorize(await known.settle(), asking.route, asking.params)
       return true
     } catch (error) {
       if (error instanceof ApiError) return false
@@ -81,19 +80,19 @@ export class Guard {
    * For routes that anybody may call. Some have their credential in the path, and some know a person
    * by an access token.
    */
-  async admitAnybody(asking: Asking, onCaller: (admitted: Admitted) => void): Promise<void> {
+  async admitAnybody(asking: Admission): Promise<void> {
     const { route, request, params, ip } = asking
-    const per_minute = route.per_minute
+    const { per_minute } = route
     const quota = per_minute
       ? await this.#limits.takeEntry(ip, per_minute)
       : this.#limits.takePublic(ip)
     if (route.prove) await this.#counted(ip, async () => route.prove?.(params))
     const credential = route.callers.includes("console") ? credentialOf(request) : undefined
-    if (credential === undefined || isKey(credential)) {
-      return onCaller({ caller: nobody(ip), quota })
-    }
-    const { caller } = await this.#counted(ip, () => this.#person(credential, ip))
-    onCaller({ caller, quota })
+    const is_nobody = credential === undefined || isKey(credential)
+    asking.caller = is_nobody
+      ? nobody(ip)
+      : (await this.#counted(ip, () => this.#person(credential, ip))).caller
+    asking.quota = quota
   }
 
   /** Only what fails is counted and refused: a good credential behind the same address goes on. */
@@ -106,7 +105,7 @@ export class Guard {
     }
   }
 
-  async #identify(asking: Asking): Promise<Known> {
+  async #identify(asking: Admission): Promise<Known> {
     const { request, ip } = asking
     const credential = credentialOf(request) ?? refuse()
     if (isKey(credential)) {
@@ -128,7 +127,7 @@ export class Guard {
    * The account decides the window and whether anything is answered; a wrong choice of account or
    * project is only told to somebody who may still ask.
    */
-  #inAccount(person: consoles.SignedIn, asking: Asking): Known {
+  #inAccount(person: consoles.SignedIn, asking: Admission): Known {
     const { route, request, params } = asking
     const need = needOf(route)
     const headers = request.headers
@@ -180,7 +179,7 @@ function credentialOf({ headers }: Request): string | undefined {
 }
 
 /** The project in the query, where the route has such a parameter. */
-const asked = ({ route, request }: Asking) =>
+const asked = ({ route, request }: Admission) =>
   route.query?.properties.project_id
     ? new URL(request.url).searchParams.get("project_id")
     : undefined
@@ -211,7 +210,7 @@ function refuseAccount({ account_status }: Caller) {
  * the address known to the world, we know our own deliveries by headers that no endpoint can leave
  * out or replace.
  */
-function refuseDelivery({ request: { method, headers } }: Asking) {
+function refuseDelivery({ request: { method, headers } }: Admission) {
   if (method === "GET" || !SIGNATURES.some((name) => headers.has(name))) return
   const message =
     "A webhook delivery must not call the API, because it would cause another delivery. Use another endpoint."

@@ -1,9 +1,9 @@
 import { and, eq, lte } from "drizzle-orm"
 import { ApiError } from "../core/errors"
+import { invalid } from "../core/problems"
 import { isoFrom, millis, now } from "../core/time"
 import { newRowInserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
-import { invalid } from "./problems"
 import { idempotency } from "./tables"
 
 const KEPT_MILLISECONDS = 24 * 3_600_000
@@ -25,7 +25,7 @@ export interface Claim {
   renewed?: boolean
 }
 
-export interface Stored {
+interface Stored {
   status: number
   answer: string
 }

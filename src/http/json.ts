@@ -1,12 +1,6 @@
 import { ApiError } from "../core/errors"
 import { parseNumbersApart } from "../lib/exact-numbers"
 
-/** Reads JSON strictly, within the limits of `JsonScan`. */
-export function parseJson(bytes: Uint8Array): unknown {
-  new JsonScan().feed(bytes)
-  return parseScanned([bytes])
-}
-
 /** The value of a text, in parts, that a `JsonScan` let pass. Throws `invalid_json`. */
 export function parseScanned(parts: readonly Uint8Array[]): unknown {
   const text = decode(parts)

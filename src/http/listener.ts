@@ -83,17 +83,11 @@ const twoHosts = () =>
   new ApiError(
     "validation_error",
     "The request has more than one Host header. Send exactly one.",
-    {
-      fields: [
-        {
-          path: "Host",
-          code: "invalid",
-          message: "The request must have exactly one Host header.",
-        },
-      ],
-    },
+    { fields: [{ path: "Host", code: "invalid", message: ONE_HOST }] },
     { status: 400 },
   )
+
+const ONE_HOST = "The request must have exactly one Host header."
 
 /** Where the system does not show its connections, there is no limit. Returns how to end it. */
 function limit(port: number, { limits, trustedProxies }: ListenOptions, busy: () => Busy) {

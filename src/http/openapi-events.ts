@@ -3,7 +3,7 @@ import { API_VERSION, type EventType, eventTypes } from "../events/registry"
 import { reference } from "./openapi-components"
 import type { Schema } from "./openapi-schemas"
 
-export interface EventDescriptions {
+interface EventDescriptions {
   webhooks: Record<string, object>
   schemas: Record<string, Schema>
 }

@@ -1,10 +1,10 @@
 import { type TObject, Type as t } from "@sinclair/typebox"
 import { ApiError } from "../core/errors"
+import { invalid, Problems } from "../core/problems"
 import type { Secrets } from "../core/secrets"
 import { isoFrom, millisFrom } from "../core/time"
 import type { ListWindow } from "../store/rows"
 import { aliasOf } from "./field-names"
-import { invalid, Problems } from "./problems"
 import type { Call, Enveloped } from "./route"
 import { pathOf, queryOf } from "./target"
 
@@ -48,7 +48,7 @@ export const pageQuery = <Fields extends TObject["properties"]>(fields: Fields) 
   t.Object({ ...paging, ...fields })
 
 /** The key of the record with that id, in the list's order. Throws 404 where there is none. */
-export type KeyOf = (id: string) => Promise<string>
+type KeyOf = (id: string) => Promise<string>
 
 /** Most lists are in the order of their ids. */
 export const keyById =
@@ -274,11 +274,6 @@ function isDay(date: string): boolean {
 }
 
 function tooDeep() {
-  const error = invalid(
-    "page",
-    "use_cursor",
-    `Pages by number end at row ${DEEPEST_ROW}. Continue with \`meta.next_cursor\`.`,
-  )
-  Object.assign(error.details, { reason: "use_cursor" })
-  return error
+  const message = `Pages by number end at row ${DEEPEST_ROW}. Continue with \`meta.next_cursor\`.`
+  return invalid("page", "use_cursor", message, { reason: "use_cursor" })
 }

@@ -11,7 +11,7 @@ import { rateWindows } from "./tables"
 export const UNLIMITED = 1_000_000
 
 /** For routes that anybody may ask: health, callbacks, files. */
-export const PUBLIC_PER_MINUTE = 6000
+const PUBLIC_PER_MINUTE = 6000
 const FAILED_CREDENTIALS_PER_MINUTE = 300
 
 const REQUESTS = "requests"
@@ -203,7 +203,7 @@ export const WINDOW_SECONDS = 60
 const WINDOW_MILLISECONDS = WINDOW_SECONDS * 1000
 const MOST_WINDOWS = 100_000
 
-export interface RateWindow {
+interface RateWindow {
   /** Epoch milliseconds. */
   ends: number
   /** By this node. */
@@ -216,7 +216,7 @@ export interface RateWindow {
 }
 
 /** Fixed windows of 60 s of the clock, one a name, in the memory of this node. */
-export class RateWindows {
+class RateWindows {
   readonly #windows = new Map<string, RateWindow>()
 
   /**

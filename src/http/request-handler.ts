@@ -1,6 +1,7 @@
 import { Type } from "@sinclair/typebox"
 import { ApiError, type ErrorCode, fail } from "../core/errors"
 import { newRequestId } from "../core/ids"
+import { Problems } from "../core/problems"
 import type { Secrets } from "../core/secrets"
 import { monotonic } from "../core/time"
 import type { Workers } from "../core/workers"
@@ -8,7 +9,7 @@ import type { Caller } from "../identity/caller"
 import type { RequestLog } from "../request-log/request-log"
 import { engine } from "../store/columns"
 import type { Store } from "../store/store"
-import type { Meter } from "../tenancy/usage"
+import type { Meter } from "../tenancy/meter"
 import {
   bodyOf,
   DEFAULT_LIMIT_BYTES,
@@ -17,14 +18,13 @@ import {
   readJson,
   refuseDeclared,
 } from "./body"
-import { BodyMemory, type BodyReservation } from "./body-memory"
+import { BodyMemory } from "./body-memory"
 import { asApiError, type HeaderFields, respond, respondError } from "./envelope"
 import { demandChange, settleNames } from "./field-names"
-import { type Admitted, Guard, type VerifyAccess } from "./guard"
+import { type Admission, Guard, type VerifyAccess } from "./guard"
 import * as idempotency from "./idempotency"
 import { bodyArrived } from "./in-flight"
-import { Problems } from "./problems"
-import { type Quota, quotaHeaders, RateLimits, SharedWindows } from "./rate-limits"
+import { quotaHeaders, RateLimits, SharedWindows } from "./rate-limits"
 import type { RecentTraffic } from "./recent-traffic"
 import type { AnyRoute, Call, RouteAnswer } from "./route"
 import { demandUpgrade, Sockets, type SocketTimes, Upgrade, type Upgrader } from "./sockets"
@@ -56,19 +56,10 @@ export interface RequestHandlerOptions {
 /** The server, as far as a request needs it. */
 export type Peer = Upgrader
 
-interface State {
-  route: AnyRoute
-  request: Request
-  params: Record<string, string>
+interface State extends Admission {
   id: string
-  ip: string
-  quota?: Quota
-  caller?: Caller
   error_code?: ErrorCode
 }
-
-/** Of a request that has become a WebSocket: nobody reads this answer. */
-const SWITCHED = () => new Response(null, { status: 101 })
 
 /** Where every request comes: checks in their order, the handler, the answer. */
 export class RequestHandler {
@@ -133,7 +124,7 @@ export class RequestHandler {
       conversation,
       stillAdmitted: () => this.#guard.stillAdmits(state),
     })
-    return SWITCHED()
+    return new Response(null, { status: 101 }) // of a connection that was upgraded nobody reads it
   }
 
   #note({ route, request, id, ip, caller, error_code }: State, status: number, ms: number) {
@@ -168,34 +159,26 @@ export class RequestHandler {
   /** The order of the contract, 00 section 6: whoever fails two checks hears of the first. */
   async #run(state: State, signal: AbortSignal): Promise<RouteAnswer> {
     const { route, request } = state
-    refuseDeclared(request, route.limit ?? DEFAULT_LIMIT_BYTES)
-    const onCaller = (admitted: Admitted) => remember(state, admitted)
-    if (route.callers.includes("none")) await this.#guard.admitAnybody(state, onCaller)
-    else await this.#guard.admit(state, onCaller)
+    const limit_bytes = route.limit ?? DEFAULT_LIMIT_BYTES
+    refuseDeclared(request, limit_bytes)
+    if (route.callers.includes("none")) await this.#guard.admitAnybody(state)
+    else await this.#guard.admit(state)
     refuseOther(state)
     this.#options.refuseWhileUnwell(route)
     if (route.socket) demandUpgrade(request, route.socket)
 
     if (route.method === "GET") return this.#perform(state, bodyOf({}), signal)
-    const place = this.#bodies.enter(state.caller?.project_id || state.ip)
+    const { workers } = this.#options
+    const reservation = this.#bodies.enter(state.caller?.project_id || state.ip)
     try {
-      const body = await this.#read(state, place, signal)
+      const read = route.page ? readForm : readJson
+      const reading = { limit_bytes, reservation, signal, workers, any_type: route.any_type }
+      const body = await read(request, reading)
       bodyArrived(request)
       return await this.#perform(state, body, signal)
     } finally {
-      place.leave() // what was parsed is in memory until the answer
+      reservation.leave() // what was parsed is in memory until the answer
     }
-  }
-
-  #read(
-    { route, request }: State,
-    place: BodyReservation,
-    signal: AbortSignal,
-  ): Promise<RequestBody> {
-    const { workers } = this.#options
-    const limit_bytes = route.limit ?? DEFAULT_LIMIT_BYTES
-    const read = route.page ? readForm : readJson
-    return read(request, { limit_bytes, place, signal, workers, any_type: route.any_type })
   }
 
   async #perform(state: State, body: RequestBody, signal: AbortSignal): Promise<RouteAnswer> {
@@ -278,11 +261,6 @@ export const requestId = ({ headers }: Request) => {
   return own && OWN_REQUEST_ID.test(own) ? own : newRequestId()
 }
 
-function remember(state: State, { caller, quota }: Admitted) {
-  state.caller = caller
-  state.quota = quota
-}
-
 function headersOf({ caller, quota, route }: State): HeaderFields {
   const headers: HeaderFields = quota && route.path.startsWith("/v1") ? quotaHeaders(quota) : {}
   if (!caller || caller.kind === "none") return headers
@@ -294,7 +272,7 @@ function headersOf({ caller, quota, route }: State): HeaderFields {
 }
 
 /** A request whose body and query nobody has read yet. */
-export type Unread = Omit<Call<unknown, unknown, Record<string, string>>, "body" | "query">
+type Unread = Omit<Call<unknown, unknown, Record<string, string>>, "body" | "query">
 
 /** Reads body and query by the row, tells everything that is wrong with them, then runs it. */
 export function handle(
@@ -330,7 +308,7 @@ function readSearch(route: AnyRoute, request: Request, strict: boolean, problems
 }
 
 /** Throws 504 `timeout` when `run` takes longer; its signal is aborted then. */
-export function withDeadline<Result>(
+function withDeadline<Result>(
   limit_ms: number,
   run: (signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {

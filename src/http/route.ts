@@ -1,8 +1,8 @@
 import type { Static, TObject, TSchema } from "@sinclair/typebox"
 import type { ApiError, ErrorCode } from "../core/errors"
+import type { Problems } from "../core/problems"
 import type { Caller } from "../identity/caller"
 import type { Claim } from "./idempotency"
-import type { Problems } from "./problems"
 import type { Upgrade } from "./sockets"
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
@@ -42,8 +42,22 @@ type ParamName<Path extends string> = Path extends `${string}{${infer Name}}${in
   ? Name | ParamName<Rest>
   : never
 
-/** What a row says beside the types of its handler. */
-interface RouteRow {
+/**
+ * One row of the service's interface. Nothing answers without such a row. A row does not compile
+ * without its callers and its scope, or with a handler whose answer is not what the schemas say.
+ */
+interface Route<
+  Path = string,
+  Choices = AnyChoices,
+  Body = TSchema,
+  Read = unknown,
+  Query = TObject,
+  Data = TSchema,
+  Top = TObject,
+  Meta = TObject,
+  Whole = TSchema,
+  Produces = string,
+> {
   method: Method
   /** Parameters of the path and query that are credentials: logs and errors never show them. */
   credentials?: readonly string[]
@@ -87,37 +101,19 @@ interface RouteRow {
   idempotent?: boolean
   /** The stored answer holds a secret: it is sealed, with the claim's request as context. */
   sealed?: boolean
-}
-
-/**
- * One row of the service's interface. Nothing answers without such a row. A row does not compile
- * without its callers and its scope, or with a handler whose answer is not what the schemas say.
- */
-interface TypedRoute<
-  Path extends string,
-  Choices,
-  Body,
-  Read,
-  Query,
-  Response,
-  Top,
-  Meta,
-  Whole,
-  Produces,
-> extends RouteRow {
   /** With `{name}` for one segment, as in the contract. */
   path: Path
   /** Parameters of the path that are one of these words: another is 404, whatever the body. */
   choices?: Choices
   /** Proves the credential in the path before the body is read. Throws 401. */
-  prove?: (params: PathParams<Path>) => Promise<void>
+  prove?: (params: PathParams<Path & string>) => Promise<void>
   /** The body's shape, for the reference and, without `read`, for validation. */
   body?: Body
   /** Reads a body that needs more than a schema can say. Problems go into the collection. */
   read?: (body: unknown, problems: Problems) => Read
   query?: Query
   /** Of `data`, or of each row of a list; every answer that a test sees is held against it. */
-  response?: Response
+  response?: Data
   /** Of what stands beside `data`. */
   top?: Top
   /** Of what `meta` has beside the usual. */
@@ -127,63 +123,52 @@ interface TypedRoute<
   /** The content type of an answer without an envelope. */
   produces?: Produces
   handle: (
-    call: Call<BodyOf<Body, Read>, ValueOf<Query>, PathParams<Path, Choices>>,
-  ) => Eventually<AnswerOf<Query, Response, Top, Meta, Whole, Produces>>
+    call: Call<BodyOf<Body, Read>, ValueOf<Query>, PathParams<Path & string, Choices>>,
+  ) => Eventually<AnswerOf<Query, Data, Top, Meta, Whole, Produces>>
 }
 
 type Eventually<Value> = Value | Promise<Value>
 
 /** A schema that a row does not have is inferred as `never`. */
-type IsAbsent<Schema> = [Schema] extends [never] ? true : false
-
-type ValueOf<Schema> =
-  IsAbsent<Schema> extends true ? unknown : Schema extends TSchema ? Static<Schema> : never
+type ValueOf<Schema> = [Schema] extends [never]
+  ? unknown
+  : Schema extends TSchema
+    ? Static<Schema>
+    : never
 
 type BodyOf<Body, Read> = unknown extends Read ? ValueOf<Body> : Read
 
 /** A page of rows and a feed have lists for `data`. */
-type DataOf<Query, Response> = [Query] extends [never]
-  ? ValueOf<Response>
+type DataOf<Query, Data> = [Query] extends [never]
+  ? ValueOf<Data>
   : Query extends { properties: { page: TSchema } | { after: TSchema } }
-    ? ValueOf<Response>[]
-    : ValueOf<Response>
+    ? ValueOf<Data>[]
+    : ValueOf<Data>
 
-type AnswerOf<Query, Response, Top, Meta, Whole, Produces> =
-  IsAbsent<Whole> extends false
-    ? Split<ValueOf<Whole>>
-    : IsAbsent<Produces> extends false
-      ? IsAbsent<Response> extends false
-        ? Bare<ValueOf<Response>> | globalThis.Response
-        : globalThis.Response
-      : IsAbsent<Response> extends false
-        ? Enveloped<DataOf<Query, Response>> & Beside<"top", Top> & Beside<"meta", Meta>
-        : globalThis.Response | Upgrade
+type AnswerOf<Query, Data, Top, Meta, Whole, Produces> = [Whole] extends [never]
+  ? [Data] extends [never]
+    ? Response | Upgrade
+    : [Produces] extends [never]
+      ? Enveloped<DataOf<Query, Data>> & Beside<"top", Top> & Beside<"meta", Meta>
+      : Bare<ValueOf<Data>> | Response
+  : Split<ValueOf<Whole>>
 
-type Beside<Name extends string, Schema> =
-  IsAbsent<Schema> extends true
-    ? object
-    : Record<never, never> extends ValueOf<Schema>
-      ? { [Key in Name]?: ValueOf<Schema> }
-      : { [Key in Name]: ValueOf<Schema> }
+type Beside<Name extends string, Schema> = [Schema] extends [never]
+  ? object
+  : Record<never, never> extends ValueOf<Schema>
+    ? { [Key in Name]?: ValueOf<Schema> }
+    : { [Key in Name]: ValueOf<Schema> }
 
 /** A whole answer, as the parts of which it is made. */
 type Split<Whole> = Whole extends { data: infer Data; meta: infer Meta }
   ? Enveloped<Data> & { top: Omit<Whole, "data" | "meta">; meta?: Omit<Meta, "request_id"> }
   : never
 
+type AnyChoices = Readonly<Record<string, readonly string[]>>
+
 /** A route of any body and query, as tables hold it. */
-export interface AnyRoute extends RouteRow {
-  path: string
-  choices?: Readonly<Record<string, readonly string[]>>
+export interface AnyRoute extends Omit<Route, "handle" | "prove"> {
   prove?: (params: Record<string, string>) => Promise<void>
-  body?: TSchema
-  read?: (body: unknown, problems: Problems) => unknown
-  query?: TObject
-  response?: TSchema
-  top?: TObject
-  meta?: TObject
-  envelope?: TSchema
-  produces?: string
   handle: (call: Call<never, never, never>) => Eventually<RouteAnswer>
 }
 
@@ -193,17 +178,17 @@ export interface AnyRoute extends RouteRow {
  */
 export const route = <
   const Path extends string,
-  const Choices extends Readonly<Record<string, readonly string[]>> = Record<never, never>,
+  const Choices extends AnyChoices = Record<never, never>,
   Body extends TSchema = never,
   Read = unknown,
   Query extends TObject = never,
-  Response extends TSchema = never,
+  Data extends TSchema = never,
   Top extends TObject = never,
   Meta extends TObject = never,
   Whole extends TSchema = never,
   Produces extends string = never,
 >(
-  row: TypedRoute<Path, Choices, Body, Read, Query, Response, Top, Meta, Whole, Produces>,
+  row: Route<Path, Choices, Body, Read, Query, Data, Top, Meta, Whole, Produces>,
 ): AnyRoute => row as unknown as AnyRoute
 
 /** What most rows for people in the console have in common. */
@@ -230,7 +215,7 @@ export const strangerRow = <const Path extends string>(
 })
 
 type BaseRow<Path> = Pick<
-  RouteRow,
+  AnyRoute,
   "method" | "callers" | "scope" | "status" | "per_minute" | "limit"
 > & { path: Path }
 

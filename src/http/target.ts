@@ -6,7 +6,7 @@ import type { AnyRoute } from "./route"
  * What a request asks for. `Host` is anybody's word: a server answers for whatever name it was
  * found under, and a name that makes no URL leaves `request.url` a bare path.
  */
-export function targetOf({ url }: Pick<Request, "url">): string {
+function targetOf({ url }: Pick<Request, "url">): string {
   if (url.startsWith("/")) return url
   const path = url.indexOf("/", url.indexOf("://") + 3)
   return path === -1 ? "/" : url.slice(path)

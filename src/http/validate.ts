@@ -1,11 +1,11 @@
 import { Kind, type Static, type TObject, type TSchema, TypeRegistry } from "@sinclair/typebox"
 import { type TypeCheck, TypeCompiler, type ValueError } from "@sinclair/typebox/compiler"
 import { ValueErrorType } from "@sinclair/typebox/errors"
+import type { Problems } from "../core/problems"
 import { isMailbox, notOneAddress } from "../lib/address"
 import { countCharacters, isLonger, SLUG } from "../lib/text"
 import { settleNames } from "./field-names"
 import { MONTH, ONE_LINE } from "./field-schemas"
-import type { Problems } from "./problems"
 
 /** A string whose bounds are code points (JSON Schema, 6.3); TypeBox itself counts UTF-16 units. */
 const COUNTED = "CountedString"
@@ -137,7 +137,7 @@ function asProblem(error: ValueError): [string, string, string] {
 }
 
 /** What is wrong with a value, and what it must be: one sentence for people. */
-export function wordsFor({ type, schema, value, message }: ValueError): string {
+function wordsFor({ type, schema, value, message }: ValueError): string {
   if (type === ValueErrorType.ObjectAdditionalProperties) return "There is no such field."
   const must = schema[Kind] === COUNTED ? textRule(schema, value) : RULES[type]?.(schema)
   return must ? `The value must ${must}.` : `${message}.`

@@ -2,6 +2,7 @@ import { and, eq, gt, isNotNull, isNull, lte, or, type SQL } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { newId } from "../core/ids"
+import { invalid } from "../core/problems"
 import { isoFrom, millis, millisFrom, now } from "../core/time"
 import { hashOf, lookupOf, newKeyText, visibleParts } from "../lib/api-key"
 import { isInside } from "../lib/ip-ranges"
@@ -231,9 +232,8 @@ function demandReach({ ip_addresses: own }: Caller, ranges: string[]) {
 /** A key that ends makes none, itself included, that outlives it. */
 function demandOutlives({ expires_at: own }: Caller, wished: string | null) {
   if (own === null || (wished !== null && wished <= own)) return
-  const [path, code] = ["expires_at", "invalid"]
   const message = `The key that you use expires at ${own}. Give that time or an earlier one.`
-  fail("validation_error", `${path}: ${message}`, { fields: [{ path, code, message }] })
+  throw invalid("expires_at", "invalid", message)
 }
 
 /** Remembers the last use; the guard calls it at most once a minute for a key. */

@@ -1,7 +1,7 @@
 import { type Static, Type as t } from "@sinclair/typebox"
+import type { Problems } from "../core/problems"
 import { Deleted, deleted, nameText } from "../http/field-schemas"
 import { type Cursors, listPage, pageQuery } from "../http/page"
-import type { Problems } from "../http/problems"
 import { type AnyRoute, consoleRow, type Method, route, strangerRow } from "../http/route"
 import { check, withEmail } from "../http/validate"
 import { comparable } from "../lib/address"

@@ -250,16 +250,16 @@ interface Field {
 const MOST_LEVELS = 3
 
 /** A table of every field below a schema, nested ones with their dotted path. */
-export function fieldTable(schema: Schema, withNeed: boolean): Markup | undefined {
+function fieldTable(schema: Schema, withNeed: boolean): Markup | undefined {
   const fields = fieldsOf(schema, "", 0)
   return fields.length === 0 ? undefined : table(fields, withNeed)
 }
 
 /** The same table for parameters. */
-export const parameterTable = (list: ParameterLike[]): Markup | undefined =>
+const parameterTable = (list: ParameterLike[]): Markup | undefined =>
   list.length === 0 ? undefined : table(list.map(asField), true)
 
-export interface ParameterLike {
+interface ParameterLike {
   name: string
   required: boolean
   description?: string

@@ -86,7 +86,7 @@ const shown = <const Path extends string>(
 
 type CallAt<Path extends string, Fields = unknown> = Call<Fields, unknown, PathParams<Path>>
 
-export interface PageParts
+interface PageParts
   extends device.DevicePageParts,
     invitation.InvitationPageParts,
     password.PasswordPageParts {}

@@ -1,7 +1,7 @@
 import { type Static, type TSchema, Type as t } from "@sinclair/typebox"
+import type { Problems } from "../core/problems"
 import type { Secrets } from "../core/secrets"
 import { oneOf } from "../http/field-schemas"
-import type { Problems } from "../http/problems"
 import { check } from "../http/validate"
 
 const line = (maxLength: number) =>

@@ -1,7 +1,7 @@
 import { type Static, Type as t } from "@sinclair/typebox"
+import { Problems } from "../core/problems"
 import { nameText, oneOf } from "../http/field-schemas"
 import { pageQuery } from "../http/page"
-import { Problems } from "../http/problems"
 import { check } from "../http/validate"
 import { anything, count, EXAMPLE_ID, flag, rarely, text, time, word } from "../lib/record-fields"
 import { OWN_MECHANISM, ownFault } from "../lib/spf"

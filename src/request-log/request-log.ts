@@ -36,7 +36,7 @@ const WARN_MILLISECONDS = 60_000
 
 type Waiting = AnsweredRequest & { id: string; at: number }
 
-export interface RequestLogOptions {
+interface RequestLogOptions {
   store: Store
   /** Whether there is room on the disk for what nobody needs to live. */
   hasRoom: () => boolean

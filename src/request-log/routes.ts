@@ -1,6 +1,6 @@
 import { type Static, Type as t } from "@sinclair/typebox"
+import { invalid } from "../core/problems"
 import { asPage, type Cursors, pageQuery, windowOf } from "../http/page"
-import { invalid } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
 import type { Caller } from "../identity/caller"
 import { count, id, maybe, rarely, text, time } from "../lib/record-fields"
@@ -35,7 +35,7 @@ const Entry = t.Object(
   { title: "RequestLogEntry" },
 )
 
-export interface RequestLogParts {
+interface RequestLogParts {
   store: Store
   cursors: Cursors
 }

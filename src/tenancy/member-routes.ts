@@ -1,8 +1,8 @@
 import { Type as t } from "@sinclair/typebox"
+import type { Problems } from "../core/problems"
 import { Deleted, deleted } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
 import { asPage, type Cursors, type ListCall, pageQuery, windowOf } from "../http/page"
-import type { Problems } from "../http/problems"
 import type { Call } from "../http/route"
 import { type AnyRoute, consoleRow, route } from "../http/route"
 import { check } from "../http/validate"
@@ -13,7 +13,6 @@ import type { Store } from "../store/store"
 import { cursorText } from "./member-cursor"
 import * as members from "./members"
 import * as projectMembers from "./project-members"
-import type { ProjectHome } from "./projects"
 import { AccountRole, ProjectRole } from "./schemas"
 
 const Member = t.Object(
@@ -189,7 +188,7 @@ const projectMemberRoutes = ({ store, cursors }: MemberParts): AnyRoute[] => [
   }),
 ]
 
-const homeOf = ({ caller }: Pick<Call, "caller">): ProjectHome => ({
+const homeOf = ({ caller }: Pick<Call, "caller">): projectMembers.ProjectHome => ({
   account_id: caller.account_id,
   project_id: caller.project_id,
 })

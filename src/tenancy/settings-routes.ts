@@ -1,7 +1,7 @@
 import { Type as t } from "@sinclair/typebox"
+import type { Problems } from "../core/problems"
 import { readAddress } from "../emails/fields"
 import { orNull } from "../http/field-schemas"
-import type { Problems } from "../http/problems"
 import { type AnyRoute, route } from "../http/route"
 import { PROJECT_DEFAULTS } from "../identity/caller"
 import { flag, maybe, text } from "../lib/record-fields"

@@ -1,4 +1,5 @@
 import type { Static } from "@sinclair/typebox"
+import { Problems } from "../core/problems"
 import type { Workers } from "../core/workers"
 import {
   eventTypes,
@@ -9,7 +10,6 @@ import {
 } from "../events/registry"
 import { AlreadyAnswered, answerOnce, keepAnswer, lookup } from "../http/idempotency"
 import { asPage, type Cursors, keyById, readTime, windowOf } from "../http/page"
-import { Problems } from "../http/problems"
 import { RateLimits, SharedWindows } from "../http/rate-limits"
 import type { Call } from "../http/route"
 import { type AnyRoute, type Enveloped, route } from "../http/route"

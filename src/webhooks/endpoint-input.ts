@@ -1,7 +1,7 @@
 import type { Static } from "@sinclair/typebox"
+import { invalid, type Problems } from "../core/problems"
 import { API_VERSION, isPattern, noSuchType } from "../events/registry"
 import { checkMetadata } from "../http/field-schemas"
-import { invalid, type Problems } from "../http/problems"
 import { check } from "../http/validate"
 import { parseRule } from "../lib/filter-rule"
 import { isSecret } from "../lib/signature"

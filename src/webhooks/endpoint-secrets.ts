@@ -1,6 +1,6 @@
+import { invalid } from "../core/problems"
 import type { Secrets } from "../core/secrets"
 import { millis, millisFrom } from "../core/time"
-import { invalid } from "../http/problems"
 import type { webhooks } from "./tables"
 
 /** What every read shows of a custom header, because its value may be a credential. */

@@ -69,7 +69,7 @@ test("the fields that changes promise are those of the API", () => {
   const names = ({ properties }: { properties: object }) => Object.keys(properties)
   expect(ref_fields).toEqual(names(Accepted))
   expect(email_fields).toEqual(expect.arrayContaining(names(Email)))
-  expect<readonly string[]>(scopes).toEqual(SCOPES)
+  expect(scopes).toEqual(SCOPES)
 })
 
 test("what can be read only once is what --quiet prints", async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
+import { Problems } from "../../src/core/problems"
 import { readSendEmail } from "../../src/emails/fields"
-import { Problems } from "../../src/http/problems"
 import { mail } from "../harness/mail"
 
 /** What was understood, and the complaints as `path code`. */

@@ -241,7 +241,7 @@ test("a body in crumbs leaves a turn to everybody else after each crumb", async 
   }
   let turn = setImmediate(count)
   const parts = await readParts(new Request("http://here.test", { method: "POST", body }), {
-    place: new BodyMemory().enter("somebody"),
+    reservation: new BodyMemory().enter("somebody"),
     signal: new AbortController().signal,
     limit_bytes: LIMIT,
     onPart: () => {},

@@ -1,7 +1,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test"
 import { Elysia } from "elysia"
 import { listen } from "../../src/http/listener"
-import { Socket } from "../../src/http/sockets"
+import { SOCKET_TIMES, Socket } from "../../src/http/sockets"
 import { quietLog } from "../harness/quiet"
 
 setDefaultTimeout(60_000)
@@ -24,7 +24,9 @@ const talkative = {
 
 test("who reads the goodbye late still finds all that was before it", async () => {
   const app = new Elysia().get("/", ({ request, server }) => {
-    server?.upgrade(request, { data: new Socket(talkative, () => {}, 60_000) })
+    const options = { conversation: talkative, project_id: "", stillAdmitted: async () => true }
+    const times = { ...SOCKET_TIMES, parting_ms: 60_000 }
+    server?.upgrade(request, { data: new Socket(options, times, () => {}) })
   })
   const listener = listen(app as unknown as Elysia, {
     host: "127.0.0.1",

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "bun:test"
 import fc from "fast-check"
+import { Problems } from "../../src/core/problems"
 import { asPage, Cursors, datesOf, readTime } from "../../src/http/page"
-import { Problems } from "../../src/http/problems"
 import { complaints, refusal } from "../harness/client"
 import { mail } from "../harness/mail"
 import { sharedService } from "../harness/shared-service"

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { type TSchema, Type as t } from "@sinclair/typebox"
+import { Problems } from "../../src/core/problems"
 import { MONTH, nameText, oneOf, orNull, slugText } from "../../src/http/field-schemas"
-import { Problems } from "../../src/http/problems"
 import { check } from "../../src/http/validate"
 
 function problemsOf(schema: TSchema, value: unknown) {

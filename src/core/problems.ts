@@ -1,4 +1,4 @@
-import { ApiError, type ErrorCode } from "../core/errors"
+import { ApiError, type ErrorCode } from "./errors"
 
 export interface Problem {
   /** Dot form: `to.email`, `messages.3.subject`. */
@@ -59,5 +59,9 @@ export function problemError(list: Problem[]): ApiError {
   return new ApiError("validation_error", told.join(" "), { fields: list })
 }
 
-export const invalid = (path: string, code: string, message: string) =>
-  problemError([{ path, code, message }])
+/** One problem. `more` goes into the details of the error. */
+export const invalid = (path: string, code: string, message: string, more?: object): ApiError => {
+  const error = problemError([{ path, code, message }])
+  Object.assign(error.details, more)
+  return error
+}
