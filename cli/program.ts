@@ -3,6 +3,7 @@ import * as accounts from "./commands/accounts"
 import * as admin from "./commands/admin"
 import * as completion from "./commands/completion"
 import * as config from "./commands/config"
+import * as deliveries from "./commands/deliveries"
 import * as domains from "./commands/domains"
 import * as emails from "./commands/emails"
 import * as events from "./commands/events"
@@ -11,14 +12,13 @@ import * as keys from "./commands/keys"
 import * as listen from "./commands/listen"
 import * as local from "./commands/local"
 import * as login from "./commands/login"
+import * as logs from "./commands/logs"
 import * as mailbox from "./commands/mailbox"
 import * as me from "./commands/me"
-import * as members from "./commands/members"
 import * as profiles from "./commands/profiles"
-import * as projects from "./commands/projects"
 import * as providers from "./commands/providers"
 import * as queue from "./commands/queue"
-import * as entrance from "./commands/setup"
+import * as setup from "./commands/setup"
 import * as tui from "./commands/tui"
 import * as usage from "./commands/usage"
 import * as webhooks from "./commands/webhooks"
@@ -30,7 +30,9 @@ import { errorBody, errorText, exits, Failure } from "./lib/errors"
 import { addGlobalFlags, type GlobalFlags, globalFlags, typedAs } from "./lib/flags"
 import { watchInterrupts, watchReaders } from "./lib/interrupt"
 import { write } from "./lib/output"
+import { addResources } from "./lib/resource"
 import { painter, wantsColour } from "./lib/terminal"
+import { resources } from "./resources"
 
 /** Runs one command line and ends the process with its exit code. */
 export async function run(words: string[]): Promise<never> {
@@ -88,9 +90,10 @@ export function createProgram(writeOut = (text: string) => void process.stdout.w
     .configureHelp({ optionTerm: (option) => term(option), subcommandTerm, formatHelp })
     .addHelpCommand(helpCommand())
     .version(version, "-V, --version", "print the version")
-  const mail = [emails, domains, providers, mailbox, events, webhooks, jobs, keys]
-  const people = [login, entrance, me, accounts, projects, members, usage, admin, queue]
+  const mail = [emails, domains, providers, mailbox, events, webhooks, deliveries, jobs, keys, logs]
+  const people = [login, setup, me, accounts, usage, admin, queue]
   const nouns = [local, tui, ...mail, ...people, profiles, config, listen, completion]
+  addResources(program, resources)
   for (const noun of nouns) noun.define(program)
   for (const noun of program.commands) withoutHelpCommand(noun) // `helpWords` answers there
   group(program)

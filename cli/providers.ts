@@ -1,17 +1,18 @@
+import type { Components } from "../src/client/components"
+import { fieldsOf } from "./lib/client"
 import type { Action, Context } from "./lib/context"
 import { usage } from "./lib/errors"
-import { deleted_fields, provider_fields, tested_fields } from "./lib/fields"
-import { optionWords } from "./lib/flags"
 import { given, onOff } from "./lib/input"
-import { limitOf, listUpTo } from "./lib/paging"
-import { askHidden, confirm } from "./lib/prompts"
-import type { Deleted, ProviderConfig } from "./lib/records"
-import { fields, idColumn } from "./lib/table"
+import { askHidden } from "./lib/prompts"
+import { fields } from "./lib/table"
 import type { Paint } from "./lib/terminal"
-import { age } from "./lib/time"
 
-const ALL = "/v1/providers/email_provider/config"
-const one = (id: string) => `${ALL}/${encodeURIComponent(id)}`
+type ProviderConfig = Components["ProviderConfig"]
+
+export const KIND = "email_provider"
+const ALL = "POST /v1/providers/{kind}/config"
+const ONE = "GET /v1/providers/{kind}/config/{config_id}"
+const CHANGE = "PATCH /v1/providers/{kind}/config/{config_id}"
 
 interface Access {
   host?: string
@@ -36,7 +37,7 @@ interface SetOptions extends Access {
 /** The same provider and name replaces what there is. */
 export const set: Action<SetOptions> = async (context, options, provider = "") => {
   const { output, paint } = context
-  output.promises(provider_fields)
+  output.promises(fieldsOf(ALL))
   const body = {
     provider,
     credentials: await credentialsOf(context, provider, options),
@@ -46,7 +47,7 @@ export const set: Action<SetOptions> = async (context, options, provider = "") =
       settings: settingsOf(options),
     }),
   }
-  const { data } = await context.client().post<ProviderConfig>(ALL, body)
+  const { data } = await context.client().call(ALL, { params: { kind: KIND }, body })
   await output.record(data, () => `${paint.green("✓")} ${data.provider} ${data.name} (${data.id})`)
   if (data.callback_url) await output.next(`send the SES notifications to ${data.callback_url}`)
   else await output.next(`belfry providers test ${data.id}`)
@@ -114,9 +115,12 @@ export const update: Action<UpdateOptions> = async (context, options, id = "") =
     credentials: await changedCredentials(context, id, options),
   })
   if (Object.keys(changes).length === 0) throw usage("nothing to change", "see --help")
-  context.output.promises(provider_fields)
-  const { data } = await context.client().patch<ProviderConfig>(one(id), changes)
-  await context.output.record(data, () => shown(data, context.paint))
+  context.output.promises(fieldsOf(ALL))
+  const { data } = await context.client().call(CHANGE, {
+    params: { kind: KIND, config_id: id },
+    body: changes,
+  })
+  await context.output.record(data, () => shownProvider(data, context.paint))
   return undefined
 }
 
@@ -142,7 +146,7 @@ const ACCESS = [
 /** What is not named stays as it is shown, but for the secrets, which are given or asked for anew. */
 async function changedCredentials(context: Context, id: string, options: Access) {
   if (ACCESS.every((name) => options[name] === undefined)) return undefined
-  const { data } = await context.client().get<ProviderConfig>(one(id))
+  const { data } = await context.client().call(ONE, { params: { kind: KIND, config_id: id } })
   const { password: _, access_key_id: __, secret_access_key: ___, ...kept } = data.credentials ?? {}
   const { username, access_key_id } = data.credentials ?? {}
   if (access_key_id !== undefined && options.accessKeyId === undefined) {
@@ -153,43 +157,7 @@ async function changedCredentials(context: Context, id: string, options: Access)
   return { ...kept, ...changed }
 }
 
-interface ListOptions {
-  kind?: string
-  limit?: string
-}
-
-export const list: Action<ListOptions> = async (context, { kind, limit }) => {
-  const client = context.client()
-  const found = await listUpTo<ProviderConfig>(client, "/v1/providers", { kind }, limitOf(limit))
-  await context.output.list(found.rows, [
-    idColumn("provider"),
-    { title: "PROVIDER", cell: ({ provider }) => provider },
-    { title: "NAME", cell: ({ name }) => name, flexible: true },
-    { title: "ORDER", cell: ({ priority }) => String(priority) },
-    { title: "STATUS", cell: statusOf, paint: paintStatus },
-    { title: "LAST ERROR", cell: ({ last_error }) => last_error ?? "", flexible: true },
-    { title: "NEXT TRY", cell: ({ next_probe_at }) => age(next_probe_at ?? null) },
-    { title: "AGE", cell: ({ created_at }) => age(created_at) },
-  ])
-  if (found.more) {
-    const words = optionWords({ kind, limit: String(2 * limitOf(limit)) })
-    await context.output.next(`belfry providers list${words}`)
-  }
-  return undefined
-}
-
-const statusOf = ({ enabled, status }: ProviderConfig) => (enabled ? status : "off")
-
-const paintStatus = (text: string, config: ProviderConfig, paint: Paint) =>
-  statusOf(config) === "active" ? paint.green(text) : paint.red(text)
-
-export const get: Action<object> = async (context, _, id = "") => {
-  const { data } = await context.client().get<ProviderConfig>(one(id))
-  await context.output.record(data, () => shown(data, context.paint))
-  return undefined
-}
-
-function shown(config: ProviderConfig, paint: Paint): string {
+export function shownProvider(config: ProviderConfig, paint: Paint): string {
   const credentials = Object.entries(config.credentials ?? {})
   return fields(
     [
@@ -210,25 +178,4 @@ function shown(config: ProviderConfig, paint: Paint): string {
   )
 }
 
-interface TestOptions {
-  to?: string
-}
-
-type Tested = { ok: boolean; duration_ms: number; detail: string }
-
-export const test: Action<TestOptions> = async (context, { to }, id = "") => {
-  const { output, paint } = context
-  output.promises(tested_fields)
-  const { data } = await context.client().post<Tested>(`${one(id)}/test`, given({ to }))
-  await output.record(data, () => `${paint.green("✓")} ${data.detail} (${data.duration_ms} ms)`)
-  return undefined
-}
-
-export const remove: Action<object> = async (context, _, id = "") => {
-  context.output.promises(deleted_fields)
-  const what = `Provider ${id} and its credentials will be deleted. The next provider delivers the mail.`
-  await confirm(context, what, "delete")
-  const { data } = await context.client().remove<Deleted>(one(id))
-  await context.output.record(data, () => `${context.paint.green("✓")} deleted ${data.id}`)
-  return undefined
-}
+export const statusOf = ({ enabled, status }: ProviderConfig) => (enabled ? status : "off")

@@ -1,21 +1,23 @@
+import type { Components } from "../../src/client/components"
 import type { Client } from "../lib/client"
+import { fieldsOf } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import {
   countLine,
-  type DnsRecord,
-  type Domain,
   differenceLines,
+  idOf,
   isRefused,
-  pathOf,
   providerLine,
   recordLine,
   widthsOf,
 } from "../lib/dns-records"
 import { exits, Failure, isPassing, isSilence } from "../lib/errors"
-import { domain_fields } from "../lib/fields"
 import { write } from "../lib/output"
 import { cleanLine, type Paint } from "../lib/terminal"
 import { age, millis, pause } from "../lib/time"
+
+type DnsRecord = Components["DnsRecord"]
+type Domain = Components["Domain"]
 
 /** A check takes ten seconds at most, and one is allowed in ten seconds. */
 const CHECK_TIMEOUT = 20_000
@@ -35,10 +37,10 @@ interface CheckOptions {
 /** With `--watch` it goes on until the domain is verified, and tells whatever changes. */
 export const check: Action<CheckOptions> = async (context, { watch }, named = "") => {
   const client = context.client(CHECK_TIMEOUT)
-  const path = await pathOf(client, named)
-  if (watch) return await follow(context, client, path)
-  context.output.promises(domain_fields)
-  const { domain, stale } = await checked(client, path)
+  const domain_id = await idOf(client, named)
+  if (watch) return await follow(context, client, domain_id)
+  context.output.promises(fieldsOf("POST /v1/domains/{domain_id}/check"))
+  const { domain, stale } = await checked(client, domain_id)
   const { dns_records, status, warning } = domain
   const human = () => report(domain, dns_records, stale, context.paint)
   await context.output.record(domain, human)
@@ -54,26 +56,33 @@ interface Seen {
 }
 
 /** A domain that is verified is looked at by the server's own schedule only. */
-async function checked(client: Client, path: string): Promise<Seen> {
+async function checked(client: Client, domain_id: string): Promise<Seen> {
+  const params = { domain_id }
   try {
-    return { domain: (await client.post<Domain>(`${path}/check`)).data, stale: "" }
+    return {
+      domain: (await client.call("POST /v1/domains/{domain_id}/check", { params })).data,
+      stale: "",
+    }
   } catch (error) {
     if (!(error instanceof Failure) || error.code !== "already_verified") throw error
-    return { domain: (await client.get<Domain>(path)).data, stale: "the domain is verified" }
+    return {
+      domain: (await client.call("GET /v1/domains/{domain_id}", { params })).data,
+      stale: "the domain is verified",
+    }
   }
 }
 
 /** Meanwhile the server looks by its own schedule: what that sees is worth telling, too. */
 const MOST_WAIT = 60_000
 
-async function follow(context: Context, client: Client, path: string): Promise<number> {
+async function follow(context: Context, client: Client, domain_id: string): Promise<number> {
   const { output, paint } = context
   const deadline = context.timeout === undefined ? Infinity : millis() + context.timeout
   let before = new Map<string, string>()
   let provider = ""
   let looks = 0
   for (;;) {
-    const seen = await patientLook(client, path, { deadline, is_known: before.size > 0 })
+    const seen = await patientLook(client, domain_id, { deadline, is_known: before.size > 0 })
     if (!seen) return exits.try_later
     const { domain, stale, retry_ms } = seen
     if (stale === "") looks += 1
@@ -108,10 +117,10 @@ interface Patience {
 }
 
 /** A server that restarts is waited for, and that is told once. Undefined at the deadline. */
-async function patientLook(client: Client, path: string, { deadline, is_known }: Patience) {
+async function patientLook(client: Client, domain_id: string, { deadline, is_known }: Patience) {
   for (let tries = 0; ; tries++) {
     try {
-      return await look(client, path)
+      return await look(client, domain_id)
     } catch (error) {
       if (!(error instanceof Failure)) throw error
       if (!isPassing(error) && !(is_known && isSilence(error))) throw error
@@ -138,12 +147,14 @@ interface Look extends Seen {
 }
 
 /** A live check where one is allowed now, else what the last one saw. */
-async function look(client: Client, path: string): Promise<Look> {
+async function look(client: Client, domain_id: string): Promise<Look> {
   try {
-    return await checked(client, path)
+    return await checked(client, domain_id)
   } catch (error) {
     if (!(error instanceof Failure) || error.code !== "rate_limit_exceeded") throw error
-    const { data: domain } = await client.get<Domain>(path)
+    const { data: domain } = await client.call("GET /v1/domains/{domain_id}", {
+      params: { domain_id },
+    })
     const { retry_after } = error.details
     const retry_ms = typeof retry_after === "number" ? Math.max(1, retry_after) * 1000 : EVERY
     const again = age(new Date(millis() + retry_ms).toISOString())
@@ -172,14 +183,14 @@ function report(domain: Domain, records: DnsRecord[], stale: string, paint: Pain
 /** Looks anew where that is allowed, now or in a moment. Exit 8 when a required record is not right. */
 export const doctor: Action<object> = async (context, _, named = "") => {
   const client = context.client(CHECK_TIMEOUT)
-  const path = await pathOf(client, named)
-  let seen = await look(client, path)
+  const domain_id = await idOf(client, named)
+  let seen = await look(client, domain_id)
   const { retry_ms = Infinity } = seen
   if (retry_ms <= Math.min(EVERY, context.timeout ?? EVERY)) {
     context.output.passing("checked a moment ago; the next check starts in a few seconds")
     await pause(retry_ms)
     context.output.passing("")
-    seen = await look(client, path)
+    seen = await look(client, domain_id)
   }
   const { domain, stale } = seen
   await context.output.record(domain, () => diagnosis(domain, stale, context.paint))

@@ -1,141 +1,93 @@
 import { isIP } from "node:net"
 import type { Command } from "commander"
+import type { Components } from "../../src/client/components"
 import type { Action } from "../lib/context"
-import {
-  countLine,
-  type DnsRecord,
-  type Domain,
-  pathOf,
-  providerLine,
-  recordColumns,
-} from "../lib/dns-records"
+import { countLine, idOf, providerLine, recordColumns } from "../lib/dns-records"
 import { usage } from "../lib/errors"
-import { domain_fields } from "../lib/fields"
-import { IDEMPOTENCY_KEY, LIMIT, optionWords } from "../lib/flags"
-import { given, onOff } from "../lib/input"
-import { limitOf, listUpTo } from "../lib/paging"
-import { confirm } from "../lib/prompts"
-import type { Deleted } from "../lib/records"
+import { asks, groupOf, row } from "../lib/resource"
 import { examples, run } from "../lib/run"
-import { type Column, fields, idColumn, table } from "../lib/table"
+import { ago, type Columns, fields, idColumn, table, wide } from "../lib/table"
 import type { Paint } from "../lib/terminal"
-import { age } from "../lib/time"
 import { check, doctor } from "./domain-checks"
 
-/** Domains that mail is sent from, and their DNS records. */
-export function define(program: Command): void {
-  const domains = program
-    .command("domains")
-    .description("manage sending domains and their DNS records")
-    .addHelpText("after", examples("domains add acme.test", "domains check acme.test --watch"))
+type Domain = Components["Domain"]
 
-  domains
-    .command("add <domain>")
-    .description("add a domain, and show the DNS records that its zone needs")
-    .option("--receiving", "also receive mail (not supported yet)")
-    .option("--tracking <label>", "host label of tracked links (not supported yet)")
-    .option("--return-path <label>", "host label of the envelope sender (default: bounce)")
-    .option("--selector <selector>", "selector of the DKIM key (default: svc1)")
-    .option(...IDEMPOTENCY_KEY)
-    .addHelpText(
-      "after",
-      examples("domains add acme.test", "domains add acme.test --return-path mail"),
-    )
-    .action(run(add))
-
-  domains
-    .command("list")
-    .description("list the domains, newest first")
-    .option("--status <status>", "show only this status: pending, verified or failed")
-    .option("--search <text>", "show only names that contain this text")
-    .option(...LIMIT)
-    .addHelpText("after", examples("domains list --status pending"))
-    .action(run(list))
-
-  for (const [name, about] of [
-    ["get", "show one domain, by name or id"],
-    ["delete", "delete a domain; mail from it that still waits fails"],
-  ] as const) {
-    domains
-      .command(`${name} <domain>`)
-      .description(about)
-      .addHelpText("after", examples(`domains ${name} acme.test${name === "get" ? "" : " --yes"}`))
-      .action(run({ get, delete: remove }[name]))
-  }
-
-  domains
-    .command("update <domain>")
-    .description("change the use of a domain, or the names of its records")
-    .option("--receiving <on|off>", "also receive mail (`on` is not supported yet)")
-    .option("--tracking <label>", "host label of tracked links (only `none` works yet)")
-    .option("--return-path <label>", "host label of the envelope sender")
-    .addHelpText("after", examples("domains update acme.test --return-path mail"))
-    .action(run(update))
-
-  defineRecords(domains)
+const columns: Columns<Domain> = {
+  ID: idColumn("domain"),
+  DOMAIN: wide(({ domain }) => domain),
+  STATUS: { cell: ({ status }) => status, paint: paintStatus },
+  RECORDS: countLine,
+  CHECKED: ago(({ last_checked_at }) => last_checked_at, "never"),
+  AGE: ago(({ created_at }) => created_at),
 }
 
-function defineRecords(domains: Command) {
-  domains
-    .command("check <domain>")
-    .description("check the DNS records now, at every authoritative server")
-    .option("--watch", "repeat until it is verified; exit 1 if it fails, 75 at --timeout")
-    .addHelpText("after", examples("domains check acme.test --watch --timeout 1h"))
-    .action(run(check))
-
-  domains
-    .command("doctor <domain>")
-    .description("name the mistake in each wrong record; exit 8 if there is one")
-    .addHelpText("after", examples("domains doctor acme.test"))
-    .action(run(doctor))
-
-  domains
-    .command("records <domain>")
-    .description("show the DNS records that the zone needs")
-    .option("--format <format>", "format of the output: bind, cloudflare, terraform or json")
-    .addHelpText("after", examples("domains records acme.test --format bind > acme.zone"))
-    .action(run(records))
-
-  domains
-    .command("rotate-dkim <domain>")
-    .description("create a new DKIM key; the old key signs until the new record is found")
-    .option("--selector <selector>", "selector of the new key (default: svc2, then svc1)")
-    .addHelpText("after", examples("domains rotate-dkim acme.test"))
-    .action(run(rotateDkim))
+function paintStatus(text: string, { status }: Domain, paint: Paint): string {
+  if (status === "verified") return paint.green(text)
+  return status === "failed" ? paint.red(text) : paint.yellow(text)
 }
 
-interface AddOptions {
-  receiving?: boolean
-  tracking?: string
-  returnPath?: string
-  selector?: string
-  idempotencyKey?: string
-}
+/** Domains that mail is sent from. */
+export const domainRows = [
+  row("add <domain>", "POST /v1/domains", {
+    about: "add a domain, and show the DNS records that its zone needs",
+    example: ["", "--return-path mail"],
+    aliases: { dkim_selector: "selector" },
+    flags: {
+      receiving: false,
+      tracking_subdomain: "host label of tracked links (not supported yet)",
+      return_path: "host label of the envelope sender (default: bounce)",
+      dkim_selector: "selector of the DKIM key (default: svc1)",
+    },
+    options: (command) => command.option("--receiving", "also receive mail (not supported yet)"),
+    body: ({ receiving }) => (receiving ? { receiving } : {}),
+    done: ({ domain }) => `added ${domain}. Its zone needs these records:`,
+    shown: shownAdded,
+    next: ({ domain }) => `domains check ${domain} --watch`,
+  }),
+  row("list", "GET /v1/domains", {
+    example: "--status pending",
+    flags: { domain: "show only names that contain this text" },
+    columns,
+  }),
+  row("get <domain>", "GET /v1/domains/{domain_id}", {
+    about: "show one domain, by name or id",
+    id: idOf,
+    shown,
+  }),
+  row("update <domain>", "PATCH /v1/domains/{domain_id}", {
+    example: "--return-path mail",
+    flags: {
+      receiving: "also receive mail (`on` is not supported yet)",
+      tracking_subdomain: "host label of tracked links (only `none` works yet)",
+      return_path: "host label of the envelope sender",
+    },
+    id: idOf,
+    shown,
+  }),
+  row("delete <domain>", "DELETE /v1/domains/{domain_id}", {
+    example: "--yes",
+    confirm: asks((name) => `Waiting mail from ${name} will fail.`, "delete"),
+    id: idOf,
+    done: (_, [name]) => `deleted ${name}`,
+  }),
+  row("rotate-dkim <domain>", "POST /v1/domains/{domain_id}/rotate-dkim", {
+    flags: { selector: "selector of the new key (default: svc2, then svc1)" },
+    id: idOf,
+    done: ({ domain }) =>
+      `created a new key for ${domain}. Add its record, and keep the old record:`,
+    shown: shownKeys,
+    next: ({ domain }) => `domains records ${domain} --format bind`,
+  }),
+]
 
-export const add: Action<AddOptions> = async (context, options, domain = "") => {
-  const { output, paint, terminal } = context
-  output.promises(domain_fields)
-  const body = {
-    domain,
-    ...(options.receiving && { receiving: true }),
-    ...(options.tracking !== undefined && { tracking_subdomain: options.tracking }),
-    ...(options.returnPath !== undefined && { return_path: options.returnPath }),
-    ...(options.selector !== undefined && { dkim_selector: options.selector }),
-  }
-  const headers = options.idempotencyKey ? { "idempotency-key": options.idempotencyKey } : undefined
-  const { data } = await context.client().post<Domain>("/v1/domains", body, headers)
-  const human = () =>
-    [
-      `${paint.green("✓")} added ${data.domain}. Its zone needs these records:`,
-      "",
-      table(data.dns_records, recordColumns, terminal.width, paint),
-      "",
-      ...unreachable(data).map((line) => `${paint.yellow("!")} ${line}`),
-      `Full values: belfry domains records ${data.domain} --format bind`,
-    ].join("\n")
-  await output.record(data, human)
-  await output.next(`belfry domains check ${data.domain} --watch`)
-  return undefined
+function shownAdded(domain: Domain, paint: Paint, width: number): string {
+  return [
+    "",
+    table(domain.dns_records, recordColumns, width, paint),
+    "",
+    ...unreachable(domain).map((line) => `${paint.yellow("!")} ${line}`),
+    `Full values: belfry domains records ${domain.domain} --format bind`,
+  ].join("\n")
 }
 
 /** A server that was not told its own name writes records that help nobody. */
@@ -145,42 +97,9 @@ function unreachable({ dns_records }: Domain): string[] {
   return [`Other servers cannot find the host "${host}". Set domains.host on the server first.`]
 }
 
-const columns: Column<Domain>[] = [
-  idColumn("domain"),
-  { title: "DOMAIN", cell: ({ domain }) => domain, flexible: true },
-  { title: "STATUS", cell: ({ status }) => status, paint: paintStatus },
-  { title: "RECORDS", cell: countLine },
-  { title: "CHECKED", cell: ({ last_checked_at }) => age(last_checked_at) || "never" },
-  { title: "AGE", cell: ({ created_at }) => age(created_at) },
-]
-
-function paintStatus(text: string, { status }: Domain, paint: Paint): string {
-  if (status === "verified") return paint.green(text)
-  return status === "failed" ? paint.red(text) : paint.yellow(text)
-}
-
-interface ListOptions {
-  status?: string
-  search?: string
-  limit?: string
-}
-
-export const list: Action<ListOptions> = async (context, { status, search, limit }) => {
-  const query = { status, domain: search }
-  const found = await listUpTo<Domain>(context.client(), "/v1/domains", query, limitOf(limit))
-  await context.output.list(found.rows, columns)
-  if (found.more) {
-    const words = optionWords({ status, search, limit: String(2 * limitOf(limit)) })
-    await context.output.next(`belfry domains list${words}`)
-  }
-  return undefined
-}
-
-export const get: Action<object> = async (context, _, named = "") => {
-  const client = context.client()
-  const { data } = await client.get<Domain>(await pathOf(client, named))
-  await context.output.record(data, () => shown(data, context.paint, context.terminal.width))
-  return undefined
+function shownKeys({ dns_records }: Domain, paint: Paint, width: number): string {
+  const keys = dns_records.filter(({ purpose }) => purpose === "dkim")
+  return `\n${table(keys, recordColumns, width, paint)}`
 }
 
 function shown(domain: Domain, paint: Paint, width: number): string {
@@ -202,80 +121,50 @@ function shown(domain: Domain, paint: Paint, width: number): string {
   return `${facts}\n\n${table(domain.dns_records, recordColumns, width, paint)}`
 }
 
-interface UpdateOptions {
-  receiving?: string
-  tracking?: string
-  returnPath?: string
+export function define(program: Command): void {
+  const domains = groupOf(program, "domains")
+  domains
+    .command("check <domain>")
+    .description("check the DNS records now, at every authoritative server")
+    .option("--watch", "repeat until it is verified; exit 1 if it fails, 75 at --timeout")
+    .addHelpText("after", examples("domains check acme.test --watch --timeout 1h"))
+    .action(run(check))
+
+  domains
+    .command("doctor <domain>")
+    .description("name the mistake in each wrong record; exit 8 if there is one")
+    .addHelpText("after", examples("domains doctor acme.test"))
+    .action(run(doctor))
+
+  domains
+    .command("records <domain>")
+    .description("show the DNS records that the zone needs")
+    .option("--format <format>", "format of the output: bind, cloudflare, terraform or json")
+    .addHelpText("after", examples("domains records acme.test --format bind > acme.zone"))
+    .action(run(records))
 }
 
-export const update: Action<UpdateOptions> = async (context, options, named = "") => {
-  const { output, paint, terminal } = context
-  output.promises(domain_fields)
-  const { tracking } = options
-  const body = given({
-    receiving: onOff(options.receiving, "--receiving"),
-    tracking_subdomain: tracking === "none" ? null : tracking,
-    return_path: options.returnPath,
-  })
-  if (Object.keys(body).length === 0) {
-    throw usage("nothing to change: give --receiving, --tracking or --return-path")
-  }
-  const client = context.client()
-  const { data } = await client.patch<Domain>(await pathOf(client, named), body)
-  await output.record(data, () => shown(data, paint, terminal.width))
-  return undefined
-}
-
-export const remove: Action<object> = async (context, _, named = "") => {
-  const { output, paint } = context
-  output.promises(["id", "deleted"])
-  const client = context.client()
-  await confirm(context, `Waiting mail from ${named} will fail.`, "delete")
-  const { data } = await client.remove<Deleted>(await pathOf(client, named))
-  await output.record(data, () => `${paint.green("✓")} deleted ${named}`)
-  return undefined
-}
-
+const ZONE_FILE = "GET /v1/domains/{domain_id}/zonefile"
 const FORMATS = ["bind", "cloudflare", "terraform"]
 
-export const records: Action<{ format?: string }> = async (context, { format }, named = "") => {
+const records: Action<{ format?: string }> = async (context, { format }, named = "") => {
   const client = context.client()
   if (format !== undefined && ![...FORMATS, "json"].includes(format)) {
     throw usage(`--format: "${format}" is not one of ${FORMATS.join(", ")} and json`)
   }
-  const path = await pathOf(client, named)
+  const params = { domain_id: await idOf(client, named) }
   if (format !== undefined && format !== "json") {
-    await context.output.raw(await client.bytes(`${path}/zonefile`, { format }))
+    await context.output.raw(
+      (await client.send(ZONE_FILE, { params, query: { format } })) as Uint8Array,
+    )
     return undefined
   }
-  const { data } = await client.get<Domain>(path)
+  const { data } = await client.call("GET /v1/domains/{domain_id}", { params })
   if (format === "json") {
     await context.output.raw(`${JSON.stringify(data.dns_records, null, 2)}\n`)
   } else {
-    await context.output.list<DnsRecord>(data.dns_records, recordColumns)
+    await context.output.list(data.dns_records, recordColumns)
     await context.output.next(`belfry domains records ${data.domain} --format bind`)
   }
-  return undefined
-}
-
-export const rotateDkim: Action<{ selector?: string }> = async (
-  context,
-  { selector },
-  named = "",
-) => {
-  const { output, paint, terminal } = context
-  output.promises(domain_fields)
-  const client = context.client()
-  const body = selector === undefined ? {} : { selector }
-  const { data } = await client.post<Domain>(`${await pathOf(client, named)}/rotate-dkim`, body)
-  const keys = data.dns_records.filter(({ purpose }) => purpose === "dkim")
-  const human = () =>
-    [
-      `${paint.green("✓")} created a new key for ${data.domain}. Add its record, and keep the old record:`,
-      "",
-      table(keys, recordColumns, terminal.width, paint),
-    ].join("\n")
-  await output.record(data, human)
-  await output.next(`belfry domains records ${data.domain} --format bind`)
   return undefined
 }

@@ -1,40 +1,111 @@
 import { basename } from "node:path"
+import type { Command } from "commander"
+import type { AnswerOf } from "../../src/client/client"
+import type { Components } from "../../src/client/components"
+import { type Client, fieldsOf } from "../lib/client"
 import type { Action, Context } from "../lib/context"
-import { emailText, statusMark } from "../lib/email-text"
+import { statusMark } from "../lib/email-text"
 import { exits, Failure, usage } from "../lib/errors"
-import { batch_fields, email_fields, ref_fields } from "../lib/fields"
-import { FIRST_EMAIL } from "../lib/flags"
-import { headerFields, pairs, readBytes, readJson, readText } from "../lib/input"
-import type { BatchItem, BatchResult, Email, EmailRef } from "../lib/records"
-import { type Column, table } from "../lib/table"
-import { settled, waitUntilSettled } from "./emails-follow"
+import { FIRST_EMAIL, HEADER, IDEMPOTENCY_KEY, METADATA } from "../lib/flags"
+import { given, headerFields, pairs, readBytes, readJson, readText } from "../lib/input"
+import { ID } from "../lib/resource"
+import { examples, run, several } from "../lib/run"
+import { type Columns, table } from "../lib/table"
+import { millis, pause } from "../lib/time"
+
+export function defineSending(emails: Command): void {
+  defineSend(emails)
+  defineBatch(emails)
+  emails
+    .command("resend <id>")
+    .description("send the same content again as a new email")
+    .option("--to <address>", "send only to this address (default: all recipients)")
+    .option(...IDEMPOTENCY_KEY)
+    .addHelpText("after", examples(`emails resend ${ID}`))
+    .action(run(resend))
+}
+
+function defineSend(emails: Command): void {
+  emails
+    .command("send")
+    .description("send one email; a file named `-` is stdin")
+    .option("--to <address>", "recipient: an address, or `Ann <ann@example.test>`")
+    .option("--from <address>", "sender: an address, or `Ann <ann@example.test>`")
+    .option("--cc <address>", "recipient of a copy; may be repeated", several)
+    .option("--bcc <address>", "recipient of a hidden copy; may be repeated", several)
+    .option("--subject <text>", "subject of the email")
+    .option("--text <text>", "plain text body; `-` reads stdin")
+    .option("--html <html>", "HTML body; `-` reads stdin")
+    .option("--text-file <file>", "file with the plain text body")
+    .option("--html-file <file>", "file with the HTML body")
+    .option("--attach <file...>", "files to attach")
+    .option("--reply-to <address>", "address that gets the answers")
+    .option("--tag <tag>", "label of the email; may be repeated", several)
+    .option(...METADATA, several)
+    .option(...HEADER, several)
+    .option("--file <file>", "JSON body of POST /v1/emails; other flags replace its fields")
+    .option(...IDEMPOTENCY_KEY)
+    .option(
+      "--wait",
+      "wait for the final status; exit 1 if it is not sent by --timeout (default: 60s)",
+    )
+    .addHelpText(
+      "after",
+      examples(
+        "emails send --to ann@mailbox.test --from me@mailbox.test --subject Hi --text hello",
+        "emails send --to ann@mailbox.test --from me@mailbox.test --subject Log --text-file - < log",
+        "emails send --to ann@mailbox.test --from me@mailbox.test --subject Hi --html-file hi.html --wait",
+      ),
+    )
+    .action(run(send))
+}
+
+function defineBatch(emails: Command): void {
+  emails
+    .command("batch <file>")
+    .description("send up to 100 emails from a JSON array or NDJSON; exit 8 if some are refused")
+    .option("--strict", "refuse all emails if one is not valid")
+    .option(...IDEMPOTENCY_KEY)
+    .addHelpText(
+      "after",
+      examples("emails batch messages.json", "emails batch - < messages.ndjson"),
+    )
+    .action(run(batch))
+}
+
+type Email = Components["Email"]
+type SentEmail = { id: string; status: string }
 
 const DEFAULT_WAIT = 60_000
 const CALL_LIMIT = 30_000
 
 /** Sends one email. With `--wait` exit 1 when it is settled and did not get there. */
-export const send: Action<SendOptions> = async (context, options) => {
+const send: Action<SendOptions> = async (context, options) => {
   if (!options.to && !options.file) {
     throw usage("--to is missing", context.output.again(FIRST_EMAIL))
   }
-  context.output.promises(options.wait ? email_fields : ref_fields)
+  context.output.promises(
+    options.wait ? fieldsOf("POST /v1/emails/{email_id}/cancel") : fieldsOf("POST /v1/emails"),
+  )
   const body = await composeBody(options)
   // With --wait, --timeout is the time to wait; the call that sends has a limit of its own.
   const client = context.client(options.wait ? CALL_LIMIT : undefined)
   const headers = keyHeader(options.idempotencyKey)
-  const { data } = await client.post<EmailRef>("/v1/emails", body, headers)
+  const answer = await client.send("POST /v1/emails", { body, headers })
+  const { data } = answer as AnswerOf<"POST /v1/emails">
   return options.wait ? await waited(context, data) : await queued(context, data)
 }
 
-const keyHeader = (key: string | undefined) => (key ? { "idempotency-key": key } : undefined)
+const keyHeader = (key: string | undefined): Record<string, string> =>
+  key ? { "idempotency-key": key } : {}
 
-async function queued({ output, paint }: Context, sent: EmailRef): Promise<undefined> {
+async function queued({ output, paint }: Context, sent: SentEmail): Promise<undefined> {
   const hint = paint.dim(`   → ${output.again(`belfry emails tail ${sent.id}`)}`)
   await output.record(sent, () => `${paint.green("✓")} ${sent.status}  ${sent.id}${hint}`)
   return undefined
 }
 
-async function waited(context: Context, { id }: EmailRef): Promise<number> {
+async function waited(context: Context, { id }: SentEmail): Promise<number> {
   const { output, paint } = context
   await output.note(paint.dim(`queued ${id}, waiting`))
   const email = await waitUntilSettled(context.client(), id, context.timeout ?? DEFAULT_WAIT)
@@ -44,26 +115,19 @@ async function waited(context: Context, { id }: EmailRef): Promise<number> {
   return ["sent", "delivered"].includes(email.status) ? 0 : 1
 }
 
-export const cancel: Action<object> = async (context, _, id = "") => {
-  context.output.promises(email_fields)
-  const { data } = await context.client().post<Email>(`${pathOf(id)}/cancel`)
-  const { output, paint } = context
-  await output.record(data, () => `${paint.green("✓")} cancelled\n${emailText(data, paint)}`)
-  return undefined
-}
-
-export const resend: Action<SendOptions> = async (context, { to, idempotencyKey }, id = "") => {
-  context.output.promises(ref_fields)
-  const body = to ? { to } : undefined
-  const headers = keyHeader(idempotencyKey)
-  const { data } = await context.client().post<EmailRef>(`${pathOf(id)}/resend`, body, headers)
+const resend: Action<SendOptions> = async (context, { to, idempotencyKey }, email_id = "") => {
+  const name = "POST /v1/emails/{email_id}/resend"
+  context.output.promises(fieldsOf(name))
+  const { data } = await context.client().call(name, {
+    params: { email_id },
+    body: given({ to }),
+    headers: keyHeader(idempotencyKey),
+  })
   return await queued(context, data)
 }
 
-const pathOf = (id: string) => `/v1/emails/${encodeURIComponent(id)}`
-
 /** What `emails send` takes, as commander reads it. */
-export interface SendOptions {
+interface SendOptions {
   to?: string
   from?: string
   cc?: string[]
@@ -83,17 +147,17 @@ export interface SendOptions {
   wait?: boolean
 }
 
-export type SendBody = Record<string, unknown>
+type SendBody = Record<string, unknown>
 
 /** The body of POST /v1/emails: the file first, then every option on top. Reads files and stdin. */
-export async function composeBody(options: SendOptions): Promise<SendBody> {
+async function composeBody(options: SendOptions): Promise<SendBody> {
   const { text, html, textFile, htmlFile, attach, metadata, header } = options
   if (text !== undefined && textFile !== undefined) throw usage("give either --text or --text-file")
   if (html !== undefined && htmlFile !== undefined) throw usage("give either --html or --html-file")
 
   const body: SendBody = {
     ...(options.file === undefined ? {} : await readObject(options.file)),
-    ...stated({
+    ...given({
       to: options.to,
       from: options.from,
       cc: options.cc,
@@ -110,9 +174,6 @@ export async function composeBody(options: SendOptions): Promise<SendBody> {
   if (attach) body.attachments = [...asList(body.attachments), ...(await attachments(attach))]
   return body
 }
-
-const stated = (body: SendBody): SendBody =>
-  Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined))
 
 async function readObject(path: string): Promise<SendBody> {
   const body = await readJson(path, "--file")
@@ -151,28 +212,42 @@ interface BatchOptions {
   idempotencyKey?: string
 }
 
-const columns: Column<BatchItem>[] = [
-  { title: "#", cell: ({ index }) => String(index) },
-  { title: "STATUS", cell: ({ status }) => status ?? "refused ✗" },
-  { title: "ID", cell: ({ id }) => id ?? "" },
-  { title: "WHY", cell: ({ error }) => (error ? `${error.code}: ${error.message}` : "") },
-]
+type BatchResult = Components["BatchResult"]
+
+type BatchItem = {
+  index: number
+  id?: string
+  status?: string
+  error?: { code: string; message: string }
+}
+
+const columns: Columns<BatchItem> = {
+  "#": "index",
+  STATUS: ({ status }) => status ?? "refused ✗",
+  ID: "id",
+  WHY: ({ error }) => (error ? `${error.code}: ${error.message}` : ""),
+}
+
+const BATCH_FIELDS = ["id", "total", "succeeded", "failed", "results"]
 
 /** Sends the messages of a file. Exit 8 when some of them were refused. */
-export const batch: Action<BatchOptions> = async (context, options, path = "") => {
+const batch: Action<BatchOptions> = async (context, options, path = "") => {
   const { output, paint, terminal } = context
-  output.promises(output.form === "json" ? batch_fields : ["index", "id", "status", "error"])
+  const whole = output.form === "json"
+  output.promises(whole ? BATCH_FIELDS : ["index", "id", "status", "error"])
   const body = { messages: messagesOf(await readText(path, "FILE"), path) }
   const headers = {
     "x-batch-validation": options.strict ? "strict" : "permissive",
     ...(options.idempotencyKey ? { "idempotency-key": options.idempotencyKey } : {}),
   }
-  const { data } = await context.client().post<BatchResult>("/v1/emails/batch", body, headers)
+  const answer = await context.client().send("POST /v1/emails/batch", { body, headers })
+  const { data } = answer as { data: BatchResult }
+  const results: BatchItem[] = data.results
   if (output.form === "quiet" || output.form === "ndjson") {
-    for (const item of data.results)
+    for (const item of results)
       if (output.form === "ndjson" || item.id) await output.line(item, () => "")
   } else {
-    const refused = data.results.filter(({ error }) => error)
+    const refused = results.filter(({ error }) => error)
     await output.record(data, () => {
       const rest = refused.length > 0 ? [table(refused, columns, terminal.width, paint)] : []
       const mark = data.failed > 0 ? paint.red("✗") : paint.green("✓")
@@ -206,5 +281,30 @@ function parsed(text: string): unknown {
     return JSON.parse(text)
   } catch {
     return undefined
+  }
+}
+
+const POLL_MILLISECONDS = 100
+
+/** Nothing more is expected: a relay (`smtp`) says no more after `sent`, the others do. */
+export const settled = ({
+  status,
+  provider,
+}: {
+  status: string
+  provider: string | null
+}): boolean =>
+  ["delivered", "bounced", "complained", "failed"].includes(status) ||
+  (status === "sent" && provider === "smtp")
+
+/** Reads the email until it is settled or `limit` milliseconds are over; the last reading. */
+async function waitUntilSettled(client: Client, id: string, limit: number): Promise<Email> {
+  const deadline = millis() + limit
+  while (true) {
+    const { data } = await client.call("GET /v1/emails/{email_id}", {
+      params: { email_id: id },
+    })
+    if (settled(data) || millis() + POLL_MILLISECONDS > deadline) return data
+    await pause(POLL_MILLISECONDS)
   }
 }

@@ -1,26 +1,25 @@
 import type { Command } from "commander"
-import type { Client } from "../lib/client"
+import type { Components } from "../../src/client/components"
+import { type Client, fieldsOf } from "../lib/client"
 import type { Action, Context } from "../lib/context"
+import { address } from "../lib/email-text"
 import { usage } from "../lib/errors"
 import { follow, readFeed, readLatest, type Start, serverTime, startAt } from "../lib/feed"
-import { envelope_fields } from "../lib/fields"
-import { AFTER, EVENT, LIMIT, ONLY_EVENT, SINCE } from "../lib/flags"
+import { AFTER, EVENT, IDEMPOTENCY_KEY, LIMIT, ONLY_EVENT, SINCE } from "../lib/flags"
 import { parsedObject } from "../lib/input"
 import { limitOf } from "../lib/paging"
-import { address, type Envelope } from "../lib/records"
+import { groupOf } from "../lib/resource"
 import { examples, run, several } from "../lib/run"
 import { NoUpgrade, openStream, tellLink } from "../lib/stream"
-import { type Column, fields, idColumn, lineId, shortId } from "../lib/table"
+import { ago, type Columns, idColumn, lineId, shortId, wide } from "../lib/table"
 import { cleanLine } from "../lib/terminal"
-import { age, clockTime, millis, moment } from "../lib/time"
+import { clockTime, millis, moment } from "../lib/time"
+
+type EventEnvelope = Components["EventEnvelope"]
 
 /** What happened in the project. */
 export function define(program: Command): void {
-  const events = program
-    .command("events")
-    .description("list and follow the events of the project")
-    .addHelpText("after", examples("events list --follow"))
-
+  const events = groupOf(program, "events")
   events
     .command("list")
     .description("list the latest events, newest first")
@@ -37,17 +36,28 @@ export function define(program: Command): void {
     .action(run(list))
 
   events
-    .command("get <id>")
-    .description("show one event in the form that webhooks carry")
-    .addHelpText("after", examples("events get evt_0199a1c2-0000-7000-8000-000000000001"))
-    .action(run(get))
+    .command("tail")
+    .description("follow events without a gap, until Ctrl-C")
+    .option(...AFTER)
+    .option(...SINCE)
+    .option(EVENT, ONLY_EVENT, several)
+    .option("--limit <number>", "end after this number of events")
+    .addHelpText("after", examples("events tail", "events tail --event email.bounced | jq .data"))
+    .action(run(tail))
 
-  events
-    .command("types")
-    .description("list the event types; --json adds their fields and examples")
-    .option("--category <category>", "show only this category: email, push or auth")
-    .addHelpText("after", examples("events types --category email"))
-    .action(run(types))
+  program
+    .command("trigger <type>")
+    .description("create a simulated event to test receivers")
+    .option("--override <pair>", "field to change, as k=v, a.b=v or JSON; may be repeated", several)
+    .option(...IDEMPOTENCY_KEY)
+    .addHelpText(
+      "after",
+      examples(
+        "trigger email.bounced --override recipient_email=kim@example.com",
+        "trigger sms.sent",
+      ),
+    )
+    .action(run(trigger))
 }
 
 interface StartOptions {
@@ -62,15 +72,15 @@ interface ListOptions extends StartOptions {
   follow?: boolean
 }
 
-const columns: Column<Envelope>[] = [
-  idColumn("event"),
-  { title: "TYPE", cell: ({ type }) => type },
-  { title: "TO", cell: (event) => recipientOf(event) ?? "", flexible: "last" },
-  { title: "ABOUT", cell: (event) => aboutOf(event), flexible: "first" },
-  { title: "AGE", spare: 1, cell: ({ created_at }) => age(created_at) },
-]
+const columns: Columns<EventEnvelope> = {
+  ID: idColumn("event"),
+  TYPE: "type",
+  TO: wide(recipientOf, "last"),
+  ABOUT: wide(aboutOf, "first"),
+  AGE: { cell: ago(({ created_at }) => created_at), spare: 1 },
+}
 
-export const list: Action<ListOptions> = async (context, options) => {
+const list: Action<ListOptions> = async (context, options) => {
   const { output } = context
   const limit = limitOf(options.limit)
   const types = options.event?.join(",")
@@ -98,7 +108,7 @@ async function followed(
   limit: number,
 ): Promise<undefined> {
   const client = context.client()
-  const show = (event: Envelope) => context.output.line(event, () => eventLine(event, context))
+  const show = (event: EventEnvelope) => context.output.line(event, () => eventLine(event, context))
   const deadline = context.timeout === undefined ? undefined : millis() + context.timeout
   let start = await startOf(client, options)
   if (!isFeed(options)) {
@@ -118,7 +128,7 @@ export async function startOf(client: Client, { after, since }: StartOptions): P
 }
 
 /** `12:00:01.131 email.sent  0199a1c2-…  ann@mailbox.test`, the id by its end on a narrow terminal. */
-export function eventLine(event: Envelope, { paint, terminal }: Lines): string {
+export function eventLine(event: EventEnvelope, { paint, terminal }: Lines): string {
   const time = paint.dim(clockTime(event.created_at))
   const about = subjectOf(event, (id) => lineId(id, terminal))
   return `${time} ${cleanLine(event.type).padEnd(18)} ${cleanLine(about)}`
@@ -127,64 +137,25 @@ export function eventLine(event: Envelope, { paint, terminal }: Lines): string {
 /** Where lines are printed. */
 type Lines = Pick<Context, "paint" | "terminal">
 
-const subjectOf = (event: Envelope, brief?: (id: string) => string): string =>
+const subjectOf = (event: EventEnvelope, brief?: (id: string) => string): string =>
   [idOf(event, brief), recipientOf(event), markOf(event)].filter(Boolean).join("  ")
 
-const aboutOf = (event: Envelope): string =>
-  [idOf(event, shortId), markOf(event)].filter(Boolean).join("  ")
+function aboutOf(event: EventEnvelope): string {
+  return [idOf(event, shortId), markOf(event)].filter(Boolean).join("  ")
+}
 
-function idOf({ data }: Envelope, brief = (id: string) => id): string | undefined {
+function idOf({ data }: EventEnvelope, brief = (id: string) => id): string | undefined {
   const id = data.email_id ?? data.message_id ?? data.webhook_id ?? data.id
   return typeof id === "string" ? brief(id) : undefined
 }
 
-function recipientOf({ data }: Envelope): string | undefined {
+function recipientOf({ data }: EventEnvelope): string | undefined {
   const to = data.recipient_email ?? data.to
   const whom = typeof to === "object" && to !== null && "email" in to ? String(to.email) : to
   return typeof whom === "string" ? address(whom) : undefined
 }
 
-const markOf = ({ data }: Envelope) => (data.simulated === true ? "simulated" : undefined)
-
-type EventType = {
-  type: string
-  category: string
-  description: string
-  fields: { name: string; type: string; nullable: boolean; description: string }[]
-  example: Envelope
-}
-
-const typeColumns: Column<EventType>[] = [
-  { title: "TYPE", cell: ({ type }) => type },
-  { title: "CATEGORY", cell: ({ category }) => category },
-  { title: "WHEN", cell: ({ description }) => description, flexible: true },
-]
-
-interface TypeOptions {
-  category?: string
-}
-
-/** What can happen, with fields and examples. */
-export const types: Action<TypeOptions> = async (context, { category }) => {
-  const { data } = await context.client().get<EventType[]>("/v1/webhooks/events", { category })
-  await context.output.list(data, typeColumns)
-  return undefined
-}
-
-/** One event, as webhooks carry it. */
-export const get: Action<object> = async (context, _, id = "") => {
-  const path = `/v1/events/${encodeURIComponent(id)}`
-  const { data } = await context.client().get<Envelope>(path)
-  const { id: event, type, created_at } = data
-  const head: [string, unknown][] = [
-    ["id", event],
-    ["type", type],
-    ["created", created_at],
-  ]
-  const human = () => `${fields(head, context.paint)}\n\n${JSON.stringify(data.data, null, 2)}`
-  await context.output.record(data, human)
-  return undefined
-}
+const markOf = ({ data }: EventEnvelope) => (data.simulated === true ? "simulated" : undefined)
 
 interface TailOptions {
   after?: string
@@ -201,7 +172,7 @@ interface Tail {
   timeout: number | undefined
   onState: (state: "open" | "lost") => void
   /** False when it has seen enough. */
-  show: (event: Envelope) => Promise<boolean>
+  show: (event: EventEnvelope) => Promise<boolean>
 }
 
 /** Events as they come, over the stream; where no WebSocket gets through, by asking for them. */
@@ -213,7 +184,7 @@ export const tail: Action<TailOptions> = async (context, options) => {
   const start = is_given
     ? await startOf(client, options)
     : await startAt(client, await serverTime(client))
-  const show = async (event: Envelope) => {
+  const show = async (event: EventEnvelope) => {
     if (left > 0) await output.line(event, () => eventLine(event, context))
     left -= 1
     return left > 0
@@ -259,24 +230,26 @@ interface TriggerOptions {
 }
 
 /** A marked event through the real path: stored, routed and delivered like any other. */
-export const trigger: Action<TriggerOptions> = async (context, options, type = "") => {
+const trigger: Action<TriggerOptions> = async (context, options, type = "") => {
   const { output, paint } = context
-  output.promises(envelope_fields)
+  output.promises(fieldsOf("POST /v1/events/trigger"))
   const { override = [], idempotencyKey } = options
   const data = override.reduce(overridden, {})
   const body = { type, ...(override.length > 0 && { data }) }
-  const headers = idempotencyKey ? { "idempotency-key": idempotencyKey } : undefined
-  const answer = await context.client().post<Envelope>("/v1/events/trigger", body, headers)
+  const headers: Record<string, string> = idempotencyKey
+    ? { "idempotency-key": idempotencyKey }
+    : {}
+  const answer = await context.client().call("POST /v1/events/trigger", { body, headers })
   const event = answer.data
   await output.record(event, () => `${paint.green("✓")} ${event.type} ${event.id}`)
   await output.next("belfry webhooks list")
   return undefined
 }
 
-type Data = Record<string, unknown>
+type EventData = Record<string, unknown>
 
 /** `user.email=kim@example.com`: dots lead inside. What reads as JSON is taken as that. */
-function overridden(data: Data, text: string): Data {
+function overridden(data: EventData, text: string): EventData {
   if (text.trimStart().startsWith("{")) return { ...data, ...parsedObject(text, "--override") }
   const at = text.indexOf("=")
   const path = text.slice(0, Math.max(0, at)).split(".")
@@ -286,10 +259,10 @@ function overridden(data: Data, text: string): Data {
   return within(data, path, parsed(text.slice(at + 1)))
 }
 
-function within(data: Data, [step = "", ...rest]: string[], value: unknown): Data {
+function within(data: EventData, [step = "", ...rest]: string[], value: unknown): EventData {
   if (rest.length === 0) return { ...data, [step]: value }
   const inner = data[step]
-  const before = typeof inner === "object" && inner !== null ? (inner as Data) : {}
+  const before = typeof inner === "object" && inner !== null ? (inner as EventData) : {}
   return { ...data, [step]: within(before, rest, value) }
 }
 

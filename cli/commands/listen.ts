@@ -1,36 +1,19 @@
 import type { Command } from "commander"
 import type { Action, Context } from "../lib/context"
 import { exits, usage } from "../lib/errors"
-import { AFTER, EVENT, LIMIT, ONLY_EVENT, SINCE } from "../lib/flags"
+import { AFTER, EVENT, ONLY_EVENT } from "../lib/flags"
 import { onInterrupt } from "../lib/interrupt"
 import { listenSecret, receiverAddress } from "../lib/listen-secret"
 import { limitOf } from "../lib/paging"
 import { type Posted, post } from "../lib/post"
-import { examples, lazily, run, several } from "../lib/run"
+import { examples, run, several } from "../lib/run"
 import { type Frame, openStream, type Stream, tellLink } from "../lib/stream"
 import { lineId } from "../lib/table"
 import { cleanLine } from "../lib/terminal"
 import { clockTime, millis } from "../lib/time"
-import { tail } from "./events"
-import { list as listLogs, tail as tailLogs } from "./logs"
 
-/** What happens in the project and at its API, as it happens. */
+/** Webhooks of the project, forwarded to this machine. */
 export function define(program: Command): void {
-  defineListen(program)
-  defineEventsTail(groupOf(program, "events", "list and follow the events of the project"))
-  defineLogs(program)
-  defineVerify(groupOf(program, "webhooks", "manage endpoints that receive events"))
-}
-
-/** Another file may have begun the group. */
-const groupOf = (program: Command, name: string, about: string): Command =>
-  program.commands.find((command) => command.name() === name) ??
-  program
-    .command(name)
-    .description(about)
-    .addHelpText("after", examples(`${name} --help`))
-
-function defineListen(program: Command): void {
   program
     .command("listen")
     .description("forward webhooks to a receiver on this machine")
@@ -51,64 +34,6 @@ function defineListen(program: Command): void {
     .action(run(listen))
 }
 
-function defineEventsTail(events: Command): void {
-  events
-    .command("tail")
-    .description("follow events without a gap, until Ctrl-C")
-    .option(...AFTER)
-    .option(...SINCE)
-    .option(EVENT, ONLY_EVENT, several)
-    .option("--limit <number>", "end after this number of events")
-    .addHelpText("after", examples("events tail", "events tail --event email.bounced | jq .data"))
-    .action(run(tail))
-}
-
-function defineLogs(program: Command): void {
-  const logs = program
-    .command("logs")
-    .description("list and follow the API requests of the last days")
-    .addHelpText("after", examples("logs tail --status 4xx"))
-  const commands = [
-    [
-      "list",
-      "list requests with their answers, newest first",
-      LIMIT[1],
-      "logs list --path /v1/emails",
-    ],
-    [
-      "tail",
-      "follow requests as they arrive, until Ctrl-C",
-      "end after this number of requests",
-      "logs tail",
-    ],
-  ] as const
-  for (const [name, about, limit, example] of commands) {
-    logs
-      .command(name)
-      .description(about)
-      .option("--status <status>", "show only this status code or class: 404, 4xx")
-      .option("--path <path>", "show only this path and the paths below it")
-      .option("--request-id <id>", "show only the request with this id")
-      .option("--key <id>", "show only requests with this API key")
-      .option("--limit <number>", limit)
-      .addHelpText("after", examples(example, `logs ${name} --status 5xx --json`))
-      .action(run({ list: listLogs, tail: tailLogs }[name]))
-  }
-}
-
-function defineVerify(webhooks: Command): void {
-  webhooks
-    .command("verify <url>")
-    .description("test your receiver with good and bad deliveries; exit 8 if one fails")
-    .option(
-      "--secret <secret>",
-      "signing secret of the receiver (default: that of `belfry listen`)",
-    )
-    .option("--skip-verify", "accept any TLS certificate of the receiver")
-    .addHelpText("after", examples("webhooks verify localhost:3000/hooks"))
-    .action(lazily(async () => (await import("../local/verify")).verify))
-}
-
 interface ListenOptions {
   forwardTo?: string
   event?: string[]
@@ -119,7 +44,7 @@ interface ListenOptions {
 }
 
 /** Deliveries of the project, carried to a receiver on this machine, until Ctrl-C or --timeout. */
-export const listen: Action<ListenOptions> = async (context, options) => {
+const listen: Action<ListenOptions> = async (context, options) => {
   if (options.printSecret) {
     await printSecret(context)
     return exits.done
@@ -236,13 +161,13 @@ function deliveryLine(at: string, carried: Carried, { paint, terminal }: Context
 
 const RECEIVER_MILLISECONDS = 30_000
 
-export interface Delivery {
+interface Delivery {
   delivery_id: string
   headers: Record<string, string>
   body: string
 }
 
-export interface Carried extends Posted {
+interface Carried extends Posted {
   event_id: string
   event_type: string
 }
@@ -257,7 +182,7 @@ interface Trip {
  * Carries deliveries to a receiver, each event once: what the server sends again after a reconnect
  * was either carried already, or is on its way.
  */
-export class Carrier {
+class Carrier {
   readonly #url: string
   readonly #skip_verify: boolean | undefined
   /** In the order of the feed, from the first that is not done. */

@@ -46,14 +46,12 @@ export function define(program: Command): void {
     .action(run(whoami))
 }
 
-export interface LoginOptions {
+interface LoginOptions {
   email?: string
   passwordStdin?: boolean
   code?: string
   device?: boolean
 }
-
-type Challenged = { mfa_required: true; mfa_challenge: { token: string; methods: string[] } }
 
 /** What `signedIn` tells. */
 export const signed_in_fields = ["profile", "url", "user", "accounts", "account_id"]
@@ -61,7 +59,7 @@ export const signed_in_fields = ["profile", "url", "user", "accounts", "account_
 const path = () => profilesPath(environment)
 
 /** Signs a person in and keeps the sign-in in a profile, which is chosen from then on. */
-export const login: Action<LoginOptions> = async (context, options, given = "") => {
+const login: Action<LoginOptions> = async (context, options, given = "") => {
   context.output.promises(signed_in_fields)
   const url = given ? webAddress(given) : context.connection().url
   const answer = options.device
@@ -106,27 +104,19 @@ async function byPassword(context: Context, url: string, options: LoginOptions) 
   const client = context.anonymous(url)
   const email = options.email ?? (await ask(context, "Email", "give it with --email"))
   const body = { email, password: await password(context, options) }
-  const { data } = await client.post<SessionAnswer | Challenged>("/v1/session", body)
+  const { data } = await client.call("POST /v1/session", { body })
   if (!("mfa_required" in data)) return data
   const question = "Code of your second factor"
   const code = options.code ?? (await ask(context, question, "give it with --code"))
   const proof = { token: data.mfa_challenge.token, code }
-  return (await client.post<SessionAnswer>("/v1/session/mfa", proof)).data
-}
-
-type Begun = {
-  device_code: string
-  user_code: string
-  verification_uri: string
-  expires_in: number
-  interval: number
+  return (await client.call("POST /v1/session/mfa", { body: proof })).data
 }
 
 /** For a machine without a browser: somebody who is signed in elsewhere says yes. */
 async function byDevice(context: Context, url: string): Promise<SessionAnswer> {
   const client = context.anonymous(url)
   const program = { client_name: `belfry CLI on ${process.platform}` }
-  const { data: begun } = await client.post<Begun>("/v1/session/device", program)
+  const { data: begun } = await client.call("POST /v1/session/device", { body: program })
   const told = `Open ${begun.verification_uri} and enter ${begun.user_code}`
   process.stderr.write(`${told}\n`) // also off a terminal: nobody could go on without it
 
@@ -136,7 +126,7 @@ async function byDevice(context: Context, url: string): Promise<SessionAnswer> {
   while (millis() < deadline) {
     await pause(interval)
     try {
-      return (await client.post<SessionAnswer>("/v1/session/device/token", body)).data
+      return (await client.call("POST /v1/session/device/token", { body })).data
     } catch (error) {
       const reason = error instanceof Failure ? error.details.reason : undefined
       if (reason === "slow_down") interval += 5000
@@ -147,7 +137,7 @@ async function byDevice(context: Context, url: string): Promise<SessionAnswer> {
 }
 
 /** Ends the session on the server, and forgets it here whatever the server says. */
-export const logout: Action<object> = async (context) => {
+const logout: Action<object> = async (context) => {
   const { profile: name, url, signed_in } = context.connection()
   const { output, paint } = context
   if (!signed_in || name === null) {
@@ -157,7 +147,7 @@ export const logout: Action<object> = async (context) => {
   }
   output.promises(["profile", "url", "signed_in"])
   try {
-    await context.client().remove("/v1/session")
+    await context.client().call("DELETE /v1/session")
   } catch (error) {
     if (!(error instanceof Failure && error.exit === exits.unauthorized)) throw error
   }
@@ -177,10 +167,8 @@ export function forgetSession({ profile: name, url }: Pick<Connection, "profile"
   writeProfiles(path(), { ...stored, profiles: { ...stored.profiles, [name]: rest } })
 }
 
-type Me = Pick<SessionAnswer, "user" | "accounts"> & { session: { id: string } }
-
 /** Who the next command will be: a person, or a key. */
-export const whoami: Action<object> = async (context) => {
+const whoami: Action<object> = async (context) => {
   const { url, profile, signed_in, api_key, account_id, project_id } = context.connection()
   const { output, paint } = context
   const place = { url, profile, account_id, project_id }
@@ -191,7 +179,7 @@ export const whoami: Action<object> = async (context) => {
     await output.record(record, () => fields(Object.entries(record), paint))
     return key ? undefined : exits.unauthorized
   }
-  const { data } = await context.client().get<Me>("/v1/session")
+  const { data } = await context.client().call("GET /v1/session")
   await output.record({ kind: "user", ...place, api_key: null, ...data }, () => {
     const accounts = data.accounts.map(({ id, name, role }) => ["account", `${name} ${role} ${id}`])
     const own = [

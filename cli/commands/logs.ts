@@ -1,13 +1,51 @@
+import type { Command } from "commander"
+import type { Components } from "../../src/client/components"
 import type { Client } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import { exits, Failure } from "../lib/errors"
+import { LIMIT } from "../lib/flags"
+import { given } from "../lib/input"
 import { limitOf, listUpTo } from "../lib/paging"
-import type { Query } from "../lib/query"
-import type { Column } from "../lib/table"
+import { examples, run } from "../lib/run"
+import { ago, type Columns, wide } from "../lib/table"
 import { cleanLine, type Paint } from "../lib/terminal"
-import { age, clockTime, millis, pause } from "../lib/time"
+import { clockTime, millis, pause } from "../lib/time"
 
-const PATH = "/v1/request-log"
+/** Requests at the API. */
+export function define(program: Command): void {
+  const logs = program
+    .command("logs")
+    .description("list and follow the API requests of the last days")
+    .addHelpText("after", examples("logs tail --status 4xx"))
+  const commands = [
+    [
+      "list",
+      "list requests with their answers, newest first",
+      LIMIT[1],
+      "logs list --path /v1/emails",
+    ],
+    [
+      "tail",
+      "follow requests as they arrive, until Ctrl-C",
+      "end after this number of requests",
+      "logs tail",
+    ],
+  ] as const
+  for (const [name, about, limit, example] of commands) {
+    logs
+      .command(name)
+      .description(about)
+      .option("--status <status>", "show only this status code or class: 404, 4xx")
+      .option("--path <path>", "show only this path and the paths below it")
+      .option("--request-id <id>", "show only the request with this id")
+      .option("--key <id>", "show only requests with this API key")
+      .option("--limit <number>", limit)
+      .addHelpText("after", examples(example, `logs ${name} --status 5xx --json`))
+      .action(run({ list, tail }[name]))
+  }
+}
+
+const LOG = "GET /v1/request-log"
 const POLL_MILLISECONDS = 2000 // a small plan has 60 requests a minute
 const PAST_LINES = 10
 const MOST_AT_ONCE = 1000
@@ -23,47 +61,36 @@ interface LogOptions {
   limit?: string
 }
 
-type Entry = {
-  request_id: string
-  method: string
-  path: string
-  status: number
-  duration_ms: number
-  key_id: string | null
-  ip: string
-  error_code: string | null
-  created_at: string
-}
+type Entry = Components["RequestLogEntry"]
 
-const columns: Column<Entry>[] = [
-  { title: "METHOD", cell: ({ method }) => method },
-  { title: "PATH", cell: ({ path }) => path, flexible: true },
-  {
-    title: "STATUS",
+const columns: Columns<Entry> = {
+  METHOD: "method",
+  PATH: wide(({ path }) => path),
+  STATUS: {
     cell: ({ status, error_code }) => [status, error_code].filter(Boolean).join(" "),
     paint: (text, { status }, paint) => painted(text, status, paint),
   },
-  { title: "TIME", spare: 2, cell: ({ duration_ms }) => `${duration_ms} ms` },
-  { title: "REQUEST", cell: ({ request_id }) => request_id },
-  { title: "AGE", spare: 1, cell: ({ created_at }) => age(created_at) },
-]
+  TIME: { cell: ({ duration_ms }) => `${duration_ms} ms`, spare: 2 },
+  REQUEST: "request_id",
+  AGE: { cell: ago(({ created_at }) => created_at), spare: 1 },
+}
 
-export const list: Action<LogOptions> = async (context, options) => {
+const list: Action<LogOptions> = async (context, options) => {
   const client = context.client()
-  const { rows } = await listUpTo<Entry>(client, PATH, queryOf(options), limitOf(options.limit))
+  const { rows } = await listUpTo(client, LOG, limitOf(options.limit), { query: queryOf(options) })
   await context.output.list(rows, columns)
   return undefined
 }
 
 /** The last few, and then every new one, until Ctrl-C, --timeout, or so many as --limit says. */
-export const tail: Action<LogOptions> = async (context, options) => {
+const tail: Action<LogOptions> = async (context, options) => {
   const { timeout } = context
   const deadline = timeout === undefined ? Number.POSITIVE_INFINITY : millis() + timeout
   const client = context.client()
   const query = queryOf(options)
   const seen = new Map<string, string>()
   let left = options.limit === undefined ? Number.POSITIVE_INFINITY : limitOf(options.limit)
-  let fresh = (await listUpTo<Entry>(client, PATH, query, PAST_LINES)).rows
+  let fresh = (await listUpTo(client, LOG, PAST_LINES, { query })).rows
   let begin = fresh.at(-1)?.created_at ?? ""
   while (true) {
     for (const entry of fresh.reverse()) {
@@ -90,11 +117,13 @@ async function whenLater(error: unknown): Promise<Entry[]> {
 }
 
 /** From a moment on, newest first. */
-async function since(client: Client, query: Query, begin: string): Promise<Entry[]> {
+async function since(client: Client, query: LogQuery, begin: string): Promise<Entry[]> {
   const rows: Entry[] = []
   let cursor: string | undefined
   while (rows.length < MOST_AT_ONCE) {
-    const { data, meta } = await client.get<Entry[]>(PATH, { ...query, per_page: 100, cursor })
+    const { data, meta } = await client.call(LOG, {
+      query: { ...query, per_page: 100, ...(cursor && { cursor }) },
+    })
     rows.push(...data)
     cursor = meta.next_cursor ?? undefined
     if (cursor === undefined || (data.at(-1)?.created_at ?? "") < begin) break
@@ -114,12 +143,10 @@ function forgotten(seen: Map<string, string>, begin: string): string {
 const keyOf = ({ request_id, method, path, created_at }: Entry) =>
   `${created_at} ${request_id} ${method} ${path}`
 
-const queryOf = ({ status, path, requestId, key }: LogOptions): Query => ({
-  status,
-  path,
-  key_id: key,
-  request_id: requestId,
-})
+const queryOf = ({ status, path, requestId, key }: LogOptions) =>
+  given({ status, path, key_id: key, request_id: requestId })
+
+type LogQuery = ReturnType<typeof queryOf>
 
 const show = ({ output, paint, terminal }: Context, entry: Entry) =>
   output.line(entry, () => {

@@ -12,6 +12,7 @@ import {
   writeProfiles,
 } from "../lib/profiles"
 import { examples, run } from "../lib/run"
+import { wide } from "../lib/table"
 
 /** Servers by name, in a file that only its owner can read. */
 export function define(program: Command): void {
@@ -41,7 +42,7 @@ export function define(program: Command): void {
 
 const path = () => profilesPath(environment)
 
-export const list: Action<object> = async ({ output }) => {
+const list: Action<object> = async ({ output }) => {
   const { current, profiles } = readProfiles(path())
   const chosen = current ?? LOCAL_PROFILE
   const rows = Object.entries(profiles).map(([name, { url, api_key, session }]) => ({
@@ -51,17 +52,17 @@ export const list: Action<object> = async ({ output }) => {
     api_key: api_key ? `${api_key.slice(0, 17)}…` : null,
     current: name === chosen,
   }))
-  await output.list(rows, [
-    { title: "", cell: (row) => (row.current ? "*" : "") },
-    { title: "NAME", cell: (row) => row.name },
-    { title: "URL", cell: (row) => row.url, flexible: true },
-    { title: "USER", cell: (row) => row.user ?? "" },
-    { title: "KEY", cell: (row) => row.api_key ?? "none" },
-  ])
+  await output.list(rows, {
+    "": (row) => (row.current ? "*" : ""),
+    NAME: "name",
+    URL: wide(({ url }) => url),
+    USER: "user",
+    KEY: ({ api_key: key }) => key ?? "none",
+  })
   return undefined
 }
 
-export const use: Action<object> = async ({ output, paint }, _, name = "") => {
+const use: Action<object> = async ({ output, paint }, _, name = "") => {
   const stored = readProfiles(path())
   const profile = Object.hasOwn(stored.profiles, name) ? stored.profiles[name] : undefined
   if (!profile) throw unknownProfile(name, stored)
@@ -71,7 +72,7 @@ export const use: Action<object> = async ({ output, paint }, _, name = "") => {
   return undefined
 }
 
-export const set: Action<object> = async ({ flags, output, paint }, _, name = "") => {
+const set: Action<object> = async ({ flags, output, paint }, _, name = "") => {
   const given = flags.url ?? environment.BELFRY_URL
   if (!given) throw usage("name the server with --url")
   const url = webAddress(given)

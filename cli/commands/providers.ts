@@ -1,32 +1,54 @@
 import type { Command } from "commander"
-import { LIMIT } from "../lib/flags"
+import { asks, groupOf, ID, row } from "../lib/resource"
 import { examples, run, several } from "../lib/run"
-import { get, list, remove, set, test, update } from "../providers"
+import { ago, idColumn, wide } from "../lib/table"
+import { KIND, set, shownProvider, statusOf, update } from "../providers"
 
-const ID = "0199a1c2-0000-7000-8000-000000000001"
+const params = { kind: KIND }
+
+export const providerRows = [
+  row("list", "GET /v1/providers", {
+    example: "--kind email_provider",
+    columns: {
+      ID: idColumn("provider"),
+      PROVIDER: "provider",
+      NAME: wide(({ name }) => name),
+      ORDER: "priority",
+      STATUS: {
+        cell: statusOf,
+        paint: (text, config, paint) =>
+          statusOf(config) === "active" ? paint.green(text) : paint.red(text),
+      },
+      "LAST ERROR": wide(({ last_error }) => last_error),
+      "NEXT TRY": ago(({ next_probe_at }) => next_probe_at),
+      AGE: ago(({ created_at }) => created_at),
+    },
+  }),
+  row("get <id>", "GET /v1/providers/{kind}/config/{config_id}", { params, shown: shownProvider }),
+  row("test <id>", "POST /v1/providers/{kind}/config/{config_id}/test", {
+    about: "log in at a provider, or send a mail with --to; success lets waiting mail go on",
+    params,
+    example: "--to ann@example.com",
+    note: "`providers test instance` tests the provider of the instance itself.",
+    flags: { to: "send a test mail to this address, from the project's default_from" },
+    done: ({ detail, duration_ms }) => `${detail} (${duration_ms} ms)`,
+  }),
+  row("delete <id>", "DELETE /v1/providers/{kind}/config/{config_id}", {
+    params,
+    example: "--yes",
+    confirm: asks(
+      (id) =>
+        `Provider ${id} and its credentials will be deleted. The next provider delivers the mail.`,
+      "delete",
+    ),
+    done: ({ id }) => `deleted ${id}`,
+  }),
+]
 
 /** The providers that deliver the mail of the project. */
 export function define(program: Command): void {
-  const providers = program
-    .command("providers")
-    .description("manage the providers that deliver the project's mail")
-    .addHelpText("after", examples("providers list"))
-
+  const providers = groupOf(program, "providers")
   defineSet(providers)
-
-  providers
-    .command("list")
-    .description("list the providers of the project, newest first")
-    .option("--kind <kind>", "show only this kind: email_provider, sms_provider or push_provider")
-    .option(...LIMIT)
-    .addHelpText("after", examples("providers list --kind email_provider"))
-    .action(run(list))
-
-  providers
-    .command("get <id>")
-    .description("show one provider, and the last 4 characters of its secrets")
-    .addHelpText("after", examples(`providers get ${ID}`))
-    .action(run(get))
 
   withAccess(providers.command("update <id>"))
     .description("change the settings or credentials of a provider, or switch it on or off")
@@ -47,22 +69,6 @@ export function define(program: Command): void {
       ),
     )
     .action(run(update))
-
-  providers
-    .command("test <id>")
-    .description("log in at a provider, or send a mail with --to; success lets waiting mail go on")
-    .option("--to <address>", "send a test mail to this address, from the project's default_from")
-    .addHelpText(
-      "after",
-      examples(`providers test ${ID} --to ann@example.com`, "providers test instance"),
-    )
-    .action(run(test))
-
-  providers
-    .command("delete <id>")
-    .description("delete a provider and its credentials")
-    .addHelpText("after", examples(`providers delete ${ID} --yes`))
-    .action(run(remove))
 }
 
 const SMTP = "providers set smtp --host smtp.example.com --username apikey --secret-stdin < secret"

@@ -4,6 +4,7 @@ import { exits, Failure } from "../lib/errors"
 import {
   ACCOUNT_NAME,
   NEW_PASSWORD_STDIN,
+  optionWords,
   PASSWORD_STDIN,
   PROJECT_NAME,
   quoted,
@@ -13,13 +14,14 @@ import {
 import { given } from "../lib/input"
 import { webAddress } from "../lib/profiles"
 import { ask, askHidden, password } from "../lib/prompts"
+import { groupOf } from "../lib/resource"
 import { examples, run } from "../lib/run"
-import type { SessionAnswer } from "../lib/session"
 import { fields } from "../lib/table"
 import { signed_in_fields, signedIn, storeSession } from "./login"
 
 /** Commands that create a user on a server, and those that set a forgotten password. */
 export function define(program: Command): void {
+  defineAccept(program)
   newcomer(program, "setup [url]")
     .description("become the first owner of a server, with its setup token")
     .option("--setup-token <token>", "token that the first start of the server printed")
@@ -54,6 +56,17 @@ export function define(program: Command): void {
     .action(run(reset))
 }
 
+function defineAccept(program: Command): void {
+  const token = "belfry_invitation_…"
+  groupOf(program, "invitations")
+    .command("accept <token>")
+    .description("accept an invitation, as a new user or with your login")
+    .option("--name <name>", "your name, if you are a new user")
+    .option(...NEW_PASSWORD_STDIN)
+    .addHelpText("after", examples(`invitations accept ${token} --url https://mail.example.test`))
+    .action(run(accept))
+}
+
 const newcomer = (program: Command, name: string): Command =>
   program
     .command(name)
@@ -78,7 +91,7 @@ interface SignUpOptions extends Newcomer {
 }
 
 /** Becomes a user where that is open, or with an invitation; and is signed in. */
-export const signUp: Action<SignUpOptions> = async (context, options, given_url = "") => {
+const signUp: Action<SignUpOptions> = async (context, options, given_url = "") => {
   context.output.promises(signed_in_fields)
   const url = whereOf(context, given_url)
   const body = {
@@ -86,7 +99,7 @@ export const signUp: Action<SignUpOptions> = async (context, options, given_url 
     password: await password(context, { passwordStdin: options.passwordStdin, is_new: true }),
     ...given({ name: options.name, invitation_token: options.invitation }),
   }
-  const { data } = await context.anonymous(url).post<SessionAnswer>("/v1/users", body)
+  const { data } = await context.anonymous(url).call("POST /v1/users", { body })
   return signedIn(context, url, data)
 }
 
@@ -96,15 +109,8 @@ interface SetupOptions extends Newcomer {
   projectName?: string
 }
 
-type Made = {
-  session: SessionAnswer
-  account: { id: string; name: string }
-  project: { id: string; name: string }
-  api_key: { id: string; key: string }
-}
-
 /** The first owner of a box, from anywhere, with the token that its first start printed. */
-export const setup: Action<SetupOptions> = async (context, options, given_url = "") => {
+const setup: Action<SetupOptions> = async (context, options, given_url = "") => {
   context.output.promises(["user", "account", "project", "api_key"])
   const url = whereOf(context, given_url)
   await demandOwnerless(context, url)
@@ -119,7 +125,7 @@ export const setup: Action<SetupOptions> = async (context, options, given_url = 
     account_name: accountName,
     ...given({ name, project_name: projectName }),
   }
-  const { data } = await context.anonymous(url).post<Made>("/v1/setup", body)
+  const { data } = await context.anonymous(url).call("POST /v1/setup", { body })
   const { session, account, project, api_key } = data
   storeSession(context, url, session)
   const { output, paint } = context
@@ -139,30 +145,60 @@ export const setup: Action<SetupOptions> = async (context, options, given_url = 
 
 /** Told before anything is typed: there is one first owner. */
 async function demandOwnerless(context: Context, url: string) {
-  const { data } = await context.anonymous(url).get<{ required: boolean }>("/v1/setup")
+  const { data } = await context.anonymous(url).call("GET /v1/setup")
   if (data.required) return
   const hint = context.output.again(`belfry login ${quoted(url)}`)
   throw new Failure(exits.not_found, "not_found", `${url} has an owner already.`, { hint })
 }
 
 /** The answer is the same whether there is such a user or not. */
-export const forgot: Action<object> = async (context, _, email = "") => {
+const forgot: Action<object> = async (context, _, email = "") => {
   context.output.promises(["success"])
-  const path = "/v1/password/forgot"
-  const { data } = await context.anonymous().post<{ success: boolean }>(path, { email })
+  const { data } = await context.anonymous().call("POST /v1/password/forgot", { body: { email } })
   const text = "if this user exists, a mail with a link is on its way"
   await context.output.record(data, () => `${context.paint.green("✓")} ${text}`)
   return undefined
 }
 
-export const reset: Action<{ passwordStdin?: boolean }> = async (context, options, token = "") => {
+const reset: Action<{ passwordStdin?: boolean }> = async (context, options, token = "") => {
   context.output.promises(["success"])
   const { passwordStdin } = options
   const body = { token, new_password: await password(context, { passwordStdin, is_new: true }) }
-  const path = "/v1/password/reset"
-  const { data } = await context.anonymous().post<{ success: boolean }>(path, body)
+  const { data } = await context.anonymous().call("POST /v1/password/reset", { body })
   const text = "the password is changed; all sessions have ended"
   await context.output.record(data, () => `${context.paint.green("✓")} ${text}`)
   await context.output.next("belfry login")
   return undefined
+}
+
+interface AcceptOptions {
+  name?: string
+  passwordStdin?: boolean
+}
+
+/** A new person chooses a name and a password; one with a login accepts signed in. */
+const accept: Action<AcceptOptions> = async (context, options, token = "") => {
+  context.output.promises(signed_in_fields)
+  const stranger = context.anonymous()
+  const params = { token }
+  const { data: seen } = await stranger.call("GET /v1/invitations/{token}", { params })
+  const name = "POST /v1/invitations/{token}/accept"
+  if (seen.user_exists) {
+    if (!context.connection().signed_in) {
+      const text = `${seen.email} already has a login here. Sign in, then accept the invitation.`
+      const hint = context.output.again(`belfry login${optionWords({ email: seen.email })}`)
+      throw new Failure(exits.unauthorized, "unauthorized", text, { hint })
+    }
+    const { data } = await context.client().call(name, { params, body: {} })
+    return signedIn(context, context.connection().url, data)
+  }
+  await context.output.note(`${seen.account_name} invites ${seen.email} as ${seen.role}.`)
+  const own_name = options.name ?? (await ask(context, "Your name", "give it with --name"))
+  const { passwordStdin } = options
+  const body = {
+    name: own_name,
+    password: await password(context, { passwordStdin, is_new: true }),
+  }
+  const { data } = await stranger.call(name, { params, body })
+  return signedIn(context, stranger.url, data)
 }

@@ -1,216 +1,295 @@
 import type { Command } from "commander"
+import type { Components } from "../../src/client/components"
+import { fieldsOf } from "../lib/client"
+import type { Action, Context } from "../lib/context"
+import { exits } from "../lib/errors"
+import { EVENT, HEADER, METADATA } from "../lib/flags"
 import {
-  EVENT,
-  HEADER,
-  IDEMPOTENCY_KEY,
-  LIMIT,
-  METADATA,
-  ONLY_EVENT,
-  SINCE,
-  UNTIL,
-} from "../lib/flags"
-import { examples, run, several } from "../lib/run"
-import { trigger } from "./events"
-import { deliveries, replay, retry, stats } from "./webhook-deliveries"
-import {
-  create,
-  disable,
-  enable,
-  get,
-  list,
-  pause,
-  remove,
-  rotate,
-  test,
-  update,
-} from "./webhook-endpoints"
+  given,
+  headerFields,
+  onOff,
+  pairs,
+  parsedObject,
+  readText,
+  wholeNumber,
+} from "../lib/input"
+import { write } from "../lib/output"
+import type { ListWarning } from "../lib/paging"
+import { confirm } from "../lib/prompts"
+import { asks, groupOf, ID, type PlainFlags, type PlainOptions, row } from "../lib/resource"
+import { examples, lazily, run, several } from "../lib/run"
+import { ago, type Columns, fields, idColumn, wide } from "../lib/table"
+import type { Paint } from "../lib/terminal"
+import { duration } from "../lib/time"
 
-const ID = "0199a1c2-0000-7000-8000-000000000001"
-const DELIVERY = "0199a1c2-0000-7000-8000-000000000002"
-const URL = "https://example.com/hooks"
-const SUBSCRIBED = "event type to receive, a group (email.*) or *; may be repeated"
+type Webhook = Components["Webhook"]
 
-/** Endpoints that receive events. */
-export function define(program: Command): void {
-  const webhooks = program
-    .command("webhooks")
-    .description("manage endpoints that receive events")
-    .addHelpText("after", examples("webhooks list"))
-  defineEndpoints(webhooks)
-  defineSwitches(webhooks)
-  defineDeliveries(webhooks)
-  defineTrigger(program)
+const columns: Columns<Webhook> = {
+  ID: idColumn("webhook"),
+  URL: wide(({ url }) => url),
+  EVENTS: { ...wide(({ events }) => events.join(" "), "first"), spare: 3 },
+  STATUS: {
+    cell: shortState,
+    paint: (text, { status }, paint) => (status === "active" ? paint.green(text) : paint.red(text)),
+  },
+  FAILED: { cell: ({ consecutive_failures }) => String(consecutive_failures), spare: 1 },
+  HELD: "held_count",
+  AGE: { cell: ago(({ created_at }) => created_at), spare: 2 },
 }
 
+const REASONS: Partial<Record<string, string>> = { circuit_breaker: "breaker", manual: "by hand" }
+
+/** `off: breaker`: a table has little room. */
+function shortState({ status, disabled_reason: reason }: Webhook): string {
+  return reason ? `off: ${REASONS[reason] ?? reason}` : status
+}
+
+const stateOf = ({ status, disabled_reason }: Webhook): string =>
+  disabled_reason ? `${status} (${disabled_reason})` : status
+
+const shownEndpoint = (webhook: Webhook, paint: Paint): string =>
+  fields(
+    [
+      ["id", webhook.id],
+      ["url", webhook.url],
+      ["events", webhook.events.join(" ")],
+      ["description", webhook.description],
+      ["status", stateOf(webhook)],
+      ["failures in a row", webhook.consecutive_failures],
+      ["held", webhook.held_count],
+      ["secret", webhook.secret_hint],
+      ["signature", webhook.header_format],
+      ["attempts", webhook.retry_policy?.max_attempts],
+      ["pauses (s)", webhook.retry_policy?.intervals?.join(" ")],
+      ["per second", webhook.rate_limit],
+      ["headers", Object.keys(webhook.headers ?? {}).join(" ")],
+      ["filter", webhook.filter && JSON.stringify(webhook.filter)],
+      ["transform", webhook.transform],
+      ["last success", webhook.last_success_at],
+      ["last failure", webhook.last_failure_at],
+      ["created", webhook.created_at],
+    ],
+    paint,
+  )
+
+/** After a change of its state. */
+const switched = {
+  done: (webhook: Webhook) => {
+    const held = webhook.held_count > 0 ? `, ${webhook.held_count} held` : ""
+    return `${webhook.id} is ${stateOf(webhook)}${held}`
+  },
+  next: ({ id, status, held_count }: Webhook) => {
+    if (status !== "active") return `webhooks enable ${id} --replay`
+    return held_count > 0 ? `webhooks replay ${id} --since 7d` : undefined
+  },
+}
+
+/** After a job was started, here or by `webhooks retry --all`. */
+export const startedJob = {
+  done: ({ progress }: Components["Job"]) => `started a job with ${progress?.total ?? 0} items`,
+  shown: ({ id }: Components["Job"], paint: Paint) => fields([["job", id]], paint),
+  next: ({ id }: Components["Job"]) => `jobs get ${id} --wait`,
+}
+
+const shownOnce = (secret: string) => `\n  ${secret}\n\nThe secret cannot be shown again.`
+
+/** On stderr, so that what is printed as JSON stays as the API gave it. */
+async function warn({ output, paint }: Context, answer: object): Promise<void> {
+  const { data, warnings = [] } = answer as { data: object; warnings?: readonly ListWarning[] }
+  if (output.form === "quiet") return
+  const own = "warnings" in data ? (data.warnings as readonly ListWarning[]) : warnings
+  for (const { webhook_id, message } of own) {
+    const whose = webhook_id === undefined ? "" : ` ${webhook_id}`
+    await write(process.stderr, `${paint.yellow(`warning${whose}:`)} ${message}\n`)
+  }
+}
+
+const SUBSCRIBED = "event type to receive, a group (email.*) or *; may be repeated"
+
 /** What an endpoint is, for a new one and for a change. */
-const withFields = (command: Command): Command =>
+const endpointFlags: PlainFlags = {
+  events: SUBSCRIBED,
+  description: "description; none removes it",
+  header_format: "headers of the signature: standard, legacy or both",
+  rate_limit: "maximum deliveries per second, or none for no limit",
+  ...{ headers: false, retry_policy: false, filter: false, transform: false, metadata: false },
+  ...{ url: false, version: false, secret: false, status: false, enabled: false },
+}
+
+const endpointOptions = (command: Command): Command =>
   command
-    .option("--description <text>", "description; none removes it")
     .option(...HEADER, several)
-    .option("--signature <format>", "headers of the signature: standard, legacy or both")
     .option("--max-attempts <number>", "maximum attempts of each delivery, 1 to 10")
     .option("--intervals <spans>", "pauses between the attempts, for example 60,5m,1h")
-    .option("--rate-limit <number>", "maximum deliveries per second, or none for no limit")
     .option("--filter <rule>", "JSON rule that selects events; none removes it")
     .option("--transform-file <file>", "Handlebars template of the JSON body; none removes it")
     .option(...METADATA, several)
 
-function defineEndpoints(webhooks: Command): void {
-  withFields(
-    webhooks
-      .command("create <url>")
-      .description("create an endpoint; its signing secret is shown only once")
-      .requiredOption(EVENT, SUBSCRIBED, several),
+const createOptions = (command: Command): Command =>
+  endpointOptions(command).option(
+    "--secret-file <file>",
+    "file with your own signing secret (whsec_…), or - for stdin",
   )
-    .option("--secret-file <file>", "file with your own signing secret (whsec_…), or - for stdin")
-    .option(...IDEMPOTENCY_KEY)
-    .addHelpText(
-      "after",
-      examples(
-        `webhooks create ${URL} --event 'email.*' --event webhook.disabled`,
-        `webhooks create ${URL} --event '*' \\\n      --filter '{"field":"data.tags","op":"contains","value":"shop"}'`,
-      ),
-    )
-    .action(run(create))
 
-  webhooks
-    .command("list")
-    .description("list the endpoints, newest first")
-    .option("--status <status>", "show only this status: active or disabled")
-    .option(...LIMIT)
-    .addHelpText("after", examples("webhooks list --status disabled"))
-    .action(run(list))
-
-  webhooks
-    .command("get <id>")
-    .description("show one endpoint")
-    .addHelpText("after", examples(`webhooks get ${ID}`))
-    .action(run(get))
-
-  withFields(
-    webhooks
-      .command("update <id>")
-      .description("change an endpoint; values without a flag stay")
-      .option("--endpoint <url>", "new URL")
-      .option(EVENT, SUBSCRIBED, several),
-  )
+const updateOptions = (command: Command): Command =>
+  endpointOptions(command)
+    .option("--endpoint <url>", "new URL")
     .option("--enabled <on|off>", "on activates the endpoint, off pauses it")
-    .addHelpText("after", examples(`webhooks update ${ID} --event 'email.*' --rate-limit 10`))
-    .action(run(update))
 
-  webhooks
-    .command("delete <id>")
-    .description("delete an endpoint and its open deliveries")
-    .addHelpText("after", examples(`webhooks delete ${ID} --yes`))
-    .action(run(remove))
+async function createBody(options: PlainOptions): Promise<object> {
+  const { secretFile: path } = options
+  const own = typeof path === "string" && (await readText(path, "--secret-file")).trim()
+  return { ...(await endpointBody(options)), ...(own && { secret: own }) }
 }
 
-function defineSwitches(webhooks: Command): void {
-  webhooks
-    .command("enable <id>")
-    .description("make an endpoint active again")
-    .option("--replay", "also send the events that were held")
-    .addHelpText("after", examples(`webhooks enable ${ID} --replay`))
-    .action(run(enable))
+/** The fields of the request that were said. `none` takes away what may be absent. */
+async function endpointBody(options: PlainOptions): Promise<object> {
+  const { header, metadata, maxAttempts, intervals, endpoint, enabled, filter, transformFile } =
+    options as Partial<Record<string, string> & Record<"header" | "metadata", string[]>>
+  const policy = given({
+    max_attempts:
+      maxAttempts === undefined ? undefined : wholeNumber(maxAttempts, "--max-attempts"),
+    intervals: intervals?.split(",").map((text) => duration(text, "--intervals") / 1000),
+  })
+  return given({
+    url: endpoint,
+    headers: header && headerFields(header.filter((one) => one !== "none")),
+    retry_policy: Object.keys(policy).length > 0 ? policy : undefined,
+    filter: filter === "none" ? null : filter && parsedObject(filter, "--filter"),
+    transform:
+      transformFile === "none"
+        ? null
+        : transformFile && (await readText(transformFile, "--transform-file")),
+    metadata: metadata && pairs(metadata, "--metadata"),
+    enabled: onOff(enabled, "--enabled"),
+  })
+}
 
-  for (const [name, about] of [
-    ["disable", "disable an endpoint: its events are held for 7 days"],
-    ["pause", "pause an endpoint: its events are held for 7 days"],
-  ] as const) {
-    webhooks
-      .command(`${name} <id>`)
-      .description(about)
-      .addHelpText("after", examples(`webhooks ${name} ${ID}`))
-      .action(run({ disable, pause }[name]))
-  }
+/** Endpoints that receive events. */
+export const webhookRows = [
+  row("create <url>", "POST /v1/webhooks", {
+    about: "create an endpoint; its signing secret is shown only once",
+    example: [
+      "--event 'email.*' --event webhook.disabled",
+      `--event '*' \\\n      --filter '{"field":"data.tags","op":"contains","value":"shop"}'`,
+    ],
+    flags: endpointFlags,
+    options: createOptions,
+    body: createBody,
+    done: ({ id, url }) => `created the endpoint ${id} for ${url}`,
+    shown: ({ secret }) => shownOnce(secret),
+    after: warn,
+    next: ({ id }) => `webhooks test ${id}`,
+  }),
+  row("list", "GET /v1/webhooks", {
+    example: "--status disabled",
+    columns,
+    after: warn,
+  }),
+  row("get <id>", "GET /v1/webhooks/{webhook_id}", {
+    shown: shownEndpoint,
+    next: ({ id, status }) => (status === "active" ? undefined : `webhooks enable ${id} --replay`),
+  }),
+  row("update <id>", "PATCH /v1/webhooks/{webhook_id}", {
+    example: "--event 'email.*' --rate-limit 10",
+    flags: endpointFlags,
+    options: updateOptions,
+    body: endpointBody,
+    shown: shownEndpoint,
+    after: warn,
+  }),
+  row("delete <id>", "DELETE /v1/webhooks/{webhook_id}", {
+    example: "--yes",
+    confirm: asks(
+      (id) => `The endpoint ${id} will be deleted now. Its open deliveries end.`,
+      "delete",
+    ),
+    done: ({ id }) => `deleted ${id}`,
+  }),
+  row("enable <id>", "POST /v1/webhooks/{webhook_id}/enable", {
+    example: "--replay",
+    flags: { replay: false },
+    options: (command) => command.option("--replay", "also send the events that were held"),
+    body: ({ replay }) => ({ replay: replay ? "held" : "none" }),
+    ...switched,
+  }),
+  row("disable <id>", "POST /v1/webhooks/{webhook_id}/disable", switched),
+  row("pause <id>", "POST /v1/webhooks/{webhook_id}/pause", switched),
+  row("replay <id>", "POST /v1/webhooks/{webhook_id}/replay", {
+    example: ["--since 7d", "--since 1h --status all"],
+    flags: { status: "events to send: held, failed or all (default: held)" },
+    ...startedJob,
+  }),
+  row("stats <id>", "GET /v1/webhooks/{webhook_id}/stats", {
+    example: "--window 7d",
+    flags: { window: "time range: 24h or 7d (default: 24h)" },
+    shown: ({ by_status, ...numbers }, paint) => {
+      const answers = Object.entries(by_status).map(([name, count]) => `${name}: ${count}`)
+      return fields([...Object.entries(numbers), ["answers", answers.join(", ")]], paint)
+    },
+  }),
+]
 
-  webhooks
+export function define(program: Command): void {
+  const group = groupOf(program, "webhooks")
+  group
     .command("rotate <id>")
     .description("create a new signing secret; the old one works for 24 more hours")
     .option("--now", "stop the old secret now")
     .addHelpText("after", examples(`webhooks rotate ${ID}`, `webhooks rotate ${ID} --now --yes`))
     .action(run(rotate))
 
-  webhooks
+  group
     .command("test <id>")
     .description("send an example event now, and show the answer; exit 1 if it was refused")
     .option(EVENT, "type of the event (default: webhook.test)")
     .addHelpText("after", examples(`webhooks test ${ID} --event email.bounced`))
     .action(run(test))
+
+  group
+    .command("verify <url>")
+    .description("test your receiver with good and bad deliveries; exit 8 if one fails")
+    .option(
+      "--secret <secret>",
+      "signing secret of the receiver (default: that of `belfry listen`)",
+    )
+    .option("--skip-verify", "accept any TLS certificate of the receiver")
+    .addHelpText("after", examples("webhooks verify localhost:3000/hooks"))
+    .action(lazily(async () => (await import("../local/verify")).verify))
 }
 
-function defineDeliveries(webhooks: Command): void {
-  webhooks
-    .command("deliveries <id> [delivery]")
-    .description("list the deliveries of an endpoint, newest first, or show one")
-    .option(
-      "--status <status>",
-      "show only this status: pending, failed, success, exhausted or held",
-    )
-    .option(EVENT, "show only events of this type")
-    .option("--event-id <id>", "show only deliveries of this event")
-    .option(...SINCE)
-    .option(...LIMIT)
-    .addHelpText(
-      "after",
-      examples(
-        `webhooks deliveries ${ID} --status exhausted --since 1d`,
-        `webhooks deliveries ${ID} ${DELIVERY}`,
-      ),
-    )
-    .action(run(deliveries))
-
-  webhooks
-    .command("retry <id> [delivery]")
-    .description("attempt one delivery again, or all failed deliveries")
-    .option("--all", "retry all failed deliveries of the time range")
-    .option(
-      "--status <status>",
-      "with --all: retry only status failed or exhausted; may be repeated",
-      several,
-    )
-    .option(SINCE[0], `with --all: ${SINCE[1]}`)
-    .option(UNTIL[0], `with --all: ${UNTIL[1]}`)
-    .option(EVENT, `with --all: ${ONLY_EVENT}`, several)
-    .addHelpText(
-      "after",
-      examples(`webhooks retry ${ID} ${DELIVERY}`, `webhooks retry ${ID} --all --since 1d`),
-    )
-    .action(run(retry))
-
-  webhooks
-    .command("replay <id>")
-    .description("send the held, the failed or all events of a time range again")
-    .requiredOption(...SINCE)
-    .option(...UNTIL)
-    .option(EVENT, ONLY_EVENT, several)
-    .option("--status <status>", "events to send: held, failed or all (default: held)")
-    .addHelpText(
-      "after",
-      examples(`webhooks replay ${ID} --since 7d`, `webhooks replay ${ID} --since 1h --status all`),
-    )
-    .action(run(replay))
-
-  webhooks
-    .command("stats <id>")
-    .description("show the results of the deliveries of the last day or week")
-    .option("--window <window>", "time range: 24h or 7d (default: 24h)")
-    .addHelpText("after", examples(`webhooks stats ${ID} --window 7d`))
-    .action(run(stats))
+const rotate: Action<{ now?: boolean }> = async (context, { now }, webhook_id = "") => {
+  const { output, paint } = context
+  output.promises(fieldsOf("POST /v1/webhooks/{webhook_id}/rotate-secret"))
+  if (now) {
+    const what = `The old secret of ${webhook_id} stops now. Receivers refuse deliveries until they have the new secret.`
+    await confirm(context, what, "rotate")
+  }
+  const { data } = await context.client().call("POST /v1/webhooks/{webhook_id}/rotate-secret", {
+    params: { webhook_id },
+    body: { expire_previous_now: now === true },
+  })
+  const until = data.previous_secret_expires_at
+  const rest = until ? `; the old secret works until ${until}` : ""
+  const human = () => `${paint.green("✓")} created a new secret${rest}\n${shownOnce(data.secret)}`
+  await output.record(data, human, data.secret) // with --quiet too: it cannot be had again
+  return undefined
 }
 
-function defineTrigger(program: Command): void {
-  program
-    .command("trigger <type>")
-    .description("create a simulated event to test receivers")
-    .option("--override <pair>", "field to change, as k=v, a.b=v or JSON; may be repeated", several)
-    .option(...IDEMPOTENCY_KEY)
-    .addHelpText(
-      "after",
-      examples(
-        "trigger email.bounced --override recipient_email=kim@example.com",
-        "trigger sms.sent",
-      ),
-    )
-    .action(run(trigger))
+/** Exit 1 when the receiver did not take it. */
+const test: Action<{ event?: string }> = async (context, { event }, webhook_id = "") => {
+  const { output, paint } = context
+  output.promises(fieldsOf("POST /v1/webhooks/{webhook_id}/test"))
+  const { data } = await context.client().call("POST /v1/webhooks/{webhook_id}/test", {
+    params: { webhook_id },
+    body: event === undefined ? {} : { event_type: event },
+  })
+  const { delivered, delivery_id, response_status, error, duration_ms, response_body } = data
+  const mark = delivered ? paint.green("✓ delivered") : paint.red("✗ not delivered")
+  const answer = [response_status, error].filter((part) => part !== null).join(" ")
+  const human = () =>
+    `${mark}  ${answer}  ${duration_ms} ms\n${fields([["body", response_body]], paint)}`
+  await output.record(data, () => human().trimEnd(), delivery_id)
+  if (!delivered) await output.next(`belfry webhooks deliveries ${webhook_id} ${delivery_id}`)
+  return delivered ? exits.done : exits.failed
 }

@@ -1,51 +1,44 @@
+import {
+  type AnswerOf,
+  type AnyInput,
+  type OperationInput,
+  type OperationName,
+  requestOf,
+} from "../../src/client/client"
+import type { OperationRow } from "../../src/client/operation"
+import { operations } from "../../src/client/operations"
 import { environment, version } from "./environment"
 import { exitOfStatus, exits, Failure } from "./errors"
 import type { Connection } from "./profiles"
-import { type Query, searchOf } from "./query"
 import { millis, pause } from "./time"
 
 interface Call {
-  method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
+  method: string
   path: string
-  query?: Query | undefined
+  query?: Readonly<Record<string, unknown>>
   body?: unknown
-  headers?: Record<string, string> | undefined
-  /** Milliseconds; default: the client's. */
-  timeout?: number | undefined
+  headers?: Readonly<Record<string, string>>
   /** An access token instead of the key. */
   token?: string | undefined
 }
 
-export interface Meta {
-  request_id?: string
-  total?: number | null
-  has_more?: boolean
-  next_cursor?: string | null
-  next_after?: string | null
-  /** Of a list: what is odd about some of its records. */
-  warnings?: unknown[]
-}
-
-export interface Reply<Data> {
-  data: Data
-  meta: Meta
-}
-
 export interface Client {
   readonly url: string
-  get<Data>(path: string, query?: Query, timeout?: number): Promise<Reply<Data>>
-  post<Data>(path: string, body?: unknown, headers?: Record<string, string>): Promise<Reply<Data>>
-  put<Data>(path: string, body: unknown): Promise<Reply<Data>>
-  patch<Data>(path: string, body: unknown): Promise<Reply<Data>>
-  remove<Data>(path: string, query?: Query, body?: unknown): Promise<Reply<Data>>
-  /** A file or a message as it is. */
-  bytes(path: string, query?: Query): Promise<Uint8Array>
+  /** Sends one request of the API, with the types of its operation. */
+  call<Name extends OperationName>(
+    name: Name,
+    ...input: OperationInput<Name>
+  ): Promise<AnswerOf<Name>>
+  /** The same for an operation that is only known while the program runs. */
+  send(name: OperationName, input?: AnyInput): Promise<unknown>
+  /** The same client with another time limit for each call (ms). */
+  within(timeout: number): Client
   /** A route without the envelope; any status is an answer. */
   plain(path: string): Promise<{ status: number; body: unknown }>
   /** A WebSocket that is about to open, with the same credential in its headers. */
   socket(
     path: string,
-    query: Query,
+    query: Record<string, string | undefined>,
     protocol: string,
     headers?: Record<string, string>,
   ): Promise<WebSocket>
@@ -82,33 +75,30 @@ interface Answer {
 }
 
 /**
- * The typed HTTP client. Throws Failure for everything that is not a 2xx. Repeats nothing but a GET
+ * The client of the API. Throws Failure for everything that is not a 2xx. Repeats nothing but a GET
  * that was answered 503 with Retry-After, as long as the time limit allows.
  */
 export function openClient(connection: Connection, options: ClientOptions): Client {
-  const call = async (request: Call): Promise<Answer> => {
-    const answer = await patiently(connection, options, request)
+  const send = async (name: OperationName, input: AnyInput = {}): Promise<unknown> => {
+    demandQuery(name, input.query ?? {})
+    const { accept, ...call } = requestOf(name, input)
+    const answer = await patiently(connection, options, call)
     if (answer.status < 200 || answer.status > 299) throw refusal(answer, connection.url)
-    return answer
-  }
-  const envelope = async <Data>(request: Call): Promise<Reply<Data>> => {
-    const body = parsed(await call(request), connection.url)
-    const { data, meta } = body as { data: Data; meta?: Meta }
-    return { data, meta: meta ?? {} }
+    if (accept !== "application/json") return answer.bytes
+    const body = parsed(answer, connection.url) as { meta?: object }
+    return { ...body, meta: body.meta ?? {} }
   }
   return {
     url: connection.url,
-    get: (path, query, timeout) => envelope({ method: "GET", path, query, timeout }),
-    post: (path, body, headers) => envelope({ method: "POST", path, body, headers }),
-    put: (path, body) => envelope({ method: "PUT", path, body }),
-    patch: (path, body) => envelope({ method: "PATCH", path, body }),
-    remove: (path, query, body) => envelope({ method: "DELETE", path, query, body }),
-    bytes: async (path, query) => (await call({ method: "GET", path, query })).bytes,
+    send,
+    call: async <Name extends OperationName>(name: Name, ...[input]: OperationInput<Name>) =>
+      (await send(name, input as AnyInput | undefined)) as AnswerOf<Name>,
+    within: (timeout) => openClient(connection, { ...options, timeout }),
     async plain(path) {
       const answer = await once(connection, options, { method: "GET", path }, options.timeout)
       return { status: answer.status, body: parsed(answer, connection.url) }
     },
-    async socket(path, query, protocol, more) {
+    async socket(path, query, protocol, more = {}) {
       const token = connection.signed_in ? await options.access?.() : undefined
       const call: Call = { method: "GET", path, query, token, headers: more }
       const headers = { ...headersOf(connection, call), ...proofOf(connection, options, call) }
@@ -119,12 +109,28 @@ export function openClient(connection: Connection, options: ClientOptions): Clie
   }
 }
 
+/** The fields of what a change answers: a typing error in `--json=fields` is refused before it. */
+export function fieldsOf(name: OperationName): string[] {
+  const { fields = "" }: OperationRow = operations[name]
+  return fields.split(" ")
+}
+
+const PAGING = ["per_page", "cursor"]
+
+/** What the operation does not take never gets into an address, which logs keep. */
+function demandQuery(name: OperationName, query: object): void {
+  const { query: known = {}, paged }: OperationRow = operations[name]
+  const allowed = [...Object.keys(known), ...(paged ? PAGING : [])]
+  const wrong = Object.keys(query).find((field) => !allowed.includes(field))
+  if (wrong !== undefined) throw new Error(`${wrong}: no query field`)
+}
+
 async function patiently(connection: Connection, options: ClientOptions, call: Call) {
   if (options.dry_run && call.method !== "GET") throw new DryRun(described(connection, call))
   const { api_key, signed_in } = connection
   if (api_key === null && !signed_in && !options.anonymous) throw noKey(connection)
   const token = signed_in && !options.anonymous ? await options.access?.() : undefined
-  const deadline = millis() + (call.timeout ?? options.timeout)
+  const deadline = millis() + options.timeout
 
   while (true) {
     const answer = await once(connection, options, { ...call, token }, deadline - millis())
@@ -163,8 +169,13 @@ async function once(
   }
 }
 
-const addressOf = ({ url }: Connection, { path, query = {} }: Call): string =>
-  `${url}${path}${searchOf(query)}`
+function addressOf({ url }: Connection, { path, query = {} }: Call): string {
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined) search.set(name, String(value))
+  }
+  return `${url}${path}${search.size === 0 ? "" : `?${search}`}`
+}
 
 function headersOf(connection: Connection, { body, headers }: Call): Record<string, string> {
   const { signed_in, account_id, project_id } = connection
@@ -230,7 +241,10 @@ function parsed({ bytes, status }: Answer, url: string): unknown {
 
 function refusal(answer: Answer, url: string): Failure {
   const { status } = answer
-  const body = parsed(answer, url) as { error?: Partial<Failure>; meta?: Meta } | null
+  const body = parsed(answer, url) as {
+    error?: Partial<Failure>
+    meta?: { request_id?: string }
+  } | null
   const { code, message, details } = body?.error ?? {}
   const request_id = body?.meta?.request_id ?? answer.headers.get("x-request-id") ?? undefined
   return new Failure(

@@ -1,56 +1,27 @@
 import { domainToASCII } from "node:url"
+import type { Components } from "../../src/client/components"
 import type { Client } from "./client"
 import { exits, Failure } from "./errors"
 import { listUpTo } from "./paging"
-import type { Column } from "./table"
+import { type Columns, wide } from "./table"
 import { cleanLine, type Paint } from "./terminal"
 
-export type DnsRecord = {
-  purpose: string
-  type: string
-  name: string
-  host: string
-  value: string
-  priority: number | null
-  required: boolean
-  verified: boolean
-  status: string
-  found: string[]
-  hint: string | null
-  mistake?: string | null
-  difference?: { at: number; expected: string; found: string } | null
-  answers?: { server: string; answer: string; values: string[] }[]
-}
-
-export type Domain = {
-  id: string
-  domain: string
-  status: string
-  dns_records: DnsRecord[]
-  records_total: number
-  records_verified: number
-  provider_identity_status?: string
-  provider_dkim_status?: string
-  warning: string | null
-  last_checked_at: string | null
-  next_check_at: string | null
-  verified_at: string | null
-  created_at: string
-}
+type DnsRecord = Components["DnsRecord"]
+type Domain = Components["Domain"]
 
 const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 /** Domains that end with the name of another one are found by it, too. */
 const MOST_NAMESAKES = 10_000
 
-/** The path of a domain that somebody names, by its id or its own name. Throws with exit 3. */
-export async function pathOf(client: Client, named: string): Promise<string> {
-  if (ID.test(named)) return `/v1/domains/${named}`
+/** The id of a domain that somebody names, by its id or its own name. Throws with exit 3. */
+export async function idOf(client: Client, named: string): Promise<string> {
+  if (ID.test(named)) return named
   const bare = named.toLowerCase().replace(/\.$/, "")
   const domain = kept(bare)
-  const { rows } = await listUpTo<Domain>(client, "/v1/domains", { domain }, MOST_NAMESAKES)
+  const { rows } = await listUpTo(client, "GET /v1/domains", MOST_NAMESAKES, { query: { domain } })
   const found = rows.find((one) => one.domain === domain)
-  if (found) return `/v1/domains/${found.id}`
+  if (found) return found.id
   const hint = `add it with \`belfry domains add ${cleanLine(named)}\``
   throw new Failure(exits.not_found, "not_found", `There is no domain ${named}.`, { hint })
 }
@@ -62,17 +33,13 @@ export async function pathOf(client: Client, named: string): Promise<string> {
 const kept = (name: string) =>
   /^[a-z0-9.\u0080-\u{10ffff}-]+$/u.test(name) ? domainToASCII(name) || name : name
 
-export const recordColumns: Column<DnsRecord>[] = [
-  { title: "FOR", cell: ({ purpose, required }) => (required ? purpose : `${purpose} (optional)`) },
-  { title: "TYPE", cell: ({ type }) => type },
-  { title: "NAME", cell: ({ name }) => name },
-  {
-    title: "VALUE",
-    cell: ({ value, priority }) => (priority === null ? value : `${priority} ${value}`),
-    flexible: true,
-  },
-  { title: "STATUS", cell: ({ status }) => status, paint: paintStatus },
-]
+export const recordColumns: Columns<DnsRecord> = {
+  FOR: ({ purpose, required }) => (required ? purpose : `${purpose} (optional)`),
+  TYPE: "type",
+  NAME: "name",
+  VALUE: wide(({ value, priority }) => (priority === null ? value : `${priority} ${value}`)),
+  STATUS: { cell: ({ status }) => status, paint: paintStatus },
+}
 
 function paintStatus(text: string, { status }: DnsRecord, paint: Paint): string {
   return status === "verified" ? paint.green(text) : paint.yellow(text)

@@ -1,13 +1,33 @@
-import { address, type Email, type EmailEvent } from "./records"
-import { type Column, fields, idColumn } from "./table"
+import type { Components } from "../../src/client/components"
+import { ago, type Columns, fields, idColumn, wide } from "./table"
 import { cleanLine, type Paint } from "./terminal"
 import { age, clockTime } from "./time"
+
+type Email = Components["Email"]
+
+interface EmailStatus {
+  status: string
+  status_reason: string | null
+}
+
+interface TimelineLine {
+  type: string
+  timestamp: string
+  recipient_email: string | null
+}
+
+/** `Ann <a@b.c>` of either form in which an address may arrive. */
+export function address(value: Components["NamedAddress"] | string | null | undefined): string {
+  if (value === null || value === undefined) return ""
+  if (typeof value === "string") return value
+  return value.name ? `${value.name} <${value.email}>` : value.email
+}
 
 const good = ["sent", "delivered"]
 const bad = ["bounced", "complained", "failed"]
 
 /** `✓ delivered`, `✗ bounced (NoEmail)`: the mark says the same as the colour. */
-export function statusMark(email: Pick<Email, "status" | "status_reason">, paint: Paint): string {
+export function statusMark(email: EmailStatus, paint: Paint): string {
   const { status, status_reason } = email
   const reason = status_reason ? ` (${cleanLine(status_reason)})` : ""
   if (good.includes(status)) return `${paint.green(`✓ ${status}`)}${reason}`
@@ -15,21 +35,30 @@ export function statusMark(email: Pick<Email, "status" | "status_reason">, paint
   return `${paint.yellow(`… ${cleanLine(status)}`)}${reason}`
 }
 
-export const paintStatus = (text: string, { status }: { status: string }, paint: Paint): string => {
+const paintStatus = (text: string, { status }: { status: string }, paint: Paint): string => {
   if (good.includes(status)) return paint.green(text)
   return bad.includes(status) ? paint.red(text) : paint.yellow(text)
 }
 
-export const emailColumns: Column<Email>[] = [
-  idColumn("email"),
-  { title: "TO", cell: ({ to }) => address(to), flexible: "last" },
-  { title: "SUBJECT", cell: ({ subject }) => subject ?? "", flexible: "first" },
-  { title: "STATUS", cell: statusCell, paint: paintStatus },
-  { title: "TRY", spare: 1, cell: ({ attempts }) => String(attempts) },
-  { title: "AGE", cell: ({ created_at }) => age(created_at) },
-]
+export const emailColumns: Columns<Components["EmailSummary"]> = {
+  ID: idColumn("email"),
+  TO: wide(({ to }) => address(to), "last"),
+  SUBJECT: wide(({ subject }) => subject, "first"),
+  STATUS: { cell: statusCell, paint: paintStatus },
+  TRY: { cell: ({ attempts }) => String(attempts), spare: 1 },
+  AGE: ago(({ created_at }) => created_at),
+}
 
-function statusCell({ status }: Email): string {
+export const attemptColumns: Columns<Components["EmailAttempt"]> = {
+  TRY: "attempt",
+  AT: "started_at",
+  TOOK: ({ duration_ms }) => `${duration_ms} ms`,
+  OUTCOME: "outcome",
+  SERVER: wide(({ mx, provider }) => mx ?? provider),
+  ANSWER: wide(({ response }) => response),
+}
+
+function statusCell({ status }: { status: string }): string {
   return bad.includes(status) ? `${status} ✗` : status
 }
 
@@ -56,9 +85,10 @@ export function emailText(email: Email, paint: Paint): string {
   return [statusMark(email, paint), head, ...lines].join("\n")
 }
 
-type Told = Pick<EmailEvent, "type" | "timestamp" | "recipient_email">
-
-export function eventText({ type, timestamp, recipient_email }: Told, paint: Paint): string {
+export function eventText(
+  { type, timestamp, recipient_email }: TimelineLine,
+  paint: Paint,
+): string {
   const at = paint.dim(clockTime(timestamp))
   return `${at} ${cleanLine(type).padEnd(18)} ${cleanLine(recipient_email ?? "")}`.trimEnd()
 }

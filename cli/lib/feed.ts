@@ -1,8 +1,10 @@
+import type { Components } from "../../src/client/components"
 import type { Client } from "./client"
 import { exits, Failure } from "./errors"
-import type { Query } from "./query"
-import type { Email, EmailEvents, Envelope } from "./records"
+import { given } from "./input"
 import { millis } from "./time"
+
+type EventEnvelope = Components["EventEnvelope"]
 
 const PAGE = 100
 const WAIT_SECONDS = 20
@@ -17,7 +19,7 @@ export interface Start {
 
 /** The server's own time, so that a wrong clock here loses nothing. */
 export async function serverTime(client: Client): Promise<string> {
-  return (await client.get<{ time: string }>("/v1/health")).data.time
+  return (await client.call("GET /v1/health")).data.time
 }
 
 /**
@@ -29,9 +31,11 @@ export async function startAt(client: Client, moment: string): Promise<Start> {
   const start: Start = { after: undefined, not_before: moment }
   try {
     const query = { created_before: moment, per_page: 1 }
-    const [email] = (await client.get<Email[]>("/v1/emails", query)).data
+    const [email] = (await client.call("GET /v1/emails", { query })).data
     if (!email || millis() - Date.parse(email.created_at) > READABLE_MILLISECONDS) return start
-    const { data } = await client.get<EmailEvents>(`/v1/emails/${email.id}/events`)
+    const { data } = await client.call("GET /v1/emails/{email_id}/events", {
+      params: { email_id: email.id },
+    })
     return { ...start, after: data.events[0]?.id }
   } catch (error) {
     // A key that may read events but no email goes the long way.
@@ -46,12 +50,12 @@ export async function readFeed(
   { after, not_before }: Start,
   types: string | undefined,
   limit: number,
-): Promise<Envelope[]> {
-  const rows: Envelope[] = []
+): Promise<EventEnvelope[]> {
+  const rows: EventEnvelope[] = []
   let cursor = after
   while (rows.length < limit) {
     const query = { after: cursor, types, limit: not_before ? PAGE : Math.min(PAGE, limit) }
-    const { data, meta } = await client.get<Envelope[]>("/v1/events", query)
+    const { data, meta } = await client.call("GET /v1/events", { query: given(query) })
     rows.push(...data.filter((event) => isWanted(event, not_before)))
     cursor = meta.next_after ?? data.at(-1)?.id
     if (!meta.has_more || data.length === 0) break
@@ -65,12 +69,12 @@ export async function readLatest(
   not_before: string | undefined,
   types: string | undefined,
   limit: number,
-): Promise<Envelope[]> {
-  const rows: Envelope[] = []
+): Promise<EventEnvelope[]> {
+  const rows: EventEnvelope[] = []
   let before = ""
   while (rows.length < limit) {
     const query = { before, types, limit: Math.min(PAGE, limit - rows.length) }
-    const { data, meta } = await client.get<Envelope[]>("/v1/events", query)
+    const { data, meta } = await client.call("GET /v1/events", { query: given(query) })
     const wanted = data.filter((event) => isWanted(event, not_before))
     rows.push(...wanted.reverse())
     before = data[0]?.id ?? ""
@@ -85,17 +89,19 @@ export async function* follow(
   { after, not_before }: Start,
   types: string | undefined,
   deadline = Number.POSITIVE_INFINITY,
-): AsyncGenerator<Envelope> {
+): AsyncGenerator<EventEnvelope> {
   let cursor = after
   while (millis() < deadline) {
     const wait = Math.min(WAIT_SECONDS, Math.ceil((deadline - millis()) / 1000))
-    const query: Query = { after: cursor, types, wait, limit: PAGE }
+    const query = { after: cursor, types, wait, limit: PAGE }
     const limit = wait * 1000 + WAIT_SLACK
-    const { data, meta } = await client.get<Envelope[]>("/v1/events", query, limit)
+    const { data, meta } = await client
+      .within(limit)
+      .call("GET /v1/events", { query: given(query) })
     yield* data.filter((event) => isWanted(event, not_before))
     cursor = meta.next_after ?? data.at(-1)?.id ?? cursor
   }
 }
 
-const isWanted = ({ created_at }: Envelope, not_before: string | undefined) =>
+const isWanted = ({ created_at }: EventEnvelope, not_before: string | undefined) =>
   not_before === undefined || created_at >= not_before

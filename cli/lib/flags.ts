@@ -125,6 +125,19 @@ const flag_of: Record<string, string> = {
 
 const SECRET = /password|secret|token|key|code/
 
+/** A flag that fills one field of a request. */
+export class FieldOption extends Option {
+  readonly field: string
+
+  constructor(flags: string, about: string, field: string) {
+    super(flags, about)
+    this.field = field
+  }
+}
+
+/** The name of the flag for a field: `created_after` is `--since`, and `dkim_key` is `--dkim-key`. */
+export const flagOf = (field: string): string => flag_of[field] ?? field.replaceAll("_", "-")
+
 /** Errors name the flag that a person typed, not the path in a body that they never saw. */
 export function typedAs(command: Command | undefined): (path: string) => TypedValue {
   return (path) => {
@@ -133,7 +146,10 @@ export function typedAs(command: Command | undefined): (path: string) => TypedVa
     const argument = argumentOf(command, steps[0] ?? "")
     if (argument) return argument
     const given = command.opts<Record<string, unknown>>()
-    const options = namesOf(steps).flatMap((name) => optionsNamed(command, name))
+    const own = command.options.filter(
+      (one) => one instanceof FieldOption && one.field === steps[0],
+    )
+    const options = [...own, ...namesOf(steps).flatMap((name) => optionsNamed(command, name))]
     const option = options.find((one) => given[one.attributeName()] !== undefined) ?? options[0]
     const value = option && given[option.attributeName()]
     // Of a body from a file, only what a flag did not replace can be wrong.

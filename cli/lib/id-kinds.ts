@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import type { Command } from "commander"
+import type { OperationName } from "../../src/client/client"
 import { cacheFolder, type Environment, originOf } from "./profiles"
 
 /** What a record is told by, beside its id. */
@@ -9,8 +10,8 @@ type Label = (row: Record<string, unknown>) => unknown[]
 export interface IdKind {
   /** `2 emails`. */
   plural: string
-  /** The list of them; undefined where the API has none. */
-  path: (above: string) => string
+  /** The list of them. */
+  route: OperationName
   /** The field of the id; default `id`. */
   field?: string
   label: Label
@@ -25,42 +26,42 @@ const of_mail: Label = ({ to, subject }) => [address(to), subject]
 
 /** Everything whose ids stand in tables, so that the command line takes their endings. */
 export const id_kinds = {
-  account: { plural: "accounts", path: () => "/v1/accounts", label: ({ name }) => [name] },
+  account: { plural: "accounts", route: "GET /v1/accounts", label: ({ name }) => [name] },
   actor: {
     plural: "members and API keys",
-    path: () => "",
+    route: "GET /v1/accounts/me/members",
     label: () => [],
     one_of: ["member", "api_key"],
   },
-  api_key: { plural: "API keys", path: () => "/v1/api-keys", label: ({ name }) => [name] },
+  api_key: { plural: "API keys", route: "GET /v1/api-keys", label: ({ name }) => [name] },
   delivery: {
     plural: "deliveries",
-    path: (webhook) => `/v1/webhooks/${encodeURIComponent(webhook)}/deliveries`,
+    route: "GET /v1/webhooks/{webhook_id}/deliveries",
     label: ({ event_type, status }) => [event_type, status],
   },
-  domain: { plural: "domains", path: () => "/v1/domains", label: ({ domain }) => [domain] },
-  email: { plural: "emails", path: () => "/v1/emails", label: of_mail },
-  event: { plural: "events", path: () => "/v1/events", label: ({ type }) => [type] },
+  domain: { plural: "domains", route: "GET /v1/domains", label: ({ domain }) => [domain] },
+  email: { plural: "emails", route: "GET /v1/emails", label: of_mail },
+  event: { plural: "events", route: "GET /v1/events", label: ({ type }) => [type] },
   invitation: {
     plural: "invitations",
-    path: () => "/v1/accounts/me/invitations",
+    route: "GET /v1/accounts/me/invitations",
     label: ({ email }) => [email],
   },
-  mail: { plural: "mails", path: () => "/v1/mailbox", label: of_mail },
+  mail: { plural: "mails", route: "GET /v1/mailbox", label: of_mail },
   member: {
     plural: "members",
-    path: () => "/v1/accounts/me/members",
+    route: "GET /v1/accounts/me/members",
     field: "user_id",
     label: ({ email }) => [email],
   },
-  project: { plural: "projects", path: () => "/v1/projects", label: ({ name }) => [name] },
-  provider: { plural: "providers", path: () => "/v1/providers", label: ({ name }) => [name] },
+  project: { plural: "projects", route: "GET /v1/projects", label: ({ name }) => [name] },
+  provider: { plural: "providers", route: "GET /v1/providers", label: ({ name }) => [name] },
   session: {
     plural: "sessions",
-    path: () => "/v1/users/me/sessions",
+    route: "GET /v1/users/me/sessions",
     label: ({ client_name, ip }) => [client_name, ip],
   },
-  webhook: { plural: "webhooks", path: () => "/v1/webhooks", label: ({ url }) => [url] },
+  webhook: { plural: "webhooks", route: "GET /v1/webhooks", label: ({ url }) => [url] },
 } satisfies Record<string, IdKind>
 
 export type IdKindName = keyof typeof id_kinds

@@ -133,7 +133,13 @@ export function onOff(text: string | undefined, option: string): boolean | undef
 }
 
 /** Without what was not said, so that it stays as it is. */
-export const given = <Fields extends object>(fields: Fields): Partial<Fields> =>
-  Object.fromEntries(
-    Object.entries(fields).filter(([, value]) => value !== undefined),
-  ) as Partial<Fields>
+export const given = <Fields extends object>(fields: Fields) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [Name in keyof Fields]?: Exclude<Fields[Name], undefined>
+  }
+
+/** A whole number of 0 or more, as an option takes it. */
+export function wholeNumber(text: string, option: string): number {
+  if (!/^\d+$/.test(text)) throw usage(`${option}: "${text}" is not a whole number`)
+  return Number(text)
+}

@@ -1,13 +1,15 @@
+import type { Components } from "../../src/client/components"
+import { address } from "./email-text"
 import { exits, Failure } from "./errors"
-import { address, type Mail, type MailSummary } from "./records"
-import { type Column, fields, idColumn } from "./table"
+import { given } from "./input"
+import { ago, type Columns, fields, idColumn, wide } from "./table"
 import { cleanText, type Paint } from "./terminal"
-import { age, moment } from "./time"
+import { moment } from "./time"
 
-export const POLL = 200
-export const DEFAULT_WAIT = 30_000
+export const POLL_MILLISECONDS = 200
+export const MAIL_WAIT_MILLISECONDS = 30_000
 
-export interface Filters {
+export interface MailFilters {
   to?: string
   from?: string
   search?: string
@@ -16,22 +18,21 @@ export interface Filters {
   limit?: string
 }
 
-export const columns: Column<MailSummary>[] = [
-  idColumn("mail"),
-  { title: "FROM", cell: ({ from }) => address(from), flexible: "first" },
-  { title: "TO", cell: ({ to }) => address(to), flexible: "last" },
-  { title: "SUBJECT", cell: ({ subject }) => subject ?? "", flexible: "first" },
-  { title: "AGE", cell: ({ created_at }) => age(created_at) },
-]
+type MailSummary = Components["MailboxMailSummary"]
+type Mail = Omit<Components["MailboxMail"], "headers" | "parse_error" | "raw_url">
 
-export const queryOf = ({ to, from, search, since }: Filters) => ({
-  to,
-  from,
-  search,
-  since: since === undefined ? undefined : moment(since, "--since"),
-})
+export const mailColumns: Columns<MailSummary> = {
+  ID: idColumn("mail"),
+  FROM: wide(({ from }) => address(from), "first"),
+  TO: wide(({ to }) => address(to), "last"),
+  SUBJECT: wide(({ subject }) => subject, "first"),
+  AGE: ago(({ created_at }) => created_at),
+}
 
-export function shown(mail: Mail, paint: Paint): string {
+export const mailQuery = ({ to, from, search, since }: MailFilters) =>
+  given({ to, from, search, since: since && moment(since, "--since") })
+
+export function mailText(mail: Mail, paint: Paint): string {
   const head = fields(
     [
       ["id", mail.id],
@@ -47,7 +48,7 @@ export function shown(mail: Mail, paint: Paint): string {
   return `${head}\n\n${cleanText(mail.text ?? mail.html ?? "").trimEnd()}`
 }
 
-export function noMail(options: Filters, limit: number, hint: string): Failure {
+export function noMail(options: MailFilters, limit: number, hint: string): Failure {
   const { to, from, subject } = options
   const where = [`to ${to}`, from && `from ${from}`, subject && `with "${subject}" in its subject`]
   const message = `No mail ${where.filter(Boolean).join(" ")} came within ${limit / 1000} s.`

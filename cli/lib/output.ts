@@ -1,6 +1,6 @@
 import { exits, Failure, usage } from "./errors"
 import type { IdKindName } from "./id-kinds"
-import { type Column, table } from "./table"
+import { type Columns, columnsOf, table } from "./table"
 import type { Paint, Terminal } from "./terminal"
 
 /** `human` on a terminal; `json` in a pipe; `ndjson` one object a line; `quiet` ids only. */
@@ -14,7 +14,7 @@ export interface Output {
   /** One resource, as the API gave it, or for people. `brief` is what --quiet prints for the id. */
   record(record: Json, human: () => string, brief?: string | null): Promise<void>
   /** Several of a kind. */
-  list<Row extends Json>(rows: readonly Row[], columns: readonly Column<Row>[]): Promise<void>
+  list<Row extends Json>(rows: readonly Row[], columns: Columns<Row>): Promise<void>
   /** One member of a stream: always one line. */
   line(record: Json, human: () => string): Promise<void>
   /** Bytes or text as they are. */
@@ -77,7 +77,7 @@ export function openOutput(wanted: Wanted): Output {
     async list(rows, columns) {
       if (form === "human") {
         const text = table(rows, columns, terminal.width, paint)
-        for (const { ids } of columns) {
+        for (const { ids } of columnsOf(columns)) {
           if (ids) listed(ids.kind, rows.map(ids.of))
         }
         return await print(rows.length === 0 ? paint.dim("none") : text)

@@ -1,35 +1,53 @@
+import type { AnswerOf, AnyInput, OperationName } from "../../src/client/client"
 import type { Client } from "./client"
 import { usage } from "./errors"
-import type { Query } from "./query"
 
 const PAGE = 100
+
+/** One row of the list that an operation answers. */
+export type RowOf<Name extends OperationName> =
+  AnswerOf<Name> extends { data: readonly (infer Row)[] } ? Row : never
 
 export interface Listed<Row> {
   rows: Row[]
   /** Whether the server has more than was asked for. */
   more: boolean
   /** What the server says beside the rows. */
-  warnings: unknown[]
+  warnings: readonly ListWarning[]
+}
+
+/** Something odd about one of the rows. */
+export interface ListWarning {
+  webhook_id?: string
+  message: string
+}
+
+/** One page, as far as walking the pages needs it. */
+interface ListPage {
+  data: unknown[]
+  meta: { next_cursor?: string | null; has_more?: boolean; warnings?: ListWarning[] }
 }
 
 /** Walks the pages of a list by cursor until `limit` rows are there. */
-export async function listUpTo<Row>(
+export async function listUpTo<Name extends OperationName>(
   client: Client,
-  path: string,
-  query: Query,
+  name: Name,
   limit: number,
-): Promise<Listed<Row>> {
-  const rows: Row[] = []
-  const warnings: unknown[] = []
+  { query, ...input }: AnyInput = {},
+): Promise<Listed<RowOf<Name>>> {
+  const rows: unknown[] = []
+  const warnings: ListWarning[] = []
   let cursor: string | undefined
   while (true) {
     const per_page = Math.min(PAGE, limit - rows.length)
-    const { data, meta } = await client.get<Row[]>(path, { ...query, per_page, cursor })
+    const page = await client.send(name, { ...input, query: { ...query, per_page, cursor } })
+    const { data, meta } = page as ListPage
     rows.push(...data)
     warnings.push(...(meta.warnings ?? []))
     cursor = meta.next_cursor ?? undefined
     if (rows.length >= limit || cursor === undefined || data.length === 0) {
-      return { rows: rows.slice(0, limit), more: meta.has_more === true, warnings }
+      const found = rows.slice(0, limit) as RowOf<Name>[]
+      return { rows: found, more: meta.has_more === true, warnings }
     }
   }
 }

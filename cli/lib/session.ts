@@ -1,3 +1,4 @@
+import type { Components } from "../../src/client/components"
 import { openClient } from "./client"
 import { exits, Failure } from "./errors"
 import { optionWords, quoted } from "./flags"
@@ -15,14 +16,8 @@ import { millis } from "./time"
 const MARGIN_MILLISECONDS = 30_000
 const TIMEOUT_MILLISECONDS = 30_000
 
-/** What a sign-in answers, as far as the command line needs it. */
-export type SessionAnswer = {
-  access_token: string
-  refresh_token: string
-  expires_in: number
-  user: { id: string; email: string; name: string | null }
-  accounts: { id: string; name: string; role: string }[]
-}
+/** What a sign-in answers. */
+export type SessionAnswer = Components["Session"]
 
 /** An access token that is good for the next call; refreshed, and stored, when it is about to end. */
 export async function accessToken(
@@ -42,7 +37,7 @@ export async function accessToken(
   const body = { refresh_token: session.refresh_token }
   try {
     const client = openClient(there, options)
-    const { data } = await client.post<SessionAnswer>("/v1/session/refresh", body)
+    const { data } = await client.call("POST /v1/session/refresh", { body })
     keepSession(path, name, profile, data)
     return data.access_token
   } catch (error) {

@@ -13,7 +13,7 @@ export async function withSetup(failure: Failure, context: Context): Promise<Fai
   const { url } = context.connection()
   try {
     const client = context.anonymous(url, PATIENCE_MILLISECONDS)
-    const { data } = await client.get<{ required: boolean }>("/v1/setup")
+    const { data } = await client.call("GET /v1/setup")
     if (!data.required) return failure
   } catch {
     return failure // what cannot be asked changes nothing

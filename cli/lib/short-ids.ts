@@ -86,7 +86,7 @@ async function wholeId(
   throw new Failure(exits.not_found, "not_found", message, { hint: "give the whole id" })
 }
 
-function several(ending: string, plural: string, found: readonly Candidate[]): Failure {
+function several(ending: string, plural: string, found: readonly IdCandidate[]): Failure {
   const failure = usage(`${found.length} ${plural} have an id that ends with ${ending}.`)
   const candidates = found.map(({ id, label }) => `${id}  ${label}`.trimEnd())
   return new Failure(failure.exit, "ambiguous_id", failure.message, {
@@ -99,7 +99,7 @@ function several(ending: string, plural: string, found: readonly Candidate[]): F
 export const wholeAbove = async (context: Context, kind: IdKindName, above: string) =>
   kind === "delivery" && isEnding(above) ? await wholeId(context, "webhook", above) : above
 
-export interface Candidate {
+export interface IdCandidate {
   id: string
   /** What it is, on one line. */
   label: string
@@ -111,7 +111,7 @@ export async function newestOf(
   name: IdKindName,
   above = "",
   limit = NEWEST,
-): Promise<Candidate[]> {
+): Promise<IdCandidate[]> {
   const kind: IdKind = id_kinds[name]
   if (kind.one_of) {
     const lists = kind.one_of.map((one) => newestOf(client, one, above, limit))
@@ -120,11 +120,11 @@ export async function newestOf(
     if (found.every(({ status }) => status === "rejected")) await lists[0] // throws
     return found.flatMap((list) => (list.status === "fulfilled" ? list.value : []))
   }
-  const path = kind.path(above)
-  const rows: Record<string, unknown>[] =
+  const found: object[] =
     name === "event"
       ? await readLatest(client, undefined, undefined, limit)
-      : (await listUpTo<Record<string, unknown>>(client, path, {}, limit)).rows
+      : (await listUpTo(client, kind.route, limit, { params: { webhook_id: above } })).rows
+  const rows = found as Record<string, unknown>[]
   return rows.map((row) => ({
     id: String(row[kind.field ?? "id"]),
     label: cleanLine(

@@ -1,9 +1,9 @@
+import type { Components } from "../../src/client/components"
 import type { Client } from "./client"
 import type { Context } from "./context"
 import { exits, Failure } from "./errors"
 import { type Start, serverTime, startAt } from "./feed"
-import type { Query } from "./query"
-import type { Envelope } from "./records"
+import { given } from "./input"
 import { millis, pause } from "./time"
 
 const PATH = "/v1/events/stream"
@@ -18,7 +18,7 @@ const MOST_WAITING = 2000
 
 export type Frame =
   | { type: "ready"; secret: string; after: string | null }
-  | { type: "event"; event: Envelope }
+  | { type: "event"; event: Components["EventEnvelope"] }
   | { type: "message"; message: unknown }
   | { type: "delivery"; delivery_id: string; headers: Record<string, string>; body: string }
   | { type: "ping" }
@@ -120,10 +120,10 @@ class Following {
     return await startAt(this.#client, await serverTime(this.#client))
   }
 
-  #query(): Query {
+  #query() {
     const { types, forward, place } = this.#options
     const after = place?.() ?? this.#after
-    return { after, types, ...(forward && { forward: "true" }) }
+    return { after, types, forward: forward ? "true" : undefined }
   }
 
   async #once(): Promise<{ code: number; opened: boolean }> {
@@ -196,7 +196,7 @@ class Following {
     if (opened && code !== 4401) return
     const query = { after: this.#query().after || undefined, types: this.#options.types, limit: 1 }
     try {
-      await this.#client.get<Envelope[]>("/v1/events", query)
+      await this.#client.call("GET /v1/events", { query: given(query) })
     } catch (error) {
       if (this.#was_open && error instanceof Failure && MAY_PASS.has(error.exit)) return
       throw error

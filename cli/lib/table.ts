@@ -1,11 +1,12 @@
 import type { IdKindName } from "./id-kinds"
 import { cleanLine, type Paint } from "./terminal"
+import { age } from "./time"
 
 type Flexible = boolean | "first" | "last"
 
 const ORDER: readonly Flexible[] = ["first", true, "last"]
 
-export interface Column<Row> {
+interface Column<Row> {
   title: string
   cell: (row: Row) => string
   /** Shrinks when the terminal is narrow: those of "first" before others, those of "last" after. */
@@ -16,6 +17,36 @@ export interface Column<Row> {
   spare?: number
   paint?: (text: string, row: Row, paint: Paint) => string
 }
+
+/** What a column shows: a field, or what a function makes of the row. */
+type ColumnSpec<Row> =
+  | (keyof Row & string)
+  | ((row: Row) => unknown)
+  | (Omit<Column<Row>, "title" | "cell"> & { cell: (row: Row) => string })
+
+/** Columns by their titles, from left to right. */
+export type Columns<Row> = Readonly<Record<string, ColumnSpec<Row>>>
+
+const textOf = (value: unknown): string => String(value ?? "")
+
+export const columnsOf = <Row>(columns: Columns<Row>): Column<Row>[] =>
+  Object.entries(columns).map(([title, spec]) => {
+    if (typeof spec === "object") return { title, ...spec }
+    const cell = typeof spec === "function" ? spec : (row: Row) => row[spec]
+    return { title, cell: (row) => textOf(cell(row)) }
+  })
+
+/** A column that shrinks when the terminal is narrow. */
+export const wide = <Row>(
+  cell: (row: Row) => unknown,
+  flexible: Flexible = true,
+): Omit<Column<Row>, "title"> => ({ cell: (row) => textOf(cell(row)), flexible })
+
+/** How long ago a time was; `never` for none, where that is said. */
+export const ago =
+  <Row>(at: (row: Row) => unknown, never = "") =>
+  (row: Row): string =>
+    age(at(row)) || never
 
 const GAP = "  "
 const LEAST_WIDTH = 8
@@ -29,12 +60,12 @@ const ADDRESS_WIDTH = 46
 /** Columns as wide as their content; spare and flexible ones give way when the terminal is narrow. */
 export function table<Row>(
   rows: readonly Row[],
-  all: readonly Column<Row>[],
+  all: Columns<Row>,
   width: number,
   paint: Paint,
 ): string {
   const columns = affordable(
-    all.map((column) => written(column, rows)),
+    columnsOf(all).map((column) => written(column, rows)),
     width,
   )
   const widths = fit(columns, width)
@@ -134,7 +165,7 @@ export const lineId = (id: string, { width }: { width: number }): string =>
 export const idColumn = <Row extends object>(
   kind: IdKindName,
   of = (row: Row): string | null => ("id" in row ? String(row.id) : null),
-): Column<Row> => ({ title: "ID", cell: (row) => shortId(of(row) ?? ""), ids: { kind, of } })
+): Omit<Column<Row>, "title"> => ({ cell: (row) => shortId(of(row) ?? ""), ids: { kind, of } })
 
 /** Names on the left, values on the right; empty values are left out. */
 export function fields(pairs: readonly (readonly [string, unknown])[], paint: Paint): string {

@@ -1,10 +1,10 @@
 import type { AdminOrder } from "../../src/operations/admin"
+import { fieldsOf } from "../lib/client"
 import type { Action } from "../lib/context"
 import { usage } from "../lib/errors"
-import { instance_account_fields, user_fields } from "../lib/fields"
 import { optionWords } from "../lib/flags"
 import { ask, password } from "../lib/prompts"
-import { type Column, fields } from "../lib/table"
+import { type Columns, fields, wide } from "../lib/table"
 import { order } from "./admin-socket"
 import type { LocalOptions } from "./settings"
 
@@ -59,7 +59,7 @@ interface ResetOptions extends LocalOptions {
 }
 
 export const resetOwner: Action<ResetOptions> = async (context, options, email = "") => {
-  context.output.promises(user_fields)
+  context.output.promises(fieldsOf("PATCH /v1/users/me"))
   const { passwordStdin, keepMfa = false } = options
   const secret = await password(context, { passwordStdin, is_new: true })
   const what = { operation: "reset_owner", email, password: secret, keep_mfa: keepMfa } as const
@@ -78,7 +78,7 @@ interface StatusOptions extends LocalOptions {
 const becomes =
   (status: "active" | "locked" | "suspended"): Action<StatusOptions> =>
   async (context, options, account = "") => {
-    context.output.promises(instance_account_fields)
+    context.output.promises([...fieldsOf("POST /v1/accounts"), "status_reason", "deleting_at"])
     const what = {
       operation: "set_status",
       account,
@@ -106,7 +106,7 @@ interface PlanOptions extends LocalOptions {
 export const setPlan: Action<PlanOptions> = async (context, options, account = "", plan = "") => {
   const given = options.limit?.map(readLimit)
   const limits = options.limits === false ? null : given && Object.fromEntries(given)
-  context.output.promises(instance_account_fields)
+  context.output.promises([...fieldsOf("POST /v1/accounts"), "status_reason", "deleting_at"])
   const row = await order<Account>(context, options, {
     operation: "set_plan",
     account,
@@ -128,13 +128,13 @@ function readLimit(text: string): [string, number | null] {
   return [name, Number(value)]
 }
 
-const accountColumns: Column<Account>[] = [
-  { title: "ID", cell: ({ id }) => id },
-  { title: "NAME", cell: ({ name }) => name, flexible: true },
-  { title: "SLUG", cell: ({ slug }) => slug },
-  { title: "PLAN", cell: ({ plan }) => plan },
-  { title: "STATUS", cell: ({ status }) => status },
-]
+const accountColumns: Columns<Account> = {
+  ID: "id",
+  NAME: wide(({ name }) => name),
+  SLUG: "slug",
+  PLAN: "plan",
+  STATUS: "status",
+}
 
 export const accounts: Action<LocalOptions> = async (context, options) => {
   const rows = await order<Account[]>(context, options, { operation: "accounts" })
@@ -146,19 +146,19 @@ type User = { id: string; email: string; operator: boolean; mfa_enabled: boolean
 
 export const users: Action<LocalOptions> = async (context, options) => {
   const rows = await order<User[]>(context, options, { operation: "users" })
-  await context.output.list(rows, [
-    { title: "ID", cell: ({ id }) => id },
-    { title: "EMAIL", cell: ({ email }) => email, flexible: true },
-    { title: "OPERATOR", cell: ({ operator }) => (operator ? "yes" : "") },
-    { title: "MFA", cell: ({ mfa_enabled }) => (mfa_enabled ? "yes" : "no") },
-  ])
+  await context.output.list(rows, {
+    ID: "id",
+    EMAIL: wide(({ email }) => email),
+    OPERATOR: ({ operator }) => (operator ? "yes" : ""),
+    MFA: ({ mfa_enabled }) => (mfa_enabled ? "yes" : "no"),
+  })
   return undefined
 }
 
 const toUser =
   (what: (email: string) => AdminOrder, done: string): Action<LocalOptions> =>
   async (context, options, email = "") => {
-    context.output.promises(user_fields)
+    context.output.promises(fieldsOf("PATCH /v1/users/me"))
     const user = await order<User>(context, options, what(email))
     await context.output.record(user, () => `${context.paint.green("✓")} ${user.email} ${done}`)
     return undefined

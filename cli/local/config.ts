@@ -2,7 +2,7 @@ import type { Explanation, Loaded } from "../../src/core/config"
 import type { Action } from "../lib/context"
 import { environment } from "../lib/environment"
 import { profilesPath } from "../lib/profiles"
-import { type Column, fields } from "../lib/table"
+import { type Columns, fields, wide } from "../lib/table"
 import { explained, type LocalOptions, localSettings } from "./settings"
 
 const written = (value: unknown): string => {
@@ -10,16 +10,16 @@ const written = (value: unknown): string => {
   return typeof value === "string" ? value : JSON.stringify(value)
 }
 
-const columns: Column<Row>[] = [
-  { title: "KEY", cell: ({ key }) => key },
-  { title: "VALUE", cell: ({ value }) => written(value), flexible: true },
-  { title: "SOURCE", cell: ({ source }) => source, flexible: true },
-]
+const columns: Columns<SettingRow> = {
+  KEY: "key",
+  VALUE: wide(({ value }) => written(value)),
+  SOURCE: wide(({ source }) => source),
+}
 
-type Row = Record<string, unknown> & { key: string; value: unknown; source: string }
+type SettingRow = Record<string, unknown> & { key: string; value: unknown; source: string }
 
 export const show: Action<LocalOptions> = async (context, options) => {
-  const rows: Row[] = localSettings(context.flags, options)
+  const rows: SettingRow[] = localSettings(context.flags, options)
     .all()
     .map((one) => ({ ...one }))
   await context.output.list(rows, columns)

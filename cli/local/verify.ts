@@ -1,13 +1,17 @@
 import { isSecret, signedHeaders } from "../../src/lib/signature"
 import type { Action, Context } from "../lib/context"
 import { type Exit, exits, usage } from "../lib/errors"
-import { trial_fields } from "../lib/fields"
 import { onInterrupt } from "../lib/interrupt"
 import { listenSecret, receiverAddress } from "../lib/listen-secret"
 import { type Posted, post } from "../lib/post"
 import { shortened } from "../lib/table"
 import { cleanLine, type Paint } from "../lib/terminal"
 import { millis, pause } from "../lib/time"
+
+const TRIAL_FIELDS = [
+  ...["name", "about", "expected", "passed"],
+  ...["response_status", "duration_ms", "error", "note"],
+]
 
 interface VerifyOptions {
   secret?: string
@@ -18,13 +22,13 @@ interface VerifyOptions {
 export const verify: Action<VerifyOptions> = async (context, { secret, skipVerify }, to = "") => {
   const { output, paint } = context
   const url = receiverAddress(to)
-  output.promises(trial_fields)
+  output.promises(TRIAL_FIELDS)
   const known = secret ?? listenSecret(context)
   if (!isSecret(known))
     throw usage("--secret is not a webhook secret", "a webhook secret begins with whsec_")
   const done = await tried(context, url, known, skipVerify)
   // One JSON text can only be whole at its end.
-  if (output.form === "json") await output.list(done, [])
+  if (output.form === "json") await output.list(done, {})
 
   const passed = done.filter((trial) => trial.passed).length
   const notes = done.filter((trial) => trial.passed && trial.note !== null)

@@ -1,16 +1,6 @@
-import type { Client, Reply } from "../lib/client"
+import type { Client } from "../lib/client"
 import { exits, Failure } from "../lib/errors"
-import type {
-  Attempt,
-  Content,
-  Delivery,
-  DeliveryDetail,
-  Email,
-  EmailEvents,
-  EmailRef,
-  Webhook,
-  Work,
-} from "../lib/records"
+import { given } from "../lib/input"
 import { moment } from "../lib/time"
 import type { Filter } from "./filter"
 import { factOfEmail } from "./message-rows"
@@ -105,24 +95,24 @@ async function perform(world: World, cursors: Cursors, intent: Intent): Promise<
         parts: await partsOf(client, intent.id, intent.tab),
       })
     case "load_endpoints": {
-      const { data } = await client.get<Webhook[]>("/v1/webhooks", { per_page: PAGE })
+      const { data } = await client.call("GET /v1/webhooks", { query: { per_page: PAGE } })
       return hear({ is: "endpoints", endpoints: data })
     }
     case "load_deliveries": {
-      const path = `${endpoint(intent)}/deliveries`
-      const { data } = await client.get<Delivery[]>(path, { per_page: PAGE })
+      const { data } = await client.call("GET /v1/webhooks/{webhook_id}/deliveries", {
+        params: { webhook_id: intent.webhook_id },
+        query: { per_page: PAGE },
+      })
       return hear({ is: "deliveries", webhook_id: intent.webhook_id, deliveries: data })
     }
     case "load_delivery": {
-      const path = `${endpoint(intent)}/deliveries/${encodeURIComponent(intent.id)}`
-      return hear({
-        is: "delivery",
-        id: intent.id,
-        found: (await client.get<DeliveryDetail>(path)).data,
-      })
+      const { webhook_id, id } = intent
+      const params = { webhook_id, delivery_id: id }
+      const { data } = await client.call(DELIVERY, { params })
+      return hear({ is: "delivery", id, found: data })
     }
     case "load_queue":
-      return hear({ is: "queue", work: (await client.get<Work>("/v1/queue")).data })
+      return hear({ is: "queue", work: (await client.call("GET /v1/queue")).data })
     case "resend":
     case "retry":
     case "replay":
@@ -136,51 +126,40 @@ async function perform(world: World, cursors: Cursors, intent: Intent): Promise<
   }
 }
 
-const endpoint = ({ webhook_id }: { webhook_id: string }) =>
-  `/v1/webhooks/${encodeURIComponent(webhook_id)}`
-
-const email = (id: string) => `/v1/emails/${encodeURIComponent(id)}`
+const DELIVERY = "GET /v1/webhooks/{webhook_id}/deliveries/{delivery_id}"
 
 /** Pages are walked by cursor, one walk for each filter; at its end nothing more is asked for. */
 async function loadOlder({ client, hear }: World, cursors: Cursors, filter: Filter) {
   const cursor = cursors.get(filter.text)
   const { since, ...fields } = filter.query
   const created_after = since === undefined ? undefined : moment(since, "since")
-  const query = { ...fields, created_after, per_page: PAGE, cursor: cursor ?? undefined }
-  const ended = cursor === null
-  const found: Reply<Email[]> = ended ? NOTHING : await client.get<Email[]>("/v1/emails", query)
-  const next = found.meta.next_cursor ?? null
+  const query = given({ ...fields, created_after, per_page: PAGE, cursor: cursor ?? undefined })
+  const found = cursor === null ? undefined : await client.call("GET /v1/emails", { query })
+  const next = found?.meta.next_cursor ?? null
   cursors.set(filter.text, next)
-  const facts = found.data.map(factOfEmail)
+  const facts = found?.data.map(factOfEmail) ?? []
   hear({ is: "older", facts, more: next !== null, filter: filter.text })
 }
 
-const NOTHING = { data: [], meta: {} }
-
 async function partsOf(client: Client, id: string, tab: Tab): Promise<Parts> {
-  const path = email(id)
+  const input = { params: { email_id: id } }
   switch (tab) {
     case "Timeline": {
       const [found, attempts] = await Promise.all([
-        client.get<Email>(path),
-        client.get<Attempt[]>(`${path}/attempts`),
+        client.call("GET /v1/emails/{email_id}", input),
+        client.call("GET /v1/emails/{email_id}/attempts", input),
       ])
       return { email: found.data, attempts: attempts.data }
     }
     case "Events":
-      return { events: (await client.get<EmailEvents>(`${path}/events`)).data }
+      return { events: (await client.call("GET /v1/emails/{email_id}/events", input)).data }
     case "Text":
-      return { content: (await client.get<Content>(`${path}/content`)).data }
+      return { content: (await client.call("GET /v1/emails/{email_id}/content", input)).data }
     default:
-      return { raw: new TextDecoder().decode(await client.bytes(`${path}/raw`)) }
+      return {
+        raw: new TextDecoder().decode(await client.call("GET /v1/emails/{email_id}/raw", input)),
+      }
   }
-}
-
-type Tested = {
-  delivered: boolean
-  response_status: number | null
-  duration_ms: number | null
-  error: string | null
 }
 
 type Change = Extract<Intent, { do: "resend" | "retry" | "replay" | "test" }>
@@ -189,19 +168,30 @@ type Change = Extract<Intent, { do: "resend" | "retry" | "replay" | "test" }>
 async function change(client: Client, intent: Change): Promise<string> {
   switch (intent.do) {
     case "resend": {
-      const { data } = await client.post<EmailRef>(`${email(intent.id)}/resend`)
+      const { data } = await client.call("POST /v1/emails/{email_id}/resend", {
+        params: { email_id: intent.id },
+        body: {},
+      })
       return `sent again as ${data.id}`
     }
     case "retry":
-      await client.post(`${endpoint(intent)}/deliveries/${encodeURIComponent(intent.id)}/retry`)
+      await client.call("POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry", {
+        params: { webhook_id: intent.webhook_id, delivery_id: intent.id },
+      })
       return "the delivery is attempted again"
     case "replay": {
       const body = { since: moment(intent.since, "since"), status: intent.status }
-      const { data } = await client.post<{ id: string }>(`${endpoint(intent)}/replay`, body)
+      const { data } = await client.call("POST /v1/webhooks/{webhook_id}/replay", {
+        params: { webhook_id: intent.webhook_id },
+        body,
+      })
       return `the replay runs as job ${data.id}`
     }
     case "test": {
-      const { data } = await client.post<Tested>(`${endpoint(intent)}/test`, {})
+      const { data } = await client.call("POST /v1/webhooks/{webhook_id}/test", {
+        params: { webhook_id: intent.webhook_id },
+        body: {},
+      })
       const { delivered, response_status: status, duration_ms: took, error } = data
       const answer = [status, error].filter(Boolean).join(" ")
       return `test ${delivered ? "delivered" : "failed ✗"}: ${answer} in ${spanText(took ?? 0)}`
@@ -213,9 +203,13 @@ type Switch = Extract<Intent, { do: "enable" | "disable" | "pause" }>
 
 /** Does it, and answers what to say about it. */
 async function switched(client: Client, intent: Switch): Promise<string> {
-  const body = intent.do === "enable" ? { replay: intent.replay } : undefined
-  const { data } = await client.post<Webhook>(`${endpoint(intent)}/${intent.do}`, body)
-  if (intent.do !== "enable") return `${intent.do}d; its events are held for 7 days`
+  const params = { webhook_id: intent.webhook_id }
+  if (intent.do !== "enable") {
+    await client.call(`POST /v1/webhooks/{webhook_id}/${intent.do}`, { params })
+    return `${intent.do}d; its events are held for 7 days`
+  }
+  const body = { replay: intent.replay }
+  const { data } = await client.call("POST /v1/webhooks/{webhook_id}/enable", { params, body })
   if (intent.replay === "held") return "enabled; the held events are sent now"
   const left =
     data.held_count > 0 ? `; ${number(data.held_count)} held events wait: R replays them` : ""

@@ -1,4 +1,4 @@
-import type { DeliveryDetail, Headers } from "../lib/records"
+import type { Components } from "../../src/client/components"
 import { cleanLine, cleanText } from "../lib/terminal"
 import { clockTime } from "../lib/time"
 import { type Brush, pair, type Told, told } from "./columns"
@@ -6,6 +6,9 @@ import { painted } from "./detail-lines"
 import { remembered } from "./remembered"
 import { spanText } from "./spans"
 import type { DeliveryView } from "./state"
+
+type DeliveryDetail = Components["DeliveryDetail"]
+type HeaderFields = Components["DeliveryDetail"]["request_headers"]
 
 const brushes: Partial<Record<string, Brush>> = {
   success: "green",
@@ -67,7 +70,7 @@ function bodies(delivery: DeliveryDetail): Told[] {
   ]
 }
 
-const headerLines = (headers: Headers | null): Told[] =>
+const headerLines = (headers: HeaderFields): Told[] =>
   Object.entries(headers ?? {}).map(([name, value]) => told(cleanLine(`${name}: ${value}`), "dim"))
 
 const text = (found: string): Told[] =>

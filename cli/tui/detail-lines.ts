@@ -1,5 +1,5 @@
-import type { Attempt, Email, EmailEvent, TimelineEntry } from "../lib/records"
-import { address } from "../lib/records"
+import type { Components } from "../../src/client/components"
+import { address } from "../lib/email-text"
 import { cleanLine, cleanText, painter } from "../lib/terminal"
 import { clockTime } from "../lib/time"
 import { fitted, wrapped } from "./cells"
@@ -9,6 +9,11 @@ import { remembered } from "./remembered"
 import { spanText } from "./spans"
 import type { MessageDetail, Parts, Tab } from "./state"
 import { textOfHtml } from "./text-of-html"
+
+type EmailAttempt = Components["EmailAttempt"]
+type Email = Components["Email"]
+type EmailEvent = Components["EmailEvents"]["events"][number]
+type TimelineEntry = Components["Email"]["timeline"][number]
 
 /** More of a message nobody reads on a terminal. */
 const SHOWN_CHARACTERS = 200_000
@@ -45,7 +50,7 @@ const content: Record<Tab, (parts: Parts) => Told[] | undefined> = {
   Events: ({ events }) => events?.events.flatMap(eventLines),
 }
 
-function timeline(email: Email, attempts: readonly Attempt[]): Told[] {
+function timeline(email: Email, attempts: readonly EmailAttempt[]): Told[] {
   const { status, status_reason, error, next_attempt_at } = email
   const why = status_reason ? ` (${cleanLine(status_reason)})` : ""
   return [
@@ -69,7 +74,7 @@ function factLine({ type, timestamp, recipient_email }: TimelineEntry): string {
   return `${at} ${cleanLine(type).padEnd(18)} ${cleanLine(recipient_email ?? "")}`.trimEnd()
 }
 
-function attemptLines(tried: Attempt): Told[] {
+function attemptLines(tried: EmailAttempt): Told[] {
   const { attempt, started_at, duration_ms, outcome, mx, provider, tls, response } = tried
   const where = cleanLine([mx ?? provider, tls].filter(Boolean).join(", "))
   const head = `try ${attempt}  ${clockTime(started_at)}  ${spanText(duration_ms)}  ${cleanLine(outcome)}`

@@ -2,7 +2,10 @@ import { Failure } from "../lib/errors"
 import { duration } from "../lib/time"
 import type { MessageRow } from "./message-rows"
 
-const STATUSES = ["queued", "sending", "sent", "delivered", "bounced", "complained", "failed"]
+const STATUSES = [
+  ...(["queued", "sending", "sent"] as const),
+  ...(["delivered", "bounced", "complained", "failed"] as const),
+]
 
 /** What a filter says, ready to be asked of a row. */
 export interface Filter {
@@ -10,7 +13,13 @@ export interface Filter {
   text: string
   matches(row: MessageRow, now: number): boolean
   /** What the server can be asked for, so that what is not here yet is found too. */
-  query: { status?: string; tag?: string; to?: string; subject?: string; since?: string }
+  query: {
+    status?: (typeof STATUSES)[number]
+    tag?: string
+    to?: string
+    subject?: string
+    since?: string
+  }
 }
 
 export const NO_FILTER: Filter = { text: "", matches: () => true, query: {} }
@@ -89,12 +98,13 @@ const names: Partial<Record<string, (value: string) => Word | { problem: string 
 
 function statusWord(value: string): Word | { problem: string } {
   const wanted = value.toLowerCase().split(",").filter(Boolean)
-  const wrong = wanted.find((status) => !STATUSES.includes(status))
+  const known = STATUSES.filter((status) => wanted.includes(status))
+  const wrong = wanted.find((status) => !known.some((one) => one === status))
   if (wrong !== undefined) return { problem: `there is no status ${wrong}` }
-  const [only] = wanted
+  const [only] = known
   return {
     test: ({ status }) => wanted.includes(status),
-    query: wanted.length === 1 && only !== undefined ? { status: only } : {},
+    query: known.length === 1 && only !== undefined ? { status: only } : {},
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Client } from "../lib/client"
 import { exits, Failure } from "../lib/errors"
 import { type Start, serverTime, startAt } from "../lib/feed"
-import type { Email, EmailEvents, Envelope } from "../lib/records"
+import { given } from "../lib/input"
 import { type Frame, NoUpgrade, openStream } from "../lib/stream"
 import { millis, pause } from "../lib/time"
 import { type Activity, type Fact, factOfActivity, factOfEmail, factOfEvent } from "./message-rows"
@@ -31,12 +31,12 @@ interface Follower {
  */
 export async function beginning(
   client: Client,
-  newest: Email | undefined,
+  newest: { id: string } | undefined,
 ): Promise<string | undefined> {
   if (!newest) return ""
   try {
-    const path = `/v1/emails/${encodeURIComponent(newest.id)}/events`
-    return (await client.get<EmailEvents>(path)).data.events[0]?.id
+    const params = { email_id: newest.id }
+    return (await client.call("GET /v1/emails/{email_id}/events", { params })).data.events[0]?.id
   } catch (error) {
     if (error instanceof Failure) return undefined
     throw error
@@ -106,9 +106,10 @@ async function poll(follower: Follower, until: number): Promise<void> {
   let start: Start = { after, not_before: undefined }
   if (after === undefined) start = await startAt(client, await serverTime(client))
   while (!stop.aborted && millis() < until) {
-    const query = { after: start.after || undefined, types: TYPES, wait: WAIT_SECONDS, limit: PAGE }
+    const after = start.after || undefined
+    const query = given({ after, types: TYPES, wait: WAIT_SECONDS, limit: PAGE })
     const limit = WAIT_SECONDS * 1000 + WAIT_SLACK
-    const { data, meta } = await client.get<Envelope[]>("/v1/events", query, limit)
+    const { data, meta } = await client.within(limit).call("GET /v1/events", { query })
     store.hear({ is: "link", link: "polling" })
     store.facts(data.flatMap((event) => factOfEvent(event) ?? []))
     start = { ...start, after: meta.next_after ?? data.at(-1)?.id ?? start.after }
@@ -118,7 +119,7 @@ async function poll(follower: Follower, until: number): Promise<void> {
 
 async function readNewest({ client, store, stop }: Follower, until: number): Promise<void> {
   while (!stop.aborted && millis() < until) {
-    const { data } = await client.get<Email[]>("/v1/emails", { per_page: PAGE })
+    const { data } = await client.call("GET /v1/emails", { query: { per_page: PAGE } })
     store.hear({ is: "link", link: "polling" })
     store.facts(data.map(factOfEmail))
     await pause(REPEAT_MILLISECONDS)

@@ -1,6 +1,8 @@
-import type { Webhook } from "../lib/records"
+import type { Components } from "../../src/client/components"
 import { chosen } from "./list"
 import type { State, Webhooks } from "./state"
+
+type Webhook = Components["Webhook"]
 
 export interface Key {
   key: string

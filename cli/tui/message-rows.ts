@@ -1,5 +1,8 @@
-import type { Email, Envelope } from "../lib/records"
+import type { Components } from "../../src/client/components"
 import { cleanLine } from "../lib/terminal"
+
+type Email = Omit<Components["EmailSummary"], "updated_at"> & { updated_at?: string }
+type EventEnvelope = Components["EventEnvelope"]
 
 /** One message as the list shows it. Everything in it is harmless to a terminal. */
 export interface MessageRow {
@@ -62,7 +65,7 @@ const told: Partial<Record<string, string>> = {
 }
 
 /** All that a list of emails tells of one. */
-export function factOfEmail(email: Email & { tags?: unknown; updated_at?: string }): Fact {
+export function factOfEmail(email: Email): Fact {
   return {
     id: clean(email.id),
     at: timeOf(email.updated_at ?? email.created_at),
@@ -78,7 +81,7 @@ export function factOfEmail(email: Email & { tags?: unknown; updated_at?: string
 }
 
 /** Undefined for events that are not about a message that was sent: those of `belfry trigger` too. */
-export function factOfEvent({ type, data, created_at }: Envelope): Fact | undefined {
+export function factOfEvent({ type, data, created_at }: EventEnvelope): Fact | undefined {
   const { message_id, recipient_email, subject, tags, bounce_subtype } = data
   if (!type.startsWith("email.") || type === "email.received") return undefined
   if (typeof message_id !== "string" || data.simulated === true) return undefined

@@ -6,7 +6,6 @@ import type { Action, Context } from "../lib/context"
 import { environment } from "../lib/environment"
 import { exits, Failure, usage } from "../lib/errors"
 import { onInterrupt } from "../lib/interrupt"
-import type { Email } from "../lib/records"
 import { millis } from "../lib/time"
 import { openDeeds } from "./deeds"
 import { NO_FILTER } from "./filter"
@@ -31,7 +30,7 @@ export const open: Action<object> = async (context) => {
   let heard = (_: Headers) => {}
   const client = context.client(undefined, {}, (headers) => heard(headers))
   // What is wrong with address or key is told as by every other command, before the screen is taken.
-  const [newest] = (await client.get<Email[]>("/v1/emails", { per_page: 1 })).data
+  const [newest] = (await client.call("GET /v1/emails", { query: { per_page: 1 } })).data
   const begin = await beginning(client, newest)
   const size = [process.stdout.columns || 80, process.stdout.rows || 24] as const
   const { promise: over, resolve: end } = Promise.withResolvers<number>()
@@ -59,18 +58,24 @@ const titleOf = (context: Context) => {
 }
 
 /** `acme/prod`, as far as the key may know it. */
-async function nameProject(client: Client, email: Email | undefined, store: Store) {
-  const slugOf = async (path: string) => {
+async function nameProject(
+  client: Client,
+  email: { project_id: string } | undefined,
+  store: Store,
+) {
+  const slugOf = async (reading: Promise<{ data: { slug: string } }>) => {
     try {
-      return (await client.get<{ slug: string }>(path)).data.slug
+      return (await reading).data.slug
     } catch (error) {
       if (error instanceof Failure) return undefined
       throw error
     }
   }
-  const project_id = email && "project_id" in email ? String(email.project_id) : undefined
-  const account = await slugOf("/v1/accounts/me")
-  const project = project_id && (await slugOf(`/v1/projects/${project_id}`))
+  const account = await slugOf(client.call("GET /v1/accounts/me"))
+  const { project_id } = email ?? {}
+  const project =
+    project_id &&
+    (await slugOf(client.call("GET /v1/projects/{project_id}", { params: { project_id } })))
   const title = [account, project].filter(Boolean).join("/")
   if (title) store.hear({ is: "titled", title })
 }

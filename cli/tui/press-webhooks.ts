@@ -1,9 +1,11 @@
-import type { Webhook } from "../lib/records"
+import type { Components } from "../../src/client/components"
 import { deliveryLines } from "./delivery-lines"
 import { detailRows, layoutOf, tableRows, webhookHeights } from "./layout"
 import { chosen, moved, scrolled, stepsOf } from "./list"
 import { number } from "./spans"
 import { type DeliveryView, type State, type Step, step, type Webhooks, whether } from "./state"
+
+type Webhook = Components["Webhook"]
 
 /** Keys of the Webhooks screen: on endpoints, on deliveries, or in the one that is opened. */
 export function pressOnWebhooks(state: State, key: string): Step {

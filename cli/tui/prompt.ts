@@ -5,7 +5,15 @@ import { type Filter, parseFilter } from "./filter"
 import { chosen } from "./list"
 import { pressOnMessages } from "./press-messages"
 import { pressOnEither } from "./press-webhooks"
-import { type Prompt, type State, type Step, screens, step, whether } from "./state"
+import {
+  type Prompt,
+  replay_portions,
+  type State,
+  type Step,
+  screens,
+  step,
+  whether,
+} from "./state"
 import { withFilter, withShown } from "./update"
 
 /** A key while a line is being typed. Esc leaves everything as it was. */
@@ -64,16 +72,15 @@ function applyFilter(state: State, text: string, refused: Refuse): Step {
   return "problem" in filter ? refused(filter.problem) : withFilter(state, filter)
 }
 
-const PORTIONS = ["held", "failed", "all"]
-
 function askReplay(state: State, text: string, refused: Refuse): Step {
   const endpoint = chosen(state.webhooks.endpoints ?? [], state.webhooks.place)
   if (!endpoint) return step(state)
   const { read_only } = state.webhooks
   if (read_only !== null) return refused(read_only)
-  const [since = "", status = "held", ...more] = text.trim().split(/\s+/)
-  if (!PORTIONS.includes(status) || more.length > 0) {
-    return refused(`write a time, then ${PORTIONS.join(", ")}, as: 1h held`)
+  const [since = "", word = "held", ...more] = text.trim().split(/\s+/)
+  const status = replay_portions.find((one) => one === word)
+  if (!status || more.length > 0) {
+    return refused(`write a time, then ${replay_portions.join(", ")}, as: 1h held`)
   }
   try {
     moment(since, "since")

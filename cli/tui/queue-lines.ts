@@ -1,4 +1,4 @@
-import type { DomainWork, Waiting, Work } from "../lib/records"
+import type { Components } from "../../src/client/components"
 import type { Paint } from "../lib/terminal"
 import { clockTime } from "../lib/time"
 import { type Column, tableLines } from "./columns"
@@ -7,9 +7,13 @@ import { ageText, number, until } from "./spans"
 import type { State } from "./state"
 import { told } from "./webhook-lists"
 
+type DomainWork = Components["OpenWork"]["by_domain"][number]
+type StateWork = Components["OpenWork"]["by_state"][number]
+type OpenWork = Components["OpenWork"]
+
 type Row<Of> = Of & { id: string }
 
-const stateColumns: Column<Row<Waiting>>[] = [
+const stateColumns: Column<Row<StateWork>>[] = [
   { title: "QUEUE", width: 0, share: 2, cell: ({ queue }) => queue },
   {
     title: "STATE",
@@ -29,7 +33,7 @@ const stateColumns: Column<Row<Waiting>>[] = [
 ]
 
 /** Only where the server tells of leases. */
-const leaseColumn: Column<Row<Waiting>> = {
+const leaseColumn: Column<Row<StateWork>> = {
   title: "LEASE",
   width: 9,
   cell: ({ lease_until }, now) => until(lease_until, now),
@@ -80,7 +84,7 @@ export function queueLines(state: State, width: number, paint: Paint): string[] 
   return [...above, paint.dim("─".repeat(width)), ...below]
 }
 
-const isEmpty = ({ by_state, by_domain }: Work) => by_state.length + by_domain.length === 0
+const isEmpty = ({ by_state, by_domain }: OpenWork) => by_state.length + by_domain.length === 0
 
 function filled(lines: string[], width: number, height: number): string[] {
   const blank = Array.from({ length: Math.max(0, height - lines.length) }, () => " ".repeat(width))
@@ -93,7 +97,7 @@ export interface Backlog {
 }
 
 /** All that waits or runs, for the line on top. What is held waits for somebody's word, not here. */
-export function backlog({ by_state }: Work): Backlog {
+export function backlog({ by_state }: OpenWork): Backlog {
   const open = by_state.filter(({ state }) => state !== "held")
   const count = open.reduce((sum, row) => sum + row.count, 0)
   const oldest_seconds = Math.max(0, ...open.map(({ oldest_seconds: age }) => age ?? 0))

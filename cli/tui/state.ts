@@ -1,17 +1,17 @@
-import type {
-  Attempt,
-  Content,
-  Delivery,
-  DeliveryDetail,
-  Email,
-  EmailEvents,
-  Webhook,
-  Work,
-} from "../lib/records"
+import type { Components } from "../../src/client/components"
 import { type Filter, NO_FILTER } from "./filter"
 import { BEGINNING, type Place } from "./list"
 import type { MessageRow } from "./message-rows"
 import { NO_RATES, type Rates } from "./rates"
+
+type EmailAttempt = Components["EmailAttempt"]
+type EmailContent = Components["EmailContent"]
+type Delivery = Components["Delivery"]
+type DeliveryDetail = Components["DeliveryDetail"]
+type Email = Components["Email"]
+type EmailEvents = Components["EmailEvents"]
+type Webhook = Components["Webhook"]
+type OpenWork = Components["OpenWork"]
 
 /** In the order of their number keys. */
 export const screens = ["messages", "webhooks", "queue"] as const
@@ -26,9 +26,9 @@ export type Link = "connecting" | "live" | "polling" | "lost"
 /** What is fetched about one message. What is not there yet, or not any more, is left out. */
 export interface Parts {
   email?: Email
-  attempts?: Attempt[]
+  attempts?: EmailAttempt[]
   events?: EmailEvents
-  content?: Content
+  content?: EmailContent
   raw?: string
   /** Why something could not be had, by tab. */
   problems?: Partial<Record<Tab, string>>
@@ -78,7 +78,7 @@ export interface Webhooks {
 }
 
 export interface Queue {
-  work: Work | null
+  work: OpenWork | null
   problem: string | null
   top: number
 }
@@ -92,11 +92,15 @@ export interface Prompt {
   before?: Filter
 }
 
+/** Which events of the past are sent again. */
+export const replay_portions = ["held", "failed", "all"] as const
+export type ReplayPortion = (typeof replay_portions)[number]
+
 /** Done by a key that asked first. */
 export type Deed =
   | { do: "resend"; id: string }
   | { do: "retry"; webhook_id: string; id: string }
-  | { do: "replay"; webhook_id: string; since: string; status: string }
+  | { do: "replay"; webhook_id: string; since: string; status: ReplayPortion }
   | { do: "enable"; webhook_id: string; replay: "held" | "none" }
   | { do: "disable" | "pause"; webhook_id: string }
 

@@ -1,4 +1,4 @@
-import type { Delivery, DeliveryDetail, Webhook, Work } from "../lib/records"
+import type { Components } from "../../src/client/components"
 import type { Filter } from "./filter"
 import { layoutOf, tableRows, webhookHeights } from "./layout"
 import { kept } from "./list"
@@ -14,6 +14,11 @@ import {
   type Tab,
 } from "./state"
 
+type Delivery = Components["Delivery"]
+type DeliveryDetail = Components["DeliveryDetail"]
+type Webhook = Components["Webhook"]
+type OpenWork = Components["OpenWork"]
+
 /** Everything that can be heard from outside, but keys. */
 export type News =
   | { is: "facts"; facts: readonly Fact[] }
@@ -28,7 +33,7 @@ export type News =
   | { is: "deliveries"; webhook_id: string; deliveries: readonly Delivery[] }
   | { is: "delivery"; id: string; found: DeliveryDetail | null; problem?: string }
   | { is: "read_only"; why: string }
-  | { is: "queue"; work?: Work; problem?: string }
+  | { is: "queue"; work?: OpenWork; problem?: string }
   | { is: "notice"; text: string }
 
 /** The state after one piece of news, and what is to be done about it. Changes nothing else. */

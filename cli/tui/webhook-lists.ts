@@ -1,4 +1,4 @@
-import type { Delivery, Webhook } from "../lib/records"
+import type { Components } from "../../src/client/components"
 import { shortId } from "../lib/table"
 import { cleanLine, type Paint } from "../lib/terminal"
 import { clockTime } from "../lib/time"
@@ -8,6 +8,9 @@ import { deliveryBrush, deliveryWord } from "./delivery-lines"
 import { layoutOf, webhookHeights } from "./layout"
 import { number, spanText, until } from "./spans"
 import type { State } from "./state"
+
+type Delivery = Components["Delivery"]
+type Webhook = Components["Webhook"]
 
 /** Failed attempts in a row that switch an endpoint off (contract 30, 2). */
 const BREAKER = 10

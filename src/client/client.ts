@@ -48,7 +48,7 @@ type InputOf<Name extends OperationName> = ([ParamNames<Name>] extends [never]
   InputPart<TypesNamed<Name>, "body"> & { headers?: Readonly<Record<string, string>> }
 
 /** May be left out where nothing of it is needed. */
-type Inputs<Name extends OperationName> =
+export type OperationInput<Name extends OperationName> =
   Record<never, never> extends InputOf<Name> ? [input?: InputOf<Name>] : [input: InputOf<Name>]
 
 /**
@@ -58,7 +58,7 @@ type Inputs<Name extends OperationName> =
 export async function request<Name extends OperationName>(
   transport: Transport,
   name: Name,
-  ...[input]: Inputs<Name>
+  ...[input]: OperationInput<Name>
 ): Promise<AnswerOf<Name>> {
   return (await transport(requestOf(name, input as AnyInput | undefined))) as AnswerOf<Name>
 }

@@ -26,6 +26,8 @@ export interface OperationRow {
   data?: string
   /** `data` is a list. */
   many?: true
+  /** Of a change: the names of the fields of `data`, with spaces between them. */
+  fields?: string
   /** Takes `PageParams`, and tells the next page in `meta`. */
   paged?: true
   /** Takes the header `Idempotency-Key`. */

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test"
 import { pauseAfter } from "../../cli/commands/domain-checks"
 import { countLine, differenceLines, foundOf, recordLine } from "../../cli/lib/dns-records"
 import { painter } from "../../cli/lib/terminal"
+import type { Components } from "../../src/client/components"
 import { startRelay } from "../harness/relay"
 import { belfry, onTerminal } from "./belfry"
 import { FakeApi, ID, KEY } from "./fake-api"
@@ -9,20 +10,22 @@ import { FakeApi, ID, KEY } from "./fake-api"
 const at = (api: FakeApi) => ({ BELFRY_URL: api.url, BELFRY_API_KEY: KEY })
 const paint = painter(false)
 
-const record = {
+const record: Components["DnsRecord"] = {
   purpose: "dkim",
   type: "TXT",
   name: "svc1._domainkey",
   host: "svc1._domainkey.acme.test",
   value: "v=DKIM1; k=rsa; p=MIIB",
   priority: null,
+  ttl: 3600,
   required: true,
   verified: false,
   status: "missing",
-  found: [] as string[],
-  hint: null as string | null,
-  mistake: null as string | null,
-  answers: [{ server: "ns1.acme.test", answer: "NXDOMAIN", values: [] as string[] }],
+  found: [],
+  hint: null,
+  mistake: null,
+  difference: null,
+  answers: [{ server: "ns1.acme.test", answer: "NXDOMAIN", values: [], alias: null }],
 }
 
 const domain = (own: object = {}) => ({
@@ -48,17 +51,17 @@ test("a record is one line: where, what is expected, and what each server said",
   expect(recordLine({ ...record, status: "verified", verified: true }, widths, paint)).toBe(
     "DKIM  svc1._domainkey.acme.test  ✓ verified",
   )
-  const open = { ...record, status: "pending" }
+  const open = { ...record, status: "pending" as const }
   expect(recordLine(open, widths, paint)).toEndWith("not known yet: NXDOMAIN (ns1.acme.test)")
   const two = [
-    { server: "ns1", answer: "NOERROR", values: ["v=DKIM1; p=\u001b[31mAAA"] },
-    { server: "ns2", answer: "NOERROR", values: [] },
-    { server: "ns3", answer: "NOERROR", values: [] },
+    { server: "ns1", answer: "NOERROR", values: ["v=DKIM1; p=\u001b[31mAAA"], alias: null },
+    { server: "ns2", answer: "NOERROR", values: [], alias: null },
+    { server: "ns3", answer: "NOERROR", values: [], alias: null },
   ]
   expect(foundOf({ ...record, answers: two })).toBe(
     '"v=DKIM1; p=AAA" (ns1); no such record (ns2, ns3)',
   )
-  expect(countLine(domain())).toBe("2/4 verified")
+  expect(countLine(domain() as never)).toBe("2/4 verified")
 })
 
 test("the first wrong character is marked in its surroundings", () => {

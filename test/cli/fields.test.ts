@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test"
-import * as known from "../../cli/lib/fields"
+import { fieldsOf } from "../../cli/lib/client"
 import { Deleted } from "../../src/http/field-schemas"
+
 import { ApiKey, ConsoleUser } from "../../src/identity/schemas"
 import { queueControlRoutes } from "../../src/jobs/pause-routes"
 import { Job } from "../../src/jobs/schemas"
@@ -27,30 +28,30 @@ const routes = [
 ]
 
 test.each([
-  ["POST /v1/accounts", known.account_fields],
-  ["POST /v1/projects", known.project_fields],
-  ["POST /v1/projects/{project_id}/members", known.project_member_fields],
-  ["PATCH /v1/accounts/me/members/{user_id}", known.member_fields],
-  ["POST /v1/accounts/me/members/invite", known.invitation_fields],
-  ["PATCH /v1/settings", known.settings_fields],
-  ["POST /v1/admin/queues/{queue}/pause", known.queue_fields],
-  ["POST /v1/webhooks/{webhook_id}/pause", known.webhook_fields],
-  ["POST /v1/webhooks/{webhook_id}/test", known.webhook_test_fields],
-  ["POST /v1/webhooks/{webhook_id}/rotate-secret", known.rotated_fields],
-  ["POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry", known.delivery_fields],
-  ["POST /v1/webhooks/{webhook_id}/replay", known.job_fields],
-] as const)("the fields of %s are those of the API", (name, fields) => {
+  "POST /v1/accounts",
+  "POST /v1/projects",
+  "POST /v1/projects/{project_id}/members",
+  "PATCH /v1/accounts/me/members/{user_id}",
+  "POST /v1/accounts/me/members/invite",
+  "PATCH /v1/settings",
+  "POST /v1/admin/queues/{queue}/pause",
+  "POST /v1/webhooks/{webhook_id}/pause",
+  "POST /v1/webhooks/{webhook_id}/test",
+  "POST /v1/webhooks/{webhook_id}/rotate-secret",
+  "POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry",
+  "POST /v1/webhooks/{webhook_id}/replay",
+] as const)("the fields of %s are those of the API", (name) => {
   const route = routes.find(({ method, path }) => `${method} ${path}` === name)
-  expect(fields).toEqual(names(route?.response as never))
+  expect(fieldsOf(name)).toEqual(names(route?.response as never))
 })
 
 test("the fields of a key, a user, a job and a deletion are those of the API", () => {
-  expect(known.key_fields).toEqual(names(ApiKey))
-  expect(known.user_fields).toEqual(names(ConsoleUser))
-  expect(known.job_fields).toEqual(names(Job))
-  expect(known.provider_fields).toEqual(names(ProviderConfig))
-  expect(known.tested_fields).toEqual(names(Tested))
-  expect(known.deleted_fields).toEqual(names(Deleted))
+  expect(fieldsOf("PATCH /v1/api-keys/{key_id}")).toEqual(names(ApiKey))
+  expect(fieldsOf("PATCH /v1/users/me")).toEqual(names(ConsoleUser))
+  expect(fieldsOf("POST /v1/jobs/{job_id}/cancel")).toEqual(names(Job))
+  expect(fieldsOf("POST /v1/providers/{kind}/config")).toEqual(names(ProviderConfig))
+  expect(fieldsOf("POST /v1/providers/{kind}/config/{config_id}/test")).toEqual(names(Tested))
+  expect(fieldsOf("DELETE /v1/projects/{project_id}")).toEqual(names(Deleted))
 })
 
 test.each([

@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test"
 import { eventLine } from "../../cli/commands/events"
 import { normalized } from "../../cli/lib/arguments"
-import { email_fields, ref_fields } from "../../cli/lib/fields"
+import { fieldsOf } from "../../cli/lib/client"
 import { FIRST_EMAIL, scopes } from "../../cli/lib/flags"
-import { table } from "../../cli/lib/table"
+import { type Columns, table, wide } from "../../cli/lib/table"
 import { cleanLine, cleanText, painter, wantsColour } from "../../cli/lib/terminal"
 import { createProgram } from "../../cli/program"
 import { Accepted, Email } from "../../src/emails/schemas"
@@ -67,9 +67,11 @@ test("a field that no record has is refused, naming those there are", async () =
 
 test("the fields that changes promise are those of the API", () => {
   const names = ({ properties }: { properties: object }) => Object.keys(properties)
-  expect(ref_fields).toEqual(names(Accepted))
-  expect(email_fields).toEqual(expect.arrayContaining(names(Email)))
-  expect(scopes).toEqual(SCOPES)
+  expect(fieldsOf("POST /v1/emails")).toEqual(names(Accepted))
+  expect(fieldsOf("POST /v1/emails/{email_id}/cancel")).toEqual(
+    expect.arrayContaining(names(Email)),
+  )
+  expect<readonly string[]>(scopes).toEqual(SCOPES)
 })
 
 test("what can be read only once is what --quiet prints", async () => {
@@ -208,10 +210,7 @@ test("a body keeps its line breaks and loses everything else", () => {
 
 test("a narrow terminal shortens what may be shortened, never an id", () => {
   const rows = [{ id: ID, subject: "a very long subject that cannot fit in here" }]
-  const columns = [
-    { title: "ID", cell: (row: { id: string }) => row.id },
-    { title: "SUBJECT", cell: (row: { subject: string }) => row.subject, flexible: true },
-  ]
+  const columns = { ID: "id", SUBJECT: wide((row: { subject: string }) => row.subject) } as const
   const [, line = ""] = table(rows, columns, 60, plain).split("\n")
   expect(Bun.stringWidth(line)).toBe(60)
   expect(line).toStartWith(`${ID}  a very long`)
@@ -221,12 +220,12 @@ test("a narrow terminal shortens what may be shortened, never an id", () => {
 test("on a narrow terminal spare columns go before the others are cut to nothing", () => {
   const rows = [{ id: ID, type: "email.delivered", tries: "1/6" }]
   type Row = (typeof rows)[number]
-  const columns = [
-    { title: "ID", cell: ({ id }: Row) => id },
-    { title: "TYPE", cell: ({ type }: Row) => type, flexible: true },
-    { title: "TRIES", cell: ({ tries }: Row) => tries, spare: 1 },
-    { title: "AGE", cell: () => "12 min", spare: 2 },
-  ]
+  const columns: Columns<Row> = {
+    ID: "id",
+    TYPE: wide(({ type }) => type),
+    TRIES: { cell: ({ tries }) => tries, spare: 1 },
+    AGE: { cell: () => "12 min", spare: 2 },
+  }
   const heads = (width: number) => table(rows, columns, width, plain).split("\n")[0]?.split(/ +/)
   expect(heads(80)).toEqual(["ID", "TYPE", "TRIES", "AGE"])
   expect(heads(60)).toEqual(["ID", "TYPE", "TRIES"])

@@ -2,7 +2,6 @@ import { expect, test } from "bun:test"
 import type { Command } from "commander"
 import { openClient } from "../../cli/lib/client"
 import { NOBODY } from "../../cli/lib/profiles"
-import type { Query } from "../../cli/lib/query"
 import { createProgram } from "../../cli/program"
 import { type AppParts, routeTable } from "../../src/app"
 import type { AnyRoute } from "../../src/http/route"
@@ -123,7 +122,7 @@ test("the client refuses a query field that it does not know", async () => {
   using api = everything()
   const connection = { ...NOBODY, url: api.url, api_key: KEY }
   const client = openClient(connection, { timeout: 1000, dry_run: false })
-  const query = { status: "sent", apiKey: KEY } as Query
-  await expect(client.get("/v1/emails", query)).rejects.toThrow("apiKey: no query field")
+  const query = { status: "sent", apiKey: KEY } as const
+  await expect(client.call("GET /v1/emails", { query })).rejects.toThrow("apiKey: no query field")
   expect(api.seen).toEqual([])
 })

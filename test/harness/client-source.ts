@@ -37,13 +37,13 @@ export const CLIENT_FILES = ["src/client/components.ts", "src/client/operations.
 
 /** The text of each of them: one line an operation, one line a component. */
 export function clientSources(document: OpenApi): Record<(typeof CLIENT_FILES)[number], string> {
+  const schemas = document.components.schemas as Record<string, Schema>
   const rows = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).flatMap(([method, operation]) =>
-      rowOf(`${method.toUpperCase()} ${path}`, operation as unknown as Operation),
+      rowOf(`${method.toUpperCase()} ${path}`, operation as unknown as Operation, schemas),
     ),
   )
   const operations = `${OPERATIONS_HEAD}${rows.join("")}}\n`
-  const schemas = document.components.schemas as Record<string, Schema>
   const names = [...reached(operations, schemas)].sort()
   const lines = names.map((name) => `  ${name}: ${typeOf(schemas[name] ?? {}, "Components")}\n`)
   return {
@@ -80,7 +80,11 @@ function reached(text: string, schemas: Record<string, Schema>): Set<string> {
 const PAGING = ["page", "per_page", "limit", "cursor", "after", "before"]
 
 /** Pages for people and connections are no operations of a client. */
-function rowOf(name: string, operation: Operation): string[] {
+function rowOf(
+  name: string,
+  operation: Operation,
+  schemas: Record<string, Schema>,
+): string[] {
   const content = operation.responses["200"]?.content ?? operation.responses["201"]?.content
   const [produces, answer] = Object.entries(content ?? {})[0] ?? []
   if (!produces || !answer || produces === "text/html") return []
@@ -96,6 +100,7 @@ function rowOf(name: string, operation: Operation): string[] {
     answer: is_json ? typeOf(answer.schema) : "Uint8Array",
   }
   const data = dataOf(answer.schema)
+  const changes = !name.startsWith("GET ")
   const row = {
     summary: operation.summary,
     ...(query.length > 0 && {
@@ -105,6 +110,7 @@ function rowOf(name: string, operation: Operation): string[] {
     }),
     ...(body?.properties && { body: fieldsOf(body) }),
     ...data,
+    ...(changes && fieldNames(answer.schema, schemas)),
     ...(paged && { paged: true }),
     ...(operation.parameters.some(
       (one) => "$ref" in one && one.$ref.endsWith("/IdempotencyKey"),
@@ -120,6 +126,13 @@ function dataOf({ properties }: Schema): { data?: string; many?: true } {
   const one = data?.items ?? data
   const name = one?.$ref?.split("/").at(-1)
   return { ...(name && { data: name }), ...(data?.type === "array" && { many: true }) }
+}
+
+/** The names of what a change answers: `--json=fields` is checked by them before the change. */
+function fieldNames({ properties }: Schema, schemas: Record<string, Schema>) {
+  const { $ref, ...inline } = properties?.data ?? {}
+  const data = $ref ? schemas[$ref.split("/").at(-1) ?? ""] : inline
+  return data?.properties && { fields: Object.keys(data.properties).join(" ") }
 }
 
 function queryType(query: Parameter[], paged: boolean): string | undefined {

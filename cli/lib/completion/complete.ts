@@ -192,8 +192,7 @@ async function ids(
 }
 
 async function eventTypes(context: Context, with_families: boolean): Promise<Known[]> {
-  type EventType = { type: string; category: string; description: string }
-  const { data } = await context.client().get<EventType[]>("/v1/webhooks/events")
+  const { data } = await context.client().call("GET /v1/webhooks/events")
   const types = data.map(({ type, description }) => ({ value: type, about: description }))
   if (!with_families) return types
   const families = new Set(data.map(({ type }) => `${type.split(".")[0]}.*`))

@@ -15,7 +15,7 @@ const after = (state: State, ...keys: string[]) =>
 
 /** On the screen of webhooks, with one that is off, holds much, and has a long address. */
 function withEndpoint(state: State): State {
-  const off = { status: "disabled", disabled_reason: "paused", held_count: 1_234_567 }
+  const off = { status: "disabled", disabled_reason: "paused", held_count: 1_234_567 } as const
   const url = `https://例え.test/${"hook/".repeat(30)}`
   const endpoints = [endpoint("a", { url, ...off })]
   return hear(after(state, "2"), { is: "endpoints", endpoints }).state
@@ -27,8 +27,14 @@ function postures(columns: number, lines: number): State[] {
   const news = { is: "facts" as const, facts: [fact(200, "bounced", hard)] }
   const start = hear(monitorWith(100, columns, lines), news).state
   const empty = { by_state: [], by_domain: [] }
-  const row = { queue: "email", state: "retrying", reason: "連接 refused" }
-  const work = { ...row, count: 12_345, oldest_seconds: 90, next_attempt_at: null }
+  const row = { queue: "email", state: "retrying", reason: "連接 refused" } as const
+  const work = {
+    ...row,
+    count: 12_345,
+    oldest_seconds: 90,
+    next_attempt_at: null,
+    lease_until: null,
+  }
   const domain = { domain: "例え.test", waiting: 3, running: 1, paused_until: null, reason: null }
   const busy = { by_state: [work], by_domain: [domain] }
   return [

@@ -1,16 +1,20 @@
 import { expect, test } from "bun:test"
-import type { Delivery, Webhook } from "../../../cli/lib/records"
 import { painter } from "../../../cli/lib/terminal"
 import { infoLine, keyLine } from "../../../cli/tui/frame-lines"
 import { press } from "../../../cli/tui/press"
 import type { Intent, State } from "../../../cli/tui/state"
 import { hear } from "../../../cli/tui/update"
 import { webhookLines } from "../../../cli/tui/webhook-lists"
+import type { Components } from "../../../src/client/components"
 import { endpoint, monitorWith } from "./rows"
+
+type Webhook = Components["Webhook"]
+type Delivery = Components["Delivery"]
 
 const delivery = (id: string, webhook_id: string): Delivery => ({
   id,
   webhook_id,
+  msg_id: id,
   event_id: `evt_${id}`,
   event_type: "email.sent",
   status: "failed",
@@ -21,6 +25,8 @@ const delivery = (id: string, webhook_id: string): Delivery => ({
   last_error: "http_status",
   latency_ms: 12,
   trigger: "event",
+  first_attempted_at: null,
+  last_attempted_at: null,
   completed_at: null,
   created_at: "2026-11-21T12:00:00.000Z",
 })
@@ -109,7 +115,7 @@ test("a test goes to the chosen endpoint at once", () => {
 })
 
 test("what is held goes out or waits, as whoever enables it says", () => {
-  const off = { status: "disabled", disabled_reason: "paused", held_count: 1204 }
+  const off = { status: "disabled", disabled_reason: "paused", held_count: 1204 } as const
   const on = (more: Partial<Webhook>) =>
     hear(screen(), { is: "endpoints", endpoints: [endpoint("a", more)] }).state
   const asked = pressed(on(off), "e")

@@ -1,7 +1,9 @@
-import type { Webhook } from "../../../cli/lib/records"
 import type { Fact, MessageRow } from "../../../cli/tui/message-rows"
 import { initialState, type State } from "../../../cli/tui/state"
 import { hear } from "../../../cli/tui/update"
+import type { Components } from "../../../src/client/components"
+
+type Webhook = Components["Webhook"]
 
 export const NOW = Date.UTC(2026, 10, 21, 12, 0, 0)
 
@@ -47,6 +49,7 @@ export function monitorWith(count: number, columns = 80, lines = 24): State {
 /** An endpoint that works. */
 export const endpoint = (id: string, more: Partial<Webhook> = {}): Webhook => ({
   id,
+  project_id: idAt(NOW),
   url: `https://${id}.test/hook`,
   events: ["email.*"],
   description: null,
@@ -56,14 +59,19 @@ export const endpoint = (id: string, more: Partial<Webhook> = {}): Webhook => ({
   rate_limit: null,
   filter: null,
   transform: null,
+  metadata: {},
+  version: "2026-02-01",
   status: "active",
+  enabled: true,
   disabled_reason: null,
   disabled_at: null,
   secret_hint: "…1234",
   consecutive_failures: 0,
   held_count: 0,
+  last_triggered_at: null,
   last_success_at: null,
   last_failure_at: null,
   created_at: "2026-11-21T12:00:00.000Z",
+  updated_at: "2026-11-21T12:00:00.000Z",
   ...more,
 })

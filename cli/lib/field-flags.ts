@@ -1,0 +1,98 @@
+import type { OperationField } from "../../src/client/operation"
+import { FieldOption, ONLY_EVENT, PERIOD, SINCE, SLUG, UNTIL } from "./flags"
+import { onOff, wholeNumber } from "./input"
+import { several } from "./run"
+import { moment, momentAhead, month } from "./time"
+
+/**
+ * The flag for one field of a request, as the schema of the field describes it. `about` is its help
+ * where the schema says too little; a filter narrows a list.
+ */
+export function fieldOption(
+  field: string,
+  spec: OperationField,
+  { name, about, is_filter }: { name: string; about: string | undefined; is_filter: boolean },
+): FieldOption {
+  const text = about ?? helpOf(name, spec, is_filter)
+  const option = new FieldOption(`--${name} ${placeholderOf(name, spec)}`, text, field)
+  if (spec.type === "array") option.argParser(several)
+  return option.makeOptionMandatory(spec.required === true)
+}
+
+function placeholderOf(name: string, { type, enum: words, nullable }: OperationField): string {
+  const known = Object.entries(PLACEHOLDERS).find(([, names]) => names.includes(name))
+  if (known) return known[0]
+  if (type === "boolean") return "<on|off>"
+  if (type === "integer" || type === "number") return "<number>"
+  return words || type === "array" || nullable ? `<${name.split("-").at(-1)}>` : "<text>"
+}
+
+/** Where the type of a field says less than the flag itself. */
+const PLACEHOLDERS: Readonly<Record<string, readonly string[]>> = {
+  "<YYYY-MM>": ["period"],
+  "<address>": ["email", "from", "ip", "to"],
+  "<format>": ["signature"],
+  "<hours>": ["overlap"],
+  "<id>": ["actor", "batch", "key", "request-id", "user"],
+  "<label>": ["return-path", "tracking"],
+  "<language>": ["locale"],
+  "<name>": ["action", "name"],
+  "<text>": ["description"],
+  "<type>": ["event", "target"],
+  "<when>": ["expires", "since", "until"],
+  "<zone>": ["timezone"],
+  ...{ "<domain>": ["domain"], "<path>": ["path"], "<selector>": ["selector"] },
+  ...{ "<slug>": ["slug"], "<status>": ["status"], "<tag>": ["tag"] },
+}
+
+/** One idea has one wording in every command. */
+const SHARED_HELP: Partial<Record<string, string>> = {
+  event: ONLY_EVENT,
+  period: PERIOD[1],
+  since: SINCE[1],
+  slug: SLUG[1],
+  until: UNTIL[1],
+}
+
+/** The words of the API's description, as a help text says them. */
+function helpOf(name: string, spec: OperationField, is_filter: boolean): string {
+  if (SHARED_HELP[name]) return SHARED_HELP[name]
+  const words = spec.enum?.map(String)
+  const label = name.replaceAll("-", " ")
+  const choice =
+    words && (words.length > 1 ? `${words.slice(0, -1).join(", ")} or ${words.at(-1)}` : words[0])
+  const sentence = spec.description?.split(/\.(?: |$)/)[0]?.replaceAll("`", "") ?? label
+  const plain = uncapitalized(sentence).replace(/^only /, "show only ")
+  const text = choice ? `${is_filter ? `show only this ${label}` : label}: ${choice}` : plain
+  const usual = spec.default === undefined ? "" : ` (default: ${spec.default})`
+  return `${text}${usual}${spec.type === "array" ? "; may be repeated" : ""}`
+}
+
+/** As a help text begins. */
+export const uncapitalized = (text: string) => text.charAt(0).toLowerCase() + text.slice(1)
+
+/** What a text means, by the field that it is for. */
+const READERS: Partial<Record<string, (text: string, option: string) => unknown>> = {
+  created_after: moment,
+  created_before: moment,
+  expires_at: momentAhead,
+  period: month,
+  since: moment,
+  until: moment,
+}
+
+/** The value of a field, as a person typed it behind its flag. `none` and `never` are null. */
+export function fieldValue(
+  field: string,
+  spec: OperationField,
+  given: string | string[],
+  option: string,
+): unknown {
+  if (Array.isArray(given)) return given.flatMap((some) => some.split(","))
+  if (spec.nullable && (given === "none" || given === "never")) return null
+  const read = READERS[field]
+  if (read) return read(given, option)
+  if (spec.type === "boolean") return onOff(given, option)
+  const is_number = spec.type === "integer" || spec.type === "number"
+  return is_number ? wholeNumber(given, option) : given
+}

@@ -1,0 +1,341 @@
+import { accountRows } from "./commands/accounts"
+import { domainRows } from "./commands/domains"
+import { shownJob } from "./commands/jobs"
+import { keyRows } from "./commands/keys"
+import { providerRows } from "./commands/providers"
+import { queueRows } from "./commands/queue"
+import { auditRow, usageRows } from "./commands/usage"
+import { webhookRows } from "./commands/webhooks"
+import { attemptColumns, emailColumns, emailText } from "./lib/email-text"
+import { usage } from "./lib/errors"
+import { FIRST_EMAIL, optionWords, SLUG, YOUR_NAME } from "./lib/flags"
+import { confirm } from "./lib/prompts"
+import { asks, ID, type Resource, row } from "./lib/resource"
+import { several } from "./lib/run"
+import { ago, fields, idColumn, wide } from "./lib/table"
+
+const memberId = idColumn("member", ({ user_id }: { user_id: string }) => user_id)
+
+const is_member = ({ email, role }: { email: string; role: string }) =>
+  `${email} has the role ${role}`
+
+/** Every plain command, by its noun. Rows that need more than their route stand in commands/<noun>.ts. */
+export const resources: readonly Resource[] = [
+  {
+    noun: "emails",
+    about: "send, read and follow email",
+    example: ["emails list", "emails tail"],
+    rows: [
+      row("list", "GET /v1/emails", {
+        example: "--status bounced --json=id,to.email,status_reason",
+        aliases: { domain: "domain" },
+        flags: { template_id: false, stream: false },
+        columns: emailColumns,
+        next: ([first], _, options) => {
+          if (first) return `emails get ${first.id}`
+          return optionWords({ ...options, limit: undefined }) === ""
+            ? FIRST_EMAIL.slice("belfry ".length)
+            : undefined
+        },
+      }),
+      row("get <id>", "GET /v1/emails/{email_id}", {
+        shown: emailText,
+        next: ({ id }) => `emails attempts ${id}`,
+      }),
+      row("attempts <id>", "GET /v1/emails/{email_id}/attempts", { columns: attemptColumns }),
+      row("cancel <id>", "POST /v1/emails/{email_id}/cancel", {
+        done: () => "cancelled",
+        shown: emailText,
+      }),
+    ],
+  },
+  {
+    noun: "domains",
+    about: "manage sending domains and their DNS records",
+    example: ["domains add acme.test", "domains check acme.test --watch"],
+    rows: domainRows,
+  },
+  {
+    noun: "providers",
+    about: "manage the providers that deliver the project's mail",
+    example: "providers list",
+    rows: providerRows,
+  },
+  {
+    noun: "mailbox",
+    about: "read the mail that the embedded mailbox caught",
+    example: ["mailbox list", "mailbox wait --to ann@mailbox.test"],
+    rows: [
+      row("clear", "DELETE /v1/mailbox", {
+        example: "--to ann@mailbox.test --yes",
+        flags: { to: "delete only mail to this address" },
+        confirm: async (context, _, __, { to }) => {
+          const which = to ? `all mail to ${to}` : "all mail of the project"
+          await confirm(context, `This deletes ${which} from the mailbox.`, "clear")
+          return undefined
+        },
+        done: ({ deleted }) => `deleted ${deleted} ${deleted === 1 ? "mail" : "mails"}`,
+      }),
+    ],
+  },
+  {
+    noun: "events",
+    about: "list and follow the events of the project",
+    example: "events list --follow",
+    rows: [
+      row("get <id>", "GET /v1/events/{event_id}", {
+        word: `evt_${ID}`,
+        shown: ({ data, id, type, created_at: created }, paint) =>
+          `${fields(Object.entries({ id, type, created }), paint)}\n\n${JSON.stringify(data, null, 2)}`,
+      }),
+      row("types", "GET /v1/webhooks/events", {
+        example: "--category email",
+        columns: {
+          TYPE: "type",
+          CATEGORY: "category",
+          WHEN: wide(({ description }) => description),
+        },
+      }),
+    ],
+  },
+  {
+    noun: "webhooks",
+    about: "manage endpoints that receive events",
+    example: "webhooks list",
+    rows: webhookRows,
+  },
+  {
+    noun: "jobs",
+    about: "show and cancel long work in the background",
+    example: `jobs get ${ID}`,
+    rows: [
+      row("cancel <id>", "POST /v1/jobs/{job_id}/cancel", {
+        about: "cancel the rest of a job; finished work stays",
+        example: "--yes",
+        confirm: asks(
+          (id) => `The rest of job ${id} will not be done. Finished work stays.`,
+          "cancel",
+        ),
+        shown: shownJob,
+      }),
+    ],
+  },
+  {
+    noun: "keys",
+    about: "manage the API keys of the project",
+    example: "keys list",
+    rows: keyRows,
+  },
+  {
+    noun: "me",
+    about: "manage your name, password, second factor and sessions",
+    example: ["me get", "me mfa enroll"],
+    rows: [
+      row("get", "GET /v1/users/me", { about: "show your user" }),
+      row("update", "PATCH /v1/users/me", {
+        example: "--name Ann --timezone Europe/Vienna",
+        flags: {
+          name: YOUR_NAME[1],
+          locale: "language as a BCP 47 tag, for example en or de-AT",
+          timezone: "time zone, for example Europe/Vienna",
+        },
+      }),
+      row("approve <code>", "POST /v1/session/device/approve", {
+        word: "BCDF-GHJK",
+        flags: { approve: false },
+        options: (command) => command.option("--deny", "refuse the sign-in"),
+        body: ({ deny }) => ({ approve: !deny }),
+        done: ({ approved }) =>
+          approved ? "the program is signed in as you" : "the sign-in of the program is refused",
+      }),
+    ],
+  },
+  {
+    noun: "me mfa",
+    about: "manage your second factor",
+    example: "me mfa enroll",
+    rows: [
+      row("verify <code>", "POST /v1/users/me/mfa/verify", {
+        done: () => "every sign-in now needs a code",
+      }),
+      row("disable <code>", "POST /v1/users/me/mfa/disable", {
+        done: () => "a sign-in now needs only the password",
+      }),
+    ],
+  },
+  {
+    noun: "me sessions",
+    about: "manage the sessions in which you are signed in",
+    rows: [
+      row("list", "GET /v1/users/me/sessions", {
+        about: "list your sessions, newest first",
+        columns: {
+          "": ({ current }) => (current ? "*" : ""),
+          ID: idColumn("session"),
+          ADDRESS: "ip",
+          PROGRAM: wide(({ client_name, user_agent }) => client_name ?? user_agent),
+          USED: ago(({ last_used_at }) => last_used_at),
+          SINCE: ago(({ created_at }) => created_at),
+        },
+      }),
+      row("revoke <id>", "DELETE /v1/users/me/sessions/{session_id}", {
+        confirm: asks((id) => `Session ${id} will be signed out.`, "revoke"),
+        done: () => "the session has ended",
+      }),
+    ],
+  },
+  { noun: "accounts", about: "manage the accounts that you belong to", rows: accountRows },
+  {
+    noun: "projects",
+    about: "manage the projects of the account",
+    rows: [
+      row("list", "GET /v1/projects", {
+        columns: (context) => ({
+          "": ({ id }) => (id === context.connection().project_id ? "*" : ""),
+          ID: idColumn("project"),
+          NAME: wide(({ name }) => name),
+          SLUG: "slug",
+          STATUS: ({ status, sandbox }) => (sandbox ? `${status}, sandbox` : status),
+          AGE: ago(({ created_at }) => created_at),
+        }),
+      }),
+      row("create", "POST /v1/projects", {
+        about: "create a project",
+        example: "--name Shop",
+        flags: { name: "name of the project" },
+        done: ({ name, id }) => `created the project ${name} ${id}`,
+        next: ({ id }) => `projects use ${id}`,
+      }),
+      row("get <id>", "GET /v1/projects/{project_id}"),
+      row("update <id>", "PATCH /v1/projects/{project_id}", {
+        example: "--name Shop",
+        flags: { name: "new name", slug: `new ${SLUG[1]}` },
+      }),
+      row("delete <id>", "DELETE /v1/projects/{project_id}", {
+        about: "delete a project and stop its keys; it can be restored for 7 days",
+        flags: { confirm: false },
+        async confirm(context, [project_id = ""], client) {
+          const { data } = await client.call("GET /v1/projects/{project_id}", {
+            params: { project_id },
+          })
+          const what = `The keys of ${data.name} stop now. The project can be restored for 7 days.`
+          await confirm(context, what, data.name)
+          return { confirm: data.name }
+        },
+        done: ({ id }) => `deleted ${id}`,
+        next: ({ id }) => `projects restore ${id}`,
+      }),
+      row("restore <id>", "POST /v1/projects/{project_id}/restore", {
+        done: ({ name }) => `restored ${name}`,
+      }),
+      row("members <id>", "GET /v1/projects/{project_id}/members", {
+        columns: {
+          ID: memberId,
+          EMAIL: wide(({ email }) => email),
+          ROLE: ({ role, inherited }) => (inherited ? `${role} (account)` : role),
+          SINCE: ago(({ added_at }) => added_at),
+        },
+      }),
+      row("add-member <id>", "POST /v1/projects/{project_id}/members", {
+        example: "--email kim@example.test --role viewer",
+        flags: { email: "email address of the member", user_id: "user id of the member" },
+        refuse: ({ email, user: id }) =>
+          (email === undefined) === (id === undefined) ? "give --email or --user" : undefined,
+        done: is_member,
+      }),
+      row("set-role <id> <user> <role>", "PATCH /v1/projects/{project_id}/members/{user_id}", {
+        about: "set a member's role in the project: admin, developer or viewer",
+        done: is_member,
+      }),
+      row("remove-member <id> <user>", "DELETE /v1/projects/{project_id}/members/{user_id}", {
+        example: "--yes",
+        confirm: asks((_, person) => `${person} will lose their role in this project.`, "remove"),
+        done: ({ id }) => `removed ${id}`,
+      }),
+    ],
+  },
+  {
+    noun: "members",
+    about: "manage the members of the account",
+    rows: [
+      row("list", "GET /v1/accounts/me/members", {
+        columns: {
+          ID: memberId,
+          EMAIL: wide(({ email }) => email, "last"),
+          NAME: wide(({ name }) => name),
+          ROLE: "role",
+          MFA: ({ mfa_enabled }) => (mfa_enabled ? "yes" : "no"),
+          ACTIVE: ago(({ last_active_at }) => last_active_at, "never"),
+        },
+      }),
+      row("invite <email>", "POST /v1/accounts/me/members/invite", {
+        example: `--grant ${ID}=developer`,
+        flags: { role: false, projects: false },
+        options: (command) =>
+          command
+            .option(
+              "--role <role>",
+              "role: owner, admin, billing_admin or member (default: member)",
+            )
+            .option("--grant <project=role>", "role in a project; may be repeated", several),
+        body: ({ role = "member", grant = [] }) => ({
+          role,
+          projects: [grant].flat().map(readGrant),
+        }),
+        done: ({ id, email }) => `invited ${email} (${id})`,
+        next: () => "invitations list",
+      }),
+      row("set-role <user> <role>", "PATCH /v1/accounts/me/members/{user_id}", {
+        about: "set a member's role: owner, admin, billing_admin or member",
+        done: is_member,
+      }),
+      row("remove <user>", "DELETE /v1/accounts/me/members/{user_id}", {
+        example: "--yes",
+        confirm: asks((person) => `${person} will lose every role in this account.`, "remove"),
+        done: ({ id }) => `removed ${id}`,
+      }),
+    ],
+  },
+  {
+    noun: "invitations",
+    about: "manage the invitations to the account",
+    rows: [
+      row("list", "GET /v1/accounts/me/invitations", {
+        example: "--status pending",
+        columns: {
+          ID: idColumn("invitation"),
+          EMAIL: wide(({ email }) => email, "last"),
+          ROLE: "role",
+          STATUS: "status",
+          ENDS: ago(({ expires_at }) => expires_at),
+        },
+      }),
+      row("resend <id>", "POST /v1/accounts/me/invitations/{invitation_id}/resend", {
+        done: ({ email }) => `sent the invitation to ${email} again`,
+      }),
+      row("revoke <id>", "DELETE /v1/accounts/me/invitations/{invitation_id}", {
+        confirm: asks((id) => `The link of invitation ${id} will stop working.`, "revoke"),
+        done: ({ id }) => `revoked ${id}`,
+      }),
+      row("show <token>", "GET /v1/invitations/{token}", {
+        example: "--url https://mail.example.test",
+        anonymous: true,
+      }),
+    ],
+  },
+  { noun: "queue", about: "show, pause and resume waiting work", rows: queueRows },
+  {
+    noun: "usage",
+    about: "show the usage of a month, with its limits",
+    example: ["usage", "usage --period 2026-11 --json"],
+    rows: usageRows,
+  },
+  { noun: "", about: "", rows: [auditRow] },
+]
+
+/** `<project>=developer` */
+function readGrant(text: string | boolean) {
+  const [project_id, role] = String(text).split("=")
+  if (!project_id || !role) throw usage(`--grant: "${text}" is not <project>=<role>`)
+  return { project_id, role }
+}
