@@ -8,7 +8,7 @@ const STATUSES = [
 ]
 
 /** What a filter says, ready to be asked of a row. */
-export interface Filter {
+export interface MessageFilter {
   /** As it was typed. */
   text: string
   matches(row: MessageRow, now: number): boolean
@@ -22,7 +22,7 @@ export interface Filter {
   }
 }
 
-export const NO_FILTER: Filter = { text: "", matches: () => true, query: {} }
+export const NO_FILTER: MessageFilter = { text: "", matches: () => true, query: {} }
 
 type Test = (row: MessageRow, now: number) => boolean
 
@@ -32,10 +32,10 @@ type Test = (row: MessageRow, now: number) => boolean
  * Part of the text is enough; with a `*` the whole text must fit.
  * Gives the problem as text when a word cannot be understood.
  */
-export function parseFilter(text: string): Filter | { problem: string } {
+export function parseFilter(text: string): MessageFilter | { problem: string } {
   const words = text.trim().split(/\s+/).filter(Boolean)
   const tests: Test[] = []
-  const query: Filter["query"] = {}
+  const query: MessageFilter["query"] = {}
   for (const word of words) {
     const parsed = parseWord(word)
     if ("problem" in parsed) return parsed
@@ -51,7 +51,7 @@ export function parseFilter(text: string): Filter | { problem: string } {
 
 interface Word {
   test: Test
-  query: Filter["query"]
+  query: MessageFilter["query"]
 }
 
 function parseWord(word: string): Word | { problem: string } {

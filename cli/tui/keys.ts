@@ -1,10 +1,10 @@
 import type { Components } from "../../src/client/components"
-import { chosen } from "./list"
-import type { State, Webhooks } from "./state"
+import { chosen } from "./layout"
+import type { State, WebhooksState } from "./state"
 
 type Webhook = Components["Webhook"]
 
-export interface Key {
+export interface KeyHelp {
   key: string
   /** Two words for the line of keys; empty: told in the help only. */
   short: string
@@ -13,14 +13,14 @@ export interface Key {
   changes?: true
 }
 
-const key = (name: string, short: string, long: string): Key => ({ key: name, short, long })
-const change = (...words: Parameters<typeof key>): Key => ({ ...key(...words), changes: true })
+const key = (name: string, short: string, long: string): KeyHelp => ({ key: name, short, long })
+const change = (...words: Parameters<typeof key>): KeyHelp => ({ ...key(...words), changes: true })
 
 const moving = key("↑↓", "move", "move by a row: ↑↓ or j k; by a page: PgUp PgDn; g first, G last")
 
 const copy = key("y", "copy id", "copy the id to the clipboard of this terminal")
 
-const messages: Key[] = [
+const messages: KeyHelp[] = [
   moving,
   key("⏎", "detail", "open the message: timeline, headers, text, raw, events"),
   key("/", "filter", "filter: status:bounced to:*@x.test since:1h tag:y subject:z -word word"),
@@ -30,7 +30,7 @@ const messages: Key[] = [
   copy,
 ]
 
-const detail: Key[] = [
+const detail: KeyHelp[] = [
   key("Esc", "back", "go back to the list"),
   key("←→", "tab", "open another tab: ← → or Tab"),
   key("↑↓", "scroll", "scroll the text"),
@@ -49,7 +49,7 @@ const replay = change(
 const retry = change("r", "retry", "attempt this delivery again now (asks first)")
 
 /** The line of keys names what may be done now; the help tells all three. */
-function switchesOf(endpoint: Webhook | undefined): { first: Key; others: Key[] } {
+function switchesOf(endpoint: Webhook | undefined): { first: KeyHelp; others: KeyHelp[] } {
   const is_off = endpoint !== undefined && endpoint.status !== "active"
   const short = (word: string, is_now: boolean) => (is_now ? word : "")
   const enable = change(
@@ -72,7 +72,7 @@ function switchesOf(endpoint: Webhook | undefined): { first: Key; others: Key[] 
     : { first: pause, others: [disable, enable] }
 }
 
-function endpoints(endpoint: Webhook | undefined): Key[] {
+function endpoints(endpoint: Webhook | undefined): KeyHelp[] {
   const { first, others } = switchesOf(endpoint)
   const down = key(
     "Tab",
@@ -82,14 +82,14 @@ function endpoints(endpoint: Webhook | undefined): Key[] {
   return [moving, down, test, first, replay, ...others, copy]
 }
 
-function deliveries(endpoint: Webhook | undefined): Key[] {
+function deliveries(endpoint: Webhook | undefined): KeyHelp[] {
   const { first, others } = switchesOf(endpoint)
   const opening = key("⏎", "detail", "open the delivery: request, answer, timing, next attempt")
   const up = key("Tab", "endpoints", "move between endpoints and deliveries")
   return [moving, opening, retry, replay, first, test, up, ...others, copy]
 }
 
-const delivery: Key[] = [
+const delivery: KeyHelp[] = [
   key("Esc", "back", "go back to the deliveries"),
   key("↑↓", "scroll", "scroll the text"),
   retry,
@@ -98,10 +98,10 @@ const delivery: Key[] = [
   copy,
 ]
 
-const queue: Key[] = [key("↑↓", "scroll", "scroll the text")]
+const queue: KeyHelp[] = [key("↑↓", "scroll", "scroll the text")]
 
 /** Keys of every screen; the line of keys ends with the last two anyway. */
-export const everywhere: Key[] = [
+export const everywhere: KeyHelp[] = [
   key("1 2 3", "", "open Messages, Webhooks or Queue"),
   key(
     ":",
@@ -114,7 +114,7 @@ export const everywhere: Key[] = [
 ]
 
 /** What the keys do on the present screen, the most useful first. Forbidden actions are left out. */
-export function keysOf(state: State): Key[] {
+export function keysOf(state: State): KeyHelp[] {
   const { screen, messages: list, webhooks } = state
   if (screen === "messages") return list.detail ? detail : messages
   if (screen === "queue") return queue
@@ -122,8 +122,73 @@ export function keysOf(state: State): Key[] {
   return webhooks.read_only === null ? keys : keys.filter(({ changes }) => !changes)
 }
 
-function keysOnWebhooks({ endpoints: list, place, focus, detail: opened }: Webhooks): Key[] {
+function keysOnWebhooks({
+  endpoints: list,
+  place,
+  focus,
+  detail: opened,
+}: WebhooksState): KeyHelp[] {
   if (opened) return delivery
   const endpoint = chosen(list ?? [], place)
   return focus === "endpoints" ? endpoints(endpoint) : deliveries(endpoint)
+}
+
+/** What ink says of a key; each is true or left out. */
+export interface InkKey {
+  upArrow?: boolean
+  downArrow?: boolean
+  leftArrow?: boolean
+  rightArrow?: boolean
+  pageUp?: boolean
+  pageDown?: boolean
+  home?: boolean
+  end?: boolean
+  return?: boolean
+  escape?: boolean
+  tab?: boolean
+  backspace?: boolean
+  delete?: boolean
+  ctrl?: boolean
+  meta?: boolean
+}
+
+const named: [keyof InkKey, string][] = [
+  ["upArrow", "<up>"],
+  ["downArrow", "<down>"],
+  ["leftArrow", "<left>"],
+  ["rightArrow", "<right>"],
+  ["pageUp", "<pageup>"],
+  ["pageDown", "<pagedown>"],
+  ["home", "<home>"],
+  ["end", "<end>"],
+  ["return", "<enter>"],
+  ["escape", "<escape>"],
+  ["tab", "<tab>"],
+  ["backspace", "<backspace>"],
+  ["delete", "<delete>"],
+]
+
+const controls: Partial<Record<string, string>> = {
+  "\r": "<enter>",
+  "\n": "<enter>",
+  "\t": "<tab>",
+  "\u001b": "<escape>",
+  "\u007f": "<backspace>",
+  "\b": "<backspace>",
+  "\u0003": "<ctrl-c>",
+  "\u000c": "<ctrl-l>",
+  "\u0015": "<ctrl-u>",
+  "\u0017": "<ctrl-w>",
+}
+
+/**
+ * The keys of one piece of input, by the names that `press` knows. Fast typing, or a paste,
+ * arrives as several characters at once; those that are no text and no key are left out.
+ */
+export function keysFrom(input: string, key: InkKey): string[] {
+  const name = named.find(([flag]) => key[flag])?.[1]
+  if (name) return [name]
+  if (key.ctrl) return [`<ctrl-${input}>`]
+  if (key.meta) return [...input].length === 1 ? [`<alt-${input}>`] : []
+  return [...input].flatMap((one) => controls[one] ?? (/\p{Cc}/u.test(one) ? [] : [one]))
 }

@@ -23,10 +23,10 @@ export interface MessageRow {
 }
 
 /** What somebody said about a message: all of it, or only what changed. */
-export type Fact = Partial<MessageRow> & { id: string; at: number }
+export type RowUpdate = Partial<MessageRow> & { id: string; at: number }
 
 /** What was seen of a message's way, as the socket tells it besides the event. */
-export type Activity = {
+export type ActivityFrame = {
   id: string
   channel: string
   status: string
@@ -65,7 +65,7 @@ const told: Partial<Record<string, string>> = {
 }
 
 /** All that a list of emails tells of one. */
-export function factOfEmail(email: Email): Fact {
+export function updateOfEmail(email: Email): RowUpdate {
   return {
     id: clean(email.id),
     at: timeOf(email.updated_at ?? email.created_at),
@@ -81,7 +81,7 @@ export function factOfEmail(email: Email): Fact {
 }
 
 /** Undefined for events that are not about a message that was sent: those of `belfry trigger` too. */
-export function factOfEvent({ type, data, created_at }: EventEnvelope): Fact | undefined {
+export function updateOfEvent({ type, data, created_at }: EventEnvelope): RowUpdate | undefined {
   const { message_id, recipient_email, subject, tags, bounce_subtype } = data
   if (!type.startsWith("email.") || type === "email.received") return undefined
   if (typeof message_id !== "string" || data.simulated === true) return undefined
@@ -99,7 +99,7 @@ export function factOfEvent({ type, data, created_at }: EventEnvelope): Fact | u
 }
 
 /** A change of status, as the socket tells it. */
-export const factOfActivity = (activity: Activity): Fact => ({
+export const updateOfActivity = (activity: ActivityFrame): RowUpdate => ({
   id: clean(activity.id),
   at: timeOf(activity.at),
   channel: clean(activity.channel),
@@ -114,7 +114,7 @@ const tagsOf = (tags: unknown): string[] => (Array.isArray(tags) ? tags.map(clea
 const madeAt = (id: string): number => Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
 
 /** What became of messages that were accepted meanwhile, each told once however often it was said. */
-export interface Counts {
+export interface RowCounts {
   added: number
   /** Those that left the house: sent, delivered, or refused by the other side. */
   settled: number
@@ -124,16 +124,16 @@ export interface Counts {
 
 export interface Merged {
   rows: readonly MessageRow[]
-  counts: Counts
+  counts: RowCounts
 }
 
 /**
  * The rows with what is said now, newest first, at most `MOST_ROWS`. Facts may come twice and late:
  * a status never falls back, except from `sending` to `queued` for the next try.
  */
-export function mergeFacts(
+export function mergeUpdates(
   rows: readonly MessageRow[],
-  facts: readonly Fact[],
+  facts: readonly RowUpdate[],
   are_news = true,
 ): Merged {
   const next = rows.slice()
@@ -158,7 +158,7 @@ export function mergeFacts(
 const JUST_NOW = 60_000
 const out = ["sent", "delivered", "bounced", "complained"]
 
-function count(counts: Counts, before: string, after: string): void {
+function count(counts: RowCounts, before: string, after: string): void {
   if (before === after) return
   if (out.includes(after) && !out.includes(before)) counts.settled += 1
   if (after === "bounced") counts.bounced += 1
@@ -182,7 +182,7 @@ export function positionOf(rows: readonly { id: string }[], id: string): number 
   return low
 }
 
-function begun({ id, at }: Fact, is_news: boolean): MessageRow {
+function begun({ id, at }: RowUpdate, is_news: boolean): MessageRow {
   const made = madeAt(id)
   const created_at = Number.isFinite(made) ? made : at
   const blank = { channel: "email", to: "", subject: "", status: "", reason: "", tags: [] }
@@ -190,7 +190,7 @@ function begun({ id, at }: Fact, is_news: boolean): MessageRow {
   return { ...blank, id, created_at, attempts: 0, changed_at: created_at, is_new }
 }
 
-function merged(row: MessageRow, { at, attempts, status, ...fact }: Fact): MessageRow {
+function merged(row: MessageRow, { at, attempts, status, ...fact }: RowUpdate): MessageRow {
   const moves = status !== undefined && mayFollow(row.status, status)
   const tries = moves ? Math.max(row.attempts, triesAfter(row, status)) : row.attempts
   return {
@@ -211,4 +211,49 @@ function mayFollow(before: string, status: string): boolean {
 function triesAfter({ status: before, attempts }: MessageRow, status: string): number {
   if (status === "sending" && before !== "sending") return attempts + 1
   return ["sent", "delivered", "bounced"].includes(status) ? Math.max(1, attempts) : attempts
+}
+
+/** What was seen since the monitor began: messages a second, and how they ended. */
+export interface Rates {
+  /** Messages that were new in each second, the oldest first; the last one is not over yet. */
+  seconds: readonly number[]
+  /** The second of the last of them. */
+  second: number
+  settled: number
+  bounced: number
+  complained: number
+}
+
+const KEPT_SECONDS = 60
+const MEAN_SECONDS = 5
+
+export const NO_RATES: Rates = { seconds: [0], second: 0, settled: 0, bounced: 0, complained: 0 }
+
+/** Brings the seconds up to now; those in which nothing came are zeros. */
+export function upTo(rates: Rates, now: number): Rates {
+  const second = Math.floor(now / 1000)
+  const gone = rates.second === 0 ? 0 : Math.min(KEPT_SECONDS, second - rates.second)
+  if (gone <= 0) return rates.second === 0 ? { ...rates, second } : rates
+  const zeros = Array.from({ length: gone }, () => 0)
+  return { ...rates, second, seconds: [...rates.seconds, ...zeros].slice(-KEPT_SECONDS) }
+}
+
+/** Adds what has just been seen to the second that runs. */
+export function counted(rates: Rates, more: RowCounts, now: number): Rates {
+  const { seconds, ...rest } = upTo(rates, now)
+  const last = seconds.at(-1) ?? 0
+  return {
+    ...rest,
+    seconds: [...seconds.slice(0, -1), last + more.added],
+    settled: rest.settled + more.settled,
+    bounced: rest.bounced + more.bounced,
+    complained: rest.complained + more.complained,
+  }
+}
+
+/** The mean of the last whole seconds: one that has just begun says nothing. */
+export function perSecond({ seconds }: Rates): number {
+  const whole = seconds.slice(0, -1).slice(-MEAN_SECONDS)
+  if (whole.length === 0) return seconds.at(-1) ?? 0
+  return whole.reduce((sum, one) => sum + one, 0) / whole.length
 }

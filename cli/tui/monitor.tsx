@@ -1,15 +1,14 @@
 import { useInput } from "ink"
 import { useLayoutEffect, useSyncExternalStore } from "react"
 import { painter } from "../lib/terminal"
-import { bodyLines } from "./body-lines"
-import { bordered, infoLine, keyLine, statusLine, tabLine } from "./frame-lines"
-import { keysFrom } from "./key-names"
+import { bodyLines, bordered, infoLine, keyLine, statusLine, tabLine } from "./frame"
+import { keysFrom } from "./keys"
 import { LEAST } from "./layout"
 import type { State } from "./state"
-import type { Store } from "./store"
+import type { MonitorStore } from "./store"
 
 interface Parts {
-  store: Store
+  store: MonitorStore
   colour: boolean
   draw(lines: readonly string[]): void
 }

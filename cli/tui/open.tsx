@@ -7,13 +7,13 @@ import { environment } from "../lib/environment"
 import { exits, Failure, usage } from "../lib/errors"
 import { onInterrupt } from "../lib/interrupt"
 import { millis } from "../lib/time"
-import { openDeeds } from "./deeds"
+import { openActions } from "./actions"
 import { NO_FILTER } from "./filter"
-import { beginning, followNews } from "./follow-news"
+import { beginning, followNews } from "./follow"
 import { Monitor } from "./monitor"
 import { openScreen, RESTORED } from "./screen"
 import { initialState } from "./state"
-import { FRAME_MILLISECONDS, openStore, type Store } from "./store"
+import { FRAME_MILLISECONDS, type MonitorStore, openStore } from "./store"
 
 const POLL_MILLISECONDS = 2000
 
@@ -35,7 +35,7 @@ export const open: Action<object> = async (context) => {
   const size = [process.stdout.columns || 80, process.stdout.rows || 24] as const
   const { promise: over, resolve: end } = Promise.withResolvers<number>()
   const screen = { redraw: () => {} } // until the screen is taken
-  const deeds = openDeeds({
+  const deeds = openActions({
     client,
     hear: (news) => store.hear(news),
     copy: (text) => void process.stdout.write(copying(text)),
@@ -61,7 +61,7 @@ const titleOf = (context: Context) => {
 async function nameProject(
   client: Client,
   email: { project_id: string } | undefined,
-  store: Store,
+  store: MonitorStore,
 ) {
   const slugOf = async (reading: Promise<{ data: { slug: string } }>) => {
     try {
@@ -80,7 +80,7 @@ async function nameProject(
   if (title) store.hear({ is: "titled", title })
 }
 
-function hearSending(store: Store, headers: Headers) {
+function hearSending(store: MonitorStore, headers: Headers) {
   const status = headers.get("x-account-sending-status")
   const reason = headers.get("x-account-sending-status-reason") ?? ""
   const { sending } = store.state()
@@ -114,7 +114,7 @@ function silentOutput(): NodeJS.WriteStream {
 }
 
 /** Draws until `over`, and leaves the terminal as it was, whatever ends it. */
-async function shown(colour: boolean, store: Store, life: Life): Promise<number> {
+async function shown(colour: boolean, store: MonitorStore, life: Life): Promise<number> {
   const { client, begin, over, end } = life
   const stop = new AbortController()
   process.once("exit", restore)
@@ -157,7 +157,7 @@ async function shown(colour: boolean, store: Store, life: Life): Promise<number>
 }
 
 /** What is not told by the stream is asked for, as far as it is on the screen. */
-function ask(store: Store): void {
+function ask(store: MonitorStore): void {
   const { screen, webhooks } = store.state()
   store.ask({ do: "load_queue" })
   if (screen !== "webhooks") return

@@ -14,7 +14,7 @@ const PLAIN = `${ESC}0m`
 /** Gives the terminal back as it was. Safe to write at any moment, also after a crash. */
 export const RESTORED = `${SYNCHRONIZED}l${AUTOWRAP}h${ALTERNATE_SCREEN}l${CURSOR}h${PLAIN}`
 
-export interface Screen {
+export interface TerminalScreen {
   /** Shows these lines. Only lines that changed since the last call are written. */
   draw(lines: readonly string[]): void
   /** Draws everything again: another program may have written to the terminal. */
@@ -29,7 +29,7 @@ export interface Screen {
  * Draws on a terminal by absolute places: each line begins at its own row, is erased first, and never
  * wraps. So no text can shift another one, whatever width the terminal gives to its characters.
  */
-export function openScreen(write: (text: string) => void): Screen {
+export function openScreen(write: (text: string) => void): TerminalScreen {
   let shown: readonly string[] = []
   const together = (text: string) => write(`${SYNCHRONIZED}h${text}${HOME}${SYNCHRONIZED}l`)
   const rowsOf = (lines: readonly string[]) =>

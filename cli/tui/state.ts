@@ -1,8 +1,8 @@
 import type { Components } from "../../src/client/components"
-import { type Filter, NO_FILTER } from "./filter"
-import { BEGINNING, type Place } from "./list"
+import { type MessageFilter, NO_FILTER } from "./filter"
+import { type ListPosition, TOP_OF_LIST } from "./layout"
 import type { MessageRow } from "./message-rows"
-import { NO_RATES, type Rates } from "./rates"
+import { NO_RATES, type Rates } from "./message-rows"
 
 type EmailAttempt = Components["EmailAttempt"]
 type EmailContent = Components["EmailContent"]
@@ -15,7 +15,7 @@ type OpenWork = Components["OpenWork"]
 
 /** In the order of their number keys. */
 export const screens = ["messages", "webhooks", "queue"] as const
-export type Screen = (typeof screens)[number]
+export type ScreenName = (typeof screens)[number]
 
 export const tabs = ["Timeline", "Headers", "Text", "Raw", "Events"] as const
 export type Tab = (typeof tabs)[number]
@@ -24,7 +24,7 @@ export type Tab = (typeof tabs)[number]
 export type Link = "connecting" | "live" | "polling" | "lost"
 
 /** What is fetched about one message. What is not there yet, or not any more, is left out. */
-export interface Parts {
+export interface MessageParts {
   email?: Email
   attempts?: EmailAttempt[]
   events?: EmailEvents
@@ -39,15 +39,15 @@ export interface MessageDetail {
   tab: Tab
   /** Of the first line that is seen. */
   top: number
-  parts: Parts
+  parts: MessageParts
 }
 
-export interface Messages {
+export interface MessagesState {
   rows: readonly MessageRow[]
   /** Those that the filter lets through; while paused those of that moment. */
   shown: readonly MessageRow[]
-  place: Place
-  filter: Filter
+  place: ListPosition
+  filter: MessageFilter
   paused: boolean
   /** What came while paused. */
   unseen: number
@@ -63,33 +63,33 @@ export interface DeliveryView {
   problem: string | null
 }
 
-export interface Webhooks {
+export interface WebhooksState {
   /** Null: not read yet. */
   endpoints: readonly Webhook[] | null
   problem: string | null
-  place: Place
+  place: ListPosition
   focus: "endpoints" | "deliveries"
   deliveries_of: string | null
   deliveries: readonly Delivery[]
-  delivery_place: Place
+  delivery_place: ListPosition
   detail: DeliveryView | null
   /** Why nothing can be changed here, once the server has said so; null: not that we know. */
   read_only: string | null
 }
 
-export interface Queue {
+export interface QueueState {
   work: OpenWork | null
   problem: string | null
   top: number
 }
 
 /** One line that is being typed. */
-export interface Prompt {
+export interface PromptState {
   asks: "filter" | "command" | "replay"
   text: string
   problem: string | null
   /** The filter that Esc brings back, while another one is typed and acts at once. */
-  before?: Filter
+  before?: MessageFilter
 }
 
 /** Which events of the past are sent again. */
@@ -97,7 +97,7 @@ export const replay_portions = ["held", "failed", "all"] as const
 export type ReplayPortion = (typeof replay_portions)[number]
 
 /** Done by a key that asked first. */
-export type Deed =
+export type AskedAction =
   | { do: "resend"; id: string }
   | { do: "retry"; webhook_id: string; id: string }
   | { do: "replay"; webhook_id: string; since: string; status: ReplayPortion }
@@ -109,7 +109,7 @@ export interface Choice {
   key: string
   /** What it means, where there is more than one. */
   word: string
-  deed: Deed
+  deed: AskedAction
 }
 
 export interface Question {
@@ -122,16 +122,16 @@ export interface State {
   lines: number
   /** Epoch milliseconds, as of the last tick. */
   now: number
-  screen: Screen
+  screen: ScreenName
   /** Whose box, account and project is looked at. */
   title: string
   sending: { status: string; reason: string }
   link: Link
   rates: Rates
-  messages: Messages
-  webhooks: Webhooks
-  queue: Queue
-  prompt: Prompt | null
+  messages: MessagesState
+  webhooks: WebhooksState
+  queue: QueueState
+  prompt: PromptState | null
   question: Question | null
   help: boolean
   notice: { text: string; at: number } | null
@@ -150,7 +150,7 @@ export function initialState(columns: number, lines: number, now: number, title:
     messages: {
       rows: [],
       shown: [],
-      place: BEGINNING,
+      place: TOP_OF_LIST,
       filter: NO_FILTER,
       paused: false,
       unseen: 0,
@@ -160,11 +160,11 @@ export function initialState(columns: number, lines: number, now: number, title:
     webhooks: {
       endpoints: null,
       problem: null,
-      place: BEGINNING,
+      place: TOP_OF_LIST,
       focus: "endpoints",
       deliveries_of: null,
       deliveries: [],
-      delivery_place: BEGINNING,
+      delivery_place: TOP_OF_LIST,
       detail: null,
       read_only: null,
     },
@@ -178,9 +178,9 @@ export function initialState(columns: number, lines: number, now: number, title:
 
 /** What the world outside is to do. */
 export type Intent =
-  | Deed
+  | AskedAction
   | { do: "load_message"; id: string; tab: Tab }
-  | { do: "load_older"; filter: Filter }
+  | { do: "load_older"; filter: MessageFilter }
   | { do: "load_endpoints" }
   | { do: "load_deliveries"; webhook_id: string }
   | { do: "load_delivery"; webhook_id: string; id: string }
@@ -190,15 +190,15 @@ export type Intent =
   | { do: "redraw" }
   | { do: "quit" }
 
-export interface Step {
+export interface Transition {
   state: State
   intents: Intent[]
 }
 
 /** A question with one yes, on the key y. */
-export const whether = (text: string, deed: Deed): Question => ({
+export const whether = (text: string, deed: AskedAction): Question => ({
   text,
   choices: [{ key: "y", word: "", deed }],
 })
 
-export const step = (state: State, ...intents: Intent[]): Step => ({ state, intents })
+export const step = (state: State, ...intents: Intent[]): Transition => ({ state, intents })

@@ -1,7 +1,7 @@
 import { millis } from "../lib/time"
-import type { Fact } from "./message-rows"
+import type { RowUpdate } from "./message-rows"
 import { press } from "./press"
-import type { Intent, State, Step } from "./state"
+import type { Intent, State, Transition } from "./state"
 import { hear, type News } from "./update"
 
 /** However fast keys come: a screen is drawn at most ten times a second. */
@@ -13,7 +13,7 @@ const NEWS_MILLISECONDS = 200
 /** The collector looks at what is young after each bunch of news, and at everything after so many. */
 const WHOLE_LOOK = 15
 
-export interface Store {
+export interface MonitorStore {
   /** The state as it was when it was last told to draw. */
   drawn(): State
   state(): State
@@ -21,7 +21,7 @@ export interface Store {
   hear(news: News): void
   press(key: string): void
   /** Collected, and looked at together with the next frame. */
-  facts(facts: readonly Fact[]): void
+  facts(facts: readonly RowUpdate[]): void
   /** Has the world do something that no key asked for. */
   ask(intent: Intent): void
   /** Ends its timers. */
@@ -29,17 +29,17 @@ export interface Store {
 }
 
 /** Holds the state, lets `act` do what comes of it, and rations the redraws. */
-export function openStore(first: State, act: (intent: Intent) => void): Store {
+export function openStore(first: State, act: (intent: Intent) => void): MonitorStore {
   let state = first
   let drawn = first
-  let collected: Fact[] = []
+  let collected: RowUpdate[] = []
   let timer: Timer | undefined
   let last_draw = 0
   let due = 0
   let bunches = 0
   const listeners = new Set<() => void>()
 
-  const take = ({ state: next, intents }: Step) => {
+  const take = ({ state: next, intents }: Transition) => {
     state = next
     for (const intent of intents) act(intent)
   }

@@ -1,17 +1,15 @@
 import type { Components } from "../../src/client/components"
-import type { Filter } from "./filter"
-import { layoutOf, tableRows, webhookHeights } from "./layout"
-import { kept } from "./list"
-import { type Fact, mergeFacts } from "./message-rows"
-import { counted, upTo } from "./rates"
+import type { MessageFilter } from "./filter"
+import { kept, layoutOf, tableRows, webhookHeights } from "./layout"
+import { counted, mergeUpdates, type RowUpdate, upTo } from "./message-rows"
 import {
   type Link,
-  type Messages,
-  type Parts,
+  type MessageParts,
+  type MessagesState,
   type State,
-  type Step,
   step,
   type Tab,
+  type Transition,
 } from "./state"
 
 type Delivery = Components["Delivery"]
@@ -21,14 +19,14 @@ type OpenWork = Components["OpenWork"]
 
 /** Everything that can be heard from outside, but keys. */
 export type News =
-  | { is: "facts"; facts: readonly Fact[] }
-  | { is: "older"; facts: readonly Fact[]; more: boolean; filter: string }
+  | { is: "facts"; facts: readonly RowUpdate[] }
+  | { is: "older"; facts: readonly RowUpdate[]; more: boolean; filter: string }
   | { is: "tick"; now: number }
   | { is: "resized"; columns: number; lines: number }
   | { is: "link"; link: Link }
   | { is: "titled"; title: string }
   | { is: "sending"; status: string; reason: string }
-  | { is: "message"; id: string; tab: Tab; parts: Parts; problem?: string }
+  | { is: "message"; id: string; tab: Tab; parts: MessageParts; problem?: string }
   | { is: "endpoints"; endpoints?: readonly Webhook[]; problem?: string }
   | { is: "deliveries"; webhook_id: string; deliveries: readonly Delivery[] }
   | { is: "delivery"; id: string; found: DeliveryDetail | null; problem?: string }
@@ -37,7 +35,7 @@ export type News =
   | { is: "notice"; text: string }
 
 /** The state after one piece of news, and what is to be done about it. Changes nothing else. */
-export function hear(state: State, news: News): Step {
+export function hear(state: State, news: News): Transition {
   switch (news.is) {
     case "facts":
       return heardFacts(state, news.facts)
@@ -81,8 +79,8 @@ export function hear(state: State, news: News): Step {
   }
 }
 
-function heardFacts(state: State, facts: readonly Fact[]): Step {
-  const { rows, counts } = mergeFacts(state.messages.rows, facts)
+function heardFacts(state: State, facts: readonly RowUpdate[]): Transition {
+  const { rows, counts } = mergeUpdates(state.messages.rows, facts)
   const { detail, paused, unseen } = state.messages
   const messages = { ...state.messages, rows, unseen: paused ? unseen + counts.added : 0 }
   const next = {
@@ -95,8 +93,8 @@ function heardFacts(state: State, facts: readonly Fact[]): Step {
   return step(next, { do: "load_message", id: detail.id, tab: detail.tab })
 }
 
-function withOlder(state: State, { facts, more, filter }: News & { is: "older" }): Messages {
-  const { rows } = mergeFacts(state.messages.rows, facts, false)
+function withOlder(state: State, { facts, more, filter }: News & { is: "older" }): MessagesState {
+  const { rows } = mergeUpdates(state.messages.rows, facts, false)
   // A page that was asked for with another filter says nothing about the end of this list.
   const is_same = filter === state.messages.filter.text
   const older = is_same ? (more ? "more" : "none") : state.messages.older
@@ -104,7 +102,7 @@ function withOlder(state: State, { facts, more, filter }: News & { is: "older" }
 }
 
 /** Filters anew, unless paused, and keeps the reader where he is. */
-export function withShown(messages: Messages, state: State): Messages {
+export function withShown(messages: MessagesState, state: State): MessagesState {
   if (messages.paused) return messages
   const { filter, rows } = messages
   const shown = filter.text === "" ? rows : rows.filter((row) => filter.matches(row, state.now))
@@ -113,7 +111,7 @@ export function withShown(messages: Messages, state: State): Messages {
 }
 
 /** What is here already is filtered at once; the server is asked for what is not. */
-export function withFilter(state: State, filter: Filter): Step {
+export function withFilter(state: State, filter: MessageFilter): Transition {
   const messages = {
     ...state.messages,
     filter,
@@ -154,7 +152,13 @@ function resized(state: State): State {
   }
 }
 
-function withParts(state: State, id: string, tab: Tab, parts: Parts, problem?: string): State {
+function withParts(
+  state: State,
+  id: string,
+  tab: Tab,
+  parts: MessageParts,
+  problem?: string,
+): State {
   const { detail } = state.messages
   if (detail?.id !== id) return state
   const { [tab]: _, ...others } = detail.parts.problems ?? {}
@@ -167,7 +171,7 @@ function withEndpoints(
   state: State,
   list: readonly Webhook[] | undefined,
   problem: string | null,
-): Step {
+): Transition {
   const before = state.webhooks
   const endpoints = list ?? before.endpoints
   const [upper] = webhookHeights(layoutOf(state).height, endpoints?.length ?? 0)

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { BEGINNING, followed, kept, moved, scrolled } from "../../../cli/tui/list"
+import { followed, kept, moved, scrolled, TOP_OF_LIST } from "../../../cli/tui/layout"
 
 const items = (from: number, count: number) =>
   Array.from({ length: count }, (_, n) => ({ id: `m${from - n}` }))
@@ -29,11 +29,11 @@ test("a row that is gone is followed by the one in its place", () => {
 
 test("moving stops at both ends", () => {
   const all = items(10, 10)
-  const end = moved(BEGINNING, all, Number.MAX_SAFE_INTEGER, ROWS)
+  const end = moved(TOP_OF_LIST, all, Number.MAX_SAFE_INTEGER, ROWS)
   expect([end.selected, end.top]).toEqual(["m1", 5])
   const begin = moved(end, all, Number.MIN_SAFE_INTEGER, ROWS)
   expect([begin.selected, begin.top]).toEqual(["m10", 0])
-  expect(moved(BEGINNING, [], 1, ROWS).selected).toBeNull()
+  expect(moved(TOP_OF_LIST, [], 1, ROWS).selected).toBeNull()
 })
 
 test("text is scrolled no further than its last line", () => {

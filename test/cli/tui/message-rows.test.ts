@@ -1,16 +1,19 @@
 import { expect, test } from "bun:test"
 import {
-  factOfActivity,
-  factOfEmail,
-  factOfEvent,
   MOST_ROWS,
-  mergeFacts,
+  mergeUpdates,
+  updateOfActivity,
+  updateOfEmail,
+  updateOfEvent,
 } from "../../../cli/tui/message-rows"
 import { email } from "../fake-api"
 import { fact, idAt, NOW } from "./rows"
 
 const statuses = (...list: string[]) =>
-  list.reduce((rows, status) => mergeFacts(rows, [fact(1, status)]).rows, mergeFacts([], []).rows)
+  list.reduce(
+    (rows, status) => mergeUpdates(rows, [fact(1, status)]).rows,
+    mergeUpdates([], []).rows,
+  )
 
 test("a message takes its way, and what comes late does not throw it back", () => {
   expect(statuses("queued", "sending", "sent", "delivered")[0]?.status).toBe("delivered")
@@ -26,8 +29,8 @@ test("a deferred message waits again, and each taking of it is a try", () => {
 })
 
 test("rows are sorted by when they were accepted, whatever the order they were told of", () => {
-  const { rows } = mergeFacts([], [fact(2, "queued"), fact(1, "queued")])
-  const later = mergeFacts(rows, [fact(0, "queued"), fact(3, "queued")]).rows
+  const { rows } = mergeUpdates([], [fact(2, "queued"), fact(1, "queued")])
+  const later = mergeUpdates(rows, [fact(0, "queued"), fact(3, "queued")]).rows
   expect(later.map(({ subject }) => subject)).toEqual([3, 2, 1, 0].map((n) => `Number ${n}`))
 })
 
@@ -35,13 +38,13 @@ test("an event that somebody triggered is no message", () => {
   const data = { message_id: idAt(NOW), recipient_email: "kim@example.test", subject: "Hi" }
   const created_at = new Date(NOW).toISOString()
   const event = { id: "evt_1", type: "email.bounced", api_version: "2026-02-01", created_at }
-  expect(factOfEvent({ ...event, data })?.status).toBe("bounced")
-  expect(factOfEvent({ ...event, data: { ...data, simulated: true } })).toBeUndefined()
+  expect(updateOfEvent({ ...event, data })?.status).toBe("bounced")
+  expect(updateOfEvent({ ...event, data: { ...data, simulated: true } })).toBeUndefined()
 })
 
 test("of more rows than are kept the oldest go", () => {
   const many = Array.from({ length: MOST_ROWS + 10 }, (_, n) => fact(n, "queued"))
-  const { rows } = mergeFacts([], many)
+  const { rows } = mergeUpdates([], many)
   expect([rows.length, rows[0]?.subject, rows.at(-1)?.subject]).toEqual([
     MOST_ROWS,
     `Number ${MOST_ROWS + 9}`,
@@ -50,42 +53,42 @@ test("of more rows than are kept the oldest go", () => {
 })
 
 test("a message is counted once, however often it is said", () => {
-  const first = mergeFacts([], [fact(1, "queued"), fact(1, "queued"), fact(2, "queued")])
+  const first = mergeUpdates([], [fact(1, "queued"), fact(1, "queued"), fact(2, "queued")])
   expect(first.counts).toEqual({ added: 2, settled: 0, bounced: 0, complained: 0 })
-  const next = mergeFacts(first.rows, [fact(1, "sent"), fact(1, "delivered"), fact(2, "bounced")])
+  const next = mergeUpdates(first.rows, [fact(1, "sent"), fact(1, "delivered"), fact(2, "bounced")])
   expect(next.counts).toEqual({ added: 0, settled: 2, bounced: 1, complained: 0 })
-  const twice = mergeFacts(next.rows, [fact(2, "bounced"), fact(1, "complained")])
+  const twice = mergeUpdates(next.rows, [fact(2, "bounced"), fact(1, "complained")])
   expect(twice.counts).toEqual({ added: 0, settled: 0, bounced: 0, complained: 1 })
 })
 
 test("messages of before do not count, whatever becomes of them now", () => {
-  const old = mergeFacts([], [fact(1, "delivered")], false)
-  expect(mergeFacts(old.rows, [fact(1, "complained")]).counts.complained).toBe(0)
-  const late = mergeFacts([], [fact(1, "complained", { at: NOW + 3_600_000 })])
+  const old = mergeUpdates([], [fact(1, "delivered")], false)
+  expect(mergeUpdates(old.rows, [fact(1, "complained")]).counts.complained).toBe(0)
+  const late = mergeUpdates([], [fact(1, "complained", { at: NOW + 3_600_000 })])
   expect(late.counts).toEqual({ added: 0, settled: 0, bounced: 0, complained: 0 })
 })
 
 test("email, event and activity say the same in their own words", () => {
   const id = idAt(NOW)
   const at = new Date(NOW).toISOString()
-  const of_email = factOfEmail({
+  const of_email = updateOfEmail({
     ...email({ id, created_at: at }),
     sent_at: null,
     delivered_at: null,
   } as never)
   const data = { message_id: id, recipient_email: "ann@mailbox.test", subject: "Hi", tags: ["a"] }
   const envelope = { id: "evt_1", api_version: "1", created_at: at }
-  const of_event = factOfEvent({ ...envelope, type: "email.delivered", data })
+  const of_event = updateOfEvent({ ...envelope, type: "email.delivered", data })
   const told = { id, channel: "email", status: "delivered", status_reason: null }
-  const of_activity = factOfActivity({ ...told, recipient: "ann@mailbox.test", at })
+  const of_activity = updateOfActivity({ ...told, recipient: "ann@mailbox.test", at })
   for (const one of [of_email, of_event, of_activity]) {
     expect(one).toMatchObject({ id, at: NOW, to: "ann@mailbox.test", status: "delivered" })
   }
   expect(of_event).toMatchObject({ subject: "Hi", tags: ["a"] })
-  const opened = factOfEvent({ ...envelope, type: "email.opened", data })
+  const opened = updateOfEvent({ ...envelope, type: "email.opened", data })
   expect(opened?.status).toBeUndefined()
   for (const type of ["email.received", "webhook.test"]) {
-    expect(factOfEvent({ ...envelope, type, data })).toBeUndefined()
+    expect(updateOfEvent({ ...envelope, type, data })).toBeUndefined()
   }
 })
 
@@ -95,7 +98,7 @@ test("nothing in a row can command a terminal, nor fill the memory", () => {
     recipient_email: "a\u001b[2Jb@c.test",
     subject: `\u001b]0;owned\u0007${"x".repeat(5000)}\u009b31m\n\u202e`,
   }
-  const told = factOfEvent({
+  const told = updateOfEvent({
     id: "e",
     type: "email.queued",
     api_version: "1",

@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test"
 import { painter } from "../../../cli/lib/terminal"
-import { infoLine, keyLine } from "../../../cli/tui/frame-lines"
+import { infoLine, keyLine } from "../../../cli/tui/frame"
 import { press } from "../../../cli/tui/press"
 import type { Intent, State } from "../../../cli/tui/state"
 import { hear } from "../../../cli/tui/update"
-import { webhookLines } from "../../../cli/tui/webhook-lists"
+import { webhookLines } from "../../../cli/tui/webhooks-screen"
 import type { Components } from "../../../src/client/components"
 import { endpoint, monitorWith } from "./rows"
 

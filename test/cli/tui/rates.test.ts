@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { counted, NO_RATES, perSecond, upTo } from "../../../cli/tui/rates"
+import { counted, NO_RATES, perSecond, upTo } from "../../../cli/tui/message-rows"
 
 const counts = (added: number) => ({ added, settled: added, bounced: 0, complained: 0 })
 

@@ -1,4 +1,4 @@
-import type { Fact, MessageRow } from "../../../cli/tui/message-rows"
+import type { MessageRow, RowUpdate } from "../../../cli/tui/message-rows"
 import { initialState, type State } from "../../../cli/tui/state"
 import { hear } from "../../../cli/tui/update"
 import type { Components } from "../../../src/client/components"
@@ -28,7 +28,7 @@ export const row = (more: Partial<MessageRow> = {}): MessageRow => ({
   ...more,
 })
 
-export const fact = (n: number, status: string, more: Partial<Fact> = {}): Fact => ({
+export const fact = (n: number, status: string, more: Partial<RowUpdate> = {}): RowUpdate => ({
   id: idAt(NOW + n, n),
   at: NOW + n,
   channel: "email",

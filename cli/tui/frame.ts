@@ -1,13 +1,14 @@
 import { cleanLine, type Paint } from "../lib/terminal"
-import { fitted, head, sparkline, widthOf } from "./cells"
-import type { Brush } from "./columns"
-import { keysOf } from "./keys"
-import { listInfo } from "./message-list"
-import { backlog, queueInfo } from "./queue-lines"
-import { perSecond } from "./rates"
-import { ageText, number, percent } from "./spans"
-import { type Prompt, type Question, type State, screens } from "./state"
-import { webhookInfo } from "./webhook-lists"
+import { ageText, fitted, head, number, percent, sparkline, widthOf, wrapped } from "./cells"
+import { deliveryLines, messageLines } from "./details"
+import { everywhere, type KeyHelp, keysOf } from "./keys"
+import { layoutOf } from "./layout"
+import { perSecond } from "./message-rows"
+import { listInfo, listLines } from "./messages-screen"
+import { backlog, queueInfo, queueLines } from "./queue-screen"
+import { type PromptState, type Question, type State, screens, tabs } from "./state"
+import type { Brush } from "./table-lines"
+import { webhookInfo, webhookLines } from "./webhooks-screen"
 
 const SPARK_SECONDS = 12
 const NARROW_SPARK_SECONDS = 5
@@ -111,7 +112,7 @@ const hints = {
 }
 
 /** The end of a long line is what is seen: there the typing happens. */
-function promptLine({ asks, text, problem }: Prompt, width: number, paint: Paint): string {
+function promptLine({ asks, text, problem }: PromptState, width: number, paint: Paint): string {
   const begin = asked[asks]
   const shown = cleanLine(text)
   const cut = tail(shown, width - begin.length - 2)
@@ -142,3 +143,79 @@ export function keyLine(state: State, paint: Paint): string {
   const line = [...shown, last].join("  ")
   return `${paint.dim("└")} ${line} ${paint.dim(`${"─".repeat(Math.max(0, state.columns - 4 - widthOf(line)))}┘`)}`
 }
+
+/** Everything between tabs and the last two lines, each line as wide as the space between borders. */
+export function bodyLines(state: State, paint: Paint, colour: boolean): string[] {
+  const { width, height } = layoutOf(state)
+  if (state.help) return helpLines(state, width, height, paint)
+  const opened = openedLines(state, paint, colour)
+  if (!opened) return screenLines(state, width, paint)
+  const { is_wide, list_width } = layoutOf(state)
+  if (!is_wide) return opened
+  const left = screenLines(state, list_width, paint)
+  return left.map((line, at) => `${line} ${paint.dim("│")} ${opened[at] ?? ""}`)
+}
+
+function screenLines(state: State, width: number, paint: Paint): string[] {
+  switch (state.screen) {
+    case "messages":
+      return listLines(state, width, paint)
+    case "webhooks":
+      return webhookLines(state, width, paint)
+    case "queue":
+      return queueLines(state, width, paint)
+  }
+}
+
+/** What is opened of the list: a message or a delivery; undefined when nothing is. */
+function openedLines(state: State, paint: Paint, colour: boolean): string[] | undefined {
+  const { detail_width: width } = layoutOf(state)
+  const message = state.screen === "messages" ? state.messages.detail : null
+  if (message) {
+    const names = tabs.map((tab) => (tab === message.tab ? paint.bold(`[${tab}]`) : ` ${tab} `))
+    const size = tabs.reduce((sum, tab) => sum + tab.length + 3, -1)
+    const title = names.join(" ") + " ".repeat(Math.max(0, width - size))
+    const lines = messageLines(message, width, colour)
+    return withTitle(state, message.id, title, lines, message.top, paint)
+  }
+  const delivery = state.screen === "webhooks" ? state.webhooks.detail : null
+  if (!delivery) return undefined
+  const lines = deliveryLines(delivery, width, colour)
+  const under = paint.dim(fitted(delivery.found ? cleanLine(delivery.found.event_type) : "", width))
+  return withTitle(state, `delivery ${delivery.id}`, under, lines, delivery.top, paint)
+}
+
+function withTitle(
+  state: State,
+  name: string,
+  under: string,
+  lines: readonly string[],
+  top: number,
+  paint: Paint,
+): string[] {
+  const { detail_width: width, height } = layoutOf(state)
+  const rows = height - 2
+  const last = Math.min(lines.length, top + rows)
+  const where = lines.length > rows ? `${top + 1}–${last} of ${lines.length}` : ""
+  const id = fitted(cleanLine(name), Math.max(0, width - widthOf(where) - 1))
+  const blank = Array.from({ length: Math.max(0, rows - (last - top)) }, () => " ".repeat(width))
+  return [`${paint.bold(id)} ${paint.dim(where)}`, under, ...lines.slice(top, last), ...blank]
+}
+
+function helpLines(state: State, width: number, height: number, paint: Paint): string[] {
+  const here = keysOf(state)
+  const lines = [
+    paint.bold(fitted("Keys on this screen", width)),
+    ...here.flatMap((key) => helpLine(key, width, paint)),
+    " ".repeat(width),
+    paint.bold(fitted("Keys on all screens", width)),
+    ...everywhere.flatMap((key) => helpLine(key, width, paint)),
+  ]
+  const blank = Array.from({ length: Math.max(0, height - lines.length) }, () => " ".repeat(width))
+  return [...lines, ...blank].slice(0, height)
+}
+
+const helpLine = ({ key, long }: KeyHelp, width: number, paint: Paint): string[] =>
+  wrapped(long, width - 10).map(
+    (text, at) => `  ${paint.cyan(fitted(at === 0 ? key : "", 7))} ${fitted(text, width - 10)}`,
+  )

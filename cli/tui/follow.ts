@@ -4,8 +4,14 @@ import { type Start, serverTime, startAt } from "../lib/feed"
 import { given } from "../lib/input"
 import { type Frame, NoUpgrade, openStream } from "../lib/stream"
 import { millis, pause } from "../lib/time"
-import { type Activity, type Fact, factOfActivity, factOfEmail, factOfEvent } from "./message-rows"
-import type { Store } from "./store"
+import {
+  type ActivityFrame,
+  type RowUpdate,
+  updateOfActivity,
+  updateOfEmail,
+  updateOfEvent,
+} from "./message-rows"
+import type { MonitorStore } from "./store"
 
 const TYPES = "email.*"
 const PAGE = 100
@@ -19,7 +25,7 @@ const REPEAT_MILLISECONDS = 2000
 /** What follows, and the event behind which it goes on. */
 interface Follower {
   client: Client
-  store: Store
+  store: MonitorStore
   after: string | undefined
   stop: AbortSignal
 }
@@ -50,7 +56,7 @@ export async function beginning(
  */
 export async function followNews(
   client: Client,
-  store: Store,
+  store: MonitorStore,
   begin: string | undefined,
   stop: AbortSignal,
 ): Promise<void> {
@@ -82,9 +88,9 @@ async function overSocket(follower: Follower): Promise<void> {
   await stream.ended
 }
 
-function factOf(frame: Frame): Fact | undefined {
-  if (frame.type === "event") return factOfEvent(frame.event)
-  return frame.type === "message" ? factOfActivity(frame.message as Activity) : undefined
+function factOf(frame: Frame): RowUpdate | undefined {
+  if (frame.type === "event") return updateOfEvent(frame.event)
+  return frame.type === "message" ? updateOfActivity(frame.message as ActivityFrame) : undefined
 }
 
 /** What there is without the socket, for a while. */
@@ -111,7 +117,7 @@ async function poll(follower: Follower, until: number): Promise<void> {
     const limit = WAIT_SECONDS * 1000 + WAIT_SLACK
     const { data, meta } = await client.within(limit).call("GET /v1/events", { query })
     store.hear({ is: "link", link: "polling" })
-    store.facts(data.flatMap((event) => factOfEvent(event) ?? []))
+    store.facts(data.flatMap((event) => updateOfEvent(event) ?? []))
     start = { ...start, after: meta.next_after ?? data.at(-1)?.id ?? start.after }
     follower.after = start.after
   }
@@ -121,7 +127,7 @@ async function readNewest({ client, store, stop }: Follower, until: number): Pro
   while (!stop.aborted && millis() < until) {
     const { data } = await client.call("GET /v1/emails", { query: { per_page: PAGE } })
     store.hear({ is: "link", link: "polling" })
-    store.facts(data.map(factOfEmail))
+    store.facts(data.map(updateOfEmail))
     await pause(REPEAT_MILLISECONDS)
   }
 }

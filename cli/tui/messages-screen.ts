@@ -1,23 +1,89 @@
-import { messageLines } from "./detail-lines"
+import type { Paint } from "../lib/terminal"
+import { clockTime } from "../lib/time"
+import { number, spanText } from "./cells"
+import { messageLines } from "./details"
 import { NO_FILTER } from "./filter"
-import { detailRows, layoutOf, tableRows } from "./layout"
-import { chosen, followed, indexOf, moved, scrolled, stepsOf } from "./list"
+import {
+  chosen,
+  detailRows,
+  followed,
+  indexOf,
+  layoutOf,
+  moved,
+  scrolled,
+  stepsOf,
+  tableRows,
+} from "./layout"
+import type { MessageRow } from "./message-rows"
 import {
   type MessageDetail,
-  type Messages,
+  type MessagesState,
   type State,
-  type Step,
   step,
+  type Transition,
   tabs,
   whether,
 } from "./state"
+import { type MonitorColumn, statusBrush, statusWord, tableLines } from "./table-lines"
 import { withFilter, withShown } from "./update"
+
+const columns: MonitorColumn<MessageRow>[] = [
+  { title: "TIME", width: 8, cell: ({ created_at }) => clockTime(iso(created_at)).slice(0, 8) },
+  { title: "ID", width: 8, from: 100, cell: ({ id }) => id.slice(-8) }, // the random part
+  {
+    title: "CH",
+    width: 5,
+    from: 140,
+    cell: ({ channel }) => (channel === "email" ? "mail" : channel),
+  },
+  { title: "TO", width: 0, share: 5, cell: ({ to }) => to },
+  { title: "SUBJECT", width: 0, share: 6, cell: ({ subject }) => subject },
+  {
+    title: "STATUS",
+    width: 12,
+    cell: ({ status }) => statusWord(status),
+    brush: ({ status }) => statusBrush(status),
+  },
+  { title: "TRY", width: 3, right: true, cell: ({ attempts }) => String(attempts) },
+  { title: "AGE", width: 6, right: true, cell: ageOf },
+]
+
+const iso = (milliseconds: number) => new Date(milliseconds).toISOString()
+
+/** How long it took, or, of what is still open, how long it has taken so far. */
+function ageOf({ created_at, changed_at, status }: MessageRow, now: number): string {
+  const is_open = status === "queued" || status === "sending"
+  return spanText((is_open ? now : changed_at) - created_at)
+}
+
+/** The table of messages, each line exactly `width` cells. */
+export function listLines(state: State, width: number, paint: Paint): string[] {
+  const { messages, now } = state
+  const { height } = layoutOf(state)
+  const { selected, top } = messages.place
+  const has_focus = messages.detail === null
+  const rows = messages.shown
+  return tableLines({ columns, rows, width, height, top, selected, now, paint, has_focus })
+}
+
+/** What is seen, of how many, and whether it moves. */
+export function listInfo({ messages }: State): string {
+  const { shown, rows, filter, paused, unseen, place, older } = messages
+  const all = `${number(rows.length)}${older === "none" ? "" : "+"}`
+  const noun = all === "1" ? "message" : "messages"
+  const many =
+    filter.text === ""
+      ? `${all} ${noun}`
+      : `filter: ${filter.text}   ${number(shown.length)} of ${all}`
+  const moves = paused ? `paused, ${number(unseen)} new` : place.follows ? "following" : ""
+  return [many, older === "loading" ? "loading…" : "", moves].filter(Boolean).join("   ")
+}
 
 /** Rows left below the reader when older ones are fetched. */
 const AHEAD = 50
 
 /** Keys of the Messages screen: in the list, or in the message that is opened. */
-export function pressOnMessages(state: State, key: string): Step {
+export function pressOnMessages(state: State, key: string): Transition {
   const { messages } = state
   if (messages.detail) return pressInDetail(state, messages.detail, key)
   const rows = tableRows(layoutOf(state).height)
@@ -40,7 +106,7 @@ export function pressOnMessages(state: State, key: string): Step {
   }
 }
 
-function withOlderAsked(state: State): Step {
+function withOlderAsked(state: State): Transition {
   const { older, place, shown, filter } = state.messages
   const left = shown.length - indexOf(shown, place)
   if (older !== "more" || left > AHEAD) return step(state)
@@ -48,20 +114,20 @@ function withOlderAsked(state: State): Step {
   return step({ ...state, messages }, { do: "load_older", filter })
 }
 
-function pausedOrNot(state: State): Messages {
+function pausedOrNot(state: State): MessagesState {
   const { messages } = state
   if (!messages.paused) return { ...messages, paused: true, unseen: 0 }
   return withShown({ ...messages, paused: false, unseen: 0 }, state)
 }
 
-function followedOrNot(state: State, rows: number): Messages {
+function followedOrNot(state: State, rows: number): MessagesState {
   const { messages } = state
   if (messages.place.follows) return { ...messages, place: { ...messages.place, follows: false } }
   const running = messages.paused ? pausedOrNot(state) : messages
   return { ...running, place: followed(running.shown, rows) }
 }
 
-function withDetail(state: State, tab: MessageDetail["tab"]): Step {
+function withDetail(state: State, tab: MessageDetail["tab"]): Transition {
   const { shown, place } = state.messages
   const row = chosen(shown, place)
   if (!row) return step(state)
@@ -73,7 +139,7 @@ function withDetail(state: State, tab: MessageDetail["tab"]): Step {
 }
 
 /** Keys that do the same in the list and in the detail. */
-function pressOnOne(state: State, key: string): Step {
+function pressOnOne(state: State, key: string): Transition {
   const row = chosen(state.messages.shown, state.messages.place)
   if (!row) return step(state)
   if (key === "y") return step(state, { do: "copy", text: row.id })
@@ -82,7 +148,7 @@ function pressOnOne(state: State, key: string): Step {
   return step({ ...state, question: whether(text, { do: "resend", id: row.id }) })
 }
 
-function pressInDetail(state: State, detail: MessageDetail, key: string): Step {
+function pressInDetail(state: State, detail: MessageDetail, key: string): Transition {
   const { height, detail_width } = layoutOf(state)
   const rows = detailRows(height)
   const show = (next: MessageDetail | null) =>
@@ -112,14 +178,14 @@ function pressInDetail(state: State, detail: MessageDetail, key: string): Step {
   }
 }
 
-function turned(state: State, detail: MessageDetail, by: number): Step {
+function turned(state: State, detail: MessageDetail, by: number): Transition {
   const at = (tabs.indexOf(detail.tab) + by + tabs.length) % tabs.length
   const tab = tabs[at] ?? "Timeline"
   const messages = { ...state.messages, detail: { ...detail, tab, top: 0 } }
   return step({ ...state, messages }, { do: "load_message", id: detail.id, tab })
 }
 
-function neighbour(state: State, detail: MessageDetail, by: number): Step {
+function neighbour(state: State, detail: MessageDetail, by: number): Transition {
   const { messages } = state
   const place = moved(messages.place, messages.shown, by, tableRows(layoutOf(state).height))
   return withDetail({ ...state, messages: { ...messages, place } }, detail.tab)

@@ -1,11 +1,11 @@
 import type { Components } from "../../src/client/components"
 import type { Paint } from "../lib/terminal"
 import { clockTime } from "../lib/time"
-import { type Column, tableLines } from "./columns"
+import { ageText, number, until } from "./cells"
 import { layoutOf } from "./layout"
-import { ageText, number, until } from "./spans"
 import type { State } from "./state"
-import { told } from "./webhook-lists"
+import { type MonitorColumn, tableLines } from "./table-lines"
+import { told } from "./webhooks-screen"
 
 type DomainWork = Components["OpenWork"]["by_domain"][number]
 type StateWork = Components["OpenWork"]["by_state"][number]
@@ -13,7 +13,7 @@ type OpenWork = Components["OpenWork"]
 
 type Row<Of> = Of & { id: string }
 
-const stateColumns: Column<Row<StateWork>>[] = [
+const stateColumns: MonitorColumn<Row<StateWork>>[] = [
   { title: "QUEUE", width: 0, share: 2, cell: ({ queue }) => queue },
   {
     title: "STATE",
@@ -33,13 +33,13 @@ const stateColumns: Column<Row<StateWork>>[] = [
 ]
 
 /** Only where the server tells of leases. */
-const leaseColumn: Column<Row<StateWork>> = {
+const leaseColumn: MonitorColumn<Row<StateWork>> = {
   title: "LEASE",
   width: 9,
   cell: ({ lease_until }, now) => until(lease_until, now),
 }
 
-const domainColumns: Column<Row<DomainWork>>[] = [
+const domainColumns: MonitorColumn<Row<DomainWork>>[] = [
   { title: "DOMAIN", width: 0, share: 2, cell: ({ domain }) => domain },
   { title: "WAITING", width: 9, right: true, cell: ({ waiting }) => number(waiting) },
   { title: "RUNNING", width: 9, right: true, cell: ({ running }) => number(running) },

@@ -3,7 +3,7 @@ import { fitted, rightAligned } from "./cells"
 
 export type Brush = keyof Paint
 
-export interface Column<Row> {
+export interface MonitorColumn<Row> {
   title: string
   /** Cells; those with a `share` divide among them what the others leave. */
   width: number
@@ -20,8 +20,8 @@ const GAP = "  "
 /** What marks the chosen row also without colour. */
 const MARK = "▸"
 
-export interface Table<Row> {
-  columns: readonly Column<Row>[]
+export interface TableView<Row> {
+  columns: readonly MonitorColumn<Row>[]
   rows: readonly Row[]
   width: number
   /** Of all of it, with its head. */
@@ -35,7 +35,7 @@ export interface Table<Row> {
 }
 
 /** A head and the rows from `top` on, each line exactly `width` cells; only these are looked at. */
-export function tableLines<Row extends { id: string }>(table: Table<Row>): string[] {
+export function tableLines<Row extends { id: string }>(table: TableView<Row>): string[] {
   const { rows, width, height, top, paint } = table
   const columns = table.columns.filter(({ from = 0 }) => width >= from)
   const widths = widthsOf(columns, width - 2)
@@ -48,9 +48,9 @@ export function tableLines<Row extends { id: string }>(table: Table<Row>): strin
 }
 
 function rowLine<Row extends { id: string }>(
-  { now, paint, selected, width, has_focus = true }: Table<Row>,
+  { now, paint, selected, width, has_focus = true }: TableView<Row>,
   row: Row,
-  columns: readonly Column<Row>[],
+  columns: readonly MonitorColumn<Row>[],
   widths: readonly number[],
 ): string {
   const is_chosen = row.id === selected
@@ -67,10 +67,10 @@ function rowLine<Row extends { id: string }>(
 const slack = (widths: readonly number[], width: number) =>
   width - 2 - widths.reduce((sum, one) => sum + one + GAP.length, -GAP.length)
 
-const aligned = <Row>({ right }: Column<Row>, text: string, width: number) =>
+const aligned = <Row>({ right }: MonitorColumn<Row>, text: string, width: number) =>
   right ? rightAligned(text, width) : fitted(text, width)
 
-function widthsOf<Row>(columns: readonly Column<Row>[], width: number): number[] {
+function widthsOf<Row>(columns: readonly MonitorColumn<Row>[], width: number): number[] {
   const fixed = columns.reduce(
     (sum, { width: own, share }) => sum + (share === undefined ? own : 0) + GAP.length,
     -GAP.length,
@@ -88,15 +88,38 @@ function widthsOf<Row>(columns: readonly Column<Row>[], width: number): number[]
 }
 
 /** A line of text and its colour, before it is broken to a width. */
-export interface Told {
+export interface StyledLine {
   text: string
   brush?: Brush
 }
 
-export const told = (text: string, brush?: Brush): Told => (brush ? { text, brush } : { text })
+export const styled = (text: string, brush?: Brush): StyledLine =>
+  brush ? { text, brush } : { text }
 
 /** `name   value`, with the value left out where there is none. */
-export function pair(name: string, value: string | number | null | undefined): Told[] {
+export function pair(name: string, value: string | number | null | undefined): StyledLine[] {
   if (value === null || value === undefined || value === "") return []
-  return [told(`${name.padEnd(11)}${cleanLine(String(value))}`)]
+  return [styled(`${name.padEnd(11)}${cleanLine(String(value))}`)]
 }
+
+const good = ["sent", "delivered"]
+const bad = ["bounced", "complained", "failed"]
+
+/** Colour never says more than the word and its mark. */
+export const statusBrush = (status: string): Brush =>
+  good.includes(status) ? "green" : bad.includes(status) ? "red" : "yellow"
+
+export const statusWord = (status: string): string =>
+  bad.includes(status) ? `${status} ✗` : status
+
+const brushes: Partial<Record<string, Brush>> = {
+  success: "green",
+  exhausted: "red",
+  failed: "red",
+  held: "cyan",
+}
+
+export const deliveryBrush = (status: string): Brush => brushes[status] ?? "yellow"
+
+export const deliveryWord = (status: string): string =>
+  status === "failed" || status === "exhausted" ? `${status} ✗` : status

@@ -2,10 +2,10 @@ import type { Client } from "../lib/client"
 import { exits, Failure } from "../lib/errors"
 import { given } from "../lib/input"
 import { moment } from "../lib/time"
-import type { Filter } from "./filter"
-import { factOfEmail } from "./message-rows"
-import { number, spanText } from "./spans"
-import type { Intent, Parts, Tab } from "./state"
+import { number, spanText } from "./cells"
+import type { MessageFilter } from "./filter"
+import { updateOfEmail } from "./message-rows"
+import type { Intent, MessageParts, Tab } from "./state"
 import type { News } from "./update"
 
 const PAGE = 100
@@ -24,7 +24,7 @@ export interface World {
  * Does what the keys and the news ask for. A load that is asked for again while it runs is done
  * once more afterwards, however often it was asked for. What fails is said, and nothing ends.
  */
-export function openDeeds(world: World): (intent: Intent) => void {
+export function openActions(world: World): (intent: Intent) => void {
   const cursors = new Map<string, string | null>()
   const running = new Map<string, boolean>()
 
@@ -129,7 +129,7 @@ async function perform(world: World, cursors: Cursors, intent: Intent): Promise<
 const DELIVERY = "GET /v1/webhooks/{webhook_id}/deliveries/{delivery_id}"
 
 /** Pages are walked by cursor, one walk for each filter; at its end nothing more is asked for. */
-async function loadOlder({ client, hear }: World, cursors: Cursors, filter: Filter) {
+async function loadOlder({ client, hear }: World, cursors: Cursors, filter: MessageFilter) {
   const cursor = cursors.get(filter.text)
   const { since, ...fields } = filter.query
   const created_after = since === undefined ? undefined : moment(since, "since")
@@ -137,11 +137,11 @@ async function loadOlder({ client, hear }: World, cursors: Cursors, filter: Filt
   const found = cursor === null ? undefined : await client.call("GET /v1/emails", { query })
   const next = found?.meta.next_cursor ?? null
   cursors.set(filter.text, next)
-  const facts = found?.data.map(factOfEmail) ?? []
+  const facts = found?.data.map(updateOfEmail) ?? []
   hear({ is: "older", facts, more: next !== null, filter: filter.text })
 }
 
-async function partsOf(client: Client, id: string, tab: Tab): Promise<Parts> {
+async function partsOf(client: Client, id: string, tab: Tab): Promise<MessageParts> {
   const input = { params: { email_id: id } }
   switch (tab) {
     case "Timeline": {

@@ -1,0 +1,180 @@
+import type { Components } from "../../src/client/components"
+import { address } from "../lib/email-text"
+import { cleanLine, cleanText, painter } from "../lib/terminal"
+import { clockTime } from "../lib/time"
+import { fitted, remembered, spanText, wrapped } from "./cells"
+import type { DeliveryView, MessageDetail, MessageParts, Tab } from "./state"
+import {
+  deliveryBrush,
+  deliveryWord,
+  pair,
+  type StyledLine,
+  statusBrush,
+  statusWord,
+  styled,
+} from "./table-lines"
+import { textOfHtml } from "./text-of-html"
+
+type EmailAttempt = Components["EmailAttempt"]
+type Email = Components["Email"]
+type EmailEvent = Components["EmailEvents"]["events"][number]
+type DeliveryDetail = Components["DeliveryDetail"]
+type TimelineEntry = Components["Email"]["timeline"][number]
+
+/** More of a message nobody reads on a terminal. */
+const SHOWN_CHARACTERS = 200_000
+
+/** All lines of the open tab, each exactly `width` cells. */
+export const messageLines = ({ parts, tab }: MessageDetail, width: number, colour: boolean) =>
+  linesOfMessage(parts, tab, width, colour)
+
+/** What was sent, what came back, how long it took, and when it is tried again. */
+export const deliveryLines = ({ found, problem }: DeliveryView, width: number, colour: boolean) =>
+  linesOfDelivery(found, problem, width, colour)
+
+/** A screen is drawn again and again while what is opened in it stays the same. */
+const linesOfMessage = remembered((parts: MessageParts, tab: Tab, width: number, colour: boolean) =>
+  painted(parts.problems?.[tab], content[tab](parts), width, colour),
+)
+
+const linesOfDelivery = remembered(
+  (found: DeliveryDetail | null, problem: string | null, width: number, colour: boolean) =>
+    painted(problem, found && [...headLines(found), ...bodies(found)], width, colour),
+)
+
+/** Breaks lines to the width first and paints them then: an escape is no character. */
+function painted(
+  problem: string | null | undefined,
+  found: readonly StyledLine[] | null | undefined,
+  width: number,
+  colour: boolean,
+): string[] {
+  const paint = painter(colour)
+  const lines = problem
+    ? [styled(cleanLine(problem), "yellow")]
+    : (found ?? [styled("loading…", "dim")])
+  return lines.flatMap(({ text, brush }) =>
+    wrapped(text, width).map((line) => {
+      const full = fitted(line, width)
+      return brush ? paint[brush](full) : full
+    }),
+  )
+}
+
+/** Undefined: not read yet. */
+const content: Record<Tab, (parts: MessageParts) => StyledLine[] | undefined> = {
+  Timeline: ({ email, attempts }) => email && timeline(email, attempts ?? []),
+  Headers: ({ raw }) => (raw === undefined ? undefined : headers(raw)),
+  Text: ({ content: found }) => found && text(found.html ? textOfHtml(found.html) : found.text),
+  Raw: ({ raw }) => (raw === undefined ? undefined : text(raw)),
+  Events: ({ events }) => events?.events.flatMap(eventLines),
+}
+
+function timeline(email: Email, attempts: readonly EmailAttempt[]): StyledLine[] {
+  const { status, status_reason, error, next_attempt_at } = email
+  const why = status_reason ? ` (${cleanLine(status_reason)})` : ""
+  return [
+    styled(`${statusWord(cleanLine(status))}${why}`, statusBrush(status)),
+    ...pair("from", address(email.from)),
+    ...pair("to", address(email.to)),
+    ...pair("subject", email.subject),
+    ...pair("accepted", email.created_at),
+    ...pair("provider", email.provider),
+    ...pair("next try", next_attempt_at),
+    ...pair("error", error && `${error.code}: ${error.message}`),
+    ...pair("attached", (email.attachments ?? []).map(({ filename }) => filename).join(", ")),
+    styled(""),
+    ...(email.timeline ?? []).map((entry) => styled(factLine(entry))),
+    ...(attempts.length > 0 ? [styled(""), ...attempts.flatMap(attemptLines)] : []),
+  ]
+}
+
+function factLine({ type, timestamp, recipient_email }: TimelineEntry): string {
+  const at = clockTime(timestamp)
+  return `${at} ${cleanLine(type).padEnd(18)} ${cleanLine(recipient_email ?? "")}`.trimEnd()
+}
+
+function attemptLines(tried: EmailAttempt): StyledLine[] {
+  const { attempt, started_at, duration_ms, outcome, mx, provider, tls, response } = tried
+  const where = cleanLine([mx ?? provider, tls].filter(Boolean).join(", "))
+  const head = `try ${attempt}  ${clockTime(started_at)}  ${spanText(duration_ms)}  ${cleanLine(outcome)}`
+  return [
+    styled(`${head}  ${where}`),
+    ...(response ? [styled(`  ${cleanLine(response)}`, "dim")] : []),
+  ]
+}
+
+function eventLines(event: EmailEvent): StyledLine[] {
+  const { id, bounce_type, bounce_subtype, detail } = event
+  const bounce = [bounce_type, bounce_subtype].filter(Boolean).join(" ")
+  const known = Object.entries(detail ?? {}).filter(([, value]) => value !== null)
+  return [
+    styled(factLine(event)),
+    styled(`  ${cleanLine(id)}`, "dim"),
+    ...(bounce ? [styled(`  ${cleanLine(bounce)}`)] : []),
+    ...known.map(([name, value]) => styled(cleanLine(`  ${name}: ${plain(value)}`))),
+  ]
+}
+
+const plain = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value))
+
+/** Of the bytes that went out, not of what was asked for. */
+function headers(raw: string): StyledLine[] {
+  const end = raw.search(/\r?\n\r?\n/)
+  return text(end < 0 ? raw : raw.slice(0, end))
+}
+
+const textLines = (found: string): StyledLine[] =>
+  cleanText(found)
+    .split("\n")
+    .map((line) => styled(line))
+
+function text(found: string | null | undefined): StyledLine[] {
+  if (!found) return [styled("there is none", "dim")]
+  const rest = found.length - SHOWN_CHARACTERS
+  return [
+    ...textLines(found.slice(0, SHOWN_CHARACTERS)),
+    ...(rest > 0 ? [styled(`… ${rest.toLocaleString("en")} more characters`, "dim")] : []),
+  ]
+}
+
+function headLines(delivery: DeliveryDetail): StyledLine[] {
+  const { status, attempts, max_attempts, next_attempt_at, attempt_log } = delivery
+  return [
+    styled(deliveryWord(cleanLine(status)), deliveryBrush(status)),
+    ...pair("event", `${delivery.event_type}  ${delivery.event_id}`),
+    ...pair("to", delivery.url),
+    ...pair("trigger", delivery.trigger),
+    ...pair("attempts", `${attempts} of ${max_attempts}`),
+    ...pair(status === "held" ? "held until" : "next try", next_attempt_at),
+    ...pair("error", delivery.last_error),
+    ...(attempt_log?.length ? [styled("")] : []),
+    ...(attempt_log ?? []).map(({ attempt, at, response_status, error, latency_ms }) => {
+      const took = latency_ms === null ? "" : spanText(latency_ms)
+      const answer = [response_status, error].filter(Boolean).join(" ")
+      return styled(cleanLine(`try ${attempt}  ${clockTime(at)}  ${took.padEnd(6)}  ${answer}`))
+    }),
+  ]
+}
+
+function bodies(delivery: DeliveryDetail): StyledLine[] {
+  const { payload, request_headers, response_headers, last_response_body } = delivery
+  const status = delivery.last_response_status ?? "none yet"
+  return [
+    styled(""),
+    styled("REQUEST", "bold"),
+    ...headerLines(request_headers),
+    styled(""),
+    ...textLines(typeof payload === "string" ? payload : JSON.stringify(payload, null, 2)),
+    styled(""),
+    styled(`RESPONSE ${status}`, "bold"),
+    ...headerLines(response_headers),
+    styled(""),
+    ...textLines(last_response_body ?? ""),
+  ]
+}
+
+const headerLines = (headers: DeliveryDetail["request_headers"]): StyledLine[] =>
+  Object.entries(headers ?? {}).map(([name, value]) =>
+    styled(cleanLine(`${name}: ${value}`), "dim"),
+  )
