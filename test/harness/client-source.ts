@@ -80,11 +80,7 @@ function reached(text: string, schemas: Record<string, Schema>): Set<string> {
 const PAGING = ["page", "per_page", "limit", "cursor", "after", "before"]
 
 /** Pages for people and connections are no operations of a client. */
-function rowOf(
-  name: string,
-  operation: Operation,
-  schemas: Record<string, Schema>,
-): string[] {
+function rowOf(name: string, operation: Operation, schemas: Record<string, Schema>): string[] {
   const content = operation.responses["200"]?.content ?? operation.responses["201"]?.content
   const [produces, answer] = Object.entries(content ?? {})[0] ?? []
   if (!produces || !answer || produces === "text/html") return []
