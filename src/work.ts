@@ -12,17 +12,17 @@ import { bind, type JobHandlers } from "./jobs/job-handler"
 import { complain, mailboxComplain } from "./mailbox/complain"
 import * as messages from "./messages/pipeline"
 import { type Taken, takeAll } from "./messages/take"
-import { type Kept, purgeAccountNow, purgeProjectNow } from "./operations/purge"
+import { type PurgeParts, purgeAccountNow, purgeProjectNow } from "./operations/purge"
 import * as providerAlerts from "./providers/alerts"
 import { providerFeedback } from "./providers/receipts"
 import { providerProbe, providerRefused, providersResumed } from "./providers/standing"
 import { purgeAccount } from "./tenancy/accounts"
 import { purgeProject } from "./tenancy/projects"
-import { tellOwners, usageAlert } from "./tenancy/reservations"
+import { tellOwners, usageAlert } from "./tenancy/quotas"
 import { tellAdmins, webhookWarning } from "./webhooks/failure-mail"
 import { resend, webhookResend } from "./webhooks/resend"
 
-export interface JobParts extends Kept {
+export interface JobParts extends PurgeParts {
   adapters: Adapters
   domains: CheckParts
   rules: Pick<SendRules, "sending_domains">

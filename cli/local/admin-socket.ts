@@ -33,7 +33,7 @@ export async function order<Data>(
   }
   return withStore(loaded, { begin: "never" }, async (store, openSecrets) => {
     const { administer } = await import("../../src/operations/admin")
-    const { sessionParts } = await import("../../src/tenancy/console")
+    const { sessionParts } = await import("../../src/tenancy/setup")
     const { ApiError } = await import("../../src/core/errors")
     const secrets = openSecrets()
     const place = { store, secrets, data_dir, sign_up, base_url: () => base_url ?? "" }

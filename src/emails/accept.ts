@@ -3,12 +3,11 @@ import { unavailable } from "../http/envelope"
 import * as idempotency from "../http/idempotency"
 import type { Caller } from "../identity/caller"
 import * as messages from "../messages/pipeline"
-import { giveBack } from "../plans/quotas"
 import * as sendBuckets from "../plans/send-buckets"
 import { engine } from "../store/columns"
 import type { Store, Tx } from "../store/store"
 import { faultOf } from "../store/trouble"
-import { type QuotaAllowance, reserveEach } from "../tenancy/reservations"
+import { giveBack, type QuotaAllowance, reserveEach } from "../tenancy/quotas"
 import { add } from "../tenancy/usage"
 
 /** An email to accept, and the quota it is counted under; null counts nowhere. */

@@ -5,7 +5,7 @@ import { now } from "../core/time"
 import type { SystemLetter, SystemMail } from "../identity/system-mail"
 import { comparable, domainOf, type Mailbox, parseMailbox } from "../lib/address"
 import * as messages from "../messages/pipeline"
-import { instanceProject } from "../tenancy/instance-project"
+import { instanceProject } from "../tenancy/projects"
 import { sealContent } from "./compose"
 import { type EmailContent, MAILBOX_DOMAIN } from "./prepare"
 

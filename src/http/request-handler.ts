@@ -9,7 +9,7 @@ import type { Caller } from "../identity/caller"
 import type { RequestLog } from "../request-log/request-log"
 import { engine } from "../store/columns"
 import type { Store } from "../store/store"
-import type { Meter } from "../tenancy/meter"
+import type { Meter } from "../tenancy/usage"
 import {
   bodyOf,
   DEFAULT_LIMIT_BYTES,

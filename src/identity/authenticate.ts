@@ -7,7 +7,7 @@ import { engine } from "../store/columns"
 import { onChanged } from "../store/group-commit"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
-import { account_columns, accountFacts, type Caller, nobody, withDefaults } from "./caller"
+import { accountFacts, type Caller, nobody, withDefaults } from "./caller"
 import { accounts, apiKeys, projects } from "./tables"
 
 interface ProvenKey {
@@ -41,7 +41,7 @@ async function prove(db: Reader, key: string, hash: string): Promise<ProvenKey |
   const memory = memoryOf(db) // before reading: a change meanwhile replaces it, and forgets ours
   const lookup = lookupOf(key)
   const [row] = lookup ? await findKey(db, { lookup }) : []
-  const is_right = isEqual(hash, row?.key_hash ?? NO_HASH)
+  const is_right = isEqual(hash, row?.key.key_hash ?? NO_HASH)
   if (!row || !is_right) return undefined
   const proven: ProvenKey = { row, caller: callerOf(row) }
   if (memory.size >= MOST_REMEMBERED) memory.clear()
@@ -62,24 +62,24 @@ export const refuse = () =>
     "The credential is missing or not valid. Send an API key or an access token.",
   )
 
-const callerOf = (row: KeyRow): Caller => ({
+const callerOf = ({ key, project, account }: KeyRow): Caller => ({
   ...nobody(""),
-  ...accountFacts(row),
+  ...accountFacts(account),
   kind: "key",
-  actor: { type: "key", id: row.key_id, name: row.name },
-  key_id: row.key_id,
-  project_id: row.project_id,
-  scopes: row.scopes,
-  domain_id: row.domain_id,
-  ip_addresses: row.ip_addresses,
-  expires_at: row.expires_at,
-  project_settings: withDefaults(row.project_settings),
+  actor: { type: "key", id: key.id, name: key.name },
+  key_id: key.id,
+  project_id: key.project_id,
+  scopes: key.scopes,
+  domain_id: key.domain_id,
+  ip_addresses: key.ip_addresses,
+  expires_at: key.expires_at,
+  project_settings: withDefaults(project.settings),
 })
 
 /** Keys stop at once when their project or account is being deleted. */
-function isUsable({ project_status, deleting_at, hidden, expires_at, revoked_at }: KeyRow) {
-  const alive = project_status === "active" && deleting_at === null && !hidden
-  return alive && revoked_at === null && !isPast(expires_at)
+function isUsable({ key, project, account }: KeyRow) {
+  const alive = project.status === "active" && account.deleting_at === null && !project.hidden
+  return alive && key.revoked_at === null && !isPast(key.expires_at)
 }
 
 const isPast = (moment: string | null) => moment !== null && millisFrom(moment) <= millis()
@@ -89,21 +89,7 @@ const isEqual = (left: string, right: string) =>
 
 const findKey = prepared({ lookup: apiKeys.lookup }, (db: Reader, slot) =>
   db
-    .select({
-      key_id: apiKeys.id,
-      name: apiKeys.name,
-      project_id: apiKeys.project_id,
-      scopes: apiKeys.scopes,
-      domain_id: apiKeys.domain_id,
-      ip_addresses: apiKeys.ip_addresses,
-      key_hash: apiKeys.key_hash,
-      expires_at: apiKeys.expires_at,
-      revoked_at: apiKeys.revoked_at,
-      project_status: projects.status,
-      project_settings: projects.settings,
-      hidden: projects.hidden,
-      ...account_columns,
-    })
+    .select({ key: apiKeys, project: projects, account: accounts })
     .from(apiKeys)
     .innerJoin(projects, eq(projects.id, apiKeys.project_id))
     .innerJoin(accounts, eq(accounts.id, apiKeys.account_id))

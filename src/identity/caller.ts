@@ -1,13 +1,13 @@
 import type { Actor } from "../audit-log/tables"
 import { type Limits, limitsOf } from "../plans/plans"
-import {
-  type AccountRole,
-  type AccountSettings,
-  type AccountStatus,
+import type {
+  AccountRole,
+  AccountSettings,
+  AccountStatus,
   accounts,
-  type ProjectRole,
-  type ProjectSettings,
-  type SendingStatus,
+  ProjectRole,
+  ProjectSettings,
+  SendingStatus,
 } from "./tables"
 
 /** Whoever the guard let in: by an API key, by a console session, or nobody in particular. */
@@ -92,48 +92,22 @@ export const nobody = (ip: string): Caller => ({
   ip,
 })
 
-/** The columns from which `accountFacts` are made. */
-export const account_columns = {
-  account_id: accounts.id,
-  plan: accounts.plan,
-  limits: accounts.limits,
-  owner_user_id: accounts.owner_user_id,
-  deleting_at: accounts.deleting_at,
-  account_status: accounts.status,
-  account_settings: accounts.settings,
-  sending_status: accounts.sending_status,
-  sending_status_reason: accounts.sending_status_reason,
-}
-
-export interface AccountColumns {
-  account_id: string
-  plan: string
-  limits: Record<string, number | null> | null
-  owner_user_id: string | null
-  account_status: AccountStatus
-  account_settings: AccountSettings
-  sending_status: SendingStatus
-  sending_status_reason: string | null
-}
-
 /** What a caller knows of its account. */
-export const accountFacts = (row: AccountColumns) => ({
-  account_id: row.account_id,
-  plan: row.plan,
-  limits: limitsOf(row),
-  quota_subject: quotaSubject({ ...row, id: row.account_id }),
-  account_status: row.account_status,
-  account_settings: row.account_settings,
-  sending_status: row.sending_status,
-  sending_status_reason: row.sending_status_reason,
+export const accountFacts = (account: typeof accounts.$inferSelect) => ({
+  account_id: account.id,
+  plan: account.plan,
+  limits: limitsOf(account),
+  quota_subject: quotaSubject(account),
+  account_status: account.status,
+  account_settings: account.settings,
+  sending_status: account.sending_status,
+  sending_status_reason: account.sending_status_reason,
 })
 
 /** A user's free accounts share one set of limits (contract 10, section 5). */
-export const quotaSubject = (account: {
-  id: string
-  plan: string
-  owner_user_id: string | null
-}): string => {
-  const { id, plan, owner_user_id } = account
-  return plan === "free" && owner_user_id ? `user:${owner_user_id}` : id
-}
+export const quotaSubject = ({
+  id,
+  plan,
+  owner_user_id,
+}: Pick<typeof accounts.$inferSelect, "id" | "plan" | "owner_user_id">): string =>
+  plan === "free" && owner_user_id ? `user:${owner_user_id}` : id

@@ -4,14 +4,7 @@ import { isUuid } from "../core/ids"
 import { millis, millisFrom, now } from "../core/time"
 import { prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
-import {
-  type AccountColumns,
-  account_columns,
-  accountFacts,
-  type Caller,
-  nobody,
-  withDefaults,
-} from "./caller"
+import { accountFacts, type Caller, nobody, withDefaults } from "./caller"
 import { scopesOf } from "./scopes"
 import {
   type AccountRole,
@@ -43,8 +36,10 @@ export interface SignedIn {
   seats: AccountSeat[]
 }
 
-type SeatRow = Awaited<ReturnType<typeof findSeats>>[number]
-type AccountSeat = SeatRow & AccountColumns
+interface AccountSeat {
+  role: AccountRole
+  account: typeof accounts.$inferSelect
+}
 
 /** Undefined for a session that is over or unknown, and for a user who is locked. */
 export async function person(
@@ -54,20 +49,22 @@ export async function person(
 ): Promise<SignedIn | undefined> {
   const rows = await findSeats(db, { session_id, user_id })
   const [one] = rows
-  if (!one || one.revoked_at !== null || millisFrom(one.expires_at) <= millis()) return undefined
-  if (one.user_status !== "active") return undefined
+  if (!one || one.session.revoked_at !== null || isPast(one.session)) return undefined
+  const { user } = one
+  if (user.status !== "active") return undefined
   const caller: Caller = {
     ...nobody(ip),
     kind: "console",
-    actor: { type: "user", id: user_id, name: one.name ?? one.email },
+    actor: { type: "user", id: user_id, name: user.name ?? user.email },
     user_id,
     session_id,
-    operator: one.operator,
+    operator: user.operator,
   }
-  return { caller, mfa: one.mfa_secret !== null, seats: rows.filter(isSeat) }
+  const seats = rows.flatMap(({ role, account }) => (role && account ? [{ role, account }] : []))
+  return { caller, mfa: user.mfa_secret !== null, seats }
 }
 
-const isSeat = (row: SeatRow): row is AccountSeat => row.account_id !== null
+const isPast = ({ expires_at }: { expires_at: string }) => millisFrom(expires_at) <= millis()
 
 /**
  * The same person in the account that the request names, or in the only one there is. Throws 404
@@ -76,9 +73,9 @@ const isSeat = (row: SeatRow): row is AccountSeat => row.account_id !== null
 export function inAccount({ caller, seats }: SignedIn, named: NamedScope): Caller {
   if (named.need === "user") return caller
   const also_deleted = named.of_deleted === "account"
-  const open = seats.filter(({ deleting_at }) => deleting_at === null || also_deleted)
+  const open = seats.filter(({ account }) => account.deleting_at === null || also_deleted)
   const seat = named.account_id
-    ? open.find(({ account_id }) => account_id === named.account_id)
+    ? open.find(({ account }) => account.id === named.account_id)
     : open[0]
   if (!seat && named.account_id) return fail("not_found", "There is no such account.")
   if (!seat)
@@ -88,7 +85,7 @@ export function inAccount({ caller, seats }: SignedIn, named: NamedScope): Calle
       { required_role: "member" },
     )
   if (!named.account_id && open.length > 1) throw missing("X-Account-Id", "several accounts")
-  return { ...caller, ...accountFacts(seat), account_role: seat.role }
+  return { ...caller, ...accountFacts(seat.account), account_role: seat.role }
 }
 
 /**
@@ -168,15 +165,10 @@ const { id: session_id, user_id } = consoleSessions
 const findSeats = prepared({ session_id, user_id }, (db: Reader, slot) =>
   db
     .select({
-      expires_at: consoleSessions.expires_at,
-      revoked_at: consoleSessions.revoked_at,
-      email: consoleUsers.email,
-      name: consoleUsers.name,
-      operator: consoleUsers.operator,
-      user_status: consoleUsers.status,
-      mfa_secret: consoleUsers.mfa_secret,
+      session: consoleSessions,
+      user: consoleUsers,
       role: accountMembers.role,
-      ...account_columns,
+      account: accounts,
     })
     .from(consoleSessions)
     .innerJoin(consoleUsers, eq(consoleUsers.id, user_id))

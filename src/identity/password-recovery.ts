@@ -87,9 +87,7 @@ export async function reset(
   { token, new_password, ip }: { token: string; new_password: string; ip: string },
 ): Promise<void> {
   const { id } = await ownerOf(store.read, token)
-  passwords.demandStrength(new_password)
-  await passwords.demandUnused(store.read, id, new_password)
-  const password_hash = await passwords.hash(new_password)
+  const password_hash = await passwords.hashNext(store.read, id, new_password)
   await store.tx(async (tx) => {
     const taking = tx.update(passwordResets).set({ used_at: now() }).where(isOpen(token))
     if ((await taking.returning({ user_id: passwordResets.user_id })).length === 0) expired()
@@ -113,9 +111,7 @@ export async function change(
   { user, session_id, ...wanted }: PasswordChange,
 ): Promise<void> {
   const { new_password, ip } = wanted
-  passwords.demandStrength(new_password)
-  await passwords.demandUnused(store.read, user.id, new_password)
-  const password_hash = await passwords.hash(new_password)
+  const password_hash = await passwords.hashNext(store.read, user.id, new_password)
   await store.tx(async (tx) => {
     const now_is = await users.hold(tx, user.id)
     if (now_is.password_hash !== user.password_hash) {

@@ -29,6 +29,13 @@ export function hashNew(password: string): Promise<string> {
   return hash(password)
 }
 
+/** As `hashNew`, for a user who has a password. Throws 422 `password_recently_used` as well. */
+export async function hashNext(db: Reader, user_id: string, password: string): Promise<string> {
+  demandStrength(password)
+  await demandUnused(db, user_id, password)
+  return hash(password)
+}
+
 /** Throws 503 `service_unavailable` when a hundred are waiting already. */
 export const hash = (password: string): Promise<string> =>
   withPermit(() => Bun.password.hash(normal(password), COST))
@@ -64,7 +71,7 @@ const busy = () =>
   )
 
 /** Throws 422 `weak_password` with what is missing. */
-export function demandStrength(password: string): void {
+function demandStrength(password: string): void {
   const missing = lacking(password)
   if (missing.length === 0) return
   const text =
@@ -73,7 +80,7 @@ export function demandStrength(password: string): void {
 }
 
 /** Throws 422 `password_recently_used` for one of the last five, the present one included. */
-export async function demandUnused(db: Reader, user_id: string, password: string): Promise<void> {
+async function demandUnused(db: Reader, user_id: string, password: string): Promise<void> {
   for (const { password_hash } of await remembered(db, user_id)) {
     if (await verify(password, password_hash)) {
       fail(

@@ -1,51 +1,34 @@
 import type { ProjectRole } from "./tables"
 
-/** Every scope a key may hold (contract 00, section 5), and `*` for all of them. */
-export const SCOPES = [
-  "email:send",
-  "email:read",
-  "push:send",
-  "push:read",
-  "push:write",
-  "sms:send",
-  "sms:read",
-  "sms:write",
-  "inbox:send",
-  "inbox:read",
-  "domains:read",
-  "domains:write",
-  "api_keys:read",
-  "api_keys:write",
-  "templates:read",
-  "templates:write",
-  "webhooks:read",
-  "webhooks:write",
-  "subscribers:read",
-  "subscribers:write",
-  "topics:read",
-  "topics:write",
-  "topics:publish",
-  "suppressions:read",
-  "suppressions:write",
-  "workflows:read",
-  "workflows:write",
-  "workflows:trigger",
-  "broadcasts:read",
-  "broadcasts:write",
-  "broadcasts:send",
-  "inbound:read",
-  "inbound:write",
-  "auth:read",
-  "auth:write",
-  "providers:read",
-  "settings:read",
-  "settings:write",
-  "usage:read",
-  "ai:use",
-  "*",
-] as const
+const ACTIONS = {
+  email: ["send", "read"],
+  push: ["send", "read", "write"],
+  sms: ["send", "read", "write"],
+  inbox: ["send", "read"],
+  domains: ["read", "write"],
+  api_keys: ["read", "write"],
+  templates: ["read", "write"],
+  webhooks: ["read", "write"],
+  subscribers: ["read", "write"],
+  topics: ["read", "write", "publish"],
+  suppressions: ["read", "write"],
+  workflows: ["read", "write", "trigger"],
+  broadcasts: ["read", "write", "send"],
+  inbound: ["read", "write"],
+  auth: ["read", "write"],
+  providers: ["read"],
+  settings: ["read", "write"],
+  usage: ["read"],
+  ai: ["use"],
+}
 
-export const isScope = (text: string) => (SCOPES as readonly string[]).includes(text)
+/** Every scope a key may hold (contract 00, section 5), and `*` for all of them. */
+export const SCOPES: readonly string[] = [
+  ...Object.entries(ACTIONS).flatMap(([noun, verbs]) => verbs.map((verb) => `${noun}:${verb}`)),
+  "*",
+]
+
+export const isScope = (text: string) => SCOPES.includes(text)
 
 /**
  * Whether these scopes satisfy what a route asks for: one scope, or several joined by `|`. `*` is

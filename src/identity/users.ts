@@ -1,4 +1,4 @@
-import { and, eq, isNull } from "drizzle-orm"
+import { and, eq, inArray, isNull } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { newId } from "../core/ids"
@@ -126,6 +126,21 @@ export async function remove(tx: Tx, id: string): Promise<void> {
     await tx.delete(rows).where(eq(rows.user_id, id))
   }
   await tx.delete(consoleUsers).where(eq(consoleUsers.id, id))
+}
+
+/** The addresses of the active members of an account that have one of the roles. */
+export async function emailsInAccount(
+  db: Reader,
+  account_id: string,
+  roles: AccountRole[],
+): Promise<string[]> {
+  const members = db
+    .select({ email: consoleUsers.email })
+    .from(accountMembers)
+    .innerJoin(consoleUsers, eq(consoleUsers.id, accountMembers.user_id))
+  const ours = and(eq(accountMembers.account_id, account_id), inArray(accountMembers.role, roles))
+  const active = eq(consoleUsers.status, "active")
+  return (await members.where(and(ours, active))).map(({ email }) => email)
 }
 
 /** Throws 409 `conflict` unless somebody else runs the instance too. */

@@ -1,9 +1,9 @@
 import { asc, eq } from "drizzle-orm"
 import { projects } from "../identity/tables"
-import { METRICS } from "../plans/metrics"
+import { METRICS } from "../plans/plans"
 import type { Store } from "../store/store"
 import { hold } from "../tenancy/accounts"
-import { correct } from "../tenancy/reservations"
+import { correct } from "../tenancy/quotas"
 import { add, daysOf, totals, type UsageTotals, type UsageUnits } from "../tenancy/usage"
 import { emailUnits } from "./units"
 

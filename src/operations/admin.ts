@@ -15,9 +15,9 @@ import { openRaw } from "../mailbox/sealed"
 import { ownAccess, ownCallback } from "../providers/ses/own"
 import type { Store } from "../store/store"
 import * as accounts from "../tenancy/accounts"
-import { findInstance } from "../tenancy/instance-project"
 import * as operator from "../tenancy/operator"
-import { type SetupParts, setupRecord } from "../tenancy/setup"
+import { findInstance } from "../tenancy/projects"
+import { type FirstOwner, type SetupParts, setupRecord } from "../tenancy/setup"
 
 /** What the operating system takes as the address of a socket, with room for its end. */
 const MOST_BYTES = 100
@@ -63,9 +63,11 @@ export interface AdminParts extends SetupParts {
   base_url: () => string
 }
 
+type NewOwner = FirstOwner & { password: string }
+
 /** What somebody at the machine itself may order, without any credential. */
 export type AdminOrder =
-  | ({ operation: "bootstrap" } & operator.FirstOwnerOrder)
+  | ({ operation: "bootstrap" } & NewOwner)
   | { operation: "reset_owner"; email: string; password: string; keep_mfa: boolean }
   | { operation: "set_status"; account: string; status: AccountStatus; reason: string | null }
   | ({ operation: "set_plan"; account: string } & operator.PlanChange)
@@ -135,7 +137,7 @@ function sesCallback({ secrets, base_url }: AdminParts) {
 }
 
 /** The new owner signs in like everybody: what is shown here is no session. */
-async function bootstrap(parts: AdminParts, order: operator.FirstOwnerOrder) {
+async function bootstrap(parts: AdminParts, order: NewOwner) {
   const { email, password, name, account_name, project_name } = order
   const wanted = { email, password, name, account_name, project_name }
   demandOwner(wanted)

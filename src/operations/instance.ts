@@ -1,13 +1,18 @@
+import { ne, sql } from "drizzle-orm"
 import type { Blobs } from "../core/blobs"
 import { newId } from "../core/ids"
+import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
+import { events } from "../events/tables"
+import { engine } from "../store/columns"
 import * as instanceValues from "../store/instance-values"
-import type { Store } from "../store/store"
+import type { Reader, Store } from "../store/store"
 
 const PROBE = "last_probe_at"
 const MASTER_KEY = "master_key_id"
 const MARKER = "blob_marker"
+const CLUSTER = "postgres_cluster"
 
 /** The database was sealed with another master key: starting would only break things later. */
 export class WrongMasterKey extends Error {
@@ -52,3 +57,43 @@ const newMarker = async (blobs: Blobs) =>
 /** A write that means nothing, to learn whether the database takes writes again. */
 export const probe = (store: Store): Promise<void> =>
   store.tx((tx) => instanceValues.set(tx, PROBE, now()))
+
+/**
+ * An event's position is the number of its transaction, which only the cluster that gave it can
+ * count on from. After a restore into another one (or another database) new numbers may be lower
+ * than old ones: then what is there already is put before everything that comes.
+ */
+export async function followCluster(store: Store): Promise<void> {
+  if (engine === "sqlite") return
+  const here = await identityOf(store.read)
+  if (here === undefined) return
+  const left = await store.tx(async (tx) => {
+    await instanceValues.initialize(tx, CLUSTER, here)
+    const kept = await instanceValues.hold(tx, CLUSTER)
+    if (kept === here) return undefined
+    await tx.update(events).set({ position: 0 }).where(ne(events.position, 0))
+    await instanceValues.set(tx, CLUSTER, here)
+    return kept
+  })
+  if (left)
+    log.warn("the data moved to another Postgres server; events from before the move come first", {
+      left,
+      here,
+    })
+}
+
+/** `undefined` where the server does not tell, which some that only speak like Postgres do not. */
+async function identityOf(db: Reader): Promise<string | undefined> {
+  const system = sql<string>`system_identifier::text`
+  const database = sql<string>`(SELECT oid::text FROM pg_database WHERE datname = current_database())`
+  try {
+    const [row] = await db.select({ system, database }).from(sql`pg_control_system()`)
+    return row && `${row.system}/${row.database}`
+  } catch (error) {
+    log.warn(
+      "this Postgres server does not tell its identity; a move to another server cannot be noticed",
+      { error },
+    )
+    return undefined
+  }
+}

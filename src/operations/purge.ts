@@ -1,7 +1,8 @@
-import { and, eq, inArray, isNotNull, lte, notInArray } from "drizzle-orm"
+import { and, asc, eq, gt, inArray, lte, ne, notInArray, type SQL } from "drizzle-orm"
+import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
 import { auditLog } from "../audit-log/tables"
 import type { Blobs } from "../core/blobs"
-import { now } from "../core/time"
+import { now, sleep } from "../core/time"
 import { dkimKeys, domains } from "../domains/tables"
 import { events } from "../events/tables"
 import { idempotency } from "../http/tables"
@@ -13,67 +14,58 @@ import { quotas, sendBuckets } from "../plans/tables"
 import { providerConfigs, providerReceipts } from "../providers/tables"
 import { requestLog } from "../request-log/tables"
 import { held } from "../store/locks"
-import type { Store, Tx } from "../store/store"
+import type { Reader, Store, Tx } from "../store/store"
 import { counters } from "../store/tables"
 import { purgeAccount } from "../tenancy/accounts"
 import { purgeProject } from "../tenancy/projects"
 import { invitations, usageDays } from "../tenancy/tables"
 import { deliveries, webhooks } from "../webhooks/tables"
-import { purgeFiles } from "./purge-files"
 
-/** Rows of one transaction: others are to get their turn between. */
+/** Rows of one transaction, and of one look: others work in between. */
 const AT_ONCE = 200
 
-type Batch = (tx: Tx, project_id: string) => Promise<number>
+type TableWithId = SQLiteTable & { id: SQLiteColumn }
 
-/** What goes by the hundred: of each, some rows and what hangs on them. Returns how many went. */
-const batches: Batch[] = [
-  async (tx, project_id) => {
-    const rows = tx.select({ id: messages.id }).from(messages)
-    const ours = rows.where(eq(messages.project_id, project_id)).orderBy(messages.id)
-    const ids = await some(held(ours.limit(AT_ONCE))) // in the order in which others lock them
-    if (ids.length === 0) return 0
-    await tx.delete(messageContents).where(inArray(messageContents.message_id, ids))
-    await tx.delete(messageRaws).where(inArray(messageRaws.message_id, ids))
-    await tx.delete(attempts).where(inArray(attempts.message_id, ids))
-    await tx.delete(providerReceipts).where(inArray(providerReceipts.message_id, ids))
-    await tx.delete(messages).where(inArray(messages.id, ids))
-    return ids.length
+/** What a project has by the hundred, with the columns that name such a row elsewhere. */
+const large: { rows: TableWithId & { project_id: SQLiteColumn }; named_by: SQLiteColumn[] }[] = [
+  {
+    rows: messages,
+    named_by: [
+      messageContents.message_id,
+      messageRaws.message_id,
+      attempts.message_id,
+      providerReceipts.message_id,
+    ],
   },
-  async (tx, project_id) => {
-    const rows = tx.select({ id: mailboxMails.id }).from(mailboxMails)
-    const ids = await some(rows.where(eq(mailboxMails.project_id, project_id)).limit(AT_ONCE))
-    if (ids.length === 0) return 0
-    await tx.delete(mailboxRecipients).where(inArray(mailboxRecipients.mail_id, ids))
-    await tx.delete(mailboxMails).where(inArray(mailboxMails.id, ids))
-    return ids.length
-  },
-  async (tx, project_id) => {
-    const rows = tx.select({ id: events.id }).from(events)
-    const ids = await some(rows.where(eq(events.project_id, project_id)).limit(AT_ONCE))
-    if (ids.length === 0) return 0
-    await tx.delete(deliveries).where(inArray(deliveries.event_id, ids))
-    await tx.delete(events).where(inArray(events.id, ids))
-    return ids.length
-  },
-  async (tx, project_id) => {
-    const rows = tx.select({ id: requestLog.id }).from(requestLog)
-    const ids = await some(rows.where(eq(requestLog.project_id, project_id)).limit(AT_ONCE))
-    if (ids.length > 0) await tx.delete(requestLog).where(inArray(requestLog.id, ids))
-    return ids.length
-  },
-  async (tx, project_id) => {
-    const rows = tx.select({ id: messageTags.message_id, tag: messageTags.tag }).from(messageTags)
-    const [first] = await rows.where(eq(messageTags.project_id, project_id)).limit(1)
-    if (!first) return 0
-    const tagged = and(eq(messageTags.project_id, project_id), eq(messageTags.tag, first.tag))
-    const ids = await some(rows.where(tagged).limit(AT_ONCE))
-    await tx.delete(messageTags).where(and(tagged, inArray(messageTags.message_id, ids)))
-    return ids.length
-  },
+  { rows: mailboxMails, named_by: [mailboxRecipients.mail_id] },
+  { rows: events, named_by: [deliveries.event_id] },
+  { rows: requestLog, named_by: [] },
 ]
 
-const some = async (query: PromiseLike<{ id: string }[]>) => (await query).map(({ id }) => id)
+/** Deletes some of the owner's rows and what names them. Returns how many rows went. */
+async function purgeSome(
+  tx: Tx,
+  rows: TableWithId,
+  owner: SQL,
+  named_by: SQLiteColumn[] = [],
+): Promise<number> {
+  const some = tx.select({ id: rows.id }).from(rows).where(owner).orderBy(rows.id).limit(AT_ONCE)
+  const ids = (await held(some)).map(({ id }) => id) // in the order in which others lock them
+  if (ids.length === 0) return 0
+  for (const column of named_by) await tx.delete(column.table).where(inArray(column, ids))
+  await tx.delete(rows).where(inArray(rows.id, ids))
+  return ids.length
+}
+
+async function purgeTags(tx: Tx, project_id: string): Promise<number> {
+  const rows = tx.select({ id: messageTags.message_id, tag: messageTags.tag }).from(messageTags)
+  const [first] = await rows.where(eq(messageTags.project_id, project_id)).limit(1)
+  if (!first) return 0
+  const tagged = and(eq(messageTags.project_id, project_id), eq(messageTags.tag, first.tag))
+  const ids = (await rows.where(tagged).limit(AT_ONCE)).map(({ id }) => id)
+  await tx.delete(messageTags).where(and(tagged, inArray(messageTags.message_id, ids)))
+  return ids.length
+}
 
 /** What a project has little of, and the project itself. What it used stays with the account. */
 async function rest(tx: Tx, project_id: string) {
@@ -97,41 +89,39 @@ async function rest(tx: Tx, project_id: string) {
   await tx.delete(projects).where(eq(projects.id, project_id))
 }
 
-/** Where things are kept. */
-export interface Kept {
+export interface PurgeParts {
   store: Store
   blobs: Blobs
 }
 
 /** Removes a project whose days are over, with all that names it; not one that was restored. */
-export async function purgeProjectNow({ store, blobs }: Kept, id: string): Promise<void> {
+export async function purgeProjectNow({ store, blobs }: PurgeParts, id: string): Promise<void> {
   const over = and(eq(projects.id, id), lte(projects.deleting_at, now()))
   const [project] = await store.read.select().from(projects).where(over)
   if (project) await empty({ store, blobs }, id)
 }
 
-async function empty({ store, blobs }: Kept, project_id: string) {
+async function empty({ store, blobs }: PurgeParts, project_id: string) {
   await purgeFiles(store.read, blobs, project_id) // while the messages still say which they are
-  for (const batch of batches) {
-    while ((await store.tx((tx) => batch(tx, project_id))) > 0);
+  for (const { rows, named_by } of large) {
+    const ours = eq(rows.project_id, project_id)
+    while ((await store.tx((tx) => purgeSome(tx, rows, ours, named_by))) > 0);
   }
+  while ((await store.tx((tx) => purgeTags(tx, project_id))) > 0);
   await store.tx((tx) => rest(tx, project_id))
 }
 
 /** The same for an account, its projects and its audit log. */
-export async function purgeAccountNow({ store, blobs }: Kept, id: string): Promise<void> {
-  const over = and(
-    eq(accounts.id, id),
-    isNotNull(accounts.deleting_at),
-    lte(accounts.deleting_at, now()),
-  )
+export async function purgeAccountNow({ store, blobs }: PurgeParts, id: string): Promise<void> {
+  const over = and(eq(accounts.id, id), lte(accounts.deleting_at, now()))
   const [account] = await store.read.select().from(accounts).where(over)
   if (!account) return
   const ours = eq(projects.account_id, id)
   for (const project of await store.read.select().from(projects).where(ours)) {
     await empty({ store, blobs }, project.id)
   }
-  while ((await store.tx((tx) => forgetAudit(tx, id))) > 0);
+  const told = eq(auditLog.account_id, id)
+  while ((await store.tx((tx) => purgeSome(tx, auditLog, told))) > 0);
   await store.tx(async (tx) => {
     await tx.delete(accountMembers).where(eq(accountMembers.account_id, id))
     await tx.delete(invitations).where(eq(invitations.account_id, id))
@@ -142,9 +132,35 @@ export async function purgeAccountNow({ store, blobs }: Kept, id: string): Promi
   })
 }
 
-async function forgetAudit(tx: Tx, account_id: string): Promise<number> {
-  const rows = tx.select({ id: auditLog.id }).from(auditLog)
-  const ids = await some(rows.where(eq(auditLog.account_id, account_id)).limit(AT_ONCE))
-  if (ids.length > 0) await tx.delete(auditLog).where(inArray(auditLog.id, ids))
-  return ids.length
+/**
+ * Removes the attachments that only messages of this project name: files are shared by content, so
+ * a file that another project names too stays. Called before the messages go, and again after a crash.
+ */
+async function purgeFiles(db: Reader, blobs: Blobs, project_id: string): Promise<void> {
+  const ours = new Set<string>()
+  for await (const sha256 of filesNamed(db, eq(messages.project_id, project_id))) ours.add(sha256)
+  if (ours.size === 0) return
+  for await (const sha256 of filesNamed(db, ne(messages.project_id, project_id))) {
+    ours.delete(sha256)
+  }
+  for (const sha256 of ours) await blobs.remove(sha256)
+}
+
+/** The hashes that these messages name, some of them more than once. */
+async function* filesNamed(db: Reader, whose: SQL): AsyncGenerator<string> {
+  let after = ""
+  for (let found = AT_ONCE; found === AT_ONCE; ) {
+    const rows = await db
+      .select({ id: messages.id, envelope: messages.envelope })
+      .from(messages)
+      .where(and(whose, eq(messages.channel, "email"), after ? gt(messages.id, after) : undefined))
+      .orderBy(asc(messages.id))
+      .limit(AT_ONCE)
+    for (const { envelope } of rows) {
+      for (const { sha256 } of envelope?.attachments ?? []) yield sha256
+    }
+    found = rows.length
+    after = rows.at(-1)?.id ?? after
+    await sleep(0)
+  }
 }

@@ -1,6 +1,7 @@
 import { settings } from "../core/config"
 import { LIMIT_NAMES, type LimitName, PLAN_NAMES, type PlanName } from "../core/config-plans"
 import { ApiError, fail } from "../core/errors"
+import type { Metric } from "./tables"
 
 export { PLAN_NAMES, type PlanName } from "../core/config-plans"
 
@@ -25,6 +26,17 @@ const TABLE: Record<LimitName, (number | null)[]> = {
   mau: [1000, 10_000, 50_000, 500_000, NONE],
   organizations: [1, 1, NONE, NONE, NONE], // one: the Default
 }
+
+/** The limit of a month, by what it counts. */
+export const LIMIT_OF = {
+  email: "emails_per_month",
+  push: "push_per_month",
+  sms: "sms_per_month",
+  in_app: "in_app_per_month",
+  mau: "mau",
+} as const satisfies Record<Metric, keyof Limits>
+
+export const METRICS = Object.keys(LIMIT_OF) as Metric[]
 
 export const isPlan = (text: string): text is PlanName =>
   (PLAN_NAMES as readonly string[]).includes(text)

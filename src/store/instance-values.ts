@@ -1,10 +1,18 @@
 import { eq } from "drizzle-orm"
+import { held } from "./locks"
 import type { Reader, Store, Tx } from "./store"
 import { instanceValues } from "./tables"
 
 /** What the instance keeps under a name, if anything. */
 export async function find(db: Pick<Reader, "select">, name: string): Promise<string | undefined> {
   const [kept] = await db.select().from(instanceValues).where(eq(instanceValues.name, name))
+  return kept?.value
+}
+
+/** As `find`, and no other transaction changes the value before this one ends. */
+export async function hold(tx: Tx, name: string): Promise<string | undefined> {
+  const own = eq(instanceValues.name, name)
+  const [kept] = await held(tx.select().from(instanceValues).where(own))
   return kept?.value
 }
 

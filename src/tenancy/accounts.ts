@@ -5,6 +5,7 @@ import { newId } from "../core/ids"
 import { now, secondsFromNow } from "../core/time"
 import { ACCOUNT_DEFAULTS, quotaSubject } from "../identity/caller"
 import {
+  type AccountRole,
   type AccountSettings,
   accountMembers,
   accounts,
@@ -15,12 +16,12 @@ import { enqueue, type JobKind } from "../jobs/queue"
 import type { RetrySchedule } from "../jobs/work"
 import { slugFrom } from "../lib/text"
 import { limitsOf, type PlanName } from "../plans/plans"
-import * as quotas from "../plans/quotas"
 import * as sendBuckets from "../plans/send-buckets"
 import { bump } from "../store/counters"
 import { held } from "../store/locks"
 import { holdById, rowById } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
+import * as quotas from "./quotas"
 import { usageOfAccount } from "./usage"
 
 export type AccountRow = typeof accounts.$inferSelect
@@ -68,23 +69,22 @@ export async function create(tx: Tx, wanted: NewAccount, by: audit.By): Promise<
     updated_at: now(),
   }
   await tx.insert(accounts).values(row)
-  if (owner_user_id) await seatOwner(tx, row.id, owner_user_id)
+  if (owner_user_id) await seat(tx, row.id, owner_user_id, "owner")
   await log(tx, by, row.id, "account.created", { after: row })
   return row
 }
 
-async function seatOwner(tx: Tx, account_id: string, user_id: string) {
-  await tx.insert(accountMembers).values({ account_id, user_id, role: "owner", joined_at: now() })
+/** Makes a person a member of the account. */
+export async function seat(tx: Tx, account_id: string, user_id: string, role: AccountRole) {
+  await tx.insert(accountMembers).values({ account_id, user_id, role, joined_at: now() })
   await bump(tx, account_id, "members", 1)
 }
 
 /** Gives the account that `init` or `up` made its first owner. */
 export async function adopt(tx: Tx, account_id: string, user_id: string, by: audit.By) {
   const before = await find(tx, account_id)
-  const after = await set(tx, account_id, { owner_user_id: user_id })
-  await seatOwner(tx, account_id, user_id)
-  await log(tx, by, account_id, "account.adopted", { before, after })
-  return after
+  await seat(tx, account_id, user_id, "owner")
+  return change(tx, before, { owner_user_id: user_id }, "account.adopted", by)
 }
 
 async function freeSlug(tx: Tx, { name, slug }: NewAccount): Promise<string> {
@@ -141,9 +141,8 @@ export async function patch(tx: Tx, id: string, wanted: AccountPatch, by: audit.
   const before = await hold(tx, id)
   const { track_opens, track_clicks, require_mfa } = { ...before.settings, ...wanted.settings }
   const settings = { track_opens, track_clicks, require_mfa }
-  const after = await set(tx, id, { name: wanted.name ?? before.name, settings })
-  await log(tx, by, id, "account.updated", { before, after })
-  return after
+  const changes = { name: wanted.name ?? before.name, settings }
+  return change(tx, before, changes, "account.updated", by)
 }
 
 /** Everything of it stops at once; it can be restored for a week, then it is purged. */
@@ -151,10 +150,8 @@ export async function remove(tx: Tx, id: string, by: audit.By) {
   const before = await hold(tx, id)
   if (before.deleting_at) noAccount()
   const deleting_at = secondsFromNow(KEPT_SECONDS)
-  const after = await set(tx, id, { deleting_at })
   await enqueue(tx, purgeAccount, { payload: { id }, project_id: null, run_at: deleting_at })
-  await log(tx, by, id, "account.deleted", { before, after })
-  return after
+  return change(tx, before, { deleting_at }, "account.deleted", by)
 }
 
 /** Throws 409 for an account that is not being deleted, 403 where its owner has no room for it. */
@@ -168,9 +165,7 @@ export async function restore(tx: Tx, id: string, by: audit.By) {
       id,
     })
   }
-  const after = await set(tx, id, { deleting_at: null })
-  await log(tx, by, id, "account.restored", { before, after })
-  return after
+  return change(tx, before, { deleting_at: null }, "account.restored", by)
 }
 
 /** Free accounts that one person may own. */
@@ -218,13 +213,18 @@ export const accountRecord = async (db: Reader, row: AccountRow) => ({
   updated_at: row.updated_at,
 })
 
-export const log = (
+/** As `set`, and the audit log says what it was before and what it is after. */
+export async function change(
   tx: Tx,
-  by: audit.By,
-  account_id: string,
+  before: AccountRow,
+  changes: Partial<AccountRow>,
   action: string,
-  change: audit.AuditChange,
-) => {
-  const target = { type: "account", id: account_id }
-  return audit.record(tx, by, { account_id, action, target, ...change })
+  by: audit.By,
+): Promise<AccountRow> {
+  const after = await set(tx, before.id, changes)
+  await log(tx, by, before.id, action, { before, after })
+  return after
 }
+
+const log = (tx: Tx, by: audit.By, id: string, action: string, change: audit.AuditChange) =>
+  audit.record(tx, by, { account_id: id, action, target: { type: "account", id }, ...change })

@@ -14,7 +14,7 @@ import { countRows, type ListWindow, newestRows, rowById } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { counters } from "../store/tables"
 import * as accounts from "./accounts"
-import { type ActingMember, demandOwnerFor, role as roleOf, seat } from "./members"
+import { type ActingMember, demandOwnerFor, role as roleOf } from "./members"
 import { grantAll } from "./project-members"
 import * as projects from "./projects"
 import { invitations, type ProjectGrant } from "./tables"
@@ -280,7 +280,7 @@ export async function accept(
     fail("conflict", "You are a member of this account already.", details)
   }
   if (role === "owner") await accounts.demandRoomForFree(tx, user.id, account)
-  await seat(tx, account_id, user.id, role)
+  await accounts.seat(tx, account_id, user.id, role)
   await grantAll(tx, account_id, user.id, before.projects)
   const after = await set(tx, before, { status: "accepted", accepted_at: now() })
   await log(tx, by, "invitation.accepted", { before, after })

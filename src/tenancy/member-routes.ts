@@ -13,6 +13,7 @@ import type { Store } from "../store/store"
 import { cursorText } from "./member-cursor"
 import * as members from "./members"
 import * as projectMembers from "./project-members"
+import type { ProjectHome } from "./projects"
 import { AccountRole, ProjectRole } from "./schemas"
 
 const Member = t.Object(
@@ -188,7 +189,7 @@ const projectMemberRoutes = ({ store, cursors }: MemberParts): AnyRoute[] => [
   }),
 ]
 
-const homeOf = ({ caller }: Pick<Call, "caller">): projectMembers.ProjectHome => ({
+const homeOf = ({ caller }: Pick<Call, "caller">): ProjectHome => ({
   account_id: caller.account_id,
   project_id: caller.project_id,
 })

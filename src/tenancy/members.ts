@@ -2,7 +2,6 @@ import { and, asc, desc, eq, isNull, type SQL } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
-import { now } from "../core/time"
 import type { AccountRole } from "../identity/tables"
 import { accountMembers, accounts as accountRows, consoleUsers } from "../identity/tables"
 import * as users from "../identity/users"
@@ -14,17 +13,6 @@ import { byMoment } from "./member-cursor"
 import { leaveProjects } from "./project-members"
 
 const COUNTER = "members"
-
-/** The Member record of the contract. */
-export interface AccountMember {
-  user_id: string
-  email: string
-  name: string | null
-  role: AccountRole
-  mfa_enabled: boolean
-  joined_at: string
-  last_active_at: string | null
-}
 
 /** Undefined for somebody who does not belong to the account. */
 export async function role(
@@ -58,25 +46,24 @@ export const count = (db: Reader, account_id: string) => total(db, account_id, C
 
 const members = (db: Reader) =>
   db
-    .select({
-      user_id: accountMembers.user_id,
-      email: consoleUsers.email,
-      name: consoleUsers.name,
-      role: accountMembers.role,
-      mfa_secret: consoleUsers.mfa_secret,
-      joined_at: accountMembers.joined_at,
-      last_active_at: accountMembers.last_active_at,
-    })
+    .select({ seat: accountMembers, user: consoleUsers })
     .from(accountMembers)
     .innerJoin(consoleUsers, eq(consoleUsers.id, accountMembers.user_id))
 
-type Joined = Omit<AccountMember, "mfa_enabled"> & { mfa_secret: string | null }
+export type AccountMember = ReturnType<typeof memberRecord>
 
-function memberRecord({ mfa_secret, joined_at, last_active_at, ...row }: Joined): AccountMember {
-  return { ...row, mfa_enabled: mfa_secret !== null, joined_at, last_active_at }
-}
+/** The Member record of the contract. */
+const memberRecord = ({ seat, user }: Awaited<ReturnType<typeof members>>[number]) => ({
+  user_id: seat.user_id,
+  email: user.email,
+  name: user.name,
+  role: seat.role,
+  mfa_enabled: user.mfa_secret !== null,
+  joined_at: seat.joined_at,
+  last_active_at: seat.last_active_at,
+})
 
-/** Throws 404 `not_found` for whoever does not belong to the account. */
+/** Throws 404 `not_found` for a person outside the account. */
 export async function find(
   db: Reader,
   account_id: string,
@@ -84,12 +71,6 @@ export async function find(
 ): Promise<AccountMember> {
   const rows = isUuid(user_id) ? await members(db).where(seatOf(account_id, user_id)) : []
   return rows[0] ? memberRecord(rows[0]) : fail("not_found", "There is no such member.")
-}
-
-/** Takes a new colleague in. */
-export async function seat(tx: Tx, account_id: string, user_id: string, role: AccountRole) {
-  await tx.insert(accountMembers).values({ account_id, user_id, role, joined_at: now() })
-  await bump(tx, account_id, COUNTER, 1)
 }
 
 /** A member's own role decides which members it may change, and which roles it may give. */
@@ -222,9 +203,7 @@ export async function transfer(
   if (heir !== "owner") await accounts.demandRoomForFree(tx, to, before)
   await tx.update(accountMembers).set({ role: "owner" }).where(seatOf(account_id, to))
   await tx.update(accountMembers).set({ role: "admin" }).where(seatOf(account_id, from))
-  const after = await accounts.set(tx, account_id, { owner_user_id: to })
-  await accounts.log(tx, by, account_id, "account.transferred", { before, after })
-  return after
+  return accounts.change(tx, before, { owner_user_id: to }, "account.transferred", by)
 }
 
 /** A person's accounts that are not being deleted, newest first. */

@@ -11,8 +11,8 @@ import * as users from "../identity/users"
 import { isPlan, PLAN_NAMES } from "../plans/plans"
 import type { Reader, Store, Tx } from "../store/store"
 import * as accounts from "./accounts"
-import { INSTANCE_SLUG } from "./instance-project"
-import { demandUnowned, type Established, establish, type SetupParts } from "./setup"
+import { INSTANCE_SLUG } from "./projects"
+import { demandUnowned, establish, type FirstOwner, type SetupParts } from "./setup"
 
 // What the person who runs the instance does to accounts and users, with access to its data folder.
 // None of these asks for a credential: they are for the local command only, never for a route.
@@ -22,7 +22,7 @@ export const listAll = (db: Reader): Promise<accounts.AccountRow[]> =>
   db.select().from(rows).where(ne(rows.slug, INSTANCE_SLUG)).orderBy(desc(rows.id))
 
 /** By id, slug or name. Throws 404, and 409 where several have the name. */
-export async function named(db: Reader, name: string): Promise<accounts.AccountRow> {
+async function named(db: Reader, name: string): Promise<accounts.AccountRow> {
   const called = isUuid(name) ? eq(rows.id, name) : or(eq(rows.slug, name), eq(rows.name, name))
   const found = await db
     .select()
@@ -49,10 +49,8 @@ interface StatusChange {
 export async function setStatus(tx: Tx, name: string, { status, reason }: StatusChange) {
   const before = await accounts.hold(tx, (await named(tx, name)).id)
   const status_reason = status === "active" ? null : reason
-  const after = await accounts.set(tx, before.id, { status, status_reason })
   const action = status === "active" ? "account.unlocked" : `account.${status}`
-  await accounts.log(tx, LOCAL, before.id, action, { before, after })
-  return after
+  return accounts.change(tx, before, { status, status_reason }, action, LOCAL)
 }
 
 export interface PlanChange {
@@ -75,9 +73,7 @@ export async function setPlan(tx: Tx, name: string, { plan, limits }: PlanChange
   }
   const before = await accounts.hold(tx, (await named(tx, name)).id)
   const changes = limits === undefined ? { plan } : { plan, limits }
-  const after = await accounts.set(tx, before.id, changes)
-  await accounts.log(tx, LOCAL, before.id, "account.plan_changed", { before, after })
-  return after
+  return accounts.change(tx, before, changes, "account.plan_changed", LOCAL)
 }
 
 const refuse = (path: string, message: string): never =>
@@ -85,25 +81,16 @@ const refuse = (path: string, message: string): never =>
     fields: [{ path, code: "invalid", message }],
   })
 
-export interface FirstOwnerOrder {
-  email: string
-  password: string
-  name: string | null
-  account_name: string
-  project_name: string
-}
-
 /** Setup without its token: same result. Throws 404 `not_found` once there is an owner. */
 export async function bootstrap(
-  { store, sessions, setup }: SetupParts,
-  { password, ...owner }: FirstOwnerOrder,
-): Promise<Established> {
+  parts: SetupParts,
+  { password, ...owner }: FirstOwner & { password: string },
+) {
   const password_hash = await passwords.hashNew(password)
-  return store.tx(async (tx) => {
+  return parts.store.tx(async (tx) => {
     await demandUnowned(tx)
-    await setup.end(tx)
     const client = { ip: null, user_agent: null, client_name: "belfry admin" }
-    return establish(tx, sessions, { ...owner, password_hash }, client)
+    return establish(tx, parts, { ...owner, password_hash }, client)
   })
 }
 

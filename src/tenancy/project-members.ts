@@ -17,22 +17,7 @@ import type { ListWindow } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import * as accounts from "./accounts"
 import { byMoment } from "./member-cursor"
-
-export interface ProjectMember {
-  user_id: string
-  email: string
-  name: string | null
-  role: ProjectRole
-  /** An owner or admin of the account: admin in every project, and not to be changed here. */
-  inherited: boolean
-  added_at: string
-}
-
-/** A project and the account around it. */
-export interface ProjectHome {
-  account_id: string
-  project_id: string
-}
+import type { ProjectHome } from "./projects"
 
 const INHERITING: AccountRole[] = ["owner", "admin"]
 
@@ -52,7 +37,7 @@ export async function list(
     .orderBy(...order)
     .limit(window.limit)
     .offset(window.offset)
-  return rows.map(record)
+  return rows.map(memberRecord)
 }
 
 export async function total(db: Reader, home: ProjectHome): Promise<number> {
@@ -75,39 +60,34 @@ const inProject = ({ account_id }: ProjectHome): SQL | undefined =>
 
 const people = (db: Reader, home: ProjectHome) =>
   db
-    .select({
-      user_id: accountMembers.user_id,
-      email: consoleUsers.email,
-      name: consoleUsers.name,
-      account_role: accountMembers.role,
-      role: projectMembers.role,
-      joined_at: accountMembers.joined_at,
-      added_at: projectMembers.added_at,
-    })
+    .select({ seat: accountMembers, user: consoleUsers, own: projectMembers })
     .from(accountMembers)
     .innerJoin(consoleUsers, eq(consoleUsers.id, accountMembers.user_id))
     .leftJoin(projectMembers, own(home))
 
-interface Person {
-  user_id: string
-  email: string
-  name: string | null
-  account_role: AccountRole
-  role: ProjectRole | null
-  joined_at: string
-  added_at: string | null
-}
+type Person = Awaited<ReturnType<typeof people>>[number]
 
-function record({ account_role, role, joined_at, added_at, ...person }: Person): ProjectMember {
-  const inherited = INHERITING.includes(account_role)
-  if (inherited) return { ...person, role: "admin", inherited, added_at: joined_at }
-  return { ...person, role: role ?? "viewer", inherited, added_at: added_at ?? joined_at }
+export type ProjectMember = ReturnType<typeof memberRecord>
+
+/** Owners and admins of the account are admins in every project; that cannot be changed here. */
+function memberRecord({ seat, user, own }: Person) {
+  const inherited = INHERITING.includes(seat.role)
+  return {
+    user_id: user.id,
+    email: user.email,
+    name: user.name,
+    role: inherited ? ("admin" as const) : (own?.role ?? "viewer"),
+    inherited,
+    added_at: (inherited ? undefined : own?.added_at) ?? seat.joined_at,
+  }
 }
 
 export async function find(db: Reader, home: ProjectHome, user_id: string): Promise<ProjectMember> {
   const one = and(inProject(home), eq(accountMembers.user_id, user_id))
   const rows = isUuid(user_id) ? await people(db, home).where(one) : []
-  return rows[0] ? record(rows[0]) : fail("not_found", "There is no such member of this project.")
+  return rows[0]
+    ? memberRecord(rows[0])
+    : fail("not_found", "There is no such member of this project.")
 }
 
 export interface NewProjectMember {
@@ -120,10 +100,10 @@ export interface NewProjectMember {
 export async function add(tx: Tx, home: ProjectHome, wanted: NewProjectMember, by: audit.By) {
   await accounts.hold(tx, home.account_id)
   const person = await colleague(tx, home, wanted)
-  const { user_id } = person
-  if (INHERITING.includes(person.account_role)) throw conflict("inherited", user_id)
-  if (person.account_role === "billing_admin") throw conflict("billing_admin", user_id)
-  if (person.role) throw conflict("already_member", user_id)
+  const { user_id, role } = person.seat
+  if (INHERITING.includes(role)) throw conflict("inherited", user_id)
+  if (role === "billing_admin") throw conflict("billing_admin", user_id)
+  if (person.own) throw conflict("already_member", user_id)
   const { project_id } = home
   await tx
     .insert(projectMembers)

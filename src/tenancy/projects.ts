@@ -3,7 +3,7 @@ import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { now, secondsFromNow } from "../core/time"
-import { projects } from "../identity/tables"
+import { accounts as accountTable, projects } from "../identity/tables"
 import { enqueue, type JobKind } from "../jobs/queue"
 import { slugFrom } from "../lib/text"
 import { demandRoom } from "../plans/plans"
@@ -15,6 +15,12 @@ import * as accounts from "./accounts"
 export const purgeProject: JobKind<{ id: string }> = {
   name: "project.purge",
   schedule: accounts.purgeSchedule,
+}
+
+/** A project and the account around it. */
+export interface ProjectHome {
+  account_id: string
+  project_id: string
 }
 
 export type ProjectRow = typeof projects.$inferSelect
@@ -132,15 +138,21 @@ export async function patch(
   const { name = before.name, slug = before.slug } = wanted
   const [taken] = await bySlug(tx, account_id, slug)
   if (taken && taken.id !== id) slugTaken(taken)
-  const after = await set(tx, before, { name, slug })
-  await log(tx, by, after, "project.updated", { before, after })
-  return after
+  return change(tx, before, { name, slug }, "project.updated", by)
 }
 
-async function set(tx: Tx, row: ProjectRow, changes: Partial<ProjectRow>): Promise<ProjectRow> {
-  const whole = { ...changes, updated_at: now() }
-  await tx.update(projects).set(whole).where(eq(projects.id, row.id))
-  return { ...row, ...whole }
+async function change(
+  tx: Tx,
+  before: ProjectRow,
+  changes: Partial<ProjectRow>,
+  action: string,
+  by: audit.By,
+): Promise<ProjectRow> {
+  const written = { ...changes, updated_at: now() } // only that: others may change the settings
+  await tx.update(projects).set(written).where(eq(projects.id, before.id))
+  const after = { ...before, ...written }
+  await log(tx, by, after, action, { before, after })
+  return after
 }
 
 /** Its keys stop at once; it can be restored for a week. The last one of an account stays. */
@@ -156,10 +168,8 @@ export async function remove(tx: Tx, account_id: string, id: string, by: audit.B
     )
   }
   const deleting_at = secondsFromNow(accounts.KEPT_SECONDS)
-  const after = await set(tx, before, { status: "deleting", deleting_at })
   await enqueue(tx, purgeProject, { payload: { id }, project_id: null, run_at: deleting_at })
-  await log(tx, by, after, "project.deleted", { before, after })
-  return after
+  return change(tx, before, { status: "deleting", deleting_at }, "project.deleted", by)
 }
 
 /** Throws 403 `plan_limit_exceeded` when others took its place meanwhile. */
@@ -173,9 +183,7 @@ export async function restore(tx: Tx, id: string, ceiling: ProjectLimit, by: aud
     })
   }
   await demandRoomForOne(tx, ceiling)
-  const after = await set(tx, before, { status: "active", deleting_at: null })
-  await log(tx, by, after, "project.restored", { before, after })
-  return after
+  return change(tx, before, { status: "active", deleting_at: null }, "project.restored", by)
 }
 
 /** The Project record of the contract. */
@@ -199,4 +207,46 @@ const log = (
 ) => {
   const target = { type: "project", id: project_id }
   return audit.record(tx, by, { account_id, project_id, action, target, ...change })
+}
+
+/** No slug that a person may choose begins like this. */
+export const INSTANCE_SLUG = "~belfry"
+
+/**
+ * The instance's own project, from which it sends its own mail; made where there is none. Hidden,
+ * and of an account without members: no key, no person and no list ever reaches what it holds.
+ */
+export async function instanceProject(tx: Tx): Promise<ProjectHome> {
+  const known = await findInstance(tx)
+  if (known) return known
+  const times = { created_at: now(), updated_at: now() }
+  const home = { id: newId(), name: "Belfry", slug: INSTANCE_SLUG, ...times }
+  // Two nodes may come here together: the slug decides, and the loser reads what won.
+  await tx
+    .insert(accountTable)
+    .values({
+      ...home,
+      plan: "enterprise",
+      settings: { track_opens: false, track_clicks: false, require_mfa: false },
+      status: "active",
+      sending_status: "active",
+    })
+    .onConflictDoNothing()
+  const [account] = await tx.select().from(accountTable).where(eq(accountTable.slug, INSTANCE_SLUG))
+  const project = { ...home, id: newId(), account_id: account?.id ?? home.id }
+  await tx
+    .insert(projects)
+    .values({ ...project, status: "active", settings: {}, hidden: true })
+    .onConflictDoNothing()
+  return (await findInstance(tx)) ?? { account_id: project.account_id, project_id: project.id }
+}
+
+/** Undefined until the first mail of the instance. */
+export async function findInstance(db: Pick<Tx, "select">): Promise<ProjectHome | undefined> {
+  const [found] = await db
+    .select({ account_id: projects.account_id, project_id: projects.id })
+    .from(projects)
+    .where(eq(projects.hidden, true))
+    .limit(1)
+  return found
 }

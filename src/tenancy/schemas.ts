@@ -1,7 +1,7 @@
 import { Type as t } from "@sinclair/typebox"
 import { PLAN_NAMES } from "../core/config-plans"
 import { count, flag, id, maybe, rarely, text, time, word } from "../lib/record-fields"
-import { METRICS } from "../plans/metrics"
+import { METRICS } from "../plans/plans"
 
 const UsageShare = t.Object(
   {

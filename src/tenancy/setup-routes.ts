@@ -29,7 +29,7 @@ const SetupResult = t.Object(
   { title: "SetupResult" },
 )
 
-export const setupRoutes = ({ store, setup, sessions }: SetupParts): AnyRoute[] => [
+export const setupRoutes = ({ store, setup, ...parts }: SetupParts): AnyRoute[] => [
   route({
     ...strangerRow("GET", "/v1/setup"),
     summary: "Show whether this instance still waits for its first owner",
@@ -59,9 +59,8 @@ export const setupRoutes = ({ store, setup, sessions }: SetupParts): AnyRoute[] 
       const password_hash = await passwords.hashNew(password)
       const made = await store.tx(async (tx) => {
         await setup.demand(tx, setup_token)
-        await setup.end(tx)
         const wanted = { ...owner, name, project_name, password_hash }
-        return establish(tx, sessions, wanted, clientOf(call))
+        return establish(tx, { setup, ...parts }, wanted, clientOf(call))
       })
       return { data: await setupRecord(store.read, made) }
     },

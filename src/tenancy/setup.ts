@@ -2,25 +2,27 @@ import { timingSafeEqual } from "node:crypto"
 import { chmodSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { and, asc, eq, isNotNull, isNull } from "drizzle-orm"
-import { LOCAL } from "../audit-log/audit-log"
+import { type By, LOCAL } from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
+import { AccessTokens } from "../identity/access-token"
 import * as apiKeys from "../identity/api-keys"
-import type { SessionClient, Sessions } from "../identity/sessions"
+import { type SessionClient, Sessions } from "../identity/sessions"
 import {
   accounts as accountTable,
   consoleUsers,
   projects as projectTable,
 } from "../identity/tables"
+import { Throttle } from "../identity/throttle"
 import { newToken } from "../identity/tokens"
 import * as users from "../identity/users"
 import { defaultPlan, limitsOf } from "../plans/plans"
 import * as instanceValues from "../store/instance-values"
 import type { Reader, Store, Tx } from "../store/store"
 import * as accounts from "./accounts"
-import type { ProjectHome } from "./project-members"
 import * as projects from "./projects"
+import type { SignUp } from "./sign-up"
 
 const SETUP_TOKEN = "setup_token"
 const FIRST_LOCK = "first_lock"
@@ -41,6 +43,7 @@ export interface SetupToken {
 interface SetupOptions {
   store: Store
   secrets: Secrets
+  /** Where the file of the setup token is put. */
   data_dir: string
 }
 
@@ -125,44 +128,37 @@ function isEqual(given: string, right: string): boolean {
   return left.length === other.length && timingSafeEqual(left, other)
 }
 
-interface FirstOwner {
+export interface FirstOwner {
   email: string
   name: string | null
-  password_hash: string
   account_name: string
   project_name: string
 }
 
 /**
  * The first owner, who also runs the instance, with an account, a project and a key. What `init`
- * or `up` began is adopted, its key included; otherwise everything is made. The caller has made
- * sure that there is no owner yet.
+ * or `up` began is adopted, its key included; otherwise everything is made. The setup token ends
+ * with it. The caller has made sure that there is no owner yet.
  */
 export async function establish(
   tx: Tx,
-  sessions: Sessions,
-  owner: FirstOwner,
+  { sessions, setup }: Pick<SetupParts, "sessions" | "setup">,
+  { email, name, password_hash, ...names }: FirstOwner & { password_hash: string },
   client: SessionClient,
 ) {
-  const { email, name, password_hash } = owner
+  await setup.end(tx)
   const user = await users.create(tx, { email, name, password_hash, operator: true })
-  const home = (await adopted(tx, user, owner, client)) ?? (await founded(tx, user, owner, client))
-  const ids = { account_id: home.account.id, project_id: home.project.id }
-  const api_key = await apiKeys.create(
-    tx,
-    { ...ids, created_by: { type: "user", id: user.id } },
-    { name: "first", scopes: ["*"], expires_at: null, ip_addresses: [] },
-    users.asUser(user, client.ip),
-  )
-  return {
-    session: await sessions.start(tx, user, client),
-    account: home.account,
-    project: home.project,
-    api_key,
-  }
+  const by = users.asUser(user, client.ip)
+  const { account, project } =
+    (await adopt(tx, names, user.id, by)) ?? (await found(tx, names, user.id, by))
+  const created_by = { type: "user" as const, id: user.id }
+  const owner = { account_id: account.id, project_id: project.id, created_by }
+  const wanted = { name: "first", scopes: ["*"], expires_at: null, ip_addresses: [] }
+  const api_key = await apiKeys.create(tx, owner, wanted, by)
+  return { session: await sessions.start(tx, user, client), account, project, api_key }
 }
 
-export type Established = Awaited<ReturnType<typeof establish>>
+type Established = Awaited<ReturnType<typeof establish>>
 
 /** What setup answers. */
 export async function setupRecord(db: Reader, { account, project, ...rest }: Established) {
@@ -173,31 +169,39 @@ export async function setupRecord(db: Reader, { account, project, ...rest }: Est
   }
 }
 
-async function adopted(tx: Tx, user: users.UserRow, owner: FirstOwner, { ip }: SessionClient) {
+type Names = Pick<FirstOwner, "account_name" | "project_name">
+
+async function adopt(tx: Tx, { account_name, project_name }: Names, user_id: string, by: By) {
   const home = await ownerless(tx)
   if (!home) return undefined
-  const by = users.asUser(user, ip)
-  await accounts.adopt(tx, home.account_id, user.id, by)
-  const account = await accounts.patch(tx, home.account_id, { name: owner.account_name }, by)
-  const named = { name: owner.project_name }
-  const project = await projects.patch(tx, home.account_id, home.project_id, named, by)
-  return { account, project }
+  const { account_id, project_id } = home
+  await accounts.adopt(tx, account_id, user_id, by)
+  const account = await accounts.patch(tx, account_id, { name: account_name }, by)
+  return {
+    account,
+    project: await projects.patch(tx, account_id, project_id, { name: project_name }, by),
+  }
 }
 
-async function founded(tx: Tx, user: users.UserRow, owner: FirstOwner, { ip }: SessionClient) {
-  const by = users.asUser(user, ip)
+/** An account with its first project; without an owner, until somebody adopts it, where `user_id` is null. */
+async function found(
+  tx: Tx,
+  { account_name, project_name }: Names,
+  user_id: string | null,
+  by: By,
+) {
   const plan = defaultPlan()
-  const { account_name, project_name } = owner
-  const wanted = { name: account_name, plan, owner_user_id: user.id }
-  const account = await accounts.create(tx, wanted, by)
-  const limit = limitsOf(account).projects
-  const of = { account_id: account.id, name: project_name, limit, plan }
-  return { account, project: await projects.create(tx, of, by) }
+  const account = await accounts.create(
+    tx,
+    { name: account_name, plan, owner_user_id: user_id },
+    by,
+  )
+  const limit = user_id === null ? null : limitsOf(account).projects
+  const wanted = { account_id: account.id, name: project_name, limit, plan }
+  return { account, project: await projects.create(tx, wanted, by) }
 }
 
-interface FirstProject {
-  account_id: string
-  project_id: string
+interface FirstProject extends projects.ProjectHome {
   /** Present when it was made just now, or when it is kept for `up`. */
   api_key: string | null
   /** Whether there was no account before. */
@@ -220,10 +224,16 @@ export function ensureFirst(
   return store.tx(async (tx) => {
     await oneAtATime(tx)
     const [known] = await firstProject(tx)
-    const home = known ?? (await makeHome(tx))
+    const home = known ?? (await foundLocal(tx))
     const api_key = await keyOf(tx, secrets, home, { ...options, created: !known })
     return { ...home, api_key, created: !known }
   })
+}
+
+async function foundLocal(tx: Tx): Promise<projects.ProjectHome> {
+  const names = { account_name: "Local", project_name: "Default" }
+  const { account, project } = await found(tx, names, null, LOCAL)
+  return { account_id: account.id, project_id: project.id }
 }
 
 /** The oldest project: the one that `init` and `up` made. */
@@ -231,36 +241,22 @@ export const firstProject = (tx: Pick<Tx, "select">) =>
   tx
     .select({ account_id: projectTable.account_id, project_id: projectTable.id })
     .from(projectTable)
-    .where(and(eq(projectTable.status, "active"), eq(projectTable.hidden, false)))
+    .where(isOpen)
     .orderBy(asc(projectTable.id))
     .limit(1)
+
+const isOpen = and(eq(projectTable.status, "active"), eq(projectTable.hidden, false))
 
 /** Two nodes that start together on an empty database must not make two homes. */
 const oneAtATime = (tx: Tx) => instanceValues.set(tx, FIRST_LOCK, "")
 
-/** Ownerless, until setup or the local `admin bootstrap` gives it an owner. */
-async function makeHome(tx: Tx): Promise<ProjectHome> {
-  const plan = defaultPlan()
-  const account = await accounts.create(tx, { name: "Local", plan, owner_user_id: null }, LOCAL)
-  const wanted = { account_id: account.id, name: "Default", limit: null, plan }
-  const project = await projects.create(tx, wanted, LOCAL)
-  return { account_id: account.id, project_id: project.id }
-}
-
 /** The home that nobody owns yet: a box begun by `init` or `up` before its setup. */
-async function ownerless(db: Pick<Tx, "select">): Promise<ProjectHome | undefined> {
+async function ownerless(db: Pick<Tx, "select">): Promise<projects.ProjectHome | undefined> {
   const [home] = await db
     .select({ account_id: projectTable.account_id, project_id: projectTable.id })
     .from(projectTable)
     .innerJoin(accountTable, eq(accountTable.id, projectTable.account_id))
-    .where(
-      and(
-        isNull(accountTable.owner_user_id),
-        isNull(accountTable.deleting_at),
-        eq(projectTable.status, "active"),
-        eq(projectTable.hidden, false),
-      ),
-    )
+    .where(and(isNull(accountTable.owner_user_id), isNull(accountTable.deleting_at), isOpen))
     .orderBy(asc(projectTable.id))
     .limit(1)
   return home
@@ -281,7 +277,7 @@ export async function isSetUp(db: Pick<Tx, "select">): Promise<boolean> {
 
 type KeyOptions = FirstOptions & { created: boolean }
 
-async function keyOf(tx: Tx, secrets: Secrets, home: ProjectHome, options: KeyOptions) {
+async function keyOf(tx: Tx, secrets: Secrets, home: projects.ProjectHome, options: KeyOptions) {
   const kept = await keptKey(tx, secrets)
   if (kept && !options.new_key) return options.keep_key ? kept.key : null
   if (kept) await apiKeys.revoke(tx, home.project_id, kept.id)
@@ -290,25 +286,37 @@ async function keyOf(tx: Tx, secrets: Secrets, home: ProjectHome, options: KeyOp
   const owner = { ...home, created_by: { type: "local" as const, id: null } }
   const wanted = { name: "local", scopes: ["*"], expires_at: null, ip_addresses: [] }
   const { id, key } = await apiKeys.create(tx, owner, wanted)
-  if (options.keep_key) await keepKey(tx, secrets, { id, key })
+  const sealed = secrets.seal(JSON.stringify({ id, key }), LOCAL_KEY)
+  if (options.keep_key) await instanceValues.set(tx, LOCAL_KEY, sealed)
   return key
 }
 
-interface KeptKey {
-  id: string
-  key: string
-}
-
 /** A kept key that was revoked meanwhile is as good as none. */
-async function keptKey(tx: Tx, secrets: Secrets): Promise<KeptKey | undefined> {
+async function keptKey(tx: Tx, secrets: Secrets) {
   const sealed = await instanceValues.find(tx, LOCAL_KEY)
-  if (sealed === undefined) return undefined
-  const kept = JSON.parse(secrets.open(sealed, LOCAL_KEY)) as KeptKey
   const [project] = await firstProject(tx)
-  if (!project) return undefined
+  if (sealed === undefined || !project) return undefined
+  const kept = JSON.parse(secrets.open(sealed, LOCAL_KEY)) as { id: string; key: string }
   const { status } = await apiKeys.find(tx, project.project_id, kept.id)
   return status === "active" ? kept : undefined
 }
 
-const keepKey = (tx: Tx, secrets: Secrets, kept: KeptKey) =>
-  instanceValues.set(tx, LOCAL_KEY, secrets.seal(JSON.stringify(kept), LOCAL_KEY))
+interface SessionOptions extends SetupOptions {
+  /** The public address of this instance, without a slash at the end. */
+  base_url: () => string
+  sign_up: SignUp
+}
+
+/** Everything that console users need, on one store. */
+export function sessionParts({ data_dir, sign_up, ...options }: SessionOptions) {
+  const { store, secrets, base_url } = options
+  const access = new AccessTokens({ store, secrets, base_url })
+  return {
+    base_url,
+    sign_up,
+    verifyAccess: (token: string) => access.verify(token),
+    sessions: new Sessions({ store, secrets, access }),
+    throttle: new Throttle(store, secrets),
+    setup: new Setup({ store, secrets, data_dir }),
+  }
+}

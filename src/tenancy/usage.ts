@@ -1,14 +1,14 @@
 import { and, eq, gte, inArray, lt, type SQL, sql, sum } from "drizzle-orm"
+import { log } from "../core/log"
 import { isoFrom, millis, millisFrom } from "../core/time"
-import { quotaSubject } from "../identity/caller"
+import { type Caller, quotaSubject } from "../identity/caller"
 import { accounts } from "../identity/tables"
-import { LIMIT_OF, METRICS } from "../plans/metrics"
-import { boundsOf, currentPeriod } from "../plans/periods"
-import { type Limits, limitsOf } from "../plans/plans"
-import type { Metric } from "../plans/quotas"
+import { boundsOf, currentPeriod, today } from "../plans/periods"
+import { LIMIT_OF, type Limits, limitsOf, METRICS } from "../plans/plans"
+import type { Metric } from "../plans/tables"
 import { engine } from "../store/columns"
 import { prepared } from "../store/statements"
-import type { Reader, Tx } from "../store/store"
+import type { Reader, Store, Tx } from "../store/store"
 import { usageDays } from "./tables"
 
 export type UsageMetric = Metric | "api_requests"
@@ -106,7 +106,10 @@ async function accountsOf(db: Reader, subject: string): Promise<string[]> {
 const PERSON = "user:"
 
 /** The sum of what was counted for a quota, for when its own row does not know yet. */
-export async function recount(db: Reader, subject: string, metric: Metric, period: string) {
+export async function recount(
+  db: Reader,
+  { subject, metric, period }: { subject: string; metric: Metric; period: string },
+): Promise<number> {
   const account_ids = await accountsOf(db, subject)
   return (await totals(db, { account_ids, period }))[metric]
 }
@@ -200,6 +203,51 @@ export async function usageOfAccount(db: Reader, account: typeof accounts.$infer
   const sharing = await accountsOf(db, quotaSubject(account))
   const all = sharing.length > 1 ? await totals(db, { account_ids: sharing, period }) : own
   return shares(own, all, limitsOf(account))
+}
+
+const FLUSH_MILLISECONDS = 5000
+
+/**
+ * Counts requests in memory and writes them now and then: a number for people to look at, which
+ * no limit depends on and which is not worth a write a request.
+ */
+export class Meter {
+  readonly #store: Store
+  #counts = new Map<string, UsageUnits>()
+
+  constructor(store: Store) {
+    this.#store = store
+  }
+
+  count({ account_id, project_id }: Caller) {
+    if (!project_id) return
+    const day = today()
+    const name = `${project_id} ${day}`
+    const known = this.#counts.get(name)
+    if (known) known.value += 1
+    else this.#counts.set(name, { account_id, project_id, day, metric: "api_requests", value: 1 })
+  }
+
+  /** Writes what was counted since the last time. */
+  async flush() {
+    const counted = [...this.#counts.values()]
+    if (counted.length === 0) return
+    this.#counts = new Map()
+    try {
+      await this.#store.tx((tx) => add(tx, counted))
+    } catch (error) {
+      log.warn("some requests were not counted", { error })
+    }
+  }
+
+  /** Flushes every few seconds. The returned function stops that, with a last flush. */
+  start(): () => Promise<void> {
+    const timer = setInterval(() => void this.flush(), FLUSH_MILLISECONDS)
+    return () => {
+      clearInterval(timer)
+      return this.flush()
+    }
+  }
 }
 
 const { account_id, project_id, day, metric, shard, value } = usageDays

@@ -1,6 +1,7 @@
-import { and, eq, inArray } from "drizzle-orm"
+import { and, eq } from "drizzle-orm"
 import type { SystemMail } from "../identity/system-mail"
-import { accountMembers, consoleUsers, projectMembers, projects } from "../identity/tables"
+import { consoleUsers, projectMembers, projects } from "../identity/tables"
+import { emailsInAccount } from "../identity/users"
 import type { JobHandler } from "../jobs/job-handler"
 import { enqueue, type JobKind } from "../jobs/queue"
 import type { Reader, Store, Tx } from "../store/store"
@@ -48,11 +49,10 @@ export const tellAdmins = (store: Store, mail: SystemMail): JobHandler<WebhookFa
       const { project_id, account_id } = warning
       const [project] = await tx.select().from(projects).where(eq(projects.id, project_id))
       if (!project || project.deleting_at) return
-      const admins = [
-        ...(await accountAdmins(tx, account_id)),
-        ...(await projectAdmins(tx, project_id)),
-      ]
-      const addresses = new Set(admins.map(({ email }) => email))
+      const addresses = new Set([
+        ...(await emailsInAccount(tx, account_id, ["owner", "admin"])),
+        ...(await projectAdmins(tx, project_id)).map(({ email }) => email),
+      ])
       const letter = { kind: "webhook_warning", ...text(project.name, warning) }
       for (const to of addresses) await mail.send(tx, { ...letter, to })
     })
@@ -60,27 +60,18 @@ export const tellAdmins = (store: Store, mail: SystemMail): JobHandler<WebhookFa
   },
 })
 
-const active = eq(consoleUsers.status, "active")
-
-const accountAdmins = (db: Reader, account_id: string) =>
-  db
-    .select({ email: consoleUsers.email })
-    .from(accountMembers)
-    .innerJoin(consoleUsers, eq(consoleUsers.id, accountMembers.user_id))
-    .where(
-      and(
-        eq(accountMembers.account_id, account_id),
-        inArray(accountMembers.role, ["owner", "admin"]),
-        active,
-      ),
-    )
-
 const projectAdmins = (db: Reader, project_id: string) =>
   db
     .select({ email: consoleUsers.email })
     .from(projectMembers)
     .innerJoin(consoleUsers, eq(consoleUsers.id, projectMembers.user_id))
-    .where(and(eq(projectMembers.project_id, project_id), eq(projectMembers.role, "admin"), active))
+    .where(
+      and(
+        eq(projectMembers.project_id, project_id),
+        eq(projectMembers.role, "admin"),
+        eq(consoleUsers.status, "active"),
+      ),
+    )
 
 function text(project: string, { url, failures, reason, webhook_id }: WebhookFailure) {
   if (reason === null) {

@@ -210,7 +210,7 @@ test("where an account asks for a second factor, those without one may only set 
 
 test("the instance's own project is nobody's, not even by its id", async () => {
   const { owner } = await team(service)
-  const { instanceProject } = await import("../../src/tenancy/instance-project")
+  const { instanceProject } = await import("../../src/tenancy/projects")
   const hidden = await store.tx((tx) => instanceProject(tx))
   expect((await owner.get("/v1/emails", project(hidden.project_id))).status).toBe(404)
   expect((await owner.get("/v1/accounts/me", account(hidden.account_id))).status).toBe(404)

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { asc, eq } from "drizzle-orm"
 import { events } from "../../src/events/tables"
-import { followCluster } from "../../src/operations/cluster"
+import { followCluster } from "../../src/operations/instance"
 import { instanceValues } from "../../src/store/tables"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"

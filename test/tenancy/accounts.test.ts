@@ -88,7 +88,7 @@ describe("free accounts", () => {
     await setPlan(one.account_id, "free")
     await setPlan(two.account_id, "free")
     await store.tx(async (tx) => {
-      const { seat } = await import("../../src/tenancy/members")
+      const { seat } = await import("../../src/tenancy/accounts")
       await seat(tx, two.account_id, owner.id, "owner")
       await seat(tx, three.account_id, owner.id, "member")
     })

@@ -2,7 +2,9 @@ import { afterAll, expect, test } from "bun:test"
 import fc from "fast-check"
 import { newId } from "../../src/core/ids"
 import { clock, millisFrom } from "../../src/core/time"
-import * as quotas from "../../src/plans/quotas"
+import { today } from "../../src/plans/periods"
+import * as quotas from "../../src/tenancy/quotas"
+import { add } from "../../src/tenancy/usage"
 import { testStore } from "../harness/store"
 
 const { store, [Symbol.asyncDispose]: close } = await testStore()
@@ -16,19 +18,18 @@ afterAll(async () => {
 let time = millisFrom("2026-11-15T12:00:00.000Z")
 clock.read = () => time
 
-const zero = async () => 0
-
-const account = (limit: number | null, subject = newId()): quotas.Account => ({
+const account = (limit: number | null, subject = newId()): quotas.Quota => ({
   subject,
   metric: "email",
   limit,
 })
 
-const take = (wanted: number, from: quotas.Account) =>
-  store.tx((tx) => quotas.reserve(tx, from, wanted, zero))
+const takeEach = (wishes: number[], from: quotas.Quota) =>
+  store.tx((tx) => quotas.reserve(tx, from, wishes))
 
-const takeEach = (wishes: number[], from: quotas.Account) =>
-  store.tx((tx) => quotas.reserveEach(tx, from, wishes, zero))
+/** As many single units as fit. */
+const take = async (wanted: number, from: quotas.Quota) =>
+  (await takeEach(Array(wanted).fill(1), from)).admitted.filter(Boolean).length
 
 const sizes = fc.array(fc.integer({ min: 0, max: 30 }), { minLength: 1, maxLength: 25 })
 
@@ -85,7 +86,7 @@ test("what is given back can be taken again, and never more than was taken", asy
 test("a transaction that is undone has taken nothing", async () => {
   const mine = account(5)
   const undone = store.tx(async (tx) => {
-    await quotas.reserve(tx, mine, 5, zero)
+    await quotas.reserve(tx, mine, [5])
     throw new Error("undone")
   })
   await expect(undone).rejects.toThrow("undone")
@@ -139,9 +140,9 @@ test("where nothing is allowed, nobody is told that all of it is used", async ()
 
 test("a row that is not there yet begins with what was counted", async () => {
   const mine = account(10)
-  const counted = async () => 8
-  const reserve = () => store.tx((tx) => quotas.reserve(tx, mine, 5, counted))
-  expect([await reserve(), await reserve()]).toEqual([2, 0])
+  const own = { account_id: mine.subject, project_id: newId(), day: today() }
+  await store.tx((tx) => add(tx, [{ ...own, metric: "email", value: 8 }]))
+  expect([await take(5, mine), await take(5, mine)]).toEqual([2, 0])
 })
 
 test("without a limit everything is admitted, and nothing is kept", async () => {

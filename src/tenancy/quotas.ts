@@ -1,0 +1,198 @@
+import { and, eq, type SQL } from "drizzle-orm"
+import { ApiError } from "../core/errors"
+import type { SystemMail } from "../identity/system-mail"
+import { accounts } from "../identity/tables"
+import { emailsInAccount } from "../identity/users"
+import type { JobHandler } from "../jobs/job-handler"
+import { enqueue, type JobKind } from "../jobs/queue"
+import { boundsOf, currentPeriod } from "../plans/periods"
+import { type Metric, quotas } from "../plans/tables"
+import { held } from "../store/locks"
+import { rowById } from "../store/rows"
+import { prepared } from "../store/statements"
+import type { Store, Tx } from "../store/store"
+import { recount } from "./usage"
+
+/** Shares of a quota, in percent, that the owners are told of. */
+const ALERTS = [80, 100]
+
+export interface Quota {
+  subject: string
+  metric: Metric
+  /** Null is unlimited: then nothing is counted here. */
+  limit: number | null
+}
+
+/** What one account may use of a metric this month, and who is told when it runs out. */
+export interface QuotaAllowance extends Quota {
+  account_id: string
+  plan: string
+}
+
+/**
+ * Takes what fits of the quota, each wish as a whole and in order. Returns a refusal (402) for each
+ * wish that does not fit, and null for the others.
+ */
+export async function reserveEach(tx: Tx, allowance: QuotaAllowance, wishes: number[]) {
+  const { limit } = allowance
+  if (limit === null) return wishes.map(() => null)
+  const { admitted, used, passed } = await reserve(tx, allowance, wishes)
+  await alertOwners(tx, { ...allowance, limit, used }, passed)
+  return admitted.map((fits) => (fits ? null : usedUp({ ...allowance, limit, used })))
+}
+
+interface Reservation {
+  /** For each wish, in its order, whether it fitted as a whole. */
+  admitted: boolean[]
+  used: number
+  /** Shares in percent that were passed just now, each told once a month. */
+  passed: number[]
+}
+
+/**
+ * Takes what fits, each wish as a whole and in order, and never passes the limit: the row is locked
+ * until the transaction ends. Undone with the transaction.
+ */
+export async function reserve(
+  tx: Tx,
+  { subject, metric, limit }: Quota,
+  wishes: number[],
+): Promise<Reservation> {
+  if (limit === null) return { admitted: wishes.map(() => true), used: 0, passed: [] }
+  const key = { subject, metric, period: currentPeriod() }
+  const row = await hold(tx, key)
+  let { used } = row
+  const admitted = wishes.map((units) => {
+    const fits = units <= Math.max(0, limit - used)
+    if (fits) used += units
+    return fits
+  })
+  const isPassed = (share: number) => share > row.alerted && used * 100 >= limit * share
+  const passed = used === 0 ? [] : ALERTS.filter(isPassed) // where none is allowed, none is news
+  const alerted = Math.max(row.alerted, ...passed)
+  if (used !== row.used || alerted !== row.alerted) await write(tx, { ...key, used, alerted })
+  return { admitted, used, passed }
+}
+
+/** For what was reserved and then not used, in a later transaction of the same month. */
+export async function giveBack(tx: Tx, { subject, metric, limit }: Quota, units: number) {
+  if (limit === null || units === 0) return
+  const [row] = await find(tx, { subject, metric, period: currentPeriod() })
+  if (row) await write(tx, { ...row, used: Math.max(0, row.used - units) })
+}
+
+/** Corrects the rows of a month by what was counted; what owners were told of stays told. */
+export async function correct(tx: Tx, subject: string, period: string) {
+  const ours = and(eq(quotas.subject, subject), eq(quotas.period, period))
+  for (const row of await held(tx.select().from(quotas).where(ours))) {
+    await write(tx, { ...row, used: await recount(tx, row) })
+  }
+}
+
+/**
+ * Counts afresh at the next reservation: for a change of plan, limit or owner. Without it the row
+ * of a limit that was away for a while would not know what was sent meanwhile.
+ */
+export const forget = (tx: Tx, subject: string) =>
+  tx.delete(quotas).where(and(eq(quotas.subject, subject), eq(quotas.period, currentPeriod())))
+
+interface FullQuota {
+  metric: Metric
+  used: number
+  limit: number
+  plan: string
+}
+
+/** 402 `payment_required`, with everything that a decision needs. */
+function usedUp({ metric, used, limit, plan }: FullQuota): ApiError {
+  const { end: reset_at } = boundsOf(currentPeriod())
+  const left = Math.max(0, limit - used)
+  const message = `This month's quota of ${limit} ${NAMES[metric]} has ${left} left. The next month begins at ${reset_at}.`
+  return new ApiError("payment_required", message, { metric, used, limit, reset_at, plan })
+}
+
+const NAMES: Record<Metric, string> = {
+  email: "emails",
+  push: "push messages",
+  sms: "SMS segments",
+  in_app: "in-app messages",
+  mau: "active users",
+}
+
+interface QuotaKey {
+  subject: string
+  metric: Metric
+  period: string
+}
+
+async function hold(tx: Tx, key: QuotaKey) {
+  const [row] = await find(tx, key)
+  if (row) return row
+  const fresh = { ...key, used: await recount(tx, key), alerted: 0 }
+  // Another node may have been faster: then its row stands.
+  await tx.insert(quotas).values(fresh).onConflictDoNothing()
+  return (await find(tx, key))[0] ?? fresh
+}
+
+const { subject, metric, period, used, alerted } = quotas
+
+const find = prepared({ subject, metric, period }, (tx: Tx, slot) =>
+  held(tx.select().from(quotas).where(isRow(slot))),
+)
+
+const write = prepared({ subject, metric, period, used, alerted }, (tx: Tx, row) =>
+  tx.update(quotas).set({ used: row.used, alerted: row.alerted }).where(isRow(row)),
+)
+
+const isRow = (key: { subject: SQL<string>; metric: SQL<Metric>; period: SQL<string> }) =>
+  and(eq(subject, key.subject), eq(period, key.period), eq(metric, key.metric))
+
+interface UsageAlert extends Omit<FullQuota, "plan"> {
+  account_id: string
+  period: string
+  /** In percent of the limit. */
+  share: number
+}
+
+/** One mail to the owners, for each share of a limit and month. */
+export const usageAlert: JobKind<UsageAlert> = {
+  name: "usage.alert",
+  schedule: (attempt, age) => (age > 86_400 ? undefined : Math.min(60 * attempt, 3600)),
+}
+
+type NearlyFull = Omit<UsageAlert, "period" | "share">
+
+/** Where both shares are passed at once, the last one tells enough. */
+async function alertOwners(tx: Tx, nearly: NearlyFull, passed: number[]) {
+  const share = passed.at(-1)
+  if (share === undefined) return
+  const { account_id, metric, used, limit } = nearly
+  const payload = { account_id, metric, period: currentPeriod(), share, used, limit }
+  await enqueue(tx, usageAlert, { payload, project_id: null })
+}
+
+/** Tells every owner of the account that a quota is nearly, or wholly, used up. */
+export const tellOwners = (store: Store, mail: SystemMail): JobHandler<UsageAlert> => ({
+  run: async (alert) => {
+    await store.tx(async (tx) => {
+      const account = await rowById(tx, accounts, alert.account_id)
+      if (!account || account.deleting_at) return
+      for (const to of await emailsInAccount(tx, account.id, ["owner"])) {
+        await mail.send(tx, { to, kind: "usage_alert", ...letter(account.name, alert) })
+      }
+    })
+    return {}
+  },
+})
+
+function letter(name: string, { metric, share, used, limit, period }: UsageAlert) {
+  const full = share >= 100
+  const what = `${used} of ${limit} (${metric})`
+  const subject = full
+    ? `${name}: this month's quota is used up`
+    : `${name}: ${share} % of this month's quota is used`
+  const outlook = full
+    ? "Belfry refuses further sends with 402 until the next month begins."
+    : "When the quota is used up, Belfry refuses further sends with 402."
+  return { subject, text: `${name} has used ${what} in ${period}.\n\n${outlook}\n` }
+}
