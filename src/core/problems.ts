@@ -29,11 +29,12 @@ export class Problems {
     this.#prefix = prefix
   }
 
-  /** The first complaint about a path is the useful one. */
-  add(path: string, code: string, message: string) {
+  /** The first complaint about a path is the useful one. Returns undefined, for a reader to return. */
+  add(path: string, code: string, message: string): undefined {
     const whole = (this.#prefix + path).slice(0, LONGEST_PATH).toWellFormed()
-    if (this.list.length >= MOST_PROBLEMS || this.list.some((one) => one.path === whole)) return
-    this.list.push({ path: whole, code, message })
+    const is_known = this.list.some((one) => one.path === whole)
+    if (this.list.length < MOST_PROBLEMS && !is_known)
+      this.list.push({ path: whole, code, message })
   }
 
   get any(): boolean {

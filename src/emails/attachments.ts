@@ -2,7 +2,7 @@ import { ApiError } from "../core/errors"
 import { type AddressPolicy, NetError, type NetErrorKind, request } from "../core/net"
 import type { Problems } from "../core/problems"
 import { invalid } from "../core/problems"
-import { Turns } from "../lib/permits"
+import { Semaphore } from "../lib/semaphore"
 import { isLonger } from "../lib/text"
 import { vetForm } from "../webhooks/endpoint-url"
 
@@ -28,11 +28,12 @@ export interface RemoteFile {
 /** An attachment, as the request names it. */
 export type AttachedInput = GivenFile | RemoteFile
 
-export const isRemote = (file: AttachedInput): file is RemoteFile => "url" in file
+const isRemote = (file: AttachedInput): file is RemoteFile => "url" in file
 
 const MOST_FILES = 50
 const MAX_NAME = 255
-export const MEDIA_TYPE =
+const UNKNOWN_TYPE = "application/octet-stream"
+const MEDIA_TYPE =
   /^[A-Za-z0-9!#$&^_.+-]{1,127}\/[A-Za-z0-9!#$&^_.+-]{1,127}(; ?[\x20-\x7e]{1,200})?$/
 const CONTENT_ID = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~.@-]{1,255}$/
 
@@ -43,55 +44,40 @@ const UNSAFE_NAME = /[\p{Cc}\u2028\u2029/\\"\u202a-\u202e\u2066-\u2069]/u
 export function readAttachments(value: unknown, problems: Problems): AttachedInput[] {
   if (value === undefined || value === null) return []
   if (!Array.isArray(value)) {
-    problems.add(
-      "attachments",
-      "invalid",
-      "The value must be a list of objects {filename, content, content_type}.",
-    )
-    return []
+    const hint = "The value must be a list of objects {filename, content, content_type}."
+    return problems.add("attachments", "invalid", hint) ?? []
   }
   if (value.length > MOST_FILES) {
-    problems.add("attachments", "too_many", `An email may have at most ${MOST_FILES} attachments.`)
-    return []
+    const hint = `An email may have at most ${MOST_FILES} attachments.`
+    return problems.add("attachments", "too_many", hint) ?? []
   }
   return value.flatMap((item, at) => readOne(item, `attachments.${at}`, problems))
 }
 
 function readOne(item: unknown, path: string, problems: Problems): AttachedInput[] {
   if (typeof item !== "object" || item === null) {
-    problems.add(path, "invalid", "The value must be an object {filename, content, content_type}.")
-    return []
+    const hint = "The value must be an object {filename, content, content_type}."
+    return problems.add(path, "invalid", hint) ?? []
   }
-  const { filename, content, path: url, content_type, content_id } = item as Record<string, unknown>
+  const { content, path: url, ...named } = item as Record<string, unknown>
+  const { filename, content_type = null, content_id = null } = named as Partial<RemoteFile>
   const before = problems.list.length
   checkName(filename, `${path}.filename`, problems)
-  checkForm(
-    content_type ?? "application/octet-stream",
-    MEDIA_TYPE,
-    `${path}.content_type`,
-    problems,
-  )
-  if (content_id != null) checkForm(content_id, CONTENT_ID, `${path}.content_id`, problems)
-  const known = {
-    filename: filename as string,
-    content_id: (content_id as string | undefined) ?? null,
-  }
-  const given_type = (content_type as string | undefined) ?? null
+  checkForm(content_type ?? UNKNOWN_TYPE, MEDIA_TYPE, `${path}.content_type`, problems)
+  if (content_id !== null) checkForm(content_id, CONTENT_ID, `${path}.content_id`, problems)
+  const file = { filename: filename ?? "", content_id }
   if (url != null) {
     const where = `${path}.path`
-    checkUrl(url, content, where, problems)
-    if (problems.list.length > before) return []
-    return [{ ...known, content_type: given_type, url: url as string, path: where }]
+    if (typeof url !== "string")
+      problems.add(where, "invalid", "The value must be an https:// URL.")
+    if (content != null) problems.add(where, "invalid", "Give content or path, not both.")
+    // Whether it may be fetched, and can be, shows later.
+    const remote = { ...file, content_type, url: url as string, path: where }
+    return problems.list.length > before ? [] : [remote]
   }
   const bytes = decode(content, `${path}.content`, problems)
   if (!bytes || problems.list.length > before) return []
-  return [{ ...known, content_type: given_type ?? "application/octet-stream", bytes }]
-}
-
-/** Whether it may be fetched, and can be, is asked later. */
-function checkUrl(url: unknown, content: unknown, path: string, problems: Problems) {
-  if (typeof url !== "string") problems.add(path, "invalid", "The value must be an https:// URL.")
-  if (content != null) problems.add(path, "invalid", "Give content or path, not both.")
+  return [{ ...file, content_type: content_type ?? UNKNOWN_TYPE, bytes }]
 }
 
 function checkName(name: unknown, path: string, problems: Problems) {
@@ -111,20 +97,14 @@ function checkForm(value: unknown, form: RegExp, path: string, problems: Problem
 
 /** Strict: what the decoder would skip silently is a mistake of the sender. */
 function decode(content: unknown, path: string, problems: Problems): Uint8Array | undefined {
-  if (content === undefined) {
-    problems.add(path, "required", "The field is required.")
-    return undefined
-  }
+  if (content === undefined) return problems.add(path, "required", "The field is required.")
   if (typeof content === "string") {
     const bytes = Buffer.from(content, "base64")
     if (bytes.toString("base64") === content) return bytes
   }
-  problems.add(
-    path,
-    "invalid",
-    "The value must be strict base64 (RFC 4648, section 4), padded and without line breaks.",
-  )
-  return undefined
+  const hint =
+    "The value must be strict base64 (RFC 4648, section 4), padded and without line breaks."
+  return problems.add(path, "invalid", hint)
 }
 
 const FETCH_MS = 10_000
@@ -157,12 +137,16 @@ interface Fetching {
 export async function fetchFiles(files: AttachedInput[], fetching: Fetching): Promise<GivenFile[]> {
   if (!files.some(isRemote)) return files as GivenFile[]
   const { project_id, rules, signal } = fetching
-  return inTurn(project_id, async () => {
+  return limited(project_id, async () => {
     const found: GivenFile[] = []
     for (let at = 0; at < files.length && bytesOf(found) <= MAX_FILE_BYTES; at += AT_ONCE) {
       signal?.throwIfAborted()
       const some = files.slice(at, at + AT_ONCE)
-      found.push(...(await Promise.all(some.map((file) => atHand(file, rules)))))
+      found.push(
+        ...(await Promise.all(
+          some.map((file) => (isRemote(file) ? fetchFile(file, rules) : file)),
+        )),
+      )
     }
     return found
   })
@@ -173,52 +157,42 @@ const bytesOf = (files: GivenFile[]) => files.reduce((sum, { bytes }) => sum + b
 /** Messages of one project that wait for their files at the same time: files fill the memory. */
 const MESSAGES_AT_ONCE = 2
 
-const lines = new Map<string, { turns: Turns; waiting: number }>()
+const limits = new Map<string, { semaphore: Semaphore; users: number }>()
 
-async function inTurn<Result>(project_id: string, work: () => Promise<Result>): Promise<Result> {
-  const line = lines.get(project_id) ?? { turns: new Turns(MESSAGES_AT_ONCE), waiting: 0 }
-  lines.set(project_id, line)
-  line.waiting += 1
-  const end = await line.turns.take()
+async function limited<Result>(project_id: string, work: () => Promise<Result>): Promise<Result> {
+  const limit = limits.get(project_id) ?? { semaphore: new Semaphore(MESSAGES_AT_ONCE), users: 0 }
+  limits.set(project_id, limit)
+  limit.users += 1
+  const release = await limit.semaphore.acquire()
   try {
     return await work()
   } finally {
-    end()
-    line.waiting -= 1
-    if (line.waiting === 0) lines.delete(project_id)
+    release()
+    limit.users -= 1
+    if (limit.users === 0) limits.delete(project_id)
   }
 }
 
-const atHand = (file: AttachedInput, rules: FileRules): GivenFile | Promise<GivenFile> =>
-  isRemote(file) ? fetchFile(file, rules) : file
-
 async function fetchFile(file: RemoteFile, rules: FileRules): Promise<GivenFile> {
   const { url, path, filename, content_id } = file
-  vetPath(url, path)
   const { status, headers, body, truncated } = await ask(url, path, rules)
   if (status !== 200)
     throw refusal(path, `The server of this URL answered ${status} instead of 200.`)
   if (truncated) throw refusal(path, `The file has more than ${MAX_FILE_BYTES} bytes.`)
   const told = headers.get("content-type")?.trim() ?? ""
-  const fallback = MEDIA_TYPE.test(told) ? told : "application/octet-stream"
+  const fallback = MEDIA_TYPE.test(told) ? told : UNKNOWN_TYPE
   return { filename, content_id, content_type: file.content_type ?? fallback, bytes: body }
 }
 
-/** The rules of a webhook's URL, under the name of this field. */
-function vetPath(url: string, path: string) {
-  try {
-    vetForm(url, { require_https: true })
-  } catch (error) {
-    throw error instanceof ApiError ? refusal(path, error.message) : error
-  }
-}
-
+/** The rules of a webhook's URL apply, under the name of this field. */
 async function ask(url: string, path: string, { timeout_ms = FETCH_MS, ...rules }: FileRules) {
   try {
+    vetForm(url, { require_https: true })
     return await request({ url, ...rules, timeout_ms, capture_bytes: MAX_FILE_BYTES })
   } catch (error) {
-    if (!(error instanceof NetError)) throw error
-    throw refusal(path, REASONS[error.kind])
+    if (error instanceof ApiError) throw refusal(path, error.message)
+    if (error instanceof NetError) throw refusal(path, REASONS[error.kind])
+    throw error
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Blobs } from "../core/blobs"
-import { ApiError, type ErrorCode } from "../core/errors"
+import { ApiError } from "../core/errors"
 import { newId } from "../core/ids"
 import { invalid, type Problem, Problems, problemError } from "../core/problems"
 import type { Caller } from "../identity/caller"
@@ -10,33 +10,30 @@ import { prepare, type SendRules } from "./prepare"
 export const MOST_MESSAGES = 100
 
 export interface EmailBatch {
-  items: Item[]
+  items: BatchItem[]
   /** The body was a list: the answer then has the shape that clients of such batches expect. */
   bare: boolean
 }
 
-interface Item {
+interface BatchItem {
   email: SendEmail
   problems: Problem[]
 }
 
-/** `{messages: [...]}` or a bare list. Only its size is judged here; each item keeps its own. */
+/** `{messages: [...]}` or a bare list. Only its size is checked here; each item keeps its own problems. */
 export function readBatch(body: unknown, problems: Problems): EmailBatch {
   const bare = Array.isArray(body)
   const list = bare ? body : (body as { messages?: unknown } | null)?.messages
   if (list === undefined) problems.add("messages", "required", "The field is required.")
   else if (!Array.isArray(list) || list.length === 0 || list.length > MOST_MESSAGES) {
-    problems.add(
-      "messages",
-      "invalid",
-      `The value must be a list of 1 to ${MOST_MESSAGES} messages.`,
-    )
+    const hint = `The value must be a list of 1 to ${MOST_MESSAGES} messages.`
+    problems.add("messages", "invalid", hint)
   }
   if (problems.any || !Array.isArray(list)) return { items: [], bare }
   return { items: list.map(readItem), bare }
 }
 
-function readItem(given: unknown, at: number): Item {
+function readItem(given: unknown, at: number): BatchItem {
   const own = new Problems(`messages.${at}.`)
   if (typeof given !== "object" || given === null || Array.isArray(given)) {
     const message = "A message must be a JSON object."
@@ -53,30 +50,22 @@ export function modeOf({ headers }: Request, { bare }: EmailBatch): "strict" | "
   throw invalid("x-batch-validation", "invalid", "The value must be strict or permissive.")
 }
 
-interface RefusedMessage {
-  index: number
-  code: ErrorCode
-  message: string
-  details: object
-}
-
 export interface PreparedBatch {
   batch_id: string
   total: number
   accepted: { index: number; message: NewMessage }[]
-  refused: RefusedMessage[]
+  refused: Refusal[]
 }
 
 /** Prepares each item for itself; under `strict` any refusal ends the whole request. */
 export async function prepareBatch(
   batch: EmailBatch,
   mode: "strict" | "permissive",
-  { rules, blobs, ...whose }: Circumstances,
+  { rules, blobs, ...whose }: BatchSender,
 ): Promise<PreparedBatch> {
   const batch_id = newId()
   const prepared: PreparedBatch = { batch_id, total: batch.items.length, accepted: [], refused: [] }
   const sender = { ...whose, source: "api" as const, batch_id }
-  const refusals: Refusal[] = []
   for (const [index, { email, problems }] of batch.items.entries()) {
     try {
       if (problems.length > 0) throw problemError(problems)
@@ -84,15 +73,14 @@ export async function prepareBatch(
       prepared.accepted.push({ index, message })
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
-      refusals.push({ index, error })
+      prepared.refused.push({ index, error })
     }
   }
-  if (mode === "strict" && refusals.length > 0) throw refusalOf(refusals)
-  prepared.refused.push(...refusals.map(asRefused))
+  if (mode === "strict" && prepared.refused.length > 0) throw refusalOf(prepared.refused)
   return prepared
 }
 
-/** After the door: what the quota refused joins the refused, or ends the request under `strict`. */
+/** What the quota refused joins the refused messages, or ends the request under `strict`. */
 export function settled(
   prepared: PreparedBatch,
   answers: (object | ApiError)[],
@@ -103,13 +91,13 @@ export function settled(
     const answer = answers[at]
     if (!(answer instanceof ApiError)) return true
     if (mode === "strict") throw answer
-    refused.push(asRefused({ index, error: answer }))
+    refused.push({ index, error: answer })
     return false
   })
   return { ...prepared, accepted, refused: refused.sort((a, b) => a.index - b.index) }
 }
 
-interface Circumstances {
+interface BatchSender {
   caller: Caller
   rules: SendRules
   blobs: Blobs
@@ -122,13 +110,6 @@ interface Refusal {
   index: number
   error: ApiError
 }
-
-const asRefused = ({ index, error: { code, message, details } }: Refusal): RefusedMessage => ({
-  index,
-  code,
-  message,
-  details,
-})
 
 /**
  * One bad item answers with its own code; several share a `validation_error` (contract 20, 1). What
@@ -177,13 +158,13 @@ export function batchReply({ batch_id, total, accepted, refused }: PreparedBatch
   }))
   const counts = { total, succeeded: total - failed, failed }
   if (bare) {
-    const errors = refused.map(({ index, code, message }) => ({ index, code, message }))
+    const errors = refused.map(({ index, error: { code, message } }) => ({ index, code, message }))
     const data = sent.map(({ id, status, index }) => ({ id, status, index }))
     return { top: { id: batch_id, errors }, data, meta: counts }
   }
-  const errors = refused.map(({ index, details, ...error }) => ({
+  const errors = refused.map(({ index, error: { code, message, details } }) => ({
     index,
-    error: { ...error, details: details as Record<string, unknown> },
+    error: { code, message, details: details as Record<string, unknown> },
   }))
   const results = [...sent, ...errors].sort((a, b) => a.index - b.index)
   return { top: { id: batch_id }, data: { id: batch_id, ...counts, results } }

@@ -7,14 +7,14 @@ import type { Hold } from "../jobs/holds"
 import { queueOfDomain } from "../jobs/pauses"
 import { DeferredError, type RetrySchedule } from "../jobs/work"
 import { domainOf, needsSmtputf8 } from "../lib/address"
-import { Turns } from "../lib/permits"
 import { readReturnPath, returnPath } from "../lib/return-path"
+import { Semaphore } from "../lib/semaphore"
 import type { Channel } from "../messages/channel"
 import { isOpen, type Message, OWN_SOURCE } from "../messages/facts"
 import { NO_REPLY, type Outcome, outcomeOf, type RecipientOutcome } from "../providers/provider"
 import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
-import { bytesOf, type ComposeParts, type MessageBytes, repliesOf, unsignedWarner } from "./compose"
+import { bytesOf, type ComposeParts, type MessageBytes, unsignedWarner } from "./compose"
 import { MAILBOX_DOMAIN } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
 
@@ -34,7 +34,7 @@ interface Pauses {
 /** Composes once, keeps the bytes, and hands them to the provider for every recipient that is open. */
 export function emailChannel(parts: EmailChannelParts): Channel {
   const { store, secrets, queues } = parts
-  const permits = new Turns(parts.concurrency)
+  const permits = new Semaphore(parts.concurrency)
   const warnUnsigned = unsignedWarner(parts)
   const providerOf = ({ sandbox }: Message) => (sandbox ? parts.sandbox : parts.provider)
   return {
@@ -46,7 +46,7 @@ export function emailChannel(parts: EmailChannelParts): Channel {
       return bytesOf(parts, message, { content, attempt, warnUnsigned })
     },
     leave: (message_id) => parts.provider.dismiss?.(message_id),
-    turn: () => permits.take(),
+    turn: () => permits.acquire(),
     async deliver(message, content) {
       const bytes = content as MessageBytes
       const provider = providerOf(message)
@@ -91,7 +91,7 @@ const forOpen = (
 /** Nobody reads of a bcc, so its address is a matter of its own RCPT only. */
 function namedInHeader({ envelope, recipients }: Message): string[] {
   const shown = recipients.filter(({ kind }) => kind !== "bcc").map(({ email }) => email)
-  const replies = repliesOf(envelope).map(({ email }) => email)
+  const replies = envelope?.reply_to.map(({ email }) => email) ?? []
   return [envelope?.from.email, ...replies, ...shown].filter((one) => one !== undefined)
 }
 

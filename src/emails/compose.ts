@@ -5,11 +5,10 @@ import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
 import type { Workers } from "../core/workers"
 import { type OpenedKey, signingKeys } from "../domains/signing"
-import { type Mailbox, parseMailbox } from "../lib/address"
 import { unpack } from "../lib/compression"
 import type { Ready } from "../messages/channel"
 import { type Message, OWN_SOURCE } from "../messages/facts"
-import { type Envelope, messageRaws, type Recipient } from "../messages/tables"
+import { messageRaws, type Recipient } from "../messages/tables"
 import { firstProvider } from "../providers/routing"
 import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
@@ -89,7 +88,7 @@ function toCompose(
     from: envelope.from,
     to,
     cc: named("cc"),
-    reply_to: repliesOf(envelope),
+    reply_to: envelope.reply_to,
     subject: subject ?? "",
     text,
     html,
@@ -101,12 +100,6 @@ function toCompose(
       path: blobs.path(sha256),
     })),
   }
-}
-
-/** The mailboxes that answers go to, in whichever form the message was kept. */
-export function repliesOf(envelope: Pick<Envelope, "reply_to"> | null): Mailbox[] {
-  const kept = envelope?.reply_to ?? []
-  return typeof kept === "string" ? [parseMailbox(kept) ?? { email: kept, name: null }] : kept
 }
 
 /** Throws for a fault of this machine or a file of another node, because the job comes again. */

@@ -5,7 +5,6 @@ import type { Message } from "../messages/facts"
 import type { Recipient } from "../messages/tables"
 import { refusalFor, waitingReason } from "../providers/refusals"
 import type { Reader } from "../store/store"
-import { repliesOf } from "./compose"
 import type { EmailContent } from "./prepare"
 
 /** The Email record as lists show it: everything but bodies, headers and timeline. */
@@ -21,7 +20,7 @@ export function listed(message: Message) {
     cc: named(message.recipients, "cc"),
     bcc: named(message.recipients, "bcc"),
     recipients: message.recipients.map(({ name: _, ...recipient }) => recipient),
-    reply_to: repliesOf(envelope),
+    reply_to: envelope?.reply_to ?? [],
     attachments: (envelope?.attachments ?? []).map(({ content_id: _, ...file }) => file),
     last_event:
       last_event_type && last_event_at ? { type: last_event_type, timestamp: last_event_at } : null,

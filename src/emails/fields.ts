@@ -72,20 +72,15 @@ function asObject(body: unknown, problems: Problems): Record<string, unknown> {
   if (typeof body === "object" && body !== null && !Array.isArray(body)) {
     return body as Record<string, unknown>
   }
-  problems.add("body", "invalid", "The body must be a JSON object.")
-  return {}
+  return problems.add("body", "invalid", "The body must be a JSON object.") ?? {}
 }
 
 function readOneAddress(value: unknown, path: string, problems: Problems): Mailbox | undefined {
-  if (value == null) {
-    problems.add(path, "required", "The field is required.")
-    return undefined
-  }
+  if (value == null) return problems.add(path, "required", REQUIRED)
   if (!Array.isArray(value)) return readAddress(value, path, problems)
   if (value.length === 1) return readAddress(value[0], path, problems)
   const hint = `The value must be one recipient. You gave ${value.length}. Use cc, bcc or POST /v1/emails/batch for several.`
-  problems.add(path, "invalid", hint)
-  return undefined
+  return problems.add(path, "invalid", hint)
 }
 
 const readCopies = (value: unknown, path: string, problems: Problems) =>
@@ -99,12 +94,8 @@ function readAddresses(
   if (value == null) return []
   const list = Array.isArray(value) ? value : [value]
   if (list.length > most) {
-    problems.add(
-      path,
-      "too_many",
-      `The list may have at most ${most} addresses. You gave ${list.length}.`,
-    )
-    return []
+    const hint = `The list may have at most ${most} addresses. You gave ${list.length}.`
+    return problems.add(path, "too_many", hint) ?? []
   }
   return list.flatMap((one, at) => {
     const where = Array.isArray(value) ? `${path}.${at}` : path
@@ -114,53 +105,39 @@ function readAddresses(
 
 /** `a@b.c`, `Name <a@b.c>`, or `{email, name?}`. */
 export function readAddress(value: unknown, path: string, problems: Problems): Mailbox | undefined {
-  if (typeof value === "string") {
-    return parseMailbox(value) ?? refuseAddress(value, path, problems)
-  }
+  const refuse = (given: unknown, where: string) =>
+    problems.add(where, "invalid_email", notOneAddress(given))
+  if (typeof value === "string") return parseMailbox(value) ?? refuse(value, path)
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    problems.add(path, "invalid", "The value must be an address, or an object {email, name}.")
-    return undefined
+    const hint = "The value must be an address, or an object {email, name}."
+    return problems.add(path, "invalid", hint)
   }
   const { email, name } = value as Record<string, unknown>
-  if (email === undefined) {
-    problems.add(`${path}.email`, "required", "The field is required.")
-    return undefined
-  }
+  if (email === undefined) return problems.add(`${path}.email`, "required", REQUIRED)
   const mailbox = typeof email === "string" ? parseMailbox(email) : undefined
-  if (!mailbox || mailbox.name !== null) return refuseAddress(email, `${path}.email`, problems)
+  if (!mailbox || mailbox.name !== null) return refuse(email, `${path}.email`)
   if (name == null) return mailbox
   if (typeof name === "string" && isLine(name, MAX_SUBJECT)) return { email: mailbox.email, name }
-  problems.add(
-    `${path}.name`,
-    "invalid",
-    `The value must be one line of at most ${MAX_SUBJECT} characters, without control characters.`,
-  )
-  return undefined
-}
-
-function refuseAddress(given: unknown, path: string, problems: Problems): undefined {
-  problems.add(path, "invalid_email", notOneAddress(given))
-  return undefined
+  const hint = `${lineOf(MAX_SUBJECT).slice(0, -1)}, without control characters.`
+  return problems.add(`${path}.name`, "invalid", hint)
 }
 
 function readSubject(value: unknown, problems: Problems): string {
-  if (value == null) problems.add("subject", "required", "The field is required.")
-  else if (typeof value === "string" && value !== "" && isLine(value, MAX_SUBJECT)) return value
-  else
-    problems.add(
-      "subject",
-      "invalid",
-      `The value must be one line of 1 to ${MAX_SUBJECT} characters.`,
-    )
-  return ""
+  if (value == null) return problems.add("subject", "required", REQUIRED) ?? ""
+  if (typeof value === "string" && value !== "" && isLine(value, MAX_SUBJECT)) return value
+  const hint = `The value must be one line of 1 to ${MAX_SUBJECT} characters.`
+  return problems.add("subject", "invalid", hint) ?? ""
 }
 
 function readText(value: unknown, path: string, problems: Problems): string | null {
   if (value == null) return null
   if (typeof value === "string" && !value.includes("\0")) return value.toWellFormed()
-  problems.add(path, "invalid", "The value must be a text without NUL characters.")
-  return null
+  const hint = "The value must be a text without NUL characters."
+  return problems.add(path, "invalid", hint) ?? null
 }
+
+const REQUIRED = "The field is required."
+const lineOf = (most: number) => `The value must be one line of at most ${most} characters.`
 
 const CONTROL = /[\p{Cc}\u2028\u2029]/u
 
@@ -188,17 +165,17 @@ const OWN_HEADERS = new RegExp(
 )
 
 /** `["a"]`, or `[{name, value}]` which becomes `name:value`. */
-export function readTags(value: unknown, problems: Problems): string[] {
+function readTags(value: unknown, problems: Problems): string[] {
   if (value == null) return []
   if (!Array.isArray(value) || value.length > MOST_TAGS) {
-    problems.add("tags", "invalid", `The value must be a list of at most ${MOST_TAGS} tags.`)
-    return []
+    const hint = `The value must be a list of at most ${MOST_TAGS} tags.`
+    return problems.add("tags", "invalid", hint) ?? []
   }
   return value.flatMap((item, at) => {
     const tag = typeof item === "string" ? item : pair(item)
-    if (tag && !isLonger(tag, MAX_TAG) && !CONTROL.test(tag) && tag.isWellFormed()) return [tag]
-    problems.add(`tags.${at}`, "invalid", `A tag must be one line of 1 to ${MAX_TAG} characters.`)
-    return []
+    if (tag && isLine(tag, MAX_TAG)) return [tag]
+    const hint = `A tag must be one line of 1 to ${MAX_TAG} characters.`
+    return problems.add(`tags.${at}`, "invalid", hint) ?? []
   })
 }
 
@@ -207,60 +184,40 @@ function pair(item: unknown): string | undefined {
   return typeof name === "string" && typeof value === "string" ? `${name}:${value}` : undefined
 }
 
-export function readMetadata(value: unknown, problems: Problems): Record<string, unknown> {
+function readMetadata(value: unknown, problems: Problems): Record<string, unknown> {
   if (value == null) return {}
   if (typeof value !== "object" || Array.isArray(value)) {
-    problems.add("metadata", "invalid", "The value must be an object.")
-    return {}
+    return problems.add("metadata", "invalid", "The value must be an object.") ?? {}
   }
   checkMetadata(value, problems)
   return value as Record<string, unknown>
 }
 
-export function readHeaders(value: unknown, problems: Problems): Record<string, string> {
+function readHeaders(value: unknown, problems: Problems): Record<string, string> {
   if (value == null) return {}
   if (typeof value !== "object" || Array.isArray(value)) {
-    problems.add("headers", "invalid", "The value must be an object of names and values.")
-    return {}
+    const hint = "The value must be an object of names and values."
+    return problems.add("headers", "invalid", hint) ?? {}
   }
   const fields = Object.entries(value)
   if (fields.length > MOST_HEADERS) {
-    problems.add(
-      "headers",
-      "too_many",
-      `An email may have at most ${MOST_HEADERS} headers of its own.`,
-    )
-    return {}
+    const hint = `An email may have at most ${MOST_HEADERS} headers of its own.`
+    return problems.add("headers", "too_many", hint) ?? {}
   }
   for (const [name, text] of fields) checkHeader(name, text, problems)
   return value as Record<string, string>
 }
 
 function checkHeader(name: string, text: unknown, problems: Problems) {
-  if (!HEADER_NAME.test(name)) {
-    return problems.add(
-      "headers",
-      "invalid",
-      "A header name must have only letters, digits and hyphens.",
-    )
-  }
+  if (!HEADER_NAME.test(name)) return problems.add("headers", "invalid", BAD_HEADER_NAME)
   const path = `headers.${name}`
-  if (OWN_HEADERS.test(name)) {
-    return problems.add(
-      path,
-      "invalid",
-      "You cannot set this header. The service or a mail server on the way writes it.",
-    )
-  }
-  const isGood =
-    typeof text === "string" && !isLonger(text, MAX_HEADER_VALUE) && !CONTROL.test(text)
-  if (isGood && text.isWellFormed()) return
-  problems.add(
-    path,
-    "invalid",
-    `The value must be one line of at most ${MAX_HEADER_VALUE} characters.`,
-  )
+  if (OWN_HEADERS.test(name)) return problems.add(path, "invalid", NOT_YOURS)
+  if (typeof text === "string" && isLine(text, MAX_HEADER_VALUE)) return
+  problems.add(path, "invalid", lineOf(MAX_HEADER_VALUE))
 }
+
+const BAD_HEADER_NAME = "A header name must have only letters, digits and hyphens."
+const NOT_YOURS = "You cannot set this header. The service or a mail server on the way writes it."
 
 /**
  * Fields of a send that this server does not offer yet, or that only other services know. They are

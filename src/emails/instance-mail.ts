@@ -1,13 +1,11 @@
 import { ApiError } from "../core/errors"
-import { newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
-import { now } from "../core/time"
-import type { SystemLetter, SystemMail } from "../identity/system-mail"
-import { comparable, domainOf, type Mailbox, parseMailbox } from "../lib/address"
+import type { SystemMail } from "../identity/system-mail"
+import { type Mailbox, parseMailbox } from "../lib/address"
 import * as messages from "../messages/pipeline"
 import { instanceProject } from "../tenancy/projects"
 import { sealContent } from "./compose"
-import { type EmailContent, MAILBOX_DOMAIN } from "./prepare"
+import { type EmailContent, MAILBOX_DOMAIN, newEmail } from "./prepare"
 
 export interface SystemSender {
   /** The setting `system_from`: an address, or `Name <address>`. */
@@ -25,7 +23,29 @@ export const systemMail = (secrets: Secrets, sender: SystemSender): SystemMail =
   async send(tx, letter) {
     const from = senderOf(sender)
     const owner = await instanceProject(tx)
-    const { content, ...message } = compose(letter, from, owner)
+    const { to, subject, text, html, kind } = letter
+    // RFC 3834: no answering machine replies to it.
+    const headers = { "Auto-Submitted": "auto-generated" }
+    const content: EmailContent = { html: html ?? null, text, headers }
+    const message = newEmail({
+      ...owner,
+      from,
+      to: { email: to, name: null },
+      cc: [],
+      bcc: [],
+      reply_to: [],
+      attachments: [],
+      subject,
+      content,
+      batch_id: null,
+      stream: "auth",
+      source: messages.OWN_SOURCE,
+      tags: [kind],
+      metadata: {},
+      api_key_id: null,
+      idempotency_key: null,
+      sandbox: false,
+    })
     const sealed = sealContent(secrets, message.id, content)
     await messages.accept(tx, [{ ...message, content: sealed }])
   },
@@ -39,40 +59,4 @@ function senderOf({ system_from, to_mailbox }: SystemSender): Mailbox {
     "email_not_configured",
     "This instance has no sender address for its own mail. Set system_from.",
   )
-}
-
-type Owner = Awaited<ReturnType<typeof instanceProject>>
-
-type Composed = messages.NewMessage & { content: EmailContent }
-
-function compose(letter: SystemLetter, from: Mailbox, owner: Owner): Composed {
-  const { to, subject, text, html, kind } = letter
-  const id = newId()
-  const sender_domain = domainOf(from.email)
-  const recipient = { email: to, name: null, kind: "to" as const, status: "queued" as const }
-  // RFC 3834: no answering machine replies to it.
-  const headers = { "Auto-Submitted": "auto-generated" }
-  const content: EmailContent = { html: html ?? null, text, headers }
-  return {
-    id,
-    ...owner,
-    channel: "email",
-    recipient: comparable(to),
-    sender: comparable(from.email),
-    sender_domain,
-    subject,
-    recipients: [{ ...recipient, status_reason: null }],
-    envelope: { from, reply_to: [], attachments: [] },
-    batch_id: null,
-    stream: "auth",
-    source: messages.OWN_SOURCE,
-    tags: [kind],
-    metadata: {},
-    api_key_id: null,
-    idempotency_key: null,
-    rfc_message_id: `<${id}@${sender_domain}>`,
-    sandbox: false,
-    created_at: now(),
-    content,
-  }
 }

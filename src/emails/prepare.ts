@@ -63,26 +63,31 @@ export async function prepare(
   rules: SendRules,
   blobs: Blobs,
 ): Promise<NewMessage> {
-  const { default_from, default_reply_to, sandbox } = sender.caller.project_settings
+  const { caller, signal, ...origin } = sender
+  const { account_id, project_id, key_id } = caller
+  const { default_from, default_reply_to, sandbox } = caller.project_settings
   const from =
     email.from ?? default_from ?? fail("sender_not_configured", NO_SENDER, { channel: "email" })
-  const sender_domain = domainOf(from.email)
-  const { to, cc, bcc } = email
-  const recipients = [to, ...cc, ...bcc]
-  await refuseUnsendable(
-    sender.caller,
-    sender_domain,
-    recipients,
-    await rulesFor(rules, sender.caller.project_id, sandbox),
-  )
-  const { project_id } = sender.caller
-  const { signal } = sender
+  const recipients = [email.to, ...email.cc, ...email.bcc]
+  const sendable = await rulesFor(rules, project_id, sandbox)
+  await refuseUnsendable(caller, domainOf(from.email), recipients, sendable)
   const files = await fetchFiles(email.attachments, { project_id, rules: rules.files, signal })
   refuseSize(email, files)
-  const attachments = await store(files, blobs)
   const fallback = default_reply_to === null ? [] : [{ email: default_reply_to, name: null }]
-  const reply_to = email.reply_to.length > 0 ? email.reply_to : fallback
-  return assemble({ ...email, reply_to }, { from, sender_domain, attachments }, sender)
+  const { html, text, headers, ...rest } = email
+  return newEmail({
+    ...rest,
+    ...origin,
+    account_id,
+    project_id,
+    api_key_id: key_id,
+    sandbox,
+    from,
+    reply_to: email.reply_to.length > 0 ? email.reply_to : fallback,
+    attachments: await store(files, blobs),
+    content: { html, text, headers },
+    stream: "transactional",
+  })
 }
 
 const NO_SENDER =
@@ -94,16 +99,15 @@ export async function rulesFor(
   project_id: string,
   sandbox: boolean,
 ): Promise<SendRules> {
-  if (sandbox) return inSandbox(rules, sandbox)
+  if (sandbox) return inSandbox(rules)
   const provider = await rules.providerOf(project_id)
   if (provider === null) return rules
   const to_mailbox = provider === "mailbox"
   return { ...rules, to_mailbox, mailbox_takes_all: to_mailbox }
 }
 
-/** Mail of a project in the sandbox goes to the embedded mailbox, whoever delivers otherwise. */
-export function inSandbox(rules: SendRules, sandbox: boolean): SendRules {
-  if (!sandbox) return rules
+/** Mail of a project in the sandbox goes to the embedded mailbox, whatever its providers. */
+function inSandbox(rules: SendRules): SendRules {
   if (rules.has_mailbox) return { ...rules, to_mailbox: true, mailbox_takes_all: true }
   const message =
     "The project is in the sandbox, but the embedded mailbox does not run here. Set mailbox.enabled, or leave the sandbox."
@@ -174,63 +178,49 @@ async function store(attachments: GivenFile[], blobs: Blobs): Promise<Attachment
   return rows
 }
 
-interface Parts {
+type Derived = "id" | "channel" | "recipient" | "recipients" | "sender" | "sender_domain"
+
+/** What an email is made of, beside what follows from it. */
+export interface NewEmail
+  extends Omit<NewMessage, Derived | "envelope" | "rfc_message_id" | "created_at">,
+    Pick<SendEmail, "to" | "cc" | "bcc" | "reply_to"> {
   from: Mailbox
-  sender_domain: string
   attachments: AttachmentRow[]
+  content: EmailContent
 }
 
-function assemble(email: SendEmail, parts: Parts, sender: Sender): NewMessage {
-  const { from, sender_domain, attachments } = parts
-  const { caller, source, batch_id, idempotency_key } = sender
+/** The message as it can be accepted. Its id is made here, and the Message-ID follows from it. */
+export function newEmail(email: NewEmail): NewMessage {
+  const { to, cc, bcc, from, reply_to, attachments, ...message } = email
   const id = newId()
-  const { html, text, headers } = email
-  const content: EmailContent = { html, text, headers }
-  const recipient = comparable(email.to.email)
+  const sender_domain = domainOf(from.email)
   return {
+    ...message,
     id,
-    account_id: caller.account_id,
-    project_id: caller.project_id,
     channel: "email",
-    recipient,
+    recipient: comparable(to.email),
+    recipients: recipientsOf(email),
     sender: comparable(from.email),
     sender_domain,
-    subject: email.subject,
-    recipients: recipientsOf(email, recipient),
-    envelope: { from, reply_to: email.reply_to, attachments },
-    batch_id,
-    stream: "transactional",
-    source,
-    tags: email.tags,
-    metadata: email.metadata,
-    api_key_id: caller.key_id,
-    idempotency_key,
+    envelope: { from, reply_to, attachments },
     rfc_message_id: `<${id}@${sender_domain}>`,
-    sandbox: caller.project_settings.sandbox,
     created_at: now(),
-    content,
   }
 }
 
 /** Each address once, in the most visible place it was named. */
-function recipientsOf({ to, cc, bcc }: SendEmail, first: string): Recipient[] {
-  const recipients = [recipientOf(to, "to")]
-  const seen = new Set([first])
-  const copies = { cc, bcc }
-  for (const kind of ["cc", "bcc"] as const) {
-    for (const mailbox of copies[kind]) {
-      const email = comparable(mailbox.email)
-      if (!seen.has(email)) recipients.push(recipientOf(mailbox, kind))
-      seen.add(email)
+function recipientsOf({ to, cc, bcc }: NewEmail): Recipient[] {
+  const found = new Map<string, Recipient>()
+  for (const [kind, mailboxes] of [
+    ["to", [to]],
+    ["cc", cc],
+    ["bcc", bcc],
+  ] as const) {
+    for (const { email, name } of mailboxes) {
+      const key = comparable(email)
+      if (found.has(key)) continue
+      found.set(key, { email, name, kind, status: "queued", status_reason: null })
     }
   }
-  return recipients
+  return [...found.values()]
 }
-
-const recipientOf = ({ email, name }: Mailbox, kind: Recipient["kind"]): Recipient => ({
-  email,
-  name,
-  kind,
-  status: "queued",
-  status_reason: null,
-})

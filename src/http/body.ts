@@ -1,7 +1,7 @@
 import { ApiError } from "../core/errors"
 import { nextTurn } from "../core/time"
 import type { Workers } from "../core/workers"
-import { Turns } from "../lib/permits"
+import { Semaphore } from "../lib/semaphore"
 import type { BodyReservation } from "./body-memory"
 import {
   bufferOf,
@@ -77,7 +77,7 @@ function demandType({ headers }: Request, type: RegExp, message: string) {
 const lengthOf = (parts: Uint8Array[]) => parts.reduce((sum, { length }) => sum + length, 0)
 
 /** One at a time in this process: mail is composed in the same threads. */
-const turns = new Turns(1)
+const turns = new Semaphore(1)
 
 /** In a thread. The bytes are given away: what is copied is only the value that comes back. */
 async function parseElsewhere(
@@ -85,7 +85,7 @@ async function parseElsewhere(
   parts: Uint8Array[],
   { workers, signal }: BodyReading,
 ): Promise<RequestBody> {
-  const end = await turns.take()
+  const end = await turns.acquire()
   try {
     signal.throwIfAborted()
     const input: PartsToParse = { parts, hashed: request.headers.has("idempotency-key") }

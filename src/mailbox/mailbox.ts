@@ -1,6 +1,7 @@
 import { and, count, eq, gte, inArray, or, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
+import type { Secrets } from "../core/secrets"
 import type { Workers } from "../core/workers"
 import type { Page } from "../http/page"
 import { comparable } from "../lib/address"
@@ -18,9 +19,9 @@ const COUNTER = "mailbox_mails"
 /** Everybody else who writes waits for a transaction, so none is long. */
 const CLEARED_AT_ONCE = 500
 
-export type Mail = typeof mailboxMails.$inferSelect
+export type MailboxMail = typeof mailboxMails.$inferSelect
 
-export type NewMail = Omit<Mail, "subject_key">
+export type NewMailboxMail = Omit<MailboxMail, "subject_key">
 
 export interface MailFilter {
   /** An envelope recipient, exactly. */
@@ -32,7 +33,7 @@ export interface MailFilter {
   since?: string | undefined
 }
 
-export interface MailSummary {
+export interface MailboxMailSummary {
   id: string
   email_id: string | null
   from: string
@@ -42,7 +43,7 @@ export interface MailSummary {
 }
 
 /** Written with its recipients and its counter, all in the caller's transaction. */
-export async function keep(tx: Tx, mail: NewMail): Promise<void> {
+export async function keep(tx: Tx, mail: NewMailboxMail): Promise<void> {
   const { id: mail_id, project_id } = mail
   await tx.insert(mailboxMails).values({ ...mail, subject_key: searchable(mail.subject) })
   const addresses = [...new Set(mail.recipients.map(comparable))]
@@ -57,7 +58,7 @@ export async function list(
   project_id: string,
   filter: MailFilter,
   { limit = 25, offset = 0, ...stretch }: Partial<ListWindow> = {},
-): Promise<Page<MailSummary>> {
+): Promise<Page<MailboxMailSummary>> {
   const conditions = conditionsOf(db, project_id, filter)
   const where = and(eq(mailboxMails.project_id, project_id), ...conditions)
   const stands = newestFirst(mailboxMails.id, stretch)
@@ -79,7 +80,7 @@ export async function list(
 }
 
 /** Throws `not_found`; looks within the project only. */
-export async function find(db: Reader, project_id: string, id: string): Promise<Mail> {
+export async function find(db: Reader, project_id: string, id: string): Promise<MailboxMail> {
   const ours = and(eq(mailboxMails.project_id, project_id), eq(mailboxMails.id, id))
   const [mail] = isUuid(id) ? await db.select().from(mailboxMails).where(ours) : []
   return mail ?? fail("not_found", `There is no mail "${id}" in this mailbox.`)
@@ -113,7 +114,7 @@ async function clearSome(tx: Tx, project_id: string, { to }: Pick<MailFilter, "t
 }
 
 /** Headers, bodies and attachments of the raw message, parsed in a worker within ten seconds. */
-export const parse = (workers: Workers, { raw }: Pick<Mail, "raw">): Promise<ParsedMail> =>
+export const parse = (workers: Workers, { raw }: Pick<MailboxMail, "raw">): Promise<ParsedMail> =>
   workers.run<ParsedMail>("parse", new Uint8Array(raw), { deadline_ms: PARSE_DEADLINE_MS })
 
 const { id, email_id, from_address, to_address, subject, created_at } = mailboxMails
@@ -143,3 +144,21 @@ const SEARCHED = [mailboxMails.subject_key, from_address, to_address]
 
 const contains = (text: string) => (column: (typeof SEARCHED)[number]) =>
   sql`${column} LIKE ${partOf(text)} ESCAPE '\\'`
+
+interface Kept {
+  id: string
+  raw: Uint8Array
+}
+
+const contextOf = (mail_id: string) => `mailbox_mails:${mail_id}:raw`
+
+/**
+ * Mail of the instance itself carries tokens that open accounts: its bytes are sealed at rest. A
+ * byte is a character here (ISO 8859-1), since mail is in any charset.
+ */
+export const sealRaw = (secrets: Secrets, { id, raw }: Kept): Buffer =>
+  Buffer.from(secrets.seal(Buffer.from(raw).toString("latin1"), contextOf(id)))
+
+/** The bytes as they came. Throws SecretError for another master key or another mail. */
+export const openRaw = (secrets: Secrets, { id, raw }: Kept): Buffer =>
+  Buffer.from(secrets.open(Buffer.from(raw).toString(), contextOf(id)), "latin1")

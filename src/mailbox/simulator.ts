@@ -1,9 +1,17 @@
+import { eq } from "drizzle-orm"
+import { secondsFromNow } from "../core/time"
+import type { JobHandler } from "../jobs/job-handler"
+import { enqueue, type JobKind } from "../jobs/queue"
 import { comparable } from "../lib/address"
+import { isOpen } from "../messages/facts"
+import { feedback } from "../messages/settle"
+import { messages } from "../messages/tables"
+import type { Store } from "../store/store"
 
 /** Addresses here answer as their name says; every other address is delivered. */
 export const SIMULATOR_DOMAIN = "mailbox.test"
 
-export interface Refusal {
+export interface SimulatedRefusal {
   code: number
   text: string
 }
@@ -12,13 +20,13 @@ type Role = "bounce" | "softbounce" | "reject" | "defer" | "slow" | "complain"
 
 const ROLES = new Set<string>(["bounce", "softbounce", "reject", "defer", "slow", "complain"])
 
-const AT_RECIPIENT: Partial<Record<Role, Refusal>> = {
+const AT_RECIPIENT: Partial<Record<Role, SimulatedRefusal>> = {
   bounce: { code: 550, text: "5.1.1 There is nobody of this name here" },
   softbounce: { code: 451, text: "4.2.0 This mailbox is never ready" },
   reject: { code: 550, text: "5.7.1 Refused by policy" },
 }
 
-export const DEFERRED: Refusal = { code: 451, text: "4.3.0 Deferred once, try again" }
+export const DEFERRED: SimulatedRefusal = { code: 451, text: "4.3.0 Deferred once, try again" }
 
 /** Whether the address plays a part; a tag (`bounce+anything@`) is no part of the name. */
 export function roleOf(address: string): Role | undefined {
@@ -28,7 +36,7 @@ export function roleOf(address: string): Role | undefined {
 }
 
 /** The answer to RCPT, or undefined: accepted. */
-export function refusalOf(address: string): Refusal | undefined {
+export function refusalOf(address: string): SimulatedRefusal | undefined {
   const role = roleOf(address)
   return role && AT_RECIPIENT[role]
 }
@@ -45,3 +53,45 @@ export function deferOnce(): (key: string) => boolean {
     return true
   }
 }
+
+const AFTER_SECONDS = 1
+const PATIENCE_ATTEMPTS = 30
+
+interface Complaint {
+  message_id: string
+}
+
+/** `complain@` read its mail and did not like it: durable, so that a restart does not forget. */
+export const mailboxComplain: JobKind<Complaint> = {
+  name: "mailbox.complain",
+  schedule: (attempt) => (attempt < PATIENCE_ATTEMPTS ? AFTER_SECONDS : undefined),
+}
+
+/** Called when the mail is stored; the complaint follows a second later. */
+export async function plan(store: Store, message_id: string): Promise<void> {
+  await store.tx(async (tx) => {
+    const [row] = await tx.select().from(messages).where(eq(messages.id, message_id))
+    if (!row) return
+    const work = { payload: { message_id }, project_id: row.project_id }
+    await enqueue(tx, mailboxComplain, { ...work, run_at: secondsFromNow(AFTER_SECONDS) })
+  })
+}
+
+/** Waits for the delivery to be settled, then reports it as spam (RFC 5965, type `abuse`). */
+export const complain = (store: Store): JobHandler<Complaint> => ({
+  async run({ message_id }) {
+    const [message] = await store.read.select().from(messages).where(eq(messages.id, message_id))
+    const complainers =
+      message?.recipients.filter(({ email }) => roleOf(email) === "complain") ?? []
+    if (complainers.some(({ status }) => isOpen(status)))
+      return { retry: "The message is not delivered yet." }
+    return {
+      async done(tx) {
+        for (const { email } of complainers) {
+          const fact = { type: "complained", complaint_feedback_type: "abuse" } as const
+          await feedback(tx, message_id, { ...fact, recipient_email: email })
+        }
+      },
+    }
+  },
+})

@@ -2,6 +2,7 @@ import type { AddressInfo, Socket } from "node:net"
 import { eq } from "drizzle-orm"
 import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from "smtp-server"
 import { listening } from "../core/addresses"
+import { hostAndPort, type Settings } from "../core/config"
 import { isUuid, newId } from "../core/ids"
 import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
@@ -12,9 +13,9 @@ import { headerFields, headerOf } from "../lib/mail-head"
 import { isClean } from "../lib/mail-lines"
 import { messages } from "../messages/tables"
 import type { Store } from "../store/store"
-import { keep, type NewMail } from "./mailbox"
-import { sealRaw } from "./sealed"
-import { DEFERRED, deferOnce, type Refusal, refusalOf, roleOf } from "./simulator"
+import { firstProject } from "../tenancy/setup"
+import { keep, type NewMailboxMail, sealRaw } from "./mailbox"
+import { DEFERRED, deferOnce, plan, refusalOf, roleOf, type SimulatedRefusal } from "./simulator"
 
 const MAX_CLIENTS = 100
 const MAX_MESSAGE_BYTES = 15_728_640
@@ -115,7 +116,7 @@ type Done = (error?: Error | null, reply?: string) => void
 /** The declared callback lacks the reply that the library reads. */
 const accept = (done: (error?: Error | null) => void, reply: string) => (done as Done)(null, reply)
 
-const refuse = (refusal: Refusal | undefined) =>
+const refuse = (refusal: SimulatedRefusal | undefined) =>
   refusal && Object.assign(new Error(refusal.text), { responseCode: refusal.code })
 
 /** Answers with the words behind the 250, or with a refusal. */
@@ -149,7 +150,7 @@ function receiver(
     const { hidden, ...of } = owner
     const id = newId()
     const kept = hidden ? sealRaw(secrets, { id, raw }) : raw
-    const row: NewMail = { id, ...of, ...rest, raw: kept, created_at: now() }
+    const row: NewMailboxMail = { id, ...of, ...rest, raw: kept, created_at: now() }
     await store.tx((tx) => keep(tx, row))
     if (roles.includes("complain") && row.email_id) await complained(row.email_id)
     return `2.6.0 Kept as ${row.id}`
@@ -211,4 +212,31 @@ async function ownerOf({ store, fallback_project }: MailboxOptions, message_id: 
     .from(projects)
     .where(eq(projects.id, project_id))
   return project && { ...project, project_id, email_id: null, hidden: false }
+}
+
+interface Storage {
+  store: Store
+  secrets: Secrets
+}
+
+/** Starts the embedded mailbox where it is wanted; `undo` learns how to stop it. */
+export async function startMailbox(
+  settings: Settings,
+  { store, secrets }: Storage,
+  undo: (() => unknown)[],
+) {
+  if (!settings["mailbox.enabled"]) return undefined
+  let fallback: string | undefined
+  const server: MailboxServer = await openMailbox({
+    store,
+    secrets,
+    listen: hostAndPort(settings["mailbox.listen"]),
+    fallback_project: async () => {
+      fallback ??= (await firstProject(store.read))[0]?.project_id // there may be none yet
+      return fallback
+    },
+    complained: (message_id) => plan(store, message_id),
+  })
+  undo.push(() => server.close())
+  return server
 }

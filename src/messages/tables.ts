@@ -54,8 +54,8 @@ export interface AttachmentRow {
 /** What lists show besides the columns: never searched, written once. */
 export interface Envelope {
   from: Mailbox
-  /** Older messages kept one address as a text; `repliesOf` reads both. */
-  reply_to: Mailbox[] | string | null
+  /** The mailboxes that answers go to. */
+  reply_to: Mailbox[]
   attachments: AttachmentRow[]
 }
 

@@ -1,7 +1,7 @@
 import { afterAll, expect, spyOn, test } from "bun:test"
 import { JobLoop } from "../../src/jobs/job-loop"
 import { DeferredError } from "../../src/jobs/work"
-import { Turns } from "../../src/lib/permits"
+import { Semaphore } from "../../src/lib/semaphore"
 import { quietLog } from "../harness/quiet"
 import { fallible } from "../jobs/fallible"
 import { byHand } from "./by-hand"
@@ -21,8 +21,8 @@ const delivered = () => outcome([told("to@example.test", { status: "delivered" }
 
 /** Lets only so many messages of this office be on the wire at once. */
 function narrow({ channels }: PostOffice, places: number) {
-  const turns = new Turns(places)
-  channels.email.turn = () => turns.take()
+  const turns = new Semaphore(places)
+  channels.email.turn = () => turns.acquire()
 }
 
 test("no more is sent and not recorded than there are places, while storage refuses", async () => {

@@ -36,8 +36,7 @@ export interface PermitRequest {
 
 /** The right to make one delivery to a destination now. It counts until it is released. */
 export interface Permit {
-  destination: string
-  state: DestinationState
+  destination: Destination
   request: PermitRequest
   /** Epoch milliseconds; undefined while the message is still prepared. */
   began: number | undefined
@@ -76,34 +75,79 @@ interface PermitWaiter {
   resolve(permit: Permit | undefined): void
 }
 
-interface DestinationState {
-  running: Set<Permit>
-  waiters: Set<PermitWaiter>
+/** What is known of one destination. */
+class Destination {
+  readonly key: string
   limit: number
+  readonly running = new Set<Permit>()
+  readonly waiters = new Set<PermitWaiter>()
   /** It has taken a message since it is remembered. */
-  is_proven: boolean
-  average_ms: number
+  is_proven = false
+  average_ms = FIRST_GUESS_MS
   /** The next time that no denied message has been told yet. */
-  next_time: number
-  paused_until: number
-  slowed_at: number
-  pause_ms: number
-  calm: number
+  next_time = 0
+  paused_until = 0
+  slowed_at = 0
+  pause_ms = 0
+  pause_reason = ""
+  /** Good deliveries since the last pause or the last raise of the limit. */
+  calm = 0
   /** Since the last backlog. */
-  denied: number
-  reason: string
+  denied = 0
+
+  constructor(key: string, limit: number) {
+    this.key = key
+    this.limit = limit
+  }
+
+  get is_paused(): boolean {
+    return this.paused_until > millis()
+  }
+
+  /** Milliseconds that a delivery takes: as they did lately, or as long as one takes already. */
+  get delivery_ms(): number {
+    let longest = this.average_ms
+    const now = millis()
+    for (const { began = now } of this.running) longest = Math.max(longest, now - began)
+    return longest
+  }
+
+  get is_slow(): boolean {
+    return this.delivery_ms > SLOW_MS
+  }
+
+  /** Slow, or not known to be anything else: it may hold its permits for minutes. */
+  get is_doubtful(): boolean {
+    return !this.is_proven || this.is_slow
+  }
+
+  /** It asks for less: it gets half of its permits, and none for a while. */
+  slowDown(reason: string) {
+    this.pause_ms = Math.min(LAST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, 2 * this.pause_ms))
+    this.limit = Math.max(1, this.limit >> 1)
+    this.calm = 0
+    this.pause_reason = reason
+    this.slowed_at = millis() + 1
+    this.paused_until = millis() + this.pause_ms
+    this.next_time = this.paused_until
+  }
+
+  /** It took a message, which raises its limit, though slowly after a pause. */
+  recover(most: number) {
+    this.is_proven = true
+    if (this.limit >= most) return
+    this.calm++
+    if (this.pause_ms > 0 && this.calm < CALM_DELIVERIES) return
+    this.calm = 0
+    this.limit++
+    if (this.limit >= most) this.pause_ms = 0
+  }
 }
 
+/** Why there is no permit. `is_shared`: for the other destinations, and not for this one. */
 interface Obstacle {
   reason: string
-  /** Other destinations are in the way, and not this one. */
   is_shared: boolean
-}
-
-interface Denied {
-  state: DestinationState
-  request: PermitRequest
-  obstacle: Obstacle
 }
 
 /**
@@ -113,9 +157,9 @@ interface Denied {
  * its own, spaced as fast as the destination has been, so that a long queue is not tried over and over.
  */
 export class PerDestinationLimits {
-  readonly #states = new Map<string, DestinationState>()
-  /** Where a message waits for a permit. */
-  readonly #awaited = new Map<string, DestinationState>()
+  readonly #destinations = new Map<string, Destination>()
+  /** Those with a message that waits for a permit. */
+  readonly #awaited = new Set<Destination>()
   readonly #options: PerDestinationOptions
 
   constructor(options: PerDestinationOptions) {
@@ -124,186 +168,127 @@ export class PerDestinationLimits {
 
   /** Destinations that are remembered. */
   get size(): number {
-    return this.#states.size
+    return this.#destinations.size
   }
 
   /** Gives a permit, which must be given back to `release`, or says when to come again. */
-  tryAcquire(destination: string, request: PermitRequest = {}): Permit | PermitDenial {
-    const state = this.#stateOf(destination)
-    const obstacle = this.#obstacle(destination, state, request)
-    if (obstacle) return this.#deny(destination, { state, request, obstacle })
-    return this.#give(destination, state, request)
+  tryAcquire(key: string, request: PermitRequest = {}): Permit | PermitDenial {
+    const destination = this.#find(key)
+    const obstacle = this.#obstacle(destination, request)
+    return obstacle ? this.#deny(destination, request, obstacle) : this.#give(destination, request)
   }
 
   /** As `tryAcquire`, but where the destination is quick it waits up to a second for a permit. */
-  async acquire(destination: string, request: PermitRequest = {}): Promise<Permit | PermitDenial> {
-    const state = this.#stateOf(destination)
-    const obstacle = this.#obstacle(destination, state, request)
-    if (!obstacle || !this.#isWorthWaiting(state, obstacle)) {
-      return this.tryAcquire(destination, request)
+  async acquire(key: string, request: PermitRequest = {}): Promise<Permit | PermitDenial> {
+    const destination = this.#find(key)
+    const obstacle = this.#obstacle(destination, request)
+    if (!obstacle || !this.#isWorthWaiting(destination, obstacle)) {
+      return this.tryAcquire(key, request)
     }
     const { promise, resolve } = Promise.withResolvers<Permit | undefined>()
     const waiter = { request, resolve }
-    state.waiters.add(waiter)
-    this.#awaited.set(destination, state)
+    destination.waiters.add(waiter)
+    this.#awaited.add(destination)
     const timer = setTimeout(resolve, WAIT_MS, undefined)
     const permit = await promise
     clearTimeout(timer)
-    state.waiters.delete(waiter)
-    if (state.waiters.size === 0) this.#awaited.delete(destination)
-    return permit ?? this.tryAcquire(destination, request)
-  }
-
-  #isWorthWaiting(state: DestinationState, { is_shared }: Obstacle): boolean {
-    if (isSlow(state) || state.paused_until > millis()) return false
-    if (is_shared && this.#options.concurrency.hangs) return false
-    return state.waiters.size < WAITERS_PER_PERMIT * this.#options.per_destination
+    destination.waiters.delete(waiter)
+    if (destination.waiters.size === 0) this.#awaited.delete(destination)
+    return permit ?? this.tryAcquire(key, request)
   }
 
   release(permit: Permit, feedback: DestinationFeedback): void {
-    const { destination, state, began = millis() } = permit
-    state.running.delete(permit)
+    const { destination, began = millis() } = permit
+    destination.running.delete(permit)
     this.#options.concurrency.remove(permit)
-    if (feedback !== "nothing") this.#learn(state, began, feedback)
-    this.#wakeNext(destination, state)
-    // Those of other destinations may have waited for their share of all permits.
-    for (const [other, awaited] of this.#awaited) this.#wakeNext(other, awaited)
-  }
-
-  #learn(
-    state: DestinationState,
-    began: number,
-    feedback: Exclude<DestinationFeedback, "nothing">,
-  ) {
-    state.average_ms = 0.8 * state.average_ms + 0.2 * Math.max(1, millis() - began)
-    if (feedback === "late") return
-    if (feedback === "fine") this.#recover(state)
+    if (feedback !== "nothing") {
+      destination.average_ms = 0.8 * destination.average_ms + 0.2 * Math.max(1, millis() - began)
+    }
+    if (feedback === "fine") destination.recover(this.#options.per_destination)
     // Those that had begun before the pause say the same once more.
-    else if (began >= state.slowed_at) this.#slowDown(state, feedback.slow_down)
+    else if (typeof feedback === "object" && began >= destination.slowed_at) {
+      destination.slowDown(feedback.slow_down)
+    }
+    this.#wakeNext(destination)
+    // Those of other destinations may have waited for their share of all permits.
+    for (const other of this.#awaited) this.#wakeNext(other)
   }
 
-  #wakeNext(destination: string, state: DestinationState) {
-    for (const waiter of state.waiters) {
-      const is_paused = state.paused_until > millis()
-      if (!is_paused && this.#obstacle(destination, state, waiter.request)) return
-      state.waiters.delete(waiter)
-      waiter.resolve(is_paused ? undefined : this.#give(destination, state, waiter.request))
+  #isWorthWaiting(destination: Destination, { is_shared }: Obstacle): boolean {
+    if (destination.is_slow || destination.is_paused) return false
+    if (is_shared && this.#options.concurrency.hangs) return false
+    return destination.waiters.size < WAITERS_PER_PERMIT * this.#options.per_destination
+  }
+
+  #wakeNext(destination: Destination) {
+    for (const waiter of destination.waiters) {
+      const { is_paused } = destination
+      if (!is_paused && this.#obstacle(destination, waiter.request)) return
+      destination.waiters.delete(waiter)
+      waiter.resolve(is_paused ? undefined : this.#give(destination, waiter.request))
     }
   }
 
-  #give(destination: string, state: DestinationState, request: PermitRequest): Permit {
-    const permit: Permit = { destination, state, request, began: undefined }
-    state.running.add(permit)
+  #give(destination: Destination, request: PermitRequest): Permit {
+    const permit: Permit = { destination, request, began: undefined }
+    destination.running.add(permit)
     this.#options.concurrency.add(permit)
     return permit
   }
 
-  /** Why there is no permit now. */
-  #obstacle(
-    destination: string,
-    state: DestinationState,
-    request: PermitRequest,
-  ): Obstacle | undefined {
+  #obstacle(destination: Destination, request: PermitRequest): Obstacle | undefined {
     const { concurrency } = this.#options
-    const { name = destination, is_urgent } = request
+    const { name = destination.key, is_urgent } = request
     const own = (reason: string) => ({ reason: `${name} ${reason}`, is_shared: false })
-    if (state.paused_until > millis()) return own(`is paused: ${state.reason}`)
-    const limit = Math.min(is_urgent ? 2 * state.limit : state.limit, concurrency.per_destination)
-    if (state.running.size >= limit) return own(`takes at most ${limit} messages at a time`)
-    if (!isDoubtful(state) || !concurrency.isShareUsed(request)) return undefined
-    const why = isSlow(state) ? "is slow" : "has accepted no message yet"
+    if (destination.is_paused) return own(`is paused: ${destination.pause_reason}`)
+    const allowed = is_urgent ? 2 * destination.limit : destination.limit
+    const limit = Math.min(allowed, concurrency.per_destination)
+    if (destination.running.size >= limit) return own(`takes at most ${limit} messages at a time`)
+    if (!destination.is_doubtful || !concurrency.isShareUsed(request)) return undefined
+    const why = destination.is_slow ? "is slow" : "has accepted no message yet"
     const reason = `${name} ${why}. Slow and new servers may use only a part of the delivery slots`
     return { reason, is_shared: true }
   }
 
-  #slowDown(state: DestinationState, reason: string) {
-    state.pause_ms = Math.min(LAST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, 2 * state.pause_ms))
-    state.limit = Math.max(1, state.limit >> 1)
-    state.calm = 0
-    state.reason = reason
-    state.slowed_at = millis() + 1
-    state.paused_until = millis() + state.pause_ms
-    state.next_time = state.paused_until
-  }
-
-  #recover(state: DestinationState) {
-    state.is_proven = true
-    if (state.limit >= this.#options.per_destination) return
-    state.calm++
-    if (state.pause_ms > 0 && state.calm < CALM_DELIVERIES) return
-    state.calm = 0
-    state.limit++
-    if (state.limit >= this.#options.per_destination) state.pause_ms = 0
-  }
-
-  #deny(destination: string, denied: Denied): PermitDenial {
-    const { state, request } = denied
-    state.denied++
-    if (state.denied >= BACKLOG) {
-      state.denied = 0
-      const backlog = { destination, project_id: request.project_id }
-      this.#options.onBacklog?.(backlog, (count) => this.#later(denied, count))
+  #deny(destination: Destination, { project_id }: PermitRequest, obstacle: Obstacle): PermitDenial {
+    const defer = (count: number) => this.#later(destination, obstacle, count)
+    destination.denied++
+    if (destination.denied >= BACKLOG) {
+      destination.denied = 0
+      this.#options.onBacklog?.({ destination: destination.key, project_id }, defer)
     }
-    return this.#later(denied)
+    return defer(1)
   }
 
-  #later({ state, obstacle }: Denied, count = 1): PermitDenial {
-    const soonest = Math.max(millis() + SOONEST_MS, state.paused_until)
-    const horizon = Math.max(state.paused_until, millis() + HORIZON_MS)
-    const own = Math.min(Math.max(soonest, state.next_time), horizon)
-    state.next_time = own + (count * paceOf(state)) / state.limit
-    const { concurrency } = this.#options
-    const until = obstacle.is_shared ? Math.max(own, concurrency.nextTime(count)) : own
-    return { until: isoFrom(Math.ceil(until)), reason: obstacle.reason }
+  #later(destination: Destination, { is_shared, reason }: Obstacle, count: number): PermitDenial {
+    const soonest = Math.max(millis() + SOONEST_MS, destination.paused_until)
+    const horizon = Math.max(destination.paused_until, millis() + HORIZON_MS)
+    const own = Math.min(Math.max(soonest, destination.next_time), horizon)
+    destination.next_time = own + (count * destination.delivery_ms) / destination.limit
+    const shared = is_shared ? this.#options.concurrency.nextTime(count) : 0
+    return { until: isoFrom(Math.ceil(Math.max(own, shared))), reason }
   }
 
-  #stateOf(destination: string): DestinationState {
-    const known = this.#states.get(destination)
+  #find(key: string): Destination {
+    const known = this.#destinations.get(key)
     if (known) return known
-    const state = newState(Math.min(FIRST_LIMIT, this.#options.per_destination))
-    this.#states.set(destination, state)
-    if (this.#states.size > MOST_DESTINATIONS) this.#forget()
-    return state
+    const limit = Math.min(FIRST_LIMIT, this.#options.per_destination)
+    const destination = new Destination(key, limit)
+    this.#destinations.set(key, destination)
+    if (this.#destinations.size > MOST_DESTINATIONS) this.#forget()
+    return destination
   }
 
   /** The oldest half of those where nothing runs. They begin anew. */
   #forget() {
-    for (const [destination, state] of this.#states) {
-      if (this.#states.size <= MOST_DESTINATIONS / 2) return
-      if (state.running.size === 0 && state.waiters.size === 0) this.#states.delete(destination)
+    for (const [key, { running, waiters }] of this.#destinations) {
+      if (this.#destinations.size <= MOST_DESTINATIONS / 2) return
+      if (running.size === 0 && waiters.size === 0) this.#destinations.delete(key)
     }
   }
 }
 
 export const isDenied = (answer: Permit | PermitDenial): answer is PermitDenial => "until" in answer
-
-const newState = (limit: number): DestinationState => ({
-  running: new Set(),
-  waiters: new Set(),
-  limit,
-  is_proven: false,
-  average_ms: FIRST_GUESS_MS,
-  next_time: 0,
-  paused_until: 0,
-  slowed_at: 0,
-  pause_ms: 0,
-  calm: 0,
-  denied: 0,
-  reason: "",
-})
-
-/** Milliseconds that a delivery takes: as they did lately, or as long as one takes already. */
-function paceOf({ average_ms, running }: DestinationState): number {
-  let longest = average_ms
-  const now = millis()
-  for (const { began = now } of running) longest = Math.max(longest, now - began)
-  return longest
-}
-
-const isSlow = (state: DestinationState): boolean => paceOf(state) > SLOW_MS
-
-/** Slow, or not known to be anything else: it may hold its permits for minutes. */
-const isDoubtful = (state: DestinationState): boolean => !state.is_proven || isSlow(state)
 
 /** Of all permits: what doubtful destinations hold for one project, and at most at all. */
 const HALF = 1 / 2
@@ -357,22 +342,14 @@ export class ConcurrencyLimit {
 
   /** Whether doubtful destinations hold as many as they may, for this project or for all. */
   isShareUsed({ project_id, is_urgent = false }: PermitRequest): boolean {
-    let all = 0
-    let own = 0
-    const isOne = remembering(isDoubtful)
-    for (const { state, request } of this.#permits) {
-      if (!isOne(state)) continue
-      all++
-      if (request.project_id === project_id) own++
-    }
-    return all >= this.#share(MOST) || own >= this.#share(is_urgent ? MOST : HALF)
+    const all = this.#permitsOf("is_doubtful")
+    const own = all.filter(({ request }) => request.project_id === project_id)
+    return all.length >= this.#share(MOST) || own.length >= this.#share(is_urgent ? MOST : HALF)
   }
 
   /** Slow destinations hold so much that waiting for one of their permits is of no use. */
   get hangs(): boolean {
-    const isOne = remembering(isSlow)
-    const slow = [...this.#permits].filter(({ state }) => isOne(state))
-    return slow.length >= this.#share(HALF) / 2
+    return this.#permitsOf("is_slow").length >= this.#share(HALF) / 2
   }
 
   /** When the next `count` denied messages may come again, in epoch milliseconds. */
@@ -383,17 +360,14 @@ export class ConcurrencyLimit {
     return until
   }
 
-  #share = (part: number) => Math.max(1, Math.floor(part * this.#concurrency))
-}
-
-/** Asks once for each destination, however many permits it has. */
-function remembering(
-  ask: (state: DestinationState) => boolean,
-): (state: DestinationState) => boolean {
-  const known = new Map<DestinationState, boolean>()
-  return (state) => {
-    const answer = known.get(state) ?? ask(state)
-    known.set(state, answer)
-    return answer
+  /** Each destination is asked once, however many permits it has. */
+  #permitsOf(kind: "is_doubtful" | "is_slow"): Permit[] {
+    const found = new Map<Destination, boolean>()
+    for (const { destination } of this.#permits) {
+      if (!found.has(destination)) found.set(destination, destination[kind])
+    }
+    return [...this.#permits].filter(({ destination }) => found.get(destination))
   }
+
+  #share = (part: number) => Math.max(1, Math.floor(part * this.#concurrency))
 }

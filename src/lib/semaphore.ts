@@ -1,7 +1,7 @@
 /**
  * Lets a fixed number of tasks run at the same time. The others wait in the order of their arrival.
  */
-export class Turns {
+export class Semaphore {
   #free: number
   #waiting: (() => void)[] = []
 
@@ -9,8 +9,8 @@ export class Turns {
     this.#free = limit
   }
 
-  /** Resolves when the turn has come, with what ends it; a second call of that does nothing. */
-  async take(): Promise<() => void> {
+  /** Resolves with a permit, which the returned function gives back. A second call of that does nothing. */
+  async acquire(): Promise<() => void> {
     if (this.#free > 0) this.#free -= 1
     else await new Promise<void>((resolve) => this.#waiting.push(resolve))
     let ended = false

@@ -1,13 +1,13 @@
 import { expect, test } from "bun:test"
-import { Turns } from "../../src/lib/permits"
+import { Semaphore } from "../../src/lib/semaphore"
 
 test("no more than the limit run at once, each begins in its turn, and all end", async () => {
-  const turns = new Turns(3)
+  const turns = new Semaphore(3)
   const begun: number[] = []
   let running = 0
   let most = 0
   const work = async (number: number) => {
-    const end = await turns.take()
+    const end = await turns.acquire()
     begun.push(number)
     most = Math.max(most, ++running)
     for (let steps = 0; steps < 5; steps++) await Promise.resolve()
@@ -22,11 +22,11 @@ test("no more than the limit run at once, each begins in its turn, and all end",
 })
 
 test("a turn that is ended twice makes room for one only", async () => {
-  const turns = new Turns(1)
-  const end = await turns.take()
-  const next = turns.take()
+  const turns = new Semaphore(1)
+  const end = await turns.acquire()
+  const next = turns.acquire()
   let third = false
-  const last = turns.take().then((ending) => {
+  const last = turns.acquire().then((ending) => {
     third = true
     return ending
   })
