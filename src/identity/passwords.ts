@@ -3,7 +3,7 @@ import { ApiError, fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { now } from "../core/time"
 import { lacking } from "../lib/password-strength"
-import { Turns } from "../lib/permits"
+import { Semaphore } from "../lib/semaphore"
 import type { Reader, Tx } from "../store/store"
 import { consoleUsers, passwordHistory, passwordResets } from "./tables"
 
@@ -20,7 +20,7 @@ const DUMMY =
 
 const REMEMBERED = 5
 
-const permits = new Turns(AT_ONCE)
+const permits = new Semaphore(AT_ONCE)
 let pending = 0
 
 /** The hash of a password that a person chose. Throws 422 `weak_password`. */
@@ -53,7 +53,7 @@ const normal = (password: string) => password.normalize("NFKC")
 async function withPermit<Result>(work: () => Promise<Result>): Promise<Result> {
   if (pending >= AT_ONCE + MOST_WAITING) throw busy()
   pending += 1
-  const release = await permits.take()
+  const release = await permits.acquire()
   try {
     return await work()
   } finally {
