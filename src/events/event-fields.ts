@@ -16,7 +16,7 @@ export interface ExampleField extends EventField {
 /** Of every example, so that the same question always has the same answer. */
 export const EXAMPLE_TIME = "2026-02-01T10:30:00.000Z"
 
-export const EXAMPLE_ID = "0199a1c2-0000-7000-8000-0000000000"
+const EXAMPLE_ID = "0199a1c2-0000-7000-8000-0000000000"
 
 const typeOf = (example: unknown): FieldType => {
   if (Array.isArray(example)) return "array"
@@ -25,7 +25,7 @@ const typeOf = (example: unknown): FieldType => {
 }
 
 /** A field that is never null; its type is that of the example. */
-export const always = (name: string, example: unknown, description: string): ExampleField => ({
+const always = (name: string, example: unknown, description: string): ExampleField => ({
   name,
   type: typeOf(example),
   nullable: false,
@@ -34,21 +34,17 @@ export const always = (name: string, example: unknown, description: string): Exa
 })
 
 /** A field that may be null, and is in the example unless the type says otherwise. */
-export const maybe = (
+const maybe = (
   name: string,
-  type: FieldType,
   description: string,
   example: unknown = null,
+  type: FieldType = example === null ? "string" : typeOf(example),
 ): ExampleField => ({ name, type, nullable: true, description, example })
 
 /** The moment of the fact itself; `created_at` of the envelope is when it was written down. */
-export const timestamp = always(
-  "timestamp",
-  EXAMPLE_TIME,
-  "The time of the event itself, ISO 8601.",
-)
+const timestamp = always("timestamp", EXAMPLE_TIME, "The time of the event itself, ISO 8601.")
 
-export const metadata = always(
+const metadata = always(
   "metadata",
   { order: "1042" },
   "The metadata that the caller gave, unchanged.",
@@ -60,39 +56,27 @@ export const dataOf = (fields: readonly ExampleField[]): Record<string, unknown>
     fields.filter(({ name }) => !name.includes(".")).map(({ name, example }) => [name, example]),
   )
 
-/** As readers of the registry see it. */
-export const listed = ({ name, type, nullable, description }: ExampleField): EventField => ({
-  name,
-  type,
-  nullable,
-  description,
-})
-
 const first: ExampleField[] = [
   always("message_id", `${EXAMPLE_ID}01`, "The id of the email."),
-  maybe("recipient_email", "string", "The recipient that the event is about.", "ann@example.com"),
+  maybe("recipient_email", "The recipient that the event is about.", "ann@example.com"),
   timestamp,
-  maybe("bounce_type", "string", "`Permanent` or `Transient`. Only for bounces."),
-  maybe("bounce_subtype", "string", "The kind of bounce. Only for bounces."),
-  maybe(
-    "complaint_feedback_type",
-    "string",
-    "The type that the report gives. Only for complaints.",
-  ),
+  maybe("bounce_type", "`Permanent` or `Transient`. Only for bounces."),
+  maybe("bounce_subtype", "The kind of bounce. Only for bounces."),
+  maybe("complaint_feedback_type", "The type that the report gives. Only for complaints."),
 ]
 
 const sent: ExampleField[] = [
   ...first,
   always("tags", ["receipt"], "The tags of the email."),
   metadata,
-  maybe("subject", "string", "The subject line.", "Your receipt"),
+  maybe("subject", "The subject line.", "Your receipt"),
 ]
 
 const touched: ExampleField[] = [
   ...sent,
-  maybe("url", "string", "The link that was opened. Null for `email.opened`."),
+  maybe("url", "The link that was opened. Null for `email.opened`."),
   always("actor", "human", "`human`, or `machine` for scanners and proxies."),
-  maybe("user_agent", "string", "The user agent of the reader's program.", "Mozilla/5.0"),
+  maybe("user_agent", "The user agent of the reader's program.", "Mozilla/5.0"),
 ]
 
 const failed: ExampleField[] = [
@@ -136,12 +120,12 @@ const received: ExampleField[] = [
 
 const push: ExampleField[] = [
   always("push_message_id", `${EXAMPLE_ID}02`, "The id of the push message."),
-  maybe("provider", "string", "`apns`, `fcm` or `webpush`.", "fcm"),
+  maybe("provider", "`apns`, `fcm` or `webpush`.", "fcm"),
   timestamp,
-  maybe("error_code", "string", "A code for programs. Only for failures."),
-  maybe("error_message", "string", "A text for people. Only for failures."),
-  maybe("device_id", "string", "The id of the device.", "pixel-7"),
-  maybe("user_id", "string", "The user that owns the device.", "user-42"),
+  maybe("error_code", "A code for programs. Only for failures."),
+  maybe("error_message", "A text for people. Only for failures."),
+  maybe("device_id", "The id of the device.", "pixel-7"),
+  maybe("user_id", "The user that owns the device.", "user-42"),
   metadata,
 ]
 
@@ -151,16 +135,16 @@ const sms: ExampleField[] = [
   always("from", "+14155550100", "The number or name of the sender."),
   timestamp,
   always("segments", 1, "The number of segments."),
-  maybe("provider", "string", "The provider of the SMS.", "twilio"),
-  maybe("error_code", "string", "A code for programs. Only for failures."),
-  maybe("error_message", "string", "A text for people. Only for failures."),
+  maybe("provider", "The provider of the SMS.", "twilio"),
+  maybe("error_code", "A code for programs. Only for failures."),
+  maybe("error_message", "A text for people. Only for failures."),
   metadata,
 ]
 
 const smsReceived: ExampleField[] = [
   ...sms,
   always("body", "STOP", "The text of the SMS."),
-  maybe("in_reply_to", "string", "The id of the SMS that it answers. Null if it is not known."),
+  maybe("in_reply_to", "The id of the SMS that it answers. Null if it is not known."),
 ]
 
 const inbox: ExampleField[] = [
@@ -168,7 +152,7 @@ const inbox: ExampleField[] = [
   always("subscriber_id", `${EXAMPLE_ID}05`, "The subscriber that owns the inbox."),
   always("external_id", "user-42", "The subscriber's id in your own system."),
   timestamp,
-  maybe("category", "string", "The category of the message.", "billing"),
+  maybe("category", "The category of the message.", "billing"),
   metadata,
 ]
 
@@ -176,33 +160,6 @@ const inboxAction: ExampleField[] = [
   ...inbox,
   always("action_key", "primary", "The action that was used."),
 ]
-
-/** The fields of every type about a message, by type or by the word in front of its dot. */
-export const messageFields: Record<string, ExampleField[]> = {
-  email: sent,
-  "email.opened": touched,
-  "email.clicked": touched,
-  "email.failed": failed,
-  "email.received": received,
-  push,
-  sms,
-  "sms.received": smsReceived,
-  inbox,
-  "inbox.action": inboxAction,
-}
-
-/** Where an example says more than its fields do by themselves. */
-export const messageExamples: Record<string, Record<string, unknown>> = {
-  "email.bounced": { bounce_type: "Permanent", bounce_subtype: "General" },
-  "email.soft_bounced": { bounce_type: "Transient", bounce_subtype: "MailboxFull" },
-  "email.complained": { complaint_feedback_type: "abuse" },
-  "email.clicked": { url: "https://example.com/orders/1042" },
-  "email.received": { recipient_email: "support@in.example.org" },
-  "push.failed": { error_code: "invalid_token", error_message: "The token is not valid any more." },
-  "sms.undelivered": { error_code: "30005", error_message: "The number is not in use." },
-  "sms.failed": { error_code: "21211", error_message: "The number is not valid." },
-  "sms.received": { to: "+14155550100", from: "+14155550101", metadata: {} },
-}
 
 const where = {
   ip_address: "192.0.2.7",
@@ -214,31 +171,21 @@ const user: ExampleField[] = [
   always("application_id", `${EXAMPLE_ID}06`, "The application that the user belongs to."),
   always("user", { id: `${EXAMPLE_ID}07`, email: "ann@example.com" }, "The end user."),
   always("user.id", `${EXAMPLE_ID}07`, "The user's id."),
-  maybe(
-    "user.email",
-    "string",
-    "The user's email address. Null if there is none.",
-    "ann@example.com",
-  ),
+  maybe("user.email", "The user's email address. Null if there is none.", "ann@example.com"),
   always("metadata", where, "Those of the fields below that apply. The others are absent."),
-  maybe("metadata.provider", "string", "The method of the sign-in."),
-  maybe("metadata.ip_address", "string", "The IP address of the request."),
-  maybe("metadata.session_id", "string", "The id of the session."),
-  maybe("metadata.mfa_method", "string", "`totp`, `sms`, `email` or a recovery code."),
-  maybe("metadata.environment", "string", "`live` or `test`."),
-  maybe("metadata.organization_id", "string", "The active organization."),
-  maybe("metadata.actor_id", "string", "The person that acted, if it was not the user."),
-  maybe("metadata.reason", "string", "The reason of the event."),
+  maybe("metadata.provider", "The method of the sign-in."),
+  maybe("metadata.ip_address", "The IP address of the request."),
+  maybe("metadata.session_id", "The id of the session."),
+  maybe("metadata.mfa_method", "`totp`, `sms`, `email` or a recovery code."),
+  maybe("metadata.environment", "`live` or `test`."),
+  maybe("metadata.organization_id", "The active organization."),
+  maybe("metadata.actor_id", "The person that acted, if it was not the user."),
+  maybe("metadata.reason", "The reason of the event."),
 ]
 
 const subscriber: ExampleField[] = [
-  maybe(
-    "subscriber_id",
-    "string",
-    "The id of the subscriber. Null if it is not known.",
-    `${EXAMPLE_ID}05`,
-  ),
-  maybe("external_id", "string", "The subscriber's id in your own system.", "user-42"),
+  maybe("subscriber_id", "The id of the subscriber. Null if it is not known.", `${EXAMPLE_ID}05`),
+  maybe("external_id", "The subscriber's id in your own system.", "user-42"),
   always("channel", "email", "`email`, `push`, `sms` or `in_app`."),
   always(
     "scope",
@@ -246,13 +193,8 @@ const subscriber: ExampleField[] = [
     "The messages that the change is about.",
   ),
   always("scope.type", "category", "`all`, `category` or `topic`."),
-  maybe("scope.key", "string", "The key of the category or topic. Null for `all`.", "newsletter"),
-  maybe(
-    "reason",
-    "string",
-    "The way of the change: page, one click, API, STOP or START.",
-    "one_click",
-  ),
+  maybe("scope.key", "The key of the category or topic. Null for `all`.", "newsletter"),
+  maybe("reason", "The way of the change: page, one click, API, STOP or START.", "one_click"),
   timestamp,
 ]
 
@@ -261,24 +203,9 @@ const suppression: ExampleField[] = [
   always("channel", "email", "`email` or `sms`."),
   always("address", "ann@example.com", "The address that gets no more messages."),
   always("reason", "bounce", "`bounce`, `complaint`, `unsubscribe` or `manual`."),
-  maybe("origin", "string", "The message or the person that caused the entry.", "email"),
+  maybe("origin", "The message or the person that caused the entry.", "email"),
   timestamp,
 ]
-
-export const peopleFields: Record<string, ExampleField[]> = { user, subscriber, suppression }
-
-export const peopleExamples: Record<string, Record<string, unknown>> = {
-  "user.login": { metadata: { ...where, provider: "password" } },
-  "user.created": { metadata: { ...where, provider: "password" } },
-  "user.mfa_enabled": { metadata: { ...where, mfa_method: "totp" } },
-  "user.mfa_disabled": { metadata: { ...where, mfa_method: "totp" } },
-  "user.session_revoked": { metadata: { ...where, reason: "token_reuse" } },
-  "user.impersonated": {
-    metadata: { ...where, actor_id: `${EXAMPLE_ID}10`, reason: "A question to support." },
-  },
-  "subscriber.resubscribed": { reason: "page" },
-  "suppression.deleted": { reason: "manual" },
-}
 
 const domain: ExampleField[] = [
   always("id", `${EXAMPLE_ID}11`, "The id of the domain."),
@@ -286,7 +213,7 @@ const domain: ExampleField[] = [
   always("status", "verified", "`verified`, `failed` or `degraded`."),
   always("records_verified", 4, "The number of DNS records that were found."),
   always("records_total", 4, "The number of DNS records that the domain needs."),
-  maybe("verified_at", "string", "The time of the verification. Null on failure.", EXAMPLE_TIME),
+  maybe("verified_at", "The time of the verification. Null on failure.", EXAMPLE_TIME),
 ]
 
 const degraded: ExampleField[] = [
@@ -308,10 +235,10 @@ const workflow: ExampleField[] = [
   always("execution_id", `${EXAMPLE_ID}13`, "The id of the execution."),
   always("workflow_id", `${EXAMPLE_ID}14`, "The id of the workflow."),
   always("workflow_key", "welcome", "The key of the workflow."),
-  maybe("subscriber_id", "string", "The subscriber that it ran for.", `${EXAMPLE_ID}05`),
-  maybe("transaction_id", "string", "The transaction id of the trigger.", "tx-1042"),
+  maybe("subscriber_id", "The subscriber that it ran for.", `${EXAMPLE_ID}05`),
+  maybe("transaction_id", "The transaction id of the trigger.", "tx-1042"),
   always("status", "completed", "The result of the execution."),
-  maybe("error", "object", "The reason of the failure."),
+  maybe("error", "The reason of the failure.", null, "object"),
   timestamp,
 ]
 
@@ -319,7 +246,7 @@ const broadcast: ExampleField[] = [
   always("broadcast_id", `${EXAMPLE_ID}15`, "The id of the broadcast."),
   always("name", "November news", "The name of the broadcast."),
   always("status", "completed", "`completed` or `paused`."),
-  maybe("reason", "string", "The reason of the pause: canary, reputation or a person."),
+  maybe("reason", "The reason of the pause: canary, reputation or a person."),
   always("counts", { sent: 4980, failed: 20 }, "The results."),
   timestamp,
 ]
@@ -342,13 +269,27 @@ const account: ExampleField[] = [
   always("account_id", `${EXAMPLE_ID}17`, "The id of the account."),
   always("from", "active", "The old status: `active`, `throttled` or `frozen`."),
   always("to", "throttled", "The new status."),
-  maybe("reason", "string", "The reason of the change.", "bounce_rate=6.1%;threshold=5%;window=7d"),
-  maybe("bounce_rate", "number", "Share of bounces, 0 to 1.", 0.061),
-  maybe("complaint_rate", "number", "Share of complaints, 0 to 1.", 0.0004),
+  maybe("reason", "The reason of the change.", "bounce_rate=6.1%;threshold=5%;window=7d"),
+  maybe("bounce_rate", "Share of bounces, 0 to 1.", 0.061),
+  maybe("complaint_rate", "Share of complaints, 0 to 1.", 0.0004),
   timestamp,
 ]
 
-export const sendingFields: Record<string, ExampleField[]> = {
+/** The fields of every type, by type or by the word in front of its dot. */
+export const fieldsByType: Record<string, ExampleField[]> = {
+  email: sent,
+  "email.opened": touched,
+  "email.clicked": touched,
+  "email.failed": failed,
+  "email.received": received,
+  push,
+  sms,
+  "sms.received": smsReceived,
+  inbox,
+  "inbox.action": inboxAction,
+  user,
+  subscriber,
+  suppression,
   domain,
   "domain.degraded": degraded,
   topic,
@@ -359,7 +300,27 @@ export const sendingFields: Record<string, ExampleField[]> = {
   account,
 }
 
-export const sendingExamples: Record<string, Record<string, unknown>> = {
+/** Where an example says more than its fields do by themselves. */
+export const examplesByType: Record<string, Record<string, unknown>> = {
+  "email.bounced": { bounce_type: "Permanent", bounce_subtype: "General" },
+  "email.soft_bounced": { bounce_type: "Transient", bounce_subtype: "MailboxFull" },
+  "email.complained": { complaint_feedback_type: "abuse" },
+  "email.clicked": { url: "https://example.com/orders/1042" },
+  "email.received": { recipient_email: "support@in.example.org" },
+  "push.failed": { error_code: "invalid_token", error_message: "The token is not valid any more." },
+  "sms.undelivered": { error_code: "30005", error_message: "The number is not in use." },
+  "sms.failed": { error_code: "21211", error_message: "The number is not valid." },
+  "sms.received": { to: "+14155550100", from: "+14155550101", metadata: {} },
+  "user.login": { metadata: { ...where, provider: "password" } },
+  "user.created": { metadata: { ...where, provider: "password" } },
+  "user.mfa_enabled": { metadata: { ...where, mfa_method: "totp" } },
+  "user.mfa_disabled": { metadata: { ...where, mfa_method: "totp" } },
+  "user.session_revoked": { metadata: { ...where, reason: "token_reuse" } },
+  "user.impersonated": {
+    metadata: { ...where, actor_id: `${EXAMPLE_ID}10`, reason: "A question to support." },
+  },
+  "subscriber.resubscribed": { reason: "page" },
+  "suppression.deleted": { reason: "manual" },
   "domain.verification_failed": { status: "failed", records_verified: 2, verified_at: null },
   "domain.degraded": { status: "degraded", records_verified: 3 },
   "workflow.execution_failed": {

@@ -1,18 +1,6 @@
 import { invalid } from "../core/problems"
 import { nearest } from "../lib/text"
-import {
-  dataOf,
-  type EventField,
-  EXAMPLE_TIME,
-  type ExampleField,
-  listed,
-  messageExamples,
-  messageFields,
-  peopleExamples,
-  peopleFields,
-  sendingExamples,
-  sendingFields,
-} from "./event-fields"
+import { dataOf, type EventField, EXAMPLE_TIME, examplesByType, fieldsByType } from "./event-fields"
 
 /** Of the payload of every event; an endpoint keeps the version it was created with. */
 export const API_VERSION = "2026-02-01"
@@ -54,34 +42,14 @@ export interface Example {
   data: Record<string, unknown>
 }
 
-const shown: Record<string, ExampleField[]> = {
-  ...messageFields,
-  ...peopleFields,
-  ...sendingFields,
-}
-const special = { ...messageExamples, ...peopleExamples, ...sendingExamples }
-
-function example(type: string, fields: ExampleField[]): Example {
-  return {
-    // Made of the type, so that types to come change no other example.
-    id: `evt_0199a1c2-0000-7000-8000-${Bun.SHA256.hash(type, "hex").slice(0, 12)}`,
-    type,
-    api_version: API_VERSION,
-    created_at: EXAMPLE_TIME,
-    data: { ...dataOf(fields), ...special[type] },
-  }
-}
-
 function eventType(category: Category, type: string, description: string): EventType {
-  const fields = shown[type] ?? shown[type.split(".", 1)[0] ?? ""] ?? []
-  return {
-    type,
-    category,
-    description,
-    api_version: API_VERSION,
-    fields: fields.map(listed),
-    example: example(type, fields),
-  }
+  const fields = fieldsByType[type] ?? fieldsByType[type.split(".", 1)[0] ?? ""] ?? []
+  // Made of the type, so that types to come change no other example.
+  const id = `evt_0199a1c2-0000-7000-8000-${Bun.SHA256.hash(type, "hex").slice(0, 12)}`
+  const data = { ...dataOf(fields), ...examplesByType[type] }
+  const example = { id, type, api_version: API_VERSION, created_at: EXAMPLE_TIME, data }
+  const shown = fields.map(({ example: _, ...field }) => field)
+  return { type, category, description, api_version: API_VERSION, fields: shown, example }
 }
 
 const group = (category: Category, prefix: string, events: Record<string, string>): EventType[] =>

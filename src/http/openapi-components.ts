@@ -24,13 +24,12 @@ export const securitySchemes = {
 const string = { type: "string" }
 const integer = { type: "integer" }
 
-const header = (name: string, schema: Record<string, unknown>, description: string) => ({
-  name,
-  in: "header" as const,
-  required: false,
-  description,
-  schema,
-})
+export const header = (
+  name: string,
+  schema: Record<string, unknown>,
+  description: string,
+  required = false,
+) => ({ name, in: "header" as const, required, description, schema })
 
 export const parameters = {
   IdempotencyKey: header(
@@ -207,6 +206,9 @@ const COMMON: Record<number, readonly [name: string, about: string, ...list: Err
   ],
   504: ["Timeout", "The request took too long.", "timeout"],
 }
+
+/** What any route may answer. */
+export const commonCodes: string[] = Object.values(COMMON).flatMap(([, , ...list]) => list)
 
 const ANYWHERE = [413, 422, 429, 500, 503, 504]
 const WITH_RETRY_AFTER = [409, 429, 503]

@@ -1,6 +1,6 @@
 import type { EventField } from "../events/event-fields"
 import { API_VERSION, type EventType, eventTypes } from "../events/registry"
-import { reference } from "./openapi-components"
+import { header, reference } from "./openapi-components"
 import type { Schema } from "./openapi-schemas"
 
 interface EventDescriptions {
@@ -30,6 +30,9 @@ export function eventDescriptions(): EventDescriptions {
   }
   return { webhooks, schemas }
 }
+
+const ABOUT_SIGNATURES =
+  "`v1,` and the signature. See the section about webhook signatures in /docs."
 
 const pascal = (type: string) =>
   type
@@ -92,21 +95,11 @@ function fieldSchema(field: EventField, all: EventField[]): Schema {
   }
 }
 
-const header = (name: string, description: string) => ({
-  name,
-  in: "header",
-  required: true,
-  description,
-  schema: { type: "string" },
-})
-
+const text = { type: "string" }
 const HEADERS = [
-  header("webhook-id", "The id of the event."),
-  header("webhook-timestamp", "The time of this attempt, in Unix seconds."),
-  header(
-    "webhook-signature",
-    "`v1,` and the signature. See the section about webhook signatures in /docs.",
-  ),
+  header("webhook-id", text, "The id of the event.", true),
+  header("webhook-timestamp", text, "The time of this attempt, in Unix seconds.", true),
+  header("webhook-signature", text, ABOUT_SIGNATURES, true),
 ]
 
 const operationOf = ({ type, description, example }: EventType, schema: object) => ({

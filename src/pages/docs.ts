@@ -1,7 +1,8 @@
 import type { OpenApi, Operation, Parameter, Reference } from "../http/openapi"
+import { commonCodes } from "../http/openapi-components"
 import type { Schema } from "../http/openapi-schemas"
 import { opening, signatures } from "./docs-text"
-import { html, Markup, prose } from "./html"
+import { html, Markup, pageHeaders, prose } from "./html"
 import { style } from "./styles"
 
 interface Entry {
@@ -53,21 +54,7 @@ const serverLast = (a: { name: string }, b: { name: string }) =>
 
 const STYLE = new Markup(style)
 
-const digest = new Bun.CryptoHasher("sha256").update(style).digest("base64")
-
-const HEADERS = {
-  "content-type": "text/html;charset=utf-8",
-  "content-security-policy": [
-    "default-src 'none'",
-    `style-src 'sha256-${digest}'`,
-    "img-src data:",
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join("; "),
-  "x-content-type-options": "nosniff",
-  "referrer-policy": "no-referrer",
-}
+const HEADERS = pageHeaders(style, "'none'")
 
 const entriesOf = ({ paths }: OpenApi): Entry[] =>
   Object.entries(paths).flatMap(([path, methods]) =>
@@ -152,26 +139,10 @@ const words = (list: readonly string[]) =>
 function failuresOf({ responses }: Operation): Markup | undefined {
   const own = Object.values(responses as Record<string, { "x-error-codes"?: string[] }>)
   const codes = own.flatMap((response) => response["x-error-codes"] ?? [])
-  const special = codes.filter((code) => !ANYWHERE.includes(code))
+  const special = codes.filter((code) => !commonCodes.includes(code))
   if (special.length === 0) return undefined
   return html` It may also fail with ${words(special)}; see <a href="#errors">Errors</a>.`
 }
-
-const ANYWHERE = [
-  "unauthorized",
-  "forbidden",
-  "ip_not_allowed",
-  "account_locked",
-  "account_suspended",
-  "mfa_required",
-  "invalid_json",
-  "not_found",
-  "conflict",
-  "validation_error",
-  "missing_required_field",
-  "rate_limit_exceeded",
-  "service_unavailable",
-]
 
 function resolved(one: Parameter | Reference, { components }: OpenApi): Parameter[] {
   const known = "$ref" in one ? components.parameters[one.$ref.split("/").at(-1) ?? ""] : one

@@ -32,3 +32,18 @@ const escaped = (text: string) => text.replace(/[&<>"']/g, (char) => ESCAPES[cha
 /** Escaped text in which `this` becomes code. */
 export const prose = (text: string): Markup =>
   html`${text.split("`").map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}`
+
+/** No script runs, nothing is loaded, no page frames it, and its address is told to nobody. */
+export const pageHeaders = (style: string, form: "'none'" | "'self'") => ({
+  "content-type": "text/html;charset=utf-8",
+  "content-security-policy": [
+    "default-src 'none'",
+    `style-src 'sha256-${new Bun.CryptoHasher("sha256").update(style).digest("base64")}'`,
+    "img-src data:",
+    "base-uri 'none'",
+    `form-action ${form}`,
+    "frame-ancestors 'none'",
+  ].join("; "),
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+})

@@ -1,26 +1,13 @@
 import { codes, fail, isErrorCode, meanings } from "../core/errors"
 import { VERSION } from "../core/version"
-import { html, Markup } from "./html"
+import { html, Markup, pageHeaders } from "./html"
 import { smallStyle } from "./styles"
 
 const STYLE = new Markup(smallStyle)
 
-const digest = new Bun.CryptoHasher("sha256").update(smallStyle).digest("base64")
-
-/** No script runs, nothing is loaded, nobody frames it, and the address in it goes nowhere. */
 const HEADERS = {
-  "content-type": "text/html;charset=utf-8",
-  "content-security-policy": [
-    "default-src 'none'",
-    `style-src 'sha256-${digest}'`,
-    "img-src data:",
-    "base-uri 'none'",
-    "form-action 'self'",
-    "frame-ancestors 'none'",
-  ].join("; "),
+  ...pageHeaders(smallStyle, "'self'"),
   "cache-control": "no-store",
-  "referrer-policy": "no-referrer",
-  "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",
   "x-robots-tag": "noindex",
 }
