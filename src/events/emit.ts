@@ -29,7 +29,7 @@ export function setRouter(router: EventRouter) {
 
 /**
  * Records facts, in the transaction that makes them true, and plans their deliveries there, too.
- * Nobody is told before that commits. Returns what was recorded, in the order given.
+ * Readers are woken after the commit. Returns what was recorded, in the order given.
  */
 export async function emitAll(tx: Tx, list: NewEvent[]): Promise<Recorded[]> {
   const recorded = await record(tx, list)
@@ -58,7 +58,7 @@ export async function record(tx: Tx, list: NewEvent[]): Promise<Recorded[]> {
   return recorded
 }
 
-/** Which projects have something new; undefined where nobody knows, and all have to look. */
+/** The projects with new events; undefined where they are not known, and every reader looks. */
 type ChangedProjects = ReadonlySet<string> | undefined
 
 const listeners = new Set<(projects: ChangedProjects) => void>()

@@ -79,8 +79,8 @@ interface WatchedChange {
 type Listener = (told: WatchedChange) => void
 
 /**
- * Changes of messages' statuses, for those who watch a project right now, on whichever node. Each
- * node says from time to time which projects it has watchers for, and is told of those only.
+ * Tells changes of message statuses to the watchers of a project, on any node. Each node says from
+ * time to time which projects it has watchers for, and gets the changes of those only.
  * Nothing is kept: a client that needs every change follows the events.
  */
 export class MessageWatchers {

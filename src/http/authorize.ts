@@ -12,7 +12,7 @@ const oneOf =
   ({ account_role }) =>
     account_role !== null && roles.includes(account_role)
 
-/** Who satisfies a role of the scope column (contract 00, section 5). */
+/** The callers that satisfy a role of the scope column (contract 00, section 5). */
 const ROLES: Record<string, Rule> = {
   "role:any": ({ kind }) => kind === "console",
   "role:operator": ({ operator }) => operator,
@@ -24,7 +24,7 @@ const ROLES: Record<string, Rule> = {
   "role:project_admin": ({ project_role }) => reaches(project_role, "admin"),
 }
 
-/** What is read of a whole account, by those who pay for it, without entering a project. */
+/** People that pay for an account may read its usage as a whole, without a project. */
 const readsWholeAccount = oneOf("owner", "admin", "billing_admin")
 
 const isRole = (text: string) => text.startsWith("role:")

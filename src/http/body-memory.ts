@@ -128,7 +128,7 @@ export class BodyReservation {
 
 interface ShareOptions {
   capacity: number
-  /** No owner gets more than a quarter. Without it they do, while nobody else needs the room. */
+  /** No owner gets more than a quarter. Otherwise one may, while no other owner needs the memory. */
   is_strict: boolean
 }
 

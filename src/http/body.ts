@@ -42,8 +42,8 @@ export function refuseDeclared(request: Request, limit_bytes: number) {
 export const bodyOf = (value: unknown): RequestBody => ({ value, hash: () => hashOf(value) })
 
 /**
- * The JSON of the body; an absent one is an empty object. It is judged while it arrives, so what
- * nobody will read is refused early. A chunked body is cut at the limit.
+ * The JSON of the body; an absent body is an empty object. It is checked while it arrives, so a body
+ * that breaks a limit is refused early. A chunked body is cut at the limit.
  */
 export async function readJson(request: Request, reading: BodyReading): Promise<RequestBody> {
   const scan = new JsonScan()
@@ -104,7 +104,7 @@ const CRUMB_BYTES = PART_BYTES / 4
 
 interface Arriving {
   reservation: BodyReservation
-  /** Aborted when the request has been answered: nobody waits for its body any more. */
+  /** Aborted when the request has been answered: its body is not needed any more. */
   signal: AbortSignal
   limit_bytes: number
   /** Sees each part as it comes, and throws where it ends the request. */

@@ -46,7 +46,7 @@ interface ConnectionOptions {
   limits: ConnectionLimits
   /** Read at every look. */
   trustedProxies: () => string[]
-  /** Which ones are answered at this moment, and which ones send a body that somebody waits for. */
+  /** Connections whose request is being answered, and connections that still send a body. */
   busy: () => Busy
 }
 

@@ -31,7 +31,7 @@ export interface Admission {
   quota?: Quota
 }
 
-/** Decides who may call: credential 401, address 403, account 403, rate 429, then scope 403. */
+/** Decides which callers are let in: credential 401, address 403, account 403, rate 429, then scope 403. */
 export class Guard {
   readonly #store: Store
   readonly #limits: RateLimits
@@ -62,7 +62,7 @@ export class Guard {
     this.#touch(settled)
   }
 
-  /** Whether an open connection would still be let in. Nothing is counted, nobody is remembered. */
+  /** Whether an open connection would still be let in. Counts and records nothing. */
   async stillAdmits(asking: Admission): Promise<boolean> {
     try {
       const known = await this.#identify(asking)
@@ -77,7 +77,7 @@ export class Guard {
   }
 
   /**
-   * For routes that anybody may call. Some have their credential in the path, and some know a person
+   * For routes without a credential. Some have a credential in the path, and some recognize a person
    * by an access token.
    */
   async admitAnybody(asking: Admission): Promise<void> {
@@ -124,8 +124,8 @@ export class Guard {
   }
 
   /**
-   * The account decides the window and whether anything is answered; a wrong choice of account or
-   * project is only told to somebody who may still ask.
+   * The account decides the rate limit, and whether its callers are answered at all. A wrong choice
+   * of account or project is told after these checks.
    */
   #inAccount(person: consoles.SignedIn, asking: Admission): Known {
     const { route, request, params } = asking
@@ -146,7 +146,7 @@ export class Guard {
     return { caller, settle }
   }
 
-  /** The last use is for people who tidy up: a minute's truth is enough, and costs no request. */
+  /** Records the last use, at most once a minute, and without making the request wait. */
   #touch(caller: Caller) {
     const { key_id, session_id, account_id, ip } = caller
     const name = key_id ?? `${session_id}${account_id}`
@@ -206,9 +206,8 @@ function refuseAccount({ account_status }: Caller) {
 }
 
 /**
- * A webhook that calls what makes events would cause the next one, and so for ever: whoever makes
- * the address known to the world, we know our own deliveries by headers that no endpoint can leave
- * out or replace.
+ * A delivery to a route that makes events would cause the next delivery, without an end. Deliveries
+ * are recognized by headers that no endpoint can leave out or replace.
  */
 function refuseDelivery({ request: { method, headers } }: Admission) {
   if (method === "GET" || !SIGNATURES.some((name) => headers.has(name))) return

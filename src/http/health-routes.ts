@@ -7,7 +7,7 @@ import { type AnyRoute, route } from "./route"
 
 const status = word(["ok", "draining", "unavailable"])
 
-/** Routes about the process itself. They answer anybody, and touch no project. */
+/** Routes about the process itself. They need no credential, and touch no project. */
 export const healthRoutes = (health: Health): AnyRoute[] => [
   route({
     ...open,

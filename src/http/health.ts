@@ -17,7 +17,7 @@ interface Vitals {
   checking?: { readonly progress: string | undefined } | undefined
   /** Asks the database something small; without it only failed writes tell of its trouble. */
   ask?: () => Promise<unknown>
-  /** What is wrong and keeps nobody from sending work here. */
+  /** Troubles that are no reason to send requests elsewhere. */
   warnings?: () => Promise<string[]>
 }
 

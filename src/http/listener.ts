@@ -98,8 +98,8 @@ function limit(port: number, { limits, trustedProxies }: ListenOptions, busy: ()
 
 /** What Bun tells of a connection goes to its `Socket`, which was given at the upgrade. */
 const socketEvents = (sockets: Set<Socket>): Bun.WebSocketHandler<Socket> => ({
-  // Silence is judged by our own pings, long before. Not 0: Bun then cuts off, at its next look
-  // every four seconds, who has not yet read all that was buffered before our close frame.
+  // Our own pings find silent clients long before. Not 0: within four seconds Bun would then cut off
+  // a client that has not yet read what was buffered before our close frame.
   idleTimeout: 120,
   sendPings: false,
   // A frame somewhat too long still gets our close code; a huge one is not even buffered (1009).

@@ -103,7 +103,7 @@ export class OpenConnections {
 
   #setAsync(wanted: boolean) {
     const { fcntl } = this.#libc
-    // Later the same number may be somebody else's.
+    // Later the same number may belong to another file.
     if (!this.#isListener(this.#listener)) return
     if (wanted) fcntl(this.#listener, F_SETOWN, process.pid)
     const flags = fcntl(this.#listener, F_GETFL, 0)

@@ -10,7 +10,7 @@ import { rateWindows } from "./tables"
 /** What an unlimited plan is told, since a header needs a number. */
 export const UNLIMITED = 1_000_000
 
-/** For routes that anybody may ask: health, callbacks, files. */
+/** For routes without a credential: health, callbacks, files. */
 const PUBLIC_PER_MINUTE = 6000
 const FAILED_CREDENTIALS_PER_MINUTE = 300
 
@@ -71,7 +71,7 @@ export class RateLimits {
     return quotaOf(window, limit, Math.max(0, limit - elsewhere - window.used))
   }
 
-  /** One request to a route that anybody may ask. Throws as `take`. */
+  /** One request to a route without a credential. Throws as `take`. */
   takePublic(ip: string): Quota {
     const window = this.#addresses.of(`public:${subscriberOf(ip)}`)
     if (window.used >= PUBLIC_PER_MINUTE) throw exceeded(PUBLIC_PER_MINUTE, window, REQUESTS)
@@ -87,8 +87,8 @@ export class RateLimits {
   }
 
   /**
-   * The window of a caller whom nothing identifies: counted, never refused here. It is not the one
-   * of the public routes, or strangers at the same proxy would make the node look ill.
+   * The window of a caller without a valid credential: counted, never refused here. It is not the
+   * window of the public routes, or such callers behind one proxy would make health checks fail.
    */
   see(ip: string): Quota {
     const window = this.#addresses.of(`stranger:${subscriberOf(ip)}`)
@@ -136,7 +136,7 @@ function exceeded(limit: number, window: RateWindow, scope: string) {
 
 const seconds = (milliseconds: number) => Math.ceil(milliseconds / 1000)
 
-/** A tenth above the limit may be given out, because what idle nodes hold is used by nobody. */
+/** A tenth above the limit may be given out, because idle nodes do not use their part. */
 const SPARE = 10
 
 /** The part of the rest that one node takes at a time: large at first, single at the end. */
@@ -220,9 +220,8 @@ class RateWindows {
   readonly #windows = new Map<string, RateWindow>()
 
   /**
-   * The window that runs now. A clock that steps back a little stays in the window it was in, so
-   * that nobody gets his requests twice; one that leaps back begins anew, so that nobody waits an
-   * hour.
+   * The current window. After a small step back of the clock it is the same window, so that its
+   * requests are not granted twice. After a large step a new one begins, so that no caller waits long.
    */
   of(name: string): RateWindow {
     const now = millis()

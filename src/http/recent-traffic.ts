@@ -1,9 +1,9 @@
 import { monotonic } from "../core/time"
 
-/** Whoever posts one request after another comes again within this time. */
+/** A client that sends one request after another sends the next one within this time. */
 const RECENT_MS = 20
 
-/** When the last request came: what can wait asks before it takes the event loop for itself. */
+/** When the last request came. Work that can wait asks before it takes the event loop. */
 export class RecentTraffic {
   #last = Number.NEGATIVE_INFINITY
 
@@ -12,7 +12,7 @@ export class RecentTraffic {
     this.#last = monotonic()
   }
 
-  /** Whether somebody asked within the last 20 ms. One that waits for news does not count for long. */
+  /** Whether a request came within the last 20 ms. */
   isRecent(): boolean {
     return monotonic() - this.#last < RECENT_MS
   }

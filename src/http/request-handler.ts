@@ -103,7 +103,7 @@ export class RequestHandler {
       if (answer instanceof Upgrade) return this.#switch(state, answer, server)
       return respond(answer, route.status[0], id, headersOf(state))
     } catch (thrown) {
-      state.quota ??= this.#limits.see(ip) // a stranger's answers carry the window of his address
+      state.quota ??= this.#limits.see(ip) // without a caller, the headers tell the window of the address
       const error = asApiError(thrown, id, request.method)
       state.error_code = error.code
       const { page } = route
@@ -124,7 +124,7 @@ export class RequestHandler {
       conversation,
       stillAdmitted: () => this.#guard.stillAdmits(state),
     })
-    return new Response(null, { status: 101 }) // of a connection that was upgraded nobody reads it
+    return new Response(null, { status: 101 }) // the runtime has answered the upgrade itself
   }
 
   #note({ route, request, id, ip, caller, error_code }: State, status: number, ms: number) {
@@ -156,7 +156,7 @@ export class RequestHandler {
     return clientAddress(peer, request.headers, this.#options.trusted_proxies)
   }
 
-  /** The order of the contract, 00 section 6: whoever fails two checks hears of the first. */
+  /** The order of the contract, 00 section 6: of two checks that fail, the first one answers. */
   async #run(state: State, signal: AbortSignal): Promise<RouteAnswer> {
     const { route, request } = state
     const limit_bytes = route.limit ?? DEFAULT_LIMIT_BYTES
@@ -247,7 +247,7 @@ const ownerOf = (
   credential: sealed ? (key_id ?? user_id) : null,
 })
 
-/** 404 for a word in the path that is none of its choices; whoever may not ask at all heard so before. */
+/** 404 for a word in the path that is none of its choices. Callers that may not ask were refused before. */
 function refuseOther({ route, request, params }: State): void {
   for (const [name, words] of Object.entries(route.choices ?? {})) {
     if (words.includes(params[name] ?? "")) continue
@@ -271,7 +271,7 @@ function headersOf({ caller, quota, route }: State): HeaderFields {
   return headers
 }
 
-/** A request whose body and query nobody has read yet. */
+/** A request whose body and query are not read yet. */
 type Unread = Omit<Call<unknown, unknown, Record<string, string>>, "body" | "query">
 
 /** Reads body and query by the row, tells everything that is wrong with them, then runs it. */

@@ -85,7 +85,7 @@ interface Route<
   limit?: number
   /** Requests a minute and address, for routes without a credential; without it 6,000. */
   per_minute?: number
-  /** The path parameter of a user or key who may do this to himself, whatever his role or scopes. */
+  /** The path parameter with the id of a user or key. That caller needs no role or scope for itself. */
   self?: string
   /** Its JSON may come under whatever content type the other side gives it. */
   any_type?: true
@@ -219,7 +219,7 @@ type BaseRow<Path> = Pick<
   "method" | "callers" | "scope" | "status" | "per_minute" | "limit"
 > & { path: Path }
 
-/** One request, as a handler sees it: who calls, and what was understood of it. */
+/** One request, as a handler sees it: its caller, and what was read of it. */
 export interface Call<Body = unknown, Query = unknown, Params = object> {
   request: Request
   params: Params

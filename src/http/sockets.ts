@@ -175,7 +175,7 @@ export class Socket {
     await this.#room?.promise
   }
 
-  /** For what nobody can ask for again: it waits in a bounded buffer, and too much closes (1013). */
+  /** For frames that cannot be asked for again. They wait in a bounded buffer; too many close (1013). */
   push(frame: object) {
     const wire = this.#wire
     if (!wire || this.closed.aborted) return

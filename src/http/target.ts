@@ -3,8 +3,8 @@ import { isAddress, isWithin } from "../lib/ip-ranges"
 import type { AnyRoute } from "./route"
 
 /**
- * What a request asks for. `Host` is anybody's word: a server answers for whatever name it was
- * found under, and a name that makes no URL leaves `request.url` a bare path.
+ * Path and query of a request. The client chooses `Host`, and a name that makes no URL leaves
+ * `request.url` a bare path.
  */
 function targetOf({ url }: Pick<Request, "url">): string {
   if (url.startsWith("/")) return url
@@ -34,8 +34,8 @@ const REPEATED = /(?<=[^/])\/{2,}/
 /**
  * The same request under a host that the router can cut off, and with the path that `..`, `%2e` and
  * `\\` in it lead to. The runtime resolves them itself, but not behind a host that makes no URL.
- * Several slashes inside it are one: a base URL with a final slash makes them. Everybody reads the
- * address from here, so nobody judges another path than the router. The request's socket stays known.
+ * Several slashes inside it are one: a base URL with a final slash makes them. Guard and router read
+ * the same address. The request object stays the same, because the runtime knows its socket by it.
  */
 export function routable(request: Request): Request {
   const target = targetOf(request)

@@ -36,7 +36,7 @@ export const withEmail =
     return body as Static<Schema>
   }
 
-/** With `X-Strict: 1` a field that nobody reads is a mistake worth telling. */
+/** With `X-Strict: 1` a field that the route does not read is a problem. */
 export function refuseUnknown(schema: TSchema, value: unknown, problems: Problems, path = "") {
   if (typeof value !== "object" || value === null) return
   const forms = formsOf(schema)

@@ -33,7 +33,7 @@ const escaped = (text: string) => text.replace(/[&<>"']/g, (char) => ESCAPES[cha
 export const prose = (text: string): Markup =>
   html`${text.split("`").map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}`
 
-/** No script runs, nothing is loaded, no page frames it, and its address is told to nobody. */
+/** No script runs, nothing is loaded, no page frames it, and no other site learns its address. */
 export const pageHeaders = (style: string, form: "'none'" | "'self'") => ({
   "content-type": "text/html;charset=utf-8",
   "content-security-policy": [

@@ -58,7 +58,7 @@ export function docsRoutes(table: AnyRoute[]): AnyRoute[] {
 
 const JSON_HEADERS = { "content-type": "application/json;charset=utf-8" }
 
-/** Made when it is first asked for, and kept: anybody may ask often. */
+/** Made at the first call, and kept for later calls. */
 function once<Value>(make: () => Value): () => Value {
   let made: { value: Value } | undefined
   return () => {

@@ -38,7 +38,7 @@ type Waiting = AnsweredRequest & { id: string; at: number }
 
 interface RequestLogOptions {
   store: Store
-  /** Whether there is room on the disk for what nobody needs to live. */
+  /** Whether the disk has room for entries that are not essential. */
   hasRoom: () => boolean
 }
 

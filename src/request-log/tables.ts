@@ -7,7 +7,7 @@ export const requestLog = table(
     id: id(),
     /** Ours, or the caller's own. */
     request_id: text().notNull(),
-    /** Null where nobody was recognized: only the operator sees those. */
+    /** Null where the caller was not recognized: only the operator sees those. */
     project_id: ref(),
     key_id: ref(),
     method: text().notNull(),
