@@ -1,6 +1,7 @@
 import { generateKeyPairSync, randomUUID } from "node:crypto"
 import { join } from "node:path"
 import { openSecrets } from "../../src/core/secrets"
+import { bytesOfId } from "../../src/store/id-codec"
 import { databaseOf } from "./serving"
 
 /** An RSA-2048 key in PKCS #8 PEM. */
@@ -21,11 +22,11 @@ export function addSigningDomain(folder: string, domain: string) {
   const owner = database.query(
     "SELECT id, account_id FROM projects WHERE id IN (SELECT project_id FROM api_keys)",
   )
-  const project = owner.get() as { id: string; account_id: string }
+  const project = owner.get() as { id: Uint8Array; account_id: Uint8Array }
   const at = Date.now()
   const [id, key_id] = [randomUUID(), randomUUID()]
   insert("domains", {
-    id,
+    id: bytesOfId(id),
     account_id: project.account_id,
     project_id: project.id,
     domain,
@@ -42,9 +43,9 @@ export function addSigningDomain(folder: string, domain: string) {
     updated_at: at,
   })
   insert("dkim_keys", {
-    id: key_id,
+    id: bytesOfId(key_id),
     project_id: project.id,
-    domain_id: id,
+    domain_id: bytesOfId(id),
     selector: "svc1",
     algorithm: "rsa",
     private_key: secrets.seal(rsaKey(), `dkim_keys:${key_id}:private_key`),
@@ -53,7 +54,7 @@ export function addSigningDomain(folder: string, domain: string) {
     created_at: at,
   })
 
-  function insert(table: string, row: Record<string, string | number>) {
+  function insert(table: string, row: Record<string, string | number | Uint8Array>) {
     const names = Object.keys(row)
     const holes = names.map(() => "?").join(", ")
     database.run(`INSERT INTO ${table} (${names.join(", ")}) VALUES (${holes})`, Object.values(row))

@@ -5,7 +5,7 @@ import type { SesAccess } from "../../providers/credentials"
 import { type Outcome, outcomeOf, type RecipientOutcome } from "../../providers/provider"
 import { hostOf, type SesPlace, SesRefusal, ses as sesCall } from "../../providers/ses/api"
 import { smtpSchedule } from "../schedule"
-import { mistakeIn } from "../smtp/mail-commands"
+import { mistakeIn } from "../smtp/session"
 import { type EmailProvider, type OutgoingMail, ProviderError } from "./provider"
 import { type SesVerdict, verdictOf } from "./ses-verdict"
 

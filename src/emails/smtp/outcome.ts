@@ -1,6 +1,6 @@
 import { type Fault, NO_REPLY, type RecipientOutcome } from "../../providers/provider"
-import type { Unsendable } from "./mail-commands"
 import { isTemporary, Unroutable } from "./mx"
+import type { Unsendable } from "./session"
 import { SmtpRefusal } from "./session"
 import { isGood, SmtpConnectionError, type SmtpReply } from "./wire"
 

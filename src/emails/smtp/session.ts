@@ -1,13 +1,7 @@
-import { dotStuffed } from "../../lib/mail-lines"
-import {
-  commandsFor,
-  type Extensions,
-  extensionsOf,
-  notWide,
-  ownName,
-  type SmtpEnvelope,
-  Unsendable,
-} from "./mail-commands"
+import { isAscii as isSevenBit } from "node:buffer"
+import { hostname } from "node:os"
+import { isAscii, isMailbox, needsSmtputf8, wireForm } from "../../lib/address"
+import { dotStuffed, isClean } from "../../lib/mail-lines"
 import {
   isGood,
   SmtpConnection,
@@ -98,8 +92,7 @@ export class SmtpSession {
       if (tls === "implicit") this.tls = await this.#wire.secure(this.server, timeouts.connect)
       this.#expect("greeting", 220, await this.#hear("for the greeting", timeouts.greeting))
       await this.#hello()
-      if (tls === "starttls") await this.#startTls()
-      if (tls === "opportunistic") await this.#tryTls()
+      if (tls === "starttls" || tls === "opportunistic") await this.#startTls()
       if (this.server.username !== undefined) await this.#login(this.server.username)
       this.#secrets = []
       return this
@@ -135,7 +128,7 @@ export class SmtpSession {
     if (this.#dirty) this.#expect("MAIL", 250, await this.#ask("RSET"))
     this.#dirty = true
     const pipelined = this.#extensions.has("PIPELINING")
-    if (pipelined) this.#say(...lines)
+    if (pipelined) this.#write(lines, lines)
     const next = (line: string) => (pipelined ? this.#hear(`after ${line}`) : this.#ask(line))
 
     this.#expect("MAIL", 250, await next(mail))
@@ -192,50 +185,37 @@ export class SmtpSession {
     this.#extensions = extensionsOf(reply.lines)
   }
 
+  /** A server that has no TLS, or not now, gets the mail without where TLS is `opportunistic`. */
   async #startTls() {
+    const verify = this.server.tls !== "opportunistic"
     if (!this.#extensions.has("STARTTLS")) {
-      throw new SmtpConnectionError(
-        "tls",
-        "the server does not offer STARTTLS, and nothing is sent without TLS",
-      )
+      if (verify) throw new SmtpConnectionError("tls", NO_STARTTLS)
+      return
     }
-    this.#expect("STARTTLS", 220, await this.#ask("STARTTLS"))
-    await this.#secure()
-  }
-
-  /** A server that has none, or not now, gets the mail without. */
-  async #tryTls() {
-    if (!this.#extensions.has("STARTTLS")) return
     const reply = await this.#ask("STARTTLS")
-    if (reply.code === 220) await this.#secure()
-    else if (reply.code < 400 || reply.code === 421) this.#expect("STARTTLS", 220, reply)
-  }
-
-  async #secure() {
-    this.tls = await this.#wire.secure(this.#names, this.server.timeouts.connect)
+    if (!verify && reply.code >= 400 && reply.code !== 421) return
+    this.#expect("STARTTLS", 220, reply)
+    const { timeouts } = this.server
+    this.tls = await this.#wire.secure({ ...this.server, verify }, timeouts.connect)
     this.#note(`* ${this.tls}`)
     await this.#hello()
   }
 
-  get #names(): TlsNames {
-    return { ...this.server, verify: this.server.tls !== "opportunistic" }
-  }
-
-  /** RFC 4954, PLAIN or else LOGIN. */
+  /** RFC 4954, PLAIN or else LOGIN, which needs three commands instead of one. */
   async #login(username: string) {
-    const mechanism = mechanismOf(this.#extensions)
+    const offered = mechanismsOf(this.#extensions)
+    const mechanism = ["PLAIN", "LOGIN"].find((one) => offered.includes(one))
     if (!mechanism) throw new SmtpRefusal("AUTH", noMechanism(this.#extensions), false)
     const password = this.server.password ?? ""
-    const secret = (text: string, shown = "***") => this.#ask(base64(text), shown)
     const plain = base64(`\0${username}\0${password}`)
     this.#secrets = [plain, base64(username), base64(password), password]
     if (mechanism === "PLAIN") {
-      this.#expect("AUTH", 235, await this.#ask(`AUTH PLAIN ${plain}`, "AUTH PLAIN ***"))
-      return
+      const reply = await this.#ask(`AUTH PLAIN ${plain}`, "AUTH PLAIN ***")
+      return this.#expect("AUTH", 235, reply)
     }
     this.#expect("AUTH", 334, await this.#ask("AUTH LOGIN"))
-    this.#expect("AUTH", 334, await secret(username))
-    this.#expect("AUTH", 235, await secret(password))
+    this.#expect("AUTH", 334, await this.#ask(base64(username), "***"))
+    this.#expect("AUTH", 235, await this.#ask(base64(password), "***"))
   }
 
   #expect(phase: SmtpRefusal["phase"], code: number, reply: SmtpReply) {
@@ -247,10 +227,6 @@ export class SmtpSession {
   #ask(line: string, shown = line): Promise<SmtpReply> {
     this.#write([line], [shown])
     return this.#hear(`after ${shown}`)
-  }
-
-  #say(...lines: string[]) {
-    this.#write(lines, lines)
   }
 
   #write(lines: string[], shown: string[]) {
@@ -271,6 +247,7 @@ export class SmtpSession {
   }
 }
 
+const NO_STARTTLS = "the server does not offer STARTTLS, and nothing is sent without TLS"
 const NO_EHLO = new Set([500, 502, 504])
 
 const isTaken = (reply: SmtpReply | Unsendable) => !(reply instanceof Unsendable) && isGood(reply)
@@ -285,21 +262,16 @@ const addressOf = async ({ host, resolveHost }: SmtpServer): Promise<string> => 
   })
 }
 
-/** What is spoken here, the first of them preferred: one command instead of three. */
-const MECHANISMS = ["PLAIN", "LOGIN"] as const
-
 /**
- * The mechanism for the login, of those that the server offers: RFC 4954, 4 allows no other, and
- * a password must not travel to a server that did not ask for it.
+ * The mechanisms for a login that the server offers. RFC 4954, 4 allows no other, and a password must
+ * not travel to a server that did not ask for it.
  */
-function mechanismOf(extensions: Extensions): (typeof MECHANISMS)[number] | undefined {
-  const offered = offeredBy(extensions)
-  return MECHANISMS.find((one) => offered.includes(one))
-}
+const mechanismsOf = (extensions: Extensions): string[] =>
+  (extensions.get("AUTH") ?? "").toUpperCase().match(/[^ =]+/g) ?? []
 
-/** Why there is none, instead of the refusal (RFC 4954, 4) that the server would have given. */
+/** The server offers neither PLAIN nor LOGIN: in place of the refusal that it would have given. */
 function noMechanism(extensions: Extensions): SmtpReply {
-  const offered = offeredBy(extensions).filter((name) => name !== "")
+  const offered = mechanismsOf(extensions)
   const fact =
     offered.length > 0
       ? `the server accepts only ${offered.join(", ")} as login (AUTH), not PLAIN or LOGIN`
@@ -308,5 +280,83 @@ function noMechanism(extensions: Extensions): SmtpReply {
   return { code: 504, enhanced: "5.5.4", text: `${fact}${advice}`, lines: [] }
 }
 
-const offeredBy = (extensions: Extensions) =>
-  (extensions.get("AUTH") ?? "").toUpperCase().split(/[ =]+/)
+interface SmtpEnvelope {
+  message_id: string
+  from: string
+  to: string[]
+  raw: Uint8Array
+  smtputf8: boolean
+}
+
+/** Mistakes of ours that must not reach a command line of SMTP, where they would be another command. */
+export function mistakeIn({ from, to, raw }: Pick<SmtpEnvelope, "from" | "to" | "raw">) {
+  const bad = [...(from === "" ? [] : [from]), ...to].find((address) => !isMailbox(address))
+  if (bad !== undefined) return `${JSON.stringify(bad)} is not an address`
+  return isClean(raw) ? undefined : "the message holds a bare CR, LF or NUL"
+}
+
+/** What EHLO offered: keyword in upper case → parameters. */
+type Extensions = Map<string, string>
+
+/** The lines of an EHLO reply, of which the first is the server's greeting. */
+const extensionsOf = (lines: string[]): Extensions =>
+  new Map(
+    lines.slice(1).map((line) => {
+      const [, name = "", value = ""] = /^([^ =]*)[ =]?(.*)$/.exec(line) ?? []
+      return [name.toUpperCase(), value]
+    }),
+  )
+
+/** The message cannot be put to this server at all; `enhanced` is RFC 3463, in words of ours. */
+export class Unsendable extends Error {
+  readonly enhanced: "5.3.4" | "5.6.7"
+
+  constructor(enhanced: Unsendable["enhanced"], message: string) {
+    super(message)
+    this.enhanced = enhanced
+  }
+}
+
+interface Commands {
+  mail: string
+  /** One a recipient, in order; undefined for one whose address the server cannot take. */
+  recipients: (string | undefined)[]
+}
+
+const notWide = () =>
+  new Unsendable("5.6.7", "the server does not accept addresses outside ASCII (SMTPUTF8)")
+
+/** MAIL, and one RCPT a recipient. Throws Unsendable where the server can take it for no recipient. */
+function commandsFor(envelope: SmtpEnvelope, extensions: Extensions): Commands {
+  const { raw } = envelope
+  const [sender = "", ...recipients] = [envelope.from, ...envelope.to].map(wireForm)
+  const offered = extensions.has("SMTPUTF8")
+  const whole = envelope.smtputf8 || needsSmtputf8(sender)
+  if (!offered && (whole || recipients.every(needsSmtputf8))) throw notWide()
+  const wide = offered && (whole || recipients.some(needsSmtputf8))
+  const limit = Number(extensions.get("SIZE") || 0)
+  if (limit > 0 && raw.length > limit) {
+    const fact = `the message has ${raw.length} bytes, but the server accepts at most ${limit}`
+    throw new Unsendable("5.3.4", fact)
+  }
+  const parameters = [
+    extensions.has("SIZE") ? ` SIZE=${raw.length}` : "",
+    extensions.has("8BITMIME") && (wide || !isSevenBit(raw)) ? " BODY=8BITMIME" : "",
+    wide ? " SMTPUTF8" : "",
+    // RFC 3461, 4.4: by it the other side can tell a repetition before it sees the message.
+    extensions.has("DSN") && /^[\w-]+$/.test(envelope.message_id)
+      ? ` ENVID=${envelope.message_id}`
+      : "",
+  ]
+  const names = recipients.map((address) =>
+    offered || !needsSmtputf8(address) ? `RCPT TO:<${address}>` : undefined,
+  )
+  return { mail: `MAIL FROM:<${sender}>${parameters.join("")}`, recipients: names }
+}
+
+/** RFC 5321, 4.1.3: a client without a full name of its own gives its address. */
+function ownName(address: string): string {
+  const name = hostname()
+  if (isAscii(name) && /^[a-z0-9-]+(?:\.[a-z0-9-]+)+$/i.test(name)) return name
+  return address.includes(":") ? `[IPv6:${address}]` : `[${address}]`
+}

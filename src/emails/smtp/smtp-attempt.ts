@@ -1,6 +1,5 @@
 import type { OutgoingMail } from "../providers/provider"
 import type { DestinationFeedback } from "./destination-limits"
-import { mistakeIn, Unsendable } from "./mail-commands"
 import { isNamed, type KeptPolicy } from "./mta-sts"
 import { isRoutingError, isTemporary, type MailRoutes, Unreached, Unroutable } from "./mx"
 import {
@@ -19,7 +18,7 @@ import {
   unsendable,
 } from "./outcome"
 import { type ConnectionPool, type HostPools, PoolBusy } from "./pool"
-import { SmtpRefusal, type SmtpSession, type Transaction } from "./session"
+import { mistakeIn, SmtpRefusal, type SmtpSession, type Transaction, Unsendable } from "./session"
 import { isGood, SmtpConnectionError, type SmtpReply } from "./wire"
 
 /** Connections tried for one domain in one attempt, whatever the number of its hosts. */
