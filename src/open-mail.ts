@@ -9,20 +9,24 @@ import { isHostName } from "./domains/record-targets"
 import { systemMail } from "./emails/instance-mail"
 import { providerWarnings } from "./emails/provider-warnings"
 import { openSandbox } from "./emails/providers/open"
-import type { RecentTraffic } from "./http/recent-traffic"
-import { JobLoop } from "./jobs/job-loop"
-import { QueueControl } from "./jobs/pauses"
+import { type JobRow, jobTable } from "./jobs/jobs"
+import { WorkLoop } from "./jobs/loop"
+import type { QueuePauses } from "./jobs/pauses"
+import type { WorkNode } from "./jobs/work-nodes"
+import type { WorkTable } from "./jobs/work-table"
 import { startMailbox } from "./mailbox/smtp-server"
+import type { Message } from "./messages/facts"
+import { messageTable } from "./messages/pipeline"
+import type { DeliveryAttempt } from "./messages/settle"
 import { openCarriers } from "./open-carriers"
 import { INSTANCE } from "./providers/callback-token"
 import { askInstanceNow } from "./providers/instance-standing"
 import { sendRules } from "./send-rules"
 import type { Store } from "./store/store"
-import { countDeliveries, WEBHOOKS } from "./webhooks/delivery-counts"
-import { jobTable } from "./work"
+import { jobHandlers } from "./work"
 
-/** Jobs in hand for each place on the wire: some are composed, some recorded, while others are sent. */
-const AHEAD = 2
+/** Messages in flight for each permit to send: some are composed, some recorded, while others are sent. */
+const PER_PERMIT = 2
 
 export interface MailGround {
   settings: Settings
@@ -32,12 +36,13 @@ export interface MailGround {
   workers: Workers
   blobs: Blobs
   base_url: () => string
-  traffic: RecentTraffic
+  pauses: QueuePauses
+  node: WorkNode
 }
 
 /** The way of mail: embedded mailbox, carriers, channels, and the loop that is to work on them. */
 export async function openMail(ground: MailGround, undo: (() => unknown)[]) {
-  const { settings, mode, store, secrets, workers, blobs, base_url } = ground
+  const { settings, mode, store, secrets, workers, blobs, base_url, pauses } = ground
   const mailbox = await startMailbox(settings, { store, secrets }, undo)
   const mailbox_port = mailbox?.port ?? null
   const carriers = openCarriers(settings, { store, secrets, mailbox_port })
@@ -49,27 +54,39 @@ export async function openMail(ground: MailGround, undo: (() => unknown)[]) {
   const rules = sendRules(settings, mode, store)
   const { system_from, "delivery.concurrency": concurrency } = settings
   const mail = systemMail(secrets, { system_from, to_mailbox: rules.to_mailbox })
-  const queues = new QueueControl(store, { [WEBHOOKS]: countDeliveries })
   const ends = { store, secrets, workers, blobs, provider, sandbox }
-  const channels = channelTable({ ...ends, rules, queues, concurrency })
+  const channels = channelTable({ ...ends, rules, queues: pauses, concurrency })
   const domains = { ...openChecks(store, settings), identityOf }
   if (mode === "serve") tellUnfindable(domains.targets.host)
-  const work = { store, blobs, domains, rules, adapters }
-  const loop = new JobLoop({
-    store,
-    handlers: queues.over(jobTable(work, channels, { mail, base_url })),
-    concurrency: AHEAD * concurrency,
-    lease_ms: settings["delivery.lease"],
-    alone: settings.database_url === null,
-    isAsked: () => ground.traffic.isRecent(),
-  })
+  const handlers = jobHandlers({ store, blobs, domains, rules, adapters }, { mail, base_url })
+  pauses.add(Object.keys(handlers))
+  const tables = [messageTable(store, channels), jobTable(handlers)] as const
+  const loops = openLoops(ground, tables)
   await askInstanceNow(store)
   const { standings } = provider
   const findInstanceTrouble = () =>
     standings.troubles().find(({ config_id }) => config_id === INSTANCE)
-  const parts = { mail, rules, domains, queues, adapters, providers, findInstanceTrouble }
+  const parts = { mail, rules, domains, queues: pauses, adapters, providers, findInstanceTrouble }
   const warnings = () => providerWarnings(store.read, standings.troubles())
-  return { mailbox, loop, warnings, parts }
+  return { mailbox, loops, warnings, parts }
+}
+
+type Tables = readonly [WorkTable<Message, DeliveryAttempt>, WorkTable<JobRow, never>]
+
+function openLoops({ settings, node, pauses }: MailGround, [messages, jobs]: Tables) {
+  const lease_ms = settings["delivery.lease"]
+  const holdOf = (queue: string) => pauses.holdOf(queue)
+  const shared = { ...node.loop, lease_ms, holdOf }
+  const concurrency = settings["delivery.concurrency"]
+  return [
+    new WorkLoop({
+      ...shared,
+      table: messages,
+      concurrency: PER_PERMIT * concurrency,
+      guard: node.guardFor(messages.rows),
+    }),
+    new WorkLoop({ ...shared, table: jobs, concurrency, guard: node.guardFor(jobs.rows) }),
+  ]
 }
 
 function tellUnfindable(host: string) {

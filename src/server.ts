@@ -11,13 +11,20 @@ import { log } from "./core/log"
 import { openSecrets, type Secrets } from "./core/secrets"
 import { openWorkers, type Workers } from "./core/workers"
 import { Intake } from "./emails/accept"
-import { joinNodes, MessageWatchers } from "./events/nodes"
+import { emitted } from "./events/emit"
+import { MessageWatchers } from "./events/nodes"
 import { connectionLimits } from "./http/connection-limits"
 import { Health } from "./http/health"
 import { type Listener, listen } from "./http/listener"
 import { Cursors } from "./http/page"
 import { RecentTraffic } from "./http/recent-traffic"
+import { countJobs } from "./jobs/counts"
+import { jobRows } from "./jobs/jobs"
+import { QueuePauses } from "./jobs/pauses"
+import { shareWakeUps, wakeUpOf } from "./jobs/wake-ups"
+import { workNode } from "./jobs/work-nodes"
 import { watch } from "./messages/activity"
+import { countMessages, messageRows } from "./messages/pipeline"
 import { openMail } from "./open-mail"
 import { openAdminSocket } from "./operations/admin"
 import { demandMasterKey, demandSharedBlobs, followCluster, probe } from "./operations/instance"
@@ -32,7 +39,7 @@ import type { SetupToken } from "./tenancy/setup"
 import { firstProject, sessionParts } from "./tenancy/setup"
 import { Meter } from "./tenancy/usage"
 import { planned } from "./webhooks/bell"
-import { WEBHOOKS } from "./webhooks/delivery-counts"
+import { countDeliveries, WEBHOOKS } from "./webhooks/delivery-counts"
 import { openWebhooks } from "./webhooks/open-webhooks"
 
 const WORKER_THREADS = 2
@@ -90,12 +97,16 @@ async function assemble(
   const address = { url: settings.base_url }
   const base_url = () => address.url ?? ""
   const traffic = new RecentTraffic()
-  const ground = { settings, mode, store, secrets, workers, blobs, base_url, traffic }
-  const { mailbox, loop, warnings, parts: mail } = await openMail(ground, undo)
-  const isPaused = () => mail.queues.holdOf(WEBHOOKS) !== undefined
+  const { data_dir, sign_up } = settings
+  const alone = settings.database_url === null
+  const node = workNode({ store, alone, data_dir, isAsked: () => traffic.isRecent() })
+  const pauses = queuePauses(store)
+  const ground = { settings, mode, store, secrets, workers, blobs, base_url, node, pauses }
+  const { mailbox, loops: mailLoops, warnings, parts: mail } = await openMail(ground, undo)
+  const isPaused = () => pauses.holdOf(WEBHOOKS) !== undefined
   const hooks = openWebhooks({ store, secrets, workers, settings, isPaused })
   const smtp = () => mailbox?.isListening() ?? true
-  const loops = [loop, hooks.loop]
+  const loops = [...mailLoops, hooks.loop]
   const progressedAt = () => Math.min(...loops.map(({ progressed_at }) => progressed_at))
   const ask = () => firstProject(store.read)
   const health = new Health({ disk, progressedAt, smtp, checking, ask, warnings })
@@ -109,7 +120,6 @@ async function assemble(
   )
   const requests = new RequestLog({ store, hasRoom: () => disk.healthy() && disk.state() === "ok" })
   undo.push(requests.start())
-  const { data_dir, sign_up } = settings
   const session = sessionParts({ store, secrets, data_dir, sign_up, base_url })
   const parts = {
     store,
@@ -136,10 +146,11 @@ async function assemble(
   undo.push(() => listener.stop())
   address.url ??= listener.url
   undo.push(openAdminSocket(join(data_dir, "admin.sock"), { store, secrets, ...session }))
-  undo.push(await mail.queues.start())
+  undo.push(await pauses.start(), await node.join([messageRows, jobRows]))
   await startAll(loops, undo)
   void disk.damaged.then(() => Promise.all(loops.map((loop) => loop.stop(DRAIN_MILLISECONDS))))
-  undo.push(joinNodes(store, [planned]), keepTidy(store, settings))
+  const wakeUps = [wakeUpOf("messages"), wakeUpOf("jobs"), emitted, planned]
+  undo.push(shareWakeUps(store, wakeUps), keepTidy(store, settings))
 
   return {
     url: listener.url,
@@ -154,6 +165,18 @@ async function assemble(
     stop: stopper(health, listener, loops, undo),
   }
 }
+
+/** What an operator may pause: each channel that is built, each kind of job, and the webhooks. */
+const queuePauses = (store: Store) =>
+  new QueuePauses(store, {
+    names: ["email", WEBHOOKS],
+    tables: [messageRows, jobRows],
+    counts: [
+      countMessages(),
+      countJobs(),
+      async (db) => new Map([[WEBHOOKS, await countDeliveries(db)]]),
+    ],
+  })
 
 async function startAll(loops: Loop[], undo: (() => unknown)[]) {
   for (const loop of loops) {

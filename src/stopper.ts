@@ -2,7 +2,7 @@ import { log } from "./core/log"
 import type { Health } from "./http/health"
 import type { Listener } from "./http/listener"
 
-/** What runs may take so long to end; the rest is given back. */
+/** What runs may take so long to end; the rest is released. */
 export const DRAIN_MILLISECONDS = 20_000
 
 export interface Loop {
@@ -20,7 +20,9 @@ export function stopper(
 ) {
   let stopped: Promise<void> | undefined
   const stop = async () => {
-    const [running_jobs = 0, running_deliveries = 0] = loops.map(({ running }) => running)
+    const counts = loops.map(({ running }) => running)
+    const running_deliveries = counts.pop() ?? 0 // the loop of the webhooks is the last one
+    const running_jobs = counts.reduce((sum, running) => sum + running, 0)
     log.info("stopping", { running_jobs, running_deliveries })
     health.drain()
     await Promise.all([listener.stop(), ...loops.map((loop) => loop.stop(DRAIN_MILLISECONDS))])

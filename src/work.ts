@@ -8,10 +8,8 @@ import { probeProvider, wakeWaiting } from "./emails/provider-jobs"
 import type { Adapters } from "./emails/providers/adapters"
 import { passwordForgotten, sendReset } from "./identity/password-recovery"
 import type { ConsoleMail } from "./identity/system-mail"
-import { bind, type JobHandlers } from "./jobs/job-handler"
+import { bind, type JobHandlers } from "./jobs/jobs"
 import { complain, mailboxComplain } from "./mailbox/simulator"
-import * as messages from "./messages/pipeline"
-import { type Taken, takeAll } from "./messages/take"
 import { type PurgeParts, purgeAccountNow, purgeProjectNow } from "./operations/purge"
 import * as providerAlerts from "./providers/alerts"
 import { providerFeedback } from "./providers/receipts"
@@ -28,20 +26,14 @@ export interface JobParts extends PurgeParts {
   rules: Pick<SendRules, "sending_domains">
 }
 
-/** Every kind of background work there is, and who does it. */
-export const jobTable = (
+/**
+ * Every kind of background job there is, and what does it. Messages and deliveries are work of their
+ * own tables.
+ */
+export const jobHandlers = (
   { store, blobs, domains, rules, adapters }: JobParts,
-  channels: messages.Channels,
   post: ConsoleMail,
 ): JobHandlers => ({
-  ...bind(messages.deliverMessage, {
-    onClaim: takeAll,
-    run: (payload, job, taken?: Taken) => messages.deliver(store, channels, payload, job, taken),
-    onDone: messages.settleAll,
-    onGiveBack: messages.unbegun,
-    onDead: messages.giveUp,
-    onHold: messages.waitFor,
-  }),
   ...bind(mailboxComplain, complain(store)),
   ...bind(usageAlert, tellOwners(store, post.mail)),
   ...bind(domainCheck, runCheck(domains)),

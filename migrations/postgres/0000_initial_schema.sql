@@ -255,15 +255,14 @@ CREATE TABLE "jobs" (
 	"name" text NOT NULL,
 	"project_id" uuid,
 	"payload" text NOT NULL,
-	"state" bigint NOT NULL,
 	"priority" bigint NOT NULL,
+	"state" bigint NOT NULL,
 	"run_at" bigint NOT NULL,
 	"attempt" bigint NOT NULL,
 	"owner" text,
 	"lease_until" bigint,
 	"last_error" text,
-	"created_at" bigint NOT NULL,
-	"dead_at" bigint
+	"created_at" bigint NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "long_jobs" (
@@ -278,6 +277,11 @@ CREATE TABLE "long_jobs" (
 	"error" text,
 	"created_at" bigint NOT NULL,
 	"completed_at" bigint
+);
+--> statement-breakpoint
+CREATE TABLE "nodes" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"seen_at" bigint NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "paused_queues" (
@@ -366,12 +370,15 @@ CREATE TABLE "messages" (
 	"rfc_message_id" text,
 	"sandbox" boolean NOT NULL,
 	"provider" text,
-	"attempts" bigint NOT NULL,
-	"next_attempt_at" bigint,
+	"priority" bigint NOT NULL,
+	"state" bigint NOT NULL,
+	"run_at" bigint NOT NULL,
+	"attempt" bigint NOT NULL,
+	"owner" text,
+	"lease_until" bigint,
 	"error" text,
 	"last_event_type" text,
 	"last_event_at" bigint,
-	"queued_at" bigint,
 	"sent_at" bigint,
 	"delivered_at" bigint,
 	"bounced_at" bigint,
@@ -584,7 +591,7 @@ CREATE INDEX "refresh_tokens_by_expiry" ON "refresh_tokens" USING btree ("expire
 CREATE INDEX "throttles_by_end" ON "throttles" USING btree ("ends_at");--> statement-breakpoint
 CREATE INDEX "jobs_ready" ON "jobs" USING btree ("priority","run_at","id") WHERE state = 0;--> statement-breakpoint
 CREATE INDEX "jobs_leased" ON "jobs" USING btree ("lease_until") WHERE state = 1;--> statement-breakpoint
-CREATE INDEX "jobs_dead" ON "jobs" USING btree ("dead_at") WHERE state = 2;--> statement-breakpoint
+CREATE INDEX "jobs_dead" ON "jobs" USING btree ("run_at") WHERE state = 2;--> statement-breakpoint
 CREATE INDEX "jobs_held" ON "jobs" USING btree ("owner","id") WHERE state = 3;--> statement-breakpoint
 CREATE INDEX "long_jobs_by_project" ON "long_jobs" USING btree ("project_id","id");--> statement-breakpoint
 CREATE INDEX "long_jobs_by_end" ON "long_jobs" USING btree ("completed_at");--> statement-breakpoint
@@ -593,6 +600,10 @@ CREATE INDEX "mailbox_recipients_by_address" ON "mailbox_recipients" USING btree
 CREATE INDEX "messages_by_project" ON "messages" USING btree ("project_id","channel","id");--> statement-breakpoint
 CREATE INDEX "messages_by_status" ON "messages" USING btree ("project_id","status","id");--> statement-breakpoint
 CREATE INDEX "messages_by_recipient" ON "messages" USING btree ("project_id","recipient","id");--> statement-breakpoint
+CREATE INDEX "messages_ready" ON "messages" USING btree ("priority","run_at","id") WHERE state = 0;--> statement-breakpoint
+CREATE INDEX "messages_leased" ON "messages" USING btree ("lease_until") WHERE state = 1;--> statement-breakpoint
+CREATE INDEX "messages_dead" ON "messages" USING btree ("run_at") WHERE state = 2;--> statement-breakpoint
+CREATE INDEX "messages_held" ON "messages" USING btree ("owner","id") WHERE state = 3;--> statement-breakpoint
 CREATE UNIQUE INDEX "provider_configs_by_name" ON "provider_configs" USING btree ("project_id","kind","provider","name");--> statement-breakpoint
 CREATE UNIQUE INDEX "provider_configs_by_callback" ON "provider_configs" USING btree ("callback_token_hash");--> statement-breakpoint
 CREATE INDEX "provider_configs_in_trouble" ON "provider_configs" USING btree ("id") WHERE status = 'error';--> statement-breakpoint

@@ -287,20 +287,19 @@ CREATE TABLE `jobs` (
 	`name` text NOT NULL,
 	`project_id` blob,
 	`payload` text NOT NULL,
-	`state` integer NOT NULL,
 	`priority` integer NOT NULL,
+	`state` integer NOT NULL,
 	`run_at` integer NOT NULL,
 	`attempt` integer NOT NULL,
 	`owner` text,
 	`lease_until` integer,
 	`last_error` text,
-	`created_at` integer NOT NULL,
-	`dead_at` integer
+	`created_at` integer NOT NULL
 );
 --> statement-breakpoint
 CREATE INDEX `jobs_ready` ON `jobs` (`priority`,`run_at`,`id`) WHERE state = 0;--> statement-breakpoint
 CREATE INDEX `jobs_leased` ON `jobs` (`lease_until`) WHERE state = 1;--> statement-breakpoint
-CREATE INDEX `jobs_dead` ON `jobs` (`dead_at`) WHERE state = 2;--> statement-breakpoint
+CREATE INDEX `jobs_dead` ON `jobs` (`run_at`) WHERE state = 2;--> statement-breakpoint
 CREATE INDEX `jobs_held` ON `jobs` (`owner`,`id`) WHERE state = 3;--> statement-breakpoint
 CREATE TABLE `long_jobs` (
 	`id` blob PRIMARY KEY NOT NULL,
@@ -318,6 +317,11 @@ CREATE TABLE `long_jobs` (
 --> statement-breakpoint
 CREATE INDEX `long_jobs_by_project` ON `long_jobs` (`project_id`,`id`);--> statement-breakpoint
 CREATE INDEX `long_jobs_by_end` ON `long_jobs` (`completed_at`);--> statement-breakpoint
+CREATE TABLE `nodes` (
+	`id` blob PRIMARY KEY NOT NULL,
+	`seen_at` integer NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE `paused_queues` (
 	`queue` text PRIMARY KEY NOT NULL,
 	`paused_by` text,
@@ -409,12 +413,15 @@ CREATE TABLE `messages` (
 	`rfc_message_id` text,
 	`sandbox` integer NOT NULL,
 	`provider` text,
-	`attempts` integer NOT NULL,
-	`next_attempt_at` integer,
+	`priority` integer NOT NULL,
+	`state` integer NOT NULL,
+	`run_at` integer NOT NULL,
+	`attempt` integer NOT NULL,
+	`owner` text,
+	`lease_until` integer,
 	`error` text,
 	`last_event_type` text,
 	`last_event_at` integer,
-	`queued_at` integer,
 	`sent_at` integer,
 	`delivered_at` integer,
 	`bounced_at` integer,
@@ -425,6 +432,10 @@ CREATE TABLE `messages` (
 CREATE INDEX `messages_by_project` ON `messages` (`project_id`,`channel`,`id`);--> statement-breakpoint
 CREATE INDEX `messages_by_status` ON `messages` (`project_id`,`status`,`id`);--> statement-breakpoint
 CREATE INDEX `messages_by_recipient` ON `messages` (`project_id`,`recipient`,`id`);--> statement-breakpoint
+CREATE INDEX `messages_ready` ON `messages` (`priority`,`run_at`,`id`) WHERE state = 0;--> statement-breakpoint
+CREATE INDEX `messages_leased` ON `messages` (`lease_until`) WHERE state = 1;--> statement-breakpoint
+CREATE INDEX `messages_dead` ON `messages` (`run_at`) WHERE state = 2;--> statement-breakpoint
+CREATE INDEX `messages_held` ON `messages` (`owner`,`id`) WHERE state = 3;--> statement-breakpoint
 CREATE TABLE `quotas` (
 	`subject` text NOT NULL,
 	`period` text NOT NULL,

@@ -1,6 +1,7 @@
 import { isoFrom, millisFrom } from "../core/time"
-import type { JobKind } from "../jobs/queue"
-import { enqueue, PRIORITIES } from "../jobs/queue"
+import type { JobKind } from "../jobs/jobs"
+import { enqueue } from "../jobs/jobs"
+import { PRIORITIES } from "../jobs/work"
 import type { Tx } from "../store/store"
 import type { DomainRow, KeyRow } from "./expected-records"
 

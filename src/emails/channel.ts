@@ -3,8 +3,8 @@ import { settings } from "../core/config"
 import type { Secrets } from "../core/secrets"
 import { covering, isVerified, senderReadiness } from "../domains/sending-domains"
 import { domains } from "../domains/tables"
-import type { Hold } from "../jobs/holds"
 import { queueOfDomain } from "../jobs/pauses"
+import type { Hold } from "../jobs/work"
 import { DeferredError, type RetrySchedule } from "../jobs/work"
 import { domainOf, needsSmtputf8 } from "../lib/address"
 import { readReturnPath, returnPath } from "../lib/return-path"
@@ -45,8 +45,8 @@ export function emailChannel(parts: EmailChannelParts): Channel {
       await providerOf(message)?.admit?.(id, to, stream === "auth", project_id)
       return bytesOf(parts, message, { content, attempt, warnUnsigned })
     },
-    leave: (message_id) => parts.provider.dismiss?.(message_id),
-    turn: () => permits.acquire(),
+    release: (message_id) => parts.provider.dismiss?.(message_id),
+    permit: () => permits.acquire(),
     async deliver(message, content) {
       const bytes = content as MessageBytes
       const provider = providerOf(message)

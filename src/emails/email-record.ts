@@ -1,14 +1,11 @@
 import type { Event } from "../events/feed"
-import { heldAmong, heldProject } from "../jobs/holds"
 import type { Mailbox } from "../lib/address"
-import type { Message } from "../messages/facts"
+import type { MessageView } from "../messages/standing"
 import type { Recipient } from "../messages/tables"
-import { refusalFor, waitingReason } from "../providers/refusals"
-import type { Reader } from "../store/store"
 import type { EmailContent } from "./prepare"
 
 /** The Email record as lists show it: everything but bodies, headers and timeline. */
-export function listed(message: Message) {
+export function listed(message: MessageView) {
   const { account_id: _, channel: __, recipient: ___, sender: ____, ...row } = message
   const { sender_domain: _____, subject_key: ______, envelope, ...rest } = row
   const { last_event_type, last_event_at, ...fields } = rest
@@ -24,6 +21,7 @@ export function listed(message: Message) {
     attachments: (envelope?.attachments ?? []).map(({ content_id: _, ...file }) => file),
     last_event:
       last_event_type && last_event_at ? { type: last_event_type, timestamp: last_event_at } : null,
+    queued_at: message.created_at,
     ...NOT_KEPT_YET,
   }
 }
@@ -46,7 +44,7 @@ interface Certain {
 }
 
 /** What every email has, though a message of another channel may not. */
-const certain = ({ rfc_message_id, subject, source, envelope }: Message) =>
+const certain = ({ rfc_message_id, subject, source, envelope }: MessageView) =>
   ({ rfc_message_id, subject, source, from: envelope?.from ?? null }) as Certain
 
 /** Fields of the record whose features are not part of this server. */
@@ -66,7 +64,7 @@ const NOT_KEPT_YET = {
 }
 
 /** The whole record, with bodies and timeline. Bodies are null once they are no longer kept. */
-export const whole = (message: Message, content: EmailContent | undefined, story: Event[]) => ({
+export const whole = (message: MessageView, content: EmailContent | undefined, story: Event[]) => ({
   ...listed(message),
   html: content?.html ?? null,
   text: content?.text ?? null,
@@ -113,28 +111,3 @@ const NO_DETAIL = { smtp_code: null, enhanced_code: null, mx: null, tls: null, r
 
 const named = (recipients: Recipient[], kind: Recipient["kind"]) =>
   recipients.filter((one) => one.kind === kind).map(({ email, name }) => ({ email, name }))
-
-/** What a message says of its wait. */
-type Waiting = Pick<Message, "id" | "status" | "status_reason" | "next_attempt_at">
-
-/**
- * The messages with what they wait for now. One that waits for a provider is tried when the provider is
- * asked again: that is read from the provider, since thousands of rows would have to be written a minute.
- */
-export async function asTheyWait<Row extends Waiting>(db: Reader, rows: Row[]): Promise<Row[]> {
-  const ids = rows.filter(mayBeHeld).map(({ id }) => id)
-  const held = await heldAmong(db, ids)
-  const waits = new Map<string, Pick<Row, "status_reason" | "next_attempt_at">>()
-  for (const by of new Set(held.values())) {
-    const project_id = heldProject(by)
-    const refusal = project_id === undefined ? undefined : await refusalFor(db, project_id)
-    if (!refusal) continue
-    const next_attempt_at = refusal.next_probe_at
-    waits.set(by, { status_reason: waitingReason(refusal), next_attempt_at })
-  }
-  return rows.map((row) => ({ ...row, ...waits.get(held.get(row.id) ?? "") }))
-}
-
-/** It is not known when it is tried, though it says why it waits. */
-export const mayBeHeld = ({ status, status_reason, next_attempt_at }: Omit<Waiting, "id">) =>
-  status === "queued" && next_attempt_at === null && status_reason !== null

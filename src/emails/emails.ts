@@ -1,18 +1,4 @@
-import {
-  and,
-  asc,
-  count,
-  desc,
-  eq,
-  exists,
-  gt,
-  gte,
-  inArray,
-  lt,
-  ne,
-  type SQL,
-  sql,
-} from "drizzle-orm"
+import { and, asc, count, desc, eq, exists, gt, gte, inArray, lt, type SQL, sql } from "drizzle-orm"
 import type { Blobs } from "../core/blobs"
 import { fail } from "../core/errors"
 import { firstIdAt, isUuid, newId } from "../core/ids"
@@ -20,15 +6,15 @@ import { millisFrom, now } from "../core/time"
 import * as feed from "../events/feed"
 import type { Page } from "../http/page"
 import type { Caller } from "../identity/caller"
-import type { JobHandler } from "../jobs/job-handler"
-import { LEASED } from "../jobs/queue"
-import { jobs } from "../jobs/tables"
+import type { JobHandler } from "../jobs/jobs"
+import { changeUnclaimed } from "../jobs/unclaimed"
 import { comparable, type Mailbox } from "../lib/address"
 import { unpack } from "../lib/compression"
 import { partOf } from "../lib/text"
 import type { Message } from "../messages/facts"
-import type { NewMessage } from "../messages/pipeline"
+import { messageRows, type NewMessage } from "../messages/pipeline"
 import { abandon } from "../messages/settle"
+import { asTheyStand, hasStatus } from "../messages/standing"
 import {
   attempts,
   messageContents,
@@ -41,11 +27,10 @@ import {
 import type { Outcome } from "../providers/provider"
 import { totals } from "../store/counters"
 import { isAskedId } from "../store/id-filters"
-import { held } from "../store/locks"
 import type { ListWindow } from "../store/rows"
-import type { Reader, Store, Tx } from "../store/store"
+import type { Reader, Store } from "../store/store"
 import { newestFirst, oldestFirst } from "../store/stretch"
-import { asTheyWait, eventEntry, listed, whole } from "./email-record"
+import { eventEntry, listed, whole } from "./email-record"
 import type { EmailContent, SendRules } from "./prepare"
 import { textFromHtml } from "./text-from-html"
 
@@ -63,16 +48,9 @@ export async function find(db: Reader, project_id: string, id: string): Promise<
   return message ?? gone()
 }
 
-/** What `find` found, and nobody else changes the message until the transaction ends. */
-async function hold(tx: Tx, { id, project_id }: Message): Promise<Message> {
-  const ours = and(eq(messages.id, id), eq(messages.project_id, project_id))
-  const [message] = await held(tx.select().from(messages).where(ours))
-  return message ?? gone()
-}
-
 /** The whole record. */
 export async function get(db: Reader, project_id: string, id: string) {
-  const [message] = await asTheyWait(db, [await find(db, project_id, id)])
+  const [message] = await asTheyStand(db, [await find(db, project_id, id)])
   if (!message) return gone()
   const [content, story] = [await lookupContent(db, id), await feed.about(db, project_id, id)]
   return whole(message, content, story)
@@ -145,19 +123,20 @@ export async function attemptOf(db: Reader, message_id: string, number: string) 
 }
 
 /** Ends a message that still waits. One that is on its way, or settled, is a 409. */
-export async function cancel(tx: Tx, project_id: string, id: string) {
-  const found = await find(tx, project_id, id)
-  // The job first, as a claim does it, or the two might wait for each other.
-  await tx.delete(jobs).where(and(eq(jobs.id, id), ne(jobs.state, LEASED)))
-  const message = await hold(tx, found)
-  if (message.status !== "queued") {
-    fail("conflict", `The email is ${message.status}. Only a queued email can be cancelled.`, {
-      reason: "not_queued",
-      id,
-    })
-  }
-  await abandon(tx, message, "cancelled", "The email was cancelled before it was sent.")
-  return get(tx, project_id, id)
+export async function cancel(store: Store, project_id: string, id: string) {
+  await find(store.read, project_id, id)
+  return changeUnclaimed(store, messageRows, [id], async (tx, [unclaimed]) => {
+    const message = await find(tx, project_id, id)
+    const status = unclaimed || message.status !== "queued" ? message.status : "sending"
+    if (status !== "queued") {
+      fail("conflict", `The email is ${status}. Only a queued email can be cancelled.`, {
+        reason: "not_queued",
+        id,
+      })
+    }
+    await abandon(tx, message, "cancelled", "The email was cancelled before it was sent.")
+    return get(tx, project_id, id)
+  })
 }
 
 /** A new message with the frozen content of an old one: to everybody again, or to one address alone. */
@@ -241,7 +220,7 @@ export async function list(
   const rows = db.select().from(messages).where(and(wanted, where))
   const some = await rows.orderBy(order).limit(window.limit).offset(window.offset)
   const total = () => countEmails(db, project_id, filter, wanted)
-  const waiting = await asTheyWait(db, some)
+  const waiting = await asTheyStand(db, some)
   return { rows: waiting.map(listed), total } satisfies Page<object>
 }
 
@@ -250,7 +229,7 @@ function matching(db: Reader, project_id: string, filter: EmailFilter): SQL | un
   return and(
     eq(messages.project_id, project_id),
     eq(messages.channel, "email"),
-    status && eq(messages.status, status),
+    status && hasStatus(db, status),
     to === undefined ? undefined : eq(messages.recipient, to),
     from === undefined ? undefined : eq(messages.sender, from),
     domain === undefined ? undefined : eq(messages.sender_domain, domain),
@@ -303,14 +282,14 @@ async function countEmails(
   if (!only) return sums.get("email") ?? 0
   const settled = sums.get(`email.${only}`)
   if (settled !== undefined) return settled
-  const in_flight = await countRows(db, sending(project_id)) // no more than the nodes deliver at once
+  const in_flight = await countRows(db, sending(db, project_id)) // no more than the nodes deliver at once
   if (only === "sending") return in_flight
   const done = SETTLED.reduce((sum, name) => sum + (sums.get(name) ?? 0), 0)
   return Math.max(0, (sums.get("email") ?? 0) - done - in_flight)
 }
 
-const sending = (project_id: string) =>
-  and(eq(messages.project_id, project_id), inArray(messages.status, ["sending"]))
+const sending = (db: Reader, project_id: string) =>
+  and(eq(messages.project_id, project_id), hasStatus(db, "sending"))
 
 async function countRows(db: Reader, wanted: SQL | undefined): Promise<number> {
   const [row] = await db.select({ n: sql<number>`count(*)` }).from(messages).where(wanted)
@@ -333,7 +312,7 @@ export const failMailFrom = (store: Store, rules: Rules): JobHandler<RemovedDoma
     if (rules.sending_domains.has(removed.domain)) return {} // the operator's word stays
     let after = ""
     for (;;) {
-      const last = await store.tx((tx) => failSome(tx, removed, after))
+      const last = await failSome(store, removed, after)
       if (last === undefined) return {}
       after = last
     }
@@ -341,7 +320,7 @@ export const failMailFrom = (store: Store, rules: Rules): JobHandler<RemovedDoma
 })
 
 /** What is on its way right now is left to its attempt. Returns the last id, or that there is none. */
-async function failSome(tx: Tx, { project_id, domain }: RemovedDomain, after: string) {
+async function failSome(store: Store, { project_id, domain }: RemovedDomain, after: string) {
   const waiting = and(
     eq(messages.project_id, project_id),
     eq(messages.status, "queued"),
@@ -349,14 +328,14 @@ async function failSome(tx: Tx, { project_id, domain }: RemovedDomain, after: st
     eq(messages.sender_domain, domain),
     gt(messages.id, after),
   )
-  const found = tx.select({ id: messages.id }).from(messages).where(waiting)
+  const found = store.read.select({ id: messages.id }).from(messages).where(waiting)
   const ids = (await found.orderBy(asc(messages.id)).limit(AT_ONCE)).map(({ id }) => id)
   if (ids.length === 0) return undefined
-  // The jobs first, as a claim does it, or the two might wait for each other.
-  await tx.delete(jobs).where(and(inArray(jobs.id, ids), ne(jobs.state, LEASED)))
-  const still = and(waiting, inArray(messages.id, ids)) // a claim may have been quicker
-  const rows = await held(tx.select().from(messages).where(still).orderBy(asc(messages.id)))
-  for (const row of rows) await abandon(tx, row, DELETED, `The domain ${domain} was deleted.`)
+  await changeUnclaimed(store, messageRows, ids, async (tx, unclaimed) => {
+    const still = and(waiting, inArray(messages.id, unclaimed))
+    const rows = await tx.select().from(messages).where(still).orderBy(asc(messages.id))
+    for (const row of rows) await abandon(tx, row, DELETED, `The domain ${domain} was deleted.`)
+  })
   return ids.at(-1)
 }
 

@@ -3,7 +3,7 @@ import type { Settings } from "../core/config"
 import { resolver } from "../core/dns"
 import { log } from "../core/log"
 import { now } from "../core/time"
-import { putOff, type Turn, type WaitingFor } from "../messages/put-off"
+import { deferAll, type MessagesOf, type NextSlot } from "../messages/defer"
 import type { Store } from "../store/store"
 import { direct } from "./providers/direct"
 import type { EmailProvider } from "./providers/provider"
@@ -34,12 +34,12 @@ export const openDirect = (
 /** Defers the messages that wait for a busy destination together, each destination once at a time. */
 export function deferBacklogs(
   store: Store,
-  messagesOf: (backlog: DeniedBacklog) => WaitingFor | undefined,
-): (backlog: DeniedBacklog, defer: Turn) => void {
+  messagesOf: (backlog: DeniedBacklog) => MessagesOf | undefined,
+): (backlog: DeniedBacklog, defer: NextSlot) => void {
   const running = new Set<string>()
-  const clear = async (destination: string, waiting: WaitingFor, defer: Turn) => {
+  const clear = async (destination: string, waiting: MessagesOf, defer: NextSlot) => {
     try {
-      while ((await putOff(store, waiting, defer)) > 0);
+      while ((await deferAll(store, waiting, defer)) > 0);
     } catch (error) {
       const where = { domain: destination, error }
       log.warn("waiting messages to a busy domain could not be deferred", where)

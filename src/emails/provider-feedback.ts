@@ -1,8 +1,8 @@
 import { and, eq } from "drizzle-orm"
 import { log } from "../core/log"
 import { events } from "../events/tables"
-import type { JobHandler, Verdict } from "../jobs/job-handler"
-import { ageSeconds } from "../jobs/queue"
+import type { JobHandler, JobResult } from "../jobs/jobs"
+import { ageSeconds } from "../jobs/work-rows"
 import { comparable } from "../lib/address"
 import { type Fact, isOpen, type Message } from "../messages/facts"
 import { feedback } from "../messages/settle"
@@ -15,7 +15,7 @@ const KEPT_SECONDS = 600
 
 /** Tells a message what its provider found out. Before the message is settled here it waits. */
 export const applyFeedback = (store: Store): JobHandler<Told> => ({
-  run: async (told, job): Promise<Verdict> => {
+  run: async (told, job): Promise<JobResult> => {
     const message = await find(store.read, told)
     if (message && message !== "unsettled") {
       return {

@@ -1,8 +1,9 @@
 import { and, asc, eq } from "drizzle-orm"
-import { heldProject, holders, IS_HELD, providerHold, unhold, unholdOne } from "../jobs/holds"
-import type { JobHandler } from "../jobs/job-handler"
-import { LEASED } from "../jobs/queue"
-import { jobs } from "../jobs/tables"
+import { heldProject, holders, providerHold, unhold, unholdOne } from "../jobs/holds"
+import type { JobHandler } from "../jobs/jobs"
+import { isHeld } from "../jobs/work-rows"
+import { messageRows } from "../messages/pipeline"
+import { isClaimed } from "../messages/standing"
 import { messages } from "../messages/tables"
 import { INSTANCE } from "../providers/callback-token"
 import { isInstanceDue, probeInstanceAgain, resumeInstance } from "../providers/instance-standing"
@@ -43,7 +44,7 @@ export const probeProvider = (store: Store, adapters: Adapters): JobHandler<Prob
     const paused = await find(store, adapters, probe)
     if (paused?.paused_until !== probe.due) return {} // changed, or gone
     const { probe_message_id: asking } = paused
-    if (asking !== null && (await isLeased(store.read, asking))) {
+    if (asking !== null && (await isInFlight(store.read, asking))) {
       return once(paused, (tx) => paused.again(tx, { message_id: asking }))
     }
     const first = await paused.firstWaiting()
@@ -63,7 +64,7 @@ const once = (paused: Paused, change: (tx: Tx) => Promise<void>) => ({
 
 /** The message goes back to the queue, where it alone is let through. */
 async function askBy(tx: Tx, paused: Paused, { id, by }: Waiting) {
-  const is_let_go = await unholdOne(tx, by, id)
+  const is_let_go = await unholdOne(tx, messageRows, by, id)
   await paused.again(tx, { message_id: is_let_go ? id : null })
 }
 
@@ -113,7 +114,7 @@ async function findInstance(
 }
 
 async function firstOfInstance(db: Reader): Promise<Waiting | undefined> {
-  for (const by of await holders(db)) {
+  for (const by of await holders(db, messageRows)) {
     const project_id = heldProject(by)
     if (project_id === undefined || (await emailRouting(db, project_id)).length > 0) continue
     const first = await firstHeld(db, project_id)
@@ -125,15 +126,15 @@ async function firstOfInstance(db: Reader): Promise<Waiting | undefined> {
 /** The oldest message under a project's hold. */
 async function firstHeld(db: Reader, project_id: string): Promise<Waiting | undefined> {
   const by = providerHold(project_id)
-  const rows = db.select({ id: jobs.id }).from(jobs).innerJoin(messages, eq(messages.id, jobs.id))
-  const waiting = and(IS_HELD, eq(jobs.owner, by), eq(messages.status, "queued"))
-  const [first] = await rows.where(waiting).orderBy(asc(jobs.id)).limit(1)
+  const rows = db.select({ id: messages.id }).from(messages)
+  const waiting = and(isHeld, eq(messages.owner, by), eq(messages.status, "queued"))
+  const [first] = await rows.where(waiting).orderBy(asc(messages.id)).limit(1)
   return first && { id: first.id, by }
 }
 
-async function isLeased(db: Reader, id: string): Promise<boolean> {
-  const [job] = await db.select({ state: jobs.state }).from(jobs).where(eq(jobs.id, id))
-  return job?.state === LEASED
+async function isInFlight(db: Reader, id: string): Promise<boolean> {
+  const one = and(eq(messages.id, id), isClaimed(db))
+  return (await db.select({ id: messages.id }).from(messages).where(one)).length > 0
 }
 
 async function found(check: () => Promise<unknown>): Promise<string | undefined> {
@@ -157,12 +158,12 @@ export const wakeWaiting = (store: Store): JobHandler<{ project_id: string | nul
 
 async function goOn(store: Store, project_id: string) {
   const isRefused = async () => (await refusalFor(store.read, project_id)) !== undefined
-  while (!(await isRefused()) && (await unhold(store, providerHold(project_id))) > 0);
+  while (!(await isRefused()) && (await unhold(store, messageRows, providerHold(project_id))) > 0);
 }
 
 /** The same for every project: a message may have been held just when its provider came back. */
 export async function wakeStranded(store: Store): Promise<void> {
-  for (const by of await holders(store.read)) {
+  for (const by of await holders(store.read, messageRows)) {
     const project_id = heldProject(by)
     if (project_id !== undefined) await goOn(store, project_id)
   }

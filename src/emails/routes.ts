@@ -213,7 +213,7 @@ function repeatRoutes(parts: EmailParts): AnyRoute[] {
       response: schemas.Email,
       errors: ["conflict"],
       handle: async (call) => ({
-        data: await store.tx((tx) => emails.cancel(tx, ...named(call))),
+        data: await emails.cancel(store, ...named(call)),
       }),
     }),
     route({

@@ -1,6 +1,7 @@
 import { fail } from "../core/errors"
 import { newEventId } from "../core/ids"
 import { now } from "../core/time"
+import type { WakeUpTopic } from "../jobs/wake-ups"
 import { inserter } from "../store/statements"
 import type { Tx } from "../store/store"
 import { lookup } from "./registry"
@@ -72,6 +73,13 @@ export function onEmitted(listener: (projects: ChangedProjects) => void): () => 
 /** Wakes every reader that waits for events. It is also called when another node says that there are some. */
 export function wakeReaders(projects?: ChangedProjects) {
   for (const listener of listeners) listener(projects)
+}
+
+/** What the other nodes on the same database are told, too. */
+export const emitted: WakeUpTopic = {
+  topic: "belfry_events",
+  onWakeUp: onEmitted,
+  wakeUp: wakeReaders,
 }
 
 const insertEvents = inserter(events)

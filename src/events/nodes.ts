@@ -2,59 +2,8 @@ import type { Bus } from "../core/bus"
 import { newId } from "../core/ids"
 import { log } from "../core/log"
 import { monotonic } from "../core/time"
-import { onEnqueued, ringJobs } from "../jobs/wake-ups"
 import { engine } from "../store/columns"
 import type { Store } from "../store/store"
-import { onEmitted, wakeReaders } from "./emit"
-
-const JOBS = "belfry_jobs"
-const EVENTS = "belfry_events"
-const TOGETHER_MILLISECONDS = 10
-
-/** A wake-up of this node that the other nodes need, too. */
-export interface WakeUpTopic {
-  topic: string
-  /** Calls the listener after each wake-up on this node. Returns how to stop that. */
-  onWakeUp(listener: () => void): () => void
-  wakeUp(): void
-}
-
-/**
- * Carries wake-ups for new work and new events to the other nodes on the same Postgres, and theirs
- * to this one. Commits that come together send one notification. Polls find what was lost.
- */
-export function joinNodes(store: Store, others: WakeUpTopic[] = []): () => void {
-  const topics: WakeUpTopic[] = [
-    { topic: JOBS, onWakeUp: onEnqueued, wakeUp: ringJobs },
-    { topic: EVENTS, onWakeUp: onEmitted, wakeUp: wakeReaders },
-    ...others,
-  ]
-  const leave = topics.map((topic) => carry(store, topic))
-  return () => {
-    for (const stop of leave) stop()
-  }
-}
-
-function carry(store: Store, { topic, onWakeUp, wakeUp }: WakeUpTopic) {
-  let is_foreign = false
-  let timer: Timer | undefined
-  void store.listen(topic, () => {
-    is_foreign = true // it came from another node, and must not go out again
-    wakeUp()
-    is_foreign = false
-  })
-  const off = onWakeUp(() => {
-    if (is_foreign || timer) return
-    timer = setTimeout(() => {
-      timer = undefined
-      void store.notify(topic, "")
-    }, TOGETHER_MILLISECONDS)
-  })
-  return () => {
-    off()
-    clearTimeout(timer)
-  }
-}
 
 const WANTED = "belfry_wanted"
 const MESSAGES = "belfry_messages"

@@ -1,23 +1,21 @@
-import { and, gt, lte, sql } from "drizzle-orm"
-import { newId } from "../core/ids"
+import { and, eq, gt, type SQL, sql } from "drizzle-orm"
+import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core"
 import { millis, monotonic, nextTurn, secondsFromNow } from "../core/time"
+import { inFlightOf } from "../store/in-flight"
 import type { Reader } from "../store/store"
-import { LEASED } from "./queue"
+import { jobRows } from "./jobs"
 import { jobs } from "./tables"
+import { PRIORITIES, type WorkRow } from "./work"
+import { isDead, isHeld, isLeased, isReady, type WorkRows } from "./work-rows"
 
 const DAY_SECONDS = 86_400
 
 /** Rows of one look: others are to get their turn between. */
 const AT_ONCE = 10_000
 
-/** Who counted for longer goes on believing it for so many times as long: a share of one in twenty. */
+/** A count that took longer is believed for so many times as long: a share of one in twenty. */
 const QUICK_MS = 50
 const TRUSTED_TIMES = 20
-
-/** Jobs that are not called like their queue. */
-const QUEUES: Record<string, string> = { "message.deliver": "email" }
-
-export const queueOf = (job_name: string): string => QUEUES[job_name] ?? job_name
 
 export interface QueueCounts {
   /** Waiting, also for a later time or for the end of a pause. */
@@ -32,9 +30,10 @@ export interface QueueLine extends QueueCounts {
   paused: boolean
 }
 
-export type CountQueue = (db: Reader) => Promise<QueueCounts>
+/** The counts by queue. */
+export type QueueTotals = Map<string, QueueCounts>
 
-export type Lines = Map<string, QueueCounts>
+export type CountQueues = (db: Reader) => Promise<QueueTotals>
 
 export const blank = (): QueueCounts => ({
   depth: 0,
@@ -44,22 +43,20 @@ export const blank = (): QueueCounts => ({
 })
 
 /**
- * What waits, runs and failed, by queue. Every job is counted, some thousands at a time; of a long
+ * What waits, runs and failed, by queue. Every row is counted, some thousands at a time; of a long
  * queue the numbers may be some seconds old, since counting it must not keep it waiting.
  */
 export class QueueLines {
   readonly #db: Reader
-  readonly #others: Record<string, CountQueue>
-  readonly #at_once: number
-  #counted: { lines: Promise<Lines>; until: number } | undefined
+  readonly #counts: CountQueues[]
+  #counted: { lines: Promise<QueueTotals>; until: number } | undefined
 
-  constructor(db: Reader, others: Record<string, CountQueue>, at_once = AT_ONCE) {
+  constructor(db: Reader, counts: CountQueues[]) {
     this.#db = db
-    this.#others = others
-    this.#at_once = at_once
+    this.#counts = counts
   }
 
-  all(): Promise<Lines> {
+  all(): Promise<QueueTotals> {
     const known = this.#counted
     if (known && known.until > monotonic()) return known.lines
     const begun = monotonic()
@@ -75,72 +72,112 @@ export class QueueLines {
     return counted.lines
   }
 
-  async #count(): Promise<Lines> {
-    const lines = await jobLines(this.#db, this.#at_once)
-    for (const [queue, count] of Object.entries(this.#others)) {
-      lines.set(queue, await count(this.#db))
+  async #count(): Promise<QueueTotals> {
+    const lines: QueueTotals = new Map()
+    for (const count of this.#counts) {
+      for (const [queue, counts] of await count(this.#db)) lines.set(queue, counts)
     }
     return lines
   }
 }
 
-/** What a domain's pause holds counts for the domain, and for the whole queue. */
-async function jobLines(db: Reader, at_once: number): Promise<Lines> {
-  const lines: Lines = new Map()
-  const lineOf = (queue: string) => {
-    const line = lines.get(queue) ?? blank()
-    lines.set(queue, line)
-    return line
-  }
-  for await (const row of openJobs(db, at_once)) {
-    const queue = queueOf(row.name)
-    const also = row.held_by && row.held_by !== queue ? [row.held_by] : []
-    for (const line of [queue, ...also].map(lineOf)) {
-      if (row.state === LEASED) line.running += Number(row.count)
-      else line.depth += Number(row.count)
-      const age = Math.floor((millis() - Number(row.oldest)) / 1000)
+/** What one row of a query counts. */
+interface Counted {
+  queue: string
+  count: number | string
+  oldest?: number | string | null
+  held_by?: string | null
+}
+
+/** Counts a table of work by the queue of its rows, `queue_column`. A hold that is no queue has a line, too. */
+export const countTable =
+  <Row extends WorkRow>(
+    rows: WorkRows<Row>,
+    queue_column: AnySQLiteColumn,
+    queueOf: (row: Row) => string,
+    at_once = AT_ONCE,
+  ): CountQueues =>
+  async (db) => {
+    const lines: QueueTotals = new Map()
+    const lineOf = (queue: string) => {
+      const line = lines.get(queue) ?? blank()
+      lines.set(queue, line)
+      return line
+    }
+    const add = (line: QueueCounts, { count, oldest }: Counted) => {
+      line.depth += Number(count)
+      const age = oldest ? Math.floor((millis() - Number(oldest)) / 1000) : 0
       line.oldest_seconds = Math.max(line.oldest_seconds, age)
     }
+    const { table } = rows
+    const { run_at, owner } = table
+    const queue = sql<string>`${queue_column}`
+    const wanted = { queue, count: COUNT, oldest: sql<number>`min(${table.created_at})` }
+    for await (const found of waiting(db, rows, { wanted, queue: queue_column, at_once })) {
+      add(lineOf(found.queue), found)
+    }
+    const held = db
+      .select({ ...wanted, held_by: owner })
+      .from(table)
+      .where(isHeld)
+    for (const found of (await held.groupBy(queue_column, owner)) as Counted[]) {
+      add(lineOf(found.queue), found)
+      if (found.held_by && found.held_by !== found.queue) add(lineOf(found.held_by), found)
+    }
+    const running = db.select({ queue, count: COUNT }).from(table).where(isLeased)
+    for (const found of await running.groupBy(queue_column)) {
+      lineOf(found.queue).running += Number(found.count)
+    }
+    for (const row of inFlightOf(db, rows.name)?.claims<Row>() ?? []) {
+      const line = lineOf(queueOf(row))
+      line.running += 1
+      line.depth = Math.max(0, line.depth - 1)
+    }
+    const recent = and(isDead, gt(run_at, secondsFromNow(-DAY_SECONDS)))
+    const failed = db.select({ queue, count: COUNT }).from(table).where(recent)
+    for (const found of await failed.groupBy(queue_column)) {
+      lineOf(found.queue).failed_24h += Number(found.count)
+    }
+    return lines
   }
-  for (const { name, count } of await failedJobs(db)) {
-    lineOf(queueOf(name)).failed_24h += Number(count)
-  }
-  return lines
+
+const COUNT = sql<number>`count(*)`
+
+/** Work of every kind of job. */
+export const countJobs = (at_once?: number) =>
+  countTable(jobRows, jobs.name, ({ name }) => name, at_once)
+
+interface Walk {
+  wanted: Record<string, SQL>
+  queue: AnySQLiteColumn
+  at_once: number
 }
 
-const { id, name, state, owner, created_at, dead_at } = jobs
-
-/** Along the ids, which rise with time, up to those of this moment. */
-async function* openJobs(db: Reader, at_once: number) {
-  const last = newId()
-  const held_by = sql<string | null>`CASE WHEN ${state} = 3 THEN ${owner} END`
-  const wanted = {
-    name,
-    state,
-    held_by,
-    count: sql<number>`count(*)`,
-    oldest: sql`min(${created_at})`,
+/** What waits, along the index of each priority. */
+async function* waiting<Row extends WorkRow>(
+  db: Reader,
+  { table }: WorkRows<Row>,
+  { wanted, queue, at_once }: Walk,
+): AsyncGenerator<Counted> {
+  const { id, run_at } = table
+  for (const priority of Object.values(PRIORITIES)) {
+    for (let after: { run_at: string; id: string } | undefined; ; await nextTurn()) {
+      const level = and(isReady, eq(table.priority, priority), after && beyond(after))
+      const edge = db.select({ run_at, id }).from(table).where(level).orderBy(run_at, id)
+      const [last] = await edge.limit(1).offset(at_once - 1)
+      const part = and(level, last && sql`NOT ${beyond(last)}`)
+      yield* (await db
+        .select(wanted)
+        .from(table)
+        .where(part)
+        .groupBy(queue)) as unknown as Counted[]
+      if (!last) break
+      after = last
+    }
   }
-  for (let after = ""; after < last; await nextTurn()) {
-    const beyond = and(gt(id, after), lte(id, last))
-    const edge = db
-      .select({ id })
-      .from(jobs)
-      .where(beyond)
-      .orderBy(id)
-      .limit(1)
-      .offset(at_once - 1)
-    const upto = (await edge)[0]?.id ?? last
-    const part = and(gt(id, after), lte(id, upto), sql`state <> 2`)
-    yield* await db.select(wanted).from(jobs).where(part).groupBy(name, state, held_by)
-    after = upto
+
+  function beyond(row: { run_at: string; id: string }) {
+    const [time, key] = [sql.param(row.run_at, run_at), sql.param(row.id, id)]
+    return sql`(${run_at}, ${id}) > (${time}, ${key})`
   }
 }
-
-/** As a literal, for the partial index. */
-const failedJobs = (db: Reader) =>
-  db
-    .select({ name, count: sql<number>`count(*)` })
-    .from(jobs)
-    .where(and(sql`state = 2`, gt(dead_at, secondsFromNow(-DAY_SECONDS))))
-    .groupBy(name)

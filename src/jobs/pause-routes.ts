@@ -6,7 +6,7 @@ import type { Caller } from "../identity/caller"
 import { recordInAccounts } from "../identity/users"
 import { count, flag, text } from "../lib/record-fields"
 import { cutOut } from "../store/stretch"
-import type { QueueControl, TellPause } from "./pauses"
+import type { QueuePauses, TellPause } from "./pauses"
 
 const Queue = t.Object(
   {
@@ -25,7 +25,7 @@ const QUEUES = "/v1/admin/queues"
 const queueQuery = pageQuery({})
 
 export interface QueueControlParts {
-  queues: QueueControl
+  queues: QueuePauses
   cursors: Cursors
 }
 

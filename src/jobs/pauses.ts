@@ -4,10 +4,10 @@ import { log } from "../core/log"
 import { now } from "../core/time"
 import { wireDomain } from "../lib/address"
 import type { Store, Tx } from "../store/store"
-import { blank, type CountQueue, type Lines, type QueueLine, QueueLines, queueOf } from "./counts"
-import { type Hold, heldProject, holders, unhold } from "./holds"
-import type { JobHandlers } from "./job-handler"
+import { blank, type CountQueues, type QueueLine, QueueLines, type QueueTotals } from "./counts"
+import { type AnyWorkRows, holders, unhold } from "./holds"
 import { pausedQueues } from "./tables"
+import type { Hold } from "./work"
 
 const LOOK_MILLISECONDS = 1000
 
@@ -27,35 +27,35 @@ export type TellPause = (
 
 const tellNobody: TellPause = async () => {}
 
+interface Paused {
+  /** The queues that can be paused, besides single domains. */
+  names: string[]
+  /** The tables that hold their work. */
+  tables: AnyWorkRows[]
+  counts: CountQueues[]
+}
+
 /**
- * What an operator stopped. Work of a paused queue is put under the pause when its turn comes, once a
- * job, and given back when the pause ends; what runs is let run. Other nodes learn of it in a second.
+ * What an operator paused. Work of a paused queue is held when its turn comes, once a row, and
+ * released when the pause ends; what runs goes on to its end. Other nodes learn of it in a second.
  */
-export class QueueControl {
+export class QueuePauses {
   readonly #store: Store
   readonly #lines: QueueLines
-  #names = new Set(["email"])
+  #names: ReadonlySet<string>
+  readonly #tables: AnyWorkRows[]
   #paused = new Set<string>()
 
-  /** `others` counts queues that are no jobs: by name. */
-  constructor(store: Store, others: Record<string, CountQueue> = {}) {
+  constructor(store: Store, { names, tables, counts }: Paused) {
     this.#store = store
-    this.#lines = new QueueLines(store.read, others)
-    this.#names = this.#names.union(new Set(Object.keys(others)))
+    this.#lines = new QueueLines(store.read, counts)
+    this.#names = new Set(names)
+    this.#tables = tables
   }
 
-  /** The same table of jobs, where work of a paused queue is held when its turn comes. */
-  over(handlers: JobHandlers): JobHandlers {
-    this.#names = this.#names.union(new Set(Object.keys(handlers).map(queueOf)))
-    const lines = Object.entries(handlers).map(([name, { schedule, handler }]) => {
-      const run: typeof handler.run = async (payload, job, known) => {
-        const hold = this.holdOf(queueOf(name))
-        if (!hold) return handler.run(payload, job, known)
-        return { hold, holding: async (tx) => handler.onHold?.(tx, payload, hold, job) }
-      }
-      return [name, { schedule, handler: { ...handler, run } }]
-    })
-    return Object.fromEntries(lines)
+  /** More queues that can be paused. */
+  add(names: string[]) {
+    this.#names = new Set([...this.#names, ...names])
   }
 
   /** Knows the pauses when it resolves, and follows them until the returned function is called. */
@@ -111,7 +111,8 @@ export class QueueControl {
     }
     log.info("a queue was resumed", { queue })
     await this.#load()
-    await unhold(this.#store, queue) // the first of them now, all others by `start`, within a second
+    // The first of them now, all others by `start`, within a second.
+    for (const rows of this.#tables) await unhold(this.#store, rows, queue)
     return this.#find(queue)
   }
 
@@ -126,7 +127,7 @@ export class QueueControl {
     return this.#line(await this.#lines.all(), queue)
   }
 
-  #line(lines: Lines, queue: string): QueueLine {
+  #line(lines: QueueTotals, queue: string): QueueLine {
     const counts = lines.get(queue) ?? blank()
     return { queue, ...counts, paused: this.#paused.has(queue) }
   }
@@ -148,9 +149,12 @@ export class QueueControl {
 
   /** What is held by a pause that ended while a process died, or on another node. */
   async #release() {
-    for (const queue of await holders(this.#store.read)) {
-      const is_pause = heldProject(queue) === undefined
-      if (is_pause && !this.#paused.has(queue)) while ((await unhold(this.#store, queue)) > 0);
+    for (const rows of this.#tables) {
+      for (const by of await holders(this.#store.read, rows)) {
+        const is_pause = this.#names.has(by) || by.startsWith(OF_DOMAIN)
+        if (!is_pause || this.#paused.has(by)) continue
+        while ((await unhold(this.#store, rows, by)) > 0);
+      }
     }
   }
 }

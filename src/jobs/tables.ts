@@ -1,11 +1,7 @@
-import { sql } from "drizzle-orm"
 import { id, index, int, json, key, ref, table, text, time } from "../store/columns"
+import { workColumns, workIndexes } from "./work-columns"
 
-/**
- * Open work only: a finished job is deleted, its story is in `events`. `state` is 0 ready,
- * 1 leased, 2 dead, 3 held; a dead job stays visible with its reason, and a held one names the
- * pause that holds it as its owner.
- */
+/** Work of every kind that has no table of its own: open work only, a job that is over is deleted. */
 export const jobs = table(
   "jobs",
   {
@@ -13,23 +9,20 @@ export const jobs = table(
     name: text().notNull(),
     project_id: ref(),
     payload: json<unknown>().notNull(),
-    state: int().notNull(),
     priority: int().notNull(),
-    run_at: time().notNull(),
-    attempt: int().notNull(),
-    owner: text(),
-    lease_until: time(),
+    ...workColumns(),
     last_error: text(),
     created_at: time().notNull(),
-    dead_at: time(),
   },
-  (job) => [
-    index("jobs_ready").on(job.priority, job.run_at, job.id).where(sql`state = 0`),
-    index("jobs_leased").on(job.lease_until).where(sql`state = 1`),
-    index("jobs_dead").on(job.dead_at).where(sql`state = 2`),
-    index("jobs_held").on(job.owner, job.id).where(sql`state = 3`),
-  ],
+  (job) => workIndexes("jobs", job, job.priority),
 )
+
+/** Life signs of the processes that share a database: what a silent one had claimed is released. */
+export const nodes = table("nodes", {
+  id: id(),
+  /** By the clock of the database. */
+  seen_at: time().notNull(),
+})
 
 export type JobStatus = "queued" | "running" | "completed" | "failed" | "cancelled"
 

@@ -1,13 +1,65 @@
-/** Who wants to know of new work: the loop of this process, and the other nodes. */
-const bells = new Set<() => void>()
+import type { Store } from "../store/store"
 
-/** Calls `listener` after each commit that brought work, until the returned function is called. */
-export function onEnqueued(listener: () => void): () => void {
-  bells.add(listener)
-  return () => void bells.delete(listener)
+const TOGETHER_MILLISECONDS = 10
+
+/** How the parts of a process hear that there is something new, and how it is told. */
+export interface WakeUpTopic {
+  topic: string
+  /** Calls `listener` after each commit that brought something, until the returned function is called. */
+  onWakeUp(listener: () => void): () => void
+  /** Wakes the listeners of this process; also called when another node tells of something new. */
+  wakeUp(): void
 }
 
-/** Wakes every loop of this process; also called when another node says that there is work. */
-export function ringJobs() {
-  for (const bell of bells) bell()
+const wakeUps = new Map<string, WakeUpTopic>()
+
+/** The wake-up of a table, by its name. */
+export function wakeUpOf(table: string): WakeUpTopic {
+  const known = wakeUps.get(table)
+  if (known) return known
+  const listeners = new Set<() => void>()
+  const made: WakeUpTopic = {
+    topic: `belfry_work_${table}`,
+    onWakeUp(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    wakeUp() {
+      for (const listener of listeners) listener()
+    },
+  }
+  wakeUps.set(table, made)
+  return made
+}
+
+/**
+ * Carries wake-ups to the other nodes on the same Postgres, and theirs to us. Commits that come
+ * together are told together; what is lost, the polls find. Returns how to stop.
+ */
+export function shareWakeUps(store: Store, shared: WakeUpTopic[]): () => void {
+  const leave = shared.map((one) => share(store, one))
+  return () => {
+    for (const stop of leave) stop()
+  }
+}
+
+function share(store: Store, { topic, onWakeUp, wakeUp }: WakeUpTopic) {
+  let is_foreign = false
+  let timer: Timer | undefined
+  void store.listen(topic, () => {
+    is_foreign = true // what follows came from outside: it must not go out again
+    wakeUp()
+    is_foreign = false
+  })
+  const off = onWakeUp(() => {
+    if (is_foreign || timer) return
+    timer = setTimeout(() => {
+      timer = undefined
+      void store.notify(topic, "")
+    }, TOGETHER_MILLISECONDS)
+  })
+  return () => {
+    off()
+    clearTimeout(timer)
+  }
 }

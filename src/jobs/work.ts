@@ -1,5 +1,28 @@
+import type { Tx } from "../store/store"
+
+/** The states of work, and what `owner` names in each: nobody, the claiming node, nobody, the hold, nobody. */
+export const READY = 0
+export const LEASED = 1
+export const DEAD = 2
+export const HELD = 3
+export const OVER = 4
+
+/** Lower is sooner. A level waits for no other level's future work: one seek each. */
+export const PRIORITIES = { urgent: 0, normal: 1, bulk: 2 } as const
+
 /** Seconds until the next attempt, or `undefined` to give up. Attempts count from 1. */
 export type RetrySchedule = (attempt: number, age_seconds: number) => number | undefined
+
+/** Why work is not done now, though it is due. It is no attempt, so it uses none up. */
+export interface Hold {
+  /** When to look again; null: when the pause `by` ends. */
+  until: string | null
+  reason: string
+  /** The queue whose pause it is, or another named hold. */
+  by?: string
+  /** It was an attempt after all, and is counted as one. */
+  was_tried?: true
+}
 
 /**
  * The work cannot be tried at the moment, for a reason of our own: thrown before any attempt. It
@@ -16,4 +39,48 @@ export class DeferredError extends Error {
     this.seconds = seconds
     this.by = by
   }
+}
+
+/** The work columns of a row. */
+export interface WorkColumns {
+  state: number
+  run_at: string
+  attempt: number
+  owner: string | null
+  lease_until: string | null
+}
+
+export interface WorkRow extends WorkColumns {
+  id: string
+  created_at: string
+}
+
+export type Write = (tx: Tx) => Promise<void>
+
+/** What `run` answers. Without `retry` and `hold` the work is over. */
+export interface WorkResult<End = never> {
+  /** What came of it, for the table's `settle`. */
+  end?: End
+  /** The attempt failed. The reason is stored; the schedule says when the next one is, or that there is none. */
+  retry?: string
+  /** Instead of the table's own. */
+  schedule?: RetrySchedule
+  /** It waits. */
+  hold?: Hold
+  /** Written with the result, in a transaction of its own. */
+  done?: Write
+  /** The slot is free for other work before the result is on disk. */
+  frees_slot?: boolean
+  /** Called once when the result is on disk, or nobody tries to write it any more. */
+  settled?: () => void
+}
+
+/** A result on its way to the disk. */
+export interface Settled<Row extends WorkRow, End> {
+  row: Row
+  end: End | undefined
+  /** The work columns as they shall be: `settle` writes these, or others of its own choice. */
+  after: WorkColumns
+  /** Why it waits or is dead; null where it is over. */
+  reason: string | null
 }

@@ -1,6 +1,7 @@
 import { inArray } from "drizzle-orm"
 import { now } from "../core/time"
 import { emitAll } from "../events/emit"
+import type { WorkColumns } from "../jobs/work"
 import { bumpEach, type Changes } from "../store/counters"
 import { idList, isAmong } from "../store/id-filters"
 import { held } from "../store/locks"
@@ -20,11 +21,13 @@ import type { Step } from "./steps"
 import { messageContents, messages, type Recipient } from "./tables"
 
 /** Something that happened to a message: the message as it was loaded, and who of it goes where. */
-export interface Change {
+export interface StatusChange {
   before: Tracked
   steps: Step[]
-  /** When it is tried again, if somebody still waits. */
-  next_at: string | null
+  /** The work columns as they become; without it they stay. */
+  after?: WorkColumns
+  /** Why it waits, where nothing was tried and no recipient changes. */
+  waits_for?: string | null
 }
 
 /**
@@ -43,7 +46,7 @@ export const load = async (tx: Tx, message_id: string) =>
  * Status, events, totals of messages that are loaded, each named once. A recipient who is further
  * than the step says stays where he is.
  */
-export async function changeAll(tx: Tx, list: Change[]) {
+export async function changeAll(tx: Tx, list: StatusChange[]) {
   const changed = list.flatMap(changeOf)
   await update(
     tx,
@@ -60,13 +63,13 @@ export async function changeAll(tx: Tx, list: Change[]) {
   for (const one of changed) tellAll(tx, one)
 }
 
-interface Changed extends Change {
+interface Changed extends Omit<StatusChange, "after"> {
   after: Tracked & Pick<Message, "updated_at">
   facts: Fact[]
 }
 
-function changeOf(change: Change): Changed[] {
-  const { before, steps, next_at } = change
+function changeOf(change: StatusChange): Changed[] {
+  const { before, steps, after: work, waits_for } = change
   const moved = new Map(steps.map((step) => [step.email, step]))
   const recipients = before.recipients.map((one) => move(one, moved.get(one.email)))
   const [primary] = recipients
@@ -74,15 +77,15 @@ function changeOf(change: Change): Changed[] {
   const facts = steps.flatMap((step) => step.facts)
   const last = facts.at(-1)
   const error = moved.get(primary.email)?.error
-  // While an attempt runs only the message says "sending": another recipient's news keep that.
   const { status, status_reason } = moved.has(primary.email) ? primary : before
+  const why = waits_for && isOpen(status) ? waits_for : status_reason
   const at = now()
   const after = {
     ...before,
+    ...work,
     recipients,
     status,
-    status_reason,
-    next_attempt_at: recipients.some((one) => isOpen(one.status)) ? next_at : null,
+    status_reason: why,
     error: error === undefined ? before.error : error,
     ...moments(before, primary, at),
     ...(last && { last_event_type: `${before.channel}.${last.type}`, last_event_at: at }),
@@ -160,7 +163,11 @@ const tracked = {
   status: messages.status,
   status_reason: messages.status_reason,
   provider: messages.provider,
-  next_attempt_at: messages.next_attempt_at,
+  state: messages.state,
+  run_at: messages.run_at,
+  attempt: messages.attempt,
+  owner: messages.owner,
+  lease_until: messages.lease_until,
   error: messages.error,
   last_event_type: messages.last_event_type,
   last_event_at: messages.last_event_at,
@@ -181,7 +188,11 @@ const update = updater(messages, {
     "status",
     "status_reason",
     "provider",
-    "next_attempt_at",
+    "state",
+    "run_at",
+    "attempt",
+    "owner",
+    "lease_until",
     "error",
     "last_event_type",
     "last_event_at",

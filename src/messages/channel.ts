@@ -14,7 +14,7 @@ export interface Channel {
   prepare?(message: typeof messages.$inferSelect, content: unknown, attempt: number): Promise<Ready>
   deliver(message: typeof messages.$inferSelect, content: unknown): Promise<Outcome>
   /** The end of what `prepare` began for a message, whatever came of it. */
-  leave?(message_id: string): void
-  /** Resolves when there is room for one more attempt, with what to call once its end is on disk. */
-  turn?(): Promise<() => void>
+  release?(message_id: string): void
+  /** Resolves with a permit for one more attempt: what to call once its result is on disk. */
+  permit?(): Promise<() => void>
 }

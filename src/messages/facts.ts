@@ -1,6 +1,7 @@
 import { millis, now } from "../core/time"
 import type { NewEvent } from "../events/emit"
 import type { EventDetail } from "../events/tables"
+import { LEASED, READY, type WorkColumns } from "../jobs/work"
 import type { Tx } from "../store/store"
 import * as activity from "./activity"
 import type { messages, Status } from "./tables"
@@ -23,7 +24,7 @@ export type Tracked = Pick<
   | "status"
   | "status_reason"
   | "provider"
-  | "next_attempt_at"
+  | keyof WorkColumns
   | "error"
   | "last_event_type"
   | "last_event_at"
@@ -86,7 +87,7 @@ export function eventOf(message: Evented, fact: Fact, at: string): NewEvent {
   return { account_id, project_id, subject_id: id, type, data, detail: fact.detail ?? null }
 }
 
-type Announced = Pick<
+export type Announced = Pick<
   Message,
   | "id"
   | "project_id"
@@ -94,28 +95,43 @@ type Announced = Pick<
   | "status"
   | "status_reason"
   | "recipient"
-  | "next_attempt_at"
+  | "recipients"
   | "created_at"
+  | "state"
+  | "run_at"
+  | "attempt"
 >
+
+/** When the message is tried again, where an attempt or a deferral has said so. */
+export function nextAttemptAt(
+  message: Pick<Announced, "state" | "run_at" | "attempt" | "status_reason" | "recipients">,
+): string | null {
+  const { state, run_at, attempt, status_reason, recipients } = message
+  if (state !== READY || (attempt === 0 && status_reason === null)) return null
+  return recipients.some(({ status }) => isOpen(status)) ? run_at : null
+}
 
 /** Tells the watchers once the change is on disk. */
 export function announce(tx: Tx, message: Announced, event_type: string | null) {
   if (!activity.isWatched()) return
-  const { id, project_id, channel, status, status_reason, recipient, next_attempt_at } = message
+  const told = activityOf(message, event_type)
+  tx.afterCommit(() => activity.tell(told))
+}
+
+/** Tells the watchers of claims, or of their release: nothing is written of these. */
+export function announceStatus(messages: Announced[], status: "queued" | "sending") {
+  if (!activity.isWatched()) return
+  for (const message of messages) {
+    if (!isOpen(message.status)) continue
+    const state = status === "sending" ? LEASED : READY
+    activity.tell(activityOf({ ...message, status, state }, null))
+  }
+}
+
+function activityOf(message: Announced, event_type: string | null): activity.MessageActivity {
+  const { id, project_id, channel, status, status_reason, recipient } = message
+  const next_attempt_at = nextAttemptAt(message)
   const elapsed_ms = millis() - Date.parse(message.created_at)
-  const at = now()
-  tx.afterCommit(() =>
-    activity.tell({
-      id,
-      project_id,
-      channel,
-      status,
-      status_reason,
-      recipient,
-      at,
-      event_type,
-      elapsed_ms,
-      next_attempt_at,
-    }),
-  )
+  const told = { id, project_id, channel, status, status_reason, recipient, next_attempt_at }
+  return { ...told, at: now(), event_type, elapsed_ms }
 }

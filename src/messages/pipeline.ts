@@ -1,27 +1,39 @@
-import { eq } from "drizzle-orm"
+import { count, eq, sql } from "drizzle-orm"
 import { log } from "../core/log"
-import { monotonic, now, secondsFromNow } from "../core/time"
+import { monotonic, now } from "../core/time"
 import { emitAll } from "../events/emit"
-import type { Hold } from "../jobs/holds"
-import type { Verdict } from "../jobs/job-handler"
-import { type ClaimedJob, enqueueAll, type JobKind, PRIORITIES } from "../jobs/queue"
-import { DeferredError, type RetrySchedule } from "../jobs/work"
+import { countTable } from "../jobs/counts"
+import { wakeUpOf } from "../jobs/wake-ups"
+import {
+  DeferredError,
+  type Hold,
+  PRIORITIES,
+  READY,
+  type RetrySchedule,
+  type WorkColumns,
+  type WorkResult,
+} from "../jobs/work"
+import { WorkRows } from "../jobs/work-rows"
+import type { WorkTable } from "../jobs/work-table"
 import { searchable } from "../lib/text"
 import type { Outcome } from "../providers/provider"
 import { bumpEach, type Changes } from "../store/counters"
 import { inserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import type { Channel, Ready } from "./channel"
-import { announce, eventOf, type Message } from "./facts"
-import { FreshContents } from "./fresh-contents"
-import { triesBefore } from "./login-refusals"
-import { type Attempted, keepRefused, putBack, settleDead, settleLast, wait } from "./settle"
-import { type ChannelName, messageContents, messages, messageTags } from "./tables"
-import { isFresh, type Taken, takeAgain } from "./take"
-import { asItWaited, takeBack } from "./take-back"
+import { announce, announceStatus, eventOf, isOpen, type Message } from "./facts"
+import { RecentContents } from "./recent-contents"
+import { type DeliveryAttempt, LOGIN_REFUSED, settle } from "./settle"
+import {
+  attempts,
+  type ChannelName,
+  messageContents,
+  messages,
+  messageTags,
+  type Stream,
+} from "./tables"
 
 export { type Message, OWN_SOURCE } from "./facts"
-export { settleAll } from "./settle"
 
 export type Channels = Record<ChannelName, Channel>
 
@@ -33,12 +45,11 @@ export interface NewMessage
     | "subject_key"
     | "status_reason"
     | "provider"
-    | "attempts"
-    | "next_attempt_at"
+    | "priority"
+    | keyof WorkColumns
     | "error"
     | "last_event_type"
     | "last_event_at"
-    | "queued_at"
     | "sent_at"
     | "delivered_at"
     | "bounced_at"
@@ -47,19 +58,33 @@ export interface NewMessage
   content: unknown
 }
 
-interface Delivery {
-  message_id: string
-}
+/** Speaks only where our own fault stopped an attempt: an outcome brings the schedule of its provider. */
+const BROKEN_SCHEDULE: RetrySchedule = (attempt, age) =>
+  age > 48 * 3600 ? undefined : Math.min(5 * attempt, TEN_MINUTES)
 
 const TEN_MINUTES = 600
 
-/** Speaks only when a handler throws: an outcome brings the schedule of its provider. */
-export const deliverMessage: JobKind<Delivery> = {
-  name: "message.deliver",
-  schedule: (attempt, age) => (age > 48 * 3600 ? undefined : Math.min(5 * attempt, TEN_MINUTES)),
-}
+export const messageRows = new WorkRows<Message>(messages, messages.priority, "status_reason")
 
-/** The only way in. Messages, contents, events and jobs are written together or not at all. */
+/** What waits, runs and failed, by channel. */
+export const countMessages = (at_once?: number) =>
+  countTable(messageRows, messages.channel, ({ channel }) => channel, at_once)
+
+/** The table of messages as work: each is delivered by its channel, whose name is its queue. */
+export const messageTable = (
+  store: Store,
+  channels: Channels,
+): WorkTable<Message, DeliveryAttempt> => ({
+  rows: messageRows,
+  queueOf: ({ channel }) => channel,
+  scheduleOf: () => BROKEN_SCHEDULE,
+  run: (message, recheck) => deliver(store, channels, message, recheck),
+  settle,
+  onClaim: (list) => announceStatus(list, "sending"),
+  onRelease: (list) => announceStatus(list, "queued"),
+})
+
+/** The only way in. Messages, contents and events are written together or not at all. */
 export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
   const accepted = list.map(asMessage)
   await insertMessages(tx, accepted)
@@ -69,144 +94,99 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
   )
   await insertTags(tx, accepted.flatMap(tagsOf))
   await emitAll(tx, accepted.flatMap(queuedEvents))
-  await enqueueAll(tx, deliverMessage, accepted.map(deliveryOf))
   await bumpEach(tx, countsOf(accepted))
   for (const message of accepted) announce(tx, message, `${message.channel}.queued`)
-  tx.afterCommit(() => list.forEach(({ id, content }) => void fresh.keep(id, content)))
+  tx.afterCommit(() => {
+    for (const { id, content } of list) recent.keep(id, content)
+    wakeUpOf("messages").wakeUp()
+  })
   return accepted
 }
 
+type Recheck = () => Promise<Message | undefined>
+
 /**
- * The only way out: one attempt. It may run twice, so a settled message is left alone, and one whose
- * job was taken over while this process slept belongs to whoever has the job now.
+ * The only way out: one attempt. It may run twice, so a settled message is left alone, and one that
+ * was claimed again while this process slept belongs to its later claim.
  */
 export async function deliver(
   store: Store,
   channels: Channels,
-  { message_id }: Delivery,
-  job: ClaimedJob,
-  known?: Taken,
-): Promise<Verdict<Attempted>> {
-  const taken = known ?? (await takeAgain(store, job))
-  if (!taken) return {}
-  const channel: Channel = channels[taken.message.channel]
+  message: Message,
+  recheck: Recheck,
+): Promise<WorkResult<DeliveryAttempt>> {
+  if (!isDeliverable(message)) return {}
+  const channel = channels[message.channel]
   try {
-    const content = await contentOf(store, message_id)
-    const ready = (await channel.prepare?.(taken.message, content, job.attempt)) ?? { content }
-    const settled = await channel.turn?.()
+    const content = await contentOf(store, message.id)
+    const ready = (await channel.prepare?.(message, content, message.attempt)) ?? { content }
+    const settled = await channel.permit?.()
     try {
-      const verdict = await begin(store, { channel, ready, taken, job })
-      return settled ? { ...verdict, settled } : verdict
+      const still = await recheck()
+      const result =
+        still && isDeliverable(still) ? await attempt(store, channel, still, ready) : {}
+      return settled ? { ...result, settled } : result
     } catch (error) {
       settled?.()
       throw error
     }
   } catch (error) {
-    if (error instanceof DeferredError) return waits(message_id, error, job.attempt)
-    return broken(message_id, error)
+    if (error instanceof DeferredError) throw error
+    log.error("a delivery broke", { message_id: message.id, error })
+    return { retry: "An internal error stopped the attempt. The log has the reason." }
   } finally {
-    channel.leave?.(message_id)
+    channel.release?.(message.id)
   }
 }
 
-interface Beginning {
-  channel: Channel
-  ready: Ready
-  taken: Taken
-  job: ClaimedJob
-}
+const isDeliverable = ({ recipients }: Message) => recipients.some(({ status }) => isOpen(status))
 
-async function begin(
+async function attempt(
   store: Store,
-  { channel, ready, taken, job }: Beginning,
-): Promise<Verdict<Attempted>> {
-  const still = isFresh(taken) ? taken : await takeAgain(store, job)
-  if (!still) return {}
-  const { message } = still
+  channel: Channel,
+  message: Message,
+  { content, keep }: Ready,
+): Promise<WorkResult<DeliveryAttempt>> {
   const started_at = now()
   const begun = monotonic()
-  const outcome = await begunAnew(store, job, await channel.deliver(message, ready.content))
+  const outcome = await withoutRefusals(store, message, await channel.deliver(message, content))
   const duration_ms = Math.round(monotonic() - begun)
-  const { keep } = ready
-  const tried = { outcome, started_at, duration_ms, attempt: job.attempt, keep }
-  return verdictOf({ message_id: message.id, tried })
+  const end = { outcome, started_at, duration_ms, attempt: message.attempt, keep }
+  if (outcome.login_refused) {
+    const hold: Hold = { until: null, ...outcome.login_refused, was_tried: true }
+    return { end, hold }
+  }
+  const deferred = [outcome, ...outcome.others].find(({ status }) => status === "retry")
+  if (!deferred) return { end }
+  const retry = deferred.reason ?? "The other side asked for another attempt later."
+  return { end, retry, schedule: outcome.schedule }
 }
 
 /** Refused logins were no tries of the recipient's server, so they move its schedule no further. */
-async function begunAnew(store: Store, { id, attempt }: ClaimedJob, outcome: Outcome) {
+async function withoutRefusals(store: Store, { id, attempt }: Message, outcome: Outcome) {
   if (attempt === 1 || ![outcome, ...outcome.others].some(({ status }) => status === "retry")) {
     return outcome
   }
-  const before = await triesBefore(store.read, id)
-  if (before === undefined) return outcome
-  const schedule: RetrySchedule = (_, age_seconds) => outcome.schedule(before + 1, age_seconds)
+  const refused = eq(attempts.outcome, LOGIN_REFUSED)
+  const rows = await store.read
+    .select({ refusals: sql<number>`sum(CASE WHEN ${refused} THEN 1 ELSE 0 END)`, all: count() })
+    .from(attempts)
+    .where(eq(attempts.message_id, id))
+  const { refusals, all } = rows[0] ?? { refusals: 0, all: 0 }
+  if (Number(refusals) === 0) return outcome
+  const tries = Number(all) - Number(refusals)
+  const schedule: RetrySchedule = (_, age_seconds) => outcome.schedule(tries + 1, age_seconds)
   return { ...outcome, schedule }
 }
 
-const fresh = new FreshContents()
+const recent = new RecentContents()
 
 async function contentOf(store: Store, message_id: string): Promise<unknown> {
-  const known = fresh.take(message_id)
+  const known = recent.take(message_id)
   if (known !== undefined) return known
   const [found] = await findContent(store.read, { message_id })
   if (!found) throw new Error("the content of a message that is still open is gone")
   return found.content
-}
-
-/** The queue has tried often enough: whoever is still open has failed. */
-export const giveUp = (tx: Tx, { message_id }: Delivery, reason: string) =>
-  settleDead(tx, message_id, reason)
-
-/** The queue itself waits, and with it whoever is still open. */
-export const waitFor = (
-  tx: Tx,
-  { message_id }: Delivery,
-  { until, reason }: Hold,
-  { attempt }: ClaimedJob,
-) => takeBack(tx, message_id, { until, reason, attempts: attempt - 1 })
-
-/** Taken with others, and never begun: as if nobody had looked. */
-export const unbegun = (tx: Tx, { message_id }: Delivery, { attempt, run_at }: ClaimedJob) =>
-  takeBack(tx, message_id, { until: asItWaited(run_at), attempts: attempt - 1 })
-
-function verdictOf(attempted: Attempted): Verdict<Attempted> {
-  const { outcome } = attempted.tried
-  if (outcome.login_refused) return refusedVerdict(attempted, outcome.login_refused)
-  const deferred = [outcome, ...outcome.others].find(({ status }) => status === "retry")
-  if (!deferred) return { end: attempted }
-  return {
-    retry: deferred.reason ?? "The other side asked for another attempt later.",
-    schedule: outcome.schedule,
-    waiting: (tx, next_at) => wait(tx, attempted, next_at),
-    dying: (tx) => settleLast(tx, attempted),
-  }
-}
-
-/** One asked for all: the attempt is recorded, and the message waits with the others. */
-function refusedVerdict(attempted: Attempted, { reason, by }: { reason: string; by: string }) {
-  const hold: Hold = { until: null, reason, by, was_tried: true }
-  return { hold, holding: (tx: Tx) => keepRefused(tx, attempted, reason) }
-}
-
-/** Nothing was tried: back to the queue as it was, and it says why and until when. */
-function waits(
-  message_id: string,
-  { message: reason, seconds, by }: DeferredError,
-  attempt: number,
-) {
-  const until = seconds === null ? null : secondsFromNow(seconds)
-  const hold: Hold = { until, reason, ...(by !== undefined && { by }) }
-  const holding = (tx: Tx) => takeBack(tx, message_id, { until, reason, attempts: attempt - 1 })
-  return { hold, holding }
-}
-
-/** Our own fault is no outcome: the message waits, and says that it was not the recipient's. */
-function broken(message_id: string, error: unknown): Verdict<Attempted> {
-  log.error("a delivery broke", { message_id, error })
-  return {
-    retry: "An internal error stopped the attempt. The log has the reason.",
-    waiting: (tx, next_at) => putBack(tx, message_id, next_at),
-  }
 }
 
 function asMessage({ content: _, ...fresh }: NewMessage): Message {
@@ -217,12 +197,15 @@ function asMessage({ content: _, ...fresh }: NewMessage): Message {
     status: "queued",
     status_reason: null,
     provider: null,
-    attempts: 0,
-    next_attempt_at: null,
+    priority: PRIORITY_OF[fresh.stream],
+    state: READY,
+    run_at: created_at,
+    attempt: 0,
+    owner: null,
+    lease_until: null,
     error: null,
     last_event_type: `${fresh.channel}.queued`,
     last_event_at: created_at,
-    queued_at: created_at,
     sent_at: null,
     delivered_at: null,
     bounced_at: null,
@@ -238,16 +221,12 @@ const queuedEvents = (message: Message) =>
     eventOf(message, { type: "queued", recipient_email: email }, message.created_at),
   )
 
-const deliveryOf = ({ id, project_id, stream }: Message) => ({
-  id, // the job carries the message's id: cancelling finds it without a search
-  payload: { message_id: id },
-  project_id,
-  priority: {
-    auth: PRIORITIES.urgent,
-    transactional: PRIORITIES.normal,
-    broadcast: PRIORITIES.bulk,
-  }[stream],
-})
+/** Codes and links first, then what one person waits for, then what goes to many. */
+const PRIORITY_OF: Record<Stream, number> = {
+  auth: PRIORITIES.urgent,
+  transactional: PRIORITIES.normal,
+  broadcast: PRIORITIES.bulk,
+}
 
 function countsOf(accepted: Message[]): Map<string, Changes> {
   const counts = new Map<string, Changes>()

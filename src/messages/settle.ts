@@ -1,15 +1,21 @@
+import { and, eq, lte } from "drizzle-orm"
+import { DEAD, OVER, type Settled, type WorkColumns } from "../jobs/work"
 import { short } from "../lib/text"
 import type { Outcome, RecipientOutcome } from "../providers/provider"
 import { newRowInserter } from "../store/statements"
 import type { Tx } from "../store/store"
-import { changeAll, load, loadAll } from "./change"
-import { type Fact, isOpen, type Tracked } from "./facts"
-import { forgetOldRefusals, LOGIN_REFUSED } from "./login-refusals"
+import { changeAll, load, loadAll, type StatusChange } from "./change"
+import { type Fact, isOpen, type Message, type Tracked } from "./facts"
 import { BROKEN, EXPIRED, ended, failAll, type Step, stepsOf } from "./steps"
 import { attempts, messageRaws, type Status } from "./tables"
-import { takeBack } from "./take-back"
 
-export interface Attempt {
+/** The outcome of an attempt that ended with our login. */
+export const LOGIN_REFUSED = "login_refused"
+
+/** Refused logins of one message; there is one a minute, for as long as nobody mends the login. */
+const MOST_REFUSALS = 60
+
+export interface DeliveryAttempt {
   outcome: Outcome
   started_at: string
   duration_ms: number
@@ -18,68 +24,84 @@ export interface Attempt {
   keep: Buffer | undefined
 }
 
-/** An attempt, and the message that it was made for. */
-export interface Attempted {
-  message_id: string
-  tried: Attempt
+/** What came of one claim of a message; `end` is missing where nothing was tried. */
+export type SettledMessage = Omit<Settled<Message, DeliveryAttempt>, "row"> & {
+  row: Pick<Message, "id" | "attempt">
 }
 
 /**
- * Writes what attempts came to: status, timeline, events and totals together. The attempts are of as
- * many messages.
+ * Writes what came of claims: status, timeline, events, totals and work columns together, of as many
+ * messages. What belongs to a message that is gone is left out.
  */
-export const settleAll = (tx: Tx, list: Attempted[]) => record(tx, list, null)
-
-/** As `settleAll`, for an attempt that left somebody waiting until `next_at`. */
-export const wait = (tx: Tx, one: Attempted, next_at: string) => record(tx, [one], next_at)
-
-/**
- * An attempt that ended with a refused login: it is recorded, and the message waits. That tells nobody
- * of a deferral, because nobody was asked for the recipient.
- */
-export async function keepRefused(tx: Tx, { message_id, tried }: Attempted, reason: string) {
-  const message = await load(tx, message_id)
-  if (!message) return
-  const known = [{ message, tried: { ...tried, outcome: shortened(tried.outcome) } }]
-  const rows = known.map((one) => ({ ...attemptRow(one), outcome: LOGIN_REFUSED }))
-  await insertAttempts(tx, rows)
-  await forgetOldRefusals(tx, message_id, tried.attempt)
+export async function settle(tx: Tx, list: SettledMessage[]) {
+  const found = await loadAll(
+    tx,
+    list.map(({ row }) => row.id),
+  )
+  const known = list.flatMap((one): Known[] => {
+    const message = found.get(one.row.id)
+    return message
+      ? [{ ...one, message, tried: one.end && shortened(lasting(one.end, one.after)) }]
+      : []
+  })
+  await insertAttempts(tx, known.flatMap(attemptRow))
   await keepRaws(tx, known)
-  await takeBack(tx, message_id, { until: null, reason, attempts: tried.attempt })
+  await changeAll(tx, known.map(changeOf))
+  for (const one of known) {
+    if (isRefused(one)) await forgetOldRefusals(tx, one.message.id, one.after.attempt)
+  }
 }
 
-/** As `settleAll`, for the last attempt there is: who is still to be tried again has failed instead. */
-export const settleLast = (tx: Tx, { message_id, tried }: Attempted) => {
+/** One asked for all: the attempt is recorded, the message waits with the others, and nobody is told. */
+const isRefused = ({ tried }: Known) => tried?.outcome.login_refused !== undefined
+
+function changeOf(one: Known): StatusChange {
+  const { message, tried, after, reason } = one
+  if (!tried) return { before: message, ...untried(one) }
   const { outcome } = tried
-  const others = outcome.others.map(ended)
-  const last = { ...tried, outcome: { ...outcome, ...ended(outcome), others } }
-  return settleAll(tx, [{ message_id, tried: last }])
+  if (isRefused(one)) return { before: message, steps: [], after, waits_for: short(reason) }
+  const before = { ...message, provider: outcome.provider }
+  const all = [outcome, ...outcome.others]
+  return { before, steps: all.flatMap((each) => stepsOf(message, each)), after }
 }
 
-/** Nobody tries any more: every recipient still open has failed, for the last reason given. */
-export async function settleDead(tx: Tx, message_id: string, reason: string) {
-  const message = await load(tx, message_id)
-  if (!message) return
-  const steps = failAll(message, EXPIRED, { code: "provider_error", message: short(reason) })
-  if (steps.length > 0) await changeAll(tx, [{ before: message, steps, next_at: null }])
+/** The last attempt there is: each recipient that was to be tried again has failed instead. */
+function lasting(tried: DeliveryAttempt, { state }: WorkColumns): DeliveryAttempt {
+  if (state !== DEAD) return tried
+  const { outcome } = tried
+  return { ...tried, outcome: { ...outcome, ...ended(outcome), others: outcome.others.map(ended) } }
+}
+
+/** Nothing was tried: it was deferred, or our own fault stopped it, or there was nobody to send it to. */
+function untried({ message, after, reason, row }: Known): Omit<StatusChange, "before"> {
+  if (after.state === OVER) return { steps: [], after }
+  if (after.state === DEAD) {
+    const error = { code: "provider_error", message: short(reason) ?? "" }
+    return { steps: failAll(message, EXPIRED, error), after }
+  }
+  if (after.attempt < row.attempt) return { steps: [], after, waits_for: short(reason) }
+  const open = message.recipients.filter(({ status }) => isOpen(status))
+  const steps = open.map(({ email, status_reason }): Step => {
+    const why = status_reason ?? BROKEN // a deferral that was told already stays
+    return { email, status: "queued", reason: why, facts: [] }
+  })
+  return { steps, after }
+}
+
+/** Forgets all but the latest refused logins of a message. */
+async function forgetOldRefusals(tx: Tx, message_id: string, latest: number) {
+  if (latest <= MOST_REFUSALS) return
+  const old = lte(attempts.attempt, latest - MOST_REFUSALS)
+  const ours = and(eq(attempts.message_id, message_id), eq(attempts.outcome, LOGIN_REFUSED), old)
+  await tx.delete(attempts).where(ours)
 }
 
 /** Ends a message that waits, for a reason of our own: `cancelled`, `suppressed_recipient` … */
 export async function abandon(tx: Tx, message: Tracked, reason: string, text: string) {
   const steps = failAll(message, reason, { code: reason, message: text })
-  await changeAll(tx, [{ before: message, steps, next_at: null }])
-}
-
-/** The attempt broke on our side before anybody answered: back to the queue, and it says so. */
-export async function putBack(tx: Tx, message_id: string, next_at: string) {
-  const message = await load(tx, message_id)
-  if (!message) return
-  const open = message.recipients.filter(({ status }) => isOpen(status))
-  const steps = open.map(({ email, status_reason }): Step => {
-    const reason = status_reason ?? BROKEN // a deferral that was told already stays
-    return { email, status: "queued", reason, facts: [] }
-  })
-  if (steps.length > 0) await changeAll(tx, [{ before: message, steps, next_at }])
+  const { run_at, attempt } = message
+  const after: WorkColumns = { state: OVER, run_at, attempt, owner: null, lease_until: null }
+  await changeAll(tx, [{ before: message, steps, after }])
 }
 
 /**
@@ -93,31 +115,12 @@ export async function feedback(tx: Tx, message_id: string, fact: Fact & { type: 
   const reason = short(fact.error?.message ?? known.status_reason)
   const { recipient_email: email, type: status } = fact
   const steps = [{ email, status, reason, facts: [fact] }]
-  await changeAll(tx, [{ before: message, steps, next_at: message.next_attempt_at }])
+  await changeAll(tx, [{ before: message, steps }])
 }
 
-/** What belongs to a message that is gone is left out. */
-async function record(tx: Tx, list: Attempted[], next_at: string | null) {
-  const found = await loadAll(
-    tx,
-    list.map(({ message_id }) => message_id),
-  )
-  const known = list.flatMap(({ message_id, tried }) => {
-    const message = found.get(message_id)
-    return message ? [{ message, tried: { ...tried, outcome: shortened(tried.outcome) } }] : []
-  })
-  await insertAttempts(tx, known.map(attemptRow))
-  await keepRaws(tx, known)
-  const changes = known.map(({ message, tried: { outcome } }) => {
-    const steps = [outcome, ...outcome.others].flatMap((one) => stepsOf(message, one))
-    return { before: { ...message, provider: outcome.provider }, steps, next_at }
-  })
-  await changeAll(tx, changes)
-}
-
-interface Known {
+interface Known extends SettledMessage {
   message: Tracked
-  tried: Attempt
+  tried: DeliveryAttempt | undefined
 }
 
 /** A statement for Postgres is one text in memory, and so are all rows in it. */
@@ -128,7 +131,7 @@ async function keepRaws(tx: Tx, list: Known[]) {
   let rows: { message_id: string; raw: Buffer }[] = []
   let bytes = 0
   for (const { message, tried } of list) {
-    if (!tried.keep) continue
+    if (!tried?.keep) continue
     if (bytes + tried.keep.length > MOST_BYTES) {
       await insertRaws(tx, rows)
       rows = []
@@ -141,29 +144,33 @@ async function keepRaws(tx: Tx, list: Known[]) {
 }
 
 /** A server may say much; what is kept of it goes into rows, events and the feed. */
-const shortened = (outcome: Outcome): Outcome => ({
-  ...outcome,
-  ...brief(outcome),
-  others: outcome.others.map((one) => ({ ...one, ...brief(one) })),
-})
+function shortened(tried: DeliveryAttempt): DeliveryAttempt {
+  const { outcome } = tried
+  const others = outcome.others.map((one) => ({ ...one, ...brief(one) }))
+  return { ...tried, outcome: { ...outcome, ...brief(outcome), others } }
+}
 
 const brief = ({ reason, reply }: RecipientOutcome) => ({
   reason: short(reason),
   reply: { ...reply, response: short(reply.response) },
 })
 
-const attemptRow = ({ message, tried }: Known) => {
+function attemptRow(one: Known) {
+  const { message, tried } = one
+  if (!tried) return []
   const { outcome, started_at, duration_ms, attempt } = tried
-  return {
-    message_id: message.id,
-    attempt,
-    duration_ms,
-    provider: outcome.provider,
-    started_at,
-    outcome: outcome.status,
-    ...outcome.reply,
-    transcript: outcome.transcript,
-  }
+  return [
+    {
+      message_id: message.id,
+      attempt,
+      duration_ms,
+      provider: outcome.provider,
+      started_at,
+      outcome: isRefused(one) ? LOGIN_REFUSED : outcome.status,
+      ...outcome.reply,
+      transcript: outcome.transcript,
+    },
+  ]
 }
 
 const insertAttempts = newRowInserter(attempts, "attempt")

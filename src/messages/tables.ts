@@ -1,3 +1,4 @@
+import { workColumns, workIndexes } from "../jobs/work-columns"
 import type { Mailbox } from "../lib/address"
 import {
   bool,
@@ -59,7 +60,11 @@ export interface Envelope {
   attachments: AttachmentRow[]
 }
 
-/** Small and hot: what lists and the pipeline need. One table serves every channel. */
+/**
+ * Small and hot: what lists and the pipeline need. One table serves every channel. A message is its own
+ * job: while it waits, its work columns say for what. `status` says "queued" until an attempt has
+ * ended; whether it is being sent, only its claim says (`standing.ts`).
+ */
 export const messages = table(
   "messages",
   {
@@ -88,12 +93,11 @@ export const messages = table(
     rfc_message_id: text(),
     sandbox: bool().notNull(),
     provider: text(),
-    attempts: int().notNull(),
-    next_attempt_at: time(),
+    priority: int().notNull(),
+    ...workColumns(),
     error: json<MessageError | null>(),
     last_event_type: text(),
     last_event_at: time(),
-    queued_at: time(),
     sent_at: time(),
     delivered_at: time(),
     bounced_at: time(),
@@ -104,6 +108,7 @@ export const messages = table(
     index("messages_by_project").on(message.project_id, message.channel, message.id),
     index("messages_by_status").on(message.project_id, message.status, message.id),
     index("messages_by_recipient").on(message.project_id, message.recipient, message.id),
+    ...workIndexes("messages", message, message.priority),
   ],
 )
 

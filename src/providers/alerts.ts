@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm"
 import type { SystemMail } from "../identity/system-mail"
 import { projects } from "../identity/tables"
-import type { JobHandler } from "../jobs/job-handler"
+import type { JobHandler } from "../jobs/jobs"
 import type { Store } from "../store/store"
 import * as people from "../tenancy/project-members"
 import type { Refused } from "./standing"

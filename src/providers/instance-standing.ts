@@ -1,6 +1,7 @@
 import { eq } from "drizzle-orm"
 import { now } from "../core/time"
-import { enqueue, PRIORITIES } from "../jobs/queue"
+import { enqueue } from "../jobs/jobs"
+import { PRIORITIES } from "../jobs/work"
 import { short } from "../lib/text"
 import { held } from "../store/locks"
 import type { Store, Tx } from "../store/store"

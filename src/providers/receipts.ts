@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm"
 import { now } from "../core/time"
-import type { JobKind } from "../jobs/queue"
+import type { JobKind } from "../jobs/jobs"
 import { newRowInserter } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import type { Notice } from "./ses/notification"

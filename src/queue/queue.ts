@@ -1,10 +1,12 @@
-import { and, asc, eq, inArray, sql } from "drizzle-orm"
+import { and, asc, eq, inArray, type SQL, sql } from "drizzle-orm"
 import { millis, millisFrom, now } from "../core/time"
-import { mayBeHeld } from "../emails/email-record"
-import { countHeld, heldAmong, providerHold } from "../jobs/holds"
+import { countHeld, providerHold } from "../jobs/holds"
 import { pauseReason } from "../jobs/pauses"
-import { jobs, pausedQueues } from "../jobs/tables"
-import { deliverMessage } from "../messages/pipeline"
+import { pausedQueues } from "../jobs/tables"
+import { HELD } from "../jobs/work"
+import { type Message, nextAttemptAt } from "../messages/facts"
+import { messageRows } from "../messages/pipeline"
+import { isClaimed } from "../messages/standing"
 import { messages } from "../messages/tables"
 import { refusalFor, waitingReason } from "../providers/refusals"
 import type { Reader } from "../store/store"
@@ -65,81 +67,60 @@ interface Found {
 }
 
 async function openEmail(db: Reader, project_id: string): Promise<Found[]> {
-  const found: Found[] = []
-  const lease = await firstLease(db, project_id)
-  for (const status of ["queued", "sending"] as const) {
-    const ours = and(
-      eq(messages.project_id, project_id),
-      eq(messages.status, status),
-      eq(messages.channel, "email"),
-    )
-    const { id, status_reason, created_at, next_attempt_at, recipient } = messages
-    const rows = await db
-      .select({ id, status_reason, created_at, next_attempt_at, recipient })
-      .from(messages)
-      .where(ours)
-      .orderBy(asc(messages.id))
-      .limit(MOST_ROWS)
-    const state = status === "sending" ? "running" : "waiting"
-    const more = rows.length < MOST_ROWS ? 0 : (await countOf(db, messages, ours)) - rows.length
-    const { held, others } = await parted(db, { project_id, status, rows })
-    const left = Math.max(0, more - held.more)
-    found.push({ state, more: left, rows: others.map((row) => emailWork(row, state, lease)) }, held)
-  }
-  return found
-}
-
-interface OldestMail {
-  project_id: string
-  status: "queued" | "sending"
-  rows: EmailRow[]
-}
-
-/** What waits for a provider that refuses our login, with what it waits for, and what does not. */
-async function parted(db: Reader, { project_id, status, rows }: OldestMail) {
-  const none = {
-    held: { state: "held", more: 0, rows: [] as Work[] } satisfies Found,
-    others: rows,
-  }
-  const refusal = status === "queued" ? await refusalFor(db, project_id) : undefined
-  if (!refusal) return none
-  const by = providerHold(project_id)
-  const pauses = await heldAmong(
-    db,
-    rows.filter((row) => mayBeHeld({ ...row, status })).map(({ id }) => id),
+  const ours = and(
+    eq(messages.project_id, project_id),
+    eq(messages.status, "queued"),
+    eq(messages.channel, "email"),
   )
-  const isHeld = ({ id }: EmailRow) => pauses.get(id) === by
+  const look = (which: SQL | undefined) =>
+    db.select(WAITING_MAIL).from(messages).where(which).orderBy(asc(messages.id)).limit(MOST_ROWS)
+  const running = await look(and(ours, isClaimed(db)))
+  const others = await look(and(ours, sql`NOT (${isClaimed(db)})`))
+  const counted =
+    others.length < MOST_ROWS ? 0 : (await countOf(db, messages, ours)) - running.length
+  const held = await heldEmail(db, project_id, others)
+  const left = new Set(held.mails)
+  const waiting = others.filter((row) => !left.has(row))
+  const more = counted === 0 ? 0 : counted - others.length - held.more
+  return [
+    { state: "running", more: 0, rows: running.map((row) => emailWork(row, "running")) },
+    {
+      state: "waiting",
+      more: Math.max(0, more),
+      rows: waiting.map((row) => emailWork(row, "waiting")),
+    },
+    { state: "held", more: held.more, rows: held.work, is_one: true },
+  ]
+}
+
+const { id, status_reason, created_at, recipient, recipients } = messages
+const { state, run_at, attempt, owner, lease_until } = messages
+
+const WAITING_MAIL = {
+  ...{ id, status_reason, created_at, recipient, recipients },
+  ...{ state, run_at, attempt, owner, lease_until },
+}
+
+type WaitingMail = Pick<Message, keyof typeof WAITING_MAIL>
+
+/** What waits for a provider that refuses our login, with what it waits for. */
+async function heldEmail(db: Reader, project_id: string, rows: WaitingMail[]) {
+  const refusal = await refusalFor(db, project_id)
+  if (!refusal) return { mails: [], work: [], more: 0 }
+  const by = providerHold(project_id)
+  const mails = rows.filter((row) => row.state === HELD && row.owner === by)
   const wait = { reason: waitingReason(refusal), next_attempt_at: refusal.next_probe_at }
-  const work = rows.filter(isHeld).map((row) => ({ ...emailWork(row, "held", null), ...wait }))
-  const more = Math.max(0, (await countHeld(db, by)) - work.length)
-  const held: Found = { state: "held", more, rows: work, is_one: true }
-  return { held, others: rows.filter((row) => !isHeld(row)) }
+  const work = mails.map((row) => ({ ...emailWork(row, "held"), ...wait }))
+  const more = Math.max(0, (await countHeld(db, messageRows, by)) - mails.length)
+  return { mails, work, more }
 }
 
-interface EmailRow {
-  id: string
-  status_reason: string | null
-  created_at: string
-  next_attempt_at: string | null
-  recipient: string
-}
-
-/** Few jobs are leased at a time, however many wait: the index of the leases leads to them. */
-async function firstLease(db: Reader, project_id: string): Promise<string | null> {
-  const ours = and(sql`state = 1`, eq(jobs.project_id, project_id), eq(jobs.name, DELIVER))
-  const leased = db.select({ lease_until: jobs.lease_until }).from(jobs).where(ours)
-  const [first] = await leased.orderBy(asc(jobs.lease_until)).limit(1)
-  return first?.lease_until ?? null
-}
-
-const { name: DELIVER } = deliverMessage
-
-const emailWork = (row: EmailRow, state: State, lease: string | null): Work => ({
+const emailWork = (row: WaitingMail, state: State): Work => ({
   state: state === "waiting" && row.status_reason !== null ? "retrying" : state,
   reason: row.status_reason,
   since: row.created_at,
-  next_attempt_at: row.next_attempt_at,
-  lease_until: state === "running" ? lease : null,
+  next_attempt_at: state === "running" ? null : nextAttemptAt(row),
+  lease_until: state === "running" ? row.lease_until : null,
   domain: row.recipient.slice(row.recipient.lastIndexOf("@") + 1),
 })
 

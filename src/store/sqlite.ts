@@ -8,6 +8,7 @@ import { Checkpoints, type CopyLog } from "./checkpoints"
 import { DamagedDatabase, explained, lookAt } from "./damaged"
 import { CHECKED_AT_OPEN_BYTES } from "./file-check"
 import { demandPermit, GroupCommit } from "./group-commit"
+import { beAlone } from "./in-flight"
 import { migrateSqlite } from "./migrate"
 import { rawSqlite } from "./statements"
 import type { Reader, Store, Tx } from "./store"
@@ -72,6 +73,7 @@ function open(options: SqliteOptions, release: () => void) {
   rawSqlite.set(tx, writer)
   const read = drizzle(reader) as unknown as Reader
   rawSqlite.set(read, reader)
+  beAlone(read, tx)
 
   const store: Store = {
     read,

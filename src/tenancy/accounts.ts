@@ -12,7 +12,7 @@ import {
   consoleUsers,
   projects,
 } from "../identity/tables"
-import { enqueue, type JobKind } from "../jobs/queue"
+import { enqueue, type JobKind } from "../jobs/jobs"
 import type { RetrySchedule } from "../jobs/work"
 import { slugFrom } from "../lib/text"
 import { limitsOf, type PlanName } from "../plans/plans"

@@ -1,4 +1,4 @@
-import type { WakeUpTopic } from "../events/nodes"
+import type { WakeUpTopic } from "../jobs/wake-ups"
 
 const bells = new Set<() => void>()
 

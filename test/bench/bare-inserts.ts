@@ -13,10 +13,9 @@ const TABLES: Record<string, string[]> = {
   messages: ["id"],
   message_contents: ["message_id"],
   events: ["subject_id"],
-  jobs: ["id"],
 }
 
-type Value = string | number | null
+type Value = string | number | Uint8Array | null
 
 const [template = "", folder = "", messages = "0"] = process.argv.slice(2)
 const source = new Database(template, { readonly: true })
@@ -30,7 +29,7 @@ const begun = performance.now()
 for (let done = 0; done < count; ) {
   begin.run()
   for (let n = 0; n < A_TRANSACTION && done < count; n++, done++) {
-    const id = Bun.randomUUIDv7()
+    const id = Bun.randomUUIDv7("buffer")
     for (const write of writers) write(id)
   }
   commit.run()
@@ -56,7 +55,7 @@ function open(path: string): Database {
   return fresh
 }
 
-function writerOf(table: string): (id: string) => void {
+function writerOf(table: string): (id: Uint8Array) => void {
   const row = source.query(`SELECT * FROM ${table} LIMIT 1`).get() as Record<string, Value>
   const columns = Object.keys(row)
   const values = Object.values(row)
@@ -67,7 +66,7 @@ function writerOf(table: string): (id: string) => void {
   const statement = database.prepare(`INSERT INTO ${table} (${names}) VALUES (${holes})`)
   return (id) => {
     for (const at of own) values[at] = id
-    if (event >= 0) values[event] = `evt_${Bun.randomUUIDv7()}`
+    if (event >= 0) values[event] = Bun.randomUUIDv7("buffer")
     statement.run(...values)
   }
 }

@@ -4,9 +4,8 @@
  */
 import { sql } from "drizzle-orm"
 import { settings } from "../../src/core/config"
-import { bind } from "../../src/jobs/job-handler"
-import { JobLoop } from "../../src/jobs/job-loop"
-import { enqueueAll, type JobKind } from "../../src/jobs/queue"
+import { bind, enqueueAll, type JobKind, jobTable } from "../../src/jobs/jobs"
+import { WorkLoop } from "../../src/jobs/loop"
 import { jobs } from "../../src/jobs/tables"
 import { openStore } from "../../src/store/open"
 
@@ -31,9 +30,9 @@ const run = async () => {
   return {}
 }
 const lease_ms = settings()["delivery.lease"]
-const loop = new JobLoop({
+const loop = new WorkLoop({
   store,
-  handlers: bind(noop, { run }),
+  table: jobTable(bind(noop, { run })),
   concurrency,
   lease_ms,
   alone: true,

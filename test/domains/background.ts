@@ -5,11 +5,11 @@ import { type DueCheck, domainCheck } from "../../src/domains/check-schedule"
 import { domainRemoved } from "../../src/domains/domains"
 import { failMailFrom } from "../../src/emails/emails"
 import { events } from "../../src/events/tables"
-import { bind } from "../../src/jobs/job-handler"
-import { JobLoop } from "../../src/jobs/job-loop"
+import { bind } from "../../src/jobs/jobs"
 import { jobs } from "../../src/jobs/tables"
 import { engine } from "../../src/store/columns"
 import type { TestProject, TestService } from "../harness/service"
+import { WorkLoops } from "../harness/work-loops"
 
 /** Runs what is due now of the work that domains bring, and returns when it is done. */
 export async function runDue({ parts }: TestService) {
@@ -28,7 +28,7 @@ export async function runDue({ parts }: TestService) {
     return store.read.select({ id: jobs.id }).from(jobs).where(due)
   }
   const alone = engine === "sqlite"
-  const loop = new JobLoop({ store, handlers, concurrency: 4, lease_ms: 30_000, alone })
+  const loop = new WorkLoops({ store, work: { handlers }, concurrency: 4, lease_ms: 30_000, alone })
   await loop.start()
   while ((await open()).length > 0) await Bun.sleep(2)
   await loop.stop(20_000)

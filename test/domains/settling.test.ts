@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { millis } from "../../src/core/time"
 import { runCheck } from "../../src/domains/check-job"
-import type { ClaimedJob } from "../../src/jobs/queue"
+import type { JobRow } from "../../src/jobs/jobs"
 import { type NameServer, nameServer, type Say } from "../core/name-server"
 import { movableClock } from "../harness/clock"
 import { PLACE, type TestProject, type TestService, testService } from "../harness/service"
@@ -93,7 +93,7 @@ test("of two projects that see everything at the same time one is verified", asy
   await Promise.all(
     rows.map(([{ project_id }, { id, next_check_at }]) => {
       const payload = { domain_id: id, project_id, due: next_check_at ?? "" }
-      return handler.run(payload, {} as ClaimedJob)
+      return handler.run(payload, {} as JobRow)
     }),
   )
   const states = rows.map(async ([project, domain]) => (await read(project, domain)).status)

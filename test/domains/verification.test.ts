@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { runCheck } from "../../src/domains/check-job"
-import type { ClaimedJob } from "../../src/jobs/queue"
+import type { JobRow } from "../../src/jobs/jobs"
 import { refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"
 import { type Knot, noKnot, startKnot } from "../harness/knot"
@@ -181,8 +181,8 @@ describe.skipIf(noKnot)("with a real name server", () => {
         due: domain.next_check_at ?? "",
       }
       const handler = runCheck(service.parts.domains)
-      await Promise.all([1, 2].map(() => handler.run(payload, {} as ClaimedJob)))
-      await handler.run(payload, {} as ClaimedJob) // and of one that died before it was done
+      await Promise.all([1, 2].map(() => handler.run(payload, {} as JobRow)))
+      await handler.run(payload, {} as JobRow) // and of one that died before it was done
       expect((await told(service, project)).map(({ type }) => type)).toEqual(["domain.verified"])
       const { next_check_at } = await read(project, domain)
       const turns = await waiting(service, domain.id)

@@ -6,8 +6,8 @@ import { emailChannel } from "../../src/emails/channel"
 import { compose } from "../../src/emails/compose"
 import { Uncomposable } from "../../src/emails/compose-task"
 import type { EmailProvider } from "../../src/emails/providers/provider"
-import { QueueControl } from "../../src/jobs/pauses"
 import { accept } from "../../src/messages/pipeline"
+import { testPauses } from "../harness/pauses"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
 import { letter } from "../messages/letters"
@@ -40,7 +40,7 @@ async function delivering(composing: () => Promise<unknown>) {
     provider,
     rules,
     sandbox: undefined,
-    queues: new QueueControl(it.store),
+    queues: testPauses(it.store),
     concurrency: 1,
   })
   const [message] = await it.store.tx((tx) => accept(tx, [letter()]))

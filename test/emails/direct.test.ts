@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test"
-import { asc, eq, inArray, like } from "drizzle-orm"
+import { asc, inArray, like } from "drizzle-orm"
 import { domains } from "../../src/domains/tables"
 import { messageOf } from "../../src/emails/channel"
-import { HELD } from "../../src/jobs/holds"
-import { jobs } from "../../src/jobs/tables"
+import { HELD } from "../../src/jobs/work"
+import { asTheyStand } from "../../src/messages/standing"
 import { attempts, messages } from "../../src/messages/tables"
 import { testDomain } from "../domains/subject"
 import { smtpSink } from "../fakes/smtp-sink"
@@ -23,12 +23,15 @@ const NAMES: Names = {
   "A mx.slow.test": a("127.0.0.2"),
 }
 
-const rowsTo = ({ store }: TestService, domain: string) =>
-  store.read
+async function rowsTo({ store }: TestService, domain: string) {
+  const rows = await store.read
     .select()
     .from(messages)
     .where(like(messages.recipient, `%@${domain}`))
     .orderBy(asc(messages.id))
+  const views = await asTheyStand(store.read, rows)
+  return rows.map((row, at) => ({ ...row, ...views[at] }))
+}
 
 const settled = async (it: TestService, domain: string) => {
   const rows = await rowsTo(it, domain)
@@ -133,8 +136,8 @@ test("what goes to a paused domain is held with its reason, and the rest of a me
   await project.post("/v1/emails", mail({ to: "ann@slow.test" }))
   await project.post("/v1/emails", mail({ to: "ann@quick.test", cc: ["kim@slow.test"] }))
   await delivering(it, on.provider, async () => {
-    const open = inArray(jobs.state, [0, 1])
-    const rows = await it.store.read.select().from(jobs).where(open)
+    const open = inArray(messages.state, [0, 1])
+    const rows = await it.store.read.select().from(messages).where(open)
     return (await settled(it, "quick.test")) && rows.every(({ attempt }) => attempt > 0)
   })
 
@@ -142,11 +145,7 @@ test("what goes to a paused domain is held with its reason, and the rest of a me
   const [held] = await rowsTo(it, "slow.test")
   const reason = "The queue email:slow.test is paused by an operator."
   expect(held).toMatchObject({ status: "queued", attempts: 0, status_reason: reason })
-  const [parked] = await it.store.read
-    .select()
-    .from(jobs)
-    .where(eq(jobs.id, held?.id ?? ""))
-  expect(parked).toMatchObject({ state: HELD, owner: "email:slow.test" })
+  expect(held).toMatchObject({ state: HELD, owner: "email:slow.test" })
   const [both] = await rowsTo(it, "quick.test")
   expect(both?.recipients.map(({ status }) => status)).toEqual(["delivered", "queued"])
 

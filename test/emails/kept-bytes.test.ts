@@ -5,20 +5,16 @@ import { openSecrets } from "../../src/core/secrets"
 import { openWorkers } from "../../src/core/workers"
 import { emailChannel } from "../../src/emails/channel"
 import type { EmailProvider } from "../../src/emails/providers/provider"
-import { bind } from "../../src/jobs/job-handler"
-import { QueueControl } from "../../src/jobs/pauses"
-import { sweepAll } from "../../src/jobs/queue"
-import { jobs } from "../../src/jobs/tables"
 import { unpack } from "../../src/lib/compression"
 import * as pipeline from "../../src/messages/pipeline"
 import { messageRaws, messages } from "../../src/messages/tables"
-import { type Taken, takeAll } from "../../src/messages/take"
 import type { Outcome } from "../../src/providers/provider"
 import { movableClock } from "../harness/clock"
+import { testPauses } from "../harness/pauses"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
 import { byHand } from "../messages/by-hand"
-import { letter, outcome, told } from "../messages/letters"
+import { letter, outcome, read, told } from "../messages/letters"
 
 quietLog()
 const clock = movableClock()
@@ -53,19 +49,14 @@ async function oneMail(...script: ("retry" | "delivered")[]) {
     provider,
     rules: { sending_domains: new Set(["example.test"]) },
     sandbox: undefined,
-    queues: new QueueControl(store),
+    queues: testPauses(store),
     concurrency: 1,
   }
   /** A process of its own, with places on the wire of its own. */
   const life = (owner: string) => {
     const email = emailChannel(parts)
     const channels = { email, push: email, sms: email, in_app: email }
-    const handlers = bind(pipeline.deliverMessage, {
-      onClaim: takeAll,
-      onDone: pipeline.settleAll,
-      run: (payload, job, taken?: Taken) => pipeline.deliver(store, channels, payload, job, taken),
-    })
-    return byHand(store, handlers, owner)
+    return byHand(store, channels, { owner })
   }
   const message = letter({ content: LONG })
   await store.tx((tx) => pipeline.accept(tx, [message]))
@@ -106,9 +97,8 @@ test("after a crash before the outcome was written the same bytes are composed a
   await mail.hand.tried(await mail.hand.claimOne())
   expect(await mail.kept()).toBeUndefined()
 
-  await sweepAll(mail.store, "the next life")
-  const [row] = await mail.store.read.select().from(messages)
-  expect(row).toMatchObject({ status: "sending", attempts: 1 })
+  await pipeline.messageRows.freeAll(mail.store, "the next life")
+  expect(await read(mail.store.read, mail.id)).toMatchObject({ status: "queued", attempts: 0 })
   const next = mail.life("the next life")
   const job = await next.claimOne()
   expect(job.attempt).toBe(1)
@@ -116,7 +106,7 @@ test("after a crash before the outcome was written the same bytes are composed a
   expect(mail.sent).toHaveLength(2)
   expect(mail.sent[1]?.raw).toBe(mail.sent[0]?.raw ?? "")
   expect(await mail.kept()).toBeDefined()
-  expect((await mail.store.read.select().from(messages))[0]).toMatchObject({
+  expect(await read(mail.store.read, mail.id)).toMatchObject({
     status: "delivered",
     attempts: 1,
   })
@@ -127,7 +117,7 @@ test("what an earlier version kept as it is leaves at the next attempt, and stay
   const old = Buffer.from("From: me@example.test\r\nSubject: as it left first\r\n\r\nDong.\r\n")
   await mail.store.tx(async (tx) => {
     await tx.insert(messageRaws).values({ message_id: mail.id, raw: old })
-    await tx.update(jobs).set({ attempt: 1 }).where(eq(jobs.id, mail.id))
+    await tx.update(messages).set({ attempt: 1 }).where(eq(messages.id, mail.id))
   })
   await mail.hand.work(await mail.hand.claimOne())
   expect(mail.sent.map(({ raw }) => raw)).toEqual([old.toString()])

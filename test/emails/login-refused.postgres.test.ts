@@ -1,24 +1,22 @@
 import { expect, setDefaultTimeout, test } from "bun:test"
-import { count, eq, sql } from "drizzle-orm"
+import { count, sql } from "drizzle-orm"
 import { channelTable } from "../../src/channels"
 import { settings } from "../../src/core/config"
 import { sleep } from "../../src/core/time"
 import { wakeStranded } from "../../src/emails/provider-jobs"
 import { Carriers } from "../../src/emails/providers/choose"
 import { smtp } from "../../src/emails/providers/smtp"
-import { IS_HELD } from "../../src/jobs/holds"
-import { JobLoop } from "../../src/jobs/job-loop"
-import { jobs } from "../../src/jobs/tables"
+import { isHeld } from "../../src/jobs/work-rows"
 import { accept } from "../../src/messages/pipeline"
-import { attempts } from "../../src/messages/tables"
+import { attempts, messages } from "../../src/messages/tables"
 import { openStore } from "../../src/store/open"
 import type { Store } from "../../src/store/store"
-import { jobTable } from "../../src/work"
 import { smtpSink } from "../fakes/smtp-sink"
 import { movableClock } from "../harness/clock"
 import { testAdapters, testPermits } from "../harness/providers"
 import { quietLog } from "../harness/quiet"
 import { type TestService, testService } from "../harness/service"
+import { WorkLoops, workOf } from "../harness/work-loops"
 import { letter } from "../messages/letters"
 
 quietLog()
@@ -38,8 +36,8 @@ async function node({ parts, database_url, folder }: TestService, port: number) 
   const here = { ...parts, store, adapters }
   const provider = new Carriers({ store, adapters, own, permits: testPermits() })
   const channels = channelTable({ ...here, provider, sandbox: undefined, concurrency: 2 })
-  const handlers = jobTable(here, channels, parts)
-  const loop = new JobLoop({ store, handlers, concurrency: 2, lease_ms: 30_000, alone: false })
+  const work = workOf(here, channels, parts)
+  const loop = new WorkLoops({ store, work, concurrency: 2, lease_ms: 30_000, alone: false })
   await loop.start()
   return {
     async [Symbol.asyncDispose]() {
@@ -51,8 +49,8 @@ async function node({ parts, database_url, folder }: TestService, port: number) 
 }
 
 async function areHeld({ read }: Store): Promise<boolean> {
-  const open = sql`sum(CASE WHEN ${IS_HELD} THEN 0 ELSE 1 END)`.mapWith(Number)
-  const rows = read.select({ open }).from(jobs).where(eq(jobs.name, "message.deliver"))
+  const open = sql`sum(CASE WHEN ${isHeld} THEN 0 ELSE 1 END)`.mapWith(Number)
+  const rows = read.select({ open }).from(messages)
   return (await rows)[0]?.open === 0
 }
 

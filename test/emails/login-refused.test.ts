@@ -1,19 +1,18 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test"
-import { count, eq, inArray, sql } from "drizzle-orm"
+import { count, inArray, ne, sql } from "drizzle-orm"
 import { channelTable } from "../../src/channels"
 import { sleep } from "../../src/core/time"
 import { Carriers } from "../../src/emails/providers/choose"
 import { type SmtpOptions, smtp } from "../../src/emails/providers/smtp"
-import { countHeld, HELD, IS_HELD, providerHold } from "../../src/jobs/holds"
-import { JobLoop } from "../../src/jobs/job-loop"
-import { jobs } from "../../src/jobs/tables"
-import { accept } from "../../src/messages/pipeline"
+import { countHeld, providerHold } from "../../src/jobs/holds"
+import { HELD, OVER } from "../../src/jobs/work"
+import { isHeld } from "../../src/jobs/work-rows"
+import { accept, messageRows } from "../../src/messages/pipeline"
 import { attempts, messageRaws, messages } from "../../src/messages/tables"
 import { openWork } from "../../src/queue/queue"
 import { engine } from "../../src/store/columns"
 import { rawSqlite } from "../../src/store/statements"
 import type { Store } from "../../src/store/store"
-import { jobTable } from "../../src/work"
 import { smtpSink } from "../fakes/smtp-sink"
 import { movableClock } from "../harness/clock"
 import { mail } from "../harness/mail"
@@ -21,6 +20,7 @@ import { type Team, team } from "../harness/people"
 import { testPermits } from "../harness/providers"
 import { quietLog } from "../harness/quiet"
 import { type TestService, testService } from "../harness/service"
+import { WorkLoops, workOf } from "../harness/work-loops"
 import { letter, PROJECT } from "../messages/letters"
 
 const logged = quietLog()
@@ -67,9 +67,9 @@ async function running(
   const { adapters } = parts
   const provider = new Carriers({ store, adapters, own, permits: testPermits() })
   const channels = channelTable({ ...parts, provider, sandbox: undefined, concurrency })
-  const loop = new JobLoop({
+  const loop = new WorkLoops({
     store,
-    handlers: jobTable(parts, channels, parts),
+    work: workOf(parts, channels, parts),
     concurrency,
     lease_ms: 30_000,
     alone: engine === "sqlite",
@@ -85,9 +85,9 @@ const until = async (isSo: () => Promise<boolean> | boolean) => {
 /** Whether every message of the instance is in the queue, under a hold. */
 async function areHeld({ read }: Store): Promise<boolean> {
   const rows = read
-    .select({ n: count(), held: sql`sum(CASE WHEN ${IS_HELD} THEN 1 ELSE 0 END)`.mapWith(Number) })
-    .from(jobs)
-  const [all] = await rows.where(eq(jobs.name, "message.deliver"))
+    .select({ n: count(), held: sql`sum(CASE WHEN ${isHeld} THEN 1 ELSE 0 END)`.mapWith(Number) })
+    .from(messages)
+  const [all] = await rows.where(ne(messages.state, OVER))
   return all !== undefined && all.n > 0 && all.n === all.held
 }
 
@@ -273,7 +273,7 @@ test("ten thousand messages that wait cost no write each: a minute changes a han
   await using _ = await running(service)
   await until(() => areHeld(store))
   for (let at = 1; at < MANY; at += 500) await addHeld(store, Math.min(500, MANY - at))
-  expect(await countHeld(store.read, providerHold(PROJECT))).toBe(MANY)
+  expect(await countHeld(store.read, messageRows, providerHold(PROJECT))).toBe(MANY)
   const { by_state } = await openWork(store.read, PROJECT)
   expect(by_state).toMatchObject([{ queue: "email", state: "held", count: MANY }])
 
@@ -286,7 +286,7 @@ test("ten thousand messages that wait cost no write each: a minute changes a han
   }
   const after = { changes: await changes(store), rows: await snapshot(store) }
   const changed = [...after.rows].filter(([id, row]) => before.rows.get(id) !== row)
-  expect(changed).toHaveLength(2) // the job and the row of the one message that asks
+  expect(changed).toHaveLength(1) // the row of the one message that asks
   // Some twenty for each probe: claims, the attempt, the next probe, and no more with more messages.
   if (engine === "sqlite") expect(after.changes - before.changes).toBeLessThan(100)
   const [tries] = await store.read.select({ n: count() }).from(attempts)
@@ -300,21 +300,17 @@ const addHeld = ({ tx }: Store, number: number) =>
     await accept(open, list)
     const ids = list.map(({ id }) => id)
     const state = { state: HELD, owner: providerHold(PROJECT) }
-    await open.update(jobs).set(state).where(inArray(jobs.id, ids))
     const status_reason = `smtp refuses our login: ${WORDS}. Mail waits until it accepts the login.`
-    await open.update(messages).set({ status_reason }).where(inArray(messages.id, ids))
+    await open
+      .update(messages)
+      .set({ ...state, status_reason })
+      .where(inArray(messages.id, ids))
   })
 
-/** Every message and its job, as text. */
+/** Every me/** Every message, as text. */
 async function snapshot({ read }: Store): Promise<Map<string, string>> {
-  const [mails, work] = [
-    await read.select().from(messages),
-    await read.select().from(jobs).where(eq(jobs.name, "message.deliver")),
-  ]
-  return new Map([
-    ...mails.map((row): [string, string] => [`message ${row.id}`, JSON.stringify(row)]),
-    ...work.map((row): [string, string] => [`job ${row.id}`, JSON.stringify(row)]),
-  ])
+  const mails = await read.select().from(messages)
+  return new Map(mails.map((row) => [row.id, JSON.stringify(row)]))
 }
 
 /** Rows that the writer changed since it was opened; SQLite counts them. */

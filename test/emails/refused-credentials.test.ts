@@ -4,15 +4,13 @@ import { channelTable } from "../../src/channels"
 import { now, sleep } from "../../src/core/time"
 import { wakeStranded } from "../../src/emails/provider-jobs"
 import { Carriers } from "../../src/emails/providers/choose"
-import { HELD, providerHold } from "../../src/jobs/holds"
-import { JobLoop } from "../../src/jobs/job-loop"
-import { READY } from "../../src/jobs/queue"
+import { providerHold } from "../../src/jobs/holds"
 import { jobs } from "../../src/jobs/tables"
+import { HELD, READY } from "../../src/jobs/work"
 import { messages } from "../../src/messages/tables"
 import { forgetRouting } from "../../src/providers/routing"
 import { providerConfigs } from "../../src/providers/tables"
 import { engine } from "../../src/store/columns"
-import { jobTable } from "../../src/work"
 import { smtpSink } from "../fakes/smtp-sink"
 import { movableClock } from "../harness/clock"
 import { mail } from "../harness/mail"
@@ -20,6 +18,7 @@ import { type Team, team } from "../harness/people"
 import { testPermits } from "../harness/providers"
 import { quietLog } from "../harness/quiet"
 import { type TestService, testService } from "../harness/service"
+import { WorkLoops, workOf } from "../harness/work-loops"
 import { nobody } from "./carriers"
 
 const logged = quietLog()
@@ -50,9 +49,9 @@ async function running({ parts, store }: TestService) {
     permits: testPermits(),
   })
   const channels = channelTable({ ...parts, provider, sandbox: undefined, concurrency: 4 })
-  const loop = new JobLoop({
+  const loop = new WorkLoops({
     store,
-    handlers: jobTable(parts, channels, parts),
+    work: workOf(parts, channels, parts),
     concurrency: 4,
     lease_ms: 30_000,
     alone: engine === "sqlite",
@@ -95,7 +94,7 @@ test("messages wait unburnt, the admins hear of it once, and new credentials let
   await until(waiting)
   await until(async () => service.mails.length > 0)
   expect((await all()).every(({ status }) => status === "queued")).toBe(true)
-  expect((await all()).map(({ attempts }) => attempts).sort()).toEqual([0, 0, 0, 0, 1])
+  expect((await all()).map(({ attempt }) => attempt).sort()).toEqual([0, 0, 0, 0, 1])
   const config = await home.owner.get(path, here(home))
   expect(config.body.data).toMatchObject({ status: "error", last_error: "AUTH: 535 5.7.8 wrong" })
   expect(service.mails.map(({ to, kind }) => [to, kind])).toEqual([
@@ -156,7 +155,7 @@ test("what waits is looked at when a provider comes back, and not before, whatev
   await using service = await testService()
   const { home, waiting, path } = await stuck(service, sink.port)
   const { store } = service
-  const mails = () => store.read.select().from(jobs).where(eq(jobs.name, "message.deliver"))
+  const mails = () => store.read.select().from(messages)
   const all = () => store.read.select().from(jobs)
   const by = providerHold(home.project_id)
   {

@@ -4,6 +4,7 @@ import { deferBacklogs } from "../../src/emails/open-direct"
 import { ProviderPermits } from "../../src/emails/provider-permits"
 import { Carriers } from "../../src/emails/providers/choose"
 import { ConcurrencyLimit } from "../../src/emails/smtp/destination-limits"
+import { asTheyStand } from "../../src/messages/standing"
 import { attempts, messages } from "../../src/messages/tables"
 import { type Script, smtpSink } from "../fakes/smtp-sink"
 import { mail } from "../harness/mail"
@@ -37,8 +38,11 @@ async function projectAt(service: TestService, { port }: { port: number }) {
       const { body } = await home.owner.post("/v1/emails/batch", { messages: list }, here(home))
       expect(body.data.succeeded).toBe(count)
     },
-    rows: () =>
-      service.store.read.select().from(messages).where(eq(messages.project_id, home.project_id)),
+    async rows() {
+      const { read } = service.store
+      const ours = eq(messages.project_id, home.project_id)
+      return asTheyStand(read, await read.select().from(messages).where(ours))
+    },
   }
 }
 

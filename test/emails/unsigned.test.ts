@@ -4,8 +4,8 @@ import { openSecrets } from "../../src/core/secrets"
 import { openWorkers } from "../../src/core/workers"
 import { emailChannel } from "../../src/emails/channel"
 import type { EmailProvider, EmailProviderName } from "../../src/emails/providers/provider"
-import { QueueControl } from "../../src/jobs/pauses"
 import { accept } from "../../src/messages/pipeline"
+import { testPauses } from "../harness/pauses"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
 import { letter } from "../messages/letters"
@@ -36,7 +36,7 @@ async function composing(name: EmailProviderName, domains: string[], sandbox = f
     provider,
     rules: { sending_domains: new Set(domains) },
     sandbox: provider,
-    queues: new QueueControl(it.store),
+    queues: testPauses(it.store),
     concurrency: 1,
   })
   const before = warnings().length

@@ -2,12 +2,11 @@ import { inArray } from "drizzle-orm"
 import { channelTable } from "../../src/channels"
 import { sleep } from "../../src/core/time"
 import type { EmailProvider, OutgoingMail } from "../../src/emails/providers/provider"
-import { JobLoop } from "../../src/jobs/job-loop"
 import { messages } from "../../src/messages/tables"
 import type { RecipientOutcome } from "../../src/providers/provider"
 import { engine } from "../../src/store/columns"
-import { jobTable } from "../../src/work"
 import type { TestService } from "./service"
+import { WorkLoops, workOf } from "./work-loops"
 
 /** Runs the queue until every message is settled. Resolves with what the provider was handed. */
 export async function deliverAll({ parts }: TestService, answer = delivered) {
@@ -25,9 +24,9 @@ export async function deliverAll({ parts }: TestService, answer = delivered) {
     close: async () => {},
   }
   const { store } = parts
-  const loop = new JobLoop({
+  const loop = new WorkLoops({
     store,
-    handlers: jobTable(
+    work: workOf(
       parts,
       channelTable({ ...parts, provider, sandbox: provider, concurrency: 4 }),
       parts,

@@ -23,7 +23,6 @@ import type { SocketTimes } from "../../src/http/sockets"
 import { pathOf } from "../../src/http/target"
 import * as apiKeys from "../../src/identity/api-keys"
 import type { SystemMail as Post } from "../../src/identity/system-mail"
-import { QueueControl } from "../../src/jobs/pauses"
 import { watch } from "../../src/messages/activity"
 import type { ProviderPlace } from "../../src/providers/place"
 import { firstProvider } from "../../src/providers/routing"
@@ -34,6 +33,7 @@ import type { SignUp } from "../../src/tenancy/sign-up"
 import { Meter } from "../../src/tenancy/usage"
 import { openWebhooks } from "../../src/webhooks/open-webhooks"
 import { type Client, client } from "./client"
+import { testPauses } from "./pauses"
 import { addProject } from "./project-rows"
 import { PROVIDERS, testAdapters } from "./providers"
 import { seen } from "./published"
@@ -154,7 +154,7 @@ export async function testService(options: ServiceOptions = {}) {
     health,
     blobs: openBlobs(`${folder}/blobs`),
     intake: new Intake(store),
-    queues: new QueueControl(store),
+    queues: testPauses(store),
     domains: { store, ...NO_NAMES, ...options.domains },
     rules: {
       ...RULES,

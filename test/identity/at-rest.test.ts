@@ -3,11 +3,11 @@ import { eq } from "drizzle-orm"
 import { recentLines } from "../../src/core/log"
 import { jobs } from "../../src/jobs/tables"
 import { mailboxMails } from "../../src/mailbox/tables"
-import { giveUp } from "../../src/messages/pipeline"
 import { messageContents, messageRaws, messages } from "../../src/messages/tables"
 import { atRest } from "../harness/at-rest"
 import { team } from "../harness/people"
 import { type TestService, testService } from "../harness/service"
+import { giveUp } from "../messages/by-hand"
 import { BEHIND_PROXY, registered, stranger } from "./entrance"
 import { order, systemMailTo, to_mailbox, workOff } from "./post"
 
@@ -86,7 +86,7 @@ test("a mail of the instance that is never delivered is forgotten, too", async (
   const letter = { to: "ann@people.test", subject: "Hi", text: "hello", kind: "test" }
   await store.tx((tx) => parts.mail.send(tx, letter))
   const [message] = await store.read.select().from(messages)
-  await store.tx((tx) => giveUp(tx, { message_id: message?.id ?? "" }, "nobody answers"))
+  await giveUp(store, message?.id ?? "", "nobody answers")
   const [after] = await store.read.select().from(messages)
   expect(after?.status).toBe("failed")
   expect(await store.read.select().from(messageContents)).toEqual([])

@@ -2,13 +2,12 @@ import { channelTable } from "../../src/channels"
 import type { Secrets } from "../../src/core/secrets"
 import { systemMail } from "../../src/emails/instance-mail"
 import { mailbox } from "../../src/emails/providers/mailbox"
-import { JobLoop } from "../../src/jobs/job-loop"
 import { openMailbox } from "../../src/mailbox/smtp-server"
 import { messages } from "../../src/messages/tables"
 import { type AdminOrder, administer } from "../../src/operations/admin"
 import { engine } from "../../src/store/columns"
-import { jobTable } from "../../src/work"
 import type { TestService } from "../harness/service"
+import { WorkLoops, workOf } from "../harness/work-loops"
 
 /** Mail of the instance goes to the embedded mailbox, as on a box without a relay. */
 export const to_mailbox = (secrets: Secrets) =>
@@ -24,13 +23,13 @@ export async function workOff({ store, parts }: TestService, fallback?: string) 
     complained: async () => {},
   })
   const provider = mailbox({ port: server.port })
-  const handlers = jobTable(
+  const work = workOf(
     parts,
     channelTable({ ...parts, provider, sandbox: provider, concurrency: 4 }),
     parts,
   )
   const alone = engine === "sqlite"
-  const loop = new JobLoop({ store, handlers, concurrency: 4, lease_ms: 30_000, alone })
+  const loop = new WorkLoops({ store, work, concurrency: 4, lease_ms: 30_000, alone })
   await loop.start()
   const isOver = async () => {
     const sent = await store.read.select().from(messages)

@@ -1,10 +1,9 @@
 import { afterEach, beforeEach, expect, mock, spyOn, test } from "bun:test"
 import { isoFrom, millis } from "../../src/core/time"
-import type { JobLoop } from "../../src/jobs/job-loop"
-import * as queue from "../../src/jobs/queue"
 import { movableClock } from "../harness/clock"
 import { testStore } from "../harness/store"
-import { allJobs, emptied, enqueueRings, running } from "./rings"
+import * as queue from "./by-hand"
+import { allJobs, emptied, enqueueRings, type RunningLoop, running } from "./rings"
 
 const clock = movableClock()
 
@@ -78,7 +77,7 @@ test("a loop that is stopped while it lets requests in begins nothing more", asy
   await using it = await testStore()
   let begun = 0
   let stopped: Promise<void> | undefined
-  let loop: JobLoop | undefined
+  let loop: RunningLoop | undefined
   await enqueueRings(it.store, 10, { run_at: isoFrom(millis() - 1001) })
   const asked = Promise.withResolvers<void>()
   const run = async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test"
 import { monotonic } from "../../src/core/time"
+import type { JobRow } from "../../src/jobs/jobs"
 import { testStore } from "../harness/store"
 import { emptied, enqueueRings, running } from "./rings"
 
@@ -8,14 +9,14 @@ async function sizesOf(jobs: number, claim_ms: number): Promise<number[]> {
   await using it = await testStore()
   await enqueueRings(it.store, jobs)
   const sizes: number[] = []
-  await using _ = await running(it.store, {
+  const work = {
     run: async () => ({}),
-    async onClaim(_, claimed) {
+    onClaim(claimed: JobRow[]) {
       sizes.push(claimed.length)
       for (const begun = monotonic(); monotonic() - begun < claim_ms; );
-      return new Map<string, never>()
     },
-  })
+  }
+  await using _ = await running(it.store, work, { alone: true })
   await emptied(it.store)
   return sizes
 }

@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test"
-import type { JobHandler, Verdict } from "../../src/jobs/job-handler"
-import * as queue from "../../src/jobs/queue"
 import { jobs } from "../../src/jobs/tables"
+import type { WorkResult } from "../../src/jobs/work"
 import { movableClock } from "../harness/clock"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
+import * as queue from "./by-hand"
 import { fallible } from "./fallible"
-import { allJobs, bellOf, emptied, enqueueRings, type Ring, running, until } from "./rings"
+import { allJobs, bellOf, emptied, enqueueRings, type RingWork, running, until } from "./rings"
 
 quietLog()
 
@@ -40,7 +40,7 @@ test("among them those that write or fail have an end of their own", async () =>
   const written: number[] = []
 
   await using _ = await running(it.store, {
-    async run({ bell }): Promise<Verdict> {
+    async run({ bell }): Promise<WorkResult> {
       if (bell % 3 === 0) return {}
       if (bell % 3 === 1) return { retry: "torn", schedule: () => undefined }
       return {
@@ -66,7 +66,7 @@ test("who lost the lease ends nothing, while others in the same transaction do",
   let begun = 0
   await enqueueRings(store, 3)
 
-  const ringing: JobHandler<Ring> = {
+  const ringing: RingWork = {
     async run() {
       if (++begun === 3) all.resolve()
       await gate.promise
@@ -150,7 +150,7 @@ test("a loop that is stopped while storage refuses does not wait for ever", asyn
 
 test("a large claim before work that turns slow is given back, but for two a slot", async () => {
   await using it = await testStore()
-  const gate = Promise.withResolvers<Verdict>()
+  const gate = Promise.withResolvers<WorkResult>()
   await enqueueRings(it.store, 1500)
 
   await using _ = await running(

@@ -1,11 +1,11 @@
 import { afterAll, expect, spyOn, test } from "bun:test"
-import type { Verdict } from "../../src/jobs/job-handler"
-import * as queue from "../../src/jobs/queue"
 import { jobs } from "../../src/jobs/tables"
+import type { WorkResult } from "../../src/jobs/work"
 import type { Store } from "../../src/store/store"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
 import { happened, types } from "../store/facts"
+import * as queue from "./by-hand"
 import { enqueueRings, running } from "./rings"
 
 quietLog()
@@ -73,7 +73,7 @@ test("a result that breaks a rule does not hold its slot for ever: the job is bu
   await enqueueRings(it.store, 1)
 
   await using _ = await running(it.store, {
-    async run(): Promise<Verdict> {
+    async run(): Promise<WorkResult> {
       runs += 1
       return { done: () => Promise.reject(new Error("no such column")) }
     },

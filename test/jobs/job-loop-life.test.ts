@@ -1,12 +1,13 @@
 import { expect, test } from "bun:test"
-import type { JobHandler, Verdict } from "../../src/jobs/job-handler"
-import { JobLoop } from "../../src/jobs/job-loop"
-import * as queue from "../../src/jobs/queue"
+import { jobTable } from "../../src/jobs/jobs"
+import { WorkLoop } from "../../src/jobs/loop"
+import type { WorkResult } from "../../src/jobs/work"
 import { movableClock } from "../harness/clock"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
 import { happened, types } from "../store/facts"
-import { allJobs, bellOf, emptied, enqueueRings, type Ring, running, until } from "./rings"
+import * as queue from "./by-hand"
+import { allJobs, bellOf, emptied, enqueueRings, type RingWork, running, until } from "./rings"
 
 quietLog()
 
@@ -17,10 +18,10 @@ test("who lost the lease while working writes nothing at the end", async () => {
   await using it = await testStore()
   const { store } = it
   const begun = Promise.withResolvers<void>()
-  const work = Promise.withResolvers<Verdict>()
+  const work = Promise.withResolvers<WorkResult>()
   await enqueueRings(store, 1)
 
-  const working: JobHandler<Ring> = {
+  const working: RingWork = {
     run() {
       begun.resolve()
       return work.promise
@@ -43,7 +44,7 @@ test("who lost the lease while working writes nothing at the end", async () => {
 test("a stopping loop waits for what runs and gives back what does not", async () => {
   await using it = await testStore()
   const { store } = it
-  const release = Promise.withResolvers<Verdict>()
+  const release = Promise.withResolvers<WorkResult>()
   const full = Promise.withResolvers<void>()
   const begun: number[] = []
   await enqueueRings(store, 20)
@@ -80,7 +81,7 @@ test("a stopping loop does not wait for ever, and gives back what it cuts off", 
   const loop = await running(it.store, {
     run() {
       begun.resolve()
-      return new Promise<Verdict>(() => {})
+      return new Promise<WorkResult>(() => {})
     },
   })
   await begun.promise
@@ -129,9 +130,9 @@ test("among others, a loop touches no lease that still holds", async () => {
 
 test("a loop is asked twice to stop and stops once", async () => {
   await using it = await testStore()
-  const loop = new JobLoop({
+  const loop = new WorkLoop({
     store: it.store,
-    handlers: {},
+    table: jobTable({}),
     concurrency: 1,
     lease_ms: 1000,
     alone: false,

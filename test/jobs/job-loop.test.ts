@@ -1,11 +1,11 @@
 import { expect, spyOn, test } from "bun:test"
-import type { Verdict } from "../../src/jobs/job-handler"
-import * as queue from "../../src/jobs/queue"
+import { DeferredError, type WorkResult } from "../../src/jobs/work"
 import { movableClock } from "../harness/clock"
 import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
 import { happened, types } from "../store/facts"
+import * as queue from "./by-hand"
 import { allJobs, emptied, enqueueRings, running, until } from "./rings"
 
 quietLog()
@@ -52,7 +52,7 @@ test("what a job writes at its end is committed with its end", async () => {
 
 test("a job that hangs stops none of a hundred others", async () => {
   await using it = await testStore()
-  const hanging = Promise.withResolvers<Verdict>()
+  const hanging = Promise.withResolvers<WorkResult>()
   const others = Promise.withResolvers<void>()
   let ran = 0
   await enqueueRings(it.store, 101)
@@ -77,7 +77,7 @@ test("a job that hangs stops none of a hundred others", async () => {
 
 test("holds no more than it works on, and two claims' worth for each slot", async () => {
   await using it = await testStore()
-  const release = Promise.withResolvers<Verdict>()
+  const release = Promise.withResolvers<WorkResult>()
   const full = Promise.withResolvers<void>()
   let begun = 0
   await enqueueRings(it.store, 300)
@@ -148,7 +148,7 @@ test("a job that is due later runs when its time has come, not before", async ()
   expect(ran).toEqual([9, 0])
 })
 
-test.each<[string, () => Promise<Verdict>, string]>([
+test.each<[string, () => Promise<WorkResult>, string]>([
   ["asks for another try", async () => ({ retry: "the rope is torn" }), "the rope is torn"],
   ["throws", () => Promise.reject(new Error("no such bell")), FAILED],
 ])("a handler that %s is tried along the schedule, then buried", async (_, run, reason) => {
@@ -181,31 +181,42 @@ test.each<[string, () => Promise<Verdict>, string]>([
   expect(await types(store.read)).toEqual(["bell.broken"])
 })
 
-test("the verdict may bring a schedule of its own, and writes of its own", async () => {
+test("the result may bring a schedule of its own", async () => {
   await using it = await testStore()
   const { store } = it
-  const deaths: string[] = []
   await enqueueRings(store, 1)
 
   await using loop = await running(store, {
     run: async () => ({
       retry: "deferred",
       schedule: (attempt) => (attempt === 1 ? 60 : undefined),
-      waiting: (tx, next_at) => happened(tx, "waiting", { next_at }),
-      dying: (tx) => happened(tx, "dying"),
     }),
-    onDead: async (tx) => {
-      deaths.push("dead")
-      await happened(tx, "dead")
-    },
+    onDead: (tx) => happened(tx, "dead"),
   })
   const [job] = await until(store, ([one]) => one?.last_error === "deferred")
-  expect(await types(store.read)).toEqual(["waiting"])
+  expect(await types(store.read)).toEqual([])
   expect(Date.parse(job?.run_at ?? "")).toBeGreaterThan(Date.now() + 30_000)
   clock.advance({ seconds: 61 })
   loop.wake()
   await until(store, ([one]) => one?.state === queue.DEAD)
-  expect(await types(store.read)).toEqual(["waiting", "dying", "dead"])
+  expect(await types(store.read)).toEqual(["dead"])
+})
+
+test("work that cannot be tried now waits, which is no attempt", async () => {
+  await using it = await testStore()
+  const { store } = it
+  await enqueueRings(store, 2)
+  await using _ = await running(store, {
+    async run({ bell }) {
+      throw bell === 0 ? new DeferredError("crowded", 60) : new DeferredError("paused", null, "it")
+    },
+  })
+  const rows = await until(store, (all) => all.every(({ last_error }) => last_error !== null))
+  expect(rows).toMatchObject([
+    { state: queue.READY, attempt: 0, owner: null, last_error: "crowded" },
+    { state: queue.HELD, attempt: 0, owner: "it", last_error: "paused" },
+  ])
+  expect(Date.parse(rows[0]?.run_at ?? "")).toBeGreaterThan(Date.now() + 30_000)
 })
 
 test("a job of a kind that nobody knows is buried, and says so", async () => {

@@ -1,14 +1,22 @@
 import { afterAll, expect, spyOn, test } from "bun:test"
-import type { JobHandler } from "../../src/jobs/job-handler"
-import { Recorder } from "../../src/jobs/job-recorder"
-import * as queue from "../../src/jobs/queue"
+import { Settler } from "../../src/jobs/settler"
 import type { Store } from "../../src/store/store"
 import { movableClock } from "../harness/clock"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
 import { happened, types } from "../store/facts"
+import * as queue from "./by-hand"
 import { fallible } from "./fallible"
-import { allJobs, bellOf, emptied, enqueueRings, type Ring, running, until } from "./rings"
+import {
+  allJobs,
+  bellOf,
+  emptied,
+  enqueueRings,
+  type RingWork,
+  ringTable,
+  running,
+  until,
+} from "./rings"
 
 quietLog()
 const clock = movableClock()
@@ -27,7 +35,7 @@ const UNRECORDABLE = "The result could not be recorded. The log has the reason."
 function ringing(gate: Promise<void> = Promise.resolve()) {
   const settled: number[] = []
   const batches: number[][] = []
-  const handler: JobHandler<Ring, never, number> = {
+  const handler: RingWork<number> = {
     async run({ bell }) {
       await gate
       return { end: bell, settled: () => void settled.push(bell) }
@@ -81,7 +89,7 @@ test("of a hundred ends one breaks a rule: it alone is buried, the others are wr
   while (loop.running < 100) await Bun.sleep(2)
 
   gate.resolve()
-  const dead = (rows: queue.ClaimedJob[]) => rows.every(({ state }) => state === queue.DEAD)
+  const dead = (rows: queue.JobRow[]) => rows.every(({ state }) => state === queue.DEAD)
   const left = await until(it.store, (rows) => rows.length === 1 && dead(rows))
   expect(left.map((job) => [bellOf(job), job.last_error])).toEqual([[41, UNRECORDABLE]])
   await loop.stop(20_000)
@@ -164,25 +172,28 @@ test("ends that storage refuses are kept until it takes them, and no job runs tw
   expect(rings.settledOnce()).toEqual(upTo(60))
 })
 
-/** One job that runs, with a recorder of its own. */
-async function oneClaimed(store: Store) {
+/** One leased job, with a settler of its own. */
+async function oneClaimed(store: Store, broken: Partial<RingWork<number>> = {}) {
   await enqueueRings(store, 1)
-  const [job] = await queue.claim(store, 1, { owner: "me", lease_ms: 30_000 })
+  const lease = { owner: "me", lease_ms: 30_000 }
+  const [job] = await queue.claim(store, 1, lease)
   if (!job) throw new Error("there is no job")
-  return job
+  const table = ringTable<number>({ run: async () => ({}), ...broken })
+  const settlerOf = (on: Store) => new Settler(on, table, queue.leasesOf(on, lease), 1)
+  return { job, settlerOf }
 }
 
 test("once it is closed nobody waits for storage that refuses, and the place is given back once", async () => {
   await using it = await testStore()
-  const job = await oneClaimed(it.store)
+  const { job, settlerOf } = await oneClaimed(it.store)
   const faulty = fallible(it.store)
-  const recorder = new Recorder(faulty.store, {})
+  const settler = settlerOf(faulty.store)
   let settled = 0
   faulty.fail()
-  const recorded = recorder.record(job, { end: 1, settled: () => void settled++ })
+  const recorded = settler.settle(job, { end: 1, settled: () => void settled++ })
   while (faulty.refused() < 3) await Bun.sleep(2)
   expect(settled).toBe(0)
-  recorder.close()
+  settler.close()
   await recorded
   expect(settled).toBe(1)
   expect(await allJobs(it.store)).toHaveLength(1)
@@ -190,8 +201,9 @@ test("once it is closed nobody waits for storage that refuses, and the place is 
 
 test("an end that nobody can write does not end its job in silence", async () => {
   await using it = await testStore()
-  const job = await oneClaimed(it.store)
-  await new Recorder(it.store, {}).record(job, { end: 1 })
+  const onDone = () => Promise.reject(new Error("no such column"))
+  const { job, settlerOf } = await oneClaimed(it.store, { onDone })
+  await settlerOf(it.store).settle(job, { end: 1 })
   expect(await allJobs(it.store)).toMatchObject([
     { state: queue.DEAD, last_error: UNRECORDABLE, attempt: 1 },
   ])
@@ -201,7 +213,7 @@ test("who alone meets trouble of the storage keeps the others only for a while",
   await using it = await testStore()
   const gate = Promise.withResolvers<void>()
   let settled = 0
-  const handler: JobHandler<Ring, never, number> = {
+  const handler: RingWork<number> = {
     async run({ bell }) {
       await gate.promise
       return { end: bell, settled: () => void settled++ }

@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test"
 import { now } from "../../src/core/time"
-import * as queue from "../../src/jobs/queue"
 import type { Store } from "../../src/store/store"
 import { movableClock } from "../harness/clock"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
 import { refusal } from "../store/facts"
+import * as queue from "./by-hand"
 import { allJobs, enqueueRings } from "./rings"
 
 quietLog()
@@ -21,7 +21,7 @@ async function claimOne(store: Store, owner: string) {
   return job
 }
 
-const ends: [string, (store: Store, job: queue.ClaimedJob) => Promise<boolean>][] = [
+const ends: [string, (store: Store, job: queue.JobRow) => Promise<boolean>][] = [
   ["complete", (store, job) => store.tx((tx) => queue.complete(tx, job))],
   ["release", (store, job) => store.tx((tx) => queue.release(tx, job, now(), "late"))],
   ["bury", (store, job) => store.tx((tx) => queue.bury(tx, job, "late"))],

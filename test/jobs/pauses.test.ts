@@ -2,18 +2,20 @@ import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { now } from "../../src/core/time"
 import { consoleUsers } from "../../src/identity/tables"
-import { QueueLines } from "../../src/jobs/counts"
-import { HELD, providerHold } from "../../src/jobs/holds"
-import type { JobHandlers } from "../../src/jobs/job-handler"
-import { JobLoop } from "../../src/jobs/job-loop"
-import { QueueControl } from "../../src/jobs/pauses"
-import { DEAD, enqueueAll, LEASED, READY } from "../../src/jobs/queue"
+import { countJobs, QueueLines } from "../../src/jobs/counts"
+import { providerHold } from "../../src/jobs/holds"
+import { enqueueAll } from "../../src/jobs/jobs"
+import type { QueuePauses } from "../../src/jobs/pauses"
 import { jobs, pausedQueues } from "../../src/jobs/tables"
+import { DEAD, HELD, LEASED, READY } from "../../src/jobs/work"
+import { accept, countMessages } from "../../src/messages/pipeline"
 import { messages } from "../../src/messages/tables"
 import { idFor } from "../harness/ids"
+import { testPauses } from "../harness/pauses"
 import { person, team } from "../harness/people"
 import { quietLog } from "../harness/quiet"
 import { testService } from "../harness/service"
+import { WorkLoops } from "../harness/work-loops"
 import { letter, outcome, told } from "../messages/letters"
 import { type PostOffice, postOffice } from "../messages/post-office"
 
@@ -22,8 +24,9 @@ quietLog()
 const delivered = () => outcome([told("to@example.test", { status: "delivered" })])
 
 /** Runs the queue until nothing is due any more, and nothing runs. */
-async function settled({ store, jobs }: PostOffice, handlers: JobHandlers) {
-  const loop = new JobLoop({ store, handlers, concurrency: 5, lease_ms: 30_000, alone: false })
+async function settled({ store, work, jobs }: PostOffice, pauses: QueuePauses) {
+  const options = { concurrency: 5, lease_ms: 30_000, alone: false }
+  const loop = new WorkLoops({ store, work, pauses, ...options })
   await loop.start()
   const isBusy = ({ state, run_at }: { state: number; run_at: string }) =>
     state === LEASED || (state === READY && run_at <= now())
@@ -34,13 +37,12 @@ async function settled({ store, jobs }: PostOffice, handlers: JobHandlers) {
 describe("a queue that an operator pauses", () => {
   test("holds its work where it is seen, uses up no attempt, and goes on at once", async () => {
     await using office = await postOffice(delivered(), delivered())
-    const control = new QueueControl(office.store)
+    const control = testPauses(office.store)
     const stop = await control.start()
-    const handlers = control.over(office.handlers)
     const id = await office.accept()
 
     expect(await control.pause("email", null)).toMatchObject({ queue: "email", paused: true })
-    await settled(office, handlers)
+    await settled(office, control)
     expect(office.attempted).toEqual([])
     expect(await office.jobs()).toMatchObject([{ state: HELD, owner: "email", attempt: 0 }])
     expect(await office.read(id)).toMatchObject({
@@ -56,28 +58,27 @@ describe("a queue that an operator pauses", () => {
     })
 
     expect(await control.resume("email")).toMatchObject({ paused: false, depth: 1 })
-    expect(await office.jobs()).toMatchObject([{ state: 0, owner: null, last_error: null }])
-    await settled(office, handlers)
+    expect(await office.jobs()).toMatchObject([{ state: 0, owner: null }])
+    await settled(office, control)
     expect(await office.read(id)).toMatchObject({ status: "delivered", attempts: 1 })
     stop()
   })
 
   test("lets other queues go on", async () => {
     await using office = await postOffice(delivered())
-    const control = new QueueControl(office.store)
-    const handlers = control.over(office.handlers)
+    const control = testPauses(office.store, ["email", "usage.alert"])
     await control.pause("usage.alert", null)
     const id = await office.accept()
-    await settled(office, handlers)
+    await settled(office, control)
     expect((await office.read(id)).status).toBe("delivered")
   })
 
   test("gives back what a process left behind that died while it resumed", async () => {
     await using office = await postOffice(delivered())
-    const control = new QueueControl(office.store)
+    const control = testPauses(office.store, ["email", "usage.alert"])
     await office.accept()
     await control.pause("email", null)
-    await settled(office, control.over(office.handlers))
+    await settled(office, control)
     await office.store.tx((tx) => tx.delete(pausedQueues).where(eq(pausedQueues.queue, "email")))
     // What waits for a provider is under no pause, and stays.
     const other = { state: HELD, owner: providerHold("project_1") }
@@ -85,12 +86,13 @@ describe("a queue that an operator pauses", () => {
     await office.store.tx((tx) => enqueueAll(tx, { name: "any", schedule: () => 1 }, [work]))
     await office.store.tx((tx) => tx.update(jobs).set(other).where(eq(jobs.name, "any")))
 
-    const stop = await new QueueControl(office.store).start()
-    const email = async () => (await office.jobs()).find(({ name }) => name === "message.deliver")
+    const stop = await testPauses(office.store).start()
+    const email = async () => (await office.jobs())[0]
     while ((await email())?.state === HELD) await Bun.sleep(20)
     stop()
     expect(await email()).toMatchObject({ state: 0, attempt: 0 })
-    expect((await office.jobs()).find(({ name }) => name === "any")).toMatchObject(other)
+    const [any] = await office.store.read.select().from(jobs)
+    expect(any).toMatchObject(other)
   })
 })
 
@@ -149,10 +151,10 @@ describe("over HTTP", () => {
 
 test("a message tells why it waits also where it was never tried", async () => {
   await using office = await postOffice()
-  const control = new QueueControl(office.store)
+  const control = testPauses(office.store)
   await control.pause("email", null)
   const id = await office.accept(letter())
-  await settled(office, control.over(office.handlers))
+  await settled(office, control)
   const [row] = await office.store.read.select().from(messages).where(eq(messages.id, id))
   expect(row?.recipients).toMatchObject([{ status: "queued", status_reason: null }])
 })
@@ -165,18 +167,19 @@ test("every job is counted, however few of them are looked at in one go", async 
   const alerts = Array.from({ length: 4 }, () => ({ payload: {}, project_id: null }))
   await store.tx((tx) => enqueueAll(tx, other, alerts))
   const [dead, running, held] = await office.jobs()
-  const become = (id: string | undefined, change: Partial<typeof jobs.$inferInsert>) =>
+  const become = (id: string | undefined, change: Partial<typeof messages.$inferInsert>) =>
     store.tx((tx) =>
       tx
-        .update(jobs)
+        .update(messages)
         .set(change)
-        .where(eq(jobs.id, id ?? "")),
+        .where(eq(messages.id, id ?? "")),
     )
-  await become(dead?.id, { state: DEAD, dead_at: now() })
+  await become(dead?.id, { state: DEAD, run_at: now() })
   await become(running?.id, { state: LEASED, owner: "somebody", lease_until: now() })
   await become(held?.id, { state: HELD, owner: "email:b.test" })
   for (const at_once of [1, 2, 3, 1000]) {
-    const lines = await new QueueLines(store.read, {}, at_once).all()
+    const counts = [countMessages(at_once), countJobs(at_once)]
+    const lines = await new QueueLines(store.read, counts).all()
     expect(lines.get("email")).toMatchObject({ depth: 5, running: 1, failed_24h: 1 })
     expect(lines.get("usage.alert")).toMatchObject({ depth: 4, running: 0, failed_24h: 0 })
     expect(lines.get("email:b.test")).toMatchObject({ depth: 1 })
@@ -186,13 +189,12 @@ test("every job is counted, however few of them are looked at in one go", async 
 test("what took long to count is believed for a while, and asked for once at a time", async () => {
   await using office = await postOffice()
   let counts = 0
-  const lines = new QueueLines(office.store.read, {
-    slow: async () => {
-      counts++
-      await Bun.sleep(60)
-      return { depth: counts, oldest_seconds: 0, running: 0, failed_24h: 0 }
-    },
-  })
+  const slow = async () => {
+    counts++
+    await Bun.sleep(60)
+    return new Map([["slow", { depth: counts, oldest_seconds: 0, running: 0, failed_24h: 0 }]])
+  }
+  const lines = new QueueLines(office.store.read, [slow])
   const both = await Promise.all([lines.all(), lines.all()])
   expect(both.map((one) => one.get("slow")?.depth)).toEqual([1, 1])
   expect((await lines.all()).get("slow")?.depth).toBe(1)
@@ -219,13 +221,16 @@ test("the audit log of the operator's accounts tells who paused and resumed what
 test("a queue of thousands goes on whole, though the answer does not wait for it", async () => {
   await using office = await postOffice()
   const { store } = office
-  const job = { name: "message.deliver", schedule: () => 1 }
-  const work = Array.from({ length: 1200 }, () => ({ payload: {}, project_id: null }))
-  await store.tx((tx) => enqueueAll(tx, job, work))
-  const control = new QueueControl(store)
+  await store.tx((tx) =>
+    accept(
+      tx,
+      Array.from({ length: 1200 }, () => letter()),
+    ),
+  )
+  const control = testPauses(store)
   const stop = await control.start()
   await control.pause("email", null)
-  await store.tx((tx) => tx.update(jobs).set({ state: HELD, owner: "email" }))
+  await store.tx((tx) => tx.update(messages).set({ state: HELD, owner: "email" }))
   expect(await control.resume("email")).toMatchObject({ depth: 1200, paused: false })
   while ((await office.jobs()).some(({ state }) => state === HELD)) await Bun.sleep(20)
   stop()

@@ -7,6 +7,7 @@ import { openSecrets } from "../../src/core/secrets"
 import { now } from "../../src/core/time"
 import { mailbox } from "../../src/emails/providers/mailbox"
 import type { EmailProvider } from "../../src/emails/providers/provider"
+import { PRIORITIES, READY } from "../../src/jobs/work"
 import * as mails from "../../src/mailbox/mailbox"
 import { openMailbox } from "../../src/mailbox/smtp-server"
 import { messages } from "../../src/messages/tables"
@@ -71,7 +72,7 @@ async function addMessage(store: Store, project_id: string): Promise<string> {
     account_id: newId(),
     project_id,
     channel: "email",
-    status: "sending",
+    status: "queued",
     recipient: "ann@example.test",
     recipients: [],
     stream: "transactional",
@@ -79,7 +80,10 @@ async function addMessage(store: Store, project_id: string): Promise<string> {
     tags: [],
     metadata: {},
     sandbox: false,
-    attempts: 0,
+    priority: PRIORITIES.normal,
+    state: READY,
+    run_at: at,
+    attempt: 0,
     created_at: at,
     updated_at: at,
   }

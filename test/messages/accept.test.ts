@@ -1,9 +1,8 @@
 import { expect, test } from "bun:test"
-import { newId } from "../../src/core/ids"
 import { events } from "../../src/events/tables"
-import { PRIORITIES } from "../../src/jobs/queue"
-import { jobs } from "../../src/jobs/tables"
+import { PRIORITIES, READY } from "../../src/jobs/work"
 import { watch } from "../../src/messages/activity"
+import type { Message } from "../../src/messages/facts"
 import * as pipeline from "../../src/messages/pipeline"
 import { messageContents, messages, messageTags } from "../../src/messages/tables"
 import { totals } from "../../src/store/counters"
@@ -11,17 +10,18 @@ import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
 import { type TestStore, testStore } from "../harness/store"
 import { refusal } from "../store/facts"
+import { giveUp } from "./by-hand"
 import { leased, letter, PROJECT, read, story } from "./letters"
 
 quietLog()
 
 async function traces({ store }: TestStore) {
-  const tables = [messages, messageContents, messageTags, events, jobs]
+  const tables = [messages, messageContents, messageTags, events]
   const counts = await Promise.all(tables.map((table) => store.read.select().from(table)))
   return counts.map((rows) => rows.length)
 }
 
-test("an accepted message is there whole: row, content, tags, events, job, totals", async () => {
+test("an accepted message is there whole: row, content, tags, events, its place in the queue, totals", async () => {
   await using it = await testStore()
   const message = letter(
     { tags: ["a", "b", "a"], metadata: { order: { id: 7 } }, sandbox: true, subject: "Zoë 🔔" },
@@ -32,8 +32,8 @@ test("an accepted message is there whole: row, content, tags, events, job, total
 
   const row = await read(it.store.read, message.id)
   const { content, ...rest } = message
-  expect(row).toEqual(accepted as typeof row)
-  expect(row).toMatchObject({ ...rest, status: "queued", attempts: 0, queued_at: row.created_at })
+  expect(row).toMatchObject(accepted as Message)
+  expect(row).toMatchObject({ ...rest, status: "queued", attempts: 0 })
   const [kept] = await it.store.read.select().from(messageContents)
   expect(kept?.content).toEqual(content)
   expect(await story(it.store.read, message.id)).toEqual([
@@ -41,16 +41,14 @@ test("an accepted message is there whole: row, content, tags, events, job, total
     "email.queued cc",
     "email.queued bcc",
   ])
-  const [job] = await it.store.read.select().from(jobs)
-  expect(job).toMatchObject({
-    id: message.id,
-    name: "message.deliver",
-    payload: { message_id: message.id },
-    project_id: PROJECT,
+  expect(row).toMatchObject({
+    state: READY,
     priority: PRIORITIES.normal,
+    run_at: row.created_at,
     attempt: 0,
+    owner: null,
   })
-  expect(await traces(it)).toEqual([1, 1, 2, 3, 1])
+  expect(await traces(it)).toEqual([1, 1, 2, 3])
   const sums = await totals(it.store.read, PROJECT, ["email", "email.sent"])
   expect(Object.fromEntries(sums)).toEqual({ email: 1, "email.sent": 0 })
 })
@@ -62,7 +60,7 @@ test("many messages of several projects enter together, each total right", async
   )
 
   await it.store.tx((tx) => pipeline.accept(tx, list))
-  expect(await traces(it)).toEqual([100, 100, 0, 100, 100])
+  expect(await traces(it)).toEqual([100, 100, 0, 100])
   const sums = await Promise.all(
     [0, 1, 2].map((n) => totals(it.store.read, idFor(`project_${n}`), ["email"])),
   )
@@ -75,7 +73,7 @@ test("one message that cannot be written keeps all others out, too", async () =>
 
   const refused = it.store.tx((tx) => pipeline.accept(tx, [letter(), twin, twin]))
   await refusal(refused)
-  expect(await traces(it)).toEqual([0, 0, 0, 0, 0])
+  expect(await traces(it)).toEqual([0, 0, 0, 0])
 })
 
 test("a transaction that fails after accepting leaves no trace, and tells nobody", async () => {
@@ -88,7 +86,7 @@ test("a transaction that fails after accepting leaves no trace, and tells nobody
     throw new Error("quota exceeded")
   })
   expect(await refusal(failing)).toBe("quota exceeded")
-  expect(await traces(it)).toEqual([0, 0, 0, 0, 0])
+  expect(await traces(it)).toEqual([0, 0, 0, 0])
   const sums = await totals(it.store.read, PROJECT, ["email"])
   expect(sums.get("email")).toBe(0)
 
@@ -106,14 +104,14 @@ test.each([
   await using it = await testStore()
 
   await it.store.tx((tx) => pipeline.accept(tx, [letter({ stream })]))
-  expect(await it.store.read.select().from(jobs)).toMatchObject([{ priority }])
+  expect(await it.store.read.select().from(messages)).toMatchObject([{ priority }])
 })
 
 test("accepting nothing writes nothing", async () => {
   await using it = await testStore()
 
   expect(await it.store.tx((tx) => pipeline.accept(tx, []))).toEqual([])
-  expect(await traces(it)).toEqual([0, 0, 0, 0, 0])
+  expect(await traces(it)).toEqual([0, 0, 0, 0])
 })
 
 test("a message that is gone, or has nobody left, is not delivered again", async () => {
@@ -121,14 +119,13 @@ test("a message that is gone, or has nobody left, is not delivered again", async
   const channel = { deliver: () => Promise.reject(new Error("nobody asked")) }
   const channels = { email: channel, push: channel, sms: channel, in_app: channel }
   const message = letter()
-  await it.store.tx(async (tx) => {
-    await pipeline.accept(tx, [message])
-    await pipeline.giveUp(tx, { message_id: message.id }, "given up")
-  })
-  const [, job] = await leased(it.store, message.id, 1)
-  const deliver = (message_id: string) => pipeline.deliver(it.store, channels, { message_id }, job)
+  await it.store.tx((tx) => pipeline.accept(tx, [message]))
+  await giveUp(it.store, message.id, "given up")
+  const left = await leased(it.store, message.id, 0)
+  const deliver = (recheck: () => Promise<Message | undefined>) =>
+    pipeline.deliver(it.store, channels, left, recheck)
 
-  expect(await deliver(newId())).toEqual({})
-  expect(await deliver(message.id)).toEqual({})
+  expect(await deliver(async () => undefined)).toEqual({})
+  expect(await deliver(async () => left)).toEqual({})
   expect(await read(it.store.read, message.id)).toMatchObject({ status: "failed", attempts: 0 })
 })

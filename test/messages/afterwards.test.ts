@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test"
 import { cancel } from "../../src/emails/emails"
-import * as queue from "../../src/jobs/queue"
 import * as pipeline from "../../src/messages/pipeline"
 import { feedback } from "../../src/messages/settle"
 import type { Status } from "../../src/messages/tables"
@@ -9,6 +8,7 @@ import { movableClock } from "../harness/clock"
 import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
 import { refusal } from "../store/facts"
+import { byHand } from "./by-hand"
 import { letter, outcome, PROJECT, told } from "./letters"
 import { type PostOffice, postOffice } from "./post-office"
 
@@ -23,8 +23,7 @@ const delivered = () => outcome([told(TO, { status: "delivered" })])
 const hear = (office: PostOffice, id: string, type: Status, recipient_email = TO) =>
   office.store.tx((tx) => feedback(tx, id, { type, recipient_email }))
 
-const cancelled = (office: PostOffice, id: string) =>
-  office.store.tx((tx) => cancel(tx, PROJECT, id))
+const cancelled = (office: PostOffice, id: string) => cancel(office.store, PROJECT, id)
 
 test("a complaint after delivery is the last word", async () => {
   await using office = await postOffice(delivered())
@@ -192,11 +191,11 @@ test("a message whose job was claimed a moment ago is cancelled, or sent, never 
 
   for (let round = 0; round < 20; round++) {
     const message_id = await office.accept()
-    const [job] = await queue.claim(store, 1, { owner: "me", lease_ms: 30_000 })
-    if (!job) throw new Error("there is no job")
+    const hand = byHand(store, channels)
+    const message = await hand.claimOne()
     const [ended, attempt] = await Promise.allSettled([
       cancelled(office, message_id),
-      pipeline.deliver(store, channels, { message_id }, job),
+      hand.tried(message),
     ])
     expect(attempt.status).toBe("fulfilled")
     const wasSent = office.attempted.some(({ id }) => id === message_id)
@@ -216,7 +215,7 @@ test("an attempt that lost its lease changes nothing when it comes back", async 
   await asked.promise
 
   clock.advance({ seconds: 31 })
-  expect(await queue.sweep(office.store, [])).toBe(1)
+  expect(await pipeline.messageRows.sweep(office.store, [])).toBe(1)
   await office.runDue()
   while ((await office.jobs()).length > 0) await Bun.sleep(2) // whichever of the two loops has it
   const before = [await office.read(id), await office.story(id), await office.attempts(id)]
@@ -230,15 +229,15 @@ test("an attempt that lost its lease changes nothing when it comes back", async 
 test("an attempt that wakes up after its lease was taken over is not begun", async () => {
   await using office = await postOffice(delivered())
   const { store, channels } = office
-  const message_id = await office.accept()
-  const [mine] = await queue.claim(store, 1, { owner: "me", lease_ms: 30_000 })
+  await office.accept()
+  const [me, another] = [byHand(store, channels), byHand(store, channels, { owner: "another" })]
+  const mine = await me.claimOne()
   clock.advance({ seconds: 31 })
-  await queue.sweep(store, [])
-  const [theirs] = await queue.claim(store, 1, { owner: "another", lease_ms: 30_000 })
-  if (!mine || !theirs) throw new Error("there is no job")
+  await pipeline.messageRows.sweep(store, [])
+  const theirs = await another.claimOne()
 
-  expect(await pipeline.deliver(store, channels, { message_id }, mine)).toEqual({})
+  expect(await me.tried(mine)).toEqual({})
   expect(office.attempted).toEqual([])
-  expect(await pipeline.deliver(store, channels, { message_id }, theirs)).toHaveProperty("end")
+  expect(await another.tried(theirs)).toHaveProperty("end")
   expect(office.attempted).toHaveLength(1)
 })

@@ -3,18 +3,18 @@ import { and, eq } from "drizzle-orm"
 import fc from "fast-check"
 import { newId } from "../../src/core/ids"
 import { events } from "../../src/events/tables"
-import type { Verdict } from "../../src/jobs/job-handler"
 import type { Channel } from "../../src/messages/channel"
-import { isOpen, type Message } from "../../src/messages/facts"
+import { isOpen } from "../../src/messages/facts"
 import * as pipeline from "../../src/messages/pipeline"
-import { type Attempted, abandon, feedback } from "../../src/messages/settle"
+import { abandon, feedback } from "../../src/messages/settle"
 import { messages, type Status } from "../../src/messages/tables"
 import type { RecipientOutcome } from "../../src/providers/provider"
 import { engine } from "../../src/store/columns"
 import { totals } from "../../src/store/counters"
-import type { Store, Tx } from "../../src/store/store"
+import type { Store } from "../../src/store/store"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
+import { concluded, giveUp } from "./by-hand"
 import { leased, letter, outcome, read, told } from "./letters"
 
 quietLog()
@@ -101,11 +101,11 @@ test(
   SLOW_MS,
 )
 
-/** What the job loop does with one attempt, without the queue around it. */
+/** What the loop does with one attempt, without the queue around it. */
 async function take(store: Store, id: string, one: Step, attempt: number) {
   if (one.does === "news") return hear(store, id, one.news)
   if (one.does === "give up") {
-    return store.tx((tx) => pipeline.giveUp(tx, { message_id: id }, "given up"))
+    return giveUp(store, id, "given up")
   }
   if (one.does === "cancel") {
     const message = await read(store.read, id)
@@ -123,22 +123,13 @@ async function take(store: Store, id: string, one: Step, attempt: number) {
     },
   }
   const channels = { email: channel, push: channel, sms: channel, in_app: channel }
-  const verdict = await pipeline.deliver(store, channels, ...(await leased(store, id, attempt)))
-  await store.tx((tx) => conclude(tx, id, verdict, attempt))
+  const message = await leased(store, id, attempt)
+  const result = await pipeline.deliver(store, channels, message, async () => message)
+  await concluded(store, message, result)
 }
 
 const endOf = (end: RecipientOutcome["status"] | "broken" | undefined) =>
   end === undefined || end === "broken" ? "retry" : end
-
-async function conclude(tx: Tx, message_id: string, verdict: Verdict<Attempted>, attempt: number) {
-  if ("hold" in verdict) return verdict.holding?.(tx)
-  if ("end" in verdict) return pipeline.settleAll(tx, [verdict.end])
-  if (!("retry" in verdict)) return verdict.done?.(tx)
-  const seconds = verdict.schedule ? verdict.schedule(attempt, 0) : 60
-  if (seconds !== undefined) return verdict.waiting?.(tx, "2030-01-01T00:00:00.000Z")
-  await verdict.dying?.(tx)
-  await pipeline.giveUp(tx, { message_id }, verdict.retry)
-}
 
 async function hear(store: Store, id: string, { who, type }: News) {
   const { recipients } = await read(store.read, id)
@@ -147,7 +138,7 @@ async function hear(store: Store, id: string, { who, type }: News) {
 }
 
 interface Moment {
-  message: Message
+  message: Awaited<ReturnType<typeof read>>
   facts: string[]
 }
 
@@ -208,9 +199,10 @@ test("a settle and a complaint at the same moment lose neither", async () => {
   for (let round = 0; round < 15; round++) {
     const message = letter({}, [copy])
     await store.tx((tx) => pipeline.accept(tx, [message]))
-    const verdict = await pipeline.deliver(store, channels, ...(await leased(store, message.id, 1)))
+    const claimed = await leased(store, message.id, 1)
+    const result = await pipeline.deliver(store, channels, claimed, async () => claimed)
     await Promise.all([
-      store.tx((tx) => conclude(tx, message.id, verdict, 1)),
+      concluded(store, claimed, result),
       store.tx((tx) => feedback(tx, message.id, { type: "complained", recipient_email: copy })),
     ])
     const { recipients } = await read(store.read, message.id)

@@ -1,10 +1,11 @@
-import { asc, eq } from "drizzle-orm"
+import { asc, eq, ne } from "drizzle-orm"
 import { newId } from "../../src/core/ids"
 import { now } from "../../src/core/time"
 import { events } from "../../src/events/tables"
-import { LEASED } from "../../src/jobs/queue"
-import { jobs } from "../../src/jobs/tables"
+import { LEASED, OVER } from "../../src/jobs/work"
+import type { Message } from "../../src/messages/facts"
 import type { NewMessage } from "../../src/messages/pipeline"
+import { asTheyStand, type MessageView } from "../../src/messages/standing"
 import { messages, type Recipient } from "../../src/messages/tables"
 import type { Outcome, RecipientOutcome } from "../../src/providers/provider"
 import type { Reader, Store } from "../../src/store/store"
@@ -85,10 +86,20 @@ export function outcome(list: RecipientOutcome[], { next = () => 60 }: Tried = {
   return { ...first, others, provider: "smtp", transcript: ["MAIL FROM"], schedule: next }
 }
 
-export async function read(db: Reader, id: string) {
-  const [message] = await db.select().from(messages).where(eq(messages.id, id))
-  if (!message) throw new Error("the message is gone")
-  return message
+/** A message: its row, and how it stands. */
+export async function read(db: Reader, id: string): Promise<Message & MessageView> {
+  const rows = await db.select().from(messages).where(eq(messages.id, id))
+  const [[message], [view]] = [rows, await asTheyStand(db, rows)]
+  if (!message || !view) throw new Error("the message is gone")
+  return { ...message, ...view }
+}
+
+/** The messages that are open work, or dead. */
+export async function openWork(db: Reader) {
+  const open = db.select().from(messages).where(ne(messages.state, OVER)).orderBy(asc(messages.id))
+  return (await open).map(({ id, state, run_at, attempt, owner, lease_until, status_reason }) => {
+    return { id, state, run_at, attempt, owner, lease_until, last_error: status_reason }
+  })
 }
 
 /** The events of a message, in order, as `type recipient`. */
@@ -98,12 +109,12 @@ export async function story(db: Reader, id: string): Promise<string[]> {
   return told.map(({ type, data }) => `${type} ${String(data.recipient_email).split("@")[0]}`)
 }
 
-/** What a delivery is called with, once its job is leased for the given attempt. */
-export async function leased(store: Store, message_id: string, attempt: number) {
+/** A message as if it had been leased for the given attempt. */
+export async function leased(store: Store, message_id: string, attempt: number): Promise<Message> {
   const change = { state: LEASED, owner: "me", attempt }
-  const [job] = await store.tx((tx) =>
-    tx.update(jobs).set(change).where(eq(jobs.id, message_id)).returning(),
+  const [message] = await store.tx((tx) =>
+    tx.update(messages).set(change).where(eq(messages.id, message_id)).returning(),
   )
-  if (!job) throw new Error("the message has no job")
-  return [{ message_id }, job] as const
+  if (!message) throw new Error("the message is gone")
+  return message
 }

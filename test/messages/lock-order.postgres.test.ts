@@ -1,10 +1,12 @@
 import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { cancel, failMailFrom } from "../../src/emails/emails"
-import { Claims } from "../../src/jobs/job-claims"
-import { type ClaimedJob, claim, completeAll, heartbeat, sweep } from "../../src/jobs/queue"
-import { jobs } from "../../src/jobs/tables"
-import { takeAll } from "../../src/messages/take"
+import { claimsOf } from "../../src/jobs/claims"
+import type { JobRow } from "../../src/jobs/jobs"
+import { LEASED, PRIORITIES } from "../../src/jobs/work"
+import type { Message } from "../../src/messages/facts"
+import { messageRows } from "../../src/messages/pipeline"
+import { messages } from "../../src/messages/tables"
 import type { Closure, Store, Tx } from "../../src/store/store"
 import { movableClock } from "../harness/clock"
 import { quietLog } from "../harness/quiet"
@@ -14,6 +16,8 @@ import { type PostOffice, postOffice } from "./post-office"
 
 quietLog()
 const clock = movableClock()
+
+const LEASE = { owner: "me", lease_ms: 30_000 }
 
 /** The same store, which counts closures that run again: those that were a deadlock's victim. */
 function counted(store: Store) {
@@ -28,18 +32,18 @@ function counted(store: Store) {
   return { repeats, store: Object.assign(Object.create(store) as Store, { tx }) }
 }
 
-/** Claims one message; between its job and itself there is time for somebody else. */
+/** Claims one message; between the lock and the commit there is time for another transaction. */
 async function amidClaim(office: PostOffice, other: (store: Store) => Promise<unknown>) {
   const both = counted(office.store)
   const [locked, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  const claiming = claim(both.store, 1, { owner: "me", lease_ms: 30_000 }, async (tx, claimed) => {
+  const claiming = both.store.tx(async (tx) => {
+    await messageRows.claim(tx, { partition: PRIORITIES.normal, limit: 1 }, LEASE)
     locked.resolve()
     await go.promise // what no closure may do, but how else to meet
-    await takeAll(tx, claimed)
   })
   await locked.promise
   const work = other(both.store).catch((error: Error) => error)
-  await Promise.race([work, Bun.sleep(100)]) // by then it waits for the job
+  await Promise.race([work, Bun.sleep(100)]) // by then it waits for the row
   go.resolve()
   await claiming
   return { ended: await work, repeats: both.repeats.count }
@@ -48,13 +52,11 @@ async function amidClaim(office: PostOffice, other: (store: Store) => Promise<un
 test("who cancels while the message is claimed waits for the claim, and neither runs again", async () => {
   await using office = await postOffice()
   const id = await office.accept()
-  const { ended, repeats } = await amidClaim(office, (store) =>
-    store.tx((tx) => cancel(tx, PROJECT, id)),
-  )
+  const { ended, repeats } = await amidClaim(office, (store) => cancel(store, PROJECT, id))
   expect(await refusal(Promise.reject(ended))).toContain("Only a queued email can be cancelled")
   expect(repeats).toBe(0)
   expect(await office.read(id)).toMatchObject({ status: "sending" })
-  expect(await office.store.read.select().from(jobs).where(eq(jobs.id, id))).toHaveLength(1)
+  expect(await office.jobs()).toMatchObject([{ id, state: LEASED }])
 })
 
 test("mail of a deleted domain that is being claimed is left to its attempt, and neither runs again", async () => {
@@ -63,7 +65,7 @@ test("mail of a deleted domain that is being claimed is left to its attempt, and
   const rules = { sending_domains: new Set<string>() }
   const { ended, repeats } = await amidClaim(office, async (store) => {
     const handler = failMailFrom(store, rules)
-    await handler.run({ project_id: PROJECT, domain: "example.test" }, {} as ClaimedJob)
+    await handler.run({ project_id: PROJECT, domain: "example.test" }, {} as JobRow)
   })
   expect(ended).toBeUndefined()
   expect(repeats).toBe(0)
@@ -71,36 +73,30 @@ test("mail of a deleted domain that is being claimed is left to its attempt, and
   expect(await office.jobs()).toHaveLength(1)
 })
 
-const LEASE = { owner: "me", lease_ms: 30_000 }
+const claims = (store: Store) =>
+  claimsOf<Message>(store, { rows: messageRows }, { ...LEASE, alone: false })
 
-test.each<[string, (store: Store, last_first: ClaimedJob[]) => Promise<unknown>]>([
-  ["ends", (store, list) => store.tx((tx) => completeAll(tx, list))],
-  ["gives back", (store, list) => new Claims(store, {}, LEASE).giveBack(list)],
-  [
-    "keeps",
-    (store, list) =>
-      heartbeat(
-        store,
-        LEASE,
-        list.map(({ id }) => id),
-      ),
-  ],
+test.each<[string, (store: Store, last_first: Message[]) => Promise<unknown>]>([
+  ["ends", (store, list) => store.tx((tx) => messageRows.held(tx, list, LEASE.owner))],
+  ["releases", (store, list) => claims(store).release(list)],
+  ["keeps", (store, list) => claims(store).keep(list)],
   [
     "frees",
     (store) => {
       clock.advance({ seconds: 31 })
-      return sweep(store, [])
+      return messageRows.sweep(store, [])
     },
   ],
 ])("who %s many jobs waits for the first one before it holds another", async (_, many) => {
   await using office = await postOffice()
   for (let at = 0; at < 3; at++) await office.accept()
   const both = counted(office.store)
-  const [first, second, last] = await claim(office.store, 3, LEASE)
-  if (!first || !second || !last) throw new Error("three jobs were expected")
-  await heartbeat(office.store, LEASE, [first.id]) // its row lies behind the others now
-  const lock = (tx: Tx, { id }: ClaimedJob) =>
-    tx.update(jobs).set({ last_error: "held" }).where(eq(jobs.id, id))
+  const due = { partition: PRIORITIES.normal, limit: 3 }
+  const [first, second, last] = await claims(office.store).claim(due)
+  if (!first || !second || !last) throw new Error("three messages were expected")
+  await claims(office.store).keep([first]) // its row lies behind the others now
+  const lock = (tx: Tx, { id }: Message) =>
+    tx.update(messages).set({ status_reason: "held" }).where(eq(messages.id, id))
 
   const [locked, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const holding = both.store.tx(async (tx) => {

@@ -2,17 +2,16 @@ import { asc, eq } from "drizzle-orm"
 import { openBlobs } from "../../src/core/blobs"
 import { openSecrets } from "../../src/core/secrets"
 import { millis } from "../../src/core/time"
-import { JobLoop } from "../../src/jobs/job-loop"
-import { jobs } from "../../src/jobs/tables"
+import { READY } from "../../src/jobs/work"
 import type { Channel } from "../../src/messages/channel"
 import * as pipeline from "../../src/messages/pipeline"
-import { attempts } from "../../src/messages/tables"
+import { attempts, messages } from "../../src/messages/tables"
 import type { Outcome } from "../../src/providers/provider"
-import { jobTable } from "../../src/work"
 import { testAdapters } from "../harness/providers"
 import { NO_NAMES } from "../harness/service"
 import { testStore } from "../harness/store"
-import { letter, read, story } from "./letters"
+import { WorkLoops, workOf } from "../harness/work-loops"
+import { letter, openWork, read, story } from "./letters"
 
 type Scripted = Outcome | Error | (() => Promise<Outcome>)
 
@@ -34,7 +33,7 @@ export async function postOffice(...script: Scripted[]) {
   const rules = { sending_domains: new Set<string>() }
   const domains = { store, ...NO_NAMES }
   const adapters = testAdapters(openSecrets({ data_dir: base.folder, master_key: null }))
-  const handlers = jobTable({ store, blobs, domains, rules, adapters }, channels, {
+  const work = workOf({ store, blobs, domains, rules, adapters }, channels, {
     mail: { send: async () => undefined },
     base_url: () => "http://belfry.test",
   })
@@ -42,7 +41,7 @@ export async function postOffice(...script: Scripted[]) {
   return {
     ...base,
     channels,
-    handlers,
+    work,
     /** What the channel was handed, attempt by attempt. */
     attempted,
     async accept(message = letter()) {
@@ -57,22 +56,24 @@ export async function postOffice(...script: Scripted[]) {
         .from(attempts)
         .where(eq(attempts.message_id, id))
         .orderBy(asc(attempts.attempt)),
-    jobs: () => store.read.select().from(jobs).orderBy(asc(jobs.id)),
+    /** The messages as work. */
+    jobs: () => openWork(store.read),
     /** Runs what is due now, to its end, and no more. */
     async runDue() {
       const before = attempted.length
-      const loop = new JobLoop({ store, handlers, concurrency: 5, lease_ms: 30_000, alone: false })
-      const claimed = await dueNow()
-      if (claimed === 0) return 0
+      const options = { concurrency: 5, lease_ms: 30_000, alone: false }
+      const loop = new WorkLoops({ store, work, ...options })
+      const due = await dueNow()
+      if (due === 0) return 0
       await loop.start()
-      while (attempted.length < before + claimed) await Bun.sleep(1)
+      while (attempted.length < before + due) await Bun.sleep(1)
       await loop.stop(20_000)
-      return claimed
+      return due
     },
   }
 
   async function dueNow() {
-    const rows = await store.read.select().from(jobs).where(eq(jobs.state, 0))
+    const rows = await store.read.select().from(messages).where(eq(messages.state, READY))
     return rows.filter(({ run_at }) => Date.parse(run_at) <= millis()).length
   }
 }

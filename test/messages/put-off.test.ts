@@ -1,17 +1,17 @@
 import { expect, test } from "bun:test"
-import { asc, eq } from "drizzle-orm"
+import { asc } from "drizzle-orm"
 import { now, secondsFromNow } from "../../src/core/time"
-import * as queue from "../../src/jobs/queue"
-import { READY } from "../../src/jobs/queue"
-import { jobs } from "../../src/jobs/tables"
-import { type Activity, watch } from "../../src/messages/activity"
+import { READY } from "../../src/jobs/work"
+import type { MessageActivity } from "../../src/messages/activity"
+import { watch } from "../../src/messages/activity"
+import { deferAll } from "../../src/messages/defer"
 import * as pipeline from "../../src/messages/pipeline"
-import { putOff } from "../../src/messages/put-off"
+import { asTheyStand } from "../../src/messages/standing"
 import { messages } from "../../src/messages/tables"
-import { takeAll } from "../../src/messages/take"
 import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
+import { byHand } from "./by-hand"
 import { letter, PROJECT, read } from "./letters"
 
 quietLog()
@@ -39,17 +39,17 @@ test("who waits for a crowded domain is given turns together, and nobody else", 
     counts.push(count)
     return { until: secondsFromNow(60 * counts.length), reason: "slow.test is crowded" }
   }
-  expect(await putOff(store, { domain: "slow.test" }, turn)).toBe(250)
+  expect(await deferAll(store, { domain: "slow.test" }, turn)).toBe(250)
   expect(counts).toEqual([100, 100, 50])
-  expect(await putOff(store, { domain: "slow.test" }, turn)).toBe(0)
+  expect(await deferAll(store, { domain: "slow.test" }, turn)).toBe(0)
 
-  const rows = await store.read.select().from(jobs).orderBy(asc(jobs.id))
+  const rows = await store.read.select().from(messages).orderBy(asc(messages.id))
   const waiting = rows.filter(({ run_at }) => run_at > now())
   expect(waiting.map(({ id }) => id)).toEqual(crowd.map(({ id }) => id).toSorted())
   expect(new Set(waiting.map(({ run_at }) => run_at)).size).toBe(3)
   expect(rows.filter(({ state, attempt }) => state === READY && attempt === 0)).toHaveLength(254)
 
-  const told = await store.read.select().from(messages)
+  const told = await asTheyStand(store.read, await store.read.select().from(messages))
   const reasons = new Map(told.map(({ id, ...message }) => [id, message]))
   for (const { id } of crowd) {
     expect(reasons.get(id)).toMatchObject({
@@ -61,36 +61,37 @@ test("who waits for a crowded domain is given turns together, and nobody else", 
   for (const { id } of others) expect(reasons.get(id)?.status_reason).toBeNull()
 })
 
-test("what a process left as being sent that died waits like the others", async () => {
+test.each([true, false])("what is claimed is left to its attempt, alone: %p", async (alone) => {
   await using it = await testStore()
   const { store } = it
-  const [left, running] = [to("ann@slow.test"), to("kim@slow.test")]
-  await store.tx((tx) => pipeline.accept(tx, [left, running]))
-  await queue.claim(store, 2, { owner: "dead", lease_ms: 30_000 }, async (tx, claimed) => {
-    await takeAll(tx, claimed)
-  })
-  await store.tx(async (tx) => {
-    const freed = { state: READY, owner: null, lease_until: null, attempt: 0 }
-    await tx.update(jobs).set(freed).where(eq(jobs.id, left.id))
-  })
+  const [waiting, claimed] = [to("ann@slow.test"), to("kim@slow.test")]
+  await store.tx((tx) => pipeline.accept(tx, [claimed]))
+  const never = { deliver: () => Promise.reject(new Error("nobody asked")) }
+  const channels = { email: never, push: never, sms: never, in_app: never }
+  await byHand(store, channels, { alone }).claimOne()
+  await store.tx((tx) => pipeline.accept(tx, [waiting]))
 
   const until = secondsFromNow(60)
-  expect(await putOff(store, { domain: "slow.test" }, () => ({ until, reason: "crowded" }))).toBe(1)
-  const waiting = { status: "queued", status_reason: "crowded", next_attempt_at: until }
-  expect(await read(store.read, left.id)).toMatchObject(waiting)
-  expect(await read(store.read, running.id)).toMatchObject({ status: "sending" })
+  const nextSlot = () => ({ until, reason: "crowded" })
+  expect(await deferAll(store, { domain: "slow.test" }, nextSlot)).toBe(1)
+  const deferred = { status: "queued", status_reason: "crowded", next_attempt_at: until }
+  expect(await read(store.read, waiting.id)).toMatchObject(deferred)
+  expect(await read(store.read, claimed.id)).toMatchObject({
+    status: "sending",
+    status_reason: null,
+  })
 })
 
 test("who watches is told of it, also of a domain in other letters than it was written in", async () => {
   await using it = await testStore()
   const { store } = it
-  const told: Activity[] = []
+  const told: MessageActivity[] = []
   const off = watch((activity) => void told.push(activity))
   const all = [to("ann@münchen.test"), to("kim@MÜNCHEN.test"), to("sam@quick.test")]
   await store.tx((tx) => pipeline.accept(tx, all))
   told.length = 0
   const until = secondsFromNow(60)
-  const count = await putOff(store, { domain: "xn--mnchen-3ya.test" }, () => ({
+  const count = await deferAll(store, { domain: "xn--mnchen-3ya.test" }, () => ({
     until,
     reason: "crowded",
   }))
@@ -120,7 +121,7 @@ test("what waits for the provider of a project goes wherever it likes, but not t
   await store.tx((tx) => pipeline.accept(tx, [...theirs, ...others]))
   const until = secondsFromNow(60)
   const turn = () => ({ until, reason: "smtp is slow" })
-  expect(await putOff(store, { project_id: PROJECT }, turn)).toBe(2)
+  expect(await deferAll(store, { project_id: PROJECT }, turn)).toBe(2)
   for (const { id } of theirs) {
     expect(await read(store.read, id)).toMatchObject({ next_attempt_at: until })
   }

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { millisFrom } from "../../src/core/time"
-import { DEAD } from "../../src/jobs/queue"
+import { DEAD, LEASED } from "../../src/jobs/work"
 import type { RecipientOutcome } from "../../src/providers/provider"
 import { movableClock } from "../harness/clock"
 import { quietLog } from "../harness/quiet"
@@ -29,7 +29,7 @@ test("a deferral waits with its reason and its moment, then the next attempt del
 
   clock.advance({ seconds: 61 })
   await office.runDue()
-  expect(office.attempted[1]).toMatchObject({ status: "sending", next_attempt_at: null })
+  expect(office.attempted[1]).toMatchObject({ state: LEASED, attempt: 2 })
   clock.advance({ seconds: 61 })
   await office.runDue()
   const end = await office.read(id)
@@ -66,7 +66,7 @@ test("a message that is deferred to the end has failed, and its job stays with t
     "email.soft_bounced to",
     "email.failed to",
   ])
-  expect(await office.jobs()).toMatchObject([{ state: DEAD, last_error: "451 4.2.0 later" }])
+  expect(await office.jobs()).toMatchObject([{ state: DEAD, last_error: "expired" }])
   expect(await office.attempts(id)).toMatchObject([
     { attempt: 1, outcome: "retry", response: "451 4.2.0 later" },
     { attempt: 2, outcome: "failed", response: "451 4.2.0 later" },
@@ -87,7 +87,7 @@ test("a fault of ours puts the message back, says so, and hides no later deferra
   expect(broken.status).toBe("queued")
   expect(broken.status_reason).toContain("internal error")
   expect(await office.jobs()).toMatchObject([
-    { last_error: "An internal error stopped the attempt. The log has the reason." },
+    { last_error: "An internal error stopped the attempt. The message is tried again." },
   ])
   expect(broken.next_attempt_at).toBe((await office.jobs())[0]?.run_at ?? "")
 

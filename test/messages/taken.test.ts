@@ -1,16 +1,15 @@
 import { describe, expect, spyOn, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { monotonic } from "../../src/core/time"
-import { HELD } from "../../src/jobs/holds"
-import { JobLoop } from "../../src/jobs/job-loop"
-import { QueueControl } from "../../src/jobs/pauses"
-import { READY, sweep } from "../../src/jobs/queue"
-import { jobs } from "../../src/jobs/tables"
-import { DeferredError } from "../../src/jobs/work"
+import { DeferredError, HELD, READY } from "../../src/jobs/work"
+import { messageRows } from "../../src/messages/pipeline"
 import { abandon } from "../../src/messages/settle"
+import { messages } from "../../src/messages/tables"
 import { movableClock } from "../harness/clock"
+import { testPauses } from "../harness/pauses"
 import { quietLog } from "../harness/quiet"
-import { byHand } from "./by-hand"
+import { WorkLoops } from "../harness/work-loops"
+import { byHand, type Hand } from "./by-hand"
 import { letter, outcome, read, told } from "./letters"
 import { type PostOffice, postOffice } from "./post-office"
 
@@ -24,10 +23,12 @@ const deferred = () => outcome([told(TO, { status: "retry" })])
 const never = () => new Promise<never>(() => {})
 
 const pretend = (office: PostOffice, id: string, attempt: number) =>
-  office.store.tx((tx) => tx.update(jobs).set({ attempt }).where(eq(jobs.id, id)))
+  office.store.tx((tx) => tx.update(messages).set({ attempt }).where(eq(messages.id, id)))
 
-const loopOf = ({ store, handlers }: PostOffice, concurrency: number, lease_ms = 30_000) =>
-  new JobLoop({ store, handlers, concurrency, lease_ms, alone: false })
+const loopOf = ({ store, work }: PostOffice, concurrency: number, lease_ms = 30_000) =>
+  new WorkLoops({ store, work, concurrency, lease_ms, alone: false })
+
+const handOf = ({ store, channels }: PostOffice, hand: Hand = {}) => byHand(store, channels, hand)
 
 /** Accepts a message whose only attempt was deferred, and which is due again. */
 async function deferredOnce(office: PostOffice) {
@@ -47,7 +48,7 @@ describe("a claim", () => {
     await using office = await postOffice()
     const ids = [await office.accept(), await office.accept(), await office.accept()]
     for (const [at, id] of ids.entries()) await pretend(office, id, 2 * at)
-    await byHand(office.store, office.handlers).claims.claim(5)
+    await handOf(office).claim(5)
     const rows = await Promise.all(ids.map(office.read))
     expect(rows.map(({ status, attempts }) => [status, attempts])).toEqual([
       ["sending", 1],
@@ -66,30 +67,10 @@ describe("a claim", () => {
     const message = await office.read(ended)
     await office.store.tx((tx) => abandon(tx, message, "cancelled", "no longer wanted"))
 
-    const { claims } = byHand(office.store, office.handlers)
-    const claimed = await claims.claim(2)
-    const known = new Map(claimed.map((job) => [job.id, claims.known(job)]))
-    expect(known.get(open)).toMatchObject({ message: { status: "sent", attempts: 2 } })
-    expect(known.get(ended)).toBeUndefined()
+    const claimed = await handOf(office).claim(2)
+    expect(claimed).toMatchObject([{ id: open, status: "sent", attempt: 2 }])
+    expect(await office.read(open)).toMatchObject({ status: "sent", attempts: 2 })
     expect(await office.read(ended)).toMatchObject({ status: "failed", attempts: 0 })
-  })
-
-  test("that cannot mark delivers all the same, message by message", async () => {
-    await using office = await postOffice(delivered(), delivered())
-    const ids = [await office.accept(), await office.accept()]
-    const [line] = Object.values(office.handlers).filter(({ handler }) => handler.onGiveBack)
-    if (!line) throw new Error("nobody delivers")
-    line.handler.onClaim = () => Promise.reject(new Error("one row is broken"))
-    await office.runDue()
-    const ends = (await Promise.all(ids.map(office.read))).map(({ status, attempts }) => [
-      status,
-      attempts,
-    ])
-    expect(ends).toEqual([
-      ["delivered", 1],
-      ["delivered", 1],
-    ])
-    expect(office.attempted.map(({ status }) => status)).toEqual(["sending", "sending"])
   })
 })
 
@@ -98,11 +79,11 @@ describe("a message that is given back is queued as before", () => {
     await using office = await postOffice(deferred())
     const { id, before } = await deferredOnce(office)
     const fresh = await office.accept()
-    const { claims } = byHand(office.store, office.handlers)
-    const claimed = await claims.claim(2)
+    const { claim, claims } = handOf(office)
+    const claimed = await claim(2)
     expect(await office.read(id)).toMatchObject({ status: "sending", attempts: 2 })
 
-    await claims.giveBack(claimed)
+    await claims.release(claimed)
     expect(await office.read(id)).toMatchObject(asBefore(before))
     const unseen = { status: "queued", attempts: 0, status_reason: null, next_attempt_at: null }
     expect(await office.read(fresh)).toMatchObject(unseen)
@@ -153,8 +134,8 @@ describe("a message that is given back is queued as before", () => {
   test("when its queue is paused after it was taken, and says why", async () => {
     await using office = await postOffice(deferred())
     const { id } = await deferredOnce(office)
-    const control = new QueueControl(office.store)
-    const hand = byHand(office.store, control.over(office.handlers))
+    const control = testPauses(office.store)
+    const hand = handOf(office, { pauses: control })
     const job = await hand.claimOne()
     await control.pause("email", null)
     await hand.work(job)
@@ -185,7 +166,7 @@ describe("a message that was taken", () => {
   test("a moment ago is sent without being asked for again", async () => {
     await using office = await postOffice(delivered())
     await office.accept()
-    const hand = byHand(office.store, office.handlers)
+    const hand = handOf(office)
     const job = await hand.claimOne()
     const before = office.store.stats.closures
     await hand.tried(job)
@@ -196,12 +177,10 @@ describe("a message that was taken", () => {
   test("more than a second ago is not sent where its lease was lost", async () => {
     await using office = await postOffice(delivered())
     await office.accept()
-    const [mine, theirs] = ["me", "another"].map((owner) =>
-      byHand(office.store, office.handlers, owner),
-    )
+    const [mine, theirs] = ["me", "another"].map((owner) => handOf(office, { owner }))
     const stale = await mine?.claimOne()
     clock.advance({ seconds: 31 })
-    await sweep(office.store, [])
+    await messageRows.sweep(office.store, [])
     const job = await theirs?.claimOne()
     if (!mine || !theirs || !stale || !job) throw new Error("there is no job")
     expect(await mine.work(stale)).toEqual({})
@@ -213,7 +192,7 @@ describe("a message that was taken", () => {
   test.each([2, -3600])("%d seconds ago is not sent where it ended meanwhile", async (seconds) => {
     await using office = await postOffice(delivered())
     const id = await office.accept()
-    const hand = byHand(office.store, office.handlers)
+    const hand = handOf(office)
     const job = await hand.claimOne()
     const message = await read(office.store.read, id)
     await office.store.tx((tx) => abandon(tx, message, "expired", "over"))
@@ -227,7 +206,7 @@ describe("a message that was taken", () => {
   test("more than a second ago by the clock that nobody sets is asked for again", async () => {
     await using office = await postOffice(delivered())
     const id = await office.accept()
-    const hand = byHand(office.store, office.handlers)
+    const hand = handOf(office)
     const job = await hand.claimOne()
     const message = await office.read(id)
     await office.store.tx((tx) => abandon(tx, message, "expired", "over"))

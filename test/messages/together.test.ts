@@ -1,7 +1,8 @@
 import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { completeAll, heartbeat } from "../../src/jobs/queue"
-import { type Attempted, feedback, settleAll } from "../../src/messages/settle"
+import { now } from "../../src/core/time"
+import { OVER } from "../../src/jobs/work"
+import { feedback, type SettledMessage, settle } from "../../src/messages/settle"
 import { messageRaws } from "../../src/messages/tables"
 import type { RecipientOutcome } from "../../src/providers/provider"
 import { totals } from "../../src/store/counters"
@@ -23,22 +24,24 @@ interface Attempts {
 }
 
 /** What a first attempt came to, for `to@` alone where nothing else is said. */
-const attempted = (message_id: string, { list, keep }: Attempts = {}): Attempted => ({
-  message_id,
-  tried: {
+const attempted = (id: string, { list, keep }: Attempts = {}): SettledMessage => ({
+  row: { id, attempt: 1 },
+  end: {
     outcome: outcome(list ?? [told(TO, { status: "delivered" })]),
     started_at: new Date().toISOString(),
     duration_ms: 5,
     attempt: 1,
     keep,
   },
+  after: { state: OVER, run_at: now(), attempt: 1, owner: null, lease_until: null },
+  reason: null,
 })
 
 const counts = ({ store }: PostOffice, project_id = PROJECT) =>
   totals(store.read, project_id, ["email.delivered", "email.bounced", "email.complained"])
 
-const settled = ({ store }: PostOffice, ...list: Attempted[]) =>
-  store.tx((tx) => settleAll(tx, list))
+const settled = ({ store }: PostOffice, ...list: SettledMessage[]) =>
+  store.tx((tx) => settle(tx, list))
 
 test("messages that end together have each its own end, and count once each", async () => {
   await using office = await postOffice()
@@ -131,13 +134,12 @@ test("ends and the leases of the same jobs are written at the same time, and nei
   const { store } = office
   for (let round = 0; round < 10; round++) {
     for (let at = 0; at < 20; at++) await office.accept()
-    const claimed = await byHand(store, office.handlers).claims.claim(20)
-    const ids = claimed.map(({ id }) => id)
-    const lease = { owner: "me", lease_ms: 30_000 }
+    const hand = byHand(store, office.channels)
+    const claimed = await hand.claim(20)
     const [, held] = await Promise.all([
-      heartbeat(store, lease, ids.toReversed()),
-      store.tx((tx) => completeAll(tx, claimed.toReversed())),
-      heartbeat(store, lease, ids),
+      hand.claims.keep(claimed.toReversed()),
+      store.tx((tx) => hand.claims.held(tx, claimed.toReversed())),
+      hand.claims.keep(claimed),
     ])
     expect(held.size).toBe(20)
   }

@@ -1,8 +1,8 @@
 import { afterAll, expect, spyOn, test } from "bun:test"
-import { JobLoop } from "../../src/jobs/job-loop"
 import { DeferredError } from "../../src/jobs/work"
 import { Semaphore } from "../../src/lib/semaphore"
 import { quietLog } from "../harness/quiet"
+import { WorkLoops } from "../harness/work-loops"
 import { fallible } from "../jobs/fallible"
 import { byHand } from "./by-hand"
 import { outcome, told } from "./letters"
@@ -21,8 +21,8 @@ const delivered = () => outcome([told("to@example.test", { status: "delivered" }
 
 /** Lets only so many messages of this office be on the wire at once. */
 function narrow({ channels }: PostOffice, places: number) {
-  const turns = new Semaphore(places)
-  channels.email.turn = () => turns.acquire()
+  const permits = new Semaphore(places)
+  channels.email.permit = () => permits.acquire()
 }
 
 test("no more is sent and not recorded than there are places, while storage refuses", async () => {
@@ -41,10 +41,10 @@ test("no more is sent and not recorded than there are places, while storage refu
   const storage = fallible(office.store)
   const ids: string[] = []
   for (let at = 0; at < count; at++) ids.push(await office.accept())
-  const { handlers } = office
-  const loop = new JobLoop({
+  const { work } = office
+  const loop = new WorkLoops({
     store: storage.store,
-    handlers,
+    work,
     concurrency: 2 * places,
     lease_ms: 30_000,
     alone: false,
@@ -68,15 +68,15 @@ test("who breaks, or must wait, or ended, gives his place on the wire back", asy
   await using office = await postOffice(broken, new DeferredError("crowded", 60), delivered())
   narrow(office, 1)
   for (let at = 0; at < 3; at++) await office.accept()
-  const hand = byHand(office.store, office.handlers)
+  const hand = byHand(office.store, office.channels)
   const verdicts = []
-  for (const job of await hand.claims.claim(3)) verdicts.push(await hand.work(job))
+  for (const job of await hand.claim(3)) verdicts.push(await hand.work(job))
   expect(verdicts).toMatchObject([
     { retry: "An internal error stopped the attempt. The log has the reason." },
     { hold: { reason: "crowded" } },
     { end: expect.any(Object), settled: expect.any(Function) },
   ])
-  const [free, alone] = [await office.channels.email.turn?.(), office.channels.email.turn?.()]
+  const [free, alone] = [await office.channels.email.permit?.(), office.channels.email.permit?.()]
   free?.()
   ;(await alone)?.()
 })
@@ -90,7 +90,7 @@ test("what broke before it had a place took none", async () => {
     return { content }
   }
   for (let at = 0; at < 2; at++) await office.accept()
-  const hand = byHand(office.store, office.handlers)
-  for (const job of await hand.claims.claim(2)) await hand.work(job)
+  const hand = byHand(office.store, office.channels)
+  for (const job of await hand.claim(2)) await hand.work(job)
   expect(office.attempted).toHaveLength(1)
 })

@@ -3,12 +3,10 @@ import { eq } from "drizzle-orm"
 import { channelTable } from "../../src/channels"
 import { secondsFromNow, sleep } from "../../src/core/time"
 import { Carriers } from "../../src/emails/providers/choose"
-import { JobLoop } from "../../src/jobs/job-loop"
 import { jobs } from "../../src/jobs/tables"
 import { readNotification } from "../../src/providers/ses/notification"
 import type { SnsEnvelope } from "../../src/providers/sns/envelope"
 import { engine } from "../../src/store/columns"
-import { jobTable } from "../../src/work"
 import { nobody } from "../emails/carriers"
 import { sesServer } from "../fakes/ses-server"
 import { authority, HOST, signedBy, snsServer } from "../fakes/sns"
@@ -18,6 +16,7 @@ import { type Team, team } from "../harness/people"
 import { LOOPBACK, testPermits } from "../harness/providers"
 import { quietLog } from "../harness/quiet"
 import { testService } from "../harness/service"
+import { WorkLoops, workOf } from "../harness/work-loops"
 
 quietLog()
 setDefaultTimeout(30_000)
@@ -94,9 +93,9 @@ async function workOff(isOver: () => Promise<boolean>) {
     permits: testPermits(),
   })
   const channels = channelTable({ ...parts, provider, sandbox: undefined, concurrency: 4 })
-  const handlers = jobTable(parts, channels, parts)
+  const work = workOf(parts, channels, parts)
   const alone = engine === "sqlite"
-  const loop = new JobLoop({ store, handlers, concurrency: 4, lease_ms: 30_000, alone })
+  const loop = new WorkLoops({ store, work, concurrency: 4, lease_ms: 30_000, alone })
   await loop.start()
   while (!(await isOver())) await sleep(5)
   await loop.stop(5_000)

@@ -3,13 +3,11 @@ import { channelTable } from "../../src/channels"
 import { type Settings, settings } from "../../src/core/config"
 import { sleep } from "../../src/core/time"
 import { recordTargets, targetsOfProject } from "../../src/domains/record-targets"
-import { JobLoop } from "../../src/jobs/job-loop"
 import { openCarriers } from "../../src/open-carriers"
 import { INSTANCE } from "../../src/providers/callback-token"
 import { ownCallback } from "../../src/providers/ses/own"
 import { providerReceipts } from "../../src/providers/tables"
 import { engine } from "../../src/store/columns"
-import { jobTable } from "../../src/work"
 import { sesServer } from "../fakes/ses-server"
 import { authority, signedBy, snsServer } from "../fakes/sns"
 import { idFor } from "../harness/ids"
@@ -18,6 +16,7 @@ import { type Team, team } from "../harness/people"
 import { LOOPBACK } from "../harness/providers"
 import { quietLog } from "../harness/quiet"
 import { type TestService, testService } from "../harness/service"
+import { WorkLoops, workOf } from "../harness/work-loops"
 
 quietLog()
 setDefaultTimeout(30_000)
@@ -56,9 +55,9 @@ async function workOff(
   isOver: () => Promise<boolean>,
 ) {
   const channels = channelTable({ ...parts, provider, sandbox: undefined, concurrency: 4 })
-  const handlers = jobTable({ ...parts, adapters }, channels, parts)
+  const work = workOf({ ...parts, adapters }, channels, parts)
   const alone = engine === "sqlite"
-  const loop = new JobLoop({ store, handlers, concurrency: 4, lease_ms: 30_000, alone })
+  const loop = new WorkLoops({ store, work, concurrency: 4, lease_ms: 30_000, alone })
   await loop.start()
   while (!(await isOver())) await sleep(5)
   await loop.stop(5_000)

@@ -2,9 +2,10 @@ import { describe, expect, test } from "bun:test"
 import { and, eq } from "drizzle-orm"
 import { newId } from "../../src/core/ids"
 import { now, secondsFromNow } from "../../src/core/time"
-import { LEASED } from "../../src/jobs/queue"
-import { jobs, pausedQueues } from "../../src/jobs/tables"
+import { pausedQueues } from "../../src/jobs/tables"
+import { LEASED } from "../../src/jobs/work"
 import { messages } from "../../src/messages/tables"
+import { inFlightOf } from "../../src/store/in-flight"
 import { deliveries } from "../../src/webhooks/tables"
 import { mail } from "../harness/mail"
 import type { TestProject } from "../harness/service"
@@ -26,19 +27,22 @@ const setMail = (project: TestProject, recipient: string, change: Change) =>
       .where(and(eq(messages.project_id, project.project_id), eq(messages.recipient, recipient))),
   )
 
-/** One of the project's jobs, as its worker holds it; gives the end of the lease. */
-async function leased({ project_id }: TestProject): Promise<string> {
-  const lease_until = secondsFromNow(30)
-  const [job] = await store.read.select().from(jobs).where(eq(jobs.project_id, project_id))
-  const held = { state: LEASED, owner: newId(), lease_until }
-  await store.tx((tx) =>
-    tx
-      .update(jobs)
-      .set(held)
-      .where(eq(jobs.id, job?.id ?? "")),
-  )
-  return lease_until
+/** Claims a mail, in memory where this process is alone. Returns whether it is. */
+async function claimed({ project_id }: TestProject, recipient: string, lease_until: string) {
+  const one = and(eq(messages.project_id, project_id), eq(messages.recipient, recipient))
+  const [row] = await store.read.select().from(messages).where(one)
+  const inFlight = inFlightOf(store.read, "messages")
+  if (row && inFlight) inFlight.claim(row.id, row.priority, row)
+  else await store.tx((tx) => tx.update(messages).set(leasedUntil(lease_until)).where(one))
+  return inFlight !== undefined
 }
+
+/** As a worker of another process holds it. */
+const leasedUntil = (lease_until: string | null) => ({
+  state: LEASED,
+  owner: newId(),
+  lease_until,
+})
 
 test("a project without open work has none", async () => {
   const project = await service.project()
@@ -56,11 +60,11 @@ describe("mail", () => {
     const project = await service.project()
     await sent(project)
     const later = secondsFromNow(60)
-    const put_off = { status_reason: "451 later", next_attempt_at: later, attempts: 1 }
+    const put_off = { status_reason: "451 later", run_at: later, attempt: 1 }
     await setMail(project, "a@one.test", { created_at: secondsFromNow(-100) })
     await setMail(project, "c@two.test", put_off)
-    await setMail(project, "d@two.test", { status: "sending" })
-    const lease_until = await leased(project)
+    const lease_until = secondsFromNow(30)
+    const is_alone = await claimed(project, "d@two.test", lease_until)
     const { by_state } = await queueOf(project)
     const line = {
       queue: "email",
@@ -74,7 +78,12 @@ describe("mail", () => {
     expect(oldest).toMatchObject({ queue: "email", state: "waiting", reason: null, count: 2 })
     const retrying = { state: "retrying", reason: "451 later", count: 1, next_attempt_at: later }
     expect(by_state).toContainEqual({ ...line, ...retrying })
-    const running = { state: "running", count: 1, next_attempt_at: null, lease_until }
+    const running = {
+      state: "running",
+      count: 1,
+      next_attempt_at: null,
+      lease_until: is_alone ? null : lease_until,
+    }
     expect(by_state).toContainEqual({ ...line, ...running })
   })
 
@@ -82,10 +91,10 @@ describe("mail", () => {
     const project = await service.project()
     await sent(project)
     const [soon, late] = [secondsFromNow(60), secondsFromNow(120)]
-    const reason = { status_reason: "451 later", attempts: 1 }
-    await setMail(project, "c@two.test", { ...reason, next_attempt_at: late })
-    await setMail(project, "d@two.test", { ...reason, next_attempt_at: soon })
-    await setMail(project, "a@one.test", { status: "sending" })
+    const reason = { status_reason: "451 later", attempt: 1 }
+    await setMail(project, "c@two.test", { ...reason, run_at: late })
+    await setMail(project, "d@two.test", { ...reason, run_at: soon })
+    await claimed(project, "a@one.test", secondsFromNow(30))
     expect((await queueOf(project)).by_domain).toEqual([
       { domain: "one.test", waiting: 1, running: 1, paused_until: null, reason: null },
       { domain: "two.test", waiting: 2, running: 0, paused_until: soon, reason: "451 later" },

@@ -1,13 +1,13 @@
 import { eq } from "drizzle-orm"
 import { sleep } from "../../src/core/time"
-import { bind } from "../../src/jobs/job-handler"
-import { JobLoop } from "../../src/jobs/job-loop"
+import { bind } from "../../src/jobs/jobs"
 import { jobs } from "../../src/jobs/tables"
 import { engine } from "../../src/store/columns"
 import { resend, webhookResend } from "../../src/webhooks/resend"
 import { deliveries } from "../../src/webhooks/tables"
 import type { Client } from "../harness/client"
 import type { TestProject, TestService } from "../harness/service"
+import { WorkLoops } from "../harness/work-loops"
 
 /** Nobody listens there. */
 export const NOWHERE = "http://127.0.0.1:65000/hook"
@@ -44,9 +44,9 @@ export const settleAs = ({ store }: TestService, { project_id }: TestProject, ch
 /** Runs what was put off until nothing of it is left. */
 export async function replayAll({ store }: TestService): Promise<void> {
   const handlers = bind(webhookResend, resend)
-  const loop = new JobLoop({
+  const loop = new WorkLoops({
     store,
-    handlers,
+    work: { handlers },
     concurrency: 2,
     lease_ms: 30_000,
     alone: engine === "sqlite",

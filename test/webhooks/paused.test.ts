@@ -1,17 +1,20 @@
 import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { now, secondsFromNow } from "../../src/core/time"
-import { QueueControl } from "../../src/jobs/pauses"
+import type { Reader } from "../../src/store/store"
 import { countDeliveries, WEBHOOKS } from "../../src/webhooks/delivery-counts"
 import { deliveries } from "../../src/webhooks/tables"
 import { hangs, receiver } from "../fakes/receiver"
 import { testHooks, until } from "../harness/hooks"
 import { idFor } from "../harness/ids"
+import { testPauses } from "../harness/pauses"
+
+const countWebhooks = async (db: Reader) => new Map([[WEBHOOKS, await countDeliveries(db)]])
 
 test("an operator pauses all webhooks: what runs ends, nothing begins, and all goes on after it", async () => {
   await using hooks = await testHooks()
   using fake = receiver()
-  const control = new QueueControl(hooks.store, { [WEBHOOKS]: countDeliveries })
+  const control = testPauses(hooks.store, ["email", WEBHOOKS], [countWebhooks])
   const loop = await hooks.deliver(undefined, () => control.holdOf(WEBHOOKS) !== undefined)
   const { id } = await hooks.endpoint({ url: fake.url })
   await hooks.emit(1)

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { newId } from "../../src/core/ids"
-import { FreshContents } from "../../src/messages/fresh-contents"
 import * as pipeline from "../../src/messages/pipeline"
+import { RecentContents } from "../../src/messages/recent-contents"
 import { messageContents } from "../../src/messages/tables"
 import { testStore } from "../harness/store"
 import { letter } from "./letters"
@@ -9,7 +9,7 @@ import { letter } from "./letters"
 const body = (characters: number) => ({ html: null, text: "x".repeat(characters), headers: {} })
 
 test("a content is given out once", () => {
-  const fresh = new FreshContents()
+  const fresh = new RecentContents()
   const content = body(10)
   fresh.keep("a", content)
   expect(fresh.take("a")).toBe(content)
@@ -18,7 +18,7 @@ test("a content is given out once", () => {
 })
 
 test("the oldest give way, and what is large is never kept", () => {
-  const fresh = new FreshContents()
+  const fresh = new RecentContents()
   const ids = Array.from({ length: 200 }, () => newId())
   for (const id of ids) fresh.keep(id, body(60_000))
   expect(fresh.size).toBeLessThanOrEqual(4 * 1024 * 1024)

@@ -1,0 +1,221 @@
+import { millis, monotonic } from "../core/time"
+import { type InFlightRows, inFlightOf } from "../store/in-flight"
+import type { Store, Tx } from "../store/store"
+import { LEASED, type WorkRow } from "./work"
+import type { Lease } from "./work-rows"
+import type { Share, WorkTable } from "./work-table"
+
+/**
+ * For so long nothing is asked again before the attempt: far less than a lease lasts. Work that
+ * waited longer may have been taken over, or ended, meanwhile.
+ */
+const FRESH_MILLISECONDS = 1000
+
+/** By both clocks: the one may be set, and the other stands still while the machine sleeps. */
+interface Moment {
+  epoch_ms: number
+  monotonic_ms: number
+}
+
+const moments = new WeakMap<WorkRow, Moment>()
+
+const noteClaims = (rows: WorkRow[]) => {
+  const at = { epoch_ms: millis(), monotonic_ms: monotonic() }
+  for (const row of rows) moments.set(row, at)
+}
+
+/** Whether the row was claimed just now. A clock that was set back says no. */
+function isFresh(row: WorkRow): boolean {
+  const at = moments.get(row)
+  if (!at) return false
+  const [by_clock, lasted] = [millis() - at.epoch_ms, monotonic() - at.monotonic_ms]
+  return by_clock >= 0 && Math.max(by_clock, lasted) < FRESH_MILLISECONDS
+}
+
+type Claimable<Row extends WorkRow> = Pick<WorkTable<Row, never>, "rows"> & {
+  onRelease?: WorkTable<Row, never>["onRelease"] | undefined
+}
+
+/** How a process says that a row is its own. */
+export interface Claims<Row extends WorkRow> {
+  readonly owner: string
+  /** Up to the share's limit of due rows. */
+  claim(share: Share): Promise<Row[]>
+  /** The one row, if it waits and is due. */
+  claimOne(id: string): Promise<Row | undefined>
+  /** Of these claims, those that still count; nothing changes that until the transaction ends. */
+  held(tx: Tx, rows: Row[]): Promise<Set<Row>>
+  /** The claimed row, read again if it was not claimed just now; undefined when the claim is lost. */
+  fresh(row: Row): Promise<Row | undefined>
+  /** Forgets claims whose results are on disk. */
+  end(rows: Row[]): void
+  /** Gives back what was not begun, or is cut off, as if it had not been claimed. */
+  release(rows: Row[]): Promise<void>
+  /** Keeps these claims for longer. */
+  keep(rows: Row[]): Promise<void>
+  /** Frees what other processes left behind. */
+  sweep(working: Row[]): Promise<void>
+}
+
+export const claimsOf = <Row extends WorkRow>(
+  store: Store,
+  table: Claimable<Row>,
+  lease: Lease & { alone: boolean },
+): Claims<Row> => {
+  const inFlight = lease.alone ? inFlightOf(store.read, table.rows.name) : undefined
+  return inFlight
+    ? new MemoryClaims(store, table, inFlight, lease.owner)
+    : new LeaseClaims(store, table, lease)
+}
+
+/**
+ * Claims where no other process can be: they are kept in memory and write nothing. A process that
+ * dies has attempted nothing, as far as the rows can tell.
+ */
+class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
+  readonly owner: string
+  readonly #store: Store
+  readonly #table: Claimable<Row>
+  readonly #inFlight: InFlightRows
+
+  constructor(store: Store, table: Claimable<Row>, inFlight: InFlightRows, owner: string) {
+    this.#store = store
+    this.#table = table
+    this.#inFlight = inFlight
+    this.owner = owner
+  }
+
+  async claim({ admit, ...share }: Share): Promise<Row[]> {
+    if (!admit) return this.#claim(share)
+    return this.#store.tx(async (tx) => {
+      const rows: Row[] = []
+      await admit(tx, async (limit) => {
+        rows.push(...(await this.#claim({ ...share, limit })))
+        return rows.length
+      })
+      return rows
+    })
+  }
+
+  /** What is in flight is still in the index of what is due: so many more are looked at. */
+  async #claim({ partition, limit, filter }: Share): Promise<Row[]> {
+    const { read } = this.#store
+    const most = limit + this.#inFlight.countOf(partition)
+    const due = await this.#table.rows.due(read, { partition, limit: most, filter })
+    const ids = due.filter((id) => !this.#inFlight.has(id)).slice(0, limit)
+    return this.#take(ids, partition)
+  }
+
+  async claimOne(id: string): Promise<Row | undefined> {
+    if (this.#inFlight.has(id)) return undefined
+    const [row] = await this.#take([id], undefined)
+    return row
+  }
+
+  /** Kept from others first, then read: what was cancelled or ended in between is not among them. */
+  async #take(ids: string[], partition: unknown): Promise<Row[]> {
+    if (ids.length === 0) return []
+    const place = new Map(ids.map((id, at) => [id, at]))
+    const { free, end } = this.#inFlight.reserve(ids)
+    try {
+      const found = await this.#table.rows.ready(this.#store.read, free)
+      for (const row of found) {
+        row.attempt += 1
+        row.state = LEASED
+        row.owner = this.owner
+        this.#inFlight.claim(row.id, partition, row)
+      }
+      noteClaims(found)
+      return found.sort((a, b) => (place.get(a.id) ?? 0) - (place.get(b.id) ?? 0))
+    } finally {
+      end()
+    }
+  }
+
+  async held(_: Tx, rows: Row[]): Promise<Set<Row>> {
+    return new Set(rows.filter((row) => this.#inFlight.holds(row.id, row)))
+  }
+
+  async fresh(row: Row): Promise<Row | undefined> {
+    if (isFresh(row)) return row
+    const [found] = await this.#table.rows.ready(this.#store.read, [row.id])
+    if (!found || !this.#inFlight.holds(row.id, row)) return undefined
+    const { attempt, state, owner } = row
+    return Object.assign(row, found, { attempt, state, owner })
+  }
+
+  end(rows: Row[]) {
+    for (const row of rows) if (this.#inFlight.holds(row.id, row)) this.#inFlight.release(row.id)
+  }
+
+  async release(rows: Row[]) {
+    this.end(rows)
+    this.#table.onRelease?.(rows)
+  }
+
+  async keep() {}
+
+  async sweep() {}
+}
+
+/** Claims among several processes: a lease in the row, which ends unless it is kept. */
+class LeaseClaims<Row extends WorkRow> implements Claims<Row> {
+  readonly #store: Store
+  readonly #table: Claimable<Row>
+  readonly #lease: Lease
+
+  constructor(store: Store, table: Claimable<Row>, lease: Lease) {
+    this.#store = store
+    this.#table = table
+    this.#lease = lease
+  }
+
+  get owner(): string {
+    return this.#lease.owner
+  }
+
+  async claim({ admit, ...share }: Share): Promise<Row[]> {
+    const { rows } = this.#table
+    // An idle node writes nothing.
+    if ((await rows.due(this.#store.read, { ...share, limit: 1 })).length === 0) return []
+    const claimed = await this.#store.tx(async (tx) => {
+      if (!admit) return rows.claim(tx, share, this.#lease)
+      const list: Row[] = []
+      await admit(tx, async (limit) => {
+        list.push(...(await rows.claim(tx, { ...share, limit }, this.#lease)))
+        return list.length
+      })
+      return list
+    })
+    noteClaims(claimed)
+    return claimed
+  }
+
+  async claimOne(): Promise<undefined> {}
+
+  held(tx: Tx, list: Row[]): Promise<Set<Row>> {
+    return this.#table.rows.held(tx, list, this.owner)
+  }
+
+  async fresh(row: Row): Promise<Row | undefined> {
+    return isFresh(row) ? row : this.#table.rows.reread(this.#store.read, row)
+  }
+
+  end() {}
+
+  async release(list: Row[]) {
+    if (list.length === 0) return
+    await this.#store.tx((tx) => this.#table.rows.release(tx, list, this.owner))
+    this.#table.onRelease?.(list)
+  }
+
+  async keep(list: Row[]) {
+    const ids = list.map(({ id }) => id)
+    if (ids.length > 0) await this.#table.rows.keep(this.#store, ids, this.#lease)
+  }
+
+  async sweep(working: Row[]) {
+    const ids = working.map(({ id }) => id)
+    await this.#table.rows.sweep(this.#store, ids)
+  }
+}

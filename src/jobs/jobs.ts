@@ -1,0 +1,134 @@
+import { and, inArray, lt } from "drizzle-orm"
+import { newId } from "../core/ids"
+import { now, secondsFromNow } from "../core/time"
+import { short } from "../lib/text"
+import { inserter, remover, updater } from "../store/statements"
+import type { Store, Tx } from "../store/store"
+import { jobs } from "./tables"
+import { wakeUpOf } from "./wake-ups"
+import {
+  DEAD,
+  OVER,
+  PRIORITIES,
+  READY,
+  type RetrySchedule,
+  type Settled,
+  type WorkResult,
+} from "./work"
+import { isDead, WorkRows } from "./work-rows"
+import type { WorkTable } from "./work-table"
+
+const DEAD_SECONDS = 30 * 86_400
+const PURGE_LIMIT = 500
+
+/** A kind of work. Delivery is at least once: its handler must tolerate a second run. */
+export interface JobKind<Payload> {
+  name: string
+  schedule: RetrySchedule
+  payload?: Payload // carries the type only; never set
+}
+
+export interface NewWork<Payload> {
+  payload: Payload
+  project_id: string | null
+  priority?: number
+  run_at?: string
+}
+
+/** A job as it was claimed. */
+export type JobRow = typeof jobs.$inferSelect
+
+/** What a handler answers. A handler that throws asks for another try. */
+export type JobResult = Pick<WorkResult, "done" | "retry" | "schedule">
+
+export interface JobHandler<Payload> {
+  run(payload: Payload, job: JobRow): Promise<JobResult>
+  /** Writes the last word about the work, in the transaction that gives up on it. */
+  onDead?: (tx: Tx, payload: Payload, reason: string) => Promise<void>
+}
+
+interface Line {
+  schedule: RetrySchedule
+  handler: JobHandler<never>
+}
+
+export type JobHandlers = Record<string, Line>
+
+/** One line of the job table: the kind of work and what does it. */
+export const bind = <Payload>(
+  job: JobKind<Payload>,
+  handler: JobHandler<Payload>,
+): JobHandlers => ({
+  [job.name]: { schedule: job.schedule, handler: handler as JobHandler<never> },
+})
+
+/** Part of the caller's transaction: if that rolls back, there is no job either. */
+export async function enqueueAll<Payload>(tx: Tx, job: JobKind<Payload>, list: NewWork<Payload>[]) {
+  const created_at = now()
+  const fresh = { state: READY, attempt: 0, owner: null, lease_until: null }
+  const rows = list.map(({ payload, project_id, priority, run_at }) => ({
+    id: newId(),
+    name: job.name,
+    project_id,
+    payload,
+    priority: priority ?? PRIORITIES.normal,
+    run_at: run_at ?? created_at,
+    created_at,
+    ...fresh,
+  }))
+  await insertJobs(tx, rows)
+  tx.afterCommit(wakeUpOf("jobs").wakeUp)
+}
+
+export const enqueue = <Payload>(tx: Tx, job: JobKind<Payload>, work: NewWork<Payload>) =>
+  enqueueAll(tx, job, [work])
+
+export const jobRows = new WorkRows<JobRow>(jobs, jobs.priority, "last_error")
+
+/** The table of jobs as work. Each kind is a queue of its own. */
+export const jobTable = (handlers: JobHandlers): WorkTable<JobRow, never> => ({
+  rows: jobRows,
+  queueOf: ({ name }) => name,
+  scheduleOf: ({ name }) => handlers[name]?.schedule ?? (() => undefined),
+  async run(job) {
+    const { handler } = handlers[job.name] ?? {}
+    if (!handler) throw new Error(`There is no handler for the job "${job.name}"`)
+    const result = await handler.run(job.payload as never, job)
+    return { ...result, frees_slot: !result.done && result.retry === undefined }
+  },
+  async settle(tx, list) {
+    const [over, open] = [list.filter(isOver), list.filter((one) => !isOver(one))]
+    await deleteJobs(
+      tx,
+      over.map(({ row: { id } }) => ({ id })),
+    )
+    await updateJobs(
+      tx,
+      open.map(({ row: { id }, after, reason }) => ({ id, ...after, last_error: short(reason) })),
+    )
+    for (const { row, after, reason } of open) {
+      if (after.state !== DEAD) continue
+      const { onDead } = handlers[row.name]?.handler ?? {}
+      await onDead?.(tx, row.payload as never, reason ?? "")
+    }
+  },
+})
+
+const isOver = ({ after }: Settled<JobRow, never>) => after.state === OVER
+
+/** Forgets what was buried long ago, some at a time. Returns how many jobs went. */
+export async function purgeDead(store: Store): Promise<number> {
+  const old = and(isDead, lt(jobs.run_at, secondsFromNow(-DEAD_SECONDS)))
+  const some = await store.read.select({ id: jobs.id }).from(jobs).where(old).limit(PURGE_LIMIT)
+  const ids = some.map(({ id }) => id)
+  if (ids.length > 0) await store.tx((tx) => tx.delete(jobs).where(inArray(jobs.id, ids)))
+  return ids.length
+}
+
+const insertJobs = inserter(jobs)
+const deleteJobs = remover(jobs, ["id"])
+const updateJobs = updater(jobs, {
+  where: ["id"],
+  set: ["state", "run_at", "attempt", "owner", "last_error"],
+  clear: ["lease_until"],
+})

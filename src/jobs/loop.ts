@@ -1,0 +1,357 @@
+import { newId } from "../core/ids"
+import { log } from "../core/log"
+import { isoFrom, millis, monotonic, nextTurn, secondsFromNow, sleep } from "../core/time"
+import type { Store } from "../store/store"
+import { type Claims, claimsOf } from "./claims"
+import { CRASH_HOLD, type CrashGuard } from "./crash-guard"
+import { Settler } from "./settler"
+import { wakeUpOf } from "./wake-ups"
+import { DeferredError, HELD, type Hold, PRIORITIES, type WorkResult, type WorkRow } from "./work"
+import type { Picker, WorkTable } from "./work-table"
+
+const POLL_MILLISECONDS = 1000
+const SWEEP_MILLISECONDS = 5000
+
+/** A claim grows while one is used up faster than this, and shrinks when it lasts longer. */
+const SHORT_MILLISECONDS = 50
+const LONG_MILLISECONDS = 200
+const CLAIM_LIMIT = 160
+
+/** It shrinks, too, when reading it holds the event loop for longer: everybody else waits meanwhile. */
+const HOLD_MILLISECONDS = 2
+
+/** Work that is due for longer than this is one of a backlog, and lets requests go before it. */
+const LATE_MILLISECONDS = 1000
+
+/**
+ * So many of a backlog begin in a turn of the event loop while somebody asks, and no fewer than one for
+ * each millisecond of the turn before: many requests must not stop the queue.
+ */
+const LATE_A_TURN = 3
+
+/** How many results may wait for the disk after their slots were freed: a crash would run as many again. */
+const MOST_UNSETTLED = 1000
+
+/** A reason may reach the world: an error's own words, with SQL and paths in them, may not. */
+const FAILED = "The job failed. The log has the reason."
+
+export interface WorkLoopOptions<Row extends WorkRow, End> {
+  store: Store
+  table: WorkTable<Row, End>
+  /** Rows that are worked on side by side. */
+  concurrency: number
+  lease_ms: number
+  /** True where no other process can share the queue: then every lease at the start is a dead one. */
+  alone: boolean
+  /** The node, in the rows that it claims. */
+  owner?: string
+  /** Chooses what is claimed; without it the most urgent, and of these the oldest. */
+  picker?: Picker
+  /** Claims beyond the free slots, so that the next rows are at hand. Default: true. */
+  prefetches?: boolean
+  /** Why nothing of a queue may begin; undefined while it may. */
+  holdOf?: (queue: string) => Hold | undefined
+  /** Whether requests of this process wait for an answer. */
+  isAsked?: () => boolean
+  guard?: CrashGuard | undefined
+}
+
+/**
+ * Claims due rows of one table and runs them, `concurrency` side by side. Each freed slot is filled at
+ * once, so work that hangs holds one slot and nothing else. At most one claim is prefetched: some
+ * 200 ms of work, so that it keeps no rows from other nodes and no urgent ones behind it.
+ */
+export class WorkLoop<Row extends WorkRow, End> {
+  /** When, by `monotonic`, the loop last looked for work: `/readyz` asks whether it still does. */
+  progressed_at = monotonic()
+
+  readonly #options: WorkLoopOptions<Row, End>
+  readonly #claims: Claims<Row>
+  readonly #settler: Settler<Row, End>
+  /** From its end: removing the front of a long list moves all of it. */
+  #prefetched: Row[] = []
+  #claim_size: number
+  #claimed_at = 0
+  #held_ms = 0
+  /** When the last claim looked: what was due by then is claimed, or in flight. */
+  #looked_at = ""
+  /** When the picker expects more. */
+  #due: number | undefined
+  #late_left = LATE_A_TURN
+  readonly #running = new Map<Row, Promise<void>>()
+  /** Their slots are free, and their results are not on disk yet. */
+  readonly #unsettled = new Map<Row, Promise<void>>()
+  #stopping = false
+  #woken = false
+  #wake: () => void = () => {}
+  #loop: Promise<void> = Promise.resolve()
+  #silence: () => void = () => {}
+  #timers: Timer[] = []
+  #stopped: Promise<void> | undefined
+
+  constructor(options: WorkLoopOptions<Row, End>) {
+    const { store, table, lease_ms, alone, owner = newId() } = options
+    this.#options = options
+    this.#claim_size = this.#least
+    this.#claims = claimsOf(store, table, { owner, lease_ms, alone })
+    this.#settler = new Settler(store, table, this.#claims, alone ? 1 : 2)
+  }
+
+  async start() {
+    const { store, table, alone, lease_ms } = this.#options
+    if (alone) while ((await table.rows.freeAll(store, this.#claims.owner)) > 0);
+    this.#silence = wakeUpOf(table.rows.name).onWakeUp(() => this.wake())
+    this.#every(lease_ms / 3, () => this.#keep())
+    this.#every(SWEEP_MILLISECONDS, () => this.#claims.sweep(this.#held()))
+    this.#loop = this.#turn()
+  }
+
+  /** There may be work: look now instead of at the next poll. */
+  wake() {
+    this.#woken = true
+    this.#wake()
+  }
+
+  get running(): number {
+    return this.#running.size
+  }
+
+  /** Claims nothing new, waits for what runs (at most `drain_ms`), and releases the rest. */
+  stop(drain_ms: number): Promise<void> {
+    this.#stopped ??= this.#stop(drain_ms)
+    return this.#stopped
+  }
+
+  async #stop(drain_ms: number) {
+    this.#stopping = true
+    this.#settler.close()
+    this.wake()
+    await this.#loop
+    const ended = Promise.all(this.#running.values()).then(() =>
+      Promise.all(this.#unsettled.values()),
+    )
+    await Promise.race([ended, sleep(drain_ms)])
+    for (const timer of this.#timers) clearInterval(timer)
+    this.#silence()
+    // What still runs is cut off now: a result that comes of that finds no claim, and writes nothing.
+    await this.#release([...this.#running.keys()])
+    this.#options.guard?.close()
+  }
+
+  async #turn() {
+    const { store, table } = this.#options
+    let failing = false
+    await this.#options.guard?.recover({
+      ready: (ids) => table.rows.ready(store.read, ids),
+      run: (id) => this.#runAlone(id),
+      hold: (row, reason) => this.#holdCrashed(row as Row, reason),
+    })
+    while (!this.#stopping) {
+      this.#woken = false
+      try {
+        await this.#fill()
+        this.progressed_at = monotonic() // a claim that failed is no progress
+        if (failing) log.info("work can be claimed again", { table: table.rows.name })
+        failing = false
+      } catch (error) {
+        if (!failing) log.warn("work cannot be claimed; trying again every second", { error })
+        failing = true
+      }
+      if (failing) await sleep(POLL_MILLISECONDS)
+      else if (!this.#stopping) await this.#rest()
+    }
+    const prefetched = this.#prefetched
+    this.#prefetched = []
+    await this.#release(prefetched)
+  }
+
+  /** Runs until every slot is taken or nothing is due. */
+  async #fill() {
+    while (!this.#stopping && this.#hasSlot()) {
+      if (this.#prefetched.length === 0) await this.#claim()
+      if (isLate(this.#prefetched.at(-1)) && this.#late_left-- < 1) await this.#letRequestsIn()
+      if (this.#stopping) return // what came meanwhile is released
+      const row = this.#prefetched.pop()
+      if (!row) return
+      this.#begin(row)
+    }
+  }
+
+  async #letRequestsIn() {
+    if (!this.#options.isAsked?.()) return
+    const begun = monotonic()
+    await nextTurn()
+    this.#late_left = Math.max(LATE_A_TURN, monotonic() - begun) - 1 // one begins with this
+  }
+
+  #hasSlot = () =>
+    this.#running.size < this.#options.concurrency && this.#unsettled.size < MOST_UNSETTLED
+
+  get #least(): number {
+    return Math.min(CLAIM_LIMIT, this.#options.concurrency)
+  }
+
+  async #claim() {
+    // Work ends in groups, with the commit that records it: one claim for all their slots.
+    await nextTurn()
+    const size = this.#nextSize()
+    const begun = monotonic()
+    const claimed = await this.#claimUpTo(size)
+    this.#options.table.onClaim?.(claimed)
+    // Elsewhere the time passes while the database works, and holds nobody.
+    this.#held_ms = this.#options.alone ? monotonic() - begun : 0
+    // Only a full claim says something about the next one.
+    this.#claimed_at = claimed.length < size ? 0 : monotonic()
+    this.#prefetched = claimed.reverse()
+    this.progressed_at = monotonic()
+  }
+
+  #nextSize(): number {
+    const { concurrency, prefetches = true } = this.#options
+    if (!prefetches) return concurrency - this.#running.size
+    const lasted = monotonic() - this.#claimed_at
+    if (lasted > LONG_MILLISECONDS || this.#held_ms > HOLD_MILLISECONDS) {
+      this.#claim_size = Math.max(this.#least, this.#claim_size >> 1)
+    } else if (lasted < SHORT_MILLISECONDS && this.#held_ms < HOLD_MILLISECONDS / 2) {
+      this.#claim_size = Math.min(CLAIM_LIMIT, this.#claim_size * 2)
+    }
+    return this.#claim_size
+  }
+
+  /** Rejects where nothing was claimed: what one share gave is not lost because the next one failed. */
+  async #claimUpTo(size: number): Promise<Row[]> {
+    const { picker } = this.#options
+    this.#looked_at = isoFrom(millis())
+    const { shares, due } = picker ? await picker.pick(size) : everyPriority(size)
+    this.#due = due
+    const claimed: Row[] = []
+    for (const share of shares) {
+      const limit = Math.min(share.limit, size - claimed.length)
+      if (limit === 0) break
+      try {
+        claimed.push(...(await this.#claims.claim({ ...share, limit })))
+      } catch (error) {
+        if (claimed.length === 0) throw error
+        break // the next claim meets the same fault, or none
+      }
+    }
+    return claimed
+  }
+
+  #begin(row: Row) {
+    this.#options.guard?.begin(row.id, row.attempt)
+    const work = this.#work(row).finally(() => {
+      this.#running.delete(row)
+      this.wake()
+    })
+    this.#running.set(row, work)
+  }
+
+  /** The only row that is worked on. Resolves when it has ended, or when there is nothing to run. */
+  async #runAlone(id: string) {
+    const row = await this.#claims.claimOne(id)
+    if (!row || this.#stopping) return
+    this.#begin(row)
+    await this.#running.get(row)
+  }
+
+  async #holdCrashed(row: Row, reason: string) {
+    const { run_at, attempt } = row
+    const held = { state: HELD, owner: CRASH_HOLD, lease_until: null, run_at, attempt }
+    const { store, table } = this.#options
+    await store.tx((tx) => table.settle(tx, [{ row, end: undefined, after: held, reason }]))
+  }
+
+  async #rest() {
+    if (this.#woken) return
+    const pause = await this.#pause()
+    if (this.#woken) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, pause)
+    this.#wake = resolve
+    await promise
+    clearTimeout(timer)
+  }
+
+  /** With a free slot until the next row is due; otherwise the end of one wakes the loop. */
+  async #pause(): Promise<number> {
+    if (!this.#hasSlot()) return POLL_MILLISECONDS
+    const { store, table, picker } = this.#options
+    try {
+      const levels = Object.values(PRIORITIES)
+      const due = picker ? this.#due : await table.rows.next(store.read, levels, this.#looked_at)
+      if (due === undefined) return POLL_MILLISECONDS
+      return Math.min(POLL_MILLISECONDS, Math.max(1, due - millis()))
+    } catch {
+      return POLL_MILLISECONDS
+    }
+  }
+
+  async #work(row: Row) {
+    const result = await this.#attempt(row)
+    const is_counted = !result.hold || result.hold.was_tried === true
+    const settling = this.#settler.settle(row, result).finally(() => {
+      this.#options.guard?.end(row.id, is_counted)
+      this.#unsettled.delete(row)
+      this.wake()
+    })
+    if (!result.frees_slot) return settling
+    this.#unsettled.set(row, settling)
+  }
+
+  /** Runs the work. What it throws is told to the log alone. */
+  async #attempt(row: Row): Promise<WorkResult<End>> {
+    const { table, holdOf } = this.#options
+    try {
+      const hold = holdOf?.(table.queueOf(row))
+      return hold ? { hold } : await table.run(row, () => this.#claims.fresh(row))
+    } catch (error) {
+      if (error instanceof DeferredError) return { hold: holdFor(error) }
+      log.error("a job failed", { id: row.id, attempt: row.attempt, error })
+      return { retry: FAILED }
+    }
+  }
+
+  async #keep() {
+    await this.#share()
+    await this.#claims.keep(this.#held())
+  }
+
+  /** Work that turned slow after a large claim: what waits behind it is for others, too. */
+  async #share() {
+    const surplus = this.#prefetched.length - this.#least
+    if (surplus <= 0 || monotonic() - this.#claimed_at < LONG_MILLISECONDS) return
+    await this.#release(this.#prefetched.splice(0, surplus))
+  }
+
+  /** Storage that refuses lets their leases run out. */
+  async #release(rows: Row[]) {
+    if (rows.length === 0) return
+    await this.#claims
+      .release(rows)
+      .catch((error) =>
+        log.warn("claimed work could not be released; it waits until its lease ends", { error }),
+      )
+  }
+
+  #held = () => [...this.#running.keys(), ...this.#prefetched, ...this.#unsettled.keys()]
+
+  #every(milliseconds: number, work: () => Promise<unknown>) {
+    const run = () =>
+      void work().catch((error) => log.warn("upkeep of the queue failed", { error }))
+    this.#timers.push(setInterval(run, milliseconds))
+  }
+}
+
+const everyPriority = (limit: number) => ({
+  shares: Object.values(PRIORITIES).map((partition) => ({ partition, limit })),
+  due: undefined,
+})
+
+function holdFor({ message: reason, seconds, by }: DeferredError): Hold {
+  const until = seconds === null ? null : secondsFromNow(seconds)
+  return { until, reason, ...(by !== undefined && { by }) }
+}
+
+const isLate = (row: WorkRow | undefined) =>
+  row !== undefined && millis() - Date.parse(row.run_at) > LATE_MILLISECONDS

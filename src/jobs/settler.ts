@@ -1,0 +1,180 @@
+import { faultOf } from "../core/faults"
+import { log } from "../core/log"
+import { now, secondsFromNow, sleep } from "../core/time"
+import type { Store, Tx } from "../store/store"
+import type { Claims } from "./claims"
+import {
+  DEAD,
+  HELD,
+  OVER,
+  READY,
+  type Settled,
+  type WorkColumns,
+  type WorkResult,
+  type WorkRow,
+} from "./work"
+import { ageSeconds } from "./work-rows"
+import type { WorkTable } from "./work-table"
+
+const PAUSE_MILLISECONDS = 500
+
+/** Ten seconds of tries, then the fault is not the storage's. */
+const MOST_TRIES = 20
+
+/** Trouble may be one row's: a page that cannot be read, bytes too many for what is left of the disk. */
+const MOST_TRIES_TOGETHER = 4
+
+const MOST_TOGETHER = 100
+
+/** It ran, but its result breaks a rule of ours: run again it would break it again. */
+const UNRECORDABLE = "The result could not be recorded. The log has the reason."
+
+interface Entry<Row extends WorkRow, End> {
+  row: Row
+  result: WorkResult<End>
+  /** Told whether its result is written or given up. Otherwise it has to stand for itself. */
+  over: (is_over: boolean) => void
+}
+
+/**
+ * Writes results. Those that come while a transaction is under way share the next one. Storage that
+ * refuses is asked again: what was done must not be done again.
+ */
+export class Settler<Row extends WorkRow, End> {
+  readonly #store: Store
+  readonly #table: WorkTable<Row, End>
+  readonly #claims: Claims<Row>
+  /** On Postgres one batch fills while the other waits for its commit; SQLite has one writer. */
+  readonly #lanes: number
+  #waiting: Entry<Row, End>[] = []
+  #busy = 0
+  /** A transaction was asked for and has not begun: it takes the results that come until then. */
+  #is_open = false
+  #is_closed = false
+
+  constructor(store: Store, table: WorkTable<Row, End>, claims: Claims<Row>, lanes: number) {
+    this.#store = store
+    this.#table = table
+    this.#claims = claims
+    this.#lanes = lanes
+  }
+
+  /** Resolves when the result is on disk, or nobody tries to write it any more. Never rejects. */
+  async settle(row: Row, result: WorkResult<End>): Promise<void> {
+    const is_shared = !result.done && (await this.#together(row, result))
+    if (!is_shared) await this.#alone(row, result)
+    result.settled?.()
+  }
+
+  /** What storage refuses from now on is given up: its lease runs out, or is given back. */
+  close() {
+    this.#is_closed = true
+  }
+
+  #together(row: Row, result: WorkResult<End>): Promise<boolean> {
+    return new Promise((over) => {
+      this.#waiting.push({ row, result, over })
+      void this.#drain()
+    })
+  }
+
+  async #drain() {
+    if (this.#is_open || this.#busy >= this.#lanes) return
+    this.#busy += 1
+    while (this.#waiting.length > 0 && !this.#is_open) await this.#writeSome()
+    this.#busy -= 1
+  }
+
+  /** One transaction for what waits when it begins. A result that spoils it is written by itself. */
+  async #writeSome() {
+    this.#is_open = true
+    let some: Entry<Row, End>[] | undefined
+    const batch = () => {
+      if (some) return some // the closure runs again, for the same ones
+      this.#is_open = false
+      some = this.#waiting.splice(0, MOST_TOGETHER)
+      return some
+    }
+    const is_over = await this.#insist((tx) => this.#write(tx, batch()))
+    if (is_over) this.#claims.end(batch().map(({ row }) => row))
+    for (const { over } of batch()) over(is_over)
+  }
+
+  /** False when it failed for a reason that is not the storage's, or too often. */
+  async #insist(write: (tx: Tx) => Promise<void>): Promise<boolean> {
+    for (let tries = 1; ; tries++) {
+      try {
+        await this.#store.tx(write)
+        return true
+      } catch (error) {
+        log.error("results could not be recorded together; trying again", { error })
+        if (!faultOf(error)) return false
+        if (this.#is_closed) return true
+        if (tries === MOST_TRIES_TOGETHER) return false
+        await sleep(PAUSE_MILLISECONDS)
+      }
+    }
+  }
+
+  async #alone(row: Row, given: WorkResult<End>) {
+    let result: WorkResult<End> = given
+    let bury = false
+    for (let tries = 1; ; tries++) {
+      try {
+        await this.#store.tx(async (tx) => {
+          if (!bury) return this.#write(tx, [{ row, result }])
+          if ((await this.#claims.held(tx, [row])).size > 0)
+            await this.#table.rows.bury(tx, row, UNRECORDABLE)
+        })
+        this.#claims.end([row])
+        return
+      } catch (error) {
+        // What was done must not be done again: hold the slot until storage takes the result.
+        log.error("a result could not be recorded; trying again", { id: row.id, error })
+        if (this.#is_closed) return
+        if (tries % MOST_TRIES === 0 && !faultOf(error)) {
+          bury = tries > MOST_TRIES // its last word breaks a rule, too
+          result = { retry: UNRECORDABLE, schedule: () => undefined }
+        }
+        await sleep(PAUSE_MILLISECONDS)
+      }
+    }
+  }
+
+  /** One transaction: the end of these claims and what it means for their subjects, or neither. */
+  async #write(tx: Tx, list: Omit<Entry<Row, End>, "over">[]) {
+    const ours = await this.#claims.held(
+      tx,
+      list.map(({ row }) => row),
+    )
+    const settled = list.filter(({ row }) => ours.has(row))
+    if (settled.length === 0) return
+    const written = settled.map(({ row, result }) => this.#settled(row, result))
+    await this.#table.settle(tx, written)
+    for (const { result } of settled) await result.done?.(tx)
+  }
+
+  #settled(row: Row, result: WorkResult<End>): Settled<Row, End> {
+    const schedule = result.schedule ?? this.#table.scheduleOf(row)
+    const reason = result.hold?.reason ?? result.retry ?? null
+    return { row, end: result.end, after: afterOf(row, result, schedule), reason }
+  }
+}
+
+/** The work columns after a result. */
+function afterOf(
+  { run_at, attempt, ...row }: WorkRow,
+  { retry, hold }: WorkResult<unknown>,
+  schedule: (attempt: number, age_seconds: number) => number | undefined,
+): WorkColumns {
+  const free = { owner: null, lease_until: null }
+  if (hold) {
+    const tries = hold.was_tried ? attempt : attempt - 1
+    if (hold.until !== null) return { ...free, state: READY, run_at: hold.until, attempt: tries }
+    return { ...free, state: HELD, owner: hold.by ?? null, run_at, attempt: tries }
+  }
+  if (retry === undefined) return { ...free, state: OVER, run_at, attempt }
+  const seconds = schedule(attempt, ageSeconds({ ...row, run_at, attempt }))
+  if (seconds === undefined) return { ...free, state: DEAD, run_at: now(), attempt }
+  return { ...free, state: READY, run_at: secondsFromNow(seconds), attempt }
+}

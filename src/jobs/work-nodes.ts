@@ -1,0 +1,91 @@
+import { join } from "node:path"
+import { inArray, lt, type SQL, sql } from "drizzle-orm"
+import { newId } from "../core/ids"
+import { log } from "../core/log"
+import type { Store } from "../store/store"
+import { AloneFirst, CrashGuard } from "./crash-guard"
+import type { AnyWorkRows } from "./holds"
+import { nodes } from "./tables"
+
+const BEAT_MILLISECONDS = 5000
+const SILENT_MILLISECONDS = 20_000
+
+/** The database's own clock: those of the nodes differ. */
+const databaseTime = sql`(extract(epoch from clock_timestamp()) * 1000)::bigint`
+
+/** One process, as what all its loops share. */
+export type WorkNode = ReturnType<typeof workNode>
+
+interface NodeOptions {
+  store: Store
+  /** True where no other process can share the database. */
+  alone: boolean
+  data_dir: string
+  /** Whether requests of this process wait for an answer. */
+  isAsked: () => boolean
+}
+
+export function workNode({ store, alone, data_dir, isAsked }: NodeOptions) {
+  const owner = newId()
+  const alone_first = new AloneFirst()
+  return {
+    /** Options of every loop. */
+    loop: { store, alone, owner, isAsked },
+    /** Where the process is alone, what remembers its work across its death. */
+    guardFor: ({ name }: AnyWorkRows) =>
+      alone ? new CrashGuard(join(data_dir, `in-flight-${name}.slots`), alone_first) : undefined,
+    /** Shows life to the other processes. Resolves with how to leave them. */
+    join: async (tables: AnyWorkRows[]) =>
+      alone ? async () => {} : joinAsNode(store, owner, tables),
+  }
+}
+
+/**
+ * Where several processes share a database (Postgres): each shows life every 5 seconds, and releases
+ * what a node has claimed that was silent for 20. Resolves with how to leave, once no work of this
+ * node runs any more.
+ */
+export async function joinAsNode(store: Store, node_id: string, tables: AnyWorkRows[]) {
+  const beat = async () => {
+    await showLife(store, node_id)
+    await releaseSilent(store, tables)
+  }
+  await showLife(store, node_id)
+  let beating = false
+  const timer = setInterval(() => {
+    if (beating) return
+    beating = true
+    void beat()
+      .catch((error) => log.warn("the life sign of this node could not be written", { error }))
+      .finally(() => {
+        beating = false
+      })
+  }, BEAT_MILLISECONDS)
+  return async () => {
+    clearInterval(timer)
+    await store.tx((tx) => tx.delete(nodes).where(inArray(nodes.id, [node_id])))
+  }
+}
+
+/** The node lives, by the clock of the database. */
+export const showLife = (store: Store, node_id: string) =>
+  store.tx(async (tx) => {
+    const seen_at = databaseTime as SQL<string>
+    const sign = tx.insert(nodes).values({ id: node_id, seen_at })
+    await sign.onConflictDoUpdate({ target: nodes.id, set: { seen_at } })
+  })
+
+/** Releases what silent nodes had claimed, and forgets them. Returns how many rows came back. */
+export async function releaseSilent(store: Store, tables: AnyWorkRows[]): Promise<number> {
+  const is_silent = lt(nodes.seen_at, sql`${databaseTime} - ${SILENT_MILLISECONDS}`)
+  const silent = await store.read.select({ id: nodes.id }).from(nodes).where(is_silent)
+  if (silent.length === 0) return 0
+  const ids = silent.map(({ id }) => id)
+  let released = 0
+  for (const rows of tables) {
+    for (let freed = -1; freed !== 0; released += freed) freed = await rows.freeOf(store, ids)
+  }
+  await store.tx((tx) => tx.delete(nodes).where(inArray(nodes.id, ids)))
+  log.warn("a node was silent; its work was released", { nodes: ids, released })
+  return released
+}

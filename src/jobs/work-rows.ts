@@ -1,0 +1,265 @@
+import {
+  and,
+  type Column,
+  eq,
+  getTableName,
+  gt,
+  inArray,
+  lt,
+  lte,
+  ne,
+  notInArray,
+  type SQL,
+  sql,
+} from "drizzle-orm"
+import { millis, now, secondsFromNow } from "../core/time"
+import { idList, isAmong } from "../store/id-filters"
+import { held, skipLocked } from "../store/locks"
+import { prepared } from "../store/statements"
+import type { Reader, Store, Tx } from "../store/store"
+import type { jobs } from "./tables"
+import { DEAD, LEASED, READY, type WorkRow } from "./work"
+
+/** As literals: a bound value would keep the database from using the partial indexes. */
+export const isReady = sql`state = 0`
+export const isLeased = sql`state = 1`
+export const isDead = sql`state = 2`
+export const isHeld = sql`state = 3`
+
+const SWEEP_LIMIT = 500
+const FREE = { state: READY, owner: null, lease_until: null }
+
+interface DueShare {
+  partition: string | number
+  limit: number
+  filter?: string | undefined
+}
+
+/** The owner of a claim in the row, and for how long. */
+export interface Lease {
+  owner: string
+  lease_ms: number
+}
+
+/** The engine knows of every table of work the columns that this one has. */
+type Table = typeof jobs
+
+/**
+ * The statements of the engine on one table; `Row` is a whole row of it. Due rows are found by
+ * `partition`, an indexed column; `filters` narrow a claim, by name.
+ */
+export class WorkRows<Row extends WorkRow> {
+  readonly name: string
+  /** The table, for what only some users of the engine ask of it. */
+  readonly table: Table
+  readonly #statements: ReturnType<typeof statementsOf>
+  readonly #reason: string
+  readonly #filters: Map<string, ReturnType<typeof dueStatements>>
+
+  /** `reason` is the column that says why work waits or is dead. */
+  constructor(table: object, partition: Column, reason: string, filters: Record<string, SQL> = {}) {
+    this.#reason = reason
+    this.table = table as Table
+    this.name = getTableName(this.table)
+    const level = partition as Table["priority"]
+    this.#statements = statementsOf(this.table, level)
+    const named = Object.entries({ "": undefined, ...filters })
+    this.#filters = new Map(
+      named.map(([name, filter]) => [name, dueStatements(this.table, level, filter)]),
+    )
+  }
+
+  #due(filter = "") {
+    const statements = this.#filters.get(filter)
+    if (!statements) throw new Error(`There is no filter "${filter}"`)
+    return statements
+  }
+
+  /** The ids of due rows, the oldest first. */
+  async due(db: Reader, { partition, limit, filter }: DueShare): Promise<string[]> {
+    const values = { partition: partition as number, now: now(), limit }
+    return (await this.#due(filter).find(db, values)).map(({ id }) => id)
+  }
+
+  /** The rows of these that still wait, in no order. */
+  async ready(db: Reader, ids: string[]): Promise<Row[]> {
+    if (ids.length === 0) return []
+    return (await this.#statements.findReady(db, { ids })) as unknown as Row[]
+  }
+
+  /** Leases due rows, in the order of their ids. */
+  async claim(tx: Tx, { partition, limit, filter }: DueShare, lease: Lease): Promise<Row[]> {
+    const rows = await this.#due(filter).claim(tx, {
+      partition: partition as number,
+      now: now(),
+      limit,
+      owner: lease.owner,
+      lease_until: secondsFromNow(lease.lease_ms / 1000),
+    })
+    // RETURNING promises no order.
+    return rows.sort((a, b) => (a.id < b.id ? -1 : 1)) as unknown as Row[]
+  }
+
+  /** The first moment after `after` at which a row of these partitions is due; in milliseconds. */
+  async next(db: Reader, partitions: readonly number[], after: string) {
+    const times: number[] = []
+    for (const partition of partitions) {
+      const [row] = await this.#statements.findNext(db, { partition, after })
+      if (row) times.push(Date.parse(row.run_at))
+    }
+    return times.length === 0 ? undefined : Math.min(...times)
+  }
+
+  /** Those of the claims whose leases still hold. Their rows stay so until the transaction ends. */
+  async held<One extends WorkRow>(tx: Tx, list: One[], owner: string): Promise<Set<One>> {
+    const ids = list.map(({ id }) => id)
+    const found = await this.#statements.findHeld(tx, { ids, owner })
+    const attempts = new Map(found.map(({ id, attempt }) => [id, attempt]))
+    return new Set(list.filter(({ id, attempt }) => attempts.get(id) === attempt))
+  }
+
+  /** A claimed row as it is now, if its lease still holds. */
+  async reread(db: Reader, row: WorkRow): Promise<Row | undefined> {
+    const [found] = await db.select().from(this.table).where(eq(this.table.id, row.id))
+    const is_ours = found?.owner === row.owner && found.attempt === row.attempt
+    return is_ours && found.state === LEASED ? (found as unknown as Row) : undefined
+  }
+
+  /** Those of these that nobody has claimed. They stay so until the transaction ends. */
+  async unclaimed(tx: Tx, ids: string[]): Promise<string[]> {
+    const { id, state } = this.table
+    const free = and(inArray(id, ids), ne(state, LEASED))
+    const found = await held(tx.select({ id }).from(this.table).where(free).orderBy(id))
+    return found.map((row) => row.id)
+  }
+
+  /** Gives claims back whose work was not begun, or is cut off: they count as no attempt. */
+  async release(tx: Tx, list: WorkRow[], owner: string) {
+    const ids = [...(await this.held(tx, list, owner))].map(({ id }) => id)
+    if (ids.length === 0) return
+    const { id, attempt } = this.table
+    await tx
+      .update(this.table)
+      .set({ ...FREE, attempt: sql`${attempt} - 1` })
+      .where(inArray(id, ids))
+  }
+
+  /** Buries a claimed row without a word of its table's. */
+  async bury(tx: Tx, { attempt, ...row }: WorkRow, reason: string) {
+    const dead = { ...FREE, state: DEAD, attempt, run_at: now(), [this.#reason]: reason }
+    await tx.update(this.table).set(dead).where(eq(this.table.id, row.id))
+  }
+
+  /**
+   * Keeps the leases of these rows, and of no other: one whose claim was committed but never
+   * reached its owner has to run out, or it would wait for ever.
+   */
+  async keep(store: Store, ids: string[], { owner, lease_ms }: Lease) {
+    const lease_until = secondsFromNow(lease_ms / 1000)
+    const ours = and(inArray(this.table.id, ids), isLeased, eq(this.table.owner, owner))
+    await store.tx((tx) =>
+      tx.update(this.table).set({ lease_until }).where(this.#inOrder(tx, ours)),
+    )
+  }
+
+  /** Frees leases that ran out, but for the rows that the caller works on. Returns how many. */
+  sweep(store: Store, working: string[]): Promise<number> {
+    const { id, lease_until } = this.table
+    return this.#free(store, and(lt(lease_until, now()), notInArray(id, working)), {})
+  }
+
+  /** Frees what these owners had claimed. Each claim counts as an attempt. */
+  freeOf(store: Store, owners: string[]): Promise<number> {
+    return this.#free(store, inArray(this.table.owner, owners), {})
+  }
+
+  /**
+   * Frees everything that is leased to others, where no other process can live. What they had begun
+   * counts as no attempt: a restart must not use up the few tries of a message.
+   */
+  freeAll(store: Store, me: string): Promise<number> {
+    const { owner, attempt } = this.table
+    return this.#free(store, ne(owner, me), { attempt: sql`${attempt} - 1` })
+  }
+
+  async #free(store: Store, left: SQL | undefined, change: { attempt?: SQL }) {
+    const { id } = this.table
+    const abandoned = and(isLeased, left)
+    const leased = store.read.select({ id }).from(this.table).where(abandoned)
+    const ids = (await leased.limit(SWEEP_LIMIT)).map((row) => row.id)
+    if (ids.length === 0) return 0
+    const freed = await store.tx((tx) =>
+      tx
+        .update(this.table)
+        .set({ ...FREE, ...change })
+        .where(this.#inOrder(tx, and(inArray(id, ids), abandoned)))
+        .returning({ id }),
+    )
+    return freed.length
+  }
+
+  /** The same rows, locked by their ids: two that lock many in another order would deadlock. */
+  #inOrder(tx: Tx, which: SQL | undefined) {
+    const { id } = this.table
+    return inArray(id, held(tx.select({ id }).from(this.table).where(which).orderBy(id)))
+  }
+}
+
+function dueStatements(table: Table, partition: Table["priority"], filter: SQL | undefined) {
+  const { id, run_at, attempt, owner, lease_until } = table
+  const isDue = (slot: { partition: SQL; now: SQL }) =>
+    and(isReady, eq(partition, slot.partition), lte(run_at, slot.now), filter)
+  const due = { partition, now: run_at, limit: attempt }
+  return {
+    find: prepared(due, (db: Reader, slot) =>
+      db
+        .select({ id })
+        .from(table)
+        .where(isDue(slot))
+        .orderBy(run_at, id)
+        .limit(slot.limit as unknown as number),
+    ),
+    claim: prepared({ ...due, owner, lease_until }, (tx: Tx, slot) => {
+      const ids = tx.select({ id }).from(table).where(isDue(slot))
+      const first = ids.orderBy(run_at, id).limit(slot.limit as unknown as number)
+      const leased = { state: LEASED, attempt: sql`${attempt} + 1`, owner: slot.owner }
+      return tx
+        .update(table)
+        .set({ ...leased, lease_until: slot.lease_until })
+        .where(inArray(id, skipLocked(first)))
+        .returning()
+    }),
+  }
+}
+
+function statementsOf(table: Table, partition: Table["priority"]) {
+  const { id, run_at, attempt, owner } = table
+  return {
+    findReady: prepared({ ids: idList }, (db: Reader, slot) =>
+      db
+        .select()
+        .from(table)
+        .where(and(isAmong(id, slot.ids), isReady)),
+    ),
+    findNext: prepared({ partition, after: run_at }, (db: Reader, slot) =>
+      db
+        .select({ run_at })
+        .from(table)
+        .where(and(isReady, eq(partition, slot.partition), gt(run_at, slot.after)))
+        .orderBy(run_at)
+        .limit(1),
+    ),
+    findHeld: prepared({ ids: idList, owner }, (tx: Tx, slot) =>
+      held(
+        tx
+          .select({ id, attempt })
+          .from(table)
+          .where(and(isAmong(id, slot.ids), isLeased, eq(owner, slot.owner)))
+          .orderBy(id),
+      ),
+    ),
+  }
+}
+
+/** For how many seconds the work has been wanted. */
+export const ageSeconds = ({ created_at }: WorkRow) => (millis() - Date.parse(created_at)) / 1000

@@ -1,0 +1,63 @@
+/**
+ * Work that waits: a row with the work columns, in the table that it belongs to. This folder is the
+ * engine for every such table; `messages`, `webhook_deliveries` and `jobs` use it.
+ *
+ * How a table joins:
+ * 1. Its declaration spreads `workColumns()` and `workIndexes()` of `work-columns.ts`.
+ * 2. `new WorkRows(table, partition, reason)` compiles the statements. Due rows are found
+ *    by partition: `priority`, or what a share belongs to, such as the endpoint of a delivery.
+ * 3. A `WorkTable` says how a row is tried (`run`) and how the result is written (`settle`).
+ * 4. `new WorkLoop({ store, table, … })` claims, runs, settles, keeps and releases.
+ *
+ * Who may claim next is the business of `picker`: without one, the more urgent priority comes first
+ * and the oldest due row of it. A picker shares free slots between partitions, which is where
+ * fairness, a breaker, a rate limit or a pause of one endpoint belong. It may refuse to give any.
+ *
+ * Where the process is alone (SQLite), a claim is kept in memory and writes nothing
+ * (`memory-claims.ts`). On Postgres it is a lease in the row (`lease-claims.ts`). In both, `run` and
+ * `settle` get the row as it is claimed: `attempt` counts the attempt that begins.
+ *
+ * Delivery is at least once. `run` tolerates a second run after a crash.
+ */
+import type { Tx } from "../store/store"
+import type { RetrySchedule, Settled, WorkResult, WorkRow } from "./work"
+import type { WorkRows } from "./work-rows"
+
+/** Up to `limit` due rows of one partition. */
+export interface Share {
+  partition: string | number
+  limit: number
+  /** Only rows of which this filter of `WorkRows` is true. */
+  filter?: string
+  /**
+   * Calls `claim` in its own transaction, with a limit of its own choice, or not at all: for a rate
+   * that all nodes keep together.
+   */
+  admit?: (tx: Tx, claim: (limit: number) => Promise<number>) => Promise<void>
+}
+
+/** Shares the free slots. */
+export interface Picker {
+  /** The shares that may be claimed now, in their order, and when more may be: milliseconds since 1970. */
+  pick(free: number): Promise<{ shares: Share[]; due: number | undefined }>
+}
+
+/** A table of work: what is done with a row, and how the result is written. */
+export interface WorkTable<Row extends WorkRow, End = unknown> {
+  rows: WorkRows<Row>
+  /** The queue that a row belongs to, by the name under which an operator pauses it. */
+  queueOf(row: Row): string
+  /** When work is tried again that failed without a schedule of its own. */
+  scheduleOf(row: Row): RetrySchedule
+  /**
+   * Tries once. An error is logged and asks for another try; a `DeferredError` defers. `recheck`, right
+   * before what cannot be undone, gives the row as it is now; undefined when the claim is lost.
+   */
+  run(row: Row, recheck: () => Promise<Row | undefined>): Promise<WorkResult<End>>
+  /** Writes results of claims that still hold, in the transaction that ends them. It may run twice. */
+  settle(tx: Tx, list: Settled<Row, End>[]): Promise<void>
+  /** Called after each claim, before any of it runs. */
+  onClaim?: (rows: Row[]) => void
+  /** Called for rows that were claimed and are released without an attempt. */
+  onRelease?: (rows: Row[]) => void
+}

@@ -1,0 +1,66 @@
+import { and, eq, type SQL, sql } from "drizzle-orm"
+import { heldProject } from "../jobs/holds"
+import { HELD, LEASED, type WorkColumns } from "../jobs/work"
+import { isLeased } from "../jobs/work-rows"
+import { refusalFor, waitingReason } from "../providers/refusals"
+import { isAmong } from "../store/id-filters"
+import { inFlightOf } from "../store/in-flight"
+import type { Reader } from "../store/store"
+import { isOpen, type Message, nextAttemptAt } from "./facts"
+import { messages } from "./tables"
+
+/** A message as it stands now, for an answer. */
+export interface MessageView extends Omit<Message, keyof WorkColumns | "priority"> {
+  attempts: number
+  next_attempt_at: string | null
+}
+
+/**
+ * Messages as they stand: one that is claimed is "sending", which its row does not say. One that is
+ * held for a provider is tried when the provider is asked again: that is read from the provider, since
+ * thousands of rows would have to be written a minute.
+ */
+export async function asTheyStand(db: Reader, rows: Message[]): Promise<MessageView[]> {
+  const waits = new Map<string, Pick<MessageView, "status_reason" | "next_attempt_at">>()
+  for (const by of new Set(rows.flatMap(holdOf))) {
+    const project_id = heldProject(by)
+    const refusal = project_id === undefined ? undefined : await refusalFor(db, project_id)
+    if (!refusal) continue
+    waits.set(by, {
+      status_reason: waitingReason(refusal),
+      next_attempt_at: refusal.next_probe_at,
+    })
+  }
+  return rows.map((row) => ({ ...viewOf(db, row), ...waits.get(holdOf(row)[0] ?? "") }))
+}
+
+const holdOf = ({ state, owner }: Message) => (state === HELD && owner !== null ? [owner] : [])
+
+function viewOf(db: Reader, row: Message): MessageView {
+  const { state, run_at, attempt, owner: _, lease_until: __, priority: ___, ...view } = row
+  const in_memory = inFlightOf(db, "messages")?.isClaimed(row.id) ?? false
+  const is_claimed = in_memory || state === LEASED
+  const { status, status_reason, recipients } = row
+  const next_attempt_at = is_claimed
+    ? null
+    : nextAttemptAt({ state, run_at, attempt, status_reason, recipients })
+  return {
+    ...view,
+    status: is_claimed && isOpen(status) ? "sending" : status,
+    attempts: in_memory ? attempt + 1 : attempt, // the row counts it once it has ended
+    next_attempt_at,
+  }
+}
+
+/** Whether a message is claimed, as a condition: at most what the nodes do at once. */
+export function isClaimed(db: Reader): SQL {
+  const inFlight = inFlightOf(db, "messages")
+  return inFlight ? isAmong(messages.id, sql`${JSON.stringify(inFlight.ids())}`) : isLeased
+}
+
+/** The messages of which a list by this status consists. */
+export function hasStatus(db: Reader, status: Message["status"]): SQL | undefined {
+  if (status === "queued") return and(eq(messages.status, "queued"), sql`NOT (${isClaimed(db)})`)
+  if (status === "sending") return and(eq(messages.status, "queued"), isClaimed(db))
+  return eq(messages.status, status)
+}

@@ -1,0 +1,12 @@
+import { type CountQueues, countJobs } from "../../src/jobs/counts"
+import { jobRows } from "../../src/jobs/jobs"
+import { QueuePauses } from "../../src/jobs/pauses"
+import { countMessages, messageRows } from "../../src/messages/pipeline"
+import type { Store } from "../../src/store/store"
+
+/** The pauses of a server, of the queues that are named. */
+export const testPauses = (
+  store: Store,
+  names = ["email"],
+  counts: CountQueues[] = [countMessages(), countJobs()],
+) => new QueuePauses(store, { names, tables: [messageRows, jobRows], counts })
