@@ -35,9 +35,9 @@ const allowanceOf = ({ account_id, quota_subject, limits, plan }: Caller) => ({
 })
 
 /**
- * The last word before the shared door, inside the transaction: what may have changed since
- * `prepare` is asked again here. Takes many, because entrances are coalesced, and answers for each:
- * the message, or why it is refused: the month's quota (402), then the sends of a second (429).
+ * The last checks inside the transaction, for what may have changed since `prepare`. Takes many
+ * emails, because sends are batched. Answers for each with the message, or with why it is refused:
+ * the month's quota (402), then the sends of a second (429).
  */
 export async function accept(
   tx: Tx,
@@ -140,7 +140,7 @@ function usageOf(entry: EmailEntry) {
   return [{ account_id, project_id, day, metric: "email" as const, value: unitsOf(entry) }]
 }
 
-/** The reply to a send that repeats an earlier one: it tells everybody whom it goes to. */
+/** The reply to a send that repeats an earlier one: it names all recipients. */
 export function resentReply(message: Replied) {
   const { top, data } = reply(message)
   const recipients = message.recipients.map(({ email, kind }) => ({ email, kind }))

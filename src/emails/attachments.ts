@@ -121,11 +121,10 @@ export interface FileRules extends AddressPolicy {
   timeout_ms?: number
 }
 
-/** For whom files are fetched. */
 interface Fetching {
   project_id: string
   rules: FileRules
-  /** Says when nobody waits for the answer any more. */
+  /** Aborted when the caller waits for the answer no more. */
   signal: AbortSignal | undefined
 }
 

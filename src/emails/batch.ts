@@ -61,11 +61,11 @@ export interface PreparedBatch {
 export async function prepareBatch(
   batch: EmailBatch,
   mode: "strict" | "permissive",
-  { rules, blobs, ...whose }: BatchSender,
+  { rules, blobs, ...request }: BatchSender,
 ): Promise<PreparedBatch> {
   const batch_id = newId()
   const prepared: PreparedBatch = { batch_id, total: batch.items.length, accepted: [], refused: [] }
-  const sender = { ...whose, source: "api" as const, batch_id }
+  const sender = { ...request, source: "api" as const, batch_id }
   for (const [index, { email, problems }] of batch.items.entries()) {
     try {
       if (problems.length > 0) throw problemError(problems)

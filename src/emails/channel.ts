@@ -88,7 +88,7 @@ const forOpen = (
     .filter(({ status }) => isOpen(status))
     .map(({ email }) => ({ ...outcome, email, bounce_subtype: null, reply: NO_REPLY }))
 
-/** Nobody reads of a bcc, so its address is a matter of its own RCPT only. */
+/** No header names a bcc, so its address is a matter of its own RCPT only. */
 function namedInHeader({ envelope, recipients }: Message): string[] {
   const shown = recipients.filter(({ kind }) => kind !== "bcc").map(({ email }) => email)
   const replies = envelope?.reply_to.map(({ email }) => email) ?? []

@@ -24,7 +24,7 @@ export interface MailToCompose {
   html: string | null
   headers: Record<string, string>
   attachments: AttachedFile[]
-  /** Each signs the message, in this order; empty for a sender without keys of his own. */
+  /** Each signs the message, in this order; empty for a sender without keys. */
   dkim: SigningKey[]
 }
 

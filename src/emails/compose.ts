@@ -227,7 +227,7 @@ export type UnsignedWarner = (message: Message, keys: OpenedKey[]) => Promise<vo
 /**
  * The operator's word lets mail of `sending_domains` out without DNS, and so without a key that signs
  * it. Many receivers call that spam, so the log says it, once for each domain until the next start.
- * What only the embedded mailbox gets leaves for nobody.
+ * Mail to the embedded mailbox reaches no receiver, so it needs no warning.
  */
 export function unsignedWarner({ store, provider, rules }: ComposeParts): UnsignedWarner {
   const told = new Set<string>()
@@ -245,7 +245,7 @@ const UNSIGNED =
   "Mail from this domain leaves without a DKIM signature. sending_domains allows the domain, but no verified " +
   "domain has a key for it. Add the domain and its DNS records."
 
-/** Content that nobody reads from the database alone. */
+/** Content that cannot be read from the database alone. */
 export interface SealedContent {
   sealed: string
 }

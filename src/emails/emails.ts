@@ -139,7 +139,7 @@ export async function cancel(store: Store, project_id: string, id: string) {
   })
 }
 
-/** A new message with the frozen content of an old one: to everybody again, or to one address alone. */
+/** A new message with the frozen content of an old one: to all its recipients again, or to one address alone. */
 export async function again(
   db: Reader,
   caller: Caller,

@@ -29,7 +29,7 @@ const MOST_REPLY_TO = 10
 /** What stands for subject, html and text, so that these are not missed as well. */
 const TEMPLATES = ["template", "template_id"]
 
-const NOBODY: Mailbox = { email: "", name: null }
+const NO_RECIPIENT: Mailbox = { email: "", name: null }
 
 /** Reads the body of `POST /v1/emails`. The result counts only while there are no problems. */
 export function readSendEmail(body: unknown, problems: Problems): SendEmail {
@@ -37,7 +37,7 @@ export function readSendEmail(body: unknown, problems: Problems): SendEmail {
   for (const name of NOT_OFFERED) refuseNotOffered(name, given[name], problems)
   const hasTemplate = TEMPLATES.some((name) => given[name] != null)
   const email: SendEmail = {
-    to: readOneAddress(given.to, "to", problems) ?? NOBODY,
+    to: readOneAddress(given.to, "to", problems) ?? NO_RECIPIENT,
     from: given.from == null ? undefined : readAddress(given.from, "from", problems),
     cc: readCopies(given.cc, "cc", problems),
     bcc: readCopies(given.bcc, "bcc", problems),
@@ -59,7 +59,7 @@ export function readSendEmail(body: unknown, problems: Problems): SendEmail {
   return email
 }
 
-/** An empty text is no content: nobody sends a blank mail on purpose. */
+/** An empty text is no content: a blank mail is a mistake. */
 const isNothing = (value: unknown) => value == null || value === ""
 
 /** Reads the body of a resend: the recipients of before, unless another one is named. */

@@ -16,8 +16,8 @@ export interface SystemSender {
 
 /**
  * Mail of the instance itself goes the way of all mail, but from the hidden project, past plans and
- * quotas: no key and no member ever reads what it says. Nor does who gets hold of the database: it
- * holds tokens that open accounts, so its content waits sealed, and goes once it is delivered.
+ * quotas: no key and no member ever reads what it says. It holds tokens that open accounts. So a copy of
+ * the database must not show it: the content waits sealed, and goes once the mail is delivered.
  */
 export const systemMail = (secrets: Secrets, sender: SystemSender): SystemMail => ({
   async send(tx, letter) {

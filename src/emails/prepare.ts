@@ -26,15 +26,15 @@ export interface EmailContent {
   headers: Record<string, string>
 }
 
-/** What may be sent from here, and to whom: the operator's configuration as rules. */
+/** From which senders and to which recipients this instance sends: the configuration as rules. */
 export interface SendRules {
   /** From where attachments that are named by a URL may be fetched. */
   files: FileRules
   /** The verified domains of each project. */
   domains: SenderDomains
-  /** Who delivers for a project first, of those it configured; null: the instance's own. */
+  /** The first provider that a project configured; null: the instance's own. */
   providerOf: (project_id: string) => Promise<string | null>
-  /** The operator's word that a domain is his: it stands in for verification. */
+  /** Domains that the operator vouches for, which stands in for verification. */
   sending_domains: Set<string>
   /** Mail goes to the embedded mailbox. */
   to_mailbox: boolean
@@ -49,7 +49,7 @@ export interface Sender {
   source: "api" | "smtp"
   batch_id: string | null
   idempotency_key: string | null
-  /** Says when nobody waits for the answer any more. */
+  /** Aborted when the caller waits for the answer no more. */
   signal?: AbortSignal
 }
 
@@ -114,17 +114,17 @@ function inSandbox(rules: SendRules): SendRules {
   throw unavailable(message, "no_mailbox", 60)
 }
 
-type Whose = Pick<Caller, "project_id" | "project_settings" | "domain_id">
+type SendingCaller = Pick<Caller, "project_id" | "project_settings" | "domain_id">
 
 /** The domain may be sent from, and something can deliver to every recipient. */
 export async function refuseUnsendable(
-  whose: Whose,
+  caller: SendingCaller,
   domain: string,
   recipients: Mailbox[],
   rules: SendRules,
 ) {
-  if (!isTrusted(domain, rules)) await refuseUnverified(whose, domain, rules)
-  if (whose.domain_id !== null) await refuseOtherDomain(whose, domain, rules)
+  if (!isTrusted(domain, rules)) await refuseUnverified(caller, domain, rules)
+  if (caller.domain_id !== null) await refuseOtherDomain(caller, domain, rules)
   refuseUnreachable(recipients, rules)
 }
 
@@ -132,8 +132,12 @@ export async function refuseUnsendable(
 const isTrusted = (domain: string, { sending_domains, to_mailbox }: SendRules) =>
   sending_domains.has(domain) || (to_mailbox && domain === MAILBOX_DOMAIN)
 
-async function refuseUnverified(whose: Whose, domain: string, { domains, to_mailbox }: SendRules) {
-  const { project_id, project_settings } = whose
+async function refuseUnverified(
+  caller: SendingCaller,
+  domain: string,
+  { domains, to_mailbox }: SendRules,
+) {
+  const { project_id, project_settings } = caller
   if (await domains.isVerified(project_id, domain, project_settings.allow_subdomains)) return
   const domain_id = await domains.idOf(project_id, domain)
   const hint = to_mailbox ? ` For a first try, send from an address at ${MAILBOX_DOMAIN}.` : ""
@@ -142,11 +146,11 @@ async function refuseUnverified(whose: Whose, domain: string, { domains, to_mail
 }
 
 /** A key that is bound to a domain sends from that name alone, not from below it. */
-async function refuseOtherDomain(whose: Whose, domain: string, { domains }: SendRules) {
-  const own = await domains.idOf(whose.project_id, domain)
-  if (own !== null && own === whose.domain_id) return
+async function refuseOtherDomain(caller: SendingCaller, domain: string, { domains }: SendRules) {
+  const own = await domains.idOf(caller.project_id, domain)
+  if (own !== null && own === caller.domain_id) return
   const message = `This API key may not send from ${domain}, because it is bound to another domain.`
-  fail("forbidden", message, { reason: "domain_not_allowed", domain, domain_id: whose.domain_id })
+  fail("forbidden", message, { reason: "domain_not_allowed", domain, domain_id: caller.domain_id })
 }
 
 /** Nothing is accepted that nothing can deliver. */

@@ -13,7 +13,7 @@ const MAILBOX_WAITS = [1, 2, 4]
 
 /**
  * 1, 5, 15, 30 minutes, 1, 2, 4, 8 hours, then every 8 hours, each ±10 % so that a relay that
- * was away is not met by everybody at once. Gives up where the next attempt would begin later
+ * was away is not met by all messages at once. Gives up where the next attempt would begin later
  * than `max_age_seconds` after queueing.
  */
 export const smtpSchedule =

@@ -16,7 +16,7 @@ import { mailboxMails, mailboxRecipients } from "./tables"
 const PARSE_DEADLINE_MS = 10_000
 const COUNTER = "mailbox_mails"
 
-/** Everybody else who writes waits for a transaction, so none is long. */
+/** All other writers wait for a transaction, so none is long. */
 const CLEARED_AT_ONCE = 500
 
 export type MailboxMail = typeof mailboxMails.$inferSelect

@@ -138,7 +138,7 @@ function receiver(
     const roles = recipients.map(roleOf)
     const sender = session.envelope.mailFrom
     const mail = describe(raw, recipients, sender ? sender.address : "")
-    // Where nothing tells messages apart before they are seen, all recipients are put off.
+    // Without ENVID no message is told from another before it is seen, so all recipients are deferred.
     const blind = !session.envelope.dsn?.envid
     if (blind && roles.includes("defer") && isFirst(mail.message_id)) return DEFERRED
     if (roles.includes("slow")) await sleep(slow_ms, stopping)
@@ -157,7 +157,7 @@ function receiver(
   }
 }
 
-/** The whole message, or undefined when there is no room for it: then it is read and dropped. */
+/** The whole message, or undefined when the memory for it is used up: then it is read and dropped. */
 async function collect(stream: SMTPServerDataStream, buffer: { bytes: number }) {
   const chunks: Buffer[] = []
   let size = 0

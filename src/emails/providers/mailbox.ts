@@ -5,7 +5,7 @@ import { relay } from "./smtp"
 /** Longer than the 20 s of the simulator's `slow@`, which is delivered in the end. */
 const ACCEPTED_MS = 40_000
 
-/** Just below the server's own limit, so that it is never the server who hangs up first. */
+/** Just below the server's own limit, so that the server never hangs up first. */
 const IDLE_MS = 50_000
 
 /** The server takes 100 in all, and others may want some. */

@@ -75,7 +75,7 @@ export function unrouted(error: Error): RecipientResult {
   return bouncedByUs(subtype, enhanced, error.message, NOWHERE)
 }
 
-/** Nobody was asked. */
+/** No server was asked. */
 export const NOWHERE: AskedServer = { mx: null, tls: null }
 
 /** The message is tried again. Whether the server has it is not known. */
@@ -218,7 +218,7 @@ const OF_SENDER =
   /\bsender (?:address |domain |verif\w* )?(?:is |was )?(?:rejected|refused|denied|blocked|invalid|unknown|unverified|failed|not )|(?:invalid|unknown|unverified|bad) sender\b/i
 
 const TOO_LARGE = /size|large|\bbig\b|length|\btoo long\b/i
-const NOBODY =
+const NO_SUCH_RECIPIENT =
   /unknown (?:user|recipient|mailbox)|bad (?:recipient|mailbox|destination)\b|(?:user|recipient|mailbox) (?:is )?(?:unknown|unavailable|not found)|no (?:such|mailbox)|does(?: not|n't) exist|invalid (?:recipient|mailbox)/i
 const SPAM = /spam|virus|malware|content|message (?:was )?(?:rejected|refused)/i
 const POLICY = /policy|denied|not (?:allowed|permitted)|prohibited|block|relay/i
@@ -274,7 +274,7 @@ export function subtype(reply: SmtpReply): string {
   if (isSendingLimit(reply)) return "InfrastructureRejected"
   if (enhanced === null || enhanced === "5.0.0") return fromWords(code, words)
   if (OURS.test(enhanced)) return "InfrastructureRejected"
-  if (LISTED.test(words) && !NOBODY.test(words)) return "InfrastructureRejected"
+  if (LISTED.test(words) && !NO_SUCH_RECIPIENT.test(words)) return "InfrastructureRejected"
   if (OF_SENDER.test(words)) return "PolicyRejected"
   if (subject === "1") return detail === "7" || detail === "8" ? "PolicyRejected" : "NoEmail"
   if (enhanced === "5.2.2") return "MailboxFull"
@@ -282,7 +282,7 @@ export function subtype(reply: SmtpReply): string {
   if (subject === "6") return "ContentRejected"
   if (subject === "7") return BLAMES_US.test(words) ? "InfrastructureRejected" : "PolicyRejected"
   // Large hosts say "5.4.1 Recipient address rejected" and "5.5.0 mailbox unavailable" of addresses that do not exist.
-  if (NOBODY.test(words) || /recipient address rejected/i.test(words)) return "NoEmail"
+  if (NO_SUCH_RECIPIENT.test(words) || /recipient address rejected/i.test(words)) return "NoEmail"
   return BETWEEN_SERVERS.has(subject ?? "") ? "InfrastructureRejected" : "General"
 }
 
@@ -292,7 +292,7 @@ const BETWEEN_SERVERS = new Set(["3", "4", "5"])
 function fromWords(code: number, words: string): string {
   if (code === 552) return "MailboxFull"
   if (OF_SENDER.test(words)) return "PolicyRejected"
-  if (NOBODY.test(words)) return "NoEmail"
+  if (NO_SUCH_RECIPIENT.test(words)) return "NoEmail"
   if (LISTED.test(words) || OF_PROTOCOL.has(code)) return "InfrastructureRejected"
   if (POLICY.test(words)) return BLAMES_US.test(words) ? "InfrastructureRejected" : "PolicyRejected"
   if (SPAM.test(words)) return "ContentRejected"

@@ -21,7 +21,7 @@ export interface TlsNames {
   host: string
   servername?: string | undefined
   ca?: string | undefined
-  /** False accepts any certificate: that still hides the mail from everybody who only listens. */
+  /** False accepts any certificate: that still hides the mail from a listener on the network. */
   verify?: boolean | undefined
 }
 
@@ -116,7 +116,7 @@ export class SmtpConnection {
     this.#socket = socket
     this.#listen("tls")
     await this.#until("secureConnect", "for the TLS handshake", ms).catch((error: Error) => {
-      // Whatever went wrong, it was the handshake's. Who has not greeted was asked for TLS at once.
+      // Whatever went wrong, it was the handshake's. A server that has not greeted was asked for TLS at once.
       throw new SmtpConnectionError("tls", tlsWords(error.message, name, this.#owed > 0))
     })
     return verify ? this.#checkCertificate(socket, name) : (socket.getProtocol() ?? "TLS")

@@ -73,6 +73,15 @@ describe("a relay that", () => {
     expect(outcome.others).toMatchObject([{ email: "ann@example.test", status: "retry" }])
   })
 
+  test("closes at one recipient has said so to all without an answer, and may be asked again", async () => {
+    const RCPT = (line: string) => (line.includes("no@") ? "421 4.3.2 closing" : undefined)
+    const outcome = await sendTo({ RCPT }, mailTo("ann@example.test", "no@example.test"))
+    const closing = { status: "retry", reason: "421 4.3.2 closing", fault: "infrastructure" }
+    expect(outcome).toMatchObject({ email: "ann@example.test", ...closing })
+    expect(outcome.others).toMatchObject([{ email: "no@example.test", ...closing }])
+    expect(outcome.received).toEqual([])
+  })
+
   test("asks for a message when every recipient was refused gets none", async () => {
     const outcome = await sendTo({ RCPT: "550 5.1.1 nobody", DATA: "354 go on" })
     expect(outcome).toMatchObject({ status: "bounced", bounce_subtype: "NoEmail" })
