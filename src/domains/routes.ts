@@ -5,7 +5,7 @@ import { Deleted, deleted, oneOf } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
 import { asPage, type Cursors, keyById, windowOf } from "../http/page"
 import type { Call } from "../http/route"
-import { type AnyRoute, type Method, route } from "../http/route"
+import { type AnyRoute, type Method, projectRow, route } from "../http/route"
 import type { Caller } from "../identity/caller"
 import { featuresOf, upgradeRequired } from "../plans/plans"
 import type { Store } from "../store/store"
@@ -38,13 +38,8 @@ export const domainRoutes = (parts: DomainParts): AnyRoute[] => [
 const ALL = "/v1/domains"
 const ONE = `${ALL}/{domain_id}` as const
 
-const may = <const Path extends string>(method: Method, path: Path, status: 200 | 201 = 200) => ({
-  method,
-  path,
-  callers: ["key", "console"] as AnyRoute["callers"],
-  scope: method === "GET" ? "domains:read" : "domains:write",
-  status: [status] as [number],
-})
+const may = <const Path extends string>(method: Method, path: Path, status = 200) =>
+  projectRow(method, path, method === "GET" ? "domains:read" : "domains:write", status)
 
 interface OfDomain {
   params: { domain_id: string }

@@ -12,7 +12,7 @@ import {
   windowOf,
 } from "../http/page"
 import type { Call } from "../http/route"
-import { type AnyRoute, route } from "../http/route"
+import { type AnyRoute, projectRow, route } from "../http/route"
 import type { Mailbox } from "../lib/address"
 import type { Store } from "../store/store"
 
@@ -41,12 +41,6 @@ export const emailRoutes = (parts: EmailParts): AnyRoute[] => [
   ...repeatRoutes(parts),
 ]
 
-const SEND = { callers: ["key", "console"], scope: "email:send" } satisfies Partial<AnyRoute>
-const READ = {
-  callers: ["key", "console"],
-  scope: "email:read",
-  status: [200],
-} satisfies Partial<AnyRoute>
 const ONE = "/v1/emails/{email_id}"
 
 const SEND_EXAMPLE = {
@@ -75,10 +69,7 @@ const SEND_ERRORS = [
 function sendRoutes(parts: EmailParts): AnyRoute[] {
   return [
     route({
-      ...SEND,
-      method: "POST",
-      path: "/v1/emails",
-      status: [201],
+      ...projectRow("POST", "/v1/emails", "email:send", 201),
       summary: "Send an email",
       description:
         "201 means that the email is stored on disk and will be delivered. Events and `GET /v1/emails/{email_id}` show its delivery. With an `Idempotency-Key`, a repeated request sends nothing twice.",
@@ -94,10 +85,7 @@ function sendRoutes(parts: EmailParts): AnyRoute[] {
       handle: (call) => sendOne(parts, call),
     }),
     route({
-      ...SEND,
-      method: "POST",
-      path: "/v1/emails/batch",
-      status: [200],
+      ...projectRow("POST", "/v1/emails/batch", "email:send"),
       summary: "Send up to 100 emails",
       description:
         "`{messages: […]}` accepts the valid messages and lists the others in `results`. A bare list is accepted as a whole or refused as a whole. `X-Batch-Validation` chooses the other way.",
@@ -119,9 +107,7 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
   const { store } = parts
   return [
     route({
-      ...READ,
-      method: "GET",
-      path: "/v1/emails",
+      ...projectRow("GET", "/v1/emails", "email:read"),
       summary: "List emails, newest first",
       description: "The list has no bodies, headers and timelines. Filters can be combined.",
       query: schemas.emailQuery,
@@ -130,9 +116,7 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
       handle: (call) => list(parts, call),
     }),
     route({
-      ...READ,
-      method: "GET",
-      path: ONE,
+      ...projectRow("GET", ONE, "email:read"),
       summary: "Show one email, with bodies and timeline",
       description: "The whole record. Bodies that are no longer stored are null.",
       response: schemas.Email,
@@ -140,9 +124,7 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
     }),
     ...(["GET", "POST"] as const).map((method) =>
       route({
-        ...READ,
-        method,
-        path: `${ONE}/events`,
+        ...projectRow(method, `${ONE}/events`, "email:read"),
         summary: "List the events of an email, oldest first",
         description:
           "Each event has the answer of the other side. `type` is the type of the webhook event. " +
@@ -152,9 +134,7 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
       }),
     ),
     route({
-      ...READ,
-      method: "GET",
-      path: `${ONE}/attempts`,
+      ...projectRow("GET", `${ONE}/attempts`, "email:read"),
       summary: "List the delivery attempts of an email, oldest first",
       description:
         "Each attempt names the provider, the server, its answer and the SMTP transcript.",
@@ -168,18 +148,14 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
 function partRoutes({ store, blobs }: EmailParts): AnyRoute[] {
   return [
     route({
-      ...READ,
-      method: "GET",
-      path: `${ONE}/content`,
+      ...projectRow("GET", `${ONE}/content`, "email:read"),
       summary: "Show the subject, bodies and headers of an email",
       description: "The content as it was accepted. 404 means that it is no longer stored.",
       response: schemas.EmailContent,
       handle: async (call) => ({ data: await emails.content(store.read, ...named(call)) }),
     }),
     route({
-      ...READ,
-      method: "GET",
-      path: `${ONE}/raw`,
+      ...projectRow("GET", `${ONE}/raw`, "email:read"),
       summary: "Show the message as it was sent",
       description:
         "The exact bytes, with headers and signature. They exist after the first attempt.",
@@ -187,9 +163,7 @@ function partRoutes({ store, blobs }: EmailParts): AnyRoute[] {
       handle: async (call) => message(await emails.raw(store.read, ...named(call))),
     }),
     route({
-      ...READ,
-      method: "GET",
-      path: `${ONE}/attachments/{attachment_id}`,
+      ...projectRow("GET", `${ONE}/attachments/{attachment_id}`, "email:read"),
       summary: "Download one attachment",
       description: "The file as a download, with the content type of the send request.",
       produces: "*/*",
@@ -203,10 +177,7 @@ function repeatRoutes(parts: EmailParts): AnyRoute[] {
   const { store } = parts
   return [
     route({
-      ...SEND,
-      method: "POST",
-      path: `${ONE}/cancel`,
-      status: [200],
+      ...projectRow("POST", `${ONE}/cancel`, "email:send"),
       summary: "Cancel an email that still waits",
       description:
         "Only a `queued` email can be cancelled. It becomes `failed` with the reason `cancelled`.",
@@ -217,10 +188,7 @@ function repeatRoutes(parts: EmailParts): AnyRoute[] {
       }),
     }),
     route({
-      ...SEND,
-      method: "POST",
-      path: `${ONE}/resend`,
-      status: [201],
+      ...projectRow("POST", `${ONE}/resend`, "email:send", 201),
       summary: "Send the content of an email again, to all its recipients or to one address",
       description:
         "Makes a new email with the same content and attachments. Without `to`, all recipients get it again. With `to`, only that address gets it.",

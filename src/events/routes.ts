@@ -3,7 +3,7 @@ import { invalid, type Problems } from "../core/problems"
 import { oneOf } from "../http/field-schemas"
 import type { Health } from "../http/health"
 import { answerOnce } from "../http/idempotency"
-import { type AnyRoute, type Call, route } from "../http/route"
+import { type AnyRoute, type Call, projectRow, route } from "../http/route"
 import { Upgrade } from "../http/sockets"
 import { check } from "../http/validate"
 import { anything, eventId, flag, text, time, word } from "../lib/record-fields"
@@ -95,8 +95,7 @@ type FeedQuery = Static<typeof feedQuery>
 export const eventRoutes = (store: Store, health: Health): AnyRoute[] => [
   ...typeRoutes(),
   route({
-    ...READ,
-    path: "/v1/events",
+    ...projectRow("GET", "/v1/events", "webhooks:read"),
     summary: "List events after a known one, oldest first",
     description:
       "A feed for programs. Keep `meta.next_after` and send it as the next `after`. `wait` holds the request until an event happens. Events can be read for 30 days.",
@@ -106,8 +105,7 @@ export const eventRoutes = (store: Store, health: Health): AnyRoute[] => [
       call.query.before === undefined ? read(store, health, call) : readBack(store, call),
   }),
   route({
-    ...READ,
-    path: "/v1/events/{event_id}",
+    ...projectRow("GET", "/v1/events/{event_id}", "webhooks:read"),
     summary: "Show one event",
     description: "Shows the envelope exactly as webhooks get it.",
     response: Envelope,
@@ -116,11 +114,7 @@ export const eventRoutes = (store: Store, health: Health): AnyRoute[] => [
     }),
   }),
   route({
-    method: "POST",
-    callers: ["key", "console"],
-    scope: "webhooks:write",
-    status: [201],
-    path: "/v1/events/trigger",
+    ...projectRow("POST", "/v1/events/trigger", "webhooks:write", 201),
     summary: "Make a simulated event to test receivers",
     description:
       "The event has the data of the example, your changes and `data.simulated: true`. It is delivered like any other event.",
@@ -134,17 +128,9 @@ export const eventRoutes = (store: Store, health: Health): AnyRoute[] => [
   }),
 ]
 
-const READ = {
-  method: "GET",
-  callers: ["key", "console"],
-  scope: "webhooks:read",
-  status: [200],
-} satisfies Partial<AnyRoute>
-
 const typeRoutes = (): AnyRoute[] => [
   route({
-    ...READ,
-    path: "/v1/webhooks/events",
+    ...projectRow("GET", "/v1/webhooks/events", "webhooks:read"),
     summary: "List all event types with their fields and an example",
     description: "The section `webhooks` of this document has the same types as schemas.",
     query: typeQuery,
@@ -235,11 +221,7 @@ const headers = t.Object({
 /** Events as they come, over a WebSocket; with `forward` as deliveries of a webhook. */
 export const streamRoutes = (parts: StreamParts): AnyRoute[] => [
   route({
-    method: "GET",
-    path: "/v1/events/stream",
-    callers: ["key", "console"],
-    scope: "webhooks:read",
-    status: [101],
+    ...projectRow("GET", "/v1/events/stream", "webhooks:read", 101),
     summary: "Stream events over a WebSocket",
     description:
       "Connect with a WebSocket and the subprotocol `svc.events.v1`. With `forward=true` the server sends signed deliveries, and the client sends back the answers of its receiver.",

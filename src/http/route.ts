@@ -191,6 +191,14 @@ export const route = <
   row: Route<Path, Choices, Body, Read, Query, Data, Top, Meta, Whole, Produces>,
 ): AnyRoute => row as unknown as AnyRoute
 
+/** What most rows of a project have in common: keys and people call them. */
+export const projectRow = <const Path extends string>(
+  method: Method,
+  path: Path,
+  scope: string,
+  status = 200,
+): BaseRow<Path> => ({ method, path, scope, callers: ["key", "console"], status: [status] })
+
 /** What most rows for people in the console have in common. */
 export const consoleRow = <const Path extends string>(
   method: Method,

@@ -5,7 +5,7 @@ import * as domains from "../domains/domains"
 import { nameText, oneOf, orNull } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
 import { type Cursors, listPage, pageQuery, readTime } from "../http/page"
-import { type AnyRoute, route } from "../http/route"
+import { type AnyRoute, type Method, projectRow, route } from "../http/route"
 import { check } from "../http/validate"
 import { isRange } from "../lib/ip-ranges"
 import { nearest } from "../lib/text"
@@ -66,17 +66,8 @@ interface KeyParts {
 const ALL = "/v1/api-keys"
 const ONE = `${ALL}/{key_id}`
 
-const by = <const Path extends string>(
-  method: AnyRoute["method"],
-  path: Path,
-  status: 200 | 201 = 200,
-) => ({
-  method,
-  path,
-  callers: ["key", "console"] as AnyRoute["callers"],
-  scope: method === "GET" ? "api_keys:read" : "api_keys:write",
-  status: [status] as [number],
-})
+const by = <const Path extends string>(method: Method, path: Path, status = 200) =>
+  projectRow(method, path, method === "GET" ? "api_keys:read" : "api_keys:write", status)
 
 export const apiKeyRoutes = (parts: KeyParts): AnyRoute[] => [
   ...makingRoutes(parts),

@@ -1,7 +1,7 @@
 import { Type as t } from "@sinclair/typebox"
 import { fail } from "../core/errors"
 import { asPage, type Cursors, keyById, pageQuery, windowOf } from "../http/page"
-import { type AnyRoute, route } from "../http/route"
+import { type AnyRoute, consoleRow, type Method, route } from "../http/route"
 import type { Caller } from "../identity/caller"
 import { recordInAccounts } from "../identity/users"
 import { count, flag, text } from "../lib/record-fields"
@@ -29,12 +29,8 @@ export interface QueueControlParts {
   cursors: Cursors
 }
 
-const by = <const Path extends string>(method: AnyRoute["method"], path: Path) => ({
-  method,
-  path,
-  callers: ["console"] as AnyRoute["callers"],
-  scope: "role:operator",
-  status: [200] as [number],
+const by = <const Path extends string>(method: Method, path: Path) => ({
+  ...consoleRow(method, path, "role:operator"),
   response: Queue,
 })
 

@@ -1,16 +1,12 @@
-import { type AnyRoute, route } from "../http/route"
+import { type AnyRoute, type Method, projectRow, route } from "../http/route"
 import type { Store } from "../store/store"
 import * as longJobs from "./long-jobs"
 import { Job } from "./schemas"
 
 const ONE = "/v1/jobs/{job_id}"
 
-const by = <const Path extends string>(method: AnyRoute["method"], path: Path) => ({
-  method,
-  path,
-  callers: ["key", "console"] as AnyRoute["callers"],
-  scope: "-",
-  status: [200] as [number],
+const by = <const Path extends string>(method: Method, path: Path) => ({
+  ...projectRow(method, path, "-"),
   response: Job,
 })
 

@@ -4,7 +4,7 @@ import type { Workers } from "../core/workers"
 import { comparableFilters } from "../http/address-filters"
 import { asPage, type Cursors, keyById, pageQuery, readTime, windowOf } from "../http/page"
 import type { Call } from "../http/route"
-import { type AnyRoute, route } from "../http/route"
+import { type AnyRoute, projectRow, route } from "../http/route"
 import { count, EXAMPLE_ID, id, maybe, rarely, text, time } from "../lib/record-fields"
 import type { Store } from "../store/store"
 import * as mailbox from "./mailbox"
@@ -66,16 +66,9 @@ export interface MailboxParts {
 }
 
 export function mailboxRoutes({ store, workers, cursors }: MailboxParts): AnyRoute[] {
-  const may = (scope: string): Pick<AnyRoute, "callers" | "scope" | "status"> => ({
-    callers: ["key", "console"],
-    scope,
-    status: [200],
-  })
   return [
     route({
-      ...may("email:read"),
-      method: "GET",
-      path: "/v1/mailbox",
+      ...projectRow("GET", "/v1/mailbox", "email:read"),
       summary: "List the mail in the embedded mailbox, newest first",
       description:
         "Mail of this project in the embedded mailbox. `search` looks into sender, recipient and subject.",
@@ -93,18 +86,14 @@ export function mailboxRoutes({ store, workers, cursors }: MailboxParts): AnyRou
       },
     }),
     route({
-      ...may("email:read"),
-      method: "GET",
-      path: "/v1/mailbox/{mail_id}",
+      ...projectRow("GET", "/v1/mailbox/{mail_id}", "email:read"),
       summary: "Show one mail, with its parsed parts",
       description: "Headers, bodies and the list of attachments.",
       response: Mail,
       handle: async (call) => ({ data: await read(store, workers, call) }),
     }),
     route({
-      ...may("email:send"),
-      method: "DELETE",
-      path: "/v1/mailbox",
+      ...projectRow("DELETE", "/v1/mailbox", "email:send"),
       summary: "Delete all mail in the mailbox, or the mail of one recipient",
       description: "With `to` only the mail of that recipient goes.",
       query: clearQuery,

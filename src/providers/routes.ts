@@ -7,7 +7,7 @@ import { Deleted, deleted } from "../http/field-schemas"
 import { keepAnswer } from "../http/idempotency"
 import { asPage, type Cursors, keyById, windowOf } from "../http/page"
 import type { Call } from "../http/route"
-import { type AnyRoute, route } from "../http/route"
+import { type AnyRoute, consoleRow, projectRow, route } from "../http/route"
 import type { Store } from "../store/store"
 import { INSTANCE } from "./callback-token"
 import { callbackRoutes } from "./callbacks/routes"
@@ -36,9 +36,6 @@ const ONE = `${ALL}/{config_id}` as const
 const KINDS = ["email_provider", "sms_provider", "push_provider"] as const
 const choices = { kind: KINDS }
 
-const READ = { callers: ["key", "console"], scope: "providers:read" } satisfies Partial<AnyRoute>
-const WRITE = { callers: ["console"], scope: "role:project_admin" } satisfies Partial<AnyRoute>
-
 export const providerRoutes = (parts: ProviderParts): AnyRoute[] => [
   ...readingRoutes(parts),
   ...writingRoutes(parts),
@@ -51,10 +48,7 @@ function readingRoutes(parts: ProviderParts): AnyRoute[] {
   const shown = (row: configs.ConfigRow) => record(row, secrets, base_url())
   return [
     route({
-      ...READ,
-      method: "GET",
-      path: "/v1/providers",
-      status: [200],
+      ...projectRow("GET", "/v1/providers", "providers:read"),
       summary: "List the configured providers",
       description:
         "Providers deliver mail to its recipients. The provider with the lowest `priority` is tried first. Secrets are masked.",
@@ -63,11 +57,8 @@ function readingRoutes(parts: ProviderParts): AnyRoute[] {
       handle: (call) => list(parts, call),
     }),
     route({
-      ...READ,
-      method: "GET",
-      path: ONE,
+      ...projectRow("GET", ONE, "providers:read"),
       choices,
-      status: [200],
       summary: "Show one configured provider, with masked secrets",
       description: "While `status` is `error`, `last_error` has the last refusal of the provider.",
       response: schemas.ProviderConfig,
@@ -116,9 +107,7 @@ async function list(parts: ProviderParts, call: ListCall) {
 function writingRoutes(parts: ProviderParts): AnyRoute[] {
   return [
     route({
-      ...WRITE,
-      method: "POST",
-      path: ALL,
+      ...consoleRow("POST", ALL, "role:project_admin"),
       choices,
       status: [201, 200],
       summary: "Configure a provider, or replace the one with the same provider and name",
@@ -143,11 +132,8 @@ function writingRoutes(parts: ProviderParts): AnyRoute[] {
       handle: (call) => set(parts, call),
     }),
     route({
-      ...WRITE,
-      method: "PATCH",
-      path: ONE,
+      ...consoleRow("PATCH", ONE, "role:project_admin"),
       choices,
-      status: [200],
       summary: "Change a provider; credentials as a whole, settings one by one",
       description:
         "Absent fields do not change. New credentials replace all old ones; settings change one by one.",
@@ -164,11 +150,8 @@ function endingRoutes(parts: ProviderParts): AnyRoute[] {
   const { store } = parts
   return [
     route({
-      ...WRITE,
-      method: "DELETE",
-      path: ONE,
+      ...consoleRow("DELETE", ONE, "role:project_admin"),
       choices,
-      status: [200],
       summary: "Delete a provider and its credentials",
       description: "Waiting mail goes to the next provider.",
       response: Deleted,
@@ -179,11 +162,8 @@ function endingRoutes(parts: ProviderParts): AnyRoute[] {
       },
     }),
     route({
-      ...WRITE,
-      method: "POST",
-      path: `${ONE}/test`,
+      ...consoleRow("POST", `${ONE}/test`, "role:project_admin"),
       choices,
-      status: [200],
       summary: "Test a provider: log in, and with `to` send a mail through it",
       description:
         "502 has the reason of the provider's refusal. After a success, mail that waited for this provider goes on.",

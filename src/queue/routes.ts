@@ -1,5 +1,5 @@
 import { Type as t } from "@sinclair/typebox"
-import { type AnyRoute, route } from "../http/route"
+import { type AnyRoute, projectRow, route } from "../http/route"
 import { count, maybe, rarely, text, time, word } from "../lib/record-fields"
 import type { Store } from "../store/store"
 import { openWork } from "./queue"
@@ -32,11 +32,7 @@ const OpenWork = t.Object(
 
 export const queueRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route({
-    method: "GET",
-    path: "/v1/queue",
-    callers: ["key", "console"],
-    scope: "webhooks:read",
-    status: [200],
+    ...projectRow("GET", "/v1/queue", "webhooks:read"),
     summary: "Show the open work of a project, by state and by recipient domain",
     description:
       "Waiting, running and retried work, with the reason and the time of the next attempt.",

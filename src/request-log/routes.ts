@@ -1,7 +1,7 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import { invalid } from "../core/problems"
 import { asPage, type Cursors, pageQuery, windowOf } from "../http/page"
-import { type AnyRoute, route } from "../http/route"
+import { type AnyRoute, projectRow, route } from "../http/route"
 import type { Caller } from "../identity/caller"
 import { count, id, maybe, rarely, text, time } from "../lib/record-fields"
 import type { Store } from "../store/store"
@@ -43,11 +43,7 @@ interface RequestLogParts {
 /** What was asked of the API during the last days. */
 export const requestLogRoutes = ({ store, cursors }: RequestLogParts): AnyRoute[] => [
   route({
-    method: "GET",
-    path: "/v1/request-log",
-    callers: ["key", "console"],
-    scope: "webhooks:read|role:operator|role:project_admin",
-    status: [200],
+    ...projectRow("GET", "/v1/request-log", "webhooks:read|role:operator|role:project_admin"),
     summary: "List requests and their answers, newest first",
     unlogged: true, // a follower would see its own requests
     description:

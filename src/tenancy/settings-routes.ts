@@ -2,7 +2,7 @@ import { Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/problems"
 import { readAddress } from "../emails/fields"
 import { orNull } from "../http/field-schemas"
-import { type AnyRoute, route } from "../http/route"
+import { type AnyRoute, projectRow, route } from "../http/route"
 import { PROJECT_DEFAULTS } from "../identity/caller"
 import { flag, maybe, text } from "../lib/record-fields"
 import type { Store } from "../store/store"
@@ -38,16 +38,14 @@ const SettingsPatch = t.Object({
 
 export const settingsRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route({
-    ...may("settings:read"),
-    method: "GET",
+    ...projectRow("GET", "/v1/settings", "settings:read"),
     summary: "Show the settings of the project",
     description: "Shows every setting, with its default if the project has not set it.",
     response: Settings,
     handle: ({ caller }) => ({ data: caller.project_settings }),
   }),
   route({
-    ...may("settings:write"),
-    method: "PATCH",
+    ...projectRow("PATCH", "/v1/settings", "settings:write"),
     summary: "Change settings of the project",
     description:
       "Settings that are absent stay as they are. Null restores the default. Unknown settings are refused.",
@@ -61,13 +59,6 @@ export const settingsRoutes = ({ store }: { store: Store }): AnyRoute[] => [
     }),
   }),
 ]
-
-const may = (scope: string) => ({
-  path: "/v1/settings",
-  callers: ["key", "console"] as AnyRoute["callers"],
-  status: [200] as [number],
-  scope,
-})
 
 /** A setting that nothing here acts upon is refused: silence would look like consent. */
 function readPatch(body: unknown, problems: Problems): SettingsChange {

@@ -12,7 +12,7 @@ import { AlreadyAnswered, answerOnce, keepAnswer, lookup } from "../http/idempot
 import { asPage, type Cursors, keyById, readTime, windowOf } from "../http/page"
 import { RateLimits, SharedWindows } from "../http/rate-limits"
 import type { Call } from "../http/route"
-import { type AnyRoute, type Enveloped, route } from "../http/route"
+import { type AnyRoute, type Enveloped, type Method, projectRow, route } from "../http/route"
 import { pathOf, queryOf } from "../http/target"
 import { check } from "../http/validate"
 import { Job } from "../jobs/schemas"
@@ -50,17 +50,8 @@ export const deliveryRoutes = (parts: DeliveryRouteParts): AnyRoute[] => [
 ]
 
 /** What all routes of webhooks have in common. */
-export const by = <const Path extends string>(
-  method: AnyRoute["method"],
-  path: Path,
-  status: 200 | 201 = 200,
-) => ({
-  method,
-  path,
-  callers: ["key", "console"] as AnyRoute["callers"],
-  scope: method === "GET" ? "webhooks:read" : "webhooks:write",
-  status: [status] as [number],
-})
+export const by = <const Path extends string>(method: Method, path: Path, status = 200) =>
+  projectRow(method, path, method === "GET" ? "webhooks:read" : "webhooks:write", status)
 
 interface OfEndpoint {
   project_id: string
