@@ -38,8 +38,9 @@ import type { Store } from "./store/store"
 import type { SetupToken } from "./tenancy/setup"
 import { firstProject, sessionParts } from "./tenancy/setup"
 import { Meter } from "./tenancy/usage"
-import { planned } from "./webhooks/bell"
 import { countDeliveries, WEBHOOKS } from "./webhooks/delivery-counts"
+import { deliveryRows } from "./webhooks/delivery-picker"
+import { deliveryWakeUp } from "./webhooks/held"
 import { openWebhooks } from "./webhooks/open-webhooks"
 
 const WORKER_THREADS = 2
@@ -104,7 +105,7 @@ async function assemble(
   const ground = { settings, mode, store, secrets, workers, blobs, base_url, node, pauses }
   const { mailbox, loops: mailLoops, warnings, parts: mail } = await openMail(ground, undo)
   const isPaused = () => pauses.holdOf(WEBHOOKS) !== undefined
-  const hooks = openWebhooks({ store, secrets, workers, settings, isPaused })
+  const hooks = openWebhooks({ store, secrets, workers, settings, node, isPaused })
   const smtp = () => mailbox?.isListening() ?? true
   const loops = [...mailLoops, hooks.loop]
   const progressedAt = () => Math.min(...loops.map(({ progressed_at }) => progressed_at))
@@ -146,10 +147,10 @@ async function assemble(
   undo.push(() => listener.stop())
   address.url ??= listener.url
   undo.push(openAdminSocket(join(data_dir, "admin.sock"), { store, secrets, ...session }))
-  undo.push(await pauses.start(), await node.join([messageRows, jobRows]))
+  undo.push(await pauses.start(), await node.join([messageRows, deliveryRows, jobRows]))
   await startAll(loops, undo)
   void disk.damaged.then(() => Promise.all(loops.map((loop) => loop.stop(DRAIN_MILLISECONDS))))
-  const wakeUps = [wakeUpOf("messages"), wakeUpOf("jobs"), emitted, planned]
+  const wakeUps = [wakeUpOf("messages"), wakeUpOf("jobs"), deliveryWakeUp, emitted]
   undo.push(shareWakeUps(store, wakeUps), keepTidy(store, settings))
 
   return {

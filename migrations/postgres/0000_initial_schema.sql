@@ -493,7 +493,7 @@ CREATE TABLE "usage_days" (
 	CONSTRAINT "usage_days_account_id_day_project_id_metric_shard_pk" PRIMARY KEY("account_id","day","project_id","metric","shard")
 );
 --> statement-breakpoint
-CREATE TABLE "deliveries" (
+CREATE TABLE "webhook_deliveries" (
 	"id" uuid PRIMARY KEY NOT NULL,
 	"project_id" uuid NOT NULL,
 	"webhook_id" uuid NOT NULL,
@@ -501,11 +501,14 @@ CREATE TABLE "deliveries" (
 	"event_type" text NOT NULL,
 	"trigger" text NOT NULL,
 	"status" text NOT NULL,
+	"state" bigint NOT NULL,
+	"run_at" bigint NOT NULL,
+	"attempt" bigint NOT NULL,
+	"owner" text,
+	"lease_until" bigint,
 	"attempts" bigint NOT NULL,
 	"max_attempts" bigint NOT NULL,
 	"by_hand" boolean NOT NULL,
-	"next_attempt_at" bigint,
-	"owner" uuid,
 	"body" text,
 	"url" text,
 	"request_headers" text,
@@ -517,7 +520,6 @@ CREATE TABLE "deliveries" (
 	"attempt_log" text NOT NULL,
 	"first_attempted_at" bigint,
 	"last_attempted_at" bigint,
-	"completed_at" bigint,
 	"created_at" bigint NOT NULL
 );
 --> statement-breakpoint
@@ -613,10 +615,10 @@ CREATE INDEX "request_log_by_request" ON "request_log" USING btree ("request_id"
 CREATE UNIQUE INDEX "invitations_by_token" ON "invitations" USING btree ("token_hash");--> statement-breakpoint
 CREATE INDEX "invitations_by_account" ON "invitations" USING btree ("account_id","id");--> statement-breakpoint
 CREATE INDEX "usage_days_by_project" ON "usage_days" USING btree ("project_id","day");--> statement-breakpoint
-CREATE INDEX "deliveries_by_webhook" ON "deliveries" USING btree ("webhook_id","id");--> statement-breakpoint
-CREATE INDEX "deliveries_by_event" ON "deliveries" USING btree ("event_id","webhook_id");--> statement-breakpoint
-CREATE INDEX "deliveries_due" ON "deliveries" USING btree ("webhook_id","next_attempt_at") WHERE status in ('pending', 'failed') and owner is null;--> statement-breakpoint
-CREATE INDEX "deliveries_leased" ON "deliveries" USING btree ("webhook_id","next_attempt_at") WHERE owner is not null;--> statement-breakpoint
-CREATE INDEX "deliveries_held" ON "deliveries" USING btree ("webhook_id","next_attempt_at") WHERE status = 'held';--> statement-breakpoint
-CREATE INDEX "deliveries_exhausted" ON "deliveries" USING btree ("completed_at") WHERE status = 'exhausted';--> statement-breakpoint
+CREATE INDEX "webhook_deliveries_by_webhook" ON "webhook_deliveries" USING btree ("webhook_id","id");--> statement-breakpoint
+CREATE INDEX "webhook_deliveries_by_event" ON "webhook_deliveries" USING btree ("event_id","webhook_id");--> statement-breakpoint
+CREATE INDEX "webhook_deliveries_ready" ON "webhook_deliveries" USING btree ("webhook_id","run_at","id") WHERE state = 0;--> statement-breakpoint
+CREATE INDEX "webhook_deliveries_leased" ON "webhook_deliveries" USING btree ("lease_until") WHERE state = 1;--> statement-breakpoint
+CREATE INDEX "webhook_deliveries_dead" ON "webhook_deliveries" USING btree ("run_at") WHERE state = 2;--> statement-breakpoint
+CREATE INDEX "webhook_deliveries_held" ON "webhook_deliveries" USING btree ("webhook_id","run_at") WHERE state = 3;--> statement-breakpoint
 CREATE INDEX "webhooks_by_project" ON "webhooks" USING btree ("project_id","id");

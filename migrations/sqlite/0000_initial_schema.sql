@@ -552,7 +552,7 @@ CREATE TABLE `usage_days` (
 );
 --> statement-breakpoint
 CREATE INDEX `usage_days_by_project` ON `usage_days` (`project_id`,`day`);--> statement-breakpoint
-CREATE TABLE `deliveries` (
+CREATE TABLE `webhook_deliveries` (
 	`id` blob PRIMARY KEY NOT NULL,
 	`project_id` blob NOT NULL,
 	`webhook_id` blob NOT NULL,
@@ -560,11 +560,14 @@ CREATE TABLE `deliveries` (
 	`event_type` text NOT NULL,
 	`trigger` text NOT NULL,
 	`status` text NOT NULL,
+	`state` integer NOT NULL,
+	`run_at` integer NOT NULL,
+	`attempt` integer NOT NULL,
+	`owner` text,
+	`lease_until` integer,
 	`attempts` integer NOT NULL,
 	`max_attempts` integer NOT NULL,
 	`by_hand` integer NOT NULL,
-	`next_attempt_at` integer,
-	`owner` blob,
 	`body` text,
 	`url` text,
 	`request_headers` text,
@@ -576,16 +579,15 @@ CREATE TABLE `deliveries` (
 	`attempt_log` text NOT NULL,
 	`first_attempted_at` integer,
 	`last_attempted_at` integer,
-	`completed_at` integer,
 	`created_at` integer NOT NULL
 );
 --> statement-breakpoint
-CREATE INDEX `deliveries_by_webhook` ON `deliveries` (`webhook_id`,`id`);--> statement-breakpoint
-CREATE INDEX `deliveries_by_event` ON `deliveries` (`event_id`,`webhook_id`);--> statement-breakpoint
-CREATE INDEX `deliveries_due` ON `deliveries` (`webhook_id`,`next_attempt_at`) WHERE status in ('pending', 'failed') and owner is null;--> statement-breakpoint
-CREATE INDEX `deliveries_leased` ON `deliveries` (`webhook_id`,`next_attempt_at`) WHERE owner is not null;--> statement-breakpoint
-CREATE INDEX `deliveries_held` ON `deliveries` (`webhook_id`,`next_attempt_at`) WHERE status = 'held';--> statement-breakpoint
-CREATE INDEX `deliveries_exhausted` ON `deliveries` (`completed_at`) WHERE status = 'exhausted';--> statement-breakpoint
+CREATE INDEX `webhook_deliveries_by_webhook` ON `webhook_deliveries` (`webhook_id`,`id`);--> statement-breakpoint
+CREATE INDEX `webhook_deliveries_by_event` ON `webhook_deliveries` (`event_id`,`webhook_id`);--> statement-breakpoint
+CREATE INDEX `webhook_deliveries_ready` ON `webhook_deliveries` (`webhook_id`,`run_at`,`id`) WHERE state = 0;--> statement-breakpoint
+CREATE INDEX `webhook_deliveries_leased` ON `webhook_deliveries` (`lease_until`) WHERE state = 1;--> statement-breakpoint
+CREATE INDEX `webhook_deliveries_dead` ON `webhook_deliveries` (`run_at`) WHERE state = 2;--> statement-breakpoint
+CREATE INDEX `webhook_deliveries_held` ON `webhook_deliveries` (`webhook_id`,`run_at`) WHERE state = 3;--> statement-breakpoint
 CREATE TABLE `webhooks` (
 	`id` blob PRIMARY KEY NOT NULL,
 	`account_id` blob NOT NULL,

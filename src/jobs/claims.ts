@@ -1,6 +1,7 @@
-import { millis, monotonic } from "../core/time"
+import { millis, monotonic, now } from "../core/time"
 import { type InFlightRows, inFlightOf } from "../store/in-flight"
 import type { Store, Tx } from "../store/store"
+import { type LookAhead, lookAheadOf } from "./look-ahead"
 import { LEASED, type WorkRow } from "./work"
 import type { Lease } from "./work-rows"
 import type { Share, WorkTable } from "./work-table"
@@ -32,7 +33,7 @@ function isFresh(row: WorkRow): boolean {
   return by_clock >= 0 && Math.max(by_clock, lasted) < FRESH_MILLISECONDS
 }
 
-type Claimable<Row extends WorkRow> = Pick<WorkTable<Row, never>, "rows"> & {
+type Claimable<Row extends WorkRow> = Pick<WorkTable<Row, never>, "rows" | "looks_ahead"> & {
   onRelease?: WorkTable<Row, never>["onRelease"] | undefined
 }
 
@@ -41,7 +42,7 @@ export interface Claims<Row extends WorkRow> {
   readonly owner: string
   /** Up to the share's limit of due rows. */
   claim(share: Share): Promise<Row[]>
-  /** The one row, if it waits and is due. */
+  /** The one row, if it waits, due or not. */
   claimOne(id: string): Promise<Row | undefined>
   /** Of these claims, those that still count; nothing changes that until the transaction ends. */
   held(tx: Tx, rows: Row[]): Promise<Set<Row>>
@@ -77,12 +78,14 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
   readonly #store: Store
   readonly #table: Claimable<Row>
   readonly #inFlight: InFlightRows
+  readonly #ahead: LookAhead<Row> | undefined
 
   constructor(store: Store, table: Claimable<Row>, inFlight: InFlightRows, owner: string) {
     this.#store = store
     this.#table = table
     this.#inFlight = inFlight
     this.owner = owner
+    if (table.looks_ahead) this.#ahead = lookAheadOf<Row>(inFlight, table.rows.name)
   }
 
   async claim({ admit, ...share }: Share): Promise<Row[]> {
@@ -97,39 +100,57 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
     })
   }
 
-  /** What is in flight is still in the index of what is due: so many more are looked at. */
   async #claim({ partition, limit, filter }: Share): Promise<Row[]> {
-    const { read } = this.#store
-    const most = limit + this.#inFlight.countOf(partition)
-    const due = await this.#table.rows.due(read, { partition, limit: most, filter })
-    const ids = due.filter((id) => !this.#inFlight.has(id)).slice(0, limit)
-    return this.#take(ids, partition)
+    const ahead = filter === undefined ? this.#ahead : undefined
+    const found = ahead?.take(partition, limit) ?? []
+    const rows = found.filter(({ id }) => !this.#inFlight.has(id))
+    this.#own(rows, partition)
+    const missing = limit - rows.length
+    if (missing === 0) return rows
+    const changes = ahead?.changes ?? 0
+    // What is in flight is still in the index of what is due: so many more are looked at.
+    const most = missing + this.#inFlight.countOf(partition) + (ahead?.extraFor(partition) ?? 0)
+    const looked_at = now()
+    const due = await this.#table.rows.due(this.#store.read, { partition, limit: most, filter })
+    const free = due.filter((id) => !this.#inFlight.has(id))
+    // A row that was settled since then may be due later.
+    const isDue = ({ run_at }: Row) => run_at <= looked_at
+    const ids = ahead ? free : free.slice(0, missing)
+    const { claimed, rest } = await this.#take(ids, partition, missing, isDue)
+    ahead?.keep(partition, rest, due.length < most, changes)
+    return [...rows, ...claimed]
   }
 
   async claimOne(id: string): Promise<Row | undefined> {
     if (this.#inFlight.has(id)) return undefined
-    const [row] = await this.#take([id], undefined)
-    return row
+    const { claimed } = await this.#take([id], undefined, 1, () => true)
+    return claimed[0]
   }
 
   /** Kept from others first, then read: what was cancelled or ended in between is not among them. */
-  async #take(ids: string[], partition: unknown): Promise<Row[]> {
-    if (ids.length === 0) return []
-    const place = new Map(ids.map((id, at) => [id, at]))
+  async #take(ids: string[], partition: unknown, limit: number, which: (row: Row) => boolean) {
+    if (ids.length === 0) return { claimed: [], rest: [] }
+    const order = new Map(ids.map((id, at) => [id, at]))
     const { free, end } = this.#inFlight.reserve(ids)
     try {
-      const found = await this.#table.rows.ready(this.#store.read, free)
-      for (const row of found) {
-        row.attempt += 1
-        row.state = LEASED
-        row.owner = this.owner
-        this.#inFlight.claim(row.id, partition, row)
-      }
-      noteClaims(found)
-      return found.sort((a, b) => (place.get(a.id) ?? 0) - (place.get(b.id) ?? 0))
+      const found = (await this.#table.rows.ready(this.#store.read, free)).filter(which)
+      const claimed = found.sort((a, b) => (order.get(a.id) ?? 0) - (order.get(b.id) ?? 0))
+      const rest = claimed.splice(limit)
+      this.#own(claimed, partition)
+      return { claimed, rest }
     } finally {
       end()
     }
+  }
+
+  #own(rows: Row[], partition: unknown) {
+    for (const row of rows) {
+      row.attempt += 1
+      row.state = LEASED
+      row.owner = this.owner
+      this.#inFlight.claim(row.id, partition, row)
+    }
+    noteClaims(rows)
   }
 
   async held(_: Tx, rows: Row[]): Promise<Set<Row>> {
@@ -191,7 +212,11 @@ class LeaseClaims<Row extends WorkRow> implements Claims<Row> {
     return claimed
   }
 
-  async claimOne(): Promise<undefined> {}
+  async claimOne(id: string): Promise<Row | undefined> {
+    const row = await this.#store.tx((tx) => this.#table.rows.claimOne(tx, id, this.#lease))
+    if (row) noteClaims([row])
+    return row
+  }
 
   held(tx: Tx, list: Row[]): Promise<Set<Row>> {
     return this.#table.rows.held(tx, list, this.owner)

@@ -83,7 +83,9 @@ export async function enqueueAll<Payload>(tx: Tx, job: JobKind<Payload>, list: N
 export const enqueue = <Payload>(tx: Tx, job: JobKind<Payload>, work: NewWork<Payload>) =>
   enqueueAll(tx, job, [work])
 
-export const jobRows = new WorkRows<JobRow>(jobs, jobs.priority, "last_error")
+export const jobRows = new WorkRows<JobRow>(jobs, jobs.priority, {
+  buried: (last_error) => ({ last_error }),
+})
 
 /** The table of jobs as work. Each kind is a queue of its own. */
 export const jobTable = (handlers: JobHandlers): WorkTable<JobRow, never> => ({

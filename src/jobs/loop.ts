@@ -32,6 +32,10 @@ const LATE_A_TURN = 3
 /** How many results may wait for the disk after their slots were freed: a crash would run as many again. */
 const MOST_UNSETTLED = 1000
 
+/** With a picker, the loop pauses for so many times as long as the last pick took. */
+const PAUSES_PER_PICK = 2
+const LONGEST_PAUSE_MILLISECONDS = 5
+
 /** A reason may reach the world: an error's own words, with SQL and paths in them, may not. */
 const FAILED = "The job failed. The log has the reason."
 
@@ -73,6 +77,9 @@ export class WorkLoop<Row extends WorkRow, End> {
   #claim_size: number
   #claimed_at = 0
   #held_ms = 0
+  /** When the last claim ended, and how long it took. */
+  #picked_at = 0
+  #picked_ms = 0
   /** When the last claim looked: what was due by then is claimed, or in flight. */
   #looked_at = ""
   /** When the picker expects more. */
@@ -100,7 +107,13 @@ export class WorkLoop<Row extends WorkRow, End> {
   async start() {
     const { store, table, alone, lease_ms } = this.#options
     if (alone) while ((await table.rows.freeAll(store, this.#claims.owner)) > 0);
-    this.#silence = wakeUpOf(table.rows.name).onWakeUp(() => this.wake())
+    const ends = [
+      this.#options.picker?.listen?.(),
+      wakeUpOf(table.rows.name).onWakeUp(() => this.wake()),
+    ]
+    this.#silence = () => {
+      for (const end of ends) end?.()
+    }
     this.#every(lease_ms / 3, () => this.#keep())
     this.#every(SWEEP_MILLISECONDS, () => this.#claims.sweep(this.#held()))
     this.#loop = this.#turn()
@@ -131,6 +144,7 @@ export class WorkLoop<Row extends WorkRow, End> {
       Promise.all(this.#unsettled.values()),
     )
     await Promise.race([ended, sleep(drain_ms)])
+    await this.#settler.drained()
     for (const timer of this.#timers) clearInterval(timer)
     this.#silence()
     // What still runs is cut off now: a result that comes of that finds no claim, and writes nothing.
@@ -159,6 +173,7 @@ export class WorkLoop<Row extends WorkRow, End> {
       }
       if (failing) await sleep(POLL_MILLISECONDS)
       else if (!this.#stopping) await this.#rest()
+      if (this.#options.picker) await this.#pauseAfterPick()
     }
     const prefetched = this.#prefetched
     this.#prefetched = []
@@ -198,8 +213,10 @@ export class WorkLoop<Row extends WorkRow, End> {
     const begun = monotonic()
     const claimed = await this.#claimUpTo(size)
     this.#options.table.onClaim?.(claimed)
+    this.#picked_at = monotonic()
+    this.#picked_ms = this.#picked_at - begun
     // Elsewhere the time passes while the database works, and holds nobody.
-    this.#held_ms = this.#options.alone ? monotonic() - begun : 0
+    this.#held_ms = this.#options.alone ? this.#picked_ms : 0
     // Only a full claim says something about the next one.
     this.#claimed_at = claimed.length < size ? 0 : monotonic()
     this.#prefetched = claimed.reverse()
@@ -271,6 +288,13 @@ export class WorkLoop<Row extends WorkRow, End> {
     this.#wake = resolve
     await promise
     clearTimeout(timer)
+  }
+
+  /** A pick costs the same for one row as for forty: with much to do there are fewer of them. */
+  async #pauseAfterPick() {
+    const pause = Math.min(LONGEST_PAUSE_MILLISECONDS, this.#picked_ms * PAUSES_PER_PICK)
+    const left = pause - (monotonic() - this.#picked_at)
+    if (left >= 1 && !this.#stopping) await sleep(left)
   }
 
   /** With a free slot until the next row is due; otherwise the end of one wakes the loop. */

@@ -1,6 +1,6 @@
 import { faultOf } from "../core/faults"
 import { log } from "../core/log"
-import { now, secondsFromNow, sleep } from "../core/time"
+import { monotonic, now, secondsFromNow, sleep } from "../core/time"
 import type { Store, Tx } from "../store/store"
 import type { Claims } from "./claims"
 import {
@@ -48,6 +48,10 @@ export class Settler<Row extends WorkRow, End> {
   readonly #lanes: number
   #waiting: Entry<Row, End>[] = []
   #busy = 0
+  #is_over = false
+  readonly #settling = new Set<Promise<void>>()
+  /** The earliest moment of the next transaction, by `monotonic`. */
+  #next_at = 0
   /** A transaction was asked for and has not begun: it takes the results that come until then. */
   #is_open = false
   #is_closed = false
@@ -60,7 +64,20 @@ export class Settler<Row extends WorkRow, End> {
   }
 
   /** Resolves when the result is on disk, or nobody tries to write it any more. Never rejects. */
-  async settle(row: Row, result: WorkResult<End>): Promise<void> {
+  settle(row: Row, result: WorkResult<End>): Promise<void> {
+    const settling = this.#settle(row, result).finally(() => this.#settling.delete(settling))
+    this.#settling.add(settling)
+    return settling
+  }
+
+  /** Takes no result any more. Resolves when every one is on disk, or given up. */
+  async drained(): Promise<void> {
+    this.#is_over = true
+    await Promise.all(this.#settling)
+  }
+
+  async #settle(row: Row, result: WorkResult<End>) {
+    if (this.#is_over) return result.settled?.()
     const is_shared = !result.done && (await this.#together(row, result))
     if (!is_shared) await this.#alone(row, result)
     result.settled?.()
@@ -81,8 +98,21 @@ export class Settler<Row extends WorkRow, End> {
   async #drain() {
     if (this.#is_open || this.#busy >= this.#lanes) return
     this.#busy += 1
-    while (this.#waiting.length > 0 && !this.#is_open) await this.#writeSome()
+    while (this.#waiting.length > 0 && !this.#is_open) {
+      const { settles_apart_ms } = this.#table
+      await (settles_apart_ms ? this.#writeApart(settles_apart_ms) : this.#writeSome())
+    }
     this.#busy -= 1
+  }
+
+  /** Each commit blocks for an fsync: where that takes longer, they are as far apart as one takes. */
+  async #writeApart(apart_ms: number) {
+    const early = this.#next_at - monotonic()
+    if (early > 0 && this.#waiting.length < MOST_TOGETHER && !this.#is_closed) await sleep(early)
+    const begun = monotonic()
+    await this.#writeSome()
+    const ended = monotonic()
+    this.#next_at = ended + Math.max(apart_ms, ended - begun)
   }
 
   /** One transaction for what waits when it begins. A result that spoils it is written by itself. */

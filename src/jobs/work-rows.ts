@@ -2,6 +2,7 @@ import {
   and,
   type Column,
   eq,
+  getTableColumns,
   getTableName,
   gt,
   inArray,
@@ -44,6 +45,16 @@ export interface Lease {
 /** The engine knows of every table of work the columns that this one has. */
 type Table = typeof jobs
 
+type ClaimedColumns = Table["_"]["columns"]
+
+interface RowsOptions {
+  /** What else is written when work is given up without a word of its table's `settle`. */
+  buried?: (reason: string) => object
+  filters?: Record<string, SQL>
+  /** The columns of a claimed row; without them all. */
+  claimed?: object
+}
+
 /**
  * The statements of the engine on one table; `Row` is a whole row of it. Due rows are found by
  * `partition`, an indexed column; `filters` narrow a claim, by name.
@@ -53,19 +64,27 @@ export class WorkRows<Row extends WorkRow> {
   /** The table, for what only some users of the engine ask of it. */
   readonly table: Table
   readonly #statements: ReturnType<typeof statementsOf>
-  readonly #reason: string
+  readonly #claimed: ClaimedColumns
+  readonly #buried: (reason: string) => object
   readonly #filters: Map<string, ReturnType<typeof dueStatements>>
 
-  /** `reason` is the column that says why work waits or is dead. */
-  constructor(table: object, partition: Column, reason: string, filters: Record<string, SQL> = {}) {
-    this.#reason = reason
+  constructor(
+    table: object,
+    partition: Column,
+    { buried = () => ({}), filters = {}, claimed = getTableColumns(table as Table) }: RowsOptions,
+  ) {
+    this.#buried = buried
+    this.#claimed = claimed as ClaimedColumns
     this.table = table as Table
     this.name = getTableName(this.table)
     const level = partition as Table["priority"]
-    this.#statements = statementsOf(this.table, level)
+    this.#statements = statementsOf(this.table, level, this.#claimed)
     const named = Object.entries({ "": undefined, ...filters })
     this.#filters = new Map(
-      named.map(([name, filter]) => [name, dueStatements(this.table, level, filter)]),
+      named.map(([name, filter]) => [
+        name,
+        dueStatements(this.table, level, filter, this.#claimed),
+      ]),
     )
   }
 
@@ -100,6 +119,18 @@ export class WorkRows<Row extends WorkRow> {
     return rows.sort((a, b) => (a.id < b.id ? -1 : 1)) as unknown as Row[]
   }
 
+  /** Leases the one row, if it waits, due or not. */
+  async claimOne(tx: Tx, id: string, { owner, lease_ms }: Lease): Promise<Row | undefined> {
+    const { attempt } = this.table
+    const lease_until = secondsFromNow(lease_ms / 1000)
+    const rows = await tx
+      .update(this.table)
+      .set({ state: LEASED, attempt: sql`${attempt} + 1`, owner, lease_until })
+      .where(and(eq(this.table.id, id), isReady))
+      .returning(this.#claimed)
+    return rows[0] as unknown as Row | undefined
+  }
+
   /** The first moment after `after` at which a row of these partitions is due; in milliseconds. */
   async next(db: Reader, partitions: readonly number[], after: string) {
     const times: number[] = []
@@ -120,7 +151,7 @@ export class WorkRows<Row extends WorkRow> {
 
   /** A claimed row as it is now, if its lease still holds. */
   async reread(db: Reader, row: WorkRow): Promise<Row | undefined> {
-    const [found] = await db.select().from(this.table).where(eq(this.table.id, row.id))
+    const [found] = await db.select(this.#claimed).from(this.table).where(eq(this.table.id, row.id))
     const is_ours = found?.owner === row.owner && found.attempt === row.attempt
     return is_ours && found.state === LEASED ? (found as unknown as Row) : undefined
   }
@@ -146,7 +177,7 @@ export class WorkRows<Row extends WorkRow> {
 
   /** Buries a claimed row without a word of its table's. */
   async bury(tx: Tx, { attempt, ...row }: WorkRow, reason: string) {
-    const dead = { ...FREE, state: DEAD, attempt, run_at: now(), [this.#reason]: reason }
+    const dead = { ...FREE, state: DEAD, attempt, run_at: now(), ...this.#buried(reason) }
     await tx.update(this.table).set(dead).where(eq(this.table.id, row.id))
   }
 
@@ -205,7 +236,12 @@ export class WorkRows<Row extends WorkRow> {
   }
 }
 
-function dueStatements(table: Table, partition: Table["priority"], filter: SQL | undefined) {
+function dueStatements(
+  table: Table,
+  partition: Table["priority"],
+  filter: SQL | undefined,
+  claimed: ClaimedColumns,
+) {
   const { id, run_at, attempt, owner, lease_until } = table
   const isDue = (slot: { partition: SQL; now: SQL }) =>
     and(isReady, eq(partition, slot.partition), lte(run_at, slot.now), filter)
@@ -227,17 +263,17 @@ function dueStatements(table: Table, partition: Table["priority"], filter: SQL |
         .update(table)
         .set({ ...leased, lease_until: slot.lease_until })
         .where(inArray(id, skipLocked(first)))
-        .returning()
+        .returning(claimed)
     }),
   }
 }
 
-function statementsOf(table: Table, partition: Table["priority"]) {
+function statementsOf(table: Table, partition: Table["priority"], claimed: ClaimedColumns) {
   const { id, run_at, attempt, owner } = table
   return {
     findReady: prepared({ ids: idList }, (db: Reader, slot) =>
       db
-        .select()
+        .select(claimed)
         .from(table)
         .where(and(isAmong(id, slot.ids), isReady)),
     ),

@@ -4,7 +4,7 @@
  *
  * How a table joins:
  * 1. Its declaration spreads `workColumns()` and `workIndexes()` of `work-columns.ts`.
- * 2. `new WorkRows(table, partition, reason)` compiles the statements. Due rows are found
+ * 2. `new WorkRows(table, partition, options)` compiles the statements. Due rows are found
  *    by partition: `priority`, or what a share belongs to, such as the endpoint of a delivery.
  * 3. A `WorkTable` says how a row is tried (`run`) and how the result is written (`settle`).
  * 4. `new WorkLoop({ store, table, … })` claims, runs, settles, keeps and releases.
@@ -38,6 +38,8 @@ export interface Share {
 
 /** Shares the free slots. */
 export interface Picker {
+  /** Called when its loop starts; the returned function when it stops. */
+  listen?(): () => void
   /** The shares that may be claimed now, in their order, and when more may be: milliseconds since 1970. */
   pick(free: number): Promise<{ shares: Share[]; due: number | undefined }>
 }
@@ -56,6 +58,10 @@ export interface WorkTable<Row extends WorkRow, End = unknown> {
   run(row: Row, recheck: () => Promise<Row | undefined>): Promise<WorkResult<End>>
   /** Writes results of claims that still hold, in the transaction that ends them. It may run twice. */
   settle(tx: Tx, list: Settled<Row, End>[]): Promise<void>
+  /** Where the process is alone, a claim reads more rows of a partition than it needs (`look-ahead.ts`). */
+  looks_ahead?: boolean
+  /** Results are written at most so often, in milliseconds, so that more of them share a commit. */
+  settles_apart_ms?: number
   /** Called after each claim, before any of it runs. */
   onClaim?: (rows: Row[]) => void
   /** Called for rows that were claimed and are released without an attempt. */

@@ -64,7 +64,9 @@ const BROKEN_SCHEDULE: RetrySchedule = (attempt, age) =>
 
 const TEN_MINUTES = 600
 
-export const messageRows = new WorkRows<Message>(messages, messages.priority, "status_reason")
+export const messageRows = new WorkRows<Message>(messages, messages.priority, {
+  buried: (status_reason) => ({ status_reason }),
+})
 
 /** What waits, runs and failed, by channel. */
 export const countMessages = (at_once?: number) =>

@@ -4,6 +4,7 @@ import { countHeld, providerHold } from "../jobs/holds"
 import { pauseReason } from "../jobs/pauses"
 import { pausedQueues } from "../jobs/tables"
 import { HELD } from "../jobs/work"
+import { isHeld, isLeased, isReady } from "../jobs/work-rows"
 import { type Message, nextAttemptAt } from "../messages/facts"
 import { messageRows } from "../messages/pipeline"
 import { isClaimed } from "../messages/standing"
@@ -11,6 +12,7 @@ import { messages } from "../messages/tables"
 import { refusalFor, waitingReason } from "../providers/refusals"
 import type { Reader } from "../store/store"
 import { WEBHOOKS } from "../webhooks/delivery-counts"
+import { isInFlight } from "../webhooks/held"
 import { deliveries, webhooks } from "../webhooks/tables"
 
 /** Rows of each kind that are looked at one by one; of a longer queue the rest is only counted. */
@@ -124,12 +126,8 @@ const emailWork = (row: WaitingMail, state: State): Work => ({
   domain: row.recipient.slice(row.recipient.lastIndexOf("@") + 1),
 })
 
-/** As literals: a bound value would keep the database from using the partial indexes. */
-const OPEN = {
-  waiting: sql`${deliveries.status} IN ('pending', 'failed') AND ${deliveries.owner} IS NULL`,
-  running: sql`${deliveries.status} IN ('pending', 'failed') AND ${deliveries.owner} IS NOT NULL`,
-  held: sql`${deliveries.status} = 'held'`,
-}
+/** Work columns of these states; what is attempted by this process is among the rows that are ready. */
+const OPEN = { waiting: isReady, running: isLeased, held: isHeld }
 
 async function openDeliveries(db: Reader, project_id: string): Promise<Found[]> {
   const endpoints = await db
@@ -139,19 +137,30 @@ async function openDeliveries(db: Reader, project_id: string): Promise<Found[]> 
   if (endpoints.length === 0) return []
   const pause = await pauseOf(db, WEBHOOKS)
   const reasons = new Map(endpoints.map(({ id, reason }) => [id, reason]))
-  const { webhook_id, status, owner, last_error, created_at, next_attempt_at } = deliveries
+  const { id, webhook_id, state: work_state, status, last_error, created_at } = deliveries
+  const { run_at, lease_until } = deliveries
   const found: Found[] = []
   for (const state of ["waiting", "running", "held"] as const) {
     const ours = and(inArray(webhook_id, [...reasons.keys()]), OPEN[state])
     const rows = await db
-      .select({ webhook_id, status, owner, last_error, created_at, next_attempt_at })
+      .select({
+        id,
+        webhook_id,
+        state: work_state,
+        status,
+        last_error,
+        created_at,
+        run_at,
+        lease_until,
+      })
       .from(deliveries)
       .where(ours)
       .limit(MOST_ROWS)
     const more = rows.length < MOST_ROWS ? 0 : (await countOf(db, deliveries, ours)) - rows.length
     const work = rows.map((row) => {
-      const one = deliveryWork(row, reasons.get(row.webhook_id) ?? null)
-      return pause !== null && state === "waiting" ? { ...one, reason: pause } : one
+      const running = isInFlight(db, row)
+      const one = deliveryWork(row, running, reasons.get(row.webhook_id) ?? null)
+      return pause !== null && state === "waiting" && !running ? { ...one, reason: pause } : one
     })
     found.push({ state, more, rows: work })
   }
@@ -165,30 +174,23 @@ async function pauseOf(db: Reader, queue: string): Promise<string | null> {
   return paused ? pauseReason(queue) : null
 }
 
-interface DeliveryRow {
-  status: string
-  owner: string | null
-  last_error: string | null
-  created_at: string
-  next_attempt_at: string | null
-}
+type DeliveryRow = Pick<
+  typeof deliveries.$inferSelect,
+  "status" | "last_error" | "created_at" | "run_at" | "lease_until"
+>
 
-function deliveryWork(row: DeliveryRow, disabled_reason: string | null): Work {
-  const { created_at: since, next_attempt_at } = row
-  const work = { since, next_attempt_at, lease_until: null }
-  if (row.status === "held") {
-    return { ...work, state: "held", reason: disabled_reason, next_attempt_at: null }
+function deliveryWork(
+  { status, last_error, created_at: since, run_at, lease_until }: DeliveryRow,
+  running: boolean,
+  disabled_reason: string | null,
+): Work {
+  if (running) return { since, next_attempt_at: null, lease_until, state: "running", reason: null }
+  const work = { since, lease_until: null }
+  if (status === "held") {
+    return { ...work, next_attempt_at: null, state: "held", reason: disabled_reason }
   }
-  // While an attempt runs, the moment is that of its lease.
-  if (row.owner !== null) {
-    const running = { next_attempt_at: null, lease_until: next_attempt_at }
-    return { since, ...running, state: "running", reason: null }
-  }
-  return {
-    ...work,
-    state: row.status === "failed" ? "retrying" : "waiting",
-    reason: row.last_error,
-  }
+  const state = status === "failed" ? "retrying" : "waiting"
+  return { ...work, next_attempt_at: run_at, state, reason: last_error }
 }
 
 async function countOf(

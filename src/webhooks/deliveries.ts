@@ -6,13 +6,14 @@ import { millisFrom, now, secondsFromNow } from "../core/time"
 import { envelopeOf } from "../events/feed"
 import { events } from "../events/tables"
 import type { Page } from "../http/page"
+import { DEAD, OVER, READY } from "../jobs/work"
 import { isAskedId } from "../store/id-filters"
 import { held } from "../store/locks"
 import type { ListWindow } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { newestFirst } from "../store/stretch"
-import { ringPlanned } from "./bell"
-import { isInHand } from "./in-hand"
+
+import { deliveryWakeUp, isInFlight } from "./held"
 import * as schemas from "./schemas"
 import { type DeliveryStatus, deliveries } from "./tables"
 
@@ -35,12 +36,12 @@ const {
 type DeliverySummary = Pick<DeliveryRow, keyof typeof summary>
 
 /** The Delivery record of the contract. */
-const deliveryRecord = (row: DeliverySummary): Static<typeof schemas.Delivery> =>
+const deliveryRecord = (db: Reader, row: DeliverySummary): Static<typeof schemas.Delivery> =>
   schemas.recordOf(schemas.Delivery, {
     ...row,
     msg_id: row.event_id,
-    // The column also says until when a delivery is held, or when its claim ends.
-    next_attempt_at: row.owner === null && row.status !== "held" ? row.next_attempt_at : null,
+    next_attempt_at: row.state === READY && !isInFlight(db, row) ? row.run_at : null,
+    completed_at: row.state === OVER || row.state === DEAD ? row.run_at : null,
   })
 
 export interface DeliveryFilter {
@@ -64,7 +65,7 @@ export async function list(db: Reader, of: OfWebhook, filter: DeliveryFilter, wi
   const rows = db.select(summary).from(deliveries).where(and(which, where))
   const some = await rows.orderBy(order).limit(window.limit).offset(window.offset)
   const total = () => count(db, which)
-  return { rows: some.map(deliveryRecord), total } satisfies Page<object>
+  return { rows: some.map((row) => deliveryRecord(db, row)), total } satisfies Page<object>
 }
 
 function matching({ project_id, webhook_id }: OfWebhook, filter: DeliveryFilter): SQL | undefined {
@@ -110,7 +111,7 @@ const gone = () => fail("not_found", "There is no such delivery.")
 export async function detail(db: Reader, of: OfWebhook, id: string) {
   const row = await find(db, of, id)
   const payload = await payloadOf(db, row)
-  return schemas.recordOf(schemas.DeliveryDetail, { ...row, ...deliveryRecord(row), payload })
+  return schemas.recordOf(schemas.DeliveryDetail, { ...row, ...deliveryRecord(db, row), payload })
 }
 
 async function payloadOf(db: Reader, row: DeliveryRow): Promise<unknown> {
@@ -137,7 +138,7 @@ export async function retry(tx: Tx, of: OfWebhook, id: string) {
   const query = () => held(tx.select().from(deliveries).where(ours(of, id)))
   const [row] = isUuid(id) ? await query() : []
   if (!row) return gone()
-  if (isRunning(row)) {
+  if (isInFlight(tx, row)) {
     fail("conflict", "An attempt of this delivery is running. Wait for its end, and try again.", {
       reason: "running",
       id,
@@ -147,23 +148,14 @@ export async function retry(tx: Tx, of: OfWebhook, id: string) {
     const message = "The event of this delivery has expired. There is nothing left to send."
     fail("conflict", message, { reason: "body_expired", id })
   }
-  const changes = {
-    status: "pending",
-    trigger: "manual",
-    by_hand: true,
-    completed_at: null,
-  } as const
+  const changes = { status: "pending", state: READY, trigger: "manual", by_hand: true } as const
   await tx
     .update(deliveries)
-    .set({ ...changes, owner: null, next_attempt_at: now(), max_attempts: oneMore })
+    .set({ ...changes, run_at: now(), max_attempts: oneMore })
     .where(ours(of, id))
-  tx.afterCommit(ringPlanned)
-  return deliveryRecord(await find(tx, of, id))
+  tx.afterCommit(deliveryWakeUp.wakeUp)
+  return deliveryRecord(tx, await find(tx, of, id))
 }
-
-/** A delivery whose claim has ended is not running any more. */
-const isRunning = ({ id, owner, next_attempt_at }: DeliveryRow): boolean =>
-  isInHand(id) || (owner !== null && (next_attempt_at === null || next_attempt_at > now()))
 
 const WINDOW_SECONDS = { "24h": 86_400, "7d": 7 * 86_400 }
 

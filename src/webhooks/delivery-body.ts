@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm"
+import { and, eq, isNull, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { log } from "../core/log"
 import type { Workers } from "../core/workers"
@@ -8,7 +8,7 @@ import { idList, isAmong } from "../store/id-filters"
 import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
 import { problemIn, renderText } from "../templates/render"
-import { type Claimed, leased } from "./queue"
+import type { ClaimedDelivery } from "./delivery-picker"
 import { deliveries } from "./tables"
 
 /** The envelopes of these events, as the compact JSON that is sent. By id. */
@@ -72,19 +72,20 @@ export interface DeliveryBody {
  */
 export async function bodyFor(
   { store, workers }: { store: Store; workers: Workers },
-  claimed: Claimed,
+  row: ClaimedDelivery,
   transform: string | null,
   envelope: string | undefined,
 ): Promise<DeliveryBody | undefined> {
-  const { body } = claimed
+  const { body } = row
   // A stored body that is the envelope itself: the transform failed before the first attempt.
   if (body !== null) return { text: body, transform_failed: body === envelope }
   if (envelope === undefined) return undefined
   // A transform that was set between two attempts must not change the body of the first one.
-  if (transform === null || claimed.attempts > 0) return { text: envelope, transform_failed: false }
+  if (transform === null || row.attempts > 0) return { text: envelope, transform_failed: false }
   const rendered = await renderTransform(workers, transform, JSON.parse(envelope))
   const text = rendered ?? envelope
-  await store.tx((tx) => tx.update(deliveries).set({ body: text }).where(leased(claimed)))
+  const unset = and(eq(deliveries.id, row.id), isNull(deliveries.body))
+  await store.tx((tx) => tx.update(deliveries).set({ body: text }).where(unset))
   return { text, transform_failed: rendered === undefined }
 }
 

@@ -1,11 +1,13 @@
 import { and, gte, type SQL, sql } from "drizzle-orm"
 import { millis, secondsFromNow } from "../core/time"
 import type { QueueCounts } from "../jobs/counts"
+import { isDead, isHeld, isLeased, isReady } from "../jobs/work-rows"
+import { inFlightOf } from "../store/in-flight"
 import type { Reader } from "../store/store"
+import { DELIVERIES } from "./held"
 import { deliveries } from "./tables"
-import { isHeld, isLeased, isOpen } from "./walk"
 
-/** The name of the deliveries' queue, which an operator may pause. */
+/** The name of the queue of deliveries, which an operator may pause. */
 export const WEBHOOKS = "webhooks"
 
 const DAY_SECONDS = 86_400
@@ -13,18 +15,18 @@ const DAY_SECONDS = 86_400
 /** Rows that are looked at for the oldest; the others are only counted, by the partial indexes. */
 const MOST_ROWS = 2000
 
-/** What waits, runs and failed of all projects' webhooks. */
+/** How many deliveries of all projects wait, run, and were given up in the last day. */
 export async function countDeliveries(db: Reader): Promise<QueueCounts> {
-  const since = secondsFromNow(-DAY_SECONDS)
-  const failed = and(sql`status = 'exhausted'`, gte(deliveries.completed_at, since))
-  const parts = [await look(db, isOpen), await look(db, isHeld), await look(db, isLeased)]
-  const [open, held, running] = parts.map(({ count }) => count)
+  const recent = and(isDead, gte(deliveries.run_at, secondsFromNow(-DAY_SECONDS)))
+  const parts = [await look(db, isReady), await look(db, isHeld), await look(db, isLeased)]
+  const [ready = 0, held = 0, leased = 0] = parts.map(({ count }) => count)
+  const in_flight = inFlightOf(db, DELIVERIES)?.ids().length ?? 0
   const oldest = Math.min(...parts.map(({ created_at }) => created_at ?? millis()))
   return {
-    depth: (open ?? 0) + (held ?? 0),
+    depth: Math.max(0, ready - in_flight) + held,
     oldest_seconds: Math.max(0, Math.floor((millis() - oldest) / 1000)),
-    running: running ?? 0,
-    failed_24h: await countOf(db, failed),
+    running: leased + in_flight,
+    failed_24h: await countOf(db, recent),
   }
 }
 

@@ -1,17 +1,33 @@
-import { and, eq, gte, inArray, isNull, lt, type SQL, sql } from "drizzle-orm"
+import { and, eq, gte, inArray, lt, notInArray, type SQL, sql } from "drizzle-orm"
 import { now, secondsFromNow } from "../core/time"
+import { wakeUpOf } from "../jobs/wake-ups"
+import { DEAD, HELD, LEASED, READY } from "../jobs/work"
+import { isHeld, isReady } from "../jobs/work-rows"
+import { inFlightOf } from "../store/in-flight"
 import { skipLocked } from "../store/locks"
 import type { Reader, Store, Tx } from "../store/store"
-import { ringPlanned } from "./bell"
-import { notInHand } from "./in-hand"
-import { deliveries } from "./tables"
-import { isHeld, isOpen, type OpenEndpoint } from "./walk"
+import { deliveries, type WebhookStatus } from "./tables"
+
+/** The name of the table, for the engine. */
+export const DELIVERIES = "webhook_deliveries"
+
+/** Wakes the delivery loop of every node, after a commit that made deliveries due. */
+export const deliveryWakeUp = wakeUpOf(DELIVERIES)
 
 const HELD_SECONDS = 7 * 86_400
-const AT_ONCE = 500
+const BATCH = 500
 
-const { id, webhook_id, by_hand, owner, next_attempt_at, created_at } = deliveries
-const { event_id, event_type } = deliveries
+const { id, webhook_id, by_hand, run_at, created_at, event_id, event_type } = deliveries
+
+/** Whether an attempt of the delivery runs. */
+export const isInFlight = (db: Reader, delivery: { id: string; state: number }): boolean =>
+  delivery.state === LEASED || (inFlightOf(db, DELIVERIES)?.has(delivery.id) ?? false)
+
+/** Excludes deliveries that are attempted now from a query of open ones. */
+export function notInFlight(db: Reader): SQL | undefined {
+  const ids = inFlightOf(db, DELIVERIES)?.ids() ?? []
+  return ids.length === 0 ? undefined : notInArray(id, ids)
+}
 
 /** Until when a delivery that is held now can be released. */
 export const heldUntil = (): string => secondsFromNow(HELD_SECONDS)
@@ -21,20 +37,20 @@ export const heldUntil = (): string => secondsFromNow(HELD_SECONDS)
  * many. A delivery that is attempted now, or was asked for by hand, is left alone.
  */
 export async function holdOpen(tx: Tx, webhook: { id: string }): Promise<number> {
-  const some = skipLocked(waitingOf(tx, webhook.id, AT_ONCE))
+  const some = skipLocked(waitingOf(tx, webhook.id, BATCH))
   const rows = await tx
     .update(deliveries)
-    .set({ status: "held", next_attempt_at: heldUntil() })
+    .set({ status: "held", state: HELD, run_at: heldUntil() })
     .where(inArray(id, some))
     .returning({ id })
-  tx.afterCommit(ringPlanned)
+  tx.afterCommit(deliveryWakeUp.wakeUp)
   return rows.length
 }
 
 /** Holds open deliveries of a disabled endpoint, and ends those of a deleted one, 500 at a time. */
 export async function clearInactive(
   store: Store,
-  { webhook_id, status }: Pick<OpenEndpoint, "webhook_id" | "status">,
+  { webhook_id, status }: { webhook_id: string; status: WebhookStatus | null },
 ): Promise<void> {
   const webhook = { id: webhook_id }
   if (status === null) await store.tx((tx) => exhaustAll(tx, webhook))
@@ -53,7 +69,7 @@ const waitingOf = (db: Reader, webhook: string, most: number) =>
   db
     .select({ id })
     .from(deliveries)
-    .where(and(eq(webhook_id, webhook), isOpen, eq(by_hand, false), notInHand()))
+    .where(and(eq(webhook_id, webhook), isReady, eq(by_hand, false), notInFlight(db)))
     .limit(most)
 
 /** Which held deliveries are released; without a field, all of them. */
@@ -86,29 +102,26 @@ export async function releaseHeld(
     event_types.length === 0 ? undefined : inArray(event_type, event_types),
     event_ids && inArray(event_id, event_ids),
   )
-  const oldest = tx.select({ id }).from(deliveries).where(chosen).orderBy(next_attempt_at)
+  const oldest = tx.select({ id }).from(deliveries).where(chosen).orderBy(run_at)
   const rows = await tx
     .update(deliveries)
-    .set({ status: "pending", trigger: "replay", next_attempt_at: now() })
+    .set({ status: "pending", state: READY, trigger: "replay", run_at: now() })
     .where(inArray(id, skipLocked(oldest.limit(limit))))
     .returning({ id })
-  tx.afterCommit(ringPlanned)
+  tx.afterCommit(deliveryWakeUp.wakeUp)
   return rows.length
 }
 
 /** Ends deliveries of a deleted endpoint, 500 at a time. Returns how many. */
 export const exhaustAll = (tx: Tx, webhook: { id: string }): Promise<number> =>
-  exhaust(
-    tx,
-    and(eq(webhook_id, webhook.id), sql`status in ('pending', 'failed', 'held')`, isNull(owner)),
-  )
+  exhaust(tx, and(eq(webhook_id, webhook.id), sql`state in (0, 3)`, notInFlight(tx)))
 
 /** Ends up to 500 of these deliveries as `exhausted`. Returns how many. */
 export async function exhaust(tx: Tx, which: SQL | undefined): Promise<number> {
-  const some = tx.select({ id }).from(deliveries).where(which).limit(AT_ONCE)
+  const some = tx.select({ id }).from(deliveries).where(which).limit(BATCH)
   const rows = await tx
     .update(deliveries)
-    .set({ status: "exhausted", next_attempt_at: null, completed_at: now() })
+    .set({ status: "exhausted", state: DEAD, run_at: now() })
     .where(inArray(id, skipLocked(some)))
     .returning({ id })
   return rows.length

@@ -2,11 +2,18 @@ import type { Settings } from "../core/config"
 import type { Secrets } from "../core/secrets"
 import type { Workers } from "../core/workers"
 import { setRouter } from "../events/emit"
+import { WorkLoop } from "../jobs/loop"
+import type { WorkNode } from "../jobs/work-nodes"
 import type { Store } from "../store/store"
 import type { RequestSettings } from "./attempt"
-import { DeliveryLoop } from "./delivery-loop"
+import { type ClaimedDelivery, DeliveryPicker } from "./delivery-picker"
+import { DeliveryTable } from "./delivery-work"
 import type { EndpointUrlRules } from "./endpoint-url"
 import { routeEvents } from "./route-events"
+import type { EndedAttempt } from "./settle-deliveries"
+
+/** Kept every ten seconds. What a dead node had claimed is released so long after its last sign of life. */
+const LEASE_MILLISECONDS = 30_000
 
 /** What the routes of webhooks need besides the store. */
 export interface WebhookParts {
@@ -19,7 +26,7 @@ export interface WebhookParts {
 export interface OpenedWebhooks {
   parts: WebhookParts
   /** Not started yet. */
-  loop: DeliveryLoop
+  loop: WorkLoop<ClaimedDelivery, EndedAttempt>
 }
 
 interface Surroundings {
@@ -27,13 +34,15 @@ interface Surroundings {
   secrets: Secrets
   workers: Workers
   settings: Settings
+  /** Of this process; without it the loop stands alone, as in tests. */
+  node?: Pick<WorkNode, "loop">
   /** Whether an operator has paused the queue. */
   isPaused?: () => boolean
 }
 
 /** From here on every event is routed to the endpoints that want it. */
 export function openWebhooks(around: Surroundings): OpenedWebhooks {
-  const { store, secrets, workers, settings, isPaused = () => false } = around
+  const { store, secrets, workers, settings, node, isPaused = () => false } = around
   setRouter(routeEvents)
   const requests = {
     secrets,
@@ -45,14 +54,12 @@ export function openWebhooks(around: Surroundings): OpenedWebhooks {
     require_https: settings["webhooks.require_https"],
     allow_private: settings["webhooks.allow_private"],
   }
-  const loop = new DeliveryLoop({
-    store,
-    workers,
-    requests,
-    failures,
-    concurrency: settings["webhooks.concurrency"],
-    alone: settings.database_url === null,
-    isPaused,
-  })
+  const table = new DeliveryTable({ store, workers, requests, failures })
+  const concurrency = settings["webhooks.concurrency"]
+  const { busy } = table.running
+  const picker = new DeliveryPicker({ store, concurrency, busy, isPaused })
+  const work = { table, picker, concurrency, lease_ms: LEASE_MILLISECONDS, prefetches: false }
+  const alone = settings.database_url === null
+  const loop = new WorkLoop({ alone, ...node?.loop, ...work, store })
   return { parts: { requests, failures, address }, loop }
 }

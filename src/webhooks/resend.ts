@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, gte, inArray, isNull, lt, type SQL, sql } from "drizzle-orm"
+import { and, asc, eq, gt, gte, inArray, lt, ne, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { firstIdAt } from "../core/ids"
 import { millisFrom, now } from "../core/time"
@@ -8,13 +8,11 @@ import type { Caller } from "../identity/caller"
 import type { JobHandler } from "../jobs/jobs"
 import { enqueue, type JobKind } from "../jobs/jobs"
 import * as longJob from "../jobs/long-jobs"
-import { PRIORITIES } from "../jobs/work"
+import { LEASED, PRIORITIES, READY } from "../jobs/work"
 import { engine } from "../store/columns"
 import type { Reader, Tx } from "../store/store"
-import { ringPlanned } from "./bell"
 import { createdSince, oneMore, SKEW_MILLISECONDS } from "./deliveries"
-import { releaseHeld } from "./held"
-import { notInHand } from "./in-hand"
+import { deliveryWakeUp, notInFlight, releaseHeld } from "./held"
 import { deliveryOf, plan, wants } from "./route-events"
 import { deliveries } from "./tables"
 import * as webhooks from "./webhooks"
@@ -173,16 +171,16 @@ async function attemptAgain(tx: Tx, payload: ResendPayload): Promise<Batch> {
     status: "pending" as const,
     trigger: what === "retry" ? ("manual" as const) : ("replay" as const),
     by_hand: what === "retry",
-    next_attempt_at: now(),
-    completed_at: null,
+    state: READY,
+    run_at: now(),
     max_attempts: oneMore,
   }
   // A delivery that was claimed or changed meanwhile is left alone.
   const states = inArray(deliveries.status, status)
-  const still = and(inArray(id, ids), isNull(deliveries.owner), states, notInHand())
+  const still = and(inArray(id, ids), ne(deliveries.state, LEASED), states, notInFlight(tx))
   const changed =
     ids.length === 0 ? [] : await tx.update(deliveries).set(changes).where(still).returning({ id })
-  if (changed.length > 0) tx.afterCommit(ringPlanned)
+  if (changed.length > 0) tx.afterCommit(deliveryWakeUp.wakeUp)
   return {
     done: changed.length,
     failed: rows.length - changed.length,

@@ -2,10 +2,11 @@ import { and, eq, inArray, lt, lte } from "drizzle-orm"
 import { firstIdAt } from "../core/ids"
 import { millis, millisFrom, now } from "../core/time"
 import { events } from "../events/tables"
+import { isHeld } from "../jobs/work-rows"
 import type { Store, Tx } from "../store/store"
+import { withHeld } from "./delivery-picker"
 import { exhaust, exhaustAll } from "./held"
 import { deliveries } from "./tables"
-import { isHeld, withHeld } from "./walk"
 
 /** Rows of one transaction, so that other transactions run between two of them. */
 const BATCH = 500
@@ -30,7 +31,7 @@ export const purgeEvents = purger(events, "evt_")
 /** Ends held deliveries after seven days, and those of deleted endpoints. Returns how many. */
 export async function expireHeld(store: Store): Promise<number> {
   let ended = 0
-  let page = await withHeld(store.read, "")
+  let page = await withHeld(store.read, { after: "" })
   while (page.length > 0) {
     for (const { webhook_id, due, status } of page) {
       const deleted = status === null
@@ -43,12 +44,12 @@ export async function expireHeld(store: Store): Promise<number> {
         ended += went
       } while (went > 0)
     }
-    page = await withHeld(store.read, page.at(-1)?.webhook_id ?? "")
+    page = await withHeld(store.read, { after: page.at(-1)?.webhook_id ?? "" })
   }
   return ended
 }
 
 function expire(tx: Tx, webhook: string): Promise<number> {
-  const { webhook_id, next_attempt_at } = deliveries
-  return exhaust(tx, and(eq(webhook_id, webhook), isHeld, lte(next_attempt_at, now())))
+  const { webhook_id, run_at } = deliveries
+  return exhaust(tx, and(eq(webhook_id, webhook), isHeld, lte(run_at, now())))
 }

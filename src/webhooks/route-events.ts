@@ -1,22 +1,23 @@
 import { eq, inArray } from "drizzle-orm"
 import { newId } from "../core/ids"
-import { millis, millisFrom, now, secondsFromNow } from "../core/time"
+import { now, secondsFromNow } from "../core/time"
 import type { Recorded } from "../events/emit"
 import { envelopeOf } from "../events/feed"
 import { matchesType } from "../events/registry"
+import { HELD, READY } from "../jobs/work"
 import { matches, type Rule } from "../lib/filter-rule"
 import { engine } from "../store/columns"
 import { onChanged } from "../store/group-commit"
 import { heldForShare } from "../store/locks"
 import { inserter, prepared } from "../store/statements"
 import type { Tx } from "../store/store"
-import { ringPlanned } from "./bell"
-import { heldUntil } from "./held"
+import { EndpointCache } from "./endpoint-cache"
+import { deliveryWakeUp, heldUntil } from "./held"
 import { deliveries, type Trigger, webhooks } from "./tables"
 
 const DISABLED = "webhook.disabled"
 
-/** Plans a delivery for each event and each endpoint that wants it, in the events' transaction. */
+/** Plans a delivery of each event to each endpoint that asked for it, in the events' transaction. */
 export async function routeEvents(tx: Tx, recorded: readonly Recorded[]): Promise<void> {
   const planned: NewDelivery[] = []
   for (const project_id of new Set(recorded.map((event) => event.project_id))) {
@@ -37,21 +38,21 @@ export type NewDelivery = typeof deliveries.$inferInsert & { id: string }
 export async function plan(tx: Tx, planned: NewDelivery[]): Promise<void> {
   if (planned.length === 0) return
   await insertDeliveries(tx, planned)
-  tx.afterCommit(ringPlanned)
+  tx.afterCommit(deliveryWakeUp.wakeUp)
 }
 
-type Endpoint = Omit<Awaited<ReturnType<typeof selectEndpoints>>[number], "updated_at">
+type SubscribedEndpoint = Awaited<ReturnType<typeof selectEndpoints>>[number]
 
 const TEST_SECONDS = 120
 
 /** The row of a delivery: due at once, or held while the endpoint is disabled (tests never are). */
 export function deliveryOf(
-  endpoint: Pick<Endpoint, "id" | "status" | "retry_policy">,
+  endpoint: Pick<SubscribedEndpoint, "id" | "status" | "retry_policy">,
   event: Pick<Recorded, "id" | "project_id" | "type">,
   trigger: Trigger,
 ): NewDelivery {
   const test = trigger === "test"
-  const waits = endpoint.status !== "active" && !test
+  const is_held = endpoint.status !== "active" && !test
   const created_at = now()
   return {
     id: newId(),
@@ -60,12 +61,16 @@ export function deliveryOf(
     event_id: event.id,
     event_type: event.type,
     trigger,
-    status: waits ? "held" : "pending",
+    status: is_held ? "held" : "pending",
+    state: is_held ? HELD : READY,
+    // The request that asks for a test attempts it. The loop does so only if that process died.
+    run_at: is_held ? heldUntil() : test ? secondsFromNow(TEST_SECONDS) : created_at,
+    attempt: 0,
+    owner: null,
+    lease_until: null,
     attempts: 0,
     max_attempts: test ? 1 : endpoint.retry_policy.max_attempts,
     by_hand: test,
-    // The request that asks for a test attempts it; the loop finds it only if that process died.
-    next_attempt_at: waits ? heldUntil() : test ? secondsFromNow(TEST_SECONDS) : created_at,
     attempt_log: [],
     created_at,
   }
@@ -73,7 +78,7 @@ export function deliveryOf(
 
 /** Whether the endpoint asked for the event: by type, filter, and not of itself being disabled. */
 export function wants(
-  endpoint: Pick<Endpoint, "id" | "events" | "filter">,
+  endpoint: Pick<SubscribedEndpoint, "id" | "events" | "filter">,
   event: Recorded,
 ): boolean {
   if (!matchesType(endpoint.events, event.type)) return false
@@ -83,22 +88,22 @@ export function wants(
 }
 
 /**
- * Projects without endpoints, so that those who want no webhooks pay nothing for them. Only where no
- * other process can add one, and as of a commit: what a group saw that failed is not remembered.
+ * Projects without endpoints, so that they cost nothing. Only where no other process can add one,
+ * and as of a commit: a group that fails is not remembered.
  */
 const without = engine === "sqlite" ? new Set<string>() : undefined
 const MOST_REMEMBERED = 10_000
 
 if (without) onChanged(["webhooks"], () => without.clear())
 
-async function endpointsOf(tx: Tx, project_id: string): Promise<Endpoint[]> {
+async function endpointsOf(tx: Tx, project_id: string): Promise<SubscribedEndpoint[]> {
   if (without?.has(project_id)) return []
   const found = await current(tx, project_id)
   if (without && found.length === 0) {
-    tx.afterCommit(() => remember(without, project_id)) // of a group that fails nothing is true
+    tx.afterCommit(() => remember(without, project_id))
   }
   if (engine === "sqlite" || found.every(({ status }) => status === "active")) return found
-  // An activation waits for us here: it must not miss what we are about to hold for the endpoint.
+  // An activation waits for this lock, so that it does not miss what is about to be held.
   const active = found.filter(({ status }) => status === "active")
   const others = found.filter(({ status }) => status !== "active").map(({ id }) => id)
   return [...active, ...(await lockedFor(tx, others))]
@@ -109,32 +114,19 @@ function remember(projects: Set<string>, project_id: string) {
   projects.add(project_id)
 }
 
-interface Known {
-  updated_at: string
-  endpoint: Endpoint
-}
+const cache = new EndpointCache<SubscribedEndpoint>()
 
-const known = new Map<string, Known>()
-
-/** A change in the same millisecond as the one before could not be told from it. */
-const SETTLED_MILLISECONDS = 1000
-
-/** Reads the patterns and filters again of those only whose rows say that they changed. */
-async function current(tx: Tx, project: string): Promise<Endpoint[]> {
+/** Reads only the ids and versions, unless one of the endpoints has changed. */
+async function current(tx: Tx, project: string): Promise<SubscribedEndpoint[]> {
   const states = await selectStates(tx, { project_id: project })
-  if (states.length === 0) return []
-  const fresh = states.every(({ id, updated_at }) => known.get(id)?.updated_at === updated_at)
-  if (fresh) return states.flatMap(({ id }) => known.get(id)?.endpoint ?? [])
+  const cached = states.flatMap((state) => cache.get(state) ?? [])
+  if (cached.length === states.length) return cached
   const rows = await selectEndpoints(tx, { project_id: project })
-  if (known.size + rows.length > MOST_REMEMBERED) known.clear()
-  for (const { updated_at, ...endpoint } of rows) {
-    const settled = millisFrom(updated_at) < millis() - SETTLED_MILLISECONDS
-    if (settled) known.set(endpoint.id, { updated_at, endpoint })
-  }
+  for (const row of rows) cache.set(row, row)
   return rows
 }
 
-const insertDeliveries = inserter(deliveries, { quiet: true }) // see `ahead`
+const insertDeliveries = inserter(deliveries, { quiet: true }) // see `jobs/look-ahead.ts`
 
 const { id, project_id, events, filter, status, retry_policy } = webhooks
 const columns = { id, events, filter, status, retry_policy, updated_at: webhooks.updated_at }
@@ -150,6 +142,6 @@ const selectEndpoints = prepared({ project_id }, (tx: Tx, slot) =>
   tx.select(columns).from(webhooks).where(eq(project_id, slot.project_id)),
 )
 
-/** By id alone: what we waited for may have changed the status. */
+/** By id alone: the transaction before may have changed the status. */
 const lockedFor = (tx: Tx, ids: string[]) =>
   heldForShare(tx.select(columns).from(webhooks).where(inArray(id, ids)).orderBy(id))

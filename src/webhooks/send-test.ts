@@ -1,18 +1,17 @@
-import { and, eq, isNull, lte, or } from "drizzle-orm"
-import { ApiError } from "../core/errors"
+import { fail } from "../core/errors"
 import { newId } from "../core/ids"
-import { now, secondsFromNow } from "../core/time"
-import type { Workers } from "../core/workers"
+import { now } from "../core/time"
 import { exampleData, record } from "../events/emit"
 import type { Caller } from "../identity/caller"
-import type { Store, Tx } from "../store/store"
-import { attempt, type RequestSettings, receiverOf } from "./attempt"
+import { claimsOf } from "../jobs/claims"
+import { engine } from "../store/columns"
+import type { Tx } from "../store/store"
+import { receiverOf } from "./attempt"
 import { bodyFor, envelopesOf } from "./delivery-body"
-import { isInHand } from "./in-hand"
-import { type Claimed, leaseSeconds } from "./queue"
+import { type ClaimedDelivery, deliveryRows } from "./delivery-picker"
+import { attemptDelivery, type DeliveryParts } from "./delivery-work"
 import { deliveryOf, plan } from "./route-events"
-import { settleAll } from "./settle-deliveries"
-import { deliveries } from "./tables"
+import { type EndedAttempt, settleDeliveries } from "./settle-deliveries"
 import * as webhooks from "./webhooks"
 
 /**
@@ -34,62 +33,54 @@ export async function planTest(
   return planned.map(({ id }) => id).join()
 }
 
-interface TestParts {
-  store: Store
-  workers: Workers
-  requests: RequestSettings
-  /** Failed attempts in a row that disable an endpoint. */
-  failures: number
-}
+/** Longer than an attempt can take, with its result written. */
+const LEASE_MARGIN_MILLISECONDS = 60_000
 
 /**
  * Attempts one delivery while the request waits, in any status of it and of its endpoint. Returns
  * the answer of the contract. Throws 409 while another attempt runs, or when nothing is left to send.
  */
-export async function attemptNow(parts: TestParts, project_id: string, delivery_id: string) {
+export async function attemptNow(parts: DeliveryParts, project_id: string, delivery_id: string) {
   const { store, requests, failures } = parts
-  const claimed = await claimNow(parts, project_id, delivery_id)
-  const webhook = await webhooks.lookup(store.read, project_id, claimed.webhook_id)
-  const envelopes = await envelopesOf(store.read, [claimed.event_id])
-  const envelope = envelopes.get(claimed.event_id)
-  const body = webhook && (await bodyFor(parts, claimed, webhook.transform, envelope))
-  if (!webhook || !body)
-    throw new ApiError(
-      "conflict",
-      "The endpoint or its event does not exist any more. There is nothing left to send.",
-    )
-  const receiver = receiverOf(requests, webhook)
-  const outcome = await attempt(requests, receiver, claimed.event_id, body.text)
-  const { transform_failed } = body
-  await store.tx((tx) => settleAll(tx, [{ claimed, outcome, transform_failed }], failures))
-  const { error, response_status, response_body, latency_ms } = outcome
-  return {
-    delivered: error === null,
-    delivery_id,
-    response_status,
-    response_body,
-    duration_ms: latency_ms,
-    error: error ?? (transform_failed ? ("transform_failed" as const) : null),
+  const lease_ms = requests.timeout_ms + LEASE_MARGIN_MILLISECONDS
+  const lease = { owner: newId(), lease_ms, alone: engine === "sqlite" }
+  const claims = claimsOf(store, { rows: deliveryRows }, lease)
+  const row = await claims.claimOne(delivery_id)
+  if (!row)
+    fail("conflict", "An attempt of this delivery is running. Wait for its end, and try again.")
+  try {
+    const end = await attemptRow(parts, project_id, row)
+    await store.tx(async (tx) => {
+      const settled = { row, end, after: row, reason: null }
+      if ((await claims.held(tx, [row])).has(row)) await settleDeliveries(tx, [settled], failures)
+    })
+    claims.end([row])
+    return resultOf(row, end)
+  } catch (error) {
+    await claims.release([row])
+    throw error
   }
 }
 
-async function claimNow(
-  { store, requests }: TestParts,
-  project_id: string,
-  id: string,
-): Promise<Claimed> {
-  const free = or(isNull(deliveries.owner), lte(deliveries.next_attempt_at, now()))
-  const ours = and(eq(deliveries.id, id), eq(deliveries.project_id, project_id), free)
-  const next_attempt_at = secondsFromNow(leaseSeconds(requests.timeout_ms))
-  const lease = { status: "pending" as const, owner: newId(), next_attempt_at }
-  const [row] = await store.tx(async (tx) => {
-    if (isInHand(id)) return []
-    return await tx.update(deliveries).set(lease).where(ours).returning()
-  })
-  if (!row)
-    throw new ApiError(
-      "conflict",
-      "An attempt of this delivery is running. Wait for its end, and try again.",
-    )
-  return row
+async function attemptRow(parts: DeliveryParts, project_id: string, row: ClaimedDelivery) {
+  const { store, requests } = parts
+  const webhook = await webhooks.lookup(store.read, project_id, row.webhook_id)
+  const envelopes = await envelopesOf(store.read, [row.event_id])
+  const envelope = envelopes.get(row.event_id)
+  const body = webhook && (await bodyFor(parts, row, webhook.transform, envelope))
+  if (!webhook || !body) {
+    const message =
+      "The endpoint or its event does not exist any more. There is nothing left to send."
+    return fail("conflict", message)
+  }
+  return attemptDelivery(requests, receiverOf(requests, webhook), row, body)
 }
+
+const resultOf = ({ id }: ClaimedDelivery, { outcome, transform_failed }: EndedAttempt) => ({
+  delivered: outcome.error === null,
+  delivery_id: id,
+  response_status: outcome.response_status,
+  response_body: outcome.response_body,
+  duration_ms: outcome.latency_ms,
+  error: outcome.error ?? (transform_failed ? ("transform_failed" as const) : null),
+})

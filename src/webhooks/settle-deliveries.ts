@@ -1,56 +1,68 @@
 import { and, eq, inArray, isNull, lte, ne, or } from "drizzle-orm"
 import { isoFrom, millis, now } from "../core/time"
+import { DEAD, OVER, type Settled } from "../jobs/work"
 import { idList, isAmong } from "../store/id-filters"
 import { held } from "../store/locks"
-import { prepared } from "../store/statements"
+import { prepared, updater } from "../store/statements"
 import type { Tx } from "../store/store"
 import type { AttemptOutcome } from "./attempt"
-import { type EndedAttempt, rowOf, stillOurs, writeEnds } from "./ended"
+import type { ClaimedDelivery } from "./delivery-picker"
 import { WARN_AT, warn } from "./failure-mail"
 import { heldUntil } from "./held"
-import { isStillInHand } from "./in-hand"
-import type { Claimed } from "./queue"
 import { disable } from "./status"
-import { webhooks } from "./tables"
+import { type AttemptEntry, type DeliveryStatus, deliveries, STATE_OF, webhooks } from "./tables"
+import type { WebhookRow } from "./webhooks"
 
-/** `last_*` of an endpoint are told to the second; a busy one is not written for each delivery. */
+/** The `last_*` times of an endpoint are exact to the second: a busy one is not written for each delivery. */
 const FRESH_MILLISECONDS = 1000
 
-type Webhook = typeof webhooks.$inferSelect
-
-/**
- * Writes what attempts came to: deliveries, counters of their endpoints and the breaker, together,
- * in the order in which they ended. An attempt whose claim was lost meanwhile changes nothing.
- * `failures` in a row disable.
- */
-export async function settleAll(
-  tx: Tx,
-  ends: readonly EndedAttempt[],
-  failures: number,
-): Promise<void> {
-  const list = ends.filter(({ claimed }) => !claimed.in_hand || isStillInHand(claimed))
-  const troubled = new Set<string>()
-  for (const { claimed, outcome } of list) {
-    if (outcome.error !== null) troubled.add(claimed.webhook_id)
-  }
-  const smooth = list.filter(({ claimed }) => !troubled.has(claimed.webhook_id))
-  const rough = list.filter(({ claimed }) => troubled.has(claimed.webhook_id))
-  await succeed(tx, smooth)
-  await judge(tx, rough, failures)
+/** One attempt that has ended. */
+export interface EndedAttempt {
+  outcome: AttemptOutcome
+  /** The endpoint's transform gave no JSON: the plain envelope was sent. */
+  transform_failed: boolean
+  /** It failed, but a later attempt of the endpoint had succeeded before: it does not count. */
+  is_outdone?: boolean
 }
 
-async function succeed(tx: Tx, list: EndedAttempt[]) {
-  if (list.length === 0) return
-  const written = await writeEnds(
+type SettledDelivery = Settled<ClaimedDelivery, EndedAttempt>
+type Ended = SettledDelivery & { end: EndedAttempt }
+
+/**
+ * Writes the results of attempts: deliveries, the counters of their endpoints and the breaker,
+ * together, in the order in which they ended. `failures` in a row disable an endpoint.
+ */
+export async function settleDeliveries(
+  tx: Tx,
+  list: readonly SettledDelivery[],
+  failures: number,
+): Promise<void> {
+  const ended = list.filter((one): one is Ended => one.end !== undefined)
+  await writeUnattempted(tx, list.filter(({ end }) => end === undefined).map(unattempted))
+  const failing = new Set<string>()
+  for (const { row, end } of ended) if (end.outcome.error !== null) failing.add(row.webhook_id)
+  await succeed(
     tx,
-    list.map((ended) => rowOf(ended, "success", null)),
+    ended.filter(({ row }) => !failing.has(row.webhook_id)),
   )
-  const mine = list.filter(({ claimed }) => written.has(claimed.id))
-  const ids = [...new Set(mine.map(({ claimed }) => claimed.webhook_id))]
-  if (ids.length === 0) return
+  await judge(
+    tx,
+    ended.filter(({ row }) => failing.has(row.webhook_id)),
+    failures,
+  )
+}
+
+/** Endpoints whose attempts all succeeded. */
+async function succeed(tx: Tx, list: Ended[]) {
+  if (list.length === 0) return
+  await writeRows(
+    tx,
+    list.map((ended) => rowOf(ended, "success")),
+  )
+  const ids = [...new Set(list.map(({ row }) => row.webhook_id))]
   const old = isoFrom(millis() - FRESH_MILLISECONDS)
   // Looked at first, because hardly ever there is anything to write.
-  const stale = await staleOf(tx, { ids, old })
+  const stale = await selectStale(tx, { ids, old })
   if (stale.length === 0) return
   const { id, consecutive_failures, last_success_at } = webhooks
   const at = now()
@@ -66,9 +78,9 @@ async function succeed(tx: Tx, list: EndedAttempt[]) {
     .where(and(theirs, changed))
 }
 
-const staleOf = prepared({ ids: idList, old: webhooks.last_success_at }, (tx: Tx, slot) => {
+const selectStale = prepared({ ids: idList, old: webhooks.last_success_at }, (tx: Tx, slot) => {
   const { id, consecutive_failures, last_success_at } = webhooks
-  const written = or(
+  const is_stale = or(
     ne(consecutive_failures, 0),
     isNull(last_success_at),
     lte(last_success_at, slot.old),
@@ -76,93 +88,85 @@ const staleOf = prepared({ ids: idList, old: webhooks.last_success_at }, (tx: Tx
   return tx
     .select({ id })
     .from(webhooks)
-    .where(and(isAmong(id, slot.ids), written))
+    .where(and(isAmong(id, slot.ids), is_stale))
 })
 
 /** Endpoints with failures among their attempts: one after the other, in the order of the ends. */
-async function judge(tx: Tx, list: EndedAttempt[], failures: number) {
+async function judge(tx: Tx, list: Ended[], failures: number) {
   if (list.length === 0) return
-  const ours = await stillOurs(tx, list)
-  const ids = [...new Set(ours.map(({ claimed }) => claimed.webhook_id))].sort()
-  if (ids.length === 0) return
+  const byEndpoint = Map.groupBy(list, ({ row }) => row.webhook_id)
+  const ids = [...byEndpoint.keys()].sort()
   const query = tx.select().from(webhooks).where(inArray(webhooks.id, ids)).orderBy(webhooks.id)
   const found = new Map((await held(query)).map((webhook) => [webhook.id, webhook]))
   for (const id of ids) {
     const webhook = found.get(id)
-    const ends = ours.filter(({ claimed }) => claimed.webhook_id === id)
+    const ends = byEndpoint.get(id) ?? []
     if (webhook) await judgeOne(tx, webhook, ends, failures)
-    else await writeEnds(tx, ends.map(exhaustedOf)) // deleted meanwhile
+    else await writeRows(tx, ends.map(lastRowOf)) // deleted meanwhile
   }
 }
 
-async function judgeOne(tx: Tx, before: Webhook, ends: EndedAttempt[], failures: number) {
-  const counted = count(before, ends, failures)
-  const { id, account_id, project_id, url } = before
-  const { last_success_at, last_failure_at, last_triggered_at, consecutive_failures } = counted
-  const last = ends.at(-1)?.outcome
+async function judgeOne(tx: Tx, before: WebhookRow, ends: Ended[], failures: number) {
+  const { warnings, breaker, ...counters } = count(before, ends, failures)
+  const last = ends.at(-1)?.end.outcome
   const unresolved_at = last?.error === "dns" ? last.at : null
   await tx
     .update(webhooks)
-    .set({
-      ...{ last_success_at, last_failure_at, last_triggered_at },
-      ...{ consecutive_failures, unresolved_at },
-    })
-    .where(eq(webhooks.id, id))
-  const told = { id, account_id, project_id, url }
-  for (const at of counted.warn) {
-    await warn(tx, { ...told, consecutive_failures: at }, null)
+    .set({ ...counters, unresolved_at })
+    .where(eq(webhooks.id, before.id))
+  for (const consecutive_failures of warnings) {
+    await warn(tx, { ...before, consecutive_failures }, null)
   }
-  const active = before.status === "active" && counted.disable === null
-  const rows = ends.map((ended) =>
-    judged(ended, { ...before, status: active ? "active" : "disabled" }),
+  const is_active = before.status === "active" && breaker === null
+  await writeRows(
+    tx,
+    ends.map((ended) => judgedRow(ended, is_active ? before.retry_policy.intervals : undefined)),
   )
-  await writeEnds(tx, rows)
-  if (counted.disable === null) return
+  if (breaker === null) return
   // As the counter stood when the breaker opened: attempts that ran beside it may have raised it.
-  const { reason, consecutive_failures: stood } = counted.disable
-  await disable(tx, { ...told, consecutive_failures: stood }, reason)
+  const { reason, consecutive_failures } = breaker
+  await disable(tx, { ...before, consecutive_failures }, reason)
 }
 
-/** What the ends mean for their endpoint. By hand and tests warn nobody; any 2xx clears. */
-function count(before: Webhook, ends: EndedAttempt[], failures: number) {
+/** What the ends mean for their endpoint. Tests and attempts by hand count no failure. A 2xx clears. */
+function count(before: WebhookRow, ends: Ended[], failures: number) {
   const { consecutive_failures, last_failure_at, last_success_at, last_triggered_at } = before
   const after = { consecutive_failures, last_failure_at, last_success_at, last_triggered_at }
-  const warn: number[] = []
-  let disabling: { reason: "circuit_breaker" | "gone"; consecutive_failures: number } | null = null
-  for (const { claimed, outcome, is_outdone = false } of ends) {
-    after.last_triggered_at = outcome.at
-    if (outcome.error === null) {
+  const warnings: number[] = []
+  let breaker: { reason: "circuit_breaker" | "gone"; consecutive_failures: number } | null = null
+  for (const { row, end } of ends) {
+    const { error, at } = end.outcome
+    after.last_triggered_at = at
+    if (error === null) {
       after.consecutive_failures = 0
-      after.last_success_at = outcome.at
+      after.last_success_at = at
       continue
     }
-    after.last_failure_at = outcome.at
-    const counts = isAutomatic(claimed) && !is_outdone
+    after.last_failure_at = at
+    const counts = !row.by_hand && row.trigger !== "test" && !end.is_outdone
     if (counts) after.consecutive_failures += 1
     const stands = after.consecutive_failures
-    if (before.status !== "active" || disabling) continue
-    const open = counts && stands >= failures
-    if (outcome.error === "gone") disabling = { reason: "gone", consecutive_failures: stands }
-    else if (open) disabling = { reason: "circuit_breaker", consecutive_failures: stands }
-    else if (counts && WARN_AT.includes(stands)) warn.push(stands)
+    if (before.status !== "active" || breaker) continue
+    if (error === "gone") breaker = { reason: "gone", consecutive_failures: stands }
+    else if (counts && stands >= failures)
+      breaker = { reason: "circuit_breaker", consecutive_failures: stands }
+    else if (counts && WARN_AT.includes(stands)) warnings.push(stands)
   }
-  return { ...after, warn, disable: disabling }
+  return { ...after, warnings, breaker }
 }
 
-const isAutomatic = ({ by_hand, trigger }: Claimed) => !by_hand && trigger !== "test"
-
-function judged(ended: EndedAttempt, webhook: Pick<Webhook, "status" | "retry_policy">) {
-  const { claimed, outcome } = ended
-  if (outcome.error === null) return rowOf(ended, "success", null)
-  const attempts = claimed.attempts + 1
-  if (attempts >= claimed.max_attempts) return rowOf(ended, "exhausted", null)
-  if (webhook.status !== "active") return rowOf(ended, "held", heldUntil())
-  const wait = waitSeconds(webhook.retry_policy.intervals, attempts, outcome)
+/** `intervals`: of the retry policy; undefined while the endpoint is disabled. */
+function judgedRow(ended: Ended, intervals: number[] | undefined) {
+  const { row, end } = ended
+  const attempts = row.attempts + 1
+  if (end.outcome.error === null || attempts >= row.max_attempts) return lastRowOf(ended)
+  if (!intervals) return rowOf(ended, "held", heldUntil())
+  const wait = waitSeconds(intervals, attempts, end.outcome)
   return rowOf(ended, "failed", isoFrom(millis() + wait * 1000))
 }
 
-const exhaustedOf = (ended: EndedAttempt) =>
-  rowOf(ended, ended.outcome.error === null ? "success" : "exhausted", null)
+const lastRowOf = (ended: Ended) =>
+  rowOf(ended, ended.end.outcome.error === null ? "success" : "exhausted")
 
 /** Seconds after the attempt of this number, from 1: its interval ±10 %, or what was asked for. */
 export function waitSeconds(
@@ -174,3 +178,64 @@ export function waitSeconds(
   const jittered = interval * (0.9 + Math.random() * 0.2)
   return Math.max(jittered, retry_after_seconds ?? 0)
 }
+
+/** The row of a delivery after an attempt. */
+function rowOf({ row, end }: Ended, status: DeliveryStatus, run_at = now()) {
+  const { at, error, response_status, latency_ms, ...outcome } = end.outcome
+  const attempts = row.attempts + 1
+  const entry: AttemptEntry = { attempt: attempts, at, response_status, error, latency_ms }
+  return {
+    ...row,
+    status,
+    state: STATE_OF[status],
+    run_at,
+    owner: null,
+    lease_until: null,
+    attempts,
+    by_hand: false,
+    url: outcome.url,
+    request_headers: outcome.request_headers,
+    response_headers: outcome.response_headers,
+    last_response_body: outcome.response_body,
+    last_response_status: response_status,
+    last_error: error ?? (end.transform_failed ? ("transform_failed" as const) : null),
+    latency_ms,
+    attempt_log: [...row.attempt_log, entry],
+    first_attempted_at: row.first_attempted_at ?? at,
+    last_attempted_at: at,
+  }
+}
+
+/** A delivery that was not attempted: it waits, or nothing is left to send. */
+function unattempted({ row, after }: SettledDelivery) {
+  if (after.state !== OVER) return { ...row, ...after }
+  return { ...row, ...after, state: DEAD, run_at: now(), status: "exhausted" as const }
+}
+
+const WORK_COLUMNS = ["status", "state", "run_at", "attempt", "owner", "lease_until"] as const
+
+// A retry by hand in the moment of the claim raised `max_attempts`: this attempt did not answer it.
+const where: ("id" | "max_attempts")[] = ["id", "max_attempts"]
+
+const writeUnattempted = updater(deliveries, { where, set: [...WORK_COLUMNS], clear: [] })
+
+const writeRows = updater(deliveries, {
+  where,
+  set: [
+    ...WORK_COLUMNS,
+    "attempts",
+    "by_hand",
+    "url",
+    "request_headers",
+    "response_headers",
+    "last_response_body",
+    "last_response_status",
+    "last_error",
+    "latency_ms",
+    "attempt_log",
+    "first_attempted_at",
+    "last_attempted_at",
+  ],
+  clear: [],
+  quiet: true, // see `jobs/look-ahead.ts`
+})

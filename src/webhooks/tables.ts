@@ -1,11 +1,22 @@
 import { sql } from "drizzle-orm"
 import type { API_VERSION } from "../events/registry"
+import { DEAD, HELD, OVER, READY } from "../jobs/work"
+import { workColumns, workIndexes } from "../jobs/work-columns"
 import { bool, eventRef, id, index, int, json, ref, table, text, time } from "../store/columns"
 
 export type HeaderFormat = "standard" | "legacy" | "both"
 export type WebhookStatus = "active" | "disabled"
 export type DisabledReason = "circuit_breaker" | "manual" | "paused" | "gone"
 export type DeliveryStatus = "pending" | "failed" | "success" | "exhausted" | "held"
+/** The state of the work columns for each status. */
+export const STATE_OF: Record<DeliveryStatus, number> = {
+  pending: READY,
+  failed: READY,
+  held: HELD,
+  success: OVER,
+  exhausted: DEAD,
+}
+
 export type Trigger = "event" | "manual" | "replay" | "test"
 
 export const DELIVERY_ERRORS = [
@@ -79,9 +90,9 @@ export const webhooks = table(
   (webhook) => [index("webhooks_by_project").on(webhook.project_id, webhook.id)],
 )
 
-/** One event for one endpoint, with its queue state and the capture of its last attempt. */
+/** One event for one endpoint: its work columns, and the capture of its last attempt. */
 export const deliveries = table(
-  "deliveries",
+  "webhook_deliveries",
   {
     id: id(),
     project_id: ref().notNull(),
@@ -90,17 +101,13 @@ export const deliveries = table(
     event_type: text().notNull(),
     trigger: text().$type<Trigger>().notNull(),
     status: text().$type<DeliveryStatus>().notNull(),
+    /** `run_at`: when the next attempt is due; held: until when; over: when it ended. */
+    ...workColumns(),
+    /** Attempts that have ended. `attempt` also counts those that a dead process had begun. */
     attempts: int().notNull(),
     max_attempts: int().notNull(),
-    /** The next attempt was asked for by hand: it goes out in every status and warns nobody. */
+    /** The next attempt was asked for by hand: it is made in every status, and does not count for the breaker. */
     by_hand: bool().notNull(),
-    /**
-     * Open: when it is due. While its attempt runs (`owner` is set): when that counts as lost and is
-     * made again. Held: until when. Otherwise null.
-     */
-    next_attempt_at: time(),
-    /** Names the claim of the running attempt. Each claim has its own, so it is the fence as well. */
-    owner: ref(),
     /** The body, where it is not the plain envelope: transformed once, the same on every attempt. */
     body: text(),
     url: text(),
@@ -113,22 +120,12 @@ export const deliveries = table(
     attempt_log: json<AttemptEntry[]>().notNull(),
     first_attempted_at: time(),
     last_attempted_at: time(),
-    completed_at: time(),
     created_at: time().notNull(),
   },
   (delivery) => [
-    index("deliveries_by_webhook").on(delivery.webhook_id, delivery.id),
-    index("deliveries_by_event").on(delivery.event_id, delivery.webhook_id),
-    index("deliveries_due")
-      .on(delivery.webhook_id, delivery.next_attempt_at)
-      .where(sql`status in ('pending', 'failed') and owner is null`),
-    // Few rows at any time: a claim takes its row out of the larger index, and an end out of this.
-    index("deliveries_leased")
-      .on(delivery.webhook_id, delivery.next_attempt_at)
-      .where(sql`owner is not null`),
-    index("deliveries_held")
-      .on(delivery.webhook_id, delivery.next_attempt_at)
-      .where(sql`status = 'held'`),
-    index("deliveries_exhausted").on(delivery.completed_at).where(sql`status = 'exhausted'`),
+    index("webhook_deliveries_by_webhook").on(delivery.webhook_id, delivery.id),
+    index("webhook_deliveries_by_event").on(delivery.event_id, delivery.webhook_id),
+    ...workIndexes("webhook_deliveries", delivery, delivery.webhook_id).slice(0, 3),
+    index("webhook_deliveries_held").on(delivery.webhook_id, delivery.run_at).where(sql`state = 3`),
   ],
 )

@@ -11,13 +11,14 @@ import { openSecrets } from "../../src/core/secrets"
 import { monotonic, now, sleep } from "../../src/core/time"
 import { openWorkers } from "../../src/core/workers"
 import { emitAll } from "../../src/events/emit"
+import { isLeased, isReady } from "../../src/jobs/work-rows"
 import { newSecret } from "../../src/lib/signature"
 import { openStore } from "../../src/store/open"
 import { secretContext } from "../../src/webhooks/endpoint-secrets"
 import { openWebhooks } from "../../src/webhooks/open-webhooks"
 import { deliveries, webhooks } from "../../src/webhooks/tables"
 
-const PROJECT = "bench"
+const PROJECT = newId()
 const EMITTED_TOGETHER = 20
 
 const [way, port, ...numbers] = process.argv.slice(2)
@@ -143,10 +144,7 @@ async function addEndpoint(
 /** By the indexes of what is due and what runs: a count would cost more than what is measured. */
 async function isAnyOpen(type?: string): Promise<boolean> {
   const ofType = type === undefined ? undefined : eq(deliveries.event_type, type)
-  for (const state of [
-    sql`status in ('pending', 'failed') and owner is null`,
-    sql`owner is not null`,
-  ]) {
+  for (const state of [isReady, isLeased]) {
     const rows = store.read.select({ id: deliveries.id }).from(deliveries)
     if ((await rows.where(and(state, ofType)).limit(1)).length > 0) return true
   }

@@ -98,7 +98,7 @@ function judge(received: Received[], acknowledged: string[], secret: string) {
 
 function judgeRows(home: string, acknowledged: string[]) {
   using database = new Database(join(home, "belfry/belfry.db"), { readonly: true })
-  const rows = database.query("SELECT event_id, status FROM deliveries").all() as {
+  const rows = database.query("SELECT event_id, status FROM webhook_deliveries").all() as {
     event_id: Uint8Array
     status: string
   }[]
@@ -110,7 +110,8 @@ function judgeRows(home: string, acknowledged: string[]) {
 
 function openRows(home: string): number {
   using database = new Database(join(home, "belfry/belfry.db"), { readonly: true })
-  const open = "SELECT count(*) AS rows FROM deliveries WHERE status IN ('pending', 'failed')"
+  const open =
+    "SELECT count(*) AS rows FROM webhook_deliveries WHERE status IN ('pending', 'failed')"
   return (database.query(open).get() as { rows: number }).rows
 }
 

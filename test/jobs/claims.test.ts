@@ -164,7 +164,7 @@ test("urgent jobs that were claimed are not lost because the claim of the others
       return {}
     },
   }
-  const rows = new Broken(jobs, jobs.priority, "last_error")
+  const rows = new Broken(jobs, jobs.priority, {})
   const table = { ...ringTable(work), rows }
   const loop = new WorkLoop({ store, table, concurrency: 10, lease_ms: 30_000, alone: true })
   await loop.start()

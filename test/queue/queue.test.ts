@@ -136,7 +136,7 @@ describe("deliveries", () => {
       "webhooks retrying The queue webhooks is paused by an operator. 1",
     ])
     await store.tx((tx) => tx.delete(pausedQueues))
-    await set({ owner: newId() })
+    await set({ state: LEASED, owner: newId() })
     expect(await sorted()).toEqual(["webhooks held paused 1", "webhooks running null 1"])
     await settleAs(service, project, { status: "exhausted" })
     expect(await sorted()).toEqual([])

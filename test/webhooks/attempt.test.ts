@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { Webhook as Standard } from "standardwebhooks"
 import { secondsFromNow } from "../../src/core/time"
+import { OVER } from "../../src/jobs/work"
 import { newSecret, verify } from "../../src/lib/signature"
 import { hangs, type Received, receiver } from "../fakes/receiver"
 import { type DeliveryRow, type EndpointOptions, testHooks, until } from "../harness/hooks"
@@ -55,7 +56,6 @@ describe("an attempt", () => {
       last_response_status: 200,
       last_response_body: "thanks",
       last_error: null,
-      next_attempt_at: null,
       owner: null,
     })
     expect(row.attempt_log).toEqual([
@@ -67,7 +67,7 @@ describe("an attempt", () => {
         latency_ms: expect.any(Number),
       },
     ])
-    expect(row.completed_at).not.toBeNull()
+    expect(row.state).toBe(OVER)
   })
 
   test("carries the signatures of both secrets for as long as the one before counts", async () => {

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { events } from "../../src/events/tables"
 import { jobs } from "../../src/jobs/tables"
+import { READY } from "../../src/jobs/work"
 import { releaseHeld } from "../../src/webhooks/held"
 import { activate, disable } from "../../src/webhooks/status"
 import { deliveries } from "../../src/webhooks/tables"
@@ -180,7 +181,7 @@ describe("the breaker", () => {
     async function again() {
       const [row] = await hooks.deliveries(id)
       const by_hand = { by_hand: true, status: "pending" as const }
-      const due = { ...by_hand, next_attempt_at: new Date().toISOString() }
+      const due = { ...by_hand, state: READY, run_at: new Date().toISOString() }
       const which = eq(deliveries.id, row?.id ?? "")
       await hooks.store.tx((tx) => tx.update(deliveries).set(due).where(which))
       await until(

@@ -1,22 +1,21 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
+import { DEAD, LEASED } from "../../src/jobs/work"
 import { retry } from "../../src/webhooks/deliveries"
 import { releaseHeld } from "../../src/webhooks/held"
-import * as queue from "../../src/webhooks/queue"
-import { disable } from "../../src/webhooks/status"
+import { activate, disable } from "../../src/webhooks/status"
 import { deliveries } from "../../src/webhooks/tables"
 import { movableClock } from "../harness/clock"
 import { type TestHooks, testHooks } from "../harness/hooks"
-import { idFor } from "../harness/ids"
+import { claimDeliveries } from "./claiming"
 
 const clock = movableClock()
 
 async function backlog(hooks: TestHooks, count: number) {
   const endpoint = await hooks.endpoint({ url: "http://127.0.0.1:1/" })
   await hooks.emit(count)
-  const wish = { webhook_id: endpoint.id, rate_limit: null, only_by_hand: false }
-  const claim = async (room: number) =>
-    (await queue.claim(hooks.store, [{ ...wish, room }], 60)).map((claimed) => claimed.id)
+  const claim = async (limit: number) =>
+    (await claimDeliveries(hooks.store, endpoint.id, limit)).map((claimed) => claimed.id)
   const known = async () => (await hooks.deliveries(endpoint.id)).map(({ id }) => id)
   return { endpoint, claim, known }
 }
@@ -40,6 +39,7 @@ describe("claims of a backlog", () => {
     const claimed = [await claim(3), await claim(3), await claim(3)].flat()
     await hooks.store.tx((tx) => disable(tx, endpoint, "paused"))
     expect(await claim(10)).toEqual([])
+    await hooks.store.tx((tx) => activate(tx, endpoint))
     expect(await hooks.store.tx((tx) => releaseHeld(tx, endpoint, {}, 1000))).toBe(91)
     claimed.push(...(await claim(200)))
     expect(claimed.sort()).toEqual((await known()).sort())
@@ -56,9 +56,12 @@ describe("claims of a backlog", () => {
       await tx.delete(deliveries).where(eq(deliveries.id, removed))
       await tx
         .update(deliveries)
-        .set({ owner: idFor("another") })
+        .set({ state: LEASED, owner: "another" })
         .where(eq(deliveries.id, another))
-      await tx.update(deliveries).set({ status: "exhausted" }).where(eq(deliveries.id, over))
+      await tx
+        .update(deliveries)
+        .set({ status: "exhausted", state: DEAD })
+        .where(eq(deliveries.id, over))
     })
     const rest = await claim(100)
     const wanted = (await known()).filter((id) => ![another, over, ...claimed].includes(id))

@@ -2,6 +2,8 @@ import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { isoFrom, millis } from "../../src/core/time"
 import { events } from "../../src/events/tables"
+import { LEASED } from "../../src/jobs/work"
+import { deliveryRows } from "../../src/webhooks/delivery-picker"
 import { deliveries } from "../../src/webhooks/tables"
 import { complaints, refusal } from "../harness/client"
 import { movableClock } from "../harness/clock"
@@ -165,7 +167,7 @@ describe("a retry", () => {
     const [status, attempts, max_attempts] = row
     const project = await service.project()
     const { retry, path } = await one(project)
-    await settleAs(service, project, { status, attempts, completed_at: isoFrom(millis()) })
+    await settleAs(service, project, { status, attempts })
     const answer = await retry()
     expect(answer.status).toBe(200)
     const due = { status: "pending", trigger: "manual", attempts, max_attempts }
@@ -177,11 +179,11 @@ describe("a retry", () => {
   test("is a conflict while an attempt runs, until that was lost", async () => {
     const project = await service.project()
     const { retry } = await one(project)
-    await settleAs(service, project, { owner: NOBODY, next_attempt_at: isoFrom(millis() + 60_000) })
+    await settleAs(service, project, { state: LEASED, owner: NOBODY })
     const refused = await retry()
     expect(refusal(refused)).toEqual([409, "conflict"])
     expect(refused.body.error.details.reason).toBe("running")
-    clock.advance({ seconds: 61 })
+    await deliveryRows.freeOf(store, [NOBODY])
     expect((await retry()).status).toBe(200)
   })
 

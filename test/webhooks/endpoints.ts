@@ -4,7 +4,7 @@ import { bind } from "../../src/jobs/jobs"
 import { jobs } from "../../src/jobs/tables"
 import { engine } from "../../src/store/columns"
 import { resend, webhookResend } from "../../src/webhooks/resend"
-import { deliveries } from "../../src/webhooks/tables"
+import { deliveries, STATE_OF } from "../../src/webhooks/tables"
 import type { Client } from "../harness/client"
 import type { TestProject, TestService } from "../harness/service"
 import { WorkLoops } from "../harness/work-loops"
@@ -38,8 +38,12 @@ export async function deliveriesOf(project: Client, webhook_id: string, query = 
 type Change = Partial<typeof deliveries.$inferSelect>
 
 /** As if the attempts had come out like this. */
-export const settleAs = ({ store }: TestService, { project_id }: TestProject, change: Change) =>
-  store.tx((tx) => tx.update(deliveries).set(change).where(eq(deliveries.project_id, project_id)))
+export function settleAs({ store }: TestService, { project_id }: TestProject, change: Change) {
+  const { status } = change
+  const whole = { ...(status && { state: STATE_OF[status] }), ...change }
+  const ours = eq(deliveries.project_id, project_id)
+  return store.tx((tx) => tx.update(deliveries).set(whole).where(ours))
+}
 
 /** Runs what was put off until nothing of it is left. */
 export async function replayAll({ store }: TestService): Promise<void> {

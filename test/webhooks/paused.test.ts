@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { now, secondsFromNow } from "../../src/core/time"
+import { DEAD, HELD, LEASED, OVER } from "../../src/jobs/work"
 import type { Reader } from "../../src/store/store"
 import { countDeliveries, WEBHOOKS } from "../../src/webhooks/delivery-counts"
 import { deliveries } from "../../src/webhooks/tables"
 import { hangs, receiver } from "../fakes/receiver"
 import { testHooks, until } from "../harness/hooks"
-import { idFor } from "../harness/ids"
 import { testPauses } from "../harness/pauses"
 
 const countWebhooks = async (db: Reader) => new Map([[WEBHOOKS, await countDeliveries(db)]])
@@ -49,11 +49,11 @@ test("its line counts what waits, is held, runs, and was given up today", async 
         .set(change)
         .where(eq(deliveries.id, rows[at]?.id ?? "")),
     )
-  await become(0, { status: "held", created_at: secondsFromNow(-3600) })
-  await become(1, { owner: idFor("somebody") })
-  await become(2, { status: "exhausted", completed_at: now() })
-  await become(3, { status: "exhausted", completed_at: secondsFromNow(-2 * 86_400) })
-  await become(4, { status: "success", completed_at: now() })
+  await become(0, { status: "held", state: HELD, created_at: secondsFromNow(-3600) })
+  await become(1, { state: LEASED, owner: "somebody" })
+  await become(2, { status: "exhausted", state: DEAD, run_at: now() })
+  await become(3, { status: "exhausted", state: DEAD, run_at: secondsFromNow(-2 * 86_400) })
+  await become(4, { status: "success", state: OVER, run_at: now() })
   const counts = await countDeliveries(hooks.store.read)
   expect(counts).toMatchObject({ depth: 4, running: 1, failed_24h: 1 })
   expect(counts.oldest_seconds).toBeWithin(3600, 3700)

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
+import { DEAD } from "../../src/jobs/work"
 import { deliveries, webhooks } from "../../src/webhooks/tables"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
@@ -111,7 +112,7 @@ test("a deletion ends what is open, and nothing comes any more", async () => {
   const rows = await service.store.read.select().from(deliveries).where(ours)
   const left = rows.map(({ status, event_type }) => `${event_type} ${status}`)
   expect(new Set(left)).toEqual(new Set(["webhook.disabled exhausted", "email.sent exhausted"]))
-  for (const row of rows) expect(row.completed_at).not.toBeNull()
+  for (const row of rows) expect(row.state).toBe(DEAD)
   await happens(project)
   expect(await service.store.read.select().from(deliveries).where(ours)).toHaveLength(rows.length)
 })

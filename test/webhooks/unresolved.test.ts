@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { recentLines } from "../../src/core/log"
 import { NetError } from "../../src/core/net"
-import { settleAll } from "../../src/webhooks/settle-deliveries"
+import { settleDeliveries } from "../../src/webhooks/settle-deliveries"
 import { deliveries, webhooks } from "../../src/webhooks/tables"
 import { quietLog } from "../harness/quiet"
 import { testService } from "../harness/service"
@@ -81,12 +81,9 @@ describe("a host that does not resolve", () => {
         ...{ at: new Date().toISOString(), url: THERE, error, latency_ms: 1, ...nothing },
         ...{ response_status: error ? null : 200, request_headers: {} },
       }
-      const ended = { claimed, outcome, transform_failed: false }
-      await store.tx(async (tx) => {
-        await tx.update(deliveries).set({ owner: claimed.id }).where(eq(deliveries.id, claimed.id))
-        ended.claimed = { ...claimed, owner: claimed.id }
-        await settleAll(tx, [ended], 10)
-      })
+      const end = { outcome, transform_failed: false }
+      const settled = { row: claimed, end, after: claimed, reason: null }
+      await store.tx((tx) => settleDeliveries(tx, [settled], 10))
     }
     const warnings = async () => (await project.get(HOOKS)).body.meta.warnings
     await settle("dns")

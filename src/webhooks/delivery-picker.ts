@@ -1,0 +1,219 @@
+import { eq, type SQL, sql } from "drizzle-orm"
+import { millis, millisFrom, monotonic, secondsFromNow } from "../core/time"
+import { isHeld, isReady, WorkRows } from "../jobs/work-rows"
+import type { Picker, Share } from "../jobs/work-table"
+import { engine } from "../store/columns"
+import { onChanged } from "../store/group-commit"
+import { held } from "../store/locks"
+import { prepared } from "../store/statements"
+import type { Reader, Store, Tx } from "../store/store"
+import { clearInactive, deliveryWakeUp } from "./held"
+import { deliveries, webhooks } from "./tables"
+
+/** What an attempt and its result need to know: no capture of the last attempt, which may be large. */
+const claimed = {
+  id: deliveries.id,
+  webhook_id: deliveries.webhook_id,
+  event_id: deliveries.event_id,
+  trigger: deliveries.trigger,
+  status: deliveries.status,
+  state: deliveries.state,
+  run_at: deliveries.run_at,
+  attempt: deliveries.attempt,
+  owner: deliveries.owner,
+  lease_until: deliveries.lease_until,
+  attempts: deliveries.attempts,
+  max_attempts: deliveries.max_attempts,
+  by_hand: deliveries.by_hand,
+  body: deliveries.body,
+  attempt_log: deliveries.attempt_log,
+  first_attempted_at: deliveries.first_attempted_at,
+  created_at: deliveries.created_at,
+}
+
+export type ClaimedDelivery = Pick<typeof deliveries.$inferSelect, keyof typeof claimed>
+
+/** What the engine asks of the table: due deliveries by endpoint, also only those asked for by hand. */
+export const deliveryRows = new WorkRows<ClaimedDelivery>(deliveries, deliveries.webhook_id, {
+  buried: () => ({ status: "exhausted" }),
+  filters: { by_hand: eq(deliveries.by_hand, true) },
+  claimed,
+})
+
+/** Endpoints of one page. The next pick goes on with the page after it. */
+const PAGE = 200
+
+/** A page is read again after so long, even if nothing seems to have changed. */
+const FRESH_MILLISECONDS = 25
+
+/** Attempts of one endpoint side by side; half as many with each failure in a row, and one at last. */
+const PER_ENDPOINT = 10
+
+export interface PickerOptions {
+  store: Store
+  /** Attempts side by side, of all endpoints. */
+  concurrency: number
+  /** Attempts that run, by endpoint. */
+  busy: ReadonlyMap<string, number>
+  /** Whether an operator has paused the queue. */
+  isPaused: () => boolean
+}
+
+/**
+ * Shares the free slots among the endpoints that have deliveries due, so that no endpoint waits for
+ * the backlog of another. It walks from endpoint to endpoint, a page at a time.
+ */
+export class DeliveryPicker implements Picker {
+  readonly #options: PickerOptions
+  #after = ""
+  /** The first page, where it is also the last one and no other process changes it. */
+  #cached: OpenEndpoint[] | undefined
+  #read_at = 0
+  #changes = 0
+
+  constructor(options: PickerOptions) {
+    this.#options = options
+  }
+
+  /** Listens to the changes that make the cached page old, until the returned function is called. */
+  listen(): () => void {
+    const forget = () => {
+      this.#changes += 1
+      this.#cached = undefined
+    }
+    const ends = [deliveryWakeUp.onWakeUp(forget), onChanged(["webhooks"], forget)]
+    return () => {
+      for (const end of ends) end()
+    }
+  }
+
+  async pick(free: number): Promise<{ shares: Share[]; due: number | undefined }> {
+    const { store, concurrency, busy, isPaused } = this.#options
+    if (isPaused()) return { shares: [], due: undefined }
+    // Copied before the page is read: a failure that is counted meanwhile must free no slot.
+    const slots = { free, concurrency, busy: new Map(busy) }
+    const page = await this.#page(store.read)
+    for (const endpoint of page) {
+      if (endpoint.status !== "active") await clearInactive(store, endpoint)
+    }
+    this.#after = page.length < PAGE ? "" : (page.at(-1)?.webhook_id ?? "")
+    const { shares, due } = shareOut(page, slots)
+    return { shares, due: this.#after === "" ? due : millis() }
+  }
+
+  async #page(db: Reader): Promise<OpenEndpoint[]> {
+    const is_fresh = monotonic() - this.#read_at < FRESH_MILLISECONDS
+    if (this.#after === "" && this.#cached && is_fresh) return this.#cached
+    const changes = this.#changes
+    this.#read_at = monotonic()
+    const page = await withOpen(db, { after: this.#after })
+    const is_all = engine === "sqlite" && this.#after === "" && page.length < PAGE
+    this.#cached = is_all && changes === this.#changes ? page : undefined
+    return page
+  }
+}
+
+interface Slots {
+  free: number
+  concurrency: number
+  busy: ReadonlyMap<string, number>
+}
+
+/** The shares of the endpoints that have deliveries due; `due`: when the next endpoint has. */
+function shareOut(page: readonly OpenEndpoint[], slots: Slots) {
+  let due: number | undefined
+  const ready: { endpoint: OpenEndpoint; room: number }[] = []
+  for (const endpoint of page) {
+    if (endpoint.status === null) continue
+    const at = Math.max(Number(endpoint.due ?? Number.POSITIVE_INFINITY), rateSlotOf(endpoint))
+    if (at > millis()) {
+      due = Math.min(due ?? at, at)
+      continue
+    }
+    const room = roomOf(endpoint, slots)
+    if (room > 0) ready.push({ endpoint, room })
+  }
+  const share = Math.max(1, Math.floor(slots.free / Math.max(1, ready.length)))
+  const shares = ready
+    .slice(0, slots.free)
+    .map(({ endpoint, room }) => shareOf(endpoint, Math.min(room, share)))
+  return { shares, due }
+}
+
+const rateSlotOf = ({ next_slot_at, rate_limit }: OpenEndpoint) =>
+  next_slot_at === null || rate_limit === null ? 0 : millisFrom(next_slot_at)
+
+/** While more than half of all slots are taken, something is slow: then no endpoint gets a second one. */
+function roomOf({ webhook_id, consecutive_failures }: OpenEndpoint, slots: Slots): number {
+  const crowded = slots.free < slots.concurrency / 2
+  const trusted = Math.floor(PER_ENDPOINT / 2 ** (consecutive_failures ?? 0))
+  const most = crowded ? 1 : Math.max(1, trusted)
+  return most - (slots.busy.get(webhook_id) ?? 0)
+}
+
+function shareOf({ webhook_id, status, rate_limit }: OpenEndpoint, limit: number): Share {
+  return {
+    partition: webhook_id,
+    limit,
+    ...(status !== "active" && { filter: "by_hand" }),
+    ...(rate_limit !== null && {
+      admit: (tx, claim) => admitByRate(tx, { webhook_id, rate_limit, limit }, claim),
+    }),
+  }
+}
+
+/** Claims when the endpoint's next slot has come. All nodes keep the rate together, in the endpoint's row. */
+async function admitByRate(
+  tx: Tx,
+  { webhook_id, rate_limit, limit }: { webhook_id: string; rate_limit: number; limit: number },
+  claim: (limit: number) => Promise<number>,
+) {
+  const theirs = eq(webhooks.id, webhook_id)
+  const row = tx.select({ at: webhooks.next_slot_at }).from(webhooks).where(theirs)
+  const [found] = await held(row)
+  if (!found || (found.at !== null && millisFrom(found.at) > millis())) return
+  // A tenth of a second's deliveries are claimed together: a slot each would be a commit each.
+  const claimed = await claim(Math.min(limit, Math.max(1, Math.floor(rate_limit / 10))))
+  if (claimed === 0) return
+  const next_slot_at = secondsFromNow(claimed / rate_limit)
+  await tx.update(webhooks).set({ next_slot_at }).where(theirs)
+}
+
+/** An endpoint with open deliveries. All fields but `webhook_id` and `due` are null after its deletion. */
+type OpenEndpoint = Awaited<ReturnType<typeof withOpen>>[number]
+
+/** The endpoints with open deliveries, by id after `after`, and when the first of each is due. */
+const withOpen = prepared({ after: deliveries.webhook_id }, (db: Reader, slot) =>
+  walk(db, isReady, slot.after),
+)
+
+/** The endpoints with held deliveries, and until when the first of each is held. */
+export const withHeld = prepared({ after: deliveries.webhook_id }, (db: Reader, slot) =>
+  walk(db, isHeld, slot.after),
+)
+
+/** From one endpoint to the next by the index, however many deliveries each of them has. */
+function walk(db: Reader, state: SQL, after: SQL) {
+  const next = (from: SQL) =>
+    sql`(SELECT webhook_id FROM ${deliveries} WHERE ${state} AND webhook_id > ${from}
+      ORDER BY webhook_id LIMIT 1)`
+  const steps = sql`(WITH RECURSIVE step(webhook_id, number) AS (
+    SELECT ${next(after)}, 1
+    UNION ALL SELECT ${next(sql`step.webhook_id`)}, number + 1 FROM step
+      WHERE step.webhook_id IS NOT NULL AND number < ${sql.raw(String(PAGE))}
+  ) SELECT webhook_id FROM step WHERE webhook_id IS NOT NULL) AS step`
+  const first = sql<number | string | null>`(SELECT min(d.run_at) FROM ${deliveries} d
+    WHERE ${state} AND d.webhook_id = step.webhook_id)`
+  const { status, consecutive_failures, rate_limit, next_slot_at } = webhooks
+  return db
+    .select({
+      webhook_id: sql`step.webhook_id`.mapWith(deliveries.webhook_id),
+      due: first,
+      status,
+      consecutive_failures,
+      rate_limit,
+      next_slot_at,
+    })
+    .from(steps)
+    .leftJoin(webhooks, sql`${webhooks.id} = step.webhook_id`)
+}
