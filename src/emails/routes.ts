@@ -1,10 +1,10 @@
 import type { Static } from "@sinclair/typebox"
 import type { Blobs } from "../core/blobs"
-import { comparableFilters } from "../http/address-filters"
 import { keepAnswer } from "../http/idempotency"
 import {
   asPage,
   type Cursors,
+  comparableFilters,
   datesOf,
   keyById,
   type PageQuery,

@@ -1,7 +1,9 @@
 import { and, eq, lte } from "drizzle-orm"
 import { ApiError } from "../core/errors"
 import { invalid } from "../core/problems"
+import type { Secrets } from "../core/secrets"
 import { isoFrom, millis, now } from "../core/time"
+import type { Caller } from "../identity/caller"
 import { newRowInserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import { idempotency } from "./tables"
@@ -19,8 +21,8 @@ export interface Claim {
   body_hash: string
   /** Of the answer, unless it brings its own. */
   status: number
-  /** Where the answer holds a secret: its text, so that only we can read it. */
-  seal: ((text: string, request: string) => string) | undefined
+  /** Where the answer holds a secret: they seal its text. */
+  secrets: Secrets | undefined
   /** The key was used more than a day ago: that row gives way to the new one. */
   renewed?: boolean
 }
@@ -28,13 +30,6 @@ export interface Claim {
 interface Stored {
   status: number
   answer: string
-}
-
-export interface ClaimOwner {
-  /** The project; the account or the user where the route needs none. */
-  owner_id: string
-  /** The only credential that gets the answer again; null for any of the owner. */
-  credential: string | null
 }
 
 /** An answer that is kept. */
@@ -45,41 +40,49 @@ interface Kept {
   status?: number
 }
 
-/** A body, as far as two of them are compared. */
-interface Hashed {
-  hash: () => string
+interface Claiming {
+  request: Request
+  path: string
+  caller: Caller
+  route: { status: [number, ...number[]]; sealed?: boolean }
+  body: { hash: () => string }
 }
 
 /** Undefined without the header. A malformed key is a 422. */
 export function claimOf(
-  request: Request,
-  owner: ClaimOwner,
-  path: string,
-  body: Hashed,
-  keeping: Pick<Claim, "status" | "seal">,
+  { request, path, caller, route, body }: Claiming,
+  secrets: Secrets,
 ): Claim | undefined {
   const key = request.headers.get("idempotency-key")
   if (key === null) return undefined
-  if (!FORM.test(key)) {
-    throw invalid(
-      "Idempotency-Key",
-      "invalid",
-      "The value must have 1 to 255 visible ASCII characters.",
-    )
+  if (!FORM.test(key)) throw invalid("Idempotency-Key", "invalid", KEY_RULE)
+  const { project_id, account_id, user_id, key_id } = caller
+  const { status, sealed } = route
+  const owner_id = project_id || account_id || (user_id ?? "")
+  // An answer that holds a secret is only repeated to the very credential that caused it.
+  const owner = sealed ? `${owner_id} ${key_id ?? user_id}` : owner_id
+  return {
+    request: `${owner} ${request.method} ${path} ${key}`,
+    project_id: owner_id,
+    key,
+    body_hash: body.hash(),
+    status: status[0],
+    secrets: sealed ? secrets : undefined,
   }
-  const { owner_id, credential } = owner
-  const whose = credential ? `${owner_id} ${credential}` : owner_id
-  const name = `${whose} ${request.method} ${path} ${key}`
-  return { request: name, project_id: owner_id, key, body_hash: body.hash(), ...keeping }
 }
 
+const KEY_RULE = "The value must have 1 to 255 visible ASCII characters."
+
 /** The stored answer of the same request. The same key with another body is a 422. */
-export async function lookup(db: Reader, claim: Claim): Promise<Stored | undefined> {
+export async function lookup(db: Reader, claim: Claim): Promise<Kept | undefined> {
   const [row] = await findRow(db, { request: claim.request })
   if (!row) return undefined
   claim.renewed = row.created_at <= oldest()
   if (claim.renewed) return undefined
-  if (row.body_hash === claim.body_hash) return row
+  if (row.body_hash === claim.body_hash) {
+    const text = claim.secrets?.open(row.answer, claim.request) ?? row.answer
+    return { ...(JSON.parse(text) as Kept), status: row.status }
+  }
   const message =
     "This Idempotency-Key was used with another body in the last 24 hours. Use a new key."
   throw new ApiError("validation_error", message, { reason: "idempotency_key_reused", fields: [] })
@@ -119,7 +122,7 @@ export async function keepAnswer(tx: Tx, claim: Claim | undefined, answer: Kept)
   if (!claim) return
   const { status = claim.status, ...body } = answer
   const text = JSON.stringify(body)
-  const stored = { status, answer: claim.seal ? claim.seal(text, claim.request) : text }
+  const stored = { status, answer: claim.secrets?.seal(text, claim.request) ?? text }
   const fresh = await take(tx, [{ claim, stored }])
   if (!fresh.has(claim.request)) throw new AlreadyAnswered(claim)
 }

@@ -1,8 +1,9 @@
-import { type TObject, Type as t } from "@sinclair/typebox"
+import { type Static, type TObject, Type as t } from "@sinclair/typebox"
 import { ApiError } from "../core/errors"
 import { invalid, Problems } from "../core/problems"
 import type { Secrets } from "../core/secrets"
 import { isoFrom, millisFrom } from "../core/time"
+import { comparable, domainOf, notOneAddress, parseMailbox } from "../lib/address"
 import type { ListWindow } from "../store/rows"
 import { aliasOf } from "./field-names"
 import type { Call, Enveloped } from "./route"
@@ -13,15 +14,7 @@ const MAX_PER_PAGE = 100
 const DEEPEST_ROW = 10_000
 const MAC_BYTES = 16
 
-export interface PageQuery {
-  page: number
-  per_page: number
-  cursor?: string
-  after?: string
-  before?: string
-}
-
-export const paging = {
+const paging = {
   page: t.Integer({ default: 1, minimum: 1 }),
   per_page: t.Integer({ default: DEFAULT_PER_PAGE, minimum: 1, maximum: MAX_PER_PAGE }),
   limit: aliasOf("per_page", t.Integer({ minimum: 1, maximum: MAX_PER_PAGE })),
@@ -35,6 +28,8 @@ export const paging = {
     t.String({ maxLength: 512, description: "The id of a record. The list ends before it." }),
   ),
 }
+
+export type PageQuery = Static<TObject<typeof paging>>
 
 /** Inclusive lower, exclusive upper bound. */
 export const dateFilters = {
@@ -229,12 +224,7 @@ export class Cursors {
     this.#secrets.mac("cursor", `${list}\n${id}`).subarray(0, MAC_BYTES).toString("base64url")
 }
 
-interface DateQuery {
-  created_after?: string
-  created_before?: string
-  start_date?: string
-  end_date?: string
-}
+type DateQuery = Static<TObject<typeof dateFilters>>
 
 const WITH_OFFSET = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/
 
@@ -276,4 +266,32 @@ function isDay(date: string): boolean {
 function tooDeep() {
   const message = `Pages by number end at row ${DEEPEST_ROW}. Continue with \`meta.next_cursor\`.`
   return invalid("page", "use_cursor", message, { reason: "use_cursor" })
+}
+
+interface AddressFilters {
+  to?: string | undefined
+  from?: string | undefined
+  domain?: string | undefined
+}
+
+/**
+ * The filters of a list in the form in which addresses and domains compare. Throws 422, as
+ * `invalid_email` where an address is the only thing that cannot be read.
+ */
+export function comparableFilters({ to, from, domain }: AddressFilters): AddressFilters {
+  const problems = new Problems()
+  const read = (path: string, text: string) => {
+    const mailbox = parseMailbox(text)
+    if (!mailbox) problems.add(path, "invalid_email", notOneAddress(text))
+    return comparable(mailbox?.email ?? "")
+  }
+  const filters: AddressFilters = {}
+  if (to !== undefined) filters.to = read("to", to)
+  if (from !== undefined) filters.from = read("from", from)
+  if (domain !== undefined) {
+    filters.domain = domainOf(`x@${domain}`)
+    if (filters.domain === "") problems.add("domain", "invalid", "This is not a domain name.")
+  }
+  problems.throwIfAny()
+  return filters
 }

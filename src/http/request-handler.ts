@@ -187,9 +187,9 @@ export class RequestHandler {
     const { project_id } = caller
     this.#options.meter.count(caller)
     const call = { request, params, request_id, ip, caller, project_id, signal }
-    const path = pathOf(request)
+    const claiming = { request, path: pathOf(request), caller, route, body }
     const claim = route.idempotent
-      ? idempotency.claimOf(request, ownerOf(caller, route), path, body, this.#keeping(route))
+      ? idempotency.claimOf(claiming, this.#options.secrets)
       : undefined
     const { value: raw } = body
     if (!claim) return handle(route, { ...call, claim }, raw)
@@ -211,41 +211,17 @@ export class RequestHandler {
     try {
       return await handle(route, call, raw)
     } catch (error) {
-      const stored = await this.#lookup(route, call.claim)
-      if (stored) return stored
+      const kept = await idempotency.lookup(this.#options.store.read, call.claim)
+      // The answer as it was, under the id of the request that asks for it again.
+      if (kept) return { ...kept, headers: { "idempotent-replayed": "true" } }
       const is_old = error instanceof idempotency.AlreadyAnswered && call.claim.renewed
       if (is_old) return await handle(route, call, raw)
       throw error
     }
   }
-
-  #keeping({ status, sealed }: AnyRoute): Pick<idempotency.Claim, "status" | "seal"> {
-    const { secrets } = this.#options
-    const seal = sealed ? (text: string, name: string) => secrets.seal(text, name) : undefined
-    return { status: status[0], seal }
-  }
-
-  /** The answer as it was, under the id of the request that asks for it again. */
-  async #lookup({ sealed }: AnyRoute, claim: idempotency.Claim): Promise<RouteAnswer | undefined> {
-    const { store, secrets } = this.#options
-    const stored = await idempotency.lookup(store.read, claim)
-    if (!stored) return undefined
-    const text = sealed ? secrets.open(stored.answer, claim.request) : stored.answer
-    const kept = JSON.parse(text) as { top?: object; data: unknown; meta?: object }
-    return { ...kept, status: stored.status, headers: { "idempotent-replayed": "true" } }
-  }
 }
 
 type Claimed = Unread & { claim: idempotency.Claim }
-
-/** An answer that holds a secret is only repeated to the very credential that caused it. */
-const ownerOf = (
-  { project_id, account_id, user_id, key_id }: Caller,
-  { sealed }: AnyRoute,
-): idempotency.ClaimOwner => ({
-  owner_id: project_id || account_id || (user_id ?? ""),
-  credential: sealed ? (key_id ?? user_id) : null,
-})
 
 /** 404 for a word in the path that is none of its choices. Callers that may not ask were refused before. */
 function refuseOther({ route, request, params }: State): void {

@@ -1,8 +1,15 @@
 import { Type as t } from "@sinclair/typebox"
 import { Problems } from "../core/problems"
 import type { Workers } from "../core/workers"
-import { comparableFilters } from "../http/address-filters"
-import { asPage, type Cursors, keyById, pageQuery, readTime, windowOf } from "../http/page"
+import {
+  asPage,
+  type Cursors,
+  comparableFilters,
+  keyById,
+  pageQuery,
+  readTime,
+  windowOf,
+} from "../http/page"
 import type { Call } from "../http/route"
 import { type AnyRoute, projectRow, route } from "../http/route"
 import { count, EXAMPLE_ID, id, maybe, rarely, text, time } from "../lib/record-fields"

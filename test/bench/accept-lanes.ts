@@ -71,7 +71,7 @@ async function work() {
       key,
       body_hash,
       status: 201,
-      seal: undefined,
+      secrets: undefined,
     })
     accepted += 1
   }
