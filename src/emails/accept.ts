@@ -1,4 +1,5 @@
 import { ApiError } from "../core/errors"
+import { nextTurn } from "../core/time"
 import { unavailable } from "../http/envelope"
 import * as idempotency from "../http/idempotency"
 import type { Caller } from "../identity/caller"
@@ -47,7 +48,7 @@ export async function accept(
   const refused = await reserveAll(tx, list, mode)
   await slowDown(tx, list, mode, refused)
   const admitted = list.filter((entry) => !refused.has(entry))
-  await add(tx, admitted.flatMap(usageOf))
+  await add(tx, admitted.filter(isCounted).map(usageOf))
   const accepted = await messages.accept(
     tx,
     admitted.map(({ message }) => message),
@@ -79,7 +80,7 @@ async function reserveAll(tx: Tx, list: EmailEntry[], mode: AcceptMode) {
 }
 
 /** Free accounts of one person share a count, and may have numbers of the operator of their own. */
-const limitName = ({ subject, limit }: Group["allowance"]) => `${subject} ${limit}`
+const limitName = ({ allowance: { subject, limit } }: CountedEntry) => `${subject} ${limit}`
 
 /** A batch takes its number of emails at once, and waits as a whole. */
 async function slowDown(
@@ -89,7 +90,7 @@ async function slowDown(
   refused: Map<EmailEntry, ApiError>,
 ) {
   const left = list.filter((entry) => !refused.has(entry))
-  for (const { allowance, entries } of groups(left, (_, { project_id }) => project_id)) {
+  for (const { allowance, entries } of groups(left, ({ message }) => message.project_id)) {
     const [first] = entries
     const bucket = {
       project_id: first?.message.project_id ?? "",
@@ -109,35 +110,26 @@ async function slowDown(
   }
 }
 
-interface Group {
+interface CountedEntry extends EmailEntry {
   allowance: NonNullable<EmailEntry["allowance"]>
-  entries: EmailEntry[]
 }
+
+const isCounted = (entry: EmailEntry): entry is CountedEntry => entry.allowance !== null
 
 /** In one order everywhere, so that no two transactions wait for each other's rows. */
-function groups(
-  list: EmailEntry[],
-  nameOf: (allowance: Group["allowance"], message: messages.NewMessage) => string,
-): Group[] {
-  const all = new Map<string, Group>()
-  for (const entry of list) {
-    const { allowance, message } = entry
-    if (!allowance) continue
-    const name = nameOf(allowance, message)
-    const group = all.get(name) ?? { allowance, entries: [] }
-    group.entries.push(entry)
-    all.set(name, group)
-  }
-  const order = [...all.keys()].sort()
-  return order.flatMap((name) => all.get(name) ?? [])
+function groups(list: EmailEntry[], keyOf: (entry: CountedEntry) => string) {
+  const all = Map.groupBy(list.filter(isCounted), keyOf)
+  return [...all.keys()].sort().flatMap((key) => {
+    const entries = all.get(key) ?? []
+    const [first] = entries
+    return first ? [{ allowance: first.allowance, entries }] : []
+  })
 }
 
-function usageOf(entry: EmailEntry) {
-  const { message, allowance } = entry
-  if (!allowance) return []
-  const { account_id, project_id, created_at } = message
+function usageOf(entry: CountedEntry) {
+  const { account_id, project_id, created_at } = entry.message
   const day = created_at.slice(0, 10)
-  return [{ account_id, project_id, day, metric: "email" as const, value: unitsOf(entry) }]
+  return { account_id, project_id, day, metric: "email" as const, value: unitsOf(entry) }
 }
 
 /** The reply to a send that repeats an earlier one: it names all recipients. */
@@ -288,5 +280,3 @@ async function enter(tx: Tx, group: WaitingSend[]): Promise<Map<WaitingSend, Err
   }
   return refusals
 }
-
-const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))

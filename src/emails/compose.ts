@@ -8,11 +8,12 @@ import { type OpenedKey, signingKeys } from "../domains/signing"
 import { unpack } from "../lib/compression"
 import type { Ready } from "../messages/channel"
 import { type Message, OWN_SOURCE } from "../messages/facts"
-import { messageRaws, type Recipient } from "../messages/tables"
+import { messageRaws } from "../messages/tables"
 import { firstProvider } from "../providers/routing"
 import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
 import type { Composed, ComposedMail, MailToCompose } from "./compose-task"
+import { named } from "./email-record"
 import type { EmailContent, SendRules } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
 
@@ -77,9 +78,7 @@ function toCompose(
   blobs: Blobs,
 ): Omit<MailToCompose, "dkim"> {
   const { id, created_at, subject, sender_domain, envelope, recipients } = message
-  const named = (kind: Recipient["kind"]) =>
-    recipients.filter((one) => one.kind === kind).map(({ email, name }) => ({ email, name }))
-  const [to] = named("to")
+  const [to] = named(recipients, "to")
   if (!envelope || !to) throw new Error("the message has no sender or no recipient")
   return {
     message_id: id,
@@ -87,7 +86,7 @@ function toCompose(
     created_at,
     from: envelope.from,
     to,
-    cc: named("cc"),
+    cc: named(recipients, "cc"),
     reply_to: envelope.reply_to,
     subject: subject ?? "",
     text,

@@ -2,6 +2,7 @@ import type { Event } from "../events/feed"
 import type { Mailbox } from "../lib/address"
 import type { MessageView } from "../messages/standing"
 import type { Recipient } from "../messages/tables"
+import { NO_REPLY } from "../providers/provider"
 import type { EmailContent } from "./prepare"
 
 /** The Email record as lists show it: everything but bodies, headers and timeline. */
@@ -91,7 +92,7 @@ export function eventEntry({ id, type, created_at, data, detail }: Event) {
     url: known.url ?? null,
     user_agent: known.user_agent ?? null,
     actor: known.actor ?? null,
-    detail: detail ?? NO_DETAIL,
+    detail: detail ?? NO_REPLY,
   }
 }
 
@@ -107,7 +108,6 @@ interface EmailEventData {
   actor: "human" | "machine" | "unknown" | null
 }
 
-const NO_DETAIL = { smtp_code: null, enhanced_code: null, mx: null, tls: null, response: null }
-
-const named = (recipients: Recipient[], kind: Recipient["kind"]) =>
+/** The recipients of one kind, as mailboxes. */
+export const named = (recipients: Recipient[], kind: Recipient["kind"]) =>
   recipients.filter((one) => one.kind === kind).map(({ email, name }) => ({ email, name }))
