@@ -1,5 +1,5 @@
 import { and, eq, lte } from "drizzle-orm"
-import { DEAD, OVER, type Settled, type WorkColumns } from "../jobs/work"
+import { DEAD, HELD, OVER, type Settled, type WorkColumns } from "../jobs/work"
 import { short } from "../lib/text"
 import type { Outcome, RecipientOutcome } from "../providers/provider"
 import { newRowInserter } from "../store/statements"
@@ -79,7 +79,8 @@ function untried({ message, after, reason, row }: Known): Omit<StatusChange, "be
     const error = { code: "provider_error", message: short(reason) ?? "" }
     return { steps: failAll(message, EXPIRED, error), after }
   }
-  if (after.attempt < row.attempt) return { steps: [], after, waits_for: short(reason) }
+  const is_deferred = after.state === HELD || after.attempt < row.attempt
+  if (is_deferred) return { steps: [], after, waits_for: short(reason) }
   const open = message.recipients.filter(({ status }) => isOpen(status))
   const steps = open.map(({ email, status_reason }): Step => {
     const why = status_reason ?? BROKEN // a deferral that was told already stays

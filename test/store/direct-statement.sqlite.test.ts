@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test"
 import { and, eq, inArray, sql } from "drizzle-orm"
 import { newId } from "../../src/core/ids"
-import { jobs } from "../../src/jobs/tables"
 import { accept } from "../../src/messages/pipeline"
 import { messageContents, messages } from "../../src/messages/tables"
 import { directly } from "../../src/store/direct-statement"
@@ -24,7 +23,7 @@ test("whole rows, chosen fields, joins and expressions read as drizzle reads the
   const contents = eq(messageContents.message_id, messages.id)
   const statements = [
     read.select().from(messages).where(eq(messages.id, id)).prepare(),
-    read.select().from(jobs).where(eq(jobs.id, id)).prepare(),
+    read.select().from(messageContents).where(eq(messageContents.message_id, id)).prepare(),
     read
       .select({ message: messages, content: messageContents.content })
       .from(messages)

@@ -4,7 +4,7 @@ import { jobs } from "../../src/jobs/tables"
 import { openStore } from "../../src/store/open"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
-import { enqueueRings, running } from "../jobs/rings"
+import { enqueueRings, running } from "./rings"
 
 quietLog()
 
