@@ -24,10 +24,10 @@ import * as usage from "./commands/usage"
 import * as webhooks from "./commands/webhooks"
 import { normalized, readWords } from "./lib/arguments"
 import { DryRun } from "./lib/client"
-import { openContext } from "./lib/context"
+import { type Context, openContext } from "./lib/context"
 import { environment, version } from "./lib/environment"
 import { errorBody, errorText, exits, Failure } from "./lib/errors"
-import { addGlobalFlags, type GlobalFlags, globalFlags, typedAs } from "./lib/flags"
+import { addGlobalFlags, type GlobalFlags, globalFlags, quoted, typedAs } from "./lib/flags"
 import { watchInterrupts, watchReaders } from "./lib/interrupt"
 import { write } from "./lib/output"
 import { addResources } from "./lib/resource"
@@ -38,21 +38,21 @@ import { resources } from "./resources"
 export async function run(words: string[]): Promise<never> {
   watchInterrupts()
   watchReaders()
-  let told = Promise.resolve() // what --help prints, which must be out before the process ends
+  let printed = Promise.resolve() // what --help prints, which must be out before the process ends
   const program = createProgram((text) => {
-    told = told.then(() => write(process.stdout, text))
+    printed = printed.then(() => write(process.stdout, text))
   })
-  const said: Said = { flags: { color: true }, command: undefined }
+  const state: RunState = { flags: { color: true }, command: undefined }
   program.hook("preAction", (_, command) => {
-    said.flags = globalFlags(command)
-    said.command = command
+    state.flags = globalFlags(command)
+    state.command = command
   })
   try {
     await parse(program, words)
-    await told
+    await printed
     process.exit(process.exitCode ?? exits.done)
   } catch (error) {
-    process.exit(await ended(error, said))
+    process.exit(await ended(error, state))
   }
 }
 
@@ -86,7 +86,7 @@ export function createProgram(writeOut = (text: string) => void process.stdout.w
   const program = new Command("belfry")
     .description("Email, push, SMS and inbox behind one API, from one executable that you own.")
     .exitOverride()
-    .configureOutput({ writeOut, outputError: () => {} }) // told by `ended`, as the reader wants it
+    .configureOutput({ writeOut, outputError: () => {} }) // printed by `ended`, as the reader wants it
     .configureHelp({ optionTerm: (option) => term(option), subcommandTerm, formatHelp })
     .addHelpCommand(helpCommand())
     .version(version, "-V, --version", "print the version")
@@ -155,7 +155,7 @@ const helpCommand = () =>
     .description("print the help of a command")
     .helpGroup("Help:")
 
-/** `login [url]`: every command has options, so that need not be said. */
+/** `login [url]`: every command has options, so that need not be state. */
 const subcommandTerm = (command: Command): string =>
   [
     command.name(),
@@ -179,7 +179,7 @@ function formatHelp(command: Command, helper: Help): string {
 const term = (option: Option) => option.flags.replace("--json [fields]", "--json[=fields]")
 
 /** Tells what went wrong, and gives the exit code for it. */
-async function ended(error: unknown, { flags, command }: Said): Promise<number> {
+async function ended(error: unknown, { flags, command }: RunState): Promise<number> {
   if (error instanceof DryRun) {
     // Fields and ids belong to the result, which there is none of.
     const { output } = openContext({ ...flags, dryRun: true, quiet: false, json: "" })
@@ -202,16 +202,15 @@ async function ended(error: unknown, { flags, command }: Said): Promise<number> 
 }
 
 /** What came before an error: the flags, and the command that ran. */
-interface Said {
+interface RunState {
   flags: GlobalFlags
   command: Command | undefined
 }
 
 /** With the next step that only the server knows. */
-async function advised(failure: Failure, { flags, command }: Said): Promise<Failure> {
+async function advised(failure: Failure, { flags, command }: RunState): Promise<Failure> {
   const may_help = failure.exit === exits.unauthorized && command?.name() !== "setup"
   if (!command || !may_help || flags.dryRun) return failure
-  const { withSetup } = await import("./lib/setup-hint")
   return withSetup(failure, openContext(flags))
 }
 
@@ -226,4 +225,30 @@ function asFailure(error: unknown): Failure {
   }
   const message = error instanceof Error ? error.message : String(error)
   return new Failure(exits.failed, "internal_error", message)
+}
+
+const PATIENCE_MILLISECONDS = 2000
+
+/**
+ * On a server without an owner nobody can sign in, and no role helps: whatever was refused, the next
+ * step is to set it up. Any other failure stays as it is.
+ */
+async function withSetup(failure: Failure, context: Context): Promise<Failure> {
+  if (failure.exit !== exits.unauthorized) return failure
+  const { url } = context.connection()
+  try {
+    const client = context.anonymous(url, PATIENCE_MILLISECONDS)
+    const { data } = await client.call("GET /v1/setup")
+    if (!data.required) return failure
+  } catch {
+    return failure // what cannot be asked changes nothing
+  }
+  const { exit, code, message, request_id, status } = failure
+  const next = `belfry setup ${quoted(url)}`
+  return new Failure(exit, code, message, {
+    details: { ...failure.details, next },
+    hint: `this server has no owner yet. Become its owner with \`${next}\``,
+    ...(request_id && { request_id }),
+    ...(status && { status }),
+  })
 }

@@ -51,7 +51,6 @@ export const set: Action<SetOptions> = async (context, options, provider = "") =
   await output.record(data, () => `${paint.green("✓")} ${data.provider} ${data.name} (${data.id})`)
   if (data.callback_url) await output.next(`send the SES notifications to ${data.callback_url}`)
   else await output.next(`belfry providers test ${data.id}`)
-  return undefined
 }
 
 /** Which of them is a secret, and under which name it is asked for. */
@@ -121,7 +120,6 @@ export const update: Action<UpdateOptions> = async (context, options, id = "") =
     body: changes,
   })
   await context.output.record(data, () => shownProvider(data, context.paint))
-  return undefined
 }
 
 /** What is not named stays, and `none` forgets a setting. */

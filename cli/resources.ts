@@ -1,15 +1,17 @@
 import { accountRows } from "./commands/accounts"
 import { domainRows } from "./commands/domains"
+import { triggerRow } from "./commands/events"
 import { shownJob } from "./commands/jobs"
 import { keyRows } from "./commands/keys"
 import { providerRows } from "./commands/providers"
 import { queueRows } from "./commands/queue"
+import { passwordRows } from "./commands/setup"
 import { auditRow, usageRows } from "./commands/usage"
 import { webhookRows } from "./commands/webhooks"
 import { attemptColumns, emailColumns, emailText } from "./lib/email-text"
 import { usage } from "./lib/errors"
 import { FIRST_EMAIL, optionWords, SLUG, YOUR_NAME } from "./lib/flags"
-import { confirm } from "./lib/prompts"
+import { confirm, twoPasswords } from "./lib/prompts"
 import { asks, ID, type Resource, row } from "./lib/resource"
 import { several } from "./lib/run"
 import { ago, fields, idColumn, wide } from "./lib/table"
@@ -140,6 +142,21 @@ export const resources: readonly Resource[] = [
           timezone: "time zone, for example Europe/Vienna",
         },
       }),
+      row("password", "POST /v1/users/me/password", {
+        about: "change your password; your other sessions end",
+        flags: { current_password: false, new_password: false },
+        options: (command) =>
+          command.option(
+            "--password-stdin",
+            "read the old and the new password from stdin, one per line",
+          ),
+        body: async ({ passwordStdin }, _, context) => {
+          const given = { passwordStdin: passwordStdin === true }
+          const [current_password, new_password] = await twoPasswords(context, given)
+          return { current_password, new_password }
+        },
+        done: () => "the password is changed; your other sessions have ended",
+      }),
       row("approve <code>", "POST /v1/session/device/approve", {
         word: "BCDF-GHJK",
         flags: { approve: false },
@@ -149,6 +166,11 @@ export const resources: readonly Resource[] = [
           approved ? "the program is signed in as you" : "the sign-in of the program is refused",
       }),
     ],
+  },
+  {
+    noun: "password",
+    about: "replace a password that you forgot",
+    rows: passwordRows,
   },
   {
     noun: "me mfa",
@@ -330,7 +352,7 @@ export const resources: readonly Resource[] = [
     example: ["usage", "usage --period 2026-11 --json"],
     rows: usageRows,
   },
-  { noun: "", about: "", rows: [auditRow] },
+  { noun: "", about: "", rows: [auditRow, triggerRow] },
 ]
 
 /** `<project>=developer` */

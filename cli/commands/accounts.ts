@@ -148,7 +148,6 @@ const useAccount: Action<object> = async (context, _, id = "") => {
   const { output, paint } = context
   await output.record(data, () => `${paint.green("✓")} later commands use the account ${data.name}`)
   await output.next("belfry projects list")
-  return undefined
 }
 
 const useProject: Action<object> = async (context, _, project_id = "") => {
@@ -160,7 +159,6 @@ const useProject: Action<object> = async (context, _, project_id = "") => {
   choose(context, { account_id: data.account_id, project_id: data.id })
   await output.record(data, () => `${paint.green("✓")} later commands use the project ${data.name}`)
   await output.next("belfry keys list")
-  return undefined
 }
 
 /** Remembers the account and the project in the profile of the person. */

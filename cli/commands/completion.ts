@@ -30,5 +30,4 @@ export const print: Action<object> = async ({ output }, _, name = "") => {
   const shell = shells.find((one) => one === name)
   if (!shell) throw usage(`SHELL: "${name}" is not one of ${shells.join(", ")}`)
   await output.raw(scripts[shell])
-  return undefined
 }

@@ -105,10 +105,13 @@ const deliveries: Action<ListOptions> = async (context, options, id = "", delive
     const words = optionWords({ ...options, limit: String(2 * limitOf(limit)) })
     await context.output.next(`belfry webhooks deliveries ${id}${words}`)
   }
-  return undefined
 }
 
-async function showOne(context: Context, webhook_id: string, delivery_id: string) {
+async function showOne(
+  context: Context,
+  webhook_id: string,
+  delivery_id: string,
+): Promise<undefined> {
   const { data } = await context
     .client()
     .call("GET /v1/webhooks/{webhook_id}/deliveries/{delivery_id}", {
@@ -118,7 +121,6 @@ async function showOne(context: Context, webhook_id: string, delivery_id: string
   if (data.status === "exhausted") {
     await context.output.next(`belfry webhooks retry ${webhook_id} ${delivery_id}`)
   }
-  return undefined
 }
 
 function shown(delivery: Components["DeliveryDetail"], paint: Paint): string {
@@ -173,10 +175,13 @@ const retry: Action<RetryOptions> = async (context, options, webhook_id = "", de
   const { data } = await context.client().call(name, { params: { webhook_id, delivery_id } })
   await output.record(data, () => `${paint.green("✓")} delivery ${data.id} is attempted again`)
   await output.next(`belfry webhooks deliveries ${webhook_id} ${delivery_id}`)
-  return undefined
 }
 
-async function retryAll(context: Context, options: RetryOptions, webhook_id: string) {
+async function retryAll(
+  context: Context,
+  options: RetryOptions,
+  webhook_id: string,
+): Promise<undefined> {
   const { status, since, until, event } = options
   const { output, paint } = context
   const name = "POST /v1/webhooks/{webhook_id}/deliveries/bulk-retry"
@@ -191,5 +196,4 @@ async function retryAll(context: Context, options: RetryOptions, webhook_id: str
   const { done, shown: text, next } = startedJob
   await output.record(data, () => `${paint.green("✓")} ${done(data)}\n${text(data, paint)}`)
   await output.next(`belfry ${next(data)}`)
-  return undefined
 }

@@ -30,12 +30,8 @@ const LATER_EVERY = 90_000
 /** How long after so many live checks the next one comes (ms): often at first, when records are new. */
 export const pauseAfter = (looks: number): number => (looks < QUICK_LOOKS ? EVERY : LATER_EVERY)
 
-interface CheckOptions {
-  watch?: boolean
-}
-
 /** With `--watch` it goes on until the domain is verified, and tells whatever changes. */
-export const check: Action<CheckOptions> = async (context, { watch }, named = "") => {
+export const check: Action<{ watch?: boolean }> = async (context, { watch }, named = "") => {
   const client = context.client(CHECK_TIMEOUT)
   const domain_id = await idOf(client, named)
   if (watch) return await follow(context, client, domain_id)

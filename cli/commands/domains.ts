@@ -166,5 +166,4 @@ const records: Action<{ format?: string }> = async (context, { format }, named =
     await context.output.list(data.dns_records, recordColumns)
     await context.output.next(`belfry domains records ${data.domain} --format bind`)
   }
-  return undefined
 }

@@ -102,7 +102,6 @@ const keyHeader = (key: string | undefined): Record<string, string> =>
 async function queued({ output, paint }: Context, sent: SentEmail): Promise<undefined> {
   const hint = paint.dim(`   → ${output.again(`belfry emails tail ${sent.id}`)}`)
   await output.record(sent, () => `${paint.green("✓")} ${sent.status}  ${sent.id}${hint}`)
-  return undefined
 }
 
 async function waited(context: Context, { id }: SentEmail): Promise<number> {

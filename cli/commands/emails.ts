@@ -64,7 +64,6 @@ const events: Action<object> = async (context, _, email_id = "") => {
     const lines = data.events.map((event) => eventText(event, paint))
     return [statusMark({ status: data.status, status_reason: null }, paint), ...lines].join("\n")
   })
-  return undefined
 }
 
 /** The bytes as they were sent; on a terminal without what could move the cursor. */
@@ -74,15 +73,13 @@ const raw: Action<object> = async (context, _, email_id = "") => {
     .call("GET /v1/emails/{email_id}/raw", { params: { email_id } })
   const shown = context.terminal.out ? cleanText(new TextDecoder().decode(bytes)) : bytes
   await context.output.raw(shown)
-  return undefined
 }
 
-interface ContentOptions {
-  html?: boolean
-  text?: boolean
-}
-
-const content: Action<ContentOptions> = async (context, options, email_id = "") => {
+const content: Action<{ html?: boolean; text?: boolean }> = async (
+  context,
+  options,
+  email_id = "",
+) => {
   const { output, paint, terminal } = context
   const { data } = await context
     .client()
@@ -95,14 +92,9 @@ const content: Action<ContentOptions> = async (context, options, email_id = "") 
   await output.record(data, () =>
     [paint.bold(cleanLine(data.subject ?? "")), "", cleanText(data.text ?? "")].join("\n"),
   )
-  return undefined
 }
 
-interface AttachmentOptions {
-  saveAs?: string
-}
-
-const attachment: Action<AttachmentOptions> = async (
+const attachment: Action<{ saveAs?: string }> = async (
   context,
   { saveAs: path },
   email_id = "",
@@ -127,16 +119,11 @@ const attachment: Action<AttachmentOptions> = async (
   }
   const record = { id: attachment_id, path, size: bytes.length }
   await output.record(record, () => `${paint.green("✓")} ${path} (${bytes.length} bytes)`)
-  return undefined
 }
 const POLL_MILLISECONDS = 250
 
-interface TailOptions {
-  since?: string
-}
-
 /** Follows everything until Ctrl-C or --timeout, or one email until it is settled. */
-const tail: Action<TailOptions> = async (context, { since }, id) => {
+const tail: Action<{ since?: string }> = async (context, { since }, id) => {
   const deadline = context.timeout === undefined ? Infinity : millis() + context.timeout
   if (id !== undefined) return await tailOne(context, id, deadline)
 

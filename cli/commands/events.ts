@@ -1,16 +1,16 @@
 import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
-import { type Client, fieldsOf } from "../lib/client"
+import type { Client } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import { address } from "../lib/email-text"
 import { usage } from "../lib/errors"
 import { follow, readFeed, readLatest, type Start, serverTime, startAt } from "../lib/feed"
-import { AFTER, EVENT, IDEMPOTENCY_KEY, LIMIT, ONLY_EVENT, SINCE } from "../lib/flags"
+import { AFTER, EVENT, LIMIT, ONLY_EVENT, SINCE } from "../lib/flags"
 import { parsedObject } from "../lib/input"
 import { limitOf } from "../lib/paging"
-import { groupOf } from "../lib/resource"
+import { groupOf, row } from "../lib/resource"
 import { examples, run, several } from "../lib/run"
-import { NoUpgrade, openStream, tellLink } from "../lib/stream"
+import { NoUpgrade, openEventStream, tellLink } from "../lib/stream"
 import { ago, type Columns, idColumn, lineId, shortId, wide } from "../lib/table"
 import { cleanLine } from "../lib/terminal"
 import { clockTime, millis, moment } from "../lib/time"
@@ -44,20 +44,6 @@ export function define(program: Command): void {
     .option("--limit <number>", "end after this number of events")
     .addHelpText("after", examples("events tail", "events tail --event email.bounced | jq .data"))
     .action(run(tail))
-
-  program
-    .command("trigger <type>")
-    .description("create a simulated event to test receivers")
-    .option("--override <pair>", "field to change, as k=v, a.b=v or JSON; may be repeated", several)
-    .option(...IDEMPOTENCY_KEY)
-    .addHelpText(
-      "after",
-      examples(
-        "trigger email.bounced --override recipient_email=kim@example.com",
-        "trigger sms.sent",
-      ),
-    )
-    .action(run(trigger))
 }
 
 interface StartOptions {
@@ -91,7 +77,6 @@ const list: Action<ListOptions> = async (context, options) => {
   await output.list(rows, columns)
   const first = rows[0]
   if (first) await output.next(`belfry events get ${first.id}`)
-  return undefined
 }
 
 /** Only the feed can begin behind an event; the latest come first otherwise. */
@@ -117,7 +102,6 @@ async function followed(
     start = { after: past[0]?.id, not_before: start.not_before }
   }
   for await (const event of follow(client, start, types, deadline)) await show(event)
-  return undefined
 }
 
 /** Where `--after` or `--since` begins. */
@@ -201,11 +185,10 @@ export const tail: Action<TailOptions> = async (context, options) => {
     )
     await byAsking(all)
   }
-  return undefined
 }
 
 async function overStream({ client, start, types, timeout, onState, show }: Tail): Promise<void> {
-  const stream = openStream(client, {
+  const stream = openEventStream(client, {
     start,
     types,
     onState,
@@ -224,27 +207,22 @@ async function byAsking({ client, start, types, timeout, show }: Tail): Promise<
   }
 }
 
-interface TriggerOptions {
-  override?: string[]
-  idempotencyKey?: string
-}
-
 /** A marked event through the real path: stored, routed and delivered like any other. */
-const trigger: Action<TriggerOptions> = async (context, options, type = "") => {
-  const { output, paint } = context
-  output.promises(fieldsOf("POST /v1/events/trigger"))
-  const { override = [], idempotencyKey } = options
-  const data = override.reduce(overridden, {})
-  const body = { type, ...(override.length > 0 && { data }) }
-  const headers: Record<string, string> = idempotencyKey
-    ? { "idempotency-key": idempotencyKey }
-    : {}
-  const answer = await context.client().call("POST /v1/events/trigger", { body, headers })
-  const event = answer.data
-  await output.record(event, () => `${paint.green("✓")} ${event.type} ${event.id}`)
-  await output.next("belfry webhooks list")
-  return undefined
-}
+export const triggerRow = row("trigger <type>", "POST /v1/events/trigger", {
+  about: "create a simulated event to test receivers",
+  word: "email.bounced",
+  example: ["--override recipient_email=kim@example.com", ""],
+  options: (command) =>
+    command.option(
+      "--override <pair>",
+      "field to change, as k=v, a.b=v or JSON; may be repeated",
+      several,
+    ),
+  body: ({ override }) =>
+    override ? { data: [override].flat().map(String).reduce(overridden, {}) } : {},
+  done: ({ type, id }) => `${type} ${id}`,
+  next: () => "webhooks list",
+})
 
 type EventData = Record<string, unknown>
 

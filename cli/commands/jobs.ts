@@ -30,12 +30,8 @@ type Job = Components["Job"]
 const WAIT_MILLISECONDS = 60_000
 const LOOK_MILLISECONDS = 500
 
-interface GetOptions {
-  wait?: boolean
-}
-
 /** With `--wait` it ends when the job does: 1 when it failed or was cancelled, 75 at the time limit. */
-const get: Action<GetOptions> = async (context, { wait }, job_id = "") => {
+const get: Action<{ wait?: boolean }> = async (context, { wait }, job_id = "") => {
   const client = context.client()
   const deadline = millis() + (context.timeout ?? WAIT_MILLISECONDS)
   for (;;) {
@@ -105,5 +101,4 @@ const routes: Action<object> = async (context) => {
     })),
   )
   await context.output.list(rows, columns)
-  return undefined
 }

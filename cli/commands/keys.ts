@@ -1,9 +1,9 @@
 import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
+import { scopes } from "../../src/client/operations"
 import { fieldsOf } from "../lib/client"
 import type { Action } from "../lib/context"
 import { exits, usage } from "../lib/errors"
-import { scopes } from "../lib/flags"
 import type { Output } from "../lib/output"
 import { listUpTo } from "../lib/paging"
 import { confirm } from "../lib/prompts"
@@ -120,12 +120,8 @@ export function define(program: Command): void {
     .action(run(doctor))
 }
 
-interface AllowlistOptions {
-  clear?: boolean
-}
-
 /** Without addresses it tells which there are. */
-const allowlist: Action<AllowlistOptions> = async (context, options, id = "", ...more) => {
+const allowlist: Action<{ clear?: boolean }> = async (context, options, id = "", ...more) => {
   if (options.clear && more.length > 0) throw usage("give either addresses or --clear")
   const client = context.client()
   const params = { key_id: id }
@@ -143,7 +139,6 @@ const allowlist: Action<AllowlistOptions> = async (context, options, id = "", ..
     body: { ip_addresses: more },
   })
   await context.output.record(data, () => shown(data, context.paint))
-  return undefined
 }
 
 const DAY = 86_400_000

@@ -5,9 +5,9 @@ import { AFTER, EVENT, ONLY_EVENT } from "../lib/flags"
 import { onInterrupt } from "../lib/interrupt"
 import { listenSecret, receiverAddress } from "../lib/listen-secret"
 import { limitOf } from "../lib/paging"
-import { type Posted, post } from "../lib/post"
+import { type PostResult, post } from "../lib/post"
 import { examples, run, several } from "../lib/run"
-import { type Frame, openStream, type Stream, tellLink } from "../lib/stream"
+import { type EventStream, type Frame, openEventStream, tellLink } from "../lib/stream"
 import { lineId } from "../lib/table"
 import { cleanLine } from "../lib/terminal"
 import { clockTime, millis } from "../lib/time"
@@ -43,7 +43,7 @@ interface ListenOptions {
   limit?: string
 }
 
-/** Deliveries of the project, carried to a receiver on this machine, until Ctrl-C or --timeout. */
+/** Deliveries of the project, forwarded to a receiver on this machine, until Ctrl-C or --timeout. */
 const listen: Action<ListenOptions> = async (context, options) => {
   if (options.printSecret) {
     await printSecret(context)
@@ -53,7 +53,7 @@ const listen: Action<ListenOptions> = async (context, options) => {
     throw usage("--forward-to is missing", "belfry listen --forward-to localhost:3000/hooks")
   }
   const url = receiverAddress(options.forwardTo)
-  return await new Listening(context, options, new Carrier(url, options.skipVerify), url).run()
+  return await new Listening(context, options, new Forwarder(url, options.skipVerify), url).run()
 }
 
 /** Alone, in a pipe too: what asks for it is `SECRET=$(belfry listen --print-secret)`. */
@@ -67,18 +67,18 @@ async function printSecret(context: Context) {
 class Listening {
   readonly #context: Context
   readonly #options: ListenOptions
-  readonly #carrier: Carrier
+  readonly #forwarder: Forwarder
   readonly #url: string
-  #stream: Stream | undefined
+  #stream: EventStream | undefined
   #is_ready = false
   #left: number
   #failure: unknown
   #exit: number = exits.done
 
-  constructor(context: Context, options: ListenOptions, carrier: Carrier, url: string) {
+  constructor(context: Context, options: ListenOptions, forwarder: Forwarder, url: string) {
     this.#context = context
     this.#options = options
-    this.#carrier = carrier
+    this.#forwarder = forwarder
     this.#url = url
     this.#left = options.limit === undefined ? Number.POSITIVE_INFINITY : limitOf(options.limit)
   }
@@ -86,13 +86,13 @@ class Listening {
   async run(): Promise<number> {
     const { timeout } = this.#context
     const { after, event } = this.#options
-    const stream = openStream(this.#context.client(), {
+    const stream = openEventStream(this.#context.client(), {
       forward: true,
       types: event?.join(","),
       headers: { "x-svc-listen-secret": listenSecret(this.#context) },
       ...(after !== undefined && { start: { after, not_before: undefined } }),
-      place: () => this.#carrier.place,
-      onFrame: (frame) => this.#hear(frame),
+      cursor: () => this.#forwarder.cursor,
+      onFrame: (frame) => this.#onFrame(frame),
       onState: tellLink(this.#context),
     })
     this.#stream = stream
@@ -104,14 +104,14 @@ class Listening {
     await stream.ended
     clearTimeout(timer)
     if (this.#failure !== undefined) throw this.#failure
-    if (this.#exit === exits.done) await this.#carrier.idle()
+    if (this.#exit === exits.done) await this.#forwarder.idle()
     return this.#exit
   }
 
   /** Deliveries run beside each other: the next frame does not wait for the receiver. */
-  async #hear(frame: Frame): Promise<void> {
+  async #onFrame(frame: Frame): Promise<void> {
     if (frame.type === "ready") await this.#ready(frame.secret)
-    if (frame.type === "delivery") this.#carry(frame).catch((error) => this.#fail(error))
+    if (frame.type === "delivery") this.#forward(frame).catch((error) => this.#fail(error))
   }
 
   async #ready(secret: string) {
@@ -125,20 +125,20 @@ class Listening {
     })
   }
 
-  async #carry(delivery: Delivery) {
+  async #forward(delivery: StreamDelivery) {
     const at = new Date(millis()).toISOString()
-    const { carried, is_new } = await this.#carrier.carry(delivery)
+    const { forwarded, is_new } = await this.#forwarder.forward(delivery)
     this.#stream?.send({
       type: "result",
       delivery_id: delivery.delivery_id,
-      response_status: carried.status,
-      response_body: carried.body,
+      response_status: forwarded.status,
+      response_body: forwarded.body,
     })
     if (!is_new) return
-    const { event_id, event_type, status, error, duration_ms } = carried
-    const told = { type: "delivery", at, event_type, event_id, response_status: status, error }
-    const human = () => deliveryLine(at, carried, this.#context)
-    await this.#context.output.line({ ...told, duration_ms }, human)
+    const { event_id, event_type, status, error, duration_ms } = forwarded
+    const record = { type: "delivery", at, event_type, event_id, response_status: status, error }
+    const human = () => deliveryLine(at, forwarded, this.#context)
+    await this.#context.output.line({ ...record, duration_ms }, human)
     this.#left -= 1
     if (this.#left === 0) this.#stream?.close()
   }
@@ -150,8 +150,12 @@ class Listening {
 }
 
 /** `12:00:01.102 email.delivered evt_… → 200 (12 ms)`, the id by its end on a narrow terminal. */
-function deliveryLine(at: string, carried: Carried, { paint, terminal }: Context): string {
-  const { event_id, event_type, status, error, duration_ms } = carried
+function deliveryLine(
+  at: string,
+  forwarded: ForwardedDelivery,
+  { paint, terminal }: Context,
+): string {
+  const { event_id, event_type, status, error, duration_ms } = forwarded
   const is_good = status !== null && status >= 200 && status < 300
   const answer = cleanLine(status === null ? (error ?? "no answer") : String(status))
   const shown = is_good ? paint.green(answer) : paint.red(`${answer} ✗`)
@@ -161,65 +165,71 @@ function deliveryLine(at: string, carried: Carried, { paint, terminal }: Context
 
 const RECEIVER_MILLISECONDS = 30_000
 
-interface Delivery {
+interface StreamDelivery {
   delivery_id: string
   headers: Record<string, string>
   body: string
 }
 
-interface Carried extends Posted {
+interface ForwardedDelivery extends PostResult {
   event_id: string
   event_type: string
 }
 
-interface Trip {
+interface PendingForward {
   event_id: string
   done: boolean
-  carried: Promise<Carried>
+  forwarded: Promise<ForwardedDelivery>
 }
 
 /**
  * Carries deliveries to a receiver, each event once: what the server sends again after a reconnect
- * was either carried already, or is on its way.
+ * was either forwarded already, or is on its way.
  */
-class Carrier {
+class Forwarder {
   readonly #url: string
   readonly #skip_verify: boolean | undefined
   /** In the order of the feed, from the first that is not done. */
-  readonly #trips: Trip[] = []
-  #place: string | undefined
+  readonly #in_flight: PendingForward[] = []
+  #cursor: string | undefined
 
   constructor(url: string, skip_verify: boolean | undefined) {
     this.#url = url
     this.#skip_verify = skip_verify
   }
 
-  /** The last event before which everything has been carried. */
-  get place(): string | undefined {
-    return this.#place
+  /** The last event before which everything has been forwarded. */
+  get cursor(): string | undefined {
+    return this.#cursor
   }
 
   /** Resolves when everything on its way has arrived. */
   async idle(): Promise<void> {
-    await Promise.all(this.#trips.map(({ carried }) => carried))
+    await Promise.all(this.#in_flight.map(({ forwarded }) => forwarded))
   }
 
   /** What the receiver answered, and whether it was asked only now. */
-  async carry(delivery: Delivery): Promise<{ carried: Carried; is_new: boolean }> {
+  async forward(
+    delivery: StreamDelivery,
+  ): Promise<{ forwarded: ForwardedDelivery; is_new: boolean }> {
     const event_id = delivery.headers["webhook-id"] ?? delivery.delivery_id
-    const known = this.#trips.find((trip) => trip.event_id === event_id)
-    if (known) return { carried: await known.carried, is_new: false }
-    const trip: Trip = { event_id, done: false, carried: this.#post(event_id, delivery) }
-    this.#trips.push(trip)
-    const carried = await trip.carried
-    trip.done = true
-    while (this.#trips[0]?.done) this.#place = this.#trips.shift()?.event_id
-    return { carried, is_new: true }
+    const pending_one = this.#in_flight.find((pending) => pending.event_id === event_id)
+    if (pending_one) return { forwarded: await pending_one.forwarded, is_new: false }
+    const pending: PendingForward = {
+      event_id,
+      done: false,
+      forwarded: this.#post(event_id, delivery),
+    }
+    this.#in_flight.push(pending)
+    const forwarded = await pending.forwarded
+    pending.done = true
+    while (this.#in_flight[0]?.done) this.#cursor = this.#in_flight.shift()?.event_id
+    return { forwarded, is_new: true }
   }
 
-  async #post(event_id: string, { headers, body }: Delivery): Promise<Carried> {
-    const parcel = { url: this.#url, headers, body, timeout: RECEIVER_MILLISECONDS }
-    const posted = await post({ ...parcel, skip_verify: this.#skip_verify })
+  async #post(event_id: string, { headers, body }: StreamDelivery): Promise<ForwardedDelivery> {
+    const request = { url: this.#url, headers, body, timeout: RECEIVER_MILLISECONDS }
+    const posted = await post({ ...request, skip_verify: this.#skip_verify })
     return { ...posted, event_id, event_type: typeOf(body) }
   }
 }

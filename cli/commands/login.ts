@@ -81,14 +81,17 @@ export function storeSession(context: Context, url: string, answer: SessionAnswe
 }
 
 /** As `storeSession`, and tells who is signed in now; never the tokens. */
-export async function signedIn(context: Context, url: string, answer: SessionAnswer) {
+export async function signedIn(
+  context: Context,
+  url: string,
+  answer: SessionAnswer,
+): Promise<undefined> {
   const { name, account_id } = storeSession(context, url, answer)
   const { user, accounts } = answer
   const record = { profile: name, url, user, accounts, account_id }
   const { output, paint } = context
   await output.record(record, () => `${paint.green("✓")} signed in as ${user.email} at ${url}`)
   await output.next(account_id ? "belfry projects list" : "belfry accounts list")
-  return undefined
 }
 
 /** The one named, else the one of this server, else one by its host's name. */
@@ -155,7 +158,6 @@ const logout: Action<object> = async (context) => {
   await output.record({ profile: name, url, signed_in: false }, () => {
     return `${paint.green("✓")} signed out at ${url}`
   })
-  return undefined
 }
 
 /** Of the sign-in nothing stays in the profile; a key of it does. */
@@ -177,7 +179,7 @@ const whoami: Action<object> = async (context) => {
     const person = { user: null, session: null, accounts: null }
     const record = { kind: key ? "key" : "nobody", ...place, api_key: key, ...person }
     await output.record(record, () => fields(Object.entries(record), paint))
-    return key ? undefined : exits.unauthorized
+    return key ? exits.done : exits.unauthorized
   }
   const { data } = await context.client().call("GET /v1/session")
   await output.record({ kind: "user", ...place, api_key: null, ...data }, () => {
@@ -193,5 +195,5 @@ const whoami: Action<object> = async (context) => {
     ]
     return fields([...own, ...accounts, ...chosen] as [string, unknown][], paint)
   })
-  return undefined
+  return exits.done
 }

@@ -79,7 +79,6 @@ const list: Action<LogOptions> = async (context, options) => {
   const client = context.client()
   const { rows } = await listUpTo(client, LOG, limitOf(options.limit), { query: queryOf(options) })
   await context.output.list(rows, columns)
-  return undefined
 }
 
 /** The last few, and then every new one, until Ctrl-C, --timeout, or so many as --limit says. */

@@ -1,8 +1,6 @@
 import type { Command } from "commander"
 import type { Client } from "../lib/client"
 import type { Action, Context } from "../lib/context"
-import { exits, type Failure } from "../lib/errors"
-import { DATA_DIR, FIRST_EMAIL, LIMIT, optionWords, SINCE } from "../lib/flags"
 import {
   MAIL_WAIT_MILLISECONDS,
   type MailFilters,
@@ -11,7 +9,9 @@ import {
   mailText,
   noMail,
   POLL_MILLISECONDS,
-} from "../lib/mail-text"
+} from "../lib/email-text"
+import { exits, type Failure } from "../lib/errors"
+import { DATA_DIR, FIRST_EMAIL, LIMIT, optionWords, SINCE } from "../lib/flags"
 import { limitOf, listUpTo } from "../lib/paging"
 import { groupOf } from "../lib/resource"
 import { examples, lazily } from "../lib/run"
@@ -74,7 +74,6 @@ const list: Action<MailFilters> = async (context, options) => {
   const { rows } = await listUpTo(context.client(), "GET /v1/mailbox", limit, input)
   await context.output.list(rows, mailColumns)
   await context.output.next(rows[0] ? `belfry mailbox get ${rows[0].id}` : FIRST_EMAIL)
-  return undefined
 }
 
 const get: Action<object> = (context, _, id = "") => show(context, context.client(), id)

@@ -2,7 +2,7 @@ import type { Command } from "commander"
 import { fieldsOf } from "../lib/client"
 import type { Action } from "../lib/context"
 import { PASSWORD_STDIN } from "../lib/flags"
-import { password as askPassword, confirm, twoPasswords } from "../lib/prompts"
+import { password as askPassword, confirm } from "../lib/prompts"
 import { groupOf } from "../lib/resource"
 import { examples, run } from "../lib/run"
 import { forgetSession } from "./login"
@@ -10,12 +10,6 @@ import { forgetSession } from "./login"
 /** The person that is signed in: password and second factor. */
 export function define(program: Command): void {
   const me = groupOf(program, "me")
-  me.command("password")
-    .description("change your password; your other sessions end")
-    .option("--password-stdin", "read the old and the new password from stdin, one per line")
-    .addHelpText("after", examples("me password"))
-    .action(run(password))
-
   me.command("delete")
     .description("delete your user; the accounts keep their data")
     .option(...PASSWORD_STDIN)
@@ -29,22 +23,8 @@ export function define(program: Command): void {
     .action(run(enroll))
 }
 
-interface PasswordOptions {
-  passwordStdin?: boolean
-}
-
-const password: Action<PasswordOptions> = async (context, options) => {
-  context.output.promises(fieldsOf("POST /v1/users/me/password"))
-  const [current_password, new_password] = await twoPasswords(context, options)
-  const body = { current_password, new_password }
-  const { data } = await context.client().call("POST /v1/users/me/password", { body })
-  const text = `${context.paint.green("✓")} the password is changed; your other sessions have ended`
-  await context.output.record(data, () => text)
-  return undefined
-}
-
 /** The server wants the password; whoever types it means it, but a script has to say so too. */
-const remove: Action<PasswordOptions> = async (context, { passwordStdin }) => {
+const remove: Action<{ passwordStdin?: boolean }> = async (context, { passwordStdin }) => {
   context.output.promises(fieldsOf("DELETE /v1/users/me"))
   const client = context.client()
   const { email } = (await client.call("GET /v1/users/me")).data
@@ -54,7 +34,6 @@ const remove: Action<PasswordOptions> = async (context, { passwordStdin }) => {
   const { data } = await client.call("DELETE /v1/users/me", { body })
   forgetSession(context.connection())
   await context.output.record(data, () => `${context.paint.green("✓")} deleted ${email}`)
-  return undefined
 }
 
 /** On a terminal the code is drawn, so that a phone can read it from the screen. */
@@ -72,5 +51,4 @@ const enroll: Action<object> = async (context) => {
     ].join("\n"),
   )
   await context.output.next("belfry me mfa verify <code>")
-  return undefined
 }

@@ -59,7 +59,6 @@ const list: Action<object> = async ({ output }) => {
     USER: "user",
     KEY: ({ api_key: key }) => key ?? "none",
   })
-  return undefined
 }
 
 const use: Action<object> = async ({ output, paint }, _, name = "") => {
@@ -69,7 +68,6 @@ const use: Action<object> = async ({ output, paint }, _, name = "") => {
   writeProfiles(path(), { ...stored, current: name })
   const record = { name, url: profile.url, current: true }
   await output.record(record, () => `${paint.green("✓")} using ${name}  ${profile.url}`)
-  return undefined
 }
 
 const set: Action<object> = async ({ flags, output, paint }, _, name = "") => {
@@ -84,5 +82,4 @@ const set: Action<object> = async ({ flags, output, paint }, _, name = "") => {
   const record = { name, url, api_key: api_key ? `${api_key.slice(0, 17)}…` : null }
   await output.record(record, () => `${paint.green("✓")} stored ${name}  ${url}`)
   await output.next(`belfry profiles use ${name}`)
-  return undefined
 }

@@ -79,7 +79,6 @@ export function define(program: Command): void {
 const domains: Action<object> = async (context) => {
   const { data } = await context.client().call("GET /v1/queue")
   await context.output.list(data.by_domain, domainColumns)
-  return undefined
 }
 
 const queueColumns: Columns<Queue> = {
@@ -98,7 +97,6 @@ const queueColumns: Columns<Queue> = {
 const instance: Action<object> = async (context) => {
   const { rows } = await listUpTo(context.client(), "GET /v1/admin/queues", MOST_QUEUES)
   await context.output.list(rows, queueColumns)
-  return undefined
 }
 
 interface QueueChoice {
@@ -123,5 +121,4 @@ async function change(
   const now = verb === "pause" ? "is paused" : "continues"
   await output.record(data, () => `${paint.green("✓")} ${data.queue} ${now}, ${data.depth} waiting`)
   if (verb === "pause") await output.next(`belfry queue resume ${data.queue}`)
-  return undefined
 }

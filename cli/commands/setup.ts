@@ -14,15 +14,39 @@ import {
 import { given } from "../lib/input"
 import { webAddress } from "../lib/profiles"
 import { ask, askHidden, password } from "../lib/prompts"
-import { groupOf } from "../lib/resource"
+import { groupOf, type PlainOptions, row } from "../lib/resource"
 import { examples, run } from "../lib/run"
 import { fields } from "../lib/table"
 import { signed_in_fields, signedIn, storeSession } from "./login"
 
+const newPassword = ({ passwordStdin }: PlainOptions, context: Context) =>
+  password(context, { passwordStdin: passwordStdin === true, is_new: true })
+
+/** A password that a person forgot. */
+export const passwordRows = [
+  row("forgot <email>", "POST /v1/password/forgot", {
+    about: "request a mail with a link for a new password",
+    word: "ann@example.test",
+    anonymous: true,
+    // The answer is the same whether there is such a user or not.
+    done: () => "if this user exists, a mail with a link is on its way",
+  }),
+  row("reset <token>", "POST /v1/password/reset", {
+    about: "set a new password with the token of that mail; all sessions end",
+    word: "belfry_reset_…",
+    anonymous: true,
+    flags: { new_password: false },
+    options: (command) => command.option(...NEW_PASSWORD_STDIN),
+    body: async (options, _, context) => ({ new_password: await newPassword(options, context) }),
+    done: () => "the password is changed; all sessions have ended",
+    next: () => "login",
+  }),
+]
+
 /** Commands that create a user on a server, and those that set a forgotten password. */
 export function define(program: Command): void {
   defineAccept(program)
-  newcomer(program, "setup [url]")
+  withSignUpFlags(program, "setup [url]")
     .description("become the first owner of a server, with its setup token")
     .option("--setup-token <token>", "token that the first start of the server printed")
     .option(...ACCOUNT_NAME)
@@ -33,27 +57,11 @@ export function define(program: Command): void {
     )
     .action(run(setup))
 
-  newcomer(program, "signup [url]")
+  withSignUpFlags(program, "signup [url]")
     .description("create your user, by invitation or by open sign-up")
     .option("--invitation <token>", "token of an invitation to this address")
     .addHelpText("after", examples("signup https://mail.example.test --email kim@example.test"))
     .action(run(signUp))
-
-  const password = program
-    .command("password")
-    .description("replace a password that you forgot")
-    .addHelpText("after", examples("password forgot ann@example.test"))
-  password
-    .command("forgot <email>")
-    .description("request a mail with a link for a new password")
-    .addHelpText("after", examples("password forgot ann@example.test"))
-    .action(run(forgot))
-  password
-    .command("reset <token>")
-    .description("set a new password with the token of that mail; all sessions end")
-    .option(...NEW_PASSWORD_STDIN)
-    .addHelpText("after", examples("password reset belfry_reset_…"))
-    .action(run(reset))
 }
 
 function defineAccept(program: Command): void {
@@ -67,14 +75,14 @@ function defineAccept(program: Command): void {
     .action(run(accept))
 }
 
-const newcomer = (program: Command, name: string): Command =>
+const withSignUpFlags = (program: Command, name: string): Command =>
   program
     .command(name)
     .option(...YOUR_EMAIL)
     .option(...YOUR_NAME)
     .option(...PASSWORD_STDIN)
 
-interface Newcomer {
+interface SignUpFlags {
   email?: string
   name?: string
   passwordStdin?: boolean
@@ -83,10 +91,10 @@ interface Newcomer {
 const whereOf = (context: Context, url: string) =>
   url ? webAddress(url) : context.connection().url
 
-const emailOf = async (context: Context, { email }: Newcomer) =>
+const emailOf = async (context: Context, { email }: SignUpFlags) =>
   email ?? (await ask(context, "Email", "give it with --email"))
 
-interface SignUpOptions extends Newcomer {
+interface SignUpOptions extends SignUpFlags {
   invitation?: string
 }
 
@@ -103,7 +111,7 @@ const signUp: Action<SignUpOptions> = async (context, options, given_url = "") =
   return signedIn(context, url, data)
 }
 
-interface SetupOptions extends Newcomer {
+interface SetupOptions extends SignUpFlags {
   setupToken?: string
   accountName?: string
   projectName?: string
@@ -113,7 +121,7 @@ interface SetupOptions extends Newcomer {
 const setup: Action<SetupOptions> = async (context, options, given_url = "") => {
   context.output.promises(["user", "account", "project", "api_key"])
   const url = whereOf(context, given_url)
-  await demandOwnerless(context, url)
+  await demandNoOwner(context, url)
   const hint = "give it with --setup-token; the first start printed it"
   const setup_token = options.setupToken ?? (await askHidden(context, "Setup token", hint))
   const email = await emailOf(context, options)
@@ -140,35 +148,14 @@ const setup: Action<SetupOptions> = async (context, options, given_url = "") => 
   }
   await output.record({ user: session.user, account, project, api_key }, human, api_key.key)
   await output.next("belfry projects list")
-  return undefined
 }
 
 /** Told before anything is typed: there is one first owner. */
-async function demandOwnerless(context: Context, url: string) {
+async function demandNoOwner(context: Context, url: string) {
   const { data } = await context.anonymous(url).call("GET /v1/setup")
   if (data.required) return
   const hint = context.output.again(`belfry login ${quoted(url)}`)
   throw new Failure(exits.not_found, "not_found", `${url} has an owner already.`, { hint })
-}
-
-/** The answer is the same whether there is such a user or not. */
-const forgot: Action<object> = async (context, _, email = "") => {
-  context.output.promises(["success"])
-  const { data } = await context.anonymous().call("POST /v1/password/forgot", { body: { email } })
-  const text = "if this user exists, a mail with a link is on its way"
-  await context.output.record(data, () => `${context.paint.green("✓")} ${text}`)
-  return undefined
-}
-
-const reset: Action<{ passwordStdin?: boolean }> = async (context, options, token = "") => {
-  context.output.promises(["success"])
-  const { passwordStdin } = options
-  const body = { token, new_password: await password(context, { passwordStdin, is_new: true }) }
-  const { data } = await context.anonymous().call("POST /v1/password/reset", { body })
-  const text = "the password is changed; all sessions have ended"
-  await context.output.record(data, () => `${context.paint.green("✓")} ${text}`)
-  await context.output.next("belfry login")
-  return undefined
 }
 
 interface AcceptOptions {

@@ -13,5 +13,5 @@ export function define(program: Command): void {
 Keys: 1 Messages, 2 Webhooks, 3 Queue, / filter, : command, ? help, q quit.
 Without a terminal, use \`belfry emails tail --ndjson\`.`,
     )
-    .action(lazily(async () => (await import("../tui/open")).open))
+    .action(lazily(async () => (await import("../tui/monitor")).open))
 }

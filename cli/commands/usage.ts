@@ -82,7 +82,6 @@ const showUsage: Action<{ period?: string }> = async (context, options) => {
     const shown = data.period.start.slice(0, "2026-11".length)
     return fields([["period", shown], ...lines, ["API requests", data.api_requests]], context.paint)
   })
-  return undefined
 }
 
 function share({ used, limit, remaining }: Components["UsageShare"]): string {
@@ -106,7 +105,6 @@ const getSettings: Action<object> = async (context, _, name = "") => {
   }
   const shown = name ? { [name]: data[name] } : data
   await context.output.record(shown, () => settingLines(shown, context.paint))
-  return undefined
 }
 
 /** `name=value`: JSON where it is some, else the text itself; `null` is the default again. */
@@ -115,7 +113,6 @@ const setSettings: Action<object> = async (context, _, ...pairs) => {
   context.output.promises(fieldsOf("PATCH /v1/settings"))
   const { data } = await context.client().call("PATCH /v1/settings", { body })
   await context.output.record(data, () => settingLines(data, context.paint))
-  return undefined
 }
 
 function pair(text: string): [string, unknown] {

@@ -1,9 +1,8 @@
 import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
-import { fieldsOf } from "../lib/client"
-import type { Action, Context } from "../lib/context"
+import type { Context } from "../lib/context"
 import { exits } from "../lib/errors"
-import { EVENT, HEADER, METADATA } from "../lib/flags"
+import { HEADER, METADATA } from "../lib/flags"
 import {
   given,
   headerFields,
@@ -16,8 +15,8 @@ import {
 import { write } from "../lib/output"
 import type { ListWarning } from "../lib/paging"
 import { confirm } from "../lib/prompts"
-import { asks, groupOf, ID, type PlainFlags, type PlainOptions, row } from "../lib/resource"
-import { examples, lazily, run, several } from "../lib/run"
+import { asks, groupOf, type PlainFlags, type PlainOptions, row } from "../lib/resource"
+import { examples, lazily, several } from "../lib/run"
 import { ago, type Columns, fields, idColumn, wide } from "../lib/table"
 import type { Paint } from "../lib/terminal"
 import { duration } from "../lib/time"
@@ -228,25 +227,41 @@ export const webhookRows = [
       return fields([...Object.entries(numbers), ["answers", answers.join(", ")]], paint)
     },
   }),
+  row("rotate <id>", "POST /v1/webhooks/{webhook_id}/rotate-secret", {
+    about: "create a new signing secret; the old one works for 24 more hours",
+    example: ["", "--now --yes"],
+    flags: { expire_previous_now: false },
+    options: (command) => command.option("--now", "stop the old secret now"),
+    async confirm(context, [id], _, { now }) {
+      const what = `The old secret of ${id} stops now. Receivers refuse deliveries until they have the new secret.`
+      if (now) await confirm(context, what, "rotate")
+      return undefined
+    },
+    body: ({ now }) => ({ expire_previous_now: now === true }),
+    done: ({ previous_secret_expires_at: until }) =>
+      `created a new secret${until ? `; the old secret works until ${until}` : ""}`,
+    shown: ({ secret }) => shownOnce(secret),
+    brief: ({ secret }) => secret, // with --quiet too: it cannot be had again
+  }),
+  row("test <id>", "POST /v1/webhooks/{webhook_id}/test", {
+    about: "send an example event now, and show the answer; exit 1 if it was refused",
+    example: "--event email.bounced",
+    flags: { event_type: "type of the event (default: webhook.test)" },
+    shown: ({ delivered, response_status, error, duration_ms, response_body }, paint) => {
+      const mark = delivered ? paint.green("✓ delivered") : paint.red("✗ not delivered")
+      const answer = [response_status, error].filter((part) => part !== null).join(" ")
+      const body = fields([["body", response_body]], paint)
+      return `${mark}  ${answer}  ${duration_ms} ms\n${body}`.trimEnd()
+    },
+    brief: ({ delivery_id }) => delivery_id,
+    next: ({ delivered, delivery_id }, [id]) =>
+      delivered ? undefined : `webhooks deliveries ${id} ${delivery_id}`,
+    exit: ({ delivered }) => (delivered ? exits.done : exits.failed),
+  }),
 ]
 
 export function define(program: Command): void {
-  const group = groupOf(program, "webhooks")
-  group
-    .command("rotate <id>")
-    .description("create a new signing secret; the old one works for 24 more hours")
-    .option("--now", "stop the old secret now")
-    .addHelpText("after", examples(`webhooks rotate ${ID}`, `webhooks rotate ${ID} --now --yes`))
-    .action(run(rotate))
-
-  group
-    .command("test <id>")
-    .description("send an example event now, and show the answer; exit 1 if it was refused")
-    .option(EVENT, "type of the event (default: webhook.test)")
-    .addHelpText("after", examples(`webhooks test ${ID} --event email.bounced`))
-    .action(run(test))
-
-  group
+  groupOf(program, "webhooks")
     .command("verify <url>")
     .description("test your receiver with good and bad deliveries; exit 8 if one fails")
     .option(
@@ -256,40 +271,4 @@ export function define(program: Command): void {
     .option("--skip-verify", "accept any TLS certificate of the receiver")
     .addHelpText("after", examples("webhooks verify localhost:3000/hooks"))
     .action(lazily(async () => (await import("../local/verify")).verify))
-}
-
-const rotate: Action<{ now?: boolean }> = async (context, { now }, webhook_id = "") => {
-  const { output, paint } = context
-  output.promises(fieldsOf("POST /v1/webhooks/{webhook_id}/rotate-secret"))
-  if (now) {
-    const what = `The old secret of ${webhook_id} stops now. Receivers refuse deliveries until they have the new secret.`
-    await confirm(context, what, "rotate")
-  }
-  const { data } = await context.client().call("POST /v1/webhooks/{webhook_id}/rotate-secret", {
-    params: { webhook_id },
-    body: { expire_previous_now: now === true },
-  })
-  const until = data.previous_secret_expires_at
-  const rest = until ? `; the old secret works until ${until}` : ""
-  const human = () => `${paint.green("✓")} created a new secret${rest}\n${shownOnce(data.secret)}`
-  await output.record(data, human, data.secret) // with --quiet too: it cannot be had again
-  return undefined
-}
-
-/** Exit 1 when the receiver did not take it. */
-const test: Action<{ event?: string }> = async (context, { event }, webhook_id = "") => {
-  const { output, paint } = context
-  output.promises(fieldsOf("POST /v1/webhooks/{webhook_id}/test"))
-  const { data } = await context.client().call("POST /v1/webhooks/{webhook_id}/test", {
-    params: { webhook_id },
-    body: event === undefined ? {} : { event_type: event },
-  })
-  const { delivered, delivery_id, response_status, error, duration_ms, response_body } = data
-  const mark = delivered ? paint.green("✓ delivered") : paint.red("✗ not delivered")
-  const answer = [response_status, error].filter((part) => part !== null).join(" ")
-  const human = () =>
-    `${mark}  ${answer}  ${duration_ms} ms\n${fields([["body", response_body]], paint)}`
-  await output.record(data, () => human().trimEnd(), delivery_id)
-  if (!delivered) await output.next(`belfry webhooks deliveries ${webhook_id} ${delivery_id}`)
-  return delivered ? exits.done : exits.failed
 }

@@ -51,7 +51,7 @@ export interface ClientOptions {
   /** Called with a line for people: what was asked, what came, how long it took. */
   trace?: ((line: string) => void) | undefined
   /** Called with the headers of every answer. */
-  heard?: ((headers: Headers) => void) | undefined
+  onHeaders?: ((headers: Headers) => void) | undefined
   /** The access token of whoever is signed in; asked for before each call, since it lives short. */
   access?: (() => Promise<string>) | undefined
   /** For calls that need no credential, and are to carry none. */
@@ -160,7 +160,7 @@ async function once(
       ...(isLoopback(url) ? { proxy: false as const } : {}),
     })
     const bytes = new Uint8Array(await response.arrayBuffer())
-    options.heard?.(response.headers)
+    options.onHeaders?.(response.headers)
     const id = response.headers.get("x-request-id") ?? "-"
     options.trace?.(`${call.method} ${url} ${response.status} ${millis() - started} ms ${id}`)
     return { status: response.status, headers: response.headers, bytes }

@@ -2,7 +2,7 @@ import { type Client, openClient } from "./client"
 import { environment } from "./environment"
 import { usage } from "./errors"
 import { type GlobalFlags, optionWords } from "./flags"
-import { rememberListed } from "./id-kinds"
+import { cacheListedIds } from "./id-kinds"
 import { type Form, type Output, openOutput, write } from "./output"
 import { type Connection, connection } from "./profiles"
 import { accessToken } from "./session"
@@ -18,14 +18,14 @@ export interface Context {
   /** `--timeout` in milliseconds. */
   readonly timeout: number | undefined
   connection(): Connection
-  /** `heard` gets the headers of every answer. */
-  client(timeout?: number, place?: Place, heard?: (headers: Headers) => void): Client
+  /** `onHeaders` gets the headers of every answer. */
+  client(timeout?: number, choice?: AccountChoice, onHeaders?: (headers: Headers) => void): Client
   /** For calls that need no credential; `url` without it is that of the connection. */
   anonymous(url?: string, timeout?: number): Client
 }
 
 /** Another account or project than the one that is chosen. */
-export interface Place {
+export interface AccountChoice {
   account_id?: string
   project_id?: string | null
 }
@@ -74,16 +74,16 @@ export function openContext(given: GlobalFlags): Context {
       terminal,
       paint,
       same_server,
-      listed: (kind, ids) => {
+      onTable: (kind, ids) => {
         const known = ids.flatMap((id) => id ?? [])
-        rememberListed(environment, where().url, kind, known)
+        cacheListedIds(environment, where().url, kind, known)
       },
     }),
     connection: where,
-    client(limit, place, heard) {
-      const here = { ...where(), ...place }
+    client(limit, choice, onHeaders) {
+      const here = { ...where(), ...choice }
       const access = () => accessToken(here, environment)
-      return openClient(here, { ...options(limit), access, heard })
+      return openClient(here, { ...options(limit), access, onHeaders })
     },
     anonymous(url, limit) {
       const here = where()

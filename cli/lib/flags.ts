@@ -86,7 +86,6 @@ export function globalFlags(command: Command): GlobalFlags {
 
 /** Fields whose flag is not their own name with hyphens. */
 const flag_of: Record<string, string> = {
-  "account-name": "account-name",
   actor_id: "actor",
   attachments: "attach",
   batch_id: "batch",
@@ -100,7 +99,6 @@ const flag_of: Record<string, string> = {
   expires_at: "expires",
   header_format: "signature",
   headers: "header",
-  "idempotency-key": "idempotency-key",
   invitation_token: "invitation",
   ip_addresses: "ip",
   key_id: "key",
@@ -249,48 +247,3 @@ const dashed = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `-${lette
 /** A first email that is accepted as printed: the domain is verified wherever a mailbox runs. */
 export const FIRST_EMAIL =
   "belfry emails send --to ann@mailbox.test --from me@mailbox.test --subject Hi --text hello"
-
-/** What an API key may be made for, as the help tells it; the server has the last word. */
-export const scopes = [
-  "email:send",
-  "email:read",
-  "push:send",
-  "push:read",
-  "push:write",
-  "sms:send",
-  "sms:read",
-  "sms:write",
-  "inbox:send",
-  "inbox:read",
-  "domains:read",
-  "domains:write",
-  "api_keys:read",
-  "api_keys:write",
-  "templates:read",
-  "templates:write",
-  "webhooks:read",
-  "webhooks:write",
-  "subscribers:read",
-  "subscribers:write",
-  "topics:read",
-  "topics:write",
-  "topics:publish",
-  "suppressions:read",
-  "suppressions:write",
-  "workflows:read",
-  "workflows:write",
-  "workflows:trigger",
-  "broadcasts:read",
-  "broadcasts:write",
-  "broadcasts:send",
-  "inbound:read",
-  "inbound:write",
-  "auth:read",
-  "auth:write",
-  "providers:read",
-  "settings:read",
-  "settings:write",
-  "usage:read",
-  "ai:use",
-  "*",
-] as const

@@ -108,20 +108,20 @@ export const kindOfFlag = (long: string | undefined): IdKindName | undefined =>
   long === undefined ? undefined : of_flag[long]
 
 /** The last 8 characters of an id, or some more of them. A whole id has hyphens. */
-const ENDING = /^[0-9a-f]{8,12}$/
+const SHORT_ID = /^[0-9a-f]{8,12}$/
 
-export const isEnding = (text: unknown): text is string =>
-  typeof text === "string" && ENDING.test(text)
+export const isShortId = (text: unknown): text is string =>
+  typeof text === "string" && SHORT_ID.test(text)
 
 const MOST_IDS = 1000
 
 /** By server and kind: the ids of the last table. */
-type Listed = Record<string, Partial<Record<IdKindName, string[]>>>
+type ListedIds = Record<string, Partial<Record<IdKindName, string[]>>>
 
 const pathIn = (environment: Environment) => join(cacheFolder(environment), "listed.json")
 
 /** Remembers which ids a table showed by their endings. A folder that takes no file is no reason to fail. */
-export function rememberListed(
+export function cacheListedIds(
   environment: Environment,
   url: string,
   kind: IdKindName,
@@ -141,7 +141,7 @@ export function rememberListed(
 }
 
 /** The ids of the last table of a kind; none where nothing is remembered. */
-export function lastListed(environment: Environment, url: string, kind: IdKindName): string[] {
+export function cachedIds(environment: Environment, url: string, kind: IdKindName): string[] {
   try {
     return readAll(pathIn(environment))[originOf(url)]?.[kind] ?? []
   } catch {
@@ -149,9 +149,9 @@ export function lastListed(environment: Environment, url: string, kind: IdKindNa
   }
 }
 
-function readAll(path: string): Listed {
+function readAll(path: string): ListedIds {
   try {
-    return JSON.parse(readFileSync(path, "utf8")) as Listed
+    return JSON.parse(readFileSync(path, "utf8")) as ListedIds
   } catch {
     return {}
   }

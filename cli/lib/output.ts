@@ -34,19 +34,19 @@ export interface Output {
   promises(fields: readonly string[]): void
 }
 
-interface Wanted {
+interface OutputParts {
   form: Form
   fields: string[] | undefined
   terminal: Terminal
   paint: Paint
   /** Hears which ids a table showed by their endings. */
-  listed: (kind: IdKindName, ids: readonly (string | null)[]) => void
+  onTable: (kind: IdKindName, ids: readonly (string | null)[]) => void
   /** The flags that lead to the same server: ` --profile prod`. */
   same_server: string
 }
 
-export function openOutput(wanted: Wanted): Output {
-  const { form, fields, terminal, paint, same_server, listed } = wanted
+export function openOutput(parts: OutputParts): Output {
+  const { form, fields, terminal, paint, same_server, onTable } = parts
   let is_checked = fields === undefined
   const shaped = (record: Json) => (fields ? pick(record, fields) : record)
   const print = (text: string) => write(process.stdout, `${text}\n`)
@@ -78,7 +78,7 @@ export function openOutput(wanted: Wanted): Output {
       if (form === "human") {
         const text = table(rows, columns, terminal.width, paint)
         for (const { ids } of columnsOf(columns)) {
-          if (ids) listed(ids.kind, rows.map(ids.of))
+          if (ids) onTable(ids.kind, rows.map(ids.of))
         }
         return await print(rows.length === 0 ? paint.dim("none") : text)
       }

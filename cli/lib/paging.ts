@@ -8,7 +8,7 @@ const PAGE = 100
 export type RowOf<Name extends OperationName> =
   AnswerOf<Name> extends { data: readonly (infer Row)[] } ? Row : never
 
-export interface Listed<Row> {
+export interface ListResult<Row> {
   rows: Row[]
   /** Whether the server has more than was asked for. */
   more: boolean
@@ -34,7 +34,7 @@ export async function listUpTo<Name extends OperationName>(
   name: Name,
   limit: number,
   { query, ...input }: AnyInput = {},
-): Promise<Listed<RowOf<Name>>> {
+): Promise<ListResult<RowOf<Name>>> {
   const rows: unknown[] = []
   const warnings: ListWarning[] = []
   let cursor: string | undefined

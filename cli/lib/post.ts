@@ -1,6 +1,6 @@
 import { millis } from "./time"
 
-export interface Parcel {
+export interface PostRequest {
   url: string
   headers: Record<string, string>
   body: string | ReadableStream<Uint8Array>
@@ -10,7 +10,7 @@ export interface Parcel {
   skip_verify?: boolean | undefined
 }
 
-export interface Posted {
+export interface PostResult {
   /** Null where no answer came. */
   status: number | null
   /** Its first characters. */
@@ -24,8 +24,8 @@ const MOST_CHARACTERS = 1000
 const MOST_BYTES = 4 * MOST_CHARACTERS
 
 /** Posts to a receiver of the user's own. Follows no redirect, and never throws. */
-export async function post(parcel: Parcel): Promise<Posted> {
-  const { url, headers, body, timeout, skip_verify } = parcel
+export async function post(request: PostRequest): Promise<PostResult> {
+  const { url, headers, body, timeout, skip_verify } = request
   const started = millis()
   const ended = () => millis() - started
   try {
@@ -38,14 +38,14 @@ export async function post(parcel: Parcel): Promise<Posted> {
       ...(isHere(url) && { proxy: false as const }),
       ...(skip_verify && { tls: { rejectUnauthorized: false } }),
     })
-    const text = await beginning(response)
+    const text = await firstText(response)
     return { status: response.status, body: text, duration_ms: ended(), error: null }
   } catch (error) {
     return { status: null, body: null, duration_ms: ended(), error: reasonOf(error) }
   }
 }
 
-async function beginning(response: Response): Promise<string> {
+async function firstText(response: Response): Promise<string> {
   const parts: Uint8Array[] = []
   let bytes = 0
   const reader = response.body?.getReader()

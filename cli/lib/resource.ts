@@ -4,7 +4,7 @@ import type { OperationField, OperationRow } from "../../src/client/operation"
 import { operations } from "../../src/client/operations"
 import type { Client } from "./client"
 import type { Action, Context } from "./context"
-import { usage } from "./errors"
+import { type Exit, exits, usage } from "./errors"
 import { fieldOption, fieldValue, uncapitalized } from "./field-flags"
 import { flagOf, IDEMPOTENCY_KEY, LIMIT, optionWords, quoted } from "./flags"
 import { limitOf, listUpTo, type RowOf } from "./paging"
@@ -58,7 +58,11 @@ export interface PlainParts<Name extends OperationName> {
   /** More flags, which `body` reads. */
   options?: (command: Command) => Command
   /** Fields of the body that are more than the value of a flag. */
-  body?: (options: PlainOptions, words: readonly string[]) => object | Promise<object>
+  body?: (
+    options: PlainOptions,
+    words: readonly string[],
+    context: Context,
+  ) => object | Promise<object>
   /** Why these options cannot be: exit 2. */
   refuse?: (options: PlainOptions) => string | undefined
   confirm?: Confirmation
@@ -78,6 +82,8 @@ export interface PlainParts<Name extends OperationName> {
   done?: (data: DataOf<Name>, words: readonly string[], body: SentBody) => string
   /** What `--quiet` prints; default: the id. */
   brief?: (data: DataOf<Name>) => string | null | undefined
+  /** The exit code; default 0. */
+  exit?: (data: DataOf<Name>) => Exit
   /** The command to type next, without `belfry`; of a list, where it has no further page. */
   next?: (data: DataOf<Name>, words: readonly string[], options: PlainOptions) => string | undefined
   /** After the result was printed. */
@@ -203,7 +209,12 @@ const camel = (name: string) =>
   name.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
 /** Query and body, as flags and arguments say them. */
-async function inputOf(one: PlainCommand, options: PlainOptions, words: readonly string[]) {
+async function inputOf(
+  one: PlainCommand,
+  options: PlainOptions,
+  words: readonly string[],
+  context: Context,
+) {
   const { query = {}, body }: OperationRow = operations[one.route]
   const all = new Map<string, unknown>()
   for (const [field, spec] of flagFields(one)) {
@@ -217,7 +228,7 @@ async function inputOf(one: PlainCommand, options: PlainOptions, words: readonly
     if (words[at] !== undefined) all.set(field, words[at])
   }
   const own = [...all].filter(([field]) => !(field in query))
-  const more = await one.parts.body?.(options, words)
+  const more = await one.parts.body?.(options, words, context)
   return {
     query: Object.fromEntries([...all].filter(([field]) => field in query)),
     body: body && { ...Object.fromEntries(own), ...more },
@@ -231,7 +242,7 @@ function actionOf(noun: string, one: PlainCommand): Action<PlainOptions> {
   return async (context, options, ...words) => {
     const wrong = parts.refuse?.(options)
     if (wrong !== undefined) throw usage(wrong)
-    const { query, body } = await inputOf(one, options, words)
+    const { query, body } = await inputOf(one, options, words, context)
     if (method === "PATCH" && Object.keys(body ?? {}).length === 0) {
       throw usage("nothing to change: give at least one flag", "see --help")
     }
@@ -296,7 +307,7 @@ async function record(
   words: readonly string[],
   sent: SentBody,
   answer: unknown,
-): Promise<undefined> {
+): Promise<Exit> {
   const { output, paint, terminal } = context
   const { data } = answer as { data: never }
   const { done, shown = allFields } = parts
@@ -308,7 +319,8 @@ async function record(
   }
   await output.record(data, human, parts.brief?.(data))
   await parts.after?.(context, answer as never)
-  return await next(context, parts.next?.(data, words, {}))
+  await next(context, parts.next?.(data, words, {}))
+  return parts.exit?.(data) ?? exits.done
 }
 
 const allFields = (data: object, paint: Paint) => fields(Object.entries(data), paint)

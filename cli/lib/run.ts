@@ -1,7 +1,7 @@
 import type { Command } from "commander"
 import { type Action, openContext } from "./context"
 import { globalFlags, ownOptions } from "./flags"
-import { isEnding } from "./id-kinds"
+import { isShortId } from "./id-kinds"
 
 /** The action of a command, which gets its context, its options and its arguments. */
 export const run = <Options>(action: Action<Options>) => lazily(async () => action)
@@ -9,26 +9,26 @@ export const run = <Options>(action: Action<Options>) => lazily(async () => acti
 /** The same for an action whose module is loaded only when the command runs, because it is large. */
 export function lazily<Options>(load: () => Promise<Action<Options>>) {
   return async function (this: Command): Promise<void> {
-    const { context, options, words } = await whole<Options & object>(this)
+    const { context, options, words } = await expanded<Options & object>(this)
     const action = await load()
     process.exitCode = (await action(context, options, ...words)) ?? 0
   }
 }
 
 /** What was typed, with whole ids in the place of the endings that tables show. */
-async function whole<Options extends object>(command: Command) {
+async function expanded<Options extends object>(command: Command) {
   const flags = globalFlags(command)
   const context = openContext(flags)
   const options = ownOptions<Options>(command)
   const given = [...command.args, ...Object.values(options), flags.account, flags.project]
   const is_local = "system" in options
-  if (is_local || !given.some(isEnding)) return { context, options, words: command.args }
-  const { wholeArguments, wholeOptions, wholePlace } = await import("./short-ids")
-  const there = openContext(await wholePlace(flags, command))
+  if (is_local || !given.some(isShortId)) return { context, options, words: command.args }
+  const { expandArguments, expandOptions, expandAccountFlags } = await import("./short-ids")
+  const there = openContext(await expandAccountFlags(flags, command))
   return {
     context: there,
-    options: await wholeOptions(there, command, options),
-    words: await wholeArguments(there, command),
+    options: await expandOptions(there, command, options),
+    words: await expandArguments(there, command),
   }
 }
 

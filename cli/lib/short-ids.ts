@@ -6,13 +6,13 @@ import { exits, Failure, usage } from "./errors"
 import { readLatest } from "./feed"
 import type { GlobalFlags } from "./flags"
 import {
+  cachedIds,
   type IdKind,
   type IdKindName,
   id_kinds,
-  isEnding,
+  isShortId,
   kindOfArgument,
   kindOfFlag,
-  lastListed,
 } from "./id-kinds"
 import { listUpTo } from "./paging"
 import { cleanLine } from "./terminal"
@@ -20,31 +20,34 @@ import { cleanLine } from "./terminal"
 const NEWEST = 1000
 
 /** The arguments of a command, with whole ids in the place of their endings. */
-export async function wholeArguments(context: Context, command: Command): Promise<string[]> {
+export async function expandArguments(context: Context, command: Command): Promise<string[]> {
   const whole: string[] = []
   for (const [at, word] of command.args.entries()) {
     const name = command.registeredArguments[at]?.name()
     const kind = name === undefined ? undefined : kindOfArgument(command, name)
-    whole.push(kind && isEnding(word) ? await wholeId(context, kind, word, whole[0]) : word)
+    whole.push(kind && isShortId(word) ? await resolveId(context, kind, word, whole[0]) : word)
   }
   return whole
 }
 
 /** The same for the account and the project to work in; they are looked for outside of any. */
-export async function wholePlace(flags: GlobalFlags, command: Command): Promise<GlobalFlags> {
+export async function expandAccountFlags(
+  flags: GlobalFlags,
+  command: Command,
+): Promise<GlobalFlags> {
   const { account, project, ...rest } = flags
   const outside = openContext({ ...rest, color: flags.color })
-  const chosen = account === undefined ? {} : await wholeOptions(outside, command, { account })
+  const chosen = account === undefined ? {} : await expandOptions(outside, command, { account })
   const inside = openContext({ ...rest, ...chosen, color: flags.color })
   return {
     ...flags,
     ...chosen,
-    ...(project !== undefined && (await wholeOptions(inside, command, { project }))),
+    ...(project !== undefined && (await expandOptions(inside, command, { project }))),
   }
 }
 
 /** The same for the options that are ids. */
-export async function wholeOptions<Options extends object>(
+export async function expandOptions<Options extends object>(
   context: Context,
   command: Command,
   options: Options,
@@ -54,8 +57,8 @@ export async function wholeOptions<Options extends object>(
     const name = option.attributeName()
     const word = whole[name]
     const kind = kindOfFlag(option.long)
-    if (kind && typeof word === "string" && isEnding(word)) {
-      whole[name] = await wholeId(context, kind, word)
+    if (kind && typeof word === "string" && isShortId(word)) {
+      whole[name] = await resolveId(context, kind, word)
     }
   }
   return whole as Options
@@ -65,7 +68,7 @@ export async function wholeOptions<Options extends object>(
  * The id with this ending: among those listed last, else among the 1,000 newest. Throws with exit 3
  * when there is none, and with exit 2 naming all of them when there are several.
  */
-async function wholeId(
+async function resolveId(
   context: Context,
   kind: IdKindName,
   ending: string,
@@ -74,7 +77,7 @@ async function wholeId(
   const { url } = context.connection()
   const ends = (id: string) => id.endsWith(ending)
   const kinds: readonly IdKindName[] = (id_kinds[kind] as IdKind).one_of ?? [kind]
-  const listed = kinds.flatMap((one) => lastListed(environment, url, one)).filter(ends)
+  const listed = kinds.flatMap((one) => cachedIds(environment, url, one)).filter(ends)
   if (listed.length === 1) return listed[0] ?? ending
   const newest = await newestOf(context.client(), kind, above)
   const found = newest.filter(({ id }) => ends(id))
@@ -96,8 +99,8 @@ function several(ending: string, plural: string, found: readonly IdCandidate[]):
 }
 
 /** The id that a list lies under, `webhooks deliveries ID`, also when only its end was typed. */
-export const wholeAbove = async (context: Context, kind: IdKindName, above: string) =>
-  kind === "delivery" && isEnding(above) ? await wholeId(context, "webhook", above) : above
+export const expandParent = async (context: Context, kind: IdKindName, above: string) =>
+  kind === "delivery" && isShortId(above) ? await resolveId(context, "webhook", above) : above
 
 export interface IdCandidate {
   id: string

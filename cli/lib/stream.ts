@@ -34,10 +34,10 @@ export interface StreamOptions {
   onFrame: (frame: Frame) => unknown
   onState?: (state: "open" | "lost") => void
   /** Of a consumer that moves its own place on: the last event it is done with. */
-  place?: () => string | undefined
+  cursor?: () => string | undefined
 }
 
-export interface Stream {
+export interface EventStream {
   send(frame: object): void
   close(): void
   /** Resolves after `close`. Rejects with what no further try would mend. */
@@ -57,8 +57,8 @@ export class NoUpgrade extends Failure {
  * Follows the project over one outgoing WebSocket. When it breaks, it is opened again after a
  * pause that grows, behind the last event that was seen: nothing is missed, and nothing comes twice.
  */
-export function openStream(client: Client, options: StreamOptions): Stream {
-  const following = new Following(client, options)
+export function openEventStream(client: Client, options: StreamOptions): EventStream {
+  const following = new StreamConnection(client, options)
   return {
     send: (frame) => following.send(frame),
     close: () => following.close(),
@@ -66,7 +66,7 @@ export function openStream(client: Client, options: StreamOptions): Stream {
   }
 }
 
-class Following {
+class StreamConnection {
   readonly #client: Client
   readonly #options: StreamOptions
   #after: string | undefined
@@ -103,7 +103,7 @@ class Following {
       if (this.#failure !== undefined) throw this.#failure
       if (this.#is_closed) return
       if (opened) this.#options.onState?.("lost")
-      await this.#judge(code, opened)
+      await this.#checkClose(code, opened)
       await Promise.race([this.#closed.promise, pause(this.#pause())])
     }
   }
@@ -121,8 +121,8 @@ class Following {
   }
 
   #query() {
-    const { types, forward, place } = this.#options
-    const after = place?.() ?? this.#after
+    const { types, forward, cursor } = this.#options
+    const after = cursor?.() ?? this.#after
     return { after, types, forward: forward ? "true" : undefined }
   }
 
@@ -133,11 +133,11 @@ class Following {
     if (!socket) return { code: 1006, opened: false } // the next look at the API says why
     this.#socket = socket
     let opened = false
-    let heard_at = millis()
+    let last_message_at = millis()
     const over = Promise.withResolvers<number>()
     const look = setInterval(() => {
       const limit = opened ? SILENCE_MILLISECONDS : OPENING_MILLISECONDS
-      if (millis() - heard_at > limit) over.resolve(1006)
+      if (millis() - last_message_at > limit) over.resolve(1006)
     }, 1000)
     socket.onopen = () => {
       opened = true
@@ -146,8 +146,8 @@ class Following {
       this.#options.onState?.("open")
     }
     socket.onmessage = ({ data }) => {
-      heard_at = millis()
-      this.#hear(String(data), socket)
+      last_message_at = millis()
+      this.#onMessage(String(data), socket)
     }
     socket.onclose = ({ code }) => over.resolve(code)
     const code = await Promise.race([over.promise, this.#closed.promise.then(() => 1000)])
@@ -157,7 +157,7 @@ class Following {
     return { code, opened }
   }
 
-  #hear(text: string, socket: WebSocket) {
+  #onMessage(text: string, socket: WebSocket) {
     const frame = frameOf(text)
     if (!frame || frame.type === "ping") return
     if (frame.type === "ready") this.#after ??= frame.after ?? ""
@@ -182,7 +182,7 @@ class Following {
   }
 
   /** Throws what another try would only repeat. */
-  async #judge(code: number, opened: boolean) {
+  async #checkClose(code: number, opened: boolean) {
     if (code === 4429) {
       const message = "The project has too many open connections, and this one was the oldest."
       throw new Failure(exits.limited, "too_many_connections", message)

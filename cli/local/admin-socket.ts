@@ -8,7 +8,7 @@ import { socketsFor } from "./find-server"
 import { withStore } from "./init"
 import { type LocalOptions, localSettings } from "./settings"
 
-interface Refusal {
+interface OrderRefusal {
   code: string
   message: string
   details: Record<string, unknown>
@@ -18,7 +18,7 @@ interface Refusal {
  * The running server does it; without one, this command opens the data itself. It never begins a
  * database: where there is none, it says where servers run.
  */
-export async function order<Data>(
+export async function runOrder<Data>(
   context: Context,
   options: LocalOptions,
   what: AdminOrder,
@@ -27,8 +27,8 @@ export async function order<Data>(
   const loaded = localSettings(context.flags, options, { "log.level": "warn" })
   const { data_dir, base_url, sign_up } = loaded.values
   for (const socket of socketsFor(loaded)) {
-    const told = await tell(socket, what)
-    if (told) return told as Data
+    const answer = await sendOrder(socket, what)
+    if (answer) return answer as Data
     if (await hasDatabase(loaded)) break
   }
   return withStore(loaded, { begin: "never" }, async (store, openSecrets) => {
@@ -36,11 +36,11 @@ export async function order<Data>(
     const { sessionParts } = await import("../../src/tenancy/setup")
     const { ApiError } = await import("../../src/core/errors")
     const secrets = openSecrets()
-    const place = { store, secrets, data_dir, sign_up, base_url: () => base_url ?? "" }
+    const parts = { store, secrets, data_dir, sign_up, base_url: () => base_url ?? "" }
     try {
-      return (await administer({ store, secrets, ...sessionParts(place) }, what)) as Data
+      return (await administer({ store, secrets, ...sessionParts(parts) }, what)) as Data
     } catch (error) {
-      throw error instanceof ApiError ? failureOf(error as Refusal) : error
+      throw error instanceof ApiError ? failureOf(error as OrderRefusal) : error
     }
   })
 }
@@ -53,7 +53,7 @@ async function hasDatabase(loaded: Loaded): Promise<boolean> {
 }
 
 /** Undefined where no server listens. */
-function tell(socketPath: string, what: AdminOrder): Promise<unknown> {
+function sendOrder(socketPath: string, what: AdminOrder): Promise<unknown> {
   const { promise, resolve, reject } = Promise.withResolvers<unknown>()
   const headers = { "content-type": "application/json" }
   const call = request({ socketPath, method: "POST", path: "/", headers }, (response) => {
@@ -63,7 +63,7 @@ function tell(socketPath: string, what: AdminOrder): Promise<unknown> {
       text += part
     })
     response.on("end", () => {
-      const { data, error } = JSON.parse(text) as { data?: unknown; error?: Refusal }
+      const { data, error } = JSON.parse(text) as { data?: unknown; error?: OrderRefusal }
       if (error) reject(failureOf(error))
       else resolve(data)
     })
@@ -77,7 +77,7 @@ function tell(socketPath: string, what: AdminOrder): Promise<unknown> {
   return promise
 }
 
-function failureOf({ code, message, details }: Refusal): Failure {
+function failureOf({ code, message, details }: OrderRefusal): Failure {
   const status = codes[code as ErrorCode]?.status ?? 500
   return new Failure(exitOfStatus(status), code, message, { details })
 }

@@ -5,7 +5,7 @@ import { usage } from "../lib/errors"
 import { optionWords } from "../lib/flags"
 import { ask, password } from "../lib/prompts"
 import { type Columns, fields, wide } from "../lib/table"
-import { order } from "./admin-socket"
+import { runOrder } from "./admin-socket"
 import type { LocalOptions } from "./settings"
 
 type Json = Record<string, unknown>
@@ -18,7 +18,7 @@ interface BootstrapOptions extends LocalOptions {
   projectName?: string
 }
 
-type Made = {
+type FirstOwner = {
   user: { id: string; email: string }
   account: { id: string; name: string }
   project: { id: string; name: string }
@@ -30,7 +30,7 @@ export const bootstrap: Action<BootstrapOptions> = async (context, options) => {
   const email = options.email ?? (await ask(context, "Email", "give it with --email"))
   const { passwordStdin, accountName = "Main", projectName = "Default", name = null } = options
   context.output.promises(["user", "account", "project", "api_key"])
-  const made = await order<Made>(context, options, {
+  const created = await runOrder<FirstOwner>(context, options, {
     operation: "bootstrap",
     email,
     password: await password(context, { passwordStdin, is_new: true }),
@@ -41,16 +41,15 @@ export const bootstrap: Action<BootstrapOptions> = async (context, options) => {
   const { output, paint } = context
   const human = () => {
     const lines = [
-      ["owner", made.user.email],
-      ["account", `${made.account.name} ${made.account.id}`],
-      ["project", `${made.project.name} ${made.project.id}`],
-      ["API key", made.api_key.key],
+      ["owner", created.user.email],
+      ["account", `${created.account.name} ${created.account.id}`],
+      ["project", `${created.project.name} ${created.project.id}`],
+      ["API key", created.api_key.key],
     ] as const
     return `${paint.green("✓")} set up; the key cannot be shown again:\n${fields(lines, paint)}`
   }
-  await output.record(made, human, made.api_key.key) // with --quiet too: it cannot be had again
+  await output.record(created, human, created.api_key.key) // with --quiet too: it cannot be had again
   await output.next(`belfry login${optionWords({ email })}`)
-  return undefined
 }
 
 interface ResetOptions extends LocalOptions {
@@ -63,10 +62,9 @@ export const resetOwner: Action<ResetOptions> = async (context, options, email =
   const { passwordStdin, keepMfa = false } = options
   const secret = await password(context, { passwordStdin, is_new: true })
   const what = { operation: "reset_owner", email, password: secret, keep_mfa: keepMfa } as const
-  const user = await order<Json>(context, options, what)
+  const user = await runOrder<Json>(context, options, what)
   const text = `${context.paint.green("✓")} ${email} has a new password; all their sessions have ended`
   await context.output.record(user, () => text)
-  return undefined
 }
 
 type Account = { id: string; name: string; slug: string; plan: string; status: string }
@@ -75,7 +73,7 @@ interface StatusOptions extends LocalOptions {
   reason?: string
 }
 
-const becomes =
+const setStatus =
   (status: "active" | "locked" | "suspended"): Action<StatusOptions> =>
   async (context, options, account = "") => {
     context.output.promises([...fieldsOf("POST /v1/accounts"), "status_reason", "deleting_at"])
@@ -85,7 +83,7 @@ const becomes =
       status,
       reason: options.reason ?? null,
     } as const
-    const row = await order<Account>(context, options, what)
+    const row = await runOrder<Account>(context, options, what)
     await context.output.record(
       row,
       () => `${context.paint.green("✓")} ${row.name} is ${row.status}`,
@@ -93,9 +91,9 @@ const becomes =
     return undefined
   }
 
-export const lock = becomes("locked")
-export const suspend = becomes("suspended")
-export const unlock = becomes("active")
+export const lock = setStatus("locked")
+export const suspend = setStatus("suspended")
+export const unlock = setStatus("active")
 
 interface PlanOptions extends LocalOptions {
   limit?: string[]
@@ -107,7 +105,7 @@ export const setPlan: Action<PlanOptions> = async (context, options, account = "
   const given = options.limit?.map(readLimit)
   const limits = options.limits === false ? null : given && Object.fromEntries(given)
   context.output.promises([...fieldsOf("POST /v1/accounts"), "status_reason", "deleting_at"])
-  const row = await order<Account>(context, options, {
+  const row = await runOrder<Account>(context, options, {
     operation: "set_plan",
     account,
     plan,
@@ -117,7 +115,6 @@ export const setPlan: Action<PlanOptions> = async (context, options, account = "
     row,
     () => `${context.paint.green("✓")} ${row.name} has the plan ${row.plan}`,
   )
-  return undefined
 }
 
 /** `emails_per_month=5000`, or `=unlimited`. */
@@ -137,49 +134,46 @@ const accountColumns: Columns<Account> = {
 }
 
 export const accounts: Action<LocalOptions> = async (context, options) => {
-  const rows = await order<Account[]>(context, options, { operation: "accounts" })
+  const rows = await runOrder<Account[]>(context, options, { operation: "accounts" })
   await context.output.list(rows, accountColumns)
-  return undefined
 }
 
 type User = { id: string; email: string; operator: boolean; mfa_enabled: boolean }
 
 export const users: Action<LocalOptions> = async (context, options) => {
-  const rows = await order<User[]>(context, options, { operation: "users" })
+  const rows = await runOrder<User[]>(context, options, { operation: "users" })
   await context.output.list(rows, {
     ID: "id",
     EMAIL: wide(({ email }) => email),
     OPERATOR: ({ operator }) => (operator ? "yes" : ""),
     MFA: ({ mfa_enabled }) => (mfa_enabled ? "yes" : "no"),
   })
-  return undefined
 }
 
-const toUser =
+const changeUser =
   (what: (email: string) => AdminOrder, done: string): Action<LocalOptions> =>
   async (context, options, email = "") => {
     context.output.promises(fieldsOf("PATCH /v1/users/me"))
-    const user = await order<User>(context, options, what(email))
+    const user = await runOrder<User>(context, options, what(email))
     await context.output.record(user, () => `${context.paint.green("✓")} ${user.email} ${done}`)
     return undefined
   }
 
-export const lockUser = toUser((email) => ({ operation: "lock_user", email }), "is locked")
-export const unlockUser = toUser(
+export const lockUser = changeUser((email) => ({ operation: "lock_user", email }), "is locked")
+export const unlockUser = changeUser(
   (email) => ({ operation: "unlock_user", email }),
   "is no longer locked",
 )
 const operator = (on: boolean) => (email: string) =>
   ({ operation: "set_operator", email, operator: on }) as const
-export const grant = toUser(operator(true), "is an operator of this instance")
-export const withdraw = toUser(operator(false), "is not an operator of this instance")
+export const grant = changeUser(operator(true), "is an operator of this instance")
+export const withdraw = changeUser(operator(false), "is not an operator of this instance")
 
 /** What SNS is to call with news of the instance's own mail; who knows it may speak to it. */
 export const sesCallback: Action<LocalOptions> = async (context, options) => {
   context.output.promises(["callback_url"])
-  const told = await order<{ callback_url: string }>(context, options, {
+  const answer = await runOrder<{ callback_url: string }>(context, options, {
     operation: "ses_callback",
   })
-  await context.output.record(told, () => told.callback_url)
-  return undefined
+  await context.output.record(answer, () => answer.callback_url)
 }

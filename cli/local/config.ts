@@ -24,7 +24,6 @@ export const show: Action<LocalOptions> = async (context, options) => {
     .map((one) => ({ ...one }))
   await context.output.list(rows, columns)
   await context.output.next("belfry config explain data_dir")
-  return undefined
 }
 
 export const explain: Action<object> = async (context, _, key = "") => {
@@ -42,7 +41,6 @@ export const explain: Action<object> = async (context, _, key = "") => {
       ),
     ].join("\n"),
   )
-  return undefined
 }
 
 /** The bare value, for a script: text as it is, anything else as JSON. */
@@ -52,7 +50,6 @@ export const get: Action<object> = async (context, _, key = "") => {
   await context.output.raw(
     `${json ? JSON.stringify(value) : value === null ? "" : written(value)}\n`,
   )
-  return undefined
 }
 
 function lookUp(loaded: Loaded, key: string): Explanation {
@@ -70,5 +67,4 @@ export const path: Action<object> = async (context) => {
   await context.output.record(record, () =>
     fields(Object.entries({ ...record, config: config ?? "none" }), context.paint),
   )
-  return undefined
 }

@@ -42,7 +42,6 @@ export const init: Action<BeginOptions> = async (context, options) => {
   }
   await output.record(record, human, first.api_key ?? "") // with --quiet too: it is shown this once
   await output.next(`belfry serve${sameData(options)}`)
-  return undefined
 }
 
 /** Opening the store migrates it; this tells what that did, or with --dry-run would do. */
@@ -69,7 +68,6 @@ export const migrate: Action<LocalOptions> = async (context, options) => {
       ? `${paint.green("✓")} ${engine}: nothing to do, the schema is up to date`
       : `${paint.green("✓")} ${engine}: applied ${applied.join(", ")}`,
   )
-  return undefined
 }
 
 /** The result is the message here; a log beside it would say the same twice. */

@@ -16,7 +16,7 @@ export type MessageFact = {
   next_attempt_at: string | null
 }
 
-interface Story {
+interface MessageProgress {
   steps: MessageFact[]
   touched: number
 }
@@ -27,8 +27,8 @@ const QUIET_MILLISECONDS = 700
 const final = ["delivered", "bounced", "complained", "failed"]
 
 export interface Live {
-  hear(fact: MessageFact): void
-  /** Call a few times a second: tells the stories that stand still, and what was left out. */
+  add(fact: MessageFact): void
+  /** Call a few times a second: tells the in_progress that stand still, and what was left out. */
   tick(): void
 }
 
@@ -41,7 +41,7 @@ export function liveLines(
   options: { one_line_each: boolean; paint: Paint; now: () => number },
 ): Live {
   const { one_line_each, paint, now } = options
-  const stories = new Map<string, Story>()
+  const in_progress = new Map<string, MessageProgress>()
   let budget = LINES_A_SECOND
   let left_out = 0
   let second = now()
@@ -50,7 +50,7 @@ export function liveLines(
     if (one_line_each && budget <= 0) left_out += 1
     else {
       budget -= 1
-      print(storyLine(steps, paint))
+      print(progressLine(steps, paint))
     }
   }
   const refill = () => {
@@ -60,34 +60,34 @@ export function liveLines(
     budget = LINES_A_SECOND
     left_out = 0
   }
-  const tell = (id: string, story: Story) => {
-    stories.delete(id)
-    say(story.steps)
+  const tell = (id: string, progress: MessageProgress) => {
+    in_progress.delete(id)
+    say(progress.steps)
   }
 
   return {
-    hear(fact) {
+    add(fact) {
       refill()
       if (!one_line_each) return say([fact])
-      const story = stories.get(fact.id) ?? { steps: [], touched: 0 }
-      story.steps.push(fact)
-      story.touched = now()
-      stories.set(fact.id, story)
-      if (final.includes(fact.status) || fact.next_attempt_at !== null) tell(fact.id, story)
-      const [oldest] = stories
-      if (stories.size > MAX_STORIES && oldest) tell(...oldest)
+      const progress = in_progress.get(fact.id) ?? { steps: [], touched: 0 }
+      progress.steps.push(fact)
+      progress.touched = now()
+      in_progress.set(fact.id, progress)
+      if (final.includes(fact.status) || fact.next_attempt_at !== null) tell(fact.id, progress)
+      const [oldest] = in_progress
+      if (in_progress.size > MAX_STORIES && oldest) tell(...oldest)
     },
     tick() {
       refill()
-      for (const [id, story] of stories) {
-        if (now() - story.touched >= QUIET_MILLISECONDS) tell(id, story)
+      for (const [id, progress] of in_progress) {
+        if (now() - progress.touched >= QUIET_MILLISECONDS) tell(id, progress)
       }
     },
   }
 }
 
 /** `12:00:01.102 98783dac queued → .104 sending → .131 sent → .140 delivered  38 ms`. */
-export function storyLine(steps: readonly MessageFact[], paint: Paint): string {
+export function progressLine(steps: readonly MessageFact[], paint: Paint): string {
   const [first] = steps
   const last = steps.at(-1)
   if (!first || !last) return ""

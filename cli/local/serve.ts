@@ -15,7 +15,6 @@ export const serve: Action<BeginOptions> = async (context, options) => {
   } catch (error) {
     throw inFormOfLog(error)
   }
-  return undefined
 }
 
 async function run(context: Context, options: BeginOptions): Promise<void> {

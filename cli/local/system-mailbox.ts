@@ -1,7 +1,6 @@
 import type { Components } from "../../src/client/components"
 import { parseMail } from "../../src/mailbox/parse-task"
 import type { Action, Context } from "../lib/context"
-import { exits } from "../lib/errors"
 import {
   MAIL_WAIT_MILLISECONDS,
   type MailFilters,
@@ -10,10 +9,11 @@ import {
   mailText,
   noMail,
   POLL_MILLISECONDS,
-} from "../lib/mail-text"
+} from "../lib/email-text"
+import { exits } from "../lib/errors"
 import { limitOf } from "../lib/paging"
 import { millis, pause } from "../lib/time"
-import { order } from "./admin-socket"
+import { runOrder } from "./admin-socket"
 import { type LocalOptions, sameData } from "./settings"
 
 type MailSummary = Components["MailboxMailSummary"]
@@ -26,23 +26,21 @@ const columns = { ...mailColumns, ID: "id" } as const
 
 export const list: Action<SystemFilters> = async (context, options) => {
   await context.output.list(await mails(context, options, limitOf(options.limit)), columns)
-  return undefined
 }
 
 function mails(context: Context, options: SystemFilters, limit: number) {
   const filter = mailQuery(options)
-  return order<MailSummary[]>(context, options, { operation: "system_mails", ...filter, limit })
+  return runOrder<MailSummary[]>(context, options, { operation: "system_mails", ...filter, limit })
 }
 
 export const get: Action<SystemFilters> = (context, options, id = "") => show(context, options, id)
 
-async function show(context: Context, options: LocalOptions, id: string) {
+async function show(context: Context, options: LocalOptions, id: string): Promise<undefined> {
   type Kept = MailSummary & { raw: string }
-  const { raw, ...mail } = await order<Kept>(context, options, { operation: "system_mail", id })
+  const { raw, ...mail } = await runOrder<Kept>(context, options, { operation: "system_mail", id })
   const { headers, html, text, attachments } = await parseMail(Buffer.from(raw, "base64"))
   const whole = { ...mail, headers, html, text, attachments }
   await context.output.record(whole, () => mailText(whole, context.paint))
-  return undefined
 }
 
 function nothingCame({ output }: Context, options: SystemFilters, limit: number) {

@@ -51,7 +51,6 @@ export const up: Action<UpOptions> = async (context, options) => {
     silence()
     await leaveProfile()
   }
-  return undefined
 }
 
 /** The settings as for `serve`, but on loopback, in a folder of its own, and with little log. */
@@ -116,7 +115,7 @@ function humanLines(context: Context, { bus }: Running): () => void {
   const live = liveLines(print, { one_line_each, paint: context.paint, now: millis })
   const timer = setInterval(() => live.tick(), TICK)
   const off = bus.on("message", (fact) => {
-    if (process.stdout.writableLength < MAX_WAITING_BYTES) live.hear(fact as MessageFact)
+    if (process.stdout.writableLength < MAX_WAITING_BYTES) live.add(fact as MessageFact)
   })
   return () => {
     clearInterval(timer)

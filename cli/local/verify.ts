@@ -3,7 +3,7 @@ import type { Action, Context } from "../lib/context"
 import { type Exit, exits, usage } from "../lib/errors"
 import { onInterrupt } from "../lib/interrupt"
 import { listenSecret, receiverAddress } from "../lib/listen-secret"
-import { type Posted, post } from "../lib/post"
+import { type PostResult, post } from "../lib/post"
 import { shortened } from "../lib/table"
 import { cleanLine, type Paint } from "../lib/terminal"
 import { millis, pause } from "../lib/time"
@@ -51,7 +51,7 @@ async function tried(
 ): Promise<Trial[]> {
   const { output, paint, terminal } = context
   const paper = { paint, width: terminal.width }
-  const waiting = new Waiting((asked, since) =>
+  const waiting = new WaitingNotice((asked, since) =>
     output.passing(waitingLine(asked, millis() - since, paper)),
   )
   onInterrupt(() => {
@@ -62,7 +62,7 @@ async function tried(
   if (output.form === "human") await output.raw(`${headLine(paper)}\n`)
   const done: Trial[] = []
   try {
-    for await (const trial of trials({ url, secret, skip_verify, begun: waiting.begin })) {
+    for await (const trial of trials({ url, secret, skip_verify, lineStart: waiting.begin })) {
       waiting.end()
       done.push(trial)
       output.passing("")
@@ -78,15 +78,15 @@ async function tried(
 const TICK_MILLISECONDS = 1000
 
 /** Tells once at the beginning, and then every second, what is waited for. */
-class Waiting {
-  readonly #tell: (asked: Asked, since: number) => void
+class WaitingNotice {
+  readonly #tell: (asked: TrialSpec, since: number) => void
   #timer: Timer | undefined
 
-  constructor(tell: (asked: Asked, since: number) => void) {
+  constructor(tell: (asked: TrialSpec, since: number) => void) {
     this.#tell = tell
   }
 
-  readonly begin = (asked: Asked): void => {
+  readonly begin = (asked: TrialSpec): void => {
     const since = millis()
     this.#tell(asked, since)
     this.#timer = setInterval(() => this.#tell(asked, since), TICK_MILLISECONDS)
@@ -108,14 +108,14 @@ const DRIP_MILLISECONDS = 250
 const CONTENT = { "content-type": "application/json", "user-agent": "belfry-webhooks/1" }
 
 /** What a delivery asks of the receiver. */
-export type Asked = {
+export type TrialSpec = {
   name: string
   about: string
   expected: "2xx" | "4xx"
 }
 
 /** And what the receiver did. */
-export type Trial = Asked & {
+export type Trial = TrialSpec & {
   passed: boolean
   response_status: number | null
   duration_ms: number
@@ -128,7 +128,7 @@ interface Sent {
   body: string | ReadableStream<Uint8Array>
 }
 
-interface Plan extends Asked {
+interface Plan extends TrialSpec {
   note?: string
   send: (sample: Sample) => Sent
 }
@@ -222,7 +222,7 @@ interface Receiver {
   secret: string
   skip_verify: boolean | undefined
   /** Hears of each delivery before it leaves. */
-  begun: (asked: Asked) => void
+  lineStart: (asked: TrialSpec) => void
 }
 
 /** Sends every delivery of the plan, one after the other. Throws for what is no secret. */
@@ -230,20 +230,20 @@ export async function* trials({
   url,
   secret,
   skip_verify,
-  begun,
+  lineStart,
 }: Receiver): AsyncGenerator<Trial> {
   if (!isSecret(secret)) throw new TypeError("not a secret")
   const sample = new Sample(secret)
   for (const { send, note, ...plan } of PLANS) {
-    begun(plan)
-    const parcel = { url, timeout: RECEIVER_MILLISECONDS, skip_verify, ...send(sample) }
-    const { status, duration_ms, error } = await post(parcel)
+    lineStart(plan)
+    const request = { url, timeout: RECEIVER_MILLISECONDS, skip_verify, ...send(sample) }
+    const { status, duration_ms, error } = await post(request)
     const passed = fits(plan.expected, status)
     yield { ...plan, passed, response_status: status, duration_ms, error, note: note ?? null }
   }
 }
 
-const fits = (expected: Asked["expected"], status: Posted["status"]) =>
+const fits = (expected: TrialSpec["expected"], status: PostResult["status"]) =>
   status !== null && Math.floor(status / 100) === Number(expected[0])
 
 function dripping(body: string): ReadableStream<Uint8Array> {
@@ -283,18 +283,18 @@ export function trialLine(trial: Trial, paper: Paper): string {
   const answer = cleanLine(String(response_status ?? error))
   const mark = passed ? paint.green("✓") : paint.red("✗")
   const painted = passed ? answer : paint.red(answer)
-  return `${mark}${begun(trial, paper, `${answer}  ${duration_ms} ms`)}${painted}${GAP}${duration_ms} ms`
+  return `${mark}${onBegin(trial, paper, `${answer}  ${duration_ms} ms`)}${painted}${GAP}${duration_ms} ms`
 }
 
 /** The same of a delivery that is not answered yet, and how long it has been waited for. */
-export function waitingLine(asked: Asked, milliseconds: number, paper: Paper): string {
+export function waitingLine(asked: TrialSpec, milliseconds: number, paper: Paper): string {
   const seconds = Math.floor(milliseconds / 1000)
   const rest = `… ${seconds} of ${RECEIVER_MILLISECONDS / 1000} s`
-  return paper.paint.dim(`·${begun(asked, paper, rest)}${rest}`)
+  return paper.paint.dim(`·${onBegin(asked, paper, rest)}${rest}`)
 }
 
 /** Up to the answer; what it is about gives way to a long one. */
-function begun({ name, about, expected }: Asked, { width }: Paper, rest: string): string {
+function onBegin({ name, about, expected }: TrialSpec, { width }: Paper, rest: string): string {
   const fixed = 1 + GAP.length + NAME_WIDTH + 2 * GAP.length + `${expected} → `.length
   const room = Math.max(0, Math.min(ABOUT_WIDTH, width - fixed - Bun.stringWidth(rest)))
   const what = shortened(about, room).padEnd(room)

@@ -10,9 +10,9 @@ import type { News } from "./update"
 
 const PAGE = 100
 
-export interface World {
+export interface ActionParts {
   client: Client
-  hear(news: News): void
+  dispatch(news: News): void
   /** Puts text into the clipboard of whoever sits at the terminal. */
   copy(text: string): void
   /** Draws the whole screen again: another program may have written to the terminal. */
@@ -24,7 +24,7 @@ export interface World {
  * Does what the keys and the news ask for. A load that is asked for again while it runs is done
  * once more afterwards, however often it was asked for. What fails is said, and nothing ends.
  */
-export function openActions(world: World): (intent: Intent) => void {
+export function openActions(world: ActionParts): (intent: Intent) => void {
   const cursors = new Map<string, string | null>()
   const running = new Map<string, boolean>()
 
@@ -32,7 +32,7 @@ export function openActions(world: World): (intent: Intent) => void {
     running.set(name, false)
     await perform(world, cursors, intent).catch((error) => {
       if (!(error instanceof Failure)) throw error
-      world.hear(problemOf(intent, messageOf(error, intent), error))
+      world.dispatch(problemOf(intent, messageOf(error, intent), error))
     })
     const again = running.get(name)
     running.delete(name)
@@ -48,9 +48,9 @@ export function openActions(world: World): (intent: Intent) => void {
   }
 }
 
-function copied({ copy, hear }: World, text: string): void {
+function copied({ copy, dispatch }: ActionParts, text: string): void {
   copy(text)
-  hear({ is: "notice", text: `copied ${text}` })
+  dispatch({ is: "notice", text: `copied ${text}` })
 }
 
 function messageOf({ exit, message, details }: Failure, intent: Intent): string {
@@ -82,13 +82,13 @@ function problemOf(intent: Intent, problem: string, { details }: Failure): News 
 
 type Cursors = Map<string, string | null>
 
-async function perform(world: World, cursors: Cursors, intent: Intent): Promise<void> {
-  const { client, hear } = world
+async function perform(world: ActionParts, cursors: Cursors, intent: Intent): Promise<void> {
+  const { client, dispatch } = world
   switch (intent.do) {
     case "load_older":
       return await loadOlder(world, cursors, intent.filter)
     case "load_message":
-      return hear({
+      return dispatch({
         is: "message",
         id: intent.id,
         tab: intent.tab,
@@ -96,32 +96,32 @@ async function perform(world: World, cursors: Cursors, intent: Intent): Promise<
       })
     case "load_endpoints": {
       const { data } = await client.call("GET /v1/webhooks", { query: { per_page: PAGE } })
-      return hear({ is: "endpoints", endpoints: data })
+      return dispatch({ is: "endpoints", endpoints: data })
     }
     case "load_deliveries": {
       const { data } = await client.call("GET /v1/webhooks/{webhook_id}/deliveries", {
         params: { webhook_id: intent.webhook_id },
         query: { per_page: PAGE },
       })
-      return hear({ is: "deliveries", webhook_id: intent.webhook_id, deliveries: data })
+      return dispatch({ is: "deliveries", webhook_id: intent.webhook_id, deliveries: data })
     }
     case "load_delivery": {
       const { webhook_id, id } = intent
       const params = { webhook_id, delivery_id: id }
       const { data } = await client.call(DELIVERY, { params })
-      return hear({ is: "delivery", id, found: data })
+      return dispatch({ is: "delivery", id, found: data })
     }
     case "load_queue":
-      return hear({ is: "queue", work: (await client.call("GET /v1/queue")).data })
+      return dispatch({ is: "queue", work: (await client.call("GET /v1/queue")).data })
     case "resend":
     case "retry":
     case "replay":
     case "test":
-      return hear({ is: "notice", text: await change(client, intent) })
+      return dispatch({ is: "notice", text: await change(client, intent) })
     case "enable":
     case "disable":
     case "pause":
-      hear({ is: "notice", text: await switched(client, intent) })
+      dispatch({ is: "notice", text: await switched(client, intent) })
       return perform(world, cursors, { do: "load_endpoints" })
   }
 }
@@ -129,7 +129,11 @@ async function perform(world: World, cursors: Cursors, intent: Intent): Promise<
 const DELIVERY = "GET /v1/webhooks/{webhook_id}/deliveries/{delivery_id}"
 
 /** Pages are walked by cursor, one walk for each filter; at its end nothing more is asked for. */
-async function loadOlder({ client, hear }: World, cursors: Cursors, filter: MessageFilter) {
+async function loadOlder(
+  { client, dispatch }: ActionParts,
+  cursors: Cursors,
+  filter: MessageFilter,
+) {
   const cursor = cursors.get(filter.text)
   const { since, ...fields } = filter.query
   const created_after = since === undefined ? undefined : moment(since, "since")
@@ -138,7 +142,7 @@ async function loadOlder({ client, hear }: World, cursors: Cursors, filter: Mess
   const next = found?.meta.next_cursor ?? null
   cursors.set(filter.text, next)
   const facts = found?.data.map(updateOfEmail) ?? []
-  hear({ is: "older", facts, more: next !== null, filter: filter.text })
+  dispatch({ is: "older", facts, more: next !== null, filter: filter.text })
 }
 
 async function partsOf(client: Client, id: string, tab: Tab): Promise<MessageParts> {

@@ -2,7 +2,7 @@ import type { Client } from "../lib/client"
 import { exits, Failure } from "../lib/errors"
 import { type Start, serverTime, startAt } from "../lib/feed"
 import { given } from "../lib/input"
-import { type Frame, NoUpgrade, openStream } from "../lib/stream"
+import { type Frame, NoUpgrade, openEventStream } from "../lib/stream"
 import { millis, pause } from "../lib/time"
 import {
   type ActivityFrame,
@@ -35,7 +35,7 @@ interface Follower {
  * there is no email yet. Asked for before the list is read, it leaves no gap between the two.
  * Undefined, for only what is new, where it cannot be had.
  */
-export async function beginning(
+export async function firstCursor(
   client: Client,
   newest: { id: string } | undefined,
 ): Promise<string | undefined> {
@@ -74,10 +74,10 @@ export async function followNews(
 /** Comes back by itself when the connection breaks. Throws what no further try would mend. */
 async function overSocket(follower: Follower): Promise<void> {
   const { client, store, after, stop } = follower
-  const stream = openStream(client, {
+  const stream = openEventStream(client, {
     ...(after === undefined ? {} : { start: { after, not_before: undefined } }),
     types: TYPES,
-    onState: (state) => store.hear({ is: "link", link: state === "open" ? "live" : "lost" }),
+    onState: (state) => store.dispatch({ is: "link", link: state === "open" ? "live" : "lost" }),
     onFrame(frame) {
       if (frame.type === "event") follower.after = frame.event.id
       const fact = factOf(frame)
@@ -103,7 +103,7 @@ async function otherwise(follower: Follower, reason: Failure): Promise<void> {
   } catch (error) {
     if (!(error instanceof Failure)) throw error
   }
-  follower.store.hear({ is: "link", link: "lost" })
+  follower.store.dispatch({ is: "link", link: "lost" })
   await pause(REPEAT_MILLISECONDS)
 }
 
@@ -116,7 +116,7 @@ async function poll(follower: Follower, until: number): Promise<void> {
     const query = given({ after, types: TYPES, wait: WAIT_SECONDS, limit: PAGE })
     const limit = WAIT_SECONDS * 1000 + WAIT_SLACK
     const { data, meta } = await client.within(limit).call("GET /v1/events", { query })
-    store.hear({ is: "link", link: "polling" })
+    store.dispatch({ is: "link", link: "polling" })
     store.facts(data.flatMap((event) => updateOfEvent(event) ?? []))
     start = { ...start, after: meta.next_after ?? data.at(-1)?.id ?? start.after }
     follower.after = start.after
@@ -126,7 +126,7 @@ async function poll(follower: Follower, until: number): Promise<void> {
 async function readNewest({ client, store, stop }: Follower, until: number): Promise<void> {
   while (!stop.aborted && millis() < until) {
     const { data } = await client.call("GET /v1/emails", { query: { per_page: PAGE } })
-    store.hear({ is: "link", link: "polling" })
+    store.dispatch({ is: "link", link: "polling" })
     store.facts(data.map(updateOfEmail))
     await pause(REPEAT_MILLISECONDS)
   }

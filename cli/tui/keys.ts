@@ -124,49 +124,25 @@ export function keysOf(state: State): KeyHelp[] {
 
 function keysOnWebhooks({
   endpoints: list,
-  place,
+  position,
   focus,
   detail: opened,
 }: WebhooksState): KeyHelp[] {
   if (opened) return delivery
-  const endpoint = chosen(list ?? [], place)
+  const endpoint = chosen(list ?? [], position)
   return focus === "endpoints" ? endpoints(endpoint) : deliveries(endpoint)
 }
 
-/** What ink says of a key; each is true or left out. */
-export interface InkKey {
-  upArrow?: boolean
-  downArrow?: boolean
-  leftArrow?: boolean
-  rightArrow?: boolean
-  pageUp?: boolean
-  pageDown?: boolean
-  home?: boolean
-  end?: boolean
-  return?: boolean
-  escape?: boolean
-  tab?: boolean
-  backspace?: boolean
-  delete?: boolean
-  ctrl?: boolean
-  meta?: boolean
+/** Keys that ink names, as `press` knows them. */
+const NAMED_KEYS = {
+  ...{ upArrow: "<up>", downArrow: "<down>", leftArrow: "<left>", rightArrow: "<right>" },
+  ...{ pageUp: "<pageup>", pageDown: "<pagedown>", home: "<home>", end: "<end>" },
+  ...{ return: "<enter>", escape: "<escape>", tab: "<tab>" },
+  ...{ backspace: "<backspace>", delete: "<delete>" },
 }
 
-const named: [keyof InkKey, string][] = [
-  ["upArrow", "<up>"],
-  ["downArrow", "<down>"],
-  ["leftArrow", "<left>"],
-  ["rightArrow", "<right>"],
-  ["pageUp", "<pageup>"],
-  ["pageDown", "<pagedown>"],
-  ["home", "<home>"],
-  ["end", "<end>"],
-  ["return", "<enter>"],
-  ["escape", "<escape>"],
-  ["tab", "<tab>"],
-  ["backspace", "<backspace>"],
-  ["delete", "<delete>"],
-]
+/** What ink says of a key; each is true or left out. */
+export type InkKey = Partial<Record<keyof typeof NAMED_KEYS | "ctrl" | "meta", boolean>>
 
 const controls: Partial<Record<string, string>> = {
   "\r": "<enter>",
@@ -186,7 +162,7 @@ const controls: Partial<Record<string, string>> = {
  * arrives as several characters at once; those that are no text and no key are left out.
  */
 export function keysFrom(input: string, key: InkKey): string[] {
-  const name = named.find(([flag]) => key[flag])?.[1]
+  const name = Object.entries(NAMED_KEYS).find(([flag]) => key[flag as keyof InkKey])?.[1]
   if (name) return [name]
   if (key.ctrl) return [`<ctrl-${input}>`]
   if (key.meta) return [...input].length === 1 ? [`<alt-${input}>`] : []

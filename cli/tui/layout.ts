@@ -62,13 +62,20 @@ type Items = readonly { id: string }[]
 export const indexOf = (items: Items, { selected }: ListPosition): number =>
   items.findIndex(({ id }) => id === selected)
 
-export const chosen = <Item extends { id: string }>(items: readonly Item[], place: ListPosition) =>
-  items[indexOf(items, place)]
+export const chosen = <Item extends { id: string }>(
+  items: readonly Item[],
+  position: ListPosition,
+) => items[indexOf(items, position)]
 
 /** Moves by so many rows, and stays inside of the list. `rows` is how many are seen at once. */
-export function moved(place: ListPosition, items: Items, by: number, rows: number): ListPosition {
-  const index = Math.max(0, indexOf(items, place)) + by
-  return at(place, items, index, rows, false)
+export function moved(
+  position: ListPosition,
+  items: Items,
+  by: number,
+  rows: number,
+): ListPosition {
+  const index = Math.max(0, indexOf(items, position)) + by
+  return at(position, items, index, rows, false)
 }
 
 /** The newest row, and whatever will be the newest. */
@@ -77,19 +84,24 @@ export const followed = (items: Items, rows: number): ListPosition =>
 
 /**
  * The same row at the same height, though others came before it or went. A row that is gone is
- * followed by the one that took its place.
+ * followed by the one that took its position.
  */
-export function kept(place: ListPosition, before: Items, after: Items, rows: number): ListPosition {
-  if (place.follows) return followed(after, rows)
-  const was = indexOf(before, place)
-  const is = indexOf(after, place)
+export function kept(
+  position: ListPosition,
+  before: Items,
+  after: Items,
+  rows: number,
+): ListPosition {
+  if (position.follows) return followed(after, rows)
+  const was = indexOf(before, position)
+  const is = indexOf(after, position)
   const index = is >= 0 ? is : Math.max(0, was)
-  const above = Math.max(0, was - place.top)
-  return at({ ...place, top: index - above }, after, index, rows, false)
+  const above = Math.max(0, was - position.top)
+  return at({ ...position, top: index - above }, after, index, rows, false)
 }
 
 function at(
-  place: ListPosition,
+  position: ListPosition,
   items: Items,
   index: number,
   rows: number,
@@ -98,7 +110,7 @@ function at(
   const inside = Math.max(0, Math.min(items.length - 1, index))
   const least = Math.max(0, inside - rows + 1)
   const most = Math.min(inside, Math.max(0, items.length - rows))
-  const top = Math.max(least, Math.min(most, place.top))
+  const top = Math.max(least, Math.min(most, position.top))
   return { selected: items[inside]?.id ?? null, top, follows }
 }
 

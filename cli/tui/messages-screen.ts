@@ -19,8 +19,8 @@ import {
   type MessageDetail,
   type MessagesState,
   type State,
+  type StateStep,
   step,
-  type Transition,
   tabs,
   whether,
 } from "./state"
@@ -60,7 +60,7 @@ function ageOf({ created_at, changed_at, status }: MessageRow, now: number): str
 export function listLines(state: State, width: number, paint: Paint): string[] {
   const { messages, now } = state
   const { height } = layoutOf(state)
-  const { selected, top } = messages.place
+  const { selected, top } = messages.position
   const has_focus = messages.detail === null
   const rows = messages.shown
   return tableLines({ columns, rows, width, height, top, selected, now, paint, has_focus })
@@ -68,14 +68,14 @@ export function listLines(state: State, width: number, paint: Paint): string[] {
 
 /** What is seen, of how many, and whether it moves. */
 export function listInfo({ messages }: State): string {
-  const { shown, rows, filter, paused, unseen, place, older } = messages
+  const { shown, rows, filter, paused, unseen, position, older } = messages
   const all = `${number(rows.length)}${older === "none" ? "" : "+"}`
   const noun = all === "1" ? "message" : "messages"
   const many =
     filter.text === ""
       ? `${all} ${noun}`
       : `filter: ${filter.text}   ${number(shown.length)} of ${all}`
-  const moves = paused ? `paused, ${number(unseen)} new` : place.follows ? "following" : ""
+  const moves = paused ? `paused, ${number(unseen)} new` : position.follows ? "following" : ""
   return [many, older === "loading" ? "loading…" : "", moves].filter(Boolean).join("   ")
 }
 
@@ -83,14 +83,14 @@ export function listInfo({ messages }: State): string {
 const AHEAD = 50
 
 /** Keys of the Messages screen: in the list, or in the message that is opened. */
-export function pressOnMessages(state: State, key: string): Transition {
+export function pressOnMessages(state: State, key: string): StateStep {
   const { messages } = state
   if (messages.detail) return pressInDetail(state, messages.detail, key)
   const rows = tableRows(layoutOf(state).height)
   const by = stepsOf(key, rows)
   if (by !== undefined) {
-    const place = moved(messages.place, messages.shown, by, rows)
-    return withOlderAsked({ ...state, messages: { ...messages, place } })
+    const position = moved(messages.position, messages.shown, by, rows)
+    return withOlderAsked({ ...state, messages: { ...messages, position } })
   }
   switch (key) {
     case " ":
@@ -106,9 +106,9 @@ export function pressOnMessages(state: State, key: string): Transition {
   }
 }
 
-function withOlderAsked(state: State): Transition {
-  const { older, place, shown, filter } = state.messages
-  const left = shown.length - indexOf(shown, place)
+function withOlderAsked(state: State): StateStep {
+  const { older, position, shown, filter } = state.messages
+  const left = shown.length - indexOf(shown, position)
   if (older !== "more" || left > AHEAD) return step(state)
   const messages = { ...state.messages, older: "loading" as const }
   return step({ ...state, messages }, { do: "load_older", filter })
@@ -122,25 +122,26 @@ function pausedOrNot(state: State): MessagesState {
 
 function followedOrNot(state: State, rows: number): MessagesState {
   const { messages } = state
-  if (messages.place.follows) return { ...messages, place: { ...messages.place, follows: false } }
+  if (messages.position.follows)
+    return { ...messages, position: { ...messages.position, follows: false } }
   const running = messages.paused ? pausedOrNot(state) : messages
-  return { ...running, place: followed(running.shown, rows) }
+  return { ...running, position: followed(running.shown, rows) }
 }
 
-function withDetail(state: State, tab: MessageDetail["tab"]): Transition {
-  const { shown, place } = state.messages
-  const row = chosen(shown, place)
+function withDetail(state: State, tab: MessageDetail["tab"]): StateStep {
+  const { shown, position } = state.messages
+  const row = chosen(shown, position)
   if (!row) return step(state)
   const detail = { id: row.id, tab, top: 0, parts: {} }
   // Whoever reads one does not want to be carried on to the next.
-  const held = { ...place, follows: false }
-  const messages = { ...state.messages, place: held, detail }
+  const held = { ...position, follows: false }
+  const messages = { ...state.messages, position: held, detail }
   return step({ ...state, messages }, { do: "load_message", id: row.id, tab })
 }
 
 /** Keys that do the same in the list and in the detail. */
-function pressOnOne(state: State, key: string): Transition {
-  const row = chosen(state.messages.shown, state.messages.place)
+function pressOnOne(state: State, key: string): StateStep {
+  const row = chosen(state.messages.shown, state.messages.position)
   if (!row) return step(state)
   if (key === "y") return step(state, { do: "copy", text: row.id })
   if (key !== "r") return step(state)
@@ -148,7 +149,7 @@ function pressOnOne(state: State, key: string): Transition {
   return step({ ...state, question: whether(text, { do: "resend", id: row.id }) })
 }
 
-function pressInDetail(state: State, detail: MessageDetail, key: string): Transition {
+function pressInDetail(state: State, detail: MessageDetail, key: string): StateStep {
   const { height, detail_width } = layoutOf(state)
   const rows = detailRows(height)
   const show = (next: MessageDetail | null) =>
@@ -178,15 +179,15 @@ function pressInDetail(state: State, detail: MessageDetail, key: string): Transi
   }
 }
 
-function turned(state: State, detail: MessageDetail, by: number): Transition {
+function turned(state: State, detail: MessageDetail, by: number): StateStep {
   const at = (tabs.indexOf(detail.tab) + by + tabs.length) % tabs.length
   const tab = tabs[at] ?? "Timeline"
   const messages = { ...state.messages, detail: { ...detail, tab, top: 0 } }
   return step({ ...state, messages }, { do: "load_message", id: detail.id, tab })
 }
 
-function neighbour(state: State, detail: MessageDetail, by: number): Transition {
+function neighbour(state: State, detail: MessageDetail, by: number): StateStep {
   const { messages } = state
-  const place = moved(messages.place, messages.shown, by, tableRows(layoutOf(state).height))
-  return withDetail({ ...state, messages: { ...messages, place } }, detail.tab)
+  const position = moved(messages.position, messages.shown, by, tableRows(layoutOf(state).height))
+  return withDetail({ ...state, messages: { ...messages, position } }, detail.tab)
 }

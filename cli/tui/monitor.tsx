@@ -1,11 +1,23 @@
-import { useInput } from "ink"
+import { writeSync } from "node:fs"
+import { PassThrough } from "node:stream"
+import { render, useInput } from "ink"
 import { useLayoutEffect, useSyncExternalStore } from "react"
+import type { Client } from "../lib/client"
+import type { Action, Context } from "../lib/context"
+import { environment } from "../lib/environment"
+import { exits, Failure, usage } from "../lib/errors"
+import { onInterrupt } from "../lib/interrupt"
 import { painter } from "../lib/terminal"
+import { millis } from "../lib/time"
+import { openActions } from "./actions"
+import { NO_FILTER } from "./filter"
+import { firstCursor, followNews } from "./follow"
 import { bodyLines, bordered, infoLine, keyLine, statusLine, tabLine } from "./frame"
 import { keysFrom } from "./keys"
 import { LEAST } from "./layout"
-import type { State } from "./state"
-import type { MonitorStore } from "./store"
+import { openScreen, RESTORED } from "./screen"
+import { initialState, type State } from "./state"
+import { FRAME_MILLISECONDS, type MonitorStore, openStore } from "./store"
 
 interface Parts {
   store: MonitorStore
@@ -44,3 +56,155 @@ const TOO_SMALL = [
   `It needs ${LEAST.columns} columns and ${LEAST.lines} lines.`,
   "q ends the monitor.",
 ]
+
+const POLL_MILLISECONDS = 2000
+
+/** Shows what happens until a key ends it. Without a terminal exit 2; on a dumb one as plain lines. */
+export const open: Action<object> = async (context) => {
+  const { terminal } = context
+  if (!terminal.in || !terminal.out) {
+    throw usage("the monitor needs a terminal", "use `belfry emails tail --ndjson`")
+  }
+  if (environment.TERM === "dumb") {
+    const { tail } = await import("../commands/events")
+    return await tail(context, { event: ["email.*"] })
+  }
+  let onHeaders = (_: Headers) => {}
+  const client = context.client(undefined, {}, (headers) => onHeaders(headers))
+  // What is wrong with address or key is told as by every other command, before the screen is taken.
+  const [newest] = (await client.call("GET /v1/emails", { query: { per_page: 1 } })).data
+  const begin = await firstCursor(client, newest)
+  const size = [process.stdout.columns || 80, process.stdout.rows || 24] as const
+  const { promise: over, resolve: end } = Promise.withResolvers<number>()
+  const screen = { redraw: () => {} } // until the screen is taken
+  const deeds = openActions({
+    client,
+    dispatch: (news) => store.dispatch(news),
+    copy: (text) => void process.stdout.write(copying(text)),
+    redraw: () => screen.redraw(),
+    quit: () => end(exits.done),
+  })
+  const store = openStore(initialState(...size, millis(), titleOf(context)), deeds)
+  onHeaders = (headers) => hearSending(store, headers)
+  deeds({ do: "load_older", filter: NO_FILTER })
+  void nameProject(client, newest, store)
+  return await shown(context.terminal.colour, store, { client, begin, over, end, screen })
+}
+
+/** OSC 52: a terminal that allows it puts the text into its clipboard, also through ssh. */
+const copying = (text: string) => `\u001b]52;c;${Buffer.from(text).toString("base64")}\u0007`
+
+const titleOf = (context: Context) => {
+  const { profile, url } = context.connection()
+  return profile ?? new URL(url).host
+}
+
+/** `acme/prod`, as far as the key may know it. */
+async function nameProject(
+  client: Client,
+  email: { project_id: string } | undefined,
+  store: MonitorStore,
+) {
+  const slugOf = async (reading: Promise<{ data: { slug: string } }>) => {
+    try {
+      return (await reading).data.slug
+    } catch (error) {
+      if (error instanceof Failure) return undefined
+      throw error
+    }
+  }
+  const account = await slugOf(client.call("GET /v1/accounts/me"))
+  const { project_id } = email ?? {}
+  const project =
+    project_id &&
+    (await slugOf(client.call("GET /v1/projects/{project_id}", { params: { project_id } })))
+  const title = [account, project].filter(Boolean).join("/")
+  if (title) store.dispatch({ is: "titled", title })
+}
+
+function hearSending(store: MonitorStore, headers: Headers) {
+  const status = headers.get("x-account-sending-status")
+  const reason = headers.get("x-account-sending-status-reason") ?? ""
+  const { sending } = store.state()
+  if (status === null || (sending.status === status && sending.reason === reason)) return
+  store.dispatch({ is: "sending", status, reason })
+}
+
+function restore(): void {
+  try {
+    writeSync(1, RESTORED)
+  } catch {
+    // The terminal is gone, and with it what was to be restored.
+  }
+}
+
+interface MonitorRun {
+  client: Client
+  /** The event to begin behind. */
+  begin: string | undefined
+  over: Promise<number>
+  end(exit: number): void
+  /** Gets the function that draws everything again. */
+  screen: { redraw(): void }
+}
+
+/** Ink reads the keys and keeps the life of the components; it writes nothing to the terminal. */
+function silentOutput(): NodeJS.WriteStream {
+  const { columns, rows } = process.stdout
+  const stream = new PassThrough().resume()
+  return Object.assign(stream, { columns, rows, isTTY: true }) as unknown as NodeJS.WriteStream
+}
+
+/** Draws until `over`, and leaves the terminal as it was, whatever ends it. */
+async function shown(colour: boolean, store: MonitorStore, life: MonitorRun): Promise<number> {
+  const { client, begin, over, end } = life
+  const stop = new AbortController()
+  process.once("exit", restore)
+  const screen = openScreen((text) => void process.stdout.write(text))
+  life.screen.redraw = screen.redraw
+  const resized = () => {
+    const { columns, rows } = process.stdout
+    screen.clear()
+    store.dispatch({ is: "resized", columns, lines: rows })
+  }
+  process.stdout.on("resize", resized)
+  const ink = render(<Monitor store={store} colour={colour} draw={screen.draw} />, {
+    stdout: silentOutput(),
+    exitOnCtrlC: false,
+    interactive: true, // known to be a terminal; a CI job may well drive one
+    maxFps: 1000 / FRAME_MILLISECONDS,
+    patchConsole: false,
+  })
+  process.removeAllListeners("warning") // the runtime would print them across the screen
+  const polling = setInterval(() => ask(store), POLL_MILLISECONDS)
+  onInterrupt(() => end(exits.interrupted))
+  for (const signal of ["SIGTERM", "SIGHUP"] as const) process.once(signal, () => end(exits.done))
+  const { promise: broken, reject } = Promise.withResolvers<never>()
+  for (const event of ["uncaughtException", "unhandledRejection"] as const)
+    process.once(event, reject)
+  try {
+    ask(store)
+    const news = followNews(client, store, begin, stop.signal).then(() => over)
+    const gone = ink.waitUntilExit().then(() => exits.done)
+    return await Promise.race([over, broken, news, gone])
+  } finally {
+    stop.abort()
+    clearInterval(polling)
+    store.close()
+    process.stdout.off("resize", resized)
+    ink.unmount()
+    screen.close()
+    process.off("exit", restore)
+  }
+}
+
+/** What is not told by the stream is asked for, as far as it is on the screen. */
+function ask(store: MonitorStore): void {
+  const { screen, webhooks } = store.state()
+  store.ask({ do: "load_queue" })
+  if (screen !== "webhooks") return
+  store.ask({ do: "load_endpoints" })
+  if (webhooks.detail) store.ask({ do: "load_delivery", ...idsOf(webhooks.detail) })
+}
+
+const idsOf = ({ webhook_id, id }: { webhook_id: string; id: string }) => ({ webhook_id, id })

@@ -8,16 +8,16 @@ import {
   type PromptState,
   replay_portions,
   type State,
+  type StateStep,
   screens,
   step,
-  type Transition,
   whether,
 } from "./state"
 import { withFilter, withShown } from "./update"
 import { pressOnEither, pressOnWebhooks } from "./webhooks-screen"
 
 /** What one key does: a character, or the name of a key in angle brackets, `<up>`. */
-export function press(before: State, key: string): Transition {
+export function press(before: State, key: string): StateStep {
   const [, late] = /^<alt-(.)>$/u.exec(key) ?? []
   if (late !== undefined) return pressedBehindEscape(before, late)
   const state = before.notice ? { ...before, notice: null } : before // it was read
@@ -33,7 +33,7 @@ export function press(before: State, key: string): Transition {
  * On a terminal Esc and a key soon after it look like one key with Alt held down. Where text is typed
  * it is that key, which means nothing here: what was typed is not lost by it.
  */
-function pressedBehindEscape(before: State, key: string): Transition {
+function pressedBehindEscape(before: State, key: string): StateStep {
   if (before.prompt) return step(before)
   const first = press(before, "<escape>")
   const second = press(first.state, key)
@@ -41,14 +41,14 @@ function pressedBehindEscape(before: State, key: string): Transition {
 }
 
 /** Only a clear yes is one. */
-function answered(state: State, key: string): Transition {
+function answered(state: State, key: string): StateStep {
   const next = { ...state, question: null }
   const chosen = state.question?.choices.find((choice) => choice.key === key.toLowerCase())
-  if (chosen) return step(next, chosen.deed)
+  if (chosen) return step(next, chosen.action)
   return step({ ...next, notice: { text: "nothing was done", at: state.now } })
 }
 
-function pressAnywhere(state: State, key: string): Transition | undefined {
+function pressAnywhere(state: State, key: string): StateStep | undefined {
   const screen = screens[Number(key) - 1]
   if (/^[1-9]$/.test(key)) return screen ? opened(state, screen) : step(state)
   switch (key) {
@@ -68,13 +68,13 @@ function pressAnywhere(state: State, key: string): Transition | undefined {
   }
 }
 
-function opened(state: State, screen: State["screen"]): Transition {
+function opened(state: State, screen: State["screen"]): StateStep {
   const next = { ...state, screen }
   if (screen === "webhooks") return step(next, { do: "load_endpoints" })
   return screen === "queue" ? step(next, { do: "load_queue" }) : step(next)
 }
 
-function pressOnScreen(state: State, key: string): Transition {
+function pressOnScreen(state: State, key: string): StateStep {
   switch (state.screen) {
     case "messages":
       return pressOnMessages(state, key)
@@ -92,7 +92,7 @@ function queueTop({ queue: { top, work } }: State, key: string): number {
 }
 
 /** A key while a line is being typed. Esc leaves everything as it was. */
-export function pressInPrompt(state: State, prompt: PromptState, key: string): Transition {
+export function pressInPrompt(state: State, prompt: PromptState, key: string): StateStep {
   const typed = (text: string) =>
     step(filteredSoFar({ ...state, prompt: { ...prompt, text, problem: null } }, prompt, text))
   switch (key) {
@@ -128,7 +128,7 @@ function withTypedFilter(state: State, filter: MessageFilter | undefined): State
   return { ...state, messages: withShown({ ...messages, filter }, state) }
 }
 
-function finish(state: State, prompt: PromptState): Transition {
+function finish(state: State, prompt: PromptState): StateStep {
   const refused = (problem: string) => step({ ...state, prompt: { ...prompt, problem } })
   switch (prompt.asks) {
     case "filter":
@@ -140,15 +140,15 @@ function finish(state: State, prompt: PromptState): Transition {
   }
 }
 
-type Refuse = (problem: string) => Transition
+type Refuse = (problem: string) => StateStep
 
-function applyFilter(state: State, text: string, refused: Refuse): Transition {
+function applyFilter(state: State, text: string, refused: Refuse): StateStep {
   const filter = parseFilter(text)
   return "problem" in filter ? refused(filter.problem) : withFilter(state, filter)
 }
 
-function askReplay(state: State, text: string, refused: Refuse): Transition {
-  const endpoint = chosen(state.webhooks.endpoints ?? [], state.webhooks.place)
+function askReplay(state: State, text: string, refused: Refuse): StateStep {
+  const endpoint = chosen(state.webhooks.endpoints ?? [], state.webhooks.position)
   if (!endpoint) return step(state)
   const { read_only } = state.webhooks
   if (read_only !== null) return refused(read_only)
@@ -187,13 +187,13 @@ export const command_words = [
   ]),
 ].sort()
 
-function asKey(state: State, word: string, places: string[], refused: Refuse): Transition {
+function asKey(state: State, word: string, places: string[], refused: Refuse): StateStep {
   const key = as_keys[state.screen].get(word)
   if (key === undefined) return refused(`${word} works in ${places.join(" and ")}: open it first`)
   return state.screen === "webhooks" ? pressOnEither(state, key) : pressOnMessages(state, key)
 }
 
-function command(state: State, text: string, refused: Refuse): Transition {
+function command(state: State, text: string, refused: Refuse): StateStep {
   const [word = "", ...rest] = text.split(/\s+/)
   const screen = screens.find((name) => name === word)
   if (screen) return step({ ...state, screen })

@@ -46,7 +46,7 @@ export interface MessagesState {
   rows: readonly MessageRow[]
   /** Those that the filter lets through; while paused those of that moment. */
   shown: readonly MessageRow[]
-  place: ListPosition
+  position: ListPosition
   filter: MessageFilter
   paused: boolean
   /** What came while paused. */
@@ -67,11 +67,11 @@ export interface WebhooksState {
   /** Null: not read yet. */
   endpoints: readonly Webhook[] | null
   problem: string | null
-  place: ListPosition
+  position: ListPosition
   focus: "endpoints" | "deliveries"
   deliveries_of: string | null
   deliveries: readonly Delivery[]
-  delivery_place: ListPosition
+  delivery_position: ListPosition
   detail: DeliveryView | null
   /** Why nothing can be changed here, once the server has said so; null: not that we know. */
   read_only: string | null
@@ -109,7 +109,7 @@ export interface Choice {
   key: string
   /** What it means, where there is more than one. */
   word: string
-  deed: AskedAction
+  action: AskedAction
 }
 
 export interface Question {
@@ -150,7 +150,7 @@ export function initialState(columns: number, lines: number, now: number, title:
     messages: {
       rows: [],
       shown: [],
-      place: TOP_OF_LIST,
+      position: TOP_OF_LIST,
       filter: NO_FILTER,
       paused: false,
       unseen: 0,
@@ -160,11 +160,11 @@ export function initialState(columns: number, lines: number, now: number, title:
     webhooks: {
       endpoints: null,
       problem: null,
-      place: TOP_OF_LIST,
+      position: TOP_OF_LIST,
       focus: "endpoints",
       deliveries_of: null,
       deliveries: [],
-      delivery_place: TOP_OF_LIST,
+      delivery_position: TOP_OF_LIST,
       detail: null,
       read_only: null,
     },
@@ -190,15 +190,15 @@ export type Intent =
   | { do: "redraw" }
   | { do: "quit" }
 
-export interface Transition {
+export interface StateStep {
   state: State
   intents: Intent[]
 }
 
 /** A question with one yes, on the key y. */
-export const whether = (text: string, deed: AskedAction): Question => ({
+export const whether = (text: string, action: AskedAction): Question => ({
   text,
-  choices: [{ key: "y", word: "", deed }],
+  choices: [{ key: "y", word: "", action }],
 })
 
-export const step = (state: State, ...intents: Intent[]): Transition => ({ state, intents })
+export const step = (state: State, ...intents: Intent[]): StateStep => ({ state, intents })

@@ -1,8 +1,8 @@
 import { millis } from "../lib/time"
 import type { RowUpdate } from "./message-rows"
 import { press } from "./press"
-import type { Intent, State, Transition } from "./state"
-import { hear, type News } from "./update"
+import type { Intent, State, StateStep } from "./state"
+import { applyNews, type News } from "./update"
 
 /** However fast keys come: a screen is drawn at most ten times a second. */
 export const FRAME_MILLISECONDS = 100
@@ -18,7 +18,7 @@ export interface MonitorStore {
   drawn(): State
   state(): State
   subscribe(listener: () => void): () => void
-  hear(news: News): void
+  dispatch(news: News): void
   press(key: string): void
   /** Collected, and looked at together with the next frame. */
   facts(facts: readonly RowUpdate[]): void
@@ -36,10 +36,10 @@ export function openStore(first: State, act: (intent: Intent) => void): MonitorS
   let timer: Timer | undefined
   let last_draw = 0
   let due = 0
-  let bunches = 0
+  let batches = 0
   const listeners = new Set<() => void>()
 
-  const take = ({ state: next, intents }: Transition) => {
+  const apply = ({ state: next, intents }: StateStep) => {
     state = next
     for (const intent of intents) act(intent)
   }
@@ -49,11 +49,11 @@ export function openStore(first: State, act: (intent: Intent) => void): MonitorS
     if (collected.length > 0) {
       const facts = collected
       collected = []
-      take(hear(state, { is: "facts", facts }))
+      apply(applyNews(state, { is: "facts", facts }))
       // Thousands of frames a second leave much behind; left to itself the runtime would let a hundred
       // megabytes of it gather before it looks.
-      bunches += 1
-      Bun.gc(bunches % WHOLE_LOOK === 0)
+      batches += 1
+      Bun.gc(batches % WHOLE_LOOK === 0)
     }
     if (drawn === state) return
     drawn = state
@@ -68,7 +68,7 @@ export function openStore(first: State, act: (intent: Intent) => void): MonitorS
     timer = setTimeout(draw, at - now)
   }
   const second = setInterval(() => {
-    take(hear(state, { is: "tick", now: millis() }))
+    apply(applyNews(state, { is: "tick", now: millis() }))
     soon(NEWS_MILLISECONDS)
   }, 1000)
 
@@ -79,12 +79,12 @@ export function openStore(first: State, act: (intent: Intent) => void): MonitorS
       listeners.add(listener)
       return () => void listeners.delete(listener)
     },
-    hear(news) {
-      take(hear(state, news))
+    dispatch(news) {
+      apply(applyNews(state, news))
       soon(NEWS_MILLISECONDS)
     },
     press(key) {
-      take(press(state, key))
+      apply(press(state, key))
       soon(FRAME_MILLISECONDS)
     },
     facts(facts) {

@@ -7,9 +7,9 @@ import {
   type MessageParts,
   type MessagesState,
   type State,
+  type StateStep,
   step,
   type Tab,
-  type Transition,
 } from "./state"
 
 type Delivery = Components["Delivery"]
@@ -35,7 +35,7 @@ export type News =
   | { is: "notice"; text: string }
 
 /** The state after one piece of news, and what is to be done about it. Changes nothing else. */
-export function hear(state: State, news: News): Transition {
+export function applyNews(state: State, news: News): StateStep {
   switch (news.is) {
     case "facts":
       return heardFacts(state, news.facts)
@@ -79,7 +79,7 @@ export function hear(state: State, news: News): Transition {
   }
 }
 
-function heardFacts(state: State, facts: readonly RowUpdate[]): Transition {
+function heardFacts(state: State, facts: readonly RowUpdate[]): StateStep {
   const { rows, counts } = mergeUpdates(state.messages.rows, facts)
   const { detail, paused, unseen } = state.messages
   const messages = { ...state.messages, rows, unseen: paused ? unseen + counts.added : 0 }
@@ -106,12 +106,12 @@ export function withShown(messages: MessagesState, state: State): MessagesState 
   if (messages.paused) return messages
   const { filter, rows } = messages
   const shown = filter.text === "" ? rows : rows.filter((row) => filter.matches(row, state.now))
-  const place = kept(messages.place, messages.shown, shown, tableRows(layoutOf(state).height))
-  return { ...messages, shown, place }
+  const position = kept(messages.position, messages.shown, shown, tableRows(layoutOf(state).height))
+  return { ...messages, shown, position }
 }
 
 /** What is here already is filtered at once; the server is asked for what is not. */
-export function withFilter(state: State, filter: MessageFilter): Transition {
+export function withFilter(state: State, filter: MessageFilter): StateStep {
   const messages = {
     ...state.messages,
     filter,
@@ -138,16 +138,16 @@ function resized(state: State): State {
   const { messages, webhooks } = state
   const { height } = layoutOf(state)
   const [upper, lower] = webhookHeights(height, webhooks.endpoints?.length ?? 0)
-  const { place, shown } = messages
+  const { position, shown } = messages
   const { endpoints, deliveries } = webhooks
   const list = endpoints ?? []
   return {
     ...state,
-    messages: { ...messages, place: kept(place, shown, shown, tableRows(height)) },
+    messages: { ...messages, position: kept(position, shown, shown, tableRows(height)) },
     webhooks: {
       ...webhooks,
-      place: kept(webhooks.place, list, list, tableRows(upper)),
-      delivery_place: kept(webhooks.delivery_place, deliveries, deliveries, tableRows(lower)),
+      position: kept(webhooks.position, list, list, tableRows(upper)),
+      delivery_position: kept(webhooks.delivery_position, deliveries, deliveries, tableRows(lower)),
     },
   }
 }
@@ -171,32 +171,32 @@ function withEndpoints(
   state: State,
   list: readonly Webhook[] | undefined,
   problem: string | null,
-): Transition {
+): StateStep {
   const before = state.webhooks
   const endpoints = list ?? before.endpoints
   const [upper] = webhookHeights(layoutOf(state).height, endpoints?.length ?? 0)
   // An endpoint is not left because another one was made.
-  const held = { ...before.place, follows: before.place.selected === null }
-  const place = kept(held, before.endpoints ?? [], endpoints ?? [], tableRows(upper))
+  const held = { ...before.position, follows: before.position.selected === null }
+  const position = kept(held, before.endpoints ?? [], endpoints ?? [], tableRows(upper))
   const next = {
     ...state,
-    webhooks: { ...before, endpoints, problem, place: { ...place, follows: false } },
+    webhooks: { ...before, endpoints, problem, position: { ...position, follows: false } },
   }
-  if (place.selected === null) return step(next)
-  return step(next, { do: "load_deliveries", webhook_id: place.selected })
+  if (position.selected === null) return step(next)
+  return step(next, { do: "load_deliveries", webhook_id: position.selected })
 }
 
 function withDeliveries(state: State, webhook_id: string, deliveries: readonly Delivery[]): State {
   const { webhooks } = state
-  if (webhooks.place.selected !== webhook_id) return state
+  if (webhooks.position.selected !== webhook_id) return state
   const is_same = webhooks.deliveries_of === webhook_id
   const [, lower] = webhookHeights(layoutOf(state).height, webhooks.endpoints?.length ?? 0)
   const before = is_same ? webhooks.deliveries : []
-  const place = is_same ? webhooks.delivery_place : { selected: null, top: 0, follows: true }
-  const delivery_place = kept(place, before, deliveries, tableRows(lower))
+  const position = is_same ? webhooks.delivery_position : { selected: null, top: 0, follows: true }
+  const delivery_position = kept(position, before, deliveries, tableRows(lower))
   return {
     ...state,
-    webhooks: { ...webhooks, deliveries, deliveries_of: webhook_id, delivery_place },
+    webhooks: { ...webhooks, deliveries, deliveries_of: webhook_id, delivery_position },
   }
 }
 

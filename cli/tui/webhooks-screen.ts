@@ -17,8 +17,8 @@ import {
 import {
   type DeliveryView,
   type State,
+  type StateStep,
   step,
-  type Transition,
   type WebhooksState,
   whether,
 } from "./state"
@@ -110,7 +110,7 @@ function answerOf({ last_response_status, last_error }: Delivery): string {
 export function webhookLines(state: State, width: number, paint: Paint): string[] {
   const { webhooks, now } = state
   const { height } = layoutOf(state)
-  const { endpoints, problem, place, focus, deliveries, delivery_place, detail } = webhooks
+  const { endpoints, problem, position, focus, deliveries, delivery_position, detail } = webhooks
   if (endpoints === null || endpoints.length === 0) {
     return told(problem ?? (endpoints ? NONE : "loading…"), width, height)
   }
@@ -121,8 +121,8 @@ export function webhookLines(state: State, width: number, paint: Paint): string[
     columns: endpointColumns,
     rows: endpoints,
     height: upper,
-    top: place.top,
-    selected: place.selected,
+    top: position.top,
+    selected: position.selected,
     has_focus: focus === "endpoints" && detail === null,
   })
   const below = tableLines({
@@ -130,8 +130,8 @@ export function webhookLines(state: State, width: number, paint: Paint): string[
     columns: deliveryColumns,
     rows: deliveries,
     height: lower,
-    top: delivery_place.top,
-    selected: delivery_place.selected,
+    top: delivery_position.top,
+    selected: delivery_position.selected,
     has_focus: focus === "deliveries" && detail === null,
   })
   return [...above, paint.dim("─".repeat(width)), ...below]
@@ -157,7 +157,7 @@ export function webhookInfo({ webhooks }: State): string {
 }
 
 /** Keys of the Webhooks screen: on endpoints, on deliveries, or in the one that is opened. */
-export function pressOnWebhooks(state: State, key: string): Transition {
+export function pressOnWebhooks(state: State, key: string): StateStep {
   const { webhooks } = state
   if (webhooks.detail) return pressInDelivery(state, webhooks.detail, key)
   const [upper, lower] = webhookHeights(layoutOf(state).height, webhooks.endpoints?.length ?? 0)
@@ -181,36 +181,39 @@ export function pressOnWebhooks(state: State, key: string): Transition {
   }
 }
 
-function movedBy(state: State, by: number, rows: number): Transition {
+function movedBy(state: State, by: number, rows: number): StateStep {
   const { webhooks } = state
   if (webhooks.focus === "deliveries") {
-    const delivery_place = moved(webhooks.delivery_place, webhooks.deliveries, by, rows)
-    return step({ ...state, webhooks: { ...webhooks, delivery_place } })
+    const delivery_position = moved(webhooks.delivery_position, webhooks.deliveries, by, rows)
+    return step({ ...state, webhooks: { ...webhooks, delivery_position } })
   }
-  const place = moved(webhooks.place, webhooks.endpoints ?? [], by, rows)
-  const next = { ...state, webhooks: { ...webhooks, place } }
-  if (place.selected === null || place.selected === webhooks.place.selected) return step(next)
-  return step(next, { do: "load_deliveries", webhook_id: place.selected })
+  const position = moved(webhooks.position, webhooks.endpoints ?? [], by, rows)
+  const next = { ...state, webhooks: { ...webhooks, position } }
+  if (position.selected === null || position.selected === webhooks.position.selected)
+    return step(next)
+  return step(next, { do: "load_deliveries", webhook_id: position.selected })
 }
 
-function withDelivery(state: State): Transition {
+function withDelivery(state: State): StateStep {
   const { webhooks } = state
-  const found = chosen(webhooks.deliveries, webhooks.delivery_place)
+  const found = chosen(webhooks.deliveries, webhooks.delivery_position)
   if (!found) return step(state)
   const { id, webhook_id } = found
   const detail = { id, webhook_id, top: 0, found: null, problem: null }
-  const delivery_place = { ...webhooks.delivery_place, follows: false }
-  const next = { ...state, webhooks: { ...webhooks, detail, delivery_place } }
+  const delivery_position = { ...webhooks.delivery_position, follows: false }
+  const next = { ...state, webhooks: { ...webhooks, detail, delivery_position } }
   return step(next, { do: "load_delivery", webhook_id, id })
 }
 
 /** Keys for the chosen endpoint or delivery, wherever they are pressed. */
-export function pressOnEither(state: State, key: string): Transition {
+export function pressOnEither(state: State, key: string): StateStep {
   const { webhooks } = state
-  const endpoint = chosen(webhooks.endpoints ?? [], webhooks.place)
+  const endpoint = chosen(webhooks.endpoints ?? [], webhooks.position)
   if (!endpoint) return step(state)
   const in_deliveries = webhooks.focus === "deliveries"
-  const delivery = in_deliveries ? chosen(webhooks.deliveries, webhooks.delivery_place) : undefined
+  const delivery = in_deliveries
+    ? chosen(webhooks.deliveries, webhooks.delivery_position)
+    : undefined
   if (key === "y") return step(state, { do: "copy", text: delivery?.id ?? endpoint.id })
   const { read_only } = webhooks
   if (read_only !== null && CHANGING.includes(key)) return said(state, read_only)
@@ -240,35 +243,35 @@ const NO_DELIVERY = "choose a delivery first: press Tab"
 const said = (state: State, text: string) => step({ ...state, notice: { text, at: state.now } })
 
 /** Held events leave at once, or wait for a replay: the question asks for one of the two. */
-function askEnable(state: State, { id: webhook_id, url, status, held_count }: Webhook): Transition {
+function askEnable(state: State, { id: webhook_id, url, status, held_count }: Webhook): StateStep {
   if (status === "active") return said(state, "the endpoint is active: p pauses it, d disables it")
   const enable = (replay: "held" | "none") => ({ do: "enable" as const, webhook_id, replay })
   if (held_count === 0) {
     return step({ ...state, question: whether(`Enable ${url}?`, enable("none")) })
   }
   const choices = [
-    { key: "y", word: "send them", deed: enable("held") },
-    { key: "o", word: "only enable", deed: enable("none") },
+    { key: "y", word: "send them", action: enable("held") },
+    { key: "o", word: "only enable", action: enable("none") },
   ]
   const text = `Enable it and send ${number(held_count)} held events? ${url}`
   return step({ ...state, question: { text, choices } })
 }
 
-function askOff(state: State, { id, url, status }: Webhook, verb: "disable" | "pause"): Transition {
+function askOff(state: State, { id, url, status }: Webhook, verb: "disable" | "pause"): StateStep {
   if (status !== "active") return said(state, "the endpoint is off: e enables it")
   const word = verb === "pause" ? "Pause" : "Disable"
   const text = `${word} it, and hold its events for 7 days? ${url}`
   return step({ ...state, question: whether(text, { do: verb, webhook_id: id }) })
 }
 
-function askRetry(state: State, webhook_id: string, id: string): Transition {
+function askRetry(state: State, webhook_id: string, id: string): StateStep {
   const { webhooks } = state
   const what = webhooks.deliveries.find((delivery) => delivery.id === id)?.event_type ?? id
   const text = `Attempt the delivery of ${what} again?`
   return step({ ...state, question: whether(text, { do: "retry", webhook_id, id }) })
 }
 
-function pressInDelivery(state: State, detail: DeliveryView, key: string): Transition {
+function pressInDelivery(state: State, detail: DeliveryView, key: string): StateStep {
   const { height, detail_width } = layoutOf(state)
   const rows = detailRows(height)
   const show = (next: DeliveryView | null) =>
@@ -290,10 +293,10 @@ function pressInDelivery(state: State, detail: DeliveryView, key: string): Trans
   }
 }
 
-function neighbour(state: State, by: number): Transition {
+function neighbour(state: State, by: number): StateStep {
   const { webhooks } = state
   const [, lower] = webhookHeights(layoutOf(state).height, webhooks.endpoints?.length ?? 0)
-  const { delivery_place: place, deliveries } = webhooks
-  const delivery_place = moved(place, deliveries, by, tableRows(lower))
-  return withDelivery({ ...state, webhooks: { ...webhooks, delivery_place } })
+  const { delivery_position: position, deliveries } = webhooks
+  const delivery_position = moved(position, deliveries, by, tableRows(lower))
+  return withDelivery({ ...state, webhooks: { ...webhooks, delivery_position } })
 }

@@ -1,4 +1,5 @@
 import type { OpenApi } from "../../src/http/openapi"
+import { SCOPES } from "../../src/identity/scopes"
 
 /** A schema of JSON, as the document has it. */
 interface Schema {
@@ -43,7 +44,7 @@ export function clientSources(document: OpenApi): Record<(typeof CLIENT_FILES)[n
       rowOf(`${method.toUpperCase()} ${path}`, operation as unknown as Operation, schemas),
     ),
   )
-  const operations = `${OPERATIONS_HEAD}${rows.join("")}}\n`
+  const operations = `${OPERATIONS_HEAD}${rows.join("")}}\n${SCOPE_LINES}`
   const names = [...reached(operations, schemas)].sort()
   const lines = names.map((name) => `  ${name}: ${typeOf(schemas[name] ?? {}, "Components")}\n`)
   return {
@@ -61,6 +62,11 @@ import { operation, type PageParams } from "../../src/client/operation"
 
 /** Written by \`bun run generate\`: every operation of the API that gives data. */
 export const operations = {
+`
+
+const SCOPE_LINES = `
+/** Every scope that an API key may have. */
+export const scopes = ${literalOf(SCOPES)} as const
 `
 
 /** The components that the operations name, and those that these name. */

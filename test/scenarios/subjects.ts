@@ -1,5 +1,5 @@
 import { screenLines } from "../../cli/tui/monitor"
-import { hear } from "../../cli/tui/update"
+import { applyNews } from "../../cli/tui/update"
 import { fact, monitorWith } from "../cli/tui/rows"
 
 /** Texts that terminals measure in different ways, and some that try to leave their place. */
@@ -75,6 +75,6 @@ export function pageLines(page: number, columns: number, lines: number): string[
       to: `${randomText(seed + 500_000)}@x.test`,
     })
   })
-  const state = hear(monitorWith(0, columns, lines), { is: "facts", facts }).state
+  const state = applyNews(monitorWith(0, columns, lines), { is: "facts", facts }).state
   return screenLines({ ...state, title: `page ${page}` }, page % 2 === 1)
 }

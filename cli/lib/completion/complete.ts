@@ -1,8 +1,8 @@
 import type { Argument, Command, Option } from "commander"
+import { scopes } from "../../../src/client/operations"
 import { readWords, takesNext } from "../arguments"
 import { type Context, openContext } from "../context"
 import { environment } from "../environment"
-import { scopes } from "../flags"
 import { type IdKindName, kindOfArgument, kindOfFlag } from "../id-kinds"
 import { write } from "../output"
 import { profilesPath, readProfiles } from "../profiles"
@@ -10,7 +10,7 @@ import { shortId } from "../table"
 import { cleanLine } from "../terminal"
 import { shells } from "./scripts"
 
-export interface Candidate {
+export interface CompletionCandidate {
   value: string
   /** One line, for shells that show it. */
   about: string
@@ -18,7 +18,7 @@ export interface Candidate {
 
 /** What may stand at the end of the line: words that are known, or what somebody else has to tell. */
 export type Suggestion =
-  | { is: "words"; words: Candidate[] }
+  | { is: "words"; words: CompletionCandidate[] }
   | { is: "files" }
   | { is: "ids"; kind: IdKindName; above: string | undefined }
   | { is: "event_types"; families: boolean }
@@ -72,7 +72,7 @@ function flags(command: Command, before: readonly string[]): Suggestion {
   return { is: "words", words: [...words, { value: "--help", about: "print this help" }] }
 }
 
-const said = (...values: readonly string[]): Suggestion => ({
+const wordChoices = (...values: readonly string[]): Suggestion => ({
   is: "words",
   words: values.map((value) => ({ value, about: "" })),
 })
@@ -83,10 +83,10 @@ function valuesOf({ long, flags, description, parseArg }: Option): Suggestion {
   if (/<(file|dir)(\.\.\.)?>/.test(flags)) return { is: "files" }
   if (long === "--event") return { is: "event_types", families: parseArg?.name === "several" }
   if (long === "--profile") return { is: "profiles" }
-  if (long === "--scope") return said(...scopes)
+  if (long === "--scope") return wordChoices(...scopes)
   const switched = /<(\w+(?:\|\w+)+)>/.exec(flags)?.[1]
-  if (switched !== undefined) return said(...switched.split("|"))
-  return CHOICE.test(flags) ? said(...enumerated(description)) : NOTHING
+  if (switched !== undefined) return wordChoices(...switched.split("|"))
+  return CHOICE.test(flags) ? wordChoices(...enumerated(description)) : NOTHING
 }
 
 /** `queued, sending or sent`: the words of a help text that lists what there is. */
@@ -101,9 +101,9 @@ function argumentsOf(command: Command, argument: Argument, above: string | undef
   const kind = kindOfArgument(command, name)
   if (kind) return { is: "ids", kind, above }
   if (name === "file") return { is: "files" }
-  if (name === "shell") return said(...shells)
+  if (name === "shell") return wordChoices(...shells)
   if (name === "type") return { is: "event_types", families: false }
-  if (name === "role") return said(...enumerated(command.description()))
+  if (name === "role") return wordChoices(...enumerated(command.description()))
   if (command.parent?.name() === "profiles" && name === "name") return { is: "profiles" }
   return NOTHING
 }
@@ -157,13 +157,13 @@ function withoutProgram(line: string) {
   return { words: words.slice(1), typed_before }
 }
 
-interface Known extends Candidate {
+interface IdSuggestion extends CompletionCandidate {
   /** The whole of an id whose end is offered. */
   whole?: string
 }
 
 /** Those that begin as the word does; of ids the ends, unless the whole of one was begun. */
-function fitting(found: readonly Known[], current: string): Candidate[] {
+function fitting(found: readonly IdSuggestion[], current: string): CompletionCandidate[] {
   const ends = found.filter(({ value }) => value.startsWith(current))
   if (ends.length > 0) return ends
   return found.flatMap(({ whole, about }) =>
@@ -171,7 +171,10 @@ function fitting(found: readonly Known[], current: string): Candidate[] {
   )
 }
 
-async function candidates(suggestion: Suggestion, words: readonly string[]): Promise<Known[]> {
+async function candidates(
+  suggestion: Suggestion,
+  words: readonly string[],
+): Promise<IdSuggestion[]> {
   if (suggestion.is === "words") return suggestion.words
   if (suggestion.is === "profiles") return profileNames()
   const context = openContext({ color: false, timeout: PATIENCE, ...serverFlags(words) })
@@ -182,16 +185,16 @@ async function candidates(suggestion: Suggestion, words: readonly string[]): Pro
 async function ids(
   context: Context,
   { kind, above }: Suggestion & { is: "ids" },
-): Promise<Known[]> {
-  const { newestOf, wholeAbove } = await import("../short-ids")
+): Promise<IdSuggestion[]> {
+  const { newestOf, expandParent } = await import("../short-ids")
   const client = context.client()
-  const place = above === undefined ? "" : await wholeAbove(context, kind, above)
+  const place = above === undefined ? "" : await expandParent(context, kind, above)
   const rows = await newestOf(client, kind, place, MOST_IDS)
   if (kind === "domain") return rows.map(({ label }) => ({ value: label, about: "" }))
   return rows.map(({ id, label }) => ({ value: shortId(id), about: label || id, whole: id }))
 }
 
-async function eventTypes(context: Context, with_families: boolean): Promise<Known[]> {
+async function eventTypes(context: Context, with_families: boolean): Promise<IdSuggestion[]> {
   const { data } = await context.client().call("GET /v1/webhooks/events")
   const types = data.map(({ type, description }) => ({ value: type, about: description }))
   if (!with_families) return types
@@ -199,7 +202,7 @@ async function eventTypes(context: Context, with_families: boolean): Promise<Kno
   return [...types, ...[...families].map((value) => ({ value, about: "all types of this group" }))]
 }
 
-function profileNames(): Known[] {
+function profileNames(): IdSuggestion[] {
   const { profiles } = readProfiles(profilesPath(environment))
   return Object.entries(profiles).map(([value, { url }]) => ({ value, about: url }))
 }

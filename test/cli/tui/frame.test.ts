@@ -7,7 +7,7 @@ import { screenLines as linesOf, Monitor } from "../../../cli/tui/monitor"
 import { press } from "../../../cli/tui/press"
 import type { State } from "../../../cli/tui/state"
 import { openStore } from "../../../cli/tui/store"
-import { hear } from "../../../cli/tui/update"
+import { applyNews } from "../../../cli/tui/update"
 import { endpoint, fact, monitorWith } from "./rows"
 
 const after = (state: State, ...keys: string[]) =>
@@ -18,14 +18,14 @@ function withEndpoint(state: State): State {
   const off = { status: "disabled", disabled_reason: "paused", held_count: 1_234_567 } as const
   const url = `https://例え.test/${"hook/".repeat(30)}`
   const endpoints = [endpoint("a", { url, ...off })]
-  return hear(after(state, "2"), { is: "endpoints", endpoints }).state
+  return applyNews(after(state, "2"), { is: "endpoints", endpoints }).state
 }
 
 /** A monitor in every posture, with text that is hard to measure. */
 function postures(columns: number, lines: number): State[] {
   const hard = { subject: "漢字 🎉 👩‍👩‍👧 receipt é", to: "ビジネス@例え.test" }
   const news = { is: "facts" as const, facts: [fact(200, "bounced", hard)] }
-  const start = hear(monitorWith(100, columns, lines), news).state
+  const start = applyNews(monitorWith(100, columns, lines), news).state
   const empty = { by_state: [], by_domain: [] }
   const row = { queue: "email", state: "retrying", reason: "連接 refused" } as const
   const work = {
@@ -47,8 +47,8 @@ function postures(columns: number, lines: number): State[] {
     after(start, "2"),
     after(withEndpoint(start), "?"),
     after(withEndpoint(start), "e"),
-    hear(after(start, "3"), { is: "queue", work: empty }).state,
-    hear(after(start, "3"), { is: "queue", work: busy }).state,
+    applyNews(after(start, "3"), { is: "queue", work: empty }).state,
+    applyNews(after(start, "3"), { is: "queue", work: busy }).state,
   ]
 }
 
@@ -81,7 +81,7 @@ test("without colour there is no escape at all, and with it the words are the sa
 })
 
 test("the chosen row is marked, and its end is told by a word and a mark", () => {
-  const state = hear(monitorWith(3), { is: "facts", facts: [fact(9, "bounced")] }).state
+  const state = applyNews(monitorWith(3), { is: "facts", facts: [fact(9, "bounced")] }).state
   const row = linesOf(state, false).find((line) => line.includes("▸"))
   expect(row).toContain("u9@mailbox.test")
   expect(row).toContain("bounced ✗")
@@ -109,10 +109,10 @@ test("however long what is asked about, the answers are seen", () => {
 
 test("what the status line tells fits, the most important first", () => {
   const sending = { is: "sending" as const, status: "throttled", reason: "bounce_rate=6.1%" }
-  const state = hear(monitorWith(5, 60, 12), sending).state
+  const state = applyNews(monitorWith(5, 60, 12), sending).state
   const [line = ""] = linesOf(state, false)
   expect(line).toStartWith("┌ belfry · acme/prod ─ throttled (bounce_rate=6.1%) ")
-  expect(linesOf(hear({ ...state, columns: 160 }, sending).state, false)[0]).toContain("msg/s")
+  expect(linesOf(applyNews({ ...state, columns: 160 }, sending).state, false)[0]).toContain("msg/s")
 })
 
 test("ten thousand rows cost no more to draw than thirty", () => {

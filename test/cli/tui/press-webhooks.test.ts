@@ -3,7 +3,7 @@ import { painter } from "../../../cli/lib/terminal"
 import { infoLine, keyLine } from "../../../cli/tui/frame"
 import { press } from "../../../cli/tui/press"
 import type { Intent, State } from "../../../cli/tui/state"
-import { hear } from "../../../cli/tui/update"
+import { applyNews } from "../../../cli/tui/update"
 import { webhookLines } from "../../../cli/tui/webhooks-screen"
 import type { Components } from "../../../src/client/components"
 import { endpoint, monitorWith } from "./rows"
@@ -35,10 +35,10 @@ const delivery = (id: string, webhook_id: string): Delivery => ({
 function screen(): State {
   const on = press(monitorWith(0), "2").state
   const endpoints = [endpoint("a"), endpoint("b")]
-  const there = hear(on, { is: "endpoints", endpoints })
+  const there = applyNews(on, { is: "endpoints", endpoints })
   expect(there.intents).toEqual([{ do: "load_deliveries", webhook_id: "a" }])
   const deliveries = [delivery("d2", "a"), delivery("d1", "a")]
-  return hear(there.state, { is: "deliveries", webhook_id: "a", deliveries }).state
+  return applyNews(there.state, { is: "deliveries", webhook_id: "a", deliveries }).state
 }
 
 function pressed(state: State, ...keys: string[]): { state: State; intents: Intent[] } {
@@ -56,13 +56,15 @@ test("another endpoint brings its own deliveries, and late ones of the other are
   const { state, intents } = pressed(screen(), "j")
   expect(intents).toEqual([{ do: "load_deliveries", webhook_id: "b" }])
   const late = { is: "deliveries" as const, webhook_id: "a", deliveries: [delivery("d3", "a")] }
-  expect(hear(state, late).state.webhooks.deliveries).toHaveLength(2)
+  expect(applyNews(state, late).state.webhooks.deliveries).toHaveLength(2)
 })
 
 test("the chosen endpoint stays chosen when others are made before it", () => {
   const { state } = pressed(screen(), "j")
   const endpoints = [endpoint("c"), endpoint("a"), endpoint("b")]
-  expect(hear(state, { is: "endpoints", endpoints }).state.webhooks.place.selected).toBe("b")
+  expect(applyNews(state, { is: "endpoints", endpoints }).state.webhooks.position.selected).toBe(
+    "b",
+  )
 })
 
 test("deliveries show the end of their event's id, which tells them apart", () => {
@@ -71,7 +73,7 @@ test("deliveries show the end of their event's id, which tells them apart", () =
     event_id: `evt_0199a1c2-0000-7000-8000-0000${end}`,
   }))
   const deliveries = [first as Delivery, second as Delivery]
-  const { state } = hear(screen(), { is: "deliveries", webhook_id: "a", deliveries })
+  const { state } = applyNews(screen(), { is: "deliveries", webhook_id: "a", deliveries })
   for (const width of [100, 138]) {
     const text = webhookLines(state, width, painter(false)).join("\n")
     expect(text).toMatch(/email\.sent +11112222 .*\n.*email\.sent +33334444 /)
@@ -117,7 +119,7 @@ test("a test goes to the chosen endpoint at once", () => {
 test("what is held goes out or waits, as whoever enables it says", () => {
   const off = { status: "disabled", disabled_reason: "paused", held_count: 1204 } as const
   const on = (more: Partial<Webhook>) =>
-    hear(screen(), { is: "endpoints", endpoints: [endpoint("a", more)] }).state
+    applyNews(screen(), { is: "endpoints", endpoints: [endpoint("a", more)] }).state
   const asked = pressed(on(off), "e")
   expect(asked.state.question?.text).toBe(
     "Enable it and send 1,204 held events? https://a.test/hook",
@@ -143,7 +145,7 @@ test("pausing and disabling ask first, and what is so already is said", () => {
     "the endpoint is active: p pauses it, d disables it",
   ])
   const endpoints = [endpoint("a", { status: "disabled", disabled_reason: "gone" })]
-  const off = hear(screen(), { is: "endpoints", endpoints }).state
+  const off = applyNews(screen(), { is: "endpoints", endpoints }).state
   expect(pressed(off, "p").state.notice?.text).toBe("the endpoint is off: e enables it")
 })
 
@@ -160,14 +162,14 @@ test("the line of keys names what may be done with the endpoint now", () => {
   const line = (state: State) => keyLine(state, painter(false))
   expect(line(screen())).toContain("p pause")
   const endpoints = [endpoint("a", { status: "disabled", disabled_reason: "manual" })]
-  const off = hear(screen(), { is: "endpoints", endpoints }).state
+  const off = applyNews(screen(), { is: "endpoints", endpoints }).state
   expect(line(off)).toContain("e enable")
   expect(line(off)).not.toContain("pause")
 })
 
 test("a key that may only read is told so once, and is offered no change any more", () => {
   const why = "this needs a key with the scope webhooks:write"
-  const refused = hear(screen(), { is: "read_only", why }).state
+  const refused = applyNews(screen(), { is: "read_only", why }).state
   expect(refused.notice?.text).toBe(why)
   for (const key of ["t", "R", "r", "e", "p", "d"]) {
     const { state, intents } = pressed(refused, key)
@@ -186,8 +188,8 @@ test("a key that may only read is told so once, and is offered no change any mor
 
 test("a problem is said where the list would stand, and the list stays when it comes later", () => {
   const on = press(monitorWith(0), "2").state
-  const refused = hear(on, { is: "endpoints", problem: "this needs a key" }).state
+  const refused = applyNews(on, { is: "endpoints", problem: "this needs a key" }).state
   expect([refused.webhooks.endpoints, refused.webhooks.problem]).toEqual([null, "this needs a key"])
-  const later = hear(screen(), { is: "endpoints", problem: "gone" }).state
+  const later = applyNews(screen(), { is: "endpoints", problem: "gone" }).state
   expect(later.webhooks.endpoints).toHaveLength(2)
 })

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test"
 import { everywhere, keysFrom } from "../../../cli/tui/keys"
 import { command_words, press } from "../../../cli/tui/press"
 import type { Intent, State } from "../../../cli/tui/state"
-import { hear } from "../../../cli/tui/update"
+import { applyNews } from "../../../cli/tui/update"
 import { fact, idAt, monitorWith, NOW } from "./rows"
 
 /** Presses keys one after the other; gives where that leads and everything that was asked for. */
@@ -97,7 +97,7 @@ test("Ctrl-L draws again, wherever the reader is", () => {
 test("paused, the list stands still and counts what came; then it goes on", () => {
   const paused = pressed(monitorWith(3), " ").state
   const news = { is: "facts" as const, facts: [fact(10, "queued"), fact(11, "queued")] }
-  const later = hear(paused, news).state
+  const later = applyNews(paused, news).state
   expect(shownOf(later)).toEqual(shownOf(paused))
   expect(later.messages.unseen).toBe(2)
   const going = pressed(later, " ").state
@@ -107,19 +107,19 @@ test("paused, the list stands still and counts what came; then it goes on", () =
 
 test("who moves does not follow any more, and f follows again", () => {
   const moved = pressed(monitorWith(30), "j", "j").state
-  expect([moved.messages.place.selected, moved.messages.place.follows]).toEqual([
+  expect([moved.messages.position.selected, moved.messages.position.follows]).toEqual([
     idAt(NOW + 27, 27),
     false,
   ])
-  const later = hear(moved, { is: "facts", facts: [fact(50, "queued")] }).state
-  expect(later.messages.place.selected).toBe(idAt(NOW + 27, 27))
-  const { place } = pressed(later, "f").state.messages
-  expect([place.selected, place.follows, place.top]).toEqual([idAt(NOW + 50, 50), true, 0])
+  const later = applyNews(moved, { is: "facts", facts: [fact(50, "queued")] }).state
+  expect(later.messages.position.selected).toBe(idAt(NOW + 27, 27))
+  const { position } = pressed(later, "f").state.messages
+  expect([position.selected, position.follows, position.top]).toEqual([idAt(NOW + 50, 50), true, 0])
 })
 
 test("near the end of the list older messages are asked for, once", () => {
   const some = { is: "older" as const, facts: [], more: true, filter: "" }
-  const start = hear(monitorWith(100), some).state
+  const start = applyNews(monitorWith(100), some).state
   expect(pressed(start, "j").intents).toEqual([])
   const { state, intents } = pressed(start, "G", "k", "j")
   expect(intents.map((intent) => intent.do)).toEqual(["load_older"])
@@ -133,12 +133,13 @@ test("a message is opened, its tabs are walked in a circle, and Esc goes back", 
   expect(walked.state.messages.detail?.tab).toBe("Events")
   expect(pressed(walked.state, "<escape>").state.messages.detail).toBeNull()
   const next = pressed(opened.state, "n").state.messages
-  expect([next.detail?.id, next.place.selected]).toEqual([idAt(NOW + 1, 1), idAt(NOW + 1, 1)])
+  expect([next.detail?.id, next.position.selected]).toEqual([idAt(NOW + 1, 1), idAt(NOW + 1, 1)])
 })
 
 test("what happens to an opened message has it read again", () => {
   const { state } = pressed(monitorWith(3), "<enter>")
-  const heard = (n: number) => hear(state, { is: "facts", facts: [fact(n, "complained")] }).intents
+  const heard = (n: number) =>
+    applyNews(state, { is: "facts", facts: [fact(n, "complained")] }).intents
   expect(heard(2)).toEqual([{ do: "load_message", id: idAt(NOW + 2, 2), tab: "Timeline" }])
   expect(heard(1)).toEqual([])
 })
@@ -194,9 +195,10 @@ test("whatever is pressed in whatever order, the state stays sound", () => {
   for (let n = 0; n < 5000; n++) {
     seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648
     state = press(state, all[seed % all.length] ?? "j").state
-    const { shown, place } = state.messages
-    expect(place.top).toBeGreaterThanOrEqual(0)
-    expect(place.top).toBeLessThanOrEqual(Math.max(0, shown.length - 1))
-    if (place.selected !== null) expect(shown.some(({ id }) => id === place.selected)).toBe(true)
+    const { shown, position } = state.messages
+    expect(position.top).toBeGreaterThanOrEqual(0)
+    expect(position.top).toBeLessThanOrEqual(Math.max(0, shown.length - 1))
+    if (position.selected !== null)
+      expect(shown.some(({ id }) => id === position.selected)).toBe(true)
   }
 })

@@ -1,6 +1,6 @@
 import type { MessageRow, RowUpdate } from "../../../cli/tui/message-rows"
 import { initialState, type State } from "../../../cli/tui/state"
-import { hear } from "../../../cli/tui/update"
+import { applyNews } from "../../../cli/tui/update"
 import type { Components } from "../../../src/client/components"
 
 type Webhook = Components["Webhook"]
@@ -42,8 +42,8 @@ export const fact = (n: number, status: string, more: Partial<RowUpdate> = {}): 
 export function monitorWith(count: number, columns = 80, lines = 24): State {
   const facts = Array.from({ length: count }, (_, n) => fact(n, "delivered"))
   const first = initialState(columns, lines, NOW, "acme/prod")
-  const heard = hear(first, { is: "facts", facts }).state
-  return hear(heard, { is: "older", facts: [], more: false, filter: "" }).state
+  const heard = applyNews(first, { is: "facts", facts }).state
+  return applyNews(heard, { is: "older", facts: [], more: false, filter: "" }).state
 }
 
 /** An endpoint that works. */
