@@ -105,7 +105,7 @@ async function followed(
 }
 
 /** Where `--after` or `--since` begins. */
-export async function startOf(client: Client, { after, since }: StartOptions): Promise<Start> {
+async function startOf(client: Client, { after, since }: StartOptions): Promise<Start> {
   if (after !== undefined && since !== undefined) throw usage("--after and --since: use one")
   if (since !== undefined) return await startAt(client, moment(since, "--since"))
   return { after, not_before: undefined }

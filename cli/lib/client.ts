@@ -44,7 +44,7 @@ export interface Client {
   ): Promise<WebSocket>
 }
 
-export interface ClientOptions {
+interface ClientOptions {
   /** Milliseconds for one call, its retries included. */
   timeout: number
   dry_run: boolean

@@ -25,7 +25,7 @@ export interface Context {
 }
 
 /** Another account or project than the one that is chosen. */
-export interface AccountChoice {
+interface AccountChoice {
   account_id?: string
   project_id?: string | null
 }
@@ -109,7 +109,7 @@ function withOutput(flags: GlobalFlags): GlobalFlags {
 }
 
 /** Tables on a terminal, JSON in a pipe, and whatever a flag says. */
-export function formOf(flags: Partial<GlobalFlags>, is_terminal: boolean): Form {
+function formOf(flags: Partial<GlobalFlags>, is_terminal: boolean): Form {
   if (flags.output === "table") return "human"
   if (flags.quiet) return "quiet"
   if (flags.ndjson) return "ndjson"

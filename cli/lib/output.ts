@@ -159,7 +159,7 @@ function valueAt(record: unknown, path: readonly string[]): unknown {
 }
 
 /** The fields that none of the records has, so that a typing error does not pass for "empty". */
-export function unknownFields(records: readonly Json[], fields: readonly string[]): string[] {
+function unknownFields(records: readonly Json[], fields: readonly string[]): string[] {
   const mayHave = (record: Json, path: string) => isPossible(record, path.split("."))
   return fields.filter((path) => !records.some((record) => mayHave(record, path)))
 }
@@ -171,7 +171,7 @@ function isPossible(value: unknown, [part = "", ...rest]: string[]): boolean {
 }
 
 /** Throws with exit 2, naming the fields there are, unless every one that is asked for is known. */
-export function demandFields(records: readonly Json[], fields: readonly string[]): void {
+function demandFields(records: readonly Json[], fields: readonly string[]): void {
   if (records.length === 0) return
   const [first, ...more] = unknownFields(records, fields)
   if (first === undefined) return

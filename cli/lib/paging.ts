@@ -8,7 +8,7 @@ const PAGE = 100
 export type RowOf<Name extends OperationName> =
   AnswerOf<Name> extends { data: readonly (infer Row)[] } ? Row : never
 
-export interface ListResult<Row> {
+interface ListResult<Row> {
   rows: Row[]
   /** Whether the server has more than was asked for. */
   more: boolean

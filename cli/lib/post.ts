@@ -1,6 +1,6 @@
 import { millis } from "./time"
 
-export interface PostRequest {
+interface PostRequest {
   url: string
   headers: Record<string, string>
   body: string | ReadableStream<Uint8Array>

@@ -59,7 +59,7 @@ export interface Connection {
 /** A connection that no profile speaks for. */
 export const NOBODY = { profile: null, signed_in: false, account_id: null, project_id: null }
 
-export interface Chosen {
+interface Chosen {
   url?: string | undefined
   api_key?: string | undefined
   profile?: string | undefined

@@ -14,8 +14,7 @@ import { type Columns, fields } from "./table"
 import type { Paint } from "./terminal"
 
 /** What an operation answers: a record, or a list of them. */
-export type DataOf<Name extends OperationName> =
-  AnswerOf<Name> extends { data: infer Data } ? Data : never
+type DataOf<Name extends OperationName> = AnswerOf<Name> extends { data: infer Data } ? Data : never
 
 /** Options of a plain command, as commander reads them. */
 export type PlainOptions = Readonly<Record<string, string | string[] | boolean | undefined>>
@@ -27,7 +26,7 @@ export type PlainFlags = Readonly<Record<string, string | false>>
 type SentBody = Readonly<Record<string, unknown>>
 
 /** A question before a change. What it answers goes into the body. */
-export type Confirmation = (
+type Confirmation = (
   context: Context,
   words: readonly string[],
   client: Client,
@@ -43,7 +42,7 @@ export const asks =
   }
 
 /** What a plain command has besides its route; all of it may be left out. */
-export interface PlainParts<Name extends OperationName> {
+interface PlainParts<Name extends OperationName> {
   /** What it does, in one line; default: the summary of the operation. */
   about?: string
   /** What stands behind the command and its arguments in the example of its help. */
@@ -91,7 +90,7 @@ export interface PlainParts<Name extends OperationName> {
 }
 
 /** One row of the table of resources. */
-export interface PlainCommand {
+interface PlainCommand {
   /** With its arguments: `get <id>`. */
   use: string
   route: OperationName
@@ -242,11 +241,11 @@ function actionOf(noun: string, one: PlainCommand): Action<PlainOptions> {
   return async (context, options, ...words) => {
     const wrong = parts.refuse?.(options)
     if (wrong !== undefined) throw usage(wrong)
+    if (known) context.output.promises(known.split(" "))
     const { query, body } = await inputOf(one, options, words, context)
     if (method === "PATCH" && Object.keys(body ?? {}).length === 0) {
       throw usage("nothing to change: give at least one flag", "see --help")
     }
-    if (known) context.output.promises(known.split(" "))
     const client = clientOf(context, one, words)
     const params = await paramsFrom(one, client, words)
     const asked = await parts.confirm?.(context, words, client, options)

@@ -102,7 +102,7 @@ function several(ending: string, plural: string, found: readonly IdCandidate[]):
 export const expandParent = async (context: Context, kind: IdKindName, above: string) =>
   kind === "delivery" && isShortId(above) ? await resolveId(context, "webhook", above) : above
 
-export interface IdCandidate {
+interface IdCandidate {
   id: string
   /** What it is, on one line. */
   label: string

@@ -23,7 +23,7 @@ export type Frame =
   | { type: "delivery"; delivery_id: string; headers: Record<string, string>; body: string }
   | { type: "ping" }
 
-export interface StreamOptions {
+interface StreamOptions {
   /** Where to begin; without it with what happens from now on. */
   start?: Start | undefined
   types?: string | undefined

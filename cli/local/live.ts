@@ -26,7 +26,7 @@ const LINES_A_SECOND = 40
 const QUIET_MILLISECONDS = 700
 const final = ["delivered", "bounced", "complained", "failed"]
 
-export interface Live {
+interface Live {
   add(fact: MessageFact): void
   /** Call a few times a second: tells the in_progress that stand still, and what was left out. */
   tick(): void

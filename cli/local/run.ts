@@ -81,7 +81,7 @@ function storageDied(error: unknown, data_dir: string): Failure {
 export const LOOPBACK = "127.0.0.1"
 
 /** Whether nobody listens there now. */
-export function isFree(port: number): Promise<boolean> {
+function isFree(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const probe = createServer()
     probe.once("error", () => resolve(false))

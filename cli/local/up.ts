@@ -20,7 +20,7 @@ const TICK = 250
 /** What a slow reader of our output may leave waiting in memory. */
 const MAX_WAITING_BYTES = 4 * 1024 * 1024
 
-export interface UpOptions {
+interface UpOptions {
   port?: string
   dataDir?: string
   newKey?: boolean
@@ -138,12 +138,7 @@ function jsonLines({ bus }: Running): () => void {
 }
 
 /** What a person needs after `up`: only what answers today. */
-export function banner(
-  running: Running,
-  api_key: string | null,
-  values: Settings,
-  paint: Paint,
-): string {
+function banner(running: Running, api_key: string | null, values: Settings, paint: Paint): string {
   const { url, smtp, data_dir } = running
   const lines = [
     `${paint.bold(`belfry ${version} · up`)}       data ${data_dir}      loopback only`,

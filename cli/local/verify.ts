@@ -108,14 +108,14 @@ const DRIP_MILLISECONDS = 250
 const CONTENT = { "content-type": "application/json", "user-agent": "belfry-webhooks/1" }
 
 /** What a delivery asks of the receiver. */
-export type TrialSpec = {
+type TrialSpec = {
   name: string
   about: string
   expected: "2xx" | "4xx"
 }
 
 /** And what the receiver did. */
-export type Trial = TrialSpec & {
+type Trial = TrialSpec & {
   passed: boolean
   response_status: number | null
   duration_ms: number
@@ -271,13 +271,13 @@ interface Paper {
 }
 
 /** Over the lines, which come one by one: the widths are known before any answer is. */
-export const headLine = ({ paint }: Paper): string =>
+const headLine = ({ paint }: Paper): string =>
   paint.dim(
     `   ${"DELIVERY".padEnd(NAME_WIDTH)}${GAP}${"WHAT".padEnd(ABOUT_WIDTH)}${GAP}EXPECTED → ANSWER`,
   )
 
 /** `✓  tampered   body changed after signing    4xx → 401  3 ms`. */
-export function trialLine(trial: Trial, paper: Paper): string {
+function trialLine(trial: Trial, paper: Paper): string {
   const { passed, response_status, error, duration_ms } = trial
   const { paint } = paper
   const answer = cleanLine(String(response_status ?? error))
@@ -287,7 +287,7 @@ export function trialLine(trial: Trial, paper: Paper): string {
 }
 
 /** The same of a delivery that is not answered yet, and how long it has been waited for. */
-export function waitingLine(asked: TrialSpec, milliseconds: number, paper: Paper): string {
+function waitingLine(asked: TrialSpec, milliseconds: number, paper: Paper): string {
   const seconds = Math.floor(milliseconds / 1000)
   const rest = `… ${seconds} of ${RECEIVER_MILLISECONDS / 1000} s`
   return paper.paint.dim(`·${onBegin(asked, paper, rest)}${rest}`)

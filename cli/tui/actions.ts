@@ -10,7 +10,7 @@ import type { News } from "./update"
 
 const PAGE = 100
 
-export interface ActionParts {
+interface ActionParts {
   client: Client
   dispatch(news: News): void
   /** Puts text into the clipboard of whoever sits at the terminal. */

@@ -142,7 +142,7 @@ const NAMED_KEYS = {
 }
 
 /** What ink says of a key; each is true or left out. */
-export type InkKey = Partial<Record<keyof typeof NAMED_KEYS | "ctrl" | "meta", boolean>>
+type InkKey = Partial<Record<keyof typeof NAMED_KEYS | "ctrl" | "meta", boolean>>
 
 const controls: Partial<Record<string, string>> = {
   "\r": "<enter>",

@@ -8,7 +8,7 @@ const WIDE_COLUMNS = 120
 const FRAME_LINES = 4
 const FRAME_COLUMNS = 4
 
-export interface Layout {
+interface Layout {
   /** Of the space between the borders. */
   width: number
   height: number

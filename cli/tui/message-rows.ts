@@ -114,7 +114,7 @@ const tagsOf = (tags: unknown): string[] => (Array.isArray(tags) ? tags.map(clea
 const madeAt = (id: string): number => Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
 
 /** What became of messages that were accepted meanwhile, each told once however often it was said. */
-export interface RowCounts {
+interface RowCounts {
   added: number
   /** Those that left the house: sent, delivered, or refused by the other side. */
   settled: number
@@ -122,7 +122,7 @@ export interface RowCounts {
   complained: number
 }
 
-export interface Merged {
+interface Merged {
   rows: readonly MessageRow[]
   counts: RowCounts
 }
@@ -171,7 +171,7 @@ const isInFront = (newer: readonly MessageRow[], rows: readonly MessageRow[]) =>
   (newer.at(-1)?.id ?? "") > (rows[0]?.id ?? "")
 
 /** Where the id is, or would be: rows are sorted by falling id. */
-export function positionOf(rows: readonly { id: string }[], id: string): number {
+function positionOf(rows: readonly { id: string }[], id: string): number {
   let low = 0
   let high = rows.length
   while (low < high) {

@@ -92,7 +92,7 @@ function queueTop({ queue: { top, work } }: State, key: string): number {
 }
 
 /** A key while a line is being typed. Esc leaves everything as it was. */
-export function pressInPrompt(state: State, prompt: PromptState, key: string): StateStep {
+function pressInPrompt(state: State, prompt: PromptState, key: string): StateStep {
   const typed = (text: string) =>
     step(filteredSoFar({ ...state, prompt: { ...prompt, text, problem: null } }, prompt, text))
   switch (key) {

@@ -14,7 +14,7 @@ const PLAIN = `${ESC}0m`
 /** Gives the terminal back as it was. Safe to write at any moment, also after a crash. */
 export const RESTORED = `${SYNCHRONIZED}l${AUTOWRAP}h${ALTERNATE_SCREEN}l${CURSOR}h${PLAIN}`
 
-export interface TerminalScreen {
+interface TerminalScreen {
   /** Shows these lines. Only lines that changed since the last call are written. */
   draw(lines: readonly string[]): void
   /** Draws everything again: another program may have written to the terminal. */

@@ -15,7 +15,7 @@ type OpenWork = Components["OpenWork"]
 
 /** In the order of their number keys. */
 export const screens = ["messages", "webhooks", "queue"] as const
-export type ScreenName = (typeof screens)[number]
+type ScreenName = (typeof screens)[number]
 
 export const tabs = ["Timeline", "Headers", "Text", "Raw", "Events"] as const
 export type Tab = (typeof tabs)[number]
@@ -77,7 +77,7 @@ export interface WebhooksState {
   read_only: string | null
 }
 
-export interface QueueState {
+interface QueueState {
   work: OpenWork | null
   problem: string | null
   top: number
@@ -94,10 +94,10 @@ export interface PromptState {
 
 /** Which events of the past are sent again. */
 export const replay_portions = ["held", "failed", "all"] as const
-export type ReplayPortion = (typeof replay_portions)[number]
+type ReplayPortion = (typeof replay_portions)[number]
 
 /** Done by a key that asked first. */
-export type AskedAction =
+type AskedAction =
   | { do: "resend"; id: string }
   | { do: "retry"; webhook_id: string; id: string }
   | { do: "replay"; webhook_id: string; since: string; status: ReplayPortion }
@@ -105,7 +105,7 @@ export type AskedAction =
   | { do: "disable" | "pause"; webhook_id: string }
 
 /** One clear yes to a question. Every other key is none. */
-export interface Choice {
+interface Choice {
   key: string
   /** What it means, where there is more than one. */
   word: string

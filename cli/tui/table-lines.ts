@@ -20,7 +20,7 @@ const GAP = "  "
 /** What marks the chosen row also without colour. */
 const MARK = "▸"
 
-export interface TableView<Row> {
+interface TableView<Row> {
   columns: readonly MonitorColumn<Row>[]
   rows: readonly Row[]
   width: number

@@ -10,14 +10,14 @@ import { shortId } from "../table"
 import { cleanLine } from "../terminal"
 import { shells } from "./scripts"
 
-export interface CompletionCandidate {
+interface CompletionCandidate {
   value: string
   /** One line, for shells that show it. */
   about: string
 }
 
 /** What may stand at the end of the line: words that are known, or what somebody else has to tell. */
-export type Suggestion =
+type Suggestion =
   | { is: "words"; words: CompletionCandidate[] }
   | { is: "files" }
   | { is: "ids"; kind: IdKindName; above: string | undefined }
@@ -50,7 +50,7 @@ export function suggest(words: readonly string[], program: Command): Suggestion 
 }
 
 /** `--status=` of an unfinished `--status=de`: its value is completed, and stands behind it. */
-export const joinedFlag = (words: readonly string[]): string =>
+const joinedFlag = (words: readonly string[]): string =>
   words.slice(0, -1).includes("--") ? "" : (/^--[\w-]+=/.exec(words.at(-1) ?? "")?.[0] ?? "")
 
 function children(command: Command): Suggestion {
@@ -109,7 +109,7 @@ function argumentsOf(command: Command, argument: Argument, above: string | undef
 }
 
 /** The flags that lead to the server, as far as they stand in the line. */
-export function serverFlags(words: readonly string[]): Record<string, string> {
+function serverFlags(words: readonly string[]): Record<string, string> {
   const names = ["profile", "url", "api-key", "account", "project", "config"]
   const found = names.flatMap((name) => {
     const at = words.lastIndexOf(`--${name}`)
