@@ -4,7 +4,7 @@ import { newId } from "../core/ids"
 import { now } from "../core/time"
 import { bump, total } from "../store/counters"
 import { isAskedId } from "../store/id-filters"
-import { countRows, type ListWindow, newestRows, rowById } from "../store/rows"
+import { type RowList, rowList } from "../store/rows"
 import { inserter } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import { type Actor, auditLog } from "./tables"
@@ -17,7 +17,7 @@ export interface By {
   ip: string | null
 }
 
-/** Somebody who sits at the machine itself. */
+/** The command line on this machine. */
 export const LOCAL: By = { actor: { type: "local", id: null, name: null }, ip: null }
 
 export const SYSTEM: By = { actor: { type: "system", id: null, name: null }, ip: null }
@@ -37,8 +37,8 @@ export interface NewAuditEntry extends AuditChange {
 }
 
 /**
- * Writes down a change, in the transaction that makes it. Whatever a field's name tells to be a
- * secret is left out, so that a whole row may be handed in.
+ * Writes down a change, in the transaction that makes it. Fields whose names mean a secret are left out,
+ * so that a whole row may be given.
  */
 export async function record(tx: Tx, { actor, ip }: By, entry: NewAuditEntry): Promise<void> {
   const { account_id, project_id = null, action, target, before, after } = entry
@@ -60,6 +60,30 @@ export async function record(tx: Tx, { actor, ip }: By, entry: NewAuditEntry): P
   await bump(tx, account_id, COUNTER, 1)
 }
 
+interface AuditedRow {
+  id: string
+  account_id: string
+  project_id?: string | null
+}
+
+/** A function that writes down what happened to a row, for rows of one type. */
+export const recorder =
+  (type: string) =>
+  (
+    tx: Tx,
+    by: By,
+    { id, account_id, project_id }: AuditedRow,
+    action: string,
+    change: AuditChange,
+  ) =>
+    record(tx, by, {
+      account_id,
+      project_id: project_id ?? null,
+      action,
+      target: { type, id },
+      ...change,
+    })
+
 const insertEntries = inserter(auditLog)
 
 const SECRET =
@@ -76,7 +100,7 @@ export function withoutSecrets(value: unknown): unknown {
   return Object.fromEntries(kept.map(([name, inner]) => [name, withoutSecrets(inner)]))
 }
 
-export interface AuditFilter {
+interface AuditFilter {
   actor_id?: string | undefined
   action?: string | undefined
   target_type?: string | undefined
@@ -86,33 +110,23 @@ export interface AuditFilter {
   before: string | undefined
 }
 
-/** What happened in an account, newest first. */
-export async function list(
-  db: Reader,
-  account_id: string,
-  filter: AuditFilter,
-  window: ListWindow,
-) {
-  return (await newestRows(db, auditLog, matching(account_id, filter), window)).map(auditRecord)
-}
-
-/** Throws 404. */
-export async function find(db: Reader, account_id: string, id: string) {
-  const row = await rowById(db, auditLog, id, eq(auditLog.account_id, account_id))
-  return row ?? fail("not_found", "There is no such entry in the audit log.")
-}
-
-/** From the counter where nothing is filtered. */
-export async function count(db: Reader, account_id: string, filter: AuditFilter): Promise<number> {
+/** What happened in an account, newest first. The total is a counter's where nothing is filtered. */
+export function list(db: Reader, account_id: string, filter: AuditFilter): RowList<AuditRow> {
+  const missing = () => fail("not_found", "There is no such entry in the audit log.")
+  const rows = rowList(db, auditLog, {
+    of: eq(auditLog.account_id, account_id),
+    filter: matching(filter),
+    missing,
+  })
   const filtered = Object.values(filter).some((value) => value !== undefined)
-  if (!filtered) return total(db, account_id, COUNTER)
-  return countRows(db, auditLog, matching(account_id, filter))
+  return filtered ? rows : { ...rows, total: () => total(db, account_id, COUNTER) }
 }
 
-function matching(account_id: string, filter: AuditFilter): SQL | undefined {
+type AuditRow = typeof auditLog.$inferSelect
+
+function matching(filter: AuditFilter): SQL | undefined {
   const { actor_id, action, target_type, after, before } = filter
   return and(
-    eq(auditLog.account_id, account_id),
     actor_id === undefined ? undefined : isAskedId(auditLog.actor_id, actor_id),
     action === undefined ? undefined : eq(auditLog.action, action),
     target_type === undefined ? undefined : eq(auditLog.target_type, target_type),
@@ -122,7 +136,7 @@ function matching(account_id: string, filter: AuditFilter): SQL | undefined {
 }
 
 /** The entry as the contract writes it. */
-function auditRecord(row: typeof auditLog.$inferSelect) {
+export function auditRecord(row: AuditRow) {
   const { id, actor, action, target_type, target_id, project_id, ip, before, after } = row
   const target = { type: target_type, id: target_id }
   return { id, actor, action, target, project_id, ip, before, after, created_at: row.created_at }

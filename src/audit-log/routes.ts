@@ -1,8 +1,7 @@
 import { Type as t } from "@sinclair/typebox"
-import { type Cursors, dateFilters, datesOf, listPage, pageQuery } from "../http/page"
+import { dateFilters, datesOf, type ListParts, listPage, pageQuery } from "../http/page"
 import { type AnyRoute, consoleRow, route } from "../http/route"
 import { EXAMPLE_ID, id, maybe, text, time, word } from "../lib/record-fields"
-import type { Store } from "../store/store"
 import * as audit from "./audit-log"
 import { ACTOR_TYPES } from "./tables"
 
@@ -34,13 +33,8 @@ const Entry = t.Object(
   { title: "AuditEntry" },
 )
 
-export interface AuditParts {
-  store: Store
-  cursors: Cursors
-}
-
 /** Reading only: nothing changes or removes what was recorded. */
-export const auditRoutes = ({ store, cursors }: AuditParts): AnyRoute[] => [
+export const auditRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
   route({
     ...consoleRow("GET", "/v1/audit-log", "role:account_admin"),
     summary: "List the changes in the account, newest first",
@@ -52,11 +46,7 @@ export const auditRoutes = ({ store, cursors }: AuditParts): AnyRoute[] => [
       const { account_id } = call.caller
       const { actor_id, action, target_type } = call.query
       const filter = { actor_id, action, target_type, ...datesOf(call.query) }
-      return listPage(call, cursors, {
-        find: (id) => audit.find(store.read, account_id, id),
-        list: (window) => audit.list(store.read, account_id, filter, window),
-        total: () => audit.count(store.read, account_id, filter),
-      })
+      return listPage(call, cursors, audit.list(store.read, account_id, filter), audit.auditRecord)
     },
   }),
 ]

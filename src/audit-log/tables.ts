@@ -2,7 +2,7 @@ import { id, index, json, ref, table, text, time } from "../store/columns"
 
 export const ACTOR_TYPES = ["key", "user", "local", "system"] as const
 
-/** Who did it: a person, an API key, somebody at the machine itself, or Belfry. */
+/** The author of a change: a person, an API key, the command line on this machine, or Belfry. */
 export interface Actor {
   type: (typeof ACTOR_TYPES)[number]
   id: string | null

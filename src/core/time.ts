@@ -28,6 +28,9 @@ export function isoFrom(epochMillis: number): string {
 /** Epoch milliseconds of an ISO 8601 text, or NaN. */
 export const millisFrom = (iso: string): number => new Date(iso).getTime()
 
+/** Whether the moment has come. */
+export const isPast = (iso: string): boolean => millisFrom(iso) <= millis()
+
 /** Milliseconds since some fixed moment: for durations and deadlines, never for the calendar. */
 export const monotonic = (): number => performance.now()
 

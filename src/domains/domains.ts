@@ -225,21 +225,16 @@ export async function remove(tx: Tx, project_id: string, id: string, by: audit.B
   return row
 }
 
+const record = audit.recorder("domain")
+
 /** Records a change of a domain in the audit log. */
 export const log = (
   tx: Tx,
   by: audit.By,
-  { account_id, project_id, id }: DomainRow,
+  row: DomainRow,
   action: string,
   change: audit.AuditChange,
-) =>
-  audit.record(tx, by, {
-    account_id,
-    project_id,
-    action,
-    target: { type: "domain", id },
-    ...withoutChecks(change),
-  })
+) => record(tx, by, row, action, withoutChecks(change))
 
 /** The results of checks are not part of the change. */
 const withoutChecks = ({ before, after }: audit.AuditChange) => ({

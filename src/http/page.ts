@@ -4,7 +4,8 @@ import { invalid, Problems } from "../core/problems"
 import type { Secrets } from "../core/secrets"
 import { isoFrom, millisFrom } from "../core/time"
 import { comparable, domainOf, notOneAddress, parseMailbox } from "../lib/address"
-import type { ListWindow } from "../store/rows"
+import type { ListWindow, RowList } from "../store/rows"
+import type { Store } from "../store/store"
 import { aliasOf } from "./field-names"
 import type { Call, Enveloped } from "./route"
 import { pathOf, queryOf } from "./target"
@@ -124,19 +125,11 @@ const BACK = "<"
 const readPlace = (text: string): Beside =>
   text.startsWith(BACK) ? { key: text.slice(1), back: true } : { key: text, back: false }
 
-/** How a list is read: its rows in one window, their number, and one of them by its id. */
-interface ListSource<Row> {
-  /** Throws 404 where there is none. */
-  find: (id: string) => Promise<unknown>
-  list: (window: ListWindow) => Promise<Row[]>
-  total: () => Promise<number>
-}
-
 /** The page that a call asks for, of a list in the order of its ids. */
 export async function listPage<Row extends { id: string }, Shown = Row>(
   call: ListCall,
   cursors: Cursors,
-  { find, list, total }: ListSource<Row>,
+  { find, list, total }: RowList<Row>,
   shown?: (row: Row) => Shown,
 ): Promise<Enveloped<Shown[]>> {
   const rows = await list(await windowOf(call, cursors, keyById(find)))
@@ -194,6 +187,12 @@ function nextAddress(request: Request, query: PageQuery, next_cursor: string | n
     search.set("cursor", next_cursor ?? "")
   }
   return `${pathOf(request)}?${search}`
+}
+
+/** What routes with a list need. */
+export interface ListParts {
+  store: Store
+  cursors: Cursors
 }
 
 /** A cursor comes back from outside: its MAC says that we wrote it, and for which list. */

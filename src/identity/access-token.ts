@@ -32,7 +32,7 @@ export interface Bearer {
   session_id: string
 }
 
-export interface AccessParts {
+interface AccessParts {
   store: Store
   secrets: Secrets
   /** The public address of this instance; asked at each use, since a free port is known late. */
@@ -40,7 +40,7 @@ export interface AccessParts {
 }
 
 /** Whether a credential looks like an access token of ours at all, and not like an API key. */
-export const isAccessToken = (text: string) => /^[\w-]+\.[\w-]+\.[\w-]*$/.test(text)
+const isAccessToken = (text: string) => /^[\w-]+\.[\w-]+\.[\w-]*$/.test(text)
 
 /**
  * Short-lived proof of a console session: a JWT (RFC 9068) signed with Ed25519. The key is made at

@@ -1,15 +1,15 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/problems"
-import { millis, millisFrom } from "../core/time"
+import { isPast } from "../core/time"
 import * as domains from "../domains/domains"
 import { nameText, oneOf, orNull } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
-import { type Cursors, listPage, pageQuery, readTime } from "../http/page"
+import { type ListParts, listPage, pageQuery, readTime } from "../http/page"
 import { type AnyRoute, type Method, projectRow, route } from "../http/route"
 import { check } from "../http/validate"
 import { isRange } from "../lib/ip-ranges"
 import { nearest } from "../lib/text"
-import type { Store, Tx } from "../store/store"
+import type { Tx } from "../store/store"
 import * as apiKeys from "./api-keys"
 import { ApiKey, ApiKeyWithSecret, KeyStatus, RevokedApiKey } from "./schemas"
 import { isScope, SCOPES } from "./scopes"
@@ -58,25 +58,20 @@ const Rotation = t.Object({
 
 const keyQuery = pageQuery({ status: t.Optional(KeyStatus) })
 
-interface KeyParts {
-  store: Store
-  cursors: Cursors
-}
-
 const ALL = "/v1/api-keys"
 const ONE = `${ALL}/{key_id}`
 
 const by = <const Path extends string>(method: Method, path: Path, status = 200) =>
   projectRow(method, path, method === "GET" ? "api_keys:read" : "api_keys:write", status)
 
-export const apiKeyRoutes = (parts: KeyParts): AnyRoute[] => [
+export const apiKeyRoutes = (parts: ListParts): AnyRoute[] => [
   ...makingRoutes(parts),
   ...readingRoutes(parts),
   ...changingRoutes(parts),
 ]
 
 /** What answers with a secret; it is sealed where a repetition may ask for it. */
-const makingRoutes = ({ store }: KeyParts): AnyRoute[] => [
+const makingRoutes = ({ store }: ListParts): AnyRoute[] => [
   route({
     ...by("POST", ALL, 201),
     summary: "Create an API key",
@@ -117,7 +112,7 @@ const makingRoutes = ({ store }: KeyParts): AnyRoute[] => [
   }),
 ]
 
-const readingRoutes = ({ store, cursors }: KeyParts): AnyRoute[] => [
+const readingRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
   route({
     ...by("GET", ALL),
     summary: "List API keys, newest first",
@@ -125,13 +120,8 @@ const readingRoutes = ({ store, cursors }: KeyParts): AnyRoute[] => [
     query: keyQuery,
     response: ApiKey,
     handle: (call) => {
-      const { project_id, query } = call
-      const { status } = query
-      return listPage(call, cursors, {
-        find: (id) => apiKeys.find(store.read, project_id, id),
-        list: (window) => apiKeys.list(store.read, project_id, { status, ...window }),
-        total: () => apiKeys.count(store.read, project_id, { status }),
-      })
+      const keys = apiKeys.list(store.read, call.project_id, call.query.status)
+      return listPage(call, cursors, keys, apiKeys.apiKeyRecord)
     },
   }),
   route({
@@ -145,7 +135,7 @@ const readingRoutes = ({ store, cursors }: KeyParts): AnyRoute[] => [
   }),
 ]
 
-const changingRoutes = ({ store }: KeyParts): AnyRoute[] => [
+const changingRoutes = ({ store }: ListParts): AnyRoute[] => [
   route({
     ...by("PATCH", ONE),
     summary: "Change the name, scopes or expiry of a key",
@@ -187,7 +177,7 @@ const changingRoutes = ({ store }: KeyParts): AnyRoute[] => [
   }),
 ]
 
-const NO_KEY: apiKeys.WantedKey = {
+const NO_KEY: apiKeys.WantedApiKey = {
   name: "",
   scopes: [],
   domain_id: null,
@@ -195,7 +185,7 @@ const NO_KEY: apiKeys.WantedKey = {
   ip_addresses: [],
 }
 
-function readNewKey(body: unknown, problems: Problems): apiKeys.WantedKey {
+function readNewKey(body: unknown, problems: Problems): apiKeys.WantedApiKey {
   check(NewKey, body, problems)
   const wanted = (body ?? {}) as NewKey
   const { name, mode, ip_addresses } = wanted
@@ -250,7 +240,7 @@ function readAllowlist(body: unknown, problems: Problems): string[] {
 function readExpiry(given: string | null | undefined, problems: Problems) {
   if (given === null || given === undefined) return given
   const expiry = readTime("expires_at", given, problems)
-  if (expiry && millisFrom(expiry) <= millis()) {
+  if (expiry && isPast(expiry)) {
     problems.add("expires_at", "invalid", "This time is in the past. Give a later one.")
   }
   return expiry

@@ -3,10 +3,10 @@ import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { invalid } from "../core/problems"
-import { isoFrom, millis, millisFrom, now } from "../core/time"
+import { isoFrom, isPast, millis, millisFrom, now } from "../core/time"
 import { hashOf, lookupOf, newKeyText, visibleParts } from "../lib/api-key"
 import { isInside } from "../lib/ip-ranges"
-import { countRows, holdById, type ListWindow, newestRows, rowById } from "../store/rows"
+import { holdById, rowById, rowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import type { Caller } from "./caller"
 import { isWithinOwn } from "./scopes"
@@ -67,7 +67,7 @@ export async function create(
  * The key that a caller may make: what is undefined is as the caller's own. Throws 403 `forbidden`
  * for scopes and addresses that the caller lacks, 422 for a later end than the caller's own.
  */
-export function grantable(caller: Caller, wanted: WantedKey): NewApiKey {
+export function grantable(caller: Caller, wanted: WantedApiKey): NewApiKey {
   const { expires_at = caller.expires_at, ip_addresses = caller.ip_addresses } = wanted
   demandOutlives(caller, expires_at)
   demandScopes(caller, wanted.scopes, "You cannot grant scopes that you do not have")
@@ -75,23 +75,18 @@ export function grantable(caller: Caller, wanted: WantedKey): NewApiKey {
   return { ...wanted, expires_at, ip_addresses }
 }
 
-export interface WantedKey extends Omit<NewApiKey, "expires_at" | "ip_addresses"> {
+export interface WantedApiKey extends Omit<NewApiKey, "expires_at" | "ip_addresses"> {
   expires_at: string | null | undefined
   ip_addresses: string[] | undefined
 }
 
-export interface ApiKeyFilter {
-  status?: KeyStatus | undefined
-}
-
-/** Newest first. */
-export async function list(db: Reader, project_id: string, filter: ApiKeyFilter & ListWindow) {
-  return (await newestRows(db, apiKeys, matching(project_id, filter), filter)).map(apiKeyRecord)
-}
-
-/** A project holds few keys, so that counting them is cheaper than keeping a total. */
-export const count = (db: Reader, project_id: string, filter: ApiKeyFilter): Promise<number> =>
-  countRows(db, apiKeys, matching(project_id, filter))
+/** Newest first. A project holds few keys, so that counting them is cheaper than keeping a total. */
+export const list = (db: Reader, project_id: string, status: KeyStatus | undefined) =>
+  rowList(db, apiKeys, {
+    of: ofProject(project_id),
+    filter: status && STATUS_IS[status](),
+    missing: gone,
+  })
 
 /** Throws 404. */
 export async function find(db: Reader, project_id: string, id: string): Promise<ApiKey> {
@@ -242,9 +237,6 @@ export const touch = (tx: Tx, id: string, ip: string) =>
 
 const ofProject = (project_id: string) => eq(apiKeys.project_id, project_id)
 
-const matching = (project_id: string, { status }: ApiKeyFilter): SQL | undefined =>
-  and(ofProject(project_id), status && STATUS_IS[status]())
-
 const STATUS_IS: Record<KeyStatus, () => SQL | undefined> = {
   revoked: () => isNotNull(apiKeys.revoked_at),
   expired: () => and(isNull(apiKeys.revoked_at), lte(apiKeys.expires_at, now())),
@@ -253,24 +245,11 @@ const STATUS_IS: Record<KeyStatus, () => SQL | undefined> = {
 }
 
 /** The Key record of the contract: everything but what finds and proves it. */
-function apiKeyRecord(whole: ApiKeyRow) {
+export function apiKeyRecord(whole: ApiKeyRow) {
   const { account_id: _, lookup: __, key_hash: ___, successor_id: ____, ...row } = whole
-  const expired = row.expires_at !== null && millisFrom(row.expires_at) <= millis()
+  const expired = row.expires_at !== null && isPast(row.expires_at)
   const status: KeyStatus = row.revoked_at ? "revoked" : expired ? "expired" : "active"
   return { ...row, mode: "live" as const, status }
 }
 
-const log = (
-  tx: Tx,
-  by: audit.By,
-  { account_id, project_id, id }: ApiKeyRow,
-  action: string,
-  change: audit.AuditChange,
-) =>
-  audit.record(tx, by, {
-    account_id,
-    project_id,
-    action,
-    target: { type: "api_key", id },
-    ...change,
-  })
+const log = audit.recorder("api_key")

@@ -1,7 +1,7 @@
 import { timingSafeEqual } from "node:crypto"
 import { eq } from "drizzle-orm"
 import { fail } from "../core/errors"
-import { millis, millisFrom } from "../core/time"
+import { isPast } from "../core/time"
 import { hashOf, lookupOf } from "../lib/api-key"
 import { engine } from "../store/columns"
 import { onChanged } from "../store/group-commit"
@@ -79,10 +79,8 @@ const callerOf = ({ key, project, account }: KeyRow): Caller => ({
 /** Keys stop at once when their project or account is being deleted. */
 function isUsable({ key, project, account }: KeyRow) {
   const alive = project.status === "active" && account.deleting_at === null && !project.hidden
-  return alive && key.revoked_at === null && !isPast(key.expires_at)
+  return alive && key.revoked_at === null && (key.expires_at === null || !isPast(key.expires_at))
 }
-
-const isPast = (moment: string | null) => moment !== null && millisFrom(moment) <= millis()
 
 const isEqual = (left: string, right: string) =>
   timingSafeEqual(Buffer.from(left), Buffer.from(right))

@@ -1,7 +1,7 @@
 import { and, eq, type SQL } from "drizzle-orm"
 import { ApiError, fail } from "../core/errors"
 import { isUuid } from "../core/ids"
-import { millis, millisFrom, now } from "../core/time"
+import { isPast, now } from "../core/time"
 import { prepared } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import { accountFacts, type Caller, nobody, withDefaults } from "./caller"
@@ -49,7 +49,7 @@ export async function person(
 ): Promise<SignedIn | undefined> {
   const rows = await findSeats(db, { session_id, user_id })
   const [one] = rows
-  if (!one || one.session.revoked_at !== null || isPast(one.session)) return undefined
+  if (!one || one.session.revoked_at !== null || isPast(one.session.expires_at)) return undefined
   const { user } = one
   if (user.status !== "active") return undefined
   const caller: Caller = {
@@ -63,8 +63,6 @@ export async function person(
   const seats = rows.flatMap(({ role, account }) => (role && account ? [{ role, account }] : []))
   return { caller, mfa: user.mfa_secret !== null, seats }
 }
-
-const isPast = ({ expires_at }: { expires_at: string }) => millisFrom(expires_at) <= millis()
 
 /**
  * The same person in the account that the request names, or in the only one there is. Throws 404
@@ -126,7 +124,7 @@ export async function inProject(db: Reader, caller: Caller, named: NamedScope): 
 }
 
 /** Owners and admins of an account are admins of its projects; Billing Admins never enter one. */
-export function roleIn(account: AccountRole | null, own: ProjectRole | null): ProjectRole | null {
+function roleIn(account: AccountRole | null, own: ProjectRole | null): ProjectRole | null {
   if (account === "owner" || account === "admin") return "admin"
   return account === "member" ? own : null
 }

@@ -2,7 +2,7 @@ import { and, eq } from "drizzle-orm"
 import { ApiError, fail } from "../core/errors"
 import { newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
-import { millis, millisFrom, now, secondsFromNow } from "../core/time"
+import { isPast, millis, millisFrom, now, secondsFromNow } from "../core/time"
 import { held } from "../store/locks"
 import type { Reader, Store, Tx } from "../store/store"
 import type { SessionClient, SessionReply, Sessions } from "./sessions"
@@ -72,7 +72,7 @@ export async function collect(
   const answer = await store.tx(async (tx): Promise<SessionReply | DeviceRefusal> => {
     const own = eq(deviceCodes.device_code_hash, hashOfToken(device_code))
     const [row] = await held(tx.select().from(deviceCodes).where(own))
-    if (!row || row.status === "used" || isPast(row)) return { reason: "expired" }
+    if (!row || row.status === "used" || isPast(row.expires_at)) return { reason: "expired" }
     if (row.status === "denied") return { reason: "denied" }
     if (row.status === "pending") return poll(tx, row)
     const [user] = await tx
@@ -91,8 +91,6 @@ interface DeviceRefusal {
   reason: RefusalReason
   interval?: number
 }
-
-const isPast = ({ expires_at }: DeviceRow) => millisFrom(expires_at) <= millis()
 
 async function poll(
   tx: Tx,
@@ -131,7 +129,7 @@ export async function waitingFor(
     .select()
     .from(deviceCodes)
     .where(isWaiting(hashOfUserCode(secrets, user_code)))
-  return row && !isPast(row) ? row : noCode()
+  return row && !isPast(row.expires_at) ? row : noCode()
 }
 
 const noCode = () =>
@@ -143,7 +141,7 @@ const noCode = () =>
 const isWaiting = (user_code_hash: string) =>
   and(eq(deviceCodes.user_code_hash, user_code_hash), eq(deviceCodes.status, "pending"))
 
-export interface DeviceDecision {
+interface DeviceDecision {
   user_code: string
   approve: boolean
   ip: string

@@ -2,9 +2,9 @@ import { and, eq, gt, inArray, isNotNull, isNull, lt, ne, type SQL } from "drizz
 import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
-import { millis, millisFrom, now, secondsFromNow } from "../core/time"
+import { isPast, millis, millisFrom, now, secondsFromNow } from "../core/time"
 import { held } from "../store/locks"
-import { countRows, type ListWindow, newestRows, rowById } from "../store/rows"
+import { rowById, rowList } from "../store/rows"
 import type { Reader, Store, Tx } from "../store/store"
 import { ACCESS_SECONDS, type AccessTokens } from "./access-token"
 import {
@@ -33,7 +33,7 @@ const GRACE_MILLISECONDS = 10_000
 
 const MOST_AGENT_CHARACTERS = 300
 
-/** From where somebody signs in. */
+/** From where a person signs in. */
 export interface SessionClient {
   ip: string | null
   user_agent: string | null
@@ -74,7 +74,7 @@ export class Sessions {
     this.#parts = parts
   }
 
-  /** Whoever calls this has made sure of the person. */
+  /** Signs the person in. The caller has checked the credentials. */
   async start(tx: Tx, user: UserRow, client: SessionClient): Promise<SessionReply> {
     const at = now()
     const session: SessionRow = {
@@ -167,7 +167,6 @@ const contextOf = (token_hash: string) => `refresh_tokens:${token_hash}:successo
 const sessionOf = (tx: Tx, { session_id }: TokenRow) =>
   held(tx.select().from(consoleSessions).where(eq(consoleSessions.id, session_id)))
 
-const isPast = (moment: string) => millisFrom(moment) <= millis()
 const isAlive = ({ revoked_at, expires_at }: SessionRow) => !revoked_at && !isPast(expires_at)
 
 /** As lists show a session; `current` is the caller's own. */
@@ -191,15 +190,13 @@ const alive = (user_id: string): SQL | undefined =>
 
 /** Throws 404. Of this user only, and only while it lives. */
 export const find = async (db: Reader, user_id: string, id: string): Promise<SessionRow> =>
-  (await rowById(db, consoleSessions, id, alive(user_id))) ??
-  fail("not_found", "There is no such session.")
+  (await rowById(db, consoleSessions, id, alive(user_id))) ?? gone()
+
+const gone = () => fail("not_found", "There is no such session.")
 
 /** Newest first. */
-export const list = (db: Reader, user_id: string, window: ListWindow) =>
-  newestRows(db, consoleSessions, alive(user_id), window)
-
-export const total = (db: Reader, user_id: string): Promise<number> =>
-  countRows(db, consoleSessions, alive(user_id))
+export const list = (db: Reader, user_id: string) =>
+  rowList(db, consoleSessions, { of: alive(user_id), missing: gone })
 
 /** Acts on the next request. Throws 404 for a session that is over already. */
 export async function revoke(tx: Tx, user: UserRow, id: string, ip: string): Promise<void> {

@@ -24,7 +24,7 @@ export interface SignInParts extends ProofParts {
   sessions: Sessions
 }
 
-export interface MfaQuestion {
+interface MfaQuestion {
   mfa_required: true
   mfa_challenge: { token: string; methods: ["totp", "backup_code"]; expires_at: string }
 }
@@ -47,7 +47,7 @@ export async function signIn(
   })
 }
 
-export interface TypedCredentials {
+interface TypedCredentials {
   email: string
   password: string
   /** Of the app, or a recovery code; empty where no second factor is on. */

@@ -1,12 +1,11 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/problems"
 import { Deleted, deleted, nameText } from "../http/field-schemas"
-import { type Cursors, listPage, pageQuery } from "../http/page"
+import { type ListParts, listPage, pageQuery } from "../http/page"
 import { type AnyRoute, consoleRow, type Method, route, strangerRow } from "../http/route"
 import { check, withEmail } from "../http/validate"
 import { comparable } from "../lib/address"
 import { isLocale, isTimeZone } from "../lib/locale"
-import type { ListWindow } from "../store/rows"
 import { removeUser } from "../tenancy/members"
 import { demandSignUp, type SignUp, signUp } from "../tenancy/sign-up"
 import { ConsoleUser, Email, LIMIT_BYTES, Password, Session, SessionRecord, Token } from "./schemas"
@@ -36,8 +35,7 @@ const Patch = t.Partial(
 const Farewell = t.Object({ password: Password })
 const sessionQuery = pageQuery({})
 
-export interface UserParts extends ProofParts {
-  cursors: Cursors
+export interface UserParts extends ProofParts, ListParts {
   sessions: sessions.Sessions
   sign_up: SignUp
 }
@@ -142,13 +140,8 @@ const sessionListRoutes = ({ store, cursors }: UserParts): AnyRoute[] => [
     response: SessionRecord,
     handle: (call) => {
       const { user_id, session_id } = call.caller
-      const owner = user_id ?? ""
-      const source = {
-        find: (id: string) => sessions.find(store.read, owner, id),
-        list: (window: ListWindow) => sessions.list(store.read, owner, window),
-        total: () => sessions.total(store.read, owner),
-      }
-      return listPage(call, cursors, source, (row) => sessions.sessionRecord(row, session_id ?? ""))
+      const rows = sessions.list(store.read, user_id ?? "")
+      return listPage(call, cursors, rows, (row) => sessions.sessionRecord(row, session_id ?? ""))
     },
   }),
   route({

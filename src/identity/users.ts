@@ -3,15 +3,15 @@ import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { now } from "../core/time"
-import type { AccountRole } from "../identity/tables"
-import { accounts } from "../identity/tables"
 import { comparable, isName } from "../lib/address"
 import { held } from "../store/locks"
 import { holdById, rowById } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import * as passwords from "./passwords"
 import {
+  type AccountRole,
   accountMembers,
+  accounts,
   backupCodes,
   consoleSessions,
   consoleUsers,
@@ -23,7 +23,7 @@ import {
 
 export type UserRow = typeof consoleUsers.$inferSelect
 
-export interface NewUser {
+interface NewUser {
   email: string
   name: string | null
   password_hash: string

@@ -58,14 +58,14 @@ async function answer(parts: AdminParts, request: Request): Promise<Response> {
   }
 }
 
-export interface AdminParts extends SetupParts {
+interface AdminParts extends SetupParts {
   secrets: Secrets
   base_url: () => string
 }
 
 type NewOwner = FirstOwner & { password: string }
 
-/** What somebody at the machine itself may order, without any credential. */
+/** The orders of a person at the machine itself. They need no credential. */
 export type AdminOrder =
   | ({ operation: "bootstrap" } & NewOwner)
   | { operation: "reset_owner"; email: string; password: string; keep_mfa: boolean }
@@ -128,7 +128,7 @@ async function systemMail({ store: { read }, secrets }: AdminParts, id: string) 
   return { id, email_id, from, to, subject, created_at, raw: raw.toString("base64") }
 }
 
-/** Whoever knows the address may speak to it, so no route and no log tells it. */
+/** Knowing the address is the credential, so no route and no log shows it. */
 function sesCallback({ secrets, base_url }: AdminParts) {
   if (!ownAccess(settings())) fail("conflict", "The setting delivery.provider is not ses.")
   if (base_url() === "")
@@ -136,7 +136,7 @@ function sesCallback({ secrets, base_url }: AdminParts) {
   return { callback_url: ownCallback(secrets, base_url()) }
 }
 
-/** The new owner signs in like everybody: what is shown here is no session. */
+/** The new owner signs in afterwards: the answer has no session. */
 async function bootstrap(parts: AdminParts, order: NewOwner) {
   const { email, password, name, account_name, project_name } = order
   const wanted = { email, password, name, account_name, project_name }

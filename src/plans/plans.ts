@@ -8,8 +8,8 @@ export { PLAN_NAMES, type PlanName } from "../core/config-plans"
 /** What one account may use; null is unlimited. Months are calendar months in UTC. */
 export type Limits = Record<LimitName, number | null>
 
-export type Feature = "smtp_submission" | "tracking_domain" | "ai_authoring"
-export type Features = Record<Feature, boolean>
+type Feature = "smtp_submission" | "tracking_domain" | "ai_authoring"
+type Features = Record<Feature, boolean>
 
 const NONE = null
 

@@ -39,7 +39,7 @@ export async function holdById<Table extends TableWithId>(
 }
 
 /** The rows of one page, newest first. */
-export async function newestRows<Table extends TableWithId>(
+async function newestRows<Table extends TableWithId>(
   db: Reader,
   table: Table,
   among: SQL | undefined,
@@ -58,3 +58,25 @@ export async function countRows(
   const [row] = await db.select({ all: count() }).from(table).where(among)
   return row?.all ?? 0
 }
+
+/** How pages read a list: its rows in one window, their number, and one of them by its id. */
+export interface RowList<Row> {
+  /** Throws 404 where there is none. */
+  find: (id: string) => Promise<unknown>
+  list: (window: ListWindow) => Promise<Row[]>
+  total: () => Promise<number>
+}
+
+/**
+ * The rows of an owner, newest first. Of a filtered list a page may begin at a row outside of the
+ * filter, since a row can change while somebody pages. `missing` throws for a row of others.
+ */
+export const rowList = <Table extends TableWithId>(
+  db: Reader,
+  table: Table,
+  { of, filter, missing }: { of: SQL | undefined; filter?: SQL | undefined; missing: () => never },
+): RowList<Table["$inferSelect"]> => ({
+  find: async (id) => (await rowById(db, table, id, of)) ?? missing(),
+  list: (window) => newestRows(db, table, and(of, filter), window),
+  total: () => countRows(db, table, and(of, filter)),
+})

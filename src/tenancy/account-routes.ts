@@ -4,7 +4,7 @@ import { invalid } from "../core/problems"
 import { countByProject } from "../domains/domains"
 import { Deleted, deleted, MONTH, nameText, slugText } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
-import { type Cursors, listPage, pageQuery } from "../http/page"
+import { type ListParts, listPage, pageQuery } from "../http/page"
 import type { Call } from "../http/route"
 import { type AnyRoute, consoleRow, route } from "../http/route"
 import * as users from "../identity/users"
@@ -34,11 +34,6 @@ const Heir = t.Object({ user_id: t.String() })
 
 const accountQuery = pageQuery({})
 
-export interface AccountParts {
-  store: Store
-  cursors: Cursors
-}
-
 const periodQuery = t.Object({
   period: t.Optional(
     t.String({
@@ -50,7 +45,7 @@ const periodQuery = t.Object({
 
 const ME = "/v1/accounts/me"
 
-export function accountRoutes(parts: AccountParts): AnyRoute[] {
+export function accountRoutes(parts: ListParts): AnyRoute[] {
   const { store } = parts
   const shown = async (row: accounts.AccountRow) => ({
     data: await accounts.accountRecord(store.read, row),
@@ -117,7 +112,7 @@ export function accountRoutes(parts: AccountParts): AnyRoute[] {
 type Joined = Awaited<ReturnType<typeof members.accountsOf>>[number]
 const BY_ID = { nameOf: ({ account }: Joined) => account.id, order: "falling" as const }
 
-const listRoutes = ({ store, cursors }: AccountParts): AnyRoute[] => [
+const listRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
   route({
     ...consoleRow("POST", "/v1/accounts", "role:any", 201),
     summary: "Make an account",
@@ -188,8 +183,8 @@ async function remove(store: Store, { caller, body }: Call<{ confirm: string }>)
   return deleted(account_id)
 }
 
-/** What an account pays for and what it uses: also for those who only see the bill. */
-const readRoutes = ({ store }: AccountParts): AnyRoute[] => [
+/** What an account pays for and what it uses. The role for billing is enough. */
+const readRoutes = ({ store }: ListParts): AnyRoute[] => [
   route({
     ...consoleRow("GET", `${ME}/plan`, "role:billing"),
     summary: "Show the plan, its limits and its usage",

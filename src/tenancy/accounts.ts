@@ -226,5 +226,7 @@ export async function change(
   return after
 }
 
+const record = audit.recorder("account")
+
 const log = (tx: Tx, by: audit.By, id: string, action: string, change: audit.AuditChange) =>
-  audit.record(tx, by, { account_id: id, action, target: { type: "account", id }, ...change })
+  record(tx, by, { id, account_id: id }, action, change)

@@ -3,7 +3,7 @@ import { fail } from "../core/errors"
 import { Problems } from "../core/problems"
 import { Deleted, deleted, nameText } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
-import { type Cursors, listPage, pageQuery } from "../http/page"
+import { type ListParts, listPage, pageQuery } from "../http/page"
 import type { Call } from "../http/route"
 import { type AnyRoute, consoleRow, route } from "../http/route"
 import { check } from "../http/validate"
@@ -13,7 +13,6 @@ import type { ConsoleMail } from "../identity/system-mail"
 import * as users from "../identity/users"
 import { isMailbox, notOneAddress } from "../lib/address"
 import { flag, id, maybe, text, time, word } from "../lib/record-fields"
-import type { Store } from "../store/store"
 import * as invitations from "./invitations"
 import { AccountRole, ProjectRole } from "./schemas"
 import { demandSignUp, type SignUp, signUp } from "./sign-up"
@@ -59,9 +58,7 @@ const InvitationPreview = t.Object(
   { title: "InvitationPreview" },
 )
 
-export interface InvitationParts extends ConsoleMail {
-  store: Store
-  cursors: Cursors
+export interface InvitationParts extends ConsoleMail, ListParts {
   sessions: Pick<Sessions, "start">
   sign_up: SignUp
 }
@@ -99,13 +96,9 @@ export function invitationRoutes(parts: InvitationParts): AnyRoute[] {
       query: invitationQuery,
       response: Invitation,
       handle: (call) => {
-        const { account_id } = call.caller
-        const { status } = call.query
-        return listPage(call, cursors, {
-          find: (id) => invitations.find(store.read, account_id, id),
-          list: (window) => invitations.list(store.read, account_id, status, window),
-          total: () => invitations.total(store.read, account_id, status),
-        })
+        const { caller, query } = call
+        const rows = invitations.list(store.read, caller.account_id, query.status)
+        return listPage(call, cursors, rows, invitations.invitationRecord)
       },
     }),
     route({

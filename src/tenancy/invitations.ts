@@ -10,7 +10,7 @@ import * as users from "../identity/users"
 import { comparable } from "../lib/address"
 import { bump, total as counted } from "../store/counters"
 import { held } from "../store/locks"
-import { countRows, type ListWindow, newestRows, rowById } from "../store/rows"
+import { rowById, rowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { counters } from "../store/tables"
 import * as accounts from "./accounts"
@@ -113,27 +113,18 @@ const IS: Record<InvitationStatus, () => SQL | undefined> = {
 }
 
 /** Newest first. */
-export async function list(
-  db: Reader,
-  account_id: string,
-  status: InvitationStatus | undefined,
-  window: ListWindow,
-) {
-  return (await newestRows(db, invitations, matching(account_id, status), window)).map(
-    invitationRecord,
-  )
-}
-
-export const total = (db: Reader, account_id: string, status: InvitationStatus | undefined) =>
-  countRows(db, invitations, matching(account_id, status))
-
-const matching = (account_id: string, status: InvitationStatus | undefined): SQL | undefined =>
-  and(eq(invitations.account_id, account_id), status && IS[status]())
+export const list = (db: Reader, account_id: string, status: InvitationStatus | undefined) =>
+  rowList(db, invitations, {
+    of: eq(invitations.account_id, account_id),
+    filter: status && IS[status](),
+    missing: gone,
+  })
 
 /** Throws 404. */
-export const find = async (db: Reader, account_id: string, id: string): Promise<InvitationRow> =>
-  (await rowById(db, invitations, id, eq(invitations.account_id, account_id))) ??
-  fail("not_found", "There is no such invitation.")
+const find = async (db: Reader, account_id: string, id: string): Promise<InvitationRow> =>
+  (await rowById(db, invitations, id, eq(invitations.account_id, account_id))) ?? gone()
+
+const gone = () => fail("not_found", "There is no such invitation.")
 
 /** Another token and another week; the link in the mail before stops working. */
 export async function renew(
@@ -170,7 +161,7 @@ function refuseSettled({ id, status }: InvitationRow) {
 export async function revoke(tx: Tx, account_id: string, id: string, by: ActingMember) {
   await accounts.hold(tx, account_id)
   const before = await find(tx, account_id, id)
-  if (before.status === "revoked") fail("not_found", "There is no such invitation.")
+  if (before.status === "revoked") gone()
   refuseSettled(before)
   const after = await set(tx, before, { status: "revoked" })
   await log(tx, by, "invitation.revoked", { before, after })
@@ -182,7 +173,7 @@ async function set(tx: Tx, row: InvitationRow, changes: Partial<InvitationRow>) 
 }
 
 /** The Invitation record of the contract. */
-const invitationRecord = (row: InvitationRow) => ({
+export const invitationRecord = (row: InvitationRow) => ({
   id: row.id,
   email: row.email,
   role: row.role,

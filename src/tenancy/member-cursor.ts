@@ -4,7 +4,7 @@ import { accountMembers } from "../identity/tables"
 import type { ListWindow } from "../store/rows"
 
 /** Where a list of people goes on: after this moment and, within it, after this person. */
-export interface MemberCursor {
+interface MemberCursor {
   at: string
   user_id: string
 }

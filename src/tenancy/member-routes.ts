@@ -2,14 +2,20 @@ import { Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/problems"
 import { Deleted, deleted } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
-import { asPage, type Cursors, type ListCall, pageQuery, windowOf } from "../http/page"
+import {
+  asPage,
+  type Cursors,
+  type ListCall,
+  type ListParts,
+  pageQuery,
+  windowOf,
+} from "../http/page"
 import type { Call } from "../http/route"
 import { type AnyRoute, consoleRow, route } from "../http/route"
 import { check } from "../http/validate"
 import { isMailbox, notOneAddress } from "../lib/address"
 import { flag, id, maybe, text, time } from "../lib/record-fields"
-import type { ListWindow } from "../store/rows"
-import type { Store } from "../store/store"
+import type { RowList } from "../store/rows"
 import { cursorText } from "./member-cursor"
 import * as members from "./members"
 import * as projectMembers from "./project-members"
@@ -49,24 +55,17 @@ const NewProjectMember = t.Object({
 
 const memberQuery = pageQuery({})
 
-interface MemberParts {
-  store: Store
-  cursors: Cursors
-}
-
 const ALL = "/v1/accounts/me/members"
 const OF_PROJECT = "/v1/projects/{project_id}/members"
 
 /** The people of an account, and those of a project. */
-export const memberRoutes = (parts: MemberParts): AnyRoute[] => [
+export const memberRoutes = (parts: ListParts): AnyRoute[] => [
   ...accountMemberRoutes(parts),
   ...projectMemberRoutes(parts),
 ]
 
-interface MemberList<Member> {
+interface MemberList<Member> extends RowList<Member> {
   find: (user_id: string) => Promise<Member>
-  list: (window: ListWindow) => Promise<Member[]>
-  total: () => Promise<number>
   /** The moment in whose order the list is. */
   at: (member: Member) => string
 }
@@ -83,7 +82,7 @@ async function memberPage<Member extends { user_id: string }>(
   return asPage(call, cursors, { rows, total }, ({ member }) => member)
 }
 
-const accountMemberRoutes = ({ store, cursors }: MemberParts): AnyRoute[] => [
+const accountMemberRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
   route({
     ...consoleRow("GET", ALL, "role:member"),
     summary: "List the members of the account",
@@ -127,7 +126,7 @@ const accountMemberRoutes = ({ store, cursors }: MemberParts): AnyRoute[] => [
   }),
 ]
 
-const projectMemberRoutes = ({ store, cursors }: MemberParts): AnyRoute[] => [
+const projectMemberRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
   route({
     ...consoleRow("GET", OF_PROJECT, "role:project_viewer"),
     summary: "List the members of the project",

@@ -14,7 +14,7 @@ import { leaveProjects } from "./project-members"
 
 const COUNTER = "members"
 
-/** Undefined for somebody who does not belong to the account. */
+/** Undefined for a person outside the account. */
 export async function role(
   db: Reader,
   account_id: string,
@@ -50,7 +50,7 @@ const members = (db: Reader) =>
     .from(accountMembers)
     .innerJoin(consoleUsers, eq(consoleUsers.id, accountMembers.user_id))
 
-export type AccountMember = ReturnType<typeof memberRecord>
+type AccountMember = ReturnType<typeof memberRecord>
 
 /** The Member record of the contract. */
 const memberRecord = ({ seat, user }: Awaited<ReturnType<typeof members>>[number]) => ({
@@ -87,7 +87,7 @@ export function demandOwnerFor(chief: ActingMember, ...roles: AccountRole[]) {
   })
 }
 
-export interface RoleChange {
+interface RoleChange {
   account_id: string
   user_id: string
   role: AccountRole

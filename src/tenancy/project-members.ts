@@ -96,7 +96,7 @@ export interface NewProjectMember {
   role: ProjectRole
 }
 
-/** Throws 404 `user_not_found` for whoever is no member of the account. */
+/** Throws 404 `user_not_found` for a person outside the account. */
 export async function add(tx: Tx, home: ProjectHome, wanted: NewProjectMember, by: audit.By) {
   await accounts.hold(tx, home.account_id)
   const person = await colleague(tx, home, wanted)
@@ -191,7 +191,7 @@ const ids = (db: Reader, account_id: string) =>
     .from(projects)
     .where(and(eq(projects.account_id, account_id), eq(projects.hidden, false)))
 
-/** The projects in which somebody has a role of his own. */
+/** The projects in which a person has a role that does not come from the account. */
 export async function projectsOf(db: Reader, account_id: string, user_id: string) {
   const rows = await db
     .select({ id: projectMembers.project_id })

@@ -2,11 +2,10 @@ import { Type as t } from "@sinclair/typebox"
 import { invalid } from "../core/problems"
 import { Deleted, deleted, nameText, slugText } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
-import { type Cursors, listPage, pageQuery } from "../http/page"
+import { type ListParts, listPage, pageQuery } from "../http/page"
 import type { Call } from "../http/route"
 import { type AnyRoute, consoleRow, route } from "../http/route"
 import type { Caller } from "../identity/caller"
-import type { ListWindow } from "../store/rows"
 import type { Store } from "../store/store"
 import { projectsOf } from "./project-members"
 import * as projects from "./projects"
@@ -18,14 +17,9 @@ const Confirmation = t.Object({ confirm: t.String() })
 
 const projectQuery = pageQuery({})
 
-interface ProjectParts {
-  store: Store
-  cursors: Cursors
-}
-
 const ONE = "/v1/projects/{project_id}"
 
-export function projectRoutes(parts: ProjectParts): AnyRoute[] {
+export function projectRoutes(parts: ListParts): AnyRoute[] {
   const { store } = parts
   return [
     ...["/v1/projects", "/v1/accounts/me/projects"].flatMap((path) => atPath(path, parts)),
@@ -86,7 +80,7 @@ export function projectRoutes(parts: ProjectParts): AnyRoute[] {
 }
 
 /** The list and the way to make one answer at two paths. */
-const atPath = (path: string, { store, cursors }: ProjectParts): AnyRoute[] => [
+const atPath = (path: string, { store, cursors }: ListParts): AnyRoute[] => [
   route({
     ...consoleRow("POST", path, "role:account_admin", 201),
     summary: "Make a project",
@@ -115,12 +109,8 @@ const atPath = (path: string, { store, cursors }: ProjectParts): AnyRoute[] => [
     handle: async (call) => {
       const { account_id } = call.caller
       const only = await visibleTo(store, call.caller)
-      const source = {
-        find: (id: string) => projects.findSeen(store.read, account_id, only, id),
-        list: (window: ListWindow) => projects.list(store.read, account_id, only, window),
-        total: () => projects.total(store.read, account_id, only),
-      }
-      return listPage(call, cursors, source, projects.projectRecord)
+      const rows = projects.list(store.read, account_id, only)
+      return listPage(call, cursors, rows, projects.projectRecord)
     },
   }),
 ]

@@ -7,7 +7,7 @@ import { accounts as accountTable, projects } from "../identity/tables"
 import { enqueue, type JobKind } from "../jobs/jobs"
 import { slugFrom } from "../lib/text"
 import { demandRoom } from "../plans/plans"
-import { countRows, type ListWindow, newestRows, rowById } from "../store/rows"
+import { countRows, rowById, rowList } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import * as accounts from "./accounts"
 
@@ -23,7 +23,7 @@ export interface ProjectHome {
   project_id: string
 }
 
-export type ProjectRow = typeof projects.$inferSelect
+type ProjectRow = typeof projects.$inferSelect
 
 export interface NewProject {
   account_id: string
@@ -65,7 +65,7 @@ async function demandRoomForOne(tx: Tx, { account_id, limit, plan }: ProjectLimi
 }
 
 /** An account has few projects, so counting them is cheaper than keeping a total. */
-export const countActive = (db: Reader, account_id: string): Promise<number> =>
+const countActive = (db: Reader, account_id: string): Promise<number> =>
   countRows(db, projects, and(visible(account_id), eq(projects.status, "active")))
 
 async function freeSlug(
@@ -101,22 +101,12 @@ export const find = async (db: Reader, account_id: string, id: string): Promise<
 
 const noProject = () => fail("not_found", "There is no such project.")
 
-/** The ids that the caller may see; undefined for all. */
-type OnlyIds = string[] | undefined
-
-/** Newest first. */
-export const list = (db: Reader, account_id: string, only: OnlyIds, window: ListWindow) =>
-  newestRows(db, projects, seen(account_id, only), window)
-
-/** One of those that the caller may see. Throws 404. */
-export const findSeen = (db: Reader, account_id: string, only: OnlyIds, id: string) =>
-  find(db, account_id, !only || only.includes(id) ? id : "")
-
-export const total = (db: Reader, account_id: string, only: OnlyIds): Promise<number> =>
-  countRows(db, projects, seen(account_id, only))
-
-const seen = (account_id: string, only: OnlyIds): SQL | undefined =>
-  and(visible(account_id), only ? inArray(projects.id, only) : undefined)
+/** Newest first, of those that the caller may see: `only` has their ids, undefined is all. */
+export const list = (db: Reader, account_id: string, only: string[] | undefined) =>
+  rowList(db, projects, {
+    of: and(visible(account_id), only ? inArray(projects.id, only) : undefined),
+    missing: noProject,
+  })
 
 /** Oldest first. */
 export const active = (db: Reader, account_id: string): Promise<ProjectRow[]> =>
@@ -198,16 +188,10 @@ export const projectRecord = (row: ProjectRow) => ({
   updated_at: row.updated_at,
 })
 
-const log = (
-  tx: Tx,
-  by: audit.By,
-  { account_id, id: project_id }: ProjectRow,
-  action: string,
-  change: audit.AuditChange,
-) => {
-  const target = { type: "project", id: project_id }
-  return audit.record(tx, by, { account_id, project_id, action, target, ...change })
-}
+const record = audit.recorder("project")
+
+const log = (tx: Tx, by: audit.By, row: ProjectRow, action: string, change: audit.AuditChange) =>
+  record(tx, by, { ...row, project_id: row.id }, action, change)
 
 /** No slug that a person may choose begins like this. */
 export const INSTANCE_SLUG = "~belfry"

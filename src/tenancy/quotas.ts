@@ -16,7 +16,7 @@ import { recount } from "./usage"
 /** Shares of a quota, in percent, that the owners are told of. */
 const ALERTS = [80, 100]
 
-export interface Quota {
+export interface MonthlyQuota {
   subject: string
   metric: Metric
   /** Null is unlimited: then nothing is counted here. */
@@ -24,7 +24,7 @@ export interface Quota {
 }
 
 /** What one account may use of a metric this month, and who is told when it runs out. */
-export interface QuotaAllowance extends Quota {
+export interface QuotaAllowance extends MonthlyQuota {
   account_id: string
   plan: string
 }
@@ -55,7 +55,7 @@ interface Reservation {
  */
 export async function reserve(
   tx: Tx,
-  { subject, metric, limit }: Quota,
+  { subject, metric, limit }: MonthlyQuota,
   wishes: number[],
 ): Promise<Reservation> {
   if (limit === null) return { admitted: wishes.map(() => true), used: 0, passed: [] }
@@ -75,7 +75,7 @@ export async function reserve(
 }
 
 /** For what was reserved and then not used, in a later transaction of the same month. */
-export async function giveBack(tx: Tx, { subject, metric, limit }: Quota, units: number) {
+export async function giveBack(tx: Tx, { subject, metric, limit }: MonthlyQuota, units: number) {
   if (limit === null || units === 0) return
   const [row] = await find(tx, { subject, metric, period: currentPeriod() })
   if (row) await write(tx, { ...row, used: Math.max(0, row.used - units) })

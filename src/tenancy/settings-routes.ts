@@ -6,7 +6,7 @@ import { type AnyRoute, projectRow, route } from "../http/route"
 import { PROJECT_DEFAULTS } from "../identity/caller"
 import { flag, maybe, text } from "../lib/record-fields"
 import type { Store } from "../store/store"
-import { patch, type SettingsChange } from "./settings"
+import { type ProjectSettingsChange, patch } from "./settings"
 
 const address = t.String({ description: "An email address, such as a@example.com." })
 const sender = t.Object({ email: address, name: t.Optional(orNull(t.String())) })
@@ -61,12 +61,12 @@ export const settingsRoutes = ({ store }: { store: Store }): AnyRoute[] => [
 ]
 
 /** A setting that nothing here acts upon is refused: silence would look like consent. */
-function readPatch(body: unknown, problems: Problems): SettingsChange {
+function readPatch(body: unknown, problems: Problems): ProjectSettingsChange {
   if (typeof body !== "object" || body === null || Array.isArray(body)) {
     problems.add("body", "invalid", "The body must be an object of settings.")
     return {}
   }
-  const wanted: SettingsChange = {}
+  const wanted: ProjectSettingsChange = {}
   for (const name of Object.keys(body)) {
     if (!Object.hasOwn(PROJECT_DEFAULTS, name)) {
       const known = Object.keys(PROJECT_DEFAULTS).join(", ")

@@ -9,7 +9,7 @@ import { held } from "../store/locks"
 import type { Tx } from "../store/store"
 
 /** Null is the default again. */
-export type SettingsChange = Partial<{
+export type ProjectSettingsChange = Partial<{
   [Name in keyof ProjectSettings]: ProjectSettings[Name] | null
 }>
 
@@ -17,7 +17,7 @@ export type SettingsChange = Partial<{
 export async function patch(
   tx: Tx,
   caller: Caller,
-  wanted: SettingsChange,
+  wanted: ProjectSettingsChange,
 ): Promise<ProjectSettings> {
   const { account_id, project_id } = caller
   const ours = and(eq(projects.id, project_id), eq(projects.account_id, account_id))

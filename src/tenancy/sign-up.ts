@@ -8,7 +8,7 @@ import { accept, open } from "./invitations"
 /** Which people may sign up: nobody, people with an invitation, or anybody. */
 export type SignUp = "closed" | "invite" | "open"
 
-export interface NewPerson {
+interface NewPerson {
   email: string
   password: string
   name: string | null

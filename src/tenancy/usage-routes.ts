@@ -4,7 +4,7 @@ import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { MONTH } from "../http/field-schemas"
 import type { Call } from "../http/route"
-import { type AnyRoute, consoleRow, route } from "../http/route"
+import { type AnyRoute, consoleRow, projectRow, route } from "../http/route"
 import type { Caller } from "../identity/caller"
 import { accounts } from "../identity/tables"
 import { reconcile } from "../messages/reconcile"
@@ -29,8 +29,7 @@ const Reconciliation = t.Object({ period: t.Optional(period) })
 
 export const usageRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route({
-    ...consoleRow("GET", "/v1/usage", "usage:read"),
-    callers: ["key", "console"],
+    ...projectRow("GET", "/v1/usage", "usage:read"),
     summary: "Show the usage of a month and what is left",
     description:
       "Emails count by recipient, including cc and bcc. An API key sees its own project. People see the whole account, or the project that they name.",
@@ -67,7 +66,7 @@ async function usage({ read }: Store, call: Call<unknown, Static<typeof usageQue
   return report(read, { account_id, project_id, period, limits, quota_subject })
 }
 
-/** A key reads of its own project; who pays for the account reads of all of them. */
+/** A key reads the usage of its own project; members who see the bill read that of all projects. */
 async function projectOf(db: Reader, caller: Caller, named: string | null) {
   if (caller.kind === "key" || caller.project_id) {
     if (named === null || named === caller.project_id) return caller.project_id

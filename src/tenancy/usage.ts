@@ -11,7 +11,7 @@ import { prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import { usageDays } from "./tables"
 
-export type UsageMetric = Metric | "api_requests"
+type UsageMetric = Metric | "api_requests"
 
 const CHANNEL_METRICS = ["email", "push", "sms", "in_app"] as const
 

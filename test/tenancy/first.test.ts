@@ -22,8 +22,9 @@ async function fresh() {
     secrets,
     start: (options: FirstOptions) => ensureFirst(store, secrets, options),
     async keys(project_id: string) {
-      const rows = await apiKeys.list(store.read, project_id, { limit: 100, offset: 0 })
-      return rows.map(({ status }) => status)
+      const keys = apiKeys.list(store.read, project_id, undefined)
+      const rows = await keys.list({ limit: 100, offset: 0 })
+      return rows.map((row) => apiKeys.apiKeyRecord(row).status)
     },
   }
 }

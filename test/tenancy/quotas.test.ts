@@ -18,17 +18,17 @@ afterAll(async () => {
 let time = millisFrom("2026-11-15T12:00:00.000Z")
 clock.read = () => time
 
-const account = (limit: number | null, subject = newId()): quotas.Quota => ({
+const account = (limit: number | null, subject = newId()): quotas.MonthlyQuota => ({
   subject,
   metric: "email",
   limit,
 })
 
-const takeEach = (wishes: number[], from: quotas.Quota) =>
+const takeEach = (wishes: number[], from: quotas.MonthlyQuota) =>
   store.tx((tx) => quotas.reserve(tx, from, wishes))
 
 /** As many single units as fit. */
-const take = async (wanted: number, from: quotas.Quota) =>
+const take = async (wanted: number, from: quotas.MonthlyQuota) =>
   (await takeEach(Array(wanted).fill(1), from)).admitted.filter(Boolean).length
 
 const sizes = fc.array(fc.integer({ min: 0, max: 30 }), { minLength: 1, maxLength: 25 })
