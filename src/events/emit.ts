@@ -71,7 +71,7 @@ export function onEmitted(listener: (projects: ChangedProjects) => void): () => 
 }
 
 /** Wakes every reader that waits for events. It is also called when another node says that there are some. */
-export function wakeReaders(projects?: ChangedProjects) {
+function wakeReaders(projects?: ChangedProjects) {
   for (const listener of listeners) listener(projects)
 }
 
