@@ -21,6 +21,7 @@ import { type QueueControlParts, queueControlRoutes } from "./jobs/pause-routes"
 import { longJobRoutes } from "./jobs/routes"
 import { mailboxRoutes } from "./mailbox/routes"
 import { docsRoutes, pageRoutes } from "./pages/routes"
+import { PROVIDERS } from "./provider-table"
 import { type ProviderParts, providerRoutes } from "./providers/routes"
 import { queueRoutes } from "./queue/routes"
 import type { RequestLog } from "./request-log/request-log"
@@ -83,7 +84,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...longJobRoutes(parts),
     ...domainRoutes(parts),
     ...emailRoutes(parts),
-    ...providerRoutes(parts),
+    ...providerRoutes(parts, PROVIDERS),
     ...mailboxRoutes(parts),
     ...eventRoutes(store, health),
     ...queueControlRoutes(parts),

@@ -7,8 +7,7 @@ import type { Workers } from "./core/workers"
 import { openChecks } from "./domains/check-job"
 import { isHostName } from "./domains/record-targets"
 import { systemMail } from "./emails/instance-mail"
-import { providerWarnings } from "./emails/provider-warnings"
-import { openSandbox } from "./emails/providers/open"
+import { mailbox as mailboxProvider } from "./emails/providers/mailbox"
 import { type JobRow, jobTable } from "./jobs/jobs"
 import { WorkLoop } from "./jobs/loop"
 import type { QueuePauses } from "./jobs/pauses"
@@ -18,9 +17,9 @@ import { startMailbox } from "./mailbox/smtp-server"
 import type { Message } from "./messages/facts"
 import { messageTable } from "./messages/pipeline"
 import type { DeliveryAttempt } from "./messages/settle"
-import { openCarriers } from "./open-carriers"
-import { INSTANCE } from "./providers/callback-token"
-import { askInstanceNow } from "./providers/instance-standing"
+import { openEmailProviders } from "./open-email-providers"
+import { PROVIDERS } from "./provider-table"
+import { providerWarnings } from "./providers/warnings"
 import { sendRules } from "./send-rules"
 import type { Store } from "./store/store"
 import { jobHandlers } from "./work"
@@ -40,15 +39,16 @@ export interface MailGround {
   node: WorkNode
 }
 
-/** The way of mail: embedded mailbox, carriers, channels, and the loop that is to work on them. */
+/** The way of mail: embedded mailbox, providers, channels, and the loop that is to work on them. */
 export async function openMail(ground: MailGround, undo: (() => unknown)[]) {
   const { settings, mode, store, secrets, workers, blobs, base_url, pauses } = ground
   const mailbox = await startMailbox(settings, { store, secrets }, undo)
   const mailbox_port = mailbox?.port ?? null
-  const carriers = openCarriers(settings, { store, secrets, mailbox_port })
-  const { provider, adapters, providers, identityOf } = carriers
+  const opened = await openEmailProviders(settings, { store, secrets, mailbox_port })
+  const { provider, open_providers, providers, identityOf } = opened
   undo.push(() => provider.close())
-  const sandbox = openSandbox(mailbox_port)
+  // Where projects in the sandbox send to, whichever provider delivers otherwise.
+  const sandbox = mailbox_port === null ? undefined : mailboxProvider({ port: mailbox_port })
   undo.push(() => sandbox?.close())
 
   const rules = sendRules(settings, mode, store)
@@ -56,18 +56,15 @@ export async function openMail(ground: MailGround, undo: (() => unknown)[]) {
   const mail = systemMail(secrets, { system_from, to_mailbox: rules.to_mailbox })
   const ends = { store, secrets, workers, blobs, provider, sandbox }
   const channels = channelTable({ ...ends, rules, queues: pauses, concurrency })
-  const domains = { ...openChecks(store, settings), identityOf }
+  const domains = { ...openChecks(store, settings, PROVIDERS), identityOf }
   if (mode === "serve") tellUnfindable(domains.targets.host)
-  const handlers = jobHandlers({ store, blobs, domains, rules, adapters }, { mail, base_url })
+  const work = { store, blobs, domains, rules, open_providers }
+  const handlers = jobHandlers(work, { mail, base_url })
   pauses.add(Object.keys(handlers))
   const tables = [messageTable(store, channels), jobTable(handlers)] as const
   const loops = openLoops(ground, tables)
-  await askInstanceNow(store)
-  const { standings } = provider
-  const findInstanceTrouble = () =>
-    standings.troubles().find(({ config_id }) => config_id === INSTANCE)
-  const parts = { mail, rules, domains, queues: pauses, adapters, providers, findInstanceTrouble }
-  const warnings = () => providerWarnings(store.read, standings.troubles())
+  const parts = { mail, rules, domains, queues: pauses, open_providers, providers }
+  const warnings = () => providerWarnings(store.read, provider.monitor.troubles())
   return { mailbox, loops, warnings, parts }
 }
 

@@ -10,7 +10,7 @@ export function sendRules(settings: Settings, mode: "up" | "serve", store: Store
   return {
     files: { allow_private: settings["attachments.allow_private"] },
     domains: senderDomains(store.read),
-    providerOf: (project_id) => firstProvider(store.read, project_id),
+    providerOf: (project_id) => firstProvider(store.read, "email_provider", project_id),
     sending_domains: new Set(settings.sending_domains.filter((name) => name !== MAILBOX_DOMAIN)),
     to_mailbox,
     mailbox_takes_all: to_mailbox && mode === "up",

@@ -146,7 +146,7 @@ async function assemble(
   const listener = openListener(createApp(parts) as unknown as Elysia, settings)
   undo.push(() => listener.stop())
   address.url ??= listener.url
-  undo.push(openAdminSocket(join(data_dir, "admin.sock"), { store, secrets, ...session }))
+  undo.push(openAdminSocket(join(data_dir, "admin.sock"), parts))
   undo.push(await pauses.start(), await node.join([messageRows, deliveryRows, jobRows]))
   await startAll(loops, undo)
   void disk.damaged.then(() => Promise.all(loops.map((loop) => loop.stop(DRAIN_MILLISECONDS))))

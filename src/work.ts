@@ -5,15 +5,15 @@ import { failMailFrom } from "./emails/emails"
 import type { SendRules } from "./emails/prepare"
 import { applyFeedback } from "./emails/provider-feedback"
 import { probeProvider, wakeWaiting } from "./emails/provider-jobs"
-import type { Adapters } from "./emails/providers/adapters"
 import { passwordForgotten, sendReset } from "./identity/password-recovery"
 import type { ConsoleMail } from "./identity/system-mail"
 import { bind, type JobHandlers } from "./jobs/jobs"
 import { complain, mailboxComplain } from "./mailbox/simulator"
 import { type PurgeParts, purgeAccountNow, purgeProjectNow } from "./operations/purge"
 import * as providerAlerts from "./providers/alerts"
+import { providerProbe, providerRefused, providersResumed } from "./providers/health"
+import type { OpenProviders } from "./providers/open-providers"
 import { providerFeedback } from "./providers/receipts"
-import { providerProbe, providerRefused, providersResumed } from "./providers/standing"
 import { purgeAccount } from "./tenancy/accounts"
 import { purgeProject } from "./tenancy/projects"
 import { tellOwners, usageAlert } from "./tenancy/quotas"
@@ -21,7 +21,7 @@ import { tellAdmins, webhookWarning } from "./webhooks/failure-mail"
 import { resend, webhookResend } from "./webhooks/resend"
 
 export interface JobParts extends PurgeParts {
-  adapters: Adapters
+  open_providers: OpenProviders
   domains: CheckParts
   rules: Pick<SendRules, "sending_domains">
 }
@@ -31,7 +31,7 @@ export interface JobParts extends PurgeParts {
  * own tables.
  */
 export const jobHandlers = (
-  { store, blobs, domains, rules, adapters }: JobParts,
+  { store, blobs, domains, rules, open_providers }: JobParts,
   post: ConsoleMail,
 ): JobHandlers => ({
   ...bind(mailboxComplain, complain(store)),
@@ -39,7 +39,7 @@ export const jobHandlers = (
   ...bind(domainCheck, runCheck(domains)),
   ...bind(domainRemoved, failMailFrom(store, rules)),
   ...bind(providerRefused, providerAlerts.tellAdmins(store, post.mail)),
-  ...bind(providerProbe, probeProvider(store, adapters)),
+  ...bind(providerProbe, probeProvider(store, open_providers)),
   ...bind(providersResumed, wakeWaiting(store)),
   ...bind(providerFeedback, applyFeedback(store)),
   ...bind(webhookResend, resend),

@@ -34,11 +34,15 @@ export async function runOrder<Data>(
   return withStore(loaded, { begin: "never" }, async (store, openSecrets) => {
     const { administer } = await import("../../src/operations/admin")
     const { sessionParts } = await import("../../src/tenancy/setup")
+    const { PROVIDERS } = await import("../../src/provider-table")
+    const { ownEmailProvider } = await import("../../src/providers/descriptor")
     const { ApiError } = await import("../../src/core/errors")
     const secrets = openSecrets()
     const parts = { store, secrets, data_dir, sign_up, base_url: () => base_url ?? "" }
     try {
-      return (await administer({ store, secrets, ...sessionParts(parts) }, what)) as Data
+      const providers = { own: { email: ownEmailProvider(PROVIDERS, loaded.values) } }
+      const all = { store, secrets, providers, ...sessionParts(parts) }
+      return (await administer(all, what)) as Data
     } catch (error) {
       throw error instanceof ApiError ? failureOf(error as OrderRefusal) : error
     }

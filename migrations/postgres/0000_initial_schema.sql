@@ -402,15 +402,6 @@ CREATE TABLE "send_buckets" (
 	CONSTRAINT "send_buckets_project_id_channel_pk" PRIMARY KEY("project_id","channel")
 );
 --> statement-breakpoint
-CREATE TABLE "instance_refusals" (
-	"id" text COLLATE "C" PRIMARY KEY NOT NULL,
-	"provider" text NOT NULL,
-	"reason" text NOT NULL,
-	"paused_until" bigint NOT NULL,
-	"probe_message_id" uuid,
-	"began_at" bigint NOT NULL
-);
---> statement-breakpoint
 CREATE TABLE "provider_configs" (
 	"id" uuid PRIMARY KEY NOT NULL,
 	"account_id" uuid NOT NULL,
@@ -433,7 +424,7 @@ CREATE TABLE "provider_configs" (
 );
 --> statement-breakpoint
 CREATE TABLE "provider_receipts" (
-	"config_id" text NOT NULL,
+	"config_id" uuid NOT NULL,
 	"provider_message_id" text NOT NULL,
 	"project_id" uuid NOT NULL,
 	"message_id" uuid NOT NULL,

@@ -452,15 +452,6 @@ CREATE TABLE `send_buckets` (
 	PRIMARY KEY(`project_id`, `channel`)
 );
 --> statement-breakpoint
-CREATE TABLE `instance_refusals` (
-	`id` text PRIMARY KEY NOT NULL,
-	`provider` text NOT NULL,
-	`reason` text NOT NULL,
-	`paused_until` integer NOT NULL,
-	`probe_message_id` blob,
-	`began_at` integer NOT NULL
-);
---> statement-breakpoint
 CREATE TABLE `provider_configs` (
 	`id` blob PRIMARY KEY NOT NULL,
 	`account_id` blob NOT NULL,
@@ -486,7 +477,7 @@ CREATE UNIQUE INDEX `provider_configs_by_name` ON `provider_configs` (`project_i
 CREATE UNIQUE INDEX `provider_configs_by_callback` ON `provider_configs` (`callback_token_hash`);--> statement-breakpoint
 CREATE INDEX `provider_configs_in_trouble` ON `provider_configs` (`id`) WHERE status = 'error';--> statement-breakpoint
 CREATE TABLE `provider_receipts` (
-	`config_id` text NOT NULL,
+	`config_id` blob NOT NULL,
 	`provider_message_id` text NOT NULL,
 	`project_id` blob NOT NULL,
 	`message_id` blob NOT NULL,

@@ -5,6 +5,7 @@ import { ApiError, fail } from "../core/errors"
 import { millis, now } from "../core/time"
 import { emit } from "../events/emit"
 import type { JobHandler } from "../jobs/jobs"
+import type { ProviderDescriptor } from "../providers/descriptor"
 import { held } from "../store/locks"
 import type { Store, Tx } from "../store/store"
 import type { NameServers } from "./authoritative"
@@ -43,10 +44,18 @@ export interface CheckParts {
 const TRY_MS = 1500
 
 /** What checks need, by the settings. */
-export function openChecks(store: Store, settings: Settings): CheckParts {
+export function openChecks(
+  store: Store,
+  settings: Settings,
+  providers: readonly ProviderDescriptor[],
+): CheckParts {
   const servers = settings["dns.servers"]
   const dns = resolver({ servers, try_ms: TRY_MS })
-  return { store, net: { dns, servers, try_ms: TRY_MS }, targets: recordTargets(settings) }
+  return {
+    store,
+    net: { dns, servers, try_ms: TRY_MS },
+    targets: recordTargets(settings, providers),
+  }
 }
 
 /**

@@ -1,10 +1,12 @@
 import { isIP } from "node:net"
 import { hostname } from "node:os"
-import { and, asc, eq } from "drizzle-orm"
 import { isAddress } from "../core/addresses"
 import type { Settings } from "../core/config"
 import { bareName } from "../core/dns-wire"
-import { providerConfigs } from "../providers/tables"
+import { publicFields } from "../providers/credentials"
+import { findDescriptor, ownEmailProvider, type ProviderDescriptor } from "../providers/descriptor"
+import { routing } from "../providers/routing"
+import { INSTANCE } from "../providers/tables"
 import type { Reader } from "../store/store"
 
 /** The hosts and SPF mechanisms of this instance that the records of its domains point to. */
@@ -16,6 +18,8 @@ export interface RecordTargets {
   mechanisms: string[]
   /** Of a project that has this machine deliver itself, where the instance does otherwise. */
   of_direct?: string[]
+  /** Those that a project may configure: each has mechanisms of its own. */
+  providers: readonly ProviderDescriptor[]
   /** Ed25519 keys are published beside RSA. */
   ed25519: boolean
   /** The provider has to accept a domain, too, and signs for it. */
@@ -26,31 +30,29 @@ export interface RecordTargets {
   tracks: boolean
 }
 
-const SES = "include:amazonses.com"
-
 /** Neither server is part of Belfry yet: a record that leads to one would lose mail or links. */
 const RUNS = { receives: false, tracks: false }
 
 /** From the settings. The host is `domains.host`, else that of `base_url`, else the machine's name. */
-export function recordTargets(settings: Settings): RecordTargets {
+export function recordTargets(
+  settings: Settings,
+  providers: readonly ProviderDescriptor[],
+): RecordTargets {
   const { base_url } = settings
   const host = settings["domains.host"] ?? (base_url ? new URL(base_url).hostname : hostname())
   const name = bareHost(host)
   const given = settings["domains.spf"]
-  const mechanisms = given.length > 0 ? given : [ofProvider(settings, name)]
-  const of_direct = given.length > 0 ? given : [mechanismFor(name)]
+  const machine = [mechanismFor(name)]
+  const { descriptor, credentials } = ownEmailProvider(providers, settings)
+  const known = publicFields(descriptor, { ...credentials })
+  const own = descriptor.spf?.(known, { machine, of: mechanismFor }) ?? machine
+  const mechanisms = given.length > 0 ? given : own
+  const of_direct = given.length > 0 ? given : machine
   const tracking_host = bareHost(settings["domains.tracking_host"] ?? host)
   const ed25519 = settings["domains.ed25519"]
-  const keeps_identities = settings["delivery.provider"] === "ses"
-  const spf = { mechanisms, of_direct }
+  const keeps_identities = descriptor.identity !== undefined
+  const spf = { mechanisms, of_direct, providers }
   return { host: name, tracking_host, ...spf, ed25519, keeps_identities, ...RUNS }
-}
-
-function ofProvider(settings: Settings, host: string): string {
-  if (settings["delivery.provider"] === "ses") return SES
-  const relay = settings["providers.smtp.host"]
-  const is_relay = settings["delivery.provider"] === "smtp" && relay !== null
-  return mechanismFor(is_relay ? relay : host)
 }
 
 const mechanismFor = (host: string) => {
@@ -68,23 +70,17 @@ export async function targetsOfProject(
   project_id: string,
   targets: RecordTargets,
 ): Promise<RecordTargets> {
-  const { project_id: owner, kind, enabled, priority, id } = providerConfigs
-  const ours = and(eq(owner, project_id), eq(kind, "email_provider"), eq(enabled, true))
-  const rows = db.select().from(providerConfigs).where(ours)
-  const [first] = await rows.orderBy(asc(priority), asc(id)).limit(1)
-  if (!first) return targets
-  const { spf, host } = first.settings
-  const here = { ...targets, keeps_identities: first.provider === "ses" }
-  if (Array.isArray(spf)) return { ...here, mechanisms: spf.filter(isText) }
-  if (first.provider === "ses") return { ...here, mechanisms: [SES] }
-  if (first.provider === "direct" && targets.of_direct) {
-    return { ...here, mechanisms: targets.of_direct }
-  }
-  if (first.provider !== "smtp" || !isText(host)) return here
-  return { ...here, mechanisms: [mechanismFor(host)] }
+  const [first] = await routing(db, "email_provider", project_id)
+  if (!first || first.project_id === INSTANCE) return targets
+  const descriptor = findDescriptor(targets.providers, first.kind, first.provider)
+  const { spf } = first.settings
+  const names = { machine: targets.of_direct ?? targets.mechanisms, of: mechanismFor }
+  const mechanisms = Array.isArray(spf)
+    ? spf.filter((one) => typeof one === "string")
+    : descriptor?.spf?.(first.settings, names)
+  const keeps_identities = descriptor?.identity !== undefined
+  return { ...targets, keeps_identities, ...(mechanisms && { mechanisms }) }
 }
-
-const isText = (value: unknown): value is string => typeof value === "string"
 
 export const UNUSABLE_TARGET = "host_not_findable"
 

@@ -233,7 +233,8 @@ export function unsignedWarner({ store, provider, rules }: ComposeParts): Unsign
   return async ({ sender_domain: domain, project_id, sandbox }, keys) => {
     if (keys.length > 0 || sandbox || domain === null || told.has(domain)) return
     if (!rules.sending_domains.has(domain)) return
-    const delivering = (await firstProvider(store.read, project_id)) ?? provider.name
+    const delivering =
+      (await firstProvider(store.read, "email_provider", project_id)) ?? provider.name
     if (delivering === "mailbox" || told.has(domain)) return
     told.add(domain)
     log.warn(UNSIGNED, { domain, next: `belfry domains add ${domain}` })

@@ -7,14 +7,14 @@ import { comparable } from "../lib/address"
 import { type Fact, isOpen, type Message } from "../messages/facts"
 import { feedback } from "../messages/settle"
 import { messages, type Status } from "../messages/tables"
-import { messageFor, type Told } from "../providers/receipts"
-import type { Notice } from "../providers/ses/notification"
+import type { ProviderNotice } from "../providers/descriptor"
+import { messageFor, type ProviderFeedback } from "../providers/receipts"
 import type { Reader, Store } from "../store/store"
 
 const KEPT_SECONDS = 600
 
 /** Tells a message what its provider found out. Before the message is settled here it waits. */
-export const applyFeedback = (store: Store): JobHandler<Told> => ({
+export const applyFeedback = (store: Store): JobHandler<ProviderFeedback> => ({
   run: async (told, job): Promise<JobResult> => {
     const message = await find(store.read, told)
     if (message && message !== "unsettled") {
@@ -42,7 +42,10 @@ async function isTold(db: Reader, { id, channel }: Message, { type, recipient_em
   return rows.some(({ data }) => data.recipient_email === recipient_email)
 }
 
-async function find(db: Reader, told: Told): Promise<Message | "unsettled" | undefined> {
+async function find(
+  db: Reader,
+  told: ProviderFeedback,
+): Promise<Message | "unsettled" | undefined> {
   const meant = await messageFor(db, told)
   if (!meant) return undefined
   const ours = and(eq(messages.id, meant.id), eq(messages.project_id, meant.project_id))
@@ -52,7 +55,7 @@ async function find(db: Reader, told: Told): Promise<Message | "unsettled" | und
 }
 
 /** Addresses come back in other letters than they were given in. */
-function factsOf({ recipients }: Message, notices: Notice[]): (Fact & { type: Status })[] {
+function factsOf({ recipients }: Message, notices: ProviderNotice[]): (Fact & { type: Status })[] {
   const known = new Map(recipients.map(({ email }) => [comparable(email), email]))
   return notices.flatMap(({ recipient_email: told, ...notice }) => {
     const recipient_email = known.get(comparable(told))

@@ -5,31 +5,16 @@ import { isHeld } from "../jobs/work-rows"
 import { messageRows } from "../messages/pipeline"
 import { isClaimed } from "../messages/standing"
 import { messages } from "../messages/tables"
-import { INSTANCE } from "../providers/callback-token"
-import { isInstanceDue, probeInstanceAgain, resumeInstance } from "../providers/instance-standing"
-import { instanceRefusal, refusalFor } from "../providers/refusals"
-import { emailRouting, isUsable } from "../providers/routing"
-import { type Asked, isDue, type Probe, probeAgain, resume } from "../providers/standing"
-import { providerConfigs } from "../providers/tables"
+import { isDue, type Probe, probeAgain, resume } from "../providers/health"
+import type { OpenProviders } from "../providers/open-providers"
+import { ProviderError } from "../providers/provider"
+import { isOwn, isUsable, refusalFor, routing } from "../providers/routing"
+import { type ConfigRow, INSTANCE, providerConfigs } from "../providers/tables"
 import type { Reader, Store, Tx } from "../store/store"
-import type { Adapters } from "./providers/adapters"
-import { ProviderError } from "./providers/provider"
 
-/** A provider that refused our login, and how it is asked again. */
-interface Paused {
-  paused_until: string | null
-  probe_message_id: string | null
-  /** The messages that wait for it alone, oldest first. */
-  firstWaiting(): Promise<Waiting | undefined>
-  /** Whether nobody else has asked it meanwhile. Holds its row. */
-  isDue(tx: Tx): Promise<boolean>
-  /** Logs in without a message. Rejects with ProviderError. */
-  check(): Promise<unknown>
-  again(tx: Tx, asked: Asked): Promise<void>
-  resume(tx: Tx): Promise<void>
-}
+const KIND = "email_provider"
 
-interface Waiting {
+interface HeldMessage {
   id: string
   /** The hold that it is under. */
   by: string
@@ -39,92 +24,57 @@ interface Waiting {
  * Asks a paused provider, once a minute for all nodes: by one message of those that wait, or by a login
  * alone where none does. If it takes the login, what waits for it goes on.
  */
-export const probeProvider = (store: Store, adapters: Adapters): JobHandler<Probe> => ({
+export const probeProvider = (store: Store, providers: OpenProviders): JobHandler<Probe> => ({
   run: async (probe) => {
-    const paused = await find(store, adapters, probe)
-    if (paused?.paused_until !== probe.due) return {} // changed, or gone
-    const { probe_message_id: asking } = paused
+    const config = await find(store.read, probe)
+    if (config?.paused_until !== probe.due) return {} // changed, or gone
+    const { probe_message_id: asking } = config
+    // A job may run twice: the second run must not take the message of the first one back.
+    const once = (change: (tx: Tx) => Promise<void>) => ({
+      done: async (tx: Tx) => {
+        if (await isDue(tx, config, probe.due)) await change(tx)
+      },
+    })
     if (asking !== null && (await isInFlight(store.read, asking))) {
-      return once(paused, (tx) => paused.again(tx, { message_id: asking }))
+      return once((tx) => probeAgain(tx, config, { message_id: asking }))
     }
-    const first = await paused.firstWaiting()
-    if (first) return once(paused, (tx) => askBy(tx, paused, first))
-    const trouble = await found(() => paused.check())
-    if (trouble === undefined) return once(paused, (tx) => paused.resume(tx))
-    return once(paused, (tx) => paused.again(tx, { message_id: null, reason: trouble }))
+    const first = await firstWaiting(store.read, config)
+    if (first) return once((tx) => askBy(tx, config, first))
+    const reason = await refusedLogin(providers, config)
+    if (reason === undefined) return once((tx) => resume(tx, config))
+    return once((tx) => probeAgain(tx, config, { message_id: null, reason }))
   },
 })
 
-/** A job may run twice: the second run must not take the message of the first one back. */
-const once = (paused: Paused, change: (tx: Tx) => Promise<void>) => ({
-  done: async (tx: Tx) => {
-    if (await paused.isDue(tx)) await change(tx)
-  },
-})
+async function find(db: Reader, { config_id, project_id }: Probe): Promise<ConfigRow | undefined> {
+  const ours = and(eq(providerConfigs.id, config_id), eq(providerConfigs.project_id, project_id))
+  const [row] = await db.select().from(providerConfigs).where(ours)
+  return row
+}
 
 /** The message goes back to the queue, where it alone is let through. */
-async function askBy(tx: Tx, paused: Paused, { id, by }: Waiting) {
+async function askBy(tx: Tx, config: ConfigRow, { id, by }: HeldMessage) {
   const is_let_go = await unholdOne(tx, messageRows, by, id)
-  await paused.again(tx, { message_id: is_let_go ? id : null })
+  await probeAgain(tx, config, { message_id: is_let_go ? id : null })
 }
 
-const find = (store: Store, adapters: Adapters, probe: Probe): Promise<Paused | undefined> =>
-  probe.project_id === null || probe.config_id === INSTANCE
-    ? findInstance(store, adapters, probe)
-    : findConfig(store, adapters, { ...probe, id: probe.config_id, project_id: probe.project_id })
-
-async function findConfig(
-  { read }: Store,
-  adapters: Adapters,
-  { id, project_id, due }: { id: string; project_id: string; due: string },
-): Promise<Paused | undefined> {
-  const ours = and(eq(providerConfigs.id, id), eq(providerConfigs.project_id, project_id))
-  const [row] = await read.select().from(providerConfigs).where(ours)
-  if (!row) return undefined
-  return {
-    ...row,
-    firstWaiting: async () =>
-      isUsable(await emailRouting(read, project_id)) ? undefined : firstHeld(read, project_id),
-    isDue: (tx) => isDue(tx, row, due),
-    check: async () => {
-      const lease = adapters.lease(row)
-      await lease.provider.check?.().finally(() => lease.release())
-    },
-    again: (tx, asked) => probeAgain(tx, row, asked),
-    resume: (tx) => resume(tx, row),
+/** The oldest of the messages that wait for this provider alone. */
+async function firstWaiting(db: Reader, { project_id }: ConfigRow) {
+  if (project_id !== INSTANCE) {
+    const rows = await routing(db, KIND, project_id)
+    return isUsable(rows) ? undefined : firstHeld(db, project_id)
   }
-}
-
-async function findInstance(
-  { read }: Store,
-  { own }: Adapters,
-  { due }: Probe,
-): Promise<Paused | undefined> {
-  const refusal = await instanceRefusal(read)
-  if (!refusal) return undefined
-  return {
-    paused_until: refusal.next_probe_at,
-    probe_message_id: refusal.probe_message_id,
-    firstWaiting: () => firstOfInstance(read),
-    isDue: (tx) => isInstanceDue(tx, due),
-    check: async () => own?.check?.(),
-    again: probeInstanceAgain,
-    resume: resumeInstance,
-  }
-}
-
-async function firstOfInstance(db: Reader): Promise<Waiting | undefined> {
   for (const by of await holders(db, messageRows)) {
-    const project_id = heldProject(by)
-    if (project_id === undefined || (await emailRouting(db, project_id)).length > 0) continue
-    const first = await firstHeld(db, project_id)
+    const project = heldProject(by)
+    if (project === undefined || !isOwn(await routing(db, KIND, project))) continue
+    const first = await firstHeld(db, project)
     if (first) return first
   }
   return undefined
 }
 
 /** The oldest message under a project's hold. */
-async function firstHeld(db: Reader, project_id: string): Promise<Waiting | undefined> {
+async function firstHeld(db: Reader, project_id: string): Promise<HeldMessage | undefined> {
   const by = providerHold(project_id)
   const rows = db.select({ id: messages.id }).from(messages)
   const waiting = and(isHeld, eq(messages.owner, by), eq(messages.status, "queued"))
@@ -137,10 +87,16 @@ async function isInFlight(db: Reader, id: string): Promise<boolean> {
   return (await db.select({ id: messages.id }).from(messages).where(one)).length > 0
 }
 
-async function found(check: () => Promise<unknown>): Promise<string | undefined> {
+/** The provider's words, if it still refuses; undefined where it takes the login. */
+async function refusedLogin(providers: OpenProviders, config: ConfigRow) {
   try {
-    await check()
-    return undefined
+    const lease = providers.lease(config)
+    try {
+      await lease.provider.check?.()
+      return undefined
+    } finally {
+      lease.release()
+    }
   } catch (error) {
     if (error instanceof ProviderError) return error.message
     throw error
@@ -148,16 +104,16 @@ async function found(check: () => Promise<unknown>): Promise<string | undefined>
 }
 
 /** Gives back what waits for a provider, as long as there is one that can be asked. */
-export const wakeWaiting = (store: Store): JobHandler<{ project_id: string | null }> => ({
+export const wakeWaiting = (store: Store): JobHandler<{ project_id: string }> => ({
   run: async ({ project_id }) => {
-    if (project_id === null) await wakeStranded(store)
+    if (project_id === INSTANCE) await wakeStranded(store)
     else await goOn(store, project_id)
     return {}
   },
 })
 
 async function goOn(store: Store, project_id: string) {
-  const isRefused = async () => (await refusalFor(store.read, project_id)) !== undefined
+  const isRefused = async () => (await refusalFor(store.read, KIND, project_id)) !== undefined
   while (!(await isRefused()) && (await unhold(store, messageRows, providerHold(project_id))) > 0);
 }
 

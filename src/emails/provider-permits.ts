@@ -1,7 +1,8 @@
-import { millis, millisFrom, monotonic } from "../core/time"
+import { millis, millisFrom } from "../core/time"
 import { DeferredError } from "../jobs/work"
-import type { ConfigRow } from "../providers/configs"
+import type { PermitSource, ProviderPermit } from "../providers/failover"
 import type { Outcome } from "../providers/provider"
+import type { ConfigRow } from "../providers/tables"
 import {
   type ConcurrencyLimit,
   type DestinationFeedback,
@@ -23,22 +24,12 @@ export interface ProviderPermitOptions {
   onBacklog?: PerDestinationOptions["onBacklog"]
 }
 
-/** The permit of one message, for its time with the providers of its project. */
-export interface ProviderPermit {
-  /** The attempt begins. */
-  begin(): void
-  /** The attempt is over, with what came of it, or with nothing where it broke. */
-  end(outcome: Outcome | undefined): void
-  /** Gives the permit back. An attempt that never began says nothing about the provider. */
-  release(): void
-}
-
 /**
  * Limits what the providers of projects deliver, by the configuration that is asked first. A relay that
  * hangs may not hold every delivery of the instance. A quick one may, unless other projects have mail
  * too. Delivery by MX has limits of its own, by domain. The instance's own provider has none.
  */
-export class ProviderPermits {
+export class ProviderPermits implements PermitSource {
   readonly #limits: PerDestinationLimits
   readonly #limit: ConcurrencyLimit
 
@@ -58,7 +49,6 @@ export class ProviderPermits {
     { id, provider, name }: ConfigRow,
     request: Omit<PermitRequest, "name">,
   ): Promise<ProviderPermit> {
-    if (provider === "direct") return UNLIMITED
     const permit = await this.#limits.acquire(id, { ...request, name: `${provider} (${name})` })
     if (isDenied(permit)) throw waiting(permit)
     let feedback: DestinationFeedback = "nothing"
@@ -75,9 +65,6 @@ export class ProviderPermits {
   }
 }
 
-/** Where nothing is counted. */
-export const UNLIMITED: ProviderPermit = { begin: () => {}, end: () => {}, release: () => {} }
-
 const waiting = ({ until, reason }: PermitDenial) =>
   new DeferredError(reason, Math.max(0, (millisFrom(until) - millis()) / 1000))
 
@@ -86,47 +73,3 @@ const isAnswered = (outcome: Outcome): boolean =>
     ({ status, fault, reply }) =>
       status !== "retry" || (fault !== "connection" && reply.response !== null),
   )
-
-/** No message is told to come back later than this: meanwhile others may have given up. */
-const FARTHEST_SECONDS = 600
-
-/** Keeps what a project wants of a provider's limit: at most so many messages a second. */
-export class ProviderRateLimit {
-  readonly #per_second: number
-  readonly #read: () => number
-  #left: number
-  #filled_at: number
-  #promised = 0
-
-  /** `read` gives milliseconds since some moment. */
-  constructor(per_second: number, read: () => number = monotonic) {
-    this.#per_second = per_second
-    this.#read = read
-    this.#left = this.#most
-    this.#filled_at = read()
-  }
-
-  /**
-   * Takes one. Throws DeferredError with a time of its own where this second's are used up. Urgent mail
-   * takes it out of the next second's, past all that wait.
-   */
-  take(is_urgent = false): void {
-    const now = this.#read()
-    const earned = ((now - this.#filled_at) / 1000) * this.#per_second
-    this.#left = Math.min(this.#most, this.#left + earned)
-    this.#filled_at = now
-    if (this.#left >= (is_urgent ? 1 - this.#most : 1)) {
-      this.#left -= 1
-      return
-    }
-    const next = Math.max(this.#promised, now) + 1000 / this.#per_second
-    this.#promised = Math.min(next, now + FARTHEST_SECONDS * 1000)
-    const text = `This provider gets at most ${this.#per_second} messages a second.`
-    throw new DeferredError(text, (this.#promised - now) / 1000)
-  }
-
-  /** A slow one still sends one at a time. */
-  get #most() {
-    return Math.max(1, this.#per_second)
-  }
-}

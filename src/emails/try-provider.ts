@@ -9,43 +9,35 @@ import { signingKeys } from "../domains/signing"
 import type { Caller } from "../identity/caller"
 import { DeferredError } from "../jobs/work"
 import { domainOf, isMailbox, type Mailbox, notOneAddress } from "../lib/address"
-import { INSTANCE } from "../providers/callback-token"
-import type { ConfigRow } from "../providers/configs"
-import { pauseInstance, resumeInstance } from "../providers/instance-standing"
-import type { Fault, Outcome } from "../providers/provider"
-import { emailRouting } from "../providers/routing"
-import { pause, resume } from "../providers/standing"
-import type { Store, Tx } from "../store/store"
+import { INSTANCE_NAME, shownId } from "../providers/callback-token"
+import { pause, resume } from "../providers/health"
+import type { OpenProviders, ProviderLease } from "../providers/open-providers"
+import {
+  type Fault,
+  type Outcome,
+  type Provider,
+  ProviderBusyError,
+  ProviderError,
+} from "../providers/provider"
+import { routing } from "../providers/routing"
+import { type ConfigRow, INSTANCE } from "../providers/tables"
+import type { Store } from "../store/store"
 import { compose } from "./compose"
 import { refuseUnsendable, type SendRules } from "./prepare"
-import type { Adapters, Lease } from "./providers/adapters"
-import { asLease } from "./providers/candidates"
-import { ProviderError } from "./providers/provider"
-import { PoolBusy } from "./smtp/pool"
+import type { OutgoingMail } from "./providers/provider"
 
 export interface TestParts {
   store: Store
   secrets: Secrets
   workers: Workers
-  adapters: Adapters
+  open_providers: OpenProviders
   rules: SendRules
 }
 
-interface Tested {
+interface TestedProvider {
   ok: true
   duration_ms: number
   detail: string
-}
-
-/** Whom a test asks, and what becomes of a pause by what it finds. */
-interface Subject {
-  id: string
-  project_id: string
-  provider: string
-  name: string
-  lease(): Lease
-  pause(tx: Tx, why: string): Promise<unknown>
-  resume(tx: Tx): Promise<void>
 }
 
 /** As `tryProvider`, of the instance's own. Throws 404 for a project that has providers of its own. */
@@ -54,17 +46,12 @@ export async function tryInstance(
   caller: Caller,
   project_id: string,
   to: string | undefined,
-): Promise<Tested> {
-  const { own } = parts.adapters
-  const rows = await emailRouting(parts.store.read, project_id)
-  if (!own || rows.length > 0) return fail("not_found", "There is no such provider configuration.")
-  const { name: provider } = own
-  const who = { id: INSTANCE, project_id, provider, name: INSTANCE, lease: () => asLease(own) }
-  const standing = {
-    pause: (tx: Tx, why: string) => pauseInstance(tx, provider, why),
-    resume: resumeInstance,
+): Promise<TestedProvider> {
+  const [row] = await routing(parts.store.read, "email_provider", project_id)
+  if (row?.project_id !== INSTANCE) {
+    return fail("not_found", "There is no such provider configuration.")
   }
-  return tested(parts, caller, { ...who, ...standing }, to)
+  return tested(parts, { caller, row, project_id }, to)
 }
 
 /**
@@ -77,40 +64,38 @@ export const tryProvider = (
   caller: Caller,
   row: ConfigRow,
   to: string | undefined,
-): Promise<Tested> =>
-  tested(
-    parts,
-    caller,
-    {
-      ...row,
-      lease: () => parts.adapters.lease(row),
-      pause: (tx, why) => pause(tx, row, why),
-      resume: (tx) => resume(tx, row),
-    },
-    to,
-  )
+): Promise<TestedProvider> => tested(parts, { caller, row, project_id: row.project_id }, to)
+
+/** Which provider a test asks, and for which project. */
+interface TestSubject {
+  caller: Caller
+  row: ConfigRow
+  project_id: string
+}
 
 async function tested(
   parts: TestParts,
-  caller: Caller,
-  subject: Subject,
+  subject: TestSubject,
   to: string | undefined,
-): Promise<Tested> {
+): Promise<TestedProvider> {
   if (to !== undefined && !isMailbox(to)) throw invalid("to", "invalid_email", notOneAddress(to))
-  const mail = to === undefined ? undefined : await written(parts, caller, subject, to)
+  const mail = to === undefined ? undefined : await written(parts, subject, to)
   const begun = monotonic()
-  const detail = await attempt(parts, subject, (lease) => (mail ? send(lease, mail) : check(lease)))
-  await parts.store.tx(subject.resume)
+  const { row } = subject
+  const detail = await attempt(parts, row, ({ provider }) =>
+    mail ? send(provider, mail) : check(provider),
+  )
+  await parts.store.tx((tx) => resume(tx, row))
   return { ok: true, duration_ms: Math.round(monotonic() - begun), detail }
 }
 
 async function attempt(
-  { store }: TestParts,
-  subject: Subject,
-  run: (lease: Lease) => Promise<string>,
+  { store, open_providers }: TestParts,
+  row: ConfigRow,
+  run: (lease: ProviderLease) => Promise<string>,
 ): Promise<string> {
   try {
-    const lease = subject.lease()
+    const lease = open_providers.lease(row)
     try {
       return await run(lease)
     } finally {
@@ -118,19 +103,19 @@ async function attempt(
     }
   } catch (error) {
     // No room at the moment, which a message would wait for.
-    const is_full = error instanceof DeferredError || error instanceof PoolBusy
-    if (is_full) return refused(subject.provider, error.message, "infrastructure")
+    const is_full = error instanceof DeferredError || error instanceof ProviderBusyError
+    if (is_full) return refused(row.provider, error.message, "infrastructure")
     if (!(error instanceof ProviderError)) throw error
     const { message, fault } = error
-    if (fault === "authentication") await store.tx((tx) => subject.pause(tx, message))
-    return refused(subject.provider, message, fault)
+    if (fault === "authentication") await store.tx((tx) => pause(tx, row, message))
+    return refused(row.provider, message, fault)
   }
 }
 
 const refused = (provider: string, message: string, fault: Fault | "message"): never =>
   fail("provider_error", message, { provider, fault })
 
-const check = async ({ provider }: Lease) =>
+const check = async (provider: Provider) =>
   (await provider.check?.()) ?? "This provider needs no login."
 
 interface TestMail {
@@ -141,8 +126,8 @@ interface TestMail {
   raw: Uint8Array
 }
 
-async function send({ provider }: Lease, { id, project_id, from, to, raw }: TestMail) {
-  const mail = { message_id: id, project_id, from, to: [to], raw, smtputf8: false }
+async function send(provider: Provider, { id, project_id, from, to, raw }: TestMail) {
+  const mail: OutgoingMail = { message_id: id, project_id, from, to: [to], raw, smtputf8: false }
   const outcome = await provider.send(mail)
   const { status, fault } = outcome
   const words = wordsOf(outcome)
@@ -155,25 +140,23 @@ const wordsOf = ({ reason, reply }: Outcome) => reason ?? reply.response ?? "no 
 
 async function written(
   { store, secrets, workers, rules }: TestParts,
-  caller: Caller,
-  subject: Subject,
+  { caller, row, project_id }: TestSubject,
   to: string,
 ): Promise<TestMail> {
   const { default_from } = caller.project_settings
   const from = default_from ?? fail("sender_not_configured", NO_SENDER, { channel: "email" })
   const domain = domainOf(from.email)
-  const to_mailbox = subject.provider === "mailbox"
+  const to_mailbox = row.provider === "mailbox"
   const own = { ...rules, to_mailbox, mailbox_takes_all: to_mailbox }
   await refuseUnsendable(caller, domain, [{ email: to, name: null }], own)
   const id = newId()
-  const { project_id } = subject
   try {
     const dkim = await signingKeys(store.read, secrets, project_id, domain)
-    const letter = letterOf({ from, to, domain, id }, subject)
+    const letter = letterOf({ from, to, domain, id }, row)
     const { raw } = await compose(workers, { ...letter, dkim })
     return { id, project_id, from: from.email, to, raw }
   } catch (error) {
-    log.error("a test mail could not be composed", { config_id: subject.id, error })
+    log.error("a test mail could not be composed", { config_id: shownId(row), error })
     throw new ApiError(
       "send_failed",
       "The test mail could not be composed. The log has the reason.",
@@ -191,17 +174,21 @@ interface Address {
   id: string
 }
 
-const letterOf = ({ from, to, domain, id }: Address, { provider, name }: Subject) => ({
-  message_id: id,
-  domain,
-  created_at: now(),
-  from,
-  to: { email: to, name: null },
-  cc: [],
-  reply_to: [],
-  subject: `A test of ${provider} (${name})`,
-  text: `This mail is a test of ${provider} (${name}). It arrived, so the provider works.\n`,
-  html: null,
-  headers: { "Auto-Submitted": "auto-generated" },
-  attachments: [],
-})
+function letterOf({ from, to, domain, id }: Address, row: ConfigRow) {
+  const name = row.project_id === INSTANCE ? INSTANCE_NAME : row.name
+  const what = `a test of ${row.provider} (${name})`
+  return {
+    message_id: id,
+    domain,
+    created_at: now(),
+    from,
+    to: { email: to, name: null },
+    cc: [],
+    reply_to: [],
+    subject: `A${what.slice(1)}`,
+    text: `This mail is ${what}. It arrived, so the provider works.\n`,
+    html: null,
+    headers: { "Auto-Submitted": "auto-generated" },
+    attachments: [],
+  }
+}

@@ -2,7 +2,7 @@ import { and, eq, type SQL, sql } from "drizzle-orm"
 import { heldProject } from "../jobs/holds"
 import { HELD, LEASED, type WorkColumns } from "../jobs/work"
 import { isLeased } from "../jobs/work-rows"
-import { refusalFor, waitingReason } from "../providers/refusals"
+import { refusalFor, waitingReason } from "../providers/routing"
 import { isAmong } from "../store/id-filters"
 import { inFlightOf } from "../store/in-flight"
 import type { Reader } from "../store/store"
@@ -24,7 +24,8 @@ export async function asTheyStand(db: Reader, rows: Message[]): Promise<MessageV
   const waits = new Map<string, Pick<MessageView, "status_reason" | "next_attempt_at">>()
   for (const by of new Set(rows.flatMap(holdOf))) {
     const project_id = heldProject(by)
-    const refusal = project_id === undefined ? undefined : await refusalFor(db, project_id)
+    const refusal =
+      project_id === undefined ? undefined : await refusalFor(db, "email_provider", project_id)
     if (!refusal) continue
     waits.set(by, {
       status_reason: waitingReason(refusal),

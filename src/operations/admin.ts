@@ -1,6 +1,5 @@
 import { rmSync } from "node:fs"
 import { Type as t } from "@sinclair/typebox"
-import { settings } from "../core/config"
 import { ApiError, fail } from "../core/errors"
 import { log } from "../core/log"
 import { Problems } from "../core/problems"
@@ -12,7 +11,8 @@ import { revokeAll } from "../identity/sessions"
 import type { AccountStatus } from "../identity/tables"
 import * as mailbox from "../mailbox/mailbox"
 import { openRaw } from "../mailbox/mailbox"
-import { ownAccess, ownCallback } from "../providers/ses/own"
+import type { ProviderEnvironment } from "../providers/descriptor"
+import { instanceCallback } from "../providers/health"
 import type { Store } from "../store/store"
 import * as accounts from "../tenancy/accounts"
 import * as operator from "../tenancy/operator"
@@ -61,6 +61,7 @@ async function answer(parts: AdminParts, request: Request): Promise<Response> {
 interface AdminParts extends SetupParts {
   secrets: Secrets
   base_url: () => string
+  providers: Pick<ProviderEnvironment, "own">
 }
 
 type NewOwner = FirstOwner & { password: string }
@@ -106,7 +107,7 @@ export async function administer(parts: AdminParts, order: AdminOrder): Promise<
     case "system_mail":
       return systemMail(parts, order.id)
     case "ses_callback":
-      return sesCallback(parts)
+      return providerCallback(parts)
   }
 }
 
@@ -129,11 +130,17 @@ async function systemMail({ store: { read }, secrets }: AdminParts, id: string) 
 }
 
 /** Knowing the address is the credential, so no route and no log shows it. */
-function sesCallback({ secrets, base_url }: AdminParts) {
-  if (!ownAccess(settings())) fail("conflict", "The setting delivery.provider is not ses.")
+function providerCallback({ secrets, base_url, providers }: AdminParts) {
+  const descriptor = providers.own.email?.descriptor
+  if (!descriptor?.callbacks) {
+    return fail(
+      "conflict",
+      `The provider of this instance, ${descriptor?.name}, calls no address. Set delivery.provider to another.`,
+    )
+  }
   if (base_url() === "")
     fail("conflict", "The setting base_url is missing, so the address is not known. Set base_url.")
-  return { callback_url: ownCallback(secrets, base_url()) }
+  return { callback_url: `${base_url()}${instanceCallback(secrets, descriptor)}` }
 }
 
 /** The new owner signs in afterwards: the answer has no session. */

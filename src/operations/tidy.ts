@@ -1,7 +1,7 @@
 import type { Settings } from "../core/config"
 import { log } from "../core/log"
 import { secondsFromNow } from "../core/time"
-import { purgePolicies } from "../emails/open-direct"
+import { purgePolicies } from "../emails/email-context"
 import { wakeStranded } from "../emails/provider-jobs"
 import * as idempotency from "../http/idempotency"
 import { purgeWindows } from "../http/rate-limits"

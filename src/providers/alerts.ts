@@ -4,13 +4,13 @@ import { projects } from "../identity/tables"
 import type { JobHandler } from "../jobs/jobs"
 import type { Store } from "../store/store"
 import * as people from "../tenancy/project-members"
-import type { Refused } from "./standing"
+import type { ProviderRefused } from "./health"
 import { providerConfigs } from "./tables"
 
 const MOST_ADMINS = 100
 
 /** Tells every admin of the project that a provider refuses its credentials, and what follows. */
-export const tellAdmins = (store: Store, mail: SystemMail): JobHandler<Refused> => ({
+export const tellAdmins = (store: Store, mail: SystemMail): JobHandler<ProviderRefused> => ({
   run: async ({ account_id, project_id, config_id, reason }) => {
     await store.tx(async (tx) => {
       const ours = and(

@@ -1,11 +1,10 @@
 import * as audit from "../audit-log/audit-log"
 import type { Secrets } from "../core/secrets"
 import type { Tx } from "../store/store"
-import { callbackToken } from "./callback-token"
+import { callbackToken, INSTANCE_NAME } from "./callback-token"
 import { masked, openCredentials } from "./credentials"
-import type { providerConfigs } from "./tables"
-
-export type ConfigRow = typeof providerConfigs.$inferSelect
+import { channelOf, findDescriptor, type ProviderDescriptor } from "./descriptor"
+import { type ConfigRow, INSTANCE } from "./tables"
 
 /** What a project may say of a configuration, besides how to get in. */
 export interface ConfigSettings {
@@ -18,9 +17,16 @@ export type SettingsChange = {
   [Name in keyof ConfigSettings]?: Required<ConfigSettings>[Name] | null
 }
 
+export interface RecordParts {
+  secrets: Secrets
+  base_url: string
+  table: readonly ProviderDescriptor[]
+}
+
 /** ProviderConfig of the contract. */
-export function record(row: ConfigRow, secrets: Secrets, base_url: string) {
-  const token = row.callback_token_hash === null ? null : callbackToken(secrets, row.id)
+export function record(row: ConfigRow, { secrets, base_url, table }: RecordParts) {
+  const token = row.callback_token_hash === null ? null : callbackToken(secrets, row)
+  const descriptor = findDescriptor(table, row.kind, row.provider)
   return {
     id: row.id,
     kind: row.kind,
@@ -31,18 +37,47 @@ export function record(row: ConfigRow, secrets: Secrets, base_url: string) {
     status: row.status,
     last_error: row.last_error,
     next_probe_at: row.paused_until,
-    credentials: masked(openCredentials(secrets, row)),
+    credentials: masked(descriptor, openCredentials(secrets, row)),
     settings: shownSettings(row),
-    callback_url: token && `${base_url}/v1/callbacks/email/${row.provider}/${token}`,
+    callback_url: token && `${base_url}${callbackPath(row)}/${token}`,
     created_at: row.created_at,
     updated_at: row.updated_at,
   }
 }
 
+export const callbackPath = ({ kind, provider }: Pick<ConfigRow, "kind" | "provider">): string =>
+  `/v1/callbacks/${channelOf(kind)}/${provider}`
+
+/**
+ * The instance's own provider as a project sees it that has no other, and only while it has trouble:
+ * whose mail waits has to see why. What the operator has set up stays theirs.
+ */
+export function instanceRecord(row: ConfigRow | undefined): ReturnType<typeof record> | undefined {
+  if (row?.project_id !== INSTANCE || row.status !== "error") return undefined
+  const { kind, provider, status, last_error, paused_until, trouble_since } = row
+  const since = trouble_since ?? row.updated_at
+  return {
+    id: INSTANCE_NAME,
+    kind,
+    provider,
+    name: INSTANCE_NAME,
+    priority: 0,
+    enabled: true,
+    status,
+    last_error,
+    next_probe_at: paused_until,
+    credentials: {},
+    settings: {},
+    callback_url: null,
+    created_at: since,
+    updated_at: since,
+  }
+}
+
 /** Without what is kept there besides. */
 export function shownSettings({ settings }: ConfigRow): ConfigSettings {
-  const { host: _, sns_account: __, ...shown } = settings
-  return shown
+  const { max_per_second, spf } = settings as ConfigSettings
+  return { ...(max_per_second !== undefined && { max_per_second }), ...(spf && { spf }) }
 }
 
 /** The shown settings after a change of some. */
@@ -51,7 +86,7 @@ export function changedSettings(before: ConfigRow, change: SettingsChange): Conf
   return Object.fromEntries(all.filter(([, value]) => value !== null))
 }
 
-interface Change {
+interface ConfigChanged {
   before?: ConfigRow
   after?: ConfigRow
 }
@@ -64,7 +99,7 @@ export const tell = async (
   tx: Tx,
   by: audit.By,
   action: string,
-  { before, after }: Change,
+  { before, after }: ConfigChanged,
   credentials_changed = false,
 ) => {
   const { account_id, project_id, id: config_id } = (after ?? before) as ConfigRow

@@ -9,21 +9,24 @@ import type { Reader, Tx } from "../store/store"
 import { newestFirst, type Stretch } from "../store/stretch"
 import { callbackHash, callbackToken } from "./callback-token"
 import {
-  type ConfigRow,
   type ConfigSettings,
   changedSettings,
   type SettingsChange,
   shownSettings,
   tell,
 } from "./config-record"
-import { type Credentials, openCredentials, sealCredentials } from "./credentials"
+import { openCredentials, publicFields, sealCredentials } from "./credentials"
+import {
+  type Credentials,
+  findDescriptor,
+  type ProviderDescriptor,
+  type ProviderKind,
+} from "./descriptor"
+import { enqueueResumed, HEALTHY } from "./health"
 import { forgetRouting } from "./routing"
-import { enqueueResumed, WORKS } from "./standing"
-import { type ProviderKind, providerConfigs } from "./tables"
+import { type ConfigRow, providerConfigs } from "./tables"
 
-export type { ConfigRow } from "./config-record"
-
-export interface NewConfig {
+export interface NewProviderConfig {
   kind: ProviderKind
   provider: string
   name: string
@@ -32,7 +35,7 @@ export interface NewConfig {
   settings: ConfigSettings
 }
 
-export interface ConfigChange {
+export interface ProviderConfigChange {
   name?: string
   priority?: number
   enabled?: boolean
@@ -41,15 +44,16 @@ export interface ConfigChange {
 }
 
 /** As a change is written: its settings are all there are. */
-type Written = Omit<ConfigChange, "settings"> & { settings?: ConfigSettings }
+type WrittenChange = Omit<ProviderConfigChange, "settings"> & { settings?: ConfigSettings }
 
-export interface Owner {
+export interface ConfigOwner {
   account_id: string
   project_id: string
 }
 
-interface Maker {
+export interface ConfigMaker {
   secrets: Secrets
+  table: readonly ProviderDescriptor[]
   by: audit.By
 }
 
@@ -60,7 +64,12 @@ const MOST_CONFIGS = 20
  * The same provider and name replaces: `made` tells which of the two it was. Throws 409 `conflict`
  * where the project has too many.
  */
-export async function set(tx: Tx, owner: Owner, wanted: NewConfig, maker: Maker) {
+export async function set(
+  tx: Tx,
+  owner: ConfigOwner,
+  wanted: NewProviderConfig,
+  maker: ConfigMaker,
+) {
   const before = await named(tx, owner, wanted)
   if (before) {
     const { priority, credentials, settings } = wanted
@@ -71,7 +80,7 @@ export async function set(tx: Tx, owner: Owner, wanted: NewConfig, maker: Maker)
     const text = `A project may have at most ${MOST_CONFIGS} providers of one kind. Delete one first.`
     fail("conflict", text, { reason: "too_many", limit: MOST_CONFIGS })
   }
-  const row = freshRow(owner, wanted, maker.secrets)
+  const row = freshRow(owner, wanted, maker)
   const added = await tx.insert(providerConfigs).values(row).onConflictDoNothing().returning()
   if (added.length === 0) return set(tx, owner, wanted, maker) // another node was quicker
   await tell(tx, maker.by, "provider.created", { after: row })
@@ -79,8 +88,13 @@ export async function set(tx: Tx, owner: Owner, wanted: NewConfig, maker: Maker)
   return { made: true, row }
 }
 
-function freshRow(owner: Owner, wanted: NewConfig, secrets: Secrets): ConfigRow {
+function freshRow(
+  owner: ConfigOwner,
+  wanted: NewProviderConfig,
+  { secrets, table }: ConfigMaker,
+): ConfigRow {
   const { kind, provider, name, priority, credentials, settings } = wanted
+  const descriptor = findDescriptor(table, kind, provider)
   const id = newId()
   const moment = now()
   return {
@@ -91,28 +105,30 @@ function freshRow(owner: Owner, wanted: NewConfig, secrets: Secrets): ConfigRow 
     name,
     priority,
     enabled: true,
-    ...WORKS,
+    ...HEALTHY,
     credentials: sealCredentials(secrets, id, credentials),
-    settings: keptSettings(settings, credentials),
-    callback_token_hash: provider === "ses" ? callbackHash(callbackToken(secrets, id)) : null,
+    settings: keptSettings(descriptor, settings, credentials),
+    callback_token_hash: descriptor?.callbacks
+      ? callbackHash(callbackToken(secrets, { id, ...owner }))
+      : null,
     created_at: moment,
     updated_at: moment,
   }
 }
 
-/** The host of a relay is no secret, and SPF records name it. */
-const keptSettings = (settings: ConfigSettings, { host }: Credentials) => ({
-  ...settings,
-  ...(typeof host === "string" && { host }),
-})
+const keptSettings = (
+  descriptor: ProviderDescriptor | undefined,
+  settings: ConfigSettings,
+  credentials: Credentials,
+) => ({ ...settings, ...(descriptor && publicFields(descriptor, credentials)) })
 
 /** What is absent stays, of the settings too. Throws 409 `conflict` for a name that another one has. */
 export async function patch(
   tx: Tx,
-  owner: Owner,
+  owner: ConfigOwner,
   config: { kind: ProviderKind; id: string },
-  change: ConfigChange,
-  maker: Maker,
+  change: ProviderConfigChange,
+  maker: ConfigMaker,
 ) {
   const before = await hold(tx, owner.project_id, config)
   if (change.name !== undefined && change.name !== before.name) {
@@ -128,9 +144,15 @@ export async function patch(
 }
 
 /** New credentials end a pause; so does being asked to go on. */
-async function change_(tx: Tx, before: ConfigRow, wanted: Written, { secrets, by }: Maker) {
+async function change_(
+  tx: Tx,
+  before: ConfigRow,
+  wanted: WrittenChange,
+  { secrets, by, table }: ConfigMaker,
+) {
   const { credentials, settings, ...plain } = wanted
-  const { sns_account } = before.settings
+  const { callback_account } = before.settings
+  const descriptor = findDescriptor(table, before.kind, before.provider)
   const known = () => openCredentials(secrets, before)
   const after: ConfigRow = {
     ...before,
@@ -138,12 +160,12 @@ async function change_(tx: Tx, before: ConfigRow, wanted: Written, { secrets, by
     ...(credentials && { credentials: sealCredentials(secrets, before.id, credentials) }),
     ...((settings || credentials) && {
       settings: {
-        ...keptSettings(settings ?? shownSettings(before), credentials ?? known()),
+        ...keptSettings(descriptor, settings ?? shownSettings(before), credentials ?? known()),
         // With other credentials it may be another account.
-        ...(!credentials && sns_account !== undefined && { sns_account }),
+        ...(!credentials && callback_account !== undefined && { callback_account }),
       },
     }),
-    ...((credentials || plain.enabled) && WORKS),
+    ...((credentials || plain.enabled) && HEALTHY),
     updated_at: now(),
   }
   await tx.update(providerConfigs).set(after).where(eq(providerConfigs.id, before.id))
@@ -158,7 +180,7 @@ async function change_(tx: Tx, before: ConfigRow, wanted: Written, { secrets, by
  */
 export async function remove(
   tx: Tx,
-  owner: Owner,
+  owner: ConfigOwner,
   config: { kind: ProviderKind; id: string },
   by: audit.By,
 ) {
@@ -168,7 +190,7 @@ export async function remove(
   await goOn(tx, row.project_id)
 }
 
-export interface Part extends Stretch {
+export interface ConfigPart extends Stretch {
   limit: number
   offset: number
 }
@@ -178,7 +200,7 @@ export function list(
   db: Reader,
   project_id: string,
   kind: ProviderKind | undefined,
-  { limit, offset, ...stretch }: Part,
+  { limit, offset, ...stretch }: ConfigPart,
 ) {
   const { where, order } = newestFirst(id, stretch)
   const rows = db
@@ -220,7 +242,7 @@ const gone = () => fail("not_found", "There is no such provider configuration.")
 
 async function named(
   tx: Tx,
-  { project_id }: Owner,
+  { project_id }: ConfigOwner,
   { kind, provider, name }: Pick<ConfigRow, "kind" | "provider" | "name">,
 ) {
   const same = and(eq(providerConfigs.provider, provider), eq(providerConfigs.name, name))

@@ -1,59 +1,34 @@
-import { type Static, type TSchema, Type as t } from "@sinclair/typebox"
+import { type TObject, Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/problems"
 import type { Secrets } from "../core/secrets"
-import { oneOf } from "../http/field-schemas"
 import { check } from "../http/validate"
+import type { Credentials, ProviderDescriptor } from "./descriptor"
 
-const line = (maxLength: number) =>
-  t.String({ minLength: 1, maxLength, pattern: "^[^\\u0000-\\u001f\\u007f]*$" })
+const schemas = new WeakMap<ProviderDescriptor, TObject>()
 
-export const SmtpCredentials = t.Object({
-  host: t.String({ pattern: "^[A-Za-z0-9_.:-]+$", maxLength: 253 }),
-  port: t.Integer({ minimum: 1, maximum: 65_535 }),
-  username: t.Optional(line(255)),
-  password: t.Optional(line(1024)),
-  tls: oneOf("starttls", "implicit", "none"),
-})
-
-export const SesCredentials = t.Object({
-  region: t.String({ pattern: "^[a-z]{2}(-[a-z]+)+-\\d{1,2}$" }),
-  access_key_id: t.String({ pattern: "^[A-Za-z0-9]{16,128}$" }),
-  secret_access_key: line(256),
-  configuration_set: t.Optional(t.String({ pattern: "^[A-Za-z0-9_-]{1,64}$" })),
-})
-
-const None = t.Object({})
-
-export type SmtpAccess = Static<typeof SmtpCredentials>
-export type SesAccess = Static<typeof SesCredentials>
-export type Credentials = Record<string, unknown>
-
-/** Who can deliver email, and what each needs to know. */
-export const EMAIL_PROVIDERS = {
-  mailbox: None,
-  direct: None,
-  smtp: SmtpCredentials,
-  ses: SesCredentials,
-} satisfies Record<string, TSchema>
-
-export type EmailProviderKind = keyof typeof EMAIL_PROVIDERS
-
-export const isEmailProvider = (name: string): name is EmailProviderKind =>
-  Object.hasOwn(EMAIL_PROVIDERS, name)
+/** The form of a provider's credentials. */
+export function credentialsSchema(descriptor: ProviderDescriptor): TObject {
+  const known = schemas.get(descriptor)
+  if (known) return known
+  const fields = Object.entries(descriptor.credentials).map(([name, { schema }]) => [name, schema])
+  const schema = t.Object(Object.fromEntries(fields))
+  schemas.set(descriptor, schema)
+  return schema
+}
 
 /** Puts what is wrong into the collection, and returns what of it is known, as it is kept. */
 export function readCredentials(
-  provider: EmailProviderKind,
+  descriptor: ProviderDescriptor,
   given: unknown,
   problems: Problems,
 ): Credentials {
-  const wanted = withDefaults(provider, given ?? {})
+  const wanted = withDefaults(descriptor, given ?? {})
   const found: { path: string; code: string; message: string }[] = []
-  check(EMAIL_PROVIDERS[provider], wanted, {
+  check(credentialsSchema(descriptor), wanted, {
     add: (path: string, code: string, message: string) => found.push({ path, code, message }),
   } as unknown as Problems)
   for (const [name, value] of Object.entries(wanted)) {
-    if (SECRET.has(name) && typeof value === "string" && value.startsWith(MASK)) {
+    if (isSecret(descriptor, name) && typeof value === "string" && value.startsWith(MASK)) {
       found.push({
         path: name,
         code: "invalid",
@@ -65,41 +40,50 @@ export function readCredentials(
     problems.add(path === "body" ? "credentials" : `credentials.${path}`, code, message)
   }
   if (found.length > 0) return {}
-  const { username, password } = wanted
-  if ((username === undefined) !== (password === undefined)) {
-    const missing = username === undefined ? "username" : "password"
-    problems.add(
-      `credentials.${missing}`,
-      "required",
-      "Give username and password together, or neither.",
-    )
-  }
-  const names = Object.keys(EMAIL_PROVIDERS[provider].properties)
+  const fault = descriptor.judge?.(wanted)
+  if (fault) problems.add(`credentials.${fault.field}`, fault.code, fault.message)
+  const names = Object.keys(descriptor.credentials)
   return Object.fromEntries(Object.entries(wanted).filter(([name]) => names.includes(name)))
 }
 
-function withDefaults(provider: EmailProviderKind, given: unknown): Credentials {
+function withDefaults({ credentials }: ProviderDescriptor, given: unknown): Credentials {
   if (typeof given !== "object" || given === null || Array.isArray(given)) return { given }
-  return provider === "smtp" ? { port: 587, tls: "starttls", ...given } : { ...given }
+  const fallbacks = Object.entries(credentials).flatMap(([name, { fallback }]) =>
+    fallback === undefined ? [] : [[name, fallback]],
+  )
+  return { ...Object.fromEntries(fallbacks), ...given }
 }
 
-const SECRET = new Set(["password", "access_key_id", "secret_access_key"])
+const isSecret = (descriptor: ProviderDescriptor | undefined, name: string): boolean =>
+  descriptor === undefined || descriptor.credentials[name]?.secret === true
 
 const MASK = "****"
 const SHOWN = 4
 const LEAST_HIDDEN = 8
 
-/** The same with every secret cut to its last four characters; short ones show none. */
-export const masked = (credentials: Credentials): Credentials =>
+/**
+ * The same with every secret cut to its last four characters; short ones show none. All are secrets of
+ * a provider that this version does not know.
+ */
+export const masked = (
+  descriptor: ProviderDescriptor | undefined,
+  credentials: Credentials,
+): Credentials =>
   Object.fromEntries(
     Object.entries(credentials).map(([name, value]) => [
       name,
-      SECRET.has(name) ? maskedText(String(value)) : value,
+      isSecret(descriptor, name) ? maskedText(textOf(value)) : value,
     ]),
   )
 
+const textOf = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value))
+
 const maskedText = (text: string) =>
   `${MASK}${text.length >= SHOWN + LEAST_HIDDEN ? text.slice(-SHOWN) : ""}`
+
+/** The fields that are no secrets and that SPF records are made from. */
+export const publicFields = ({ credentials }: ProviderDescriptor, all: Credentials): Credentials =>
+  Object.fromEntries(Object.entries(all).filter(([name]) => credentials[name]?.is_public === true))
 
 /** Bound to the configuration: in another row it does not open. */
 const contextOf = (config_id: string) => `provider_configs:${config_id}:credentials`

@@ -64,3 +64,50 @@ export function outcomeOf(
   if (!first) throw new TypeError("an outcome needs a recipient")
   return { ...first, others, transcript: [], ...attempt }
 }
+
+/** No connection became free in time. */
+export class ProviderBusyError extends Error {
+  override readonly name: string = "ProviderBusyError"
+}
+
+/** A provider that cannot be used at all, whatever the message. */
+export class ProviderError extends Error {
+  override readonly name = "ProviderError"
+  readonly fault: Fault
+
+  constructor(fault: Fault, message: string) {
+    super(message)
+    this.fault = fault
+  }
+}
+
+/** One attempt of a message, composed: a provider delivers it as it is. */
+export interface OutgoingMessage {
+  /** The same over all attempts: hand it on wherever the other side can tell a repetition by it. */
+  message_id: string
+  project_id: string
+  /** Recipients that are still open; the first is the one the message's status follows. */
+  to: string[]
+}
+
+/**
+ * Delivers a message, once. A refusal is an `Outcome` with the reason the server gave, never an
+ * exception, and `sent` means that the other side took responsibility for the message.
+ */
+export interface Provider<Message extends OutgoingMessage = OutgoingMessage> {
+  readonly name: string
+  readonly schedule: RetrySchedule
+  send(message: Message): Promise<Outcome>
+  /**
+   * Asked before a message is composed: keeps a permit for it until `dismiss`, or rejects with
+   * DeferredError where none is free. Absent where there always is one; `send` without it asks itself.
+   */
+  admit?(message_id: string, to: string[], is_urgent: boolean, project_id: string): Promise<void>
+  dismiss?(message_id: string): void
+  /**
+   * Goes as far as one gets without a message: connects and logs in. Resolves with what was found,
+   * in words, and rejects with ProviderError. Absent where there is nobody to ask.
+   */
+  check?(): Promise<string>
+  close(): Promise<void>
+}

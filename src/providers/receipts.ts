@@ -3,20 +3,18 @@ import { now } from "../core/time"
 import type { JobKind } from "../jobs/jobs"
 import { newRowInserter } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
-import type { Notice } from "./ses/notification"
+import type { ProviderReport } from "./descriptor"
 import { providerReceipts } from "./tables"
 
 /** What a provider told about a message after it took it. */
-export interface Told {
+export interface ProviderFeedback extends ProviderReport {
   config_id: string
   /** Null for the instance's own provider. */
   project_id: string | null
-  provider_message_id: string
-  notices: Notice[]
 }
 
 /** A notification waits in the queue until its message is known, ten minutes at most. */
-export const providerFeedback: JobKind<Told> = {
+export const providerFeedback: JobKind<ProviderFeedback> = {
   name: "provider.feedback",
   schedule: (attempt, age) => (age > 86_400 ? undefined : Math.min(2 ** attempt, 60)),
 }
@@ -36,7 +34,7 @@ export const keepReceipt = async (tx: Tx, receipt: Receipt): Promise<void> => {
 const insertReceipt = newRowInserter(providerReceipts, "provider_message_id")
 
 /** The message that a provider means, and its project; undefined while nobody knows. */
-export async function messageFor(db: Reader, told: Omit<Told, "notices">) {
+export async function messageFor(db: Reader, told: Omit<ProviderFeedback, "notices">) {
   const { config_id, project_id, provider_message_id } = told
   const rows = db.select().from(providerReceipts)
   const [row] = await rows.where(

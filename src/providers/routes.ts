@@ -1,51 +1,56 @@
 import type { Static } from "@sinclair/typebox"
 import { allowedAddress, NetError } from "../core/destination"
-import { Problems } from "../core/problems"
+import { invalid, Problems } from "../core/problems"
 import type { Secrets } from "../core/secrets"
 import { type TestParts, tryInstance, tryProvider } from "../emails/try-provider"
 import { Deleted, deleted } from "../http/field-schemas"
 import { keepAnswer } from "../http/idempotency"
 import { asPage, type Cursors, keyById, windowOf } from "../http/page"
-import type { Call } from "../http/route"
-import { type AnyRoute, consoleRow, projectRow, route } from "../http/route"
+import { type AnyRoute, type Call, consoleRow, projectRow, route } from "../http/route"
 import type { Store } from "../store/store"
-import { INSTANCE } from "./callback-token"
-import { callbackRoutes } from "./callbacks/routes"
-import { record } from "./config-record"
+import { INSTANCE_NAME } from "./callback-token"
+import { callbackRoutes } from "./callbacks-routes"
+import { instanceRecord, record } from "./config-record"
 import * as configs from "./configs"
-import { type Credentials, EMAIL_PROVIDERS, isEmailProvider, readCredentials } from "./credentials"
-import { type FindInstanceTrouble, instanceRecord } from "./instance-record"
-import type { ProviderPlace } from "./place"
+import { readCredentials } from "./credentials"
+import {
+  type Credentials,
+  channelOf,
+  findDescriptor,
+  PROVIDER_KINDS,
+  type ProviderDescriptor,
+  type ProviderEnvironment,
+  type ProviderKind,
+} from "./descriptor"
+import { routing } from "./routing"
 import * as schemas from "./schemas"
-import type { ProviderKind } from "./tables"
+import type { ConfigRow } from "./tables"
 
 export interface ProviderParts extends TestParts {
   store: Store
   secrets: Secrets
   cursors: Cursors
   base_url: () => string
-  providers: ProviderPlace
-  /** Without it only a refused login of the instance's own provider shows. */
-  findInstanceTrouble?: FindInstanceTrouble
+  providers: ProviderEnvironment
 }
 
 const ALL = "/v1/providers/{kind}/config"
 const ONE = `${ALL}/{config_id}` as const
 
-/** What may stand for the kind in a path. */
-const KINDS = ["email_provider", "sms_provider", "push_provider"] as const
-const choices = { kind: KINDS }
+const choices = { kind: PROVIDER_KINDS }
 
-export const providerRoutes = (parts: ProviderParts): AnyRoute[] => [
+/** The forms are those of every provider in the table. */
+export const providerRoutes = (
+  parts: ProviderParts,
+  table: readonly ProviderDescriptor[],
+): AnyRoute[] => [
   ...readingRoutes(parts),
-  ...writingRoutes(parts),
+  ...writingRoutes(parts, table),
   ...endingRoutes(parts),
-  ...callbackRoutes(parts),
+  ...callbackRoutes(parts, table),
 ]
 
 function readingRoutes(parts: ProviderParts): AnyRoute[] {
-  const { store, secrets, base_url } = parts
-  const shown = (row: configs.ConfigRow) => record(row, secrets, base_url())
   return [
     route({
       ...projectRow("GET", "/v1/providers", "providers:read"),
@@ -65,46 +70,53 @@ function readingRoutes(parts: ProviderParts): AnyRoute[] {
       handle: async (call) => ({
         data:
           (await ownOf(parts, call)) ??
-          shown(await configs.find(store.read, call.project_id, named(call))),
+          shown(parts, await configs.find(parts.store.read, call.project_id, named(call))),
       }),
     }),
   ]
 }
 
+const shown = ({ secrets, base_url, providers: { table } }: ProviderParts, row: ConfigRow) =>
+  record(row, { secrets, base_url: base_url(), table })
+
 interface OfConfig {
   params: { kind: ProviderKind; config_id: string }
 }
 
-const isOwn = ({ params }: OfConfig) =>
-  params.config_id === INSTANCE && params.kind === "email_provider"
+const isOwn = ({ params }: OfConfig) => params.config_id === INSTANCE_NAME
 
 /** The instance's own, where that is what is asked for. */
-const ownOf = (
-  { store, findInstanceTrouble }: ProviderParts,
-  call: Pick<Call, "project_id"> & OfConfig,
-) => (isOwn(call) ? instanceRecord(store.read, call.project_id, findInstanceTrouble) : undefined)
+const ownOf = (parts: ProviderParts, call: Pick<Call, "project_id"> & OfConfig) =>
+  isOwn(call) ? instanceTrouble(parts, call.params.kind, call.project_id) : undefined
+
+/** The instance's own provider, while it has trouble and delivers for this project. */
+async function instanceTrouble({ store }: ProviderParts, kind: ProviderKind, project_id: string) {
+  const [first] = await routing(store.read, kind, project_id)
+  return instanceRecord(first)
+}
 
 type ListCall = Call<unknown, Static<typeof schemas.configQuery>>
 
-/** The instance's own comes first, while it has trouble and delivers for this project. */
+/** The instance's own come first, while they have trouble and deliver for this project. */
 async function list(parts: ProviderParts, call: ListCall) {
-  const { store, secrets, cursors, base_url, findInstanceTrouble } = parts
+  const { store, cursors } = parts
   const { project_id } = call
   const { kind } = call.query
   const byId = keyById((id) => configs.find(store.read, project_id, { id }))
   const window = await windowOf(call, cursors, byId)
   const rows = await configs.list(store.read, project_id, kind, window)
-  const records = rows.map((row) => record(row, secrets, base_url()))
+  const records = rows.map((row) => shown(parts, row))
   const { offset, after, before } = window
   const is_first = offset === 0 && after === undefined && before === undefined
   const has_room = is_first && rows.length < window.limit - 1
-  const is_wanted = has_room && (kind === undefined || kind === "email_provider")
-  const own = is_wanted && (await instanceRecord(store.read, project_id, findInstanceTrouble))
-  const total = async () => (await configs.count(store.read, project_id, kind)) + (own ? 1 : 0)
-  return asPage(call, cursors, { rows: own ? [own, ...records] : records, total })
+  const kinds = has_room ? PROVIDER_KINDS.filter((one) => kind === undefined || kind === one) : []
+  const asked = await Promise.all(kinds.map((one) => instanceTrouble(parts, one, project_id)))
+  const own = asked.flatMap((one) => one ?? [])
+  const total = async () => (await configs.count(store.read, project_id, kind)) + own.length
+  return asPage(call, cursors, { rows: [...own, ...records], total })
 }
 
-function writingRoutes(parts: ProviderParts): AnyRoute[] {
+function writingRoutes(parts: ProviderParts, table: readonly ProviderDescriptor[]): AnyRoute[] {
   return [
     route({
       ...consoleRow("POST", ALL, "role:project_admin"),
@@ -113,7 +125,7 @@ function writingRoutes(parts: ProviderParts): AnyRoute[] {
       summary: "Configure a provider, or replace the one with the same provider and name",
       description:
         "201 means a new configuration. 200 means that one with the same provider and name was replaced. Credentials are stored encrypted.",
-      body: schemas.NewConfig,
+      body: schemas.newConfig(table),
       example: {
         provider: "smtp",
         name: "relay",
@@ -137,7 +149,7 @@ function writingRoutes(parts: ProviderParts): AnyRoute[] {
       summary: "Change a provider; credentials as a whole, settings one by one",
       description:
         "Absent fields do not change. New credentials replace all old ones; settings change one by one.",
-      body: schemas.ConfigPatch,
+      body: schemas.configPatch(table),
       example: { enabled: true, settings: { max_per_second: null } },
       response: schemas.ProviderConfig,
       errors: ["conflict", "invalid_url"],
@@ -192,16 +204,17 @@ async function set(
   parts: ProviderParts,
   call: Call<schemas.NewConfig, unknown, { kind: ProviderKind }>,
 ) {
-  const { store, secrets, base_url } = parts
+  const { store, secrets } = parts
   const { body, claim, caller } = call
   const { kind } = call.params
   const { provider, name = provider, priority = 100 } = body
   const credentials = await judged(parts, kind, provider, body.credentials)
   const settings = schemas.readSettings(body.settings)
   const wanted = { kind, provider, name, priority, credentials, settings }
+  const maker = { secrets, by: caller, table: parts.providers.table }
   return store.tx(async (tx) => {
-    const { row, made } = await configs.set(tx, ownerOf(call), wanted, { secrets, by: caller })
-    const answer = { data: record(row, secrets, base_url()), status: made ? 201 : 200 }
+    const { row, made } = await configs.set(tx, ownerOf(call), wanted, maker)
+    const answer = { data: shown(parts, row), status: made ? 201 : 200 }
     await keepAnswer(tx, claim, answer)
     return answer
   })
@@ -211,7 +224,7 @@ async function patch(
   parts: ProviderParts,
   call: Call<schemas.ConfigPatch, unknown, OfConfig["params"]>,
 ) {
-  const { store, secrets, base_url } = parts
+  const { store, secrets } = parts
   const { credentials: given, settings, ...plain } = call.body
   const row = await configs.find(store.read, call.project_id, named(call))
   const credentials =
@@ -221,9 +234,9 @@ async function patch(
     ...(credentials && { credentials }),
     ...(settings && { settings: schemas.readSettingsPatch(settings) }),
   }
-  const maker = { secrets, by: call.caller }
+  const maker = { secrets, by: call.caller, table: parts.providers.table }
   const after = await store.tx((tx) => configs.patch(tx, ownerOf(call), named(call), change, maker))
-  return { data: record(after, secrets, base_url()) }
+  return { data: shown(parts, after) }
 }
 
 /** Complete credentials of a provider that is built here, and that leads nowhere it should not. */
@@ -234,40 +247,47 @@ async function judged(
   given: unknown,
 ): Promise<Credentials> {
   const problems = new Problems()
-  const known = kind === "email_provider" ? Object.keys(EMAIL_PROVIDERS) : []
-  if (kind !== "email_provider" || !isEmailProvider(provider)) {
-    const text =
-      known.length > 0
-        ? `The value must be one of ${known.join(", ")}.`
-        : `This version has no ${kind} yet.`
-    problems.add("provider", "invalid", text)
-    problems.throwIfAny()
-    return {}
-  }
-  if (provider === "mailbox" && !providers.has_mailbox) {
-    problems.add("provider", "invalid", "The embedded mailbox does not run here.")
-  }
-  const credentials = readCredentials(provider, given, problems)
+  const descriptor = demandProvider(providers, kind, provider)
+  const obstacle = descriptor.obstacle?.(providers.contexts[channelOf(kind)])
+  if (obstacle !== undefined) problems.add("provider", "invalid", obstacle)
+  const credentials = readCredentials(descriptor, given, problems)
   problems.throwIfAny()
-  const { host, port } = credentials
-  if (typeof host === "string") await refuseInward(host, Number(port), providers.allow_private)
+  const destination = descriptor.destination?.(credentials)
+  if (destination) await refuseInward(destination, providers.allow_private)
   return credentials
 }
 
+/** Throws `validation_error`, with the providers of this kind that there are. */
+function demandProvider(
+  { table }: ProviderEnvironment,
+  kind: ProviderKind,
+  provider: string,
+): ProviderDescriptor {
+  const found = findDescriptor(table, kind, provider)
+  if (found) return found
+  const known = table.filter(({ channel }) => channel === channelOf(kind)).map(({ name }) => name)
+  const text =
+    known.length > 0
+      ? `The value must be one of ${known.join(", ")}.`
+      : `This version has no ${kind} yet.`
+  throw invalid("provider", "invalid", text)
+}
+
 /** A name that cannot be resolved now is judged when it is connected to, as all are. */
-async function refuseInward(host: string, port: number, allow_private: readonly string[]) {
+async function refuseInward(
+  { field, host, port }: { field: string; host: string; port: number },
+  allow_private: readonly string[],
+) {
   try {
     await allowedAddress(host, port, { allow_private })
   } catch (error) {
     if (!(error instanceof NetError)) throw error
     if (error.kind !== "blocked_address") return
-    const problems = new Problems()
-    problems.add(
-      "credentials.host",
+    throw invalid(
+      `credentials.${field}`,
       "invalid_url",
       "The host has a private address, which is not allowed. An operator can allow it in providers.allow_private.",
     )
-    problems.throwIfAny()
   }
 }
 

@@ -3,63 +3,114 @@ import { monotonic } from "../core/time"
 import { engine } from "../store/columns"
 import { onChanged } from "../store/group-commit"
 import type { Reader } from "../store/store"
-import type { ConfigRow } from "./config-record"
-import { providerConfigs } from "./tables"
+import type { ProviderKind } from "./descriptor"
+import { type ConfigRow, INSTANCE, providerConfigs } from "./tables"
 
 const MOST_KNOWN = 10_000
 
 /** How long another node's accepts may go on believing what this one knows to have changed. */
 const TRUSTED_MS = 1000
 
-interface Known {
+interface Remembered {
   rows: ConfigRow[]
   until: number
 }
 
-let known = new WeakMap<Reader, Map<string, Known>>()
+let memory = new WeakMap<Reader, Map<string, Remembered>>()
 
-if (engine === "sqlite") {
-  onChanged(["provider_configs"], forgetRouting)
-}
+if (engine === "sqlite") onChanged(["provider_configs"], forgetRouting)
 
 /**
- * Who delivers the email of a project, in the order of asking: what is enabled, paused or not.
- * Empty: the instance's own. From memory where that cannot be old (SQLite) or where `recent` is
- * good enough, which is a second on Postgres.
+ * Who delivers for a project, in the order of asking: what is enabled, paused or not; where it has
+ * configured none, the instance's own. From memory where that cannot be old (SQLite) or where `recent`
+ * is good enough, which is a second on Postgres. What the memory calls paused is read again.
  */
-export async function emailRouting(
+export async function routing(
   db: Reader,
+  kind: ProviderKind,
   project_id: string,
   { recent = false } = {},
 ): Promise<ConfigRow[]> {
-  const memory = known.get(db) ?? new Map<string, Known>()
-  known.set(db, memory) // before reading: a change meanwhile replaces it, and forgets ours
-  const remembered = memory.get(project_id)
+  const rows = await usableNow(db, kind, project_id, recent)
+  return rows.length > 0 ? rows : usableNow(db, kind, INSTANCE, true)
+}
+
+async function usableNow(db: Reader, kind: ProviderKind, project_id: string, recent: boolean) {
+  const rows = await configured(db, kind, project_id, recent)
+  return isUsable(rows) ? rows : configured(db, kind, project_id, false)
+}
+
+async function configured(db: Reader, kind: ProviderKind, project_id: string, recent: boolean) {
+  const known = memory.get(db) ?? new Map<string, Remembered>()
+  memory.set(db, known) // before reading: a change meanwhile replaces it, and forgets ours
+  const key = `${kind} ${project_id}`
+  const remembered = known.get(key)
   const is_good = engine === "sqlite" || (recent && monotonic() < (remembered?.until ?? 0))
   if (remembered && is_good) return remembered.rows
-  const rows = await inOrder(db, project_id)
-  if (memory.size >= MOST_KNOWN) memory.clear()
-  memory.set(project_id, { rows, until: monotonic() + TRUSTED_MS })
+  const rows = await inOrder(db, kind, project_id)
+  if (known.size >= MOST_KNOWN) known.clear()
+  known.set(key, { rows, until: monotonic() + TRUSTED_MS })
   return rows
 }
 
-/** Whether anybody delivers for these now: none of a project's own stands for the instance's. */
-export const isUsable = (rows: ConfigRow[]): boolean =>
-  rows.length === 0 || rows.some(({ paused_until }) => paused_until === null)
-
-/** Forgets what is remembered of every project: for whoever has just changed a configuration. */
+/** Forgets what is remembered of every project, because a configuration has just changed. */
 export function forgetRouting(): void {
-  known = new WeakMap()
+  memory = new WeakMap()
 }
 
-function inOrder(db: Reader, project_id: string): Promise<ConfigRow[]> {
-  const { project_id: owner, kind, enabled, priority, id } = providerConfigs
-  const ours = and(eq(owner, project_id), eq(kind, "email_provider"), eq(enabled, true))
+function inOrder(db: Reader, which: ProviderKind, owner: string): Promise<ConfigRow[]> {
+  const { project_id, kind, enabled, priority, id } = providerConfigs
+  const ours = and(eq(project_id, owner), eq(kind, which), eq(enabled, true))
   return db.select().from(providerConfigs).where(ours).orderBy(asc(priority), asc(id))
 }
 
+/** Whether anybody delivers for these now. */
+export const isUsable = (rows: ConfigRow[]): boolean =>
+  rows.length === 0 || rows.some(({ paused_until }) => paused_until === null)
+
+export const isOwn = ([first]: ConfigRow[]): boolean =>
+  first === undefined || first.project_id === INSTANCE
+
 /** Who delivers for a project first; null where that is the instance's own. For accepting mail. */
-export async function firstProvider(db: Reader, project_id: string): Promise<string | null> {
-  const [first] = await emailRouting(db, project_id, { recent: true })
-  return first?.provider ?? null
+export async function firstProvider(
+  db: Reader,
+  kind: ProviderKind,
+  project_id: string,
+): Promise<string | null> {
+  const rows = await routing(db, kind, project_id, { recent: true })
+  return isOwn(rows) ? null : (rows[0]?.provider ?? null)
+}
+
+/** A provider refuses our login, and messages wait for it. */
+export interface LoginRefusal {
+  /** Of its configuration. */
+  id: string
+  name: string
+  /** Its own words. */
+  reason: string
+  /** When it is asked again. */
+  next_probe_at: string
+  /** The one message that may ask it. */
+  probe_message_id: string | null
+}
+
+/** What a message that waits for it says of itself. */
+export const waitingReason = ({ name, reason }: LoginRefusal): string =>
+  `${name} refuses our login: ${reason}. Mail waits until it accepts the login.`
+
+/** Why nobody takes the messages of a project now: of several refusals the one that is probed next. */
+export async function refusalFor(db: Reader, kind: ProviderKind, project_id: string) {
+  const rows = await routing(db, kind, project_id)
+  return isUsable(rows) ? undefined : refusalOf(rows)
+}
+
+/** Of configurations that are all paused. */
+export function refusalOf(rows: ConfigRow[]): LoginRefusal | undefined {
+  const refusals = rows.flatMap((row): LoginRefusal[] => {
+    const { id, provider, name: own, last_error, paused_until, probe_message_id } = row
+    if (paused_until === null) return []
+    const name = own === provider ? provider : `${provider} (${own})`
+    return [{ id, name, reason: last_error ?? "", next_probe_at: paused_until, probe_message_id }]
+  })
+  return refusals.sort((a, b) => (a.next_probe_at < b.next_probe_at ? -1 : 1))[0]
 }

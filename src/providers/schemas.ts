@@ -5,6 +5,7 @@ import { pageQuery } from "../http/page"
 import { check } from "../http/validate"
 import { anything, count, EXAMPLE_ID, flag, rarely, text, time, word } from "../lib/record-fields"
 import { OWN_MECHANISM, ownFault } from "../lib/spf"
+import { PROVIDER_KINDS, type ProviderDescriptor } from "./descriptor"
 
 const Spf = t.String({ pattern: OWN_MECHANISM })
 
@@ -24,29 +25,37 @@ const SettingsPatch = t.Object(
   { description: "Absent settings do not change; null removes a setting." },
 )
 
-const Credentials = t.Record(t.String(), t.Unknown(), {
-  description:
-    "smtp: host, port, username, password, tls. ses: region, access_key_id, " +
-    "secret_access_key, configuration_set. direct and mailbox: none.",
-})
+const credentialsOf = (table: readonly ProviderDescriptor[]) =>
+  t.Record(t.String(), t.Unknown(), { description: fieldNames(table) })
+
+/** `smtp: host, port. mailbox and direct: none.` */
+function fieldNames(table: readonly ProviderDescriptor[]): string {
+  const some = table.map(({ name, credentials }) => ({ name, fields: Object.keys(credentials) }))
+  const full = some.filter(({ fields }) => fields.length > 0)
+  const bare = some.filter(({ fields }) => fields.length === 0).map(({ name }) => name)
+  const lines = full.map(({ name, fields }) => `${name}: ${fields.join(", ")}.`)
+  return [...lines, ...(bare.length > 0 ? [`${bare.join(" and ")}: none.`] : [])].join(" ")
+}
 
 const priority = t.Integer({ minimum: 0, maximum: 10_000, default: 100 })
 
-export const NewConfig = t.Object({
-  provider: nameText(50),
-  credentials: t.Optional(Credentials),
-  name: t.Optional(nameText(100)),
-  priority: t.Optional(priority),
-  settings: t.Optional(Settings),
-})
+export const newConfig = (table: readonly ProviderDescriptor[]) =>
+  t.Object({
+    provider: nameText(50),
+    credentials: t.Optional(credentialsOf(table)),
+    name: t.Optional(nameText(100)),
+    priority: t.Optional(priority),
+    settings: t.Optional(Settings),
+  })
 
-export const ConfigPatch = t.Object({
-  name: t.Optional(nameText(100)),
-  priority: t.Optional(priority),
-  enabled: t.Optional(t.Boolean()),
-  credentials: t.Optional(Credentials),
-  settings: t.Optional(SettingsPatch),
-})
+export const configPatch = (table: readonly ProviderDescriptor[]) =>
+  t.Object({
+    name: t.Optional(nameText(100)),
+    priority: t.Optional(priority),
+    enabled: t.Optional(t.Boolean()),
+    credentials: t.Optional(credentialsOf(table)),
+    settings: t.Optional(SettingsPatch),
+  })
 
 export const TestRequest = t.Object({ to: t.Optional(t.String()) })
 
@@ -55,7 +64,7 @@ export const Tested = t.Object(
   { title: "ProviderTest" },
 )
 
-export const kind = oneOf("email_provider", "sms_provider", "push_provider")
+export const kind = oneOf(...PROVIDER_KINDS)
 
 export const ProviderConfig = t.Object(
   {
@@ -85,8 +94,8 @@ export const ProviderConfig = t.Object(
 
 export const configQuery = pageQuery({ kind: t.Optional(kind) })
 
-export type NewConfig = Static<typeof NewConfig>
-export type ConfigPatch = Static<typeof ConfigPatch>
+export type NewConfig = Static<ReturnType<typeof newConfig>>
+export type ConfigPatch = Static<ReturnType<typeof configPatch>>
 
 /** Only what is known of the settings is kept. Throws `validation_error` for what would spoil an SPF record. */
 export function readSettings({ max_per_second, spf }: Static<typeof Settings> = {}) {

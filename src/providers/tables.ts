@@ -5,7 +5,6 @@ import {
   index,
   int,
   json,
-  key,
   primaryKey,
   ref,
   table,
@@ -13,12 +12,20 @@ import {
   time,
   uniqueIndex,
 } from "../store/columns"
+import type { ProviderKind } from "./descriptor"
 
-export type ProviderKind = "email_provider" | "sms_provider" | "push_provider"
+/**
+ * The instance's own provider is one more configuration, of no project. The Max UUID (RFC 9562, 5.10)
+ * stands for its account and its project. Answers and the log call it `instance`.
+ */
+export const INSTANCE = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
 export type ProviderStatus = "active" | "error"
 
-/** Who delivers for a project, in the order of `priority`: the lowest is asked first. */
+/**
+ * Who delivers for a project, in the order of `priority`: the lowest is asked first. The
+ * project is `INSTANCE` for the instance's own, whose credentials are settings.
+ */
 export const providerConfigs = table(
   "provider_configs",
   {
@@ -38,11 +45,14 @@ export const providerConfigs = table(
     paused_until: time(),
     /** The one message that may ask it meanwhile. */
     probe_message_id: ref(),
-    /** A JSON object, sealed; null where the provider needs none. */
+    /**
+     * A JSON object, sealed; null where the provider needs none. Of the instance's own a mark that is
+     * another one with other credentials.
+     */
     credentials: text(),
     /**
-     * `max_per_second`, `spf`; the `host` of the credentials, which is no secret; `sns_account`, whose
-     * topics may speak.
+     * `max_per_second`, `spf`; the credentials that are `is_public`; `callback_account`, the one whose
+     * callbacks count.
      */
     settings: json<Record<string, unknown>>().notNull(),
     /** Of the token in a callback's address, which is made from the id; null where nobody calls. */
@@ -62,25 +72,11 @@ export const providerConfigs = table(
   ],
 )
 
-/**
- * The instance's own provider while it refuses our login: one row, which all nodes share, and none
- * while it takes the login.
- */
-export const instanceRefusals = table("instance_refusals", {
-  id: key(),
-  provider: text().notNull(),
-  reason: text().notNull(),
-  paused_until: time().notNull(),
-  probe_message_id: ref(),
-  began_at: time().notNull(),
-})
-
 /** Which message a provider's own id stands for: its notifications know no other. */
 export const providerReceipts = table(
   "provider_receipts",
   {
-    /** Or `instance`. */
-    config_id: text().notNull(),
+    config_id: ref().notNull(),
     provider_message_id: text().notNull(),
     project_id: ref().notNull(),
     message_id: ref().notNull(),
@@ -91,3 +87,5 @@ export const providerReceipts = table(
     index("provider_receipts_by_message").on(receipt.message_id),
   ],
 )
+
+export type ConfigRow = typeof providerConfigs.$inferSelect

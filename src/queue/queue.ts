@@ -9,7 +9,7 @@ import { type Message, nextAttemptAt } from "../messages/facts"
 import { messageRows } from "../messages/pipeline"
 import { isClaimed } from "../messages/standing"
 import { messages } from "../messages/tables"
-import { refusalFor, waitingReason } from "../providers/refusals"
+import { refusalFor, waitingReason } from "../providers/routing"
 import type { Reader } from "../store/store"
 import { WEBHOOKS } from "../webhooks/delivery-counts"
 import { isInFlight } from "../webhooks/held"
@@ -107,7 +107,7 @@ type WaitingMail = Pick<Message, keyof typeof WAITING_MAIL>
 
 /** What waits for a provider that refuses our login, with what it waits for. */
 async function heldEmail(db: Reader, project_id: string, rows: WaitingMail[]) {
-  const refusal = await refusalFor(db, project_id)
+  const refusal = await refusalFor(db, "email_provider", project_id)
   if (!refusal) return { mails: [], work: [], more: 0 }
   const by = providerHold(project_id)
   const mails = rows.filter((row) => row.state === HELD && row.owner === by)

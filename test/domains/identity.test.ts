@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { LOCAL } from "../../src/audit-log/audit-log"
+import { PROVIDERS } from "../../src/provider-table"
 import * as configs from "../../src/providers/configs"
-import { identityOf } from "../../src/providers/ses/identity"
+import { emailIdentities } from "../../src/providers/open-providers"
 import { type SesRequest, sesServer } from "../fakes/ses-server"
 import { movableClock } from "../harness/clock"
 import { type Knot, noKnot, startKnot } from "../harness/knot"
+import { testProviders } from "../harness/providers"
 import { quietLog } from "../harness/quiet"
 import { PLACE, type TestProject, type TestService, testService } from "../harness/service"
 import { ALL, addDomain, check, type Domain, freshName, lines, read } from "./acme"
@@ -64,8 +66,9 @@ describe.skipIf(noKnot)("a domain of a project whose mail goes by SES", () => {
     knot = await startKnot({ "amazonses.com": ['@ TXT "v=spf1 ip4:192.0.2.0/24 -all"'] })
     const ask = (project_id: string, domain: string) => {
       const { store, secrets } = service.parts
-      const place = { endpoint: ses.url, ca: undefined }
-      return identityOf({ read: store.read, secrets, place }, project_id, domain)
+      const settings = { "providers.ses.endpoint": ses.url }
+      const providers = testProviders(secrets, { settings })
+      return emailIdentities(store.read, providers)(project_id, domain)
     }
     service = await testService({
       domains: { net: netOf([knot.address]), targets: PLACE, identityOf: ask },
@@ -77,7 +80,11 @@ describe.skipIf(noKnot)("a domain of a project whose mail goes by SES", () => {
     ses[Symbol.dispose]()
   })
 
-  const maker = () => ({ secrets: service.parts.secrets, by: LOCAL })
+  const maker = () => ({
+    secrets: service.parts.secrets,
+    by: LOCAL,
+    table: PROVIDERS,
+  })
 
   async function sesProject() {
     const project = await service.project()

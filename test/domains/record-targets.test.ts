@@ -3,11 +3,12 @@ import { loadSettings } from "../../src/core/config"
 import { newId } from "../../src/core/ids"
 import { now } from "../../src/core/time"
 import { recordTargets, targetsOfProject } from "../../src/domains/record-targets"
+import { PROVIDERS } from "../../src/provider-table"
 import { providerConfigs } from "../../src/providers/tables"
 import { testStore } from "../harness/store"
 
 const targets = (flags: Record<string, string>) =>
-  recordTargets(loadSettings({ flags, environment: { HOME: "/nowhere" } }).values)
+  recordTargets(loadSettings({ flags, environment: { HOME: "/nowhere" } }).values, PROVIDERS)
 
 describe("what records name", () => {
   test("is the host of the settings, else that of base_url", () => {

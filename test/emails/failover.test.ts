@@ -5,10 +5,11 @@ import { DeferredError } from "../../src/jobs/work"
 import * as configs from "../../src/providers/configs"
 import { mailTo } from "../contracts/email-provider"
 import { type Script, smtpSink } from "../fakes/smtp-sink"
+import { nobody } from "../harness/providers"
 import { quietLog } from "../harness/quiet"
 import { PROJECT } from "../messages/letters"
 import { refusal } from "../store/facts"
-import { carriers, nobody, OWNER } from "./carriers"
+import { failover, OWNER } from "./failover-setup"
 
 quietLog()
 
@@ -66,12 +67,12 @@ test.each(table)("a provider that %s: alone, and with another behind it", async 
   const [script, status, fails_over] = row
   using first = smtpSink(script)
   using second = smtpSink()
-  await using alone = await carriers()
+  await using alone = await failover()
   await alone.add("smtp", at(first, LOGIN))
   const { status: said, login_refused } = await alone.send(ANN)
   expect(login_refused ? "waiting" : said).toBe(status as "retry")
 
-  await using both = await carriers()
+  await using both = await failover()
   await both.add("smtp", at(first, LOGIN), { priority: 1 })
   await both.add("smtp", at(second), { priority: 2, name: "backup" })
   const outcome = await both.send(ANN)
@@ -86,7 +87,7 @@ test("nobody listens at the first provider: the second one takes it", async () =
   const gone = smtpSink()
   gone[Symbol.dispose]()
   using second = smtpSink()
-  await using it = await carriers()
+  await using it = await failover()
   await it.add("smtp", at(gone), { priority: 1 })
   await it.add("smtp", at(second), { priority: 2 })
   expect(await it.send(ANN)).toMatchObject({ status: "sent", provider: "smtp" })
@@ -99,7 +100,7 @@ test("one recipient is refused for good, the other goes on to the next provider"
     RCPT: (line) => (line.includes("ann") ? "550 5.1.1 no" : "550 5.7.1 your ip is blocked"),
   })
   using second = smtpSink()
-  await using it = await carriers()
+  await using it = await failover()
   await it.add("smtp", at(refusing), { priority: 1 })
   await it.add("smtp", at(second), { priority: 2 })
   const outcome = await it.send(ANN, BOB)
@@ -114,7 +115,7 @@ test("one recipient is refused for good, the other goes on to the next provider"
 test("a provider that was away and one that refuses for good: there is another try", async () => {
   using away = smtpSink({ greeting: "421 4.3.2 closing" })
   using refusing = smtpSink({ MAIL: "550 5.4.5 quota" })
-  await using it = await carriers()
+  await using it = await failover()
   await it.add("smtp", at(away), { priority: 1 })
   await it.add("smtp", at(refusing), { priority: 2 })
   expect(await it.send(ANN)).toMatchObject({ status: "retry" })
@@ -123,7 +124,7 @@ test("a provider that was away and one that refuses for good: there is another t
 test("the order is that of the priorities, and who is switched off is not asked", async () => {
   using first = smtpSink()
   using second = smtpSink()
-  await using it = await carriers()
+  await using it = await failover()
   const low = await it.add("smtp", at(first), { priority: 1 })
   await it.add("smtp", at(second), { priority: 2 })
   await it.send(ANN)
@@ -137,7 +138,7 @@ test("the order is that of the priorities, and who is switched off is not asked"
 test("another address takes effect with the next message, over warm connections too", async () => {
   using old = smtpSink()
   using fresh = smtpSink()
-  await using it = await carriers()
+  await using it = await failover()
   const { id } = await it.add("smtp", at(old))
   await it.send(ANN)
   await it.send(ANN)
@@ -152,7 +153,7 @@ test("refused credentials pause a provider: it is not asked again until they are
     EHLO: AUTH,
     AUTH: (line) => (line.includes(btoa("\0belfry\0right")) ? undefined : "535 5.7.8 wrong"),
   })
-  await using it = await carriers()
+  await using it = await failover()
   const { id } = await it.add("smtp", at(strict, { username: "belfry", password: "wrong" }))
   const by = `provider:${PROJECT}`
   const first = await it.send(ANN)
@@ -185,7 +186,7 @@ test("a refusal of credentials that were replaced meanwhile pauses nothing", asy
     },
   })
   using after = smtpSink()
-  await using it = await carriers()
+  await using it = await failover()
   const { id } = await it.add("smtp", at(strict, LOGIN))
   const sending = refusal(it.send(ANN))
   await asked.promise
@@ -200,7 +201,7 @@ test("the instance's own provider refuses the login: the message waits, it is no
   using strict = smtpSink({ EHLO: AUTH, AUTH: "535 5.7.8 wrong" })
   const { smtp } = await import("../../src/emails/providers/smtp")
   const own = smtp({ ...at(strict, LOGIN), tls: "none" })
-  await using it = await carriers(own)
+  await using it = await failover({ own })
   expect(await it.send(ANN)).toMatchObject({ login_refused: { by: `provider:${PROJECT}` } })
   expect(await refusal(it.send(ANN))).toContain("smtp refuses our login: AUTH: 535 5.7.8 wrong")
   expect(strict.connections()).toBe(1)
@@ -208,7 +209,7 @@ test("the instance's own provider refuses the login: the message waits, it is no
 
 test("where a tenant's host leads is judged for each connection", async () => {
   using sink = smtpSink()
-  await using it = await carriers(undefined, { allow_private: [] })
+  await using it = await failover({ allow_private: [] })
   await it.add("smtp", at(sink))
   const outcome = await it.send(ANN)
   expect(outcome.status).toBe("retry")
@@ -218,7 +219,7 @@ test("where a tenant's host leads is judged for each connection", async () => {
 
 test("a project's pace holds: what is too much waits for its turn", async () => {
   using sink = smtpSink()
-  await using it = await carriers()
+  await using it = await failover()
   await it.add("smtp", at(sink), { settings: { max_per_second: 0.001 } })
   expect(await it.send(ANN)).toMatchObject({ status: "sent" })
   expect(await refusal(it.send(ANN))).toContain("at most 0.001 messages a second")
@@ -228,7 +229,7 @@ test("a project's pace holds: what is too much waits for its turn", async () => 
 test("a project without providers sends by the instance's own", async () => {
   using sink = smtpSink()
   const { smtp } = await import("../../src/emails/providers/smtp")
-  await using it = await carriers(smtp({ ...at(sink), tls: "none" }))
+  await using it = await failover({ own: smtp({ ...at(sink), tls: "none" }) })
   expect(await it.send(ANN)).toMatchObject({ status: "sent", provider: "smtp" })
 })
 
@@ -236,7 +237,7 @@ test("the next provider has no room: what the first one said is not lost", async
   using first = smtpSink({
     RCPT: (line) => (line.includes("bob") ? "550 5.7.1 your ip is blocked" : undefined),
   })
-  await using it = await carriers(undefined, {
+  await using it = await failover({
     openDirect: () => ({
       ...nobody,
       name: "direct",
@@ -261,7 +262,7 @@ test("a provider that is deleted while it carries a message ends that one, and g
     },
   })
   using next = smtpSink()
-  await using it = await carriers()
+  await using it = await failover()
   const { id } = await it.add("smtp", at(old), { priority: 1 })
   await it.add("smtp", at(next), { priority: 2 })
   const sending = it.send(ANN)
@@ -274,7 +275,7 @@ test("a provider that is deleted while it carries a message ends that one, and g
 })
 
 describe("before a message is composed", () => {
-  const admit = (it: Awaited<ReturnType<typeof carriers>>, id: string, is_urgent = false) =>
+  const admit = (it: Awaited<ReturnType<typeof failover>>, id: string, is_urgent = false) =>
     it.provider.admit(id, [ANN], is_urgent, PROJECT).then(
       () => "come in",
       (error) => (error instanceof DeferredError ? (error.by ?? error.seconds) : error),
@@ -282,7 +283,7 @@ describe("before a message is composed", () => {
 
   test("it is told to wait for a paused provider until that comes back", async () => {
     using strict = smtpSink({ EHLO: AUTH, AUTH: "535 5.7.8 wrong" })
-    await using it = await carriers()
+    await using it = await failover()
     const { id } = await it.add("smtp", at(strict, LOGIN))
     expect(await admit(it, "message_1")).toBe("come in")
     await it.send(ANN)
@@ -293,7 +294,7 @@ describe("before a message is composed", () => {
 
   test("it takes its turn of the pace, which it has not to take again; a code passes the others", async () => {
     using sink = smtpSink()
-    await using it = await carriers()
+    await using it = await failover()
     await it.add("smtp", at(sink), { settings: { max_per_second: 1 } })
     const { message_id } = mailTo(ANN)
     expect(await admit(it, message_id)).toBe("come in")
@@ -315,7 +316,7 @@ describe("before a message is composed", () => {
         full.dismiss?.(id)
       },
     })
-    await using it = await carriers(nobody, { openDirect })
+    await using it = await failover({ openDirect })
     await it.add("direct", {})
     expect(await admit(it, "message_1")).toBe("come in")
     expect(await admit(it, "message_2")).toBeWithin(0, 2)

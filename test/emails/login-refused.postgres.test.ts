@@ -4,7 +4,6 @@ import { channelTable } from "../../src/channels"
 import { settings } from "../../src/core/config"
 import { sleep } from "../../src/core/time"
 import { wakeStranded } from "../../src/emails/provider-jobs"
-import { Carriers } from "../../src/emails/providers/choose"
 import { smtp } from "../../src/emails/providers/smtp"
 import { isHeld } from "../../src/jobs/work-rows"
 import { accept } from "../../src/messages/pipeline"
@@ -13,7 +12,7 @@ import { openStore } from "../../src/store/open"
 import type { Store } from "../../src/store/store"
 import { smtpSink } from "../fakes/smtp-sink"
 import { movableClock } from "../harness/clock"
-import { testAdapters, testPermits } from "../harness/providers"
+import { testFailover, testProviders } from "../harness/providers"
 import { quietLog } from "../harness/quiet"
 import { type TestService, testService } from "../harness/service"
 import { WorkLoops, workOf } from "../harness/work-loops"
@@ -32,9 +31,9 @@ async function node({ parts, database_url, folder }: TestService, port: number) 
   const store = await openStore({ ...settings(), data_dir: folder, database_url })
   const access = { host: "127.0.0.1", port, username: "belfry", password: "old" }
   const own = smtp({ ...access, tls: "none" })
-  const adapters = testAdapters(parts.secrets, { own })
-  const here = { ...parts, store, adapters }
-  const provider = new Carriers({ store, adapters, own, permits: testPermits() })
+  const open_providers = testProviders(parts.secrets, { own })
+  const here = { ...parts, store, open_providers }
+  const provider = testFailover(store, open_providers)
   const channels = channelTable({ ...here, provider, sandbox: undefined, concurrency: 2 })
   const work = workOf(here, channels, parts)
   const loop = new WorkLoops({ store, work, concurrency: 2, lease_ms: 30_000, alone: false })

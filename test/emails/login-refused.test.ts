@@ -2,7 +2,6 @@ import { describe, expect, setDefaultTimeout, test } from "bun:test"
 import { count, inArray, ne, sql } from "drizzle-orm"
 import { channelTable } from "../../src/channels"
 import { sleep } from "../../src/core/time"
-import { Carriers } from "../../src/emails/providers/choose"
 import { type SmtpOptions, smtp } from "../../src/emails/providers/smtp"
 import { countHeld, providerHold } from "../../src/jobs/holds"
 import { HELD, OVER } from "../../src/jobs/work"
@@ -17,7 +16,7 @@ import { smtpSink } from "../fakes/smtp-sink"
 import { movableClock } from "../harness/clock"
 import { mail } from "../harness/mail"
 import { type Team, team } from "../harness/people"
-import { testPermits } from "../harness/providers"
+import { testFailover, testProviders } from "../harness/providers"
 import { quietLog } from "../harness/quiet"
 import { type TestService, testService } from "../harness/service"
 import { WorkLoops, workOf } from "../harness/work-loops"
@@ -61,15 +60,13 @@ function relay() {
 /** One at a time, so that nobody else is on the way when the first one is refused. */
 async function running(
   { parts, store }: TestService,
-  { own = parts.adapters.own, concurrency = 1 } = {},
+  { open_providers = parts.open_providers, concurrency = 1 } = {},
 ) {
-  if (!own) throw new Error("the instance has no provider of its own")
-  const { adapters } = parts
-  const provider = new Carriers({ store, adapters, own, permits: testPermits() })
+  const provider = testFailover(store, open_providers)
   const channels = channelTable({ ...parts, provider, sandbox: undefined, concurrency })
   const loop = new WorkLoops({
     store,
-    work: workOf(parts, channels, parts),
+    work: workOf({ ...parts, open_providers }, channels, parts),
     concurrency,
     lease_ms: 30_000,
     alone: engine === "sqlite",
@@ -114,7 +111,7 @@ describe.each(PLACES)("the relay of the %s refuses our login:", (place) => {
   async function opened() {
     const broken = relay()
     const own = smtp(broken.access)
-    const service = await testService({ adapters: { own } })
+    const service = await testService({ providers: { own } })
     const world = await begun(service, broken.access, place)
     return {
       ...world,
@@ -229,7 +226,7 @@ describe.each(PLACES)("the relay of the %s refuses our login:", (place) => {
 test("refused logins move the schedule of the recipient's server no further", async () => {
   using broken = relay()
   const own = smtp(broken.access)
-  await using service = await testService({ adapters: { own } })
+  await using service = await testService({ providers: { own } })
   const it = await begun(service, broken.access, "instance")
   await it.send()
   {
@@ -246,7 +243,9 @@ test("refused logins move the schedule of the recipient's server no further", as
     return 3600
   }
   const deferring = { ...own, schedule, send: async () => ({ ...DEFERRED, schedule }) }
-  await using _ = await running(service, { own: deferring })
+  await using _ = await running(service, {
+    open_providers: testProviders(service.parts.secrets, { own: deferring }),
+  })
   await until(() => asked.length > 0)
   expect(asked).toEqual([1])
 })
@@ -267,7 +266,7 @@ test("ten thousand messages that wait cost no write each: a minute changes a han
   const MANY = 10_000
   using broken = relay()
   const own = smtp(broken.access)
-  await using service = await testService({ adapters: { own } })
+  await using service = await testService({ providers: { own } })
   const { store } = service
   await store.tx((tx) => accept(tx, [letter()]))
   await using _ = await running(service)

@@ -35,7 +35,7 @@ test("under serve, what the mailbox cannot take is accepted once a project has a
 
 test("a mailbox that does not run cannot be configured", async () => {
   await using service = await testService({
-    providers: { has_mailbox: false },
+    providers: { mailbox_port: null },
   })
   const home = await team(service)
   const { status, body } = await home.owner.post(ALL, { provider: "mailbox" }, here(home))

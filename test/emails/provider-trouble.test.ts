@@ -1,15 +1,16 @@
 import { expect, setDefaultTimeout, test } from "bun:test"
 import { sleep } from "../../src/core/time"
-import { providerWarnings } from "../../src/emails/provider-warnings"
-import { Carriers } from "../../src/emails/providers/choose"
+import type { EmailProvider, OutgoingMail } from "../../src/emails/providers/provider"
 import { smtp } from "../../src/emails/providers/smtp"
 import { Health } from "../../src/http/health"
+import { Failover } from "../../src/providers/failover"
+import { providerWarnings } from "../../src/providers/warnings"
 import { mailTo } from "../contracts/email-provider"
 import { type Script, smtpSink } from "../fakes/smtp-sink"
 import { LOOPBACK, testPermits } from "../harness/providers"
 import { quietLog } from "../harness/quiet"
 import { PROJECT } from "../messages/letters"
-import { carriers, nobody } from "./carriers"
+import { failover } from "./failover-setup"
 
 const logged = quietLog()
 setDefaultTimeout(30_000)
@@ -44,12 +45,12 @@ function relay(script: Script = {}) {
   }
 }
 
-async function world(own = nobody) {
-  const base = await carriers(own, { allow_private: LOOPBACK })
-  const { store, adapters } = base
-  const parts = { store, adapters, own, permits: testPermits(), again_ms: MINUTE_MS }
-  const provider = new Carriers(parts)
-  const warnings = () => providerWarnings(store.read, provider.standings.troubles())
+async function world(own?: EmailProvider) {
+  const base = await failover({ ...(own && { own }), allow_private: LOOPBACK })
+  const { store, providers } = base
+  const parts = { store, kind: "email_provider" as const, providers, again_ms: MINUTE_MS }
+  const provider = new Failover<OutgoingMail>({ ...parts, permits: testPermits() })
+  const warnings = () => providerWarnings(store.read, provider.monitor.troubles())
   return {
     ...base,
     provider,
@@ -124,7 +125,7 @@ const VITALS = {
 test("a provider that fails and works by turns does not fill the log", async () => {
   const script = { is_bad: false }
   using relay_ = relay({ MAIL: () => (script.is_bad ? "550 5.7.1 not you" : undefined) })
-  await using it = await carriers(nobody, { allow_private: LOOPBACK }) // with a minute of a minute
+  await using it = await failover({ allow_private: LOOPBACK }) // with a minute of a minute
   const { id } = await it.add("smtp", relay_.access)
   for (let round = 0; round < 10; round++) {
     script.is_bad = true

@@ -3,7 +3,6 @@ import { eq } from "drizzle-orm"
 import { channelTable } from "../../src/channels"
 import { now, sleep } from "../../src/core/time"
 import { wakeStranded } from "../../src/emails/provider-jobs"
-import { Carriers } from "../../src/emails/providers/choose"
 import { providerHold } from "../../src/jobs/holds"
 import { jobs } from "../../src/jobs/tables"
 import { HELD, READY } from "../../src/jobs/work"
@@ -15,11 +14,10 @@ import { smtpSink } from "../fakes/smtp-sink"
 import { movableClock } from "../harness/clock"
 import { mail } from "../harness/mail"
 import { type Team, team } from "../harness/people"
-import { testPermits } from "../harness/providers"
+import { testFailover } from "../harness/providers"
 import { quietLog } from "../harness/quiet"
 import { type TestService, testService } from "../harness/service"
 import { WorkLoops, workOf } from "../harness/work-loops"
-import { nobody } from "./carriers"
 
 const logged = quietLog()
 
@@ -42,12 +40,7 @@ const here = ({ account_id, project_id }: Team) => ({
 })
 
 async function running({ parts, store }: TestService) {
-  const provider = new Carriers({
-    store,
-    adapters: parts.adapters,
-    own: nobody,
-    permits: testPermits(),
-  })
+  const provider = testFailover(store, parts.open_providers)
   const channels = channelTable({ ...parts, provider, sandbox: undefined, concurrency: 4 })
   const loop = new WorkLoops({
     store,

@@ -1,17 +1,16 @@
 import { expect, setDefaultTimeout, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { deferBacklogs } from "../../src/emails/open-direct"
+import { deferBacklogs } from "../../src/emails/email-context"
 import { ProviderPermits } from "../../src/emails/provider-permits"
-import { Carriers } from "../../src/emails/providers/choose"
 import { ConcurrencyLimit } from "../../src/emails/smtp/destination-limits"
 import { asTheyStand } from "../../src/messages/standing"
 import { attempts, messages } from "../../src/messages/tables"
 import { type Script, smtpSink } from "../fakes/smtp-sink"
 import { mail } from "../harness/mail"
 import { type Team, team } from "../harness/people"
+import { testFailover } from "../harness/providers"
 import { quietLog } from "../harness/quiet"
 import { type TestService, testService } from "../harness/service"
-import { nobody } from "./carriers"
 import { delivering } from "./direct-delivery"
 
 quietLog()
@@ -55,7 +54,7 @@ function carriersOf({ store, parts }: TestService) {
       project_id === undefined ? undefined : { project_id },
     ),
   })
-  return new Carriers({ store, adapters: parts.adapters, own: nobody, permits })
+  return testFailover(store, parts.open_providers, permits)
 }
 
 /** So many mails are taken; all after them find that it hangs. */
@@ -71,7 +70,9 @@ test.each<[what: string, script: Script, first: number]>([
 ])(
   "a relay that %s does not keep the mail of other projects waiting",
   async (_, script, before) => {
-    await using service = await testService({ adapters: { max_connections: 20 } })
+    await using service = await testService({
+      providers: { settings: { "delivery.concurrency": 20 } },
+    })
     using hanging = smtpSink(script)
     using healthy = smtpSink()
     const theirs = await projectAt(service, hanging)
@@ -105,7 +106,9 @@ test.each<[what: string, script: Script, first: number]>([
 )
 
 test("a quick relay takes everything at once, and nobody is sent away", async () => {
-  await using service = await testService({ adapters: { max_connections: 20 } })
+  await using service = await testService({
+    providers: { settings: { "delivery.concurrency": 20 } },
+  })
   using sink = smtpSink()
   const project = await projectAt(service, sink)
   const provider = carriersOf(service)

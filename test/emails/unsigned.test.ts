@@ -3,7 +3,7 @@ import { openBlobs } from "../../src/core/blobs"
 import { openSecrets } from "../../src/core/secrets"
 import { openWorkers } from "../../src/core/workers"
 import { emailChannel } from "../../src/emails/channel"
-import type { EmailProvider, EmailProviderName } from "../../src/emails/providers/provider"
+import type { EmailProvider } from "../../src/emails/providers/provider"
 import { accept } from "../../src/messages/pipeline"
 import { testPauses } from "../harness/pauses"
 import { quietLog } from "../harness/quiet"
@@ -19,7 +19,7 @@ const warnings = () =>
 const CONTENT = { html: null, text: "Dong.", headers: {} }
 
 /** Mail of these domains is composed, all of it vouched for by the operator, none with a key. */
-async function composing(name: EmailProviderName, domains: string[], sandbox = false) {
+async function composing(name: string, domains: string[], sandbox = false) {
   await using it = await testStore()
   const provider: EmailProvider = {
     name,

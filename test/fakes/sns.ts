@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { now } from "../../src/core/time"
-import { type SnsEnvelope, signedText } from "../../src/providers/sns/envelope"
+import { type SnsEnvelope, signedText } from "../../src/emails/providers/ses/sns"
 
 export const HOST = "sns.eu-west-1.amazonaws.com"
 

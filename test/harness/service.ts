@@ -13,7 +13,6 @@ import type { RecordTargets } from "../../src/domains/record-targets"
 import { senderDomains } from "../../src/domains/sending-domains"
 import { Intake } from "../../src/emails/accept"
 import type { SendRules } from "../../src/emails/prepare"
-import type { AdapterOptions } from "../../src/emails/providers/adapters"
 import { MessageWatchers } from "../../src/events/nodes"
 import { Health } from "../../src/http/health"
 import { listen } from "../../src/http/listener"
@@ -24,7 +23,8 @@ import { pathOf } from "../../src/http/target"
 import * as apiKeys from "../../src/identity/api-keys"
 import type { SystemMail as Post } from "../../src/identity/system-mail"
 import { watch } from "../../src/messages/activity"
-import type { ProviderPlace } from "../../src/providers/place"
+import { PROVIDERS } from "../../src/provider-table"
+import { OpenProviders } from "../../src/providers/open-providers"
 import { firstProvider } from "../../src/providers/routing"
 import { RequestLog } from "../../src/request-log/request-log"
 import type { Store } from "../../src/store/store"
@@ -35,7 +35,7 @@ import { openWebhooks } from "../../src/webhooks/open-webhooks"
 import { type Client, client } from "./client"
 import { testPauses } from "./pauses"
 import { addProject } from "./project-rows"
-import { PROVIDERS, testAdapters } from "./providers"
+import { openOwn, type ProviderOptions, testEnvironment } from "./providers"
 import { seen } from "./published"
 import { testStore } from "./store"
 
@@ -48,8 +48,7 @@ export interface ServiceOptions {
   sign_up?: SignUp
   /** Where domains are looked up, and what their records name. */
   domains?: Partial<Omit<CheckParts, "store">>
-  adapters?: Partial<AdapterOptions>
-  providers?: Partial<ProviderPlace>
+  providers?: ProviderOptions
   /** Receivers of tests listen on the loopback, without TLS, unless this says otherwise. */
   webhooks?: Partial<Settings>
   /** In place of the list of what would have been sent. */
@@ -98,6 +97,9 @@ const RULES: Omit<SendRules, "domains" | "providerOf"> = {
   has_mailbox: true,
 }
 
+/** The mailbox is said to run there, and nobody listens. */
+const CLOSED_PORT = 9
+
 /** Nobody listens there: what is looked up is not known. */
 const NO_SERVER = ["127.0.0.1:9"]
 
@@ -107,6 +109,7 @@ export const PLACE: RecordTargets = {
   mechanisms: ["a:mx.belfry.test"],
   ed25519: false,
   keeps_identities: false,
+  providers: PROVIDERS,
   receives: true,
   tracks: true,
 }
@@ -132,7 +135,9 @@ export async function testService(options: ServiceOptions = {}) {
   const base_url = () => "http://belfry.test"
   const sign_up = options.sign_up ?? "invite"
   const mails: SystemMail[] = []
-  const adapters = testAdapters(secrets, options.adapters)
+  const providers = testEnvironment({ mailbox_port: CLOSED_PORT, ...options.providers })
+  const open_providers = new OpenProviders(providers, secrets)
+  await openOwn(store, secrets, providers)
   const bus = createBus()
   const watching = new MessageWatchers(store, bus)
   const unwatch = [watching.start(), watch((activity) => bus.publish("message", activity))]
@@ -159,11 +164,11 @@ export async function testService(options: ServiceOptions = {}) {
     rules: {
       ...RULES,
       domains: senderDomains(store.read),
-      providerOf: (project_id) => firstProvider(store.read, project_id),
+      providerOf: (project_id) => firstProvider(store.read, "email_provider", project_id),
       ...options.rules,
     },
-    adapters,
-    providers: { ...PROVIDERS, ...options.providers },
+    open_providers,
+    providers,
     cursors: new Cursors(secrets),
     trusted_proxies: options.trusted_proxies ?? [],
     ...sessionParts({ store, secrets, data_dir: folder, sign_up, base_url }),
@@ -196,7 +201,7 @@ export async function testService(options: ServiceOptions = {}) {
     async [Symbol.asyncDispose]() {
       for (const stop of [...stops, ...unwatch]) await stop()
       await workers.close()
-      await adapters.close()
+      await open_providers.close()
       await base[Symbol.asyncDispose]()
     },
   }

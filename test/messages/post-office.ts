@@ -7,7 +7,7 @@ import type { Channel } from "../../src/messages/channel"
 import * as pipeline from "../../src/messages/pipeline"
 import { attempts, messages } from "../../src/messages/tables"
 import type { Outcome } from "../../src/providers/provider"
-import { testAdapters } from "../harness/providers"
+import { testProviders } from "../harness/providers"
 import { NO_NAMES } from "../harness/service"
 import { testStore } from "../harness/store"
 import { WorkLoops, workOf } from "../harness/work-loops"
@@ -32,8 +32,8 @@ export async function postOffice(...script: Scripted[]) {
   const blobs = openBlobs(`${base.folder}/blobs`)
   const rules = { sending_domains: new Set<string>() }
   const domains = { store, ...NO_NAMES }
-  const adapters = testAdapters(openSecrets({ data_dir: base.folder, master_key: null }))
-  const work = workOf({ store, blobs, domains, rules, adapters }, channels, {
+  const open_providers = testProviders(openSecrets({ data_dir: base.folder, master_key: null }))
+  const work = workOf({ store, blobs, domains, rules, open_providers }, channels, {
     mail: { send: async () => undefined },
     base_url: () => "http://belfry.test",
   })

@@ -2,18 +2,16 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { eq } from "drizzle-orm"
 import { channelTable } from "../../src/channels"
 import { secondsFromNow, sleep } from "../../src/core/time"
-import { Carriers } from "../../src/emails/providers/choose"
+import { readNotification } from "../../src/emails/providers/ses/notification"
+import type { SnsEnvelope } from "../../src/emails/providers/ses/sns"
 import { jobs } from "../../src/jobs/tables"
-import { readNotification } from "../../src/providers/ses/notification"
-import type { SnsEnvelope } from "../../src/providers/sns/envelope"
 import { engine } from "../../src/store/columns"
-import { nobody } from "../emails/carriers"
 import { sesServer } from "../fakes/ses-server"
 import { authority, HOST, signedBy, snsServer } from "../fakes/sns"
 import { movableClock } from "../harness/clock"
 import { mail } from "../harness/mail"
 import { type Team, team } from "../harness/people"
-import { LOOPBACK, testPermits } from "../harness/providers"
+import { LOOPBACK, testFailover } from "../harness/providers"
 import { quietLog } from "../harness/quiet"
 import { testService } from "../harness/service"
 import { WorkLoops, workOf } from "../harness/work-loops"
@@ -42,8 +40,10 @@ const amazon = sesServer(SECRET, () => {
 })
 const resolver = { a: async () => ["127.0.0.1"], aaaa: async () => [] }
 const service = await testService({
-  adapters: { ses: { endpoint: amazon.url, ca: undefined } },
-  providers: { sns: { ca, allow_private: LOOPBACK, port: sns.port, resolver } },
+  providers: {
+    settings: { "providers.ses.endpoint": amazon.url },
+    network: { ca, allow_private: LOOPBACK, port: sns.port, resolver },
+  },
 })
 
 let home: Team
@@ -86,12 +86,7 @@ const post = (envelope: SnsEnvelope, path = callback) =>
 
 async function workOff(isOver: () => Promise<boolean>) {
   const { parts, store } = service
-  const provider = new Carriers({
-    store,
-    adapters: parts.adapters,
-    own: nobody,
-    permits: testPermits(),
-  })
+  const provider = testFailover(store, parts.open_providers)
   const channels = channelTable({ ...parts, provider, sandbox: undefined, concurrency: 4 })
   const work = workOf(parts, channels, parts)
   const alone = engine === "sqlite"

@@ -4,9 +4,10 @@ import {
   GetEmailIdentityCommand,
   SESv2Client,
 } from "@aws-sdk/client-sesv2"
-import { identityOf } from "../../src/providers/ses/identity"
-import { carriers } from "../emails/carriers"
+import { emailIdentities } from "../../src/providers/open-providers"
+import { failover } from "../emails/failover-setup"
 import { sesServer } from "../fakes/ses-server"
+import { testProviders } from "../harness/providers"
 import { PROJECT } from "../messages/letters"
 import { refusal } from "../store/facts"
 
@@ -19,12 +20,13 @@ const access = {
 const TOKENS = ["one", "two", "three"]
 const ALIASES = TOKENS.map((selector) => ({ selector, target: `${selector}.dkim.amazonses.com` }))
 
-const ask = (it: Awaited<ReturnType<typeof carriers>>, endpoint: string) =>
-  identityOf(
-    { read: it.store.read, secrets: it.secrets, place: { endpoint, ca: undefined } },
+const ask = (it: Awaited<ReturnType<typeof failover>>, endpoint: string) => {
+  const settings = { "providers.ses.endpoint": endpoint }
+  return emailIdentities(it.store.read, testProviders(it.secrets, { settings }))(
     PROJECT,
     "example.com",
   )
+}
 
 test.each([
   [true, "SUCCESS", "SUCCESS", "success", "success"],
@@ -41,7 +43,7 @@ test.each([
       DkimAttributes: { Status, Tokens: TOKENS },
     },
   }))
-  await using it = await carriers()
+  await using it = await failover()
   await it.add("ses", access)
   expect(await ask(it, server.url)).toEqual({
     provider_identity_status: identity as "pending",
@@ -56,7 +58,7 @@ test.each([
 ])("records of its keys with %p lead to %p", async (own, targets) => {
   const DkimAttributes = { Status: "SUCCESS", Tokens: ["one"], ...own }
   using server = sesServer(SECRET, () => ({ status: 200, body: { DkimAttributes } }))
-  await using it = await carriers()
+  await using it = await failover()
   await it.add("ses", access)
   const found = await ask(it, server.url)
   expect(found?.dkim_aliases.map(({ target }) => target)).toEqual(targets)
@@ -69,7 +71,7 @@ test("one that SES does not know is made, with the requests of the AWS SDK", asy
   ]
   let script = answers()
   using server = sesServer(SECRET, () => script.shift())
-  await using it = await carriers()
+  await using it = await failover()
   await it.add("ses", access)
   expect(await ask(it, server.url)).toMatchObject({ provider_dkim_status: "pending" })
 
@@ -91,7 +93,7 @@ test("one that SES does not know is made, with the requests of the AWS SDK", asy
 
 test("a refusal is told, and a project without SES has no identities", async () => {
   using server = sesServer(SECRET, () => ({ status: 403, body: { message: "denied" } }))
-  await using it = await carriers()
+  await using it = await failover()
   expect(await ask(it, server.url)).toBeUndefined()
   await it.add("ses", access)
   expect(await refusal(ask(it, server.url))).toBe("denied")

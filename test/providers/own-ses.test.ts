@@ -3,9 +3,11 @@ import { channelTable } from "../../src/channels"
 import { type Settings, settings } from "../../src/core/config"
 import { sleep } from "../../src/core/time"
 import { recordTargets, targetsOfProject } from "../../src/domains/record-targets"
-import { openCarriers } from "../../src/open-carriers"
-import { INSTANCE } from "../../src/providers/callback-token"
-import { ownCallback } from "../../src/providers/ses/own"
+import { sesProvider } from "../../src/emails/providers/ses"
+import { openEmailProviders } from "../../src/open-email-providers"
+import { PROVIDERS } from "../../src/provider-table"
+import { ownEmailProvider } from "../../src/providers/descriptor"
+import { instanceCallback, instanceId, openInstance } from "../../src/providers/health"
 import { providerReceipts } from "../../src/providers/tables"
 import { engine } from "../../src/store/columns"
 import { sesServer } from "../fakes/ses-server"
@@ -41,21 +43,21 @@ const here = ({ account_id, project_id }: Team) => ({
 })
 
 /** As a start with these settings opens them; the callback route knows of it too. */
-function carriersOf(service: TestService, endpoint: string) {
+async function providersOf(service: TestService, endpoint: string) {
   const { store, parts } = service
-  const { secrets } = parts
-  const carriers = openCarriers(wanted(endpoint), { store, secrets, mailbox_port: null })
-  parts.providers.own_ses = carriers.providers.own_ses
-  return carriers
+  const { secrets, providers } = parts
+  const opened = await openEmailProviders(wanted(endpoint), { store, secrets, mailbox_port: null })
+  providers.own = opened.providers.own
+  return opened
 }
 
 async function workOff(
   { parts, store }: TestService,
-  { provider, adapters }: ReturnType<typeof carriersOf>,
+  { provider, open_providers }: Awaited<ReturnType<typeof providersOf>>,
   isOver: () => Promise<boolean>,
 ) {
   const channels = channelTable({ ...parts, provider, sandbox: undefined, concurrency: 4 })
-  const work = workOf({ ...parts, adapters }, channels, parts)
+  const work = workOf({ ...parts, open_providers }, channels, parts)
   const alone = engine === "sqlite"
   const loop = new WorkLoops({ store, work, concurrency: 4, lease_ms: 30_000, alone })
   await loop.start()
@@ -68,18 +70,18 @@ test("mail of every project goes by the instance's SES, and its notifications fi
   using amazon = sesServer(SECRET)
   const resolver = { a: async () => ["127.0.0.1"], aaaa: async () => [] }
   await using service = await testService({
-    providers: { sns: { ca, allow_private: LOOPBACK, port: sns.port, resolver } },
+    providers: { network: { ca, allow_private: LOOPBACK, port: sns.port, resolver } },
   })
-  const carriers = carriersOf(service, amazon.url)
+  const opened = await providersOf(service, amazon.url)
   const home = await team(service)
   const { body } = await home.owner.post("/v1/emails", mail(), here(home))
   const read = async () => (await home.owner.get(`/v1/emails/${body.id}`, here(home))).body.data
-  await workOff(service, carriers, async () => (await read()).status === "sent")
+  await workOff(service, opened, async () => (await read()).status === "sent")
   expect(amazon.requests).toMatchObject([{ is_signed: true }])
   expect(JSON.parse(amazon.requests[0]?.body ?? "").ConfigurationSetName).toBe("belfry")
   const receipts = await service.store.read.select().from(providerReceipts)
   expect(receipts).toMatchObject([
-    { config_id: INSTANCE, provider_message_id: "ses-1", message_id: body.id },
+    { config_id: instanceId("email_provider"), provider_message_id: "ses-1", message_id: body.id },
   ])
 
   const Message = JSON.stringify({
@@ -92,15 +94,16 @@ test("mail of every project goes by the instance's SES, and its notifications fi
       body: JSON.stringify(signedBy(signer, { Message, ...fields })),
       headers: { "content-type": "text/plain; charset=UTF-8" },
     })
-  const callback = ownCallback(service.parts.secrets, "")
+  const callback = instanceCallback(service.parts.secrets, sesProvider)
   expect((await post(callback.replace(/.$/, "_"))).status).toBe(401)
   expect((await post(callback)).status).toBe(200)
   const TopicArn = "arn:aws:sns:eu-west-1:999999999999:belfry"
   expect((await post(callback, { TopicArn })).status).toBe(401)
-  await workOff(service, carriers, async () => (await read()).status === "delivered")
-  await carriers.provider.close()
+  await workOff(service, opened, async () => (await read()).status === "delivered")
+  await opened.provider.close()
 
-  service.parts.providers.own_ses = null // with another delivery.provider
+  const mailbox = ownEmailProvider(PROVIDERS, settings()) // with another delivery.provider
+  await openInstance(service.store, service.parts.secrets, "email_provider", mailbox)
   expect((await post(callback)).status).toBe(401)
 })
 
@@ -110,22 +113,25 @@ test("domains of projects are identities of the instance's SES, and their SPF na
     body: { VerificationStatus: "SUCCESS", DkimAttributes: { Status: "PENDING", Tokens: [] } },
   }))
   await using service = await testService()
-  const carriers = carriersOf(service, amazon.url)
-  expect(await carriers.identityOf(idFor("project_1"), "example.com")).toMatchObject({
+  const opened = await providersOf(service, amazon.url)
+  expect(await opened.identityOf(idFor("project_1"), "example.com")).toMatchObject({
     provider_identity_status: "success",
     provider_dkim_status: "pending",
   })
   expect(amazon.requests.map(({ path }) => path)).toEqual(["/v2/email/identities/example.com"])
 
-  const place = recordTargets({ ...wanted(amazon.url), "domains.host": "mail.belfry.test" })
+  const place = recordTargets(
+    { ...wanted(amazon.url), "domains.host": "mail.belfry.test" },
+    PROVIDERS,
+  )
   expect(place.mechanisms).toEqual(["include:amazonses.com"])
   const home = await team(service)
   const path = "/v1/providers/email_provider/config"
   await home.owner.post(path, { provider: "direct" }, here(home))
   const own = await targetsOfProject(service.store.read, home.project_id, place)
   expect(own.mechanisms).toEqual(["a:mail.belfry.test"])
-  expect(await carriers.identityOf(home.project_id, "example.com")).toBeUndefined()
-  await carriers.provider.close()
+  expect(await opened.identityOf(home.project_id, "example.com")).toBeUndefined()
+  await opened.provider.close()
 })
 
 test("refused credentials burn no message, and are tried once a minute", async () => {
@@ -134,7 +140,7 @@ test("refused credentials burn no message, and are tried once a minute", async (
     body: { __type: "SignatureDoesNotMatch", message: "no" },
   }))
   await using service = await testService()
-  const carriers = carriersOf(service, amazon.url)
+  const opened = await providersOf(service, amazon.url)
   const home = await team(service)
   const ids: string[] = []
   for (let at = 0; at < 3; at++) {
@@ -143,7 +149,7 @@ test("refused credentials burn no message, and are tried once a minute", async (
   const read = async (id: string) =>
     (await home.owner.get(`/v1/emails/${id}`, here(home))).body.data
   const all = () => Promise.all(ids.map(read))
-  await workOff(service, carriers, async () =>
+  await workOff(service, opened, async () =>
     (await all()).every(
       ({ status_reason }) => status_reason?.includes("refuses our login") ?? false,
     ),
@@ -151,5 +157,5 @@ test("refused credentials burn no message, and are tried once a minute", async (
   expect((await all()).map(({ status }) => status)).toEqual(ids.map(() => "queued"))
   expect((await all()).map(({ attempts }) => attempts).sort()).toEqual([0, 0, 1])
   expect(amazon.requests.length).toBeLessThanOrEqual(3)
-  await carriers.provider.close()
+  await opened.provider.close()
 })

@@ -2,11 +2,11 @@ import { beforeAll, describe, expect, test } from "bun:test"
 import { recentLines } from "../../src/core/log"
 import type { EmailProvider } from "../../src/emails/providers/provider"
 import { DeferredError } from "../../src/jobs/work"
-import { nobody } from "../emails/carriers"
 import { smtpSink } from "../fakes/smtp-sink"
 import { atRest } from "../harness/at-rest"
 import { NOBODY } from "../harness/mail"
 import { type Team, team } from "../harness/people"
+import { nobody } from "../harness/providers"
 import { testService } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 
@@ -327,7 +327,7 @@ describe("a test of a provider", () => {
       ...nobody,
       send: () => Promise.reject(new DeferredError("example.test is paused: 421 too many", 30)),
     })
-    await using crowded = await testService({ adapters: { openDirect } })
+    await using crowded = await testService({ providers: { openDirect } })
     const own = await team(crowded)
     const { body: made } = await own.owner.post(ALL, { provider: "direct" }, here(own))
     await own.owner.patch("/v1/settings", { default_from: "bell@example.test" }, here(own))

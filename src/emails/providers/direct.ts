@@ -1,7 +1,9 @@
+import { resolver } from "../../core/dns"
 import { log } from "../../core/log"
 import { millis, millisFrom } from "../../core/time"
 import { DeferredError, type RetrySchedule } from "../../jobs/work"
 import { domainOf } from "../../lib/address"
+import type { ProviderDescriptor } from "../../providers/descriptor"
 import { NO_REPLY, outcomeOf, type RecipientOutcome } from "../../providers/provider"
 import { smtpSchedule } from "../schedule"
 import {
@@ -17,7 +19,7 @@ import { MailRoutes, type MxOptions } from "../smtp/mx"
 import { NOWHERE, unanswered } from "../smtp/outcome"
 import { type HostPoolOptions, HostPools } from "../smtp/pool"
 import { attemptDomain, type MailNetwork, type SmtpAttemptResult } from "../smtp/smtp-attempt"
-import type { EmailProvider, OutgoingMail } from "./provider"
+import type { EmailContext, EmailProvider, OutgoingMail } from "./provider"
 
 export interface DirectOptions {
   dns: MxOptions["dns"] & MtaStsOptions["dns"]
@@ -197,3 +199,25 @@ const NOT_TRIED = {
   code: null,
   reply: NO_REPLY,
 } as const
+
+export const directProvider: ProviderDescriptor<object, EmailContext, OutgoingMail> = {
+  name: "direct",
+  channel: "email",
+  about: "the recipients' mail servers",
+  credentials: {},
+  is_shared: true,
+  spf: (_, { machine }) => machine,
+  banner: () => "the recipients' own mail servers",
+  fromSettings: () => ({}),
+  open: (_, { settings, schedule, direct: own }) =>
+    direct({
+      ...own,
+      dns: resolver({ servers: settings["dns.servers"] }),
+      port: settings["delivery.mx_port"],
+      per_domain: settings["delivery.per_domain"],
+      concurrency: settings["delivery.concurrency"],
+      allow_private: settings["delivery.allow_private"],
+      ehlo_name: settings["delivery.ehlo_name"] ?? undefined,
+      schedule,
+    }),
+}

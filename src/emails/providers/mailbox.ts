@@ -1,5 +1,7 @@
+import type { ProviderDescriptor } from "../../providers/descriptor"
+import { ProviderError } from "../../providers/provider"
 import { mailboxSchedule } from "../schedule"
-import type { EmailProvider } from "./provider"
+import type { EmailContext, EmailProvider, OutgoingMail } from "./provider"
 import { relay } from "./smtp"
 
 /** Longer than the 20 s of the simulator's `slow@`, which is delivered in the end. */
@@ -29,3 +31,20 @@ export const mailbox = ({ port, max_connections = 20 }: MailboxAccess): EmailPro
     timeouts: { accepted: ACCEPTED_MS },
     limits: { idle: IDLE_MS, max_connections: Math.min(max_connections, MOST_CONNECTIONS) },
   })
+
+export const mailboxProvider: ProviderDescriptor<object, EmailContext, OutgoingMail> = {
+  name: "mailbox",
+  channel: "email",
+  about: "the embedded mailbox",
+  credentials: {},
+  banner: () => "the embedded mailbox",
+  obstacle: ({ mailbox_port }) =>
+    mailbox_port === null ? "The embedded mailbox does not run here." : undefined,
+  fromSettings: () => ({}),
+  open(_, { settings, mailbox_port }) {
+    if (mailbox_port === null) {
+      throw new ProviderError("infrastructure", "This instance has no provider mailbox.")
+    }
+    return mailbox({ port: mailbox_port, max_connections: settings["delivery.concurrency"] })
+  },
+}

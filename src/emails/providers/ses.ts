@@ -1,19 +1,91 @@
+import { Type as t } from "@sinclair/typebox"
+import { fail } from "../../core/errors"
+import { codeOf } from "../../core/faults"
+import { log } from "../../core/log"
 import { NetError } from "../../core/net"
 import type { RetrySchedule } from "../../jobs/work"
 import { needsSmtputf8, wireForm } from "../../lib/address"
-import type { SesAccess } from "../../providers/credentials"
-import { type Outcome, outcomeOf, type RecipientOutcome } from "../../providers/provider"
-import { hostOf, type SesPlace, SesRefusal, ses as sesCall } from "../../providers/ses/api"
+import type { CallbackNetwork, ProviderDescriptor } from "../../providers/descriptor"
+import {
+  type Outcome,
+  outcomeOf,
+  ProviderError,
+  type RecipientOutcome,
+} from "../../providers/provider"
 import { smtpSchedule } from "../schedule"
 import { mistakeIn } from "../smtp/session"
-import { type EmailProvider, type OutgoingMail, ProviderError } from "./provider"
-import { type SesVerdict, verdictOf } from "./ses-verdict"
+import type { EmailContext, EmailProvider, OutgoingMail } from "./provider"
+import {
+  callSes,
+  hostOf,
+  type SesAccess,
+  type SesEndpoint,
+  SesRefusal,
+  sesEndpoint,
+  sesIdentity,
+} from "./ses/api"
+import { readNotification } from "./ses/notification"
+import { ask, isRecent, isSigned, SNS_EXAMPLE, SnsEnvelope, snsUrl } from "./ses/sns"
+
+const secret_text = t.String({
+  minLength: 1,
+  maxLength: 256,
+  pattern: "^[^\\u0000-\\u001f\\u007f]*$",
+})
+
+export const sesProvider: ProviderDescriptor<SesAccess, EmailContext, OutgoingMail, SnsEnvelope> = {
+  name: "ses",
+  channel: "email",
+  about: "Amazon SES",
+  credentials: {
+    region: {
+      schema: t.String({ pattern: "^[a-z]{2}(-[a-z]+)+-\\d{1,2}$" }),
+      about: "AWS region, for example eu-west-1",
+    },
+    access_key_id: {
+      schema: t.String({ pattern: "^[A-Za-z0-9]{16,128}$" }),
+      about: "id of the access key",
+      secret: true,
+    },
+    secret_access_key: {
+      schema: secret_text,
+      about: "secret access key",
+      secret: true,
+      asked_with: "access_key_id",
+    },
+    configuration_set: {
+      schema: t.Optional(t.String({ pattern: "^[A-Za-z0-9_-]{1,64}$" })),
+      about: "configuration set that publishes the events",
+    },
+  },
+  spf: () => ["include:amazonses.com"],
+  identity: (access, { settings }, domain) => sesIdentity(access, sesEndpoint(settings), domain),
+  callbacks: {
+    body: SnsEnvelope,
+    example: SNS_EXAMPLE,
+    about: "Amazon SNS sends notifications of deliveries, bounces and complaints here.",
+    verify: (envelope, network, context) => accountOf(envelope, trusting(network, context)),
+    read: (envelope, network, context) => readEnvelope(envelope, trusting(network, context)),
+  },
+  fromSettings(settings) {
+    const configuration_set = settings["providers.ses.configuration_set"]
+    return {
+      region: settings["providers.ses.region"] ?? "",
+      access_key_id: settings["providers.ses.access_key_id"] ?? "",
+      secret_access_key: settings["providers.ses.secret_access_key"] ?? "",
+      ...(configuration_set !== null && { configuration_set }),
+    }
+  },
+  banner: ({ region }) => `SES in ${region}`,
+  open: (access, { settings, schedule }) =>
+    ses({ access, endpoint: sesEndpoint(settings), schedule }),
+}
 
 const SEND_PATH = "/v2/email/outbound-emails"
 
 export interface SesOptions {
   access: SesAccess
-  place: SesPlace
+  endpoint: SesEndpoint
   schedule?: RetrySchedule
 }
 
@@ -21,8 +93,8 @@ export interface SesOptions {
  * The SES API v2. It takes a message for all of its recipients or for none, and tells later, through
  * SNS, what became of each. The message id goes along as a tag, for whoever reads its events.
  */
-export function ses({ access, place, schedule = smtpSchedule() }: SesOptions): EmailProvider {
-  const mx = hostOf(access, place)
+export function ses({ access, endpoint, schedule = smtpSchedule() }: SesOptions): EmailProvider {
+  const mx = hostOf(access, endpoint)
   const outcome = (mail: OutgoingMail, verdict: SesVerdict, id?: string): Outcome => {
     const all = mail.to.map((email) =>
       recipientOutcome(email, isWide(mail, email) ? WIDE : verdict, mx),
@@ -42,14 +114,14 @@ export function ses({ access, place, schedule = smtpSchedule() }: SesOptions): E
       if (mail.to.every((email) => isWide(mail, email))) return outcome(mail, WIDE)
       try {
         const body = sendRequest(access, mail)
-        const answer = await sesCall(access, place, { method: "POST", path: SEND_PATH, body })
+        const answer = await callSes(access, endpoint, { method: "POST", path: SEND_PATH, body })
         const id = String((answer as { MessageId?: unknown }).MessageId ?? "")
         return outcome(mail, { ...SENT, said: `200 ${id}` }, id || undefined)
       } catch (error) {
         return outcome(mail, verdictOf(error))
       }
     },
-    check: () => checked(access, place),
+    check: () => checked(access, endpoint),
     close: async () => {},
   }
 }
@@ -100,20 +172,148 @@ interface SesAccount {
   SendQuota?: { Max24HourSend?: number; SentLast24Hours?: number }
 }
 
-async function checked(access: SesAccess, place: SesPlace): Promise<string> {
+async function checked(access: SesAccess, endpoint: SesEndpoint): Promise<string> {
   try {
-    const said = await sesCall(access, place, { method: "GET", path: "/v2/email/account" })
+    const said = await callSes(access, endpoint, { method: "GET", path: "/v2/email/account" })
     const { SendingEnabled, ProductionAccessEnabled, SendQuota } = said as SesAccount
     if (SendingEnabled === false) {
       throw new ProviderError("authentication", "SES has paused sending for this account.")
     }
     const { Max24HourSend = 0, SentLast24Hours = 0 } = SendQuota ?? {}
-    const place_text =
-      ProductionAccessEnabled === false ? " The account is in the SES sandbox." : ""
-    return `SES accepts the credentials. It counts ${SentLast24Hours} of ${Max24HourSend} messages in 24 hours.${place_text}`
+    const sandbox = ProductionAccessEnabled === false ? " The account is in the SES sandbox." : ""
+    return `SES accepts the credentials. It counts ${SentLast24Hours} of ${Max24HourSend} messages in 24 hours.${sandbox}`
   } catch (error) {
     if (!(error instanceof SesRefusal || error instanceof NetError)) throw error
     const { fault, reason } = verdictOf(error)
     throw new ProviderError(fault ?? "infrastructure", reason ?? "SES could not be reached.")
   }
+}
+
+/** What an answer of SES means, and its words. */
+type SesVerdict = Omit<RecipientOutcome, "email" | "reply"> & { said: string | null }
+
+type Meaning = Omit<SesVerdict, "reason" | "said">
+
+const retry = (fault?: SesVerdict["fault"]): Meaning => ({
+  status: "retry",
+  bounce_subtype: null,
+  code: null,
+  ...(fault && { fault }),
+})
+
+/** We were too fast: nobody was tried, and nobody need hear of a deferral. */
+const TOO_FAST: Meaning = { ...retry("infrastructure"), held: true }
+
+const failed = (fault?: SesVerdict["fault"]): Meaning => ({
+  ...retry(fault),
+  status: "failed",
+  code: "provider_error",
+})
+
+/** It will not work for us until somebody changes something there or here. */
+const REFUSED = failed("authentication")
+
+const BY_CODE: Record<string, Meaning> = {
+  AccessDeniedException: REFUSED,
+  AccountSuspendedException: REFUSED,
+  ExpiredTokenException: REFUSED,
+  IncompleteSignature: REFUSED,
+  IncompleteSignatureException: REFUSED,
+  InvalidClientTokenId: REFUSED,
+  InvalidSignatureException: REFUSED,
+  MissingAuthenticationTokenException: REFUSED,
+  NotFoundException: REFUSED, // the configuration set
+  SendingPausedException: REFUSED,
+  SignatureDoesNotMatch: REFUSED,
+  UnrecognizedClientException: REFUSED,
+
+  LimitExceededException: retry("infrastructure"),
+  ServiceUnavailable: retry("infrastructure"),
+  Throttling: TOO_FAST,
+  ThrottlingException: TOO_FAST,
+  TooManyRequestsException: TOO_FAST,
+  ConcurrentModificationException: retry("infrastructure"),
+
+  MailFromDomainNotVerifiedException: failed("infrastructure"),
+  BadRequestException: failed(),
+}
+
+/** What SES says of a sender, or in its sandbox of a recipient, that it does not know. */
+const UNVERIFIED = /not verified/i
+
+/** What an error of the API comes to. What is not of the API is thrown on. */
+function verdictOf(error: unknown): SesVerdict {
+  if (error instanceof NetError) {
+    return {
+      ...retry(isBefore(error) ? "connection" : undefined),
+      reason: error.message,
+      said: null,
+    }
+  }
+  if (!(error instanceof SesRefusal)) throw error
+  const said = `${error.status} ${error.code}: ${error.message}`
+  return { ...meaningOf(error), reason: said, said }
+}
+
+function meaningOf({ code, status, message }: SesRefusal): Meaning {
+  const known = BY_CODE[code]
+  if (known) return known
+  if (code === "MessageRejected") {
+    return UNVERIFIED.test(message) ? failed("infrastructure") : CONTENT
+  }
+  if (status === 401 || status === 403) return REFUSED
+  if (status === 429) return TOO_FAST
+  if (status === 503) return retry("infrastructure")
+  return status >= 500 ? retry() : failed() // a 5xx may come after it was taken
+}
+
+const CONTENT: Meaning = { ...retry(), status: "bounced", bounce_subtype: "ContentRejected" }
+
+/** Whether it ended before the request was on its way: only then was it certainly not taken. */
+function isBefore({ kind, cause }: NetError): boolean {
+  if (kind === "timeout") return false
+  if (kind !== "connection") return true
+  return /^(ConnectionRefused|FailedToOpenSocket|ECONNREFUSED|EHOSTUNREACH|ENETUNREACH)$/.test(
+    codeOf(cause) ?? "",
+  )
+}
+
+/** The authority of the settings counts for SNS too. */
+const trusting = (network: CallbackNetwork, { settings }: EmailContext): CallbackNetwork => ({
+  ca: sesEndpoint(settings).ca,
+  ...network,
+})
+
+const TOPIC = /^arn:aws(?:-[a-z-]+)?:sns:[a-z0-9-]+:(\d{12}):[\w-]{1,256}(?:\.fifo)?$/
+
+/** The AWS account whose topic speaks, if SNS signed this lately. SNS signs for everybody. */
+async function accountOf(envelope: SnsEnvelope, network: CallbackNetwork) {
+  const signed = isRecent(envelope) && (await isSigned(envelope, network).catch(unreachable))
+  return signed ? TOPIC.exec(envelope.TopicArn)?.[1] : undefined
+}
+
+async function readEnvelope(envelope: SnsEnvelope, network: CallbackNetwork) {
+  if (envelope.Type === "SubscriptionConfirmation") await confirm(envelope, network)
+  return envelope.Type === "Notification" ? readNotification(envelope.Message) : undefined
+}
+
+async function confirm({ SubscribeURL, TopicArn }: SnsEnvelope, network: CallbackNetwork) {
+  const url = snsUrl(SubscribeURL)
+  if (!url)
+    return fail("unauthorized", "The address or the signature of the notification is wrong.")
+  const answer = await ask(url, network).catch(unreachable)
+  if (answer.status !== 200) {
+    fail("provider_error", `SNS did not confirm the subscription (${answer.status}).`)
+  }
+  log.info("a subscription to an SNS topic was confirmed", { topic: TopicArn })
+}
+
+/** SNS tries again after an error, and it should: nothing was decided. */
+function unreachable(error: unknown): never {
+  if (!(error instanceof NetError)) throw error
+  log.warn("SNS could not be reached", { error })
+  return fail(
+    "provider_error",
+    "SNS could not be reached to check its notification. Send it again later.",
+  )
 }

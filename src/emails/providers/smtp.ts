@@ -1,12 +1,15 @@
+import { Type as t } from "@sinclair/typebox"
+import { oneOf } from "../../http/field-schemas"
 import type { RetrySchedule } from "../../jobs/work"
-import { outcomeOf } from "../../providers/provider"
+import type { ProviderDescriptor } from "../../providers/descriptor"
+import { outcomeOf, ProviderError } from "../../providers/provider"
 import { smtpSchedule } from "../schedule"
 import { type ReplyPolicy, relayFaultOf, relayPolicy } from "../smtp/outcome"
 import { ConnectionPool, type PoolLimits } from "../smtp/pool"
 import { SmtpRefusal, type Timeouts } from "../smtp/session"
 import { attemptRelay } from "../smtp/smtp-attempt"
 import { isUntrusted, SmtpConnectionError, TRUST_ADVICE } from "../smtp/wire"
-import { type EmailProvider, ProviderError } from "./provider"
+import type { EmailContext, EmailProvider, OutgoingMail } from "./provider"
 
 const TIMEOUTS: Timeouts = {
   connect: 10_000,
@@ -84,4 +87,64 @@ async function checked(
     const words = is_tls && isUntrusted(message) ? `${said}. ${TRUST_ADVICE}` : said
     throw new ProviderError(relayFaultOf(error as Error) ?? "infrastructure", words)
   }
+}
+
+const line = (maxLength: number) =>
+  t.String({ minLength: 1, maxLength, pattern: "^[^\\u0000-\\u001f\\u007f]*$" })
+
+export type SmtpAccess = Pick<SmtpOptions, "host" | "port" | "username" | "password" | "tls">
+
+export const smtpProvider: ProviderDescriptor<SmtpAccess, EmailContext, OutgoingMail> = {
+  name: "smtp",
+  channel: "email",
+  about: "an SMTP relay",
+  credentials: {
+    host: {
+      schema: t.String({ pattern: "^[A-Za-z0-9_.:-]+$", maxLength: 253 }),
+      about: "host name of the relay",
+      is_public: true,
+    },
+    port: {
+      schema: t.Integer({ minimum: 1, maximum: 65_535 }),
+      about: "port of the relay",
+      fallback: 587,
+    },
+    username: { schema: t.Optional(line(255)), about: "user name" },
+    password: {
+      schema: t.Optional(line(1024)),
+      about: "password",
+      secret: true,
+      asked_with: "username",
+    },
+    tls: {
+      schema: oneOf("starttls", "implicit", "none"),
+      about: "starttls, implicit or none",
+      fallback: "starttls",
+    },
+  },
+  judge({ username, password }) {
+    if ((username === undefined) === (password === undefined)) return undefined
+    const field = username === undefined ? "username" : "password"
+    const message = "Give username and password together, or neither."
+    return { field, code: "required", message }
+  },
+  destination: ({ host, port }) => ({ field: "host", host, port }),
+  spf: ({ host }, names) =>
+    typeof host === "string" && host !== "" ? [names.of(host)] : undefined,
+  fromSettings: (settings) => ({
+    host: settings["providers.smtp.host"] ?? "",
+    port: settings["providers.smtp.port"],
+    username: settings["providers.smtp.username"] ?? undefined,
+    password: settings["providers.smtp.password"] ?? undefined,
+    tls: settings["providers.smtp.tls"],
+  }),
+  banner: ({ host, port }) => `relay ${host}:${port}`,
+  open: (access, { settings, schedule }, reach) =>
+    smtp({
+      ...access,
+      ...(reach && { resolveHost: () => reach(access.host, access.port) }),
+      // As many as there are deliveries at once: none of them should have to wait for a connection.
+      limits: { max_connections: settings["delivery.concurrency"] },
+      schedule,
+    }),
 }

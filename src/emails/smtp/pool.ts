@@ -1,3 +1,4 @@
+import { ProviderBusyError } from "../../providers/provider"
 import { Remembered } from "../providers/remembered"
 import { type SmtpServer, SmtpSession, type Timeouts } from "./session"
 import { SmtpConnectionError } from "./wire"
@@ -11,7 +12,7 @@ export interface PoolLimits {
 }
 
 /** All connections were in use for too long. That is our own queue, and says nothing of the mail. */
-export class PoolBusy extends Error {
+export class PoolBusy extends ProviderBusyError {
   override readonly name = "PoolBusy"
 }
 

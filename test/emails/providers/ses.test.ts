@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { GetAccountCommand, SESv2Client, SendEmailCommand } from "@aws-sdk/client-sesv2"
 import { ses } from "../../../src/emails/providers/ses"
-import type { SesAccess } from "../../../src/providers/credentials"
+import type { SesAccess } from "../../../src/emails/providers/ses/api"
 import { mailTo, RAW } from "../../contracts/email-provider"
 import { sesServer } from "../../fakes/ses-server"
 import { refusal } from "../../store/facts"
@@ -14,7 +14,7 @@ const access: SesAccess = {
 }
 
 const at = (endpoint: string, own = access) =>
-  ses({ access: own, place: { endpoint, ca: undefined } })
+  ses({ access: own, endpoint: { url: endpoint, ca: undefined } })
 
 const sdk = (endpoint: string) =>
   new SESv2Client({

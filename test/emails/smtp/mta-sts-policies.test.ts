@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { now, secondsFromNow } from "../../../src/core/time"
-import { policyStore, purgePolicies } from "../../../src/emails/open-direct"
+import { policyStore, purgePolicies } from "../../../src/emails/email-context"
 import { testStore } from "../../harness/store"
 
 test("a policy is kept as long as it is in force, and renewed in its place", async () => {

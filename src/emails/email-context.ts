@@ -1,35 +1,38 @@
 import { and, eq, inArray, lt } from "drizzle-orm"
 import type { Settings } from "../core/config"
-import { resolver } from "../core/dns"
 import { log } from "../core/log"
 import { now } from "../core/time"
 import { deferAll, type MessagesOf, type NextSlot } from "../messages/defer"
 import type { Store } from "../store/store"
-import { direct } from "./providers/direct"
-import type { EmailProvider } from "./providers/provider"
+import { ProviderPermits } from "./provider-permits"
+import type { EmailContext } from "./providers/provider"
 import { smtpSchedule } from "./schedule"
-import type { ConcurrencyLimit, DeniedBacklog } from "./smtp/destination-limits"
+import { ConcurrencyLimit, type DeniedBacklog } from "./smtp/destination-limits"
 import type { KeptPolicy, PolicyStore } from "./smtp/mta-sts"
 import { mtaStsPolicies } from "./tables"
 
-/** Delivery to the recipients' own mail servers, as the settings want it. */
-export const openDirect = (
-  settings: Settings,
-  store: Store,
-  limit: ConcurrencyLimit,
-): EmailProvider =>
-  direct({
-    dns: resolver({ servers: settings["dns.servers"] }),
-    policies: policyStore(store),
-    port: settings["delivery.mx_port"],
-    per_domain: settings["delivery.per_domain"],
-    concurrency: settings["delivery.concurrency"],
-    limit,
-    allow_private: settings["delivery.allow_private"],
-    ehlo_name: settings["delivery.ehlo_name"] ?? undefined,
-    onBacklog: deferBacklogs(store, ({ destination }) => ({ domain: destination })),
+interface EmailContextParts {
+  store: Store
+  /** Null where the embedded mailbox does not run. */
+  mailbox_port: number | null
+}
+
+/** What email providers need of this process, and the permits that limit them. */
+export function emailContext(settings: Settings, { store, mailbox_port }: EmailContextParts) {
+  const concurrency = settings["delivery.concurrency"]
+  const limit = new ConcurrencyLimit(concurrency)
+  const byDomain = deferBacklogs(store, ({ destination }) => ({ domain: destination }))
+  const byProject = deferBacklogs(store, ({ project_id }) =>
+    project_id === undefined ? undefined : { project_id },
+  )
+  const context: EmailContext = {
+    settings,
     schedule: smtpSchedule(settings["delivery.retry.max_age"] / 1000),
-  })
+    mailbox_port,
+    direct: { policies: policyStore(store), limit, onBacklog: byDomain },
+  }
+  return { context, permits: new ProviderPermits({ limit, concurrency, onBacklog: byProject }) }
+}
 
 /** Defers the messages that wait for a busy destination together, each destination once at a time. */
 export function deferBacklogs(

@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test"
-import { openSecrets } from "../../../src/core/secrets"
-import type { ConfigRow } from "../../../src/providers/configs"
-import { sealCredentials } from "../../../src/providers/credentials"
-import { mailTo } from "../../contracts/email-provider"
-import { smtpSink } from "../../fakes/smtp-sink"
-import { idFor } from "../../harness/ids"
-import { testAdapters } from "../../harness/providers"
+import { openSecrets } from "../../src/core/secrets"
+import { sealCredentials } from "../../src/providers/credentials"
+import type { ConfigRow } from "../../src/providers/tables"
+import { mailTo } from "../contracts/email-provider"
+import { smtpSink } from "../fakes/smtp-sink"
+import { idFor } from "../harness/ids"
+import { testProviders } from "../harness/providers"
 
 const secrets = openSecrets({
   data_dir: "/nowhere",
@@ -35,14 +35,14 @@ const row = (port: number, more: Partial<ConfigRow> = {}): ConfigRow => ({
 })
 
 test("an adapter stays open between uses, whatever changes beside what it is opened with", () => {
-  const adapters = testAdapters(secrets)
+  const providers = testProviders(secrets)
   const config = row(1)
-  const first = adapters.lease(config)
+  const first = providers.lease(config)
   first.release()
-  const second = adapters.lease({ ...config, priority: 9, name: "another", status: "error" })
+  const second = providers.lease({ ...config, priority: 9, name: "another", status: "error" })
   expect(second.provider).toBe(first.provider)
   second.release()
-  return adapters.close()
+  return providers.close()
 })
 
 test("a change opens a new one, and the old one ends with what was on its way", async () => {
@@ -54,11 +54,11 @@ test("a change opens a new one, and the old one ends with what was on its way", 
       return ends++ === 0 ? "stall" : undefined
     },
   })
-  const adapters = testAdapters(secrets)
-  const old = adapters.lease(row(sink.port))
+  const providers = testProviders(secrets)
+  const old = providers.lease(row(sink.port))
   const sending = old.provider.send(mailTo("ann@example.test"))
   await stalled.promise
-  const fresh = adapters.lease(row(sink.port))
+  const fresh = providers.lease(row(sink.port))
   expect(fresh.provider).not.toBe(old.provider)
   expect(await fresh.provider.send(mailTo("bob@example.test"))).toMatchObject({ status: "sent" })
   sink.hangUp()
@@ -66,28 +66,28 @@ test("a change opens a new one, and the old one ends with what was on its way", 
   expect([status, fault]).toEqual(["retry", undefined]) // it may have been taken
   old.release()
   fresh.release()
-  await adapters.close()
+  await providers.close()
 })
 
 test("who was not reached five times in a row rests, until it is reached again", () => {
-  const adapters = testAdapters(secrets)
+  const providers = testProviders(secrets)
   const config = row(1)
-  const { reached, release } = adapters.lease(config)
+  const { reached, release } = providers.lease(config)
   for (let at = 0; at < 4; at++) reached(false)
-  expect(adapters.isResting(config)).toBe(false)
+  expect(providers.isCoolingDown(config)).toBe(false)
   reached(false)
-  expect(adapters.isResting(config)).toBe(true)
+  expect(providers.isCoolingDown(config)).toBe(true)
   reached(true)
-  expect(adapters.isResting(config)).toBe(false)
+  expect(providers.isCoolingDown(config)).toBe(false)
   release()
-  return adapters.close()
+  return providers.close()
 })
 
 test("what this instance does not have cannot be opened", async () => {
-  const adapters = testAdapters(secrets)
-  expect(() => adapters.lease(row(1, { provider: "mailbox" }))).toThrow("no provider mailbox")
-  expect(() => adapters.lease(row(1, { provider: "pigeon" }))).toThrow("no provider pigeon")
-  await adapters.close()
+  const providers = testProviders(secrets)
+  expect(() => providers.lease(row(1, { provider: "mailbox" }))).toThrow("no provider mailbox")
+  expect(() => providers.lease(row(1, { provider: "pigeon" }))).toThrow("no provider pigeon")
+  await providers.close()
 })
 
 test("delivery by MX is one for all projects, and closes with the last of them", async () => {
@@ -98,13 +98,13 @@ test("delivery by MX is one for all projects, and closes with the last of them",
     send: () => Promise.reject(new Error("not here")),
     close: async () => void closed++,
   }
-  const adapters = testAdapters(secrets, { openDirect: () => direct })
-  const one = adapters.lease(row(1, { id: "a", provider: "direct", credentials: null }))
-  const two = adapters.lease(row(1, { id: "b", provider: "direct", credentials: null }))
+  const providers = testProviders(secrets, { openDirect: () => direct })
+  const one = providers.lease(row(1, { id: "a", provider: "direct", credentials: null }))
+  const two = providers.lease(row(1, { id: "b", provider: "direct", credentials: null }))
   await one.provider.close()
   expect(closed).toBe(0)
   one.release()
   two.release()
-  await adapters.close()
+  await providers.close()
   expect(closed).toBe(1)
 })

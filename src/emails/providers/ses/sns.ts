@@ -1,24 +1,70 @@
 import { verify, X509Certificate } from "node:crypto"
 import { rootCertificates } from "node:tls"
-import { type NetAnswer, type NetRequest, request } from "../../core/net"
-import { millis } from "../../core/time"
-import { type SnsEnvelope, signedText, snsUrl } from "./envelope"
+import { type Static, Type as t } from "@sinclair/typebox"
+import { type NetAnswer, request } from "../../../core/net"
+import { millis } from "../../../core/time"
+import type { CallbackNetwork } from "../../../providers/descriptor"
+
+/** What Amazon SNS posts, as far as it is read here. */
+export const SnsEnvelope = t.Object({
+  Type: t.String(),
+  MessageId: t.String({ maxLength: 200 }),
+  TopicArn: t.String({ maxLength: 500 }),
+  Message: t.String(),
+  Timestamp: t.String({ maxLength: 100 }),
+  SignatureVersion: t.String({ maxLength: 10 }),
+  Signature: t.String({ maxLength: 4096 }),
+  SigningCertURL: t.String({ maxLength: 1000 }),
+  Subject: t.Optional(t.Union([t.String(), t.Null()])),
+  Token: t.Optional(t.String({ maxLength: 4096 })),
+  SubscribeURL: t.Optional(t.String({ maxLength: 2000 })),
+})
+
+export const SNS_EXAMPLE = {
+  Type: "Notification",
+  MessageId: "22b80b92-fdea-4c2c-8f9d-bdfb0c7bf324",
+  TopicArn: "arn:aws:sns:eu-west-1:123456789012:belfry",
+  Message: '{"eventType":"Delivery","mail":{"messageId":"0100018c"}}',
+  Timestamp: "2026-11-21T10:30:00.000Z",
+  SignatureVersion: "1",
+  Signature:
+    "EXAMPLEpH+DcEwjAPg8O9mY8dReBSwksfg2S7WKQcikcNKWLQjwu6A4VbeS0QHVCkhRS7fUQvi2egU3N858fiTDN6bkkOxYDVrY0Ad8L10Hs3zH81mtnPk5uvvolIC1CXGu43obcgFxeL3khZl8IKvO61GWB6jI9b5+gLPoBc1Q=",
+  SigningCertURL: "https://sns.eu-west-1.amazonaws.com/SimpleNotificationService-1.pem",
+}
+
+export type SnsEnvelope = Static<typeof SnsEnvelope>
+
+type Field = keyof SnsEnvelope
+
+const NOTIFICATION: Field[] = ["Message", "MessageId", "Subject", "Timestamp", "TopicArn", "Type"]
+const CONFIRMATION: Field[] = [
+  ...(["Message", "MessageId", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type"] as const),
+]
+
+/** The bytes that SNS signs: each field it has, name and value on lines of their own, sorted. */
+export function signedText(envelope: SnsEnvelope): string {
+  const fields = envelope.Type === "Notification" ? NOTIFICATION : CONFIRMATION
+  return fields
+    .filter((name) => typeof envelope[name] === "string")
+    .map((name) => `${name}\n${envelope[name]}\n`)
+    .join("")
+}
+
+/** Only SNS itself is asked for certificates and confirmations: no bucket, no other service. */
+const HOST = /^sns\.[a-z0-9-]{3,30}\.amazonaws\.com(\.cn)?$/
+
+/** The URL if SNS is behind it, over https on its usual port. */
+export function snsUrl(text: string | undefined): URL | undefined {
+  if (text === undefined || !URL.canParse(text)) return undefined
+  const url = new URL(text)
+  const plain = url.username === "" && url.password === "" && url.port === ""
+  return url.protocol === "https:" && plain && HOST.test(url.hostname) ? url : undefined
+}
 
 const TIMEOUT_MS = 10_000
 const CERTIFICATE_BYTES = 64 * 1024
 const MOST_CERTIFICATES = 20
 const SIGNER = /^sns(\.[a-z0-9-]+)?\.amazonaws\.com(\.cn)?$/
-
-/** How SNS is reached. */
-export interface SnsPlace {
-  /** PEM of the authority to trust instead of the well-known ones. */
-  ca: string | undefined
-  /** Networks where it may be, besides the public internet. */
-  allow_private: readonly string[]
-  /** Where it is not at its usual port and its public address. */
-  port?: number
-  resolver?: NetRequest["resolver"]
-}
 
 /** SNS gives up after an hour; what is older was kept by somebody. Clocks may differ. */
 const RECENT_MS = 24 * 3_600_000
@@ -36,22 +82,25 @@ const known = new Map<string, X509Certificate>()
  * its dates and, where it brings its chain or an authority is set, hangs on it. Rejects with NetError
  * where the certificate cannot be had.
  */
-export async function isSigned(envelope: SnsEnvelope, place: SnsPlace): Promise<boolean> {
+export async function isSigned(envelope: SnsEnvelope, network: CallbackNetwork): Promise<boolean> {
   const digest = DIGESTS[envelope.SignatureVersion]
   const url = snsUrl(envelope.SigningCertURL)
   if (!digest || !url?.pathname.endsWith(".pem")) return false
-  const certificate = await certificateFrom(url, place)
+  const certificate = await certificateFrom(url, network)
   if (!certificate || !isCurrent(certificate)) return false
   const signature = Buffer.from(envelope.Signature, "base64")
   return verify(digest, Buffer.from(signedText(envelope)), certificate.publicKey, signature)
 }
 
-async function certificateFrom(url: URL, place: SnsPlace): Promise<X509Certificate | undefined> {
-  const key = `${url.href} ${place.ca ?? ""}`
+async function certificateFrom(
+  url: URL,
+  network: CallbackNetwork,
+): Promise<X509Certificate | undefined> {
+  const key = `${url.href} ${network.ca ?? ""}`
   const cached = known.get(key)
   if (cached && isCurrent(cached)) return cached
-  const answer = await ask(url, place)
-  const certificate = answer.status === 200 ? judged(answer.body, place) : undefined
+  const answer = await ask(url, network)
+  const certificate = answer.status === 200 ? judged(answer.body, network) : undefined
   if (!certificate) return undefined
   if (known.size >= MOST_CERTIFICATES) known.clear()
   known.set(key, certificate)
@@ -59,8 +108,8 @@ async function certificateFrom(url: URL, place: SnsPlace): Promise<X509Certifica
 }
 
 /** A guarded GET of something that SNS named. Rejects with NetError. */
-export function ask(url: URL, place: SnsPlace): Promise<NetAnswer> {
-  const { ca, allow_private, port, resolver } = place
+export function ask(url: URL, network: CallbackNetwork): Promise<NetAnswer> {
+  const { ca, allow_private, port, resolver } = network
   const target = new URL(url)
   if (port !== undefined) target.port = String(port)
   return request({
@@ -69,13 +118,13 @@ export function ask(url: URL, place: SnsPlace): Promise<NetAnswer> {
     capture_bytes: CERTIFICATE_BYTES,
     allow_private,
     resolver,
-    ca,
+    ...(ca !== undefined && { ca }),
   })
 }
 
 const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
-function judged(body: Uint8Array, { ca }: SnsPlace): X509Certificate | undefined {
+function judged(body: Uint8Array, { ca }: CallbackNetwork): X509Certificate | undefined {
   const chain = read(Buffer.from(body).toString("latin1"))
   const [leaf] = chain
   if (!leaf || leaf.ca || !SIGNER.test(nameOf(leaf))) return undefined

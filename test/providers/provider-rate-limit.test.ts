@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
-import { ProviderRateLimit } from "../../src/emails/provider-permits"
 import { DeferredError } from "../../src/jobs/work"
+import { ProviderRateLimit } from "../../src/providers/provider-rate-limit"
 
 /** A clock in milliseconds, and a pace that reads it. */
 function pace(per_second: number) {

@@ -1,31 +1,16 @@
-/** What a notification of SES says about one recipient, in the words of our events. */
-export interface Notice {
-  type: "delivered" | "bounced" | "complained" | "failed"
-  recipient_email: string
-  bounce_type?: "Permanent" | "Transient"
-  bounce_subtype?: string
-  complaint_feedback_type?: string
-  smtp_code: number | null
-  enhanced_code: string | null
-  response: string | null
-}
+import type { ProviderNotice, ProviderReport } from "../../../providers/descriptor"
 
-export interface Notification {
-  provider_message_id: string
-  notices: Notice[]
-}
-
-interface Bounced {
+interface BouncedRecipient {
   emailAddress?: unknown
   status?: unknown
   diagnosticCode?: unknown
 }
 
-interface Told {
+interface SesNotification {
   notificationType?: unknown
   eventType?: unknown
   mail?: { messageId?: unknown; destination?: unknown[] }
-  bounce?: { bounceType?: unknown; bounceSubType?: unknown; bouncedRecipients?: Bounced[] }
+  bounce?: { bounceType?: unknown; bounceSubType?: unknown; bouncedRecipients?: BouncedRecipient[] }
   complaint?: {
     complaintFeedbackType?: unknown
     complaintSubType?: unknown
@@ -40,7 +25,7 @@ interface Told {
  * (`eventType`). Undefined for what is none; without notices for what changes nothing here (Send,
  * Open, Click, DeliveryDelay …).
  */
-export function readNotification(text: string): Notification | undefined {
+export function readNotification(text: string): ProviderReport | undefined {
   const told = parsed(text)
   const id = told?.mail?.messageId
   if (!told || typeof id !== "string" || id === "" || id.length > MOST_ID) return undefined
@@ -51,14 +36,14 @@ export function readNotification(text: string): Notification | undefined {
 const MOST_ID = 200
 const MOST_RECIPIENTS = 50
 
-const READERS: Record<string, (told: Told) => Notice[]> = {
+const READERS: Record<string, (told: SesNotification) => ProviderNotice[]> = {
   Bounce: bounces,
   Complaint: complaints,
   Delivery: deliveries,
   Reject: rejections,
 }
 
-function bounces({ bounce }: Told): Notice[] {
+function bounces({ bounce }: SesNotification): ProviderNotice[] {
   const bounce_type = textOf(bounce?.bounceType) === "Permanent" ? "Permanent" : "Transient"
   const subtype = textOf(bounce?.bounceSubType)
   return some(bounce?.bouncedRecipients).map((one) => ({
@@ -81,7 +66,7 @@ const SUBTYPES: Record<string, string> = {
   OnAccountSuppressionList: "Suppressed",
 }
 
-function complaints({ complaint }: Told): Notice[] {
+function complaints({ complaint }: SesNotification): ProviderNotice[] {
   const all = some(complaint?.complainedRecipients)
   // He complained once before: SES took the message, and did not send it.
   if (textOf(complaint?.complaintSubType) === "OnAccountSuppressionList") {
@@ -101,7 +86,7 @@ function complaints({ complaint }: Told): Notice[] {
   }))
 }
 
-function deliveries({ delivery }: Told): Notice[] {
+function deliveries({ delivery }: SesNotification): ProviderNotice[] {
   return some(delivery?.recipients).map((one) => ({
     type: "delivered",
     recipient_email: textOf(one),
@@ -110,7 +95,7 @@ function deliveries({ delivery }: Told): Notice[] {
 }
 
 /** SES took it, looked into it and found a virus. */
-function rejections({ mail, reject }: Told): Notice[] {
+function rejections({ mail, reject }: SesNotification): ProviderNotice[] {
   return some(mail?.destination).map((one) => ({
     type: "failed",
     recipient_email: textOf(one),
@@ -139,10 +124,10 @@ const textOf = (value: unknown): string => (typeof value === "string" ? value : 
 const some = <One>(list: One[] | undefined): One[] =>
   Array.isArray(list) ? list.slice(0, MOST_RECIPIENTS) : []
 
-function parsed(text: string): Told | undefined {
+function parsed(text: string): SesNotification | undefined {
   try {
     const value: unknown = JSON.parse(text)
-    return typeof value === "object" && value !== null ? (value as Told) : undefined
+    return typeof value === "object" && value !== null ? (value as SesNotification) : undefined
   } catch {
     return undefined
   }

@@ -1,41 +1,35 @@
 import { LOCAL } from "../../src/audit-log/audit-log"
 import { newId } from "../../src/core/ids"
 import { openSecrets } from "../../src/core/secrets"
-import type { AdapterOptions } from "../../src/emails/providers/adapters"
-import { Carriers } from "../../src/emails/providers/choose"
-import type { EmailProvider } from "../../src/emails/providers/provider"
 import * as configs from "../../src/providers/configs"
 import { mailTo } from "../contracts/email-provider"
 import { idFor } from "../harness/ids"
-import { testAdapters, testPermits } from "../harness/providers"
+import { openOwn, type ProviderOptions, testFailover, testProviders } from "../harness/providers"
 import { testStore } from "../harness/store"
 import { PROJECT } from "../messages/letters"
 
-/** The instance's own provider, which nobody should be sent to unless a test says so. */
-export const nobody: EmailProvider = {
-  name: "mailbox",
-  schedule: () => undefined,
-  send: () => Promise.reject(new Error("the instance's own provider was asked")),
-  close: async () => {},
-}
-
 export const OWNER = { account_id: idFor("account_1"), project_id: PROJECT }
 
-/** A store, and whoever carries mail for the projects in it. */
-export async function carriers(own = nobody, options: Partial<AdapterOptions> = {}) {
+/** A store, and the providers of the projects in it. */
+export async function failover(options: ProviderOptions = {}) {
   const base = await testStore()
   const { store, folder } = base
   const secrets = openSecrets({ data_dir: folder, master_key: null })
-  const adapters = testAdapters(secrets, options)
-  const maker = { secrets, by: LOCAL }
-  const provider = new Carriers({ store, adapters, own, permits: testPermits() })
+  const providers = testProviders(secrets, options)
+  await openOwn(store, secrets, providers.environment)
+  const maker = { secrets, by: LOCAL, table: providers.environment.table }
+  const provider = testFailover(store, providers)
   return {
     ...base,
     secrets,
-    adapters,
+    providers,
     provider,
     /** Configures a provider of the project; its priority is the order of the calls. */
-    async add(provider_name: string, credentials: object, more: Partial<configs.NewConfig> = {}) {
+    async add(
+      provider_name: string,
+      credentials: object,
+      more: Partial<configs.NewProviderConfig> = {},
+    ) {
       const wanted = {
         kind: "email_provider" as const,
         provider: provider_name,
@@ -48,7 +42,7 @@ export async function carriers(own = nobody, options: Partial<AdapterOptions> = 
       const { row } = await store.tx((tx) => configs.set(tx, OWNER, wanted, maker))
       return row
     },
-    change: (id: string, change: configs.ConfigChange) => {
+    change: (id: string, change: configs.ProviderConfigChange) => {
       const config = { kind: "email_provider" as const, id }
       return store.tx((tx) => configs.patch(tx, OWNER, config, change, maker))
     },

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test"
-import { type Script, smtpSink } from "../../fakes/smtp-sink"
-import { quietLog } from "../../harness/quiet"
-import { waitsFor } from "../../harness/waits"
-import { carriers } from "../carriers"
-import { a, directOn, mx, type Names } from "./direct-fixture"
+import { failover } from "../emails/failover-setup"
+import { a, directOn, mx, type Names } from "../emails/providers/direct-fixture"
+import { type Script, smtpSink } from "../fakes/smtp-sink"
+import { quietLog } from "../harness/quiet"
+import { waitsFor } from "../harness/waits"
 
 quietLog()
 
@@ -18,7 +18,7 @@ const NAMES: Names = {
 async function project(port: number, more: Names = {}, script: Script = {}) {
   const mta = await directOn({ ...NAMES, ...more }, { port, timeouts: waitsFor(script) })
   const relay = smtpSink()
-  const it = await carriers(undefined, { openDirect: () => mta.provider })
+  const it = await failover({ openDirect: () => mta.provider })
   await it.add("direct", {}, { priority: 1 })
   const server = { host: "127.0.0.1", port: relay.port, tls: "none" }
   await it.add("smtp", server, { priority: 2, name: "backup" })

@@ -1,0 +1,296 @@
+import { log } from "../core/log"
+import { providerHold } from "../jobs/holds"
+import { DeferredError } from "../jobs/work"
+import type { Store } from "../store/store"
+import type { ProviderKind } from "./descriptor"
+import { FailoverAttempt, type SortedAnswer, sortAnswer } from "./failover-attempt"
+import { ProviderMonitor } from "./monitor"
+import type { OpenProviders, ProviderLease } from "./open-providers"
+import { type Outcome, type OutgoingMessage, type Provider, ProviderBusyError } from "./provider"
+import { keepReceipt } from "./receipts"
+import { isOwn, type LoginRefusal, refusalFor, refusalOf, routing, waitingReason } from "./routing"
+import { type ConfigRow, INSTANCE } from "./tables"
+
+const WAIT_SECONDS = 60
+
+/** The providers changed while the message was on its way, so it is not known which one takes it. */
+const NO_PROVIDER_NOW = "No provider of this project can be used at the moment. The message waits."
+
+/** Of one message: its share of what the instance delivers at once. */
+export interface ProviderPermit {
+  /** The attempt begins. */
+  begin(): void
+  /** The attempt is over, with what came of it, or with nothing where it broke. */
+  end(outcome: Outcome | undefined): void
+  /** Gives the permit back. An attempt that never began says nothing about the provider. */
+  release(): void
+}
+
+/** Limits what the providers of projects may hold of an instance's deliveries. */
+export interface PermitSource {
+  /** A project has messages, whichever provider is to deliver them. */
+  saw(project_id: string): void
+  /** Rejects with DeferredError where none is free. */
+  acquire(
+    config: ConfigRow,
+    request: { is_urgent: boolean; project_id: string },
+  ): Promise<ProviderPermit>
+}
+
+const UNLIMITED: ProviderPermit = { begin: () => {}, end: () => {}, release: () => {} }
+
+export interface FailoverParts {
+  store: Store
+  kind: ProviderKind
+  providers: OpenProviders
+  permits?: PermitSource
+  /** How often trouble of a provider that lasts is logged; a minute without it. */
+  again_ms?: number
+}
+
+interface Admission {
+  message_id: string
+  to: string[]
+  is_urgent: boolean
+  project_id: string
+}
+
+interface Admitted {
+  config_id: string
+  /** The provider that keeps a permit of its own. */
+  provider?: Provider
+  permit: ProviderPermit
+}
+
+/** A provider that may be asked. */
+interface ProviderCandidate {
+  config: ConfigRow
+  lease: ProviderLease
+}
+
+/**
+ * One channel's providers as one: those that a project configured, in the order of their priority, or
+ * the instance's own. The next one is asked for the recipients for whom the one before was not reached,
+ * refused our credentials or would not work for us; a word about a recipient or the content is final.
+ * A provider with an open breaker is asked last. `send` rejects with DeferredError where no provider
+ * can be asked: that is no attempt, and burns no message.
+ */
+export class Failover<Message extends OutgoingMessage> implements Provider<Message> {
+  readonly monitor: ProviderMonitor
+  readonly #parts: FailoverParts
+  /** The permits of messages, from `admit` to `dismiss`. */
+  readonly #admitted = new Map<string, Admitted>()
+
+  constructor(parts: FailoverParts) {
+    this.#parts = parts
+    this.monitor = new ProviderMonitor(parts)
+  }
+
+  /** Of the instance's own provider. */
+  get name(): string {
+    return this.#parts.providers.ownName(this.#parts.kind) ?? "none"
+  }
+
+  /** An answer brings its own. */
+  readonly schedule = () => undefined
+
+  async send(message: Message): Promise<Outcome> {
+    const rows = await this.#routing(message.project_id)
+    const candidates = this.#open(usable(rows, message))
+    const admitted = this.#admitted.get(message.message_id)
+    try {
+      const { config, lease } = firstOf(candidates)
+      if (admitted?.config_id !== config.id) lease.pace()
+      admitted?.permit.begin()
+      const outcome = await this.#attempt(message, candidates)
+      admitted?.permit.end(outcome)
+      return outcome
+    } catch (error) {
+      admitted?.permit.end(undefined)
+      throw error
+    } finally {
+      for (const { lease } of candidates) lease.release()
+    }
+  }
+
+  /**
+   * Composing is dear: a first provider that is paused, at its rate limit or without a permit says so
+   * here, or a long queue that cannot leave would be composed over and over.
+   */
+  async admit(message_id: string, to: string[], is_urgent: boolean, project_id: string) {
+    this.#parts.permits?.saw(project_id)
+    const rows = await this.#routing(project_id, { recent: true })
+    await this.#admitBy(usable(rows, { message_id, project_id }), {
+      message_id,
+      to,
+      is_urgent,
+      project_id,
+    })
+  }
+
+  async #admitBy(rows: ConfigRow[], { message_id, to, is_urgent, project_id }: Admission) {
+    if (this.#admitted.has(message_id)) return
+    const candidates = this.#open(rows)
+    try {
+      const { config, lease } = firstOf(candidates)
+      const { provider, is_shared } = lease
+      const is_limited = !is_shared && config.project_id !== INSTANCE
+      const asking = { is_urgent, project_id }
+      const entered = is_limited && (await this.#parts.permits?.acquire(config, asking))
+      const permit = entered || UNLIMITED
+      this.#admitted.set(message_id, { config_id: config.id, permit })
+      await provider.admit?.(message_id, to, is_urgent, project_id)
+      this.#admitted.set(message_id, { config_id: config.id, permit, provider })
+      lease.pace(is_urgent)
+    } catch (error) {
+      this.dismiss(message_id)
+      throw error
+    } finally {
+      for (const { lease } of candidates) lease.release()
+    }
+  }
+
+  dismiss(message_id: string): void {
+    const admitted = this.#admitted.get(message_id)
+    admitted?.provider?.dismiss?.(message_id)
+    admitted?.permit.release()
+    this.#admitted.delete(message_id)
+  }
+
+  async close(): Promise<void> {
+    this.monitor.close()
+    await this.#parts.providers.close()
+  }
+
+  #routing = (project_id: string, options?: { recent: boolean }) =>
+    routing(this.#parts.store.read, this.#parts.kind, project_id, options)
+
+  /** Those with an open breaker come last. */
+  #open(rows: ConfigRow[]): ProviderCandidate[] {
+    const { providers } = this.#parts
+    const cooling = rows.filter((row) => providers.isCoolingDown(row))
+    const ready = rows.filter((row) => !cooling.includes(row))
+    return [...ready, ...cooling].flatMap((config) => {
+      try {
+        return [{ config, lease: providers.lease(config) }]
+      } catch (error) {
+        log.error("a provider cannot be opened", { config_id: config.id, error })
+        return []
+      }
+    })
+  }
+
+  async #attempt(message: Message, candidates: ProviderCandidate[]): Promise<Outcome> {
+    const attempt = new FailoverAttempt(message)
+    let is_probe = false
+    for (const [at, candidate] of candidates.entries()) {
+      if (at > 0 && !hasRoom(candidate)) continue
+      const outcome = await askNext(candidate, attempt.rest(), at > 0)
+      if (!outcome) continue
+      const sorted = sortAnswer(outcome)
+      attempt.add(nameOf(candidate), outcome, sorted)
+      const has_asked = await this.#learn(message, candidate, outcome.provider_message_id, sorted)
+      is_probe ||= has_asked
+      if (attempt.is_done) break
+    }
+    const outcome = attempt.outcome()
+    return attempt.is_refused ? this.#refused(message, outcome, is_probe) : outcome
+  }
+
+  /** Only the message that asked for all has had an attempt; those refused beside it wait as if untried. */
+  async #refused({ project_id }: Message, outcome: Outcome, is_probe: boolean) {
+    const refusal = await refusalFor(this.#parts.store.read, this.#parts.kind, project_id)
+    if (!refusal) throw noProvider()
+    const waiting = heldBy(project_id, refusal)
+    if (!is_probe || waiting.by === undefined) throw waiting
+    return { ...outcome, login_refused: { reason: waiting.message, by: waiting.by } }
+  }
+
+  /** What an answer tells of the provider itself. Returns whether it was the message that asked for all. */
+  async #learn(
+    message: Message,
+    { config, lease }: ProviderCandidate,
+    provider_message_id: string | undefined,
+    { final, faults }: SortedAnswer,
+  ): Promise<boolean> {
+    const refusal = faults.find(({ fault }) => fault === "authentication")
+    const is_away = final.every(({ held }) => held) // of several domains one may be away
+    lease.reached(!is_away || !faults.some(({ fault }) => fault === "connection"))
+    const { monitor } = this
+    const has_asked = refusal
+      ? await monitor.refused(message.message_id, config, refusal.reason)
+      : await monitor.answered(config, lease, { faults, has_worked: !is_away })
+    await this.#keepReceipt(message, config.id, provider_message_id)
+    return has_asked
+  }
+
+  async #keepReceipt(message: Message, config_id: string, provider_message_id?: string) {
+    if (provider_message_id === undefined) return
+    const { message_id, project_id } = message
+    const receipt = { config_id, project_id, provider_message_id, message_id }
+    // The message is on its way: what came of it must be recorded, or it would be sent again.
+    const written = this.#parts.store.tx((tx) => keepReceipt(tx, receipt))
+    await written.catch((error) =>
+      log.error("the receipt of a provider could not be stored", { config_id, error }),
+    )
+  }
+}
+
+/**
+ * The providers that may be asked for a message: those that are not paused, and one that waits to be
+ * asked by this very message. Throws DeferredError where there is none.
+ */
+function usable(
+  rows: ConfigRow[],
+  { message_id, project_id }: { message_id: string; project_id: string },
+) {
+  const open = rows.filter(
+    ({ paused_until, probe_message_id }) =>
+      paused_until === null || probe_message_id === message_id,
+  )
+  const refusal = open.length > 0 ? undefined : refusalOf(rows)
+  if (refusal) throw heldBy(project_id, refusal)
+  return open
+}
+
+/** It waits until a provider is resumed, because looking again and again would only be in the way. */
+const heldBy = (project_id: string, refusal: LoginRefusal) =>
+  new DeferredError(waitingReason(refusal), null, providerHold(project_id))
+
+const noProvider = () => new DeferredError(NO_PROVIDER_NOW, WAIT_SECONDS)
+
+/** Throws DeferredError where none could be opened. */
+function firstOf([first]: ProviderCandidate[]): ProviderCandidate {
+  if (!first) throw noProvider()
+  return first
+}
+
+/**
+ * Undefined where the next provider has no room: what those before it said must not be lost, or who
+ * has the message already would get it twice.
+ */
+async function askNext({ lease }: ProviderCandidate, message: OutgoingMessage, is_next: boolean) {
+  try {
+    return await lease.provider.send(message)
+  } catch (error) {
+    if (!is_next) throw error
+    if (!(error instanceof DeferredError || error instanceof ProviderBusyError)) {
+      log.error("the next provider failed unexpectedly", { provider: lease.provider.name, error })
+    }
+    return undefined
+  }
+}
+
+const nameOf = ({ config, lease }: ProviderCandidate) =>
+  isOwn([config]) ? lease.provider.name : `${config.provider} (${config.name})`
+
+/** Failing over must not defer a message for the rate limit of the second provider. */
+function hasRoom({ lease }: ProviderCandidate): boolean {
+  try {
+    lease.pace()
+    return true
+  } catch (error) {
+    if (error instanceof DeferredError) return false
+    throw error
+  }
+}

@@ -1,0 +1,291 @@
+import { and, eq } from "drizzle-orm"
+import * as audit from "../audit-log/audit-log"
+import { log } from "../core/log"
+import type { Secrets } from "../core/secrets"
+import { millis, millisFrom, now, secondsFromNow } from "../core/time"
+import { enqueue, type JobKind } from "../jobs/jobs"
+import { PRIORITIES } from "../jobs/work"
+import { short } from "../lib/text"
+import { held } from "../store/locks"
+import type { Store, Tx } from "../store/store"
+import { callbackHash, callbackToken, shownId } from "./callback-token"
+import { callbackPath, tell } from "./config-record"
+import {
+  type OwnProvider,
+  PROVIDER_KINDS,
+  type ProviderDescriptor,
+  type ProviderKind,
+} from "./descriptor"
+import { forgetRouting } from "./routing"
+import { type ConfigRow, INSTANCE, providerConfigs } from "./tables"
+
+/*
+ * The health of a provider, in its row, for all nodes. A provider that refuses our login is paused: one
+ * probe a minute asks it again, and its mail waits until it takes the login. Other trouble is shown and
+ * pauses nothing.
+ */
+
+export interface ProviderRefused {
+  config_id: string
+  project_id: string
+  account_id: string
+  reason: string
+}
+
+/** Tells the admins of the project that a provider does not take its credentials any more. */
+export const providerRefused: JobKind<ProviderRefused> = {
+  name: "provider.refused",
+  schedule: (attempt, age) => (age > 86_400 ? undefined : Math.min(60 * attempt, 3600)),
+}
+
+export interface Probe {
+  config_id: string
+  project_id: string
+  /** The `paused_until` it was made for: when the row has another one, it is not wanted. */
+  due: string
+}
+
+/** Asks a provider that refused our login whether it takes it again. One job for all nodes. */
+export const providerProbe: JobKind<Probe> = {
+  name: "provider.probe",
+  schedule: (attempt) => Math.min(60 * attempt, 3600),
+}
+
+/** Wakes what waited for a provider of this project; `INSTANCE` for the instance's own. */
+export const providersResumed: JobKind<{ project_id: string }> = {
+  name: "provider.resumed",
+  schedule: (attempt) => Math.min(10 * attempt, 600),
+}
+
+export const enqueueResumed = (tx: Tx, project_id: string) =>
+  enqueue(tx, providersResumed, { payload: { project_id }, project_id: jobProject(project_id) })
+
+const jobProject = (project_id: string) => (project_id === INSTANCE ? null : project_id)
+
+export const PROBE_SECONDS = 60
+
+/** In a minute, whatever becomes of the process that asked last. Returns when. */
+async function planProbe(
+  tx: Tx,
+  { id, project_id }: ConfigId,
+  due = secondsFromNow(PROBE_SECONDS),
+) {
+  await enqueue(tx, providerProbe, {
+    payload: { config_id: id, project_id, due },
+    project_id: jobProject(project_id),
+    run_at: due,
+    priority: PRIORITIES.urgent,
+  })
+  return due
+}
+
+type ConfigId = Pick<ConfigRow, "id" | "project_id">
+
+/** What was tried: a refusal of credentials that were replaced meanwhile says nothing. */
+export type TriedConfig = ConfigId & Pick<ConfigRow, "credentials">
+
+/** What asked again, and what it heard. */
+export interface ProbeAnswer {
+  /** The message that asks; null where none waits, so that only a login is tried. */
+  message_id: string | null
+  /** The provider's words, where it has just refused again. */
+  reason?: string
+}
+
+/** A configuration without trouble. */
+export const HEALTHY = {
+  status: "active" as const,
+  last_error: null,
+  trouble_since: null,
+  paused_until: null,
+  probe_message_id: null,
+}
+
+/**
+ * Hands nothing more to a provider that refused our credentials but one message a minute, until it
+ * takes one, or they are changed. The admins hear of it once; so does the log, since their mail may
+ * not be able to leave. Returns whether it was not paused before.
+ */
+export async function pause(tx: Tx, tried: TriedConfig, why: string): Promise<boolean> {
+  const row = await current(tx, tried)
+  if (!row || row.paused_until !== null) return false
+  const reason = short(why)
+  const { id: config_id, project_id, account_id } = row
+  const paused_until = await planProbe(tx, row)
+  const trouble = { status: "error" as const, last_error: reason, trouble_since: now() }
+  const change = { ...trouble, paused_until, probe_message_id: null }
+  await write(tx, row, change)
+  tx.afterCommit(() => logTrouble("refuses_login", named(row), reason))
+  if (project_id === INSTANCE) return true
+  await tell(tx, audit.SYSTEM, "provider.paused", { before: row, after: { ...row, ...change } })
+  const payload = { config_id, project_id, account_id, reason }
+  await enqueue(tx, providerRefused, { payload, project_id })
+  return true
+}
+
+/** Whether the probe planned for that time is still wanted. Holds the row, so that only one asks. */
+export const isDue = async (tx: Tx, tried: TriedConfig, due: string): Promise<boolean> =>
+  (await current(tx, tried))?.paused_until === due
+
+/** Plans the next probe of a paused provider, and says which message is the one now. */
+export async function probeAgain(tx: Tx, tried: TriedConfig, { message_id, reason }: ProbeAnswer) {
+  const row = await paused(tx, tried)
+  if (!row) return
+  const paused_until = await planProbe(tx, row)
+  const last_error = short(reason ?? row.last_error)
+  await write(tx, row, { paused_until, probe_message_id: message_id, last_error })
+  if (reason !== undefined) tx.afterCommit(() => logRefusedAgain(row, reason))
+}
+
+/** A probe of a paused provider was refused: its words may have changed. */
+export async function refusedAgain(tx: Tx, tried: TriedConfig, reason: string) {
+  const row = await paused(tx, tried)
+  if (!row) return
+  const last_error = short(reason)
+  if (last_error !== row.last_error) await write(tx, row, { last_error })
+  tx.afterCommit(() => logRefusedAgain(row, reason))
+}
+
+/** It works: what waited for it goes on. */
+export async function resume(tx: Tx, tried: TriedConfig): Promise<void> {
+  const row = await current(tx, tried)
+  if (!row || row.status === "active") return
+  await write(tx, row, HEALTHY)
+  if (row.paused_until === null) return
+  const since = row.trouble_since ?? now()
+  tx.afterCommit(() => logEnd("refuses_login", named(row), since))
+  await enqueueResumed(tx, row.project_id)
+  if (row.project_id === INSTANCE) return
+  await tell(tx, audit.SYSTEM, "provider.resumed", { before: row, after: { ...row, ...HEALTHY } })
+}
+
+/** Shows that a provider cannot be used, which pauses nothing: each message still asks it. */
+export async function showTrouble(tx: Tx, tried: TriedConfig, why: string): Promise<void> {
+  const row = await current(tx, tried)
+  if (!row || row.paused_until !== null) return
+  const trouble_since = row.trouble_since ?? now()
+  await write(tx, row, { status: "error", last_error: short(why), trouble_since })
+}
+
+/**
+ * Writes the row of the instance's own provider, at the start of a process. The settings may be others,
+ * so one that refused our login before is asked at once, and other trouble is forgotten.
+ */
+export async function openInstance(
+  store: Store,
+  secrets: Secrets,
+  kind: ProviderKind,
+  { descriptor, credentials }: OwnProvider,
+): Promise<void> {
+  const { name: provider, callbacks } = descriptor
+  const id = instanceId(kind)
+  const token = instanceToken(secrets, kind)
+  const callback_token_hash = callbacks ? callbackHash(token) : null
+  const version = secrets.mac("provider credentials", JSON.stringify(credentials)).toString("hex")
+  const moment = now()
+  const plain = { provider, name: provider, credentials: version, callback_token_hash }
+  const fresh: ConfigRow = {
+    id,
+    account_id: INSTANCE,
+    project_id: INSTANCE,
+    kind,
+    ...plain,
+    priority: 0,
+    enabled: true,
+    ...HEALTHY,
+    settings: {},
+    created_at: moment,
+    updated_at: moment,
+  }
+  await store.tx(async (tx) => {
+    await tx.insert(providerConfigs).values(fresh).onConflictDoNothing()
+    const [row] = await held(tx.select().from(providerConfigs).where(eq(providerConfigs.id, id)))
+    if (!row) return
+    const settings = row.credentials === version ? row.settings : {}
+    const health =
+      row.paused_until === null ? HEALTHY : { paused_until: await planProbe(tx, row, moment) }
+    await write(tx, row, { ...plain, settings, ...health })
+  })
+}
+
+const instanceToken = (secrets: Secrets, kind: ProviderKind) =>
+  callbackToken(secrets, { id: instanceId(kind), project_id: INSTANCE })
+
+/** The path that the instance's own provider calls back. */
+export function instanceCallback(secrets: Secrets, { channel, name }: ProviderDescriptor): string {
+  const kind = `${channel}_provider` as const
+  return `${callbackPath({ kind, provider: name })}/${instanceToken(secrets, kind)}`
+}
+
+/** Of the row of the instance's own provider: one for each kind. */
+export const instanceId = (kind: ProviderKind): string =>
+  INSTANCE.replace(/.$/, (15 - PROVIDER_KINDS.indexOf(kind)).toString(16))
+
+async function write(tx: Tx, { id }: ConfigId, change: Partial<ConfigRow>): Promise<void> {
+  await tx.update(providerConfigs).set(change).where(eq(providerConfigs.id, id))
+  tx.afterCommit(forgetRouting)
+}
+
+async function current(tx: Tx, { id, project_id, credentials }: TriedConfig) {
+  const ours = and(eq(providerConfigs.id, id), eq(providerConfigs.project_id, project_id))
+  const [row] = await held(tx.select().from(providerConfigs).where(ours))
+  return row?.credentials === credentials ? row : undefined
+}
+
+async function paused(tx: Tx, tried: TriedConfig) {
+  const row = await current(tx, tried)
+  return row?.paused_until === null ? undefined : row
+}
+
+/** Which provider has trouble, as the log names it. */
+export interface LoggedProvider {
+  provider: string
+  /** Of its configuration, or `instance` for the instance's own provider. */
+  config_id: string
+  project_id?: string
+}
+
+export const named = (row: ConfigRow): LoggedProvider => ({
+  provider: row.provider,
+  config_id: shownId(row),
+  ...(row.project_id !== INSTANCE && { project_id: row.project_id }),
+})
+
+export type TroubleKind = "refuses_login" | "refuses_us" | "unreachable"
+
+/** As somebody reads it behind the provider's name. */
+export const TROUBLES: Record<TroubleKind, string> = {
+  refuses_login: "refuses our login",
+  refuses_us: "refuses to deliver for us",
+  unreachable: "cannot be reached",
+}
+
+const ENDS: Record<TroubleKind, string> = {
+  refuses_login: "accepts our login again",
+  refuses_us: "delivers for us again",
+  unreachable: "can be reached again",
+}
+
+const WHAT_FOLLOWS: Partial<Record<TroubleKind, string>> = {
+  refuses_login: " Its mail waits; one message a minute tries the login again.",
+}
+
+export const logTrouble = (kind: TroubleKind, provider: LoggedProvider, reason: string) =>
+  log.warn(`A provider ${TROUBLES[kind]}.${WHAT_FOLLOWS[kind] ?? ""}`, { ...provider, reason })
+
+/** Once a minute while it lasts. */
+export const logLasting = (
+  kind: TroubleKind,
+  provider: LoggedProvider,
+  why: { reason: string; since: string },
+) => log.warn(`A provider still ${TROUBLES[kind]}.`, { ...provider, ...why })
+
+export const logEnd = (kind: TroubleKind, provider: LoggedProvider, since: string) =>
+  log.info(`A provider ${ENDS[kind]}.`, {
+    ...provider,
+    since,
+    seconds: Math.round((millis() - millisFrom(since)) / 1000),
+  })
+
+const logRefusedAgain = (row: ConfigRow, reason: string) =>
+  logLasting("refuses_login", named(row), { reason, since: row.trouble_since ?? now() })

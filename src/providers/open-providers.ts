@@ -1,0 +1,195 @@
+import { allowedAddress } from "../core/destination"
+import type { Secrets } from "../core/secrets"
+import { monotonic } from "../core/time"
+import type { Reader } from "../store/store"
+import { openCredentials } from "./credentials"
+import {
+  channelOf,
+  findDescriptor,
+  type OwnProvider,
+  type ProviderDescriptor,
+  type ProviderEnvironment,
+  type ProviderKind,
+  type SenderIdentity,
+} from "./descriptor"
+import { type Provider, ProviderError } from "./provider"
+import { ProviderRateLimit } from "./provider-rate-limit"
+import { routing } from "./routing"
+import { type ConfigRow, INSTANCE } from "./tables"
+
+/** A provider that nobody uses any more is closed after this. */
+const IDLE_MS = 300_000
+
+/** The breaker: so many failures to reach a provider in a row, and it is asked last for so long. */
+const BREAKER_FAILURES = 5
+const COOL_DOWN_MS = 60_000
+
+/** A provider by its configuration: its descriptor, and the credentials to open it with. */
+interface Openable extends OwnProvider {
+  is_own: boolean
+}
+
+interface Entry {
+  version: string
+  provider: Provider
+  limit: ProviderRateLimit | undefined
+  uses: number
+  is_retired: boolean
+  idle: ReturnType<typeof setTimeout> | undefined
+  failures: number
+  cools_until: number
+}
+
+/** One use of an opened provider. `release` belongs to every one of them. */
+export interface ProviderLease {
+  provider: Provider
+  is_shared: boolean
+  /** Throws DeferredError where `max_per_second` is reached; an urgent message may borrow a second's. */
+  pace(is_urgent?: boolean): void
+  /** Counts for the breaker. */
+  reached(is_reached: boolean): void
+  release(): void
+}
+
+/**
+ * The opened providers of the instance and of all projects, by configuration: warm while they are used,
+ * new when they are changed. Each has a breaker.
+ */
+export class OpenProviders {
+  readonly environment: ProviderEnvironment
+  readonly #secrets: Secrets
+  readonly #entries = new Map<string, Entry>()
+  readonly #shared = new Map<ProviderDescriptor, Provider>()
+
+  constructor(environment: ProviderEnvironment, secrets: Secrets) {
+    this.environment = environment
+    this.#secrets = secrets
+  }
+
+  /** Throws ProviderError where this instance has no such provider. */
+  lease(row: ConfigRow): ProviderLease {
+    const entry = this.#entryFor(row)
+    entry.uses++
+    clearTimeout(entry.idle)
+    let is_over = false
+    return {
+      provider: entry.provider,
+      is_shared: this.isShared(row),
+      pace: (is_urgent) => entry.limit?.take(is_urgent),
+      reached: (is_reached) => note(entry, is_reached),
+      release: () => {
+        if (!is_over) this.#release(row.id, entry)
+        is_over = true
+      },
+    }
+  }
+
+  /** Whether its breaker is open, so that others should be asked first. */
+  isCoolingDown({ id }: ConfigRow): boolean {
+    return (this.#entries.get(id)?.cools_until ?? 0) > monotonic()
+  }
+
+  /** The name of the instance's own provider; undefined where a channel has none. */
+  ownName = (kind: ProviderKind): string | undefined =>
+    this.environment.own[channelOf(kind)]?.descriptor.name
+
+  isShared = (row: ConfigRow): boolean => this.#descriptorOf(row)?.is_shared === true
+
+  /** What the provider thinks of a sending domain; undefined where it keeps no identities. Rejects where it cannot be asked. */
+  async identityOf(row: ConfigRow, domain: string): Promise<SenderIdentity | undefined> {
+    const { descriptor, credentials } = this.#openable(row)
+    return descriptor.identity?.(credentials, this.#contextOf(row), domain)
+  }
+
+  async close(): Promise<void> {
+    const entries = [...this.#entries.values()]
+    this.#entries.clear()
+    for (const { idle } of entries) clearTimeout(idle)
+    await Promise.all(entries.map(({ provider }) => provider.close()))
+    await Promise.all([...this.#shared.values()].map((provider) => provider.close()))
+  }
+
+  #entryFor(row: ConfigRow): Entry {
+    const version = `${row.credentials}|${JSON.stringify(row.settings)}`
+    const known = this.#entries.get(row.id)
+    if (known?.version === version) return known
+    const { max_per_second } = row.settings
+    const fresh: Entry = {
+      version,
+      provider: this.#open(row),
+      limit: typeof max_per_second === "number" ? new ProviderRateLimit(max_per_second) : undefined,
+      uses: 0,
+      is_retired: false,
+      idle: undefined,
+      failures: 0,
+      cools_until: 0,
+    }
+    if (known) this.#retire(known)
+    this.#entries.set(row.id, fresh)
+    return fresh
+  }
+
+  /** What is in flight goes on; the connections end with the last of it. */
+  #retire(entry: Entry) {
+    entry.is_retired = true
+    clearTimeout(entry.idle)
+    if (entry.uses === 0) void entry.provider.close()
+  }
+
+  #release(id: string, entry: Entry) {
+    entry.uses--
+    if (entry.uses > 0) return
+    if (entry.is_retired) return void entry.provider.close()
+    entry.idle = setTimeout(() => {
+      if (this.#entries.get(id) === entry) this.#entries.delete(id)
+      void entry.provider.close()
+    }, IDLE_MS)
+    entry.idle.unref()
+  }
+
+  #open(row: ConfigRow): Provider {
+    const { descriptor, credentials, is_own } = this.#openable(row)
+    const context = this.#contextOf(row)
+    if (!descriptor.is_shared) {
+      const { allow_private } = this.environment
+      const reach = (host: string, port: number) => allowedAddress(host, port, { allow_private })
+      return descriptor.open(credentials, context, is_own ? undefined : reach)
+    }
+    const shared = this.#shared.get(descriptor) ?? descriptor.open(credentials, context)
+    this.#shared.set(descriptor, shared)
+    return { ...shared, close: async () => {} }
+  }
+
+  #openable(row: ConfigRow): Openable {
+    const own = this.environment.own[channelOf(row.kind)]
+    if (own && row.project_id === INSTANCE) return { ...own, is_own: true }
+    const descriptor = this.#descriptorOf(row)
+    if (!descriptor) {
+      throw new ProviderError("infrastructure", `This instance has no provider ${row.provider}.`)
+    }
+    return { descriptor, credentials: openCredentials(this.#secrets, row), is_own: false }
+  }
+
+  #descriptorOf(row: ConfigRow): ProviderDescriptor | undefined {
+    const { own, table } = this.environment
+    return row.project_id === INSTANCE
+      ? own[channelOf(row.kind)]?.descriptor
+      : findDescriptor(table, row.kind, row.provider)
+  }
+
+  #contextOf = (row: ConfigRow): unknown => this.environment.contexts[channelOf(row.kind)]
+}
+
+/** What the provider that delivers a project's email first thinks of a domain. Rejects as `identityOf`. */
+export const emailIdentities =
+  (db: Reader, providers: OpenProviders) =>
+  async (project_id: string, domain: string): Promise<SenderIdentity | undefined> => {
+    const [first] = await routing(db, "email_provider", project_id)
+    return first && providers.identityOf(first, domain)
+  }
+
+function note(entry: Entry, is_reached: boolean): void {
+  entry.failures = is_reached ? 0 : entry.failures + 1
+  if (is_reached) entry.cools_until = 0
+  else if (entry.failures >= BREAKER_FAILURES) entry.cools_until = monotonic() + COOL_DOWN_MS
+}
