@@ -12,9 +12,9 @@ export interface Migration {
 /** The migrations of both engines, oldest first. The binary carries them. */
 export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
   sqlite: [
-    { tag: "0000_initial_schema", when: 1795359427090, sql: sqlite0 },
+    { tag: "0000_initial_schema", when: 1795360092498, sql: sqlite0 },
   ],
   postgres: [
-    { tag: "0000_initial_schema", when: 1795359427456, sql: postgres0 },
+    { tag: "0000_initial_schema", when: 1795360094293, sql: postgres0 },
   ],
 }
