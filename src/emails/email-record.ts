@@ -1,9 +1,10 @@
+import type { Static } from "@sinclair/typebox"
 import type { Event } from "../events/feed"
-import type { Mailbox } from "../lib/address"
 import type { MessageView } from "../messages/standing"
 import type { Recipient } from "../messages/tables"
 import { NO_REPLY } from "../providers/provider"
 import type { EmailContent } from "./prepare"
+import type { EmailEvents, ListedEmail } from "./schemas"
 
 /** The Email record as lists show it: everything but bodies, headers and timeline. */
 export function listed(message: MessageView) {
@@ -27,22 +28,7 @@ export function listed(message: MessageView) {
   }
 }
 
-export const SOURCES = [
-  "api",
-  "smtp",
-  "workflow",
-  "broadcast",
-  "topic",
-  "auth",
-  "inbound_reply",
-] as const
-
-interface Certain {
-  rfc_message_id: string
-  subject: string
-  source: (typeof SOURCES)[number]
-  from: Mailbox
-}
+type Certain = Pick<Static<typeof ListedEmail>, "rfc_message_id" | "subject" | "source" | "from">
 
 /** What every email has, though a message of another channel may not. */
 const certain = ({ rfc_message_id, subject, source, envelope }: MessageView) =>
@@ -74,13 +60,15 @@ export const whole = (message: MessageView, content: EmailContent | undefined, s
 })
 
 function timelineEntry({ type, created_at, data, detail }: Event) {
-  const { recipient_email = null, timestamp = created_at } = data as Partial<EmailEventData>
+  const { recipient_email = null, timestamp = created_at } = data as Partial<EventEntry>
   return { type, timestamp, recipient_email, detail: detail ?? null }
 }
 
+type EventEntry = Static<typeof EmailEvents>["events"][number]
+
 /** One entry of EmailEvents; `type` is the webhook type. */
 export function eventEntry({ id, type, created_at, data, detail }: Event) {
-  const known = data as Partial<EmailEventData>
+  const known = data as Partial<EventEntry>
   return {
     id,
     type,
@@ -94,18 +82,6 @@ export function eventEntry({ id, type, created_at, data, detail }: Event) {
     actor: known.actor ?? null,
     detail: detail ?? NO_REPLY,
   }
-}
-
-/** What the data of an email's event may have beside the email itself. */
-interface EmailEventData {
-  timestamp: string
-  recipient_email: string | null
-  bounce_type: "Permanent" | "Transient" | null
-  bounce_subtype: string | null
-  complaint_feedback_type: string | null
-  url: string | null
-  user_agent: string | null
-  actor: "human" | "machine" | "unknown" | null
 }
 
 /** The recipients of one kind, as mailboxes. */

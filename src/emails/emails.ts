@@ -183,16 +183,6 @@ async function lookupContent(db: Reader, message_id: string): Promise<EmailConte
   return { ...content, text: textFromHtml(content.html) }
 }
 
-export const STATUSES: Status[] = [
-  "queued",
-  "sending",
-  "sent",
-  "delivered",
-  "bounced",
-  "complained",
-  "failed",
-]
-
 /** Addresses and the domain in the form in which they compare. */
 export interface EmailFilter {
   status?: Status

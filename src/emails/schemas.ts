@@ -14,9 +14,18 @@ import {
   time,
   word,
 } from "../lib/record-fields"
-import { SOURCES } from "./email-record"
-import { STATUSES } from "./emails"
+import type { Status } from "../messages/tables"
 import { NOT_OFFERED } from "./fields"
+
+const STATUSES: Status[] = [
+  "queued",
+  "sending",
+  "sent",
+  "delivered",
+  "bounced",
+  "complained",
+  "failed",
+]
 
 const mailbox = t.Object({ email: t.String(), name: t.Optional(t.Union([t.String(), t.Null()])) })
 const address = t.Union([t.String({ maxLength: 998 }), mailbox])
@@ -254,7 +263,7 @@ const listed = {
   clicked_at: rarely(time("The first click by a person.")),
   last_event: maybe(t.Object({ type: sample("email.delivered"), timestamp: time() })),
   stream: word(["transactional", "broadcast", "auth"]),
-  source: word(SOURCES),
+  source: word(["api", "smtp", "workflow", "broadcast", "topic", "auth", "inbound_reply"]),
   category: rarely(sample("billing")),
   subscriber_id: rarely(id()),
   api_key_id: maybe(id()),
