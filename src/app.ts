@@ -5,13 +5,11 @@ import type { Workers } from "./core/workers"
 import { type DomainParts, domainRoutes } from "./domains/routes"
 import { type EmailParts, emailRoutes } from "./emails/routes"
 import { eventRoutes, type StreamParts, streamRoutes } from "./events/routes"
-import type { VerifyAccess } from "./http/guard"
 import type { Health } from "./http/health"
 import { healthRoutes } from "./http/health-routes"
-import type { RecentTraffic } from "./http/recent-traffic"
+import type { RequestHandlerOptions } from "./http/request-handler"
 import type { AnyRoute } from "./http/route"
 import { mountRoutes } from "./http/router"
-import type { SocketTimes } from "./http/sockets"
 import { apiKeyRoutes } from "./identity/api-key-routes"
 import { credentialRoutes } from "./identity/credential-routes"
 import { type SessionParts, sessionRoutes } from "./identity/session-routes"
@@ -26,6 +24,7 @@ import { type ProviderParts, providerRoutes } from "./providers/routes"
 import { queueRoutes } from "./queue/routes"
 import type { RequestLog } from "./request-log/request-log"
 import { requestLogRoutes } from "./request-log/routes"
+import type { Store } from "./store/store"
 import { accountRoutes } from "./tenancy/account-routes"
 import { type InvitationParts, invitationRoutes } from "./tenancy/invitation-routes"
 import { memberRoutes } from "./tenancy/member-routes"
@@ -33,7 +32,6 @@ import { projectRoutes } from "./tenancy/project-routes"
 import { settingsRoutes } from "./tenancy/settings-routes"
 import type { SetupParts } from "./tenancy/setup"
 import { setupRoutes } from "./tenancy/setup-routes"
-import type { Meter } from "./tenancy/usage"
 import { usageRoutes } from "./tenancy/usage-routes"
 import { type WebhookRouteParts, webhookRoutes } from "./webhooks/routes"
 
@@ -47,21 +45,14 @@ export interface AppParts
     StreamParts,
     WebhookRouteParts,
     ProviderParts,
-    QueueControlParts {
+    QueueControlParts,
+    RequestHandlerOptions {
+  store: Store
   secrets: Secrets
   workers: Workers
   health: Health
-  trusted_proxies: string[]
-  verifyAccess: VerifyAccess
   sessions: Sessions
-  meter: Meter
   requests: RequestLog
-  traffic: RecentTraffic
-  /** For the bodies of all requests together; 128 without it. */
-  body_memory_mb?: number
-  /** Of one request; 30 s without it. */
-  time_limit_ms?: number
-  socket_times?: SocketTimes
 }
 
 /** Every route there is. */
@@ -99,21 +90,6 @@ export function routeTable(parts: AppParts): AnyRoute[] {
 /** The whole interface behind one `fetch`. */
 export function createApp(parts: AppParts) {
   const app = new Elysia({ normalize: false, strictPath: true })
-  mountRoutes(app, routeTable(parts), {
-    store: parts.store,
-    secrets: parts.secrets,
-    get trusted_proxies() {
-      return parts.trusted_proxies // it may change while the server runs
-    },
-    verifyAccess: parts.verifyAccess,
-    meter: parts.meter,
-    requests: parts.requests,
-    traffic: parts.traffic,
-    workers: parts.workers,
-    body_memory_mb: parts.body_memory_mb,
-    time_limit_ms: parts.time_limit_ms,
-    socket_times: parts.socket_times,
-    refuseWhileUnwell: (route) => parts.health.refuse(route),
-  })
+  mountRoutes(app, routeTable(parts), parts)
   return app
 }

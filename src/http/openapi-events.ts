@@ -1,15 +1,12 @@
+import { Type as t } from "@sinclair/typebox"
 import type { EventField } from "../events/event-fields"
 import { API_VERSION, type EventType, eventTypes } from "../events/registry"
+import { time } from "../lib/record-fields"
 import { header, reference } from "./openapi-components"
 import type { Schema } from "./openapi-schemas"
 
-interface EventDescriptions {
-  webhooks: Record<string, object>
-  schemas: Record<string, Schema>
-}
-
 /** What webhooks are sent: each type of event, with the schema of its envelope. */
-export function eventDescriptions(): EventDescriptions {
+export function eventDescriptions() {
   const schemas: Record<string, Schema> = {}
   const known = new Map<string, string>()
   /** Types of one kind have the same data: the first gives it a name. */
@@ -40,26 +37,20 @@ const pascal = (type: string) =>
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
     .join("")
 
-const envelopeSchema = ({ type, description }: EventType, data: object): Schema => ({
-  type: "object",
-  description,
-  properties: {
-    id: {
-      type: "string",
-      description:
-        "The id of the event. It is the same on every attempt, so use it to find repetitions.",
+const envelopeSchema = ({ type, description }: EventType, data: object): Schema =>
+  t.Object(
+    {
+      id: t.String({ description: ABOUT_ID }),
+      type: t.Literal(type),
+      api_version: t.Literal(API_VERSION),
+      created_at: time("The time at which the event was recorded."),
+      data: t.Unsafe(data),
     },
-    type: { type: "string", const: type },
-    api_version: { type: "string", const: API_VERSION },
-    created_at: {
-      type: "string",
-      format: "date-time",
-      description: "The time at which the event was recorded.",
-    },
-    data,
-  },
-  required: ["id", "type", "api_version", "created_at", "data"],
-})
+    { description },
+  )
+
+const ABOUT_ID =
+  "The id of the event. It is the same on every attempt, so use it to find repetitions."
 
 function dataSchema(fields: EventField[]): Schema {
   const own = fields.filter(({ name }) => !name.includes("."))

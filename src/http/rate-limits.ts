@@ -43,8 +43,8 @@ export class RateLimits {
    * Counts one request. Throws 429 `rate_limit_exceeded` when the window is used up. A `scope` of
    * its own is a bucket beside the caller's window, which the headers go on telling of.
    */
-  take(who: string, limit: number | null, scope = REQUESTS): Promise<Quota> {
-    return this.#take(this.#callers, who, limit, scope)
+  take(name: string, limit: number | null, scope = REQUESTS): Promise<Quota> {
+    return this.#take(this.#callers, name, limit, scope)
   }
 
   /** One request to a route that asks for no credential but is worth guessing at. Throws as `take`. */
@@ -54,36 +54,30 @@ export class RateLimits {
 
   async #take(
     windows: RateWindows,
-    who: string,
+    name: string,
     limit: number | null,
     scope: string,
   ): Promise<Quota> {
-    const window = windows.of(who)
-    if (limit === null) return quotaOf(window, UNLIMITED, UNLIMITED)
-    for (;;) {
-      if (window.used >= limit) throw exceeded(limit, window, scope)
-      if (!this.#shared || window.used < window.leased) break
-      const granted = await this.#shared.lease(who, window, limit)
+    const window = windows.of(name)
+    if (limit === null) return quotaOf(window, limit)
+    while (this.#shared && window.used < limit && window.used >= window.leased) {
+      const granted = await this.#shared.lease(name, window, limit)
       if (granted === 0) throw exceeded(limit, window, scope)
     }
-    window.used += 1
-    const elsewhere = Math.max(0, window.given - window.leased)
-    return quotaOf(window, limit, Math.max(0, limit - elsewhere - window.used))
+    countIn(window, limit, scope)
+    return quotaOf(window, limit, Math.max(0, window.given - window.leased))
   }
 
   /** One request to a route without a credential. Throws as `take`. */
   takePublic(ip: string): Quota {
     const window = this.#addresses.of(`public:${subscriberOf(ip)}`)
-    if (window.used >= PUBLIC_PER_MINUTE) throw exceeded(PUBLIC_PER_MINUTE, window, REQUESTS)
-    window.used += 1
-    return quotaOf(window, PUBLIC_PER_MINUTE, PUBLIC_PER_MINUTE - window.used)
+    countIn(window, PUBLIC_PER_MINUTE, REQUESTS)
+    return quotaOf(window, PUBLIC_PER_MINUTE)
   }
 
   /** The window as it is, without counting. */
-  peek(who: string, limit: number | null): Quota {
-    const window = this.#callers.of(who)
-    if (limit === null) return quotaOf(window, UNLIMITED, UNLIMITED)
-    return quotaOf(window, limit, Math.max(0, limit - window.used))
+  peek(name: string, limit: number | null): Quota {
+    return quotaOf(this.#callers.of(name), limit)
   }
 
   /**
@@ -93,24 +87,27 @@ export class RateLimits {
   see(ip: string): Quota {
     const window = this.#addresses.of(`stranger:${subscriberOf(ip)}`)
     window.used += 1
-    return quotaOf(window, PUBLIC_PER_MINUTE, Math.max(0, PUBLIC_PER_MINUTE - window.used))
+    return quotaOf(window, PUBLIC_PER_MINUTE)
   }
 
   /** Credentials that failed are counted by address. Throws 429 when there were too many. */
   countFailure(ip: string) {
     const window = this.#addresses.of(`failed:${subscriberOf(ip)}`)
-    if (window.used >= FAILED_CREDENTIALS_PER_MINUTE) {
-      throw exceeded(FAILED_CREDENTIALS_PER_MINUTE, window, FAILED)
-    }
-    window.used += 1
+    countIn(window, FAILED_CREDENTIALS_PER_MINUTE, FAILED)
   }
 }
 
-const quotaOf = ({ ends }: RateWindow, limit: number, remaining: number): Quota => ({
-  limit,
-  remaining,
-  reset: seconds(ends),
-})
+function countIn(window: RateWindow, limit: number, scope: string) {
+  if (window.used >= limit) throw exceeded(limit, window, scope)
+  window.used += 1
+}
+
+/** `elsewhere` is what other nodes may use. */
+function quotaOf({ ends, used }: RateWindow, limit: number | null, elsewhere = 0): Quota {
+  const reset = seconds(ends)
+  if (limit === null) return { limit: UNLIMITED, remaining: UNLIMITED, reset }
+  return { limit, remaining: Math.max(0, limit - elsewhere - used), reset }
+}
 
 export const quotaHeaders = ({ limit, remaining, reset }: Quota) => {
   const left = Math.max(0, reset - seconds(millis()))
@@ -128,7 +125,9 @@ function exceeded(limit: number, window: RateWindow, scope: string) {
   const details = { retry_after, limit, window_seconds: WINDOW_SECONDS, scope }
   const headers = {
     "retry-after": String(retry_after),
-    ...(scope === REQUESTS || scope === FAILED ? quotaHeaders(quotaOf(window, limit, 0)) : {}),
+    ...(scope === REQUESTS || scope === FAILED
+      ? quotaHeaders({ limit, remaining: 0, reset: seconds(window.ends) })
+      : {}),
   }
   const message = `The limit is ${limit} requests a minute. Try again in ${retry_after} s.`
   return new ApiError("rate_limit_exceeded", message, details, { headers })

@@ -22,6 +22,7 @@ import { BodyMemory } from "./body-memory"
 import { asApiError, type HeaderFields, respond, respondError } from "./envelope"
 import { demandChange, settleNames } from "./field-names"
 import { type Admission, Guard, type VerifyAccess } from "./guard"
+import type { Health } from "./health"
 import * as idempotency from "./idempotency"
 import { bodyArrived } from "./in-flight"
 import { quotaHeaders, RateLimits, SharedWindows } from "./rate-limits"
@@ -37,13 +38,14 @@ const OWN_REQUEST_ID = /^[A-Za-z0-9_-]{8,64}$/
 export interface RequestHandlerOptions {
   store: Store
   secrets: Secrets
+  /** Read at every request: it may change while the server runs. */
   trusted_proxies: string[]
   verifyAccess: VerifyAccess
   meter: Meter
   requests: Pick<RequestLog, "add">
   traffic: Pick<RecentTraffic, "note">
   /** Throws 503 while starting, draining or out of storage; asked before anything is read. */
-  refuseWhileUnwell: (route: AnyRoute) => void
+  health: Pick<Health, "refuse">
   /** Parse what would hold the main thread. */
   workers: Pick<Workers, "run">
   /** For the bodies of all requests together; 128 without it. */
@@ -164,7 +166,7 @@ export class RequestHandler {
     if (route.callers.includes("none")) await this.#guard.admitAnybody(state)
     else await this.#guard.admit(state)
     refuseOther(state)
-    this.#options.refuseWhileUnwell(route)
+    this.#options.health.refuse(route)
     if (route.socket) demandUpgrade(request, route.socket)
 
     if (route.method === "GET") return this.#perform(state, bodyOf({}), signal)
