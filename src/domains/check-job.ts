@@ -6,7 +6,7 @@ import { millis, now } from "../core/time"
 import { emit } from "../events/emit"
 import type { JobHandler } from "../jobs/jobs"
 import type { ProviderDescriptor } from "../providers/descriptor"
-import { held } from "../store/locks"
+import { held } from "../store/dialect"
 import type { Store, Tx } from "../store/store"
 import type { NameServers } from "./authoritative"
 import { checkRecords, endOfCheck } from "./check"
@@ -23,7 +23,6 @@ import {
   identityShown,
 } from "./provider-identity"
 import { type RecordTargets, recordTargets, targetsOfProject } from "./record-targets"
-import { forget } from "./sending-domains"
 import { type AskedChecks, type RecordChecks, domains as table } from "./tables"
 import { type DomainEvent, kept, transition } from "./transition"
 
@@ -161,7 +160,6 @@ async function settle(tx: Tx, looked: DomainRow, found: Looked) {
   await tx.update(table).set(after).where(eq(table.id, row.id))
   // Of two checks at once only the first one makes the next turn.
   if (after.next_check_at !== row.next_check_at) await enqueueCheck(tx, after)
-  if (after.status !== row.status) tx.afterCommit(forget)
   if (event) await tell(tx, after, keys, { targets, event, missing })
   return after
 }

@@ -5,7 +5,7 @@ import { isUuid, newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { millis, now } from "../core/time"
 import { enqueue, type JobKind } from "../jobs/jobs"
-import { held } from "../store/locks"
+import { held } from "../store/dialect"
 import type { Reader, Tx } from "../store/store"
 import { newestFirst, type Stretch } from "../store/stretch"
 import { enqueueCheck, nextCheck } from "./check-schedule"
@@ -13,7 +13,6 @@ import type { DomainRow, KeyRow } from "./expected-records"
 import { keyRows, type MadeKey, newToken } from "./keys"
 import { partOf } from "./names"
 import type { IdentityColumns } from "./provider-identity"
-import { forget } from "./sending-domains"
 import { type DomainStatus, dkimKeys, domains } from "./tables"
 
 export interface NewDomain {
@@ -220,7 +219,6 @@ export async function remove(tx: Tx, project_id: string, id: string, by: audit.B
     .where(and(eq(dkimKeys.project_id, project_id), eq(dkimKeys.domain_id, id)))
   await tx.delete(domains).where(ours(project_id, id))
   await enqueue(tx, domainRemoved, { payload: { project_id, domain: row.domain }, project_id })
-  tx.afterCommit(forget)
   await log(tx, by, row, "domain.deleted", { before: row })
   return row
 }

@@ -1,7 +1,5 @@
 import { and, eq, or } from "drizzle-orm"
-import { monotonic } from "../core/time"
-import { engine } from "../store/columns"
-import { onChanged } from "../store/group-commit"
+import { cached } from "../store/cached"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
 import { organizational, upTo } from "./names"
@@ -14,29 +12,18 @@ export interface Covering {
   status: DomainStatus
 }
 
-const MOST_KNOWN = 10_000
-
 /** How long another node may go on believing what this one knows to have changed. */
 const TRUSTED_MS = 1000
 
-interface Known {
-  found: Covering | undefined
-  until: number
-}
-
-/** Answers by project and name, for each database. On SQLite they hold until the table changes. */
-let known = new WeakMap<Reader, Map<string, Known>>()
-
-if (engine === "sqlite") {
-  onChanged(["domains"], () => {
-    known = new WeakMap()
-  })
-}
+/** By project and name. A yes of a second ago is believed on Postgres, a no never. */
+const coverings = cached<Covering | undefined>({
+  tables: ["domains"],
+  keeps: (found, db) => db.isAlone || found?.status === "verified",
+})
 
 /**
  * Whether mail may be sent from this name: it is a verified domain of the project or, with
- * `subdomains`, below one. Part of every accept: answered from memory where nothing changed. On
- * Postgres a yes is believed for a second, a no never.
+ * `subdomains`, below one. Part of every accept, so it is cached.
  */
 export async function isVerified(
   db: Reader,
@@ -44,16 +31,8 @@ export async function isVerified(
   name: string,
   subdomains: boolean,
 ): Promise<boolean> {
-  const key = `${project_id} ${name}`
-  const memory = memoryOf(db) // before reading: a change meanwhile replaces it, and forgets ours
-  const remembered = memory.get(key)
-  const is_fresh = remembered && (engine === "sqlite" || monotonic() < remembered.until)
-  const found = is_fresh ? remembered.found : await covering(db, project_id, name)
-  if (!is_fresh) {
-    if (memory.size >= MOST_KNOWN) memory.clear()
-    const isKept = engine === "sqlite" || found?.status === "verified"
-    if (isKept) memory.set(key, { found, until: monotonic() + TRUSTED_MS })
-  }
+  const read = () => covering(db, project_id, name)
+  const found = await coverings(db, `${project_id} ${name}`, read, TRUSTED_MS)
   return found?.status === "verified" && (subdomains || found.domain === name)
 }
 
@@ -67,17 +46,6 @@ export const senderDomains = (db: Reader): SenderDomains => ({
   isVerified: (project_id, name, subdomains) => isVerified(db, project_id, name, subdomains),
   idOf: (project_id, name) => idOf(db, project_id, name),
 })
-
-/** Forgets all remembered answers. Every change of a domain calls it. */
-export function forget() {
-  known = new WeakMap()
-}
-
-function memoryOf(db: Reader): Map<string, Known> {
-  const memory = known.get(db) ?? new Map<string, Known>()
-  known.set(db, memory)
-  return memory
-}
 
 /** The row of this name; without one, that of the nearest verified domain above it; else any. */
 export async function covering(

@@ -1,15 +1,11 @@
 import { and, asc, eq } from "drizzle-orm"
 import type { Secrets } from "../core/secrets"
-import { monotonic } from "../core/time"
-import { engine } from "../store/columns"
-import { onChanged } from "../store/group-commit"
+import { cached } from "../store/cached"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
 import { keyContext } from "./keys"
 import { covering } from "./sending-domains"
 import { type DkimAlgorithm, dkimKeys, domains } from "./tables"
-
-const MOST_KNOWN = 1000
 
 /** A rotated key's record stays for days, so another node may sign with it a little longer. */
 const TRUSTED_MS = 1000
@@ -23,18 +19,12 @@ export interface OpenedKey {
   private_key: string
 }
 
-interface Known {
-  keys: OpenedKey[]
-  until: number
-}
-
-let known = new WeakMap<Reader, Map<string, Known>>()
-
-if (engine === "sqlite") {
-  onChanged(["domains", "dkim_keys"], () => {
-    known = new WeakMap()
-  })
-}
+/** By project and name. On Postgres a domain without keys may be verified any moment. */
+const opened = cached<OpenedKey[]>({
+  tables: ["domains", "dkim_keys"],
+  most: 1000,
+  keeps: (keys, db) => db.isAlone || keys.length > 0,
+})
 
 /**
  * The opened keys that sign mail from this name: the published keys of its verified domain. For mail
@@ -49,16 +39,8 @@ export async function signingKeys(
   project_id: string | null,
   name: string,
 ): Promise<OpenedKey[]> {
-  const memory = known.get(db) ?? new Map<string, Known>()
-  known.set(db, memory) // before reading: a change meanwhile replaces it, and forgets ours
-  const key = `${project_id} ${name}`
-  const remembered = memory.get(key)
-  if (remembered && (engine === "sqlite" || monotonic() < remembered.until)) return remembered.keys
-  const keys = await openKeys(db, secrets, project_id, name)
-  if (engine !== "sqlite" && keys.length === 0) return keys // a domain may be verified any moment
-  if (memory.size >= MOST_KNOWN) memory.clear()
-  memory.set(key, { keys, until: monotonic() + TRUSTED_MS })
-  return keys
+  const read = () => openKeys(db, secrets, project_id, name)
+  return opened(db, `${project_id} ${name}`, read, TRUSTED_MS)
 }
 
 async function openKeys(db: Reader, secrets: Secrets, project_id: string | null, name: string) {

@@ -5,7 +5,6 @@ import * as idempotency from "../http/idempotency"
 import type { Caller } from "../identity/caller"
 import * as messages from "../messages/pipeline"
 import * as sendBuckets from "../plans/send-buckets"
-import { engine } from "../store/columns"
 import type { Store, Tx } from "../store/store"
 import { faultOf } from "../store/trouble"
 import { giveBack, type QuotaAllowance, reserveEach } from "../tenancy/quotas"
@@ -159,7 +158,7 @@ const MOST_IN_BATCH = 200
 const MOST_WAITING = 5000
 
 /** On Postgres one batch fills while the other waits for its commit. SQLite has one writer. */
-const BATCHES_AT_ONCE = engine === "postgres" ? 2 : 1
+const batchesAtOnce = ({ isAlone }: Store) => (isAlone ? 1 : 2)
 
 interface WaitingSend {
   entry: EmailEntry
@@ -202,7 +201,7 @@ export class Intake {
     if (this.#waiting.length >= MOST_WAITING) throw unavailable(TOO_MANY, "busy", 1)
     return new Promise((resolve, reject) => {
       this.#waiting.push({ entry, answer, claim, signal, resolve, reject })
-      if (this.#running < BATCHES_AT_ONCE) void this.#drain()
+      if (this.#running < batchesAtOnce(this.#store)) void this.#drain()
     })
   }
 

@@ -26,7 +26,7 @@ import {
 } from "../messages/tables"
 import type { Outcome } from "../providers/provider"
 import { totals } from "../store/counters"
-import { isAskedId } from "../store/id-filters"
+import { isAskedId } from "../store/dialect"
 import type { ListWindow } from "../store/rows"
 import type { Reader, Store } from "../store/store"
 import { newestFirst, oldestFirst } from "../store/stretch"

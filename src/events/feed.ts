@@ -3,7 +3,7 @@ import { fail } from "../core/errors"
 import { isEventId, madeAt } from "../core/ids"
 import { invalid } from "../core/problems"
 import { isoFrom, millis, millisFrom, monotonic, sleep } from "../core/time"
-import { engine } from "../store/columns"
+import { isSettled } from "../store/dialect"
 import type { Reader } from "../store/store"
 import { onEmitted } from "./emit"
 import { API_VERSION } from "./registry"
@@ -39,7 +39,7 @@ export interface FeedQuery {
 export async function read(db: Reader, project_id: string, query: FeedQuery): Promise<Event[]> {
   const from = query.after ? await positionOf(db, project_id, query.after) : query.from
   const later = from ? behind(from) : gte(events.created_at, isoFrom(oldestReadable()))
-  const wanted = and(eq(events.project_id, project_id), later, settled, matching(query.types))
+  const wanted = and(eq(events.project_id, project_id), later, settled(db), matching(query.types))
   const rows = db.select().from(events).where(wanted)
   return rows.orderBy(asc(events.position), asc(events.id)).limit(query.limit)
 }
@@ -53,7 +53,7 @@ export async function readBack(
   const to = before === "" ? undefined : await positionOf(db, project_id, before, "before")
   const readable = gte(events.created_at, isoFrom(oldestReadable()))
   const earlier = and(readable, to && inFrontOf(to))
-  const wanted = and(eq(events.project_id, project_id), earlier, settled, matching(types))
+  const wanted = and(eq(events.project_id, project_id), earlier, settled(db), matching(types))
   const rows = db.select().from(events).where(wanted)
   return (await rows.orderBy(desc(events.position), desc(events.id)).limit(limit)).reverse()
 }
@@ -123,7 +123,7 @@ export async function lastPosition(db: Reader, project_id: string): Promise<Even
   const rows = db
     .select()
     .from(events)
-    .where(and(eq(events.project_id, project_id), settled))
+    .where(and(eq(events.project_id, project_id), settled(db)))
   const [last] = await rows.orderBy(desc(events.position), desc(events.id)).limit(1)
   return last
 }
@@ -160,19 +160,12 @@ const inFrontOf = (place: FeedPosition): SQL =>
 const pairOf = ({ position, id }: FeedPosition): SQL =>
   sql`(${sql.param(position, events.position)}, ${sql.param(id, events.id)})`
 
+const settled = (db: Reader) => isSettled(db, events.position)
+
 const oldestReadable = () => millis() - READABLE_DAYS * DAY_MILLISECONDS
 
 const refusedCursor = (field: string, reason: string, message: string) =>
   invalid(field, reason, message, { reason })
-
-/**
- * On Postgres a transaction that began earlier may commit later, and a reader that went past it
- * would never see its events: only what is older than every open transaction is shown.
- */
-const settled =
-  engine === "postgres"
-    ? sql`position < (pg_snapshot_xmin(pg_current_snapshot())::text)::bigint`
-    : undefined
 
 /** `email.*`, `*`, or exact types, all of them registered. */
 function matching(types: string[]): SQL | undefined {

@@ -2,7 +2,6 @@ import type { Bus } from "../core/bus"
 import { newId } from "../core/ids"
 import { log } from "../core/log"
 import { monotonic } from "../core/time"
-import { engine } from "../store/columns"
 import type { Store } from "../store/store"
 
 const WANTED = "belfry_wanted"
@@ -52,7 +51,7 @@ export class MessageWatchers {
       this.#tell(told)
       this.#carry(told)
     })
-    if (engine === "sqlite") return off // one process holds the file
+    if (this.#store.isAlone) return off
     void this.#store.listen(MESSAGES, (payload) => this.#hearMessages(payload))
     const heard = this.#store.listen(WANTED, (payload) => this.#hearWanted(payload))
     void heard.then(() => this.#want([WHO, ...this.#listeners.keys()]))
@@ -82,7 +81,7 @@ export class MessageWatchers {
   }
 
   #want(projects: string[]) {
-    if (engine === "sqlite") return
+    if (this.#store.isAlone) return
     for (const project_id of projects) {
       void this.#store.notify(WANTED, `${this.#node} ${project_id}`)
     }

@@ -3,7 +3,7 @@ import { ApiError } from "../core/errors"
 import { log } from "../core/log"
 import { isoFrom, millis } from "../core/time"
 import { subscriberOf } from "../lib/ip-ranges"
-import { held } from "../store/locks"
+import { held } from "../store/dialect"
 import type { Store, Tx } from "../store/store"
 import { rateWindows } from "./tables"
 

@@ -7,7 +7,6 @@ import { monotonic } from "../core/time"
 import type { Workers } from "../core/workers"
 import type { Caller } from "../identity/caller"
 import type { RequestLog } from "../request-log/request-log"
-import { engine } from "../store/columns"
 import type { Store } from "../store/store"
 import type { Meter } from "../tenancy/usage"
 import {
@@ -79,7 +78,7 @@ export class RequestHandler {
     const { store, verifyAccess, body_memory_mb: memory_mb } = options
     this.#bodies = new BodyMemory({ memory_mb })
     this.#sockets = new Sockets(options.socket_times)
-    this.#limits = new RateLimits(engine === "postgres" ? new SharedWindows(store) : undefined)
+    this.#limits = new RateLimits(store.isAlone ? undefined : new SharedWindows(store))
     this.#guard = new Guard(store, this.#limits, verifyAccess)
   }
 

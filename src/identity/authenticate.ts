@@ -3,8 +3,7 @@ import { eq } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { isPast } from "../core/time"
 import { hashOf, lookupOf } from "../lib/api-key"
-import { engine } from "../store/columns"
-import { onChanged } from "../store/group-commit"
+import { cached } from "../store/cached"
 import { prepared } from "../store/statements"
 import type { Reader } from "../store/store"
 import { accountFacts, type Caller, nobody, withDefaults } from "./caller"
@@ -18,41 +17,25 @@ interface ProvenKey {
 type KeyRow = Awaited<ReturnType<typeof findKey>>[number]
 
 const NO_HASH = "0".repeat(64)
-const MOST_REMEMBERED = 10_000
 
-/** Keys that proved themselves, by their hash, for each database. */
-let remembered = new WeakMap<Reader, Map<string, ProvenKey>>()
-
-// On Postgres another node may revoke a key, so there the database is asked every time.
-if (engine === "sqlite") {
-  onChanged(["api_keys", "projects", "accounts"], () => {
-    remembered = new WeakMap()
-  })
-}
+/** Keys that proved themselves, by their hash. On Postgres another node may revoke one any time. */
+const proofs = cached<ProvenKey | undefined>({
+  tables: ["api_keys", "projects", "accounts"],
+  keeps: (proven) => proven !== undefined,
+})
 
 /** One answer for a missing, unknown, revoked and expired key, so that nobody can tell them apart. */
 export async function authenticate(db: Reader, key: string, ip: string): Promise<Caller> {
   const hash = hashOf(key)
-  const proven = remembered.get(db)?.get(hash) ?? (await prove(db, key, hash))
+  const proven = await proofs(db, hash, () => prove(db, key, hash))
   return proven && isUsable(proven.row) ? { ...proven.caller, ip } : refuse()
 }
 
 async function prove(db: Reader, key: string, hash: string): Promise<ProvenKey | undefined> {
-  const memory = memoryOf(db) // before reading: a change meanwhile replaces it, and forgets ours
   const lookup = lookupOf(key)
   const [row] = lookup ? await findKey(db, { lookup }) : []
   const is_right = isEqual(hash, row?.key.key_hash ?? NO_HASH)
-  if (!row || !is_right) return undefined
-  const proven: ProvenKey = { row, caller: callerOf(row) }
-  if (memory.size >= MOST_REMEMBERED) memory.clear()
-  if (engine === "sqlite") memory.set(hash, proven)
-  return proven
-}
-
-function memoryOf(db: Reader): Map<string, ProvenKey> {
-  const memory = remembered.get(db) ?? new Map<string, ProvenKey>()
-  remembered.set(db, memory)
-  return memory
+  return row && is_right ? { row, caller: callerOf(row) } : undefined
 }
 
 /** The same words for every kind of credential, whatever is wrong with it. */

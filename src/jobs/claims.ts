@@ -85,7 +85,7 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
     this.#table = table
     this.#inFlight = inFlight
     this.owner = owner
-    if (table.looks_ahead) this.#ahead = lookAheadOf<Row>(inFlight, table.rows.name)
+    if (table.looks_ahead) this.#ahead = lookAheadOf<Row>(store.read, inFlight, table.rows.name)
   }
 
   async claim({ admit, ...share }: Share): Promise<Row[]> {

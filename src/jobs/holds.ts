@@ -1,6 +1,6 @@
 import { and, count, eq, gt, inArray, sql } from "drizzle-orm"
 import { now } from "../core/time"
-import { isAmong } from "../store/id-filters"
+import { isAmong } from "../store/dialect"
 import type { Reader, Store, Tx } from "../store/store"
 import { wakeUpOf } from "./wake-ups"
 import { READY, type WorkRow } from "./work"
@@ -62,7 +62,7 @@ export async function countHeld(db: Reader, rows: AnyWorkRows, by: string): Prom
 export async function heldAmong(db: Reader, { table }: AnyWorkRows, ids: string[]) {
   if (ids.length === 0) return new Map<string, string>()
   const rows = db.select({ id: table.id, owner: table.owner }).from(table)
-  const found = await rows.where(and(isHeld, isAmong(table.id, sql`${JSON.stringify(ids)}`)))
+  const found = await rows.where(and(isHeld, isAmong(db, table.id, sql`${JSON.stringify(ids)}`)))
   return new Map(found.map(({ id, owner }) => [id, owner ?? ""]))
 }
 

@@ -3,7 +3,7 @@ import { fail } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
 import { now, secondsFromNow } from "../core/time"
 import { short } from "../lib/text"
-import { held } from "../store/locks"
+import { held } from "../store/dialect"
 import type { Reader, Store, Tx } from "../store/store"
 import { type JobError, longJobs } from "./tables"
 

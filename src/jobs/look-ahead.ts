@@ -1,5 +1,5 @@
-import { onChanged } from "../store/group-commit"
 import type { InFlightRows } from "../store/in-flight"
+import type { Reader } from "../store/store"
 import type { WorkRow } from "./work"
 
 const FIRST = 8
@@ -22,8 +22,8 @@ export class LookAhead<Row extends WorkRow> {
   #count = 0
   #changes = 0
 
-  constructor(table: string) {
-    onChanged([table], () => {
+  constructor(db: Reader, table: string) {
+    db.onChanged([table], () => {
       this.#changes += 1
       this.#count = 0
       this.#found.clear()
@@ -64,12 +64,13 @@ const all = new WeakMap<InFlightRows, LookAhead<never>>()
 
 /** The rows found ahead in one table of one store. */
 export function lookAheadOf<Row extends WorkRow>(
+  db: Reader,
   inFlight: InFlightRows,
   table: string,
 ): LookAhead<Row> {
   const known = all.get(inFlight)
   if (known) return known as unknown as LookAhead<Row>
-  const made = new LookAhead<Row>(table)
+  const made = new LookAhead<Row>(db, table)
   all.set(inFlight, made as unknown as LookAhead<never>)
   return made
 }

@@ -14,8 +14,7 @@ import {
   sql,
 } from "drizzle-orm"
 import { millis, now, secondsFromNow } from "../core/time"
-import { idList, isAmong } from "../store/id-filters"
-import { held, skipLocked } from "../store/locks"
+import { held, idList, isAmong, skipLocked } from "../store/dialect"
 import { prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import type { jobs } from "./tables"
@@ -275,7 +274,7 @@ function statementsOf(table: Table, partition: Table["priority"], claimed: Claim
       db
         .select(claimed)
         .from(table)
-        .where(and(isAmong(id, slot.ids), isReady)),
+        .where(and(isAmong(db, id, slot.ids), isReady)),
     ),
     findNext: prepared({ partition, after: run_at }, (db: Reader, slot) =>
       db
@@ -290,7 +289,7 @@ function statementsOf(table: Table, partition: Table["priority"], claimed: Claim
         tx
           .select({ id, attempt })
           .from(table)
-          .where(and(isAmong(id, slot.ids), isLeased, eq(owner, slot.owner)))
+          .where(and(isAmong(tx, id, slot.ids), isLeased, eq(owner, slot.owner)))
           .orderBy(id),
       ),
     ),

@@ -3,8 +3,7 @@ import { now } from "../core/time"
 import { emitAll } from "../events/emit"
 import type { WorkColumns } from "../jobs/work"
 import { bumpEach, type Changes } from "../store/counters"
-import { idList, isAmong } from "../store/id-filters"
-import { held } from "../store/locks"
+import { held, idList, isAmong } from "../store/dialect"
 import { prepared, updater } from "../store/statements"
 import type { Tx } from "../store/store"
 import {
@@ -178,7 +177,13 @@ const tracked = {
 }
 
 const findMessages = prepared({ ids: idList }, (tx: Tx, slot) =>
-  held(tx.select(tracked).from(messages).where(isAmong(id, slot.ids)).orderBy(id)),
+  held(
+    tx
+      .select(tracked)
+      .from(messages)
+      .where(isAmong(tx, id, slot.ids))
+      .orderBy(id),
+  ),
 )
 
 const update = updater(messages, {

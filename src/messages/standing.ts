@@ -3,7 +3,7 @@ import { heldProject } from "../jobs/holds"
 import { HELD, LEASED, type WorkColumns } from "../jobs/work"
 import { isLeased } from "../jobs/work-rows"
 import { refusalFor, waitingReason } from "../providers/routing"
-import { isAmong } from "../store/id-filters"
+import { isAmong } from "../store/dialect"
 import { inFlightOf } from "../store/in-flight"
 import type { Reader } from "../store/store"
 import { isOpen, type Message, nextAttemptAt } from "./facts"
@@ -56,7 +56,7 @@ function viewOf(db: Reader, row: Message): MessageView {
 /** Whether a message is claimed, as a condition: at most what the nodes do at once. */
 export function isClaimed(db: Reader): SQL {
   const inFlight = inFlightOf(db, "messages")
-  return inFlight ? isAmong(messages.id, sql`${JSON.stringify(inFlight.ids())}`) : isLeased
+  return inFlight ? isAmong(db, messages.id, sql`${JSON.stringify(inFlight.ids())}`) : isLeased
 }
 
 /** The messages of which a list by this status consists. */

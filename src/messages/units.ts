@@ -1,7 +1,7 @@
 import { and, eq, gte, lt, sql } from "drizzle-orm"
 import { firstIdAt } from "../core/ids"
 import { isoFrom, millisFrom } from "../core/time"
-import { engine } from "../store/columns"
+import { lengthOf } from "../store/dialect"
 import type { Reader } from "../store/store"
 import { usageDays } from "../tenancy/tables"
 import { messages } from "./tables"
@@ -24,7 +24,7 @@ export async function emailUnits(db: Reader, project_id: string, day: string) {
   const [row] = await db
     .select({
       counted: counted.mapWith(Number),
-      told: sql<number>`COALESCE(SUM(${recipientCount}), 0)`.mapWith(Number),
+      told: sql<number>`COALESCE(SUM(${lengthOf(db, messages.recipients)}), 0)`.mapWith(Number),
     })
     .from(messages)
     .where(
@@ -40,8 +40,3 @@ export async function emailUnits(db: Reader, project_id: string, day: string) {
     )
   return { counted: row?.counted ?? 0, told: row?.told ?? 0 }
 }
-
-const recipientCount =
-  engine === "postgres"
-    ? sql`json_array_length(${messages.recipients}::json)`
-    : sql`json_array_length(${messages.recipients})`

@@ -5,7 +5,6 @@ import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
 import { events } from "../events/tables"
-import { engine } from "../store/columns"
 import * as instanceValues from "../store/instance-values"
 import type { Reader, Store } from "../store/store"
 
@@ -64,7 +63,7 @@ export const probe = (store: Store): Promise<void> =>
  * than old ones: then what is there already is put before everything that comes.
  */
 export async function followCluster(store: Store): Promise<void> {
-  if (engine === "sqlite") return
+  if (store.isAlone) return
   const here = await identityOf(store.read)
   if (here === undefined) return
   const left = await store.tx(async (tx) => {

@@ -13,7 +13,7 @@ import { attempts, messageContents, messageRaws, messages, messageTags } from ".
 import { quotas, sendBuckets } from "../plans/tables"
 import { providerConfigs, providerReceipts } from "../providers/tables"
 import { requestLog } from "../request-log/tables"
-import { held } from "../store/locks"
+import { held } from "../store/dialect"
 import type { Reader, Store, Tx } from "../store/store"
 import { counters } from "../store/tables"
 import { purgeAccount } from "../tenancy/accounts"

@@ -8,7 +8,7 @@ import { type DeviceRow, decide, waitingFor } from "../identity/device-sign-in"
 import { identify, type ProofParts } from "../identity/sign-in"
 import { consoleUsers } from "../identity/tables"
 import type * as users from "../identity/users"
-import { held } from "../store/locks"
+import { held } from "../store/dialect"
 import { html } from "./html"
 import { complaint, field, proofFields, smallPage } from "./small-page"
 

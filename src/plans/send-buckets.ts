@@ -1,7 +1,7 @@
 import { and, eq, inArray } from "drizzle-orm"
 import { ApiError } from "../core/errors"
 import { millis } from "../core/time"
-import { held } from "../store/locks"
+import { held } from "../store/dialect"
 import { prepared } from "../store/statements"
 import type { Tx } from "../store/store"
 import { sendBuckets } from "./tables"

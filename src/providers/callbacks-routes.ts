@@ -6,7 +6,7 @@ import { Problems } from "../core/problems"
 import { type AnyRoute, route } from "../http/route"
 import { check } from "../http/validate"
 import { enqueue } from "../jobs/jobs"
-import { held } from "../store/locks"
+import { held } from "../store/dialect"
 import type { Store } from "../store/store"
 import { findByToken, shownId } from "./callback-token"
 import {
@@ -19,7 +19,6 @@ import {
   type ProviderKind,
 } from "./descriptor"
 import { providerFeedback } from "./receipts"
-import { forgetRouting } from "./routing"
 import { type ConfigRow, INSTANCE, providerConfigs } from "./tables"
 
 const Received = t.Object({ received: t.Literal(true) }, { title: "Received" })
@@ -112,7 +111,6 @@ function standingAccount(store: Store, { id, project_id }: ConfigRow, account: s
     if (!row || row.settings.callback_account !== undefined) return row?.settings.callback_account
     const settings = { ...row.settings, callback_account: account }
     await tx.update(providerConfigs).set({ settings }).where(ours)
-    tx.afterCommit(forgetRouting)
     return account
   })
 }

@@ -4,7 +4,7 @@ import { fail } from "../core/errors"
 import { isUuid, newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
-import { held } from "../store/locks"
+import { held } from "../store/dialect"
 import type { Reader, Tx } from "../store/store"
 import { newestFirst, type Stretch } from "../store/stretch"
 import { callbackHash, callbackToken } from "./callback-token"
@@ -23,7 +23,6 @@ import {
   type ProviderKind,
 } from "./descriptor"
 import { enqueueResumed, HEALTHY } from "./health"
-import { forgetRouting } from "./routing"
 import { type ConfigRow, providerConfigs } from "./tables"
 
 export interface NewProviderConfig {
@@ -84,7 +83,7 @@ export async function set(
   const added = await tx.insert(providerConfigs).values(row).onConflictDoNothing().returning()
   if (added.length === 0) return set(tx, owner, wanted, maker) // another node was quicker
   await tell(tx, maker.by, "provider.created", { after: row })
-  await goOn(tx, row.project_id)
+  await enqueueResumed(tx, row.project_id)
   return { made: true, row }
 }
 
@@ -170,7 +169,7 @@ async function change_(
   }
   await tx.update(providerConfigs).set(after).where(eq(providerConfigs.id, before.id))
   await tell(tx, by, "provider.updated", { before, after }, credentials !== undefined)
-  await goOn(tx, after.project_id)
+  await enqueueResumed(tx, after.project_id)
   return after
 }
 
@@ -187,7 +186,7 @@ export async function remove(
   const row = await hold(tx, owner.project_id, config)
   await tx.delete(providerConfigs).where(eq(providerConfigs.id, row.id))
   await tell(tx, by, "provider.deleted", { before: row })
-  await goOn(tx, row.project_id)
+  await enqueueResumed(tx, row.project_id)
 }
 
 export interface ConfigPart extends Stretch {
@@ -258,9 +257,3 @@ const { id } = providerConfigs
 
 const matching = (project_id: string, kind: ProviderKind | undefined): SQL | undefined =>
   and(eq(providerConfigs.project_id, project_id), kind ? eq(providerConfigs.kind, kind) : undefined)
-
-/** Whatever waits for a provider may have one now. */
-async function goOn(tx: Tx, project_id: string) {
-  tx.afterCommit(forgetRouting)
-  await enqueueResumed(tx, project_id)
-}

@@ -6,7 +6,7 @@ import { millis, millisFrom, now, secondsFromNow } from "../core/time"
 import { enqueue, type JobKind } from "../jobs/jobs"
 import { PRIORITIES } from "../jobs/work"
 import { short } from "../lib/text"
-import { held } from "../store/locks"
+import { held } from "../store/dialect"
 import type { Store, Tx } from "../store/store"
 import { callbackHash, callbackToken, shownId } from "./callback-token"
 import { callbackPath, tell } from "./config-record"
@@ -16,7 +16,6 @@ import {
   type ProviderDescriptor,
   type ProviderKind,
 } from "./descriptor"
-import { forgetRouting } from "./routing"
 import { type ConfigRow, INSTANCE, providerConfigs } from "./tables"
 
 /*
@@ -223,7 +222,6 @@ export const instanceId = (kind: ProviderKind): string =>
 
 async function write(tx: Tx, { id }: ConfigId, change: Partial<ConfigRow>): Promise<void> {
   await tx.update(providerConfigs).set(change).where(eq(providerConfigs.id, id))
-  tx.afterCommit(forgetRouting)
 }
 
 async function current(tx: Tx, { id, project_id, credentials }: TriedConfig) {

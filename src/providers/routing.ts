@@ -1,29 +1,18 @@
 import { and, asc, eq } from "drizzle-orm"
-import { monotonic } from "../core/time"
-import { engine } from "../store/columns"
-import { onChanged } from "../store/group-commit"
+import { cached } from "../store/cached"
 import type { Reader } from "../store/store"
 import type { ProviderKind } from "./descriptor"
 import { type ConfigRow, INSTANCE, providerConfigs } from "./tables"
 
-const MOST_KNOWN = 10_000
-
 /** How long another node's accepts may go on believing what this one knows to have changed. */
 const TRUSTED_MS = 1000
 
-interface Remembered {
-  rows: ConfigRow[]
-  until: number
-}
-
-let memory = new WeakMap<Reader, Map<string, Remembered>>()
-
-if (engine === "sqlite") onChanged(["provider_configs"], forgetRouting)
+const routings = cached<ConfigRow[]>({ tables: ["provider_configs"] })
 
 /**
  * Who delivers for a project, in the order of asking: what is enabled, paused or not; where it has
- * configured none, the instance's own. From memory where that cannot be old (SQLite) or where `recent`
- * is good enough, which is a second on Postgres. What the memory calls paused is read again.
+ * configured none, the instance's own. `recent`: on Postgres the answer may be a second old, but what
+ * it calls paused is read again.
  */
 export async function routing(
   db: Reader,
@@ -40,22 +29,9 @@ async function usableNow(db: Reader, kind: ProviderKind, project_id: string, rec
   return isUsable(rows) ? rows : configured(db, kind, project_id, false)
 }
 
-async function configured(db: Reader, kind: ProviderKind, project_id: string, recent: boolean) {
-  const known = memory.get(db) ?? new Map<string, Remembered>()
-  memory.set(db, known) // before reading: a change meanwhile replaces it, and forgets ours
-  const key = `${kind} ${project_id}`
-  const remembered = known.get(key)
-  const is_good = engine === "sqlite" || (recent && monotonic() < (remembered?.until ?? 0))
-  if (remembered && is_good) return remembered.rows
-  const rows = await inOrder(db, kind, project_id)
-  if (known.size >= MOST_KNOWN) known.clear()
-  known.set(key, { rows, until: monotonic() + TRUSTED_MS })
-  return rows
-}
-
-/** Forgets what is remembered of every project, because a configuration has just changed. */
-export function forgetRouting(): void {
-  memory = new WeakMap()
+const configured = (db: Reader, kind: ProviderKind, project_id: string, recent: boolean) => {
+  const read = () => inOrder(db, kind, project_id)
+  return routings(db, `${kind} ${project_id}`, read, recent ? TRUSTED_MS : 0)
 }
 
 function inOrder(db: Reader, which: ProviderKind, owner: string): Promise<ConfigRow[]> {

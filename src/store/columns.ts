@@ -1,11 +1,46 @@
-import { sql } from "drizzle-orm"
-import * as postgres from "drizzle-orm/pg-core"
+import { Column } from "drizzle-orm"
 import * as sqlite from "drizzle-orm/sqlite-core"
-import { settings } from "../core/config"
-import { bytesOfId, idOfBytes, idOfUuid, uuidOfId, withoutPrefix, withPrefix } from "./id-codec"
+import { bytesOfId, shownId, withoutPrefix, withPrefix } from "./id-codec"
 
-/** Chosen once, before the first table is declared. One process knows one engine. */
-export const engine = settings().database_url ? "postgres" : "sqlite"
+/**
+ * One declaration serves both engines: columns encode for SQLite, and `postgres.ts` changes the few
+ * values that Postgres wants otherwise. A decoder takes what either driver gives.
+ */
+export const { sqliteTable: table, index, uniqueIndex, primaryKey } = sqlite
+
+type PostgresType = "text" | "uuid" | "bigint" | "boolean" | "bytea"
+
+interface ColumnWord<Data> {
+  dataType: () => "text" | "blob" | "integer"
+  /** The column's type where the database is a Postgres. */
+  postgres: PostgresType
+  toDriver?: (value: Data) => unknown
+  fromDriver?: (value: never) => Data
+}
+
+const word = <Data>(params: ColumnWord<Data>) =>
+  sqlite.customType<{ data: Data; driverData: unknown }>(params as never)
+
+const paramsOf = (column: Column) => {
+  const { config } = column as unknown as { config: { customTypeParams?: ColumnWord<unknown> } }
+  return config.customTypeParams
+}
+
+/** The column's type where the database is a Postgres. */
+export const postgresType = (column: Column): PostgresType => paramsOf(column)?.postgres ?? "text"
+
+/** Whether SQLite takes and gives the column's values as they are in code. */
+export const isPlain = (column: Column): { encoded: boolean; decoded: boolean } => {
+  const params = paramsOf(column)
+  if (params) {
+    const { toDriver, fromDriver } = params
+    return { encoded: !toDriver, decoded: !fromDriver || fromDriver === numberFrom }
+  }
+  return {
+    encoded: column.mapToDriverValue === Column.prototype.mapToDriverValue,
+    decoded: column.mapFromDriverValue === Column.prototype.mapFromDriverValue,
+  }
+}
 
 /** A prepared statement hands NULL to the encoder too, so every encoder must let it through. */
 const orNull =
@@ -36,122 +71,79 @@ function printTime(milliseconds: number): string {
   return printed.iso
 }
 
-/** Milliseconds since 1970 in the database, ISO 8601 text in code: a row is already an answer. */
-const timeCodec = {
-  toDriver: orNull(parseTime),
-  fromDriver: (milliseconds: number | string) => printTime(Number(milliseconds)),
-}
+/** Postgres gives a bigint as text. Ours are exact to 2^53 on both engines. */
+const numberFrom = (value: number | string) => (typeof value === "number" ? value : Number(value))
+
+const plainText = () => sqlite.text()
+
+const jsonWord = word<unknown>({
+  dataType: () => "text",
+  postgres: "text",
+  toDriver: orNull((value: unknown) => JSON.stringify(value)),
+  fromDriver: (text: string): unknown => JSON.parse(text),
+})
+
+export const text = <T extends string = string>() => plainText().$type<T>()
 
 /**
  * Text on both engines, on purpose. We never search inside JSON, and a `jsonb` column would
  * receive a text already encoded and encode it a second time.
  */
-const jsonCodec = {
-  dataType: () => "text",
-  toDriver: orNull((value: unknown) => JSON.stringify(value)),
-  fromDriver: (text: string): unknown => JSON.parse(text),
-}
+export const json = <T>() => jsonWord().$type<T>()
 
-type Time = { data: string; driverData: number }
-type Json = { data: unknown; driverData: string }
-type Bytes = { data: Buffer; driverData: Uint8Array }
-
-/** Keys sort by byte on both engines: a locale's collation may order them differently. */
-const pgKey = postgres.customType<{ data: string; driverData: string }>({
-  dataType: () => 'text COLLATE "C"',
+export const int = word<number>({
+  dataType: () => "integer",
+  postgres: "bigint",
+  fromDriver: numberFrom,
 })
 
-type Id = { data: string; driverData: Uint8Array }
-type PostgresId = { data: string; driverData: string }
+export const bool = word<boolean>({
+  dataType: () => "integer", // the driver binds true as 1
+  postgres: "boolean",
+  fromDriver: (value: number | boolean) => value === true || value === 1,
+})
 
-const sqliteId = {
-  id: sqlite.customType<Id>({
-    dataType: () => "blob",
-    toDriver: orNull(bytesOfId),
-    fromDriver: idOfBytes,
-  }),
-  eventId: sqlite.customType<Id>({
-    dataType: () => "blob",
-    toDriver: orNull((id: string) => bytesOfId(withoutPrefix(id))),
-    fromDriver: (bytes) => withPrefix(idOfBytes(bytes)),
-  }),
-}
+export const bytes = word<Buffer>({
+  dataType: () => "blob",
+  postgres: "bytea",
+  fromDriver: ({ buffer, byteOffset, byteLength }: Uint8Array) =>
+    Buffer.from(buffer, byteOffset, byteLength),
+})
 
-const postgresId = {
-  id: postgres.customType<PostgresId>({
-    dataType: () => "uuid",
-    toDriver: orNull(uuidOfId),
-    fromDriver: idOfUuid,
-  }),
-  eventId: postgres.customType<PostgresId>({
-    dataType: () => "uuid",
-    toDriver: orNull((id: string) => uuidOfId(withoutPrefix(id))),
-    fromDriver: (uuid) => withPrefix(idOfUuid(uuid)),
-  }),
-}
-
-const onSqlite = {
-  table: sqlite.sqliteTable,
-  index: sqlite.index,
-  uniqueIndex: sqlite.uniqueIndex,
-  primaryKey: sqlite.primaryKey,
-  text: () => sqlite.text(),
-  key: () => sqlite.text().primaryKey(),
-  ref: () => sqliteId.id(),
-  eventRef: () => sqliteId.eventId(),
-  int: () => sqlite.integer(),
-  bool: () => sqlite.integer({ mode: "boolean" }),
-  bytes: () => sqlite.blob({ mode: "buffer" }),
-  position: () => sqlite.integer().notNull().default(0),
-  time: sqlite.customType<Time>({ dataType: () => "integer", ...timeCodec }),
-  json: sqlite.customType<Json>(jsonCodec),
-}
-
-const onPostgres = {
-  table: postgres.pgTable,
-  index: postgres.index,
-  uniqueIndex: postgres.uniqueIndex,
-  primaryKey: postgres.primaryKey,
-  text: () => postgres.text(),
-  key: () => pgKey().primaryKey(),
-  ref: () => postgresId.id(),
-  eventRef: () => postgresId.eventId(),
-  int: () => postgres.bigint({ mode: "number" }), // exact to 2^53, as on SQLite
-  bool: () => postgres.boolean(),
-  bytes: postgres.customType<Bytes>({ dataType: () => "bytea", fromDriver: Buffer.from }),
-  position: () =>
-    postgres
-      .bigint({ mode: "number" })
-      .notNull()
-      .default(sql`(pg_current_xact_id()::text)::bigint`),
-  time: postgres.customType<Time>({ dataType: () => "bigint", ...timeCodec }),
-  json: postgres.customType<Json>(jsonCodec),
-}
-
-/** Typed as SQLite throughout. What only one engine can do does not belong in this file. */
-const words = engine === "sqlite" ? onSqlite : (onPostgres as unknown as typeof onSqlite)
-
-export const { table, index, uniqueIndex, primaryKey, int, bool, bytes, time } = words
-
-/** A UUIDv7 of ours: text in code, 16 bytes in the database. `""` sorts before all of them. */
-export const { ref } = words
-
-/** The same for events, whose ids begin with `evt_`. */
-export const { eventRef } = words
-
-/** A primary key that is another text. */
-export const { key } = words
+/** Milliseconds since 1970 in the database, ISO 8601 text in code: a row is already an answer. */
+export const time = word<string>({
+  dataType: () => "integer",
+  postgres: "bigint",
+  toDriver: orNull(parseTime),
+  fromDriver: (value: number | string) => printTime(numberFrom(value)),
+})
 
 /**
  * The order of commits, filled in by the database: the transaction's number on Postgres, always 0
- * on SQLite, whose single writer makes ids in the order of their commits anyway.
+ * on SQLite, whose single writer makes ids in the order of their commits anyway. No other column
+ * has a default.
  */
-export const { position } = words
+export const position = () => int().notNull().default(0)
 
-export const id = () => words.ref().primaryKey()
+/** A UUIDv7 of ours: text in code, 16 bytes in the database. `""` sorts before all of them. */
+export const ref = word<string>({
+  dataType: () => "blob",
+  postgres: "uuid",
+  toDriver: orNull(bytesOfId),
+  fromDriver: shownId,
+})
 
-export const eventId = () => words.eventRef().primaryKey()
+export const id = () => ref().primaryKey()
 
-export const text = <T extends string = string>() => words.text().$type<T>()
+/** The same for events, whose ids begin with `evt_`. */
+export const eventRef = word<string>({
+  dataType: () => "blob",
+  postgres: "uuid",
+  toDriver: orNull((id: string) => bytesOfId(withoutPrefix(id))),
+  fromDriver: (value: Uint8Array | string) => withPrefix(shownId(value)),
+})
 
-export const json = <T>() => words.json().$type<T>()
+export const eventId = () => eventRef().primaryKey()
+
+/** A primary key that is another text. It sorts by byte on both engines. */
+export const key = () => plainText().primaryKey()

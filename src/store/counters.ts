@@ -1,10 +1,10 @@
 import { and, eq, inArray, sql } from "drizzle-orm"
-import { engine } from "./columns"
 import { prepared } from "./statements"
 import type { Reader, Tx } from "./store"
 import { counters } from "./tables"
 
-const SHARDS = engine === "postgres" ? 16 : 1
+/** On Postgres, where several nodes write at once. */
+const SHARDS = 16
 
 /** Changes of one transaction, added up by name before they are written. */
 export type Changes = Map<string, number>
@@ -15,7 +15,7 @@ export const bump = (tx: Tx, project_id: string, name: string, by: number) =>
 
 /** Several totals at once, always in the order of their names, so that no two writers deadlock. */
 export async function bumpAll(tx: Tx, project_id: string, changes: Changes) {
-  const shard = SHARDS === 1 ? 0 : Math.floor(Math.random() * SHARDS)
+  const shard = tx.isAlone ? 0 : Math.floor(Math.random() * SHARDS)
   for (const name of [...changes.keys()].sort()) {
     const value = changes.get(name) ?? 0
     if (value !== 0) await addTo(tx, { project_id, name, shard, value })

@@ -1,5 +1,6 @@
 import type { Statement as Compiled } from "bun:sqlite"
 import { Column, is, Param, Placeholder, SQL } from "drizzle-orm"
+import { isPlain } from "./columns"
 
 /** What drizzle's prepared query for bun:sqlite consists of (0.45); it keeps these to itself. */
 interface Innards {
@@ -80,8 +81,9 @@ function decoderOf(
 /** Most columns give their value as it is, so most have nothing to call. */
 function decoderOfField(field: unknown): { decode: Decoder | undefined } | undefined {
   if (is(field, Column)) {
-    const plain = field.mapFromDriverValue === Column.prototype.mapFromDriverValue
-    return { decode: plain ? undefined : (value) => field.mapFromDriverValue(value) }
+    return {
+      decode: isPlain(field).decoded ? undefined : (value) => field.mapFromDriverValue(value),
+    }
   }
   const source = is(field, SQL.Aliased) ? field.sql : field
   if (!is(source, SQL)) return undefined

@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite"
 import { AsyncLocalStorage } from "node:async_hooks"
 import { log } from "../core/log"
+import { TableChanges } from "./table-changes"
 import { faultOf } from "./trouble"
 
 /** Bounds how long one group holds the event loop: some 15 ms at the usual cost of a closure. */
@@ -17,6 +18,8 @@ type Effect = () => void
 interface Permit {
   open: boolean
   effects: Effect[]
+  /** The store's whose closure runs. */
+  changes: TableChanges
 }
 
 const permits = new AsyncLocalStorage<Permit>()
@@ -28,29 +31,6 @@ export function demandPermit(): Permit {
   throw new Error("A statement ran outside its transaction: is an `await` missing?")
 }
 
-const watchers = new Map<string, Set<Effect>>()
-
-/**
- * Calls `hear` after each commit that changed one of the tables, until the returned function is
- * called. SQLite only: nobody but this process writes there, so what is cached cannot grow old.
- */
-export function onChanged(tables: string[], hear: Effect): () => void {
-  for (const table of tables) {
-    const known = watchers.get(table) ?? new Set()
-    watchers.set(table, known.add(hear))
-  }
-  return () => {
-    for (const table of tables) watchers.get(table)?.delete(hear)
-  }
-}
-
-/** Every statement that changes a table passes here, or through the guard of drizzle's below. */
-export function noteChange({ effects }: Permit, table: string) {
-  for (const hear of watchers.get(table) ?? []) effects.push(hear)
-}
-
-const CHANGE = /\b(?:insert into|update|delete from) "(\w+)"/
-
 /**
  * Runs closures one after another and commits them in groups: BEGIN, a savepoint for each,
  * COMMIT. Many requests share one fsync. A promise resolves only after its COMMIT, and a closure
@@ -58,6 +38,7 @@ const CHANGE = /\b(?:insert into|update|delete from) "(\w+)"/
  */
 export class GroupCommit {
   readonly stats = { closures: 0, commits: 0 }
+  readonly changes = new TableChanges()
 
   #waiting: Entry[] = []
   #draining: Promise<void> | undefined
@@ -104,9 +85,9 @@ export class GroupCommit {
 
   /** drizzle calls its logger before each statement, which makes this the place for a guard. */
   logQuery(text: string) {
-    const permit = demandPermit()
-    const table = CHANGE.exec(text)?.[1]
-    if (table) noteChange(permit, table)
+    const { effects, changes } = demandPermit()
+    if (changes !== this.changes) throw new Error("A closure used the transaction of another store")
+    changes.noteStatement(text, effects)
   }
 
   async #drain() {
@@ -166,7 +147,7 @@ export class GroupCommit {
     save()
     try {
       const own: Effect[] = []
-      const value = await guarded(closure, own)
+      const value = await guarded(closure, { open: true, effects: own, changes: this.changes })
       release()
       effects.push(...own)
       return () => resolve(value as never)
@@ -186,8 +167,7 @@ export class GroupCommit {
  * running in the next turn awaits the world outside, and everybody would wait with it: it fails,
  * and whatever it tries later is refused.
  */
-async function guarded(closure: () => Promise<unknown>, effects: Effect[]) {
-  const permit: Permit = { open: true, effects }
+async function guarded(closure: () => Promise<unknown>, permit: Permit) {
   const tripwire = Promise.withResolvers<never>()
   const turn = setImmediate(() => {
     tripwire.reject(new Error("A closure awaited something that is not its own transaction"))

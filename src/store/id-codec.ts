@@ -31,20 +31,17 @@ export function bytesOfId(id: string): Uint8Array {
   return bytes
 }
 
-/** The id whose bytes these are. */
-export function idOfBytes(bytes: Uint8Array): string {
+/** As Postgres writes a `uuid`. */
+export function uuidOfBytes(bytes: Uint8Array): string {
   const hex = bytes.toHex()
-  const id = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
-  return id === NIL ? "" : id
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }
 
-/** As Postgres writes a `uuid`. Throws TypeError as `bytesOfId` does. */
-export function uuidOfId(id: string): string {
-  bytesOfId(id)
-  return id === "" ? NIL : id
+/** The id, from the bytes that SQLite gives or from the text that Postgres gives. */
+export function shownId(value: Uint8Array | string): string {
+  const uuid = typeof value === "string" ? value : uuidOfBytes(value)
+  return uuid === NIL ? "" : uuid
 }
-
-export const idOfUuid = (uuid: string): string => (uuid === NIL ? "" : uuid)
 
 const EVENT = "evt_"
 

@@ -1,5 +1,5 @@
 import { eq } from "drizzle-orm"
-import { held } from "./locks"
+import { held } from "./dialect"
 import type { Reader, Store, Tx } from "./store"
 import { instanceValues } from "./tables"
 

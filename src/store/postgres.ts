@@ -1,13 +1,18 @@
 import { AsyncLocalStorage } from "node:async_hooks"
 import type { SQL } from "bun"
+import { Column, is, Param } from "drizzle-orm"
 import { drizzle } from "drizzle-orm/bun-sql"
+import type { PgDialect } from "drizzle-orm/pg-core"
 import { ApiError } from "../core/errors"
 import { log } from "../core/log"
 import { sleep } from "../core/time"
 import { NoDatabase } from "./beginning"
+import { postgresType } from "./columns"
+import { uuidOfBytes } from "./id-codec"
 import { migratePostgres } from "./migrate"
 import { connect, nameOf, type Reaching, reach, sharesSessions } from "./reach-postgres"
 import type { Closure, Reader, Store, Tx } from "./store"
+import { TableChanges } from "./table-changes"
 import { sqlState } from "./trouble"
 
 const MAX_CONNECTIONS = 16
@@ -22,7 +27,7 @@ const POLLING =
   "a pooler in transaction mode stands before Postgres, so notifications do not arrive; polling instead"
 
 /** The transaction whose closure is running here; `open` ends with it. */
-const running = new AsyncLocalStorage<{ open: boolean }>()
+const running = new AsyncLocalStorage<{ open: boolean; effects: (() => void)[] }>()
 
 export interface PostgresOptions extends Reaching {
   url: string
@@ -55,16 +60,24 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   }
   const tellPolling = once(() => log.warn(POLLING, { next: "set DATABASE_DIRECT_URL" }))
   const ears = direct ?? (is_pooled ? undefined : pool)
-  const database = drizzle(pool)
+  const changes = new TableChanges()
+  const access = {
+    isAlone: false,
+    onChanged: (tables: string[], hear: () => void) => changes.listen(tables, hear),
+  }
+  const logger = {
+    logQuery: (text: string) => changes.noteStatement(text, running.getStore()?.effects),
+  }
+  const database = Object.assign(withUuids(drizzle(pool, { logger })), access)
   const stats = { closures: 0, commits: 0 }
 
   async function tx<Result>(closure: Closure<Result>): Promise<Result> {
     if (running.getStore()?.open) throw new Error("A closure opened a transaction: pass `tx` down")
     const effects: (() => void)[] = []
     const result = await database.transaction((raw) => {
-      const open = raw as unknown as Tx
-      open.afterCommit = (effect) => void effects.push(effect)
-      return alone(() => closure(open))
+      const afterCommit = (effect: () => void) => void effects.push(effect)
+      const open = Object.assign(raw as unknown as Tx, access, { afterCommit })
+      return alone(() => closure(open), effects)
     })
     stats.closures += 1
     stats.commits += 1
@@ -74,6 +87,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
 
   return {
     read: database as unknown as Reader,
+    isAlone: false,
     tx: (closure) => retryConflicts(() => tx(closure), onTrouble),
     notify: (topic, payload) => tell(pool, topic, payload),
     listen: async (topic, hear) => {
@@ -84,6 +98,38 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     close,
   }
 }
+
+/**
+ * Ids arrive as the bytes that SQLite takes, and become the text of a `uuid`. In a prepared statement
+ * they arrive later, through their encoders.
+ */
+function withUuids<Database extends object>(database: Database): Database {
+  const { dialect } = database as unknown as { dialect: PgDialect }
+  const build = dialect.sqlToQuery.bind(dialect)
+  dialect.prepareTyping = (encoder) => (isId(encoder) ? "uuid" : "none")
+  dialect.sqlToQuery = (query, source) => {
+    const built = build(query, source)
+    const params = built.params.map((value, at) => {
+      if (is(value, Param) && isId(value.encoder))
+        return new Param(value.value, asUuid(value.encoder))
+      return built.typings?.[at] === "uuid" && value !== null
+        ? uuidOfBytes(value as Uint8Array)
+        : value
+    })
+    return { ...built, params }
+  }
+  return database
+}
+
+const isId = (encoder: unknown): encoder is Column =>
+  is(encoder, Column) && postgresType(encoder) === "uuid"
+
+const asUuid = (column: Column) => ({
+  mapToDriverValue(value: unknown) {
+    const bytes = column.mapToDriverValue(value) as Uint8Array | null
+    return bytes && uuidOfBytes(bytes)
+  },
+})
 
 /** Where a direct url is set, the other one leads to a pooler. Else the start finds out. */
 async function openPool(options: PostgresOptions) {
@@ -112,8 +158,8 @@ const EMPTY =
   "is empty. Check that DATABASE_URL names the right database, or fill it with `belfry migrate`, `serve` or `init`."
 
 /** A closure that opened another transaction would hold one connection and wait for a second. */
-async function alone<Result>(closure: () => Promise<Result>): Promise<Result> {
-  const mark = { open: true }
+async function alone<Result>(closure: () => Promise<Result>, effects: (() => void)[]) {
+  const mark = { open: true, effects }
   try {
     return await running.run(mark, async () => await closure())
   } finally {

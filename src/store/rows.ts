@@ -1,7 +1,7 @@
 import { and, type Column, count, eq, type SQL } from "drizzle-orm"
 import type { SQLiteTable } from "drizzle-orm/sqlite-core"
 import { isUuid } from "../core/ids"
-import { held } from "./locks"
+import { held } from "./dialect"
 import type { Reader, Tx } from "./store"
 import { newestFirst, type Stretch } from "./stretch"
 

@@ -68,15 +68,23 @@ function open(options: SqliteOptions, release: () => void) {
     copyLog && pages > 0 ? new Checkpoints(writer, { path, pages, copyLog, onTrouble }) : undefined
   if (checkpoints) writer.run("PRAGMA wal_autocheckpoint = 0")
   const group = new GroupCommit(writer, onTrouble, () => checkpoints?.look())
-  const tx = drizzle(writer, { logger: group }) as unknown as Tx
-  tx.afterCommit = (effect) => void demandPermit().effects.push(effect)
+  const onChanged: Reader["onChanged"] = (tables, hear) => group.changes.listen(tables, hear)
+  const tx: Tx = Object.assign(drizzle(writer, { logger: group }) as unknown as Tx, {
+    isAlone: true,
+    onChanged,
+    afterCommit: (effect: () => void) => void demandPermit().effects.push(effect),
+  })
   rawSqlite.set(tx, writer)
-  const read = drizzle(reader) as unknown as Reader
+  const read: Reader = Object.assign(drizzle(reader) as unknown as Reader, {
+    isAlone: true,
+    onChanged,
+  })
   rawSqlite.set(read, reader)
   beAlone(read, tx)
 
   const store: Store = {
     read,
+    isAlone: true,
     tx: (closure) => group.run(() => closure(tx)),
     async notify() {}, // one process holds the file: the bus in its memory reaches everybody
     async listen() {},

@@ -1,6 +1,6 @@
 import type { Statement as Compiled, Database } from "bun:sqlite"
 import {
-  Column,
+  type Column,
   type GetColumnData,
   getTableColumns,
   getTableName,
@@ -8,9 +8,10 @@ import {
   sql,
 } from "drizzle-orm"
 import type { SQLiteTable } from "drizzle-orm/sqlite-core"
-import { engine } from "./columns"
+import { isPlain, postgresType } from "./columns"
 import { directly } from "./direct-statement"
-import { demandPermit, noteChange } from "./group-commit"
+import { demandPermit } from "./group-commit"
+import { uuidOfBytes } from "./id-codec"
 import type { Reader, Tx } from "./store"
 
 type Holes = Record<string, Column>
@@ -41,7 +42,7 @@ export function prepared<Db extends Reader, Named extends Holes, Rows>(
     let execute = compiled.get(database)
     if (!execute) {
       const statement = build(database, slots).prepare()
-      const direct = engine === "sqlite" ? directly(statement) : undefined
+      const direct = database.isAlone ? directly(statement) : undefined
       execute = (direct as typeof execute) ?? ((given) => statement.execute(given))
       compiled.set(database, execute)
     }
@@ -186,8 +187,8 @@ function rowsRunner(written: string, columns: [string, Column][], texts: Texts) 
     if (rows.length === 0) return fresh
     const database = rawSqlite.get(tx)
     if (database) {
-      const permit = demandPermit()
-      if (!quiet) noteChange(permit, written)
+      const { changes, effects } = demandPermit()
+      if (!quiet) changes.note(written, effects)
       const statement = compiled.get(database) ?? database.prepare(one)
       compiled.set(database, statement)
       for (const row of rows) {
@@ -218,8 +219,7 @@ function encode(column: Column, value: unknown) {
 
 /** Most columns take a value as it is, so most encoders call nothing. */
 function encoderOf(name: string, column: Column): (row: Record<string, unknown>) => unknown {
-  if (column.mapToDriverValue === Column.prototype.mapToDriverValue)
-    return (row) => row[name] ?? null
+  if (isPlain(column).encoded) return (row) => row[name] ?? null
   return (row) => encode(column, row[name])
 }
 
@@ -227,15 +227,17 @@ function asJson(columns: [string, Column][], row: Record<string, unknown>) {
   const packed: Record<string, unknown> = {}
   for (const [name, column] of columns) {
     const value = encode(column, row[name])
-    packed[column.name] =
-      value instanceof Uint8Array ? Buffer.from(value).toString("base64") : value
+    const isId = value !== null && postgresType(column) === "uuid"
+    if (isId) packed[column.name] = uuidOfBytes(value as Uint8Array)
+    else
+      packed[column.name] =
+        value instanceof Uint8Array ? Buffer.from(value).toString("base64") : value
   }
   return packed
 }
 
-const isBytes = (column: Column) => column.getSQLType() === "bytea"
-const transport = (column: Column) =>
-  isBytes(column) ? "text" : column.getSQLType().replace(/ COLLATE .*/, "")
+const isBytes = (column: Column) => postgresType(column) === "bytea"
+const transport = (column: Column) => (isBytes(column) ? "text" : postgresType(column))
 const unpack = (column: Column, from = "") =>
   isBytes(column) ? `decode(${from}"${column.name}", 'base64')` : `${from}"${column.name}"`
 

@@ -3,8 +3,19 @@ import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core"
 /** "async", so that every query is awaited: SQLite would not mind, Postgres would. */
 type Database = BaseSQLiteDatabase<"async", unknown>
 
+interface Access {
+  /** Nobody but this process can write to the database: SQLite. */
+  readonly isAlone: boolean
+
+  /**
+   * Calls `hear` after each commit of this store that changed one of the tables, until the returned
+   * function is called. What another node changes is not heard of.
+   */
+  onChanged(tables: string[], hear: () => void): () => void
+}
+
 /** Sees what is committed. It cannot write, and the compiler says so. */
-export type Reader = Pick<Database, "select" | "selectDistinct" | "$with" | "with">
+export type Reader = Pick<Database, "select" | "selectDistinct" | "$with" | "with"> & Access
 
 /** An open transaction. It sees its own writes, and serves wherever a `Reader` is wanted. */
 export type Tx = Reader &
@@ -17,6 +28,7 @@ export type Closure<Result> = (tx: Tx) => Promise<Result>
 
 export interface Store {
   readonly read: Reader
+  readonly isAlone: boolean
 
   /**
    * Resolves when the commit that carries the closure is on disk. A closure that throws leaves

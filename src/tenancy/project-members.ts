@@ -12,7 +12,7 @@ import {
   projects,
 } from "../identity/tables"
 import { comparable } from "../lib/address"
-import { isAskedId } from "../store/id-filters"
+import { isAskedId } from "../store/dialect"
 import type { ListWindow } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import * as accounts from "./accounts"

@@ -5,7 +5,7 @@ import { now } from "../core/time"
 import type { Caller } from "../identity/caller"
 import { withDefaults } from "../identity/caller"
 import { type ProjectSettings, projects } from "../identity/tables"
-import { held } from "../store/locks"
+import { held } from "../store/dialect"
 import type { Tx } from "../store/store"
 
 /** Null is the default again. */

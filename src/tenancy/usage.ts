@@ -6,7 +6,6 @@ import { accounts } from "../identity/tables"
 import { boundsOf, currentPeriod, today } from "../plans/periods"
 import { LIMIT_OF, type Limits, limitsOf, METRICS } from "../plans/plans"
 import type { Metric } from "../plans/tables"
-import { engine } from "../store/columns"
 import { prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import { usageDays } from "./tables"
@@ -15,7 +14,8 @@ type UsageMetric = Metric | "api_requests"
 
 const CHANNEL_METRICS = ["email", "push", "sms", "in_app"] as const
 
-const SHARDS = engine === "postgres" ? 8 : 1
+/** On Postgres, where several nodes write at once. */
+const SHARDS = 8
 
 /** Some units of one project on one day (`YYYY-MM-DD`, UTC). */
 export interface UsageUnits {
@@ -28,7 +28,7 @@ export interface UsageUnits {
 
 /** Counts units, in the transaction of what they count. */
 export async function add(tx: Tx, list: UsageUnits[]) {
-  const shard = SHARDS === 1 ? 0 : Math.floor(Math.random() * SHARDS)
+  const shard = tx.isAlone ? 0 : Math.floor(Math.random() * SHARDS)
   // Always in the same order, so that no two writers wait for each other.
   for (const one of merged(list)) if (one.value !== 0) await addTo(tx, { ...one, shard })
 }

@@ -4,7 +4,7 @@ import { log } from "../core/log"
 import type { Workers } from "../core/workers"
 import { API_VERSION } from "../events/registry"
 import { events } from "../events/tables"
-import { idList, isAmong } from "../store/id-filters"
+import { idList, isAmong } from "../store/dialect"
 import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
 import { problemIn, renderText } from "../templates/render"
@@ -22,7 +22,10 @@ export async function envelopesOf(db: Reader, event_ids: string[]): Promise<Map<
 const eventsOf = prepared({ ids: idList }, (db: Reader, slot) => {
   const { id, type, created_at } = events
   const data = sql<string>`${events.data}` // the text of the column, not what it says
-  return db.select({ id, type, created_at, data }).from(events).where(isAmong(id, slot.ids))
+  return db
+    .select({ id, type, created_at, data })
+    .from(events)
+    .where(isAmong(db, id, slot.ids))
 })
 
 const MOST_CHARACTERS = 4_000_000

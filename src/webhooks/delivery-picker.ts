@@ -2,9 +2,7 @@ import { eq, type SQL, sql } from "drizzle-orm"
 import { millis, millisFrom, monotonic, secondsFromNow } from "../core/time"
 import { isHeld, isReady, WorkRows } from "../jobs/work-rows"
 import type { Picker, Share } from "../jobs/work-table"
-import { engine } from "../store/columns"
-import { onChanged } from "../store/group-commit"
-import { held } from "../store/locks"
+import { held } from "../store/dialect"
 import { prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import { clearInactive, deliveryWakeUp } from "./held"
@@ -81,7 +79,10 @@ export class DeliveryPicker implements Picker {
       this.#changes += 1
       this.#cached = undefined
     }
-    const ends = [deliveryWakeUp.onWakeUp(forget), onChanged(["webhooks"], forget)]
+    const ends = [
+      deliveryWakeUp.onWakeUp(forget),
+      this.#options.store.read.onChanged(["webhooks"], forget),
+    ]
     return () => {
       for (const end of ends) end()
     }
@@ -107,7 +108,7 @@ export class DeliveryPicker implements Picker {
     const changes = this.#changes
     this.#read_at = monotonic()
     const page = await withOpen(db, { after: this.#after })
-    const is_all = engine === "sqlite" && this.#after === "" && page.length < PAGE
+    const is_all = db.isAlone && this.#after === "" && page.length < PAGE
     this.#cached = is_all && changes === this.#changes ? page : undefined
     return page
   }

@@ -16,7 +16,6 @@ import { type AnyRoute, type Enveloped, type Method, projectRow, route } from ".
 import { pathOf, queryOf } from "../http/target"
 import { check } from "../http/validate"
 import { Job } from "../jobs/schemas"
-import { engine } from "../store/columns"
 import type { Reader, Store } from "../store/store"
 import * as deliveries from "./deliveries"
 import { ownTypeOf } from "./endpoint-input"
@@ -65,7 +64,7 @@ async function endpointOf(db: Reader, { project_id, params: { webhook_id } }: Of
 }
 
 function testRoute({ store, workers, webhooks: parts }: DeliveryRouteParts): AnyRoute {
-  const limits = new RateLimits(engine === "postgres" ? new SharedWindows(store) : undefined)
+  let limits: RateLimits | undefined
   return route({
     ...by("POST", `${HOOK}/test`),
     summary: "Send an example event to an endpoint now",
@@ -81,6 +80,7 @@ function testRoute({ store, workers, webhooks: parts }: DeliveryRouteParts): Any
       const { id } = await webhooks.find(store.read, project_id, params.webhook_id)
       // A request that was sent cannot be undone, so the stored answer is looked up before it.
       if (claim && (await lookup(store.read, claim))) throw new AlreadyAnswered(claim)
+      limits ??= new RateLimits(store.isAlone ? undefined : new SharedWindows(store))
       await limits.take(`webhook_test:${id}`, TESTS_A_MINUTE, "webhook_test")
       const planned = await store.tx((tx) => planTest(tx, caller, id, body.event_type))
       const timeout_ms = Math.min(parts.requests.timeout_ms, LONGEST_TEST_MILLISECONDS)

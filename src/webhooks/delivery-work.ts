@@ -2,7 +2,7 @@ import { inArray } from "drizzle-orm"
 import type { Workers } from "../core/workers"
 import { DeferredError, type WorkResult } from "../jobs/work"
 import type { WorkTable } from "../jobs/work-table"
-import { idList, isAmong } from "../store/id-filters"
+import { idList, isAmong } from "../store/dialect"
 import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
 import { attempt, type Receiver, type RequestSettings, receiverOf } from "./attempt"
@@ -148,5 +148,5 @@ const selectStates = prepared({ ids: idList }, (db: Reader, slot) =>
   db
     .select({ id: webhooks.id, updated_at: webhooks.updated_at })
     .from(webhooks)
-    .where(isAmong(webhooks.id, slot.ids)),
+    .where(isAmong(db, webhooks.id, slot.ids)),
 )

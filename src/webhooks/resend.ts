@@ -9,7 +9,6 @@ import type { JobHandler } from "../jobs/jobs"
 import { enqueue, type JobKind } from "../jobs/jobs"
 import * as longJob from "../jobs/long-jobs"
 import { LEASED, PRIORITIES, READY } from "../jobs/work"
-import { engine } from "../store/columns"
 import type { Reader, Tx } from "../store/store"
 import { createdSince, oneMore, SKEW_MILLISECONDS } from "./deliveries"
 import { deliveryWakeUp, notInFlight, releaseHeld } from "./held"
@@ -200,7 +199,7 @@ async function replayEvents(
   const rows = await tx
     .select()
     .from(events)
-    .where(and(eventsWithin(payload), eventsAfter(payload.after)))
+    .where(and(eventsWithin(tx, payload), eventsAfter(payload.after)))
     .orderBy(asc(events.position), asc(events.id))
     .limit(BATCH)
   const wanted = rows.filter((event) => wants(webhook, event) && !isTest(event))
@@ -238,7 +237,7 @@ async function countOf(db: Reader, payload: Omit<ResendPayload, "job_id">): Prom
   const n = sql<number>`count(*)`
   const rows =
     payload.what === "all"
-      ? db.select({ n }).from(events).where(eventsWithin(payload))
+      ? db.select({ n }).from(events).where(eventsWithin(db, payload))
       : db.select({ n }).from(deliveries).where(deliveriesWithin(payload))
   return Number((await rows)[0]?.n ?? 0)
 }
@@ -257,14 +256,17 @@ function deliveriesWithin(payload: Omit<ResendPayload, "job_id">): SQL | undefin
 
 type EventSpan = Pick<ResendPayload, "project_id" | "event_types" | "since" | "until">
 
-function eventsWithin({ project_id, event_types, since, until }: EventSpan): SQL | undefined {
+function eventsWithin(
+  db: Reader,
+  { project_id, event_types, since, until }: EventSpan,
+): SQL | undefined {
   return and(
     eq(events.project_id, project_id),
     event_types.length === 0 ? undefined : inArray(events.type, event_types),
     since === null ? undefined : gte(events.created_at, since),
     lt(events.created_at, until),
     // On SQLite the index is in the order of ids, so it skips the older rows.
-    since === null || engine === "postgres" ? undefined : fromId(since),
+    since !== null && db.isAlone ? fromId(since) : undefined,
   )
 }
 

@@ -6,9 +6,8 @@ import { envelopeOf } from "../events/feed"
 import { matchesType } from "../events/registry"
 import { HELD, READY } from "../jobs/work"
 import { matches, type Rule } from "../lib/filter-rule"
-import { engine } from "../store/columns"
-import { onChanged } from "../store/group-commit"
-import { heldForShare } from "../store/locks"
+import { perStore } from "../store/cached"
+import { heldForShare } from "../store/dialect"
 import { inserter, prepared } from "../store/statements"
 import type { Tx } from "../store/store"
 import { EndpointCache } from "./endpoint-cache"
@@ -91,18 +90,22 @@ export function wants(
  * Projects without endpoints, so that they cost nothing. Only where no other process can add one,
  * and as of a commit: a group that fails is not remembered.
  */
-const without = engine === "sqlite" ? new Set<string>() : undefined
+const withoutOf = perStore((db) => {
+  const without = db.isAlone ? new Set<string>() : undefined
+  if (without) db.onChanged(["webhooks"], () => without.clear())
+  return without
+})
+
 const MOST_REMEMBERED = 10_000
 
-if (without) onChanged(["webhooks"], () => without.clear())
-
 async function endpointsOf(tx: Tx, project_id: string): Promise<SubscribedEndpoint[]> {
+  const without = withoutOf(tx)
   if (without?.has(project_id)) return []
   const found = await current(tx, project_id)
   if (without && found.length === 0) {
     tx.afterCommit(() => remember(without, project_id))
   }
-  if (engine === "sqlite" || found.every(({ status }) => status === "active")) return found
+  if (tx.isAlone || found.every(({ status }) => status === "active")) return found
   // An activation waits for this lock, so that it does not miss what is about to be held.
   const active = found.filter(({ status }) => status === "active")
   const others = found.filter(({ status }) => status !== "active").map(({ id }) => id)

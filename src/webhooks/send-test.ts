@@ -4,7 +4,6 @@ import { now } from "../core/time"
 import { exampleData, record } from "../events/emit"
 import type { Caller } from "../identity/caller"
 import { claimsOf } from "../jobs/claims"
-import { engine } from "../store/columns"
 import type { Tx } from "../store/store"
 import { receiverOf } from "./attempt"
 import { bodyFor, envelopesOf } from "./delivery-body"
@@ -43,7 +42,7 @@ const LEASE_MARGIN_MILLISECONDS = 60_000
 export async function attemptNow(parts: DeliveryParts, project_id: string, delivery_id: string) {
   const { store, requests, failures } = parts
   const lease_ms = requests.timeout_ms + LEASE_MARGIN_MILLISECONDS
-  const lease = { owner: newId(), lease_ms, alone: engine === "sqlite" }
+  const lease = { owner: newId(), lease_ms, alone: store.isAlone }
   const claims = claimsOf(store, { rows: deliveryRows }, lease)
   const row = await claims.claimOne(delivery_id)
   if (!row)

@@ -1,8 +1,7 @@
 import { and, eq, inArray, isNull, lte, ne, or } from "drizzle-orm"
 import { isoFrom, millis, now } from "../core/time"
 import { DEAD, OVER, type Settled } from "../jobs/work"
-import { idList, isAmong } from "../store/id-filters"
-import { held } from "../store/locks"
+import { held, idList, isAmong } from "../store/dialect"
 import { prepared, updater } from "../store/statements"
 import type { Tx } from "../store/store"
 import type { AttemptOutcome } from "./attempt"
@@ -88,7 +87,7 @@ const selectStale = prepared({ ids: idList, old: webhooks.last_success_at }, (tx
   return tx
     .select({ id })
     .from(webhooks)
-    .where(and(isAmong(id, slot.ids), is_stale))
+    .where(and(isAmong(tx, id, slot.ids), is_stale))
 })
 
 /** Endpoints with failures among their attempts: one after the other, in the order of the ends. */

@@ -7,8 +7,8 @@ import { failMailFrom } from "../../src/emails/emails"
 import { events } from "../../src/events/tables"
 import { bind } from "../../src/jobs/jobs"
 import { jobs } from "../../src/jobs/tables"
-import { engine } from "../../src/store/columns"
 import type { TestProject, TestService } from "../harness/service"
+import { engine } from "../harness/store"
 import { WorkLoops } from "../harness/work-loops"
 
 /** Runs what is due now of the work that domains bring, and returns when it is done. */

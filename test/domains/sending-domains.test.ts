@@ -1,12 +1,7 @@
 import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { newId } from "../../src/core/ids"
-import {
-  forget,
-  isVerified,
-  senderDomains,
-  senderReadiness,
-} from "../../src/domains/sending-domains"
+import { isVerified, senderDomains, senderReadiness } from "../../src/domains/sending-domains"
 import { domains } from "../../src/domains/tables"
 import { testStore } from "../harness/store"
 import { testDomain } from "./subject"
@@ -20,17 +15,13 @@ test("a yes is remembered until the domain changes, a no is not", async () => {
   const row = testDomain("acme.test", { project_id })
   await store.tx((tx) => tx.insert(domains).values(row))
   expect(await is()).toBe(false)
-  await store.tx(async (tx) => {
-    await tx.update(domains).set({ status: "verified" }).where(eq(domains.id, row.id))
-    tx.afterCommit(forget)
-  })
+  await store.tx((tx) =>
+    tx.update(domains).set({ status: "verified" }).where(eq(domains.id, row.id)),
+  )
   expect(await is()).toBe(true)
   expect(await is()).toBe(true)
   expect(await isVerified(store.read, newId(), "acme.test", false)).toBe(false)
-  await store.tx(async (tx) => {
-    await tx.delete(domains).where(eq(domains.id, row.id))
-    tx.afterCommit(forget)
-  })
+  await store.tx((tx) => tx.delete(domains).where(eq(domains.id, row.id)))
   expect(await is()).toBe(false)
 })
 

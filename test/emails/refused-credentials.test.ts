@@ -7,9 +7,7 @@ import { providerHold } from "../../src/jobs/holds"
 import { jobs } from "../../src/jobs/tables"
 import { HELD, READY } from "../../src/jobs/work"
 import { messages } from "../../src/messages/tables"
-import { forgetRouting } from "../../src/providers/routing"
 import { providerConfigs } from "../../src/providers/tables"
-import { engine } from "../../src/store/columns"
 import { smtpSink } from "../fakes/smtp-sink"
 import { movableClock } from "../harness/clock"
 import { mail } from "../harness/mail"
@@ -17,6 +15,7 @@ import { type Team, team } from "../harness/people"
 import { testFailover } from "../harness/providers"
 import { quietLog } from "../harness/quiet"
 import { type TestService, testService } from "../harness/service"
+import { engine } from "../harness/store"
 import { WorkLoops, workOf } from "../harness/work-loops"
 
 const logged = quietLog()
@@ -166,12 +165,7 @@ test("what waits is looked at when a provider comes back, and not before, whatev
 
   // A pause that ended just before a message was put under it.
   const works = { status: "active" as const, paused_until: null }
-  await store.tx((tx) =>
-    tx
-      .update(providerConfigs)
-      .set(works)
-      .then(() => forgetRouting()),
-  )
+  await store.tx((tx) => tx.update(providerConfigs).set(works))
   await wakeStranded(store)
   expect((await mails()).map(({ state, owner }) => [state, owner])).toEqual(
     Array.from({ length: MAILS }, () => [READY, null]),

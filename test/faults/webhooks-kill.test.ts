@@ -3,7 +3,7 @@ import { expect, test } from "bun:test"
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { verify } from "../../src/lib/signature"
-import { idOfBytes } from "../../src/store/id-codec"
+import { shownId } from "../../src/store/id-codec"
 import { type Received, type Receiver, receiver } from "../fakes/receiver"
 import { type Belfry, makeHome, startBelfry } from "../harness/binary"
 import { sizes } from "../harness/sizes"
@@ -103,7 +103,7 @@ function judgeRows(home: string, acknowledged: string[]) {
     status: string
   }[]
   expect(rows.filter(({ status }) => status !== "success")).toEqual([])
-  const ids = new Set(rows.map(({ event_id }) => `evt_${idOfBytes(event_id)}`))
+  const ids = new Set(rows.map(({ event_id }) => `evt_${shownId(event_id)}`))
   expect(ids.size).toBe(rows.length)
   expect(acknowledged.filter((id) => !ids.has(id))).toEqual([])
 }

@@ -4,8 +4,8 @@ import { sleep } from "../../src/core/time"
 import type { EmailProvider, OutgoingMail } from "../../src/emails/providers/provider"
 import { messages } from "../../src/messages/tables"
 import type { RecipientOutcome } from "../../src/providers/provider"
-import { engine } from "../../src/store/columns"
 import type { TestService } from "./service"
+import { engine } from "./store"
 import { WorkLoops, workOf } from "./work-loops"
 
 /** Runs the queue until every message is settled. Resolves with what the provider was handed. */

@@ -34,8 +34,8 @@ export function sqlFiles(folder: string): string[] {
  * Lets drizzle-kit compare the tables with the snapshots in the folder `out` and write what is
  * missing there. Resolves to what it printed; throws with its output when it fails.
  *
- * The environment holds nothing but what the run needs: the tables choose their engine by
- * DATABASE_URL, and a developer's own settings must not reach them.
+ * The environment holds nothing but what the run needs: `drizzle.config.ts`
+ * chooses the engine by DATABASE_URL, and a developer's own settings must not reach it.
  */
 export async function drizzleKit(engine: Engine, out: string, name?: string): Promise<string> {
   const run = Bun.spawn({

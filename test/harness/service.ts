@@ -40,6 +40,8 @@ import { seen } from "./published"
 import { testStore } from "./store"
 
 export interface ServiceOptions {
+  /** In place of the engine of this run. */
+  engine?: "sqlite" | "postgres"
   rules?: Partial<SendRules>
   trusted_proxies?: string[]
   time_limit_ms?: number
@@ -126,7 +128,7 @@ const LOOPBACK_HOOKS = {
 
 /** The whole interface on an empty store, in this process. Nothing is delivered by itself. */
 export async function testService(options: ServiceOptions = {}) {
-  const base = await testStore()
+  const base = await testStore(options.engine)
   const { store, folder } = base
   const secrets = openSecrets({ data_dir: folder, master_key: null })
   const workers = openWorkers({ size: 1 })

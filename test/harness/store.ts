@@ -2,11 +2,13 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { settings } from "../../src/core/config"
-import { engine } from "../../src/store/columns"
 import { openStore } from "../../src/store/open"
 import type { Store } from "../../src/store/store"
 import { leftover } from "./leftovers"
 import { freshDatabase, sharedTemplate } from "./postgres"
+
+/** The engine of this run. */
+export const engine = settings().database_url ? "postgres" : "sqlite"
 
 export interface TestStore extends AsyncDisposable {
   store: Store
@@ -16,10 +18,10 @@ export interface TestStore extends AsyncDisposable {
   database_url: string | null
 }
 
-/** An empty store on the engine of this run: `await using test = await testStore()`. */
-export async function testStore(): Promise<TestStore> {
+/** An empty store, on the engine of this run: `await using test = await testStore()`. */
+export async function testStore(on: "sqlite" | "postgres" = engine): Promise<TestStore> {
   const folder = leftover(mkdtempSync(join(tmpdir(), "belfry-store-")))
-  const database = engine === "postgres" ? await freshDatabase(await migrated()) : undefined
+  const database = on === "postgres" ? await freshDatabase(await migrated()) : undefined
   const store = await openStore({
     ...settings(),
     data_dir: folder,

@@ -5,8 +5,8 @@ import { mailbox } from "../../src/emails/providers/mailbox"
 import { openMailbox } from "../../src/mailbox/smtp-server"
 import { messages } from "../../src/messages/tables"
 import { type AdminOrder, administer } from "../../src/operations/admin"
-import { engine } from "../../src/store/columns"
 import type { TestService } from "../harness/service"
+import { engine } from "../harness/store"
 import { WorkLoops, workOf } from "../harness/work-loops"
 
 /** Mail of the instance goes to the embedded mailbox, as on a box without a relay. */

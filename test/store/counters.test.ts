@@ -1,10 +1,9 @@
 import { expect, test } from "bun:test"
-import { engine } from "../../src/store/columns"
 import { bump, bumpAll, total, totals } from "../../src/store/counters"
 import { counters } from "../../src/store/tables"
 import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
-import { testStore } from "../harness/store"
+import { engine, testStore } from "../harness/store"
 import { refusal } from "./facts"
 
 quietLog()

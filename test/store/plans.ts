@@ -1,7 +1,7 @@
 import { spyOn } from "bun:test"
 import { NoopLogger } from "drizzle-orm/logger"
-import { engine } from "../../src/store/columns"
-import { GroupCommit } from "../../src/store/group-commit"
+import { TableChanges } from "../../src/store/table-changes"
+import { engine } from "../harness/store"
 import type { Outside } from "./outside"
 
 /** The statements that `work` sends to the database, in order. It only listens. */
@@ -10,13 +10,14 @@ export async function statementsOf(work: () => Promise<unknown>): Promise<string
   const listen = (text: string) => void texts.push(text)
   const reader: { logQuery(text: string): void } = NoopLogger.prototype
   const inReader = spyOn(reader, "logQuery").mockImplementation(listen)
-  const real = GroupCommit.prototype.logQuery
-  const inWriter = spyOn(GroupCommit.prototype, "logQuery").mockImplementation(function (
-    this: GroupCommit,
+  const real = TableChanges.prototype.noteStatement
+  const inWriter = spyOn(TableChanges.prototype, "noteStatement").mockImplementation(function (
+    this: TableChanges,
     text,
+    effects,
   ) {
     listen(text)
-    real.call(this, text)
+    real.call(this, text, effects)
   })
   try {
     await work()

@@ -1,8 +1,8 @@
 import { newId } from "../../src/core/ids"
 import { claimsOf } from "../../src/jobs/claims"
-import { engine } from "../../src/store/columns"
 import type { Store } from "../../src/store/store"
 import { DeliveryPicker, deliveryRows } from "../../src/webhooks/delivery-picker"
+import { engine } from "../harness/store"
 
 const lease = { owner: newId(), lease_ms: 60_000, alone: engine === "sqlite" }
 

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { DEAD, LEASED, OVER, READY } from "../../src/jobs/work"
-import { engine } from "../../src/store/columns"
 import { isInFlight } from "../../src/webhooks/held"
 import { deliveries } from "../../src/webhooks/tables"
 import { hangs, receiver } from "../fakes/receiver"
 import { movableClock } from "../harness/clock"
 import { testHooks, until } from "../harness/hooks"
 import { idFor } from "../harness/ids"
+import { engine } from "../harness/store"
 import { claimDeliveries } from "./claiming"
 
 const clock = movableClock()

@@ -2,11 +2,11 @@ import { eq } from "drizzle-orm"
 import { sleep } from "../../src/core/time"
 import { bind } from "../../src/jobs/jobs"
 import { jobs } from "../../src/jobs/tables"
-import { engine } from "../../src/store/columns"
 import { resend, webhookResend } from "../../src/webhooks/resend"
 import { deliveries, STATE_OF } from "../../src/webhooks/tables"
 import type { Client } from "../harness/client"
 import type { TestProject, TestService } from "../harness/service"
+import { engine } from "../harness/store"
 import { WorkLoops } from "../harness/work-loops"
 
 /** Nobody listens there. */

@@ -1,0 +1,71 @@
+import { monotonic } from "../core/time"
+import type { Reader } from "./store"
+
+export interface CachedOptions<Value> {
+  /** What the answers are read from: a commit that changes one of these tables forgets them all. */
+  tables: string[]
+  /** Beyond so many answers all are forgotten. */
+  most?: number
+  /** Whether the answer is kept; default: every answer is. */
+  keeps?: (value: Value, db: Reader) => boolean
+}
+
+/**
+ * What each store has one of, made at its first use. The reader of a store and its transaction (on
+ * SQLite there is one) have different ones.
+ */
+export function perStore<Value>(make: (db: Reader) => Value): (db: Reader) => Value {
+  const made = new WeakMap<Reader, { value: Value }>()
+  return (db) => {
+    const known = made.get(db) ?? { value: make(db) }
+    made.set(db, known)
+    return known.value
+  }
+}
+
+interface Answer<Value> {
+  value: Value
+  read_at: number
+}
+
+/** `recent_ms`: how old an answer may be where other nodes change the tables, too; default: 0. */
+export type CachedLookUp<Value> = (
+  db: Reader,
+  key: string,
+  read: () => Promise<Value>,
+  recent_ms?: number,
+) => Promise<Value>
+
+const MOST_ANSWERS = 10_000
+
+/**
+ * A look-up that remembers its answers, for each store, until a commit changes what they were read
+ * from. Where this process is alone on the database they cannot be old, and on Postgres the caller
+ * says how old they may be. Within a transaction nothing is remembered, because it may be undone.
+ */
+export function cached<Value>({
+  tables,
+  most = MOST_ANSWERS,
+  keeps = () => true,
+}: CachedOptions<Value>): CachedLookUp<Value> {
+  const memoryOf = perStore((db) => {
+    const memory = { answers: new Map<string, Answer<Value>>() }
+    db.onChanged(tables, () => {
+      memory.answers = new Map() // what is being read meanwhile goes into the old one, for nobody
+    })
+    return memory
+  })
+
+  return async (db, key, read, recent_ms = 0) => {
+    if ("afterCommit" in db) return read()
+    const { answers } = memoryOf(db)
+    const known = answers.get(key)
+    if (known && (db.isAlone || monotonic() - known.read_at < recent_ms)) return known.value
+    const read_at = monotonic()
+    const value = await read()
+    if (!keeps(value, db)) return value
+    if (answers.size >= most) answers.clear()
+    answers.set(key, { value, read_at })
+    return value
+  }
+}
