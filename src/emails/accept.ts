@@ -1,12 +1,11 @@
 import { ApiError } from "../core/errors"
-import { nextTurn } from "../core/time"
 import { unavailable } from "../http/envelope"
 import * as idempotency from "../http/idempotency"
 import type { Caller } from "../identity/caller"
 import * as messages from "../messages/pipeline"
 import * as sendBuckets from "../plans/send-buckets"
+import { Batcher } from "../store/batcher"
 import type { Store, Tx } from "../store/store"
-import { faultOf } from "../store/trouble"
 import { giveBack, type QuotaAllowance, reserveEach } from "../tenancy/quotas"
 import { add } from "../tenancy/usage"
 
@@ -157,17 +156,12 @@ type Replied = Pick<messages.NewMessage, "id" | "rfc_message_id" | "recipients" 
 const MOST_IN_BATCH = 200
 const MOST_WAITING = 5000
 
-/** On Postgres one batch fills while the other waits for its commit. SQLite has one writer. */
-const batchesAtOnce = ({ isAlone }: Store) => (isAlone ? 1 : 2)
-
 interface WaitingSend {
   entry: EmailEntry
   /** What a repetition of the request is answered. */
   answer: object
   claim: idempotency.Claim | undefined
   signal: AbortSignal
-  resolve: () => void
-  reject: (error: unknown) => void
 }
 
 type Submission = Pick<WaitingSend, "claim" | "signal">
@@ -179,12 +173,10 @@ const TOO_MANY = "Too many requests wait for the storage. This one was not accep
  * them. On Postgres that is the difference between a thousand and several thousand a second.
  */
 export class Intake {
-  readonly #store: Store
-  #waiting: WaitingSend[] = []
-  #running = 0
+  readonly #batcher: Batcher<WaitingSend, Error | undefined>
 
   constructor(store: Store) {
-    this.#store = store
+    this.#batcher = new Batcher({ store, most: MOST_IN_BATCH, write: enter })
   }
 
   /**
@@ -193,80 +185,34 @@ export class Intake {
    * already, and when the signal was aborted before that: a caller that was told 504 must not find the
    * message sent.
    */
-  submit(
+  async submit(
     entry: EmailEntry,
     { claim, signal }: Submission,
     answer: object = reply(entry.message),
   ): Promise<void> {
-    if (this.#waiting.length >= MOST_WAITING) throw unavailable(TOO_MANY, "busy", 1)
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ entry, answer, claim, signal, resolve, reject })
-      if (this.#running < batchesAtOnce(this.#store)) void this.#drain()
-    })
-  }
-
-  async #drain() {
-    this.#running += 1
-    await this.#gather()
-    while (this.#waiting.length > 0) {
-      await this.#enter(this.#waiting.splice(0, MOST_IN_BATCH).filter(isWanted))
-      await this.#gather()
-    }
-    this.#running -= 1
-  }
-
-  /**
-   * Waits until one turn of the event loop adds no request, because one large commit costs less than
-   * two small ones.
-   */
-  async #gather() {
-    let known = -1
-    while (this.#waiting.length > known && this.#waiting.length < MOST_IN_BATCH) {
-      known = this.#waiting.length
-      await nextTurn()
-    }
-  }
-
-  async #enter(group: WaitingSend[]) {
-    if (group.length === 0) return
-    try {
-      const refusals = await this.#store.tx((tx) => enter(tx, group))
-      for (const one of group) {
-        const refusal = refusals.get(one)
-        if (refusal) one.reject(refusal)
-        else one.resolve()
-      }
-    } catch (error) {
-      if (group.length === 1 || faultOf(error)) {
-        for (const { reject } of group) reject(error)
-        return
-      }
-      // One of them spoilt the transaction for all, so each gets one of its own.
-      for (const one of group) await this.#enter([one])
-    }
+    if (this.#batcher.waiting >= MOST_WAITING) throw unavailable(TOO_MANY, "busy", 1)
+    const refusal = await this.#batcher.add({ entry, answer, claim, signal })
+    if (refusal) throw refusal
   }
 }
 
-function isWanted({ signal, reject }: WaitingSend): boolean {
-  if (signal.aborted) reject(signal.reason)
-  return !signal.aborted
-}
-
-/** Returns what is refused, and why: the request was answered before, or is over the quota. */
-async function enter(tx: Tx, group: WaitingSend[]): Promise<Map<WaitingSend, Error>> {
+/** Says of each why it is refused, if it is: it was given up, answered before, or is over the quota. */
+async function enter(tx: Tx, batch: WaitingSend[]): Promise<(Error | undefined)[]> {
   const refusals = new Map<WaitingSend, Error>()
-  const claims = group.flatMap(({ answer, claim }) =>
+  for (const one of batch) if (one.signal.aborted) refusals.set(one, one.signal.reason)
+  const wanted = batch.filter((one) => !refusals.has(one))
+  const claims = wanted.flatMap(({ answer, claim }) =>
     claim ? [{ claim, stored: { status: 201, answer: JSON.stringify(answer) } }] : [],
   )
   const fresh = await idempotency.take(tx, claims)
-  for (const one of group) {
+  for (const one of wanted) {
     const { claim } = one
-    // Each new request is given away once, so that two claims of one group cannot both have it.
+    // Each new request is given away once, so that two claims of one batch cannot both have it.
     if (claim && !fresh.delete(claim.request)) {
       refusals.set(one, new idempotency.AlreadyAnswered(claim))
     }
   }
-  const admitted = group.filter((one) => !refusals.has(one))
+  const admitted = wanted.filter((one) => !refusals.has(one))
   const answers = await accept(
     tx,
     admitted.map(({ entry }) => entry),
@@ -277,5 +223,5 @@ async function enter(tx: Tx, group: WaitingSend[]): Promise<Map<WaitingSend, Err
     refusals.set(one, answer)
     if (one.claim) await idempotency.giveUp(tx, one.claim)
   }
-  return refusals
+  return batch.map((one) => refusals.get(one))
 }

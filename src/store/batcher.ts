@@ -1,0 +1,87 @@
+import type { Store, Tx } from "./store"
+import { faultOf } from "./trouble"
+
+export interface BatcherOptions<Entry, Result> {
+  store: Store
+  /** Writes a batch, and returns one result for each of its entries. It may run twice. */
+  write: (tx: Tx, batch: Entry[]) => Promise<Result[]>
+  /** Entries of one transaction. */
+  most: number
+}
+
+interface WaitingEntry<Entry, Result> {
+  entry: Entry
+  resolve: (result: Result) => void
+  reject: (error: unknown) => void
+}
+
+/**
+ * Entries that come together are written in one transaction: it takes what waits when it begins, and
+ * what comes later shares the next one. An entry that spoils a transaction does so for itself alone,
+ * because each of the others gets its own then. A fault of the storage is everybody's.
+ */
+export class Batcher<Entry, Result> {
+  readonly #options: BatcherOptions<Entry, Result>
+  #waiting: WaitingEntry<Entry, Result>[] = []
+  #running = 0
+  /** A transaction was asked for and has not begun: it takes what comes until then. */
+  #is_open = false
+
+  constructor(options: BatcherOptions<Entry, Result>) {
+    this.#options = options
+  }
+
+  /** Entries that no transaction has taken yet. */
+  get waiting(): number {
+    return this.#waiting.length
+  }
+
+  /** Resolves when the entry is on disk. */
+  add(entry: Entry): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ entry, resolve, reject })
+      void this.#run()
+    })
+  }
+
+  /** On Postgres one batch fills while the other waits for its commit. SQLite has one writer. */
+  async #run() {
+    const lanes = this.#options.store.isAlone ? 1 : 2
+    if (this.#is_open || this.#running >= lanes) return
+    this.#running += 1
+    while (this.#waiting.length > 0 && !this.#is_open) await this.#writeSome()
+    this.#running -= 1
+  }
+
+  async #writeSome() {
+    const { store, write, most } = this.#options
+    let taken: WaitingEntry<Entry, Result>[] | undefined
+    this.#is_open = true
+    const take = () => {
+      if (taken) return taken // the closure runs again, for the same ones
+      this.#is_open = false
+      taken = this.#waiting.splice(0, most)
+      return taken
+    }
+    try {
+      const results = await store.tx((tx) => write(tx, entriesOf(take())))
+      for (const [at, { resolve }] of take().entries()) resolve(results[at] as Result)
+    } catch (error) {
+      const batch = take()
+      if (batch.length === 1 || faultOf(error)) for (const { reject } of batch) reject(error)
+      else for (const one of batch) await this.#writeAlone(one)
+    }
+  }
+
+  async #writeAlone({ entry, resolve, reject }: WaitingEntry<Entry, Result>) {
+    try {
+      const [result] = await this.#options.store.tx((tx) => this.#options.write(tx, [entry]))
+      resolve(result as Result)
+    } catch (error) {
+      reject(error)
+    }
+  }
+}
+
+const entriesOf = <Entry, Result>(list: WaitingEntry<Entry, Result>[]) =>
+  list.map(({ entry }) => entry)
