@@ -181,7 +181,7 @@ const term = (option: Option) => option.flags.replace("--json [fields]", "--json
 /** Tells what went wrong, and gives the exit code for it. */
 async function ended(error: unknown, { flags, command }: RunState): Promise<number> {
   if (error instanceof DryRun) {
-    // Fields and ids belong to the result, which there is none of.
+    // A dry run has no result, so --json fields and --quiet do not apply.
     const { output } = openContext({ ...flags, dryRun: true, quiet: false, json: "" })
     await output.record(error.request, () => "")
     return exits.done
@@ -230,7 +230,7 @@ function asFailure(error: unknown): Failure {
 const PATIENCE_MILLISECONDS = 2000
 
 /**
- * On a server without an owner nobody can sign in, and no role helps: whatever was refused, the next
+ * On a server without an owner no sign-in is possible and no role helps. Whatever was refused, the next
  * step is to set it up. Any other failure stays as it is.
  */
 async function withSetup(failure: Failure, context: Context): Promise<Failure> {

@@ -45,7 +45,7 @@ export const check: Action<{ watch?: boolean }> = async (context, { watch }, nam
   return status === "verified" ? exits.done : exits.partly_failed
 }
 
-/** What is known of a domain, and why nothing was looked up for it just now; empty where it was. */
+/** A domain, and why its records were not checked now; empty where they were. */
 interface Seen {
   domain: Domain
   stale: string
@@ -112,7 +112,7 @@ interface Patience {
   is_known: boolean
 }
 
-/** A server that restarts is waited for, and that is told once. Undefined at the deadline. */
+/** Waits for a server that restarts, with one note. Undefined at the deadline. */
 async function patientLook(client: Client, domain_id: string, { deadline, is_known }: Patience) {
   for (let tries = 0; ; tries++) {
     try {
@@ -130,7 +130,7 @@ async function patientLook(client: Client, domain_id: string, { deadline, is_kno
 
 const GOES_ON = "The command asks again until the server answers."
 
-/** Longer each time, with chance in it, and never less than the server asks for (ms). */
+/** Exponential backoff with jitter, and never less than Retry-After (ms). */
 function pauseOf({ details: { retry_after } }: Failure, tries: number): number {
   const longest = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** tries)
   const asked = typeof retry_after === "number" ? retry_after * 1000 : 0
@@ -194,7 +194,7 @@ export const doctor: Action<object> = async (context, _, named = "") => {
   return is_ill ? exits.partly_failed : exits.done
 }
 
-/** What is optional, and not there, is nobody's mistake. */
+/** A missing optional record is no mistake. */
 function isIll({ required, verified, mistake }: DnsRecord): boolean {
   if (required && !verified) return true
   return Boolean(mistake) && mistake !== "not_there"

@@ -90,7 +90,7 @@ function shownAdded(domain: Domain, paint: Paint, width: number): string {
   ].join("\n")
 }
 
-/** A server that was not told its own name writes records that help nobody. */
+/** Records with a host that other servers cannot resolve are useless. */
 function unreachable({ dns_records }: Domain): string[] {
   const host = dns_records.find(({ purpose }) => purpose === "return_path")?.value ?? ""
   if (host.includes(".") && isIP(host) === 0) return []

@@ -84,7 +84,7 @@ const columns: Columns<ListedRoute> = {
   WHAT: wide(({ summary }) => summary),
 }
 
-/** What the server itself tells of its table; it asks nobody who he is for that. */
+/** The routes of the server, from its OpenAPI document. No credential is needed. */
 const routes: Action<object> = async (context) => {
   const { status, body } = await context.anonymous().plain("/v1/openapi.json")
   const { paths } = body as Reference

@@ -148,7 +148,7 @@ const MOST_KEYS = 10_000
 
 type KeyFinding = { id: string; name: string; problem: string; advice: string }
 
-/** What one would not want to find in an audit. Exit 8 when there is something. */
+/** Findings of an audit. Exit 8 when there is one. */
 const doctor: Action<object> = async (context) => {
   const query = { status: "active" }
   const { rows } = await listUpTo(context.client(), "GET /v1/api-keys", MOST_KEYS, { query })

@@ -56,7 +56,7 @@ const listen: Action<ListenOptions> = async (context, options) => {
   return await new Listening(context, options, new Forwarder(url, options.skipVerify), url).run()
 }
 
-/** Alone, in a pipe too: what asks for it is `SECRET=$(belfry listen --print-secret)`. */
+/** Only the secret, in a pipe too, for `SECRET=$(belfry listen --print-secret)`. */
 async function printSecret(context: Context) {
   const { output, flags } = context
   const secret = listenSecret(context)
@@ -108,7 +108,7 @@ class Listening {
     return this.#exit
   }
 
-  /** Deliveries run beside each other: the next frame does not wait for the receiver. */
+  /** Deliveries run concurrently: the next frame does not wait for the receiver. */
   async #onFrame(frame: Frame): Promise<void> {
     if (frame.type === "ready") await this.#ready(frame.secret)
     if (frame.type === "delivery") this.#forward(frame).catch((error) => this.#fail(error))

@@ -69,8 +69,8 @@ type Health = { status: string; version: string; uptime_seconds: number }
 type Ready = { status: string; checks: Record<string, unknown> }
 
 /**
- * Exit 0 when the server takes work, 75 when it lives but does not, 69 when there is none. Nobody
- * asks here who it is, so neither a key nor a token goes along.
+ * Exit 0 when the server accepts work, 75 when it runs but does not, 69 when there is none. The
+ * request carries neither a key nor a token.
  */
 export const status: Action<object> = async (context) => {
   const client = context.anonymous()

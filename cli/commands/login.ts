@@ -115,13 +115,13 @@ async function byPassword(context: Context, url: string, options: LoginOptions) 
   return (await client.call("POST /v1/session/mfa", { body: proof })).data
 }
 
-/** For a machine without a browser: somebody who is signed in elsewhere says yes. */
+/** For a machine without a browser: a person who is signed in elsewhere approves. */
 async function byDevice(context: Context, url: string): Promise<SessionAnswer> {
   const client = context.anonymous(url)
   const program = { client_name: `belfry CLI on ${process.platform}` }
   const { data: begun } = await client.call("POST /v1/session/device", { body: program })
   const told = `Open ${begun.verification_uri} and enter ${begun.user_code}`
-  process.stderr.write(`${told}\n`) // also off a terminal: nobody could go on without it
+  process.stderr.write(`${told}\n`) // also off a terminal, because the person needs it
 
   const body = { device_code: begun.device_code }
   const deadline = millis() + begun.expires_in * 1000
@@ -139,7 +139,7 @@ async function byDevice(context: Context, url: string): Promise<SessionAnswer> {
   throw new Failure(exits.unauthorized, "expired", "Nobody approved the sign-in in time.")
 }
 
-/** Ends the session on the server, and forgets it here whatever the server says. */
+/** Ends the session on the server, and removes it here even if the server refuses. */
 const logout: Action<object> = async (context) => {
   const { profile: name, url, signed_in } = context.connection()
   const { output, paint } = context
@@ -160,7 +160,7 @@ const logout: Action<object> = async (context) => {
   })
 }
 
-/** Of the sign-in nothing stays in the profile; a key of it does. */
+/** Removes the sign-in from the profile. Its key stays. */
 export function forgetSession({ profile: name, url }: Pick<Connection, "profile" | "url">): void {
   if (name === null) return
   const stored = readProfiles(path())
@@ -169,7 +169,7 @@ export function forgetSession({ profile: name, url }: Pick<Connection, "profile"
   writeProfiles(path(), { ...stored, profiles: { ...stored.profiles, [name]: rest } })
 }
 
-/** Who the next command will be: a person, or a key. */
+/** Shows the person or the key that later commands use. */
 const whoami: Action<object> = async (context) => {
   const { url, profile, signed_in, api_key, account_id, project_id } = context.connection()
   const { output, paint } = context

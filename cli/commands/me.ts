@@ -23,7 +23,7 @@ export function define(program: Command): void {
     .action(run(enroll))
 }
 
-/** The server wants the password; whoever types it means it, but a script has to say so too. */
+/** The server asks for the password. A script needs --yes as well. */
 const remove: Action<{ passwordStdin?: boolean }> = async (context, { passwordStdin }) => {
   context.output.promises(fieldsOf("DELETE /v1/users/me"))
   const client = context.client()

@@ -150,7 +150,7 @@ const setup: Action<SetupOptions> = async (context, options, given_url = "") => 
   await output.next("belfry projects list")
 }
 
-/** Told before anything is typed: there is one first owner. */
+/** Refuses early, before the person types anything: there is one first owner. */
 async function demandNoOwner(context: Context, url: string) {
   const { data } = await context.anonymous(url).call("GET /v1/setup")
   if (data.required) return

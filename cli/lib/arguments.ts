@@ -58,7 +58,7 @@ export function normalized(words: readonly string[], program: Command): string[]
   const { command, positional, candidates, bare } = readWords(words, program)
   const needed = command.registeredArguments.filter(({ required }) => required).length
   const missing = Math.max(0, needed - positional.length)
-  // The last ones go back to the command: fields stand nearest to what they belong to.
+  // The last words go back to the command, because fields usually stand first.
   const fields = new Set(missing > 0 ? candidates.slice(0, -missing) : candidates)
   return words.flatMap((word, at) => {
     if (fields.has(at)) return [`--json=${words[at + 1]}`]

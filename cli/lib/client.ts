@@ -52,7 +52,7 @@ interface ClientOptions {
   trace?: ((line: string) => void) | undefined
   /** Called with the headers of every answer. */
   onHeaders?: ((headers: Headers) => void) | undefined
-  /** The access token of whoever is signed in; asked for before each call, since it lives short. */
+  /** The access token of the sign-in. It is read before each call, because it soon expires. */
   access?: (() => Promise<string>) | undefined
   /** For calls that need no credential, and are to carry none. */
   anonymous?: boolean
@@ -189,7 +189,7 @@ function headersOf(connection: Connection, { body, headers }: Call): Record<stri
   }
 }
 
-/** A person before a key: who signed in wants to be seen as himself. */
+/** A sign-in is used before a key. */
 function proofOf({ api_key }: Connection, { anonymous }: ClientOptions, { token }: Call) {
   if (anonymous) return {}
   if (token !== undefined) return { authorization: `Bearer ${token}` }
@@ -208,7 +208,7 @@ function described(connection: Connection, call: Call): Record<string, unknown> 
 
 const SECRET_FIELD = /password|secret|token|access_key|code$/
 
-/** What is shown instead of sent may be kept in a terminal's history or a job's log. */
+/** A dry run may stand in a terminal's history or a job's log, so secrets are masked. */
 function masked(body: unknown): unknown {
   if (Array.isArray(body)) return body.map(masked)
   if (typeof body !== "object" || body === null) return body

@@ -14,7 +14,7 @@ const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 /** Domains that end with the name of another one are found by it, too. */
 const MOST_NAMESAKES = 10_000
 
-/** The id of a domain that somebody names, by its id or its own name. Throws with exit 3. */
+/** The id of a domain, by its id or its name. Throws with exit 3. */
 export async function idOf(client: Client, named: string): Promise<string> {
   if (ID.test(named)) return named
   const bare = named.toLowerCase().replace(/\.$/, "")
@@ -28,7 +28,7 @@ export async function idOf(client: Client, named: string): Promise<string> {
 
 /**
  * As the server keeps it: bücher.example has A-labels. What is no name stays: `domainToASCII` would
- * read the host out of `acme.com/x`, which nobody named.
+ * read the host out of `acme.com/x`, which is not a domain.
  */
 const kept = (name: string) =>
   /^[a-z0-9.\u0080-\u{10ffff}-]+$/u.test(name) ? domainToASCII(name) || name : name
@@ -122,7 +122,7 @@ export function differenceLines(record: DnsRecord, paint: Paint): string[] {
   ]
 }
 
-/** What else a domain waits for, where its provider has the last word; empty when it has accepted. */
+/** What the provider has not accepted yet; empty when it has. */
 export function providerLine(domain: Domain): string {
   const { provider_identity_status: identity = "success", provider_dkim_status: dkim = "success" } =
     domain
@@ -132,7 +132,7 @@ export function providerLine(domain: Domain): string {
     : `the provider has not accepted the domain: identity ${identity}, DKIM ${dkim}`
 }
 
-/** It has refused: time does not mend that. */
+/** The provider has refused the domain, which waiting does not change. */
 export const isRefused = ({ provider_identity_status, provider_dkim_status }: Domain) =>
   provider_identity_status === "failed" || provider_dkim_status === "failed"
 

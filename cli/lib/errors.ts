@@ -1,6 +1,6 @@
 import { cleanLine, type Paint } from "./terminal"
 
-/** What a script may rely on: each number has one meaning in every command. */
+/** Exit codes: each has one meaning in every command. */
 export const exits = {
   done: 0,
   failed: 1,

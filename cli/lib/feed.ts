@@ -38,7 +38,7 @@ export async function startAt(client: Client, moment: string): Promise<Start> {
     })
     return { ...start, after: data.events[0]?.id }
   } catch (error) {
-    // A key that may read events but no email goes the long way.
+    // A key that may read events but no email reads the feed from its beginning.
     if (error instanceof Failure && error.exit === exits.unauthorized) return start
     throw error
   }

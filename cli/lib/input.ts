@@ -1,6 +1,6 @@
 import { exits, Failure, usage } from "./errors"
 
-/** More than any server takes at once: what is larger need not be read, let alone sent. */
+/** More than a server accepts at once. */
 const MOST_BYTES = 32 * 1024 * 1024
 
 let stdin_reader: string | undefined

@@ -22,7 +22,7 @@ export function watchReaders(): void {
   }
 }
 
-/** A server goes on when nobody reads any more. */
+/** A server goes on when the reader of its output has left. */
 export function outliveReaders(): void {
   readerGone = () => {}
 }

@@ -121,7 +121,7 @@ const idOf = ({ id, event_id, request_id, name, type }: Json) =>
 
 /**
  * Resolves when the stream has taken it all, so that exiting afterwards loses nothing. Throws with
- * exit 74 when stdout could not: a result that nobody can read must not look like success.
+ * exit 74 when stdout could not: a lost result must not look like success.
  */
 export function write(stream: NodeJS.WriteStream, content: string | Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -6,7 +6,7 @@ interface PostRequest {
   body: string | ReadableStream<Uint8Array>
   /** Milliseconds, the whole answer included. */
   timeout: number
-  /** Takes a certificate that nobody vouches for. */
+  /** Accepts any TLS certificate. */
   skip_verify?: boolean | undefined
 }
 

@@ -17,7 +17,7 @@ import { unreadable } from "./input"
 
 export type Environment = Record<string, string | undefined>
 
-/** Somebody who signed in with `belfry login`; the refresh token changes with each use. */
+/** A sign-in by `belfry login`. The refresh token changes with each use. */
 export interface StoredSession {
   email: string
   access_token: string
@@ -70,7 +70,7 @@ export const LOCAL_PROFILE = "local"
 
 /**
  * `$XDG_CONFIG_HOME/belfry/profiles.json`, else under `~/.config`. Throws with exit 2 for a user
- * without a home: keys never go into whatever folder somebody happens to stand in.
+ * without a home: keys are never written to the working directory.
  */
 export const profilesPath = (environment: Environment): string =>
   join(configFolder(environment), "profiles.json")
@@ -79,7 +79,7 @@ export const profilesPath = (environment: Environment): string =>
 export const configFolder = (environment: Environment): string =>
   join(environment.XDG_CONFIG_HOME || join(homeOf(environment), ".config"), "belfry")
 
-/** What may be lost without harm. */
+/** Files that may be lost without harm. */
 export const cacheFolder = (environment: Environment): string =>
   join(environment.XDG_CACHE_HOME || join(homeOf(environment), ".cache"), "belfry")
 
@@ -194,12 +194,12 @@ export function readProfiles(path: string): Profiles {
   }
 }
 
-/** Keys are in it: whoever else could read it cannot any more. */
+/** Takes the permissions of other users away, because keys are in the file. */
 function closeToOthers(path: string): void {
   try {
     if ((statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o600)
   } catch {
-    // It is somebody else's file, and theirs to close.
+    // The file belongs to another user.
   }
 }
 

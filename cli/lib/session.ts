@@ -26,7 +26,7 @@ export async function accessToken(
 ): Promise<string> {
   const path = profilesPath(environment)
   const name = connection.profile ?? ""
-  // Read anew: another command may have refreshed meanwhile, and a token serves once.
+  // Read again: another command may have refreshed the session, and a refresh token works once.
   const profile = readProfiles(path).profiles[name]
   if (!profile?.session) throw signedOut(connection)
   const { session } = profile

@@ -118,7 +118,7 @@ export async function newestOf(
   const kind: IdKind = id_kinds[name]
   if (kind.one_of) {
     const lists = kind.one_of.map((one) => newestOf(client, one, above, limit))
-    // Somebody may read the people of the account without a project, and so without its keys.
+    // Without a project the members can be read, and the keys cannot.
     const found = await Promise.allSettled(lists)
     if (found.every(({ status }) => status === "rejected")) await lists[0] // throws
     return found.flatMap((list) => (list.status === "fulfilled" ? list.value : []))

@@ -181,7 +181,7 @@ class StreamConnection {
     this.close()
   }
 
-  /** Throws what another try would only repeat. */
+  /** Throws what another attempt would only repeat. */
   async #checkClose(code: number, opened: boolean) {
     if (code === 4429) {
       const message = "The project has too many open connections, and this one was the oldest."
@@ -204,7 +204,7 @@ class StreamConnection {
     if (!this.#was_open) throw new NoUpgrade(this.#client.url)
   }
 
-  /** With chance in it, so that all who lost the same server do not come back together. */
+  /** Exponential backoff with jitter, so that clients of one server do not return together. */
   #pause(): number {
     const longest = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** this.#tries)
     this.#tries += 1
@@ -212,7 +212,7 @@ class StreamConnection {
   }
 }
 
-/** What this version cannot read, it cannot use either. */
+/** Undefined for a frame that is not JSON. */
 function frameOf(text: string): Frame | undefined {
   try {
     return JSON.parse(text) as Frame
@@ -228,7 +228,7 @@ const MAY_PASS: ReadonlySet<number> = new Set([
   exits.failed,
 ])
 
-/** Tells people, and nobody else, when the way to the server breaks and when it is mended. */
+/** Notes on a terminal that the connection broke, and that it is back. */
 export function tellLink({ output, paint }: Context): (state: "open" | "lost") => void {
   let was_lost = false
   return (state) => {

@@ -13,7 +13,7 @@ type Environment = Record<string, string | undefined>
 
 const DEFAULT_WIDTH = 100
 
-/** A table in a file or a pipe is cut for nobody. */
+/** A table in a file or a pipe is not cut. */
 const UNLIMITED = 100_000
 
 export function readTerminal(environment: Environment, no_colour: boolean): Terminal {

@@ -13,7 +13,7 @@ const MOST_NAMED = 3
 /** Where a running server may take orders: in the folder of the settings, then in that of `up`. */
 export function socketsFor(loaded: Loaded): string[] {
   const folders = [loaded.values.data_dir]
-  // A folder that somebody names is the only one meant: an order for another server would do harm.
+  // A named folder is the only one used: an order for another server would do harm.
   const is_named = loaded.explain("data_dir").source !== "default" || loaded.values.database_url
   if (!is_named) folders.push(defaultDataDir(environment, "belfry-up"))
   return folders.map((folder) => join(folder, SOCKET))

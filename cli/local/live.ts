@@ -34,7 +34,7 @@ interface Live {
 
 /**
  * On a terminal one line a message, when it is settled or stands still for a moment; elsewhere one
- * line a fact. What it remembers is bounded, and so are the lines a person must read in a second.
+ * line a fact. The remembered messages and the lines per second are limited.
  */
 export function liveLines(
   print: (line: string) => void,

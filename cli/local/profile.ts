@@ -70,7 +70,7 @@ function withLocal(stored: Profiles, local: Profile | undefined, hidden: Profile
   return { ...stored, profiles, hidden }
 }
 
-/** A server elsewhere may only be out of reach for a moment: its entry is somebody's own. */
+/** A server on another machine may be unreachable for a moment only, so its entry stays. */
 async function answers({ url }: Profile): Promise<boolean> {
   const is_here = URL.canParse(url) && new URL(url).hostname === "127.0.0.1"
   if (!is_here) return true

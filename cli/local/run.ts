@@ -80,7 +80,7 @@ function storageDied(error: unknown, data_dir: string): Failure {
 
 export const LOOPBACK = "127.0.0.1"
 
-/** Whether nobody listens there now. */
+/** Whether the port is free now. */
 function isFree(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const probe = createServer()
@@ -97,7 +97,7 @@ export function portNumber(text: string): number {
   return port
 }
 
-/** Where the embedded mailbox listens when nobody says where: the usual port, else a free one. */
+/** The address of the embedded mailbox where no setting names one: the usual port, else a free one. */
 export async function settledMailbox(base: Loaded): Promise<string | undefined> {
   const { values } = base
   if (!values["mailbox.enabled"]) return undefined

@@ -25,7 +25,7 @@ async function run(context: Context, options: BeginOptions): Promise<void> {
   const running = await startServer(loaded, { mode: "serve", begin: begins(options) })
   const { url, smtp, data_dir } = running
   const note = (text: string) => (isJsonLog() ? undefined : context.output.note(text))
-  // Before the first line is out: whoever reads it may stop us at once.
+  // Before the first line is printed: its reader may stop the server at once.
   const stopped = untilStopped(running, () => note(STOPPING))
   if (context.flags.json !== undefined) {
     await context.output.line({ url, smtp, data_dir }, () => "")
@@ -39,7 +39,7 @@ async function run(context: Context, options: BeginOptions): Promise<void> {
   await stopped
 }
 
-/** Somebody else has the usual port, and nobody chose one. */
+/** Another program has the usual port, and no setting names another. */
 const OTHER_MAILBOX =
   "The usual port of the embedded mailbox is taken, so the mailbox uses a free one."
 

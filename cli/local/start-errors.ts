@@ -52,7 +52,7 @@ function withoutPassword(url: URL): string {
   return url.href
 }
 
-/** A port somebody asked for by number, and somebody else holds. Exit 69, naming it. */
+/** A port that was asked for, and that another program has. Exit 69. */
 export function portTaken(address: string): Failure {
   return new Failure(exits.unreachable, "port_taken", `${address} is already in use.`, {
     details: { address },

@@ -40,7 +40,7 @@ export const up: Action<UpOptions> = async (context, options) => {
   const { output, paint } = context
   const is_human = output.form === "human"
   const silence = is_human ? humanLines(context, running) : jsonLines(running)
-  // Before the first line is out: whoever reads it may stop us at once.
+  // Before the first line is printed: its reader may stop the server at once.
   const stopped = untilStopped(running, () => output.note(STOPPING))
   try {
     const first = is_human

@@ -97,7 +97,7 @@ class WaitingNotice {
   }
 }
 
-/** So long a receiver may take over one delivery, as in earnest. */
+/** The time limit of one delivery, as in production. */
 export const RECEIVER_MILLISECONDS = 30_000
 
 /** More than the five minutes that receivers are to allow. */
@@ -188,7 +188,7 @@ const PLANS: Plan[] = [
   },
 ]
 
-/** Any secret but the right one. */
+/** A wrong secret. */
 const OTHER_SECRET = `whsec_${Buffer.alloc(32, 7).toString("base64")}`
 
 class Sample {

@@ -13,7 +13,7 @@ const PAGE = 100
 interface ActionParts {
   client: Client
   dispatch(news: News): void
-  /** Puts text into the clipboard of whoever sits at the terminal. */
+  /** Puts text into the clipboard of the terminal. */
   copy(text: string): void
   /** Draws the whole screen again: another program may have written to the terminal. */
   redraw(): void
@@ -21,7 +21,7 @@ interface ActionParts {
 }
 
 /**
- * Does what the keys and the news ask for. A load that is asked for again while it runs is done
+ * Carries out the intents of keys and news. A load that is asked for again while it runs is done
  * once more afterwards, however often it was asked for. What fails is said, and nothing ends.
  */
 export function openActions(world: ActionParts): (intent: Intent) => void {

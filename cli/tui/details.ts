@@ -21,7 +21,7 @@ type EmailEvent = Components["EmailEvents"]["events"][number]
 type DeliveryDetail = Components["DeliveryDetail"]
 type TimelineEntry = Components["Email"]["timeline"][number]
 
-/** More of a message nobody reads on a terminal. */
+/** A longer text is cut. */
 const SHOWN_CHARACTERS = 200_000
 
 /** All lines of the open tab, each exactly `width` cells. */

@@ -1,4 +1,4 @@
-/** Below this nothing is drawn but the wish for more room. */
+/** Below this size only a note about the size is drawn. */
 export const LEAST = { columns: 60, lines: 12 }
 
 /** From here on a list and what is in it stand side by side. */
@@ -45,7 +45,7 @@ export function webhookHeights(height: number, endpoints: number): [number, numb
   return [upper, height - upper - 1]
 }
 
-/** Where somebody stands in a long list. Only the rows on the screen are ever drawn. */
+/** The selected row of a long list, and the first row on the screen. Only visible rows are drawn. */
 export interface ListPosition {
   /** Null: the list is empty, or nothing was chosen yet. */
   selected: string | null

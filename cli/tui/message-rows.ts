@@ -22,7 +22,7 @@ export interface MessageRow {
   is_new: boolean
 }
 
-/** What somebody said about a message: all of it, or only what changed. */
+/** All fields of a message, or only those that changed. */
 export type RowUpdate = Partial<MessageRow> & { id: string; at: number }
 
 /** What was seen of a message's way, as the socket tells it besides the event. */
@@ -116,7 +116,7 @@ const madeAt = (id: string): number => Number.parseInt(id.slice(0, 8) + id.slice
 /** What became of messages that were accepted meanwhile, each told once however often it was said. */
 interface RowCounts {
   added: number
-  /** Those that left the house: sent, delivered, or refused by the other side. */
+  /** Messages that were sent, delivered, or refused by the receiving side. */
   settled: number
   bounced: number
   complained: number

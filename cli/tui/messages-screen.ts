@@ -133,7 +133,7 @@ function withDetail(state: State, tab: MessageDetail["tab"]): StateStep {
   const row = chosen(shown, position)
   if (!row) return step(state)
   const detail = { id: row.id, tab, top: 0, parts: {} }
-  // Whoever reads one does not want to be carried on to the next.
+  // An open message stays selected when newer ones arrive.
   const held = { ...position, follows: false }
   const messages = { ...state.messages, position: held, detail }
   return step({ ...state, messages }, { do: "load_message", id: row.id, tab })

@@ -134,7 +134,7 @@ function restore(): void {
   try {
     writeSync(1, RESTORED)
   } catch {
-    // The terminal is gone, and with it what was to be restored.
+    // The terminal is gone, so there is nothing to restore.
   }
 }
 

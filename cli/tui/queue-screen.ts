@@ -96,7 +96,7 @@ export interface Backlog {
   oldest_seconds: number
 }
 
-/** All that waits or runs, for the line on top. What is held waits for somebody's word, not here. */
+/** Waiting and running work, for the line on top. Held work does not count. */
 export function backlog({ by_state }: OpenWork): Backlog {
   const open = by_state.filter(({ state }) => state !== "held")
   const count = open.reduce((sum, row) => sum + row.count, 0)

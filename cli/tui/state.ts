@@ -30,7 +30,7 @@ export interface MessageParts {
   events?: EmailEvents
   content?: EmailContent
   raw?: string
-  /** Why something could not be had, by tab. */
+  /** Why a tab could not be loaded. */
   problems?: Partial<Record<Tab, string>>
 }
 
@@ -73,7 +73,7 @@ export interface WebhooksState {
   deliveries: readonly Delivery[]
   delivery_position: ListPosition
   detail: DeliveryView | null
-  /** Why nothing can be changed here, once the server has said so; null: not that we know. */
+  /** Why the key may not change anything here; null while the server has not refused. */
   read_only: string | null
 }
 
@@ -123,7 +123,7 @@ export interface State {
   /** Epoch milliseconds, as of the last tick. */
   now: number
   screen: ScreenName
-  /** Whose box, account and project is looked at. */
+  /** The server, account and project that are shown. */
   title: string
   sending: { status: string; reason: string }
   link: Link
@@ -176,7 +176,7 @@ export function initialState(columns: number, lines: number, now: number, title:
   }
 }
 
-/** What the world outside is to do. */
+/** What is to be done outside of the state. */
 export type Intent =
   | AskedAction
   | { do: "load_message"; id: string; tab: Tab }

@@ -22,7 +22,7 @@ export interface MonitorStore {
   press(key: string): void
   /** Collected, and looked at together with the next frame. */
   facts(facts: readonly RowUpdate[]): void
-  /** Has the world do something that no key asked for. */
+  /** Runs an effect that no key asked for. */
   ask(intent: Intent): void
   /** Ends its timers. */
   close(): void
@@ -50,8 +50,8 @@ export function openStore(first: State, act: (intent: Intent) => void): MonitorS
       const facts = collected
       collected = []
       apply(applyNews(state, { is: "facts", facts }))
-      // Thousands of frames a second leave much behind; left to itself the runtime would let a hundred
-      // megabytes of it gather before it looks.
+      // Thousands of frames a second make much garbage. The runtime alone would let a hundred
+      // megabytes gather first.
       batches += 1
       Bun.gc(batches % WHOLE_LOOK === 0)
     }

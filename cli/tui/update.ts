@@ -17,7 +17,7 @@ type DeliveryDetail = Components["DeliveryDetail"]
 type Webhook = Components["Webhook"]
 type OpenWork = Components["OpenWork"]
 
-/** Everything that can be heard from outside, but keys. */
+/** Everything that changes the state, except keys. */
 export type News =
   | { is: "facts"; facts: readonly RowUpdate[] }
   | { is: "older"; facts: readonly RowUpdate[]; more: boolean; filter: string }
@@ -101,7 +101,7 @@ function withOlder(state: State, { facts, more, filter }: News & { is: "older" }
   return withShown({ ...state.messages, rows, older }, state)
 }
 
-/** Filters anew, unless paused, and keeps the reader where he is. */
+/** Filters again, unless paused. The selected row stays where it is. */
 export function withShown(messages: MessagesState, state: State): MessagesState {
   if (messages.paused) return messages
   const { filter, rows } = messages
@@ -128,7 +128,7 @@ const NOTICE_MILLISECONDS = 6000
 function ticked(state: State, now: number): State {
   const old = state.notice !== null && now - state.notice.at > NOTICE_MILLISECONDS
   const next = { ...state, now, rates: upTo(state.rates, now), notice: old ? null : state.notice }
-  // Of `since:` what is too old goes by itself.
+  // With `since:` rows that are too old leave by themselves.
   return state.messages.filter.query.since === undefined
     ? next
     : { ...next, messages: withShown(state.messages, next) }
@@ -175,7 +175,7 @@ function withEndpoints(
   const before = state.webhooks
   const endpoints = list ?? before.endpoints
   const [upper] = webhookHeights(layoutOf(state).height, endpoints?.length ?? 0)
-  // An endpoint is not left because another one was made.
+  // A new endpoint does not change the selection.
   const held = { ...before.position, follows: before.position.selected === null }
   const position = kept(held, before.endpoints ?? [], endpoints ?? [], tableRows(upper))
   const next = {

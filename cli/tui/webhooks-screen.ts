@@ -95,7 +95,7 @@ const deliveryColumns: MonitorColumn<Delivery>[] = [
   },
 ]
 
-/** What is held is not tried: it waits for somebody's word, and not for ever. */
+/** A held delivery is not attempted. It shows how long it is still kept. */
 function nextOf({ next_attempt_at, status }: Delivery, now: number): string {
   if (status === "held") return until(next_attempt_at, now).replace(/^in (.*)$/, "$1 left")
   return status === "success" || status === "exhausted" ? "" : until(next_attempt_at, now)

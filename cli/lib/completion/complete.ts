@@ -16,7 +16,7 @@ interface CompletionCandidate {
   about: string
 }
 
-/** What may stand at the end of the line: words that are known, or what somebody else has to tell. */
+/** What may stand at the end of the line: words, or a kind of values that the server or a file knows. */
 type Suggestion =
   | { is: "words"; words: CompletionCandidate[] }
   | { is: "files" }
@@ -120,13 +120,13 @@ function serverFlags(words: readonly string[]): Record<string, string> {
   return Object.fromEntries(found)
 }
 
-/** A person waits with a finger on the key. */
+/** A person waits for the completion. */
 const PATIENCE = "1500ms"
 const MOST_IDS = 50
 
 /**
  * Answers a shell: one candidate a line, with a tab before what it is about. Nothing is an answer too,
- * and whatever goes wrong is one: an error would stand in the middle of somebody's line.
+ * and every failure is one: an error would stand in the middle of the typed line.
  */
 export async function complete(
   program: Command,
