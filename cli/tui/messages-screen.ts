@@ -23,6 +23,7 @@ import {
   step,
   tabs,
   whether,
+  withMessages,
 } from "./state"
 import { type MonitorColumn, statusBrush, statusWord, tableLines } from "./table-lines"
 import { withFilter, withShown } from "./update"
@@ -90,7 +91,7 @@ export function pressOnMessages(state: State, key: string): StateStep {
   const by = stepsOf(key, rows)
   if (by !== undefined) {
     const position = moved(messages.position, messages.shown, by, rows)
-    return withOlderAsked({ ...state, messages: { ...messages, position } })
+    return withOlderAsked(withMessages(state, { position }))
   }
   switch (key) {
     case " ":
@@ -110,8 +111,7 @@ function withOlderAsked(state: State): StateStep {
   const { older, position, shown, filter } = state.messages
   const left = shown.length - indexOf(shown, position)
   if (older !== "more" || left > AHEAD) return step(state)
-  const messages = { ...state.messages, older: "loading" as const }
-  return step({ ...state, messages }, { do: "load_older", filter })
+  return step(withMessages(state, { older: "loading" }), { do: "load_older", filter })
 }
 
 function pausedOrNot(state: State): MessagesState {
@@ -135,8 +135,11 @@ function withDetail(state: State, tab: MessageDetail["tab"]): StateStep {
   const detail = { id: row.id, tab, top: 0, parts: {} }
   // An open message stays selected when newer ones arrive.
   const held = { ...position, follows: false }
-  const messages = { ...state.messages, position: held, detail }
-  return step({ ...state, messages }, { do: "load_message", id: row.id, tab })
+  return step(withMessages(state, { position: held, detail }), {
+    do: "load_message",
+    id: row.id,
+    tab,
+  })
 }
 
 /** Keys that do the same in the list and in the detail. */
@@ -152,8 +155,7 @@ function pressOnOne(state: State, key: string): StateStep {
 function pressInDetail(state: State, detail: MessageDetail, key: string): StateStep {
   const { height, detail_width } = layoutOf(state)
   const rows = detailRows(height)
-  const show = (next: MessageDetail | null) =>
-    step({ ...state, messages: { ...state.messages, detail: next } })
+  const show = (next: MessageDetail | null) => step(withMessages(state, { detail: next }))
   const by = stepsOf(key, rows)
   if (by !== undefined) {
     const lines = messageLines(detail, detail_width, false).length
@@ -189,5 +191,5 @@ function turned(state: State, detail: MessageDetail, by: number): StateStep {
 function neighbour(state: State, detail: MessageDetail, by: number): StateStep {
   const { messages } = state
   const position = moved(messages.position, messages.shown, by, tableRows(layoutOf(state).height))
-  return withDetail({ ...state, messages: { ...messages, position } }, detail.tab)
+  return withDetail(withMessages(state, { position }), detail.tab)
 }

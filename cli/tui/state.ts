@@ -202,3 +202,13 @@ export const whether = (text: string, action: AskedAction): Question => ({
 })
 
 export const step = (state: State, ...intents: Intent[]): StateStep => ({ state, intents })
+
+export const withMessages = (state: State, changes: Partial<MessagesState>): State => ({
+  ...state,
+  messages: { ...state.messages, ...changes },
+})
+
+export const withWebhooks = (state: State, changes: Partial<WebhooksState>): State => ({
+  ...state,
+  webhooks: { ...state.webhooks, ...changes },
+})

@@ -10,6 +10,8 @@ import {
   type StateStep,
   step,
   type Tab,
+  withMessages,
+  withWebhooks,
 } from "./state"
 
 type Delivery = Components["Delivery"]
@@ -34,6 +36,8 @@ export type News =
   | { is: "queue"; work?: OpenWork; problem?: string }
   | { is: "notice"; text: string }
 
+type NewsOf<Kind extends News["is"]> = Extract<News, { is: Kind }>
+
 /** The state after one piece of news, and what is to be done about it. Changes nothing else. */
 export function applyNews(state: State, news: News): StateStep {
   switch (news.is) {
@@ -53,29 +57,22 @@ export function applyNews(state: State, news: News): StateStep {
       return step({ ...state, sending: { status: news.status, reason: news.reason } })
     case "notice":
       return step({ ...state, notice: { text: news.text, at: state.now } })
-    case "read_only":
-      return step({
-        ...state,
-        webhooks: { ...state.webhooks, read_only: news.why },
-        notice: { text: news.why, at: state.now },
-      })
-    case "queue":
-      return step({
-        ...state,
-        queue: {
-          ...state.queue,
-          work: news.work ?? state.queue.work,
-          problem: news.problem ?? null,
-        },
-      })
+    case "read_only": {
+      const notice = { text: news.why, at: state.now }
+      return step({ ...withWebhooks(state, { read_only: news.why }), notice })
+    }
+    case "queue": {
+      const { work = state.queue.work, problem = null } = news
+      return step({ ...state, queue: { ...state.queue, work, problem } })
+    }
     case "message":
-      return step(withParts(state, news.id, news.tab, news.parts, news.problem))
+      return step(withParts(state, news))
     case "endpoints":
-      return withEndpoints(state, news.endpoints, news.problem ?? null)
+      return withEndpoints(state, news)
     case "deliveries":
-      return step(withDeliveries(state, news.webhook_id, news.deliveries))
+      return step(withDeliveries(state, news))
     case "delivery":
-      return step(withDelivery(state, news.id, news.found, news.problem ?? null))
+      return step(withDelivery(state, news))
   }
 }
 
@@ -93,7 +90,7 @@ function heardFacts(state: State, facts: readonly RowUpdate[]): StateStep {
   return step(next, { do: "load_message", id: detail.id, tab: detail.tab })
 }
 
-function withOlder(state: State, { facts, more, filter }: News & { is: "older" }): MessagesState {
+function withOlder(state: State, { facts, more, filter }: NewsOf<"older">): MessagesState {
   const { rows } = mergeUpdates(state.messages.rows, facts, false)
   // A page that was asked for with another filter says nothing about the end of this list.
   const is_same = filter === state.messages.filter.text
@@ -112,13 +109,8 @@ export function withShown(messages: MessagesState, state: State): MessagesState 
 
 /** What is here already is filtered at once; the server is asked for what is not. */
 export function withFilter(state: State, filter: MessageFilter): StateStep {
-  const messages = {
-    ...state.messages,
-    filter,
-    paused: false,
-    unseen: 0,
-    older: "loading" as const,
-  }
+  const running = { filter, paused: false, unseen: 0, older: "loading" as const }
+  const messages = { ...state.messages, ...running }
   const next = { ...state, screen: "messages" as const, messages: withShown(messages, state) }
   return step(next, { do: "load_older", filter })
 }
@@ -152,41 +144,29 @@ function resized(state: State): State {
   }
 }
 
-function withParts(
-  state: State,
-  id: string,
-  tab: Tab,
-  parts: MessageParts,
-  problem?: string,
-): State {
+function withParts(state: State, { id, tab, parts, problem }: NewsOf<"message">): State {
   const { detail } = state.messages
   if (detail?.id !== id) return state
   const { [tab]: _, ...others } = detail.parts.problems ?? {}
   const problems = problem === undefined ? others : { ...others, [tab]: problem }
   const next = { ...detail, parts: { ...detail.parts, ...parts, problems } }
-  return { ...state, messages: { ...state.messages, detail: next } }
+  return withMessages(state, { detail: next })
 }
 
-function withEndpoints(
-  state: State,
-  list: readonly Webhook[] | undefined,
-  problem: string | null,
-): StateStep {
+function withEndpoints(state: State, news: NewsOf<"endpoints">): StateStep {
   const before = state.webhooks
-  const endpoints = list ?? before.endpoints
+  const { endpoints = before.endpoints, problem = null } = news
   const [upper] = webhookHeights(layoutOf(state).height, endpoints?.length ?? 0)
   // A new endpoint does not change the selection.
   const held = { ...before.position, follows: before.position.selected === null }
   const position = kept(held, before.endpoints ?? [], endpoints ?? [], tableRows(upper))
-  const next = {
-    ...state,
-    webhooks: { ...before, endpoints, problem, position: { ...position, follows: false } },
-  }
+  const still = { ...position, follows: false }
+  const next = withWebhooks(state, { endpoints, problem, position: still })
   if (position.selected === null) return step(next)
   return step(next, { do: "load_deliveries", webhook_id: position.selected })
 }
 
-function withDeliveries(state: State, webhook_id: string, deliveries: readonly Delivery[]): State {
+function withDeliveries(state: State, { webhook_id, deliveries }: NewsOf<"deliveries">): State {
   const { webhooks } = state
   if (webhooks.position.selected !== webhook_id) return state
   const is_same = webhooks.deliveries_of === webhook_id
@@ -194,20 +174,12 @@ function withDeliveries(state: State, webhook_id: string, deliveries: readonly D
   const before = is_same ? webhooks.deliveries : []
   const position = is_same ? webhooks.delivery_position : { selected: null, top: 0, follows: true }
   const delivery_position = kept(position, before, deliveries, tableRows(lower))
-  return {
-    ...state,
-    webhooks: { ...webhooks, deliveries, deliveries_of: webhook_id, delivery_position },
-  }
+  return withWebhooks(state, { deliveries, deliveries_of: webhook_id, delivery_position })
 }
 
-function withDelivery(
-  state: State,
-  id: string,
-  found: DeliveryDetail | null,
-  problem: string | null,
-): State {
+function withDelivery(state: State, { id, found, problem }: NewsOf<"delivery">): State {
   const { detail } = state.webhooks
   if (detail?.id !== id) return state
-  const next = { ...detail, found: found ?? detail.found, problem }
-  return { ...state, webhooks: { ...state.webhooks, detail: next } }
+  const next = { ...detail, found: found ?? detail.found, problem: problem ?? null }
+  return withWebhooks(state, { detail: next })
 }

@@ -21,6 +21,7 @@ import {
   step,
   type WebhooksState,
   whether,
+  withWebhooks,
 } from "./state"
 import { deliveryBrush, deliveryWord, type MonitorColumn, tableLines } from "./table-lines"
 
@@ -164,8 +165,7 @@ export function pressOnWebhooks(state: State, key: string): StateStep {
   const rows = tableRows(webhooks.focus === "endpoints" ? upper : lower)
   const by = stepsOf(key, rows)
   if (by !== undefined) return movedBy(state, by, rows)
-  const focused = (focus: WebhooksState["focus"]) =>
-    step({ ...state, webhooks: { ...webhooks, focus } })
+  const focused = (focus: WebhooksState["focus"]) => step(withWebhooks(state, { focus }))
   switch (key) {
     case "<tab>":
       return focused(webhooks.focus === "endpoints" ? "deliveries" : "endpoints")
@@ -185,10 +185,10 @@ function movedBy(state: State, by: number, rows: number): StateStep {
   const { webhooks } = state
   if (webhooks.focus === "deliveries") {
     const delivery_position = moved(webhooks.delivery_position, webhooks.deliveries, by, rows)
-    return step({ ...state, webhooks: { ...webhooks, delivery_position } })
+    return step(withWebhooks(state, { delivery_position }))
   }
   const position = moved(webhooks.position, webhooks.endpoints ?? [], by, rows)
-  const next = { ...state, webhooks: { ...webhooks, position } }
+  const next = withWebhooks(state, { position })
   if (position.selected === null || position.selected === webhooks.position.selected)
     return step(next)
   return step(next, { do: "load_deliveries", webhook_id: position.selected })
@@ -201,7 +201,7 @@ function withDelivery(state: State): StateStep {
   const { id, webhook_id } = found
   const detail = { id, webhook_id, top: 0, found: null, problem: null }
   const delivery_position = { ...webhooks.delivery_position, follows: false }
-  const next = { ...state, webhooks: { ...webhooks, detail, delivery_position } }
+  const next = withWebhooks(state, { detail, delivery_position })
   return step(next, { do: "load_delivery", webhook_id, id })
 }
 
@@ -274,8 +274,7 @@ function askRetry(state: State, webhook_id: string, id: string): StateStep {
 function pressInDelivery(state: State, detail: DeliveryView, key: string): StateStep {
   const { height, detail_width } = layoutOf(state)
   const rows = detailRows(height)
-  const show = (next: DeliveryView | null) =>
-    step({ ...state, webhooks: { ...state.webhooks, detail: next } })
+  const show = (next: DeliveryView | null) => step(withWebhooks(state, { detail: next }))
   const by = stepsOf(key, rows)
   if (by !== undefined) {
     const lines = deliveryLines(detail, detail_width, false).length
@@ -298,5 +297,5 @@ function neighbour(state: State, by: number): StateStep {
   const [, lower] = webhookHeights(layoutOf(state).height, webhooks.endpoints?.length ?? 0)
   const { delivery_position: position, deliveries } = webhooks
   const delivery_position = moved(position, deliveries, by, tableRows(lower))
-  return withDelivery({ ...state, webhooks: { ...webhooks, delivery_position } })
+  return withDelivery(withWebhooks(state, { delivery_position }))
 }
