@@ -81,15 +81,19 @@ const READERS: Partial<Record<string, (text: string, option: string) => unknown>
   until: moment,
 }
 
-/** The value of a field, as a person typed it behind its flag. `none` and `never` are null. */
+/**
+ * The value of a field, as a person typed it behind its flag. `none` and `never` are null where null
+ * is accepted, unless `about`, the help of the flag, does not name the word.
+ */
 export function fieldValue(
   field: string,
   spec: OperationField,
   given: string | string[],
-  option: string,
+  { option, about }: { option: string; about?: string | undefined },
 ): unknown {
   if (Array.isArray(given)) return given.flatMap((some) => some.split(","))
-  if (spec.nullable && (given === "none" || given === "never")) return null
+  const is_null = ["none", "never"].includes(given) && (about ?? given).includes(given)
+  if (spec.nullable && is_null) return null
   const read = READERS[field]
   if (read) return read(given, option)
   if (spec.type === "boolean") return onOff(given, option)

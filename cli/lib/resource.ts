@@ -220,7 +220,8 @@ async function inputOf(
     const name = nameOf(field, one.parts)
     const given = options[camel(name)]
     if (typeof given === "string" || Array.isArray(given)) {
-      all.set(field, fieldValue(field, spec, given, `--${name}`))
+      const about = one.parts.flags?.[field] || undefined
+      all.set(field, fieldValue(field, spec, given, { option: `--${name}`, about }))
     }
   }
   for (const [field, at] of bodyArguments(one)) {

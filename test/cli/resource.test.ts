@@ -55,16 +55,18 @@ test("second names of a field get no flag", () => {
 
 test("what a person types becomes what the schema says", () => {
   const text = { type: "string", nullable: true } as const
-  expect(fieldValue("description", text, "none", "--description")).toBeNull()
-  expect(fieldValue("expires_at", text, "never", "--expires")).toBeNull()
+  expect(fieldValue("description", text, "none", { option: "--description" })).toBeNull()
+  expect(fieldValue("expires_at", text, "never", { option: "--expires" })).toBeNull()
+  const about = "your name"
+  expect(fieldValue("name", text, "none", { option: "--name", about })).toBe("none")
   const list = { type: "array", items: "string" } as const
-  expect(fieldValue("scopes", list, ["a,b", "c"], "--scope")).toEqual(["a", "b", "c"])
+  expect(fieldValue("scopes", list, ["a,b", "c"], { option: "--scope" })).toEqual(["a", "b", "c"])
   const number = { type: "integer" } as const
-  expect(fieldValue("rate_limit", number, "10", "--rate-limit")).toBe(10)
-  expect(() => fieldValue("rate_limit", number, "ten", "--rate-limit")).toThrow(
+  expect(fieldValue("rate_limit", number, "10", { option: "--rate-limit" })).toBe(10)
+  expect(() => fieldValue("rate_limit", number, "ten", { option: "--rate-limit" })).toThrow(
     '--rate-limit: "ten" is not a whole number',
   )
-  expect(fieldValue("enabled", { type: "boolean" }, "off", "--enabled")).toBe(false)
+  expect(fieldValue("enabled", { type: "boolean" }, "off", { option: "--enabled" })).toBe(false)
 })
 
 test("a change sends what was said and nothing else; with --dry-run it sends nothing", async () => {
