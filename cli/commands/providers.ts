@@ -1,5 +1,7 @@
 import type { Command } from "commander"
 import type { Components } from "../../src/client/components"
+import type { ProviderFormField } from "../../src/client/provider-form"
+import { providerForms } from "../../src/client/provider-forms"
 import { fieldsOf } from "../lib/client"
 import type { Action, Context } from "../lib/context"
 import { usage } from "../lib/errors"
@@ -83,51 +85,66 @@ export function define(program: Command): void {
     .action(run(update))
 }
 
-const SMTP = "providers set smtp --host smtp.example.com --username apikey --secret-stdin < secret"
-const SES = "providers set ses --region eu-west-1 --access-key-id AKIA… --secret-stdin < secret"
+const names = providerForms.map(({ name }) => name)
 
 function defineSet(providers: Command) {
+  const shown = providerForms.flatMap(({ name, example }) =>
+    example === undefined ? [] : [`providers set ${name} ${example}`],
+  )
   withAccess(providers.command("set <provider>"))
-    .description("configure smtp, ses, direct or mailbox; an existing name is replaced")
+    .description(`configure ${listOf(names)}; an existing name is replaced`)
     .option("--name <name>", "name (default: the provider, for example smtp)")
     .option("--priority <number>", "order of use: the lowest number is first (default: 100)")
     .option("--max-per-second <number>", "maximum messages per second (default: no limit)")
     .option("--spf <mechanism>", "mechanism that SPF records need; may be repeated", several)
-    .addHelpText("after", examples(SMTP, SES))
+    .addHelpText("after", examples(...shown))
     .action(run(set))
 }
 
-const withAccess = (command: Command) =>
-  command
-    .option("--host <host>", "smtp: host name of the relay")
-    .option("--port <number>", "smtp: port of the relay (default: 587)")
-    .option("--username <name>", "smtp: user name")
-    .option("--password <secret>", "smtp: password; safer with --secret-stdin")
-    .option("--tls <mode>", "smtp: starttls, implicit or none (default: starttls)")
-    .option("--region <region>", "ses: AWS region, for example eu-west-1")
-    .option("--access-key-id <id>", "ses: id of the access key")
-    .option("--secret-access-key <secret>", "ses: secret access key; safer with --secret-stdin")
-    .option("--configuration-set <name>", "ses: configuration set that publishes the events")
-    .option("--secret-stdin", "read the password or secret key from stdin (default: ask for it)")
+const listOf = (words: string[]) => `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`
+
+/** A flag for each field of any provider; one that several have is one flag. */
+function withAccess(command: Command): Command {
+  const all = providerForms.flatMap(({ name, fields }) =>
+    Object.entries(fields).map(([field, form]) => ({ name, field, form })),
+  )
+  for (const [field, some] of Map.groupBy(all, ({ field }) => field)) {
+    const [{ form }] = some as [(typeof some)[number]]
+    command.option(
+      `${flagOf(field)} <${placeholderOf(field, form)}>`,
+      some.map((one) => `${one.name}: ${aboutOf(one.form)}`).join("; "),
+    )
+  }
+  return command.option(
+    "--secret-stdin",
+    "read the password or secret key from stdin (default: ask for it)",
+  )
+}
+
+const flagOf = (field: string) => `--${field.replaceAll("_", "-")}`
+
+const placeholderOf = (field: string, { value, type, asked_with }: ProviderFormField) =>
+  asked_with ? "secret" : type === "integer" ? "number" : (value ?? field.split("_").at(-1))
+
+const aboutOf = ({ about, fallback, asked_with }: ProviderFormField) =>
+  `${about}${asked_with ? "; safer with --secret-stdin" : ""}${fallback === undefined ? "" : ` (default: ${fallback})`}`
 
 const ALL = "POST /v1/providers/{kind}/config"
 const ONE = "GET /v1/providers/{kind}/config/{config_id}"
 const CHANGE = "PATCH /v1/providers/{kind}/config/{config_id}"
 
-interface Access {
-  host?: string
-  port?: string
-  username?: string
-  password?: string
-  tls?: string
-  region?: string
-  accessKeyId?: string
-  secretAccessKey?: string
-  configurationSet?: string
-  secretStdin?: boolean
-}
+/** Values of credentials, by the names of their flags. */
+type Access = Record<string, unknown>
 
-interface SetOptions extends Access {
+const optionOf = (field: string) =>
+  field.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+
+const formOf = (provider: string) => providerForms.find(({ name }) => name === provider)
+
+/** The server refuses a provider that this command line does not know. */
+const kindOf = (provider: string) => `${formOf(provider)?.channel ?? "email"}_provider` as const
+
+interface SetOptions {
   name?: string
   priority?: string
   maxPerSecond?: string
@@ -135,7 +152,7 @@ interface SetOptions extends Access {
 }
 
 /** The same provider and name replaces what there is. */
-const set: Action<SetOptions> = async (context, options, provider = "") => {
+const set: Action<SetOptions & Access> = async (context, options, provider = "") => {
   const { output, paint } = context
   output.promises(fieldsOf(ALL))
   const body = {
@@ -147,33 +164,35 @@ const set: Action<SetOptions> = async (context, options, provider = "") => {
       settings: settingsOf(options),
     }),
   }
-  const { data } = await context.client().call(ALL, { params: { kind: KIND }, body })
+  const { data } = await context.client().call(ALL, { params: { kind: kindOf(provider) }, body })
   await output.record(data, () => `${paint.green("✓")} ${data.provider} ${data.name} (${data.id})`)
-  if (data.callback_url) await output.next(`send the SES notifications to ${data.callback_url}`)
-  else await output.next(`belfry providers test ${data.id}`)
-}
-
-/** Which of them is a secret, and under which name it is asked for. */
-const SECRETS: Record<string, { name: string; needed_by: keyof Access; question: string }> = {
-  smtp: { name: "password", needed_by: "username", question: "Password" },
-  ses: { name: "secret_access_key", needed_by: "accessKeyId", question: "Secret access key" },
+  const { about = provider } = formOf(provider) ?? {}
+  if (data.callback_url) {
+    await output.next(`send the notifications of ${about} to ${data.callback_url}`)
+  } else await output.next(`belfry providers test ${data.id}`)
 }
 
 async function credentialsOf(context: Context, provider: string, options: Access) {
-  const { host, username, tls, region } = options
-  const plain = given({
-    host,
-    port: numberOf(options.port, "--port"),
-    username,
-    tls,
-    region,
-    access_key_id: options.accessKeyId,
-    configuration_set: options.configurationSet,
-  })
-  const secret = SECRETS[provider]
-  if (!secret || options[secret.needed_by] === undefined) return plain
-  const flag = options.password ?? options.secretAccessKey
-  return { ...plain, [secret.name]: flag ?? (await secretOf(context, options, secret.question)) }
+  const credentials: Record<string, unknown> = {}
+  for (const [field, form] of Object.entries(formOf(provider)?.fields ?? {})) {
+    const text = options[optionOf(field)]
+    if (typeof text === "string") credentials[field] = valueFrom(text, field, form)
+    else if (form.asked_with && options[optionOf(form.asked_with)] !== undefined) {
+      const question = form.about.replace(/^./, (letter) => letter.toUpperCase())
+      credentials[field] = await secretOf(context, options, question)
+    }
+  }
+  return credentials
+}
+
+function valueFrom(text: string, field: string, { type }: ProviderFormField): unknown {
+  if (type === "integer") return numberOf(text, flagOf(field))
+  if (type !== "object") return text
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw usage(`${flagOf(field)}: the value is not a JSON object`)
+  }
 }
 
 /** From stdin or typed, and shown nowhere. */
@@ -197,15 +216,11 @@ function numberOf(text: string | undefined, option: string): number | undefined 
   return value
 }
 
-interface UpdateOptions extends Access {
-  name?: string
-  priority?: string
+interface UpdateOptions extends SetOptions {
   enabled?: string
-  maxPerSecond?: string
-  spf?: string[]
 }
 
-const update: Action<UpdateOptions> = async (context, options, id = "") => {
+const update: Action<UpdateOptions & Access> = async (context, options, id = "") => {
   const changes = given({
     name: options.name,
     priority: numberOf(options.priority, "--priority"),
@@ -236,23 +251,26 @@ function changedSettings({ maxPerSecond, spf }: SetOptions) {
   return Object.keys(settings).length > 0 ? settings : undefined
 }
 
-const ACCESS = [
-  ...(["host", "port", "username", "password", "tls", "region"] as const),
-  ...(["accessKeyId", "secretAccessKey", "configurationSet", "secretStdin"] as const),
-]
+const fieldNames = providerForms.flatMap(({ fields }) => Object.keys(fields))
+
+const ACCESS = [...fieldNames.map(optionOf), "secretStdin"]
 
 /** What is not named stays as it is shown, but for the secrets, which are given or asked for anew. */
 async function changedCredentials(context: Context, id: string, options: Access) {
   if (ACCESS.every((name) => options[name] === undefined)) return undefined
   const { data } = await context.client().call(ONE, { params: { kind: KIND, config_id: id } })
-  const { password: _, access_key_id: __, secret_access_key: ___, ...kept } = data.credentials ?? {}
-  const { username, access_key_id } = data.credentials ?? {}
-  if (access_key_id !== undefined && options.accessKeyId === undefined) {
-    throw usage("--access-key-id is missing: the stored id is hidden, so give it again")
+  const fields = Object.entries(formOf(data.provider)?.fields ?? {})
+  const stored = data.credentials ?? {}
+  for (const [field, form] of fields) {
+    const is_hidden = form.secret && !form.asked_with && stored[field] !== undefined
+    if (is_hidden && options[optionOf(field)] === undefined) {
+      const word = placeholderOf(field, form)
+      throw usage(`${flagOf(field)} is missing: the stored ${word} is hidden, so give it again`)
+    }
   }
-  const known = typeof username === "string" ? { username } : {}
-  const changed = await credentialsOf(context, data.provider, { ...known, ...options })
-  return { ...kept, ...changed }
+  const kept = fields.filter(([field, { secret }]) => !secret && stored[field] !== undefined)
+  const known = kept.map(([field]) => [optionOf(field), String(stored[field])])
+  return credentialsOf(context, data.provider, { ...Object.fromEntries(known), ...options })
 }
 
 function shownProvider(config: ProviderConfig, paint: Paint): string {

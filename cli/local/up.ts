@@ -43,8 +43,9 @@ export const up: Action<UpOptions> = async (context, options) => {
   // Before the first line is printed: its reader may stop the server at once.
   const stopped = untilStopped(running, () => output.note(STOPPING))
   try {
+    const delivery = await deliveryOf(loaded.values)
     const first = is_human
-      ? `\n${banner(running, api_key, loaded.values, paint)}\n`
+      ? `\n${banner(running, { api_key, delivery, from: senderOf(loaded.values) }, paint)}\n`
       : `${JSON.stringify({ url, api_key, project_id, data_dir, smtp, setup_token })}\n`
     await Promise.all([stopped, output.raw(first)])
   } finally {
@@ -137,19 +138,27 @@ function jsonLines({ bus }: Running): () => void {
   })
 }
 
+interface BannerTexts {
+  api_key: string | null
+  /** Where mail goes. */
+  delivery: string
+  /** The sender of the example. */
+  from: string
+}
+
 /** What a person needs after `up`: only what answers today. */
-function banner(running: Running, api_key: string | null, values: Settings, paint: Paint): string {
+function banner(running: Running, { api_key, delivery, from }: BannerTexts, paint: Paint): string {
   const { url, smtp, data_dir } = running
   const lines = [
     `${paint.bold(`belfry ${version} · up`)}       data ${data_dir}      loopback only`,
     pair("API", `${url}/v1`, paint),
     pair("Docs", `${url}/docs`, paint),
     ...(smtp.mailbox === null ? [] : [pair("Mailbox", `SMTP on port ${smtp.mailbox}`, paint)]),
-    pair("Delivery", deliveryOf(values), paint),
+    pair("Delivery", delivery, paint),
     pair("API key", keyText(api_key), paint),
     ...(running.setup ? [pair("Owner", ownerText(running.setup, url), paint)] : []),
     "",
-    `Try:  ${curl(url, api_key ?? "svc_live_…", senderOf(values))}`,
+    `Try:  ${curl(url, api_key ?? "svc_live_…", from)}`,
     "      and watch it here. Ctrl-C stops.",
     "",
   ]
@@ -158,11 +167,11 @@ function banner(running: Running, api_key: string | null, values: Settings, pain
 
 const pair = (name: string, value: string, paint: Paint) => `${paint.dim(name.padEnd(9))}  ${value}`
 
-function deliveryOf(values: Settings): string {
-  if (values["delivery.provider"] === "mailbox") return "the embedded mailbox"
-  if (values["delivery.provider"] === "direct") return "the recipients' own mail servers"
-  if (values["delivery.provider"] === "ses") return `SES in ${values["providers.ses.region"]}`
-  return `relay ${values["providers.smtp.host"]}:${values["providers.smtp.port"]}`
+async function deliveryOf(values: Settings): Promise<string> {
+  const { PROVIDERS } = await import("../../src/provider-table")
+  const { ownEmailProvider } = await import("../../src/providers/descriptor")
+  const { descriptor, credentials } = ownEmailProvider(PROVIDERS, values)
+  return descriptor.banner?.(credentials) ?? descriptor.about
 }
 
 function keyText(api_key: string | null): string {

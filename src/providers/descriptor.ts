@@ -22,6 +22,8 @@ export interface CredentialField {
   schema: TSchema
   /** What it is, in a few words. */
   about: string
+  /** What the help of the command line calls its value; the last word of its name without it. */
+  value?: string
   /** Answers show only its last four characters. */
   secret?: true
   /** The command line reads it from stdin, or asks for it, when this other field is given. */
@@ -114,6 +116,8 @@ export interface ProviderDescriptor<
   readonly channel: ProviderChannel
   /** As a person names it: `Amazon SES`. */
   readonly about: string
+  /** Flags of `belfry providers set <name>`, as its help shows them. */
+  readonly example?: string
   readonly credentials: Readonly<Record<string, CredentialField>>
   /** What no single field shows. */
   judge?(access: Access): CredentialFault | undefined

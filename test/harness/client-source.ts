@@ -1,5 +1,6 @@
 import type { OpenApi } from "../../src/http/openapi"
 import { SCOPES } from "../../src/identity/scopes"
+import { PROVIDERS } from "../../src/provider-table"
 
 /** A schema of JSON, as the document has it. */
 interface Schema {
@@ -34,7 +35,11 @@ interface Operation {
 }
 
 /** The files that `bun run generate` writes. */
-export const CLIENT_FILES = ["src/client/components.ts", "src/client/operations.ts"] as const
+export const CLIENT_FILES = [
+  "src/client/components.ts",
+  "src/client/operations.ts",
+  "src/client/provider-forms.ts",
+] as const
 
 /** The text of each of them: one line an operation, one line a component. */
 export function clientSources(document: OpenApi): Record<(typeof CLIENT_FILES)[number], string> {
@@ -50,8 +55,29 @@ export function clientSources(document: OpenApi): Record<(typeof CLIENT_FILES)[n
   return {
     "src/client/components.ts": `${COMPONENTS_HEAD}${lines.join("")}}\n`,
     "src/client/operations.ts": operations,
+    "src/client/provider-forms.ts": providerForms(),
   }
 }
+
+/** What the credentials of each provider are, from its descriptor. */
+function providerForms(): string {
+  const rows = PROVIDERS.map(({ name, channel, about, example, credentials }) => {
+    const fields = Object.entries(credentials).map(([field, { schema, is_public: _, ...rest }]) => {
+      const type = schema.type === "integer" || schema.type === "object" ? schema.type : "string"
+      return [field, { type, ...rest }]
+    })
+    const shown = example === undefined ? {} : { example }
+    const row = { name, channel, about, ...shown, fields: Object.fromEntries(fields) }
+    return `  ${literalOf(row)},\n`
+  })
+  return `${FORMS_HEAD}${rows.join("")}]\n`
+}
+
+const FORMS_HEAD = `import type { ProviderForm } from "./provider-form"
+
+/** Written by \`bun run generate\`: what the credentials of each provider are. */
+export const providerForms: readonly ProviderForm[] = [
+`
 
 const COMPONENTS_HEAD = `/** Written by \`bun run generate\`: the records of the API, by their names in the OpenAPI document. */
 export interface Components {

@@ -37,6 +37,7 @@ export const sesProvider: ProviderDescriptor<SesAccess, EmailContext, OutgoingMa
   name: "ses",
   channel: "email",
   about: "Amazon SES",
+  example: "--region eu-west-1 --access-key-id AKIA… --secret-stdin < secret",
   credentials: {
     region: {
       schema: t.String({ pattern: "^[a-z]{2}(-[a-z]+)+-\\d{1,2}$" }),
@@ -56,6 +57,7 @@ export const sesProvider: ProviderDescriptor<SesAccess, EmailContext, OutgoingMa
     configuration_set: {
       schema: t.Optional(t.String({ pattern: "^[A-Za-z0-9_-]{1,64}$" })),
       about: "configuration set that publishes the events",
+      value: "name",
     },
   },
   spf: () => ["include:amazonses.com"],

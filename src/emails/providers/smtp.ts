@@ -98,6 +98,7 @@ export const smtpProvider: ProviderDescriptor<SmtpAccess, EmailContext, Outgoing
   name: "smtp",
   channel: "email",
   about: "an SMTP relay",
+  example: "--host smtp.example.com --username apikey --secret-stdin < secret",
   credentials: {
     host: {
       schema: t.String({ pattern: "^[A-Za-z0-9_.:-]+$", maxLength: 253 }),
@@ -109,7 +110,7 @@ export const smtpProvider: ProviderDescriptor<SmtpAccess, EmailContext, Outgoing
       about: "port of the relay",
       fallback: 587,
     },
-    username: { schema: t.Optional(line(255)), about: "user name" },
+    username: { schema: t.Optional(line(255)), about: "user name", value: "name" },
     password: {
       schema: t.Optional(line(1024)),
       about: "password",
@@ -119,6 +120,7 @@ export const smtpProvider: ProviderDescriptor<SmtpAccess, EmailContext, Outgoing
     tls: {
       schema: oneOf("starttls", "implicit", "none"),
       about: "starttls, implicit or none",
+      value: "mode",
       fallback: "starttls",
     },
   },
