@@ -8,12 +8,11 @@ import { type OpenedKey, signingKeys } from "../domains/signing"
 import { unpack } from "../lib/compression"
 import type { Ready } from "../messages/channel"
 import { type Message, OWN_SOURCE } from "../messages/facts"
-import { messageRaws } from "../messages/tables"
+import { messageRaws, type Recipient } from "../messages/tables"
 import { firstProvider } from "../providers/routing"
 import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
 import type { Composed, ComposedMail, MailToCompose } from "./compose-task"
-import { named } from "./email-record"
 import type { EmailContent, SendRules } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
 
@@ -100,6 +99,10 @@ function toCompose(
     })),
   }
 }
+
+/** The recipients of one kind, as mailboxes. */
+export const named = (recipients: Recipient[], kind: Recipient["kind"]) =>
+  recipients.filter((one) => one.kind === kind).map(({ email, name }) => ({ email, name }))
 
 /** Throws for a fault of this machine or a file of another node, because the job comes again. */
 async function composed(

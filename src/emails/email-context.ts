@@ -1,13 +1,25 @@
 import { and, eq, inArray, lt } from "drizzle-orm"
 import type { Settings } from "../core/config"
 import { log } from "../core/log"
-import { now } from "../core/time"
+import { millis, millisFrom, now } from "../core/time"
+import { DeferredError } from "../jobs/work"
 import { deferAll, type MessagesOf, type NextSlot } from "../messages/defer"
+import type { PermitSource, ProviderPermit } from "../providers/failover"
+import type { Outcome } from "../providers/provider"
+import type { ConfigRow } from "../providers/tables"
 import type { Store } from "../store/store"
-import { ProviderPermits } from "./provider-permits"
 import type { EmailContext } from "./providers/provider"
 import { smtpSchedule } from "./schedule"
-import { ConcurrencyLimit, type DeniedBacklog } from "./smtp/destination-limits"
+import {
+  ConcurrencyLimit,
+  type DeniedBacklog,
+  type DestinationFeedback,
+  isDenied,
+  PerDestinationLimits,
+  type PerDestinationOptions,
+  type PermitDenial,
+  type PermitRequest,
+} from "./smtp/destination-limits"
 import type { KeptPolicy, PolicyStore } from "./smtp/mta-sts"
 import { mtaStsPolicies } from "./tables"
 
@@ -91,3 +103,64 @@ export const policyStore = (store: Store): PolicyStore => ({
     )
   },
 })
+
+/** So many messages are prefetched for each that is on the wire, and each of them has a permit. */
+const PREFETCH = 2
+
+export interface ProviderPermitOptions {
+  /** Shared with delivery by MX. */
+  limit: ConcurrencyLimit
+  /** Deliveries at once in all. */
+  concurrency: number
+  onBacklog?: PerDestinationOptions["onBacklog"]
+}
+
+/**
+ * Limits what the providers of projects deliver, by the configuration that is asked first. A relay that
+ * hangs may not hold every delivery of the instance. A quick one may, unless other projects have mail
+ * too. Delivery by MX has limits of its own, by domain. The instance's own provider has none.
+ */
+export class ProviderPermits implements PermitSource {
+  readonly #limits: PerDestinationLimits
+  readonly #limit: ConcurrencyLimit
+
+  constructor({ limit, concurrency, onBacklog }: ProviderPermitOptions) {
+    this.#limit = limit
+    const per_destination = PREFETCH * concurrency
+    this.#limits = new PerDestinationLimits({ per_destination, concurrency: limit, onBacklog })
+  }
+
+  /** A project has mail, whichever provider delivers it. */
+  saw(project_id: string): void {
+    this.#limit.saw(project_id)
+  }
+
+  /** Rejects with DeferredError where there is no permit now. */
+  async acquire(
+    { id, provider, name }: ConfigRow,
+    request: Omit<PermitRequest, "name">,
+  ): Promise<ProviderPermit> {
+    const permit = await this.#limits.acquire(id, { ...request, name: `${provider} (${name})` })
+    if (isDenied(permit)) throw waiting(permit)
+    let feedback: DestinationFeedback = "nothing"
+    return {
+      begin: () => {
+        permit.began = millis()
+      },
+      end: (outcome) => {
+        if (permit.began === undefined) return
+        feedback = outcome && isAnswered(outcome) ? "fine" : "late"
+      },
+      release: () => this.#limits.release(permit, feedback),
+    }
+  }
+}
+
+const waiting = ({ until, reason }: PermitDenial) =>
+  new DeferredError(reason, Math.max(0, (millisFrom(until) - millis()) / 1000))
+
+const isAnswered = (outcome: Outcome): boolean =>
+  [outcome, ...outcome.others].some(
+    ({ status, fault, reply }) =>
+      status !== "retry" || (fault !== "connection" && reply.response !== null),
+  )

@@ -1,8 +1,8 @@
 import type { Static } from "@sinclair/typebox"
 import type { Event } from "../events/feed"
 import type { MessageView } from "../messages/standing"
-import type { Recipient } from "../messages/tables"
 import { NO_REPLY } from "../providers/provider"
+import { named } from "./compose"
 import type { EmailContent } from "./prepare"
 import type { EmailEvents, ListedEmail } from "./schemas"
 
@@ -83,7 +83,3 @@ export function eventEntry({ id, type, created_at, data, detail }: Event) {
     detail: detail ?? NO_REPLY,
   }
 }
-
-/** The recipients of one kind, as mailboxes. */
-export const named = (recipients: Recipient[], kind: Recipient["kind"]) =>
-  recipients.filter((one) => one.kind === kind).map(({ email, name }) => ({ email, name }))

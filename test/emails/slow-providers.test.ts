@@ -1,7 +1,6 @@
 import { expect, setDefaultTimeout, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { deferBacklogs } from "../../src/emails/email-context"
-import { ProviderPermits } from "../../src/emails/provider-permits"
+import { deferBacklogs, ProviderPermits } from "../../src/emails/email-context"
 import { ConcurrencyLimit } from "../../src/emails/smtp/destination-limits"
 import { asTheyStand } from "../../src/messages/standing"
 import { attempts, messages } from "../../src/messages/tables"
