@@ -5,11 +5,11 @@ import type { Workers } from "./core/workers"
 import { type DomainParts, domainRoutes } from "./domains/routes"
 import { type EmailParts, emailRoutes } from "./emails/routes"
 import { eventRoutes, type StreamParts, streamRoutes } from "./events/routes"
-import type { Health } from "./http/health"
 import { healthRoutes } from "./http/health-routes"
 import type { RequestHandlerOptions } from "./http/request-handler"
 import type { AnyRoute } from "./http/route"
 import { mountRoutes } from "./http/router"
+import type { ServerHealth } from "./http/server-health"
 import { apiKeyRoutes } from "./identity/api-key-routes"
 import { credentialRoutes } from "./identity/credential-routes"
 import { type SessionParts, sessionRoutes } from "./identity/session-routes"
@@ -50,7 +50,7 @@ export interface AppParts
   store: Store
   secrets: Secrets
   workers: Workers
-  health: Health
+  health: ServerHealth
   sessions: Sessions
   requests: RequestLog
 }

@@ -14,10 +14,10 @@ import { Intake } from "./emails/accept"
 import { emitted } from "./events/emit"
 import { MessageWatchers } from "./events/nodes"
 import { connectionLimits } from "./http/connection-limits"
-import { Health } from "./http/health"
 import { type Listener, listen } from "./http/listener"
 import { Cursors } from "./http/page"
 import { RecentTraffic } from "./http/recent-traffic"
+import { ServerHealth } from "./http/server-health"
 import { countJobs } from "./jobs/counts"
 import { jobRows } from "./jobs/jobs"
 import { QueuePauses } from "./jobs/pauses"
@@ -110,7 +110,7 @@ async function assemble(
   const loops = [...mailLoops, hooks.loop]
   const progressedAt = () => Math.min(...loops.map(({ progressed_at }) => progressed_at))
   const ask = () => firstProject(store.read)
-  const health = new Health({ disk, progressedAt, smtp, checking, ask, warnings })
+  const health = new ServerHealth({ disk, progressedAt, smtp, checking, ask, warnings })
   const meter = new Meter(store)
   undo.push(meter.start())
   const bus = createBus()

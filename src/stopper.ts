@@ -1,6 +1,6 @@
 import { log } from "./core/log"
-import type { Health } from "./http/health"
 import type { Listener } from "./http/listener"
+import type { ServerHealth } from "./http/server-health"
 
 /** What runs may take so long to end; the rest is released. */
 export const DRAIN_MILLISECONDS = 20_000
@@ -13,7 +13,7 @@ export interface Loop {
 
 /** Requests first, then the loops: what they accepted may still be on its way to the relay. */
 export function stopper(
-  health: Health,
+  health: ServerHealth,
   listener: Listener,
   loops: Loop[],
   undo: (() => unknown)[],

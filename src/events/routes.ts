@@ -1,9 +1,9 @@
 import { type Static, Type as t } from "@sinclair/typebox"
 import { invalid, type Problems } from "../core/problems"
 import { oneOf } from "../http/field-schemas"
-import type { Health } from "../http/health"
 import { answerOnce } from "../http/idempotency"
 import { type AnyRoute, type Call, projectRow, route } from "../http/route"
+import type { ServerHealth } from "../http/server-health"
 import { Upgrade } from "../http/sockets"
 import { check } from "../http/validate"
 import { anything, eventId, flag, text, time, word } from "../lib/record-fields"
@@ -92,7 +92,7 @@ const Trigger = t.Object({
 
 type FeedQuery = Static<typeof feedQuery>
 
-export const eventRoutes = (store: Store, health: Health): AnyRoute[] => [
+export const eventRoutes = (store: Store, health: ServerHealth): AnyRoute[] => [
   ...typeRoutes(),
   route({
     ...projectRow("GET", "/v1/events", "webhooks:read"),
@@ -158,7 +158,7 @@ async function readBack(store: Store, { project_id, query }: Call<unknown, FeedQ
 
 async function read(
   store: Store,
-  health: Health,
+  health: ServerHealth,
   { project_id, query, request, signal }: Call<unknown, FeedQuery>,
 ) {
   const types = askedTypes(query.types ?? "")

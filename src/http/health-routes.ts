@@ -2,13 +2,13 @@ import { Type as t } from "@sinclair/typebox"
 import { millis, now } from "../core/time"
 import { VERSION } from "../core/version"
 import { count, text, time, word } from "../lib/record-fields"
-import type { Health } from "./health"
 import { type AnyRoute, route } from "./route"
+import type { ServerHealth } from "./server-health"
 
 const status = word(["ok", "draining", "unavailable"])
 
 /** Routes about the process itself. They need no credential, and touch no project. */
-export const healthRoutes = (health: Health): AnyRoute[] => [
+export const healthRoutes = (health: ServerHealth): AnyRoute[] => [
   route({
     ...open,
     path: "/healthz",

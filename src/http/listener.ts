@@ -6,8 +6,8 @@ import { descriptorLimit } from "../core/libc"
 import { sleep } from "../core/time"
 import { type Busy, type ConnectionLimits, limitConnections } from "./connection-limits"
 import { respondError } from "./envelope"
-import { InProgress } from "./in-flight"
 import { OpenConnections } from "./open-connections"
+import { RequestsInFlight } from "./requests-in-flight"
 import { MOST_BUFFERED_BYTES, MOST_FRAME_BYTES, type Socket } from "./sockets"
 import { hasTwoHosts, routable } from "./target"
 
@@ -36,7 +36,7 @@ export interface ListenOptions {
 export function listen(app: Elysia, options: ListenOptions): Listener {
   const { host, port, idle_seconds } = options
   const sockets = new Set<Socket>()
-  const running = new InProgress()
+  const running = new RequestsInFlight()
   const server = Bun.serve({
     ...(host !== "" && { hostname: host }),
     port,

@@ -21,12 +21,12 @@ import { BodyMemory } from "./body-memory"
 import { asApiError, type HeaderFields, respond, respondError } from "./envelope"
 import { demandChange, settleNames } from "./field-names"
 import { type Admission, Guard, type VerifyAccess } from "./guard"
-import type { Health } from "./health"
 import * as idempotency from "./idempotency"
-import { bodyArrived } from "./in-flight"
 import { quotaHeaders, RateLimits, SharedWindows } from "./rate-limits"
 import type { RecentTraffic } from "./recent-traffic"
+import { bodyArrived } from "./requests-in-flight"
 import type { AnyRoute, Call, RouteAnswer } from "./route"
+import type { ServerHealth } from "./server-health"
 import { demandUpgrade, Sockets, type SocketTimes, Upgrade, type Upgrader } from "./sockets"
 import { clientAddress, pathOf, queryOf, shownPath } from "./target"
 import { check, readQuery, refuseUnknown } from "./validate"
@@ -44,7 +44,7 @@ export interface RequestHandlerOptions {
   requests: Pick<RequestLog, "add">
   traffic: Pick<RecentTraffic, "note">
   /** Throws 503 while starting, draining or out of storage; asked before anything is read. */
-  health: Pick<Health, "refuse">
+  health: Pick<ServerHealth, "refuse">
   /** Parse what would hold the main thread. */
   workers: Pick<Workers, "run">
   /** For the bodies of all requests together; 128 without it. */

@@ -1,5 +1,5 @@
 import { Kind, type Static, type TObject, type TSchema, TypeRegistry } from "@sinclair/typebox"
-import { type TypeCheck, TypeCompiler, type ValueError } from "@sinclair/typebox/compiler"
+import { TypeCompiler, type ValueError } from "@sinclair/typebox/compiler"
 import { ValueErrorType } from "@sinclair/typebox/errors"
 import type { Problems } from "../core/problems"
 import { isMailbox, notOneAddress } from "../lib/address"
@@ -9,8 +9,6 @@ import { MONTH, ONE_LINE } from "./field-schemas"
 
 /** A string whose bounds are code points (JSON Schema, 6.3); TypeBox itself counts UTF-16 units. */
 const COUNTED = "CountedString"
-
-const compiled = new WeakMap<TSchema, TypeCheck<TSchema>>()
 
 const MISSING = [
   ValueErrorType.ObjectRequiredProperty,
@@ -86,13 +84,20 @@ function fromText(field: TSchema, text: string): unknown {
   return text
 }
 
-function checkerOf(schema: TSchema): TypeCheck<TSchema> {
-  const known = compiled.get(schema)
-  if (known) return known
-  const fresh = TypeCompiler.Compile(countingCharacters(schema))
-  compiled.set(schema, fresh)
-  return fresh
+/** Made once for each schema. */
+function oncePerSchema<Made>(make: (schema: TSchema) => Made): (schema: TSchema) => Made {
+  const made = new WeakMap<TSchema, Made>()
+  return (schema) => {
+    const known = made.get(schema)
+    if (known) return known
+    const fresh = make(schema)
+    made.set(schema, fresh)
+    return fresh
+  }
 }
+
+const checkerOf = oncePerSchema((schema) => TypeCompiler.Compile(countingCharacters(schema)))
+const patternOf = oncePerSchema(({ pattern }) => new RegExp(pattern))
 
 TypeRegistry.Set<TSchema>(COUNTED, (schema, value) => {
   if (typeof value !== "string" || !value.isWellFormed()) return false
@@ -100,16 +105,6 @@ TypeRegistry.Set<TSchema>(COUNTED, (schema, value) => {
   if (schema.minLength && countCharacters(value) < schema.minLength) return false
   return schema.pattern === undefined || patternOf(schema).test(value)
 })
-
-const patterns = new WeakMap<TSchema, RegExp>()
-
-function patternOf(schema: TSchema): RegExp {
-  const known = patterns.get(schema)
-  if (known) return known
-  const fresh = new RegExp(schema.pattern)
-  patterns.set(schema, fresh)
-  return fresh
-}
 
 /** A copy for the compiler alone: the published schema keeps its ordinary strings. */
 function countingCharacters<Part>(part: Part): Part {

@@ -2,7 +2,7 @@ import { expect, setDefaultTimeout, test } from "bun:test"
 import { sleep } from "../../src/core/time"
 import type { EmailProvider, OutgoingMail } from "../../src/emails/providers/provider"
 import { smtp } from "../../src/emails/providers/smtp"
-import { Health } from "../../src/http/health"
+import { ServerHealth } from "../../src/http/server-health"
 import { Failover } from "../../src/providers/failover"
 import { providerWarnings } from "../../src/providers/warnings"
 import { mailTo } from "../contracts/email-provider"
@@ -102,7 +102,7 @@ test("the instance's own provider is named by /readyz, which does not fail", asy
   await it.send()
   const [warning = ""] = await it.warnings()
   expect(warning).toStartWith("smtp, the provider of this instance, cannot be reached since ")
-  const health = new Health({ ...VITALS, warnings: it.warnings })
+  const health = new ServerHealth({ ...VITALS, warnings: it.warnings })
   await health.look()
   expect([health.status, health.warnings]).toEqual(["ok", [warning]])
   away.comeBack()
@@ -116,7 +116,7 @@ const VITALS = {
     state: () => "ok" as const,
     healthy: () => true,
     isDamaged: () => false,
-  } as unknown as ConstructorParameters<typeof Health>[0]["disk"],
+  } as unknown as ConstructorParameters<typeof ServerHealth>[0]["disk"],
   progressedAt: () => performance.now(),
   smtp: () => true,
   ask: async () => undefined,

@@ -14,10 +14,10 @@ import { senderDomains } from "../../src/domains/sending-domains"
 import { Intake } from "../../src/emails/accept"
 import type { SendRules } from "../../src/emails/prepare"
 import { MessageWatchers } from "../../src/events/nodes"
-import { Health } from "../../src/http/health"
 import { listen } from "../../src/http/listener"
 import { Cursors } from "../../src/http/page"
 import { RecentTraffic } from "../../src/http/recent-traffic"
+import { ServerHealth } from "../../src/http/server-health"
 import type { SocketTimes } from "../../src/http/sockets"
 import { pathOf } from "../../src/http/target"
 import * as apiKeys from "../../src/identity/api-keys"
@@ -133,7 +133,11 @@ export async function testService(options: ServiceOptions = {}) {
   const secrets = openSecrets({ data_dir: folder, master_key: null })
   const workers = openWorkers({ size: 1 })
   const disk: FakeDisk = { healthy: true, low: false }
-  const health = new Health({ disk: fakeDisk(disk), progressedAt: monotonic, smtp: () => true })
+  const health = new ServerHealth({
+    disk: fakeDisk(disk),
+    progressedAt: monotonic,
+    smtp: () => true,
+  })
   const base_url = () => "http://belfry.test"
   const sign_up = options.sign_up ?? "invite"
   const mails: SystemMail[] = []

@@ -22,7 +22,7 @@ interface Vitals {
 }
 
 /** Whether this process may take work, and what is wrong when it may not. */
-export class Health {
+export class ServerHealth {
   readonly started_at = millis()
   readonly #vitals: Vitals
   readonly #drainListeners = new Set<() => void>()

@@ -11,7 +11,7 @@ const whole = new WeakSet<Request>()
 export const bodyArrived = (request: Request): void => void whole.add(request)
 
 /** The requests that are being answered, and where they came from. */
-export class InProgress {
+export class RequestsInFlight {
   readonly #requests = new Set<Request>()
 
   /** Holds the request until its answer is there. Returns the same promise: another one costs time. */
