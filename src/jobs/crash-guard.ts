@@ -13,6 +13,12 @@ const CRASH_REASON =
 const SUSPECT_DEATHS = 2
 const MOST_ALONE_DEATHS = 3
 
+/**
+ * The first seconds of a process say nothing about a row: everything is slow, and whoever kills a
+ * process again and again kills it then.
+ */
+const WARM_UP_MILLISECONDS = 2_000
+
 /** Others wait meanwhile: for one row so long, and for all of them together. */
 const ALONE_MILLISECONDS = 10_000
 const ALL_ALONE_MILLISECONDS = 60_000
@@ -158,10 +164,11 @@ export class CrashGuard {
   }
 
   async #runSuspects({ run }: Guarded) {
-    const until = monotonic() + ALL_ALONE_MILLISECONDS
     const suspects = [...this.#suspects.values()]
       .filter(({ deaths, alone_deaths }) => deaths >= SUSPECT_DEATHS || alone_deaths > 0)
       .sort((one, other) => one.alone_deaths - other.alone_deaths)
+    if (suspects.length > 0) await sleep(WARM_UP_MILLISECONDS)
+    const until = monotonic() + ALL_ALONE_MILLISECONDS
     for (const { id } of suspects) {
       if (monotonic() > until) return
       this.#is_alone = true
