@@ -82,8 +82,9 @@ export class WorkLoop<Row extends WorkRow, End> {
   #picked_ms = 0
   /** When the last claim looked: what was due by then is claimed, or in flight. */
   #looked_at = ""
-  /** When the picker expects more. */
+  /** When more is due, in milliseconds since 1970, and until when (by `monotonic`) that is believed. */
   #due: number | undefined
+  #due_known_until = 0
   #late_left = LATE_A_TURN
   readonly #running = new Map<Row, Promise<void>>()
   /** Their slots are free, and their results are not on disk yet. */
@@ -219,6 +220,8 @@ export class WorkLoop<Row extends WorkRow, End> {
     this.#held_ms = this.#options.alone ? this.#picked_ms : 0
     // Only a full claim says something about the next one.
     this.#claimed_at = claimed.length < size ? 0 : monotonic()
+    // Woken in vain: what came is for later.
+    if (claimed.length === 0) this.#due_known_until = 0
     this.#prefetched = claimed.reverse()
     this.progressed_at = monotonic()
   }
@@ -240,7 +243,7 @@ export class WorkLoop<Row extends WorkRow, End> {
     const { picker } = this.#options
     this.#looked_at = isoFrom(millis())
     const { shares, due } = picker ? await picker.pick(size) : everyPriority(size)
-    this.#due = due
+    if (picker) this.#due = due
     const claimed: Row[] = []
     for (const share of shares) {
       const limit = Math.min(share.limit, size - claimed.length)
@@ -300,19 +303,26 @@ export class WorkLoop<Row extends WorkRow, End> {
   /** With a free slot until the next row is due; otherwise the end of one wakes the loop. */
   async #pause(): Promise<number> {
     if (!this.#hasSlot()) return POLL_MILLISECONDS
-    const { store, table, picker } = this.#options
     try {
-      const levels = Object.values(PRIORITIES)
-      const due = picker ? this.#due : await table.rows.next(store.read, levels, this.#looked_at)
-      if (due === undefined) return POLL_MILLISECONDS
-      return Math.min(POLL_MILLISECONDS, Math.max(1, due - millis()))
+      await this.#lookAhead()
+      if (this.#due === undefined) return POLL_MILLISECONDS
+      return Math.min(POLL_MILLISECONDS, Math.max(1, this.#due - millis()))
     } catch {
       return POLL_MILLISECONDS
     }
   }
 
+  async #lookAhead() {
+    const { store, table, picker } = this.#options
+    if (picker || this.#due_known_until > monotonic()) return
+    this.#due_known_until = monotonic() + POLL_MILLISECONDS
+    const levels = Object.values(PRIORITIES)
+    this.#due = await table.rows.next(store.read, levels, this.#looked_at)
+  }
+
   async #work(row: Row) {
     const result = await this.#attempt(row)
+    if (result.retry !== undefined || result.hold) this.#due_known_until = 0
     const is_counted = !result.hold || result.hold.was_tried === true
     const settling = this.#settler.settle(row, result).finally(() => {
       this.#options.guard?.end(row.id, is_counted)
