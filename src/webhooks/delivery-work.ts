@@ -1,4 +1,5 @@
 import { inArray } from "drizzle-orm"
+import { monotonic } from "../core/time"
 import type { Workers } from "../core/workers"
 import { DeferredError, type WorkResult } from "../jobs/work"
 import type { WorkTable } from "../jobs/work-table"
@@ -10,10 +11,8 @@ import { bodyFor, type DeliveryBody, Envelopes } from "./delivery-body"
 import { WEBHOOKS } from "./delivery-counts"
 import { type ClaimedDelivery, deliveryRows } from "./delivery-picker"
 import { EndpointCache } from "./endpoint-cache"
-import { type RunningAttempt, RunningAttempts } from "./running-attempts"
 import { type EndedAttempt, settleDeliveries } from "./settle-deliveries"
 import { webhooks } from "./tables"
-import { ConnectionThrottle } from "./throttle"
 
 /** While the worker pool or the database is busy, a delivery waits for so long. */
 const BUSY_SECONDS = 1
@@ -59,7 +58,7 @@ export class DeliveryTable implements WorkTable<ClaimedDelivery, EndedAttempt> {
   scheduleOf = () => () => BUSY_SECONDS
 
   onClaim(rows: ClaimedDelivery[]) {
-    const loaded = this.#load(rows)
+    const loaded = this.#load(rows).catch(defer)
     loaded.catch(() => {}) // each row hears of it
     for (const row of rows) {
       this.#claimed.set(row, { loaded, running: this.running.begin(row.webhook_id) })
@@ -75,14 +74,26 @@ export class DeliveryTable implements WorkTable<ClaimedDelivery, EndedAttempt> {
 
   async run(row: ClaimedDelivery): Promise<WorkResult<EndedAttempt>> {
     const claimed = this.#claimed.get(row)
-    if (!claimed) return {}
-    const { running } = claimed
+    if (!claimed) throw new Error("A delivery runs that was not claimed")
+    const { running, loaded } = claimed
+    try {
+      return await this.#attempt(row, running, await loaded)
+    } catch (error) {
+      running.end()
+      throw error
+    }
+  }
+
+  async #attempt(
+    row: ClaimedDelivery,
+    running: RunningAttempt,
+    { receivers, envelopes }: Loaded,
+  ): Promise<WorkResult<EndedAttempt>> {
     const settled = () => running.end()
-    const { receivers, envelopes } = await claimed.loaded.catch(busy)
     const receiver = receivers.get(row.webhook_id)
     const envelope = envelopes.get(row.event_id)
     const body =
-      receiver && (await bodyFor(this.#parts, row, receiver.transform, envelope).catch(busy))
+      receiver && (await bodyFor(this.#parts, row, receiver.transform, envelope).catch(defer))
     if (!receiver || !body) return { settled } // nothing is left to send
     const release = await this.#throttle.acquire()
     if (!this.#claimed.has(row)) {
@@ -140,7 +151,8 @@ export async function attemptDelivery(
   return { outcome: await attempt(requests, receiver, event_id, text), transform_failed }
 }
 
-function busy(error: Error): never {
+/** The worker pool or the database is busy: no attempt was made. */
+function defer(error: Error): never {
   throw new DeferredError(error.message, BUSY_SECONDS)
 }
 
@@ -150,3 +162,118 @@ const selectStates = prepared({ ids: idList }, (db: Reader, slot) =>
     .from(webhooks)
     .where(isAmong(db, webhooks.id, slot.ids)),
 )
+
+/** One attempt among those that run. */
+export interface RunningAttempt {
+  /** Frees its share of the endpoint's concurrency. */
+  free(): void
+  succeeded(): void
+  /** Whether a later attempt of the same endpoint has succeeded already. */
+  isOutdone(): boolean
+  /** Its result is on disk, or is not written any more. */
+  end(): void
+}
+
+interface OfEndpoint {
+  running: number
+  /** The number of the latest attempt among those that succeeded. */
+  succeeded: number
+}
+
+/** The attempts that run, by endpoint: how many there are, and which began before its last success. */
+export class RunningAttempts {
+  /** Attempts by endpoint that use its concurrency. */
+  readonly busy = new Map<string, number>()
+  readonly #endpoints = new Map<string, OfEndpoint>()
+  #last = 0
+
+  begin(webhook_id: string): RunningAttempt {
+    this.#last += 1
+    const number = this.#last
+    const endpoint = this.#endpoints.get(webhook_id) ?? { running: 0, succeeded: 0 }
+    this.#endpoints.set(webhook_id, endpoint)
+    endpoint.running += 1
+    this.#count(webhook_id, 1)
+    let is_busy = true
+    let is_over = false
+    const free = () => {
+      if (is_busy) this.#count(webhook_id, -1)
+      is_busy = false
+    }
+    return {
+      free,
+      succeeded: () => {
+        endpoint.succeeded = Math.max(endpoint.succeeded, number)
+      },
+      isOutdone: () => endpoint.succeeded > number,
+      end: () => {
+        free()
+        if (!is_over) endpoint.running -= 1
+        is_over = true
+        if (endpoint.running === 0) this.#endpoints.delete(webhook_id)
+      },
+    }
+  }
+
+  #count(webhook_id: string, by: number) {
+    const busy = (this.busy.get(webhook_id) ?? 0) + by
+    if (busy > 0) this.busy.set(webhook_id, busy)
+    else this.busy.delete(webhook_id)
+  }
+}
+
+/** The runtime keeps 64 connections open (it has no setting for it). Some are left to other requests. */
+const AT_ONCE = 60
+
+/** A receiver that answers later than this is slow, and does not delay other requests. */
+const YOUNG_MILLISECONDS = 5
+
+/**
+ * Limits how many requests begin at one moment, so that those which are answered fast share the
+ * connections that stay open. Each request beyond would open a connection, only to close it again.
+ */
+export class ConnectionThrottle {
+  /** The beginning of each young request, the oldest first. */
+  readonly #young = new Set<{ at: number }>()
+  readonly #waiting: ((release: () => void) => void)[] = []
+  readonly #young_ms: number
+  #timer: Timer | undefined
+
+  /** `young_ms`: for so long, in milliseconds, a request counts. */
+  constructor(young_ms = YOUNG_MILLISECONDS) {
+    this.#young_ms = young_ms
+  }
+
+  /** Resolves when a request may begin, with the function to call at its end. */
+  async acquire(): Promise<() => void> {
+    if (this.#waiting.length === 0 && this.#isOpen()) return this.#begin()
+    this.#timer ??= setInterval(() => this.#admit(), this.#young_ms)
+    return new Promise((resolve) => this.#waiting.push(resolve))
+  }
+
+  #begin(): () => void {
+    const one = { at: monotonic() }
+    this.#young.add(one)
+    return () => {
+      this.#young.delete(one)
+      this.#admit()
+    }
+  }
+
+  #admit() {
+    while (this.#waiting.length > 0 && this.#isOpen()) this.#waiting.shift()?.(this.#begin())
+    if (this.#waiting.length > 0) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+
+  #isOpen(): boolean {
+    if (this.#young.size < AT_ONCE) return true
+    const grown = monotonic() - this.#young_ms
+    for (const one of this.#young) {
+      if (one.at > grown) break
+      this.#young.delete(one)
+    }
+    return this.#young.size < AT_ONCE
+  }
+}
