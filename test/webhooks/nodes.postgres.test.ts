@@ -1,8 +1,13 @@
 import { expect, test } from "bun:test"
-import { eq } from "drizzle-orm"
+import { eq, sql } from "drizzle-orm"
 import { settings } from "../../src/core/config"
+import { newId } from "../../src/core/ids"
 import { events } from "../../src/events/tables"
+import { claimsOf } from "../../src/jobs/claims"
+import { nodes } from "../../src/jobs/tables"
+import { releaseSilent, showLife } from "../../src/jobs/work-nodes"
 import { openStore } from "../../src/store/open"
+import { deliveryRows } from "../../src/webhooks/delivery-picker"
 import { releaseHeld } from "../../src/webhooks/held"
 import { activate } from "../../src/webhooks/status"
 import { receiver } from "../fakes/receiver"
@@ -64,4 +69,24 @@ test("two nodes share the work, and none of it is done twice", async () => {
   expect(fake.received).toHaveLength(800)
   for (const loop of loops) await loop.stop(1000)
   await other.close()
+})
+
+test("what a silent node had claimed is delivered by another, and counts as no attempt", async () => {
+  await using hooks = await testHooks()
+  using fake = receiver()
+  const { id } = await hooks.endpoint({ url: fake.url })
+  await hooks.emit(5)
+  const { store } = hooks
+  const dead = newId()
+  await showLife(store, dead)
+  const lease = { owner: dead, lease_ms: 3_600_000, alone: false }
+  const claims = claimsOf(store, { rows: deliveryRows }, lease)
+  expect(await claims.claim({ partition: id, limit: 5 })).toHaveLength(5)
+  await hooks.deliver()
+  expect(await releaseSilent(store, [deliveryRows])).toBe(0)
+  await store.tx((tx) => tx.update(nodes).set({ seen_at: sql`${nodes.seen_at} - 21000` }))
+  expect(await releaseSilent(store, [deliveryRows])).toBe(5)
+  await until(async () => (await hooks.deliveries(id)).every((row) => row.status === "success"))
+  expect((await hooks.deliveries(id)).map(({ attempts }) => attempts)).toEqual([1, 1, 1, 1, 1])
+  expect(fake.received).toHaveLength(5)
 })
