@@ -98,7 +98,10 @@ export interface ErrorExtras {
   status?: number | undefined
 }
 
-/** The caller's mistake. Thrown anywhere, turned into an answer in `http/envelope.ts` only. */
+/**
+ * The caller's mistake. Thrown anywhere, turned into an answer in `http/envelope.ts` only.
+ * `details.retry_after`, in seconds, is also the header Retry-After (RFC 9110, 10.2.3).
+ */
 export class ApiError extends Error {
   override readonly name = "ApiError"
   readonly code: ErrorCode
@@ -111,7 +114,9 @@ export class ApiError extends Error {
     this.code = code
     this.status = extras.status ?? codes[code].status
     this.details = details
-    if (extras.headers) this.headers = extras.headers
+    const retry_after = "retry_after" in details ? String(details.retry_after) : undefined
+    const headers = { ...extras.headers, ...(retry_after && { "retry-after": retry_after }) }
+    if (Object.keys(headers).length > 0) this.headers = headers
   }
 }
 

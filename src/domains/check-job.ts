@@ -103,8 +103,7 @@ function tooMany(wait_ms: number, limit: number, window_seconds: number): ApiErr
   const retry_after = Math.max(1, Math.ceil(wait_ms / 1000))
   const message = `A domain can be checked at most ${limit} × in ${window_seconds} s. Try again in ${retry_after} s.`
   const details = { retry_after, limit, window_seconds, scope: "domain_check" }
-  const headers = { "retry-after": String(retry_after) }
-  return new ApiError("rate_limit_exceeded", message, details, { headers })
+  return new ApiError("rate_limit_exceeded", message, details)
 }
 
 /** Does what its turn has come for, and makes the next turn. A second run of it changes nothing. */

@@ -82,12 +82,7 @@ const INTERNAL =
 
 /** 503 with the seconds after which another try makes sense. */
 export const unavailable = (message: string, reason: string, retry_after = 5) =>
-  new ApiError(
-    "service_unavailable",
-    message,
-    { reason, retry_after },
-    { headers: { "retry-after": String(retry_after) } },
-  )
+  new ApiError("service_unavailable", message, { reason, retry_after })
 
 const storageRefused = (method: string) =>
   unavailable(method === "GET" || method === "HEAD" ? UNREADABLE : UNWRITABLE, "storage")

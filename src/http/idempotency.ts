@@ -163,7 +163,6 @@ const inProgress = () =>
     "conflict",
     "A request with this Idempotency-Key is still running. Ask again in a second.",
     { reason: "in_progress", id: null, retry_after: 1 },
-    { headers: { "retry-after": "1" } },
   )
 
 /** Forgets what is older than a day, some at a time. Returns how many rows went. */

@@ -123,12 +123,10 @@ export const quotaHeaders = ({ limit, remaining, reset }: Quota) => {
 function exceeded(limit: number, window: RateWindow, scope: string) {
   const retry_after = Math.max(1, Math.ceil((window.ends - millis()) / 1000))
   const details = { retry_after, limit, window_seconds: WINDOW_SECONDS, scope }
-  const headers = {
-    "retry-after": String(retry_after),
-    ...(scope === REQUESTS || scope === FAILED
+  const headers =
+    scope === REQUESTS || scope === FAILED
       ? quotaHeaders({ limit, remaining: 0, reset: seconds(window.ends) })
-      : {}),
-  }
+      : {}
   const message = `The limit is ${limit} requests a minute. Try again in ${retry_after} s.`
   return new ApiError("rate_limit_exceeded", message, details, { headers })
 }

@@ -1,5 +1,5 @@
 import { and, desc, eq, isNull } from "drizzle-orm"
-import { ApiError, fail } from "../core/errors"
+import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { now } from "../core/time"
 import { lacking } from "../lib/password-strength"
@@ -51,7 +51,7 @@ export const verify = (password: string, password_hash: string | undefined): Pro
 const normal = (password: string) => password.normalize("NFKC")
 
 async function withPermit<Result>(work: () => Promise<Result>): Promise<Result> {
-  if (pending >= AT_ONCE + MOST_WAITING) throw busy()
+  if (pending >= AT_ONCE + MOST_WAITING) busy()
   pending += 1
   const release = await permits.acquire()
   try {
@@ -63,11 +63,10 @@ async function withPermit<Result>(work: () => Promise<Result>): Promise<Result> 
 }
 
 const busy = () =>
-  new ApiError(
+  fail(
     "service_unavailable",
     "Too many people are signing in at this moment. Nothing was done. Try again in a second.",
     { reason: "busy", retry_after: 1 },
-    { headers: { "retry-after": "1" } },
   )
 
 /** Throws 422 `weak_password` with what is missing. */

@@ -1,5 +1,5 @@
 import { eq, sql } from "drizzle-orm"
-import { ApiError } from "../core/errors"
+import { fail } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { isoFrom, millis, millisFrom } from "../core/time"
 import { subscriberOf } from "../lib/ip-ranges"
@@ -47,12 +47,12 @@ export class Throttle {
   async consume(...attempts: CountedAttempt[]): Promise<void> {
     for (const [bucket, subject] of attempts) {
       const row = await find(this.#store.read, this.#key(bucket, subject))
-      if (row && row.used >= bucket.size && isOpen(row)) throw exceeded(bucket, row.ends_at)
+      if (row && row.used >= bucket.size && isOpen(row)) refuse(bucket, row.ends_at)
     }
     await this.#store.tx(async (tx) => {
       for (const [bucket, subject] of attempts) {
         const row = await count(tx, this.#key(bucket, subject), bucket.seconds)
-        if (row && row.used > bucket.size) throw exceeded(bucket, row.ends_at)
+        if (row && row.used > bucket.size) refuse(bucket, row.ends_at)
       }
     })
   }
@@ -105,12 +105,8 @@ async function count(tx: Tx, subject: string, seconds: number): Promise<Throttle
   return row
 }
 
-function exceeded({ name, size, seconds }: ThrottleBucket, ends_at: string): ApiError {
+function refuse({ name, size, seconds }: ThrottleBucket, ends_at: string): never {
   const retry_after = Math.max(1, Math.ceil((millisFrom(ends_at) - millis()) / 1000))
-  return new ApiError(
-    "login_rate_limit_exceeded",
-    `Too many attempts. Try again in ${retry_after} s.`,
-    { retry_after, limit: size, window_seconds: seconds, scope: name },
-    { headers: { "retry-after": String(retry_after) } },
-  )
+  const details = { retry_after, limit: size, window_seconds: seconds, scope: name }
+  fail("login_rate_limit_exceeded", `Too many attempts. Try again in ${retry_after} s.`, details)
 }

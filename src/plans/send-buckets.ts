@@ -49,8 +49,7 @@ function full(limit: number, excess: number): ApiError {
   const retry_after = Math.max(1, Math.ceil(excess / SECOND))
   const message = `This project may send ${limit} messages a second. Try again in ${retry_after} s.`
   const details = { retry_after, limit, window_seconds: 1, scope: "sends" }
-  const headers = { "retry-after": String(retry_after) }
-  return new ApiError("rate_limited", message, details, { headers })
+  return new ApiError("rate_limited", message, details)
 }
 
 async function hold(tx: Tx, key: { project_id: string; channel: string }, drained: number) {

@@ -1,6 +1,6 @@
 import { and, eq, gt, like, lte, ne, type SQL } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
-import { ApiError, fail } from "../core/errors"
+import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { millis, now, secondsFromNow } from "../core/time"
 import type { ConsoleMail } from "../identity/system-mail"
@@ -288,18 +288,15 @@ const COUNTER = "invitations:"
  */
 async function countToday(tx: Tx, account_id: string) {
   const today = COUNTER + now().slice(0, "2026-11-21".length)
-  if ((await counted(tx, account_id, today)) >= MOST_A_DAY) throw tooManyToday()
+  if ((await counted(tx, account_id, today)) >= MOST_A_DAY) tooManyToday()
   await bump(tx, account_id, today, 1)
   const earlier = and(like(counters.name, `${COUNTER}%`), ne(counters.name, today))
   await tx.delete(counters).where(and(eq(counters.project_id, account_id), earlier))
 }
 
-function tooManyToday() {
+function tooManyToday(): never {
   const retry_after = DAY_SECONDS - (Math.floor(millis() / 1000) % DAY_SECONDS)
-  return new ApiError(
-    "rate_limit_exceeded",
-    `This account has sent its ${MOST_A_DAY} invitations of today. Try again tomorrow (UTC).`,
-    { retry_after, limit: MOST_A_DAY, window_seconds: DAY_SECONDS, scope: "invitations" },
-    { headers: { "retry-after": String(retry_after) } },
-  )
+  const text = `This account has sent its ${MOST_A_DAY} invitations of today. Try again tomorrow (UTC).`
+  const limits = { limit: MOST_A_DAY, window_seconds: DAY_SECONDS, scope: "invitations" }
+  fail("rate_limit_exceeded", text, { retry_after, ...limits })
 }
