@@ -116,6 +116,8 @@ export interface ProviderDescriptor<
   readonly channel: ProviderChannel
   /** As a person names it: `Amazon SES`. */
   readonly about: string
+  /** The statuses of a message, for the guide. */
+  readonly reports: string
   /** Flags of `belfry providers set <name>`, as its help shows them. */
   readonly example?: string
   readonly credentials: Readonly<Record<string, CredentialField>>

@@ -1,6 +1,10 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import type { OpenApi } from "../../src/http/openapi"
 import { SCOPES } from "../../src/identity/scopes"
 import { PROVIDERS } from "../../src/provider-table"
+import { root } from "./migrations"
+import { providerGuide } from "./provider-guide"
 
 /** A schema of JSON, as the document has it. */
 interface Schema {
@@ -39,6 +43,7 @@ export const CLIENT_FILES = [
   "src/client/components.ts",
   "src/client/operations.ts",
   "src/client/provider-forms.ts",
+  "docs/providers.md",
 ] as const
 
 /** The text of each of them: one line an operation, one line a component. */
@@ -56,6 +61,7 @@ export function clientSources(document: OpenApi): Record<(typeof CLIENT_FILES)[n
     "src/client/components.ts": `${COMPONENTS_HEAD}${lines.join("")}}\n`,
     "src/client/operations.ts": operations,
     "src/client/provider-forms.ts": providerForms(),
+    "docs/providers.md": providerGuide(readFileSync(join(root, "docs/providers.md"), "utf8")),
   }
 }
 

@@ -50,20 +50,24 @@ const asDescriptor = (
   name,
   channel: "email",
   about: name,
+  reports: "",
   credentials: {},
   ...(name === "direct" && { is_shared: true }),
   open,
 })
 
+/** What email providers get. */
+export const testContext = (options: ProviderOptions = {}): EmailContext => ({
+  settings: { ...settings(), "delivery.concurrency": 4, ...options.settings },
+  schedule: smtpSchedule(),
+  mailbox_port: options.mailbox_port ?? null,
+  direct: { policies: { find: noDirect, keep: noDirect } },
+})
+
 /** Every provider, as a process of these options has them; without a mailbox and without MX. */
 export function testEnvironment(options: ProviderOptions = {}): ProviderEnvironment {
   const { own = nobody, openDirect = noDirect, allow_private = LOOPBACK, network } = options
-  const email: EmailContext = {
-    settings: { ...settings(), "delivery.concurrency": 4, ...options.settings },
-    schedule: smtpSchedule(),
-    mailbox_port: options.mailbox_port ?? null,
-    direct: { policies: { find: noDirect, keep: noDirect } },
-  }
+  const email = testContext(options)
   const table = (options.table ?? PROVIDERS).map((one) =>
     one.name === "direct" ? { ...one, open: openDirect } : one,
   )

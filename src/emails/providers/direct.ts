@@ -204,6 +204,7 @@ export const directProvider: ProviderDescriptor<object, EmailContext, OutgoingMa
   name: "direct",
   channel: "email",
   about: "the recipients' mail servers",
+  reports: "`delivered` when the recipient's server took it",
   credentials: {},
   is_shared: true,
   spf: (_, { machine }) => machine,

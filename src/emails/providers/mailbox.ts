@@ -36,6 +36,7 @@ export const mailboxProvider: ProviderDescriptor<object, EmailContext, OutgoingM
   name: "mailbox",
   channel: "email",
   about: "the embedded mailbox",
+  reports: "`delivered` into the embedded mailbox, for every recipient",
   credentials: {},
   banner: () => "the embedded mailbox",
   obstacle: ({ mailbox_port }) =>

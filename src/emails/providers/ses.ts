@@ -37,6 +37,7 @@ export const sesProvider: ProviderDescriptor<SesAccess, EmailContext, OutgoingMa
   name: "ses",
   channel: "email",
   about: "Amazon SES",
+  reports: "`sent`, then `delivered`, `bounced` or `complained` when SES reports it",
   example: "--region eu-west-1 --access-key-id AKIA… --secret-stdin < secret",
   credentials: {
     region: {

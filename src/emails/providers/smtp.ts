@@ -98,6 +98,7 @@ export const smtpProvider: ProviderDescriptor<SmtpAccess, EmailContext, Outgoing
   name: "smtp",
   channel: "email",
   about: "an SMTP relay",
+  reports: "`sent` when the relay took it",
   example: "--host smtp.example.com --username apikey --secret-stdin < secret",
   credentials: {
     host: {

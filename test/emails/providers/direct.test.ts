@@ -1,11 +1,16 @@
 import { describe, expect, test } from "bun:test"
 import type { AddressInfo } from "node:net"
 import { SMTPServer, type SMTPServerOptions } from "smtp-server"
+import { directProvider } from "../../../src/emails/providers/direct"
+import { mailTo } from "../../contracts/email-provider"
+import { providerContract } from "../../contracts/provider"
+import { nameServer, type Say } from "../../core/name-server"
 import { selfSigned } from "../../fakes/smtp-certificate"
 import { type Script, smtpSink } from "../../fakes/smtp-sink"
 import { movableClock } from "../../harness/clock"
+import { testContext } from "../../harness/providers"
 import { IMPATIENT, waitsFor } from "../../harness/waits"
-import { a, directOn, mx, type Names } from "./direct-fixture"
+import { a, directOn, mx, type Names, policyMemory } from "./direct-fixture"
 
 const clockwork = movableClock()
 
@@ -225,4 +230,42 @@ describe("opportunistic TLS", () => {
     expect(await it.send(ANN)).toMatchObject({ status: "delivered", reply: { tls: null } })
     expect(server.secure).toEqual([false])
   })
+})
+
+providerContract(directProvider, async () => {
+  const byRecipient = (line: string) => {
+    if (line.includes("<no@")) return "550 5.1.1 nobody here"
+    return line.includes("<later@") ? "450 4.2.0 not now" : undefined
+  }
+  const sink = smtpSink({ RCPT: byRecipient })
+  const names: Record<string, Say> = {
+    "MX b.test": mx([10, "mx.b.test"]),
+    "A mx.b.test": a("127.0.0.1"),
+  }
+  const server = await nameServer((name, kind) => names[`${kind} ${name}`] ?? "NXDOMAIN")
+  return {
+    credentials: {},
+    context: {
+      ...testContext({
+        settings: {
+          "dns.servers": [server.address],
+          "delivery.mx_port": sink.port,
+          "delivery.allow_private": ["127.0.0.0/8"],
+          "delivery.ehlo_name": "mail.belfry.test",
+        },
+      }),
+      direct: { policies: policyMemory() },
+    },
+    messages: {
+      accepted: mailTo(ANN),
+      deferred: mailTo("later@b.test"),
+      refused: mailTo("no@b.test"),
+    },
+    success: "delivered",
+    leave: () => sink[Symbol.dispose](),
+    async [Symbol.asyncDispose]() {
+      sink[Symbol.dispose]()
+      server.close()
+    },
+  }
 })

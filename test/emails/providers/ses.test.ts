@@ -1,9 +1,11 @@
 import { describe, expect, test } from "bun:test"
 import { GetAccountCommand, SESv2Client, SendEmailCommand } from "@aws-sdk/client-sesv2"
-import { ses } from "../../../src/emails/providers/ses"
+import { ses, sesProvider } from "../../../src/emails/providers/ses"
 import type { SesAccess } from "../../../src/emails/providers/ses/api"
 import { mailTo, RAW } from "../../contracts/email-provider"
+import { providerContract } from "../../contracts/provider"
 import { sesServer } from "../../fakes/ses-server"
+import { testContext } from "../../harness/providers"
 import { refusal } from "../../store/facts"
 
 const access: SesAccess = {
@@ -182,4 +184,27 @@ test("a paused account shows in the check", async () => {
     body: { SendingEnabled: false },
   }))
   expect(await refusal(at(server.url).check?.() ?? Promise.resolve())).toContain("paused sending")
+})
+
+providerContract(sesProvider, async () => {
+  const server = sesServer(access.secret_access_key, ({ is_signed, body }) => {
+    if (!is_signed) return { status: 403, body: { __type: "SignatureDoesNotMatch", message: "no" } }
+    if (body.includes("later@")) return { status: 503, body: { message: "not now" } }
+    if (!body.includes("no@")) return undefined
+    return { status: 400, body: { __type: "MessageRejected", message: "a virus" } }
+  })
+  return {
+    credentials: { ...access },
+    context: testContext({ settings: { "providers.ses.endpoint": server.url } }),
+    messages: {
+      accepted: mailTo(ANN),
+      deferred: mailTo("later@example.test"),
+      refused: mailTo("no@example.test"),
+    },
+    success: "sent",
+    leave: () => server[Symbol.dispose](),
+    async [Symbol.asyncDispose]() {
+      server[Symbol.dispose]()
+    },
+  }
 })

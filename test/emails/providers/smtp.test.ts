@@ -1,6 +1,8 @@
-import { smtp } from "../../../src/emails/providers/smtp"
-import { emailProviderContract } from "../../contracts/email-provider"
+import { smtp, smtpProvider } from "../../../src/emails/providers/smtp"
+import { emailProviderContract, mailTo } from "../../contracts/email-provider"
+import { providerContract } from "../../contracts/provider"
 import { type Script, smtpSink } from "../../fakes/smtp-sink"
+import { testContext } from "../../harness/providers"
 
 const byRecipient = (line: string) => {
   if (line.includes("<no@")) return "550 5.1.1 nobody here"
@@ -29,3 +31,28 @@ const open = (script: Script) => async () => {
 
 emailProviderContract("smtp", open({}))
 emailProviderContract("smtp without pipelining", open({ EHLO: "250 sink.test" }))
+
+const LOGIN = { username: "belfry", password: "the right password" }
+const RIGHT = btoa(`\0${LOGIN.username}\0${LOGIN.password}`)
+
+providerContract(smtpProvider, async () => {
+  const sink = smtpSink({
+    RCPT: byRecipient,
+    EHLO: "250-sink.test\r\n250-PIPELINING\r\n250 AUTH PLAIN",
+    AUTH: (line) => (line.includes(RIGHT) ? undefined : "535 5.7.8 wrong"),
+  })
+  return {
+    credentials: { host: "127.0.0.1", port: sink.port, ...LOGIN, tls: "none" },
+    context: testContext(),
+    messages: {
+      accepted: mailTo("ann@example.test"),
+      deferred: mailTo("later@example.test"),
+      refused: mailTo("no@example.test"),
+    },
+    success: "sent",
+    leave: () => sink[Symbol.dispose](),
+    async [Symbol.asyncDispose]() {
+      sink[Symbol.dispose]()
+    },
+  }
+})

@@ -1,0 +1,154 @@
+import { expect, test } from "bun:test"
+import { Type as t } from "@sinclair/typebox"
+import { LOCAL } from "../../src/audit-log/audit-log"
+import { openSecrets } from "../../src/core/secrets"
+import { callbackRoutes } from "../../src/providers/callbacks-routes"
+import { record } from "../../src/providers/config-record"
+import * as configs from "../../src/providers/configs"
+import type { ProviderDescriptor, ProviderEnvironment } from "../../src/providers/descriptor"
+import { Failover } from "../../src/providers/failover"
+import { OpenProviders } from "../../src/providers/open-providers"
+import { NO_REPLY, type OutgoingMessage, outcomeOf } from "../../src/providers/provider"
+import { idFor } from "../harness/ids"
+import { quietLog } from "../harness/quiet"
+import { testStore } from "../harness/store"
+
+quietLog()
+
+interface Text extends OutgoingMessage {
+  body: string
+}
+
+interface TextContext {
+  /** What each account says, and what it got. */
+  carriers: Map<string, { fault?: "connection"; got: string[] }>
+}
+
+type TextAccess = { account: string; auth_token: string }
+
+/** A provider of texts that is not there: one descriptor, as a channel to come will have it. */
+const pigeon: ProviderDescriptor<TextAccess, TextContext, Text, { account: string }> = {
+  name: "pigeon",
+  channel: "sms",
+  about: "a pigeon",
+  reports: "`sent` when it flies",
+  credentials: {
+    account: { schema: t.String(), about: "account" },
+    auth_token: { schema: t.String(), about: "token", secret: true, asked_with: "account" },
+  },
+  callbacks: {
+    body: t.Object({ account: t.String() }),
+    example: { account: "one" },
+    about: "A pigeon comes home.",
+    verify: async ({ account }) => account,
+    read: async () => undefined,
+  },
+  open: ({ account }, { carriers }) => ({
+    name: "pigeon",
+    schedule: () => 5,
+    async send({ to, body }) {
+      const carrier = carriers.get(account)
+      const fault = carrier?.fault
+      if (!fault) carrier?.got.push(body)
+      const one = {
+        reason: fault ? "no wind" : null,
+        bounce_subtype: null,
+        code: null,
+        reply: NO_REPLY,
+      }
+      const status = fault ? ("retry" as const) : ("sent" as const)
+      const results = to.map((email) => ({ ...one, email, status, ...(fault && { fault }) }))
+      return outcomeOf(results, { provider: "pigeon", schedule: () => 5 })
+    },
+    close: async () => {},
+  }),
+}
+
+const KIND = "sms_provider"
+const OWNER = { account_id: idFor("account_1"), project_id: idFor("project_1") }
+const TOKEN = "a very secret token"
+
+async function texts() {
+  const base = await testStore()
+  const { store, folder } = base
+  const secrets = openSecrets({ data_dir: folder, master_key: null })
+  const carriers: TextContext["carriers"] = new Map()
+  const environment: ProviderEnvironment = {
+    table: [pigeon],
+    contexts: { sms: { carriers } },
+    own: {},
+    allow_private: [],
+    network: { allow_private: [] },
+  }
+  const failover = new Failover<Text>({
+    store,
+    kind: KIND,
+    providers: new OpenProviders(environment, secrets),
+  })
+  return {
+    ...base,
+    secrets,
+    carriers,
+    environment,
+    send: (body: string) =>
+      failover.send({ message_id: idFor(body), project_id: OWNER.project_id, to: ["+1"], body }),
+    async add(account: string, priority: number) {
+      carriers.set(account, { got: [] })
+      const wanted = {
+        kind: KIND,
+        provider: "pigeon",
+        name: account,
+        priority,
+        credentials: { account, auth_token: TOKEN },
+        settings: {},
+      } as const
+      const maker = { secrets, by: LOCAL, table: environment.table }
+      return (await store.tx((tx) => configs.set(tx, OWNER, wanted, maker))).row
+    },
+    async [Symbol.asyncDispose]() {
+      await failover.close()
+      await base[Symbol.asyncDispose]()
+    },
+  }
+}
+
+test("a channel without any provider has messages wait", async () => {
+  await using it = await texts()
+  expect(await it.send("hello").catch((error: Error) => error.name)).toBe("DeferredError")
+})
+
+test("texts go to the first provider of the project, and to the next one when it is away", async () => {
+  await using it = await texts()
+  await it.add("one", 1)
+  await it.add("two", 2)
+  expect(await it.send("hello")).toMatchObject({ status: "sent", provider: "pigeon" })
+  it.carriers.set("one", { fault: "connection", got: [] })
+  const outcome = await it.send("hello again")
+  expect(outcome).toMatchObject({ status: "sent" })
+  expect(outcome.transcript).toContain("* trying the next provider: pigeon (two)")
+  expect(it.carriers.get("two")?.got).toEqual(["hello again"])
+})
+
+test("a configuration of texts is sealed and masked, and is called back under its channel", async () => {
+  await using it = await texts()
+  const row = await it.add("one", 1)
+  expect(row.credentials).not.toContain(TOKEN)
+  const { secrets, environment } = it
+  const shown = record(row, { secrets, base_url: "https://b.test", table: environment.table })
+  expect(shown.credentials).toEqual({ account: "one", auth_token: "****oken" })
+  expect(shown.callback_url).toStartWith("https://b.test/v1/callbacks/sms/pigeon/")
+  const routes = callbackRoutes({ store: it.store, providers: environment }, environment.table)
+  expect(routes.map(({ path }) => path)).toEqual(["/v1/callbacks/sms/{provider}/{config_token}"])
+})
+
+test("an email provider is none of another kind", async () => {
+  await using it = await texts()
+  await it.add("one", 1)
+  const rows = await configs.list(it.store.read, OWNER.project_id, "email_provider", {
+    limit: 10,
+    offset: 0,
+    after: undefined,
+    before: undefined,
+  })
+  expect(rows).toEqual([])
+})
