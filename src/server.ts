@@ -32,7 +32,7 @@ import { type KeptCheck, keepChecked } from "./operations/keep-checked"
 import { keepTidy } from "./operations/tidy"
 import { RequestLog } from "./request-log/request-log"
 import { DRAIN_MILLISECONDS, type Loop, stopper } from "./stopper"
-import type { Begin } from "./store/beginning"
+import type { BeginMode } from "./store/database-file"
 import { BOOT_PATIENCE_MS, explained, openStore } from "./store/open"
 import type { Store } from "./store/store"
 import type { SetupToken } from "./tenancy/setup"
@@ -69,7 +69,7 @@ export interface StartOptions {
   loaded: Loaded
   mode: "up" | "serve"
   /** Whether a database may begin where none is; default: in a folder that was never in use. */
-  begin?: Begin
+  begin?: BeginMode
 }
 
 /** Starts everything in the order of need; `stop` goes back in the reverse order. */
@@ -196,7 +196,7 @@ interface Storage {
 
 async function openStorage(
   settings: Settings,
-  begin: Begin,
+  begin: BeginMode,
   workers: Workers,
   undo: (() => unknown)[],
 ): Promise<Storage> {
@@ -204,9 +204,9 @@ async function openStorage(
   mkdirSync(data_dir, { recursive: true, mode: 0o700 })
   const ear: { hear: (error: unknown) => void } = { hear: () => {} }
   const copyLog = (path: string) => workers.run<void>("copy-log", path, COPY_LOG)
-  const onTrouble = (error: unknown) => ear.hear(error)
+  const onFault = (error: unknown) => ear.hear(error)
   const store = await openStore(settings, {
-    onTrouble,
+    onFault,
     copyLog,
     begin,
     patience_ms: BOOT_PATIENCE_MS,

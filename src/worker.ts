@@ -1,17 +1,17 @@
 import { serveTasks } from "./core/worker-task"
 import type { MailToCompose } from "./emails/compose-task"
 import type { PartsToParse } from "./http/json"
-import type { FileToCheck } from "./store/check-file"
+import type { FileToCheck } from "./store/file-tasks"
 import type { RenderTask } from "./templates/render"
 
 /** The thread for work that costs CPU, or waits for the disk. Libraries load with the first task that needs them. */
 serveTasks({
   "copy-log": async (path: string) => {
-    const { copyLog } = await import("./store/copy-log")
+    const { copyLog } = await import("./store/file-tasks")
     return copyLog(path)
   },
   "check-file": async (file: FileToCheck) => {
-    const { checkFile } = await import("./store/check-file")
+    const { checkFile } = await import("./store/file-tasks")
     return checkFile(file)
   },
   compose: async (mail: MailToCompose) => {

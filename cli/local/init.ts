@@ -1,7 +1,7 @@
 import { type Loaded, useSettings } from "../../src/core/config"
 import { recentLines } from "../../src/core/log"
 import type { Secrets } from "../../src/core/secrets"
-import type { Begin } from "../../src/store/beginning"
+import type { BeginMode } from "../../src/store/database-file"
 import type { Store } from "../../src/store/store"
 import type { Action } from "../lib/context"
 import { usage } from "../lib/errors"
@@ -89,7 +89,7 @@ async function pendingIn({ values }: Loaded): Promise<string[]> {
 
 export async function withStore<Result>(
   { values }: Loaded,
-  { begin, waits = false }: { begin: Begin; waits?: boolean },
+  { begin, waits = false }: { begin: BeginMode; waits?: boolean },
   act: (store: Store, secrets: () => Secrets) => Promise<Result>,
 ): Promise<Result> {
   try {

@@ -1,7 +1,7 @@
 import { closeSync, openSync } from "node:fs"
 import { resolve } from "node:path"
 import { type Loaded, loadSettings, type Settings, type Sources } from "../../src/core/config"
-import type { Begin } from "../../src/store/beginning"
+import type { BeginMode } from "../../src/store/database-file"
 import { exits, Failure, usage } from "../lib/errors"
 import type { GlobalFlags } from "../lib/flags"
 import { optionWords } from "../lib/flags"
@@ -19,7 +19,7 @@ export interface BeginOptions extends LocalOptions {
   new?: boolean
 }
 
-export const begins = (options: Pick<BeginOptions, "new">): Begin =>
+export const begins = (options: Pick<BeginOptions, "new">): BeginMode =>
   options.new ? "anew" : "if_new"
 
 /** The same options for another command, as they would be typed: it then finds the same data. */

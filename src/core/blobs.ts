@@ -26,10 +26,10 @@ export interface Blobs {
 }
 
 /**
- * Files named by their content. Throws when the folder cannot be made. `onTrouble` hears of every
+ * Files named by their content. Throws when the folder cannot be made. `onFault` hears of every
  * failed write: a full disk, a lost fsync.
  */
-export function openBlobs(dir: string, onTrouble: (error: unknown) => void = () => {}): Blobs {
+export function openBlobs(dir: string, onFault: (error: unknown) => void = () => {}): Blobs {
   const drafts = prepare(dir)
   const path = (sha256: string): string => {
     if (!/^[0-9a-f]{64}$/.test(sha256)) throw new Error("a blob is named by 64 hex digits")
@@ -46,7 +46,7 @@ export function openBlobs(dir: string, onTrouble: (error: unknown) => void = () 
         // Also for a file that was there: the request that stored it may not have synced the folder yet.
         await syncFolder(join(dir, sha256.slice(0, 2)))
       } catch (error) {
-        onTrouble(error)
+        onFault(error)
         throw error
       }
       return { sha256, size: bytes.length }

@@ -6,8 +6,8 @@ import type { Secrets } from "../core/secrets"
 import { millis, now } from "../core/time"
 import { enqueue, type JobKind } from "../jobs/jobs"
 import { held } from "../store/dialect"
+import { type Keyset, newestFirst } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
-import { newestFirst, type Stretch } from "../store/stretch"
 import { enqueueCheck, nextCheck } from "./check-schedule"
 import type { DomainRow, KeyRow } from "./expected-records"
 import { keyRows, type MadeKey, newToken } from "./keys"
@@ -116,7 +116,7 @@ export interface DomainQuery {
 export function list(
   db: Reader,
   project_id: string,
-  query: DomainQuery & Stretch & { limit: number; offset: number },
+  query: DomainQuery & Keyset & { limit: number; offset: number },
 ): Promise<DomainRow[]> {
   const { where, order } = newestFirst(domains.id, query)
   const rows = db

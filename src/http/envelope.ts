@@ -1,6 +1,6 @@
 import { ApiError } from "../core/errors"
+import { faultOf } from "../core/faults"
 import { log } from "../core/log"
-import { faultOf } from "../store/trouble"
 import type { AnyRoute, Bare, Enveloped } from "./route"
 
 export type HeaderFields = Record<string, string>

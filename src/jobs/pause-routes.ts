@@ -5,7 +5,7 @@ import { type AnyRoute, consoleRow, type Method, route } from "../http/route"
 import type { Caller } from "../identity/caller"
 import { recordInAccounts } from "../identity/users"
 import { count, flag, text } from "../lib/record-fields"
-import { cutOut } from "../store/stretch"
+import { pageInMemory } from "../store/rows"
 import type { QueuePauses, TellPause } from "./pauses"
 
 const Queue = t.Object(
@@ -48,7 +48,7 @@ export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyR
           all.find(({ id }) => id === name) ?? fail("not_found", `There is no queue ${name}.`),
       )
       const window = await windowOf(call, cursors, named)
-      const rows = cutOut(all, { nameOf: ({ id }) => id, order: "rising" }, window)
+      const rows = pageInMemory(all, { nameOf: ({ id }) => id, order: "rising" }, window)
       const page = { rows, total: async () => all.length }
       return asPage(call, cursors, page, ({ id: _, ...line }) => line)
     },

@@ -5,8 +5,8 @@ import { isUuid, newId } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { now } from "../core/time"
 import { held } from "../store/dialect"
+import { type Keyset, newestFirst } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
-import { newestFirst, type Stretch } from "../store/stretch"
 import { callbackHash, callbackToken } from "./callback-token"
 import {
   type ConfigSettings,
@@ -189,7 +189,7 @@ export async function remove(
   await enqueueResumed(tx, row.project_id)
 }
 
-export interface ConfigPart extends Stretch {
+export interface ConfigPart extends Keyset {
   limit: number
   offset: number
 }

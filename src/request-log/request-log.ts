@@ -4,9 +4,9 @@ import { newId } from "../core/ids"
 import { log } from "../core/log"
 import { isoFrom, millis, millisFrom, monotonic } from "../core/time"
 import { isAskedId } from "../store/dialect"
+import { type Keyset, newestFirst } from "../store/rows"
 import { inserter } from "../store/statements"
 import type { Reader, Store } from "../store/store"
-import { newestFirst, type Stretch } from "../store/stretch"
 import { requestLog } from "./tables"
 
 /** One request and its answer, as the shell knows it when the answer goes out. */
@@ -152,7 +152,7 @@ export interface RequestLogFilter {
   request_id: string | undefined
 }
 
-interface Part extends Stretch {
+interface Part extends Keyset {
   limit: number
   offset: number
 }

@@ -1,5 +1,5 @@
+import { faultOf } from "../core/faults"
 import type { Store, Tx } from "./store"
-import { faultOf } from "./trouble"
 
 export interface BatcherOptions<Entry, Result> {
   store: Store

@@ -1,10 +1,9 @@
 import type { Database } from "bun:sqlite"
 import { ApiError } from "../core/errors"
-import { codeOf } from "../core/faults"
+import { codeOf, faultOf } from "../core/faults"
 import { log } from "../core/log"
 import { monotonic } from "../core/time"
-import type { LogState } from "./copy-log"
-import { faultOf } from "./trouble"
+import type { LogState } from "./file-tasks"
 
 /** Of the length at which a checkpoint begins: so much the writer's own thread copies at the end. */
 const REST = 1 / 4
@@ -24,7 +23,7 @@ export interface CheckpointOptions {
   /** Who fills the log more slowly than in this time needs no other thread; for tests. */
   calm_ms?: number
   /** Hears what the disk refused. After a lost fsync it has to `stop` them: the next would lie. */
-  onTrouble: (error: unknown) => void
+  onFault: (error: unknown) => void
 }
 
 /**
@@ -127,7 +126,7 @@ export class Checkpoints {
   #failed(error: unknown) {
     // No thread is free, or none is left, or no descriptor for one: later, or here.
     if (error instanceof ApiError || codeOf(error) === "SQLITE_CANTOPEN") return
-    if (faultOf(error)) this.#options.onTrouble(error)
+    if (faultOf(error)) this.#options.onFault(error)
     else log.warn("the write-ahead log could not be copied into the database", { error })
   }
 }

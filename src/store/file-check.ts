@@ -1,9 +1,9 @@
+import { faultOf } from "../core/faults"
 import { log } from "../core/log"
 import { monotonic } from "../core/time"
 import { openWorkers, type Workers } from "../core/workers"
-import { type FileToCheck, tablesOf } from "./check-file"
-import { DamagedDatabase } from "./damaged"
-import { faultOf } from "./trouble"
+import { DamagedDatabase } from "./database-file"
+import { type FileToCheck, tablesOf } from "./file-tasks"
 
 /**
  * A file up to this size is checked before anything else: 9 ms from memory, some 130 ms from a slow

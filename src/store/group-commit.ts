@@ -1,8 +1,8 @@
 import type { Database } from "bun:sqlite"
 import { AsyncLocalStorage } from "node:async_hooks"
+import { faultOf } from "../core/faults"
 import { log } from "../core/log"
 import { TableChanges } from "./table-changes"
-import { faultOf } from "./trouble"
 
 /** Bounds how long one group holds the event loop: some 15 ms at the usual cost of a closure. */
 const MAX_GROUP = 256
@@ -43,14 +43,14 @@ export class GroupCommit {
   #waiting: Entry[] = []
   #draining: Promise<void> | undefined
   #database: Database
-  #onTrouble: (error: unknown) => void
+  #onFault: (error: unknown) => void
   #between: () => void
   #statements: Record<"begin" | "commit" | "rollback" | "save" | "release" | "undo", () => void>
 
   /** `between` runs after each group, when its answers have left and no transaction is open. */
   constructor(
     database: Database,
-    onTrouble: (error: unknown) => void,
+    onFault: (error: unknown) => void,
     between: () => void = () => {},
   ) {
     const statement = (text: string) => {
@@ -58,7 +58,7 @@ export class GroupCommit {
       return () => void compiled.run()
     }
     this.#database = database
-    this.#onTrouble = onTrouble
+    this.#onFault = onFault
     this.#between = between
     this.#statements = {
       begin: statement("BEGIN IMMEDIATE"),
@@ -111,13 +111,13 @@ export class GroupCommit {
 
   /** Back to no transaction. It never throws: whoever waits behind this group gets his turn. */
   #recover(error: unknown) {
-    perform(() => this.#onTrouble(error))
+    perform(() => this.#onFault(error))
     if (!this.#database.inTransaction) return
     try {
       this.#statements.rollback()
     } catch (failure) {
       log.error("a group could not be rolled back", { error: failure })
-      perform(() => this.#onTrouble(failure))
+      perform(() => this.#onFault(failure))
     }
   }
 
@@ -152,7 +152,7 @@ export class GroupCommit {
       effects.push(...own)
       return () => resolve(value as never)
     } catch (error) {
-      if (faultOf(error) === "damaged") perform(() => this.#onTrouble(error))
+      if (faultOf(error) === "damaged") perform(() => this.#onFault(error))
       // A full disk or an I/O error makes SQLite roll back everything: then the group is lost.
       if (!this.#database.inTransaction) throw error
       undo()

@@ -2,25 +2,24 @@ import { Database } from "bun:sqlite"
 import { existsSync, mkdirSync } from "node:fs"
 import { dirname, join } from "node:path"
 import type { Settings } from "../core/config"
-import { type Begin, NoDatabase, nothingIn } from "./beginning"
+import { faultOf } from "../core/faults"
 import type { CopyLog } from "./checkpoints"
-import { explained as explainedFile } from "./damaged"
+import { connect } from "./connect-postgres"
+import { type BeginMode, explained as explainedFile, NoDatabase, nothingIn } from "./database-file"
 import { pendingPostgres, pendingSqlite } from "./migrate"
 import { openPostgres } from "./postgres"
-import { connect } from "./reach-postgres"
 import { openSqlite } from "./sqlite"
 import type { Store } from "./store"
-import { faultOf } from "./trouble"
 
 /** A Postgres that starts together with us, on the same machine or beside it, is there by then. */
 export const BOOT_PATIENCE_MS = 60_000
 
 export interface OpenOptions {
   /** Hears of every fault of the storage. */
-  onTrouble?: (error: unknown) => void
+  onFault?: (error: unknown) => void
   /** Takes the checkpoints of an SQLite file off this thread. */
   copyLog?: CopyLog
-  begin?: Begin
+  begin?: BeginMode
   /** How long a Postgres that cannot be reached is waited for; default: not at all. */
   patience_ms?: number
 }
@@ -30,12 +29,12 @@ export interface OpenOptions {
  * there is none and none may begin, and DamagedDatabase for one that cannot be trusted.
  */
 export async function openStore(settings: Settings, options: OpenOptions = {}): Promise<Store> {
-  const { onTrouble = () => {}, copyLog, begin = "if_new" } = options
+  const { onFault = () => {}, copyLog, begin = "if_new" } = options
   if (settings.database_url) {
     if (begin === "anew") throw new NoDatabase(ANEW_ON_POSTGRES)
     const { database_url: url, database_direct_url: direct_url } = settings
     const { patience_ms = 0 } = options
-    return openPostgres({ url, direct_url, onTrouble, patience_ms, demand: begin === "never" })
+    return openPostgres({ url, direct_url, onFault, patience_ms, demand: begin === "never" })
   }
 
   const { data_dir } = settings
@@ -48,7 +47,7 @@ export async function openStore(settings: Settings, options: OpenOptions = {}): 
     place: { data_dir, blobs_dir, begin },
     cache_mb: settings["storage.cache_mb"],
     wal_autocheckpoint: settings["storage.wal_autocheckpoint"],
-    onTrouble,
+    onFault,
     copyLog,
   })
 }

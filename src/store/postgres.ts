@@ -6,14 +6,19 @@ import type { PgDialect } from "drizzle-orm/pg-core"
 import { ApiError } from "../core/errors"
 import { log } from "../core/log"
 import { sleep } from "../core/time"
-import { NoDatabase } from "./beginning"
 import { postgresType } from "./columns"
+import {
+  type ConnectOptions,
+  connect,
+  connectPatiently,
+  nameOf,
+  sharesSessions,
+} from "./connect-postgres"
+import { NoDatabase } from "./database-file"
 import { uuidOfBytes } from "./id-codec"
 import { migratePostgres } from "./migrate"
-import { connect, nameOf, type Reaching, reach, sharesSessions } from "./reach-postgres"
 import type { Closure, Reader, Store, Tx } from "./store"
 import { TableChanges } from "./table-changes"
-import { sqlState } from "./trouble"
 
 const MAX_CONNECTIONS = 16
 /** One listens, and one migrates before. */
@@ -29,14 +34,14 @@ const POLLING =
 /** The transaction whose closure is running here; `open` ends with it. */
 const running = new AsyncLocalStorage<{ open: boolean; effects: (() => void)[] }>()
 
-export interface PostgresOptions extends Reaching {
+export interface PostgresOptions extends ConnectOptions {
   url: string
   /** The same database past a pooler, for what needs a session of its own. */
   direct_url?: string | null
   /** Throws NoDatabase where nothing has begun, instead of beginning it. */
   demand?: boolean
   /** Hears of every transaction that failed for good, but for those that we refused ourselves. */
-  onTrouble?: (error: unknown) => void
+  onFault?: (error: unknown) => void
 }
 
 /**
@@ -44,14 +49,14 @@ export interface PostgresOptions extends Reaching {
  * mode nothing is kept in a session: statements have no name, and LISTEN goes past it, or is left out.
  */
 export async function openPostgres(options: PostgresOptions): Promise<Store> {
-  const { url, direct_url, onTrouble } = options
+  const { url, direct_url, onFault } = options
   const { pool, is_pooled } = await openPool(options)
   let direct: SQL | undefined
   const close = async () => {
     await Promise.all([pool.close({ timeout: 5 }), direct?.close({ timeout: 5 })])
   }
   try {
-    if (direct_url) direct = await reach(direct_url, MAX_DIRECT, options)
+    if (direct_url) direct = await connectPatiently(direct_url, MAX_DIRECT, options)
     if (options.demand) await demandBegun(pool, url)
     await migratePostgres(direct ?? pool)
   } catch (error) {
@@ -88,7 +93,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   return {
     read: database as unknown as Reader,
     isAlone: false,
-    tx: (closure) => retryConflicts(() => tx(closure), onTrouble),
+    tx: (closure) => retryConflicts(() => tx(closure), onFault),
     notify: (topic, payload) => tell(pool, topic, payload),
     listen: async (topic, hear) => {
       if (ears) await hearFrom(ears, topic, hear)
@@ -134,7 +139,7 @@ const asUuid = (column: Column) => ({
 /** Where a direct url is set, the other one leads to a pooler. Else the start finds out. */
 async function openPool(options: PostgresOptions) {
   const { url, direct_url } = options
-  const pool = await reach(url, MAX_CONNECTIONS, options)
+  const pool = await connectPatiently(url, MAX_CONNECTIONS, options)
   const is_pooled = direct_url ? true : await sharesSessions(pool)
   if (!is_pooled) return { pool, is_pooled }
   await pool.close()
@@ -169,14 +174,14 @@ async function alone<Result>(closure: () => Promise<Result>, effects: (() => voi
 
 async function retryConflicts<Result>(
   attempt: () => Promise<Result>,
-  onTrouble: (error: unknown) => void = () => {},
+  onFault: (error: unknown) => void = () => {},
 ): Promise<Result> {
   for (let number = 1; ; number++) {
     try {
       return await attempt()
     } catch (error) {
       if (number === MAX_ATTEMPTS || !CONFLICTS.includes(sqlState(error) ?? "")) {
-        if (!(error instanceof ApiError)) onTrouble(error) // a refusal of ours is no trouble
+        if (!(error instanceof ApiError)) onFault(error) // a refusal of ours is no trouble
         throw error
       }
       await sleep(Math.random() * 10 * 2 ** number) // jitter, lest the same two meet again
@@ -207,4 +212,10 @@ function perform(effect: () => void) {
   } catch (error) {
     log.error("an effect after a commit failed", { error })
   }
+}
+
+/** The five-character SQLSTATE: a failing query arrives wrapped by drizzle, a failing COMMIT bare. */
+export function sqlState(error: unknown): string | undefined {
+  const { errno, cause } = error as { errno?: string; cause?: { errno?: string } }
+  return cause?.errno ?? errno
 }

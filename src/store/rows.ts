@@ -1,14 +1,13 @@
-import { and, type Column, count, eq, type SQL } from "drizzle-orm"
+import { and, asc, type Column, count, desc, eq, gt, lt, type SQL } from "drizzle-orm"
 import type { SQLiteTable } from "drizzle-orm/sqlite-core"
 import { isUuid } from "../core/ids"
 import { held } from "./dialect"
 import type { Reader, Tx } from "./store"
-import { newestFirst, type Stretch } from "./stretch"
 
 type TableWithId = SQLiteTable & { id: Column }
 
 /** Which part of a list is wanted: after or before a row (keyset), or a number of rows in. */
-export interface ListWindow extends Stretch {
+export interface ListWindow extends Keyset {
   limit: number
   offset: number
 }
@@ -80,3 +79,49 @@ export const rowList = <Table extends TableWithId>(
   list: (window) => newestRows(db, table, and(of, filter), window),
   total: () => countRows(db, table, and(of, filter)),
 })
+
+/** The part of a list that is asked for: what follows a key, or what stands before it. */
+export interface Keyset {
+  after?: string | undefined
+  before?: string | undefined
+}
+
+/**
+ * Keys that rise with time, newest first. Of what stands before a key the nearest come first: the
+ * page turns them around.
+ */
+export function newestFirst(column: Column, { after, before }: Keyset) {
+  if (before !== undefined) return { where: gt(column, before), order: asc(column) }
+  return { where: after === undefined ? undefined : lt(column, after), order: desc(column) }
+}
+
+/** Numbers that count up, the first one first. */
+export function oldestFirst(column: Column, { after, before }: Keyset) {
+  if (before !== undefined) return { where: lt(column, Number(before)), order: desc(column) }
+  const where = after === undefined ? undefined : gt(column, Number(after))
+  return { where, order: asc(column) }
+}
+
+interface InMemory<Row> {
+  nameOf: (row: Row) => string
+  order: "rising" | "falling"
+}
+
+/** The same of a list that is in memory, in the order of its names. A name may be gone by now. */
+export function pageInMemory<Row>(
+  rows: Row[],
+  { nameOf, order }: InMemory<Row>,
+  { after, before, offset, limit }: Keyset & { offset: number; limit: number },
+): Row[] {
+  const follows = (row: Row, name: string) =>
+    order === "rising" ? nameOf(row) > name : nameOf(row) < name
+  const precedes = (row: Row, name: string) => nameOf(row) !== name && !follows(row, name)
+  if (before !== undefined) {
+    return rows
+      .filter((row) => precedes(row, before))
+      .reverse()
+      .slice(0, limit)
+  }
+  const rest = after === undefined ? rows.slice(offset) : rows.filter((row) => follows(row, after))
+  return rest.slice(0, limit)
+}

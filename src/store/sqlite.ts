@@ -1,19 +1,26 @@
 import { Database, SQLiteError } from "bun:sqlite"
 import { chmodSync, closeSync, existsSync, openSync, readFileSync, writeFileSync } from "node:fs"
 import { drizzle } from "drizzle-orm/bun-sqlite"
+import { faultOf } from "../core/faults"
 import { log } from "../core/log"
-import { type Begin, demandPlace, markBegun, type Place, sizeOf } from "./beginning"
-import { checkFile } from "./check-file"
 import { Checkpoints, type CopyLog } from "./checkpoints"
-import { DamagedDatabase, explained, lookAt } from "./damaged"
+import {
+  type BeginMode,
+  DamagedDatabase,
+  type DatabasePlace,
+  explained,
+  findDatabase,
+  inspectFile,
+  sizeOf,
+  writeMarker,
+} from "./database-file"
 import { CHECKED_AT_OPEN_BYTES } from "./file-check"
+import { checkFile } from "./file-tasks"
 import { demandPermit, GroupCommit } from "./group-commit"
 import { beAlone } from "./in-flight"
 import { migrateSqlite } from "./migrate"
 import { rawSqlite } from "./statements"
 import type { Reader, Store, Tx } from "./store"
-import { faultOf } from "./trouble"
-import { watchReads } from "./watch-reads"
 
 const BUSY_MILLISECONDS = 250
 const WAL_LIMIT_BYTES = 64 * 1024 * 1024
@@ -28,9 +35,9 @@ export interface SqliteOptions {
   /** Pages in the write-ahead log at which a checkpoint begins; 0: there are none. */
   wal_autocheckpoint: number
   /** Hears of every failed group or checkpoint: a full disk, a lost fsync. */
-  onTrouble?: (error: unknown) => void
+  onFault?: (error: unknown) => void
   /** What else tells that there was a database; without it a missing file is a new one. */
-  place?: Omit<Place, "path"> & { begin: Begin }
+  place?: Omit<DatabasePlace, "path"> & { begin: BeginMode }
   /** Checkpoints in another thread; without it, SQLite makes them within a COMMIT. */
   copyLog?: CopyLog | undefined
 }
@@ -58,16 +65,16 @@ function open(options: SqliteOptions, release: () => void) {
   reader.run(`PRAGMA cache_size = -${cache_mb * 1024}`)
 
   let lost_fsync = false
-  const onTrouble = (error: unknown) => {
+  const onFault = (error: unknown) => {
     lost_fsync ||= faultOf(error) === "lost_fsync"
     if (lost_fsync) void checkpoints?.stop()
-    options.onTrouble?.(error)
+    options.onFault?.(error)
   }
-  watchReads(reader, onTrouble)
+  watchReads(reader, onFault)
   const checkpoints =
-    copyLog && pages > 0 ? new Checkpoints(writer, { path, pages, copyLog, onTrouble }) : undefined
+    copyLog && pages > 0 ? new Checkpoints(writer, { path, pages, copyLog, onFault }) : undefined
   if (checkpoints) writer.run("PRAGMA wal_autocheckpoint = 0")
-  const group = new GroupCommit(writer, onTrouble, () => checkpoints?.look())
+  const group = new GroupCommit(writer, onFault, () => checkpoints?.look())
   const onChanged: Reader["onChanged"] = (tables, hear) => group.changes.listen(tables, hear)
   const tx: Tx = Object.assign(drizzle(writer, { logger: group }) as unknown as Tx, {
     isAlone: true,
@@ -95,7 +102,7 @@ function open(options: SqliteOptions, release: () => void) {
       await group.idle()
       reader.close()
       if (pages === 0 || lost_fsync) uncopied.add(group)
-      else emptyLog(writer, onTrouble)
+      else emptyLog(writer, onFault)
       writer.close()
       release()
     },
@@ -110,11 +117,11 @@ function open(options: SqliteOptions, release: () => void) {
 const uncopied = new Set<GroupCommit>()
 
 /** SQLite itself would, but not while a statement of the connection is still compiled. */
-function emptyLog(writer: Database, onTrouble: (error: unknown) => void) {
+function emptyLog(writer: Database, onFault: (error: unknown) => void) {
   try {
     writer.run("PRAGMA wal_checkpoint(TRUNCATE)")
   } catch (error) {
-    if (faultOf(error) === "lost_fsync") onTrouble(error)
+    if (faultOf(error) === "lost_fsync") onFault(error)
     log.warn("the write-ahead log could not be copied; the next start copies it", { error })
   }
 }
@@ -123,11 +130,11 @@ function emptyLog(writer: Database, onTrouble: (error: unknown) => void) {
 function openSound(options: SqliteOptions) {
   const { path, place } = options
   const whole = place && { path, ...place }
-  const is_there = whole ? demandPlace(whole, place.begin) : lookAt(path) === "there"
+  const is_there = whole ? findDatabase(whole, place.begin) : inspectFile(path) === "there"
   const is_small = sizeOf(path) <= CHECKED_AT_OPEN_BYTES
   try {
     const writer = openWriter(path, options, { is_there, is_small })
-    if (whole) markBegun(whole)
+    if (whole) writeMarker(whole)
     return { writer, is_checked: is_small }
   } catch (error) {
     throw error instanceof Error && faultOf(error) === "damaged" ? explained(path, error) : error
@@ -199,4 +206,43 @@ function lock(path: string): () => void {
   }
   writeFileSync(pidFile, `${process.pid}\n`)
   return () => guard.close()
+}
+
+const CALLS = ["all", "get", "values", "run"] as const
+
+/** A compiled statement, as far as it is watched. */
+type Calls = Record<(typeof CALLS)[number], (...values: unknown[]) => unknown>
+
+/**
+ * Tells of a damaged file, whatever asked and whatever becomes of the error: a read is the first that
+ * finds a bad page, and its caller may know nothing of storage. For what is prepared from now on.
+ */
+function watchReads(database: Database, hear: (error: unknown) => void): void {
+  const prepare = database.prepare.bind(database) as (...given: unknown[]) => Calls
+  const watch = <Result>(act: () => Result): Result => {
+    try {
+      return act()
+    } catch (error) {
+      if (faultOf(error) === "damaged") hear(error)
+      throw error
+    }
+  }
+  const watched = (...given: unknown[]) => {
+    const statement = watch(() => prepare(...given))
+    for (const call of CALLS) statement[call] = heard(statement[call], hear)
+    return statement
+  }
+  Object.assign(database, { prepare: watched })
+}
+
+/** The same call. It is made thousands of times a second, so there is one function around it. */
+function heard(call: Calls["all"], hear: (error: unknown) => void): Calls["all"] {
+  return function (this: unknown, ...values) {
+    try {
+      return Reflect.apply(call, this, values)
+    } catch (error) {
+      if (faultOf(error) === "damaged") hear(error)
+      throw error
+    }
+  }
 }

@@ -11,8 +11,8 @@ import * as users from "../identity/users"
 import { EXAMPLE_ID } from "../lib/record-fields"
 import { currentPeriod } from "../plans/periods"
 import { defaultPlan, featuresOf, limitsOf, type PlanName } from "../plans/plans"
+import { pageInMemory } from "../store/rows"
 import type { Store, Tx } from "../store/store"
-import { cutOut } from "../store/stretch"
 import * as accounts from "./accounts"
 import * as members from "./members"
 import { breakdown, resourceCounts } from "./resources"
@@ -139,7 +139,7 @@ const listRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
         accounts.accountRecord(store.read, account).then((record) => ({ ...record, role }))
       return listPage(call, cursors, {
         find: async (id) => isNamed(id) || fail("not_found", "There is no such account."),
-        list: (window) => Promise.all(cutOut(mine, BY_ID, window).map(shown)),
+        list: (window) => Promise.all(pageInMemory(mine, BY_ID, window).map(shown)),
         total: async () => mine.length,
       })
     },

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { faultOf } from "../../src/core/faults"
 import { jobs } from "../../src/jobs/tables"
-import { DamagedDatabase, lookAt } from "../../src/store/damaged"
+import { DamagedDatabase, inspectFile } from "../../src/store/database-file"
 import { openSqlite } from "../../src/store/sqlite"
 import { leftover } from "../harness/leftovers"
 import { quietLog } from "../harness/quiet"
@@ -26,7 +26,7 @@ function spoiled(name: string) {
   const path = join(folder, name)
   copyFileSync(sound, path)
   const troubles: unknown[] = []
-  const store = openSqlite({ path, ...tuning, onTrouble: (error) => troubles.push(error) })
+  const store = openSqlite({ path, ...tuning, onFault: (error) => troubles.push(error) })
   overwrite(path, rootOf(path, "jobs"))
   return { store, troubles, path }
 }
@@ -79,5 +79,5 @@ test("a bad file is refused before its migrations", async () => {
 test("a file of a few bytes is not a database", async () => {
   const path = join(folder, "short.db")
   await Bun.write(path, "SQL")
-  expect(() => lookAt(path)).toThrow("its first bytes are wrong")
+  expect(() => inspectFile(path)).toThrow("its first bytes are wrong")
 })

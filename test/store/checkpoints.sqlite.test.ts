@@ -32,8 +32,8 @@ function logged(copyLog?: CopyLog, pages = PAGES) {
     return copyLog ? copyLog(file) : Promise.resolve()
   }
   const options = { path, cache_mb: 4, wal_autocheckpoint: pages }
-  const onTrouble = (error: unknown) => void told.troubles.push(error)
-  const store = openSqlite({ ...options, onTrouble, ...(copyLog && { copyLog: counted }) })
+  const onFault = (error: unknown) => void told.troubles.push(error)
+  const store = openSqlite({ ...options, onFault, ...(copyLog && { copyLog: counted }) })
   let number = 0
   let open = true
   return {
@@ -137,7 +137,7 @@ describe("the write-ahead log", () => {
     database.run("PRAGMA wal_autocheckpoint = 0")
     database.run("CREATE TABLE bell (id INTEGER PRIMARY KEY)")
     const nobody = async () => expect.unreachable()
-    const told = { copyLog: nobody, onTrouble: nobody }
+    const told = { copyLog: nobody, onFault: nobody }
     const checkpoints = new Checkpoints(database, { path, pages: 20, calm_ms: 0, ...told })
     let most = 0
     for (let number = 0; number < 100; number++) {

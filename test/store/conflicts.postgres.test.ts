@@ -86,7 +86,7 @@ test("a conflict that never ends is told after some tries", async () => {
   const store = await openStore(
     { ...settings(), database_url: url },
     {
-      onTrouble: (one) => troubles.push(one),
+      onFault: (one) => troubles.push(one),
     },
   )
   let runs = 0

@@ -1,8 +1,13 @@
 import { describe, expect, test } from "bun:test"
 import { createServer } from "node:net"
 import { settings } from "../../src/core/config"
+import {
+  connect,
+  connectPatiently,
+  DatabaseAway,
+  sharesSessions,
+} from "../../src/store/connect-postgres"
 import { openStore } from "../../src/store/open"
-import { connect, DatabaseAway, reach, sharesSessions } from "../../src/store/reach-postgres"
 import { missing } from "../harness/peers"
 import { startPgBouncer } from "../harness/pgbouncer"
 import { freePort } from "../harness/ports"
@@ -22,7 +27,7 @@ const failure = (work: Promise<unknown>) =>
 describe("a Postgres that does not answer", () => {
   test("is an error at once where nobody waits, which names it without the password", async () => {
     const url = await nowhere()
-    const error = await failure(reach(url, 1, {}))
+    const error = await failure(connectPatiently(url, 1, {}))
     expect(error).toBeInstanceOf(DatabaseAway)
     expect(String(error)).toContain(`${new URL(url).host}/mail did not answer`)
     expect(String(error)).not.toContain("hunter2")
@@ -31,7 +36,7 @@ describe("a Postgres that does not answer", () => {
   test("is told of again and again while it is waited for, and then an error", async () => {
     const before = lines().length
     const url = await nowhere()
-    const error = await failure(reach(url, 1, { patience_ms: 1200, tell_every_ms: 300 }))
+    const error = await failure(connectPatiently(url, 1, { patience_ms: 1200, tell_every_ms: 300 }))
     expect(error).toBeInstanceOf(DatabaseAway)
     expect(String(error)).toContain("did not answer for 1 s")
     const told = lines().slice(before)
@@ -44,7 +49,7 @@ describe("a Postgres that does not answer", () => {
     await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening))
     const { port } = server.address() as { port: number }
     const url = `postgres://ann@127.0.0.1:${port}/mail`
-    const error = await failure(reach(url, 1, { patience_ms: 100 }))
+    const error = await failure(connectPatiently(url, 1, { patience_ms: 100 }))
     expect(error).toBeInstanceOf(DatabaseAway)
     server.close()
   })
@@ -52,7 +57,7 @@ describe("a Postgres that does not answer", () => {
   test("is not waited for where the database is missing: that does not mend itself", async () => {
     await using database = await freshDatabase()
     const url = database.url.replace(/[^/]+$/, "no_such_database")
-    const error = await failure(reach(url, 1, { patience_ms: 60_000 }))
+    const error = await failure(connectPatiently(url, 1, { patience_ms: 60_000 }))
     expect(String(error)).toContain("no_such_database")
     expect(error).not.toBeInstanceOf(DatabaseAway)
   })

@@ -1,7 +1,7 @@
 import { SQL } from "bun"
+import { faultOf } from "../core/faults"
 import { log } from "../core/log"
 import { monotonic, sleep } from "../core/time"
-import { faultOf } from "./trouble"
 
 const CONNECT_SECONDS = 5
 const TRY_EVERY_MS = 500
@@ -14,7 +14,7 @@ export class DatabaseAway extends Error {
   override readonly name = "DatabaseAway"
 }
 
-export interface Reaching {
+export interface ConnectOptions {
   patience_ms?: number
   /** For tests: how often the wait is told. */
   tell_every_ms?: number
@@ -27,7 +27,11 @@ export const connect = (url: string, options: { max: number; prepare?: boolean }
  * A pool on a Postgres that answers. One that is away, or that just starts, is waited for, with a
  * line in the log now and then. Throws DatabaseAway after that, and at once what waiting does not mend.
  */
-export async function reach(url: string, max: number, options: Reaching): Promise<SQL> {
+export async function connectPatiently(
+  url: string,
+  max: number,
+  options: ConnectOptions,
+): Promise<SQL> {
   const { patience_ms = 0, tell_every_ms = TELL_EVERY_MS } = options
   const begun = monotonic()
   let told = Number.NEGATIVE_INFINITY

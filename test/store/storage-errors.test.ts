@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test"
-import { faultOf, sqlState } from "../../src/store/trouble"
+import { faultOf } from "../../src/core/faults"
+import { sqlState } from "../../src/store/postgres"
 
 const fault = (fields: object) => Object.assign(new Error("fault"), fields)
 
