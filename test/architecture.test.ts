@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
-import { dirname } from "node:path/posix"
-import { circle, type Edge, edges, reachable, show, sources } from "./harness/sources"
+import { basename, dirname } from "node:path/posix"
+import { circle, type Edge, edges, functionsOf, reachable, show, sources } from "./harness/sources"
 
 /** A file imports from its own level or from the levels above it. This list is the architecture. */
 const levels = [
@@ -20,6 +20,7 @@ const levels = [
 ]
 
 const MAX_LINES = 400
+const MAX_FUNCTION_LINES = 70
 
 /** Written by `bun run generate`: it grows with the years, and nobody reads it. */
 const GENERATED = "src/store/migrations.ts"
@@ -28,6 +29,10 @@ const GENERATED = "src/store/migrations.ts"
 const LOCAL = /^cli\/(local\/|commands\/(local|up|serve|init|migrate|config|backup|restore)\.ts$)/
 
 const SERVER = /^src\/(?!client\/)/
+
+/** Names that the architecture gives to a file of every feature, channel or provider. */
+const SHARED_FILES =
+  /\/(routes|tables|schemas|accept|channel|prepare)\.ts$|\/providers\/[\w-]+\.ts$/
 
 const VAGUE = /(^|\/)(service|utils?|helpers?|common|manager|types|constants|index)\.tsx?$/
 
@@ -98,6 +103,36 @@ test("no file outgrows a sitting", () => {
   )
   expect(paths(long)).toEqual([])
 })
+
+test("no function outgrows a screen", () => {
+  const long = sources.flatMap(({ path, text }) =>
+    functionsOf(path, text)
+      .filter(({ lines }) => lines > MAX_FUNCTION_LINES)
+      .map(({ name, lines }) => `${path}: ${name} has ${lines} lines`),
+  )
+  expect(long).toEqual([])
+})
+
+test("an exported type or class has a name of its own in src and cli", () => {
+  const EXPORTED = /^export (?:abstract )?(?:class|interface|type)\s+(\w+)/gm
+  const named = sources.flatMap(({ path, text }) =>
+    [...text.matchAll(EXPORTED)].map(([, name = ""]) => ({ name, path })),
+  )
+  expect(sharedNames(named)).toEqual([])
+})
+
+test("a file of src has a name of its own, but for those that every feature has", () => {
+  const named = src
+    .filter(({ path }) => !SHARED_FILES.test(path))
+    .map(({ path }) => ({ name: basename(path), path }))
+  expect(sharedNames(named)).toEqual([])
+})
+
+/** `name: path path` for each name that several of them have. */
+const sharedNames = (all: { name: string; path: string }[]) =>
+  [...Map.groupBy(all, ({ name }) => name)]
+    .filter(([, users]) => users.length > 1)
+    .map(([name, users]) => `${name}: ${paths(users).join(" ")}`)
 
 test("every file has a name that says what it holds", () => {
   const wrong = sources.filter(({ path }) => VAGUE.test(path) || /[A-Z_]/.test(path))

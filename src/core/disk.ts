@@ -47,98 +47,110 @@ export interface Disk {
 }
 
 /** Watches the file system of `dir`, which must exist. */
-export function openDisk(options: DiskOptions): Disk {
-  const floor = options.min_free_mb * MB
-  const ballast = openBallast(join(options.dir, "ballast"), options.ballast_mb * MB)
-  const death = Promise.withResolvers<Error>()
-  const damage = Promise.withResolvers<Error>()
-  let free = readFree(options.dir)
-  let ill = false
-  let dead = false
-  let damaged = false
-  let busy = false
-  let doubting = false
-  let last_probe = Number.NEGATIVE_INFINITY
+export const openDisk = (options: DiskOptions): Disk => new DiskWatch(options)
 
-  const sicken = (error: unknown) => {
-    if (!ill) log.error("the storage refuses writes", { error })
-    if (!ill) last_probe = monotonic()
-    ill = true
+class DiskWatch implements Disk {
+  readonly #dir: string
+  readonly #floor: number
+  readonly #ballast: Ballast
+  readonly #death = Promise.withResolvers<Error>()
+  readonly #damage = Promise.withResolvers<Error>()
+  readonly #probe: () => Promise<void>
+  readonly #timer: Timer
+  #free: number
+  #is_healthy = true
+  #is_dead = false
+  #is_damaged = false
+  #looks = false
+  #doubts = false
+  #probed_at = Number.NEGATIVE_INFINITY
+
+  readonly died = this.#death.promise
+  readonly damaged = this.#damage.promise
+
+  constructor({ dir, min_free_mb, ballast_mb, probe }: DiskOptions) {
+    this.#dir = dir
+    this.#floor = min_free_mb * MB
+    this.#ballast = openBallast(join(dir, "ballast"), ballast_mb * MB)
+    this.#probe = inTime(async () => await probe?.())
+    this.#free = readFree(dir)
+    this.#timer = setInterval(() => void this.#look(), REFRESH_MS)
+    this.#timer.unref()
+  }
+
+  free_bytes = () => this.#free
+  state = () => (this.#free < this.#floor ? "low" : "ok")
+  healthy = () => this.#is_healthy
+  isDamaged = () => this.#is_damaged
+  keepBallast = () => this.#ballast.keep(this.#free, this.#floor)
+  dropBallast = () => this.#ballast.drop()
+  close = () => clearInterval(this.#timer)
+
+  failed = (error: unknown) => {
+    const fault = faultOf(error)
+    // A busy database and too many open files mean nothing for the disk.
+    if (fault === undefined || fault === "busy" || fault === "descriptors") return undefined
+    if (fault === "away") {
+      void this.#doubt()
+      return "doubtful"
+    }
+    if (fault === "damaged") return this.#damagedBy(error)
+    this.#refused(error)
+    if (fault === "lost_fsync" && !this.#is_dead) {
+      this.#is_dead = true
+      this.#death.resolve(asError(error))
+    }
+    void this.#ballast.drop()
+    return fault === "lost_fsync" ? "dead" : "unhealthy"
+  }
+
+  #refused(error: unknown) {
+    if (!this.#is_healthy) return
+    log.error("the storage refuses writes", { error })
+    this.#probed_at = monotonic()
+    this.#is_healthy = false
   }
 
   /** Logged once, because every read of a bad page would log it again. */
-  const spoil = (error: unknown) => {
-    if (!damaged) log.error(DAMAGED, { error, next: nextOf(error) ?? DAMAGED_NEXT })
-    damage.resolve(asError(error))
-    damaged = ill = true
+  #damagedBy(error: unknown) {
+    if (!this.#is_damaged) log.error(DAMAGED, { error, next: nextOf(error) ?? DAMAGED_NEXT })
+    this.#damage.resolve(asError(error))
+    this.#is_damaged = true
+    this.#is_healthy = false
     return "damaged" as const
   }
 
-  const failed = (error: unknown) => {
-    const trouble = faultOf(error)
-    // Neither means anything for the disk.
-    if (trouble === undefined || trouble === "busy" || trouble === "descriptors") return undefined
-    if (trouble === "away") {
-      void doubt()
-      return "doubtful"
-    }
-    if (trouble === "damaged") return spoil(error)
-    sicken(error)
-    if (trouble === "lost_fsync" && !dead) {
-      dead = true
-      death.resolve(asError(error))
-    }
-    void ballast.drop()
-    return trouble === "lost_fsync" ? "dead" : "unhealthy"
+  async #doubt() {
+    if (!this.#is_healthy || this.#doubts) return
+    this.#doubts = true
+    await this.#probe().catch((error) => this.#refused(error))
+    this.#doubts = false
   }
 
-  const ask = inTime(async () => await options.probe?.())
-
-  const doubt = async () => {
-    if (ill || doubting) return
-    doubting = true
-    await ask().catch(sicken)
-    doubting = false
-  }
-
-  const heal = async () => {
-    if (dead || damaged || monotonic() - last_probe < PROBE_EVERY_MS) return
-    last_probe = monotonic()
+  async #heal() {
+    const is_final = () => this.#is_dead || this.#is_damaged
+    if (is_final() || monotonic() - this.#probed_at < PROBE_EVERY_MS) return
+    this.#probed_at = monotonic()
     try {
-      await writeProbe(join(options.dir, "probe"))
-      await ask()
-      ill = dead || damaged
-      if (!ill) log.info("the storage accepts writes again")
+      await writeProbe(join(this.#dir, "probe"))
+      await this.#probe()
+      this.#is_healthy = !is_final()
+      if (this.#is_healthy) log.info("the storage accepts writes again")
     } catch (error) {
-      failed(error)
+      this.failed(error)
     }
   }
 
-  const look = async () => {
-    if (busy) return
-    busy = true
+  async #look() {
+    if (this.#looks) return
+    this.#looks = true
     try {
-      free = await statfs(options.dir).then(freeOf, () => Number.POSITIVE_INFINITY)
-      if (ill) await heal()
-      else await ballast.restore(free, floor)
+      this.#free = await statfs(this.#dir).then(freeOf, () => Number.POSITIVE_INFINITY)
+      if (this.#is_healthy) await this.#ballast.restore(this.#free, this.#floor)
+      else await this.#heal()
     } finally {
-      busy = false
+      this.#looks = false
     }
-  }
-
-  const timer = setInterval(() => void look(), REFRESH_MS)
-  timer.unref()
-  return {
-    free_bytes: () => free,
-    state: () => (free < floor ? "low" : "ok"),
-    healthy: () => !ill,
-    failed,
-    died: death.promise,
-    damaged: damage.promise,
-    isDamaged: () => damaged,
-    keepBallast: () => ballast.keep(free, floor),
-    dropBallast: () => ballast.drop(),
-    close: () => clearInterval(timer),
   }
 }
 

@@ -1,7 +1,7 @@
 import { isoFrom, millisFrom } from "../core/time"
 import type { JobKind } from "../jobs/jobs"
 import { enqueue } from "../jobs/jobs"
-import { PRIORITIES } from "../jobs/work"
+import { PRIORITIES } from "../jobs/work-item"
 import type { Tx } from "../store/store"
 import type { DomainRow, KeyRow } from "./expected-records"
 

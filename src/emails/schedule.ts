@@ -1,4 +1,4 @@
-import type { RetrySchedule } from "../jobs/work"
+import type { RetrySchedule } from "../jobs/work-item"
 
 const MINUTE = 60
 const HOUR = 60 * MINUTE

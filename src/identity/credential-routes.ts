@@ -5,7 +5,7 @@ import * as mfa from "./mfa"
 import * as recovery from "./password-recovery"
 import { Email, LIMIT_BYTES, Password, Success, Token } from "./schemas"
 import { demandCode, demandPassword, forgiveProof, type ProofParts, refuseCode } from "./sign-in"
-import { BUCKETS } from "./throttle"
+import { BUCKETS } from "./sign-in-throttle"
 import * as users from "./users"
 
 const Change = t.Object({ current_password: Password, new_password: Password })

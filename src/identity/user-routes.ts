@@ -11,7 +11,7 @@ import { demandSignUp, type SignUp, signUp } from "../tenancy/sign-up"
 import { ConsoleUser, Email, LIMIT_BYTES, Password, Session, SessionRecord, Token } from "./schemas"
 import * as sessions from "./sessions"
 import { demandPassword, type ProofParts } from "./sign-in"
-import { BUCKETS } from "./throttle"
+import { BUCKETS } from "./sign-in-throttle"
 import * as users from "./users"
 
 const Newcomer = t.Object({

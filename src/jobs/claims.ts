@@ -2,7 +2,7 @@ import { millis, monotonic, now } from "../core/time"
 import { type InFlightRows, inFlightOf } from "../store/in-flight"
 import type { Store, Tx } from "../store/store"
 import { type LookAhead, lookAheadOf } from "./look-ahead"
-import { LEASED, type WorkRow } from "./work"
+import { LEASED, type WorkRow } from "./work-item"
 import type { Lease } from "./work-rows"
 import type { Share, WorkTable } from "./work-table"
 

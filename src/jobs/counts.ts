@@ -5,7 +5,7 @@ import { inFlightOf } from "../store/in-flight"
 import type { Reader } from "../store/store"
 import { jobRows } from "./jobs"
 import { jobs } from "./tables"
-import { PRIORITIES, type WorkRow } from "./work"
+import { PRIORITIES, type WorkRow } from "./work-item"
 import { isDead, isHeld, isLeased, isReady, type WorkRows } from "./work-rows"
 
 const DAY_SECONDS = 86_400

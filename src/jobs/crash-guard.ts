@@ -1,7 +1,7 @@
 import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs"
 import { log } from "../core/log"
 import { monotonic, sleep } from "../core/time"
-import type { WorkRow } from "./work"
+import type { WorkRow } from "./work-item"
 
 /** The name of the hold under which a row waits that ended the process again and again. */
 export const CRASH_HOLD = "crash"

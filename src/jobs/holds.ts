@@ -3,7 +3,7 @@ import { now } from "../core/time"
 import { isAmong } from "../store/dialect"
 import type { Reader, Store, Tx } from "../store/store"
 import { wakeUpOf } from "./wake-ups"
-import { READY, type WorkRow } from "./work"
+import { READY, type WorkRow } from "./work-item"
 import { isHeld, type WorkRows } from "./work-rows"
 
 /** A table of work, whatever its rows are. */

@@ -14,7 +14,7 @@ import {
   type RetrySchedule,
   type Settled,
   type WorkResult,
-} from "./work"
+} from "./work-item"
 import { isDead, WorkRows } from "./work-rows"
 import type { WorkTable } from "./work-table"
 

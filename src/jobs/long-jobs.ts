@@ -45,7 +45,7 @@ export async function begin(tx: Tx, project_id: string, { type, total = 0 }: New
   return record(row)
 }
 
-export interface Step {
+export interface LongJobStep {
   /** What was finished since the last step, failures not among it. */
   done?: number
   failed?: number
@@ -62,7 +62,7 @@ export async function progress(
   tx: Tx,
   project_id: string,
   id: string,
-  { done = 0, failed = 0, total }: Step = {},
+  { done = 0, failed = 0, total }: LongJobStep = {},
 ): Promise<boolean> {
   const job = await open(tx, project_id, id)
   if (!job) return false

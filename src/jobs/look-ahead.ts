@@ -1,6 +1,6 @@
 import type { InFlightRows } from "../store/in-flight"
 import type { Reader } from "../store/store"
-import type { WorkRow } from "./work"
+import type { WorkRow } from "./work-item"
 
 const FIRST = 8
 const MOST = 64

@@ -6,7 +6,14 @@ import { type Claims, claimsOf } from "./claims"
 import { CRASH_HOLD, type CrashGuard } from "./crash-guard"
 import { Settler } from "./settler"
 import { wakeUpOf } from "./wake-ups"
-import { DeferredError, HELD, type Hold, PRIORITIES, type WorkResult, type WorkRow } from "./work"
+import {
+  DeferredError,
+  HELD,
+  type Hold,
+  PRIORITIES,
+  type WorkResult,
+  type WorkRow,
+} from "./work-item"
 import type { Picker, WorkTable } from "./work-table"
 
 const POLL_MILLISECONDS = 1000

@@ -7,7 +7,7 @@ import type { Store, Tx } from "../store/store"
 import { blank, type CountQueues, type QueueLine, QueueLines, type QueueTotals } from "./counts"
 import { type AnyWorkRows, holders, unhold } from "./holds"
 import { pausedQueues } from "./tables"
-import type { Hold } from "./work"
+import type { Hold } from "./work-item"
 
 const LOOK_MILLISECONDS = 1000
 

@@ -12,7 +12,7 @@ import {
   type WorkColumns,
   type WorkResult,
   type WorkRow,
-} from "./work"
+} from "./work-item"
 import { ageSeconds } from "./work-rows"
 import type { WorkTable } from "./work-table"
 

@@ -1,6 +1,6 @@
 import { inFlightOf } from "../store/in-flight"
 import type { Store, Tx } from "../store/store"
-import type { WorkRow } from "./work"
+import type { WorkRow } from "./work-item"
 import type { WorkRows } from "./work-rows"
 
 /**

@@ -18,7 +18,7 @@ import { held, idList, isAmong, skipLocked } from "../store/dialect"
 import { prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import type { jobs } from "./tables"
-import { DEAD, LEASED, READY, type WorkRow } from "./work"
+import { DEAD, LEASED, READY, type WorkRow } from "./work-item"
 
 /** As literals: a bound value would keep the database from using the partial indexes. */
 export const isReady = sql`state = 0`

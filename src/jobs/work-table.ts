@@ -20,7 +20,7 @@
  * Delivery is at least once. `run` tolerates a second run after a crash.
  */
 import type { Tx } from "../store/store"
-import type { RetrySchedule, Settled, WorkResult, WorkRow } from "./work"
+import type { RetrySchedule, Settled, WorkResult, WorkRow } from "./work-item"
 import type { WorkRows } from "./work-rows"
 
 /** Up to `limit` due rows of one partition. */

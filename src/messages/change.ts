@@ -1,7 +1,7 @@
 import { inArray } from "drizzle-orm"
 import { now } from "../core/time"
 import { emitAll } from "../events/emit"
-import type { WorkColumns } from "../jobs/work"
+import type { WorkColumns } from "../jobs/work-item"
 import { bumpEach, type Changes } from "../store/counters"
 import { held, idList, isAmong } from "../store/dialect"
 import { prepared, updater } from "../store/statements"

@@ -1,6 +1,6 @@
 import { and, asc, eq, inArray, lte } from "drizzle-orm"
 import { now } from "../core/time"
-import { PRIORITIES } from "../jobs/work"
+import { PRIORITIES } from "../jobs/work-item"
 import { isReady } from "../jobs/work-rows"
 import { domainOf } from "../lib/address"
 import { short } from "../lib/text"

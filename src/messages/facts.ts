@@ -1,7 +1,7 @@
 import { millis, now } from "../core/time"
 import type { NewEvent } from "../events/emit"
 import type { EventDetail } from "../events/tables"
-import { LEASED, READY, type WorkColumns } from "../jobs/work"
+import { LEASED, READY, type WorkColumns } from "../jobs/work-item"
 import type { Tx } from "../store/store"
 import * as activity from "./activity"
 import type { messages, Status } from "./tables"

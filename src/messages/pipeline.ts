@@ -12,7 +12,7 @@ import {
   type RetrySchedule,
   type WorkColumns,
   type WorkResult,
-} from "../jobs/work"
+} from "../jobs/work-item"
 import { WorkRows } from "../jobs/work-rows"
 import type { WorkTable } from "../jobs/work-table"
 import { searchable } from "../lib/text"

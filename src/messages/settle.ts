@@ -1,5 +1,5 @@
 import { and, eq, lte } from "drizzle-orm"
-import { DEAD, HELD, OVER, type Settled, type WorkColumns } from "../jobs/work"
+import { DEAD, HELD, OVER, type Settled, type WorkColumns } from "../jobs/work-item"
 import { short } from "../lib/text"
 import type { Outcome, RecipientOutcome } from "../providers/provider"
 import { newRowInserter } from "../store/statements"

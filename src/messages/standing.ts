@@ -1,6 +1,6 @@
 import { and, eq, type SQL, sql } from "drizzle-orm"
 import { heldProject } from "../jobs/holds"
-import { HELD, LEASED, type WorkColumns } from "../jobs/work"
+import { HELD, LEASED, type WorkColumns } from "../jobs/work-item"
 import { isLeased } from "../jobs/work-rows"
 import { refusalFor, waitingReason } from "../providers/routing"
 import { isAmong } from "../store/dialect"

@@ -1,6 +1,6 @@
 import { log } from "../core/log"
 import { providerHold } from "../jobs/holds"
-import { DeferredError } from "../jobs/work"
+import { DeferredError } from "../jobs/work-item"
 import type { Store } from "../store/store"
 import type { ProviderKind } from "./descriptor"
 import { FailoverAttempt, type SortedAnswer, sortAnswer } from "./failover-attempt"

@@ -1,5 +1,5 @@
 import { monotonic } from "../core/time"
-import { DeferredError } from "../jobs/work"
+import { DeferredError } from "../jobs/work-item"
 
 /** Nobody is told to come back later than this: meanwhile others may have given up. */
 const FARTHEST_SECONDS = 600

@@ -1,4 +1,4 @@
-import type { RetrySchedule } from "../jobs/work"
+import type { RetrySchedule } from "../jobs/work-item"
 
 /** What the other side said, as far as it said anything. Codes of RFC 5321 and RFC 3463. */
 export interface RemoteReply {

@@ -13,7 +13,7 @@ import {
   projects,
 } from "../identity/tables"
 import { enqueue, type JobKind } from "../jobs/jobs"
-import type { RetrySchedule } from "../jobs/work"
+import type { RetrySchedule } from "../jobs/work-item"
 import { slugFrom } from "../lib/text"
 import { limitsOf, type PlanName } from "../plans/plans"
 import * as sendBuckets from "../plans/send-buckets"

@@ -9,12 +9,12 @@ import type { Secrets } from "../core/secrets"
 import { AccessTokens } from "../identity/access-token"
 import * as apiKeys from "../identity/api-keys"
 import { type SessionClient, Sessions } from "../identity/sessions"
+import { Throttle } from "../identity/sign-in-throttle"
 import {
   accounts as accountTable,
   consoleUsers,
   projects as projectTable,
 } from "../identity/tables"
-import { Throttle } from "../identity/throttle"
 import { newToken } from "../identity/tokens"
 import * as users from "../identity/users"
 import { defaultPlan, limitsOf } from "../plans/plans"

@@ -1,7 +1,7 @@
 import { inArray } from "drizzle-orm"
 import { monotonic } from "../core/time"
 import type { Workers } from "../core/workers"
-import { DeferredError, type WorkResult } from "../jobs/work"
+import { DeferredError, type WorkResult } from "../jobs/work-item"
 import type { WorkTable } from "../jobs/work-table"
 import { idList, isAmong } from "../store/dialect"
 import { prepared } from "../store/statements"

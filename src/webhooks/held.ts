@@ -1,7 +1,7 @@
 import { and, eq, gte, inArray, lt, notInArray, type SQL, sql } from "drizzle-orm"
 import { now, secondsFromNow } from "../core/time"
 import { wakeUpOf } from "../jobs/wake-ups"
-import { DEAD, HELD, LEASED, READY } from "../jobs/work"
+import { DEAD, HELD, LEASED, READY } from "../jobs/work-item"
 import { isHeld, isReady } from "../jobs/work-rows"
 import { skipLocked } from "../store/dialect"
 import { inFlightOf } from "../store/in-flight"

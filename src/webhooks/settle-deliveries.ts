@@ -1,6 +1,6 @@
 import { and, eq, inArray, isNull, lte, ne, or } from "drizzle-orm"
 import { isoFrom, millis, now } from "../core/time"
-import { DEAD, OVER, type Settled } from "../jobs/work"
+import { DEAD, OVER, type Settled } from "../jobs/work-item"
 import { held, idList, isAmong } from "../store/dialect"
 import { prepared, updater } from "../store/statements"
 import type { Tx } from "../store/store"

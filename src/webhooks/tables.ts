@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm"
 import type { API_VERSION } from "../events/registry"
-import { DEAD, HELD, OVER, READY } from "../jobs/work"
 import { workColumns, workIndexes } from "../jobs/work-columns"
+import { DEAD, HELD, OVER, READY } from "../jobs/work-item"
 import { bool, eventRef, id, index, int, json, ref, table, text, time } from "../store/columns"
 
 export type HeaderFormat = "standard" | "legacy" | "both"

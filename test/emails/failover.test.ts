@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { LOCAL } from "../../src/audit-log/audit-log"
 import { direct } from "../../src/emails/providers/direct"
-import { DeferredError } from "../../src/jobs/work"
+import { DeferredError } from "../../src/jobs/work-item"
 import * as configs from "../../src/providers/configs"
 import { mailTo } from "../contracts/email-provider"
 import { type Script, smtpSink } from "../fakes/smtp-sink"

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { mailboxSchedule, smtpSchedule } from "../../src/emails/schedule"
-import type { RetrySchedule } from "../../src/jobs/work"
+import type { RetrySchedule } from "../../src/jobs/work-item"
 
 const HOUR = 3600
 

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path/posix"
 import { Glob } from "bun"
+import ts, { type Node } from "typescript-5"
 import { root } from "./migrations"
 
 export interface Source {
@@ -100,4 +101,21 @@ function loaded({ code, path, imports }: Source): string[] {
   const values = [...code.matchAll(/import\s+(?!type\s)[^"]*"(\.[^"]+)"/g)]
   const kept = values.map(([, to = ""]) => locate(dirname(path), to))
   return imports.filter((to) => kept.includes(to) || !erased.includes(to))
+}
+
+/** The functions of a source, also those without a name, with the lines that each takes. */
+export function functionsOf(path: string, text: string): { name: string; lines: number }[] {
+  const file = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true)
+  const lineOf = (at: number) => file.getLineAndCharacterOfPosition(at).line
+  const found: { name: string; lines: number }[] = []
+  const walk = (node: Node) => {
+    if (ts.isFunctionLike(node) && "body" in node && node.body) {
+      const from = lineOf(node.getStart(file))
+      const name = node.name?.getText(file) ?? `the function of line ${from + 1}`
+      found.push({ name, lines: lineOf(node.end) - from + 1 })
+    }
+    ts.forEachChild(node, walk)
+  }
+  walk(file)
+  return found
 }

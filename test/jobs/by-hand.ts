@@ -1,7 +1,7 @@
 import { now, secondsFromNow } from "../../src/core/time"
 import { claimsOf } from "../../src/jobs/claims"
 import { type JobRow, jobRows, jobTable } from "../../src/jobs/jobs"
-import { DEAD, OVER, PRIORITIES, READY, type WorkColumns } from "../../src/jobs/work"
+import { DEAD, OVER, PRIORITIES, READY, type WorkColumns } from "../../src/jobs/work-item"
 import type { Lease } from "../../src/jobs/work-rows"
 import type { Reader, Store, Tx } from "../../src/store/store"
 
@@ -13,7 +13,7 @@ export {
   type NewWork,
   purgeDead,
 } from "../../src/jobs/jobs"
-export { DEAD, HELD, LEASED, PRIORITIES, READY } from "../../src/jobs/work"
+export { DEAD, HELD, LEASED, PRIORITIES, READY } from "../../src/jobs/work-item"
 
 /** What a loop does with leases, step by step: those of any owner, on both engines. */
 export const leasesOf = (store: Store, lease: Lease) =>

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { newId } from "../../src/core/ids"
 import { AloneFirst, CrashGuard } from "../../src/jobs/crash-guard"
-import { READY, type WorkRow } from "../../src/jobs/work"
+import { READY, type WorkRow } from "../../src/jobs/work-item"
 import { quietLog } from "../harness/quiet"
 
 quietLog()

@@ -24,7 +24,8 @@ async function begun(scopes = ["*"]) {
     ...project,
     made,
     id,
-    step: (step: longJobs.Step) => store.tx((tx) => longJobs.progress(tx, project_id, id, step)),
+    step: (step: longJobs.LongJobStep) =>
+      store.tx((tx) => longJobs.progress(tx, project_id, id, step)),
     finish: (end?: longJobs.Ending) => store.tx((tx) => longJobs.finish(tx, project_id, id, end)),
     shown: async () => (await project.get(`/v1/jobs/${id}`)).body.data,
     cancel: () => project.post(`/v1/jobs/${id}/cancel`),

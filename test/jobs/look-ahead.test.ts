@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { LookAhead } from "../../src/jobs/look-ahead"
 import { jobs } from "../../src/jobs/tables"
-import type { WorkRow } from "../../src/jobs/work"
+import type { WorkRow } from "../../src/jobs/work-item"
 import { testStore } from "../harness/store"
 
 const rows = (...ids: string[]) => ids.map((id) => ({ id }) as WorkRow)

@@ -1,6 +1,6 @@
 import { afterAll, expect, spyOn, test } from "bun:test"
 import { jobs } from "../../src/jobs/tables"
-import type { WorkResult } from "../../src/jobs/work"
+import type { WorkResult } from "../../src/jobs/work-item"
 import type { Store } from "../../src/store/store"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"

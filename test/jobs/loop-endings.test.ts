@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { jobs } from "../../src/jobs/tables"
-import type { WorkResult } from "../../src/jobs/work"
+import type { WorkResult } from "../../src/jobs/work-item"
 import { movableClock } from "../harness/clock"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"

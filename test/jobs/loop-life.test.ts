@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { jobTable } from "../../src/jobs/jobs"
 import { WorkLoop } from "../../src/jobs/loop"
-import type { WorkResult } from "../../src/jobs/work"
+import type { WorkResult } from "../../src/jobs/work-item"
 import { movableClock } from "../harness/clock"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"

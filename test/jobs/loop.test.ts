@@ -1,5 +1,5 @@
 import { expect, spyOn, test } from "bun:test"
-import { DeferredError, type WorkResult } from "../../src/jobs/work"
+import { DeferredError, type WorkResult } from "../../src/jobs/work-item"
 import { movableClock } from "../harness/clock"
 import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"

@@ -9,7 +9,7 @@ import {
 } from "../../src/jobs/jobs"
 import { WorkLoop } from "../../src/jobs/loop"
 import { jobs } from "../../src/jobs/tables"
-import { OVER, type WorkResult } from "../../src/jobs/work"
+import { OVER, type WorkResult } from "../../src/jobs/work-item"
 import type { WorkTable } from "../../src/jobs/work-table"
 import type { Store, Tx } from "../../src/store/store"
 import { idFor } from "../harness/ids"

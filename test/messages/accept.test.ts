@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { events } from "../../src/events/tables"
-import { PRIORITIES, READY } from "../../src/jobs/work"
+import { PRIORITIES, READY } from "../../src/jobs/work-item"
 import { watch } from "../../src/messages/activity"
 import type { Message } from "../../src/messages/facts"
 import * as pipeline from "../../src/messages/pipeline"

@@ -1,7 +1,7 @@
 import { claimsOf } from "../../src/jobs/claims"
 import type { QueuePauses } from "../../src/jobs/pauses"
 import { Settler } from "../../src/jobs/settler"
-import { DeferredError, type Hold, PRIORITIES, type WorkResult } from "../../src/jobs/work"
+import { DeferredError, type Hold, PRIORITIES, type WorkResult } from "../../src/jobs/work-item"
 import type { Message } from "../../src/messages/facts"
 import { type Channels, messageTable } from "../../src/messages/pipeline"
 import type { DeliveryAttempt } from "../../src/messages/settle"

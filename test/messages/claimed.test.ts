@@ -1,7 +1,7 @@
 import { describe, expect, spyOn, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { monotonic } from "../../src/core/time"
-import { DeferredError, HELD, READY } from "../../src/jobs/work"
+import { DeferredError, HELD, READY } from "../../src/jobs/work-item"
 import { messageRows } from "../../src/messages/pipeline"
 import { abandon } from "../../src/messages/settle"
 import { messages } from "../../src/messages/tables"

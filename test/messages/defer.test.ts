@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { asc } from "drizzle-orm"
 import { now, secondsFromNow } from "../../src/core/time"
-import { READY } from "../../src/jobs/work"
+import { READY } from "../../src/jobs/work-item"
 import type { MessageActivity } from "../../src/messages/activity"
 import { watch } from "../../src/messages/activity"
 import { deferAll } from "../../src/messages/defer"

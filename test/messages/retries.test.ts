@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { millisFrom } from "../../src/core/time"
-import { DEAD, LEASED } from "../../src/jobs/work"
+import { DEAD, LEASED } from "../../src/jobs/work-item"
 import type { RecipientOutcome } from "../../src/providers/provider"
 import { movableClock } from "../harness/clock"
 import { quietLog } from "../harness/quiet"

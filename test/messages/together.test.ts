@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { now } from "../../src/core/time"
-import { OVER } from "../../src/jobs/work"
+import { OVER } from "../../src/jobs/work-item"
 import { feedback, type SettledMessage, settle } from "../../src/messages/settle"
 import { messageRaws } from "../../src/messages/tables"
 import type { RecipientOutcome } from "../../src/providers/provider"

@@ -1,5 +1,5 @@
 import { afterAll, expect, spyOn, test } from "bun:test"
-import { DeferredError } from "../../src/jobs/work"
+import { DeferredError } from "../../src/jobs/work-item"
 import { Semaphore } from "../../src/lib/semaphore"
 import { quietLog } from "../harness/quiet"
 import { WorkLoops } from "../harness/work-loops"

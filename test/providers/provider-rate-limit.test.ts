@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { DeferredError } from "../../src/jobs/work"
+import { DeferredError } from "../../src/jobs/work-item"
 import { ProviderRateLimit } from "../../src/providers/provider-rate-limit"
 
 /** A clock in milliseconds, and a pace that reads it. */

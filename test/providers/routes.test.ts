@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "bun:test"
 import { recentLines } from "../../src/core/log"
 import type { EmailProvider } from "../../src/emails/providers/provider"
-import { DeferredError } from "../../src/jobs/work"
+import { DeferredError } from "../../src/jobs/work-item"
 import { smtpSink } from "../fakes/smtp-sink"
 import { atRest } from "../harness/at-rest"
 import { NOBODY } from "../harness/mail"

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { Webhook as Standard } from "standardwebhooks"
 import { secondsFromNow } from "../../src/core/time"
-import { OVER } from "../../src/jobs/work"
+import { OVER } from "../../src/jobs/work-item"
 import { newSecret, verify } from "../../src/lib/signature"
 import { hangs, type Received, receiver } from "../fakes/receiver"
 import { type DeliveryRow, type EndpointOptions, testHooks, until } from "../harness/hooks"

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { DEAD, LEASED } from "../../src/jobs/work"
+import { DEAD, LEASED } from "../../src/jobs/work-item"
 import { retry } from "../../src/webhooks/deliveries"
 import { releaseHeld } from "../../src/webhooks/held"
 import { activate, disable } from "../../src/webhooks/status"

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { DEAD, LEASED, OVER, READY } from "../../src/jobs/work"
+import { DEAD, LEASED, OVER, READY } from "../../src/jobs/work-item"
 import { isInFlight } from "../../src/webhooks/held"
 import { deliveries } from "../../src/webhooks/tables"
 import { hangs, receiver } from "../fakes/receiver"

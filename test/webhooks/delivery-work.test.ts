@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { openWorkers } from "../../src/core/workers"
-import { DeferredError } from "../../src/jobs/work"
+import { DeferredError } from "../../src/jobs/work-item"
 import {
   ConnectionThrottle,
   DeliveryTable,

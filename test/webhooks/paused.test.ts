@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { now, secondsFromNow } from "../../src/core/time"
-import { DEAD, HELD, LEASED, OVER } from "../../src/jobs/work"
+import { DEAD, HELD, LEASED, OVER } from "../../src/jobs/work-item"
 import type { Reader } from "../../src/store/store"
 import { countDeliveries, WEBHOOKS } from "../../src/webhooks/delivery-counts"
 import { deliveries } from "../../src/webhooks/tables"

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { DEAD } from "../../src/jobs/work"
+import { DEAD } from "../../src/jobs/work-item"
 import { deliveries, webhooks } from "../../src/webhooks/tables"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"

@@ -1,7 +1,7 @@
 import { resolver } from "../../core/dns"
 import { log } from "../../core/log"
 import { millis, millisFrom } from "../../core/time"
-import { DeferredError, type RetrySchedule } from "../../jobs/work"
+import { DeferredError, type RetrySchedule } from "../../jobs/work-item"
 import { domainOf } from "../../lib/address"
 import type { ProviderDescriptor } from "../../providers/descriptor"
 import { NO_REPLY, outcomeOf, type RecipientOutcome } from "../../providers/provider"

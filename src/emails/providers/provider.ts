@@ -1,5 +1,5 @@
 import type { Settings } from "../../core/config"
-import type { RetrySchedule } from "../../jobs/work"
+import type { RetrySchedule } from "../../jobs/work-item"
 import type { OutgoingMessage, Provider } from "../../providers/provider"
 import type { ConcurrencyLimit, PerDestinationOptions } from "../smtp/destination-limits"
 import type { MtaStsOptions } from "../smtp/mta-sts"

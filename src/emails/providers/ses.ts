@@ -3,7 +3,7 @@ import { fail } from "../../core/errors"
 import { codeOf } from "../../core/faults"
 import { log } from "../../core/log"
 import { NetError } from "../../core/net"
-import type { RetrySchedule } from "../../jobs/work"
+import type { RetrySchedule } from "../../jobs/work-item"
 import { needsSmtputf8, wireForm } from "../../lib/address"
 import type { CallbackNetwork, ProviderDescriptor } from "../../providers/descriptor"
 import {

@@ -1,6 +1,6 @@
 import { Type as t } from "@sinclair/typebox"
 import { oneOf } from "../../http/field-schemas"
-import type { RetrySchedule } from "../../jobs/work"
+import type { RetrySchedule } from "../../jobs/work-item"
 import type { ProviderDescriptor } from "../../providers/descriptor"
 import { outcomeOf, ProviderError } from "../../providers/provider"
 import { smtpSchedule } from "../schedule"

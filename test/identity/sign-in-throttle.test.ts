@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test"
 import { openSecrets } from "../../src/core/secrets"
-import { BUCKETS, Throttle } from "../../src/identity/throttle"
+import { BUCKETS, Throttle } from "../../src/identity/sign-in-throttle"
 import { testStore } from "../harness/store"
 
 const { store, folder, [Symbol.asyncDispose]: close } = await testStore()
