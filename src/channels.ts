@@ -1,6 +1,11 @@
 import { type EmailChannelParts, emailChannel } from "./emails/channel"
+import { directProvider } from "./emails/providers/direct"
+import { mailboxProvider } from "./emails/providers/mailbox"
+import { sesProvider } from "./emails/providers/ses"
+import { smtpProvider } from "./emails/providers/smtp"
 import type { Channel } from "./messages/channel"
 import type { Channels } from "./messages/pipeline"
+import type { ProviderDescriptor } from "./providers/descriptor"
 
 /** Every channel there is. A message can only be accepted for one that is built. */
 export const channelTable = (email: EmailChannelParts): Channels => ({
@@ -15,3 +20,11 @@ const absent: Channel = {
     throw new Error(`There is no ${channel} channel.`)
   },
 }
+
+/** Every provider there is, of any channel: one row each. */
+export const PROVIDERS: readonly ProviderDescriptor[] = [
+  mailboxProvider,
+  directProvider,
+  smtpProvider,
+  sesProvider,
+]

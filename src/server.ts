@@ -2,46 +2,31 @@ import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import type { Elysia } from "elysia"
 import { createApp } from "./app"
+import { compose, type Loop } from "./compose"
 import { type Blobs, openBlobs } from "./core/blobs"
-import { type Bus, createBus } from "./core/bus"
+import type { Bus } from "./core/bus"
 import { hostAndPort, type Loaded, type Settings } from "./core/config"
 import { type Disk, openDisk } from "./core/disk"
 import { descriptorLimit } from "./core/libc"
 import { log } from "./core/log"
 import { openSecrets, type Secrets } from "./core/secrets"
 import { openWorkers, type Workers } from "./core/workers"
-import { Intake } from "./emails/accept"
+import { isHostName } from "./domains/record-targets"
 import { emitted } from "./events/emit"
-import { MessageWatchers } from "./events/nodes"
 import { connectionLimits } from "./http/connection-limits"
 import { type Listener, listen } from "./http/listener"
-import { Cursors } from "./http/page"
-import { RecentTraffic } from "./http/recent-traffic"
-import { ServerHealth } from "./http/server-health"
-import { countJobs } from "./jobs/counts"
-import { jobRows } from "./jobs/jobs"
-import { QueuePauses } from "./jobs/pauses"
+import type { ServerHealth } from "./http/server-health"
 import { shareWakeUps, wakeUpOf } from "./jobs/wake-ups"
-import { workNode } from "./jobs/work-nodes"
-import { watch } from "./messages/activity"
-import { countMessages, messageRows } from "./messages/pipeline"
-import { openMail } from "./open-mail"
+import { startMailbox } from "./mailbox/smtp-server"
 import { openAdminSocket } from "./operations/admin"
 import { demandMasterKey, demandSharedBlobs, followCluster, probe } from "./operations/instance"
 import { type KeptCheck, keepChecked } from "./operations/keep-checked"
 import { keepTidy } from "./operations/tidy"
-import { RequestLog } from "./request-log/request-log"
-import { DRAIN_MILLISECONDS, type Loop, stopper } from "./stopper"
 import type { BeginMode } from "./store/database-file"
 import { BOOT_PATIENCE_MS, explained, openStore } from "./store/open"
 import type { Store } from "./store/store"
 import type { SetupToken } from "./tenancy/setup"
-import { firstProject, sessionParts } from "./tenancy/setup"
-import { Meter } from "./tenancy/usage"
-import { countDeliveries, WEBHOOKS } from "./webhooks/delivery-counts"
-import { deliveryRows } from "./webhooks/delivery-picker"
 import { deliveryWakeUp } from "./webhooks/held"
-import { openWebhooks } from "./webhooks/open-webhooks"
 
 const WORKER_THREADS = 2
 /** Copying a log takes milliseconds. A thread that is ended meanwhile would leave the file open. */
@@ -90,65 +75,35 @@ async function assemble(
   { loaded: { values: settings }, mode, begin = "if_new" }: StartOptions,
   undo: (() => unknown)[],
 ): Promise<Running> {
+  const { data_dir } = settings
   const workers = openWorkers({ size: WORKER_THREADS })
-  const storage = await openStorage(settings, begin, workers, undo)
-  const { store, secrets, blobs, disk, checking } = storage
+  const { checking, ...storage } = await openStorage(settings, begin, workers, undo)
+  const { store, secrets, disk } = storage
   undo.push(() => workers.close())
-
+  const mailbox = await startMailbox(settings, { store, secrets }, undo)
   const address = { url: settings.base_url }
-  const base_url = () => address.url ?? ""
-  const traffic = new RecentTraffic()
-  const { data_dir, sign_up } = settings
-  const alone = settings.database_url === null
-  const node = workNode({ store, alone, data_dir, isAsked: () => traffic.isRecent() })
-  const pauses = queuePauses(store)
-  const ground = { settings, mode, store, secrets, workers, blobs, base_url, node, pauses }
-  const { mailbox, loops: mailLoops, warnings, parts: mail } = await openMail(ground, undo)
-  const isPaused = () => pauses.holdOf(WEBHOOKS) !== undefined
-  const hooks = openWebhooks({ store, secrets, workers, settings, node, isPaused })
-  const smtp = () => mailbox?.isListening() ?? true
-  const loops = [...mailLoops, hooks.loop]
-  const progressedAt = () => Math.min(...loops.map(({ progressed_at }) => progressed_at))
-  const ask = () => firstProject(store.read)
-  const health = new ServerHealth({ disk, progressedAt, smtp, checking, ask, warnings })
-  const meter = new Meter(store)
-  undo.push(meter.start())
-  const bus = createBus()
-  const watching = new MessageWatchers(store, bus)
-  undo.push(
-    watching.start(),
-    watch((activity) => bus.publish("message", activity)),
-  )
-  const requests = new RequestLog({ store, hasRoom: () => disk.healthy() && disk.state() === "ok" })
-  undo.push(requests.start())
-  const session = sessionParts({ store, secrets, data_dir, sign_up, base_url })
-  const parts = {
-    store,
-    secrets,
-    blobs,
+  const { parts, loops, bus, ...composed } = await compose({
+    ...storage,
+    settings,
+    mode,
     workers,
-    health,
-    meter,
-    requests,
-    traffic,
-    watching,
-    webhooks: hooks.parts,
-    ...session,
-    ...mail,
-    intake: new Intake(store),
-    cursors: new Cursors(secrets),
-    get trusted_proxies() {
-      return settings["http.trusted_proxies"]
-    },
-    body_memory_mb: settings["http.body_memory_mb"],
-  }
-  const setup = await session.setup.begin()
+    base_url: () => address.url ?? "",
+    mailbox_port: mailbox?.port ?? null,
+    health: { checking, smtp: () => mailbox?.isListening() ?? true },
+  })
+  undo.push(composed.close)
+  if (mode === "serve") warnOfHost(parts.domains.targets.host)
+
+  const setup = await parts.setup.begin()
   const listener = openListener(createApp(parts) as unknown as Elysia, settings)
   undo.push(() => listener.stop())
   address.url ??= listener.url
   undo.push(openAdminSocket(join(data_dir, "admin.sock"), parts))
-  undo.push(await pauses.start(), await node.join([messageRows, deliveryRows, jobRows]))
-  await startAll(loops, undo)
+  await composed.start(undo)
+  for (const loop of loops) {
+    await loop.start()
+    undo.push(() => loop.stop(DRAIN_MILLISECONDS))
+  }
   void disk.damaged.then(() => Promise.all(loops.map((loop) => loop.stop(DRAIN_MILLISECONDS))))
   const wakeUps = [wakeUpOf("messages"), wakeUpOf("jobs"), deliveryWakeUp, emitted]
   undo.push(shareWakeUps(store, wakeUps), keepTidy(store, settings))
@@ -163,27 +118,15 @@ async function assemble(
     setup,
     bus,
     failed: disk.died,
-    stop: stopper(health, listener, loops, undo),
+    stop: stopper(parts.health, listener, loops, undo),
   }
 }
 
-/** What an operator may pause: each channel that is built, each kind of job, and the webhooks. */
-const queuePauses = (store: Store) =>
-  new QueuePauses(store, {
-    names: ["email", WEBHOOKS],
-    tables: [messageRows, jobRows],
-    counts: [
-      countMessages(),
-      countJobs(),
-      async (db) => new Map([[WEBHOOKS, await countDeliveries(db)]]),
-    ],
+function warnOfHost(host: string) {
+  if (isHostName(host)) return
+  log.warn("DNS records of domains name a host that others cannot resolve; set domains.host", {
+    host,
   })
-
-async function startAll(loops: Loop[], undo: (() => unknown)[]) {
-  for (const loop of loops) {
-    await loop.start()
-    undo.push(() => loop.stop(DRAIN_MILLISECONDS))
-  }
 }
 
 interface Storage {
@@ -256,3 +199,30 @@ function limitsOf(settings: Settings) {
 const OWN_DESCRIPTORS = 96
 const FEW_DESCRIPTORS =
   "The limit of open files (nofile) is low, so the server accepts only a few HTTP connections. Raise the limit."
+
+/** What runs may take so long to end; the rest is released. */
+export const DRAIN_MILLISECONDS = 20_000
+
+/** Requests first, then the loops: what they accepted may still be on its way to the relay. */
+export function stopper(
+  health: ServerHealth,
+  listener: Listener,
+  loops: Loop[],
+  undo: (() => unknown)[],
+) {
+  let stopped: Promise<void> | undefined
+  const stop = async () => {
+    const counts = loops.map(({ running }) => running)
+    const running_deliveries = counts.pop() ?? 0 // the loop of the webhooks is the last one
+    const running_jobs = counts.reduce((sum, running) => sum + running, 0)
+    log.info("stopping", { running_jobs, running_deliveries })
+    health.drain()
+    await Promise.all([listener.stop(), ...loops.map((loop) => loop.stop(DRAIN_MILLISECONDS))])
+    for (const step of undo.reverse()) await step()
+    log.info("stopped")
+  }
+  return () => {
+    stopped ??= stop()
+    return stopped
+  }
+}

@@ -34,7 +34,7 @@ export async function runOrder<Data>(
   return withStore(loaded, { begin: "never" }, async (store, openSecrets) => {
     const { administer } = await import("../../src/operations/admin")
     const { sessionParts } = await import("../../src/tenancy/setup")
-    const { PROVIDERS } = await import("../../src/provider-table")
+    const { PROVIDERS } = await import("../../src/channels")
     const { ownEmailProvider } = await import("../../src/providers/descriptor")
     const { ApiError } = await import("../../src/core/errors")
     const secrets = openSecrets()

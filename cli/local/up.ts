@@ -168,7 +168,7 @@ function banner(running: Running, { api_key, delivery, from }: BannerTexts, pain
 const pair = (name: string, value: string, paint: Paint) => `${paint.dim(name.padEnd(9))}  ${value}`
 
 async function deliveryOf(values: Settings): Promise<string> {
-  const { PROVIDERS } = await import("../../src/provider-table")
+  const { PROVIDERS } = await import("../../src/channels")
   const { ownEmailProvider } = await import("../../src/providers/descriptor")
   const { descriptor, credentials } = ownEmailProvider(PROVIDERS, values)
   return descriptor.banner?.(credentials) ?? descriptor.about

@@ -8,7 +8,7 @@ const ANSWER_MILLISECONDS = 2000
 const LOOK_MILLISECONDS = 1000
 
 /** What `/readyz` looks at. */
-interface Vitals {
+export interface Vitals {
   disk: Disk
   /** When, by `monotonic`, the job loop last looked for work. */
   progressedAt: () => number

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { PROVIDERS } from "../../src/provider-table"
+import { PROVIDERS } from "../../src/channels"
 import { hasContractTest } from "./provider"
 
 test("every provider of the table holds the contract, in a test of its own", () => {

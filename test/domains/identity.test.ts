@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test"
 import { LOCAL } from "../../src/audit-log/audit-log"
-import { PROVIDERS } from "../../src/provider-table"
+import { PROVIDERS } from "../../src/channels"
 import * as configs from "../../src/providers/configs"
 import { emailIdentities } from "../../src/providers/open-providers"
 import { type SesRequest, sesServer } from "../fakes/ses-server"

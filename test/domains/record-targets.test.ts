@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test"
+import { PROVIDERS } from "../../src/channels"
 import { loadSettings } from "../../src/core/config"
 import { newId } from "../../src/core/ids"
 import { now } from "../../src/core/time"
 import { recordTargets, targetsOfProject } from "../../src/domains/record-targets"
-import { PROVIDERS } from "../../src/provider-table"
 import { providerConfigs } from "../../src/providers/tables"
 import { testStore } from "../harness/store"
 

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import { PROVIDERS } from "../../src/channels"
 import type { OpenApi } from "../../src/http/openapi"
 import { SCOPES } from "../../src/identity/scopes"
-import { PROVIDERS } from "../../src/provider-table"
 import { root } from "./migrations"
 import { providerGuide } from "./provider-guide"
 

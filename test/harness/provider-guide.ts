@@ -1,4 +1,4 @@
-import { PROVIDERS } from "../../src/provider-table"
+import { PROVIDERS } from "../../src/channels"
 
 const BEGIN = "<!-- written by `bun run generate` from the descriptors of the providers -->"
 const END = "<!-- end of the providers -->"

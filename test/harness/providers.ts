@@ -1,10 +1,10 @@
+import { PROVIDERS } from "../../src/channels"
 import { type Settings, settings } from "../../src/core/config"
 import type { Secrets } from "../../src/core/secrets"
 import { ProviderPermits } from "../../src/emails/email-context"
 import type { EmailContext, EmailProvider, OutgoingMail } from "../../src/emails/providers/provider"
 import { smtpSchedule } from "../../src/emails/schedule"
 import { ConcurrencyLimit } from "../../src/emails/smtp/destination-limits"
-import { PROVIDERS } from "../../src/provider-table"
 import type {
   CallbackNetwork,
   ProviderDescriptor,

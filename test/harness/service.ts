@@ -1,7 +1,8 @@
 import type { Elysia } from "elysia"
-import { type AppParts, createApp } from "../../src/app"
+import { createApp } from "../../src/app"
+import { PROVIDERS } from "../../src/channels"
+import { compose, type Ground } from "../../src/compose"
 import { openBlobs } from "../../src/core/blobs"
-import { createBus } from "../../src/core/bus"
 import { type Settings, settings } from "../../src/core/config"
 import type { Disk } from "../../src/core/disk"
 import { resolver } from "../../src/core/dns"
@@ -10,32 +11,19 @@ import { monotonic } from "../../src/core/time"
 import { openWorkers } from "../../src/core/workers"
 import type { CheckParts } from "../../src/domains/check-job"
 import type { RecordTargets } from "../../src/domains/record-targets"
-import { senderDomains } from "../../src/domains/sending-domains"
-import { Intake } from "../../src/emails/accept"
 import type { SendRules } from "../../src/emails/prepare"
-import { MessageWatchers } from "../../src/events/nodes"
 import { listen } from "../../src/http/listener"
-import { Cursors } from "../../src/http/page"
-import { RecentTraffic } from "../../src/http/recent-traffic"
-import { ServerHealth } from "../../src/http/server-health"
 import type { SocketTimes } from "../../src/http/sockets"
 import { pathOf } from "../../src/http/target"
 import * as apiKeys from "../../src/identity/api-keys"
 import type { SystemMail as Post } from "../../src/identity/system-mail"
 import { watch } from "../../src/messages/activity"
-import { PROVIDERS } from "../../src/provider-table"
-import { OpenProviders } from "../../src/providers/open-providers"
-import { firstProvider } from "../../src/providers/routing"
-import { RequestLog } from "../../src/request-log/request-log"
 import type { Store } from "../../src/store/store"
-import { sessionParts } from "../../src/tenancy/setup"
 import type { SignUp } from "../../src/tenancy/sign-up"
-import { Meter } from "../../src/tenancy/usage"
-import { openWebhooks } from "../../src/webhooks/open-webhooks"
 import { type Client, client } from "./client"
 import { testPauses } from "./pauses"
 import { addProject } from "./project-rows"
-import { openOwn, type ProviderOptions, testEnvironment } from "./providers"
+import { type ProviderOptions, testEnvironment } from "./providers"
 import { seen } from "./published"
 import { testStore } from "./store"
 
@@ -133,56 +121,45 @@ export async function testService(options: ServiceOptions = {}) {
   const secrets = openSecrets({ data_dir: folder, master_key: null })
   const workers = openWorkers({ size: 1 })
   const disk: FakeDisk = { healthy: true, low: false }
-  const health = new ServerHealth({
-    disk: fakeDisk(disk),
-    progressedAt: monotonic,
-    smtp: () => true,
-  })
   const base_url = () => "http://belfry.test"
-  const sign_up = options.sign_up ?? "invite"
   const mails: SystemMail[] = []
-  const providers = testEnvironment({ mailbox_port: CLOSED_PORT, ...options.providers })
-  const open_providers = new OpenProviders(providers, secrets)
-  await openOwn(store, secrets, providers)
-  const bus = createBus()
-  const watching = new MessageWatchers(store, bus)
-  const unwatch = [watching.start(), watch((activity) => bus.publish("message", activity))]
-  const webhooks = openWebhooks({
-    store,
-    secrets,
-    workers,
-    settings: { ...settings(), ...LOOPBACK_HOOKS, ...options.webhooks },
-  })
-  const parts: AppParts = {
-    store,
-    webhooks: webhooks.parts,
-    meter: new Meter(store),
-    traffic: new RecentTraffic(),
-    requests: new RequestLog({ store, hasRoom: () => disk.healthy && !disk.low }),
-    watching,
-    secrets,
-    workers,
-    health,
-    blobs: openBlobs(`${folder}/blobs`),
-    intake: new Intake(store),
-    queues: testPauses(store),
-    domains: { store, ...NO_NAMES, ...options.domains },
-    rules: {
-      ...RULES,
-      domains: senderDomains(store.read),
-      providerOf: (project_id) => firstProvider(store.read, "email_provider", project_id),
-      ...options.rules,
+  const ground: Ground = {
+    settings: {
+      ...settings(),
+      ...LOOPBACK_HOOKS,
+      ...options.webhooks,
+      database_url: base.database_url,
+      data_dir: folder,
+      sign_up: options.sign_up ?? "invite",
+      "http.trusted_proxies": options.trusted_proxies ?? [],
+      "http.body_memory_mb": options.body_memory_mb ?? 128,
     },
-    open_providers,
-    providers,
-    cursors: new Cursors(secrets),
-    trusted_proxies: options.trusted_proxies ?? [],
-    ...sessionParts({ store, secrets, data_dir: folder, sign_up, base_url }),
+    mode: "serve",
+    store,
+    secrets,
+    workers,
+    blobs: openBlobs(`${folder}/blobs`),
+    disk: fakeDisk(disk),
+    base_url,
+    mailbox_port: null,
+    health: { progressedAt: monotonic, ask: async () => undefined },
+  }
+  const composed = await compose(ground, {
+    rules: { ...RULES, ...options.rules },
+    domains: { store, ...NO_NAMES, ...options.domains },
+    providers: testEnvironment({ mailbox_port: CLOSED_PORT, ...options.providers }),
     mail: options.mail?.(secrets) ?? { send: async (_, mail) => void mails.push(mail) },
-    ...(options.body_memory_mb !== undefined && { body_memory_mb: options.body_memory_mb }),
+  })
+  const { bus } = composed
+  const parts = Object.assign(composed.parts, {
+    queues: testPauses(store),
     ...(options.time_limit_ms !== undefined && { time_limit_ms: options.time_limit_ms }),
     ...(options.socket_times && { socket_times: options.socket_times }),
-  }
+  })
+  const { health, watching, open_providers } = parts
+  const loop = composed.loops.at(-1)
+  if (!loop) throw new Error("there is no loop of webhooks")
+  const unwatch = [watching.start(), watch((activity) => bus.publish("message", activity))]
   const app = watched(createApp(parts) as unknown as Elysia)
   const stops: (() => Promise<void> | void)[] = []
 
@@ -192,8 +169,8 @@ export async function testService(options: ServiceOptions = {}) {
     app,
     disk,
     health,
-    /** Not started: nothing is delivered by itself. */
-    webhooks,
+    /** The loop is not started: nothing is delivered by itself. */
+    webhooks: { parts: parts.webhooks, loop },
     /** What the instance itself would have sent. */
     mails,
     anybody: client(app, undefined),
@@ -207,6 +184,8 @@ export async function testService(options: ServiceOptions = {}) {
     async [Symbol.asyncDispose]() {
       for (const stop of [...stops, ...unwatch]) await stop()
       await workers.close()
+      for (const each of composed.loops) await each.stop(0)
+      await composed.close()
       await open_providers.close()
       await base[Symbol.asyncDispose]()
     },

@@ -1,0 +1,248 @@
+import type { AppParts } from "./app"
+import { channelTable, PROVIDERS } from "./channels"
+import type { Blobs } from "./core/blobs"
+import { type Bus, createBus } from "./core/bus"
+import type { Settings } from "./core/config"
+import type { Disk } from "./core/disk"
+import type { Secrets } from "./core/secrets"
+import type { Workers } from "./core/workers"
+import { openChecks } from "./domains/check-job"
+import { senderDomains } from "./domains/sending-domains"
+import { Intake } from "./emails/accept"
+import { emailContext } from "./emails/email-context"
+import { systemMail } from "./emails/instance-mail"
+import { MAILBOX_DOMAIN, type SendRules } from "./emails/prepare"
+import { mailbox } from "./emails/providers/mailbox"
+import type { OutgoingMail } from "./emails/providers/provider"
+import { MessageWatchers } from "./events/nodes"
+import { Cursors } from "./http/page"
+import { RecentTraffic } from "./http/recent-traffic"
+import { ServerHealth, type Vitals } from "./http/server-health"
+import { countJobs } from "./jobs/counts"
+import { jobRows, jobTable } from "./jobs/jobs"
+import { WorkLoop } from "./jobs/loop"
+import { QueuePauses } from "./jobs/pauses"
+import { type WorkNode, workNode } from "./jobs/work-nodes"
+import { watch } from "./messages/activity"
+import type { Channels } from "./messages/pipeline"
+import { countMessages, messageRows, messageTable } from "./messages/pipeline"
+import { ownEmailProvider, type ProviderEnvironment } from "./providers/descriptor"
+import { Failover } from "./providers/failover"
+import { openInstance } from "./providers/health"
+import { emailIdentities, OpenProviders } from "./providers/open-providers"
+import { firstProvider } from "./providers/routing"
+import { providerWarnings } from "./providers/warnings"
+import { RequestLog } from "./request-log/request-log"
+import type { Store } from "./store/store"
+import { firstProject, sessionParts } from "./tenancy/setup"
+import { Meter } from "./tenancy/usage"
+import { countDeliveries, WEBHOOKS } from "./webhooks/delivery-counts"
+import { deliveryRows } from "./webhooks/delivery-picker"
+import { openWebhooks } from "./webhooks/open-webhooks"
+import { jobHandlers } from "./work"
+
+/** Messages in flight for each permit to send: some are composed, some recorded, while others are sent. */
+const PER_PERMIT = 2
+
+const EMAIL = "email_provider" as const
+
+/** What is open before anything is wired, and what a test opens in its own way. */
+export interface Ground {
+  settings: Settings
+  mode: "up" | "serve"
+  store: Store
+  secrets: Secrets
+  workers: Workers
+  blobs: Blobs
+  disk: Disk
+  base_url: () => string
+  /** Null where the embedded mailbox does not run. */
+  mailbox_port: number | null
+  /** Of `/readyz`, beside what is wired here. */
+  health?: Partial<Vitals>
+}
+
+/** What a test puts in the place of what the settings say. */
+export interface Overrides extends Partial<Pick<AppParts, "domains" | "mail">> {
+  rules?: Partial<SendRules>
+  providers?: ProviderEnvironment
+}
+
+export interface Loop {
+  readonly running: number
+  readonly progressed_at: number
+  start(): Promise<void>
+  stop(drain_ms: number): Promise<void>
+}
+
+export interface Composition {
+  parts: AppParts
+  /** Not started. The loop of the webhooks is the last one. */
+  loops: Loop[]
+  /** Topic `message`: each change of a message's status, once it is on disk. */
+  bus: Bus
+  /** Starts what stands around the loops, and pushes what stops it. */
+  start(undo: (() => unknown)[]): Promise<void>
+  close(): Promise<void>
+}
+
+/** Wires everything from the settings, for the server and for tests. Nothing listens or works yet. */
+export async function compose(ground: Ground, overrides: Overrides = {}): Promise<Composition> {
+  const { settings, store, secrets, workers, blobs, disk, base_url } = ground
+  const { data_dir, sign_up } = settings
+  const traffic = new RecentTraffic()
+  const alone = settings.database_url === null
+  const node = workNode({ store, alone, data_dir, isAsked: () => traffic.isRecent() })
+  const pauses = queuePauses(store)
+  const email = await composeEmail(ground, overrides, pauses)
+  const { open_providers, providers, domains, rules, mail } = email
+  const handlers = jobHandlers({ store, blobs, domains, rules, open_providers }, { mail, base_url })
+  pauses.add(Object.keys(handlers))
+  const isPaused = () => pauses.holdOf(WEBHOOKS) !== undefined
+  const hooks = openWebhooks({ store, secrets, workers, settings, node, isPaused })
+  const loops = [...openLoops(ground, { node, pauses }, email.channels, handlers), hooks.loop]
+
+  const progressedAt = () => Math.min(...loops.map(({ progressed_at }) => progressed_at))
+  const ask = () => firstProject(store.read)
+  const warnings = () => providerWarnings(store.read, email.provider.monitor.troubles())
+  const health = new ServerHealth({
+    disk,
+    progressedAt,
+    ask,
+    warnings,
+    smtp: () => true,
+    ...ground.health,
+  })
+  const bus = createBus()
+  const parts: AppParts = {
+    store,
+    secrets,
+    blobs,
+    workers,
+    health,
+    traffic,
+    meter: new Meter(store),
+    requests: new RequestLog({ store, hasRoom: () => disk.healthy() && disk.state() === "ok" }),
+    watching: new MessageWatchers(store, bus),
+    webhooks: hooks.parts,
+    intake: new Intake(store),
+    cursors: new Cursors(secrets),
+    ...sessionParts({ store, secrets, data_dir, sign_up, base_url }),
+    ...{ mail, rules, domains, queues: pauses, open_providers, providers },
+    get trusted_proxies() {
+      return settings["http.trusted_proxies"] // it may change while the server runs
+    },
+    body_memory_mb: settings["http.body_memory_mb"],
+  }
+  return {
+    parts,
+    loops,
+    bus,
+    async start(undo) {
+      undo.push(parts.meter.start(), parts.requests.start(), parts.watching.start())
+      undo.push(watch((activity) => bus.publish("message", activity)))
+      undo.push(await pauses.start(), await node.join([messageRows, deliveryRows, jobRows]))
+    },
+    close: email.close,
+  }
+}
+
+/** Providers, rules and channels of email. */
+async function composeEmail(ground: Ground, overrides: Overrides, queues: QueuePauses) {
+  const { settings, mode, store, secrets, mailbox_port } = ground
+  const opened = await openEmailProviders(settings, ground, overrides.providers)
+  const { provider, open_providers, providers, identityOf } = opened
+  // Where projects in the sandbox send to, whichever provider delivers otherwise.
+  const sandbox = mailbox_port === null ? undefined : mailbox({ port: mailbox_port })
+  const rules = { ...sendRules(settings, mode, store), ...overrides.rules }
+  const { system_from, "delivery.concurrency": concurrency } = settings
+  return {
+    provider,
+    open_providers,
+    providers,
+    rules,
+    domains: overrides.domains ?? { ...openChecks(store, settings, PROVIDERS), identityOf },
+    mail: overrides.mail ?? systemMail(secrets, { system_from, to_mailbox: rules.to_mailbox }),
+    channels: channelTable({ ...ground, provider, sandbox, rules, queues, concurrency }),
+    async close() {
+      await provider.close()
+      await sandbox?.close()
+    },
+  }
+}
+
+/** The instance's own provider of email, and those that projects configure. */
+export async function openEmailProviders(
+  settings: Settings,
+  parts: Pick<Ground, "store" | "secrets" | "mailbox_port">,
+  given?: ProviderEnvironment,
+) {
+  const { store, secrets } = parts
+  const { context, permits } = emailContext(settings, parts)
+  const allow_private = settings["providers.allow_private"]
+  const providers: ProviderEnvironment = given ?? {
+    table: PROVIDERS,
+    contexts: { email: context },
+    own: { email: ownEmailProvider(PROVIDERS, settings) },
+    allow_private,
+    network: { allow_private },
+  }
+  const open_providers = new OpenProviders(providers, secrets)
+  const { email: own } = providers.own
+  if (own) await openInstance(store, secrets, EMAIL, own)
+  const failover = { store, kind: EMAIL, providers: open_providers, permits }
+  return {
+    provider: new Failover<OutgoingMail>(failover),
+    open_providers,
+    providers,
+    identityOf: emailIdentities(store.read, open_providers),
+  }
+}
+
+/** What may be sent from here, by the settings; `up` lets the mailbox take mail for every address. */
+function sendRules(settings: Settings, mode: "up" | "serve", store: Store): SendRules {
+  const to_mailbox = settings["delivery.provider"] === "mailbox"
+  return {
+    files: { allow_private: settings["attachments.allow_private"] },
+    domains: senderDomains(store.read),
+    providerOf: (project_id) => firstProvider(store.read, EMAIL, project_id),
+    sending_domains: new Set(settings.sending_domains.filter((name) => name !== MAILBOX_DOMAIN)),
+    to_mailbox,
+    mailbox_takes_all: to_mailbox && mode === "up",
+    has_mailbox: settings["mailbox.enabled"],
+  }
+}
+
+/** What an operator may pause: each channel that is built, each kind of job, and the webhooks. */
+const queuePauses = (store: Store) =>
+  new QueuePauses(store, {
+    names: ["email", WEBHOOKS],
+    tables: [messageRows, jobRows],
+    counts: [
+      countMessages(),
+      countJobs(),
+      async (db) => new Map([[WEBHOOKS, await countDeliveries(db)]]),
+    ],
+  })
+
+/** The loops over messages and over jobs. */
+function openLoops(
+  { settings, store }: Ground,
+  { node, pauses }: { node: WorkNode; pauses: QueuePauses },
+  channels: Channels,
+  handlers: ReturnType<typeof jobHandlers>,
+): Loop[] {
+  const { "delivery.concurrency": concurrency, "delivery.lease": lease_ms } = settings
+  const shared = { ...node.loop, lease_ms, holdOf: (queue: string) => pauses.holdOf(queue) }
+  const messages = messageTable(store, channels)
+  const jobs = jobTable(handlers)
+  return [
+    new WorkLoop({
+      ...shared,
+      table: messages,
+      concurrency: PER_PERMIT * concurrency,
+      guard: node.guardFor(messages.rows),
+    }),
+    new WorkLoop({ ...shared, table: jobs, concurrency, guard: node.guardFor(jobs.rows) }),
+  ]
+}
