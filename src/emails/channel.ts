@@ -14,7 +14,7 @@ import { isOpen, type Message, OWN_SOURCE } from "../messages/facts"
 import { NO_REPLY, type Outcome, outcomeOf, type RecipientOutcome } from "../providers/provider"
 import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
-import { bytesOf, type ComposeParts, type MessageBytes, unsignedWarner } from "./compose"
+import { bytesOf, type ComposeParts, type MessageBytes, unsignedWarner } from "./compose-email"
 import { MAILBOX_DOMAIN } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
 

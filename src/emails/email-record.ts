@@ -2,7 +2,7 @@ import type { Static } from "@sinclair/typebox"
 import type { Event } from "../events/feed"
 import type { MessageView } from "../messages/standing"
 import { NO_REPLY } from "../providers/provider"
-import { named } from "./compose"
+import { named } from "./compose-email"
 import type { EmailContent } from "./prepare"
 import type { EmailEvents, ListedEmail } from "./schemas"
 

@@ -4,7 +4,7 @@ import type { SystemMail } from "../identity/system-mail"
 import { type Mailbox, parseMailbox } from "../lib/address"
 import * as messages from "../messages/pipeline"
 import { instanceProject } from "../tenancy/projects"
-import { sealContent } from "./compose"
+import { sealContent } from "./compose-email"
 import { type EmailContent, MAILBOX_DOMAIN, newEmail } from "./prepare"
 
 export interface SystemSender {

@@ -22,7 +22,7 @@ import {
 import { routing } from "../providers/routing"
 import { type ConfigRow, INSTANCE } from "../providers/tables"
 import type { Store } from "../store/store"
-import { compose } from "./compose"
+import { compose } from "./compose-email"
 import { refuseUnsendable, type SendRules } from "./prepare"
 import type { OutgoingMail } from "./providers/provider"
 

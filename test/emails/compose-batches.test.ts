@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import type { Workers } from "../../src/core/workers"
-import { compose } from "../../src/emails/compose"
+import { compose } from "../../src/emails/compose-email"
 import type { ComposedMail, MailToCompose } from "../../src/emails/compose-task"
 import { composeAll } from "../../src/emails/compose-task"
 import { MAIL } from "./composed"
