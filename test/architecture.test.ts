@@ -26,7 +26,7 @@ const MAX_FUNCTION_LINES = 70
 const GENERATED = "src/store/migrations.ts"
 
 /** The commands that work on the machine itself; all others are clients of the API. */
-const LOCAL = /^cli\/(local\/|commands\/(local|up|serve|init|migrate|config|backup|restore)\.ts$)/
+const LOCAL = /^cli\/local\//
 
 const SERVER = /^src\/(?!client\/)/
 

@@ -153,9 +153,7 @@ const useAccount: Action<object> = async (context, _, id = "") => {
 const useProject: Action<object> = async (context, _, project_id = "") => {
   const { output, paint } = context
   output.promises(fieldsOf("POST /v1/projects"))
-  const { data } = await context
-    .client()
-    .call("GET /v1/projects/{project_id}", { params: { project_id } })
+  const { data } = await context.call("GET /v1/projects/{project_id}", { params: { project_id } })
   choose(context, { account_id: data.account_id, project_id: data.id })
   await output.record(data, () => `${paint.green("✓")} later commands use the project ${data.name}`)
   await output.next("belfry keys list")

@@ -112,11 +112,9 @@ async function showOne(
   webhook_id: string,
   delivery_id: string,
 ): Promise<undefined> {
-  const { data } = await context
-    .client()
-    .call("GET /v1/webhooks/{webhook_id}/deliveries/{delivery_id}", {
-      params: { webhook_id, delivery_id },
-    })
+  const { data } = await context.call("GET /v1/webhooks/{webhook_id}/deliveries/{delivery_id}", {
+    params: { webhook_id, delivery_id },
+  })
   await context.output.record(data, () => shown(data, context.paint))
   if (data.status === "exhausted") {
     await context.output.next(`belfry webhooks retry ${webhook_id} ${delivery_id}`)
@@ -172,7 +170,7 @@ const retry: Action<RetryOptions> = async (context, options, webhook_id = "", de
   const { output, paint } = context
   const name = "POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry"
   output.promises(fieldsOf(name))
-  const { data } = await context.client().call(name, { params: { webhook_id, delivery_id } })
+  const { data } = await context.call(name, { params: { webhook_id, delivery_id } })
   await output.record(data, () => `${paint.green("✓")} delivery ${data.id} is attempted again`)
   await output.next(`belfry webhooks deliveries ${webhook_id} ${delivery_id}`)
 }
@@ -192,7 +190,7 @@ async function retryAll(
     until: until && moment(until, "--until"),
     event_types: event?.flatMap((some) => some.split(",")),
   })
-  const { data } = await context.client().call(name, { params: { webhook_id }, body })
+  const { data } = await context.call(name, { params: { webhook_id }, body })
   const { done, shown: text, next } = startedJob
   await output.record(data, () => `${paint.green("✓")} ${done(data)}\n${text(data, paint)}`)
   await output.next(`belfry ${next(data)}`)

@@ -117,7 +117,7 @@ async function waited(context: Context, { id }: SentEmail): Promise<number> {
 const resend: Action<SendOptions> = async (context, { to, idempotencyKey }, email_id = "") => {
   const name = "POST /v1/emails/{email_id}/resend"
   context.output.promises(fieldsOf(name))
-  const { data } = await context.client().call(name, {
+  const { data } = await context.call(name, {
     params: { email_id },
     body: given({ to }),
     headers: keyHeader(idempotencyKey),

@@ -53,9 +53,7 @@ export function define(program: Command): void {
 
 const events: Action<object> = async (context, _, email_id = "") => {
   const { output, paint } = context
-  const { data } = await context
-    .client()
-    .call("GET /v1/emails/{email_id}/events", { params: { email_id } })
+  const { data } = await context.call("GET /v1/emails/{email_id}/events", { params: { email_id } })
   if (output.form === "ndjson" || output.form === "quiet") {
     for (const event of data.events) await output.line(event, () => "")
     return undefined
@@ -68,9 +66,7 @@ const events: Action<object> = async (context, _, email_id = "") => {
 
 /** The bytes as they were sent; on a terminal without what could move the cursor. */
 const raw: Action<object> = async (context, _, email_id = "") => {
-  const bytes = await context
-    .client()
-    .call("GET /v1/emails/{email_id}/raw", { params: { email_id } })
+  const bytes = await context.call("GET /v1/emails/{email_id}/raw", { params: { email_id } })
   const shown = context.terminal.out ? cleanText(new TextDecoder().decode(bytes)) : bytes
   await context.output.raw(shown)
 }
@@ -81,9 +77,7 @@ const content: Action<{ html?: boolean; text?: boolean }> = async (
   email_id = "",
 ) => {
   const { output, paint, terminal } = context
-  const { data } = await context
-    .client()
-    .call("GET /v1/emails/{email_id}/content", { params: { email_id } })
+  const { data } = await context.call("GET /v1/emails/{email_id}/content", { params: { email_id } })
   if (options.html || options.text) {
     const part = (options.html ? data.html : data.text) ?? ""
     await output.raw(terminal.out ? `${cleanText(part)}\n` : part)

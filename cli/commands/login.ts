@@ -150,7 +150,7 @@ const logout: Action<object> = async (context) => {
   }
   output.promises(["profile", "url", "signed_in"])
   try {
-    await context.client().call("DELETE /v1/session")
+    await context.call("DELETE /v1/session")
   } catch (error) {
     if (!(error instanceof Failure && error.exit === exits.unauthorized)) throw error
   }
@@ -181,7 +181,7 @@ const whoami: Action<object> = async (context) => {
     await output.record(record, () => fields(Object.entries(record), paint))
     return key ? exits.done : exits.unauthorized
   }
-  const { data } = await context.client().call("GET /v1/session")
+  const { data } = await context.call("GET /v1/session")
   await output.record({ kind: "user", ...place, api_key: null, ...data }, () => {
     const accounts = data.accounts.map(({ id, name, role }) => ["account", `${name} ${role} ${id}`])
     const own = [

@@ -40,7 +40,7 @@ const remove: Action<{ passwordStdin?: boolean }> = async (context, { passwordSt
 const enroll: Action<object> = async (context) => {
   const name = "POST /v1/users/me/mfa/enroll"
   context.output.promises(fieldsOf(name))
-  const { data } = await context.client().call(name)
+  const { data } = await context.call(name)
   const { renderUnicodeCompact } = await import("uqr")
   await context.output.record(data, () =>
     [

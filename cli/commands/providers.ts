@@ -164,7 +164,7 @@ const set: Action<SetOptions & Access> = async (context, options, provider = "")
       settings: settingsOf(options),
     }),
   }
-  const { data } = await context.client().call(ALL, { params: { kind: kindOf(provider) }, body })
+  const { data } = await context.call(ALL, { params: { kind: kindOf(provider) }, body })
   await output.record(data, () => `${paint.green("✓")} ${data.provider} ${data.name} (${data.id})`)
   const { about = provider } = formOf(provider) ?? {}
   if (data.callback_url) {
@@ -230,7 +230,7 @@ const update: Action<UpdateOptions & Access> = async (context, options, id = "")
   })
   if (Object.keys(changes).length === 0) throw usage("nothing to change", "see --help")
   context.output.promises(fieldsOf(ALL))
-  const { data } = await context.client().call(CHANGE, {
+  const { data } = await context.call(CHANGE, {
     params: { kind: KIND, config_id: id },
     body: changes,
   })
@@ -258,7 +258,7 @@ const ACCESS = [...fieldNames.map(optionOf), "secretStdin"]
 /** What is not named stays as it is shown, but for the secrets, which are given or asked for anew. */
 async function changedCredentials(context: Context, id: string, options: Access) {
   if (ACCESS.every((name) => options[name] === undefined)) return undefined
-  const { data } = await context.client().call(ONE, { params: { kind: KIND, config_id: id } })
+  const { data } = await context.call(ONE, { params: { kind: KIND, config_id: id } })
   const fields = Object.entries(formOf(data.provider)?.fields ?? {})
   const stored = data.credentials ?? {}
   for (const [field, form] of fields) {

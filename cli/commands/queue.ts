@@ -77,7 +77,7 @@ export function define(program: Command): void {
 
 /** The project's open mail by the recipients' domain: which waits, until when, and why. */
 const domains: Action<object> = async (context) => {
-  const { data } = await context.client().call("GET /v1/queue")
+  const { data } = await context.call("GET /v1/queue")
   await context.output.list(data.by_domain, domainColumns)
 }
 
@@ -117,7 +117,7 @@ async function change(
   const { output, paint } = context
   const route = `POST /v1/admin/queues/{queue}/${verb}` as const
   output.promises(fieldsOf(route))
-  const { data } = await context.client().call(route, { params: { queue } })
+  const { data } = await context.call(route, { params: { queue } })
   const now = verb === "pause" ? "is paused" : "continues"
   await output.record(data, () => `${paint.green("✓")} ${data.queue} ${now}, ${data.depth} waiting`)
   if (verb === "pause") await output.next(`belfry queue resume ${data.queue}`)

@@ -176,7 +176,7 @@ const accept: Action<AcceptOptions> = async (context, options, token = "") => {
       const hint = context.output.again(`belfry login${optionWords({ email: seen.email })}`)
       throw new Failure(exits.unauthorized, "unauthorized", text, { hint })
     }
-    const { data } = await context.client().call(name, { params, body: {} })
+    const { data } = await context.call(name, { params, body: {} })
     return signedIn(context, context.connection().url, data)
   }
   await context.output.note(`${seen.account_name} invites ${seen.email} as ${seen.role}.`)

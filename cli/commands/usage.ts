@@ -76,7 +76,7 @@ const showUsage: Action<{ period?: string }> = async (context, options) => {
   const { project: project_id } = context.flags
   const period = month(options.period, "--period")
   const query = { ...(period && { period }), ...(project_id && { project_id }) }
-  const { data } = await context.client().call("GET /v1/usage", { query })
+  const { data } = await context.call("GET /v1/usage", { query })
   await context.output.record(data, () => {
     const lines = METRICS.map((metric) => [metric, share(data[metric])] as const)
     const shown = data.period.start.slice(0, "2026-11".length)
@@ -99,7 +99,7 @@ const settingLines = (settings: object, paint: Paint) =>
   )
 
 const getSettings: Action<object> = async (context, _, name = "") => {
-  const data: Record<string, unknown> = (await context.client().call("GET /v1/settings")).data
+  const data: Record<string, unknown> = (await context.call("GET /v1/settings")).data
   if (name && !Object.hasOwn(data, name)) {
     throw usage(`there is no setting "${name}"`, `the settings are ${Object.keys(data).join(", ")}`)
   }
@@ -111,7 +111,7 @@ const getSettings: Action<object> = async (context, _, name = "") => {
 const setSettings: Action<object> = async (context, _, ...pairs) => {
   const body = Object.fromEntries(pairs.map(pair))
   context.output.promises(fieldsOf("PATCH /v1/settings"))
-  const { data } = await context.client().call("PATCH /v1/settings", { body })
+  const { data } = await context.call("PATCH /v1/settings", { body })
   await context.output.record(data, () => settingLines(data, context.paint))
 }
 

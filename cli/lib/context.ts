@@ -18,6 +18,8 @@ export interface Context {
   /** `--timeout` in milliseconds. */
   readonly timeout: number | undefined
   connection(): Connection
+  /** Sends one request with the client of the command. */
+  call: Client["call"]
   /** `onHeaders` gets the headers of every answer. */
   client(timeout?: number, choice?: AccountChoice, onHeaders?: (headers: Headers) => void): Client
   /** For calls that need no credential; `url` without it is that of the connection. */
@@ -62,6 +64,11 @@ export function openContext(given: GlobalFlags): Context {
     dry_run: flags.dryRun === true,
     trace: flags.verbose ? trace : undefined,
   })
+  const client: Context["client"] = (limit, choice, onHeaders) => {
+    const here = { ...where(), ...choice }
+    const access = () => accessToken(here, environment)
+    return openClient(here, { ...options(limit), access, onHeaders })
+  }
 
   return {
     flags,
@@ -80,11 +87,8 @@ export function openContext(given: GlobalFlags): Context {
       },
     }),
     connection: where,
-    client(limit, choice, onHeaders) {
-      const here = { ...where(), ...choice }
-      const access = () => accessToken(here, environment)
-      return openClient(here, { ...options(limit), access, onHeaders })
-    },
+    client,
+    call: (name, ...input) => client().call(name, ...input),
     anonymous(url, limit) {
       const here = where()
       const there = { ...here, url: url ?? here.url, signed_in: false }

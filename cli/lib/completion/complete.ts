@@ -195,7 +195,7 @@ async function ids(
 }
 
 async function eventTypes(context: Context, with_families: boolean): Promise<IdSuggestion[]> {
-  const { data } = await context.client().call("GET /v1/webhooks/events")
+  const { data } = await context.call("GET /v1/webhooks/events")
   const types = data.map(({ type, description }) => ({ value: type, about: description }))
   if (!with_families) return types
   const families = new Set(data.map(({ type }) => `${type.split(".")[0]}.*`))
