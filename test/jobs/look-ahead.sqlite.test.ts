@@ -36,7 +36,6 @@ describe("rows that are found ahead", () => {
   test("are forgotten when the table changes, also during the look", async () => {
     await using it = await testStore()
     const { store } = it
-    if (!store.isAlone) return // elsewhere nothing is found ahead
     const ahead = new LookAhead<WorkRow>(store.read, "jobs")
     const before = ahead.changes
     ahead.keep("one", rows("a"), false, before)
