@@ -3,8 +3,8 @@ import type { Reader } from "../store/store"
 import type { WorkRow } from "./work-item"
 
 const FIRST = 8
-const MOST = 64
-const MOST_OF_ALL = 4096
+const MOST = 128
+const MOST_OF_ALL = 8192
 
 interface Found<Row> {
   rows: Row[]

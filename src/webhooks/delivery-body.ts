@@ -13,9 +13,9 @@ import { deliveries } from "./tables"
 
 /** The envelopes of these events, as the compact JSON that is sent. By id. */
 export async function envelopesOf(db: Reader, event_ids: string[]): Promise<Map<string, string>> {
-  const wanted = [...new Set(event_ids)]
-  if (wanted.length === 0) return new Map()
-  const rows = await eventsOf(db, { ids: wanted })
+  const ids = [...new Set(event_ids)]
+  if (ids.length === 0) return new Map()
+  const rows = await eventsOf(db, { ids })
   return new Map(rows.map((row) => [row.id, envelopeText(row)]))
 }
 

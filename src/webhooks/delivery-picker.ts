@@ -123,7 +123,7 @@ interface Slots {
 /** The shares of the endpoints that have deliveries due; `due`: when the next endpoint has. */
 function shareOut(page: readonly OpenEndpoint[], slots: Slots) {
   let due: number | undefined
-  const ready: { endpoint: OpenEndpoint; room: number }[] = []
+  const ready: { endpoint: OpenEndpoint; limit: number }[] = []
   for (const endpoint of page) {
     if (endpoint.status === null) continue
     const at = Math.max(Number(endpoint.due ?? Number.POSITIVE_INFINITY), rateSlotOf(endpoint))
@@ -131,13 +131,13 @@ function shareOut(page: readonly OpenEndpoint[], slots: Slots) {
       due = Math.min(due ?? at, at)
       continue
     }
-    const room = roomOf(endpoint, slots)
-    if (room > 0) ready.push({ endpoint, room })
+    const limit = concurrencyLeft(endpoint, slots)
+    if (limit > 0) ready.push({ endpoint, limit })
   }
   const share = Math.max(1, Math.floor(slots.free / Math.max(1, ready.length)))
   const shares = ready
     .slice(0, slots.free)
-    .map(({ endpoint, room }) => shareOf(endpoint, Math.min(room, share)))
+    .map(({ endpoint, limit }) => shareOf(endpoint, Math.min(limit, share)))
   return { shares, due }
 }
 
@@ -145,7 +145,7 @@ const rateSlotOf = ({ next_slot_at, rate_limit }: OpenEndpoint) =>
   next_slot_at === null || rate_limit === null ? 0 : millisFrom(next_slot_at)
 
 /** While more than half of all slots are taken, something is slow: then no endpoint gets a second one. */
-function roomOf({ webhook_id, consecutive_failures }: OpenEndpoint, slots: Slots): number {
+function concurrencyLeft({ webhook_id, consecutive_failures }: OpenEndpoint, slots: Slots): number {
   const crowded = slots.free < slots.concurrency / 2
   const trusted = Math.floor(PER_ENDPOINT / 2 ** (consecutive_failures ?? 0))
   const most = crowded ? 1 : Math.max(1, trusted)

@@ -179,40 +179,30 @@ const VISIBLE = /^[\x20-\x7e]*$/
 const PROTECTED =
   /^(host|content-.*|transfer-encoding|connection|keep-alive|proxy-.*|te|trailer|upgrade|expect|webhook-.*|x-svc-.*)$/i
 
+const TOO_MANY = `An endpoint can have at most ${MOST_HEADERS} custom headers.`
+const BAD_NAME = `A header name must be 1 to ${LONGEST_NAME} letters, digits and hyphens.`
+const BAD_VALUE = `The value must be one line of at most ${LONGEST_VALUE} visible ASCII characters.`
+const OURS = "Belfry writes this header itself. Leave it out."
+const TWICE = "This header is given twice. Upper and lower case make no difference."
+
 /** Adds the problems of custom headers: too many, malformed, protected, given twice. */
 function checkHeaders(headers: Record<string, string>, problems: Problems): void {
-  const names = Object.keys(headers)
-  if (names.length > MOST_HEADERS) {
-    problems.add(
-      "headers",
-      "too_many",
-      `An endpoint can have at most ${MOST_HEADERS} custom headers.`,
-    )
+  const entries = Object.entries(headers)
+  if (entries.length > MOST_HEADERS) {
+    problems.add("headers", "too_many", TOO_MANY)
     return
   }
   const seen = new Set<string>()
-  for (const [name, value] of Object.entries(headers)) {
+  for (const [name, value] of entries) {
     if (name.length > LONGEST_NAME || !TOKEN.test(name)) {
-      problems.add(
-        "headers",
-        "invalid",
-        `A header name must be 1 to ${LONGEST_NAME} letters, digits and hyphens.`,
-      )
+      problems.add("headers", "invalid", BAD_NAME)
       continue
     }
     const path = `headers.${name}`
-    if (PROTECTED.test(name))
-      problems.add(path, "protected", "Belfry writes this header itself. Leave it out.")
-    if (seen.has(name.toLowerCase()))
-      problems.add(
-        path,
-        "duplicate",
-        "This header is given twice. Upper and lower case make no difference.",
-      )
-    if (value.length > LONGEST_VALUE || !VISIBLE.test(value)) {
-      const text = `The value must be one line of at most ${LONGEST_VALUE} visible ASCII characters.`
-      problems.add(path, "invalid", text)
-    }
+    const is_value = value.length <= LONGEST_VALUE && VISIBLE.test(value)
+    if (PROTECTED.test(name)) problems.add(path, "protected", OURS)
+    if (seen.has(name.toLowerCase())) problems.add(path, "duplicate", TWICE)
+    if (!is_value) problems.add(path, "invalid", BAD_VALUE)
     seen.add(name.toLowerCase())
   }
 }

@@ -12,7 +12,7 @@ import { LEASED, PRIORITIES, READY } from "../jobs/work-item"
 import type { Reader, Tx } from "../store/store"
 import { createdSince, oneMore, SKEW_MILLISECONDS } from "./deliveries"
 import { deliveryWakeUp, notInFlight, releaseHeld } from "./held"
-import { deliveryOf, plan, wants } from "./route-events"
+import { deliveryOf, plan, subscribesTo } from "./route-events"
 import { deliveries } from "./tables"
 import * as webhooks from "./webhooks"
 
@@ -202,9 +202,9 @@ async function replayEvents(
     .where(and(eventsWithin(tx, payload), eventsAfter(payload.after)))
     .orderBy(asc(events.position), asc(events.id))
     .limit(BATCH)
-  const wanted = rows.filter((event) => wants(webhook, event) && !isTest(event))
-  const { open, held } = await statesOf(tx, webhook, wanted)
-  const fresh = wanted.filter(({ id }) => !open.has(id) && !held.has(id))
+  const chosen = rows.filter((event) => subscribesTo(webhook, event) && !isTest(event))
+  const { open, held } = await statesOf(tx, webhook, chosen)
+  const fresh = chosen.filter(({ id }) => !open.has(id) && !held.has(id))
   await plan(
     tx,
     fresh.map((event) => deliveryOf(webhook, event, "replay")),
@@ -221,8 +221,8 @@ const isTest = ({ type, data, subject_id }: typeof events.$inferSelect) =>
   type === "webhook.test" || (data.simulated === true && subject_id !== null)
 
 /** The events whose deliveries to the endpoint are open, and those whose deliveries are held. */
-async function statesOf(tx: Tx, webhook: webhooks.WebhookRow, wanted: { id: string }[]) {
-  const ids = wanted.map(({ id }) => id)
+async function statesOf(tx: Tx, webhook: webhooks.WebhookRow, chosen: { id: string }[]) {
+  const ids = chosen.map(({ id }) => id)
   const { event_id, status, webhook_id } = deliveries
   const theirs = and(eq(webhook_id, webhook.id), inArray(event_id, ids))
   const rows =

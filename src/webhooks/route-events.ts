@@ -24,8 +24,8 @@ export async function routeEvents(tx: Tx, recorded: readonly Recorded[]): Promis
     if (endpoints.length === 0) continue
     const ours = recorded.filter((event) => event.project_id === project_id)
     for (const event of ours) {
-      const wanting = endpoints.filter((endpoint) => wants(endpoint, event))
-      planned.push(...wanting.map((endpoint) => deliveryOf(endpoint, event, "event")))
+      const subscribed = endpoints.filter((endpoint) => subscribesTo(endpoint, event))
+      planned.push(...subscribed.map((endpoint) => deliveryOf(endpoint, event, "event")))
     }
   }
   await plan(tx, planned)
@@ -76,7 +76,7 @@ export function deliveryOf(
 }
 
 /** Whether the endpoint asked for the event: by type, filter, and not of itself being disabled. */
-export function wants(
+export function subscribesTo(
   endpoint: Pick<SubscribedEndpoint, "id" | "events" | "filter">,
   event: Recorded,
 ): boolean {
@@ -96,7 +96,7 @@ const withoutOf = perStore((db) => {
   return without
 })
 
-const MOST_REMEMBERED = 10_000
+const MOST_CACHED = 10_000
 
 async function endpointsOf(tx: Tx, project_id: string): Promise<SubscribedEndpoint[]> {
   const without = withoutOf(tx)
@@ -113,7 +113,7 @@ async function endpointsOf(tx: Tx, project_id: string): Promise<SubscribedEndpoi
 }
 
 function remember(projects: Set<string>, project_id: string) {
-  if (projects.size >= MOST_REMEMBERED) projects.clear()
+  if (projects.size >= MOST_CACHED) projects.clear()
   projects.add(project_id)
 }
 

@@ -40,11 +40,11 @@ export async function settleDeliveries(
   await writeUnattempted(tx, list.filter(({ end }) => end === undefined).map(unattempted))
   const failing = new Set<string>()
   for (const { row, end } of ended) if (end.outcome.error !== null) failing.add(row.webhook_id)
-  await succeed(
+  await settleSucceeding(
     tx,
     ended.filter(({ row }) => !failing.has(row.webhook_id)),
   )
-  await judge(
+  await settleFailing(
     tx,
     ended.filter(({ row }) => failing.has(row.webhook_id)),
     failures,
@@ -52,7 +52,7 @@ export async function settleDeliveries(
 }
 
 /** Endpoints whose attempts all succeeded. */
-async function succeed(tx: Tx, list: Ended[]) {
+async function settleSucceeding(tx: Tx, list: Ended[]) {
   if (list.length === 0) return
   await writeRows(
     tx,
@@ -91,7 +91,7 @@ const selectStale = prepared({ ids: idList, old: webhooks.last_success_at }, (tx
 })
 
 /** Endpoints with failures among their attempts: one after the other, in the order of the ends. */
-async function judge(tx: Tx, list: Ended[], failures: number) {
+async function settleFailing(tx: Tx, list: Ended[], failures: number) {
   if (list.length === 0) return
   const byEndpoint = Map.groupBy(list, ({ row }) => row.webhook_id)
   const ids = [...byEndpoint.keys()].sort()
@@ -100,12 +100,12 @@ async function judge(tx: Tx, list: Ended[], failures: number) {
   for (const id of ids) {
     const webhook = found.get(id)
     const ends = byEndpoint.get(id) ?? []
-    if (webhook) await judgeOne(tx, webhook, ends, failures)
+    if (webhook) await settleEndpoint(tx, webhook, ends, failures)
     else await writeRows(tx, ends.map(lastRowOf)) // deleted meanwhile
   }
 }
 
-async function judgeOne(tx: Tx, before: WebhookRow, ends: Ended[], failures: number) {
+async function settleEndpoint(tx: Tx, before: WebhookRow, ends: Ended[], failures: number) {
   const { warnings, breaker, ...counters } = count(before, ends, failures)
   const last = ends.at(-1)?.end.outcome
   const unresolved_at = last?.error === "dns" ? last.at : null
@@ -119,7 +119,7 @@ async function judgeOne(tx: Tx, before: WebhookRow, ends: Ended[], failures: num
   const is_active = before.status === "active" && breaker === null
   await writeRows(
     tx,
-    ends.map((ended) => judgedRow(ended, is_active ? before.retry_policy.intervals : undefined)),
+    ends.map((ended) => nextRowOf(ended, is_active ? before.retry_policy.intervals : undefined)),
   )
   if (breaker === null) return
   // As the counter stood when the breaker opened: attempts that ran beside it may have raised it.
@@ -155,7 +155,7 @@ function count(before: WebhookRow, ends: Ended[], failures: number) {
 }
 
 /** `intervals`: of the retry policy; undefined while the endpoint is disabled. */
-function judgedRow(ended: Ended, intervals: number[] | undefined) {
+function nextRowOf(ended: Ended, intervals: number[] | undefined) {
   const { row, end } = ended
   const attempts = row.attempts + 1
   if (end.outcome.error === null || attempts >= row.max_attempts) return lastRowOf(ended)

@@ -27,7 +27,7 @@ describe("rows that are found ahead", () => {
       ahead.keep("one", rows("a"), false, ahead.changes)
       return ahead.extraFor("one")
     })
-    expect(extras).toEqual([8, 16, 32, 64, 64])
+    expect(extras).toEqual([8, 16, 32, 64, 128])
     ahead.take("one", 10)
     ahead.keep("one", [], true, ahead.changes)
     expect(ahead.extraFor("one")).toBe(0)
