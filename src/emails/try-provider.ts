@@ -19,7 +19,6 @@ import {
   ProviderBusyError,
   ProviderError,
 } from "../providers/provider"
-import { routing } from "../providers/routing"
 import { type ConfigRow, INSTANCE } from "../providers/tables"
 import type { Store } from "../store/store"
 import { compose } from "./compose-email"
@@ -40,32 +39,6 @@ interface TestedProvider {
   detail: string
 }
 
-/** As `tryProvider`, of the instance's own. Throws 404 for a project that has providers of its own. */
-export async function tryInstance(
-  parts: TestParts,
-  caller: Caller,
-  project_id: string,
-  to: string | undefined,
-): Promise<TestedProvider> {
-  const [row] = await routing(parts.store.read, "email_provider", project_id)
-  if (row?.project_id !== INSTANCE) {
-    return fail("not_found", "There is no such provider configuration.")
-  }
-  return tested(parts, { caller, row, project_id }, to)
-}
-
-/**
- * Logs in at the provider and, with `to`, sends a mail through it and no other. What shows of its
- * credentials counts: a pause ends or begins. Throws 502 `provider_error` with its words, and 500
- * `send_failed` where there could be no mail.
- */
-export const tryProvider = (
-  parts: TestParts,
-  caller: Caller,
-  row: ConfigRow,
-  to: string | undefined,
-): Promise<TestedProvider> => tested(parts, { caller, row, project_id: row.project_id }, to)
-
 /** Which provider a test asks, and for which project. */
 interface TestSubject {
   caller: Caller
@@ -73,7 +46,12 @@ interface TestSubject {
   project_id: string
 }
 
-async function tested(
+/**
+ * Logs in at the provider and, with `to`, sends a mail through it and no other. What shows of its
+ * credentials counts: a pause ends or begins. Throws 502 `provider_error` with its words, and 500
+ * `send_failed` where there could be no mail.
+ */
+export async function tryProvider(
   parts: TestParts,
   subject: TestSubject,
   to: string | undefined,

@@ -1,8 +1,9 @@
 import type { Static } from "@sinclair/typebox"
 import { allowedAddress, NetError } from "../core/destination"
+import { fail } from "../core/errors"
 import { invalid, Problems } from "../core/problems"
 import type { Secrets } from "../core/secrets"
-import { type TestParts, tryInstance, tryProvider } from "../emails/try-provider"
+import { type TestParts, tryProvider } from "../emails/try-provider"
 import { Deleted, deleted } from "../http/field-schemas"
 import { keepAnswer } from "../http/idempotency"
 import { asPage, type Cursors, keyById, windowOf } from "../http/page"
@@ -24,7 +25,7 @@ import {
 } from "./descriptor"
 import { routing } from "./routing"
 import * as schemas from "./schemas"
-import type { ConfigRow } from "./tables"
+import { type ConfigRow, INSTANCE } from "./tables"
 
 export interface ProviderParts extends TestParts {
   store: Store
@@ -88,6 +89,13 @@ const isOwn = ({ params }: OfConfig) => params.config_id === INSTANCE_NAME
 /** The instance's own, where that is what is asked for. */
 const ownOf = (parts: ProviderParts, call: Pick<Call, "project_id"> & OfConfig) =>
   isOwn(call) ? instanceTrouble(parts, call.params.kind, call.project_id) : undefined
+
+/** The row of the instance's own provider. Throws 404 for a project that has providers of its own. */
+async function demandInstance({ store }: ProviderParts, call: Pick<Call, "project_id"> & OfConfig) {
+  const [first] = await routing(store.read, call.params.kind, call.project_id)
+  if (first?.project_id === INSTANCE) return first
+  return fail("not_found", "There is no such provider configuration.")
+}
 
 /** The instance's own provider, while it has trouble and delivers for this project. */
 async function instanceTrouble({ store }: ProviderParts, kind: ProviderKind, project_id: string) {
@@ -192,9 +200,10 @@ function endingRoutes(parts: ProviderParts): AnyRoute[] {
       ],
       handle: async (call) => {
         const { caller, project_id, body } = call
-        if (isOwn(call)) return { data: await tryInstance(parts, caller, project_id, body.to) }
-        const row = await configs.find(store.read, project_id, named(call))
-        return { data: await tryProvider(parts, caller, row, body.to) }
+        const row = isOwn(call)
+          ? await demandInstance(parts, call)
+          : await configs.find(store.read, project_id, named(call))
+        return { data: await tryProvider(parts, { caller, row, project_id }, body.to) }
       },
     }),
   ]
@@ -209,7 +218,7 @@ async function set(
   const { kind } = call.params
   const { provider, name = provider, priority = 100 } = body
   const credentials = await judged(parts, kind, provider, body.credentials)
-  const settings = schemas.readSettings(body.settings)
+  const settings = schemas.readSettings(body.settings ?? {})
   const wanted = { kind, provider, name, priority, credentials, settings }
   const maker = { secrets, by: caller, table: parts.providers.table }
   return store.tx(async (tx) => {
@@ -232,7 +241,7 @@ async function patch(
   const change = {
     ...plain,
     ...(credentials && { credentials }),
-    ...(settings && { settings: schemas.readSettingsPatch(settings) }),
+    ...(settings && { settings: schemas.readSettings(settings) }),
   }
   const maker = { secrets, by: call.caller, table: parts.providers.table }
   const after = await store.tx((tx) => configs.patch(tx, ownerOf(call), named(call), change, maker))

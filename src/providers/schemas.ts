@@ -97,8 +97,12 @@ export const configQuery = pageQuery({ kind: t.Optional(kind) })
 export type NewConfig = Static<ReturnType<typeof newConfig>>
 export type ConfigPatch = Static<ReturnType<typeof configPatch>>
 
-/** Only what is known of the settings is kept. Throws `validation_error` for what would spoil an SPF record. */
-export function readSettings({ max_per_second, spf }: Static<typeof Settings> = {}) {
+/**
+ * Only what is known of the settings is kept; of a change also null, which removes a setting. Throws
+ * `validation_error` for what would spoil an SPF record.
+ */
+export function readSettings<Given extends Static<typeof SettingsPatch>>(given: Given): Given {
+  const { max_per_second, spf } = given
   const problems = new Problems("settings.spf.")
   spf?.forEach((one, at) => {
     const fault = ownFault(one)
@@ -108,20 +112,7 @@ export function readSettings({ max_per_second, spf }: Static<typeof Settings> = 
   return {
     ...(max_per_second !== undefined && { max_per_second }),
     ...(spf !== undefined && { spf }),
-  }
-}
-
-/** The same of a change, where null forgets a setting. */
-export function readSettingsPatch({ max_per_second, spf }: Static<typeof SettingsPatch>) {
-  const kept = readSettings({
-    ...(typeof max_per_second === "number" && { max_per_second }),
-    ...(spf && { spf }),
-  })
-  return {
-    ...kept,
-    ...(max_per_second === null && { max_per_second }),
-    ...(spf === null && { spf }),
-  }
+  } as Given
 }
 
 export function readTest(body: unknown, problems: Problems): { to: string | undefined } {
