@@ -96,7 +96,7 @@ async function slowDown(
       limit: allowance.sends_per_second,
     }
     const amounts = mode === "apart" ? entries.map(() => 1) : [entries.length]
-    const refusals = await sendBuckets.take(tx, bucket, amounts)
+    const refusals = await sendBuckets.consume(tx, bucket, amounts)
     const [whole] = refusals
     if (mode !== "apart" && whole) throw whole
     for (const [at, entry] of entries.entries()) {

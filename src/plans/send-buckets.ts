@@ -11,7 +11,7 @@ const SECOND = 1_000_000
 /** Longer than any batch needs to drain: what lies further ahead is a clock that stepped back. */
 const LONGEST = 120 * SECOND
 
-export interface Bucket {
+export interface SendBucket {
   project_id: string
   channel: string
   /** Sends a second, and the size of the bucket; null is unlimited. */
@@ -23,7 +23,7 @@ export interface Bucket {
  * when the bucket is empty, and then drains for as long as it takes. Returns a refusal (429
  * `rate_limited`) for each wish without room, and null for the others. Undone with the transaction.
  */
-export async function take(tx: Tx, { limit, ...key }: Bucket, wishes: number[]) {
+export async function consume(tx: Tx, { limit, ...key }: SendBucket, wishes: number[]) {
   if (limit === null) return wishes.map(() => null)
   const now = millis() * 1000
   const row = await hold(tx, key, now)

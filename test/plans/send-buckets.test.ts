@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test"
 import fc from "fast-check"
 import { newId } from "../../src/core/ids"
 import { clock, millisFrom } from "../../src/core/time"
-import { type Bucket, take } from "../../src/plans/send-buckets"
+import { consume, type SendBucket } from "../../src/plans/send-buckets"
 import { testStore } from "../harness/store"
 
 const { store, [Symbol.asyncDispose]: close } = await testStore()
@@ -15,11 +15,15 @@ afterAll(async () => {
 let time = millisFrom("2026-11-21T10:00:00.000Z")
 clock.read = () => time
 
-const bucket = (limit: number | null): Bucket => ({ project_id: newId(), channel: "email", limit })
+const bucket = (limit: number | null): SendBucket => ({
+  project_id: newId(),
+  channel: "email",
+  limit,
+})
 
-const send = (from: Bucket, ...wishes: number[]) => store.tx((tx) => take(tx, from, wishes))
+const send = (from: SendBucket, ...wishes: number[]) => store.tx((tx) => consume(tx, from, wishes))
 
-const admitted = async (from: Bucket, count: number) =>
+const admitted = async (from: SendBucket, count: number) =>
   (await send(from, ...Array<number>(count).fill(1))).filter((refusal) => !refusal).length
 
 test.each([1, 2, 3, 10, 25, 100])(
