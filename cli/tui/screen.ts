@@ -75,7 +75,7 @@ const STEADY =
  * The line with the column said again behind every character whose width terminals do not agree on:
  * emoji that are joined, flags, marks that combine, scripts with clusters.
  */
-export function placed(line: string): string {
+function placed(line: string): string {
   let column = 0
   const placedText = (text: string) => {
     if (ASCII.test(text)) {
