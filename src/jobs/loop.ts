@@ -109,7 +109,7 @@ export class WorkLoop<Row extends WorkRow, End> {
     this.#options = options
     this.#claim_size = this.#least
     this.#claims = claimsOf(store, table, { owner, lease_ms, alone })
-    this.#settler = new Settler(store, table, this.#claims, alone ? 1 : 2)
+    this.#settler = new Settler(store, table, this.#claims)
   }
 
   async start() {

@@ -1,6 +1,7 @@
 import { faultOf } from "../core/faults"
 import { log } from "../core/log"
 import { monotonic, now, secondsFromNow, sleep } from "../core/time"
+import { Batcher } from "../store/batcher"
 import type { Store, Tx } from "../store/store"
 import type { Claims } from "./claims"
 import {
@@ -26,14 +27,17 @@ const MOST_TRIES_TOGETHER = 4
 
 const MOST_TOGETHER = 100
 
+/** So many results at once do not wait for a later transaction. */
+const MOST_APART = 512
+
+const NOT_TOGETHER = "results could not be recorded together"
+
 /** It ran, but its result breaks a rule of ours: run again it would break it again. */
 const UNRECORDABLE = "The result could not be recorded. The log has the reason."
 
 interface Entry<Row extends WorkRow, End> {
   row: Row
   result: WorkResult<End>
-  /** Told whether its result is written or given up. Otherwise it has to stand for itself. */
-  over: (is_over: boolean) => void
 }
 
 /**
@@ -44,23 +48,26 @@ export class Settler<Row extends WorkRow, End> {
   readonly #store: Store
   readonly #table: WorkTable<Row, End>
   readonly #claims: Claims<Row>
-  /** On Postgres one batch fills while the other waits for its commit; SQLite has one writer. */
-  readonly #lanes: number
-  #waiting: Entry<Row, End>[] = []
-  #busy = 0
-  #is_over = false
+  readonly #batcher: Batcher<Entry<Row, End>, undefined>
   readonly #settling = new Set<Promise<void>>()
-  /** The earliest moment of the next transaction, by `monotonic`. */
+  /** Where results are written apart: when the last transaction began, and when the next one may. */
+  #begun_at = 0
   #next_at = 0
-  /** A transaction was asked for and has not begun: it takes the results that come until then. */
-  #is_open = false
+  #pause: Promise<void> | undefined
+  #told: unknown
+  #is_over = false
   #is_closed = false
 
-  constructor(store: Store, table: WorkTable<Row, End>, claims: Claims<Row>, lanes: number) {
+  constructor(store: Store, table: WorkTable<Row, End>, claims: Claims<Row>) {
     this.#store = store
     this.#table = table
     this.#claims = claims
-    this.#lanes = lanes
+    const write = async (tx: Tx, batch: Entry<Row, End>[]) => {
+      if (table.settles_apart_ms) this.#begun_at = monotonic()
+      await this.#write(tx, batch)
+      return batch.map(() => undefined)
+    }
+    this.#batcher = new Batcher({ store, write, most: MOST_TOGETHER })
   }
 
   /** Resolves when the result is on disk, or nobody tries to write it any more. Never rejects. */
@@ -76,74 +83,56 @@ export class Settler<Row extends WorkRow, End> {
     await Promise.all(this.#settling)
   }
 
-  async #settle(row: Row, result: WorkResult<End>) {
-    if (this.#is_over) return result.settled?.()
-    const is_shared = !result.done && (await this.#together(row, result))
-    if (!is_shared) await this.#alone(row, result)
-    result.settled?.()
-  }
-
   /** What storage refuses from now on is given up: its lease runs out, or is given back. */
   close() {
     this.#is_closed = true
   }
 
-  #together(row: Row, result: WorkResult<End>): Promise<boolean> {
-    return new Promise((over) => {
-      this.#waiting.push({ row, result, over })
-      void this.#drain()
-    })
-  }
-
-  async #drain() {
-    if (this.#is_open || this.#busy >= this.#lanes) return
-    this.#busy += 1
-    while (this.#waiting.length > 0 && !this.#is_open) {
-      const { settles_apart_ms } = this.#table
-      await (settles_apart_ms ? this.#writeApart(settles_apart_ms) : this.#writeSome())
-    }
-    this.#busy -= 1
-  }
-
-  /** Each commit blocks for an fsync: where that takes longer, they are as far apart as one takes. */
-  async #writeApart(apart_ms: number) {
-    const early = this.#next_at - monotonic()
-    if (early > 0 && this.#waiting.length < MOST_TOGETHER && !this.#is_closed) await sleep(early)
-    const begun = monotonic()
-    await this.#writeSome()
-    const ended = monotonic()
-    this.#next_at = ended + Math.max(apart_ms, ended - begun)
-  }
-
-  /** One transaction for what waits when it begins. A result that spoils it is written by itself. */
-  async #writeSome() {
-    this.#is_open = true
-    let some: Entry<Row, End>[] | undefined
-    const batch = () => {
-      if (some) return some // the closure runs again, for the same ones
-      this.#is_open = false
-      some = this.#waiting.splice(0, MOST_TOGETHER)
-      return some
-    }
-    const is_over = await this.#insist((tx) => this.#write(tx, batch()))
-    if (is_over) this.#claims.end(batch().map(({ row }) => row))
-    for (const { over } of batch()) over(is_over)
+  async #settle(row: Row, result: WorkResult<End>) {
+    if (this.#is_over) return result.settled?.()
+    const is_shared = !result.done && (await this.#together({ row, result }))
+    if (!is_shared) await this.#alone(row, result)
+    result.settled?.()
   }
 
   /** False when it failed for a reason that is not the storage's, or too often. */
-  async #insist(write: (tx: Tx) => Promise<void>): Promise<boolean> {
+  async #together(entry: Entry<Row, End>): Promise<boolean> {
     for (let tries = 1; ; tries++) {
       try {
-        await this.#store.tx(write)
+        await this.#keepApart()
+        await this.#batcher.add(entry)
+        this.#claims.end([entry.row])
         return true
       } catch (error) {
-        log.error("results could not be recorded together; trying again", { error })
+        if (error !== this.#told) log.error(`${NOT_TOGETHER}; trying again`, { error })
+        this.#told = error // once for all that shared the transaction
         if (!faultOf(error)) return false
         if (this.#is_closed) return true
         if (tries === MOST_TRIES_TOGETHER) return false
         await sleep(PAUSE_MILLISECONDS)
+      } finally {
+        this.#noteEnd()
       }
     }
+  }
+
+  #noteEnd() {
+    const { settles_apart_ms } = this.#table
+    if (!settles_apart_ms) return
+    const ended = monotonic()
+    this.#next_at = ended + Math.max(settles_apart_ms, ended - this.#begun_at)
+  }
+
+  /** Each commit blocks for an fsync: where that takes longer, they are as far apart as one takes. */
+  async #keepApart() {
+    if (!this.#table.settles_apart_ms || this.#is_closed) return
+    const early = this.#next_at - monotonic()
+    if (early <= 0) return
+    if (this.#settling.size >= MOST_APART) return
+    this.#pause ??= sleep(early).finally(() => {
+      this.#pause = undefined
+    })
+    await this.#pause
   }
 
   async #alone(row: Row, given: WorkResult<End>) {
@@ -172,7 +161,7 @@ export class Settler<Row extends WorkRow, End> {
   }
 
   /** One transaction: the end of these claims and what it means for their subjects, or neither. */
-  async #write(tx: Tx, list: Omit<Entry<Row, End>, "over">[]) {
+  async #write(tx: Tx, list: Entry<Row, End>[]) {
     const ours = await this.#claims.held(
       tx,
       list.map(({ row }) => row),

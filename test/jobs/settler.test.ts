@@ -179,7 +179,7 @@ async function oneClaimed(store: Store, broken: Partial<RingWork<number>> = {}) 
   const [job] = await queue.claim(store, 1, lease)
   if (!job) throw new Error("there is no job")
   const table = ringTable<number>({ run: async () => ({}), ...broken })
-  const settlerOf = (on: Store) => new Settler(on, table, queue.leasesOf(on, lease), 1)
+  const settlerOf = (on: Store) => new Settler(on, table, queue.leasesOf(on, lease))
   return { job, settlerOf }
 }
 

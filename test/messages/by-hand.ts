@@ -20,7 +20,7 @@ export function byHand(store: Store, channels: Channels, hand: Hand = {}) {
   const { owner = "me", pauses, alone = false } = hand
   const table = messageTable(store, channels)
   const claims = claimsOf<Message>(store, table, { owner, lease_ms: 30_000, alone })
-  const settler = new Settler(store, table, claims, 1)
+  const settler = new Settler(store, table, claims)
 
   async function tried(message: Message): Promise<WorkResult<DeliveryAttempt>> {
     const hold = pauses?.holdOf(table.queueOf(message))
@@ -84,5 +84,5 @@ export async function concluded(
   const channels = { email: channel, push: channel, sms: channel, in_app: channel }
   const table = messageTable(store, channels)
   const lease = { owner: message.owner ?? "", lease_ms: 30_000, alone: false }
-  await new Settler(store, table, claimsOf<Message>(store, table, lease), 1).settle(message, result)
+  await new Settler(store, table, claimsOf<Message>(store, table, lease)).settle(message, result)
 }
