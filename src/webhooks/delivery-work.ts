@@ -58,6 +58,7 @@ export class DeliveryTable implements WorkTable<ClaimedDelivery, EndedAttempt> {
   scheduleOf = () => () => BUSY_SECONDS
 
   onClaim(rows: ClaimedDelivery[]) {
+    if (rows.length === 0) return
     const loaded = this.#load(rows).catch(defer)
     loaded.catch(() => {}) // each row hears of it
     for (const row of rows) {

@@ -12,7 +12,7 @@ import type { EndpointUrlRules } from "./endpoint-url"
 import { routeEvents } from "./route-events"
 import type { EndedAttempt } from "./settle-deliveries"
 
-/** Kept every ten seconds. What a dead node had claimed is released so long after its last sign of life. */
+/** Leases are kept every ten seconds. A claim that no process keeps is released after so long. */
 const LEASE_MILLISECONDS = 30_000
 
 /** What the routes of webhooks need besides the store. */
