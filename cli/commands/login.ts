@@ -80,7 +80,7 @@ export function storeSession(context: Context, url: string, answer: SessionAnswe
   return { name, account_id: kept.account_id }
 }
 
-/** As `storeSession`, and tells who is signed in now; never the tokens. */
+/** As `storeSession`, and shows the signed-in person, never the tokens. */
 export async function signedIn(
   context: Context,
   url: string,
@@ -115,7 +115,7 @@ async function byPassword(context: Context, url: string, options: LoginOptions) 
   return (await client.call("POST /v1/session/mfa", { body: proof })).data
 }
 
-/** For a machine without a browser: a person who is signed in elsewhere approves. */
+/** For a machine without a browser: a person that is signed in elsewhere approves. */
 async function byDevice(context: Context, url: string): Promise<SessionAnswer> {
   const client = context.anonymous(url)
   const program = { client_name: `belfry CLI on ${process.platform}` }

@@ -45,7 +45,7 @@ export interface Profiles {
   hidden: Profile[]
 }
 
-/** Where the API is and who calls. */
+/** The URL of the API and the credential of the caller. */
 export interface Connection {
   url: string
   api_key: string | null

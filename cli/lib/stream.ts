@@ -9,7 +9,7 @@ import { millis, pause } from "./time"
 const PATH = "/v1/events/stream"
 const PROTOCOL = "svc.events.v1"
 
-/** The server says something every 25 s: who is silent for longer is gone. */
+/** The server says something every 25 s: a server that is silent for longer is gone. */
 const SILENCE_MILLISECONDS = 60_000
 const OPENING_MILLISECONDS = 15_000
 const FIRST_PAUSE = 500

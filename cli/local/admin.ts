@@ -25,7 +25,7 @@ type FirstOwner = {
   api_key: { id: string; key: string }
 }
 
-/** Setup without its token: who can read the data folder needs none. */
+/** Setup without its token: a user that can read the data folder needs none. */
 export const bootstrap: Action<BootstrapOptions> = async (context, options) => {
   const email = options.email ?? (await ask(context, "Email", "give it with --email"))
   const { passwordStdin, accountName = "Main", projectName = "Default", name = null } = options
@@ -169,7 +169,7 @@ const operator = (on: boolean) => (email: string) =>
 export const grant = changeUser(operator(true), "is an operator of this instance")
 export const withdraw = changeUser(operator(false), "is not an operator of this instance")
 
-/** What SNS is to call with news of the instance's own mail; who knows it may speak to it. */
+/** What SNS is to call with news of the instance's own mail; every caller that knows it may use it. */
 export const sesCallback: Action<LocalOptions> = async (context, options) => {
   context.output.promises(["callback_url"])
   const answer = await runOrder<{ callback_url: string }>(context, options, {

@@ -20,7 +20,7 @@ type MailSummary = Components["MailboxMailSummary"]
 
 type SystemFilters = MailFilters & LocalOptions
 
-/** Mail of the instance itself, which no key and no member reads: only who is at the machine. */
+/** Mail of the instance itself, which no key and no member reads: only the user of the machine does. */
 /** Their ids whole: no route lists these mails, so an ending could not be looked up. */
 const columns = { ...mailColumns, ID: "id" } as const
 

@@ -11,7 +11,7 @@ import { type Actor, auditLog } from "./tables"
 
 const COUNTER = "audit_log"
 
-/** Who is behind a change, and at which address; a caller of the API serves as one. */
+/** The actor of a change and their address; a caller of the API serves as one. */
 export interface By {
   actor: Actor
   ip: string | null

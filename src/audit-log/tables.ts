@@ -9,7 +9,7 @@ export interface Actor {
   name: string | null
 }
 
-/** What was changed, by whom and from where. Rows are added and never touched again. */
+/** The change, its actor and the actor's address. Rows are added and never touched again. */
 export const auditLog = table(
   "audit_log",
   {

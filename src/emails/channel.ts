@@ -97,7 +97,7 @@ function namedInHeader({ envelope, recipients }: Message): string[] {
 
 interface HeldRecipient {
   email: string
-  /** Of the operator, who paused the recipient's domain. */
+  /** The operator paused the recipient's domain. */
   hold: Hold
 }
 

@@ -77,7 +77,7 @@ export class AccessTokens {
   }
 
   /**
-   * Who the token speaks for. Throws 401 `unauthorized`, with the same words for whatever is wrong.
+   * The user of the token. Throws 401 `unauthorized`, with the same words for whatever is wrong.
    * Whether the session still lives is for the caller to look up.
    */
   async verify(token: string): Promise<Bearer> {

@@ -10,7 +10,7 @@ import type {
   SendingStatus,
 } from "./tables"
 
-/** Whoever the guard let in: by an API key, by a console session, or nobody in particular. */
+/** The party that the guard let in: an API key, a console session, or an anonymous caller. */
 export interface Caller {
   kind: "key" | "console" | "none"
   /** For the audit log and for `created_by`. */
@@ -27,7 +27,7 @@ export interface Caller {
   domain_id: string | null
   account_role: AccountRole | null
   project_role: ProjectRole | null
-  /** The person who runs this instance. */
+  /** The operator of this instance. */
   operator: boolean
   /** A key's allowlist; empty lets in every address. */
   ip_addresses: string[]

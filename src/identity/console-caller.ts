@@ -41,7 +41,7 @@ interface AccountSeat {
   account: typeof accounts.$inferSelect
 }
 
-/** Undefined for a session that is over or unknown, and for a user who is locked. */
+/** Undefined for a session that is over or unknown, and for a locked user. */
 export async function person(
   db: Reader,
   { user_id, session_id }: { user_id: string; session_id: string },

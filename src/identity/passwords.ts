@@ -29,7 +29,7 @@ export function hashNew(password: string): Promise<string> {
   return hash(password)
 }
 
-/** As `hashNew`, for a user who has a password. Throws 422 `password_recently_used` as well. */
+/** As `hashNew`, for a user with a password. Throws 422 `password_recently_used` as well. */
 export async function hashNext(db: Reader, user_id: string, password: string): Promise<string> {
   demandStrength(password)
   await demandUnused(db, user_id, password)

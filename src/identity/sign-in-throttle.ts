@@ -21,7 +21,7 @@ export const BUCKETS = {
   sign_in_address: { name: "sign_in_address", size: 30, seconds: QUARTER_HOUR },
   sign_up: { name: "sign_up", size: 10, seconds: QUARTER_HOUR },
   sign_up_address: { name: "sign_up_address", size: 30, seconds: QUARTER_HOUR },
-  /** A person who is signed in proves it again: a bucket of its own, which strangers cannot fill. */
+  /** A signed-in person proves their identity again. This bucket is separate, so strangers cannot fill it. */
   proof: { name: "proof", size: 10, seconds: QUARTER_HOUR },
   mfa: { name: "mfa", size: 10, seconds: QUARTER_HOUR },
   forgot: { name: "forgot", size: 3, seconds: 3600 },

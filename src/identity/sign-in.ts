@@ -109,7 +109,7 @@ type Attempts = Parameters<Throttle["consume"]>
 
 /**
  * By address and by identifier. From where its owner is signed in already, an identifier has a
- * bucket of its own: a stranger who guesses elsewhere cannot lock its owner out.
+ * bucket of its own: a stranger that guesses elsewhere cannot lock its owner out.
  */
 async function attemptsOf(db: Reader, email: string, ip: string): Promise<Attempts> {
   const email_key = users.emailKey(email)
@@ -215,7 +215,7 @@ const wrongCode = (code: string) =>
       )
 
 /**
- * A person who is signed in proves it again. Throws 422 `invalid_current_password`, and 429 for
+ * A signed-in person proves their identity again. Throws 422 `invalid_current_password`, and 429 for
  * guessing, which a stolen session could be used for.
  */
 export async function demandPassword(

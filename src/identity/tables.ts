@@ -87,7 +87,7 @@ export const projects = table(
 export type AccountRole = "owner" | "admin" | "billing_admin" | "member"
 export type ProjectRole = "admin" | "developer" | "viewer"
 
-/** Who belongs to an account, and as what. */
+/** The members of accounts and their roles. */
 export const accountMembers = table(
   "account_members",
   {
@@ -149,7 +149,7 @@ export const apiKeys = table(
   ],
 )
 
-/** People who sign in to run accounts and projects. End users of a project live elsewhere. */
+/** People that sign in to run accounts and projects. End users of a project live elsewhere. */
 export const consoleUsers = table(
   "console_users",
   {

@@ -14,8 +14,7 @@ const SUSPECT_DEATHS = 2
 const MOST_ALONE_DEATHS = 3
 
 /**
- * The first seconds of a process say nothing about a row: everything is slow, and whoever kills a
- * process again and again kills it then.
+ * The first seconds of a process say nothing about a row: everything is slow, and a process that is killed again and again is killed then.
  */
 const WARM_UP_MILLISECONDS = 2_000
 

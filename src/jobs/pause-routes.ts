@@ -34,7 +34,7 @@ const by = <const Path extends string>(method: Method, path: Path) => ({
   response: Queue,
 })
 
-/** For the person who runs this instance. */
+/** For the operator of this instance. */
 export const queueControlRoutes = ({ queues, cursors }: QueueControlParts): AnyRoute[] => [
   route({
     ...by("GET", QUEUES),

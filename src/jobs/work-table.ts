@@ -9,8 +9,8 @@
  * 3. A `WorkTable` says how a row is tried (`run`) and how the result is written (`settle`).
  * 4. `new WorkLoop({ store, table, … })` claims, runs, settles, keeps and releases.
  *
- * Who may claim next is the business of `picker`: without one, the more urgent priority comes first
- * and the oldest due row of it. A picker shares free slots between partitions, which is where
+ * The `picker` decides what is claimed next. Without one, the most urgent priority comes first, and
+ * its oldest due row. A picker shares free slots between partitions, which is where
  * fairness, a breaker, a rate limit or a pause of one endpoint belong. It may refuse to give any.
  *
  * Where the process is alone (SQLite), a claim is kept in memory and writes nothing

@@ -1,6 +1,6 @@
 import type { ChannelName, Status } from "./tables"
 
-/** A change of a message's status that is on disk, for whoever watches: `belfry up`, the monitor. */
+/** A change of a message's status that is on disk, for listeners: `belfry up`, the monitor. */
 export interface MessageActivity {
   id: string
   project_id: string

@@ -19,7 +19,7 @@ import {
 import type { Step } from "./steps"
 import { messageContents, messages, type Recipient } from "./tables"
 
-/** Something that happened to a message: the message as it was loaded, and who of it goes where. */
+/** Something that happened to a message: the message as it was loaded, and the new status of its recipients. */
 export interface StatusChange {
   before: Tracked
   steps: Step[]
@@ -30,7 +30,7 @@ export interface StatusChange {
 }
 
 /**
- * By their ids. Locked, in one order for all who lock several: a complaint and the end of an attempt
+ * By their ids. Locked, in one order for all transactions that lock several: a complaint and the end of an attempt
  * may come at the same moment.
  */
 export async function loadAll(tx: Tx, ids: string[]): Promise<Map<string, Tracked>> {
@@ -42,8 +42,7 @@ export const load = async (tx: Tx, message_id: string) =>
   (await loadAll(tx, [message_id])).get(message_id)
 
 /**
- * Status, events, totals of messages that are loaded, each named once. A recipient who is further
- * than the step says stays where he is.
+ * Status, events, totals of messages that are loaded, each named once. A recipient that is further than the step keeps its status.
  */
 export async function changeAll(tx: Tx, list: StatusChange[]) {
   const changed = list.flatMap(changeOf)

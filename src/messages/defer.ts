@@ -54,13 +54,13 @@ export async function deferAll(
 const { id, project_id, channel, status, status_reason, recipient, recipients } = messages
 const { state, run_at, attempt, created_at, sandbox } = messages
 
-/** What those who watch are told of; rows have much more. */
+/** The columns that listeners need; rows have more. */
 const ANNOUNCED = {
   ...{ id, project_id, channel, status, status_reason, recipient, recipients },
   ...{ state, run_at, attempt, created_at },
 }
 
-/** What tells whom a message waits for. */
+/** The columns that say what a message waits for. */
 const ADDRESSED = { id, project_id, sandbox, recipients }
 
 async function dueFor(db: Reader, whose: MessagesOf, priority: number): Promise<string[]> {

@@ -6,7 +6,7 @@ const MOST_OF_ONE = 64 * 1024
 
 /**
  * Contents of messages that were just accepted. Most are delivered within the same second, and need
- * not be read back and parsed for it. The oldest give way; whoever is not here is in the database.
+ * not be read back and parsed for it. The oldest give way; the database has all of them.
  */
 export class RecentContents {
   readonly #kept = new Map<string, { content: unknown; size: number }>()

@@ -107,7 +107,7 @@ export async function abandon(tx: Tx, message: Tracked, reason: string, text: st
 
 /**
  * What the world says after the fact: a complaint, a late bounce, a delivery report. What is known
- * already is not told again, and who waits for another attempt goes on waiting.
+ * already is not told again, and a recipient that waits for another attempt goes on waiting.
  */
 export async function feedback(tx: Tx, message_id: string, fact: Fact & { type: Status }) {
   const message = await load(tx, message_id)

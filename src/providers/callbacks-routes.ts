@@ -102,7 +102,7 @@ const refuse = (): never =>
 
 /**
  * The account whose callbacks count for a configuration: the first that spoke, since the credentials are
- * what they are. A provider may sign for everybody: whoever learned of the address could have it sign too.
+ * what they are. A provider may sign for all of its customers: another customer that learned the address could use it too.
  */
 function standingAccount(store: Store, { id, project_id }: ConfigRow, account: string) {
   return store.tx(async (tx) => {

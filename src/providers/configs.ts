@@ -174,7 +174,7 @@ async function change_(
 }
 
 /**
- * Messages that wait go on with whoever is left. Receipts go with their messages: there may be
+ * Waiting messages go on with the providers that are left. Receipts go with their messages: there may be
  * millions, and nobody finds them without the configuration.
  */
 export async function remove(

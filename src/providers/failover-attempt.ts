@@ -4,7 +4,7 @@ interface Faulty extends RecipientOutcome {
   fault: Fault
 }
 
-/** An answer: what is final, and the recipients for whom another provider may do better. */
+/** An answer: what is final, and the recipients that another provider may reach. */
 export interface SortedAnswer {
   final: RecipientOutcome[]
   faults: Faulty[]
@@ -83,7 +83,7 @@ export class FailoverAttempt<Message extends OutgoingMessage> {
     }
   }
 
-  /** A recipient whom one provider could not try is tried again: another's refusal is not final then. */
+  /** A recipient that one provider could not try is tried again: another's refusal is not final then. */
   #last(email: string): [RecipientOutcome, Outcome] {
     const all = this.#faults.get(email) ?? []
     const found = all.find(([{ status }]) => status === "retry") ?? all.at(-1)

@@ -70,7 +70,7 @@ interface ProviderCandidate {
 
 /**
  * One channel's providers as one: those that a project configured, in the order of their priority, or
- * the instance's own. The next one is asked for the recipients for whom the one before was not reached,
+ * the instance's own. The next one is asked for the recipients that are left when the one before was not reached,
  * refused our credentials or would not work for us; a word about a recipient or the content is final.
  * A provider with an open breaker is asked last. `send` rejects with DeferredError where no provider
  * can be asked: that is no attempt, and burns no message.
@@ -266,8 +266,7 @@ function firstOf([first]: ProviderCandidate[]): ProviderCandidate {
 }
 
 /**
- * Undefined where the next provider has no room: what those before it said must not be lost, or who
- * has the message already would get it twice.
+ * Undefined where the next provider has no room: what those before it said must not be lost, or a recipient with the message would get it twice.
  */
 async function askNext({ lease }: ProviderCandidate, message: OutgoingMessage, is_next: boolean) {
   try {

@@ -21,8 +21,7 @@ export class ProviderRateLimit {
   }
 
   /**
-   * Takes one. Throws DeferredError with a turn of its own where this second's are used up; who is urgent
-   * takes it out of the next second's, past everybody who waits.
+   * Takes one. Throws DeferredError with a turn of its own where this second's are used up; an urgent message takes one of the next second, before the waiting messages.
    */
   take(is_urgent = false): void {
     const now = this.#read()

@@ -11,7 +11,7 @@ export interface RemoteReply {
 
 /**
  * What went wrong between us and a provider, as opposed to a word about the message: it was not
- * reached, refused who we are, or would not work for us. Another provider may do better.
+ * reached, refused our credentials, or would not work for us. Another provider may do better.
  */
 export type Fault = "connection" | "authentication" | "infrastructure"
 
@@ -25,7 +25,7 @@ export interface RecipientOutcome {
   reply: RemoteReply
   /** Only where the message certainly was not taken. */
   fault?: Fault | undefined
-  /** Beside `retry`: nothing was tried for him, only for others of the same message. */
+  /** Beside `retry`: nothing was tried for this recipient, only for others of the same message. */
   held?: true
 }
 

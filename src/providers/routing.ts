@@ -10,7 +10,7 @@ const TRUSTED_MS = 1000
 const routings = cached<ConfigRow[]>({ tables: ["provider_configs"] })
 
 /**
- * Who delivers for a project, in the order of asking: what is enabled, paused or not; where it has
+ * The providers of a project, in the order of asking: what is enabled, paused or not; where it has
  * configured none, the instance's own. `recent`: on Postgres the answer may be a second old, but what
  * it calls paused is read again.
  */
@@ -47,7 +47,7 @@ export const isUsable = (rows: ConfigRow[]): boolean =>
 export const isOwn = ([first]: ConfigRow[]): boolean =>
   first === undefined || first.project_id === INSTANCE
 
-/** Who delivers for a project first; null where that is the instance's own. For accepting mail. */
+/** The provider that a project asks first; null where that is the instance's own. For accepting mail. */
 export async function firstProvider(
   db: Reader,
   kind: ProviderKind,

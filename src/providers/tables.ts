@@ -23,7 +23,7 @@ export const INSTANCE = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 export type ProviderStatus = "active" | "error"
 
 /**
- * Who delivers for a project, in the order of `priority`: the lowest is asked first. The
+ * The providers of a project, in the order of `priority`: the lowest is asked first. The
  * project is `INSTANCE` for the instance's own, whose credentials are settings.
  */
 export const providerConfigs = table(

@@ -26,7 +26,7 @@ interface Work {
   reason: string | null
   since: string
   next_attempt_at: string | null
-  /** Until when whoever works on it is believed to live; null while nobody does. */
+  /** The end of its lease; null while it is not claimed. */
   lease_until: string | null
   /** Whose mail server it is for; none for what is no mail. */
   domain?: string

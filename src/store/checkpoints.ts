@@ -20,7 +20,7 @@ export interface CheckpointOptions {
   /** Length of the log at which a checkpoint begins. */
   pages: number
   copyLog: CopyLog
-  /** Who fills the log more slowly than in this time needs no other thread; for tests. */
+  /** A log that fills more slowly than this needs no other thread. Tests set it. */
   calm_ms?: number
   /** Hears what the disk refused. After a lost fsync it has to `stop` them: the next would lie. */
   onFault: (error: unknown) => void

@@ -109,7 +109,7 @@ export class GroupCommit {
     } while (this.#waiting.length > before && this.#waiting.length < MAX_GROUP)
   }
 
-  /** Back to no transaction. It never throws: whoever waits behind this group gets his turn. */
+  /** Back to no transaction. It never throws, so the groups behind this one get their turn. */
   #recover(error: unknown) {
     perform(() => this.#onFault(error))
     if (!this.#database.inTransaction) return

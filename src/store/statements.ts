@@ -55,7 +55,7 @@ type Row<Table extends SQLiteTable> = Table["$inferInsert"]
 /**
  * Writes whole rows on a hot path: on SQLite one bare prepared statement a row, on Postgres one
  * statement for all of them. A column that the database fills in is left to it; a value that is
- * missing is NULL. `quiet`: who listens by `onChanged` does not hear of it.
+ * missing is NULL. `quiet`: listeners of `onChanged` do not hear of it.
  */
 export function inserter<Table extends SQLiteTable>(table: Table, { quiet = false } = {}) {
   const write = rowWriter(table, "", { quiet })
@@ -76,7 +76,7 @@ interface Change<Where, Set, Clear> {
   set: Set[]
   /** Become NULL. */
   clear: Clear[]
-  /** Who listens by `onChanged` does not hear of it. */
+  /** Listeners of `onChanged` do not hear of it. */
   quiet?: boolean
 }
 

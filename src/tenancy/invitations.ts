@@ -38,8 +38,7 @@ interface IssuedInvitation {
 }
 
 /**
- * Invites a person by mail. Throws 409 `conflict` for a member and for a person who is invited
- * already, 404 for a foreign project.
+ * Invites a person by mail. Throws 409 `conflict` for a member and for a person with an open invitation, 404 for a foreign project.
  */
 export async function invite(
   tx: Tx,

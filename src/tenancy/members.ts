@@ -113,7 +113,7 @@ export async function setRole(
   return after
 }
 
-/** Members may leave; others are removed by those who may change them. */
+/** Members may leave; people that may change a member may also remove them. */
 export async function remove(tx: Tx, account_id: string, user_id: string, chief: ActingMember) {
   const account = await accounts.hold(tx, account_id)
   const before = await find(tx, account_id, user_id)
@@ -131,8 +131,7 @@ async function unseat(tx: Tx, account: accounts.AccountRow, before: AccountMembe
 }
 
 /**
- * Forgets a person, who leaves all accounts. Throws 409 `conflict` for the last owner of an account,
- * who has to transfer or delete it first, and for the last operator.
+ * Forgets a person. They leave all accounts. Throws 409 `conflict` for the last owner of an account (they have to transfer or delete it first), and for the last operator.
  */
 export async function removeUser(tx: Tx, id: string, by: audit.By): Promise<void> {
   const user = await users.hold(tx, id)

@@ -14,7 +14,7 @@ import * as accounts from "./accounts"
 import { INSTANCE_SLUG } from "./projects"
 import { demandUnowned, establish, type FirstOwner, type SetupParts } from "./setup"
 
-// What the person who runs the instance does to accounts and users, with access to its data folder.
+// What the operator of the instance does to accounts and users, with access to its data folder.
 // None of these asks for a credential: they are for the local command only, never for a route.
 
 /** Newest first. */
@@ -95,7 +95,7 @@ export async function bootstrap(
 }
 
 /**
- * A new password for a person who lost the old one. Every session ends; with `keep_mfa: false` the second
+ * A new password for a person that lost the old one. Every session ends; with `keep_mfa: false` the second
  * factor goes too. Throws 404 `user_not_found`, 422 `weak_password`.
  */
 export async function resetOwner(

@@ -25,7 +25,7 @@ const isInherited = inArray(accountMembers.role, INHERITING)
 
 const added = sql<string>`CASE WHEN ${isInherited} THEN ${accountMembers.joined_at} ELSE ${projectMembers.added_at} END`
 
-/** Newest first: those added here, and those who come with the account. */
+/** Newest first: the members of the project, and those of the account. */
 export async function list(
   db: Reader,
   home: ProjectHome,

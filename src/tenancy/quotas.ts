@@ -23,7 +23,7 @@ export interface MonthlyQuota {
   limit: number | null
 }
 
-/** What one account may use of a metric this month, and who is told when it runs out. */
+/** What one account may use of a metric this month, and which people learn that it runs out. */
 export interface QuotaAllowance extends MonthlyQuota {
   account_id: string
   plan: string

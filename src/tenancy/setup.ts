@@ -136,7 +136,7 @@ export interface FirstOwner {
 }
 
 /**
- * The first owner, who also runs the instance, with an account, a project and a key. What `init`
+ * The first owner, the operator of the instance, with an account, a project and a key. What `init`
  * or `up` began is adopted, its key included; otherwise everything is made. The setup token ends
  * with it. The caller has made sure that there is no owner yet.
  */

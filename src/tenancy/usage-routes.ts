@@ -66,7 +66,7 @@ async function usage({ read }: Store, call: Call<unknown, Static<typeof usageQue
   return report(read, { account_id, project_id, period, limits, quota_subject })
 }
 
-/** A key reads the usage of its own project; members who see the bill read that of all projects. */
+/** A key reads the usage of its own project; members that see the bill read the usage of all projects. */
 async function projectOf(db: Reader, caller: Caller, named: string | null) {
   if (caller.kind === "key" || caller.project_id) {
     if (named === null || named === caller.project_id) return caller.project_id

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { complaintsOf, literalsOf, paragraphsOf, sentencesOf } from "./english"
+import { commentsOf, complaintsOf, literalsOf, paragraphsOf, sentencesOf } from "./english"
 
 test("a hidden subject and a long sentence are found", () => {
   expect(complaintsOf("Who finds no room waits.")).toHaveLength(1)
@@ -32,4 +32,12 @@ test("blocks of code are no prose, cells and items are", () => {
       .map(({ text }) => text.trim())
       .filter(Boolean),
   ).toEqual(["A", "text more", "a", "b", "item   goes on"])
+})
+
+test("comments are texts, and code within them is not", () => {
+  const code = "/** Calls `who`. */\nconst a = '// no' // yes\n"
+  expect(commentsOf(code).map(({ line, text }) => [line, text])).toEqual([
+    [1, "/** Calls . */"],
+    [2, "// yes"],
+  ])
 })

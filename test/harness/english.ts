@@ -21,11 +21,18 @@ const LEAST_WORDS = 4
 
 /** What is wrong with the English of the project: one line a finding. */
 export function findings(): string[] {
-  return [...textsOfCode(), ...textsOfDocs()].flatMap(({ path, line, text }) =>
+  const texts = [...textsOfCode(), ...textsOfDocs()].flatMap(({ path, line, text }) =>
     sentencesOf(text).flatMap((sentence) =>
       complaintsOf(sentence).map((why) => `${path}:${line}: ${why}: ${sentence}`),
     ),
   )
+  const comments = sources.flatMap(({ path, text }) =>
+    commentsOf(text).flatMap((comment) => {
+      const hidden = HIDDEN_SUBJECT.exec(comment.text)?.[0]
+      return hidden ? [`${path}:${comment.line}: name the noun instead of "${hidden}"`] : []
+    }),
+  )
+  return [...texts, ...comments]
 }
 
 /** Why a reader may have to read the sentence twice. */
@@ -85,6 +92,17 @@ export function literalsOf(code: string): Literal[] {
       else found.push({ line, text })
       joins = false
     } else if (/\S/.test(token) && !token.startsWith("/")) joins = token === "+"
+    line += token.split("\n").length - 1
+  }
+  return found
+}
+
+/** Comments of the source, without the code in them. */
+export function commentsOf(code: string): Literal[] {
+  const found: Literal[] = []
+  let line = 1
+  for (const [token] of code.matchAll(TOKEN)) {
+    if (/^\/[/*]/.test(token)) found.push({ line, text: token.replaceAll(/`[^`]*`/g, "") })
     line += token.split("\n").length - 1
   }
   return found

@@ -9,7 +9,7 @@ export interface OutgoingMail extends OutgoingMessage {
   /** Envelope sender; empty for the null sender. */
   from: string
   /**
-   * The envelope sender for who hands over to the recipient's own server: it names the message, so
+   * The envelope sender for delivery to the recipient's own server: it names the message, so
    * that a report which comes later can be told from a forged one.
    */
   reports_to?: () => Promise<string>

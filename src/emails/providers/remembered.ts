@@ -11,7 +11,7 @@ export class Remembered<Value> {
     this.#most = most
   }
 
-  /** The value of the key, by `load` where there is none yet. Who asks meanwhile waits for the same. */
+  /** The value of the key, by `load` where there is none yet. Callers that ask meanwhile wait for the same value. */
   get(key: string, load: () => Promise<Value>): Promise<Value> {
     const known = this.#known.get(key)
     if (known && known.until > monotonic()) return known.value

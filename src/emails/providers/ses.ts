@@ -94,7 +94,7 @@ export interface SesOptions {
 
 /**
  * The SES API v2. It takes a message for all of its recipients or for none, and tells later, through
- * SNS, what became of each. The message id goes along as a tag, for whoever reads its events.
+ * SNS, what became of each. The message id goes along as a tag, for readers of its events.
  */
 export function ses({ access, endpoint, schedule = smtpSchedule() }: SesOptions): EmailProvider {
   const mx = hostOf(access, endpoint)

@@ -68,7 +68,7 @@ const SUBTYPES: Record<string, string> = {
 
 function complaints({ complaint }: SesNotification): ProviderNotice[] {
   const all = some(complaint?.complainedRecipients)
-  // He complained once before: SES took the message, and did not send it.
+  // The recipient complained before: SES took the message, and did not send it.
   if (textOf(complaint?.complaintSubType) === "OnAccountSuppressionList") {
     return all.map((one) => ({
       type: "bounced",
