@@ -9,6 +9,8 @@ const TIMEOUT_MS = 40_000
 /** A test of the compiled binary starts processes and waits for them. */
 const BINARY_TIMEOUT_MS = 180_000
 
+const POSTGRES = ".postgres.test.ts"
+
 /** A plain `bun test PATH`: the test command sets this for its own runs. */
 const is_plain = process.env.BELFRY_TEST_NOTES === undefined
 
@@ -16,7 +18,19 @@ if (is_plain) {
   const is_on_binary = /\/test\/(scenarios|faults)\//.test(Bun.main)
   setDefaultTimeout(is_on_binary ? BINARY_TIMEOUT_MS : TIMEOUT_MS)
   if (is_on_binary && !process.env.BELFRY_TEST_BINARY) build()
-  if (Bun.main.endsWith(".postgres.test.ts")) await choosePostgres()
+  if (Bun.main.endsWith(POSTGRES)) await choosePostgres()
+  else skipPostgresSuites()
+}
+
+/** In one process with others they would find themselves on SQLite. */
+function skipPostgresSuites() {
+  const why = "needs Postgres: name this file first, or use `bun run test`"
+  const contents = `import { test } from "bun:test"\ntest.skip("${why}", () => {})`
+  Bun.plugin({
+    name: "suites of Postgres",
+    setup: (build) =>
+      void build.onLoad({ filter: /\.postgres\.test\.ts$/ }, () => ({ contents, loader: "ts" })),
+  })
 }
 
 /** Does nothing where the binary is newer than its sources. */
