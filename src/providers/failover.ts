@@ -95,7 +95,7 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
   readonly schedule = () => undefined
 
   async send(message: Message): Promise<Outcome> {
-    const rows = await this.#routing(message.project_id)
+    const rows = await this.#routing(message.project_id, { recent_own: true })
     const candidates = this.#open(usable(rows, message))
     const admitted = this.#admitted.get(message.message_id)
     try {
@@ -162,7 +162,7 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
     await this.#parts.providers.close()
   }
 
-  #routing = (project_id: string, options?: { recent: boolean }) =>
+  #routing = (project_id: string, options: Parameters<typeof routing>[3]) =>
     routing(this.#parts.store.read, this.#parts.kind, project_id, options)
 
   /** Those with an open breaker come last. */

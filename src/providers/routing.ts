@@ -12,16 +12,16 @@ const routings = cached<ConfigRow[]>({ tables: ["provider_configs"] })
 /**
  * The providers of a project, in the order of asking: what is enabled, paused or not; where it has
  * configured none, the instance's own. `recent`: on Postgres the answer may be a second old, but what
- * it calls paused is read again.
+ * it calls paused is read again. `recent_own`: the same of the instance's own alone.
  */
 export async function routing(
   db: Reader,
   kind: ProviderKind,
   project_id: string,
-  { recent = false } = {},
+  { recent = false, recent_own = recent }: { recent?: boolean; recent_own?: boolean } = {},
 ): Promise<ConfigRow[]> {
   const rows = await usableNow(db, kind, project_id, recent)
-  return rows.length > 0 ? rows : usableNow(db, kind, INSTANCE, true)
+  return rows.length > 0 ? rows : usableNow(db, kind, INSTANCE, recent_own)
 }
 
 async function usableNow(db: Reader, kind: ProviderKind, project_id: string, recent: boolean) {
