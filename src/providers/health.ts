@@ -107,7 +107,10 @@ export const HEALTHY = {
  */
 export async function pause(tx: Tx, tried: TriedConfig, why: string): Promise<boolean> {
   const row = await current(tx, tried)
-  if (!row || row.paused_until !== null) return false
+  if (!row || row.paused_until !== null) {
+    tx.noteChange("provider_configs") // another node was quicker, and our memory does not know
+    return false
+  }
   const reason = short(why)
   const { id: config_id, project_id, account_id } = row
   const paused_until = await planProbe(tx, row)

@@ -81,7 +81,8 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     const effects: (() => void)[] = []
     const result = await database.transaction((raw) => {
       const afterCommit = (effect: () => void) => void effects.push(effect)
-      const open = Object.assign(raw as unknown as Tx, access, { afterCommit })
+      const noteChange = (table: string) => changes.note(table, effects)
+      const open = Object.assign(raw as unknown as Tx, access, { afterCommit, noteChange })
       return alone(() => closure(open), effects)
     })
     stats.closures += 1

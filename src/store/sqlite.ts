@@ -80,6 +80,7 @@ function open(options: SqliteOptions, release: () => void) {
     isAlone: true,
     onChanged,
     afterCommit: (effect: () => void) => void demandPermit().effects.push(effect),
+    noteChange: (table: string) => group.changes.note(table, demandPermit().effects),
   })
   rawSqlite.set(tx, writer)
   const read: Reader = Object.assign(drizzle(reader) as unknown as Reader, {

@@ -22,6 +22,8 @@ export type Tx = Reader &
   Pick<Database, "insert" | "update" | "delete"> & {
     /** Runs `effect` once the commit is on disk, and never when it does not come. */
     afterCommit(effect: () => void): void
+    /** Says that the table was found changed by another node, so that what is remembered is forgotten. */
+    noteChange(table: string): void
   }
 
 export type Closure<Result> = (tx: Tx) => Promise<Result>

@@ -117,3 +117,14 @@ test("two stores remember apart", async () => {
   lists(one.store.read).push(1)
   expect([lists(one.store.read), lists(other.store.read)]).toEqual([[1], []])
 })
+
+test("what another node was found to have changed is forgotten, too", async () => {
+  await using it = await testStore()
+  const { store } = it
+  const look = remembered()
+
+  await look.of(store.read)
+  await store.tx(async (tx) => tx.noteChange("counters"))
+  await look.of(store.read)
+  expect(look.reads).toBe(2)
+})
