@@ -50,7 +50,7 @@ export interface Claims<Row extends WorkRow> {
   fresh(row: Row): Promise<Row | undefined>
   /** Forgets claims whose results are on disk. */
   end(rows: Row[]): void
-  /** Gives back what was not begun, or is cut off, as if it had not been claimed. */
+  /** Releases what was not begun, or is cut off, as if it had not been claimed. */
   release(rows: Row[]): Promise<void>
   /** Keeps these claims for longer. */
   keep(rows: Row[]): Promise<void>
@@ -102,7 +102,7 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
 
   async #claim({ partition, limit, filter }: Share): Promise<Row[]> {
     const ahead = filter === undefined ? this.#ahead : undefined
-    const found = ahead?.take(partition, limit) ?? []
+    const found = ahead?.remove(partition, limit) ?? []
     const rows = found.filter(({ id }) => !this.#inFlight.has(id))
     this.#own(rows, partition)
     const missing = limit - rows.length
@@ -116,19 +116,19 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
     // A row that was settled since then may be due later.
     const isDue = ({ run_at }: Row) => run_at <= looked_at
     const ids = ahead ? free : free.slice(0, missing)
-    const { claimed, rest } = await this.#take(ids, partition, missing, isDue)
+    const { claimed, rest } = await this.#claimIds(ids, partition, missing, isDue)
     ahead?.keep(partition, rest, due.length < most, changes)
     return [...rows, ...claimed]
   }
 
   async claimOne(id: string): Promise<Row | undefined> {
     if (this.#inFlight.has(id)) return undefined
-    const { claimed } = await this.#take([id], undefined, 1, () => true)
+    const { claimed } = await this.#claimIds([id], undefined, 1, () => true)
     return claimed[0]
   }
 
   /** Kept from others first, then read: what was cancelled or ended in between is not among them. */
-  async #take(ids: string[], partition: unknown, limit: number, which: (row: Row) => boolean) {
+  async #claimIds(ids: string[], partition: unknown, limit: number, which: (row: Row) => boolean) {
     if (ids.length === 0) return { claimed: [], rest: [] }
     const order = new Map(ids.map((id, at) => [id, at]))
     const { free, end } = this.#inFlight.reserve(ids)

@@ -10,7 +10,7 @@ import { isDead, isHeld, isLeased, isReady, type WorkRows } from "./work-rows"
 
 const DAY_SECONDS = 86_400
 
-/** Rows of one look: others are to get their turn between. */
+/** Rows of one look: other work gets the event loop in between. */
 const AT_ONCE = 10_000
 
 /** A count that took longer is believed for so many times as long: a share of one in twenty. */

@@ -54,7 +54,7 @@ export interface Guarded {
  */
 export class AloneFirst {
   #missing = 0
-  #turn: Promise<void> = Promise.resolve()
+  #last: Promise<void> = Promise.resolve()
   readonly #all = Promise.withResolvers<void>()
 
   join() {
@@ -62,8 +62,8 @@ export class AloneFirst {
   }
 
   async pass(work: () => Promise<void>): Promise<void> {
-    this.#turn = this.#turn.then(work)
-    await this.#turn
+    this.#last = this.#last.then(work)
+    await this.#last
     this.#missing -= 1
     if (this.#missing === 0) this.#all.resolve()
     await this.#all.promise
@@ -97,7 +97,7 @@ export class CrashGuard {
     this.#alone_first = alone_first
     alone_first.join()
     // At once: a death before `recover` must neither forget it nor count it again.
-    this.#left = left.map((slot) => ({ ...slot, number: this.#take() }))
+    this.#left = left.map((slot) => ({ ...slot, number: this.#freeSlot() }))
     for (const slot of this.#left) this.#put(slot)
   }
 
@@ -116,7 +116,7 @@ export class CrashGuard {
   /** An attempt begins. */
   begin(id: string, attempt: number) {
     const known = this.#suspects.get(id)
-    const number = known?.number ?? this.#take()
+    const number = known?.number ?? this.#freeSlot()
     this.#slots.set(id, number)
     const { deaths, alone_deaths } = known ?? { deaths: 0, alone_deaths: 0 }
     const flags = this.#is_alone ? IN_FLIGHT | ALONE : IN_FLIGHT
@@ -180,7 +180,7 @@ export class CrashGuard {
     }
   }
 
-  #take(): number {
+  #freeSlot(): number {
     const number = this.#free.pop() ?? this.#count
     if (number === this.#count) this.#count += 1
     return number

@@ -36,7 +36,7 @@ export class LookAhead<Row extends WorkRow> {
   }
 
   /** Removes and returns the next rows of the partition, at most `limit`. */
-  take(partition: unknown, limit: number): Row[] {
+  remove(partition: unknown, limit: number): Row[] {
     const rows = this.#found.get(partition)?.rows.splice(0, limit) ?? []
     this.#count -= rows.length
     return rows

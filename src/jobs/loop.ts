@@ -124,7 +124,7 @@ export class WorkLoop<Row extends WorkRow, End> {
     }
     this.#every(lease_ms / 3, () => this.#keep())
     this.#every(SWEEP_MILLISECONDS, () => this.#claims.sweep(this.#held()))
-    this.#loop = this.#turn()
+    this.#loop = this.#run()
   }
 
   /** There may be work: look now instead of at the next poll. */
@@ -160,7 +160,7 @@ export class WorkLoop<Row extends WorkRow, End> {
     this.#options.guard?.close()
   }
 
-  async #turn() {
+  async #run() {
     const { store, table } = this.#options
     let failing = false
     await this.#options.guard?.recover({

@@ -36,7 +36,7 @@ interface Paused {
 }
 
 /**
- * What an operator paused. Work of a paused queue is held when its turn comes, once a row, and
+ * What an operator paused. Work of a paused queue is held when it is due, once a row, and
  * released when the pause ends; what runs goes on to its end. Other nodes learn of it in a second.
  */
 export class QueuePauses {

@@ -83,7 +83,7 @@ export class Settler<Row extends WorkRow, End> {
     await Promise.all(this.#settling)
   }
 
-  /** What storage refuses from now on is given up: its lease runs out, or is given back. */
+  /** What storage refuses from now on is given up: its lease runs out, or is released. */
   close() {
     this.#is_closed = true
   }

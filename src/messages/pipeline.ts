@@ -184,7 +184,7 @@ async function withoutRefusals(store: Store, { id, attempt }: Message, outcome: 
 const recent = new RecentContents()
 
 async function contentOf(store: Store, message_id: string): Promise<unknown> {
-  const known = recent.take(message_id)
+  const known = recent.remove(message_id)
   if (known !== undefined) return known
   const [found] = await findContent(store.read, { message_id })
   if (!found) throw new Error("the content of a message that is still open is gone")

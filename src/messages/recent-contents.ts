@@ -19,12 +19,12 @@ export class RecentContents {
     this.#size += size
     for (const [oldest] of this.#kept) {
       if (this.#size <= MOST) return
-      this.take(oldest)
+      this.remove(oldest)
     }
   }
 
   /** Once: a second attempt, much later, reads the database. */
-  take(message_id: string): unknown {
+  remove(message_id: string): unknown {
     const found = this.#kept.get(message_id)
     if (!found) return undefined
     this.#kept.delete(message_id)

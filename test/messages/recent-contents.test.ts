@@ -12,8 +12,8 @@ test("a content is given out once", () => {
   const fresh = new RecentContents()
   const content = body(10)
   fresh.keep("a", content)
-  expect(fresh.take("a")).toBe(content)
-  expect(fresh.take("a")).toBeUndefined()
+  expect(fresh.remove("a")).toBe(content)
+  expect(fresh.remove("a")).toBeUndefined()
   expect(fresh.size).toBe(0)
 })
 
@@ -22,10 +22,10 @@ test("the oldest give way, and what is large is never kept", () => {
   const ids = Array.from({ length: 200 }, () => newId())
   for (const id of ids) fresh.keep(id, body(60_000))
   expect(fresh.size).toBeLessThanOrEqual(4 * 1024 * 1024)
-  expect(fresh.take(ids.at(-1) ?? "")).toBeDefined()
-  expect(fresh.take(ids[0] ?? "")).toBeUndefined()
+  expect(fresh.remove(ids.at(-1) ?? "")).toBeDefined()
+  expect(fresh.remove(ids[0] ?? "")).toBeUndefined()
   fresh.keep("large", { ...body(1), headers: { "X-Long": "y".repeat(70_000) } })
-  expect(fresh.take("large")).toBeUndefined()
+  expect(fresh.remove("large")).toBeUndefined()
 })
 
 test.each([10, 5_000, 70_000, 1_200_000])(
