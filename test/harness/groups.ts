@@ -17,7 +17,7 @@ const SECOND = 1_000
 const MINUTE = 60 * SECOND
 
 /** Nothing in these knows a database: once is enough. */
-const ENGINELESS = /^test\/(lib|core|cli|contracts|harness|emails\/providers)\//
+const ENGINELESS = /^test\/(lib|core|cli|client|docs|contracts|harness|emails\/providers)\//
 const ON_BINARY = /^test\/(scenarios|faults)\//
 const NOT_TESTS = /^test\/(bench|fakes)\//
 
