@@ -63,7 +63,7 @@ export interface Ground {
 }
 
 /** What a test puts in the place of what the settings say. */
-export interface Overrides extends Partial<Pick<AppParts, "domains" | "mail">> {
+interface Overrides extends Partial<Pick<AppParts, "domains" | "mail">> {
   rules?: Partial<SendRules>
   providers?: ProviderEnvironment
 }
@@ -75,7 +75,7 @@ export interface Loop {
   stop(drain_ms: number): Promise<void>
 }
 
-export interface Composition {
+interface Composition {
   parts: AppParts
   /** Not started. The loop of the webhooks is the last one. */
   loops: Loop[]

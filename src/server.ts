@@ -200,16 +200,11 @@ const OWN_DESCRIPTORS = 96
 const FEW_DESCRIPTORS =
   "The limit of open files (nofile) is low, so the server accepts only a few HTTP connections. Raise the limit."
 
-/** What runs may take so long to end; the rest is released. */
+/** How long running work may take to end at a stop. The rest is released. */
 export const DRAIN_MILLISECONDS = 20_000
 
 /** Requests first, then the loops: what they accepted may still be on its way to the relay. */
-export function stopper(
-  health: ServerHealth,
-  listener: Listener,
-  loops: Loop[],
-  undo: (() => unknown)[],
-) {
+function stopper(health: ServerHealth, listener: Listener, loops: Loop[], undo: (() => unknown)[]) {
   let stopped: Promise<void> | undefined
   const stop = async () => {
     const counts = loops.map(({ running }) => running)

@@ -20,7 +20,7 @@ import { tellOwners, usageAlert } from "./tenancy/quotas"
 import { tellAdmins, webhookWarning } from "./webhooks/failure-mail"
 import { resend, webhookResend } from "./webhooks/resend"
 
-export interface JobParts extends PurgeParts {
+interface JobParts extends PurgeParts {
   open_providers: OpenProviders
   domains: CheckParts
   rules: Pick<SendRules, "sending_domains">

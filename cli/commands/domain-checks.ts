@@ -27,7 +27,10 @@ const EVERY = 10_000
 const QUICK_LOOKS = 12
 const LATER_EVERY = 90_000
 
-/** How long after so many live checks the next one comes (ms): often at first, when records are new. */
+/**
+ * The pause before the next live check, in milliseconds, by the number of checks so far. New
+ * records are checked often.
+ */
 export const pauseAfter = (looks: number): number => (looks < QUICK_LOOKS ? EVERY : LATER_EVERY)
 
 /** With `--watch` it goes on until the domain is verified, and tells whatever changes. */

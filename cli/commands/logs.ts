@@ -81,7 +81,9 @@ const list: Action<LogOptions> = async (context, options) => {
   await context.output.list(rows, columns)
 }
 
-/** The last few, and then every new one, until Ctrl-C, --timeout, or so many as --limit says. */
+/**
+ * Prints the last entries, then every new one, until Ctrl-C, --timeout, or the number of --limit.
+ */
 const tail: Action<LogOptions> = async (context, options) => {
   const { timeout } = context
   const deadline = timeout === undefined ? Number.POSITIVE_INFINITY : millis() + timeout

@@ -142,7 +142,7 @@ function unwritable(error: Error): Failure {
   return new Failure(exits.storage, "unwritable_output", message, { details: { reason } })
 }
 
-/** Members of these are whatever their writer put there: one record has them, the next has not. */
+/** Objects whose members the user defines, so they differ from record to record. */
 const free_form = ["metadata", "headers", "data", "detail", "details", "checks", "before", "after"]
 
 /** Dotted paths reach inside; a field that is not there becomes null. */

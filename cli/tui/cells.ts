@@ -49,7 +49,7 @@ export function wrapped(text: string, width: number): string[] {
   return text.split("\n").flatMap((line) => brokenLine(line.replaceAll("\t", TAB), size))
 }
 
-/** Looks at each character once, lest a megabyte in one line hold everything up. */
+/** Looks at each character once, because a line may be a megabyte long. */
 function brokenLine(line: string, width: number): string[] {
   if (widthOf(line) <= width) return [line]
   const lines: string[] = []

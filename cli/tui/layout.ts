@@ -67,7 +67,10 @@ export const chosen = <Item extends { id: string }>(
   position: ListPosition,
 ) => items[indexOf(items, position)]
 
-/** Moves by so many rows, and stays inside of the list. `rows` is how many are seen at once. */
+/**
+ * Moves the selection by a number of rows and keeps it inside the list. `rows` is how many rows are
+ * visible.
+ */
 export function moved(
   position: ListPosition,
   items: Items,

@@ -10,7 +10,10 @@ export const FRAME_MILLISECONDS = 100
 /** What only scrolls by is read no better at ten times a second than at five. */
 const NEWS_MILLISECONDS = 200
 
-/** The collector looks at what is young after each bunch of news, and at everything after so many. */
+/**
+ * The collector looks at young objects after each group of news, and at all objects after this many
+ * groups.
+ */
 const WHOLE_LOOK = 15
 
 export interface MonitorStore {

@@ -28,7 +28,7 @@ const HOUR = 3_600_000
 const DAY = 24 * HOUR
 
 /** One setting: the values it takes, its default, and its meaning in one or two sentences. */
-export interface SettingKey<V> {
+interface SettingKey<V> {
   readonly kind: SettingKind<NonNullable<V>>
   readonly fallback: V
   readonly about: string

@@ -206,7 +206,7 @@ const PIECE_BYTES = 1024 * 1024
 const SYNC_EVERY_PIECES = 8
 const RETRY_MS = 60_000
 
-export interface Ballast {
+interface Ballast {
   /** Makes it if it is missing and there is room; from then on `restore` does so too. */
   keep(free: number, floor: number): Promise<void>
   drop(): Promise<void>
@@ -214,7 +214,7 @@ export interface Ballast {
 }
 
 /** A file that exists only to be deleted: on a full disk even DELETE needs space. */
-export function openBallast(path: string, size: number): Ballast {
+function openBallast(path: string, size: number): Ballast {
   let wanted = false
   let there = false
   let not_before = 0

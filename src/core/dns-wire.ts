@@ -110,7 +110,7 @@ export class DnsError extends Error {
 export type DnsRow = Packet["answers"][number]
 
 /** What of an answer is about the name that was asked for. */
-export interface DnsAnswer {
+interface DnsAnswer {
   rows: DnsRow[]
   /** The end of the aliases that the answer contains; null where the name is no alias. */
   alias: string | null

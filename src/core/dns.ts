@@ -61,7 +61,7 @@ export interface Resolver {
   delegation(zone: string): Promise<Delegation>
 }
 
-export interface ResolverOptions {
+interface ResolverOptions {
   /** `address` or `address:port`; without any, the servers of /etc/resolv.conf. */
   servers?: readonly string[] | undefined
   /** For one try at one server. Default 3 s; every server is tried twice. */

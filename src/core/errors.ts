@@ -93,7 +93,7 @@ export const codes = {
 export type ErrorCode = keyof typeof codes
 
 /** What only some errors carry: headers for the answer, or the status of the code elsewhere. */
-export interface ErrorExtras {
+interface ErrorExtras {
   headers?: Record<string, string> | undefined
   status?: number | undefined
 }

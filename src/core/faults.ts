@@ -5,7 +5,7 @@
  * transaction. `away` is a database server that cannot be reached or takes no writes. `descriptors`
  * means that the process has reached its limit of open files.
  */
-export type StorageFault = "unwritable" | "lost_fsync" | "damaged" | "busy" | "away" | "descriptors"
+type StorageFault = "unwritable" | "lost_fsync" | "damaged" | "busy" | "away" | "descriptors"
 
 /** The one table of storage faults. The first line that fits decides. */
 const codes: readonly [StorageFault, RegExp][] = [

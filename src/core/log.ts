@@ -111,7 +111,7 @@ export function mask(text: string): string {
  * A value fit for a JSON line: secrets masked by field name or by look, errors written out with
  * their stack, what JSON cannot hold named instead.
  */
-export function maskField(name: string, value: unknown, depth = 0): unknown {
+function maskField(name: string, value: unknown, depth = 0): unknown {
   if (value === null || value === undefined || typeof value === "boolean") return value
   if (secretName.test(name) && typeof value !== "number") return MASK
   if (typeof value === "string") return mask(value)

@@ -114,7 +114,7 @@ export class MasterKeyError extends Error {
   override readonly name = "MasterKeyError"
 }
 
-export interface MasterKeyOptions {
+interface MasterKeyOptions {
   data_dir: string
   /** 32 bytes in base64; without it `<data_dir>/master.key`, made at the first start. */
   master_key: string | null
@@ -126,7 +126,7 @@ export interface MasterKeyOptions {
  * The key of the settings, else that of `<data_dir>/master.key`, which is made when it is missing.
  * Throws when other users may read the file, or when it does not hold 32 bytes in base64.
  */
-export function masterKey(options: MasterKeyOptions): Buffer {
+function masterKey(options: MasterKeyOptions): Buffer {
   if (options.master_key !== null) return decoded(options.master_key, "security.master_key")
   const path = join(options.data_dir, "master.key")
   try {

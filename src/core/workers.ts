@@ -21,7 +21,7 @@ export class WorkerTimeout extends Error {
   }
 }
 
-export interface TaskOptions {
+interface TaskOptions {
   deadline_ms: number
   whole?: boolean
   left?: boolean

@@ -209,7 +209,7 @@ export interface ZoneFault {
 }
 
 /** The servers of the zone that contains the domain, or why there are none. */
-export async function serversFor(
+async function serversFor(
   net: NameServers,
   domain: string,
 ): Promise<{ servers: NameServer[]; fault: ZoneFault | null }> {
@@ -262,7 +262,7 @@ function isDenied(zone: string, { denied_by, is_gone }: Delegation): boolean {
 }
 
 /** At most 13 servers: a zone that lists thousands must not make us ask thousands. */
-export const located = (dns: Resolver, names: string[]): Promise<NameServer[]> =>
+const located = (dns: Resolver, names: string[]): Promise<NameServer[]> =>
   Promise.all(
     [...new Set(names.map((name) => bareName(name)))]
       .slice(0, MOST_SERVERS)

@@ -1,7 +1,7 @@
 import { firstDifference, parseTags, slipOf, type TagList } from "../lib/record-text"
 import { mismatch, missing, type RecordResult } from "./check-result"
 
-export interface WantedKey {
+interface WantedKey {
   algorithm: "rsa" | "ed25519"
   public_key: string
 }
@@ -44,7 +44,7 @@ function otherText(found: string): string {
 }
 
 /** Whether this is our key, written as verifiers can read it. */
-export function isRight(value: string, wanted: WantedKey): boolean {
+function isRight(value: string, wanted: WantedKey): boolean {
   const list = parseTags(value)
   return faultOf(value, list, wanted) === undefined && keyOf(list) === wanted.public_key
 }

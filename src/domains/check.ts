@@ -19,7 +19,7 @@ const CHECK_MS = 9000
 /** What is left of it for saying what was seen, when a search for the reason has found none. */
 const SPARE_MS = 300
 
-export interface CheckedDomain {
+interface CheckedDomain {
   row: DomainRow
   keys: KeyRow[]
   targets: RecordTargets

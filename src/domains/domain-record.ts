@@ -50,8 +50,6 @@ export function domainRecord(stored: DomainRow, keys: KeyRow[], targets: RecordT
   }
 }
 
-export type DomainRecord = ReturnType<typeof domainRecord>
-
 /** Its records, with what the last check saw of them. */
 export const recordsOf = (row: DomainRow, keys: KeyRow[], targets: RecordTargets) =>
   expectedRecords(row, keys, targets).map((record) => dnsRecord(row, keys, record))

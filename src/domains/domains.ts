@@ -23,7 +23,7 @@ export interface NewDomain {
   dkim_selector: string
 }
 
-export interface DomainOwner {
+interface DomainOwner {
   account_id: string
   project_id: string
 }
@@ -106,7 +106,7 @@ async function taken(db: Reader, project_id: string, name: string): Promise<neve
   return fail("conflict", `This project already has the domain ${name}.`, details)
 }
 
-export interface DomainQuery {
+interface DomainQuery {
   status?: DomainStatus | undefined
   /** A part of the name. */
   domain?: string | undefined

@@ -10,7 +10,7 @@ export type IdentityColumns = Pick<
   "provider_identity_status" | "provider_dkim_status" | "provider_dkim"
 >
 
-export interface ProviderIdentity {
+interface ProviderIdentity {
   provider_identity_status: ProviderStanding
   provider_dkim_status: ProviderStanding
   /** Empty where the provider does not sign with its own keys. */

@@ -6,7 +6,7 @@ import { organizational, upTo } from "./names"
 import { type DomainStatus, domains } from "./tables"
 
 /** A row that speaks for a name: its own, or that of a domain above it. */
-export interface Covering {
+interface Covering {
   id: string
   domain: string
   status: DomainStatus
@@ -72,7 +72,7 @@ const findOne = prepared(
       .where(and(eq(domains.project_id, slot.project_id), eq(domains.domain, slot.domain))),
 )
 
-export type SenderReadiness = "verified" | "waiting" | "gone"
+type SenderReadiness = "verified" | "waiting" | "gone"
 
 /**
  * How a name that mail was accepted from stands now: `waiting` while the records of its domain are

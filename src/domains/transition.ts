@@ -5,7 +5,7 @@ import type { RecordCheck, RecordChecks } from "./tables"
 
 export type DomainEvent = "verified" | "verification_failed" | "degraded"
 
-export interface Transition {
+interface Transition {
   changes: Partial<DomainRow>
   event: DomainEvent | null
   /** Purposes of required records that are not there. */
@@ -14,7 +14,7 @@ export interface Transition {
   lost: Lost
 }
 
-export type Lost = Partial<Record<RecordKey, string>>
+type Lost = Partial<Record<RecordKey, string>>
 
 /**
  * What a check changes in the domain's status. A record that no server answered about is neither

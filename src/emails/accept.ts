@@ -10,13 +10,13 @@ import { giveBack, type QuotaAllowance, reserveEach } from "../tenancy/quotas"
 import { add } from "../tenancy/usage"
 
 /** An email to accept, and the quota it is counted under; null counts nowhere. */
-export interface EmailEntry {
+interface EmailEntry {
   message: messages.NewMessage
   allowance: (QuotaAllowance & { sends_per_second: number | null }) | null
 }
 
 /** Requests of their own; or one request, of which each email stands for itself, or all or none. */
-export type AcceptMode = "apart" | "permissive" | "strict"
+type AcceptMode = "apart" | "permissive" | "strict"
 
 /** What is sent from the sandbox is no use of the service, and counts nothing. */
 export const entryOf = (message: messages.NewMessage, caller: Caller): EmailEntry => ({

@@ -15,7 +15,7 @@ export interface GivenFile {
 }
 
 /** One file that is to be fetched. */
-export interface RemoteFile {
+interface RemoteFile {
   filename: string
   /** Null: as its server says. */
   content_type: string | null

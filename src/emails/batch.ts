@@ -7,7 +7,7 @@ import type { NewMessage } from "../messages/pipeline"
 import { readSendEmail, type SendEmail } from "./fields"
 import { prepare, type SendRules } from "./prepare"
 
-export const MOST_MESSAGES = 100
+const MOST_MESSAGES = 100
 
 export interface EmailBatch {
   items: BatchItem[]
@@ -50,7 +50,7 @@ export function modeOf({ headers }: Request, { bare }: EmailBatch): "strict" | "
   throw invalid("x-batch-validation", "invalid", "The value must be strict or permissive.")
 }
 
-export interface PreparedBatch {
+interface PreparedBatch {
   batch_id: string
   total: number
   accepted: { index: number; message: NewMessage }[]

@@ -157,7 +157,7 @@ const MAX_SMALL = 64 * 1024
 const isSmall = ({ html, text, attachments }: MailToCompose): boolean =>
   attachments.length === 0 && (html?.length ?? 0) + (text?.length ?? 0) <= MAX_SMALL
 
-/** A thread gets so many mails at once, and no more: others wait for it meanwhile. */
+/** A thread gets at most this many mails at once. The others wait. */
 const MAX_BATCH = 16
 
 /** As many as there are threads: what comes while they work goes with the next batch. */
@@ -224,7 +224,7 @@ function settle({ resolve, reject }: WaitingMail, composed: Composed | undefined
 }
 
 /** Tells the log of a message that is composed with these keys. */
-export type UnsignedWarner = (message: Message, keys: OpenedKey[]) => Promise<void>
+type UnsignedWarner = (message: Message, keys: OpenedKey[]) => Promise<void>
 
 /**
  * The operator's word lets mail of `sending_domains` out without DNS, and so without a key that signs
@@ -249,7 +249,7 @@ const UNSIGNED =
   "domain has a key for it. Add the domain and its DNS records."
 
 /** Content that cannot be read from the database alone. */
-export interface SealedContent {
+interface SealedContent {
   sealed: string
 }
 

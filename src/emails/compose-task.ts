@@ -36,7 +36,7 @@ export class Uncomposable extends Error {
   override readonly name = "Uncomposable"
 }
 
-export interface AttachedFile {
+interface AttachedFile {
   filename: string
   content_type: string
   /** Makes the part inline, for `cid:` links of the html. */
@@ -179,7 +179,7 @@ async function asAttachment({ filename, content_type, content_id, path }: Attach
  * A message without attachments: text, or text and html. It is nearly all mail, and the general
  * composer takes ten times as long for it. `boundary` must be the message's own.
  */
-export function composePlain(
+function composePlain(
   mail: MailToCompose,
   { text, html }: { text: string; html: string | undefined },
   boundary: string,

@@ -107,7 +107,7 @@ export const policyStore = (store: Store): PolicyStore => ({
 /** So many messages are prefetched for each that is on the wire, and each of them has a permit. */
 const PREFETCH = 2
 
-export interface ProviderPermitOptions {
+interface ProviderPermitOptions {
   /** Shared with delivery by MX. */
   limit: ConcurrencyLimit
   /** Deliveries at once in all. */

@@ -22,8 +22,8 @@ export interface SendEmail {
   attachments: AttachedInput[]
 }
 
-export const MAX_SUBJECT = 998
-export const MAX_COPIES = 49
+const MAX_SUBJECT = 998
+const MAX_COPIES = 49
 const MOST_REPLY_TO = 10
 
 /** What stands for subject, html and text, so that these are not missed as well. */
@@ -142,7 +142,7 @@ const lineOf = (most: number) => `The value must be one line of at most ${most} 
 const CONTROL = /[\p{Cc}\u2028\u2029]/u
 
 /** Control characters are refused, never cleaned: a line break would begin another header. */
-export const isLine = (text: string, most: number) =>
+const isLine = (text: string, most: number) =>
   !isLonger(text, most) && !CONTROL.test(text) && text.isWellFormed()
 
 const MOST_TAGS = 10

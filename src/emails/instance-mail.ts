@@ -7,7 +7,7 @@ import { instanceProject } from "../tenancy/projects"
 import { sealContent } from "./compose-email"
 import { type EmailContent, MAILBOX_DOMAIN, newEmail } from "./prepare"
 
-export interface SystemSender {
+interface SystemSender {
   /** The setting `system_from`: an address, or `Name <address>`. */
   system_from: string | null
   /** Mail goes to the embedded mailbox. */

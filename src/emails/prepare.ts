@@ -185,7 +185,7 @@ async function store(attachments: GivenFile[], blobs: Blobs): Promise<Attachment
 type Derived = "id" | "channel" | "recipient" | "recipients" | "sender" | "sender_domain"
 
 /** What an email is made of, beside what follows from it. */
-export interface NewEmail
+interface NewEmail
   extends Omit<NewMessage, Derived | "envelope" | "rfc_message_id" | "created_at">,
     Pick<SendEmail, "to" | "cc" | "bcc" | "reply_to"> {
   from: Mailbox

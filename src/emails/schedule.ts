@@ -7,7 +7,7 @@ const FIRST_WAITS = [1, 5, 15, 30, 60, 120, 240, 480].map((minutes) => minutes *
 const EVERY_LATER_WAIT = 8 * HOUR
 const JITTER = 0.1
 
-export const DEFAULT_MAX_AGE_SECONDS = 48 * HOUR
+const DEFAULT_MAX_AGE_SECONDS = 48 * HOUR
 
 const MAILBOX_WAITS = [1, 2, 4]
 

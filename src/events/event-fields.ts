@@ -9,7 +9,7 @@ export interface EventField {
 }
 
 /** A field with the value that it has in the example. */
-export interface ExampleField extends EventField {
+interface ExampleField extends EventField {
   example: unknown
 }
 

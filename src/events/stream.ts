@@ -70,7 +70,7 @@ interface StreamConnection {
 }
 
 /** What one connection follows. */
-export interface Following {
+interface Following {
   db: Reader
   project_id: string
   from: FeedPosition | undefined

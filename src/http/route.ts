@@ -103,7 +103,7 @@ interface Route<
   sealed?: boolean
   /** With `{name}` for one segment, as in the contract. */
   path: Path
-  /** Parameters of the path that are one of these words: another is 404, whatever the body. */
+  /** Path parameters with a fixed list of words. Another word is a 404, whatever the body. */
   choices?: Choices
   /** Proves the credential in the path before the body is read. Throws 401. */
   prove?: (params: PathParams<Path & string>) => Promise<void>

@@ -7,8 +7,8 @@ import type { Lease } from "./work-rows"
 import type { Share, WorkTable } from "./work-table"
 
 /**
- * For so long nothing is asked again before the attempt: far less than a lease lasts. Work that
- * waited longer may have been taken over, or ended, meanwhile.
+ * How long a claim counts as fresh: far less than a lease lasts. Work that waited longer may have
+ * been claimed again, or ended, meanwhile.
  */
 const FRESH_MILLISECONDS = 1000
 
@@ -108,7 +108,7 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
     const missing = limit - rows.length
     if (missing === 0) return rows
     const changes = ahead?.changes ?? 0
-    // What is in flight is still in the index of what is due: so many more are looked at.
+    // The index of due rows still contains the rows in flight, so the query asks for that many more.
     const most = missing + this.#inFlight.countOf(partition) + (ahead?.extraFor(partition) ?? 0)
     const looked_at = now()
     const due = await this.#table.rows.due(this.#store.read, { partition, limit: most, filter })

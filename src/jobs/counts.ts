@@ -13,7 +13,10 @@ const DAY_SECONDS = 86_400
 /** Rows of one look: other work gets the event loop in between. */
 const AT_ONCE = 10_000
 
-/** A count that took longer is believed for so many times as long: a share of one in twenty. */
+/**
+ * A slow count is reused for this multiple of the time it took, so counting takes a twentieth of
+ * the time at most.
+ */
 const QUICK_MS = 50
 const TRUSTED_TIMES = 20
 

@@ -9,7 +9,7 @@ export const CRASH_HOLD = "crash"
 const CRASH_REASON =
   "The server stopped three times while it worked on this alone. It is held until you cancel it."
 
-/** From so many deaths on, a row is worked on alone. */
+/** After this many deaths of the process a row is worked on alone. */
 const SUSPECT_DEATHS = 2
 const MOST_ALONE_DEATHS = 3
 
@@ -18,7 +18,7 @@ const MOST_ALONE_DEATHS = 3
  */
 const WARM_UP_MILLISECONDS = 2_000
 
-/** Others wait meanwhile: for one row so long, and for all of them together. */
+/** How long other work waits for one row that runs alone, and for all of them together. */
 const ALONE_MILLISECONDS = 10_000
 const ALL_ALONE_MILLISECONDS = 60_000
 
@@ -40,7 +40,7 @@ interface Slot {
 }
 
 /** What the guard needs of the loop that it guards. */
-export interface Guarded {
+interface Guarded {
   /** The rows of these that still wait. */
   ready(ids: string[]): Promise<WorkRow[]>
   /** Works on the row; resolves at its end. */

@@ -1,6 +1,5 @@
-import { and, count, eq, gt, inArray, sql } from "drizzle-orm"
+import { and, count, eq, gt, inArray } from "drizzle-orm"
 import { now } from "../core/time"
-import { isAmong } from "../store/dialect"
 import type { Reader, Store, Tx } from "../store/store"
 import { wakeUpOf } from "./wake-ups"
 import { READY, type WorkRow } from "./work-item"
@@ -56,14 +55,6 @@ export async function countHeld(db: Reader, rows: AnyWorkRows, by: string): Prom
   const counted = db.select({ n: count() }).from(rows.table)
   const [row] = await counted.where(underHold(rows, by))
   return Number(row?.n ?? 0)
-}
-
-/** The rows among `ids` that are held, each with the name of its hold. */
-export async function heldAmong(db: Reader, { table }: AnyWorkRows, ids: string[]) {
-  if (ids.length === 0) return new Map<string, string>()
-  const rows = db.select({ id: table.id, owner: table.owner }).from(table)
-  const found = await rows.where(and(isHeld, isAmong(db, table.id, sql`${JSON.stringify(ids)}`)))
-  return new Map(found.map(({ id, owner }) => [id, owner ?? ""]))
 }
 
 /** Releases what is under a hold, some at a time. Returns how many rows that were. */

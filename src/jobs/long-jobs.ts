@@ -16,7 +16,7 @@ const PURGE_LIMIT = 500
 /** The Job record of the contract (10, section 3). */
 export type Job = ReturnType<typeof record>
 
-export interface NewJob {
+interface NewJob {
   /** `noun.verb`, as `webhook.replay`. */
   type: string
   /** How much there is to do; 0 while nobody knows, see `progress`. */

@@ -8,7 +8,7 @@ const MOST_OF_ALL = 8192
 
 interface Found<Row> {
   rows: Row[]
-  /** The next look asks for so many rows more than it needs. */
+  /** How many more rows than needed the next look reads. */
   extra: number
 }
 

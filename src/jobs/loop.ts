@@ -39,14 +39,14 @@ const LATE_A_TURN = 3
 /** How many results may wait for the disk after their slots were freed: a crash would run as many again. */
 const MOST_UNSETTLED = 1000
 
-/** With a picker, the loop pauses for so many times as long as the last pick took. */
+/** With a picker, the loop rests for this multiple of the time that the last pick took. */
 const PAUSES_PER_PICK = 2
 const LONGEST_PAUSE_MILLISECONDS = 5
 
 /** A reason may reach the world: an error's own words, with SQL and paths in them, may not. */
 const FAILED = "The job failed. The log has the reason."
 
-export interface WorkLoopOptions<Row extends WorkRow, End> {
+interface WorkLoopOptions<Row extends WorkRow, End> {
   store: Store
   table: WorkTable<Row, End>
   /** Rows that are worked on side by side. */

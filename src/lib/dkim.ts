@@ -1,7 +1,7 @@
 import { createHash, type KeyObject, sign as signBytes } from "node:crypto"
 
 /** Which fields a signature covers: those of them that the message has. */
-export const SIGNED_FIELDS = [
+const SIGNED_FIELDS = [
   "From",
   "To",
   "Cc",
@@ -42,7 +42,7 @@ interface Field {
 }
 
 /** A message read once, to be signed by any number of keys. */
-export interface Signable {
+interface Signable {
   fields: Field[]
   body_hash: string
 }

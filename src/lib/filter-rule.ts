@@ -3,7 +3,7 @@ import { isLonger } from "./text"
 /** A condition over a JSON value: of an event for a webhook, of a subscriber, of a payload. */
 export type Rule = { all: Rule[] } | { any: Rule[] } | { not: Rule } | Comparison
 
-export interface Comparison {
+interface Comparison {
   /** A dotted path: names of objects, positions in lists. */
   field: string
   op: Operator
@@ -15,7 +15,7 @@ type Scalar = string | number | boolean | null
 type Test = (found: unknown, value: Scalar | Scalar[] | undefined) => boolean
 
 /** Where a rule is wrong: the path inside of it in dot form, "" for the rule itself. */
-export interface RuleProblem {
+interface RuleProblem {
   path: string
   message: string
 }
@@ -105,7 +105,7 @@ const operations = {
   },
 } satisfies Record<string, Operation>
 
-export type Operator = keyof typeof operations
+type Operator = keyof typeof operations
 
 const OPERATORS = Object.keys(operations).join(", ")
 

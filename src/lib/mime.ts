@@ -18,7 +18,7 @@ const NL = "\r\n"
 /** Neither printable nor white space inside a line; "=" is what escapes begin with. */
 const UNSAFE = /[^\t\r\n -<>-~]+/g
 
-export interface EncodedBody {
+interface EncodedBody {
   encoding: "7bit" | "quoted-printable" | "base64"
   /** ASCII, without a line end that only the format requires. */
   text: string

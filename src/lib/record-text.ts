@@ -1,4 +1,4 @@
-export interface Slip {
+interface Slip {
   mistake: string
   hint: string
   /** The text as it was most likely meant. */

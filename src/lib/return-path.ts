@@ -9,7 +9,7 @@ const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 
 const FORM = /^b\+([a-z2-7]{42})$/
 
-export type Mac = (text: string) => Uint8Array
+type Mac = (text: string) => Uint8Array
 
 /**
  * The local part of the envelope sender for one message, so that a report which comes back names the

@@ -40,7 +40,7 @@ export function standardSignature({ secret, id, timestamp, body }: Signed & { id
 export const legacySignature = ({ secret, timestamp, body }: Signed): string =>
   `sha256=${createHmac("sha256", secret).update(`${timestamp}.${body}`).digest("hex")}`
 
-export interface ToSign {
+interface ToSign {
   id: string
   timestamp: number
   body: string
@@ -68,7 +68,7 @@ export function signedHeaders({ id, timestamp, body, secrets, format }: ToSign) 
   return headers
 }
 
-export interface ToVerify {
+interface ToVerify {
   secret: string
   /** Names in any case. */
   headers: Readonly<Record<string, string>>

@@ -1,6 +1,6 @@
 import { isAddress } from "./ip-ranges"
 
-export type Qualifier = "+" | "-" | "~" | "?"
+type Qualifier = "+" | "-" | "~" | "?"
 
 export interface SpfTerm {
   /** As it is written. */

@@ -45,7 +45,7 @@ export function countCharacters(text: string): number {
 export const isLonger = (text: string, most: number): boolean =>
   text.length > most && countCharacters(text) > most
 
-export interface Nearest {
+interface Nearest {
   text: string
   /** Whether it is close enough to be what was meant. */
   is_near: boolean

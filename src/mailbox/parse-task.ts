@@ -12,7 +12,7 @@ export interface ParsedMail {
   parse_error: string | null
 }
 
-export interface ParsedAttachment {
+interface ParsedAttachment {
   filename: string | null
   content_type: string
   content_id: string | null

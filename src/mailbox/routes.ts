@@ -66,7 +66,7 @@ const mailQuery = pageQuery({
 
 const clearQuery = t.Object({ to: t.Optional(t.String({ maxLength: 254 })) })
 
-export interface MailboxParts {
+interface MailboxParts {
   store: Store
   workers: Workers
   cursors: Cursors

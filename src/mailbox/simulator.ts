@@ -9,7 +9,7 @@ import { messages } from "../messages/tables"
 import type { Store } from "../store/store"
 
 /** Addresses here answer as their name says; every other address is delivered. */
-export const SIMULATOR_DOMAIN = "mailbox.test"
+const SIMULATOR_DOMAIN = "mailbox.test"
 
 export interface SimulatedRefusal {
   code: number

@@ -25,7 +25,7 @@ const MAX_BUFFERED_BYTES = 128 * 1024 * 1024
 
 const SLOW_MS = 20_000
 
-export interface MailboxOptions {
+interface MailboxOptions {
   store: Store
   secrets: Secrets
   listen: { host: string; port: number }
@@ -37,7 +37,7 @@ export interface MailboxOptions {
   slow_ms?: number
 }
 
-export interface MailboxServer {
+interface MailboxServer {
   port: number
   isListening(): boolean
   close(): Promise<void>

@@ -87,7 +87,7 @@ export function eventOf(message: Evented, fact: Fact, at: string): NewEvent {
   return { account_id, project_id, subject_id: id, type, data, detail: fact.detail ?? null }
 }
 
-export type Announced = Pick<
+type Announced = Pick<
   Message,
   | "id"
   | "project_id"

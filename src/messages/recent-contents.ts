@@ -1,7 +1,7 @@
 /** Characters: some thousand letters, more than are under way where delivery keeps up. */
 const MOST = 4 * 1024 * 1024
 
-/** What is larger costs so much on its way that reading it back does not count. */
+/** Larger contents are not kept: sending them costs far more than reading them back. */
 const MOST_OF_ONE = 64 * 1024
 
 /**

@@ -54,7 +54,7 @@ export async function reconcile(store: Store, { account_id, quota_subject, perio
 
 type Place = Pick<UsageUnits, "account_id" | "project_id" | "day">
 
-/** One day at a time, lest a month of messages keep every other writer waiting. */
+/** One day at a time, because a month of messages would keep every other writer waiting. */
 const correctDay = (store: Store, { account_id, project_id, day }: Place): Promise<0 | 1> =>
   store.tx(async (tx) => {
     await hold(tx, account_id) // two at once would both make up for the same drift

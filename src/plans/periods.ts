@@ -6,8 +6,6 @@ export const currentPeriod = (): string => now().slice(0, 7)
 /** The day of now, in UTC: `YYYY-MM-DD`. */
 export const today = (): string => now().slice(0, 10)
 
-export const isPeriod = (text: string): boolean => /^\d{4}-(0[1-9]|1[0-2])$/.test(text)
-
 /** The moments at which a month begins, and at which the next one does. */
 export function boundsOf(period: string): { start: string; end: string } {
   const [year = 0, month = 1] = period.split("-").map(Number)

@@ -23,7 +23,7 @@ import { type ConfigRow, INSTANCE, providerConfigs } from "./tables"
 
 const Received = t.Object({ received: t.Literal(true) }, { title: "Received" })
 
-export interface CallbackParts {
+interface CallbackParts {
   store: Store
   providers: ProviderEnvironment
 }

@@ -17,7 +17,7 @@ export type SettingsChange = {
   [Name in keyof ConfigSettings]?: Required<ConfigSettings>[Name] | null
 }
 
-export interface RecordParts {
+interface RecordParts {
   secrets: Secrets
   base_url: string
   table: readonly ProviderDescriptor[]

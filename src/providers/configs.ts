@@ -45,12 +45,12 @@ export interface ProviderConfigChange {
 /** As a change is written: its settings are all there are. */
 type WrittenChange = Omit<ProviderConfigChange, "settings"> & { settings?: ConfigSettings }
 
-export interface ConfigOwner {
+interface ConfigOwner {
   account_id: string
   project_id: string
 }
 
-export interface ConfigMaker {
+interface ConfigMaker {
   secrets: Secrets
   table: readonly ProviderDescriptor[]
   by: audit.By
@@ -189,7 +189,7 @@ export async function remove(
   await enqueueResumed(tx, row.project_id)
 }
 
-export interface ConfigPart extends Keyset {
+interface ConfigPart extends Keyset {
   limit: number
   offset: number
 }

@@ -7,7 +7,7 @@ import type { Credentials, ProviderDescriptor } from "./descriptor"
 const schemas = new WeakMap<ProviderDescriptor, TObject>()
 
 /** The form of a provider's credentials. */
-export function credentialsSchema(descriptor: ProviderDescriptor): TObject {
+function credentialsSchema(descriptor: ProviderDescriptor): TObject {
   const known = schemas.get(descriptor)
   if (known) return known
   const fields = Object.entries(descriptor.credentials).map(([name, { schema }]) => [name, schema])

@@ -17,7 +17,7 @@ export const channelOf = (kind: ProviderKind): ProviderChannel =>
 export type Credentials = Record<string, unknown>
 
 /** One field of a provider's credentials. Forms, masks, SPF and flags of the command line follow from it. */
-export interface CredentialField {
+interface CredentialField {
   /** `t.Optional(…)` for a field that may be absent. */
   schema: TSchema
   /** What it is, in a few words. */
@@ -34,14 +34,14 @@ export interface CredentialField {
   is_public?: true
 }
 
-export interface CredentialFault {
+interface CredentialFault {
   field: string
   code: string
   message: string
 }
 
 /** How SPF names a host, and this machine. */
-export interface SpfNames {
+interface SpfNames {
   machine: string[]
   of(host: string): string
 }

@@ -39,7 +39,7 @@ export interface PermitSource {
 
 const UNLIMITED: ProviderPermit = { begin: () => {}, end: () => {}, release: () => {} }
 
-export interface FailoverParts {
+interface FailoverParts {
   store: Store
   kind: ProviderKind
   providers: OpenProviders

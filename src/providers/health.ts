@@ -61,7 +61,7 @@ export const enqueueResumed = (tx: Tx, project_id: string) =>
 
 const jobProject = (project_id: string) => (project_id === INSTANCE ? null : project_id)
 
-export const PROBE_SECONDS = 60
+const PROBE_SECONDS = 60
 
 /** In a minute, whatever becomes of the process that asked last. Returns when. */
 async function planProbe(
@@ -81,10 +81,10 @@ async function planProbe(
 type ConfigId = Pick<ConfigRow, "id" | "project_id">
 
 /** What was tried: a refusal of credentials that were replaced meanwhile says nothing. */
-export type TriedConfig = ConfigId & Pick<ConfigRow, "credentials">
+type TriedConfig = ConfigId & Pick<ConfigRow, "credentials">
 
 /** What asked again, and what it heard. */
-export interface ProbeAnswer {
+interface ProbeAnswer {
   /** The message that asks; null where none waits, so that only a login is tried. */
   message_id: string | null
   /** The provider's words, where it has just refused again. */

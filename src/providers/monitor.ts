@@ -26,7 +26,7 @@ const MOST_LOGGED = 1000
 
 const NO_WORDS = "It gave no reason."
 
-export interface MonitorParts {
+interface MonitorParts {
   store: Store
   kind: ProviderKind
   providers: OpenProviders

@@ -20,7 +20,10 @@ import { type ConfigRow, INSTANCE } from "./tables"
 /** A provider that nobody uses any more is closed after this. */
 const IDLE_MS = 300_000
 
-/** The breaker: so many failures to reach a provider in a row, and it is asked last for so long. */
+/**
+ * The circuit breaker: after this many failures in a row to reach a provider, it is asked last for
+ * the cool-down.
+ */
 const BREAKER_FAILURES = 5
 const COOL_DOWN_MS = 60_000
 

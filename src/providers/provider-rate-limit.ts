@@ -4,7 +4,7 @@ import { DeferredError } from "../jobs/work-item"
 /** Nobody is told to come back later than this: meanwhile others may have given up. */
 const FARTHEST_SECONDS = 600
 
-/** Keeps what a project wants of a provider's limit: at most so many messages a second. */
+/** Keeps the rate that a project set for a provider, in messages a second. */
 export class ProviderRateLimit {
   readonly #per_second: number
   readonly #read: () => number

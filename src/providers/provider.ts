@@ -1,7 +1,7 @@
 import type { RetrySchedule } from "../jobs/work-item"
 
 /** What the other side said, as far as it said anything. Codes of RFC 5321 and RFC 3463. */
-export interface RemoteReply {
+interface RemoteReply {
   smtp_code: number | null
   enhanced_code: string | null
   response: string | null

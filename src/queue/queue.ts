@@ -32,7 +32,7 @@ interface Work {
   domain?: string
 }
 
-export interface StateLine {
+interface StateLine {
   queue: string
   state: State
   reason: string | null
@@ -43,7 +43,7 @@ export interface StateLine {
   lease_until: string | null
 }
 
-export interface DomainLine {
+interface DomainLine {
   domain: string
   waiting: number
   running: number

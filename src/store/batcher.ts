@@ -1,7 +1,7 @@
 import { faultOf } from "../core/faults"
 import type { Store, Tx } from "./store"
 
-export interface BatcherOptions<Entry, Result> {
+interface BatcherOptions<Entry, Result> {
   store: Store
   /** Writes a batch, and returns one result for each of its entries. It may run twice. */
   write: (tx: Tx, batch: Entry[]) => Promise<Result[]>

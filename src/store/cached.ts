@@ -1,10 +1,10 @@
 import { monotonic } from "../core/time"
 import type { Reader } from "./store"
 
-export interface CachedOptions<Value> {
+interface CachedOptions<Value> {
   /** What the answers are read from: a commit that changes one of these tables forgets them all. */
   tables: string[]
-  /** Beyond so many answers all are forgotten. */
+  /** With more answers than this, all are forgotten. */
   most?: number
   /** Whether the answer is kept; default: every answer is. */
   keeps?: (value: Value, db: Reader) => boolean
@@ -29,7 +29,7 @@ interface Answer<Value> {
 }
 
 /** `recent_ms`: how old an answer may be where other nodes change the tables, too; default: 0. */
-export type CachedLookUp<Value> = (
+type CachedLookUp<Value> = (
   db: Reader,
   key: string,
   read: () => Promise<Value>,

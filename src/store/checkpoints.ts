@@ -5,7 +5,7 @@ import { log } from "../core/log"
 import { monotonic } from "../core/time"
 import type { LogState } from "./file-tasks"
 
-/** Of the length at which a checkpoint begins: so much the writer's own thread copies at the end. */
+/** The share of the checkpoint's length that the writer's own thread copies at the end. */
 const REST = 1 / 4
 /** Times that length: from there on the writer copies all there is, so that the log has an end. */
 const BOUND = 8
@@ -15,7 +15,7 @@ const CALM_MS = 10_000
 /** Runs `copyLog` in another thread; rejects with what that threw. */
 export type CopyLog = (path: string) => Promise<void>
 
-export interface CheckpointOptions {
+interface CheckpointOptions {
   path: string
   /** Length of the log at which a checkpoint begins. */
   pages: number

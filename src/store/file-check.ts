@@ -16,7 +16,7 @@ const LIMIT_MS = 5 * 60_000
 /** A thread inside SQLite cannot be ended without leaving its locks behind: it is let end. */
 const TASK = { deadline_ms: 24 * 3_600_000, left: true }
 
-export interface FileCheckOptions {
+interface FileCheckOptions {
   path: string
   onDamage: (error: DamagedDatabase) => void
   limit_ms?: number

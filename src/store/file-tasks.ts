@@ -41,7 +41,7 @@ export function copyLog(path: string): void {
 const MOST_FAULTS = 10
 
 /** `quick` reads every page; `full` also compares each index with its table. */
-export type Thoroughness = "quick" | "full"
+type Thoroughness = "quick" | "full"
 
 export interface FileToCheck {
   path: string

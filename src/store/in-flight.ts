@@ -64,7 +64,7 @@ export class InFlightRows {
 }
 
 /** What one process works on, by the name of the table. */
-export class InFlight {
+class InFlight {
   readonly #tables = new Map<string, InFlightRows>()
 
   of(table: string): InFlightRows {

@@ -14,7 +14,7 @@ import type { Store } from "./store"
 /** A Postgres that starts together with us, on the same machine or beside it, is there by then. */
 export const BOOT_PATIENCE_MS = 60_000
 
-export interface OpenOptions {
+interface OpenOptions {
   /** Hears of every fault of the storage. */
   onFault?: (error: unknown) => void
   /** Takes the checkpoints of an SQLite file off this thread. */

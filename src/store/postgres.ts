@@ -34,7 +34,7 @@ const POLLING =
 /** The transaction whose closure is running here; `open` ends with it. */
 const running = new AsyncLocalStorage<{ open: boolean; effects: (() => void)[] }>()
 
-export interface PostgresOptions extends ConnectOptions {
+interface PostgresOptions extends ConnectOptions {
   url: string
   /** The same database past a pooler, for what needs a session of its own. */
   direct_url?: string | null

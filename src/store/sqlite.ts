@@ -29,7 +29,7 @@ const STATEMENT_CACHE = 512
 /** 3.51.3 and 3.53.0 mend a corruption of the WAL; 3.52.0 was withdrawn with it inside. */
 const SAFE_VERSION = /^3\.(51\.([3-9]|\d{2,})|5[3-9]\.|[6-9]\d\.|\d{3,}\.)|^[4-9]/
 
-export interface SqliteOptions {
+interface SqliteOptions {
   path: string
   cache_mb: number
   /** Pages in the write-ahead log at which a checkpoint begins; 0: there are none. */

@@ -118,7 +118,7 @@ export function updater<
 /**
  * Deletes many rows on a hot path: each is found by all of the columns of `where`, of which the
  * first is the primary key. Returns the keys of the rows that were there. On Postgres it locks them
- * in the order of their keys, lest two that delete some of the same rows wait for each other.
+ * in the order of their keys, so that two transactions with common rows cannot deadlock.
  */
 export function remover<Table extends SQLiteTable, Where extends keyof Row<Table> & string>(
   table: Table,

@@ -43,7 +43,7 @@ const deliveryRecord = (db: Reader, row: DeliverySummary): Static<typeof schemas
     completed_at: row.state === OVER || row.state === DEAD ? row.run_at : null,
   })
 
-export interface DeliveryFilter {
+interface DeliveryFilter {
   status: DeliveryStatus | undefined
   event_type: string | undefined
   event_id: string | undefined

@@ -41,13 +41,13 @@ export const deliveryRows = new WorkRows<ClaimedDelivery>(deliveries, deliveries
 /** Endpoints of one page. The next pick goes on with the page after it. */
 const PAGE = 200
 
-/** A page is read again after so long, even if nothing seems to have changed. */
+/** A page is read again after this time, even if nothing seems to have changed. */
 const FRESH_MILLISECONDS = 25
 
 /** Attempts of one endpoint side by side; half as many with each failure in a row, and one at last. */
 const PER_ENDPOINT = 10
 
-export interface PickerOptions {
+interface PickerOptions {
   store: Store
   /** Attempts side by side, of all endpoints. */
   concurrency: number

@@ -14,7 +14,7 @@ import { EndpointCache } from "./endpoint-cache"
 import { type EndedAttempt, settleDeliveries } from "./settle-deliveries"
 import { webhooks } from "./tables"
 
-/** While the worker pool or the database is busy, a delivery waits for so long. */
+/** How long a delivery waits while the worker pool or the database is busy. */
 const BUSY_SECONDS = 1
 
 export interface DeliveryParts {
@@ -165,7 +165,7 @@ const selectStates = prepared({ ids: idList }, (db: Reader, slot) =>
 )
 
 /** One attempt among those that run. */
-export interface RunningAttempt {
+interface RunningAttempt {
   /** Frees its share of the endpoint's concurrency. */
   free(): void
   succeeded(): void
@@ -240,7 +240,7 @@ export class ConnectionThrottle {
   readonly #young_ms: number
   #timer: Timer | undefined
 
-  /** `young_ms`: for so long, in milliseconds, a request counts. */
+  /** `young_ms`: how long a request counts, in milliseconds. */
   constructor(young_ms = YOUNG_MILLISECONDS) {
     this.#young_ms = young_ms
   }

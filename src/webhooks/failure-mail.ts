@@ -10,7 +10,7 @@ import type { WebhookRow } from "./webhooks"
 /** Failures in a row at which the admins get a mail while the endpoint is still active. */
 export const WARN_AT: readonly number[] = [5, 8]
 
-export interface WebhookFailure {
+interface WebhookFailure {
   webhook_id: string
   account_id: string
   project_id: string

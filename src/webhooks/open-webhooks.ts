@@ -12,7 +12,10 @@ import type { EndpointUrlRules } from "./endpoint-url"
 import { routeEvents } from "./route-events"
 import type { EndedAttempt } from "./settle-deliveries"
 
-/** Leases are kept every ten seconds. A claim that no process keeps is released after so long. */
+/**
+ * The length of a lease. Leases are kept every ten seconds; a claim that no process keeps is
+ * released after this time.
+ */
 const LEASE_MILLISECONDS = 30_000
 
 /** What the routes of webhooks need besides the store. */
@@ -23,7 +26,7 @@ export interface WebhookParts {
   address: EndpointUrlRules
 }
 
-export interface OpenedWebhooks {
+interface OpenedWebhooks {
   parts: WebhookParts
   /** Not started yet. */
   loop: WorkLoop<ClaimedDelivery, EndedAttempt>

@@ -29,7 +29,7 @@ export interface ResendSpan {
 }
 
 /** What is sent again, and how far that is. */
-export interface ResendPayload extends ResendSpan {
+interface ResendPayload extends ResendSpan {
   job_id: string
   project_id: string
   webhook_id: string

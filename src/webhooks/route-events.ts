@@ -31,7 +31,7 @@ export async function routeEvents(tx: Tx, recorded: readonly Recorded[]): Promis
   await plan(tx, planned)
 }
 
-export type NewDelivery = typeof deliveries.$inferInsert & { id: string }
+type NewDelivery = typeof deliveries.$inferInsert & { id: string }
 
 /** Writes deliveries of `deliveryOf`, and wakes the delivery loop once they are on disk. */
 export async function plan(tx: Tx, planned: NewDelivery[]): Promise<void> {

@@ -168,7 +168,7 @@ const lastRowOf = (ended: Ended) =>
   rowOf(ended, ended.end.outcome.error === null ? "success" : "exhausted")
 
 /** Seconds after the attempt of this number, from 1: its interval ±10 %, or what was asked for. */
-export function waitSeconds(
+function waitSeconds(
   intervals: readonly number[],
   attempts: number,
   { retry_after_seconds }: Pick<AttemptOutcome, "retry_after_seconds">,

@@ -38,7 +38,7 @@ function running({ url, api_key }: Belfry, ...words: string[]) {
   }
 }
 
-const concurrently = noKnot ? test.skip : test.concurrent
+const concurrently = test.concurrent.skipIf(noKnot)
 
 concurrently(
   "`domains add`, then `domains check --watch` walks to verified as records appear one by one",

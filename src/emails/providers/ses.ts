@@ -86,7 +86,7 @@ export const sesProvider: ProviderDescriptor<SesAccess, EmailContext, OutgoingMa
 
 const SEND_PATH = "/v2/email/outbound-emails"
 
-export interface SesOptions {
+interface SesOptions {
   access: SesAccess
   endpoint: SesEndpoint
   schedule?: RetrySchedule
@@ -160,7 +160,7 @@ const WIDE: SesVerdict = {
 }
 
 /** SendEmail of the API, with the message as it is. Its From decides the identity that is used. */
-export const sendRequest = ({ configuration_set }: SesAccess, mail: OutgoingMail) => ({
+const sendRequest = ({ configuration_set }: SesAccess, mail: OutgoingMail) => ({
   Destination: {
     ToAddresses: mail.to.filter((email) => !isWide(mail, email)).map(wireForm),
   },

@@ -92,7 +92,7 @@ async function checked(
 const line = (maxLength: number) =>
   t.String({ minLength: 1, maxLength, pattern: "^[^\\u0000-\\u001f\\u007f]*$" })
 
-export type SmtpAccess = Pick<SmtpOptions, "host" | "port" | "username" | "password" | "tls">
+type SmtpAccess = Pick<SmtpOptions, "host" | "port" | "username" | "password" | "tls">
 
 export const smtpProvider: ProviderDescriptor<SmtpAccess, EmailContext, OutgoingMail> = {
   name: "smtp",

@@ -10,7 +10,10 @@ const HORIZON_MS = 600_000
 
 const FIRST_LIMIT = 2
 
-/** At a quick destination so many messages, for each permit that it may ever have, wait for so long. */
+/**
+ * How many messages of a quick destination wait for a permit, for each permit that it may have, and
+ * for how long.
+ */
 const WAITERS_PER_PERMIT = 2
 const WAIT_MS = 1_000
 
@@ -294,7 +297,7 @@ export const isDenied = (answer: Permit | PermitDenial): answer is PermitDenial 
 const HALF = 1 / 2
 const MOST = 3 / 4
 
-/** For so long after another project had mail, no destination gets every permit. */
+/** How long after mail of another project a destination may not take every permit. */
 const OTHERS_MS = 60_000
 
 /** A message that is denied for the shared limit comes back this much later, and spaced. */
@@ -347,7 +350,7 @@ export class ConcurrencyLimit {
     return all.length >= this.#share(MOST) || own.length >= this.#share(is_urgent ? MOST : HALF)
   }
 
-  /** Slow destinations hold so much that waiting for one of their permits is of no use. */
+  /** Slow destinations hold nearly all permits, so waiting for one has no use. */
   get hangs(): boolean {
     return this.#permitsOf("is_slow").length >= this.#share(HALF) / 2
   }

@@ -12,7 +12,7 @@ const FETCH_MS = 20_000
 const KNOWN_MS = 300_000
 const MOST_KNOWN = 10_000
 
-export type Mode = "enforce" | "testing" | "none"
+type Mode = "enforce" | "testing" | "none"
 
 export interface Policy {
   mode: Mode

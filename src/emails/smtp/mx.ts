@@ -27,7 +27,7 @@ export class Unreached extends Error {
   override readonly name = "Unreached"
 }
 
-export interface MailHosts {
+interface MailHosts {
   /** In the order of trying. */
   names: string[]
   /** The domain has no MX record and stands for itself (RFC 5321, 5.1). */

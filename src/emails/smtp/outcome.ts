@@ -11,7 +11,7 @@ export type RecipientResult = Omit<RecipientOutcome, "email">
 export type SmtpPhase = SmtpRefusal["phase"] | "RCPT" | "DATA" | "message"
 
 /** What a reply means, without its words. */
-export type ReplyMeaning = Pick<RecipientOutcome, "status" | "bounce_subtype" | "code" | "fault">
+type ReplyMeaning = Pick<RecipientOutcome, "status" | "bounce_subtype" | "code" | "fault">
 
 /** The server that was asked. */
 export interface AskedServer {
@@ -164,7 +164,7 @@ function receiverStatus(reply: SmtpReply, phase: SmtpPhase): ReplyMeaning {
 }
 
 /** What a permanent refusal is about. Only the first says anything about the address. */
-export type BounceBlame = "recipient" | "content" | "infrastructure"
+type BounceBlame = "recipient" | "content" | "infrastructure"
 
 const BLAMES: Record<string, BounceBlame> = {
   NoEmail: "recipient",

@@ -151,7 +151,7 @@ export interface HostPoolOptions {
 }
 
 /** Of one host: `proven` demands a certificate that is good for its name (MTA-STS). */
-export type TlsDemand = "proven" | "opportunistic" | "none"
+type TlsDemand = "proven" | "opportunistic" | "none"
 
 /** Warm connections to many mail hosts, kept apart by address, name and what TLS has to be. */
 export class HostPools {

@@ -32,7 +32,7 @@ export interface SmtpAttemptResult {
 }
 
 /** One server that takes mail for every domain. */
-export interface SmtpRelay {
+interface SmtpRelay {
   host: string
   pool: ConnectionPool
   policy: ReplyPolicy

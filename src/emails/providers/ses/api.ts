@@ -51,7 +51,7 @@ export class SesRefusal extends Error {
   }
 }
 
-export interface SesCall {
+interface SesCall {
   method: "GET" | "POST"
   path: string
   body?: unknown
