@@ -1,0 +1,77 @@
+import { expect, test } from "bun:test"
+import { mkdtempSync, readFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { leftover } from "../harness/leftovers"
+import { root } from "../harness/migrations"
+import { reachable } from "../harness/sources"
+
+const PAGE = readFileSync(join(root, "docs/how-a-message-travels.md"), "utf8")
+
+/** Enough that work of a timer is told from work of a message. */
+const JOURNEYS = 40
+
+/** How often each line of each file of `src` ran, while so many emails travelled. */
+async function linesRun(journeys: number): Promise<Map<string, Map<number, number>>> {
+  const folder = leftover(mkdtempSync(join(tmpdir(), "belfry-coverage-")))
+  const coverage = ["--coverage", "--coverage-reporter=lcov", `--coverage-dir=${folder}`]
+  const cmd = [
+    process.execPath,
+    "test",
+    "--timeout=60000",
+    ...coverage,
+    "./test/harness/journey.ts",
+  ]
+  const own = { BELFRY_TEST_JOURNEYS: String(journeys), DATABASE_URL: undefined }
+  const env = { ...process.env, ...own }
+  const child = Bun.spawn({ cmd, cwd: root, env, stdio: ["ignore", "pipe", "pipe"] })
+  const output = (await child.stdout.text()) + (await child.stderr.text())
+  expect(await child.exited, output).toBe(0)
+  const files = new Map<string, Map<number, number>>()
+  let lines = new Map<number, number>()
+  for (const line of readFileSync(join(folder, "lcov.info"), "utf8").split("\n")) {
+    const [kind = "", value = ""] = line.split(/:(.*)/)
+    if (kind === "SF") {
+      lines = new Map()
+      files.set(value, lines)
+    }
+    const [number = 0, count = 0] = value.split(",").map(Number)
+    if (kind === "DA") lines.set(number, count)
+  }
+  return files
+}
+
+/** The files in a section of the page: each row of its table is a folder and the files in it. */
+function listed(heading: string): string[] {
+  const section = PAGE.split(`## ${heading}\n`)[1]?.split("\n## ")[0] ?? ""
+  const rows = [...section.matchAll(/^\| `([^`]+)` \| (.*) \|$/gm)]
+  return rows.flatMap(([, folder = "", files = ""]) =>
+    [...files.matchAll(/`([^`]+)`/g)].map(([, name]) => join("src", folder, `${name}.ts`)),
+  )
+}
+
+test("the page lists every file that one email and its webhook run through", async () => {
+  const before = await linesRun(0)
+  const after = await linesRun(JOURNEYS)
+  const runs = [...after].flatMap(([path, lines]) => {
+    if (!path.startsWith("src/")) return []
+    const counts = [...lines].map(([line, count]) => count - (before.get(path)?.get(line) ?? 0))
+    return [{ path, counts: counts.filter((count) => count >= JOURNEYS * 0.9) }]
+  })
+  const listing = listed("Every file on the way")
+  expect(listing).toEqual(listing.toSorted())
+  const silent = listing.filter((path) => !runs.some((one) => one.path === path && one.counts[0]))
+  expect(silent).toEqual([])
+  // A line that a timer runs has any count; one of each email has a multiple of their number.
+  const steady = runs.filter(({ counts }) => counts.some((count) => count % JOURNEYS === 0))
+  expect(steady.map(({ path }) => path).filter((path) => !listing.includes(path))).toEqual([])
+}, 120_000)
+
+test("the files of the worker thread are files of the thread", () => {
+  // The task is loaded at its first use, which the list of imports does not tell.
+  const starts = ["src/worker.ts", "src/emails/compose-task.ts"]
+  const thread = starts.flatMap(reachable).map(({ path }) => path)
+  const files = listed("Files of the worker thread")
+  expect(files).not.toEqual([])
+  expect(files.filter((path) => !thread.includes(path))).toEqual([])
+})
