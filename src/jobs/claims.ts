@@ -89,24 +89,31 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
   }
 
   async claim({ admit, ...share }: Share): Promise<Row[]> {
-    if (!admit) return this.#claim(share)
-    return this.#store.tx(async (tx) => {
-      const rows: Row[] = []
-      await admit(tx, async (limit) => {
-        rows.push(...(await this.#claim({ ...share, limit })))
-        return rows.length
-      })
+    const rows: Row[] = []
+    try {
+      if (!admit) await this.#claim(rows, share)
+      else {
+        await this.#store.tx((tx) =>
+          admit(tx, async (limit) => {
+            await this.#claim(rows, { ...share, limit })
+            return rows.length
+          }),
+        )
+      }
       return rows
-    })
+    } catch (error) {
+      this.end(rows) // nobody works on them, so they would stay claimed for ever
+      throw error
+    }
   }
 
-  async #claim({ partition, limit, filter }: Share): Promise<Row[]> {
+  async #claim(rows: Row[], { partition, limit, filter }: Share) {
     const ahead = filter === undefined ? this.#ahead : undefined
     const found = ahead?.remove(partition, limit) ?? []
-    const rows = found.filter(({ id }) => !this.#inFlight.has(id))
+    rows.push(...found.filter(({ id }) => !this.#inFlight.has(id)))
     this.#own(rows, partition)
     const missing = limit - rows.length
-    if (missing === 0) return rows
+    if (missing === 0) return
     const changes = ahead?.changes ?? 0
     // The index of due rows still contains the rows in flight, so the query asks for that many more.
     const most = missing + this.#inFlight.countOf(partition) + (ahead?.extraFor(partition) ?? 0)
@@ -118,7 +125,7 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
     const ids = ahead ? free : free.slice(0, missing)
     const { claimed, rest } = await this.#claimIds(ids, partition, missing, isDue)
     ahead?.keep(partition, rest, due.length < most, changes)
-    return [...rows, ...claimed]
+    rows.push(...claimed)
   }
 
   async claimOne(id: string): Promise<Row | undefined> {

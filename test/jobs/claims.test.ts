@@ -145,6 +145,42 @@ test("a share may be admitted in the transaction that claims it, or refused ther
   expect(await claims.claim(normal(5))).toHaveLength(3)
 })
 
+test("what was claimed in a transaction that is not written is free for the next claim", async () => {
+  await using it = await testStore()
+  await enqueueRings(it.store, 3)
+  const claims = claimsBy(it.store, true)
+  const failing = claims.claim({
+    ...normal(3),
+    async admit(_, claim) {
+      await claim(2)
+      throw new Error("the disk is full")
+    },
+  })
+  expect(await refusal(failing)).toBe("the disk is full")
+  expect((await claims.claim(normal(3))).map(bellOf)).toEqual([0, 1, 2])
+})
+
+test("rows that were found ahead are free for the next claim when a look at the others fails", async () => {
+  await using it = await testStore()
+  await enqueueRings(it.store, 60)
+  let is_broken = false
+  class Breakable extends WorkRows<JobRow> {
+    override due(...given: Parameters<typeof jobRows.due>) {
+      return is_broken ? Promise.reject(new Error("a bad page")) : super.due(...given)
+    }
+  }
+  const rows = new Breakable(jobs, jobs.priority, {})
+  const lease = { owner: "me", lease_ms: 30_000, alone: true }
+  const claims = claimsOf<JobRow>(it.store, { rows, looks_ahead: true }, lease)
+  const bells = [...(await claims.claim(normal(10))), ...(await claims.claim(normal(10)))]
+  is_broken = true
+  expect(await refusal(claims.claim(normal(40)))).toBe("a bad page")
+  is_broken = false
+  for (let at = 0; at < 6; at++) bells.push(...(await claims.claim(normal(10))))
+  const all = Array.from({ length: 60 }, (_, n) => n)
+  expect(bells.map(bellOf).toSorted((a, b) => a - b)).toEqual(all)
+})
+
 test("urgent jobs that were claimed are not lost because the claim of the others fails", async () => {
   await using it = await testStore()
   const { store } = it
