@@ -107,10 +107,14 @@ export const countTable =
       lines.set(queue, line)
       return line
     }
-    const add = (line: QueueCounts, { count, oldest }: Counted) => {
-      line.depth += Number(count)
+    /** What is claimed has an age, too: one attempt that hangs must not look like an empty queue. */
+    const grow = (line: QueueCounts, { oldest }: Counted) => {
       const age = oldest ? Math.floor((millis() - Number(oldest)) / 1000) : 0
       line.oldest_seconds = Math.max(line.oldest_seconds, age)
+    }
+    const add = (line: QueueCounts, found: Counted) => {
+      line.depth += Number(found.count)
+      grow(line, found)
     }
     const { table } = rows
     const { run_at, owner } = table
@@ -127,9 +131,11 @@ export const countTable =
       add(lineOf(found.queue), found)
       if (found.held_by && found.held_by !== found.queue) add(lineOf(found.held_by), found)
     }
-    const running = db.select({ queue, count: COUNT }).from(table).where(isLeased)
-    for (const found of await running.groupBy(queue_column)) {
-      lineOf(found.queue).running += Number(found.count)
+    const running = db.select(wanted).from(table).where(isLeased)
+    for (const found of (await running.groupBy(queue_column)) as Counted[]) {
+      const line = lineOf(found.queue)
+      line.running += Number(found.count)
+      grow(line, found)
     }
     for (const row of inFlightOf(db, rows.name)?.claims<Row>() ?? []) {
       const line = lineOf(queueOf(row))

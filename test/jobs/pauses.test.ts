@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { now } from "../../src/core/time"
+import { now, secondsFromNow } from "../../src/core/time"
 import { consoleUsers } from "../../src/identity/tables"
 import { countJobs, QueueLines } from "../../src/jobs/counts"
 import { providerHold } from "../../src/jobs/holds"
@@ -175,12 +175,14 @@ test("every job is counted, however few of them are looked at in one go", async 
         .where(eq(messages.id, id ?? "")),
     )
   await become(dead?.id, { state: DEAD, run_at: now() })
-  await become(running?.id, { state: LEASED, owner: "somebody", lease_until: now() })
+  const leased = { state: LEASED, owner: "somebody", lease_until: now() }
+  await become(running?.id, { ...leased, created_at: secondsFromNow(-3600) })
   await become(held?.id, { state: HELD, owner: "email:b.test" })
   for (const at_once of [1, 2, 3, 1000]) {
     const counts = [countMessages(at_once), countJobs(at_once)]
     const lines = await new QueueLines(store.read, counts).all()
     expect(lines.get("email")).toMatchObject({ depth: 5, running: 1, failed_24h: 1 })
+    expect(lines.get("email")?.oldest_seconds).toBeWithin(3600, 3700) // of what runs, too
     expect(lines.get("usage.alert")).toMatchObject({ depth: 4, running: 0, failed_24h: 0 })
     expect(lines.get("email:b.test")).toMatchObject({ depth: 1 })
   }
