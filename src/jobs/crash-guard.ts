@@ -68,6 +68,11 @@ export class AloneFirst {
     if (this.#missing === 0) this.#all.resolve()
     await this.#all.promise
   }
+
+  /** The process stops: no table waits for others any more, which may never have begun. */
+  giveUp() {
+    this.#all.resolve()
+  }
 }
 
 /**
@@ -79,7 +84,8 @@ export class AloneFirst {
  * against it, and after three of these it is held.
  */
 export class CrashGuard {
-  readonly #file: number
+  /** Undefined where the file could not be opened: then nothing is remembered. */
+  readonly #file: number | undefined
   readonly #alone_first: AloneFirst
   /** Of the life before. */
   readonly #left: Slot[]
@@ -93,7 +99,7 @@ export class CrashGuard {
 
   constructor(path: string, alone_first: AloneFirst) {
     const left = slotsOf(readOrNothing(path)).flatMap(afterDeath)
-    this.#file = openSync(path, "w+", 0o600)
+    this.#file = openOrNothing(path)
     this.#alone_first = alone_first
     alone_first.join()
     // At once: a death before `recover` must neither forget it nor count it again.
@@ -135,11 +141,21 @@ export class CrashGuard {
     this.#free.push(number)
   }
 
+  /** The process is about to stop: `recover` waits for no other table. */
+  stop() {
+    this.#alone_first.giveUp()
+  }
+
   /** The process stops in order: nothing is held against what it cut off. */
   close() {
     if (this.#is_closed) return
     this.#is_closed = true
-    ftruncateSync(this.#file)
+    if (this.#file === undefined) return
+    try {
+      ftruncateSync(this.#file)
+    } catch (error) {
+      log.warn("what was in flight could not be forgotten", { error })
+    }
     closeSync(this.#file)
   }
 
@@ -202,7 +218,7 @@ export class CrashGuard {
 
   /** A full disk must not stop the work that it guards. */
   #write(number: number) {
-    if (this.#is_closed) return
+    if (this.#is_closed || this.#file === undefined) return
     try {
       writeSync(this.#file, this.#buffer, 0, SLOT_BYTES, number * SLOT_BYTES)
     } catch (error) {
@@ -232,6 +248,18 @@ function slotsOf(bytes: Buffer): Slot[] {
     slots.push({ number: slots.length, id, attempt, deaths, alone_deaths, flags })
   }
   return slots
+}
+
+/** A full disk must not keep the server from its start. */
+function openOrNothing(path: string): number | undefined {
+  try {
+    return openSync(path, "w+", 0o600)
+  } catch (error) {
+    log.warn("what is in flight cannot be noted: a message that ends the server is not found", {
+      error,
+    })
+    return undefined
+  }
 }
 
 function readOrNothing(path: string): Buffer {

@@ -146,6 +146,7 @@ export class WorkLoop<Row extends WorkRow, End> {
   async #stop(drain_ms: number) {
     this.#stopping = true
     this.#settler.close()
+    this.#options.guard?.stop()
     this.wake()
     await this.#loop
     const ended = Promise.all(this.#running.values()).then(() =>

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, expect, spyOn, test } from "bun:test"
-import { mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { newId } from "../../src/core/ids"
@@ -209,6 +209,36 @@ test("a suspect that takes long keeps others waiting for ten seconds only", asyn
   }
   await it.life()
   expect(it.heldRows()).toEqual([])
+})
+
+test("a file that cannot be opened stops no work", async () => {
+  const it = scene(2)
+  mkdirSync(it.path)
+  const { guard, alone } = await it.life()
+  it.begin(guard, 0, 1)
+  guard.end(it.idOf(0), true)
+  guard.close()
+  expect(alone).toEqual([])
+})
+
+test("a stop waits for no table whose work never began", async () => {
+  const [one, other] = [scene(1), scene(1)]
+  const alone_first = new AloneFirst()
+  const guards = [one, other].map(({ path }) => new CrashGuard(path, alone_first))
+  const recovered = guards[0]?.recover({
+    ready: async () => one.rows,
+    run: async () => {},
+    hold: async () => {},
+  })
+  let is_over = false
+  void recovered?.then(() => {
+    is_over = true
+  })
+  await Bun.sleep(5)
+  expect(is_over).toBe(false)
+  guards[0]?.stop()
+  await recovered
+  expect(is_over).toBe(true)
 })
 
 test("suspects of several tables run one at a time, and everything else only after them", async () => {
