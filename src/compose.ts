@@ -140,7 +140,7 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
     bus,
     async start(undo) {
       undo.push(parts.meter.start(), parts.requests.start(), parts.watching.start())
-      undo.push(watch((activity) => bus.publish("message", activity)))
+      undo.push(watch(store.read, (activity) => bus.publish("message", activity)))
       undo.push(await pauses.start(), await node.join([messageRows, deliveryRows, jobRows]))
     },
     close: email.close,

@@ -105,8 +105,9 @@ async function assemble(
     undo.push(() => loop.stop(DRAIN_MILLISECONDS))
   }
   void disk.damaged.then(() => Promise.all(loops.map((loop) => loop.stop(DRAIN_MILLISECONDS))))
-  const wakeUps = [wakeUpOf("messages"), wakeUpOf("jobs"), deliveryWakeUp, emitted]
-  undo.push(shareWakeUps(store, wakeUps), keepTidy(store, settings))
+  const { read } = store
+  const works = [wakeUpOf(read, "messages"), wakeUpOf(read, "jobs"), deliveryWakeUp(read)]
+  undo.push(shareWakeUps(store, [...works, emitted(read)]), keepTidy(store, settings))
 
   return {
     url: listener.url,

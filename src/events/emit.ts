@@ -2,8 +2,9 @@ import { fail } from "../core/errors"
 import { newEventId } from "../core/ids"
 import { now } from "../core/time"
 import type { WakeUpTopic } from "../jobs/wake-ups"
+import { perStore } from "../store/cached"
 import { inserter } from "../store/statements"
-import type { Tx } from "../store/store"
+import type { Reader, Tx } from "../store/store"
 import { lookup } from "./registry"
 import { type EventDetail, events } from "./tables"
 
@@ -55,32 +56,33 @@ export async function record(tx: Tx, list: NewEvent[]): Promise<Recorded[]> {
   }))
   await insertEvents(tx, recorded)
   const projects = new Set(list.map(({ project_id }) => project_id))
-  tx.afterCommit(() => wakeReaders(projects))
+  tx.afterCommit(() => wakeReaders(tx, projects))
   return recorded
 }
 
 /** The projects with new events; undefined where they are not known, and every reader looks. */
 type ChangedProjects = ReadonlySet<string> | undefined
 
-const listeners = new Set<(projects: ChangedProjects) => void>()
+const listenersOf = perStore(() => new Set<(projects: ChangedProjects) => void>())
 
-/** Calls `listener` after each commit that brought events, until the returned function is called. */
-export function onEmitted(listener: (projects: ChangedProjects) => void): () => void {
+/** Calls `listener` after each commit of the store that brought events, until the returned function is called. */
+export function onEmitted(db: Reader, listener: (projects: ChangedProjects) => void): () => void {
+  const listeners = listenersOf(db)
   listeners.add(listener)
   return () => void listeners.delete(listener)
 }
 
 /** Wakes every reader that waits for events. It is also called when another node says that there are some. */
-function wakeReaders(projects?: ChangedProjects) {
-  for (const listener of listeners) listener(projects)
+function wakeReaders(db: Reader, projects?: ChangedProjects) {
+  for (const listener of listenersOf(db)) listener(projects)
 }
 
 /** What the other nodes on the same database are told, too. */
-export const emitted: WakeUpTopic = {
+export const emitted = (db: Reader): WakeUpTopic => ({
   topic: "belfry_events",
-  onWakeUp: onEmitted,
-  wakeUp: wakeReaders,
-}
+  onWakeUp: (listener) => onEmitted(db, listener),
+  wakeUp: () => wakeReaders(db),
+})
 
 const insertEvents = inserter(events)
 

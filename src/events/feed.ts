@@ -68,7 +68,7 @@ export async function readWaiting(
 ): Promise<Event[]> {
   const end = monotonic() + wait_ms
   while (true) {
-    const wait = nextEvent(project_id, Math.min(POLL_MILLISECONDS, end - monotonic()), signal)
+    const wait = nextEvent(db, project_id, Math.min(POLL_MILLISECONDS, end - monotonic()), signal)
     const rows = await read(db, project_id, query)
     if (rows.length > 0 || signal.aborted || monotonic() >= end) {
       wait.cancel()
@@ -177,9 +177,9 @@ function matching(types: string[]): SQL | undefined {
   )
 }
 
-function nextEvent(project_id: string, milliseconds: number, signal: AbortSignal) {
+function nextEvent(db: Reader, project_id: string, milliseconds: number, signal: AbortSignal) {
   const stop = new AbortController()
-  const off = onEmitted((projects) => {
+  const off = onEmitted(db, (projects) => {
     if (!projects || projects.has(project_id)) stop.abort()
   })
   const cancel = () => stop.abort()

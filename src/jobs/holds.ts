@@ -46,7 +46,7 @@ export async function unholdOne(tx: Tx, rows: AnyWorkRows, by: string, id: strin
     .where(one)
     .returning({ id: table.id })
   if (freed.length === 0) return false
-  tx.afterCommit(wakeUpOf(name).wakeUp)
+  tx.afterCommit(wakeUpOf(tx, name).wakeUp)
   return true
 }
 
@@ -69,7 +69,7 @@ export async function unhold(store: Store, rows: AnyWorkRows, by: string): Promi
       .update(table)
       .set(FREE)
       .where(and(inArray(table.id, ids), under))
-    tx.afterCommit(wakeUpOf(name).wakeUp)
+    tx.afterCommit(wakeUpOf(tx, name).wakeUp)
   })
   return some.length
 }

@@ -77,7 +77,7 @@ export async function enqueueAll<Payload>(tx: Tx, job: JobKind<Payload>, list: N
     ...fresh,
   }))
   await insertJobs(tx, rows)
-  tx.afterCommit(wakeUpOf("jobs").wakeUp)
+  tx.afterCommit(wakeUpOf(tx, "jobs").wakeUp)
 }
 
 export const enqueue = <Payload>(tx: Tx, job: JobKind<Payload>, work: NewWork<Payload>) =>

@@ -117,7 +117,7 @@ export class WorkLoop<Row extends WorkRow, End> {
     if (alone) while ((await table.rows.freeAll(store, this.#claims.owner)) > 0);
     const ends = [
       this.#options.picker?.listen?.(),
-      wakeUpOf(table.rows.name).onWakeUp(() => this.wake()),
+      wakeUpOf(store.read, table.rows.name).onWakeUp(() => this.wake()),
     ]
     this.#silence = () => {
       for (const end of ends) end?.()

@@ -1,4 +1,5 @@
-import type { Store } from "../store/store"
+import { perStore } from "../store/cached"
+import type { Reader, Store } from "../store/store"
 
 const TOGETHER_MILLISECONDS = 10
 
@@ -11,10 +12,11 @@ export interface WakeUpTopic {
   wakeUp(): void
 }
 
-const wakeUps = new Map<string, WakeUpTopic>()
+const wakeUpsOf = perStore(() => new Map<string, WakeUpTopic>())
 
-/** The wake-up of a table, by its name. */
-export function wakeUpOf(table: string): WakeUpTopic {
+/** The wake-up of a table of the store, by its name. */
+export function wakeUpOf(db: Reader, table: string): WakeUpTopic {
+  const wakeUps = wakeUpsOf(db)
   const known = wakeUps.get(table)
   if (known) return known
   const listeners = new Set<() => void>()

@@ -1,3 +1,5 @@
+import { perStore } from "../store/cached"
+import type { Reader } from "../store/store"
 import type { ChannelName, Status } from "./tables"
 
 /** A change of a message's status that is on disk, for listeners: `belfry up`, the monitor. */
@@ -14,16 +16,17 @@ export interface MessageActivity {
   next_attempt_at: string | null
 }
 
-const watchers = new Set<(activity: MessageActivity) => void>()
+const watchersOf = perStore(() => new Set<(activity: MessageActivity) => void>())
 
-/** Calls `watcher` after each commit that changed a status, until the returned function is called. */
-export function watch(watcher: (activity: MessageActivity) => void): () => void {
+/** Calls `watcher` after each commit of the store that changed a status, until the returned function is called. */
+export function watch(db: Reader, watcher: (activity: MessageActivity) => void): () => void {
+  const watchers = watchersOf(db)
   watchers.add(watcher)
   return () => void watchers.delete(watcher)
 }
 
-export const isWatched = () => watchers.size > 0
+export const isWatched = (db: Reader) => watchersOf(db).size > 0
 
-export function tell(activity: MessageActivity) {
-  for (const watcher of watchers) watcher(activity)
+export function tell(db: Reader, activity: MessageActivity) {
+  for (const watcher of watchersOf(db)) watcher(activity)
 }

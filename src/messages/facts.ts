@@ -2,7 +2,7 @@ import { millis, now } from "../core/time"
 import type { NewEvent } from "../events/emit"
 import type { EventDetail } from "../events/tables"
 import { LEASED, READY, type WorkColumns } from "../jobs/work-item"
-import type { Tx } from "../store/store"
+import type { Reader, Tx } from "../store/store"
 import * as activity from "./activity"
 import type { messages, Status } from "./tables"
 
@@ -113,18 +113,18 @@ export function nextAttemptAt(
 
 /** Tells the watchers once the change is on disk. */
 export function announce(tx: Tx, message: Announced, event_type: string | null) {
-  if (!activity.isWatched()) return
+  if (!activity.isWatched(tx)) return
   const told = activityOf(message, event_type)
-  tx.afterCommit(() => activity.tell(told))
+  tx.afterCommit(() => activity.tell(tx, told))
 }
 
 /** Tells the watchers of claims, or of their release: nothing is written of these. */
-export function announceStatus(messages: Announced[], status: "queued" | "sending") {
-  if (!activity.isWatched()) return
+export function announceStatus(db: Reader, messages: Announced[], status: "queued" | "sending") {
+  if (!activity.isWatched(db)) return
   for (const message of messages) {
     if (!isOpen(message.status)) continue
     const state = status === "sending" ? LEASED : READY
-    activity.tell(activityOf({ ...message, status, state }, null))
+    activity.tell(db, activityOf({ ...message, status, state }, null))
   }
 }
 

@@ -17,6 +17,7 @@ import { WorkRows } from "../jobs/work-rows"
 import type { WorkTable } from "../jobs/work-table"
 import { searchable } from "../lib/text"
 import type { Outcome } from "../providers/provider"
+import { perStore } from "../store/cached"
 import { bumpEach, type Changes } from "../store/counters"
 import { inserter, prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
@@ -82,8 +83,8 @@ export const messageTable = (
   scheduleOf: () => BROKEN_SCHEDULE,
   run: (message, recheck) => deliver(store, channels, message, recheck),
   settle,
-  onClaim: (list) => announceStatus(list, "sending"),
-  onRelease: (list) => announceStatus(list, "queued"),
+  onClaim: (list) => announceStatus(store.read, list, "sending"),
+  onRelease: (list) => announceStatus(store.read, list, "queued"),
 })
 
 /** The only way in. Messages, contents and events are written together or not at all. */
@@ -99,8 +100,9 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
   await bumpEach(tx, countsOf(accepted))
   for (const message of accepted) announce(tx, message, `${message.channel}.queued`)
   tx.afterCommit(() => {
+    const recent = recentOf(tx)
     for (const { id, content } of list) recent.keep(id, content)
-    wakeUpOf("messages").wakeUp()
+    wakeUpOf(tx, "messages").wakeUp()
   })
   return accepted
 }
@@ -181,10 +183,10 @@ async function withoutRefusals(store: Store, { id, attempt }: Message, outcome: 
   return { ...outcome, schedule }
 }
 
-const recent = new RecentContents()
+const recentOf = perStore(() => new RecentContents())
 
 async function contentOf(store: Store, message_id: string): Promise<unknown> {
-  const known = recent.remove(message_id)
+  const known = recentOf(store.read).remove(message_id)
   if (known !== undefined) return known
   const [found] = await findContent(store.read, { message_id })
   if (!found) throw new Error("the content of a message that is still open is gone")

@@ -10,15 +10,12 @@ interface CachedOptions<Value> {
   keeps?: (value: Value, db: Reader) => boolean
 }
 
-/**
- * What each store has one of, made at its first use. The reader of a store and its transaction (on
- * SQLite there is one) have different ones.
- */
+/** What each store has one of, made at its first use, for its reader and all of its transactions. */
 export function perStore<Value>(make: (db: Reader) => Value): (db: Reader) => Value {
-  const made = new WeakMap<Reader, { value: Value }>()
+  const made = new WeakMap<object, { value: Value }>()
   return (db) => {
-    const known = made.get(db) ?? { value: make(db) }
-    made.set(db, known)
+    const known = made.get(db.identity) ?? { value: make(db) }
+    made.set(db.identity, known)
     return known.value
   }
 }

@@ -67,6 +67,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   const ears = direct ?? (is_pooled ? undefined : pool)
   const changes = new TableChanges()
   const access = {
+    identity: changes,
     isAlone: false,
     onChanged: (tables: string[], hear: () => void) => changes.listen(tables, hear),
   }

@@ -75,18 +75,18 @@ function open(options: SqliteOptions, release: () => void) {
     copyLog && pages > 0 ? new Checkpoints(writer, { path, pages, copyLog, onFault }) : undefined
   if (checkpoints) writer.run("PRAGMA wal_autocheckpoint = 0")
   const group = new GroupCommit(writer, onFault, () => checkpoints?.look())
-  const onChanged: Reader["onChanged"] = (tables, hear) => group.changes.listen(tables, hear)
-  const tx: Tx = Object.assign(drizzle(writer, { logger: group }) as unknown as Tx, {
+  const access = {
+    identity: group,
     isAlone: true,
-    onChanged,
+    onChanged: (tables: string[], hear: () => void) => group.changes.listen(tables, hear),
+  }
+  const tx: Tx = Object.assign(drizzle(writer, { logger: group }) as unknown as Tx, {
+    ...access,
     afterCommit: (effect: () => void) => void demandPermit().effects.push(effect),
     noteChange: (table: string) => group.changes.note(table, demandPermit().effects),
   })
   rawSqlite.set(tx, writer)
-  const read: Reader = Object.assign(drizzle(reader) as unknown as Reader, {
-    isAlone: true,
-    onChanged,
-  })
+  const read: Reader = Object.assign(drizzle(reader) as unknown as Reader, access)
   rawSqlite.set(read, reader)
   beAlone(read, tx)
 

@@ -4,6 +4,9 @@ import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core"
 type Database = BaseSQLiteDatabase<"async", unknown>
 
 interface Access {
+  /** The same object for the reader of a store and for each of its transactions. */
+  readonly identity: object
+
   /** Nobody but this process can write to the database: SQLite. */
   readonly isAlone: boolean
 

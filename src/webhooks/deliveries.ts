@@ -152,7 +152,7 @@ export async function retry(tx: Tx, of: OfWebhook, id: string) {
     .update(deliveries)
     .set({ ...changes, run_at: now(), max_attempts: oneMore })
     .where(ours(of, id))
-  tx.afterCommit(deliveryWakeUp.wakeUp)
+  tx.afterCommit(deliveryWakeUp(tx).wakeUp)
   return deliveryRecord(tx, await find(tx, of, id))
 }
 

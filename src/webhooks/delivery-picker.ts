@@ -80,7 +80,7 @@ export class DeliveryPicker implements Picker {
       this.#cached = undefined
     }
     const ends = [
-      deliveryWakeUp.onWakeUp(forget),
+      deliveryWakeUp(this.#options.store.read).onWakeUp(forget),
       this.#options.store.read.onChanged(["webhooks"], forget),
     ]
     return () => {

@@ -12,7 +12,7 @@ import { deliveries, type WebhookStatus } from "./tables"
 export const DELIVERIES = "webhook_deliveries"
 
 /** Wakes the delivery loop of every node, after a commit that made deliveries due. */
-export const deliveryWakeUp = wakeUpOf(DELIVERIES)
+export const deliveryWakeUp = (db: Reader) => wakeUpOf(db, DELIVERIES)
 
 const HELD_SECONDS = 7 * 86_400
 const BATCH = 500
@@ -43,7 +43,7 @@ export async function holdOpen(tx: Tx, webhook: { id: string }): Promise<number>
     .set({ status: "held", state: HELD, run_at: heldUntil() })
     .where(inArray(id, some))
     .returning({ id })
-  tx.afterCommit(deliveryWakeUp.wakeUp)
+  tx.afterCommit(deliveryWakeUp(tx).wakeUp)
   return rows.length
 }
 
@@ -108,7 +108,7 @@ export async function releaseHeld(
     .set({ status: "pending", state: READY, trigger: "replay", run_at: now() })
     .where(inArray(id, skipLocked(oldest.limit(limit))))
     .returning({ id })
-  tx.afterCommit(deliveryWakeUp.wakeUp)
+  tx.afterCommit(deliveryWakeUp(tx).wakeUp)
   return rows.length
 }
 

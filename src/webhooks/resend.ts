@@ -179,7 +179,7 @@ async function attemptAgain(tx: Tx, payload: ResendPayload): Promise<Batch> {
   const still = and(inArray(id, ids), ne(deliveries.state, LEASED), states, notInFlight(tx))
   const changed =
     ids.length === 0 ? [] : await tx.update(deliveries).set(changes).where(still).returning({ id })
-  if (changed.length > 0) tx.afterCommit(deliveryWakeUp.wakeUp)
+  if (changed.length > 0) tx.afterCommit(deliveryWakeUp(tx).wakeUp)
   return {
     done: changed.length,
     failed: rows.length - changed.length,

@@ -37,7 +37,7 @@ type NewDelivery = typeof deliveries.$inferInsert & { id: string }
 export async function plan(tx: Tx, planned: NewDelivery[]): Promise<void> {
   if (planned.length === 0) return
   await insertDeliveries(tx, planned)
-  tx.afterCommit(deliveryWakeUp.wakeUp)
+  tx.afterCommit(deliveryWakeUp(tx).wakeUp)
 }
 
 type SubscribedEndpoint = Awaited<ReturnType<typeof selectEndpoints>>[number]

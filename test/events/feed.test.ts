@@ -192,7 +192,7 @@ test("who waits for nothing gets nothing when the time is over, or when he leave
 test("a closure that fails tells nobody anything", async () => {
   await using it = await testStore()
   let rings = 0
-  const off = onEmitted(() => rings++)
+  const off = onEmitted(it.store.read, () => rings++)
 
   const failing = it.store.tx(async (tx) => {
     await emit(tx, fact("never"))

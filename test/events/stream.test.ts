@@ -111,7 +111,7 @@ describe("what is told", () => {
       elapsed_ms: 12,
       next_attempt_at: null,
     }
-    tell(activity)
+    tell(service.store.read, activity)
     expect(await socket.next(({ type }) => type === "message")).toEqual({
       type: "message",
       message: activity,

@@ -159,7 +159,10 @@ export async function testService(options: ServiceOptions = {}) {
   const { health, watching, open_providers } = parts
   const loop = composed.loops.at(-1)
   if (!loop) throw new Error("there is no loop of webhooks")
-  const unwatch = [watching.start(), watch((activity) => bus.publish("message", activity))]
+  const unwatch = [
+    watching.start(),
+    watch(store.read, (activity) => bus.publish("message", activity)),
+  ]
   const app = watched(createApp(parts) as unknown as Elysia)
   const stops: (() => Promise<void> | void)[] = []
 

@@ -51,7 +51,7 @@ async function claimOne(store: Store, owner: string) {
 test("a job enqueued by a closure that fails does not exist, and rings no bell", async () => {
   await using it = await testStore()
   let rung = 0
-  const off = wakeUpOf("jobs").onWakeUp(() => rung++)
+  const off = wakeUpOf(it.store.read, "jobs").onWakeUp(() => rung++)
 
   const failing = it.store.tx(async (tx) => {
     await queue.enqueue(tx, ring, ringing(1))

@@ -79,7 +79,7 @@ test("one message that cannot be written keeps all others out, too", async () =>
 test("a transaction that fails after accepting leaves no trace, and tells nobody", async () => {
   await using it = await testStore()
   const seen: string[] = []
-  const off = watch(({ event_type }) => seen.push(event_type ?? ""))
+  const off = watch(it.store.read, ({ event_type }) => seen.push(event_type ?? ""))
 
   const failing = it.store.tx(async (tx) => {
     await pipeline.accept(tx, [letter({ tags: ["a"] })])

@@ -86,7 +86,7 @@ test("who watches is told of it, also of a domain in other letters than it was w
   await using it = await testStore()
   const { store } = it
   const told: MessageActivity[] = []
-  const off = watch((activity) => void told.push(activity))
+  const off = watch(store.read, (activity) => void told.push(activity))
   const all = [to("ann@münchen.test"), to("kim@MÜNCHEN.test"), to("sam@quick.test")]
   await store.tx((tx) => pipeline.accept(tx, all))
   told.length = 0
