@@ -306,7 +306,7 @@ const addHeld = ({ tx }: Store, number: number) =>
       .where(inArray(messages.id, ids))
   })
 
-/** Every me/** Every message, as text. */
+/** Every message, as text. */
 async function snapshot({ read }: Store): Promise<Map<string, string>> {
   const mails = await read.select().from(messages)
   return new Map(mails.map((row) => [row.id, JSON.stringify(row)]))

@@ -2,14 +2,7 @@ import { isAscii as isSevenBit } from "node:buffer"
 import { hostname } from "node:os"
 import { isAscii, isMailbox, needsSmtputf8, wireForm } from "../../lib/address"
 import { dotStuffed, isClean } from "../../lib/mail-lines"
-import {
-  isGood,
-  SmtpConnection,
-  SmtpConnectionError,
-  type SmtpReply,
-  type TlsNames,
-  veiled,
-} from "./wire"
+import { isGood, SmtpConnection, SmtpConnectionError, type SmtpReply, type TlsNames } from "./wire"
 
 export interface SmtpServer extends TlsNames {
   port: number
@@ -74,8 +67,6 @@ export class SmtpSession {
   #connected: SmtpConnection | undefined
   #extensions: Extensions = new Map()
   #dirty = false
-  /** Of the login, while it lasts. */
-  #secrets: string[] = []
 
   constructor(server: SmtpServer, transcript: string[]) {
     this.server = server
@@ -94,7 +85,7 @@ export class SmtpSession {
       await this.#hello()
       if (tls === "starttls" || tls === "opportunistic") await this.#startTls()
       if (this.server.username !== undefined) await this.#login(this.server.username)
-      this.#secrets = []
+      wire.conceal([])
       return this
     } catch (error) {
       wire.quit()
@@ -208,7 +199,7 @@ export class SmtpSession {
     if (!mechanism) throw new SmtpRefusal("AUTH", noMechanism(this.#extensions), false)
     const password = this.server.password ?? ""
     const plain = base64(`\0${username}\0${password}`)
-    this.#secrets = [plain, base64(username), base64(password), password]
+    this.#wire.conceal([plain, base64(username), base64(password), password])
     if (mechanism === "PLAIN") {
       const reply = await this.#ask(`AUTH PLAIN ${plain}`, "AUTH PLAIN ***")
       return this.#expect("AUTH", 235, reply)
@@ -237,7 +228,7 @@ export class SmtpSession {
   }
 
   async #hear(what: string, ms = this.server.timeouts.reply): Promise<SmtpReply> {
-    const reply = veiled(await this.#wire.read(what, ms), this.#secrets)
+    const reply = await this.#wire.read(what, ms)
     this.#note(`S: ${reply.text}`)
     return reply
   }

@@ -74,6 +74,11 @@ export class SmtpConnection {
     return reply
   }
 
+  /** From now on replies, and what is said of them, come without these. */
+  conceal(secrets: string[]): void {
+    this.#reader.secrets = secrets
+  }
+
   /** One reply is owed for each line. A server that says more loses the connection at once. */
   write(lines: string[]): void {
     this.#owed += lines.length
@@ -248,6 +253,8 @@ export const isGood = (reply: SmtpReply): boolean => reply.code >= 200 && reply.
 export class ReplyReader {
   /** Why nothing is read any more. What came whole before it was given out. */
   fault: string | undefined
+  /** Left out of everything that is read. */
+  secrets: string[] = []
   #unread = ""
   #lines: string[] = []
   /** Of the lines so far, in bytes. */
@@ -280,7 +287,7 @@ export class ReplyReader {
   #line(bytes: string): SmtpReply | undefined {
     this.#size += bytes.length
     if (this.#size > MAX_BYTES || this.#lines.length === MAX_LINES) return this.#fail(ENDLESS)
-    const line = Buffer.from(bytes.replace(/\r$/, ""), "latin1").toString()
+    const line = veiled(Buffer.from(bytes.replace(/\r$/, ""), "latin1").toString(), this.secrets)
     const [, code, mark, words] = /^([2-5]\d\d)(?:([ -])(.*))?$/s.exec(line) ?? []
     if (code === undefined) return this.#fail(`not an SMTP reply: ${clean(line).slice(0, 80)}`)
     this.#lines.push(words ?? "")
@@ -306,17 +313,14 @@ const TELLING = 12
 const SHORTEST = 8
 
 /** Some servers repeat the command that they dislike: what comes from a secret on is left out. */
-export function veiled(reply: SmtpReply, secrets: string[]): SmtpReply {
-  if (secrets.length === 0) return reply
+function veiled(line: string, secrets: string[]): string {
   const starts = secrets
     .filter((secret) => secret.length >= SHORTEST)
     .map((one) => one.slice(0, TELLING))
-  const hide = (text: string) =>
-    starts.reduce((rest, start) => {
-      const at = rest.indexOf(start)
-      return at < 0 ? rest : `${rest.slice(0, at)}***`
-    }, text)
-  return { ...reply, text: hide(reply.text), lines: reply.lines.map(hide) }
+  return starts.reduce((rest, start) => {
+    const at = rest.indexOf(start)
+    return at < 0 ? rest : `${rest.slice(0, at)}***`
+  }, line)
 }
 
 const clean = (text: string) => text.replace(/[\p{Cc}\u2028\u2029]/gu, "?")

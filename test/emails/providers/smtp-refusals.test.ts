@@ -169,6 +169,24 @@ describe("a login", () => {
     }
   })
 
+  test.each([
+    ["no reply", "", { status: "retry", fault: "connection" }],
+    ["no reply, cut within the secret", "x".repeat(70), { status: "retry", fault: "connection" }],
+    [
+      "a reply, cut within the secret",
+      `535 5.7.8 ${"x".repeat(982)} `,
+      { status: "failed", fault: "authentication" },
+    ],
+  ])("whose answer is %s and repeats the command is told without it", async (_, before, found) => {
+    const own = { ...login, password: "päss-wörter" }
+    const secret = Buffer.from(`\0${own.username}\0${own.password}`).toString("base64")
+    const EHLO = "250-sink.test\r\n250 AUTH PLAIN"
+    const outcome = await sendTo({ EHLO, AUTH: `${before}${secret}` }, undefined, own)
+    expect(outcome).toMatchObject(found)
+    const told = JSON.stringify([outcome.reason, outcome.reply, outcome.transcript])
+    expect(told).not.toContain(secret.slice(0, 6))
+  })
+
   test("goes as LOGIN where there is nothing else", async () => {
     const [user, secret] = ["ann", "päss"].map((text) => Buffer.from(text).toString("base64"))
     const script = {
