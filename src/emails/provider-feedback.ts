@@ -7,6 +7,7 @@ import { comparable } from "../lib/address"
 import { type Fact, isOpen, type Message } from "../messages/facts"
 import { feedback } from "../messages/settle"
 import { messages, type Status } from "../messages/tables"
+import { INSTANCE_NAME } from "../providers/callback-token"
 import type { ProviderNotice } from "../providers/descriptor"
 import { messageFor, type ProviderFeedback } from "../providers/receipts"
 import type { Reader, Store } from "../store/store"
@@ -29,7 +30,8 @@ export const applyFeedback = (store: Store): JobHandler<ProviderFeedback> => ({
     if (message === "unsettled" || ageSeconds(job) < KEPT_SECONDS) {
       return { retry: "The message of this notification is not stored yet." }
     }
-    const { config_id, provider_message_id } = told
+    const { provider_message_id } = told
+    const config_id = told.project_id === null ? INSTANCE_NAME : told.config_id
     log.debug("a notification names a message that is not ours", { config_id, provider_message_id })
     return {}
   },

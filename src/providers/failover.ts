@@ -2,6 +2,7 @@ import { log } from "../core/log"
 import { providerHold } from "../jobs/holds"
 import { DeferredError } from "../jobs/work-item"
 import type { Store } from "../store/store"
+import { shownId } from "./callback-token"
 import type { ProviderKind } from "./descriptor"
 import { FailoverAttempt, type SortedAnswer, sortAnswer } from "./failover-attempt"
 import { ProviderMonitor } from "./monitor"
@@ -174,7 +175,7 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
       try {
         return [{ config, lease: providers.lease(config) }]
       } catch (error) {
-        log.error("a provider cannot be opened", { config_id: config.id, error })
+        log.error("a provider cannot be opened", { config_id: shownId(config), error })
         return []
       }
     })
@@ -220,18 +221,21 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
     const has_asked = refusal
       ? await monitor.refused(message.message_id, config, refusal.reason)
       : await monitor.answered(config, lease, { faults, has_worked: !is_away })
-    await this.#keepReceipt(message, config.id, provider_message_id)
+    await this.#keepReceipt(message, config, provider_message_id)
     return has_asked
   }
 
-  async #keepReceipt(message: Message, config_id: string, provider_message_id?: string) {
+  async #keepReceipt(message: Message, config: ConfigRow, provider_message_id?: string) {
     if (provider_message_id === undefined) return
     const { message_id, project_id } = message
-    const receipt = { config_id, project_id, provider_message_id, message_id }
+    const receipt = { config_id: config.id, project_id, provider_message_id, message_id }
     // The message is on its way: what came of it must be recorded, or it would be sent again.
     const written = this.#parts.store.tx((tx) => keepReceipt(tx, receipt))
     await written.catch((error) =>
-      log.error("the receipt of a provider could not be stored", { config_id, error }),
+      log.error("the receipt of a provider could not be stored", {
+        config_id: shownId(config),
+        error,
+      }),
     )
   }
 }

@@ -59,8 +59,6 @@ export async function firstProvider(
 
 /** A provider refuses our login, and messages wait for it. */
 export interface LoginRefusal {
-  /** Of its configuration. */
-  id: string
   name: string
   /** Its own words. */
   reason: string
@@ -83,10 +81,10 @@ export async function refusalFor(db: Reader, kind: ProviderKind, project_id: str
 /** Of configurations that are all paused. */
 export function refusalOf(rows: ConfigRow[]): LoginRefusal | undefined {
   const refusals = rows.flatMap((row): LoginRefusal[] => {
-    const { id, provider, name: own, last_error, paused_until, probe_message_id } = row
+    const { provider, name: own, last_error, paused_until, probe_message_id } = row
     if (paused_until === null) return []
     const name = own === provider ? provider : `${provider} (${own})`
-    return [{ id, name, reason: last_error ?? "", next_probe_at: paused_until, probe_message_id }]
+    return [{ name, reason: last_error ?? "", next_probe_at: paused_until, probe_message_id }]
   })
   return refusals.sort((a, b) => (a.next_probe_at < b.next_probe_at ? -1 : 1))[0]
 }

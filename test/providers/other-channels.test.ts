@@ -7,13 +7,14 @@ import { record } from "../../src/providers/config-record"
 import * as configs from "../../src/providers/configs"
 import type { ProviderDescriptor, ProviderEnvironment } from "../../src/providers/descriptor"
 import { Failover } from "../../src/providers/failover"
+import { openInstance } from "../../src/providers/health"
 import { OpenProviders } from "../../src/providers/open-providers"
 import { NO_REPLY, type OutgoingMessage, outcomeOf } from "../../src/providers/provider"
 import { idFor } from "../harness/ids"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
 
-quietLog()
+const logged = quietLog()
 
 interface Text extends OutgoingMessage {
   body: string
@@ -115,6 +116,19 @@ async function texts() {
 test("a channel without any provider has messages wait", async () => {
   await using it = await texts()
   expect(await it.send("hello").catch((error: Error) => error.name)).toBe("DeferredError")
+})
+
+test("the log calls the instance's own provider instance", async () => {
+  await using it = await texts()
+  const open = () => {
+    throw new Error("no roof")
+  }
+  const own = { descriptor: { ...pigeon, open } as ProviderDescriptor, credentials: {} }
+  it.environment.own.sms = own
+  await openInstance(it.store, it.secrets, KIND, own)
+  expect(await it.send("hello").catch((error: Error) => error.name)).toBe("DeferredError")
+  const line = logged().find((one) => one.includes("a provider cannot be opened"))
+  expect(JSON.parse(line ?? "{}")).toMatchObject({ level: "error", config_id: "instance" })
 })
 
 test("texts go to the first provider of the project, and to the next one when it is away", async () => {
