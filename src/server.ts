@@ -26,7 +26,7 @@ import type { BeginMode } from "./store/database-file"
 import { BOOT_PATIENCE_MS, explained, openStore } from "./store/open"
 import type { Store } from "./store/store"
 import type { SetupToken } from "./tenancy/setup"
-import { deliveryWakeUp } from "./webhooks/held"
+import { deliveryWakeUp } from "./webhooks/delivery-rows"
 
 const WORKER_THREADS = 2
 /** Copying a log takes milliseconds. A thread that is ended meanwhile would leave the file open. */

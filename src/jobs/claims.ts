@@ -1,10 +1,63 @@
 import { millis, monotonic, now } from "../core/time"
-import { type InFlightRows, inFlightOf } from "../store/in-flight"
 import type { Store, Tx } from "../store/store"
-import { type LookAhead, lookAheadOf } from "./look-ahead"
+import { type InFlightRows, inFlightOf, type LookAhead, lookAheadOf } from "./in-flight"
 import { LEASED, type WorkRow } from "./work-item"
-import type { Lease } from "./work-rows"
+import type { Lease, WorkRows } from "./work-rows"
 import type { Share, WorkTable } from "./work-table"
+
+/** How a process says that a row is its own. */
+export interface Claims<Row extends WorkRow> {
+  readonly owner: string
+  /** Up to the share's limit of due rows. */
+  claim(share: Share): Promise<Row[]>
+  /** The one row, if it waits, due or not. */
+  claimOne(id: string): Promise<Row | undefined>
+  /** Of these claims, those that still count; nothing changes that until the transaction ends. */
+  held(tx: Tx, rows: Row[]): Promise<Set<Row>>
+  /** The claimed row, read again if it was not claimed just now; undefined when the claim is lost. */
+  fresh(row: Row): Promise<Row | undefined>
+  /** Forgets claims whose results are on disk. */
+  end(rows: Row[]): void
+  /** Releases what was not begun, or is cut off, as if it had not been claimed. */
+  release(rows: Row[]): Promise<void>
+  /** Keeps these claims for longer. */
+  keep(rows: Row[]): Promise<void>
+  /** Frees what other processes left behind. */
+  sweep(working: Row[]): Promise<void>
+}
+
+type Claimable<Row extends WorkRow> = Pick<WorkTable<Row, never>, "rows" | "looks_ahead"> & {
+  onRelease?: WorkTable<Row, never>["onRelease"] | undefined
+}
+
+export const claimsOf = <Row extends WorkRow>(
+  store: Store,
+  table: Claimable<Row>,
+  lease: Lease & { alone: boolean },
+): Claims<Row> => {
+  const inFlight = lease.alone ? inFlightOf(store.read, table.rows.name) : undefined
+  return inFlight
+    ? new MemoryClaims(store, table, inFlight, lease.owner)
+    : new LeaseClaims(store, table, lease)
+}
+
+/**
+ * Changes rows that wait: of `ids`, `change` gets those that nobody has claimed, and nobody claims
+ * them before it is on disk. What is claimed is left to its attempt.
+ */
+export async function changeUnclaimed<Row extends WorkRow, Result>(
+  store: Store,
+  rows: WorkRows<Row>,
+  ids: string[],
+  change: (tx: Tx, unclaimed: string[]) => Promise<Result>,
+): Promise<Result> {
+  const reserved = inFlightOf(store.read, rows.name)?.reserve(ids)
+  try {
+    return await store.tx(async (tx) => change(tx, await rows.unclaimed(tx, reserved?.free ?? ids)))
+  } finally {
+    reserved?.end()
+  }
+}
 
 /**
  * How long a claim counts as fresh: far less than a lease lasts. Work that waited longer may have
@@ -33,42 +86,6 @@ function isFresh(row: WorkRow): boolean {
   return by_clock >= 0 && Math.max(by_clock, lasted) < FRESH_MILLISECONDS
 }
 
-type Claimable<Row extends WorkRow> = Pick<WorkTable<Row, never>, "rows" | "looks_ahead"> & {
-  onRelease?: WorkTable<Row, never>["onRelease"] | undefined
-}
-
-/** How a process says that a row is its own. */
-export interface Claims<Row extends WorkRow> {
-  readonly owner: string
-  /** Up to the share's limit of due rows. */
-  claim(share: Share): Promise<Row[]>
-  /** The one row, if it waits, due or not. */
-  claimOne(id: string): Promise<Row | undefined>
-  /** Of these claims, those that still count; nothing changes that until the transaction ends. */
-  held(tx: Tx, rows: Row[]): Promise<Set<Row>>
-  /** The claimed row, read again if it was not claimed just now; undefined when the claim is lost. */
-  fresh(row: Row): Promise<Row | undefined>
-  /** Forgets claims whose results are on disk. */
-  end(rows: Row[]): void
-  /** Releases what was not begun, or is cut off, as if it had not been claimed. */
-  release(rows: Row[]): Promise<void>
-  /** Keeps these claims for longer. */
-  keep(rows: Row[]): Promise<void>
-  /** Frees what other processes left behind. */
-  sweep(working: Row[]): Promise<void>
-}
-
-export const claimsOf = <Row extends WorkRow>(
-  store: Store,
-  table: Claimable<Row>,
-  lease: Lease & { alone: boolean },
-): Claims<Row> => {
-  const inFlight = lease.alone ? inFlightOf(store.read, table.rows.name) : undefined
-  return inFlight
-    ? new MemoryClaims(store, table, inFlight, lease.owner)
-    : new LeaseClaims(store, table, lease)
-}
-
 /**
  * Claims where no other process can be: they are kept in memory and write nothing. A process that
  * dies has attempted nothing, as far as the rows can tell.
@@ -85,7 +102,7 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
     this.#table = table
     this.#inFlight = inFlight
     this.owner = owner
-    if (table.looks_ahead) this.#ahead = lookAheadOf<Row>(store.read, inFlight, table.rows.name)
+    if (table.looks_ahead) this.#ahead = lookAheadOf<Row>(store.read, table.rows.name)
   }
 
   async claim({ admit, ...share }: Share): Promise<Row[]> {

@@ -1,5 +1,5 @@
-import { perStore } from "../store/cached"
-import type { Reader, Store } from "../store/store"
+import { perTable } from "../store/cached"
+import type { Store } from "../store/store"
 
 const TOGETHER_MILLISECONDS = 10
 
@@ -12,15 +12,10 @@ export interface WakeUpTopic {
   wakeUp(): void
 }
 
-const wakeUpsOf = perStore(() => new Map<string, WakeUpTopic>())
-
 /** The wake-up of a table of the store, by its name. */
-export function wakeUpOf(db: Reader, table: string): WakeUpTopic {
-  const wakeUps = wakeUpsOf(db)
-  const known = wakeUps.get(table)
-  if (known) return known
+export const wakeUpOf = perTable((_, table): WakeUpTopic => {
   const listeners = new Set<() => void>()
-  const made: WakeUpTopic = {
+  return {
     topic: `belfry_work_${table}`,
     onWakeUp(listener) {
       listeners.add(listener)
@@ -30,9 +25,7 @@ export function wakeUpOf(db: Reader, table: string): WakeUpTopic {
       for (const listener of listeners) listener()
     },
   }
-  wakeUps.set(table, made)
-  return made
-}
+})
 
 /**
  * Carries wake-ups to the other nodes on the same Postgres, and theirs to us. Commits that come

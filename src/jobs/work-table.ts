@@ -3,7 +3,7 @@
  * engine for every such table; `messages`, `webhook_deliveries` and `jobs` use it.
  *
  * How a table joins:
- * 1. Its declaration spreads `workColumns()` and `workIndexes()` of `work-columns.ts`.
+ * 1. Its declaration spreads `workColumns()` and `workIndexes()` of `tables.ts`.
  * 2. `new WorkRows(table, partition, options)` compiles the statements. Due rows are found
  *    by partition: `priority`, or what a share belongs to, such as the endpoint of a delivery.
  * 3. A `WorkTable` says how a row is tried (`run`) and how the result is written (`settle`).
@@ -14,7 +14,7 @@
  * fairness, a breaker, a rate limit or a pause of one endpoint belong. It may refuse to give any.
  *
  * Where the process is alone (SQLite), a claim is kept in memory and writes nothing
- * (`memory-claims.ts`). On Postgres it is a lease in the row (`lease-claims.ts`). In both, `run` and
+ * (`in-flight.ts`). On Postgres it is a lease in the row. In both (`claims.ts`), `run` and
  * `settle` get the row as it is claimed: `attempt` counts the attempt that begins.
  *
  * Delivery is at least once. `run` tolerates a second run after a crash.
@@ -58,7 +58,7 @@ export interface WorkTable<Row extends WorkRow, End = unknown> {
   run(row: Row, recheck: () => Promise<Row | undefined>): Promise<WorkResult<End>>
   /** Writes results of claims that still hold, in the transaction that ends them. It may run twice. */
   settle(tx: Tx, list: Settled<Row, End>[]): Promise<void>
-  /** Where the process is alone, a claim reads more rows of a partition than it needs (`look-ahead.ts`). */
+  /** Where the process is alone, a claim reads more rows of a partition than it needs (`in-flight.ts`). */
   looks_ahead?: boolean
   /** Results are written at most so often, in milliseconds, so that more of them share a commit. */
   settles_apart_ms?: number

@@ -2,9 +2,9 @@ import { millis, now } from "../core/time"
 import type { NewEvent } from "../events/emit"
 import type { EventDetail } from "../events/tables"
 import { LEASED, READY, type WorkColumns } from "../jobs/work-item"
+import { perStore } from "../store/cached"
 import type { Reader, Tx } from "../store/store"
-import * as activity from "./activity"
-import type { messages, Status } from "./tables"
+import type { ChannelName, messages, Status } from "./tables"
 
 export type Message = typeof messages.$inferSelect
 
@@ -111,27 +111,54 @@ export function nextAttemptAt(
   return recipients.some(({ status }) => isOpen(status)) ? run_at : null
 }
 
+/** A change of a message's status that is on disk, for listeners: `belfry up`, the monitor. */
+export interface MessageActivity {
+  id: string
+  project_id: string
+  channel: ChannelName
+  status: Status
+  status_reason: string | null
+  recipient: string
+  at: string
+  event_type: string | null
+  elapsed_ms: number
+  next_attempt_at: string | null
+}
+
+const watchersOf = perStore(() => new Set<(activity: MessageActivity) => void>())
+
+/** Calls `watcher` after each commit of the store that changed a status, until the returned function is called. */
+export function watch(db: Reader, watcher: (activity: MessageActivity) => void): () => void {
+  const watchers = watchersOf(db)
+  watchers.add(watcher)
+  return () => void watchers.delete(watcher)
+}
+
 /** Tells the watchers once the change is on disk. */
 export function announce(tx: Tx, message: Announced, event_type: string | null) {
-  if (!activity.isWatched(tx)) return
+  if (watchersOf(tx).size === 0) return
   const told = activityOf(message, event_type)
-  tx.afterCommit(() => activity.tell(tx, told))
+  tx.afterCommit(() => tell(tx, told))
 }
 
 /** Tells the watchers of claims, or of their release: nothing is written of these. */
 export function announceStatus(db: Reader, messages: Announced[], status: "queued" | "sending") {
-  if (!activity.isWatched(db)) return
+  if (watchersOf(db).size === 0) return
   for (const message of messages) {
     if (!isOpen(message.status)) continue
     const state = status === "sending" ? LEASED : READY
-    activity.tell(db, activityOf({ ...message, status, state }, null))
+    tell(db, activityOf({ ...message, status, state }, null))
   }
 }
 
-function activityOf(message: Announced, event_type: string | null): activity.MessageActivity {
+function activityOf(message: Announced, event_type: string | null): MessageActivity {
   const { id, project_id, channel, status, status_reason, recipient } = message
   const next_attempt_at = nextAttemptAt(message)
   const elapsed_ms = millis() - Date.parse(message.created_at)
   const told = { id, project_id, channel, status, status_reason, recipient, next_attempt_at }
   return { ...told, at: now(), event_type, elapsed_ms }
+}
+
+export function tell(db: Reader, activity: MessageActivity) {
+  for (const watcher of watchersOf(db)) watcher(activity)
 }

@@ -4,9 +4,19 @@ import { short } from "../lib/text"
 import type { Outcome, RecipientOutcome } from "../providers/provider"
 import { newRowInserter } from "../store/statements"
 import type { Tx } from "../store/store"
-import { changeAll, load, loadAll, type StatusChange } from "./change"
+import {
+  BROKEN,
+  changeAll,
+  EXPIRED,
+  ended,
+  failAll,
+  load,
+  loadAll,
+  type StatusChange,
+  type Step,
+  stepsOf,
+} from "./change"
 import { type Fact, isOpen, type Message, type Tracked } from "./facts"
-import { BROKEN, EXPIRED, ended, failAll, type Step, stepsOf } from "./steps"
 import { attempts, messageRaws, type Status } from "./tables"
 
 /** The outcome of an attempt that ended with our login. */

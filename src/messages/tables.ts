@@ -1,4 +1,4 @@
-import { workColumns, workIndexes } from "../jobs/work-columns"
+import { workColumns, workIndexes } from "../jobs/tables"
 import type { Mailbox } from "../lib/address"
 import {
   bool,

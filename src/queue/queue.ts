@@ -11,8 +11,7 @@ import { isClaimed } from "../messages/standing"
 import { messages } from "../messages/tables"
 import { refusalFor, waitingReason } from "../providers/routing"
 import type { Reader } from "../store/store"
-import { WEBHOOKS } from "../webhooks/delivery-counts"
-import { isInFlight } from "../webhooks/held"
+import { isInFlight, WEBHOOKS } from "../webhooks/delivery-rows"
 import { deliveries, webhooks } from "../webhooks/tables"
 
 /** Rows of each kind that are looked at one by one; of a longer queue the rest is only counted. */

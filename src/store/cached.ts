@@ -10,21 +10,6 @@ interface CachedOptions<Value> {
   keeps?: (value: Value, db: Reader) => boolean
 }
 
-/** What each store has one of, made at its first use, for its reader and all of its transactions. */
-export function perStore<Value>(make: (db: Reader) => Value): (db: Reader) => Value {
-  const made = new WeakMap<object, { value: Value }>()
-  return (db) => {
-    const known = made.get(db.identity) ?? { value: make(db) }
-    made.set(db.identity, known)
-    return known.value
-  }
-}
-
-interface Answer<Value> {
-  value: Value
-  read_at: number
-}
-
 /** `recent_ms`: how old an answer may be where other nodes change the tables, too; default: 0. */
 type CachedLookUp<Value> = (
   db: Reader,
@@ -34,6 +19,11 @@ type CachedLookUp<Value> = (
 ) => Promise<Value>
 
 const MOST_ANSWERS = 10_000
+
+interface Answer<Value> {
+  value: Value
+  read_at: number
+}
 
 /**
  * A look-up that remembers its answers, for each store, until a commit changes what they were read
@@ -64,5 +54,63 @@ export function cached<Value>({
     if (answers.size >= most) answers.clear()
     answers.set(key, { value, read_at })
     return value
+  }
+}
+
+/** What each store has one of, made at its first use, for its reader and all of its transactions. */
+export function perStore<Value>(make: (db: Reader) => Value): (db: Reader) => Value {
+  const made = new WeakMap<object, { value: Value }>()
+  return (db) => {
+    const known = made.get(db.identity)
+    if (known) return known.value
+    const value = make(db)
+    made.set(db.identity, { value })
+    return value
+  }
+}
+
+/** What each store has one of for each table, by its name. */
+export function perTable<Value extends object>(
+  make: (db: Reader, table: string) => Value,
+): (db: Reader, table: string) => Value {
+  const tablesOf = perStore(() => new Map<string, Value>())
+  return (db, table) => {
+    const tables = tablesOf(db)
+    const known = tables.get(table)
+    if (known) return known
+    const value = make(db, table)
+    tables.set(table, value)
+    return value
+  }
+}
+
+type Effect = () => void
+
+const CHANGE = /\b(?:insert into|update|delete from) "(\w+)"/
+
+/** Tells listeners of commits that changed a table. Each store has one. */
+export class TableChanges {
+  readonly #listeners = new Map<string, Set<Effect>>()
+
+  /** Calls `hear` after each commit that changed one of the tables, until the function is called. */
+  listen(tables: string[], hear: Effect): () => void {
+    for (const table of tables) {
+      const known = this.#listeners.get(table) ?? new Set()
+      this.#listeners.set(table, known.add(hear))
+    }
+    return () => {
+      for (const table of tables) this.#listeners.get(table)?.delete(hear)
+    }
+  }
+
+  /** Adds to what follows the commit of the transaction that changed the table. */
+  note(table: string, effects: Effect[]): void {
+    for (const hear of this.#listeners.get(table) ?? []) effects.push(hear)
+  }
+
+  /** The same for the table that a statement changes, if it is one of a transaction and does. */
+  noteStatement(text: string, effects: Effect[] | undefined): void {
+    const table = effects && CHANGE.exec(text)?.[1]
+    if (table) this.note(table, effects)
   }
 }

@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite"
 import { AsyncLocalStorage } from "node:async_hooks"
 import { faultOf } from "../core/faults"
 import { log } from "../core/log"
-import { TableChanges } from "./table-changes"
+import { TableChanges } from "./cached"
 
 /** Bounds how long one group holds the event loop: some 15 ms at the usual cost of a closure. */
 const MAX_GROUP = 256

@@ -6,7 +6,8 @@ import type { PgDialect } from "drizzle-orm/pg-core"
 import { ApiError } from "../core/errors"
 import { log } from "../core/log"
 import { sleep } from "../core/time"
-import { postgresType } from "./columns"
+import { TableChanges } from "./cached"
+import { postgresType, uuidOfBytes } from "./columns"
 import {
   type ConnectOptions,
   connect,
@@ -15,10 +16,8 @@ import {
   sharesSessions,
 } from "./connect-postgres"
 import { NoDatabase } from "./database-file"
-import { uuidOfBytes } from "./id-codec"
 import { migratePostgres } from "./migrate"
 import type { Closure, Reader, Store, Tx } from "./store"
-import { TableChanges } from "./table-changes"
 
 const MAX_CONNECTIONS = 16
 /** One listens, and one migrates before. */

@@ -17,7 +17,6 @@ import {
 import { CHECKED_AT_OPEN_BYTES } from "./file-check"
 import { checkFile } from "./file-tasks"
 import { demandPermit, GroupCommit } from "./group-commit"
-import { beAlone } from "./in-flight"
 import { migrateSqlite } from "./migrate"
 import { rawSqlite } from "./statements"
 import type { Reader, Store, Tx } from "./store"
@@ -88,7 +87,6 @@ function open(options: SqliteOptions, release: () => void) {
   rawSqlite.set(tx, writer)
   const read: Reader = Object.assign(drizzle(reader) as unknown as Reader, access)
   rawSqlite.set(read, reader)
-  beAlone(read, tx)
 
   const store: Store = {
     read,

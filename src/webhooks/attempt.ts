@@ -1,12 +1,10 @@
 import { log } from "../core/log"
 import { type NetAnswer, NetError, request } from "../core/net"
-import type { Secrets } from "../core/secrets"
 import { millis, millisFrom, monotonic, now } from "../core/time"
 import { signedHeaders } from "../lib/signature"
 import { short } from "../lib/text"
-import { MASK, openHeaders, signingSecrets } from "./endpoint-secrets"
+import { lowered, MASK, type Receiver, type RequestSettings } from "./receiver"
 import type { DeliveryError } from "./tables"
-import type { WebhookRow } from "./webhooks"
 
 const CONTENT = { "content-type": "application/json", "user-agent": "belfry-webhooks/1" }
 
@@ -21,33 +19,6 @@ const LEAST_ECHO = 4
 const SIGNATURES = new Set(["authorization", "webhook-signature", "x-svc-signature"])
 
 type Headers = Record<string, string>
-
-/** The settings of every request to a receiver. */
-export interface RequestSettings {
-  secrets: Secrets
-  timeout_ms: number
-  allow_private: readonly string[]
-}
-
-/** An endpoint, made ready for any number of attempts. */
-export interface Receiver
-  extends Pick<WebhookRow, "id" | "url" | "header_format" | "transform" | "updated_at"> {
-  /** The custom headers, in lower case. Throws for another master key. */
-  headers(): Headers
-  /** Throws for another master key. */
-  secrets(): [string, ...string[]]
-}
-
-export function receiverOf({ secrets }: RequestSettings, webhook: WebhookRow): Receiver {
-  const { id, url, header_format, transform, updated_at } = webhook
-  let custom: Headers | undefined
-  const headers = () => {
-    custom ??= lowered(openHeaders(secrets, webhook))
-    return custom
-  }
-  const opened = signingSecrets(secrets, webhook)
-  return { id, url, header_format, transform, updated_at, headers, secrets: opened }
-}
 
 /** The outcome of one attempt. `error` is null exactly where the receiver answered 2xx. */
 export interface AttemptOutcome {
@@ -130,9 +101,6 @@ function headersFor(receiver: Receiver, id: string, body: string): Headers {
   const named = receiver.header_format === "standard" ? signed : lowered(signed)
   return { ...CONTENT, ...receiver.headers(), ...named, "content-type": CONTENT["content-type"] }
 }
-
-const lowered = (headers: Headers): Headers =>
-  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
 
 function answered({ status, headers, body, duration_ms }: NetAnswer, credentials: Headers) {
   const asks_to_wait = status === 429 || status === 503

@@ -8,11 +8,9 @@ import { events } from "../events/tables"
 import type { Page } from "../http/page"
 import { DEAD, OVER, READY } from "../jobs/work-item"
 import { held, isAskedId } from "../store/dialect"
-import type { ListWindow } from "../store/rows"
-import { newestFirst } from "../store/rows"
+import { type ListWindow, newestFirst } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
-
-import { deliveryWakeUp, isInFlight } from "./held"
+import { deliveryWakeUp, isInFlight } from "./delivery-rows"
 import * as schemas from "./schemas"
 import { type DeliveryStatus, deliveries } from "./tables"
 

@@ -8,7 +8,7 @@ import { idList, isAmong } from "../store/dialect"
 import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
 import { problemIn, renderText } from "../templates/render"
-import type { ClaimedDelivery } from "./delivery-picker"
+import type { ClaimedDelivery } from "./delivery-rows"
 import { deliveries } from "./tables"
 
 /** The envelopes of these events, as the compact JSON that is sent. By id. */

@@ -1,42 +1,13 @@
 import { eq, type SQL, sql } from "drizzle-orm"
 import { millis, millisFrom, monotonic, secondsFromNow } from "../core/time"
-import { isHeld, isReady, WorkRows } from "../jobs/work-rows"
+import { isHeld, isReady } from "../jobs/work-rows"
 import type { Picker, Share } from "../jobs/work-table"
 import { held } from "../store/dialect"
 import { prepared } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
-import { clearInactive, deliveryWakeUp } from "./held"
+import { deliveryWakeUp } from "./delivery-rows"
+import { clearInactive } from "./held"
 import { deliveries, webhooks } from "./tables"
-
-/** What an attempt and its result need to know: no capture of the last attempt, which may be large. */
-const claimed = {
-  id: deliveries.id,
-  webhook_id: deliveries.webhook_id,
-  event_id: deliveries.event_id,
-  trigger: deliveries.trigger,
-  status: deliveries.status,
-  state: deliveries.state,
-  run_at: deliveries.run_at,
-  attempt: deliveries.attempt,
-  owner: deliveries.owner,
-  lease_until: deliveries.lease_until,
-  attempts: deliveries.attempts,
-  max_attempts: deliveries.max_attempts,
-  by_hand: deliveries.by_hand,
-  body: deliveries.body,
-  attempt_log: deliveries.attempt_log,
-  first_attempted_at: deliveries.first_attempted_at,
-  created_at: deliveries.created_at,
-}
-
-export type ClaimedDelivery = Pick<typeof deliveries.$inferSelect, keyof typeof claimed>
-
-/** What the engine asks of the table: due deliveries by endpoint, also only those asked for by hand. */
-export const deliveryRows = new WorkRows<ClaimedDelivery>(deliveries, deliveries.webhook_id, {
-  buried: () => ({ status: "exhausted" }),
-  filters: { by_hand: eq(deliveries.by_hand, true) },
-  claimed,
-})
 
 /** Endpoints of one page. The next pick goes on with the page after it. */
 const PAGE = 200

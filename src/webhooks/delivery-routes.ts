@@ -11,8 +11,14 @@ import {
 import { AlreadyAnswered, answerOnce, keepAnswer, lookup } from "../http/idempotency"
 import { asPage, type Cursors, keyById, readTime, windowOf } from "../http/page"
 import { RateLimits, SharedWindows } from "../http/rate-limits"
-import type { Call } from "../http/route"
-import { type AnyRoute, type Enveloped, type Method, projectRow, route } from "../http/route"
+import {
+  type AnyRoute,
+  type Call,
+  type Enveloped,
+  type Method,
+  projectRow,
+  route,
+} from "../http/route"
 import { pathOf, queryOf } from "../http/target"
 import { check } from "../http/validate"
 import { Job } from "../jobs/schemas"

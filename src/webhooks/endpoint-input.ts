@@ -5,7 +5,7 @@ import { checkMetadata } from "../http/field-schemas"
 import { check } from "../http/validate"
 import { parseRule } from "../lib/filter-rule"
 import { isSecret } from "../lib/signature"
-import { MASK, NOTHING_STORED } from "./endpoint-secrets"
+import { MASK, NOTHING_STORED } from "./receiver"
 import { NewWebhook, WebhookPatch } from "./schemas"
 import type { HeaderFormat, RetryPolicy, WebhookStatus } from "./tables"
 

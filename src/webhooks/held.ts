@@ -1,33 +1,16 @@
-import { and, eq, gte, inArray, lt, notInArray, type SQL, sql } from "drizzle-orm"
+import { and, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm"
 import { now, secondsFromNow } from "../core/time"
-import { wakeUpOf } from "../jobs/wake-ups"
-import { DEAD, HELD, LEASED, READY } from "../jobs/work-item"
+import { DEAD, HELD, READY } from "../jobs/work-item"
 import { isHeld, isReady } from "../jobs/work-rows"
 import { skipLocked } from "../store/dialect"
-import { inFlightOf } from "../store/in-flight"
 import type { Reader, Store, Tx } from "../store/store"
+import { deliveryWakeUp, notInFlight } from "./delivery-rows"
 import { deliveries, type WebhookStatus } from "./tables"
-
-/** The name of the table, for the engine. */
-export const DELIVERIES = "webhook_deliveries"
-
-/** Wakes the delivery loop of every node, after a commit that made deliveries due. */
-export const deliveryWakeUp = (db: Reader) => wakeUpOf(db, DELIVERIES)
 
 const HELD_SECONDS = 7 * 86_400
 const BATCH = 500
 
 const { id, webhook_id, by_hand, run_at, created_at, event_id, event_type } = deliveries
-
-/** Whether an attempt of the delivery runs. */
-export const isInFlight = (db: Reader, delivery: { id: string; state: number }): boolean =>
-  delivery.state === LEASED || (inFlightOf(db, DELIVERIES)?.has(delivery.id) ?? false)
-
-/** Excludes deliveries that are attempted now from a query of open ones. */
-export function notInFlight(db: Reader): SQL | undefined {
-  const ids = inFlightOf(db, DELIVERIES)?.ids() ?? []
-  return ids.length === 0 ? undefined : notInArray(id, ids)
-}
 
 /** Until when a delivery that is held now can be released. */
 export const heldUntil = (): string => secondsFromNow(HELD_SECONDS)

@@ -10,8 +10,9 @@ import { perStore } from "../store/cached"
 import { heldForShare } from "../store/dialect"
 import { inserter, prepared } from "../store/statements"
 import type { Tx } from "../store/store"
-import { EndpointCache } from "./endpoint-cache"
-import { deliveryWakeUp, heldUntil } from "./held"
+import { deliveryWakeUp } from "./delivery-rows"
+import { heldUntil } from "./held"
+import { EndpointCache } from "./receiver"
 import { deliveries, type Trigger, webhooks } from "./tables"
 
 const DISABLED = "webhook.disabled"
@@ -129,7 +130,7 @@ async function current(tx: Tx, project: string): Promise<SubscribedEndpoint[]> {
   return rows
 }
 
-const insertDeliveries = inserter(deliveries, { quiet: true }) // see `jobs/look-ahead.ts`
+const insertDeliveries = inserter(deliveries, { quiet: true }) // see `jobs/in-flight.ts`
 
 const { id, project_id, events, filter, status, retry_policy } = webhooks
 const columns = { id, events, filter, status, retry_policy, updated_at: webhooks.updated_at }

@@ -5,7 +5,7 @@ import { held, idList, isAmong } from "../store/dialect"
 import { prepared, updater } from "../store/statements"
 import type { Tx } from "../store/store"
 import type { AttemptOutcome } from "./attempt"
-import type { ClaimedDelivery } from "./delivery-picker"
+import type { ClaimedDelivery } from "./delivery-rows"
 import { WARN_AT, warn } from "./failure-mail"
 import { heldUntil } from "./held"
 import { disable } from "./status"
@@ -236,5 +236,5 @@ const writeRows = updater(deliveries, {
     "last_attempted_at",
   ],
   clear: [],
-  quiet: true, // see `jobs/look-ahead.ts`
+  quiet: true, // see `jobs/in-flight.ts`
 })

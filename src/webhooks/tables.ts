@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm"
 import type { API_VERSION } from "../events/registry"
-import { workColumns, workIndexes } from "../jobs/work-columns"
+import { workColumns, workIndexes } from "../jobs/tables"
 import { DEAD, HELD, OVER, READY } from "../jobs/work-item"
 import { bool, eventRef, id, index, int, json, ref, table, text, time } from "../store/columns"
 

@@ -14,8 +14,8 @@ import { emitAll } from "../../src/events/emit"
 import { isLeased, isReady } from "../../src/jobs/work-rows"
 import { newSecret } from "../../src/lib/signature"
 import { openStore } from "../../src/store/open"
-import { secretContext } from "../../src/webhooks/endpoint-secrets"
 import { openWebhooks } from "../../src/webhooks/open-webhooks"
+import { secretContext } from "../../src/webhooks/receiver"
 import { deliveries, webhooks } from "../../src/webhooks/tables"
 
 const PROJECT = newId()

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
-import { LookAhead } from "../../src/jobs/look-ahead"
+import { LookAhead } from "../../src/jobs/in-flight"
 import { jobs } from "../../src/jobs/tables"
 import type { WorkRow } from "../../src/jobs/work-item"
 import { testStore } from "../harness/store"

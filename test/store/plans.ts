@@ -1,6 +1,6 @@
 import { spyOn } from "bun:test"
 import { NoopLogger } from "drizzle-orm/logger"
-import { TableChanges } from "../../src/store/table-changes"
+import { TableChanges } from "../../src/store/cached"
 import { engine } from "../harness/store"
 import type { Outside } from "./outside"
 

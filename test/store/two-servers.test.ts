@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { onEmitted } from "../../src/events/emit"
 import { wakeUpOf } from "../../src/jobs/wake-ups"
-import { watch } from "../../src/messages/activity"
+import { watch } from "../../src/messages/facts"
 import { accept } from "../../src/messages/pipeline"
 import { testStore } from "../harness/store"
 import { letter } from "../messages/letters"

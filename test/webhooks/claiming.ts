@@ -1,7 +1,8 @@
 import { newId } from "../../src/core/ids"
 import { claimsOf } from "../../src/jobs/claims"
 import type { Store } from "../../src/store/store"
-import { DeliveryPicker, deliveryRows } from "../../src/webhooks/delivery-picker"
+import { DeliveryPicker } from "../../src/webhooks/delivery-picker"
+import { deliveryRows } from "../../src/webhooks/delivery-rows"
 import { engine } from "../harness/store"
 
 const lease = { owner: newId(), lease_ms: 60_000, alone: engine === "sqlite" }

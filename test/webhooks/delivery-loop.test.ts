@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { DEAD, LEASED, OVER, READY } from "../../src/jobs/work-item"
-import { isInFlight } from "../../src/webhooks/held"
+import { isInFlight } from "../../src/webhooks/delivery-rows"
 import { deliveries } from "../../src/webhooks/tables"
 import { hangs, receiver } from "../fakes/receiver"
 import { movableClock } from "../harness/clock"

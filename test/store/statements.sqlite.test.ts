@@ -3,7 +3,7 @@ import { and, eq, inArray, sql } from "drizzle-orm"
 import { newId } from "../../src/core/ids"
 import { accept } from "../../src/messages/pipeline"
 import { messageContents, messages } from "../../src/messages/tables"
-import { directly } from "../../src/store/direct-statement"
+import { directly } from "../../src/store/statements"
 import { testStore } from "../harness/store"
 import { letter } from "../messages/letters"
 

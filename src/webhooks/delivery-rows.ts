@@ -1,0 +1,92 @@
+import { and, eq, gte, notInArray, type SQL, sql } from "drizzle-orm"
+import { millis, secondsFromNow } from "../core/time"
+import type { QueueCounts } from "../jobs/counts"
+import { inFlightOf } from "../jobs/in-flight"
+import { wakeUpOf } from "../jobs/wake-ups"
+import { LEASED } from "../jobs/work-item"
+import { isDead, isHeld, isLeased, isReady, WorkRows } from "../jobs/work-rows"
+import type { Reader } from "../store/store"
+import { deliveries } from "./tables"
+
+/** The name of the table, for the engine. */
+const DELIVERIES = "webhook_deliveries"
+
+/** What an attempt and its result need to know: no capture of the last attempt, which may be large. */
+const claimed = {
+  id: deliveries.id,
+  webhook_id: deliveries.webhook_id,
+  event_id: deliveries.event_id,
+  trigger: deliveries.trigger,
+  status: deliveries.status,
+  state: deliveries.state,
+  run_at: deliveries.run_at,
+  attempt: deliveries.attempt,
+  owner: deliveries.owner,
+  lease_until: deliveries.lease_until,
+  attempts: deliveries.attempts,
+  max_attempts: deliveries.max_attempts,
+  by_hand: deliveries.by_hand,
+  body: deliveries.body,
+  attempt_log: deliveries.attempt_log,
+  first_attempted_at: deliveries.first_attempted_at,
+  created_at: deliveries.created_at,
+}
+
+export type ClaimedDelivery = Pick<typeof deliveries.$inferSelect, keyof typeof claimed>
+
+/** What the engine asks of the table: due deliveries by endpoint, also only those asked for by hand. */
+export const deliveryRows = new WorkRows<ClaimedDelivery>(deliveries, deliveries.webhook_id, {
+  buried: () => ({ status: "exhausted" }),
+  filters: { by_hand: eq(deliveries.by_hand, true) },
+  claimed,
+})
+
+/** Wakes the delivery loop of every node, after a commit that made deliveries due. */
+export const deliveryWakeUp = (db: Reader) => wakeUpOf(db, DELIVERIES)
+
+/** Whether an attempt of the delivery runs. */
+export const isInFlight = (db: Reader, delivery: { id: string; state: number }): boolean =>
+  delivery.state === LEASED || (inFlightOf(db, DELIVERIES)?.has(delivery.id) ?? false)
+
+/** Excludes deliveries that are attempted now from a query of open ones. */
+export function notInFlight(db: Reader): SQL | undefined {
+  const ids = inFlightOf(db, DELIVERIES)?.ids() ?? []
+  return ids.length === 0 ? undefined : notInArray(deliveries.id, ids)
+}
+
+/** The name of the queue of deliveries, which an operator may pause. */
+export const WEBHOOKS = "webhooks"
+
+const DAY_SECONDS = 86_400
+
+/** Rows that are looked at for the oldest; the others are only counted, by the partial indexes. */
+const MOST_ROWS = 2000
+
+/** How many deliveries of all projects wait, run, and were given up in the last day. */
+export async function countDeliveries(db: Reader): Promise<QueueCounts> {
+  const recent = and(isDead, gte(deliveries.run_at, secondsFromNow(-DAY_SECONDS)))
+  const parts = [await look(db, isReady), await look(db, isHeld), await look(db, isLeased)]
+  const [ready = 0, held = 0, leased = 0] = parts.map(({ count }) => count)
+  const in_flight = inFlightOf(db, DELIVERIES)?.ids().length ?? 0
+  const oldest = Math.min(...parts.map(({ created_at }) => created_at ?? millis()))
+  return {
+    depth: Math.max(0, ready - in_flight) + held,
+    oldest_seconds: Math.max(0, Math.floor((millis() - oldest) / 1000)),
+    running: leased + in_flight,
+    failed_24h: await countOf(db, recent),
+  }
+}
+
+async function look(db: Reader, which: SQL) {
+  const { created_at } = deliveries
+  const first = db.select({ created_at }).from(deliveries).where(which).limit(MOST_ROWS).as("first")
+  const oldest = sql<number | string | null>`min(${first.created_at})`
+  const [row] = await db.select({ oldest }).from(first)
+  const found = row?.oldest ?? null
+  return { count: await countOf(db, which), created_at: found === null ? null : Number(found) }
+}
+
+async function countOf(db: Reader, which: SQL | undefined): Promise<number> {
+  const [row] = await db.select({ n: sql<number>`count(*)` }).from(deliveries).where(which)
+  return Number(row?.n ?? 0)
+}
