@@ -14,7 +14,7 @@ if (words[0] === "--version" || words[0] === "-V") {
 } else if (words[0] === "__complete") {
   const { complete } = await import("./lib/completion/complete")
   const { createProgram } = await import("./program")
-  await complete(createProgram(), words.slice(1))
+  await complete(createProgram, words.slice(1))
   process.exit(0)
 } else {
   const { run } = await import("./program")

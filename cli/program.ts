@@ -39,7 +39,7 @@ export async function run(words: string[]): Promise<never> {
   watchInterrupts()
   watchReaders()
   let printed = Promise.resolve() // what --help prints, which must be out before the process ends
-  const program = createProgram((text) => {
+  const program = createProgram(words, (text) => {
     printed = printed.then(() => write(process.stdout, text))
   })
   const state: RunState = { flags: { color: true }, command: undefined }
@@ -81,8 +81,15 @@ function helpWords(words: string[], program: Command): string[] {
   return asked ? [...named, "--help"] : words
 }
 
-/** The whole tree. Commands load what they do when they run: `--help` stays quick. */
-export function createProgram(writeOut = (text: string) => void process.stdout.write(text)) {
+/**
+ * The tree of commands; each loads its action when it runs. Given the words of a command line, it is
+ * complete only below the root's commands that stand in the line: most of the start would go into the rest.
+ */
+export function createProgram(
+  words?: readonly string[],
+  writeOut = (text: string) => void process.stdout.write(text),
+) {
+  const isNeeded = (name: string) => words?.includes(name) ?? true
   const program = new Command("belfry")
     .description("Email, push, SMS and inbox behind one API, from one executable that you own.")
     .exitOverride()
@@ -93,11 +100,11 @@ export function createProgram(writeOut = (text: string) => void process.stdout.w
   const mail = [emails, domains, providers, mailbox, events, webhooks, deliveries, jobs, keys, logs]
   const people = [login, setup, me, accounts, usage, admin, queue]
   const nouns = [local, tui, ...mail, ...people, profiles, config, listen, completion]
-  addResources(program, resources)
+  addResources(program, resources, isNeeded)
   for (const noun of nouns) noun.define(program)
-  for (const noun of program.commands) withoutHelpCommand(noun) // `helpWords` answers there
+  for (const noun of program.commands) arrange(noun)
   group(program)
-  addGlobalFlags(program)
+  addGlobalFlags(program, isNeeded)
   return program.addHelpText(
     "after",
     `
@@ -144,9 +151,14 @@ function group(program: Command): void {
   ;(program.commands as Command[]).sort((one, other) => rank(one) - rank(other))
 }
 
-function withoutHelpCommand(command: Command): void {
+const first_verbs = "send batch create add set enroll list show get update delete".split(" ")
+
+/** The usual verbs stand first in the help of every noun. Help behind a noun is for `helpWords`. */
+function arrange(command: Command): void {
   command.helpCommand(false)
-  for (const child of command.commands) withoutHelpCommand(child)
+  const rank = (child: Command) => first_verbs.indexOf(child.name()) + 1 || first_verbs.length + 1
+  ;(command.commands as Command[]).sort((one, other) => rank(one) - rank(other))
+  for (const child of command.commands) arrange(child)
 }
 
 const helpCommand = () =>

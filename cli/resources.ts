@@ -44,7 +44,10 @@ export const resources: readonly Resource[] = [
         shown: emailText,
         next: ({ id }) => `emails attempts ${id}`,
       }),
-      row("attempts <id>", "GET /v1/emails/{email_id}/attempts", { columns: attemptColumns }),
+      row("attempts <id>", "GET /v1/emails/{email_id}/attempts", {
+        about: "list the delivery attempts of an email with the servers' answers, oldest first",
+        columns: attemptColumns,
+      }),
       row("cancel <id>", "POST /v1/emails/{email_id}/cancel", {
         done: () => "cancelled",
         shown: emailText,
@@ -69,6 +72,7 @@ export const resources: readonly Resource[] = [
     example: ["mailbox list", "mailbox wait --to ann@mailbox.test"],
     rows: [
       row("clear", "DELETE /v1/mailbox", {
+        about: "delete the project's mail from the mailbox, or only that to one recipient",
         example: "--to ann@mailbox.test --yes",
         flags: { to: "delete only mail to this address" },
         confirm: async (context, _, __, { to }) => {
@@ -86,11 +90,13 @@ export const resources: readonly Resource[] = [
     example: "events list --follow",
     rows: [
       row("get <id>", "GET /v1/events/{event_id}", {
+        about: "show one event in the form that webhooks carry",
         word: `evt_${ID}`,
         shown: ({ data, id, type, created_at: created }, paint) =>
           `${fields(Object.entries({ id, type, created }), paint)}\n\n${JSON.stringify(data, null, 2)}`,
       }),
       row("types", "GET /v1/webhooks/events", {
+        about: "list the event types; --json adds their fields and examples",
         example: "--category email",
         columns: {
           TYPE: "type",
@@ -158,6 +164,7 @@ export const resources: readonly Resource[] = [
         done: () => "the password is changed; your other sessions have ended",
       }),
       row("approve <code>", "POST /v1/session/device/approve", {
+        about: "approve the sign-in of the program that shows this code, or deny it",
         word: "BCDF-GHJK",
         flags: { approve: false },
         options: (command) => command.option("--deny", "refuse the sign-in"),
@@ -178,9 +185,11 @@ export const resources: readonly Resource[] = [
     example: "me mfa enroll",
     rows: [
       row("verify <code>", "POST /v1/users/me/mfa/verify", {
+        about: "turn the second factor on, with a code of your app",
         done: () => "every sign-in now needs a code",
       }),
       row("disable <code>", "POST /v1/users/me/mfa/disable", {
+        about: "turn the second factor off, with a code or a backup code",
         done: () => "a sign-in now needs only the password",
       }),
     ],
@@ -206,12 +215,17 @@ export const resources: readonly Resource[] = [
       }),
     ],
   },
-  { noun: "accounts", about: "manage the accounts that you belong to", rows: accountRows },
+  {
+    noun: "accounts",
+    about: "manage the accounts that you belong to",
+    rows: accountRows,
+  },
   {
     noun: "projects",
     about: "manage the projects of the account",
     rows: [
       row("list", "GET /v1/projects", {
+        about: "list the projects that you can see, newest first",
         columns: (context) => ({
           "": ({ id }) => (id === context.connection().project_id ? "*" : ""),
           ID: idColumn("project"),
@@ -251,6 +265,7 @@ export const resources: readonly Resource[] = [
         done: ({ name }) => `restored ${name}`,
       }),
       row("members <id>", "GET /v1/projects/{project_id}/members", {
+        about: "list the members of a project and their roles, newest first",
         columns: {
           ID: memberId,
           EMAIL: wide(({ email }) => email),
@@ -281,6 +296,7 @@ export const resources: readonly Resource[] = [
     about: "manage the members of the account",
     rows: [
       row("list", "GET /v1/accounts/me/members", {
+        about: "list the members of the account, newest first",
         columns: {
           ID: memberId,
           EMAIL: wide(({ email }) => email, "last"),
@@ -323,6 +339,7 @@ export const resources: readonly Resource[] = [
     about: "manage the invitations to the account",
     rows: [
       row("list", "GET /v1/accounts/me/invitations", {
+        about: "list the invitations of the account, newest first",
         example: "--status pending",
         columns: {
           ID: idColumn("invitation"),
@@ -333,13 +350,16 @@ export const resources: readonly Resource[] = [
         },
       }),
       row("resend <id>", "POST /v1/accounts/me/invitations/{invitation_id}/resend", {
+        about: "send an invitation again, with a new link for 7 days",
         done: ({ email }) => `sent the invitation to ${email} again`,
       }),
       row("revoke <id>", "DELETE /v1/accounts/me/invitations/{invitation_id}", {
+        about: "revoke an invitation; its link stops working",
         confirm: asks((id) => `The link of invitation ${id} will stop working.`, "revoke"),
         done: ({ id }) => `revoked ${id}`,
       }),
       row("show <token>", "GET /v1/invitations/{token}", {
+        about: "show the account and the role of an invitation that you got",
         example: "--url https://mail.example.test",
         anonymous: true,
       }),

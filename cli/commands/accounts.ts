@@ -19,6 +19,7 @@ const METRICS = ["email", "push", "sms", "in_app", "mau"] as const
 /** Accounts: each pays for its projects, and its members work in them. */
 export const accountRows = [
   row("list", "GET /v1/accounts", {
+    about: "list your accounts, newest first",
     columns: (context) => ({
       "": ({ id }) => (id === context.connection().account_id ? "*" : ""),
       ID: idColumn("account"),
@@ -81,6 +82,7 @@ export const accountRows = [
     done: ({ name }) => `${name} has a new owner`,
   }),
   row("plan", "GET /v1/accounts/me/plan", {
+    about: "show the plan with its limits and features",
     shown: ({ plan, limits, features }, paint) => {
       const numbers = Object.entries(limits).map(([name, limit]) => [name, limit ?? "unlimited"])
       const switches = Object.entries(features).map(([name, on]) => [name, on ? "yes" : "no"])
@@ -88,6 +90,7 @@ export const accountRows = [
     },
   }),
   row("resources", "GET /v1/accounts/me/resource-counts", {
+    about: "show the number of each resource, with its limit",
     shown: (counts, paint) => {
       const lines = Object.entries(counts).map(
         ([name, { used, limit }]) => [name, `${used} of ${limit ?? "unlimited"}`] as const,
@@ -96,6 +99,7 @@ export const accountRows = [
     },
   }),
   row("breakdown", "GET /v1/accounts/me/project-breakdown", {
+    about: "show the usage and the API keys of each project in a month",
     example: "--period 2026-11",
     columns: {
       ID: idColumn("project", ({ project_id }) => project_id),

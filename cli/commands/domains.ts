@@ -45,6 +45,7 @@ export const domainRows = [
     next: ({ domain }) => `domains check ${domain} --watch`,
   }),
   row("list", "GET /v1/domains", {
+    about: "list the domains, newest first",
     example: "--status pending",
     flags: { domain: "show only names that contain this text" },
     columns,

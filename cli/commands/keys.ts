@@ -61,9 +61,11 @@ export const keyRows = [
     columns: columns,
   }),
   row("get <id>", "GET /v1/api-keys/{key_id}", {
+    about: "show one key, without its secret text",
     shown,
   }),
   row("revoke <id>", "DELETE /v1/api-keys/{key_id}", {
+    about: "revoke a key; the next request with it is refused",
     example: "--yes",
     confirm: asks(
       (id) => `Key ${id} will stop working at the next request. This cannot be undone.`,
@@ -72,6 +74,7 @@ export const keyRows = [
     done: ({ name, id }) => `revoked ${name} (${id})`,
   }),
   row("update <id>", "PATCH /v1/api-keys/{key_id}", {
+    about: "change the name or expiry of a key, or reduce its scopes",
     example: "--scope email:send --expires 90d",
     flags: {
       name: "new name",
@@ -81,6 +84,7 @@ export const keyRows = [
     shown,
   }),
   row("rotate <id>", "POST /v1/api-keys/{key_id}/rotate", {
+    about: "create a key that replaces another one after some hours",
     example: "--overlap 2",
     flags: { overlap_hours: "hours in which both keys work: 0 to 72 (default: 24)" },
     ...once,
@@ -115,7 +119,7 @@ export function define(program: Command): void {
 
   keys
     .command("doctor")
-    .description("find keys that are unused, may do everything or never expire; exit 8 if any")
+    .description("find keys that are unused, have all scopes or never expire; exit 8 if any")
     .addHelpText("after", examples("keys doctor"))
     .action(run(doctor))
 }

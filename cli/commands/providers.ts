@@ -22,6 +22,7 @@ const statusOf = ({ enabled, status }: ProviderConfig) => (enabled ? status : "o
 
 export const providerRows = [
   row("list", "GET /v1/providers", {
+    about: "list the providers of the project, newest first",
     example: "--kind email_provider",
     columns: {
       ID: idColumn("provider"),
@@ -38,7 +39,11 @@ export const providerRows = [
       AGE: ago(({ created_at }) => created_at),
     },
   }),
-  row("get <id>", "GET /v1/providers/{kind}/config/{config_id}", { params, shown: shownProvider }),
+  row("get <id>", "GET /v1/providers/{kind}/config/{config_id}", {
+    params,
+    about: "show one provider, and the last 4 characters of its secrets",
+    shown: shownProvider,
+  }),
   row("test <id>", "POST /v1/providers/{kind}/config/{config_id}/test", {
     about: "log in at a provider, or send a mail with --to; success lets waiting mail go on",
     params,

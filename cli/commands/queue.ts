@@ -33,6 +33,7 @@ const domainColumns: Columns<OpenWork["by_domain"][number]> = {
 
 export const queueRows = [
   row("list", "GET /v1/queue", {
+    about: "list the project's open work by queue, state, reason and domain",
     shown: ({ by_state = [], by_domain = [] }, paint, width) => {
       if (by_state.length === 0) return paint.dim("nothing waits")
       const parts = [table(by_state, stateColumns, width, paint)]

@@ -14,6 +14,7 @@ const METRICS = ["email", "push", "sms", "in_app", "mau"] as const
 
 export const usageRows = [
   row("mine", "GET /v1/usage/user-aggregate", {
+    about: "show the total usage of all accounts that you own",
     shown: ({ accounts, totals, over }, paint) => {
       const each = accounts.map(
         ({ account_id, plan, usage: { email } }) =>
@@ -24,6 +25,7 @@ export const usageRows = [
     },
   }),
   row("reconcile", "POST /v1/usage/reconcile", {
+    about: "count the usage of a month again, correct it and show the difference",
     shown: ({ period, drift, projects_touched }, paint) => {
       const difference = ["drift", JSON.stringify(drift)] as const
       return fields([["period", period], difference, ["projects touched", projects_touched]], paint)

@@ -190,6 +190,7 @@ export const webhookRows = [
     next: ({ id, status }) => (status === "active" ? undefined : `webhooks enable ${id} --replay`),
   }),
   row("update <id>", "PATCH /v1/webhooks/{webhook_id}", {
+    about: "change an endpoint; values without a flag stay",
     example: "--event 'email.*' --rate-limit 10",
     flags: endpointFlags,
     options: updateOptions,
@@ -198,6 +199,7 @@ export const webhookRows = [
     after: warn,
   }),
   row("delete <id>", "DELETE /v1/webhooks/{webhook_id}", {
+    about: "delete an endpoint and its open deliveries",
     example: "--yes",
     confirm: asks(
       (id) => `The endpoint ${id} will be deleted now. Its open deliveries end.`,
@@ -206,15 +208,23 @@ export const webhookRows = [
     done: ({ id }) => `deleted ${id}`,
   }),
   row("enable <id>", "POST /v1/webhooks/{webhook_id}/enable", {
+    about: "make an endpoint active again",
     example: "--replay",
     flags: { replay: false },
     options: (command) => command.option("--replay", "also send the events that were held"),
     body: ({ replay }) => ({ replay: replay ? "held" : "none" }),
     ...switched,
   }),
-  row("disable <id>", "POST /v1/webhooks/{webhook_id}/disable", switched),
-  row("pause <id>", "POST /v1/webhooks/{webhook_id}/pause", switched),
+  row("disable <id>", "POST /v1/webhooks/{webhook_id}/disable", {
+    about: "disable an endpoint: its events are held for 7 days",
+    ...switched,
+  }),
+  row("pause <id>", "POST /v1/webhooks/{webhook_id}/pause", {
+    about: "pause an endpoint: its events are held for 7 days",
+    ...switched,
+  }),
   row("replay <id>", "POST /v1/webhooks/{webhook_id}/replay", {
+    about: "send the held, the failed or all events of a time range again",
     example: ["--since 7d", "--since 1h --status all"],
     flags: { status: "events to send: held, failed or all (default: held)" },
     ...startedJob,

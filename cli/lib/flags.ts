@@ -57,15 +57,18 @@ const several_of: Partial<Record<string, string>> = {
 }
 
 /**
- * Gives them to every command of the tree. Each parses its own words only: were the root to look
- * through all of them, `--text "$INPUT"` could smuggle in a `--url` that gets the key.
+ * Gives the global flags to the root, and to the whole tree below each of its needed commands. Each
+ * command parses its own words only: were the root to look through all of them, `--text "$INPUT"` could
+ * smuggle in a `--url` that gets the key.
  */
-export function addGlobalFlags(command: Command): void {
+export function addGlobalFlags(command: Command, isNeeded: (name: string) => boolean): void {
   command.enablePositionalOptions()
   for (const option of options()) command.addOption(option.helpGroup(GROUP))
   command.addHelpOption(new Option("-h, --help", "print this help").helpGroup(GROUP))
   for (const option of command.options) refuseTwice(option)
-  for (const child of command.commands) addGlobalFlags(child)
+  for (const child of command.commands) {
+    if (isNeeded(child.name())) addGlobalFlags(child, () => true)
+  }
 }
 
 /** What an action gets of its options: its own ones, so that no flag of ours can slip into a request. */

@@ -113,10 +113,19 @@ export const row = <Name extends OperationName>(
   parts: PlainParts<Name> = {},
 ): PlainCommand => ({ use, route, parts: parts as unknown as PlainParts<OperationName> })
 
-/** Adds every row as a command: flags, help and behaviour come from the schemas of its route. */
-export function addResources(program: Command, resources: readonly Resource[]): void {
+/**
+ * Adds every row as a command: flags, help and behaviour come from the schemas of its route. A noun
+ * that is not needed gets no commands.
+ */
+export function addResources(
+  program: Command,
+  resources: readonly Resource[],
+  isNeeded: (name: string) => boolean,
+): void {
   for (const { noun, about, rows, example } of resources) {
-    const group = noun.split(" ").reduce((parent, name) => groupOf(parent, name, about), program)
+    const names = noun.split(" ")
+    const group = names.reduce((parent, name) => groupOf(parent, name, about), program)
+    if (noun !== "" && !isNeeded(names[0] ?? "")) continue
     for (const one of rows) addPlainCommand(group, noun, one)
     const lines = example
       ? [example].flat()

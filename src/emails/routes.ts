@@ -178,7 +178,7 @@ function repeatRoutes(parts: EmailParts): AnyRoute[] {
   return [
     route({
       ...projectRow("POST", `${ONE}/cancel`, "email:send"),
-      summary: "Cancel an email that still waits",
+      summary: "Cancel an email that is still queued",
       description:
         "Only a `queued` email can be cancelled. It becomes `failed` with the reason `cancelled`.",
       response: schemas.Email,

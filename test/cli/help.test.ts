@@ -27,6 +27,46 @@ test("the help of every command has an example of it", () => {
   expect(without.map((command) => command.name())).toEqual([])
 })
 
+const everyCommand = (command: Command): Command[] => [
+  command,
+  ...command.commands.flatMap(everyCommand),
+]
+
+test("the help of every noun begins with the usual verbs, in one order", () => {
+  const usual = ["send", "create", "add", "set", "list", "get", "update", "delete"]
+  for (const noun of createProgram().commands.flatMap(everyCommand)) {
+    const names = noun.commands.map((child) => child.name())
+    const verbs = names.filter((name) => usual.includes(name))
+    expect([pathOf(noun), verbs]).toEqual([
+      pathOf(noun),
+      usual.filter((name) => names.includes(name)),
+    ])
+  }
+  const emails = createProgram().commands.find((child) => child.name() === "emails")
+  const names = emails?.commands.map((child) => child.name())
+  expect(names?.slice(0, 4)).toEqual(["send", "batch", "list", "get"])
+})
+
+test("a tree for the words of one line has the root and the commands of that line as the whole one has", () => {
+  const whole = createProgram()
+  expect(helpOf(createProgram([]))).toBe(helpOf(whole))
+  for (const noun of whole.commands) {
+    const line = ["--profile", "ci", noun.name(), "list"]
+    const found = createProgram(line).commands.find((child) => child.name() === noun.name())
+    const texts = (command: Command | undefined) => command && everyCommand(command).map(helpOf)
+    expect(texts(found)).toEqual(texts(noun))
+  }
+})
+
+test("the help of a list of records says in which order they come", () => {
+  const lists = leaves(createProgram()).filter(
+    (command) =>
+      /^(list|attempts)$/.test(command.name()) && !/^belfry (profiles|queue)/.test(pathOf(command)),
+  )
+  const unsaid = lists.filter((command) => !/newest|latest|oldest/.test(command.description()))
+  expect([lists.length > 10, unsaid.map(pathOf)]).toEqual([true, []])
+})
+
 test("the version is that of the package, plain for --version and as JSON in a pipe", async () => {
   expect((await belfry(["--version"])).out).toBe(`${manifest.version}\n`)
   expect(JSON.parse((await belfry(["version"])).out).version).toBe(manifest.version)

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test"
+import { availableParallelism } from "node:os"
 import type { Command } from "commander"
 import { openClient } from "../../cli/lib/client"
 import { NOBODY } from "../../cli/lib/profiles"
@@ -52,20 +53,29 @@ async function requestsOf(name: string, words: readonly string[], as: "key" | "p
   return api.seen
 }
 
+/** As many commands at once as there are cores: a test of them is mostly their starts. */
+async function sideBySide<Item>(items: readonly Item[], judge: (item: Item) => Promise<void>) {
+  const left = items.values()
+  const lane = async () => {
+    for (const item of left) await judge(item)
+  }
+  await Promise.all(Array.from({ length: availableParallelism() }, lane))
+}
+
 test("the list of calls names every command that talks to a server", () => {
   const remote = doers(createProgram()).filter((name) => !local.test(name))
   expect(Object.keys(calls).sort()).toEqual(remote.sort())
 })
 
 test("no address of any request holds the key, or any other flag that is not for the server", async () => {
-  for (const [name, words] of Object.entries(calls)) {
-    if (personal.includes(name)) continue
+  const all = Object.entries(calls).filter(([name]) => !personal.includes(name))
+  await sideBySide(all, async ([name, words]) => {
     const key = anonymous.includes(name) ? undefined : KEY
     for (const { headers } of await requestsOf(name, words, "key")) {
       expect([name, headers["x-api-key"]]).toEqual([name, key])
       expect([name, headers.authorization]).toEqual([name, undefined])
     }
-  }
+  })
 }, 60_000)
 
 /** Pages, other names of what a command reaches, and what `login --device` and refreshing ask. */
@@ -106,7 +116,7 @@ function unreached(asked: Set<string>): string[] {
 
 test("no address holds a token either, and every route is reached, for whom is signed in", async () => {
   const asked = new Set<string>()
-  for (const [name, words] of [...Object.entries(calls), ...further]) {
+  await sideBySide([...Object.entries(calls), ...further], async ([name, words]) => {
     const token = anonymous.includes(name) ? undefined : `Bearer ${ACCESS_TOKEN}`
     for (const { headers, method, path } of await requestsOf(name, words, "person")) {
       asked.add(`${method} ${path}`)
@@ -114,7 +124,7 @@ test("no address holds a token either, and every route is reached, for whom is s
       expect([name, headers.authorization]).toEqual([name, token])
       if (token) expect([name, headers["x-account-id"]]).toEqual([name, ACCOUNT])
     }
-  }
+  })
   expect(unreached(asked).sort()).toEqual(without_command.trim().split("\n"))
 }, 60_000)
 

@@ -10,7 +10,7 @@ import { FakeApi, ID, KEY } from "./fake-api"
 /** The command that a row becomes. */
 function commandOf(one: ReturnType<typeof row>): Command {
   const program = new Command("belfry")
-  addResources(program, [{ noun: "things", about: "manage things", rows: [one] }])
+  addResources(program, [{ noun: "things", about: "manage things", rows: [one] }], () => true)
   const [command] = program.commands[0]?.commands ?? []
   if (!command) throw new Error("no command")
   return command

@@ -129,13 +129,13 @@ const MOST_IDS = 50
  * and every failure is one: an error would stand in the middle of the typed line.
  */
 export async function complete(
-  program: Command,
+  createProgram: (words: readonly string[]) => Command,
   [shell = "", ...given]: readonly string[],
 ): Promise<void> {
   try {
     const { words, typed_before } =
       shell === "bash" ? withoutProgram(given[0] ?? "") : { words: given, typed_before: 0 }
-    const suggestion = suggest(words, program)
+    const suggestion = suggest(words, createProgram(words))
     const joined = joinedFlag(words)
     // A shell completes files as whole words: it finds none behind a joined flag.
     if (suggestion.is === "files") {
