@@ -242,8 +242,8 @@ function asFailure(error: unknown): Failure {
 const PATIENCE_MILLISECONDS = 2000
 
 /**
- * On a server without an owner no sign-in is possible and no role helps. Whatever was refused, the next
- * step is to set it up. Any other failure stays as it is.
+ * On a server without an owner no sign-in is possible and no role helps. After every such refusal
+ * the next step is to set it up. Any other failure stays as it is.
  */
 async function withSetup(failure: Failure, context: Context): Promise<Failure> {
   if (failure.exit !== exits.unauthorized) return failure

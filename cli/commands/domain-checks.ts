@@ -33,7 +33,7 @@ const LATER_EVERY = 90_000
  */
 export const pauseAfter = (looks: number): number => (looks < QUICK_LOOKS ? EVERY : LATER_EVERY)
 
-/** With `--watch` it goes on until the domain is verified, and tells whatever changes. */
+/** With `--watch` it goes on until the domain is verified, and prints every change. */
 export const check: Action<{ watch?: boolean }> = async (context, { watch }, named = "") => {
   const client = context.client(CHECK_TIMEOUT)
   const domain_id = await idOf(client, named)

@@ -112,7 +112,7 @@ function withOutput(flags: GlobalFlags): GlobalFlags {
   return flags
 }
 
-/** Tables on a terminal, JSON in a pipe, and whatever a flag says. */
+/** Tables on a terminal, JSON in a pipe, or the form that a flag names. */
 function formOf(flags: Partial<GlobalFlags>, is_terminal: boolean): Form {
   if (flags.output === "table") return "human"
   if (flags.quiet) return "quiet"

@@ -117,7 +117,10 @@ export function nextStep(failure: Failure): string | undefined {
   return next_steps[failure.code]
 }
 
-/** Whatever type is nearest may be far from what was meant. */
+/**
+ * An unknown event type: the hint is the list of types, because the nearest name may mean something
+ * else.
+ */
 const saysUnknownType = (fields: unknown): boolean =>
   Array.isArray(fields) && fields.some((field) => field?.code === "unknown_type")
 

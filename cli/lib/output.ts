@@ -115,7 +115,7 @@ export function openOutput(parts: OutputParts): Output {
 /** The beginning of the line, with nothing on it. */
 const ERASED = "\r\u001b[2K"
 
-/** What tells one of a kind from another, whatever that kind calls it. */
+/** The id of a record, under the name that its kind uses. */
 const idOf = ({ id, event_id, request_id, name, type }: Json) =>
   String(id ?? event_id ?? request_id ?? name ?? type ?? "")
 

@@ -111,7 +111,7 @@ export function connection(flags: Chosen, environment: Environment): Connection 
   if (chosen !== null && !profile) throw unknownProfile(chosen, stored)
 
   const url = webAddress(given_url ?? (profile?.url || DEFAULT_URL))
-  // A key of a profile goes to that profile's server only, whatever --url says.
+  // A key of a profile goes to that profile's server only, also with --url.
   const own = profile && sameServer(profile.url, url) ? profile : undefined
   return {
     url,

@@ -99,7 +99,7 @@ class StreamConnection {
     await this.#begin()
     while (!this.#is_closed) {
       const { code, opened } = await this.#once()
-      await this.#done // what is still being worked on belongs before whatever comes next
+      await this.#done // the frames received so far are handled before the next connection begins
       if (this.#failure !== undefined) throw this.#failure
       if (this.#is_closed) return
       if (opened) this.#options.onState?.("lost")

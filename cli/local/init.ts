@@ -109,7 +109,9 @@ export async function withStore<Result>(
   }
 }
 
-/** The store says what it applied in the log, which keeps its last lines whatever the level. */
+/**
+ * The store logs the migrations that it applied, and the log keeps its last lines at every level.
+ */
 function appliedMigrations(): string[] {
   return recentLines().flatMap((line) => {
     const { message, tags } = JSON.parse(line) as { message?: string; tags?: string[] }

@@ -51,7 +51,7 @@ export interface ListPosition {
   selected: string | null
   /** Of the first row that is seen. */
   top: number
-  /** Stays at the newest row, whatever comes. */
+  /** Stays at the newest row when rows are added. */
   follows: boolean
 }
 
@@ -81,7 +81,7 @@ export function moved(
   return at(position, items, index, rows, false)
 }
 
-/** The newest row, and whatever will be the newest. */
+/** The newest row, now and after every change. */
 export const followed = (items: Items, rows: number): ListPosition =>
   at(TOP_OF_LIST, items, 0, rows, true)
 

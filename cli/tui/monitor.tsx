@@ -155,7 +155,7 @@ function silentOutput(): NodeJS.WriteStream {
   return Object.assign(stream, { columns, rows, isTTY: true }) as unknown as NodeJS.WriteStream
 }
 
-/** Draws until `over`, and leaves the terminal as it was, whatever ends it. */
+/** Draws until `over`, and always restores the terminal. */
 async function shown(colour: boolean, store: MonitorStore, life: MonitorRun): Promise<number> {
   const { client, begin, over, end } = life
   const stop = new AbortController()

@@ -26,8 +26,8 @@ interface TerminalScreen {
 }
 
 /**
- * Draws on a terminal by absolute places: each line begins at its own row, is erased first, and never
- * wraps. So no text can shift another one, whatever width the terminal gives to its characters.
+ * Draws on a terminal by absolute places: each line begins at its own row, is erased first, and
+ * never wraps. So no text can shift another one, however wide the terminal draws its characters.
  */
 export function openScreen(write: (text: string) => void): TerminalScreen {
   let shown: readonly string[] = []

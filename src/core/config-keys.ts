@@ -32,7 +32,7 @@ interface SettingKey<V> {
   readonly kind: SettingKind<NonNullable<V>>
   readonly fallback: V
   readonly about: string
-  /** Never printed, whatever its value. */
+  /** Its value is never printed. */
   readonly secret: boolean
 }
 

@@ -74,7 +74,7 @@ function checkPolicy(text: string): RecordResult {
     const hint = `DMARC does not know p=${policy}. Use p=none, p=quarantine or p=reject.`
     return mismatch("dmarc_policy", hint)
   }
-  // Receivers pass over whatever else is wrong (RFC 7489 6.3): it is told, and the policy counts.
+  // Receivers ignore any other fault (RFC 7489 6.3): it is told, and the policy counts.
   return { ok: true, ...adviceOn(list) }
 }
 

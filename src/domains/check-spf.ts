@@ -26,8 +26,8 @@ interface Walk {
 }
 
 /**
- * Exactly one record, and every mechanism of ours in it or in what it includes, within ten lookups.
- * What is wrong behind them is told, and harms nobody that we send for: receivers stop at the first
+ * Exactly one record, and every mechanism of ours in it or in a record that it includes, within ten
+ * lookups. A fault behind them is told, and does no harm to our mail: receivers stop at the first
  * match. Undecided when a record included before them cannot be asked for at the moment.
  */
 export async function checkSpf(
@@ -77,7 +77,7 @@ function almost(values: string[], wanted: string[]): RecordResult {
   return mismatch("spf_prefix", hint)
 }
 
-/** Reads one record in the order of a receiver, and whatever it includes. */
+/** Reads one record and its includes in the order of a receiver. */
 async function visit(walk: Walk, text: string, way: Way): Promise<void> {
   walk.records += 1
   const terms = parseSpf(text)

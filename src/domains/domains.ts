@@ -28,7 +28,7 @@ interface DomainOwner {
   project_id: string
 }
 
-/** Whatever still waits to be sent from a domain that was deleted fails. */
+/** Mail that still waits to be sent from a deleted domain fails. */
 export const domainRemoved: JobKind<{ project_id: string; domain: string }> = {
   name: "domain.removed",
   schedule: (attempt) => Math.min(60 * attempt, 3600),

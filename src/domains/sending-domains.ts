@@ -94,7 +94,7 @@ export async function senderReadiness(
   return rows.some(({ status }) => status === "pending") ? "waiting" : "gone"
 }
 
-/** A domain of this project with that very name, whatever its state: for an error's details. */
+/** The domain of this project with this exact name, in any state: for the details of an error. */
 export async function idOf(db: Reader, project_id: string, name: string): Promise<string | null> {
   const [row] = await findOne(db, { project_id, domain: name })
   return row?.id ?? null

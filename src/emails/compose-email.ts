@@ -133,9 +133,9 @@ const COMPOSE_DEADLINE_MS = 10_000
 
 /**
  * The message as it is stored, counted and sent: CRLF, no bare CR, LF or NUL, and the same bytes
- * every time, because boundary, date, Message-ID and time of signing come from the message's own row.
- * Rejects with WorkerTimeout after ten seconds, with Uncomposable where the input cannot become a
- * message, and with whatever else went wrong on the way (a missing file has the code ENOENT).
+ * every time, because boundary, date, Message-ID and time of signing come from the message's own
+ * row. Rejects with WorkerTimeout after ten seconds, with Uncomposable where the input cannot
+ * become a message, and with the original error otherwise (a missing file has the code ENOENT).
  */
 export function compose(workers: Workers, mail: MailToCompose): Promise<ComposedMail> {
   if (isSmall(mail)) return batchesOf(workers).add(mail)

@@ -106,7 +106,7 @@ export async function rulesFor(
   return { ...rules, to_mailbox, mailbox_takes_all: to_mailbox }
 }
 
-/** Mail of a project in the sandbox goes to the embedded mailbox, whatever its providers. */
+/** Mail of a project in the sandbox goes to the embedded mailbox; its providers are ignored. */
 function inSandbox(rules: SendRules): SendRules {
   if (rules.has_mailbox) return { ...rules, to_mailbox: true, mailbox_takes_all: true }
   const message =

@@ -18,8 +18,8 @@ interface Tag {
 
 /**
  * Plain text of an html body: paragraphs, list dashes, links as `text (address)`, images as their
- * alternative text. Reads the source once from left to right, so its time grows with the length
- * only, whatever the source is.
+ * alternative text. Reads the source once from left to right, so its time grows linearly with the
+ * length of any source.
  */
 export function textFromHtml(html: string): string {
   const writer = new Writer()

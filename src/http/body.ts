@@ -29,7 +29,7 @@ export interface RequestBody {
 
 type BodyReading = Omit<Arriving, "onPart"> & {
   workers: Pick<Workers, "run">
-  /** Its JSON may come under whatever content type the other side gives it. */
+  /** Its JSON may come under any content type. */
   any_type?: true | undefined
 }
 

@@ -56,7 +56,7 @@ export interface Busy {
 }
 
 const LOOK_MILLISECONDS = 250
-/** All are looked at every four seconds, whatever the single looks say. */
+/** So often a look covers all connections: every four seconds. */
 const SWEEP_LOOKS = 16
 const TELL_MILLISECONDS = 60_000
 /** So young a connection may be about to send its request. */

@@ -17,7 +17,7 @@ const MOST_TOUCHED = 10_000
 /** Of a console user on routes that belong to no account. */
 const USER_PER_MINUTE = 600
 
-/** Proves an access token of the console; throws 401 for whatever else. */
+/** Verifies an access token of the console; throws 401 for every other text. */
 export type VerifyAccess = (token: string) => Promise<{ user_id: string; session_id: string }>
 
 /** A request on its way through the checks. */

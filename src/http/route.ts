@@ -87,7 +87,7 @@ interface Route<
   per_minute?: number
   /** The path parameter with the id of a user or key. That caller needs no role or scope for itself. */
   self?: string
-  /** Its JSON may come under whatever content type the other side gives it. */
+  /** Its JSON may come under any content type. */
   any_type?: true
   /** Also answers of an account, or of a project, that is being deleted. */
   of_deleted?: "account" | "project"
@@ -103,7 +103,9 @@ interface Route<
   sealed?: boolean
   /** With `{name}` for one segment, as in the contract. */
   path: Path
-  /** Path parameters with a fixed list of words. Another word is a 404, whatever the body. */
+  /**
+   * Path parameters with a fixed list of words. Another word is a 404, before the body is checked.
+   */
   choices?: Choices
   /** Proves the credential in the path before the body is read. Throws 401. */
   prove?: (params: PathParams<Path & string>) => Promise<void>

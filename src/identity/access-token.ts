@@ -77,8 +77,8 @@ export class AccessTokens {
   }
 
   /**
-   * The user of the token. Throws 401 `unauthorized`, with the same words for whatever is wrong.
-   * Whether the session still lives is for the caller to look up.
+   * The user of the token. Throws 401 `unauthorized`, with the same words for every fault. The
+   * caller looks up whether the session still lives.
    */
   async verify(token: string): Promise<Bearer> {
     if (!this.#key) await this.ready()

@@ -95,7 +95,7 @@ export async function find(db: Reader, project_id: string, id: string): Promise<
 
 const gone = () => fail("not_found", "There is no such API key.")
 
-/** The row itself, which nobody else changes before the transaction ends. Throws 404. */
+/** The row itself, locked until the transaction ends. Throws 404. */
 const hold = async (tx: Tx, project_id: string, id: string): Promise<ApiKeyRow> =>
   (await holdById(tx, apiKeys, id, ofProject(project_id))) ?? gone()
 

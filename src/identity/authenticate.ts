@@ -24,7 +24,7 @@ const proofs = cached<ProvenKey | undefined>({
   keeps: (proven) => proven !== undefined,
 })
 
-/** One answer for a missing, unknown, revoked and expired key, so that nobody can tell them apart. */
+/** One answer for a missing, unknown, revoked and expired key, so that a guesser learns nothing. */
 export async function authenticate(db: Reader, key: string, ip: string): Promise<Caller> {
   const hash = hashOf(key)
   const proven = await proofs(db, hash, () => prove(db, key, hash))
@@ -38,7 +38,7 @@ async function prove(db: Reader, key: string, hash: string): Promise<ProvenKey |
   return row && is_right ? { row, caller: callerOf(row) } : undefined
 }
 
-/** The same words for every kind of credential, whatever is wrong with it. */
+/** The same words for every kind of credential and every fault. */
 export const refuse = () =>
   fail(
     "unauthorized",

@@ -65,7 +65,7 @@ export const withDefaults = (stored: Partial<ProjectSettings>): ProjectSettings 
   ...stored,
 })
 
-/** A caller without any credential, on routes that anybody may call. */
+/** A caller without any credential, on public routes. */
 export const nobody = (ip: string): Caller => ({
   kind: "none",
   actor: { type: "system", id: null, name: null },

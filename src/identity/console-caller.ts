@@ -29,7 +29,7 @@ export interface NamedScope {
   of_deleted: "account" | "project" | undefined
 }
 
-/** Somebody whose session is alive, and every account the person belongs to. */
+/** A user with a live session, and every account of the user. */
 export interface SignedIn {
   caller: Caller
   mfa: boolean

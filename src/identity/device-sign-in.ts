@@ -60,8 +60,8 @@ function hashOfUserCode(secrets: Secrets, user_code: string): string {
 type RefusalReason = "authorization_pending" | "slow_down" | "expired" | "denied"
 
 /**
- * RFC 8628, 3.4 and 3.5. Throws 422 with `details.reason` until somebody approved; an early
- * question lengthens the interval by five seconds. The session is given out once.
+ * RFC 8628, 3.4 and 3.5. Throws 422 with `details.reason` until a user approves; an early question
+ * lengthens the interval by five seconds. The session is given out once.
  */
 export async function collect(
   { store, sessions }: DeviceParts,

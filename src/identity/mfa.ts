@@ -70,7 +70,7 @@ export async function spend(tx: Tx, user_id: string, proof: MfaProof): Promise<b
   return (await change.returning({ user_id: backupCodes.user_id })).length > 0
 }
 
-/** Ten of them, in two halves of five characters that nobody confuses: 49 bits each. */
+/** Ten backup codes, each of two halves with five unambiguous characters: 49 bits each. */
 const newBackupCodes = (): string[] =>
   Array.from({ length: BACKUP_CODES }, () => `${half()}-${half()}`)
 
@@ -89,7 +89,7 @@ interface PendingEnrolment {
   code_hashes: string[]
 }
 
-/** What is shown once, and asked for by nobody again. */
+/** Shown once, at the start of an enrolment; no later call returns it. */
 export interface MfaEnrolment {
   secret: string
   otpauth_url: string

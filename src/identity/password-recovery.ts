@@ -79,8 +79,8 @@ const expired = () =>
   fail("otp_expired", "This link has expired or was used already. Ask for a new one.")
 
 /**
- * Sets a new password with the token of the mail. Every session of the user ends, and with it
- * whatever an intruder had. Throws 422 `otp_expired`, `weak_password`, `password_recently_used`.
+ * Sets a new password with the token of the mail. Every session of the user ends, also that of an
+ * intruder. Throws 422 `otp_expired`, `weak_password`, `password_recently_used`.
  */
 export async function reset(
   store: Store,

@@ -14,7 +14,10 @@ const COST = { algorithm: "argon2id", memoryCost: 19_456, timeCost: 2 } as const
 const AT_ONCE = 2
 const MOST_WAITING = 100
 
-/** Nobody's: what a password is compared with where there is no user, so that it takes as long. */
+/**
+ * The hash of no user: compared with the password where there is no user, so that a refusal takes
+ * as long.
+ */
 const DUMMY =
   "$argon2id$v=19$m=19456,t=2,p=1$elY4qYAosTWKdHZDDl7+ilr60VNRUFoPpj9RRcej+tg$ghH8byrAoYbLgd8+jQ9rrta9Xg8M5VCkJIyPeQ/aCE0"
 

@@ -60,7 +60,7 @@ const scopesBelow = (role: ProjectRole) =>
     return scope !== "*" && reaches(role, least)
   })
 
-/** An admin may do whatever a key may do. */
+/** An admin has every scope that a key may have. */
 const SCOPES_OF: Record<ProjectRole, string[]> = {
   viewer: scopesBelow("viewer"),
   developer: scopesBelow("developer"),

@@ -221,7 +221,7 @@ const end = (tx: Tx, which: SQL | undefined) =>
 
 const PURGED_AT_ONCE = 500
 
-/** A successor answers a request that was sent twice; a minute later nobody sends it again. */
+/** A successor answers a request that was sent twice; a repeat comes within a minute. */
 const SUCCESSOR_SECONDS = 60
 
 /** Forgets what opens nothing any more, some of each kind. Returns how many rows went. */

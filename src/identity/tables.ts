@@ -35,7 +35,7 @@ export const accounts = table(
     /** Numbers of the operator that take the place of the plan's; null in it is unlimited. */
     limits: json<Record<string, number | null> | null>(),
     settings: json<AccountSettings>().notNull(),
-    /** The owner whose free accounts are counted together; null until somebody adopts it. */
+    /** The owner whose free accounts are counted together; null until a user adopts the account. */
     owner_user_id: ref(),
     status: text<AccountStatus>().notNull(),
     status_reason: text(),
@@ -54,7 +54,7 @@ export const accounts = table(
 
 /** What a project decides for itself. Only what was changed is stored; the rest are defaults. */
 export interface ProjectSettings {
-  /** The sender of whatever names none. */
+  /** The sender of mail that names none. */
   default_from: { email: string; name: string | null } | null
   default_reply_to: string | null
   /** Everything goes to the embedded mailbox, and counts no quota. */
@@ -293,7 +293,10 @@ export const passwordHistory = table(
   (entry) => [index("password_history_by_user").on(entry.user_id, entry.id)],
 )
 
-/** Attempts at something that can be guessed. The subject is a MAC: it names nobody. */
+/**
+ * Attempts at something that can be guessed. The subject is a MAC, which reveals no address or
+ * user.
+ */
 export const throttles = table(
   "throttles",
   {

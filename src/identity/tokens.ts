@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto"
 
 type TokenKind = "refresh" | "mfa" | "device" | "reset" | "setup" | "invitation"
 
-/** `belfry_<kind>_` and 256 random bits; the log masks whatever looks like it. */
+/** `belfry_<kind>_` and 256 random bits; the log masks every text of this form. */
 export const newToken = (kind: TokenKind): string =>
   `belfry_${kind}_${randomBytes(32).toString("base64url")}`
 

@@ -31,7 +31,7 @@ interface NewUser {
   operator: boolean
 }
 
-/** Throws 409 `conflict` when the address has a user already, in whatever spelling. */
+/** Throws 409 `conflict` when the address has a user already, in any spelling. */
 export async function create(tx: Tx, wanted: NewUser): Promise<UserRow> {
   const row: UserRow = {
     id: newId(),
@@ -57,7 +57,10 @@ export async function create(tx: Tx, wanted: NewUser): Promise<UserRow> {
   return row
 }
 
-/** How addresses compare. What no database could even look for is the address of nobody. */
+/**
+ * The form in which addresses are compared. A text that no database can search for becomes "",
+ * which no user has.
+ */
 export const emailKey = (email: string): string => (isName(email) ? comparable(email) : "")
 
 export async function byEmail(db: Reader, email: string): Promise<UserRow | undefined> {
@@ -70,7 +73,7 @@ export async function byEmail(db: Reader, email: string): Promise<UserRow | unde
 export const find = async (db: Reader, id: string): Promise<UserRow> =>
   (await rowById(db, consoleUsers, id)) ?? noUser()
 
-/** As `find`, and nobody else changes the user before the transaction ends. */
+/** As `find`, with the row locked until the transaction ends. */
 export const hold = async (tx: Tx, id: string): Promise<UserRow> =>
   (await holdById(tx, consoleUsers, id)) ?? noUser()
 
@@ -143,7 +146,7 @@ export async function emailsInAccount(
   return (await members.where(and(ours, active))).map(({ email }) => email)
 }
 
-/** Throws 409 `conflict` unless somebody else runs the instance too. */
+/** Throws 409 `conflict` unless another user runs the instance too. */
 export async function demandOtherOperator(tx: Tx) {
   const runs = and(eq(consoleUsers.operator, true), eq(consoleUsers.status, "active"))
   const all = await held(tx.select({ id: consoleUsers.id }).from(consoleUsers).where(runs))

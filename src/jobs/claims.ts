@@ -42,8 +42,8 @@ export const claimsOf = <Row extends WorkRow>(
 }
 
 /**
- * Changes rows that wait: of `ids`, `change` gets those that nobody has claimed, and nobody claims
- * them before it is on disk. What is claimed is left to its attempt.
+ * Changes rows that wait: of `ids`, `change` gets the unclaimed ones, and they stay unclaimed until
+ * it is on disk. A claimed row is left to its attempt.
  */
 export async function changeUnclaimed<Row extends WorkRow, Result>(
   store: Store,
@@ -119,7 +119,7 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
       }
       return rows
     } catch (error) {
-      this.end(rows) // nobody works on them, so they would stay claimed for ever
+      this.end(rows) // no attempt will run, so they would stay claimed for ever
       throw error
     }
   }

@@ -5,14 +5,17 @@ import { wakeUpOf } from "./wake-ups"
 import { READY, type WorkRow } from "./work-item"
 import { isHeld, type WorkRows } from "./work-rows"
 
-/** A table of work, whatever its rows are. */
+/** A table of work with any kind of rows. */
 export type AnyWorkRows = Pick<WorkRows<WorkRow>, "name" | "table" | "freeOf">
 
 const AT_ONCE = 500
 
 const PROVIDER_HOLD = "provider:"
 
-/** Under which name a project's mail is held while nobody can deliver it: no operator's pause. */
+/**
+ * The name under which a project's mail is held while no provider can deliver it; an operator's
+ * pause has another name.
+ */
 export const providerHold = (project_id: string) => `${PROVIDER_HOLD}${project_id}`
 
 /** The project whose mail is held so; undefined where another hold holds it. */

@@ -19,7 +19,7 @@ export type Job = ReturnType<typeof record>
 interface NewJob {
   /** `noun.verb`, as `webhook.replay`. */
   type: string
-  /** How much there is to do; 0 while nobody knows, see `progress`. */
+  /** The amount of work; 0 while it is unknown, see `progress`. */
   total?: number
 }
 

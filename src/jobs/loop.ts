@@ -31,8 +31,8 @@ const HOLD_MILLISECONDS = 2
 const LATE_MILLISECONDS = 1000
 
 /**
- * So many of a backlog begin in a turn of the event loop while somebody asks, and no fewer than one for
- * each millisecond of the turn before: many requests must not stop the queue.
+ * Attempts of a backlog that begin in one turn of the event loop while requests arrive. At least
+ * one begins for each millisecond of the turn before: many requests must not stop the queue.
  */
 const LATE_A_TURN = 3
 
@@ -224,7 +224,7 @@ export class WorkLoop<Row extends WorkRow, End> {
     this.#options.table.onClaim?.(claimed)
     this.#picked_at = monotonic()
     this.#picked_ms = this.#picked_at - begun
-    // Elsewhere the time passes while the database works, and holds nobody.
+    // On Postgres the database works meanwhile, and the event loop is free.
     this.#held_ms = this.#options.alone ? this.#picked_ms : 0
     // Only a full claim says something about the next one.
     this.#claimed_at = claimed.length < size ? 0 : monotonic()

@@ -70,7 +70,7 @@ export class Settler<Row extends WorkRow, End> {
     this.#batcher = new Batcher({ store, write, most: MOST_TOGETHER })
   }
 
-  /** Resolves when the result is on disk, or nobody tries to write it any more. Never rejects. */
+  /** Resolves when the result is on disk, or after the last try to write it. Never rejects. */
   settle(row: Row, result: WorkResult<End>): Promise<void> {
     const settling = this.#settle(row, result).finally(() => this.#settling.delete(settling))
     this.#settling.add(settling)

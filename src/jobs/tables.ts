@@ -61,8 +61,8 @@ export interface JobError {
 }
 
 /**
- * What somebody asked for and may watch: a retry of thousands, a backup. The queue's own table
- * (`jobs`) is how it gets done; this is what is told of it.
+ * Long work that a caller started and may watch: a retry of thousands, a backup. The queue does it
+ * with rows of its own table (`jobs`); this table holds what is shown.
  */
 export const longJobs = table(
   "long_jobs",

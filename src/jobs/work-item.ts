@@ -1,6 +1,9 @@
 import type { Tx } from "../store/store"
 
-/** The states of work, and what `owner` names in each: nobody, the claiming node, nobody, the hold, nobody. */
+/**
+ * The states of work, and the meaning of `owner` in each: empty, the claiming node, empty, the
+ * hold, empty.
+ */
 export const READY = 0
 export const LEASED = 1
 export const DEAD = 2
@@ -71,7 +74,7 @@ export interface WorkResult<End = never> {
   done?: Write
   /** The slot is free for other work before the result is on disk. */
   frees_slot?: boolean
-  /** Called once when the result is on disk, or nobody tries to write it any more. */
+  /** Called once when the result is on disk, or after the last try to write it. */
   settled?: () => void
 }
 

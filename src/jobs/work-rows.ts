@@ -155,7 +155,7 @@ export class WorkRows<Row extends WorkRow> {
     return is_ours && found.state === LEASED ? (found as unknown as Row) : undefined
   }
 
-  /** Those of these that nobody has claimed. They stay so until the transaction ends. */
+  /** The unclaimed ones of these. They stay unclaimed until the transaction ends. */
   async unclaimed(tx: Tx, ids: string[]): Promise<string[]> {
     const { id, state } = this.table
     const free = and(inArray(id, ids), ne(state, LEASED))

@@ -50,6 +50,6 @@ export const maybe = <Schema extends TSchema>(schema: Schema) => t.Union([schema
 export const rarely = <Schema extends TSchema>(schema: Schema) =>
   t.Union([schema, t.Null()], { examples: [null] })
 
-/** Whatever was given, by name. */
+/** Any fields, by name. */
 export const anything = (example: object, description?: string) =>
   t.Record(t.String(), t.Unknown(), { examples: [example], ...about(description) })

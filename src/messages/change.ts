@@ -125,7 +125,9 @@ function countsOf(list: Changed[]): Map<string, Changes> {
   return counts
 }
 
-/** Mail of the instance itself carries tokens: nothing of it stays once nobody waits for it. */
+/**
+ * Mail of the instance itself carries tokens, so its content is deleted once no recipient waits.
+ */
 const isOver = ({ after: { source, recipients } }: Changed) =>
   source === OWN_SOURCE && !recipients.some(({ status }) => isOpen(status))
 
@@ -218,7 +220,7 @@ export function ended(outcome: RecipientOutcome): RecipientOutcome {
   return { ...outcome, status: "failed", reason: EXPIRED, code: "provider_error", reply: last }
 }
 
-/** The reason of a message that waits because of us, and was never deferred by anybody. */
+/** The reason of a message that waits because of us, and was never deferred by a server. */
 export const BROKEN = "An internal error stopped the attempt. The message is tried again."
 
 /** The reason of a message whose attempts are used up; the server's last words are its error. */

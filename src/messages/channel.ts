@@ -10,10 +10,10 @@ export interface Ready {
 
 /** All the pipeline knows about a channel. Which provider it asks is its own affair. */
 export interface Channel {
-  /** Work that comes before the attempt and needs nobody outside. What it throws, `deliver` may throw. */
+  /** Work before the attempt that needs no other server. It may throw what `deliver` may throw. */
   prepare?(message: typeof messages.$inferSelect, content: unknown, attempt: number): Promise<Ready>
   deliver(message: typeof messages.$inferSelect, content: unknown): Promise<Outcome>
-  /** The end of what `prepare` began for a message, whatever came of it. */
+  /** Ends what `prepare` began for a message, after every outcome. */
   release?(message_id: string): void
   /** Resolves with a permit for one more attempt: what to call once its result is on disk. */
   permit?(): Promise<() => void>

@@ -22,7 +22,7 @@ import { attempts, messageRaws, type Status } from "./tables"
 /** The outcome of an attempt that ended with our login. */
 export const LOGIN_REFUSED = "login_refused"
 
-/** Refused logins of one message; there is one a minute, for as long as nobody mends the login. */
+/** Refused logins of one message; there is one a minute until the login is mended. */
 const MOST_REFUSALS = 60
 
 export interface DeliveryAttempt {
@@ -62,7 +62,10 @@ export async function settle(tx: Tx, list: SettledMessage[]) {
   }
 }
 
-/** One asked for all: the attempt is recorded, the message waits with the others, and nobody is told. */
+/**
+ * One message probed for all: the attempt is recorded, the message waits with the others, and no
+ * event is emitted.
+ */
 const isRefused = ({ tried }: Known) => tried?.outcome.login_refused !== undefined
 
 function changeOf(one: Known): StatusChange {
@@ -82,7 +85,7 @@ function lasting(tried: DeliveryAttempt, { state }: WorkColumns): DeliveryAttemp
   return { ...tried, outcome: { ...outcome, ...ended(outcome), others: outcome.others.map(ended) } }
 }
 
-/** Nothing was tried: it was deferred, or our own fault stopped it, or there was nobody to send it to. */
+/** Nothing was tried: it was deferred, our own fault stopped it, or no recipient was left. */
 function untried({ message, after, reason, row }: Known): Omit<StatusChange, "before"> {
   if (after.state === OVER) return { steps: [], after }
   if (after.state === DEAD) {

@@ -34,7 +34,7 @@ export function openAdminSocket(path: string, parts: AdminParts): () => Promise<
     return async () => {}
   }
   rmSync(path, { force: true }) // left by a process that was killed; a living one holds the lock
-  const others = process.umask(0o177) // never open to anybody else, not even for a moment
+  const others = process.umask(0o177) // never open to other users, not even for a moment
   const server = Bun.serve({ unix: path, fetch: (request) => answer(parts, request) })
   process.umask(others)
   return async () => {

@@ -11,8 +11,8 @@ export const shownId = ({ id, project_id }: Pick<ConfigRow, "id" | "project_id">
   project_id === INSTANCE ? INSTANCE_NAME : id
 
 /**
- * The part of a callback's address that nobody can guess. It is made from the id, so that it can
- * be shown again though only its hash is kept.
+ * The secret part of a callback's address. It is made from the id, so that it can be shown again
+ * though only its hash is kept.
  */
 export const callbackToken = (
   secrets: Secrets,

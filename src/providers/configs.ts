@@ -174,8 +174,8 @@ async function change_(
 }
 
 /**
- * Waiting messages go on with the providers that are left. Receipts go with their messages: there may be
- * millions, and nobody finds them without the configuration.
+ * Waiting messages go on with the providers that are left. Receipts stay until their messages are
+ * deleted: there may be millions, and without the configuration none of them is looked up.
  */
 export async function remove(
   tx: Tx,

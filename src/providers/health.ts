@@ -63,7 +63,10 @@ const jobProject = (project_id: string) => (project_id === INSTANCE ? null : pro
 
 const PROBE_SECONDS = 60
 
-/** In a minute, whatever becomes of the process that asked last. Returns when. */
+/**
+ * Plans a probe in a minute, as a job, so that it outlives this process. Returns the time of the
+ * probe.
+ */
 async function planProbe(
   tx: Tx,
   { id, project_id }: ConfigId,
@@ -254,7 +257,7 @@ export const named = (row: ConfigRow): LoggedProvider => ({
 
 export type TroubleKind = "refuses_login" | "refuses_us" | "unreachable"
 
-/** As somebody reads it behind the provider's name. */
+/** As it is printed behind the provider's name. */
 export const TROUBLES: Record<TroubleKind, string> = {
   refuses_login: "refuses our login",
   refuses_us: "refuses to deliver for us",

@@ -57,10 +57,10 @@ interface KnownTrouble {
 }
 
 /**
- * What messages find out about the providers that deliver them. A refused login pauses a provider for
- * all nodes, in the database. Of other trouble this process writes a line of the log when it begins, one
- * a minute while it lasts, and one when it ends. Where a provider can be asked without a message it is,
- * so that the end shows though nobody sends. Trouble that comes and goes is logged once a minute at most.
+ * What messages find out about the providers that deliver them. A refused login pauses a provider
+ * for all nodes, in the database. For other trouble this process logs its begin, its end, and one
+ * line a minute in between. Where a provider can be asked without a message it is, so that the end
+ * shows also while no mail is sent. Trouble that comes and goes is logged once a minute at most.
  */
 export class ProviderMonitor {
   readonly #parts: MonitorParts

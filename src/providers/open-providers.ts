@@ -17,7 +17,7 @@ import { ProviderRateLimit } from "./provider-rate-limit"
 import { routing } from "./routing"
 import { type ConfigRow, INSTANCE } from "./tables"
 
-/** A provider that nobody uses any more is closed after this. */
+/** A provider is closed when it was not used for this long. */
 const IDLE_MS = 300_000
 
 /**

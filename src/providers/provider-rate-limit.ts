@@ -1,7 +1,7 @@
 import { monotonic } from "../core/time"
 import { DeferredError } from "../jobs/work-item"
 
-/** Nobody is told to come back later than this: meanwhile others may have given up. */
+/** The longest time for which a message is deferred: meanwhile others may have given up. */
 const FARTHEST_SECONDS = 600
 
 /** Keeps the rate that a project set for a provider, in messages a second. */
@@ -21,7 +21,8 @@ export class ProviderRateLimit {
   }
 
   /**
-   * Takes one. Throws DeferredError with a turn of its own where this second's are used up; an urgent message takes one of the next second, before the waiting messages.
+   * Takes one. Throws DeferredError with a turn of its own where this second's are used up; an
+   * urgent message takes one of the next second, before the waiting messages.
    */
   take(is_urgent = false): void {
     const now = this.#read()

@@ -42,8 +42,8 @@ export interface Outcome extends RecipientOutcome {
   transcript: string[]
   schedule: RetrySchedule
   /**
-   * Nobody took our login. The attempt is recorded, nobody is told of a deferral, and the message waits
-   * under this hold.
+   * The provider refused our login. The attempt is recorded, no event tells of a deferral, and the
+   * message waits under this hold.
    */
   login_refused?: { reason: string; by: string }
 }
@@ -70,7 +70,7 @@ export class ProviderBusyError extends Error {
   override readonly name: string = "ProviderBusyError"
 }
 
-/** A provider that cannot be used at all, whatever the message. */
+/** A provider that cannot be used for any message. */
 export class ProviderError extends Error {
   override readonly name = "ProviderError"
   readonly fault: Fault
@@ -105,8 +105,8 @@ export interface Provider<Message extends OutgoingMessage = OutgoingMessage> {
   admit?(message_id: string, to: string[], is_urgent: boolean, project_id: string): Promise<void>
   dismiss?(message_id: string): void
   /**
-   * Goes as far as one gets without a message: connects and logs in. Resolves with what was found,
-   * in words, and rejects with ProviderError. Absent where there is nobody to ask.
+   * Goes as far as possible without a message: connects and logs in. Resolves with what was found,
+   * in words, and rejects with ProviderError. Absent where there is no server to ask.
    */
   check?(): Promise<string>
   close(): Promise<void>

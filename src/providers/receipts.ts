@@ -33,7 +33,7 @@ export const keepReceipt = async (tx: Tx, receipt: Receipt): Promise<void> => {
 
 const insertReceipt = newRowInserter(providerReceipts, "provider_message_id")
 
-/** The message that a provider means, and its project; undefined while nobody knows. */
+/** The message that a provider means, and its project; undefined while it is unknown. */
 export async function messageFor(db: Reader, told: Omit<ProviderFeedback, "notices">) {
   const { config_id, project_id, provider_message_id } = told
   const rows = db.select().from(providerReceipts)

@@ -40,7 +40,7 @@ function inOrder(db: Reader, which: ProviderKind, owner: string): Promise<Config
   return db.select().from(providerConfigs).where(ours).orderBy(asc(priority), asc(id))
 }
 
-/** Whether anybody delivers for these now. */
+/** Whether any of these providers can deliver now. */
 export const isUsable = (rows: ConfigRow[]): boolean =>
   rows.length === 0 || rows.some(({ paused_until }) => paused_until === null)
 
@@ -72,7 +72,10 @@ export interface LoginRefusal {
 export const waitingReason = ({ name, reason }: LoginRefusal): string =>
   `${name} refuses our login: ${reason}. Mail waits until it accepts the login.`
 
-/** Why nobody takes the messages of a project now: of several refusals the one that is probed next. */
+/**
+ * Why no provider takes the messages of a project now: of several refusals the one that is probed
+ * next.
+ */
 export async function refusalFor(db: Reader, kind: ProviderKind, project_id: string) {
   const rows = await routing(db, kind, project_id)
   return isUsable(rows) ? undefined : refusalOf(rows)

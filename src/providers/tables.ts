@@ -55,7 +55,10 @@ export const providerConfigs = table(
      * callbacks count.
      */
     settings: json<Record<string, unknown>>().notNull(),
-    /** Of the token in a callback's address, which is made from the id; null where nobody calls. */
+    /**
+     * The hash of the token in a callback's address, which is made from the id; null for providers
+     * without callbacks.
+     */
     callback_token_hash: text(),
     created_at: time().notNull(),
     updated_at: time().notNull(),

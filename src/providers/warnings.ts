@@ -11,8 +11,8 @@ const HAS_TROUBLE = sql`status = 'error'`
 const MOST_ROWS = 1000
 
 /**
- * What `/readyz` says of providers: which one has what trouble since when. Anybody may ask there, so
- * neither a provider's words nor a project is named.
+ * What `/readyz` says of providers: which one has what trouble since when. The route is public, so
+ * it names neither a project nor the words of a provider.
  */
 export async function providerWarnings(db: Reader, met: ProviderTrouble[]): Promise<string[]> {
   const rows = await db.select().from(providerConfigs).where(HAS_TROUBLE).limit(MOST_ROWS)

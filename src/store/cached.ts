@@ -38,7 +38,7 @@ export function cached<Value>({
   const memoryOf = perStore((db) => {
     const memory = { answers: new Map<string, Answer<Value>>() }
     db.onChanged(tables, () => {
-      memory.answers = new Map() // what is being read meanwhile goes into the old one, for nobody
+      memory.answers = new Map() // a read that runs now writes into the old map, which is dropped
     })
     return memory
   })

@@ -33,7 +33,7 @@ export const isAmong = (db: Reader, id: Column, list: SQL): SQL =>
     : sql`${id} IN (SELECT right(value, 36)::uuid
         FROM jsonb_array_elements_text((${list})::text::jsonb) AS list(value))`
 
-/** Whether the column is the id that somebody asked for. A text that is no id matches no row. */
+/** Whether the column equals the given id. A text that is no id matches no row. */
 export function isAskedId(column: Column, id: string): SQL {
   try {
     column.mapToDriverValue(id)

@@ -75,7 +75,7 @@ export class FileCheck {
     })
   }
 
-  /** What runs in the thread ends by itself, and nobody waits for it. */
+  /** A check in the thread ends by itself; `stop` does not wait for it. */
   async stop(): Promise<void> {
     this.#stopped = true
     await this.#workers?.close()

@@ -163,9 +163,9 @@ export class GroupCommit {
 }
 
 /**
- * Database calls resolve within the turn of the event loop that made them. A closure still
- * running in the next turn awaits the world outside, and everybody would wait with it: it fails,
- * and whatever it tries later is refused.
+ * Database calls resolve within the turn of the event loop that made them. A closure that still
+ * runs in the next turn awaits something else, and every other closure would wait with it: it
+ * fails, and its later calls are refused.
  */
 async function guarded(closure: () => Promise<unknown>, permit: Permit) {
   const tripwire = Promise.withResolvers<never>()

@@ -24,7 +24,9 @@ const MAX_CONNECTIONS = 16
 const MAX_DIRECT = 2
 const MAX_ATTEMPTS = 8
 
-/** serialization_failure and deadlock_detected: nobody's fault, and cured by another try. */
+/**
+ * serialization_failure and deadlock_detected: no fault of the caller, and cured by another try.
+ */
 const CONFLICTS = ["40001", "40P01"]
 
 const POLLING =

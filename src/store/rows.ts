@@ -67,8 +67,8 @@ export interface RowList<Row> {
 }
 
 /**
- * The rows of an owner, newest first. Of a filtered list a page may begin at a row outside of the
- * filter, since a row can change while somebody pages. `missing` throws for a row of others.
+ * The rows of an owner, newest first. In a filtered list a page may begin at a row outside of the
+ * filter, since a row can change between two pages. `missing` throws for a row of another owner.
  */
 export const rowList = <Table extends TableWithId>(
   db: Reader,

@@ -213,8 +213,9 @@ const CALLS = ["all", "get", "values", "run"] as const
 type Calls = Record<(typeof CALLS)[number], (...values: unknown[]) => unknown>
 
 /**
- * Tells of a damaged file, whatever asked and whatever becomes of the error: a read is the first that
- * finds a bad page, and its caller may know nothing of storage. For what is prepared from now on.
+ * Reports a damaged file from every call, even where the caller handles the error: a read is the
+ * first call that finds a bad page, and its caller may know nothing of storage. It watches the
+ * statements prepared from now on.
  */
 function watchReads(database: Database, hear: (error: unknown) => void): void {
   const prepare = database.prepare.bind(database) as (...given: unknown[]) => Calls

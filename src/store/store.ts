@@ -7,7 +7,7 @@ interface Access {
   /** The same object for the reader of a store and for each of its transactions. */
   readonly identity: object
 
-  /** Nobody but this process can write to the database: SQLite. */
+  /** Only this process can write to the database: SQLite. */
   readonly isAlone: boolean
 
   /**

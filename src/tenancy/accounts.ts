@@ -32,7 +32,9 @@ export const KEPT_SECONDS = 7 * 86_400
 const TRIES = 100
 const HOUR = 3600
 
-/** Whatever stands in the way may be mended: several days of tries. */
+/**
+ * A purge that fails is tried every hour for several days: its obstacle may be removed meanwhile.
+ */
 export const purgeSchedule: RetrySchedule = (attempt) => (attempt < TRIES ? HOUR : undefined)
 
 /** Removes a deleted account once its days are over; does nothing for a restored one. */
@@ -45,7 +47,7 @@ export interface NewAccount {
   name: string
   slug?: string | undefined
   plan: string
-  /** Null for the account of `init` and `up`, until somebody adopts it. */
+  /** Null for the account of `init` and `up`, until a user adopts it. */
   owner_user_id: string | null
 }
 
@@ -102,7 +104,7 @@ async function freeSlug(tx: Tx, { name, slug }: NewAccount): Promise<string> {
 export const find = async (db: Reader, id: string): Promise<AccountRow> =>
   (await rowById(db, accounts, id)) ?? noAccount()
 
-/** As `find`, and nobody else changes the account or its seats before this transaction ends. */
+/** As `find`, with the account and its seats locked until this transaction ends. */
 export const hold = async (tx: Tx, id: string): Promise<AccountRow> =>
   (await holdById(tx, accounts, id)) ?? noAccount()
 

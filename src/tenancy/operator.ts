@@ -124,7 +124,10 @@ export const unlockUser = (store: Store, email: string) =>
     await users.set(tx, id, { status: "active" })
   })
 
-/** Decides whether the user runs the instance. Throws 409 `conflict` when nobody would. */
+/**
+ * Decides whether the user runs the instance. Throws 409 `conflict` when no user would be left that
+ * runs it.
+ */
 export const setOperator = (store: Store, email: string, operator: boolean) =>
   changeUser(store, email, "user.operator_changed", async (tx, user) => {
     if (user.operator && !operator) await users.demandOtherOperator(tx)

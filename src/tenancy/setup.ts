@@ -183,7 +183,10 @@ async function adopt(tx: Tx, { account_name, project_name }: Names, user_id: str
   }
 }
 
-/** An account with its first project; without an owner, until somebody adopts it, where `user_id` is null. */
+/**
+ * An account with its first project. Where `user_id` is null it has no owner until a user adopts
+ * it.
+ */
 async function found(
   tx: Tx,
   { account_name, project_name }: Names,
@@ -250,7 +253,7 @@ const isOpen = and(eq(projectTable.status, "active"), eq(projectTable.hidden, fa
 /** Two nodes that start together on an empty database must not make two homes. */
 const oneAtATime = (tx: Tx) => instanceValues.set(tx, FIRST_LOCK, "")
 
-/** The home that nobody owns yet: a box begun by `init` or `up` before its setup. */
+/** The account without an owner, and its project: made by `init` or `up` before the setup. */
 async function ownerless(db: Pick<Tx, "select">): Promise<projects.ProjectHome | undefined> {
   const [home] = await db
     .select({ account_id: projectTable.account_id, project_id: projectTable.id })
@@ -263,8 +266,8 @@ async function ownerless(db: Pick<Tx, "select">): Promise<projects.ProjectHome |
 }
 
 /**
- * Whether some account has an owner, or somebody runs the instance although no account is left:
- * then there is nothing to set up.
+ * Whether an account has an owner, or a user runs the instance although no account is left: then
+ * there is nothing to set up.
  */
 export async function isSetUp(db: Pick<Tx, "select">): Promise<boolean> {
   const owned = isNotNull(accountTable.owner_user_id)

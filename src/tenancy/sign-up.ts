@@ -5,7 +5,7 @@ import * as users from "../identity/users"
 import type { Store } from "../store/store"
 import { accept, open } from "./invitations"
 
-/** Which people may sign up: nobody, people with an invitation, or anybody. */
+/** Which people may sign up: none, people with an invitation, or all. */
 export type SignUp = "closed" | "invite" | "open"
 
 interface NewPerson {

@@ -97,7 +97,7 @@ function headersFor(receiver: Receiver, id: string, body: string): Headers {
     secrets: receiver.secrets(),
     format: receiver.header_format,
   })
-  // Ours come last: whatever an endpoint's own headers say, they cannot pose as a signature.
+  // Our headers come last, so an endpoint's own headers cannot pose as a signature.
   const named = receiver.header_format === "standard" ? signed : lowered(signed)
   return { ...CONTENT, ...receiver.headers(), ...named, "content-type": CONTENT["content-type"] }
 }

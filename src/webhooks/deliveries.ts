@@ -128,7 +128,7 @@ export const oneMore = sql<number>`CASE WHEN ${deliveries.status} IN ('success',
   THEN ${deliveries.attempts} ELSE ${deliveries.max_attempts} END + 1`
 
 /**
- * One extra attempt at once, in whatever status the endpoint is; it does not count for the breaker.
+ * One extra attempt at once, in every status of the endpoint; it does not count for the breaker.
  * Throws 409 while an attempt runs, and when the event has expired.
  */
 export async function retry(tx: Tx, of: OfWebhook, id: string) {

@@ -83,7 +83,7 @@ const openHeaders = (secrets: Secrets, { id, sealed_headers }: SealedHeaders) =>
 
 /**
  * The headers to store after a change: a mask that is sent back stands for the stored value of that
- * name, in whatever case. Throws 422 for a mask where nothing is stored.
+ * name, in any case. Throws 422 for a mask where nothing is stored.
  */
 export function keepMasked(
   secrets: Secrets,

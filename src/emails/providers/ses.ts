@@ -142,7 +142,10 @@ function recipientOutcome(
 /** SES does not know SMTPUTF8 (RFC 6531). */
 const isWide = (mail: OutgoingMail, email: string) => mail.smtputf8 || needsSmtputf8(email)
 
-/** What is too fast is welcome in a moment, whatever attempt it was. */
+/**
+ * After throttling the next attempt comes in 2 to 10 seconds, at every attempt that the schedule
+ * allows.
+ */
 const soon =
   (schedule: RetrySchedule, random: () => number = Math.random): RetrySchedule =>
   (attempt, age) =>
@@ -204,7 +207,7 @@ const retry = (fault?: SesVerdict["fault"]): Meaning => ({
   ...(fault && { fault }),
 })
 
-/** We were too fast: nobody was tried, and nobody need hear of a deferral. */
+/** SES throttled us: no recipient was tried, and no event tells of a deferral. */
 const TOO_FAST: Meaning = { ...retry("infrastructure"), held: true }
 
 const failed = (fault?: SesVerdict["fault"]): Meaning => ({
@@ -213,7 +216,7 @@ const failed = (fault?: SesVerdict["fault"]): Meaning => ({
   code: "provider_error",
 })
 
-/** It will not work for us until somebody changes something there or here. */
+/** Fails until the configuration changes, here or at SES. */
 const REFUSED = failed("authentication")
 
 const BY_CODE: Record<string, Meaning> = {

@@ -103,7 +103,7 @@ export class MailRoutes {
   }
 }
 
-/** Says something about the way to a domain; whatever else is thrown is a fault of ours. */
+/** The error tells of the route to a domain; any other error is a fault of ours. */
 export const isRoutingError = (error: unknown): error is Error =>
   error instanceof Unroutable || error instanceof Unreached || error instanceof DnsError
 

@@ -110,8 +110,8 @@ function resultOf(
 }
 
 /**
- * What a relay's refusal means. What it says about us is no bounce: the recipient's own server was
- * not asked yet. Whatever is not its last word is tried again.
+ * What a relay's refusal means. A refusal of us is no bounce: the recipient's own server was not
+ * asked yet. A temporary refusal is tried again, and so is any refusal of STARTTLS.
  */
 function relayMeaning(reply: SmtpReply, phase: SmtpPhase): ReplyMeaning {
   const fault = relayFault(reply, phase)
@@ -141,8 +141,8 @@ export function relayFaultOf(error: Error): Fault | undefined {
 const isEarly = (phase: SmtpPhase) => phase !== "RCPT" && phase !== "DATA" && phase !== "message"
 
 /**
- * What the reply of a recipient's own mail server means. 4yz comes again. 5yz is a bounce of the one
- * it is about. Before a recipient was named it cannot be about the recipient, whatever the words.
+ * What the reply of a recipient's own mail server means. 4yz is tried again. 5yz is a bounce of the
+ * recipient that it is about. Before RCPT no reply is about a recipient, in any words.
  */
 function receiverMeaning(reply: SmtpReply, phase: SmtpPhase): ReplyMeaning {
   const meaning = receiverStatus(reply, phase)
@@ -206,7 +206,7 @@ const isLogin = ({ code }: SmtpReply): boolean => [530, 534, 535, 538].includes(
 const BLAMES_US =
   /\b(?:ips?|host|client|server|network|mta|unauthenticated|banned|ptr|r(?:everse )?dns|helo|ehlo)\b|\d+\.\d+\.\d+\.\d+/i
 
-/** The same, where there can be no doubt, whatever else the server says. */
+/** Words that speak about us without doubt, whatever other words the reply has. */
 const LISTED =
   /\b(?:block[- ]?list(?:ed)?|black[- ]?list(?:ed)?|deny[- ]?list(?:ed)?|[rd]n?s?bl|spamhaus|spamcop|barracuda|sorbs|uceprotect|abusix|senderscore|reputation|spf|dkim|dmarc)\b/i
 
@@ -248,7 +248,7 @@ function isSendingLimit({ code, text }: SmtpReply): boolean {
 
 const wordsOf = (text: string) => text.replace(/^\d+ (?:\d\.\d+\.\d+ )?/, "")
 
-/** A relay will not work for us, whatever the recipient. */
+/** A relay refuses us for every recipient. */
 const isRefusalOfUs = (reply: SmtpReply): boolean =>
   reply.code >= 500 &&
   (subtype(reply) === "InfrastructureRejected" || RELAYS_NOT.test(wordsOf(reply.text)))

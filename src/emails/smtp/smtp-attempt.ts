@@ -21,7 +21,7 @@ import { type ConnectionPool, type HostPools, PoolBusy } from "./pool"
 import { mistakeIn, SmtpRefusal, type SmtpSession, type Transaction, Unsendable } from "./session"
 import { isGood, SmtpConnectionError, type SmtpReply } from "./wire"
 
-/** Connections tried for one domain in one attempt, whatever the number of its hosts. */
+/** Connections tried for one domain in one attempt, however many hosts it has. */
 const MOST_TRIES = 6
 
 export interface SmtpAttemptResult {

@@ -121,7 +121,7 @@ export class SmtpConnection {
     this.#socket = socket
     this.#listen("tls")
     await this.#until("secureConnect", "for the TLS handshake", ms).catch((error: Error) => {
-      // Whatever went wrong, it was the handshake's. A server that has not greeted was asked for TLS at once.
+      // Every error here belongs to the handshake. A server that has not greeted was asked for TLS at once.
       throw new SmtpConnectionError("tls", tlsWords(error.message, name, this.#owed > 0))
     })
     return verify ? this.#checkCertificate(socket, name) : (socket.getProtocol() ?? "TLS")
@@ -165,7 +165,7 @@ export class SmtpConnection {
     const replies = this.#reader.push(bytes, this.#owed)
     this.#owed -= replies.length
     this.#replies.push(...replies)
-    // Before the fault: what a server said in order counts, whatever it says after that.
+    // Replies before the fault are delivered first: they came in order.
     if (this.#replies.length > 0) this.#waiter?.resolve()
     if (this.#reader.fault !== undefined) this.#fail("protocol", this.#reader.fault)
   }

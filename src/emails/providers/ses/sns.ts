@@ -66,7 +66,7 @@ const CERTIFICATE_BYTES = 64 * 1024
 const MOST_CERTIFICATES = 20
 const SIGNER = /^sns(\.[a-z0-9-]+)?\.amazonaws\.com(\.cn)?$/
 
-/** SNS gives up after an hour; what is older was kept by somebody. Clocks may differ. */
+/** SNS gives up after an hour; an older notice is a replay. Clocks may differ. */
 const RECENT_MS = 24 * 3_600_000
 
 export const isRecent = ({ Timestamp }: SnsEnvelope): boolean =>
