@@ -16,6 +16,7 @@ import {
 
 export type ChannelName = "email" | "push" | "sms" | "in_app"
 
+/** No row has `sending`: answers give it to a queued message that is claimed. */
 export type Status =
   | "queued"
   | "sending"
