@@ -53,6 +53,8 @@ export interface Ground {
   secrets: Secrets
   workers: Workers
   blobs: Blobs
+  /** Of received mail. */
+  inbound_blobs: Blobs
   disk: Disk
   base_url: () => string
   /** Null where the embedded mailbox does not run. */

@@ -107,7 +107,10 @@ async function assemble(
   void disk.damaged.then(() => Promise.all(loops.map((loop) => loop.stop(DRAIN_MILLISECONDS))))
   const { read } = store
   const works = [wakeUpOf(read, "messages"), wakeUpOf(read, "jobs"), deliveryWakeUp(read)]
-  undo.push(shareWakeUps(store, [...works, emitted(read)]), keepTidy(store, settings))
+  undo.push(
+    shareWakeUps(store, [...works, emitted(read)]),
+    keepTidy(store, settings, storage.inbound_blobs),
+  )
 
   return {
     url: listener.url,
@@ -134,6 +137,8 @@ interface Storage {
   store: Store
   secrets: Secrets
   blobs: Blobs
+  /** Of received mail, apart: those files go when no mail names them any more. */
+  inbound_blobs: Blobs
   disk: Disk
   checking: KeptCheck | undefined
 }
@@ -171,11 +176,13 @@ async function openStorage(
   await demandMasterKey(store, secrets)
   await followCluster(store)
   const folder = settings["storage.blobs.dir"] ?? join(data_dir, "blobs")
-  const blobs = openBlobs(folder, (error) => void disk.failed(error))
+  const onBlobFault = (error: unknown) => void disk.failed(error)
+  const blobs = openBlobs(folder, onBlobFault)
+  const inbound_blobs = openBlobs(join(folder, "inbound"), onBlobFault)
   if (settings.database_url) await demandSharedBlobs(store, blobs)
   const checking = keepChecked(store, disk)
   undo.push(() => checking?.stop())
-  return { store, secrets, blobs, disk, checking }
+  return { store, secrets, blobs, inbound_blobs, disk, checking }
 }
 
 function openListener(app: Elysia, settings: Settings): Listener {

@@ -1,11 +1,12 @@
 import { mkdirSync, readdirSync, rmSync, statSync, utimesSync } from "node:fs"
-import { type FileHandle, open, readFile, rename, rm } from "node:fs/promises"
+import { type FileHandle, open, readdir, readFile, rename, rm } from "node:fs/promises"
 import { join } from "node:path"
 import { codeOf } from "./faults"
 import { newId } from "./ids"
 import { millis } from "./time"
 
-const FOLDERS = 256
+/** Files are spread over them by the first two digits of their hashes. */
+export const FOLDERS = 256
 const STALE_DRAFT_MS = 3_600_000
 
 /** Longer than any request needs between storing a file and committing the row that names it. */
@@ -21,6 +22,8 @@ export interface Blobs {
    * about to commit its row. False for a young file and for a missing one.
    */
   remove(sha256: string): Promise<boolean>
+  /** The hashes of the files in one of the `FOLDERS` folders. */
+  list(folder: number): Promise<string[]>
   /** Where the file is (or would be), for a worker that reads it itself. */
   path(sha256: string): string
 }
@@ -51,6 +54,7 @@ export function openBlobs(dir: string, onFault: (error: unknown) => void = () =>
       }
       return { sha256, size: bytes.length }
     },
+    list: async (folder) => (await readdir(join(dir, nameOf(folder)))).sort(),
     remove: (sha256) => remove(path(sha256), join(drafts, newId())),
     async get(sha256) {
       try {
@@ -69,12 +73,14 @@ function prepare(dir: string): string {
   mkdirSync(drafts, { recursive: true, mode: 0o700 })
   const there = new Set(readdirSync(dir))
   for (let number = 0; number < FOLDERS; number++) {
-    const name = number.toString(16).padStart(2, "0")
+    const name = nameOf(number)
     if (!there.has(name)) mkdirSync(join(dir, name), { recursive: true, mode: 0o700 })
   }
   for (const name of readdirSync(drafts)) removeStale(join(drafts, name))
   return drafts
 }
+
+const nameOf = (folder: number) => folder.toString(16).padStart(2, "0")
 
 /** Left by a crash. Young ones may be those of another node on the same folder. */
 function removeStale(draft: string): void {

@@ -46,7 +46,6 @@ const NOT_KEPT_YET = {
   clicked_at: null,
   category: null,
   subscriber_id: null,
-  thread_id: null,
   scheduled_at: null,
 }
 

@@ -182,7 +182,14 @@ async function store(attachments: GivenFile[], blobs: Blobs): Promise<Attachment
   return rows
 }
 
-type Derived = "id" | "channel" | "recipient" | "recipients" | "sender" | "sender_domain"
+type Derived =
+  | "id"
+  | "thread_id"
+  | "channel"
+  | "recipient"
+  | "recipients"
+  | "sender"
+  | "sender_domain"
 
 /** What an email is made of, beside what follows from it. */
 interface NewEmail
@@ -191,6 +198,8 @@ interface NewEmail
   from: Mailbox
   attachments: AttachmentRow[]
   content: EmailContent
+  /** Of the conversation that the email goes on with. */
+  thread_id?: string | null
 }
 
 /** The message as it can be accepted. Its id is made here, and the Message-ID follows from it. */
@@ -208,6 +217,7 @@ export function newEmail(email: NewEmail): NewMessage {
     sender_domain,
     envelope: { from, reply_to, attachments },
     rfc_message_id: `<${id}@${sender_domain}>`,
+    thread_id: email.thread_id ?? null,
     created_at: now(),
   }
 }

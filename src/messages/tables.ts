@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm"
 import { workColumns, workIndexes } from "../jobs/tables"
 import type { Mailbox } from "../lib/address"
 import {
@@ -92,6 +93,8 @@ export const messages = table(
     api_key_id: ref(),
     idempotency_key: text(),
     rfc_message_id: text(),
+    /** The first message or received mail of the conversation; null where there is none. */
+    thread_id: ref(),
     sandbox: bool().notNull(),
     provider: text(),
     priority: int().notNull(),
@@ -109,6 +112,10 @@ export const messages = table(
     index("messages_by_project").on(message.project_id, message.channel, message.id),
     index("messages_by_status").on(message.project_id, message.status, message.id),
     index("messages_by_recipient").on(message.project_id, message.recipient, message.id),
+    // Of every other source, the Message-ID begins with the id.
+    index("messages_by_message_id")
+      .on(message.project_id, message.rfc_message_id)
+      .where(sql`source = 'smtp'`),
     ...workIndexes("messages", message, message.priority),
   ],
 )

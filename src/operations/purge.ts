@@ -7,6 +7,7 @@ import { dkimKeys, domains } from "../domains/tables"
 import { events } from "../events/tables"
 import { idempotency } from "../http/tables"
 import { accountMembers, accounts, apiKeys, projectMembers, projects } from "../identity/tables"
+import { inboundContents, inboundEmails, inboundFiles, inboundRoutes } from "../inbound/tables"
 import { jobs, longJobs } from "../jobs/tables"
 import { mailboxMails, mailboxRecipients } from "../mailbox/tables"
 import { attempts, messageContents, messageRaws, messages, messageTags } from "../messages/tables"
@@ -38,6 +39,7 @@ const large: { rows: TableWithId & { project_id: SQLiteColumn }; named_by: SQLit
     ],
   },
   { rows: mailboxMails, named_by: [mailboxRecipients.mail_id] },
+  { rows: inboundEmails, named_by: [inboundContents.inbound_id, inboundFiles.inbound_id] },
   { rows: events, named_by: [deliveries.event_id] },
   { rows: requestLog, named_by: [] },
 ]
@@ -72,6 +74,7 @@ async function rest(tx: Tx, project_id: string) {
   const few = [
     dkimKeys,
     domains,
+    inboundRoutes,
     providerConfigs,
     apiKeys,
     webhooks,

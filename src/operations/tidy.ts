@@ -1,3 +1,4 @@
+import type { Blobs } from "../core/blobs"
 import type { Settings } from "../core/config"
 import { log } from "../core/log"
 import { secondsFromNow } from "../core/time"
@@ -6,6 +7,7 @@ import { wakeStranded } from "../emails/provider-jobs"
 import * as idempotency from "../http/idempotency"
 import { purgeWindows } from "../http/rate-limits"
 import { purgeSessions } from "../identity/sessions"
+import { fileSweeper, purgeInbound } from "../inbound/inbound-retention"
 import { purgeDead } from "../jobs/jobs"
 import { purgeEnded } from "../jobs/long-jobs"
 import { purgeRequestLog } from "../request-log/request-log"
@@ -15,7 +17,8 @@ import { expireHeld, purgeDeliveries, purgeEvents } from "../webhooks/retention"
 const PURGE_MILLISECONDS = 60_000
 
 /** Forgets what is past its time, a little at a time, until the returned function is called. */
-export function keepTidy(store: Store, settings: Settings): () => void {
+export function keepTidy(store: Store, settings: Settings, inbound_blobs: Blobs): () => void {
+  const sweepInbound = fileSweeper(store, inbound_blobs)
   const before = (kept_ms: number) => secondsFromNow(-kept_ms / 1000)
   const purge = async () => {
     while ((await idempotency.purge(store)) > 0);
@@ -30,6 +33,8 @@ export function keepTidy(store: Store, settings: Settings): () => void {
     while ((await purgeEvents(store, before(Math.max(events, deliveries)))) > 0);
     while ((await purgeRequestLog(store, before(settings["retention.request_log"]))) > 0);
     await purgeWindows(store)
+    while ((await purgeInbound(store)) > 0);
+    await sweepInbound()
   }
   const run = () => {
     void wakeStranded(store).catch((error) => log.warn("held mail could not be checked", { error }))

@@ -139,6 +139,7 @@ export async function testService(options: ServiceOptions = {}) {
     secrets,
     workers,
     blobs: openBlobs(`${folder}/blobs`),
+    inbound_blobs: openBlobs(`${folder}/blobs/inbound`),
     disk: fakeDisk(disk),
     base_url,
     mailbox_port: null,

@@ -49,6 +49,7 @@ export function letter(more: Partial<NewMessage> = {}, cc: string[] = [], bcc: s
     api_key_id: null,
     idempotency_key: null,
     rfc_message_id: `<${id}@example.test>`,
+    thread_id: null,
     sandbox: false,
     created_at: now(),
     content: { html: null, text: "Dong", headers: {} },

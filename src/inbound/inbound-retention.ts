@@ -1,0 +1,58 @@
+import { inArray, lt } from "drizzle-orm"
+import { type Blobs, FOLDERS } from "../core/blobs"
+import { firstIdAt } from "../core/ids"
+import { millis, sleep } from "../core/time"
+import type { Store, Tx } from "../store/store"
+import { inboundContents, inboundEmails, inboundFiles } from "./tables"
+
+/** The default of the project setting `retention.inbound_days`, which nobody can change yet. */
+const KEPT_MS = 30 * 86_400_000
+
+/** Rows of one transaction, so that other transactions run between two of them. */
+const BATCH = 200
+
+/** Removes up to 200 mails that came in more than 30 days ago, with their contents. Returns how many. */
+export async function purgeInbound(store: Store): Promise<number> {
+  const { id } = inboundEmails
+  const old = lt(id, firstIdAt(millis() - KEPT_MS))
+  const rows = await store.read.select({ id }).from(inboundEmails).where(old).limit(BATCH)
+  if (rows.length > 0)
+    await store.tx((tx) =>
+      remove(
+        tx,
+        rows.map((row) => row.id),
+      ),
+    )
+  return rows.length
+}
+
+/** Deletes these mails. Files that no other mail names are removed by `sweepFiles`, within hours. */
+export async function remove(tx: Tx, ids: string[]): Promise<void> {
+  await tx.delete(inboundFiles).where(inArray(inboundFiles.inbound_id, ids))
+  await tx.delete(inboundContents).where(inArray(inboundContents.inbound_id, ids))
+  await tx.delete(inboundEmails).where(inArray(inboundEmails.id, ids))
+}
+
+/**
+ * Looks through the files of received mail, one of 256 folders at each call, and removes what no row
+ * names: the mail was deleted, or its transaction was undone after the file was written. A file that is
+ * younger than an hour stays, because its row may be on the way.
+ */
+export function fileSweeper(store: Store, blobs: Blobs): () => Promise<void> {
+  let next = 0
+  return async () => {
+    const names = await blobs.list(next)
+    next = (next + 1) % FOLDERS
+    for (let at = 0; at < names.length; at += BATCH) {
+      const some = names.slice(at, at + BATCH)
+      const { sha256 } = inboundFiles
+      const rows = await store.read
+        .selectDistinct({ sha256 })
+        .from(inboundFiles)
+        .where(inArray(sha256, some))
+      const named = new Set(rows.map((row) => row.sha256))
+      for (const name of some) if (!named.has(name)) await blobs.remove(name)
+      await sleep(0)
+    }
+  }
+}

@@ -1,0 +1,74 @@
+import { newId } from "../../src/core/ids"
+import { now } from "../../src/core/time"
+import {
+  type InboundRow,
+  inboundContents,
+  inboundEmails,
+  inboundFiles,
+} from "../../src/inbound/tables"
+import type { Store } from "../../src/store/store"
+
+/** A received mail as it stands in the database, past every server. */
+export async function addInbound(
+  store: Store,
+  owner: { account_id: string; project_id: string },
+  more: Partial<InboundRow> = {},
+): Promise<InboundRow> {
+  const row: InboundRow = {
+    id: newId(),
+    account_id: owner.account_id,
+    project_id: owner.project_id,
+    domain: "in.example.test",
+    to_email: "support@in.example.test",
+    from_email: "ann@elsewhere.test",
+    from_name: "Ann",
+    subject: "A question",
+    rfc_message_id: "<1@elsewhere.test>",
+    kind: "new",
+    status: "processed",
+    thread_id: null,
+    in_reply_to: null,
+    replied_to_message_id: null,
+    mailbox_hash: null,
+    auto_submitted: null,
+    verified: true,
+    spf_verdict: "pass",
+    dkim_verdict: "none",
+    dmarc_verdict: "none",
+    arc_verdict: "none",
+    parse_error: false,
+    size: 5,
+    raw_sha256: new Bun.CryptoHasher("sha256").update("bytes").digest("hex"),
+    session: {
+      address: "192.0.2.1",
+      helo: "mx.elsewhere.test",
+      mail_from: "ann@elsewhere.test",
+      to: ["support@in.example.test"],
+      tls: null,
+    },
+    parsed: {
+      to: [{ email: "support@in.example.test", name: null }],
+      cc: [],
+      reply_to: [],
+      headers: { subject: ["A question"] },
+      references: [],
+      attachments: [],
+      reply_to_metadata: null,
+      spam: { score: 0, flagged: false, rules: [] },
+      report: null,
+    },
+    route_id: null,
+    event_id: null,
+    created_at: now(),
+    ...more,
+  }
+  const content = { text_body: "Where is it?", html_body: null, stripped_text: "Where is it?" }
+  const files = [row.raw_sha256, ...(row.parsed?.attachments ?? []).map(({ sha256 }) => sha256)]
+  await store.tx(async (tx) => {
+    await tx.insert(inboundEmails).values(row)
+    await tx.insert(inboundContents).values({ inbound_id: row.id, content })
+    const named = [...new Set(files)].map((sha256) => ({ sha256, inbound_id: row.id }))
+    await tx.insert(inboundFiles).values(named)
+  })
+  return row
+}

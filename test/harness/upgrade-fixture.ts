@@ -1,0 +1,207 @@
+/**
+ * `bun test/harness/upgrade-fixture.ts` writes what a database of today looks like, on both engines, into
+ * `test/fixtures/upgrade/<last migration>.<engine>.sql`: the migrations so far, then rows of a server that
+ * was used. Run it before a migration is added: test/store/upgrade.test.ts opens every one of these files.
+ */
+import { Database } from "bun:sqlite"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Glob, SQL } from "bun"
+import { type Column, getTableColumns, is } from "drizzle-orm"
+import { PgTable } from "drizzle-orm/pg-core"
+import { getTableConfig, SQLiteTable } from "drizzle-orm/sqlite-core"
+import { loadSettings, useSettings } from "../../src/core/config"
+import { newId } from "../../src/core/ids"
+import { now } from "../../src/core/time"
+import { isPlain, postgresType } from "../../src/store/columns"
+import { embedded, type Migration } from "../../src/store/migrations"
+import type { Store } from "../../src/store/store"
+import { until } from "./hooks"
+import { type Engine, root } from "./migrations"
+import { freshDatabase, stopOwnServer } from "./postgres"
+import { FIXTURE_KEY, FIXTURES } from "./upgrade"
+
+/** What belongs to one run of a server, and to none of its rows. */
+const PASSING = new Set(["belfry_migrations"])
+
+/** It names a file in the folder of the blobs, which is not kept. */
+const OF_THE_FOLDER = "blob_marker"
+
+async function use(data_dir: string, database_url: string | null) {
+  const flags = {
+    data_dir,
+    ...(database_url !== null && { database_url }),
+    "security.master_key": FIXTURE_KEY,
+    "storage.ballast_mb": 0,
+    "http.listen": "127.0.0.1:0",
+    "mailbox.listen": "127.0.0.1:0",
+    "log.level": "error",
+    "webhooks.require_https": false,
+    "webhooks.allow_private": ["127.0.0.0/8"],
+    "dns.servers": ["127.0.0.1:9"],
+  }
+  const loaded = loadSettings({ environment: {}, flags })
+  useSettings(loaded)
+  const { start } = await import("../../src/server")
+  const running = await start({ loaded, mode: "up" })
+  using receiver = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("ok") })
+  const call = caller(running.url)
+  const owner = { email: "ann@example.org", password: "Quiet-River-42-stone" }
+  const setup_token = running.setup?.token
+  const { data } = await call("POST", "/v1/setup", { setup_token, ...owner, account_name: "Acme" })
+  const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+  const key = bearer(data.api_key.key)
+  const person = {
+    ...bearer(data.session.access_token),
+    "x-account-id": data.account.id,
+    "x-project-id": data.project.id,
+  }
+  const hook = { url: `http://127.0.0.1:${receiver.port}/`, events: ["*"] }
+  await call("POST", "/v1/webhooks", hook, key)
+  await call("POST", "/v1/domains", { domain: "example.org" }, key)
+  const guest = { email: "bob@example.org", role: "member" }
+  await call("POST", "/v1/accounts/me/members/invite", guest, person)
+  const mail = { from: "you@mailbox.test", subject: "Grüße 'quoted'", text: "Hello", tags: ["one"] }
+  const file = { filename: "a.txt", content: Buffer.from("a file").toString("base64") }
+  const sends = [
+    { ...mail, to: "ann@mailbox.test", attachments: [file], metadata: { order: "1042" } },
+    { ...mail, to: "bounce@mailbox.test" },
+    { ...mail, to: "complain@mailbox.test" },
+  ]
+  for (const [at, body] of sends.entries()) {
+    await call("POST", "/v1/emails", body, { ...key, "idempotency-key": `fixture-${at}` })
+  }
+  const statuses = async () => {
+    const { data } = await call("GET", "/v1/emails", undefined, key)
+    return data.map(({ status }: { status: string }) => status).join()
+  }
+  await until(async () => (await statuses()) === "complained,bounced,delivered")
+  const configs = "/v1/providers/email_provider/config"
+  const made = await call("POST", configs, { provider: "direct" }, person)
+  await call("PATCH", `${configs}/${made.data.id}`, { enabled: false }, person)
+  await fill(running.store)
+  await running.stop()
+}
+
+/** One row in each table that the use left empty; what it refers to is a row that is there. */
+async function fill(store: Store) {
+  for (const path of [...new Glob("src/**/tables.ts").scanSync(root)].sort()) {
+    for (const table of Object.values(await import(join(root, path)))) {
+      if (!is(table, SQLiteTable) && !is(table, PgTable)) continue
+      await fillTable(store, table as SQLiteTable)
+    }
+  }
+}
+
+async function fillTable(store: Store, table: SQLiteTable) {
+  if ((await store.read.select().from(table).limit(1)).length > 0) return
+  const row: Record<string, unknown> = {}
+  for (const [name, column] of Object.entries(getTableColumns(table))) row[name] = sample(column)
+  for (const { reference } of getTableConfig(table).foreignKeys) {
+    const { columns, foreignTable } = reference()
+    const [parent] = await store.read.select().from(foreignTable).limit(1)
+    for (const { name } of columns) row[name] = parent?.id
+  }
+  await store.tx((tx) => tx.insert(table).values(row as never))
+}
+
+function sample(column: Column): unknown {
+  if (!column.notNull) return null
+  if (column.name.endsWith("_at")) return now()
+  const type = postgresType(column)
+  if (type === "uuid") return newId()
+  if (type === "bigint") return 1
+  if (type === "boolean") return true
+  if (type === "bytea") return Buffer.from("bytes")
+  return isPlain(column).encoded ? column.name : {}
+}
+
+const caller =
+  (url: string) =>
+  async (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) => {
+    const reply = await fetch(`${url}${path}`, {
+      method,
+      headers: { "content-type": "application/json", ...headers },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+    const answer = await reply.text()
+    if (!reply.ok) throw new Error(`${method} ${path}: ${reply.status} ${answer}`)
+    return JSON.parse(answer)
+  }
+
+type Row = Record<string, unknown>
+
+/** The migrations as they are today, their ledger, and every row. */
+async function dump(engine: Engine, tables: string[], rowsOf: (table: string) => Promise<Row[]>) {
+  const list: Migration[] = embedded[engine]
+  const made = list.flatMap(({ sql }) => sql.split("--> statement-breakpoint"))
+  const ledger =
+    "CREATE TABLE belfry_migrations (tag text PRIMARY KEY NOT NULL, applied_at bigint NOT NULL)"
+  const applied = list.map(({ tag, when }) => ({ tag, applied_at: when }))
+  const lines = [...made.map((one) => one.trim().replace(/;$/, "")), ledger]
+  lines.push(...applied.map((row) => insertion(engine, "belfry_migrations", row)))
+  const empty: string[] = []
+  for (const table of inOrder(tables)) {
+    const rows = PASSING.has(table) ? [] : await rowsOf(table)
+    if (rows.length === 0 && !PASSING.has(table)) empty.push(table)
+    const kept = rows.filter(({ name }) => name !== OF_THE_FOLDER)
+    lines.push(...kept.map((row) => insertion(engine, table, row)))
+  }
+  console.log(`${engine}: ${lines.length} statements; without rows: ${empty.join(", ")}`)
+  const name = `${list.at(-1)?.tag}.${engine}.sql`
+  await Bun.write(join(FIXTURES, name), lines.map((one) => `${one};\n`).join(BREAK))
+}
+
+const BREAK = "--> statement-breakpoint\n"
+
+/** What others refer to comes first. */
+const inOrder = (tables: string[]) => {
+  const first = ["messages", "domains", "mailbox_mails"]
+  return [...first, ...tables.filter((name) => !first.includes(name)).sort()]
+}
+
+function insertion(engine: Engine, table: string, row: Row): string {
+  const names = Object.keys(row).map((name) => `"${name}"`)
+  const values = Object.values(row).map((value) => literal(engine, value))
+  return `INSERT INTO "${table}" (${names.join(", ")}) VALUES (${values.join(", ")})`
+}
+
+function literal(engine: Engine, value: unknown): string {
+  if (value === null) return "NULL"
+  if (value instanceof Uint8Array) {
+    const hex = Buffer.from(value).toString("hex")
+    return engine === "sqlite" ? `X'${hex}'` : `'\\x${hex}'`
+  }
+  if (typeof value === "string") return `'${value.replaceAll("'", "''")}'`
+  if (["number", "bigint", "boolean"].includes(typeof value)) return String(value)
+  throw new TypeError(`there is no literal for ${typeof value}`)
+}
+
+const folder = mkdtempSync(join(tmpdir(), "belfry-fixture-"))
+if (process.argv[2] === "postgres") {
+  await using database = await freshDatabase()
+  await use(folder, database.url)
+  const sql = new SQL(database.url)
+  const found = await sql`SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'`
+  const names = found.map(({ name }: { name: string }) => name)
+  await dump("postgres", names, async (table) => [
+    ...(await sql.unsafe(`SELECT * FROM "${table}"`)),
+  ])
+  await sql.close()
+} else {
+  await use(folder, null)
+  using file = new Database(join(folder, "belfry.db"))
+  const tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+  const names = (file.query(tables).all() as { name: string }[]).map(({ name }) => name)
+  await dump(
+    "sqlite",
+    names,
+    async (table) => file.query(`SELECT * FROM "${table}"`).all() as Row[],
+  )
+  const other = Bun.spawnSync([process.execPath, import.meta.path, "postgres"])
+  console.log(other.stdout.toString(), other.stderr.toString())
+}
+rmSync(folder, { recursive: true, force: true })
+await stopOwnServer()
+process.exit(0)

@@ -1,0 +1,18 @@
+import { join } from "node:path"
+import { Glob } from "bun"
+import { type Engine, root } from "./migrations"
+
+/** What seals the secrets in the databases of earlier versions. It is the key of nothing else. */
+export const FIXTURE_KEY = Buffer.alloc(32, "belfry upgrade fixture").toString("base64")
+
+export const FIXTURES = join(root, "test/fixtures/upgrade")
+
+/** The databases of earlier versions that are kept as SQL, by the last migration that each had. */
+export const fixturesOf = (engine: Engine): { tag: string; path: string }[] =>
+  [...new Glob(`*.${engine}.sql`).scanSync(FIXTURES)]
+    .sort()
+    .map((name) => ({ tag: name.split(".", 1)[0] ?? "", path: join(FIXTURES, name) }))
+
+/** The statements of such a file. */
+export const statementsOf = async (path: string): Promise<string[]> =>
+  (await Bun.file(path).text()).split("--> statement-breakpoint\n").filter((one) => one.trim())

@@ -1,0 +1,60 @@
+import { expect, test } from "bun:test"
+import { existsSync, utimesSync } from "node:fs"
+import { openBlobs } from "../../src/core/blobs"
+import { firstIdAt } from "../../src/core/ids"
+import { millis } from "../../src/core/time"
+import { fileSweeper, purgeInbound, remove } from "../../src/inbound/inbound-retention"
+import { inboundContents, inboundEmails, inboundFiles } from "../../src/inbound/tables"
+import { addInbound } from "../harness/inbound-rows"
+import { addProject } from "../harness/project-rows"
+import { testStore } from "../harness/store"
+
+const DAY = 86_400_000
+
+test("mail of more than thirty days goes with its contents, and newer mail stays", async () => {
+  await using test = await testStore()
+  const { store } = test
+  const owner = await addProject(store)
+  const idAt = (days: number, at: number) =>
+    firstIdAt(millis() - days * DAY).replace(/.{12}$/, String(at).padStart(12, "0"))
+  for (let at = 0; at < 3; at++) await addInbound(store, owner, { id: idAt(31, at) })
+  const fresh = await addInbound(store, owner, { id: idAt(29, 0) })
+
+  expect(await purgeInbound(store)).toBe(3)
+  expect(await purgeInbound(store)).toBe(0)
+  const left = await store.read.select().from(inboundEmails)
+  expect(left.map(({ id }) => id)).toEqual([fresh.id])
+  expect(await store.read.select().from(inboundContents)).toHaveLength(1)
+  expect(await store.read.select().from(inboundFiles)).toHaveLength(1)
+})
+
+test("a file goes with the last mail that names it, and a young file stays", async () => {
+  await using test = await testStore()
+  const { store, folder } = test
+  const blobs = openBlobs(`${folder}/inbound`)
+  const owner = await addProject(store)
+  const put = async (text: string, hours: number) => {
+    const { sha256 } = await blobs.put(Buffer.from(text))
+    const then = (millis() - hours * 3_600_000) / 1000
+    utimesSync(blobs.path(sha256), then, then)
+    return sha256
+  }
+  const [shared, young, lost] = [
+    await put("shared", 2),
+    await put("young", 0),
+    await put("lost", 2),
+  ]
+  const first = await addInbound(store, owner, { raw_sha256: shared })
+  const second = await addInbound(store, owner, { raw_sha256: shared })
+  const sweep = fileSweeper(store, blobs)
+  const all = async () => {
+    for (let folder = 0; folder < 256; folder++) await sweep()
+    return [shared, young, lost].map((sha256) => existsSync(blobs.path(sha256)))
+  }
+
+  expect(await all()).toEqual([true, true, false])
+  await store.tx((tx) => remove(tx, [first.id]))
+  expect(await all()).toEqual([true, true, false])
+  await store.tx((tx) => remove(tx, [second.id]))
+  expect(await all()).toEqual([false, true, false])
+})

@@ -1,0 +1,150 @@
+import { Database } from "bun:sqlite"
+import { afterAll, expect, test } from "bun:test"
+import { mkdtempSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Glob, SQL } from "bun"
+import { getTableName, is } from "drizzle-orm"
+import { PgTable } from "drizzle-orm/pg-core"
+import { SQLiteTable } from "drizzle-orm/sqlite-core"
+import { loadSettings } from "../../src/core/config"
+import { start } from "../../src/server"
+import { embedded } from "../../src/store/migrations"
+import { openStore } from "../../src/store/open"
+import { ensureFirst } from "../../src/tenancy/setup"
+import { leftover } from "../harness/leftovers"
+import { root } from "../harness/migrations"
+import { freshDatabase } from "../harness/postgres"
+import { quietLog } from "../harness/quiet"
+import { engine } from "../harness/store"
+import { FIXTURE_KEY, fixturesOf, statementsOf } from "../harness/upgrade"
+
+quietLog()
+
+type Row = Record<string, unknown>
+
+const open: { [Symbol.asyncDispose](): PromiseLike<void> }[] = []
+afterAll(async () => {
+  for (const one of open) await one[Symbol.asyncDispose]()
+})
+
+/** The database of an earlier version, and how to look at its rows without any schema. */
+async function restored(path: string) {
+  const folder = leftover(mkdtempSync(join(tmpdir(), "belfry-upgrade-")))
+  const statements = await statementsOf(path)
+  if (engine === "sqlite") {
+    const file = join(folder, "belfry.db")
+    using database = new Database(file, { create: true })
+    database.transaction(() => {
+      for (const statement of statements) database.run(statement)
+    })()
+    const rows = async (table: string) => {
+      using reader = new Database(file, { readonly: true })
+      return reader.query(`SELECT * FROM "${table}"`).all() as Row[]
+    }
+    return { folder, database_url: null, rows }
+  }
+  const database = await freshDatabase()
+  open.push(database)
+  const query = async (...list: string[]) => {
+    const sql = new SQL(database.url, { max: 1 })
+    try {
+      let found: Row[] = []
+      for (const one of list) found = await sql.unsafe(one)
+      return [...found]
+    } finally {
+      await sql.close()
+    }
+  }
+  await query(...statements)
+  return {
+    folder,
+    database_url: database.url,
+    rows: (name: string) => query(`SELECT * FROM "${name}"`),
+  }
+}
+
+const settingsOf = ({ folder, database_url }: { folder: string; database_url: string | null }) =>
+  loadSettings({
+    environment: {},
+    flags: {
+      data_dir: folder,
+      ...(database_url !== null && { database_url }),
+      "security.master_key": FIXTURE_KEY,
+      "storage.ballast_mb": 0,
+      "http.listen": "127.0.0.1:0",
+      "mailbox.listen": "127.0.0.1:0",
+      "log.level": "error",
+    },
+  })
+
+const tablesNow: SQLiteTable[] = []
+for (const path of new Glob("src/**/tables.ts").scanSync(root)) {
+  for (const one of Object.values(await import(join(root, path)))) {
+    if (is(one, SQLiteTable) || is(one, PgTable)) tablesNow.push(one as SQLiteTable)
+  }
+}
+
+const fixtures = fixturesOf(engine)
+
+test("every schema but the latest is kept with rows of its time", () => {
+  expect(fixtures.map(({ tag }) => tag)).toEqual(
+    embedded[engine].slice(0, -1).map(({ tag }) => tag),
+  )
+})
+
+test.each(fixtures)(
+  "a database of $tag keeps all of its rows, and they are read",
+  async ({ path }) => {
+    const old = await restored(path)
+    const inserted = (await Bun.file(path).text()).matchAll(/^INSERT INTO "(\w+)"/gm)
+    const names = [...new Set([...inserted].map(([, name = ""]) => name))]
+    expect(names.length).toBeGreaterThan(40)
+    const before = new Map<string, Row[]>()
+    for (const name of names) before.set(name, await old.rows(name))
+
+    const store = await openStore(settingsOf(old).values, { begin: "never" })
+    for (const table of tablesNow) {
+      const was = before.get(getTableName(table))
+      if (was) expect(await store.read.select().from(table)).toHaveLength(was.length)
+    }
+    await store.close()
+
+    for (const [name, was] of before) {
+      const after = await old.rows(name)
+      const kept = after.map((row) => pick(row, Object.keys(was[0] ?? {})))
+      if (name === "belfry_migrations") expect(kept).toEqual(expect.arrayContaining(was))
+      else expect(kept.map(text).sort()).toEqual(was.map(text).sort())
+    }
+  },
+)
+
+const pick = (row: Row, names: string[]): Row =>
+  Object.fromEntries(names.map((name) => [name, row[name]]))
+
+const text = (row: Row) =>
+  JSON.stringify(row, (_, value) => (typeof value === "bigint" ? `${value}n` : value))
+
+test.each(fixtures)("a server of today goes on with a database of $tag", async ({ path }) => {
+  const loaded = settingsOf(await restored(path))
+  const running = await start({ loaded, mode: "up" })
+  try {
+    const { store, secrets } = running
+    const { api_key } = await ensureFirst(store, secrets, { keep_key: true, new_key: false })
+    const headers = { authorization: `Bearer ${api_key}`, "content-type": "application/json" }
+    const ask = async (path: string, init: RequestInit = {}) => {
+      const reply = await fetch(`${running.url}${path}`, { headers, ...init })
+      return (await reply.json()) as { data: Row[] }
+    }
+    const { data } = await ask("/v1/emails")
+    expect(data.map(({ status }) => status)).toEqual(["complained", "bounced", "delivered"])
+    const id = data.at(-1)?.id
+    const one = await ask(`/v1/emails/${id}`)
+    expect(one.data).toMatchObject({ text: "Hello", subject: "Grüße 'quoted'", thread_id: null })
+    const mail = { from: "you@mailbox.test", to: "ann@mailbox.test", subject: "s", text: "t" }
+    const sent = await ask("/v1/emails", { method: "POST", body: JSON.stringify(mail) })
+    expect(sent.data).toMatchObject({ status: "queued" })
+  } finally {
+    await running.stop()
+  }
+})
