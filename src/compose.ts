@@ -1,7 +1,6 @@
 import type { AppParts } from "./app"
 import { channelTable, PROVIDERS } from "./channels"
 import type { Blobs } from "./core/blobs"
-import { type Bus, createBus } from "./core/bus"
 import type { Settings } from "./core/config"
 import type { Disk } from "./core/disk"
 import type { Secrets } from "./core/secrets"
@@ -15,8 +14,8 @@ import { MAILBOX_DOMAIN, type SendRules } from "./emails/prepare"
 import { mailbox } from "./emails/providers/mailbox"
 import type { OutgoingMail } from "./emails/providers/provider"
 import { MessageWatchers } from "./events/nodes"
+import { RecentTraffic } from "./http/listener"
 import { Cursors } from "./http/page"
-import { RecentTraffic } from "./http/recent-traffic"
 import { ServerHealth, type Vitals } from "./http/server-health"
 import { countJobs } from "./jobs/counts"
 import { jobRows, jobTable } from "./jobs/jobs"
@@ -80,8 +79,6 @@ interface Composition {
   parts: AppParts
   /** Not started. The loop of the webhooks is the last one. */
   loops: Loop[]
-  /** Topic `message`: each change of a message's status, once it is on disk. */
-  bus: Bus
   /** Starts what stands around the loops, and pushes what stops it. */
   start(undo: (() => unknown)[]): Promise<void>
   close(): Promise<void>
@@ -114,7 +111,6 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
     smtp: () => true,
     ...ground.health,
   })
-  const bus = createBus()
   const parts: AppParts = {
     store,
     secrets,
@@ -124,7 +120,7 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
     traffic,
     meter: new Meter(store),
     requests: new RequestLog({ store, hasRoom: () => disk.healthy() && disk.state() === "ok" }),
-    watching: new MessageWatchers(store, bus),
+    watching: new MessageWatchers(store),
     webhooks: hooks.parts,
     intake: new Intake(store),
     cursors: new Cursors(secrets),
@@ -138,10 +134,9 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
   return {
     parts,
     loops,
-    bus,
     async start(undo) {
       undo.push(parts.meter.start(), parts.requests.start(), parts.watching.start())
-      undo.push(watch(store.read, (activity) => bus.publish("message", activity)))
+      undo.push(watch(store.read, (activity) => parts.watching.tell(activity)))
       undo.push(await pauses.start(), await node.join([messageRows, deliveryRows, jobRows]))
     },
     close: email.close,

@@ -4,7 +4,6 @@ import type { Elysia } from "elysia"
 import { createApp } from "./app"
 import { compose, type Loop } from "./compose"
 import { type Blobs, openBlobs } from "./core/blobs"
-import type { Bus } from "./core/bus"
 import { hostAndPort, type Loaded, type Settings } from "./core/config"
 import { type Disk, openDisk } from "./core/disk"
 import { descriptorLimit } from "./core/libc"
@@ -18,6 +17,7 @@ import { type Listener, listen } from "./http/listener"
 import type { ServerHealth } from "./http/server-health"
 import { shareWakeUps, wakeUpOf } from "./jobs/wake-ups"
 import { startMailbox } from "./mailbox/smtp-server"
+import { type MessageActivity, watch } from "./messages/facts"
 import { openAdminSocket } from "./operations/admin"
 import { demandMasterKey, demandSharedBlobs, followCluster, probe } from "./operations/instance"
 import { type KeptCheck, keepChecked } from "./operations/keep-checked"
@@ -42,8 +42,8 @@ export interface Running {
   secrets: Secrets
   /** Until the instance has an owner: what proves that one may become it. */
   setup: SetupToken | undefined
-  /** Topic `message`: each change of a message's status, once it is on disk. */
-  bus: Bus
+  /** Calls `watcher` with each change of a message's status that is on disk, until the function is called. */
+  watch(watcher: (activity: MessageActivity) => void): () => void
   /** Resolves when the storage lost what was written: nothing may be acknowledged any more. */
   failed: Promise<Error>
   /** Takes no more work, lets what runs end (20 s at most), gives the rest back, and closes. */
@@ -82,7 +82,7 @@ async function assemble(
   undo.push(() => workers.close())
   const mailbox = await startMailbox(settings, { store, secrets }, undo)
   const address = { url: settings.base_url }
-  const { parts, loops, bus, ...composed } = await compose({
+  const { parts, loops, ...composed } = await compose({
     ...storage,
     settings,
     mode,
@@ -120,7 +120,7 @@ async function assemble(
     store,
     secrets,
     setup,
-    bus,
+    watch: (watcher) => watch(read, watcher),
     failed: disk.died,
     stop: stopper(parts.health, listener, loops, undo),
   }

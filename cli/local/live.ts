@@ -2,7 +2,7 @@ import { shortId } from "../lib/table"
 import { cleanLine, type Paint } from "../lib/terminal"
 import { clockTime } from "../lib/time"
 
-/** One fact about a message, as the bus of the server tells it. */
+/** One fact about a message, as the server tells it. */
 export type MessageFact = {
   id: string
   project_id: string

@@ -9,7 +9,7 @@ import { usage } from "../lib/errors"
 import { LOCAL_PROFILE } from "../lib/profiles"
 import type { Paint } from "../lib/terminal"
 import { millis } from "../lib/time"
-import { liveLines, type MessageFact } from "./live"
+import { liveLines } from "./live"
 import { type LocalProfile, takeLocalProfile } from "./profile"
 import { LOOPBACK, portNumber, STOPPING, settledPort, startServer, untilStopped } from "./run"
 import { begins, localSettings } from "./settings"
@@ -110,13 +110,13 @@ function takeProfile(own: LocalProfile): () => Promise<void> {
   }
 }
 
-function humanLines(context: Context, { bus }: Running): () => void {
+function humanLines(context: Context, { watch }: Running): () => void {
   const print = (line: string) => void process.stdout.write(`${line}\n`)
   const one_line_each = context.terminal.out
   const live = liveLines(print, { one_line_each, paint: context.paint, now: millis })
   const timer = setInterval(() => live.tick(), TICK)
-  const off = bus.on("message", (fact) => {
-    if (process.stdout.writableLength < MAX_WAITING_BYTES) live.add(fact as MessageFact)
+  const off = watch((fact) => {
+    if (process.stdout.writableLength < MAX_WAITING_BYTES) live.add(fact)
   })
   return () => {
     clearInterval(timer)
@@ -125,9 +125,9 @@ function humanLines(context: Context, { bus }: Running): () => void {
 }
 
 /** A reader that does not read loses events, and is told how many, but costs no memory. */
-function jsonLines({ bus }: Running): () => void {
+function jsonLines({ watch }: Running): () => void {
   let dropped = 0
-  return bus.on("message", (fact) => {
+  return watch((fact) => {
     if (process.stdout.writableLength >= MAX_WAITING_BYTES) {
       dropped += 1
       return

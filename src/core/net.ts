@@ -1,4 +1,4 @@
-import { deadline, watchReach } from "./deadline"
+import { connect, type Socket } from "node:net"
 import {
   type AddressPolicy,
   addressFor,
@@ -7,7 +7,7 @@ import {
   NetError,
 } from "./destination"
 import { codeOf } from "./faults"
-import { monotonic } from "./time"
+import { deadline, monotonic } from "./time"
 
 export type { AddressPolicy } from "./destination"
 export { NetError, type NetErrorKind } from "./destination"
@@ -213,4 +213,34 @@ function explained(error: unknown, url: URL, limit: string | undefined): Error {
     return new NetError("tls", `TLS with ${host} failed: ${reason}`, error)
   }
   return new NetError("connection", `the connection to ${host} failed: ${reason}`, error)
+}
+
+/**
+ * Calls `dead` when the host is silent for `connect_ms`, until the returned function is called.
+ * `fetch` does not report its connection. So half the time only passes; then a connection of our
+ * own asks the host, has the other half for that, and is closed. A refused connection is an answer,
+ * too.
+ */
+function watchReach(
+  address: string,
+  port: number,
+  connect_ms: number,
+  dead: () => void,
+): () => void {
+  const half = connect_ms / 2
+  let socket: Socket | undefined
+  const finish = () => {
+    drop()
+    socket?.destroy()
+  }
+  let drop = deadline(half, () => {
+    socket = connect({ host: address, port })
+    socket.once("connect", finish)
+    socket.on("error", finish) // for good: a socket without a listener throws
+    drop = deadline(half, () => {
+      finish()
+      dead()
+    })
+  })
+  return finish
 }

@@ -50,3 +50,55 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 
 /** Resolves when everything that is ready now has had its turn. */
 export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+interface Deadline {
+  at: number
+  end: () => void
+}
+
+/** A deadline comes at most this much late, and never early. */
+const TICK_MS = 20
+
+const deadlines = new Set<Deadline>()
+let ticker: Timer | undefined
+
+/**
+ * Calls `end` once after `ms` milliseconds (at most a tick later), unless the returned function was
+ * called. One timer serves all: most deadlines of requests are dropped long before they are due,
+ * and a timer for each costs more than that.
+ */
+export function deadline(ms: number, end: () => void): () => void {
+  const one = { at: monotonic() + ms, end }
+  deadlines.add(one)
+  ticker ??= setInterval(tick, TICK_MS)
+  return () => void deadlines.delete(one)
+}
+
+function tick() {
+  const reached = monotonic()
+  for (const one of deadlines) {
+    if (one.at > reached) continue
+    deadlines.delete(one)
+    one.end()
+  }
+  if (deadlines.size > 0) return
+  clearInterval(ticker)
+  ticker = undefined
+}
+
+/** The month of now, in UTC: `YYYY-MM`. */
+export const currentPeriod = (): string => now().slice(0, 7)
+
+/** The day of now, in UTC: `YYYY-MM-DD`. */
+export const today = (): string => now().slice(0, 10)
+
+/** The moments at which a month begins, and at which the next one does. */
+export function boundsOf(period: string): { start: string; end: string } {
+  const [year = 0, month = 1] = period.split("-").map(Number)
+  const next = month === 12 ? `${pad(year + 1, 4)}-01` : `${pad(year, 4)}-${pad(month + 1, 2)}`
+  return { start: momentOf(period), end: momentOf(next) }
+}
+
+const momentOf = (period: string) => isoFrom(millisFrom(`${period}-01T00:00:00.000Z`))
+
+const pad = (number: number, width: number) => String(number).padStart(width, "0")

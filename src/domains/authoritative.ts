@@ -1,5 +1,5 @@
 import type { Packet } from "dns2"
-import { isPublic } from "../core/addresses"
+import { isPublic } from "../core/destination"
 import type { Delegation, Resolver } from "../core/dns"
 import {
   answerOf,

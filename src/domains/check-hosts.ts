@@ -1,4 +1,4 @@
-import { isAddress } from "../core/addresses"
+import { isLiteral } from "../core/destination"
 import { DnsError, type Resolver } from "../core/dns"
 import { bareName } from "../core/dns-wire"
 import { mismatch, missing, type RecordResult, undecided } from "./check-result"
@@ -24,7 +24,7 @@ export async function checkMx(
     )
   }
   const numeric = targets.find(
-    (target) => isAddress(target) || isAddress(withoutZone(target, zones)),
+    (target) => isLiteral(target) || isLiteral(withoutZone(target, zones)),
   )
   if (numeric) {
     const hint = `An MX record must name a host, never an address such as ${numeric}. Enter ${host} instead.`

@@ -1,5 +1,5 @@
 import type { Static } from "@sinclair/typebox"
-import { Problems } from "../core/problems"
+import { Problems } from "../core/errors"
 import { check } from "../http/validate"
 import type { DomainPatch, NewDomain } from "./domains"
 import { isSelector } from "./key-rotation"

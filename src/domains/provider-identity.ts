@@ -1,5 +1,5 @@
-import { deadline } from "../core/deadline"
 import { log } from "../core/log"
+import { deadline } from "../core/time"
 import type { DomainRow } from "./expected-records"
 import type { RecordTargets } from "./record-targets"
 import type { DkimAlias, ProviderStanding } from "./tables"

@@ -1,7 +1,7 @@
 import { isIP } from "node:net"
 import { hostname } from "node:os"
-import { isAddress } from "../core/addresses"
 import type { Settings } from "../core/config"
+import { isLiteral } from "../core/destination"
 import { bareName } from "../core/dns-wire"
 import { publicFields } from "../providers/credentials"
 import { findDescriptor, ownEmailProvider, type ProviderDescriptor } from "../providers/descriptor"
@@ -57,7 +57,7 @@ export function recordTargets(
 
 const mechanismFor = (host: string) => {
   const name = bareHost(host)
-  if (!isAddress(name)) return `a:${name}`
+  if (!isLiteral(name)) return `a:${name}`
   return name.includes(":") ? `ip6:${name}` : `ip4:${name}`
 }
 

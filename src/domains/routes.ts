@@ -1,5 +1,5 @@
 import { type Static, Type as t } from "@sinclair/typebox"
-import { Problems } from "../core/problems"
+import { Problems } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { Deleted, deleted, oneOf } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"

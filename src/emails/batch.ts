@@ -1,7 +1,6 @@
 import type { Blobs } from "../core/blobs"
-import { ApiError } from "../core/errors"
+import { ApiError, invalid, type Problem, Problems, problemError } from "../core/errors"
 import { newId } from "../core/ids"
-import { invalid, type Problem, Problems, problemError } from "../core/problems"
 import type { Caller } from "../identity/caller"
 import type { NewMessage } from "../messages/pipeline"
 import { readSendEmail, type SendEmail } from "./fields"

@@ -1,6 +1,6 @@
-import type { Problems } from "../core/problems"
-import { refuseNotOffered } from "../http/field-names"
+import type { Problems } from "../core/errors"
 import { checkMetadata } from "../http/field-schemas"
+import { refuseNotOffered } from "../http/validate"
 import { type Mailbox, notOneAddress, parseMailbox } from "../lib/address"
 import { isLonger } from "../lib/text"
 import { type AttachedInput, readAttachments } from "./attachments"

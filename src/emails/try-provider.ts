@@ -1,7 +1,6 @@
-import { ApiError, fail } from "../core/errors"
+import { ApiError, fail, invalid } from "../core/errors"
 import { newId } from "../core/ids"
 import { log } from "../core/log"
-import { invalid } from "../core/problems"
 import type { Secrets } from "../core/secrets"
 import { monotonic, now } from "../core/time"
 import type { Workers } from "../core/workers"

@@ -1,7 +1,6 @@
 import { and, asc, desc, eq, gte, like, or, type SQL, sql } from "drizzle-orm"
-import { fail } from "../core/errors"
+import { fail, invalid } from "../core/errors"
 import { isEventId, madeAt } from "../core/ids"
-import { invalid } from "../core/problems"
 import { isoFrom, millis, millisFrom, monotonic, sleep } from "../core/time"
 import { isSettled } from "../store/dialect"
 import type { Reader } from "../store/store"

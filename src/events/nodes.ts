@@ -1,4 +1,3 @@
-import type { Bus } from "../core/bus"
 import { newId } from "../core/ids"
 import { log } from "../core/log"
 import { monotonic } from "../core/time"
@@ -33,31 +32,24 @@ type Listener = (told: WatchedChange) => void
  */
 export class MessageWatchers {
   readonly #store: Store
-  readonly #bus: Bus
   readonly #node = newId()
   readonly #listeners = new Map<string, Set<Listener>>()
   readonly #wanted = new Map<string, number>()
   #outbox: string[] = []
   #timer: Timer | undefined
 
-  constructor(store: Store, bus: Bus) {
+  constructor(store: Store) {
     this.#store = store
-    this.#bus = bus
   }
 
   /** Returns how to stop. */
   start(): () => void {
-    const off = this.#bus.on<WatchedChange>("message", (told) => {
-      this.#tell(told)
-      this.#carry(told)
-    })
-    if (this.#store.isAlone) return off
+    if (this.#store.isAlone) return () => {}
     void this.#store.listen(MESSAGES, (payload) => this.#hearMessages(payload))
     const heard = this.#store.listen(WANTED, (payload) => this.#hearWanted(payload))
     void heard.then(() => this.#want([WHO, ...this.#listeners.keys()]))
     const timer = setInterval(() => this.#want([...this.#listeners.keys()]), WANT_MILLISECONDS)
     return () => {
-      off()
       clearInterval(timer)
       clearTimeout(this.#timer)
     }
@@ -74,6 +66,12 @@ export class MessageWatchers {
         this.#listeners.delete(project_id)
       }
     }
+  }
+
+  /** Tells a change of this node, once it is on disk, to the watchers of every node. */
+  tell<Change extends WatchedChange>(told: Change): void {
+    this.#tell(told)
+    this.#carry(told)
   }
 
   #tell(told: WatchedChange) {

@@ -1,4 +1,4 @@
-import { invalid } from "../core/problems"
+import { invalid } from "../core/errors"
 import { nearest } from "../lib/text"
 import { dataOf, type EventField, EXAMPLE_TIME, examplesByType, fieldsByType } from "./event-fields"
 

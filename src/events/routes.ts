@@ -1,5 +1,5 @@
 import { type Static, Type as t } from "@sinclair/typebox"
-import { invalid, type Problems } from "../core/problems"
+import { invalid, type Problems } from "../core/errors"
 import { oneOf } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
 import { type AnyRoute, type Call, projectRow, route } from "../http/route"

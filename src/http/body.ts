@@ -53,6 +53,7 @@ export async function readJson(request: Request, reading: BodyReading): Promise<
     scan.feed(bytes)
   }
   const parts = await readParts(request, { ...reading, onPart })
+  arrived.add(request)
   const bytes = lengthOf(parts)
   if (bytes === 0) return bodyOf({})
   if (bytes <= MOST_BYTES_HERE) return bodyOf(parseScanned(parts))
@@ -63,9 +64,16 @@ export async function readJson(request: Request, reading: BodyReading): Promise<
 export async function readForm(request: Request, reading: BodyReading): Promise<RequestBody> {
   const onPart = () => demandType(request, FORM_TYPE, "This page accepts only its own form.")
   const parts = await readParts(request, { ...reading, onPart })
+  arrived.add(request)
   const text = Buffer.concat(parts).toString("utf8")
   return bodyOf(Object.fromEntries(new URLSearchParams(text)))
 }
+
+const arrived = new WeakSet<Request>()
+
+/** Whether everything of the request is here. Before that its connection waits for the client. */
+export const isWhole = (request: Request): boolean =>
+  request.method === "GET" || request.method === "HEAD" || arrived.has(request)
 
 const JSON_TYPE = /^application\/json\s*(;|$)/i
 const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(;|$)/i

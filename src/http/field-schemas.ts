@@ -1,8 +1,8 @@
 import { Type as t } from "@sinclair/typebox"
-import type { Problems } from "../core/problems"
-import { isExactlyCarried } from "../lib/exact-numbers"
+import type { Problems } from "../core/errors"
 import { id } from "../lib/record-fields"
 import { isLonger, SLUG } from "../lib/text"
+import { isExactlyCarried } from "./json"
 
 const MOST_CHARACTERS = 200
 

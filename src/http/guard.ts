@@ -4,10 +4,12 @@ import { millis } from "../core/time"
 import * as apiKeys from "../identity/api-keys"
 import { authenticate, refuse } from "../identity/authenticate"
 import { type Caller, nobody } from "../identity/caller"
+import type { NamedScope } from "../identity/console-caller"
 import * as consoles from "../identity/console-caller"
+import { reaches } from "../identity/scopes"
+import type { AccountRole } from "../identity/tables"
 import { isWithin } from "../lib/ip-ranges"
 import type { Store } from "../store/store"
-import { authorize, mayStayOutside, needOf } from "./authorize"
 import type { Quota, RateLimits } from "./rate-limits"
 import type { AnyRoute } from "./route"
 
@@ -227,3 +229,95 @@ function attempt<Result>(run: () => Result): Result | Error {
 }
 
 const isUnauthorized = (error: unknown) => (error as { code?: string }).code === "unauthorized"
+
+type Rule = (caller: Caller) => boolean
+
+const oneOf =
+  (...roles: AccountRole[]): Rule =>
+  ({ account_role }) =>
+    account_role !== null && roles.includes(account_role)
+
+/** The callers that satisfy a role of the scope column (contract 00, section 5). */
+const ROLES: Record<string, Rule> = {
+  "role:any": ({ kind }) => kind === "console",
+  "role:operator": ({ operator }) => operator,
+  "role:member": oneOf("owner", "admin", "member"),
+  "role:billing": oneOf("owner", "admin", "billing_admin"),
+  "role:account_admin": oneOf("owner", "admin"),
+  "role:owner": oneOf("owner"),
+  "role:project_viewer": ({ project_role }) => reaches(project_role, "viewer"),
+  "role:project_admin": ({ project_role }) => reaches(project_role, "admin"),
+}
+
+/** People that pay for an account may read its usage as a whole, without a project. */
+const readsWholeAccount = oneOf("owner", "admin", "billing_admin")
+
+const isRole = (text: string) => text.startsWith("role:")
+
+/** What a console caller must name for this route. A mistyped role stops the start. */
+export function needOf({ scope, path }: AnyRoute): NamedScope["need"] {
+  const roles = scope.split("|").filter(isRole)
+  for (const role of roles) if (!ROLES[role]) throw new Error(`${path}: there is no ${role}`)
+  if (roles.some((role) => role.startsWith("role:project_"))) return "project"
+  if (roles.some((role) => role === "role:any" || role === "role:operator")) return "user"
+  return roles.length > 0 ? "account" : "project"
+}
+
+/** Usage is also told of the account as a whole; an operator may look at the whole instance. */
+function mayStayOutside(scope: string, caller: Caller, project_id: string | null) {
+  const wanted = scope.split("|")
+  if (wanted.includes("usage:read")) return readsWholeAccount(caller)
+  return wanted.includes("role:operator") && caller.operator && project_id === null
+}
+
+/** Throws 403 `forbidden` with the scope or the role that is missing. */
+function authorize(caller: Caller, { scope, callers, self }: AnyRoute, params: Params) {
+  const wanted = scope.split("|")
+  if (caller.kind === "console" && callers.includes("console")) {
+    if (wanted.some((one) => consoleHas(caller, one))) return
+    if (self && caller.user_id === params[self] && caller.account_role) return
+    return refuseScope(wanted, wanted.some(isRole))
+  }
+  const scopes = wanted.filter((one) => !isRole(one))
+  if (caller.kind === "key" && callers.includes("key")) {
+    if (scopes.some((one) => keyHas(caller, one))) return
+    if (self && caller.key_id === params[self]) return
+    return refuseScope(scopes, false)
+  }
+  if (caller.kind === "key") return refuseKey(wanted)
+  return refuseScope(wanted, true)
+}
+
+/** No scope helps here, so the answer names people, and the role they need. */
+function refuseKey(wanted: string[]): never {
+  const text =
+    "This route is only for people. An API key cannot call it. Sign in, and send the access token."
+  return fail("forbidden", text, { required_role: roleOf(wanted) })
+}
+
+const roleOf = (wanted: string[]): string => wanted.find(isRole)?.replace(/^role:/, "") ?? "console"
+
+type Params = Record<string, string>
+
+function consoleHas(caller: Caller, wanted: string): boolean {
+  if (isRole(wanted)) return ROLES[wanted]?.(caller) ?? false
+  if (wanted === "usage:read" && readsWholeAccount(caller)) return true
+  return caller.project_role !== null && keyHas(caller, wanted)
+}
+
+const keyHas = ({ scopes }: Caller, wanted: string) =>
+  wanted === "-" || scopes.includes("*") || scopes.includes(wanted)
+
+function refuseScope(wanted: string[], by_role: boolean): never {
+  if (by_role) {
+    const required_role = roleOf(wanted)
+    return fail("forbidden", `This needs the role ${required_role}. Ask a person that has it.`, {
+      required_role,
+    })
+  }
+  const [first = ""] = wanted
+  const names = wanted.map((one) => one.replace(/^role:/, "")).join(" or ")
+  return fail("forbidden", `This needs the scope ${names}. Use a key or a role that has it.`, {
+    required_scope: first,
+  })
+}

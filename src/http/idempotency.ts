@@ -1,6 +1,5 @@
 import { and, eq, lte } from "drizzle-orm"
-import { ApiError } from "../core/errors"
-import { invalid } from "../core/problems"
+import { ApiError, invalid } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { isoFrom, millis, now } from "../core/time"
 import type { Caller } from "../identity/caller"

@@ -1,13 +1,13 @@
 import type { Elysia } from "elysia"
-import { listening } from "../core/addresses"
+import { listening } from "../core/destination"
 import { ApiError } from "../core/errors"
 import { newRequestId } from "../core/ids"
 import { descriptorLimit } from "../core/libc"
-import { sleep } from "../core/time"
+import { monotonic, sleep } from "../core/time"
+import { isWhole } from "./body"
 import { type Busy, type ConnectionLimits, limitConnections } from "./connection-limits"
 import { respondError } from "./envelope"
-import { OpenConnections } from "./open-connections"
-import { RequestsInFlight } from "./requests-in-flight"
+import { OpenConnections, type PeerLookup, peerOf } from "./open-connections"
 import { MOST_BUFFERED_BYTES, MOST_FRAME_BYTES, type Socket } from "./sockets"
 import { hasTwoHosts, routable } from "./target"
 
@@ -117,3 +117,48 @@ const socketEvents = (sockets: Set<Socket>): Bun.WebSocketHandler<Socket> => ({
     wire.data.gone()
   },
 })
+
+/** A client that sends one request after another sends the next one within this time. */
+const RECENT_MS = 20
+
+/** When the last request came. Work that can wait asks before it takes the event loop. */
+export class RecentTraffic {
+  #last = Number.NEGATIVE_INFINITY
+
+  /** A request has come. */
+  note(): void {
+    this.#last = monotonic()
+  }
+
+  /** Whether a request came within the last 20 ms. */
+  isRecent(): boolean {
+    return monotonic() - this.#last < RECENT_MS
+  }
+}
+
+/** The requests that are being answered, and where they came from. */
+class RequestsInFlight {
+  readonly #requests = new Set<Request>()
+
+  /** Holds the request until its answer is there. Returns the same promise: another one costs time. */
+  hold(request: Request, answer: Promise<Response>): Promise<Response> {
+    const forget = () => void this.#requests.delete(request)
+    this.#requests.add(request)
+    answer.then(forget, forget)
+    return answer
+  }
+
+  /** Address and port as bytes, of each that works and of each that waits for its body. */
+  peers(server: PeerLookup): {
+    working: Set<string>
+    reading: Set<string>
+  } {
+    const working = new Set<string>()
+    const reading = new Set<string>()
+    for (const request of this.#requests) {
+      const peer = peerOf(request, server)
+      if (peer !== undefined) (isWhole(request) ? working : reading).add(peer)
+    }
+    return { working, reading }
+  }
+}

@@ -1,4 +1,5 @@
 import { type Libc, libc } from "../core/libc"
+import { addressBytes } from "../lib/ip-ranges"
 
 /** Of Linux, the same on every processor that we build for. */
 const F_GETFD = 1
@@ -174,4 +175,17 @@ function listenForArrivals() {
   process.on("SIGIO", () => {
     for (const onArrival of arrivals) onArrival()
   })
+}
+
+/** The server, as far as it knows where a request came from. */
+export interface PeerLookup {
+  requestIP(request: Request): { address: string; port: number } | null
+}
+
+/** Address and port as bytes, like `OpenConnection.peer`; undefined for one that is closed. */
+export function peerOf(request: Request, server: PeerLookup): string | undefined {
+  const found = server.requestIP(request)
+  if (!found) return undefined
+  const port = String.fromCharCode(found.port >> 8, found.port & 0xff)
+  return addressBytes(found.address) + port
 }

@@ -1,8 +1,8 @@
 import { Type as t } from "@sinclair/typebox"
 import { codes, type ErrorCode } from "../core/errors"
 import { count, EXAMPLE_ID, flag, maybe, text } from "../lib/record-fields"
-import { needOf } from "./authorize"
 import { pageOf } from "./envelope"
+import { needOf } from "./guard"
 import type { AnyRoute } from "./route"
 
 export const reference = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` })

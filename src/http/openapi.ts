@@ -1,6 +1,6 @@
 import { type TSchema, Type as t } from "@sinclair/typebox"
 import { EXAMPLE_ID } from "../lib/record-fields"
-import { needOf } from "./authorize"
+import { needOf } from "./guard"
 import * as shared from "./openapi-components"
 import { eventDescriptions } from "./openapi-events"
 import { type Schema, SchemaComponents, TEXTS } from "./openapi-schemas"

@@ -1,14 +1,13 @@
 import { type Static, type TObject, Type as t } from "@sinclair/typebox"
-import { ApiError } from "../core/errors"
-import { invalid, Problems } from "../core/problems"
+import { ApiError, invalid, Problems } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { isoFrom, millisFrom } from "../core/time"
 import { comparable, domainOf, notOneAddress, parseMailbox } from "../lib/address"
 import type { ListWindow, RowList } from "../store/rows"
 import type { Store } from "../store/store"
-import { aliasOf } from "./field-names"
 import type { Call, Enveloped } from "./route"
 import { pathOf, queryOf } from "./target"
+import { aliasOf } from "./validate"
 
 const DEFAULT_PER_PAGE = 25
 const MAX_PER_PAGE = 100

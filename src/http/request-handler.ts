@@ -1,7 +1,7 @@
-import { Type } from "@sinclair/typebox"
-import { ApiError, type ErrorCode, fail } from "../core/errors"
+import type { Elysia } from "elysia"
+import { ApiError, type ErrorCode, fail, Problems } from "../core/errors"
 import { newRequestId } from "../core/ids"
-import { Problems } from "../core/problems"
+import { maskAlso } from "../core/log"
 import type { Secrets } from "../core/secrets"
 import { monotonic } from "../core/time"
 import type { Workers } from "../core/workers"
@@ -19,17 +19,15 @@ import {
 } from "./body"
 import { BodyMemory } from "./body-memory"
 import { asApiError, type HeaderFields, respond, respondError } from "./envelope"
-import { demandChange, settleNames } from "./field-names"
 import { type Admission, Guard, type VerifyAccess } from "./guard"
 import * as idempotency from "./idempotency"
+import type { RecentTraffic } from "./listener"
 import { quotaHeaders, RateLimits, SharedWindows } from "./rate-limits"
-import type { RecentTraffic } from "./recent-traffic"
-import { bodyArrived } from "./requests-in-flight"
 import type { AnyRoute, Call, RouteAnswer } from "./route"
 import type { ServerHealth } from "./server-health"
 import { demandUpgrade, Sockets, type SocketTimes, Upgrade, type Upgrader } from "./sockets"
-import { clientAddress, pathOf, queryOf, shownPath } from "./target"
-import { check, readQuery, refuseUnknown } from "./validate"
+import { clientAddress, looksOf, pathOf, shownAnyway, shownPath } from "./target"
+import { readBody, readSearch } from "./validate"
 
 const TIME_LIMIT_MILLISECONDS = 30_000
 const OWN_REQUEST_ID = /^[A-Za-z0-9_-]{8,64}$/
@@ -54,6 +52,57 @@ export interface RequestHandlerOptions {
   socket_times?: SocketTimes | undefined
 }
 
+/**
+ * Puts every row of the table on the router, each behind the same order of checks, and 404 with
+ * the methods of a known path behind everything else.
+ */
+export function mountRoutes(app: Elysia, routes: AnyRoute[], options: RequestHandlerOptions) {
+  const handler = new RequestHandler(options)
+  const reasonFor = absence(routes)
+  app.onError(({ code, request, server, error }) => {
+    if (code === "NOT_FOUND")
+      return handler.absent(request, server as Peer | null, reasonFor(request))
+    return respondError(error, requestId(request), {}, { path: pathOf(request) })
+  })
+  for (const route of routes) {
+    for (const look of looksOf(route)) maskAlso(look)
+    const path = route.path.replaceAll(/\{(\w+)\}/g, ":$1")
+    const answer = ({ request, params, server }: Context) =>
+      handler.answer(route, request, params ?? {}, server)
+    app.route(route.method, path, answer as never)
+    if (route.method === "GET") app.route("HEAD", path, answer as never)
+  }
+}
+
+interface Context {
+  request: Request
+  /** Absent where the path has none. */
+  params: Record<string, string> | undefined
+  server: Peer | null
+}
+
+/** Says why there is no answer: no such path, or a path that names its methods in `Allow`. */
+export function absence(routes: AnyRoute[]) {
+  const shapes = routes.map(({ method, path }) => ({ method, shape: shapeOf(path) }))
+  return (request: Request): ApiError => {
+    const pathname = pathOf(request)
+    const allowed = shapes.filter(({ shape }) => shape.test(pathname)).map(({ method }) => method)
+    const shown = shownAnyway(routes, pathname)
+    if (allowed.length === 0)
+      return new ApiError(
+        "not_found",
+        `There is no path ${shown}. The reference at /docs has all paths.`,
+      )
+
+    const all = [...new Set(allowed.includes("GET") ? [...allowed, "HEAD"] : allowed)].join(", ")
+    const message = `${shown} does not accept ${request.method}. It accepts ${all}.`
+    return new ApiError("not_found", message, {}, { headers: { allow: all } })
+  }
+}
+
+const shapeOf = (path: string) =>
+  new RegExp(`^${path.replaceAll(".", "\\.").replaceAll(/\{\w+\}/g, "[^/]+")}$`)
+
 /** The server, as far as a request needs it. */
 export type Peer = Upgrader
 
@@ -63,7 +112,7 @@ interface State extends Admission {
 }
 
 /** Where every request comes: checks in their order, the handler, the answer. */
-export class RequestHandler {
+class RequestHandler {
   readonly #options: RequestHandlerOptions
   readonly #limits: RateLimits
   readonly #guard: Guard
@@ -174,9 +223,7 @@ export class RequestHandler {
     try {
       const read = route.page ? readForm : readJson
       const reading = { limit_bytes, reservation, signal, workers, any_type: route.any_type }
-      const body = await read(request, reading)
-      bodyArrived(request)
-      return await this.#perform(state, body, signal)
+      return await this.#perform(state, await read(request, reading), signal)
     } finally {
       reservation.leave() // what was parsed is in memory until the answer
     }
@@ -263,25 +310,6 @@ export function handle(
   const query = readSearch(route, call.request, strict, problems)
   problems.throwIfAny()
   return route.handle({ ...call, body, query } as Call<never, never, never>)
-}
-
-/** What a route without a schema knows. */
-const NOTHING = Type.Object({})
-
-function readBody(route: AnyRoute, raw: unknown, strict: boolean, problems: Problems): unknown {
-  const given = settleNames(route.body, raw, problems)
-  if (strict) refuseUnknown(route.body ?? NOTHING, raw, problems)
-  const body = route.read ? route.read(given, problems) : given
-  if (route.body && !route.read) check(route.body, given, problems)
-  if (route.method === "PATCH" || route.changes) demandChange(route.body, raw, problems)
-  return body
-}
-
-function readSearch(route: AnyRoute, request: Request, strict: boolean, problems: Problems) {
-  if (!route.query && !strict) return {}
-  const given = queryOf(request)
-  if (strict) refuseUnknown(route.query ?? NOTHING, Object.fromEntries(given), problems)
-  return route.query ? readQuery(route.query, given, problems) : {}
 }
 
 /** Throws 504 `timeout` when `run` takes longer; its signal is aborted then. */

@@ -1,6 +1,5 @@
 import type { Static, TObject, TSchema } from "@sinclair/typebox"
-import type { ApiError, ErrorCode } from "../core/errors"
-import type { Problems } from "../core/problems"
+import type { ApiError, ErrorCode, Problems } from "../core/errors"
 import type { Caller } from "../identity/caller"
 import type { Claim } from "./idempotency"
 import type { Upgrade } from "./sockets"

@@ -2,7 +2,7 @@ import type { ServerWebSocket } from "bun"
 import { fail } from "../core/errors"
 import { log } from "../core/log"
 import { monotonic } from "../core/time"
-import { peerOf } from "./requests-in-flight"
+import { peerOf } from "./open-connections"
 
 /** How often a connection is checked, and how long it may take. Tests take shorter times. */
 export interface SocketTimes {

@@ -1,19 +1,45 @@
-import { Kind, type Static, type TObject, type TSchema, TypeRegistry } from "@sinclair/typebox"
+import { isDeepStrictEqual } from "node:util"
+import {
+  Kind,
+  type Static,
+  type TObject,
+  type TSchema,
+  Type,
+  TypeRegistry,
+  Type as t,
+} from "@sinclair/typebox"
 import { TypeCompiler, type ValueError } from "@sinclair/typebox/compiler"
 import { ValueErrorType } from "@sinclair/typebox/errors"
-import type { Problems } from "../core/problems"
+import type { Problems } from "../core/errors"
 import { isMailbox, notOneAddress } from "../lib/address"
 import { countCharacters, isLonger, SLUG } from "../lib/text"
-import { settleNames } from "./field-names"
 import { MONTH, ONE_LINE } from "./field-schemas"
+import type { AnyRoute } from "./route"
+import { queryOf } from "./target"
 
-/** A string whose bounds are code points (JSON Schema, 6.3); TypeBox itself counts UTF-16 units. */
-const COUNTED = "CountedString"
+/** What a route without a schema knows. */
+const NOTHING = Type.Object({})
 
-const MISSING = [
-  ValueErrorType.ObjectRequiredProperty,
-  ValueErrorType.ObjectMinProperties,
-] as ValueErrorType[]
+export function readBody(
+  route: AnyRoute,
+  raw: unknown,
+  strict: boolean,
+  problems: Problems,
+): unknown {
+  const given = settleNames(route.body, raw, problems)
+  if (strict) refuseUnknown(route.body ?? NOTHING, raw, problems)
+  const body = route.read ? route.read(given, problems) : given
+  if (route.body && !route.read) check(route.body, given, problems)
+  if (route.method === "PATCH" || route.changes) demandChange(route.body, raw, problems)
+  return body
+}
+
+export function readSearch(route: AnyRoute, request: Request, strict: boolean, problems: Problems) {
+  if (!route.query && !strict) return {}
+  const given = queryOf(request)
+  if (strict) refuseUnknown(route.query ?? NOTHING, Object.fromEntries(given), problems)
+  return route.query ? readQuery(route.query, given, problems) : {}
+}
 
 /** Checks a value against a schema; what is wrong goes into the collection. Nothing is coerced. */
 export function check(schema: TSchema, value: unknown, problems: Problems) {
@@ -34,8 +60,16 @@ export const withEmail =
     return body as Static<Schema>
   }
 
+/** A string whose bounds are code points (JSON Schema, 6.3); TypeBox itself counts UTF-16 units. */
+const COUNTED = "CountedString"
+
+const MISSING = [
+  ValueErrorType.ObjectRequiredProperty,
+  ValueErrorType.ObjectMinProperties,
+] as ValueErrorType[]
+
 /** With `X-Strict: 1` a field that the route does not read is a problem. */
-export function refuseUnknown(schema: TSchema, value: unknown, problems: Problems, path = "") {
+function refuseUnknown(schema: TSchema, value: unknown, problems: Problems, path = "") {
   if (typeof value !== "object" || value === null) return
   const forms = formsOf(schema)
   if (Array.isArray(value)) {
@@ -60,7 +94,7 @@ const formsOf = (schema: TSchema): TSchema[] =>
 const anyOf = (schemas: TSchema[]) => ({ anyOf: schemas }) as unknown as TSchema
 
 /** Query strings are text: numbers and booleans are read from it as the schema says. */
-export function readQuery(schema: TObject, search: URLSearchParams, problems: Problems) {
+function readQuery(schema: TObject, search: URLSearchParams, problems: Problems) {
   const given: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(schema.properties)) {
     const text = search.get(name)
@@ -211,3 +245,68 @@ const MEANINGS: Record<string, string> = {
 function patternRule({ pattern = "" }: TSchema): string {
   return MEANINGS[pattern] ?? `match the pattern ${pattern}`
 }
+
+const ALIAS_OF = "x-alias-of"
+const NOT_OFFERED = "x-not-offered"
+
+/** A second name of a field, which clients of another service use. */
+export const aliasOf = <Schema extends TSchema>(name: string, schema: Schema) =>
+  t.Optional({ ...schema, description: `Another name of \`${name}\`.`, [ALIAS_OF]: name } as Schema)
+
+/** A field that would change the meaning, and that nothing here acts upon: only null passes. */
+export const notOffered = () =>
+  t.Optional(t.Null({ description: "Not available on this server.", [NOT_OFFERED]: true }))
+
+/**
+ * The same body under the names that readers know: aliases give their values to the fields that
+ * they name, and what is not offered is a problem.
+ */
+export function settleNames(schema: TSchema | undefined, body: unknown, problems: Problems) {
+  const { properties } = (schema ?? {}) as Partial<TObject>
+  if (!properties || !isObject(body)) return body
+  const settled = { ...body }
+  for (const name of Object.keys(body)) {
+    const field = Object.hasOwn(properties, name) ? properties[name] : undefined
+    const real = field?.[ALIAS_OF] as string | undefined
+    if (field?.[NOT_OFFERED]) refuseNotOffered(name, body[name], problems)
+    if (real) delete settled[name]
+    if (real && body[name] !== null) rename(settled, { name, real, value: body[name] }, problems)
+  }
+  return settled
+}
+
+/** Null says that the sender does not use the field. */
+export function refuseNotOffered(name: string, value: unknown, problems: Problems) {
+  if (value === null || value === undefined) return
+  problems.add(name, "not_available", `${name} is not available on this server. Leave it out.`)
+}
+
+interface Alias {
+  name: string
+  real: string
+  value: unknown
+}
+
+function rename(body: Record<string, unknown>, { name, real, value }: Alias, problems: Problems) {
+  const known = body[real] ?? value
+  if (!isDeepStrictEqual(known, value)) {
+    const message = `${name} is another name of ${real}. Give one of them, or the same value twice.`
+    problems.add(name, "invalid", message)
+  }
+  body[real] = known
+}
+
+/** A change that changes nothing is a mistake: most often a field is spelled wrong. */
+function demandChange(schema: TSchema | undefined, body: unknown, problems: Problems) {
+  const { properties } = (schema ?? {}) as Partial<TObject>
+  if (!properties || !isObject(body)) return
+  const known = Object.keys(properties).filter((name) => !properties[name]?.[NOT_OFFERED])
+  if (known.some((name) => Object.hasOwn(body, name))) return
+  // What else is wrong explains it better, but for a field that is required.
+  if (problems.list.some(({ code }) => code !== "required")) return
+  const message = `The body names no field that can change. Give at least one of ${known.join(", ")}.`
+  problems.add("body", "nothing_to_change", message)
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)

@@ -1,5 +1,5 @@
 import { type Static, Type as t } from "@sinclair/typebox"
-import type { Problems } from "../core/problems"
+import type { Problems } from "../core/errors"
 import { isPast } from "../core/time"
 import * as domains from "../domains/domains"
 import { nameText, oneOf, orNull } from "../http/field-schemas"

@@ -1,5 +1,5 @@
 import { type Static, Type as t } from "@sinclair/typebox"
-import type { Problems } from "../core/problems"
+import type { Problems } from "../core/errors"
 import { Deleted, deleted, nameText } from "../http/field-schemas"
 import { type ListParts, listPage, pageQuery } from "../http/page"
 import { type AnyRoute, consoleRow, type Method, route, strangerRow } from "../http/route"

@@ -52,7 +52,7 @@ export const nodes = table("nodes", {
   seen_at: time().notNull(),
 })
 
-export type JobStatus = "queued" | "running" | "completed" | "failed" | "cancelled"
+type JobStatus = "queued" | "running" | "completed" | "failed" | "cancelled"
 
 /** Why a job failed, in the words of an error of the API. */
 export interface JobError {

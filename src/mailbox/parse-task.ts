@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { simpleParser } from "mailparser"
-import { headerFields } from "../lib/mail-head"
+import { headerFields } from "../lib/mail-text"
 
 export interface ParsedMail {
   /** Names in lower case; a field that occurs more than once is a list. */

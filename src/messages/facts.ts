@@ -1,3 +1,4 @@
+import { log } from "../core/log"
 import { millis, now } from "../core/time"
 import type { NewEvent } from "../events/emit"
 import type { EventDetail } from "../events/tables"
@@ -127,7 +128,10 @@ export interface MessageActivity {
 
 const watchersOf = perStore(() => new Set<(activity: MessageActivity) => void>())
 
-/** Calls `watcher` after each commit of the store that changed a status, until the returned function is called. */
+/**
+ * Calls `watcher` after each commit of the store that changed a status, until the returned function is
+ * called. An error of the watcher is logged, never thrown.
+ */
 export function watch(db: Reader, watcher: (activity: MessageActivity) => void): () => void {
   const watchers = watchersOf(db)
   watchers.add(watcher)
@@ -160,5 +164,11 @@ function activityOf(message: Announced, event_type: string | null): MessageActiv
 }
 
 export function tell(db: Reader, activity: MessageActivity) {
-  for (const watcher of watchersOf(db)) watcher(activity)
+  for (const watcher of watchersOf(db)) {
+    try {
+      watcher(activity)
+    } catch (error) {
+      log.error("a watcher of messages failed", { error })
+    }
+  }
 }

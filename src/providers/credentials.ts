@@ -1,5 +1,5 @@
 import { type TObject, Type as t } from "@sinclair/typebox"
-import type { Problems } from "../core/problems"
+import type { Problems } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { check } from "../http/validate"
 import type { Credentials, ProviderDescriptor } from "./descriptor"

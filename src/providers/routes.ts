@@ -1,7 +1,6 @@
 import type { Static } from "@sinclair/typebox"
 import { allowedAddress, NetError } from "../core/destination"
-import { fail } from "../core/errors"
-import { invalid, Problems } from "../core/problems"
+import { fail, invalid, Problems } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { type TestParts, tryProvider } from "../emails/try-provider"
 import { Deleted, deleted } from "../http/field-schemas"

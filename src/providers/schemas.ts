@@ -1,5 +1,5 @@
 import { type Static, Type as t } from "@sinclair/typebox"
-import { Problems } from "../core/problems"
+import { Problems } from "../core/errors"
 import { nameText, oneOf } from "../http/field-schemas"
 import { pageQuery } from "../http/page"
 import { check } from "../http/validate"

@@ -1,5 +1,5 @@
 import { type Static, Type as t } from "@sinclair/typebox"
-import { invalid } from "../core/problems"
+import { invalid } from "../core/errors"
 import { asPage, type Cursors, pageQuery, windowOf } from "../http/page"
 import { type AnyRoute, projectRow, route } from "../http/route"
 import type { Caller } from "../identity/caller"

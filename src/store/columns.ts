@@ -195,12 +195,12 @@ export function shownId(value: Uint8Array | string): string {
 const EVENT = "evt_"
 
 /** Events are shown with a prefix, which the database does not repeat in every row. */
-export function withoutPrefix(event_id: string): string {
+function withoutPrefix(event_id: string): string {
   if (event_id === "") return ""
   if (!event_id.startsWith(EVENT)) throw notAnId(event_id)
   return event_id.slice(EVENT.length)
 }
 
-export const withPrefix = (id: string): string => (id === "" ? "" : EVENT + id)
+const withPrefix = (id: string): string => (id === "" ? "" : EVENT + id)
 
 const notAnId = (text: string) => new TypeError(`"${text}" is not an id`)

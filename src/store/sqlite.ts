@@ -92,7 +92,7 @@ function open(options: SqliteOptions, release: () => void) {
     read,
     isAlone: true,
     tx: (closure) => group.run(() => closure(tx)),
-    async notify() {}, // one process holds the file: the bus in its memory reaches everybody
+    async notify() {}, // one process holds the file: what is in its memory reaches everybody
     async listen() {},
     file: { path, is_checked },
     stats: group.stats,

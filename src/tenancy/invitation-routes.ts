@@ -1,6 +1,5 @@
 import { type Static, Type as t } from "@sinclair/typebox"
-import { fail } from "../core/errors"
-import { Problems } from "../core/problems"
+import { fail, Problems } from "../core/errors"
 import { Deleted, deleted, nameText } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
 import { type ListParts, listPage, pageQuery } from "../http/page"

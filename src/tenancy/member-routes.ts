@@ -1,5 +1,5 @@
 import { Type as t } from "@sinclair/typebox"
-import type { Problems } from "../core/problems"
+import type { Problems } from "../core/errors"
 import { Deleted, deleted } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
 import {

@@ -1,5 +1,5 @@
 import { Type as t } from "@sinclair/typebox"
-import { invalid } from "../core/problems"
+import { invalid } from "../core/errors"
 import { Deleted, deleted, nameText, slugText } from "../http/field-schemas"
 import { answerOnce } from "../http/idempotency"
 import { type ListParts, listPage, pageQuery } from "../http/page"

@@ -1,5 +1,5 @@
 import { Type as t } from "@sinclair/typebox"
-import type { Problems } from "../core/problems"
+import type { Problems } from "../core/errors"
 import { readAddress } from "../emails/fields"
 import { orNull } from "../http/field-schemas"
 import { type AnyRoute, projectRow, route } from "../http/route"

@@ -1,5 +1,5 @@
 import type { Static } from "@sinclair/typebox"
-import { Problems } from "../core/problems"
+import { Problems } from "../core/errors"
 import type { Workers } from "../core/workers"
 import {
   eventTypes,

@@ -1,5 +1,5 @@
 import type { Static } from "@sinclair/typebox"
-import { invalid, type Problems } from "../core/problems"
+import { invalid, type Problems } from "../core/errors"
 import { API_VERSION, isPattern, noSuchType } from "../events/registry"
 import { checkMetadata } from "../http/field-schemas"
 import { check } from "../http/validate"

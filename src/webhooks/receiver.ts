@@ -1,4 +1,4 @@
-import { invalid } from "../core/problems"
+import { invalid } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { millis, millisFrom } from "../core/time"
 import type { webhooks } from "./tables"

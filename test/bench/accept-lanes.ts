@@ -6,7 +6,7 @@
 import { sql } from "drizzle-orm"
 import { openBlobs } from "../../src/core/blobs"
 import { settings } from "../../src/core/config"
-import { Problems } from "../../src/core/problems"
+import { Problems } from "../../src/core/errors"
 import { openSecrets } from "../../src/core/secrets"
 import { senderDomains } from "../../src/domains/sending-domains"
 import { accept, entryOf, Intake, reply } from "../../src/emails/accept"

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { OptionalKind } from "@sinclair/typebox"
-import { Problems } from "../../src/core/problems"
+import { Problems } from "../../src/core/errors"
 import { openSecrets } from "../../src/core/secrets"
 import {
   masked,

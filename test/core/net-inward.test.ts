@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test"
 import { connect } from "node:net"
 import fc from "fast-check"
-import { listening } from "../../src/core/addresses"
+import { listening } from "../../src/core/destination"
 import { resolver } from "../../src/core/dns"
 import { NetError, request } from "../../src/core/net"
 import { sizes } from "../harness/sizes"

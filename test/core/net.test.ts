@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test"
-import { listening } from "../../src/core/addresses"
+import { listening } from "../../src/core/destination"
 import { vet } from "../../src/core/net"
 import { cert } from "./certificate"
 import { closeAll, closing, get, names, raw, refusal, serve } from "./net-fixture"

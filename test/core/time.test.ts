@@ -1,5 +1,15 @@
 import { describe, expect, test } from "bun:test"
-import { clock, isoFrom, millis, millisFrom, now, secondsFromNow, sleep } from "../../src/core/time"
+import {
+  clock,
+  deadline,
+  isoFrom,
+  millis,
+  millisFrom,
+  monotonic,
+  now,
+  secondsFromNow,
+  sleep,
+} from "../../src/core/time"
 
 describe("time", () => {
   test("everything follows the one clock", () => {
@@ -24,4 +34,31 @@ describe("time", () => {
     expect(await sleep(3_600_000, stop.signal)).toBeUndefined()
     expect(await sleep(1)).toBeUndefined()
   })
+})
+
+test("a deadline comes once, not before its time, and not when it was dropped", async () => {
+  const begun = monotonic()
+  const reached: string[] = []
+  const last = Promise.withResolvers<void>()
+  let drop = () => {}
+  deadline(60, () => {
+    reached.push("late")
+    last.resolve()
+  })
+  deadline(1, () => {
+    reached.push("early")
+    drop()
+  })
+  drop = deadline(40, () => reached.push("dropped"))
+  await last.promise
+  expect(reached).toEqual(["early", "late"])
+  expect(monotonic() - begun).toBeGreaterThanOrEqual(60)
+})
+
+test("a deadline may set another one", async () => {
+  const second = Promise.withResolvers<string>()
+  deadline(1, () => {
+    deadline(1, () => second.resolve("came"))
+  })
+  expect(await second.promise).toBe("came")
 })

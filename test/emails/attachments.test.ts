@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import { Problems } from "../../src/core/problems"
+import { Problems } from "../../src/core/errors"
 import { readSendEmail } from "../../src/emails/fields"
 import { mail } from "../harness/mail"
 

@@ -6,7 +6,7 @@ import { compose } from "../../src/emails/compose-email"
 import type { MailToCompose } from "../../src/emails/compose-task"
 import { composeMail } from "../../src/emails/compose-task"
 import { unpack } from "../../src/lib/compression"
-import { canonical } from "../../src/lib/mail-lines"
+import { canonical } from "../../src/lib/mail-text"
 import { attachable, MAIL, read } from "./composed"
 
 const names = ({ headers }: Email) => headers.map(({ key }) => key).sort()

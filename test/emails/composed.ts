@@ -6,7 +6,7 @@ import { join } from "node:path"
 import PostalMime, { type Email } from "postal-mime"
 import type { MailToCompose } from "../../src/emails/compose-task"
 import { composeMail } from "../../src/emails/compose-task"
-import { isClean } from "../../src/lib/mail-lines"
+import { isClean } from "../../src/lib/mail-text"
 
 /** The smallest mail there is. */
 export const MAIL: MailToCompose = {

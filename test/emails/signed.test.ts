@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import fc from "fast-check"
 import { composeMail, signed } from "../../src/emails/compose-task"
-import { isClean } from "../../src/lib/mail-lines"
+import { isClean } from "../../src/lib/mail-text"
 import { missing } from "../harness/peers"
 import { sizes } from "../harness/sizes"
 import { attachable, MAIL } from "./composed"

@@ -1,5 +1,4 @@
 import { expect, test } from "bun:test"
-import { createBus } from "../../src/core/bus"
 import { settings } from "../../src/core/config"
 import { MessageWatchers } from "../../src/events/nodes"
 import { openStore } from "../../src/store/open"
@@ -22,14 +21,13 @@ async function until(what: () => boolean) {
   }
 }
 
-/** Two nodes on one database, each with its own bus. */
+/** Two nodes on one database. */
 async function nodes() {
   const base = await testStore()
   const second = await openStore({ ...settings(), database_url: base.database_url })
   const make = (store: typeof second) => {
-    const bus = createBus()
-    const watching = new MessageWatchers(store, bus)
-    return { bus, watching, stop: watching.start() }
+    const watching = new MessageWatchers(store)
+    return { watching, stop: watching.start() }
   }
   const [here, there] = [make(base.store), make(second)]
   const told: Change[] = []
@@ -51,7 +49,7 @@ async function nodes() {
 /** Until the other node has heard that somebody watches. */
 async function heard({ here, told }: Awaited<ReturnType<typeof nodes>>, project_id: string) {
   const said = (): boolean => {
-    here.bus.publish("message", { project_id, id: "probe" })
+    here.watching.tell({ project_id, id: "probe" })
     return told.length > 0
   }
   await until(said)
@@ -64,8 +62,8 @@ test("a change on one node is told to those who watch the project on another", a
   it.watch("p1")
   await heard(it, "p1")
   const list = Array.from({ length: 200 }, (_, n) => ({ project_id: "p1", id: `m${n}` }))
-  for (const change of list) it.here.bus.publish("message", change)
-  it.here.bus.publish("message", { project_id: "p2", id: "of others" })
+  for (const change of list) it.here.watching.tell(change)
+  it.here.watching.tell({ project_id: "p2", id: "of others" })
   await until(() => it.told.length >= 200)
   expect(it.told).toEqual(list)
 })
@@ -74,9 +72,9 @@ test("what is too long for a notification is left out, and the rest still comes"
   await using it = await nodes()
   it.watch("p1")
   await heard(it, "p1")
-  it.here.bus.publish("message", { project_id: "p1", id: "long", text: "é".repeat(4000) })
+  it.here.watching.tell({ project_id: "p1", id: "long", text: "é".repeat(4000) })
   for (let n = 0; n < 10; n++) {
-    it.here.bus.publish("message", { project_id: "p1", id: `m${n}`, text: "é".repeat(1500) })
+    it.here.watching.tell({ project_id: "p1", id: `m${n}`, text: "é".repeat(1500) })
   }
   await until(() => it.told.length >= 10)
   expect(it.told.map(({ id }) => id)).toEqual(Array.from({ length: 10 }, (_, n) => `m${n}`))
@@ -86,8 +84,8 @@ test("a node hears its own changes once", async () => {
   await using it = await nodes()
   it.watch("p1")
   await heard(it, "p1")
-  it.there.bus.publish("message", { project_id: "p1", id: "own" })
-  it.here.bus.publish("message", { project_id: "p1", id: "theirs" })
+  it.there.watching.tell({ project_id: "p1", id: "own" })
+  it.here.watching.tell({ project_id: "p1", id: "theirs" })
   await until(() => it.told.some(({ id }) => id === "theirs"))
   expect(it.told.map(({ id }) => id).sort()).toEqual(["own", "theirs"])
 })

@@ -151,7 +151,6 @@ export async function testService(options: ServiceOptions = {}) {
     providers: testEnvironment({ mailbox_port: CLOSED_PORT, ...options.providers }),
     mail: options.mail?.(secrets) ?? { send: async (_, mail) => void mails.push(mail) },
   })
-  const { bus } = composed
   const parts = Object.assign(composed.parts, {
     queues: testPauses(store),
     ...(options.time_limit_ms !== undefined && { time_limit_ms: options.time_limit_ms }),
@@ -160,10 +159,7 @@ export async function testService(options: ServiceOptions = {}) {
   const { health, watching, open_providers } = parts
   const loop = composed.loops.at(-1)
   if (!loop) throw new Error("there is no loop of webhooks")
-  const unwatch = [
-    watching.start(),
-    watch(store.read, (activity) => bus.publish("message", activity)),
-  ]
+  const unwatch = [watching.start(), watch(store.read, (activity) => watching.tell(activity))]
   const app = watched(createApp(parts) as unknown as Elysia)
   const stops: (() => Promise<void> | void)[] = []
 

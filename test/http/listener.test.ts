@@ -1,8 +1,9 @@
-import { expect, setDefaultTimeout, test } from "bun:test"
+import { expect, setDefaultTimeout, spyOn, test } from "bun:test"
 import { Elysia } from "elysia"
-import { listen } from "../../src/http/listener"
+import { listen, RecentTraffic } from "../../src/http/listener"
 import { SOCKET_TIMES, Socket } from "../../src/http/sockets"
 import { quietLog } from "../harness/quiet"
+import { testService } from "../harness/service"
 
 setDefaultTimeout(60_000)
 quietLog()
@@ -45,4 +46,29 @@ test("a port that another server has is refused", async () => {
   const first = listen(app, { ...options, port: 0 })
   expect(() => listen(app, { ...options, port: first.port })).toThrow("in use")
   await first.stop()
+})
+
+test("a request counts as recent for 20 ms, and none before the first", () => {
+  const time = spyOn(performance, "now")
+  try {
+    time.mockReturnValue(1000)
+    const traffic = new RecentTraffic()
+    expect(traffic.isRecent()).toBe(false)
+    traffic.note()
+    time.mockReturnValue(1019)
+    expect(traffic.isRecent()).toBe(true)
+    time.mockReturnValue(1020)
+    expect(traffic.isRecent()).toBe(false)
+  } finally {
+    time.mockRestore()
+  }
+})
+
+test("each request is noted when it comes, not when it is answered", async () => {
+  await using service = await testService()
+  const { get } = await service.project()
+  const noted = spyOn(service.parts.traffic, "note")
+  const answer = get("/v1/emails")
+  expect(noted).toHaveBeenCalledTimes(1)
+  expect((await answer).status).toBe(200)
 })

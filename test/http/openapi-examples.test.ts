@@ -1,10 +1,9 @@
 import { describe, expect, test } from "bun:test"
 import { type AppParts, routeTable } from "../../src/app"
-import { Problems } from "../../src/core/problems"
+import { Problems } from "../../src/core/errors"
 import { eventTypes } from "../../src/events/registry"
-import { settleNames } from "../../src/http/field-names"
 import type { Operation } from "../../src/http/openapi"
-import { check } from "../../src/http/validate"
+import { check, settleNames } from "../../src/http/validate"
 import { type JsonSchema, judges } from "../harness/json-schema"
 import { published } from "../harness/published"
 

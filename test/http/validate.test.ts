@@ -1,8 +1,14 @@
-import { expect, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import { type TSchema, Type as t } from "@sinclair/typebox"
-import { Problems } from "../../src/core/problems"
+import { type AppParts, routeTable } from "../../src/app"
+import { Problems } from "../../src/core/errors"
 import { MONTH, nameText, oneOf, orNull, slugText } from "../../src/http/field-schemas"
 import { check } from "../../src/http/validate"
+import { complaints, type Reply, refusal } from "../harness/client"
+import { mail, NOBODY } from "../harness/mail"
+import { person, team } from "../harness/people"
+import { sharedService } from "../harness/shared-service"
+import { hook } from "../webhooks/endpoints"
 
 function problemsOf(schema: TSchema, value: unknown) {
   const problems = new Problems()
@@ -105,4 +111,146 @@ test("the name of a field that the caller made up is told in part", () => {
   const [path] = problems.list.map((problem) => problem.path)
   expect(path).toStartWith("messages.0.metadata.kkk")
   expect(path?.length).toBeLessThan(1000)
+})
+
+const service = await sharedService()
+
+/** The paths and codes of what is wrong. */
+const told = ({ body }: Reply): string[][] =>
+  body.error.details.fields.map(({ path, code }: Record<string, string>) => [path, code])
+
+describe("a change that names no field that can change is refused", () => {
+  const patches = routeTable({} as AppParts).filter(({ method, changes }) => {
+    return method === "PATCH" || changes
+  })
+
+  test.each(patches.map(({ method, path }) => [method, path]))("%s %s", async (method, path) => {
+    const { owner, project_id } = await team(service)
+    const { id } = owner
+    const known: Record<string, string> = { project_id, user_id: id, kind: "email_provider" }
+    const place = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => known[name] ?? NOBODY)
+    for (const body of [{}, { colour: "red" }]) {
+      const refused = await owner.call(method, place, { body })
+      expect(refusal(refused)).toEqual([422, "validation_error"])
+      const codes = told(refused).map(([, code]) => code)
+      const isSetting = path === "/v1/settings" && "colour" in body
+      expect(codes).toContain(isSetting ? "unknown_field" : "nothing_to_change")
+    }
+  })
+
+  test("there are such routes", () => expect(patches.length).toBeGreaterThan(8))
+
+  test("and the answer names the fields that can", async () => {
+    const somebody = await person(service)
+    const refused = await somebody.patch("/v1/users/me", { nmae: "Pat" })
+    expect(told(refused)).toEqual([["body", "nothing_to_change"]])
+    expect(refused.body.error.message).toContain("name, locale, timezone")
+    const strict = await somebody.patch("/v1/users/me", { nmae: "Pat" }, { "x-strict": "1" })
+    expect(told(strict)).toEqual([["nmae", "unknown_field"]])
+  })
+})
+
+describe("a field under its second name", () => {
+  test("is the same field", async () => {
+    const project = await service.project()
+    const { url, events } = hook()
+    const made = await project.post("/v1/webhooks", { endpoint: url, events })
+    expect([made.status, made.body.data.url]).toEqual([201, url])
+    const path = `/v1/webhooks/${made.body.data.id}`
+    const other = `${url}/other`
+    for (const method of ["PATCH", "PUT"]) {
+      const changed = await project.call(method, path, { body: { endpoint: other + method } })
+      expect([changed.status, changed.body.data.url]).toEqual([200, other + method])
+    }
+    const domain = await project.post("/v1/domains", { name: "Second.Name.TEST" })
+    expect([domain.status, domain.body.data.domain]).toEqual([201, "second.name.test"])
+  })
+
+  test("may stand beside the first with the same value, but not with another", async () => {
+    const project = await service.project()
+    const { url } = hook()
+    const both = await project.post("/v1/webhooks", hook({ endpoint: url }))
+    expect(both.status).toBe(201)
+    expect((await project.post("/v1/webhooks", hook({ endpoint: null }))).status).toBe(201)
+    const refused = await project.post("/v1/webhooks", hook({ endpoint: `${url}/other` }))
+    expect(refusal(refused)).toEqual([422, "validation_error"])
+    expect(complaints(refused)).toEqual(["endpoint"])
+    const domain = { domain: "one.name.test", name: "two.name.test" }
+    expect(complaints(await project.post("/v1/domains", domain))).toEqual(["name"])
+  })
+
+  test("is known where strictness is asked for", async () => {
+    const project = await service.project()
+    const { url, events } = hook()
+    const strict = { "x-strict": "1" }
+    const made = await project.post("/v1/webhooks", { endpoint: url, events }, strict)
+    expect(made.status).toBe(201)
+  })
+})
+
+describe("a field that nothing acts upon is refused by its name, unless it is null", () => {
+  const DOMAIN = {
+    region: "eu-west-1",
+    tls: "enforced",
+    capabilities: { sending: "enabled" },
+    custom_return_path: "outbound",
+    open_tracking: true,
+    click_tracking: false,
+  }
+
+  test.each(Object.entries(DOMAIN))("%s of a domain", async (name, value) => {
+    const project = await service.project()
+    const domain = `${name.replaceAll("_", "-")}.refused.test`
+    const refused = await project.post("/v1/domains", { domain, [name]: value })
+    expect(refusal(refused)).toEqual([422, "validation_error"])
+    expect(told(refused)).toEqual([[name, "not_available"]])
+    const made = await project.post("/v1/domains", { domain, [name]: null })
+    expect(made.status).toBe(201)
+
+    const path = `/v1/domains/${made.body.data.id}`
+    const body = { [name]: value, return_path: "bounces" }
+    expect(told(await project.call("PATCH", path, { body }))).toEqual([[name, "not_available"]])
+    const nothing = await project.call("PATCH", path, { body: { [name]: null } })
+    expect(told(nothing)).toEqual([["body", "nothing_to_change"]])
+  })
+
+  test.each(["topic_id", "topicId", "region", "template"])("%s of an email", async (name) => {
+    const project = await service.project()
+    const strict = { "x-strict": "1" }
+    for (const headers of [{}, strict]) {
+      const wrong = mail({ [name]: "x" })
+      const refused = await project.post("/v1/emails", wrong, headers)
+      expect(refusal(refused)).toEqual([422, "validation_error"])
+      expect(told(refused)).toEqual([[name, "not_available"]])
+      expect((await project.post("/v1/emails", mail({ [name]: null }), headers)).status).toBe(201)
+      const batch = await project.post("/v1/emails/batch", [mail(), wrong], headers)
+      expect(told(batch)).toEqual([[`messages.1.${name}`, "not_available"]])
+    }
+  })
+
+  test("another status of a webhook than its own", async () => {
+    const project = await service.project()
+    const refused = await project.post("/v1/webhooks", hook({ status: "disabled" }))
+    expect(told(refused)).toEqual([["status", "not_available"]])
+    const { id } = (await project.post("/v1/webhooks", hook({ status: "active" }))).body.data
+    const patch = (body: object) => project.call("PATCH", `/v1/webhooks/${id}`, { body })
+    for (const status of ["enabled", "disabled", 1]) {
+      expect(told(await patch({ status, description: "x" }))).toEqual([["status", "not_available"]])
+    }
+    expect((await patch({ status: "active" })).status).toBe(200)
+    expect((await patch({ enabled: false })).body.data.status).toBe("disabled")
+    expect((await patch({ status: "disabled" })).status).toBe(200)
+    const { data } = (await project.get(`/v1/webhooks/${id}`)).body
+    expect([data.status, data.description]).toEqual(["disabled", null])
+  })
+})
+
+test("email.delivery_delayed is another name of email.soft_bounced", async () => {
+  const project = await service.project()
+  const events = ["email.delivery_delayed", "email.sent", "email.soft_bounced"]
+  const made = await project.post("/v1/webhooks", hook({ events }))
+  expect(made.body.data.events).toEqual(["email.soft_bounced", "email.sent"])
+  const path = `/v1/webhooks/${made.body.data.id}`
+  const changed = await project.call("PATCH", path, { body: { events: events.slice(0, 1) } })
+  expect(changed.body.data.events).toEqual(["email.soft_bounced"])
 })

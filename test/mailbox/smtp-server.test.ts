@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { connect } from "node:net"
-import { isOurs } from "../../src/core/addresses"
+import { isOurs } from "../../src/core/destination"
 import { newId } from "../../src/core/ids"
 import { openMailbox } from "../../src/mailbox/smtp-server"
 import { openTestMailbox } from "./open-mailbox"

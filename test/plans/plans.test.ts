@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test"
 import { loadSettings, useSettings } from "../../src/core/config"
 import { type LimitName, PLAN_NAMES } from "../../src/core/config-plans"
+import { boundsOf } from "../../src/core/time"
 import { MONTH } from "../../src/http/field-schemas"
-import { boundsOf } from "../../src/plans/periods"
 import { featuresOf, limitsOf, limitsOfPlan } from "../../src/plans/plans"
 
 const rows: [LimitName, ...(number | null)[]][] = [

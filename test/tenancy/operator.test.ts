@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { and, eq } from "drizzle-orm"
 import { LOCAL } from "../../src/audit-log/audit-log"
-import { currentPeriod } from "../../src/plans/periods"
+import { currentPeriod } from "../../src/core/time"
 import { quotas } from "../../src/plans/tables"
 import * as accounts from "../../src/tenancy/accounts"
 import { type PlanChange, setPlan } from "../../src/tenancy/operator"

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { and, eq } from "drizzle-orm"
+import { currentPeriod, today } from "../../src/core/time"
 import { accounts } from "../../src/identity/tables"
-import { currentPeriod, today } from "../../src/plans/periods"
 import { tellOwners } from "../../src/tenancy/quotas"
 import { usageDays } from "../../src/tenancy/tables"
 import { add } from "../../src/tenancy/usage"

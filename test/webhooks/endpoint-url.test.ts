@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test"
-import { listening } from "../../src/core/addresses"
+import { listening } from "../../src/core/destination"
 import { ApiError } from "../../src/core/errors"
 import { type EndpointUrlRules, vetForm, vetUrl } from "../../src/webhooks/endpoint-url"
 

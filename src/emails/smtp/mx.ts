@@ -1,4 +1,4 @@
-import { isAllowed, isPublic } from "../../core/addresses"
+import { isAllowed, isPublic } from "../../core/destination"
 import { DnsError, type Mx, type Resolver } from "../../core/dns"
 import { Remembered } from "../providers/remembered"
 

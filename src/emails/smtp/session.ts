@@ -1,7 +1,7 @@
 import { isAscii as isSevenBit } from "node:buffer"
 import { hostname } from "node:os"
 import { isAscii, isMailbox, needsSmtputf8, wireForm } from "../../lib/address"
-import { dotStuffed, isClean } from "../../lib/mail-lines"
+import { dotStuffed, isClean } from "../../lib/mail-text"
 import { isGood, SmtpConnection, SmtpConnectionError, type SmtpReply, type TlsNames } from "./wire"
 
 export interface SmtpServer extends TlsNames {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test"
-import { isAllowed, isLiteral, isOurs, isPublic, listening } from "../../src/core/addresses"
+import { isAllowed, isLiteral, isOurs, isPublic, listening } from "../../src/core/destination"
 
 test.each([
   "0.0.0.0",

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { hashOf, lookupOf, newKeyText, visibleParts } from "../../src/lib/api-key"
+import { hashOf, lookupOf, newKeyText, visibleParts } from "../../src/identity/authenticate"
 
 const key = newKeyText()
 
