@@ -1,7 +1,6 @@
 import { Type as t } from "@sinclair/typebox"
-import { orNull } from "../http/field-schemas"
+import { aliasOf, notOffered, orNull } from "../http/field-schemas"
 import { pageQuery } from "../http/page"
-import { aliasOf, notOffered } from "../http/validate"
 import { count, flag, id, maybe, rarely, text as sample, time, word } from "../lib/record-fields"
 import { RECORD_PURPOSES } from "./tables"
 

@@ -1,7 +1,7 @@
 import { Type as t } from "@sinclair/typebox"
 import { codes, type ErrorCode } from "../core/errors"
+import { notOffered } from "../http/field-schemas"
 import { dateFilters, pageQuery } from "../http/page"
-import { notOffered } from "../http/validate"
 import {
   anything,
   count,

@@ -1,4 +1,4 @@
-import { Type as t } from "@sinclair/typebox"
+import { type TSchema, Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
 import { id } from "../lib/record-fields"
 import { isLonger, SLUG } from "../lib/text"
@@ -22,6 +22,18 @@ export const orNull = <Schema extends ReturnType<typeof t.String>>(schema: Schem
 /** One of a few words. */
 export const oneOf = <const Words extends string[]>(...words: Words) =>
   t.Unsafe<Words[number]>(t.Union(words.map((word) => t.Literal(word))))
+
+export const ALIAS_OF = "x-alias-of"
+
+export const NOT_OFFERED = "x-not-offered"
+
+/** A second name of a field, which clients of another service use. */
+export const aliasOf = <Schema extends TSchema>(name: string, schema: Schema) =>
+  t.Optional({ ...schema, description: `Another name of \`${name}\`.`, [ALIAS_OF]: name } as Schema)
+
+/** A field that would change the meaning, and that nothing here acts upon: only null passes. */
+export const notOffered = () =>
+  t.Optional(t.Null({ description: "Not available on this server.", [NOT_OFFERED]: true }))
 
 /** What every deletion answers. */
 export const Deleted = t.Object({ id: id(), deleted: t.Literal(true) }, { title: "Deleted" })

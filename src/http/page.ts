@@ -5,9 +5,9 @@ import { isoFrom, millisFrom } from "../core/time"
 import { comparable, domainOf, notOneAddress, parseMailbox } from "../lib/address"
 import type { ListWindow, RowList } from "../store/rows"
 import type { Store } from "../store/store"
+import { aliasOf } from "./field-schemas"
 import type { Call, Enveloped } from "./route"
 import { pathOf, queryOf } from "./target"
-import { aliasOf } from "./validate"
 
 const DEFAULT_PER_PAGE = 25
 const MAX_PER_PAGE = 100

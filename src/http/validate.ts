@@ -6,14 +6,13 @@ import {
   type TSchema,
   Type,
   TypeRegistry,
-  Type as t,
 } from "@sinclair/typebox"
 import { TypeCompiler, type ValueError } from "@sinclair/typebox/compiler"
 import { ValueErrorType } from "@sinclair/typebox/errors"
 import type { Problems } from "../core/errors"
 import { isMailbox, notOneAddress } from "../lib/address"
 import { countCharacters, isLonger, SLUG } from "../lib/text"
-import { MONTH, ONE_LINE } from "./field-schemas"
+import { ALIAS_OF, MONTH, NOT_OFFERED, ONE_LINE } from "./field-schemas"
 import type { AnyRoute } from "./route"
 import { queryOf } from "./target"
 
@@ -245,17 +244,6 @@ const MEANINGS: Record<string, string> = {
 function patternRule({ pattern = "" }: TSchema): string {
   return MEANINGS[pattern] ?? `match the pattern ${pattern}`
 }
-
-const ALIAS_OF = "x-alias-of"
-const NOT_OFFERED = "x-not-offered"
-
-/** A second name of a field, which clients of another service use. */
-export const aliasOf = <Schema extends TSchema>(name: string, schema: Schema) =>
-  t.Optional({ ...schema, description: `Another name of \`${name}\`.`, [ALIAS_OF]: name } as Schema)
-
-/** A field that would change the meaning, and that nothing here acts upon: only null passes. */
-export const notOffered = () =>
-  t.Optional(t.Null({ description: "Not available on this server.", [NOT_OFFERED]: true }))
 
 /**
  * The same body under the names that readers know: aliases give their values to the fields that

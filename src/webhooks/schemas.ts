@@ -1,8 +1,7 @@
 import { type Static, type TObject, Type as t } from "@sinclair/typebox"
 import { API_VERSION } from "../events/registry"
-import { nameText, oneOf, orNull } from "../http/field-schemas"
+import { aliasOf, nameText, oneOf, orNull } from "../http/field-schemas"
 import { pageQuery } from "../http/page"
-import { aliasOf } from "../http/validate"
 import {
   anything,
   count,
