@@ -1,3 +1,5 @@
+import { canonical } from "./mail-lines"
+
 const MAX_HEAD_BYTES = 64 * 1024
 
 /**
@@ -14,6 +16,12 @@ export function headerFields(raw: Uint8Array): [name: string, value: string][] {
     if (name !== undefined) fields.push([name.toLowerCase(), decodeWords(value ?? "").trim()])
   }
   return fields
+}
+
+/** The same of a text with any line ends, which may begin with empty lines or the line of an mbox. */
+export const canonicalFields = (text: string): [name: string, value: string][] => {
+  const start = text.slice(0, MAX_HEAD_BYTES).replace(/^[\s>]*(?:From [^\r\n]*\r?\n)?/, "")
+  return headerFields(Buffer.from(canonical(start)))
 }
 
 /** How many fields the header has, without the `Content-*` fields. */

@@ -1,0 +1,24 @@
+export type DsnAction = "failed" | "delayed" | "delivered" | "relayed" | "expanded"
+
+/** What a report says of one recipient. */
+export interface DsnRecipient {
+  /** The address that the sender used, as far as the report tells; not validated. */
+  email: string
+  /** Where the mail really went, when the report names another address. */
+  final_email: string | null
+  action: DsnAction
+  /** RFC 3463, `5.1.1`. Where the field is vague (`5.0.0`), the code within the diagnostic. */
+  status: string | null
+  /** The words of the server that refused, without the type in front, on one line. */
+  diagnostic: string | null
+  remote_mta: string | null
+}
+
+const MOST_WORDS = 1_000
+
+/** A code within words: no part of an IP address and no version. */
+const CODE = /(?<![\d.])([245])\.(\d{1,3})\.(\d{1,3})(?![\d.]*\d)/
+
+/** The enhanced status code in the words of a server (RFC 3463). */
+export const statusIn = (words: string): string | null =>
+  CODE.exec(words.slice(0, MOST_WORDS))?.[0] ?? null

@@ -1,0 +1,16 @@
+import { expect, test } from "bun:test"
+import { bounceSubtype } from "../../src/inbound/bounce-subtype"
+import { readDsn } from "../../src/lib/dsn"
+import { STANDARD_DSNS } from "../fixtures/reports/dsn-standard"
+import { TEXT_DSNS } from "../fixtures/reports/dsn-text"
+import { seen } from "../fixtures/reports/mime"
+
+test.each([...STANDARD_DSNS, ...TEXT_DSNS].map((one) => [one.name, one] as const))(
+  "the failures of %s have the subtype that the label names",
+  async (_, { raw, envelope_from, recipients }) => {
+    const read = readDsn(await seen(raw, envelope_from))?.recipients ?? []
+    const failed = read.filter(({ action }) => action === "failed")
+    const wanted = recipients.filter(({ action }) => action === "failed")
+    expect(failed.map(bounceSubtype)).toEqual(wanted.map(({ subtype }) => subtype ?? ""))
+  },
+)

@@ -1,0 +1,100 @@
+import { describe, expect, test } from "bun:test"
+import fc from "fast-check"
+import { readDsn } from "../../src/lib/dsn"
+import { STANDARD_DSNS } from "../fixtures/reports/dsn-standard"
+import { TEXT_DSNS } from "../fixtures/reports/dsn-text"
+import { multipart, part, plain, seen } from "../fixtures/reports/mime"
+
+describe("a report of", () => {
+  test.each([...STANDARD_DSNS, ...TEXT_DSNS].map((one) => [one.name, one] as const))(
+    "%s",
+    async (_, { raw, envelope_from, id, recipients }) => {
+      const dsn = readDsn(await seen(raw, envelope_from))
+      const read = dsn?.recipients.map(({ email, final_email, action, status }) => ({
+        email,
+        action,
+        status,
+        ...(final_email !== null && { final: final_email }),
+      }))
+      expect(read).toEqual(
+        recipients.map(({ email, action, status, final }) => ({
+          email,
+          action,
+          status,
+          ...(final !== undefined && { final }),
+        })),
+      )
+      for (const [at, { says }] of recipients.entries()) {
+        const one = dsn?.recipients[at]
+        if (says === null) expect(one?.diagnostic).toBeNull()
+        else expect(one?.diagnostic).toContain(says)
+      }
+      expect(dsn?.original_message_id ?? null).toBe(id)
+    },
+  )
+})
+
+test("a person who quotes a bounce reports nothing", async () => {
+  const [quoted] = TEXT_DSNS
+  const text = quoted?.raw.slice(quoted.raw.indexOf("\r\n\r\n") + 4) ?? ""
+  const raw = plain(
+    "From: Ann <ann@example.com>\nSubject: Re: failure notice",
+    `What is this?\n${text}`,
+  )
+  expect(readDsn(await seen(raw, "ann@example.com"))).toBeUndefined()
+})
+
+test("a vacation notice with the null sender reports nothing", async () => {
+  const head = "From: ann@example.com\nSubject: Away\nAuto-Submitted: auto-replied"
+  const raw = plain(
+    head,
+    "Your mail could not be delivered to me.\n\nbob@example.com\n\nwill help.",
+  )
+  expect(readDsn(await seen(raw, ""))).toBeUndefined()
+})
+
+test("a report names 100 recipients at most", async () => {
+  const group = (at: number) => `Final-Recipient: rfc822; a${at}@example.com\nAction: failed\n`
+  const status = Array.from({ length: 5_000 }, (_, at) => group(at)).join("\n")
+  const raw = multipart("From: MAILER-DAEMON@x.test", "multipart/report", [
+    part("Content-Type: message/delivery-status", status),
+  ])
+  expect(readDsn(await seen(raw, ""))?.recipients).toHaveLength(100)
+})
+
+test("whatever stands in a report, reading it ends and never throws", () => {
+  const token = fc.constantFrom(
+    ...["Final-Recipient: ", "Action: ", "Status: 5.1.1", "rfc822; ", "a@b.test", "<", ">", ":"],
+    ...[
+      "\n",
+      "\n\n",
+      " ",
+      "550 5.1.1 ",
+      "--- Below this line",
+      "could not be delivered",
+      "utf-8; ",
+    ],
+    ...["\\x{D800}", "\\x{ffffff}", "=?utf-8?q?=FF?=", "\0", "\ud800", "host ", "..."],
+  )
+  const body = fc.oneof(
+    fc.array(token, { maxLength: 80 }).map((all) => all.join("")),
+    fc.string(),
+  )
+  fc.assert(
+    fc.property(body, body, (status, text) => {
+      const part = {
+        content_type: "message/delivery-status",
+        params: {},
+        filename: null,
+        headers: {},
+        content: Buffer.from(status),
+      }
+      const mail = { headers: {}, text, html: null, parts: [part], envelope_from: "" }
+      for (const one of readDsn(mail)?.recipients ?? []) {
+        expect(one.email.isWellFormed() && !one.email.includes("\0")).toBeTrue()
+        expect(one.diagnostic?.includes("\0") ?? false).toBeFalse()
+      }
+    }),
+    { seed: 13, numRuns: 2_000 },
+  )
+})
