@@ -1,5 +1,3 @@
-import { canonical } from "./mail-lines"
-
 const MAX_HEAD_BYTES = 64 * 1024
 
 /**

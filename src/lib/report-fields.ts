@@ -1,4 +1,4 @@
-import { decodeWords } from "./mail-head"
+import { decodeWords } from "./mail-text"
 
 /** The fields of one group, in their order; names in lower case. */
 export type ReportGroup = [name: string, value: string][]

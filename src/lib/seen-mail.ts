@@ -1,5 +1,5 @@
 import type { HeaderValue, ParsedMail as ParserResult } from "mailparser"
-import { canonicalFields, headerFields } from "./mail-head"
+import { canonicalFields, headerFields } from "./mail-text"
 
 /** A leaf of the MIME tree with its decoded bytes. A message in the message stays whole. */
 export interface MailPart {
