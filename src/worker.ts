@@ -1,6 +1,7 @@
 import { serveTasks } from "./core/worker-task"
 import type { MailToCompose } from "./emails/compose-task"
 import type { PartsToParse } from "./http/json"
+import type { VerifyStep } from "./inbound/verify-task"
 import type { FileToCheck } from "./store/file-tasks"
 import type { RenderTask } from "./templates/render"
 
@@ -33,5 +34,9 @@ serveTasks({
   render: async (task: RenderTask) => {
     const { renderTemplate } = await import("./templates/render-task")
     return renderTemplate(task)
+  },
+  "verify-mail": async (step: VerifyStep) => {
+    const { verifyStep } = await import("./inbound/verify-task")
+    return verifyStep(step)
   },
 })

@@ -4,7 +4,7 @@ import ipaddr from "ipaddr.js"
 
 const MAX_NAME = 253
 
-export type DnsType = "TXT" | "A" | "AAAA" | "MX" | "CNAME" | "NS"
+export type DnsType = "TXT" | "A" | "AAAA" | "MX" | "CNAME" | "NS" | "PTR"
 
 export interface Server {
   address: string

@@ -58,6 +58,8 @@ export interface Resolver {
   /** Best first. */
   mx(name: string): Promise<Mx[]>
   cname(name: string): Promise<string[]>
+  /** The names of an address, given as its name below `in-addr.arpa` or `ip6.arpa`. */
+  ptr(name: string): Promise<string[]>
   delegation(zone: string): Promise<Delegation>
 }
 
@@ -93,6 +95,7 @@ export function resolver(options: ResolverOptions = {}): Resolver {
     a: async (name) => (await ask(name, "A")).flatMap((row) => row.address ?? []),
     aaaa: async (name) => (await ask(name, "AAAA")).flatMap((row) => row.address ?? []),
     cname: async (name) => (await ask(name, "CNAME")).flatMap((row) => row.domain ?? []),
+    ptr: async (name) => (await ask(name, "PTR")).flatMap((row) => row.domain ?? []),
     delegation: async (zone) => delegationOf(await askOne(questionName(zone), "NS"), zone),
     mx: async (name) => {
       const rows = await ask(name, "MX")

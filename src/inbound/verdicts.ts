@@ -1,0 +1,300 @@
+import type { Mx, Resolver } from "../core/dns"
+import { DnsError } from "../core/dns"
+import { millis, millisFrom, monotonic, nextTurn } from "../core/time"
+import { type Workers, WorkerTimeout } from "../core/workers"
+import { type DmarcResult, evaluateDmarc } from "./dmarc"
+import { type DnsAnswer, type DnsAnswers, type DnsQuestion, keyOf } from "./dns-answers"
+import { HEAD_BYTES } from "./header-rows"
+import type { SpfResult, SpfSender } from "./sender-policy"
+import type { ArcResult, DkimResult, JudgedSignatures, ReadHeader } from "./signatures"
+import type { MailSource, VerifyStep, VerifyStepResult } from "./verify-task"
+
+/** After that time nothing is asked any more: what is not known yet is a `temperror`. */
+const DNS_MS = 10_000
+
+/** For one step in a thread; the largest mail takes a second. */
+const STEP_MS = 10_000
+
+/** SPF may ask for 10 terms and 10 hosts in each, DKIM for 10 keys, ARC for 51. */
+const MAX_QUESTIONS = 200
+
+/** Each round of SPF follows one more include or redirect, or asks for one more term. */
+const MAX_ROUNDS = 60
+
+/** Copied in parts, because the copy of 25 MB holds the main thread for up to 40 ms. */
+const COPY_BYTES = 2 * 1024 * 1024
+
+export type MailVerdict = "pass" | "fail" | "none" | "temperror"
+
+export interface MailVerdicts {
+  spf: MailVerdict
+  dkim: MailVerdict
+  dmarc: MailVerdict
+  arc: MailVerdict
+  /** False when SPF or DMARC failed. */
+  verified: boolean
+  detail: VerdictDetail
+}
+
+/** What each verdict rests on, with a reason in words. It is JSON. */
+export interface VerdictDetail {
+  spf: SpfResult
+  dkim: DkimResult[]
+  dmarc: DmarcResult & {
+    /** 0 to 99. The policy is for this mail when it is below `percent`. */
+    sample: number
+  }
+  arc: ArcResult
+}
+
+/** How a mail came in. */
+export interface MailArrival {
+  /** Of the client, behind a trusted proxy. */
+  address: string
+  helo: string
+  /** Empty for the null sender. */
+  mail_from: string
+  /** ISO 8601. Signatures are judged as of that time; without it, as of now. */
+  received_at?: string
+}
+
+export interface VerdictTools {
+  workers: Workers
+  dns: Resolver
+  /** The name of this server. */
+  host: string
+  /** Default 10 s. */
+  dns_ms?: number
+}
+
+/**
+ * SPF, DKIM, DMARC and ARC of a mail that arrived. It parses and computes in a worker thread, and
+ * asks DNS here, so that a slow name server holds no thread. A question that DNS does not answer,
+ * or a mail that takes a thread too long, gives `temperror`, never `fail`. Rejects with
+ * `service_unavailable` when the threads are overrun or the server stops.
+ */
+export async function verify(
+  mail: MailSource,
+  arrival: MailArrival,
+  { workers, dns, host, dns_ms = DNS_MS }: VerdictTools,
+): Promise<MailVerdicts> {
+  const asker = openAsker(dns, dns_ms)
+  try {
+    const { received_at, ...session } = arrival
+    const now = received_at === undefined ? millis() : millisFrom(received_at)
+    const [spf, { header, dkim, arc }] = await Promise.all([
+      spfOf({ ...session, host }, workers, asker),
+      contentOf(mail, now, workers, asker),
+    ])
+    const dmarc = await evaluateDmarc(header.authors, { spf, dkim }, async (name) => {
+      await asker.ask([{ name, type: "TXT" }])
+      return asker.answers[keyOf({ name, type: "TXT" })] ?? NOT_ASKED
+    })
+    return summary({ spf, dkim, dmarc: { ...dmarc, sample: header.sample }, arc })
+  } finally {
+    asker.close()
+  }
+}
+
+/**
+ * Why a mail is refused at the end of DATA (550 5.7.1) when `inbound.enforce_dmarc` is on:
+ * undefined when it is taken. A policy for a part of the mail (`pct=`) always treats one mail the
+ * same.
+ */
+export function dmarcRefusal({ dmarc, detail }: MailVerdicts): string | undefined {
+  const { domain, policy, percent, sample, reason } = detail.dmarc
+  if (dmarc !== "fail" || policy !== "reject" || sample >= percent) return undefined
+  if (detail.dmarc.policy_domain === null) return reason
+  return `The DMARC policy of ${domain} has this mail refused. ${reason}`
+}
+
+function summary(detail: VerdictDetail): MailVerdicts {
+  const { spf, dmarc, arc } = detail
+  const dkim = detail.dkim.map(({ result }) => result)
+  const first = (["pass", "temperror", "fail"] as const).find((result) => dkim.includes(result))
+  const verdict = SPF_VERDICTS[spf.result]
+  return {
+    spf: verdict,
+    dkim: first ?? "none",
+    dmarc: dmarc.result,
+    arc: arc.result,
+    verified: verdict !== "fail" && dmarc.result !== "fail",
+    detail,
+  }
+}
+
+/** Only a definite `-all` is a failure. The other words give no answer that one could rely on. */
+const SPF_VERDICTS: Record<SpfResult["result"], MailVerdict> = {
+  pass: "pass",
+  fail: "fail",
+  softfail: "none",
+  neutral: "none",
+  none: "none",
+  permerror: "none",
+  temperror: "temperror",
+}
+
+async function contentOf(mail: MailSource, now: number, workers: Workers, asker: Asker) {
+  const header = await readHeader(mail, workers)
+  await asker.ask(header.keys)
+  return { header, ...(await signaturesOf(mail, now, workers, asker)) }
+}
+
+async function readHeader(mail: MailSource, workers: Workers): Promise<ReadHeader> {
+  const head = mail instanceof Uint8Array ? new Uint8Array(mail.subarray(0, HEAD_BYTES)) : mail
+  const { value } = await run<ReadHeader>(workers, { step: "header", mail: head }, () => ({
+    keys: [],
+    authors: { fields: 1, domains: [] },
+    sample: 0,
+  }))
+  return value
+}
+
+async function spfOf(sender: SpfSender, workers: Workers, asker: Asker): Promise<SpfResult> {
+  const at = sender.mail_from.lastIndexOf("@")
+  const domain = at === -1 ? sender.helo : sender.mail_from.slice(at + 1)
+  const timed_out = (): SpfResult => ({
+    result: "temperror",
+    domain,
+    lookups: 0,
+    reason: "The SPF record took too long to read.",
+  })
+  const hosts = sender.address.includes(":") ? "AAAA" : "A"
+  return settled(
+    asker,
+    timed_out,
+    (answers) => run<SpfResult>(workers, { step: "spf", sender, answers }, timed_out),
+    hosts,
+  )
+}
+
+async function signaturesOf(
+  mail: MailSource,
+  now: number,
+  workers: Workers,
+  asker: Asker,
+): Promise<JudgedSignatures> {
+  const reason = "The mail took too long to read."
+  const timed_out = (): JudgedSignatures => ({
+    dkim: [
+      { result: "temperror", domain: "", selector: "", algorithm: "", key_bits: null, reason },
+    ],
+    arc: { result: "temperror", sealers: [], reason },
+  })
+  return settled(asker, timed_out, async (answers) => {
+    const copy = mail instanceof Uint8Array ? await copyOf(mail) : mail
+    return run<JudgedSignatures>(
+      workers,
+      { step: "signatures", mail: copy, now, answers },
+      timed_out,
+    )
+  })
+}
+
+/** Does a step again until DNS has been asked for all that it wants to know. */
+async function settled<T>(
+  asker: Asker,
+  timed_out: () => T,
+  step: (answers: DnsAnswers) => Promise<VerifyStepResult<T>>,
+  hosts?: "A" | "AAAA",
+): Promise<T> {
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    const { missing, value } = await step(asker.answers)
+    if (missing.length === 0) return value
+    await asker.ask(missing)
+    if (hosts) await asker.ask(missing.flatMap((question) => hostsOf(question, asker, hosts)))
+  }
+  return timed_out()
+}
+
+/** SPF asks for the hosts of an MX record one by one (RFC 7208 5.4); here they are asked at once. */
+function hostsOf(question: DnsQuestion, { answers }: Asker, type: "A" | "AAAA"): DnsQuestion[] {
+  const answer = answers[keyOf(question)]
+  if (question.type !== "MX" || !answer || "unknown" in answer) return []
+  const names = (answer.rows as Mx[]).slice(0, MAX_HOSTS).map(({ exchange }) => exchange)
+  return names.flatMap((exchange) => {
+    const name = exchange.replace(/\.$/, "")
+    return name === "" ? [] : { name, type }
+  })
+}
+
+const MAX_HOSTS = 10
+
+async function run<T>(
+  workers: Workers,
+  input: VerifyStep,
+  timed_out: () => T,
+): Promise<VerifyStepResult<T>> {
+  const transfer = "mail" in input && input.mail instanceof Uint8Array ? [input.mail.buffer] : []
+  try {
+    return await workers.run<VerifyStepResult<T>>("verify-mail", input, {
+      deadline_ms: STEP_MS,
+      transfer: transfer as ArrayBuffer[],
+    })
+  } catch (error) {
+    if (!(error instanceof WorkerTimeout)) throw error
+    return { missing: [], value: timed_out() }
+  }
+}
+
+async function copyOf(bytes: Uint8Array): Promise<Uint8Array> {
+  const copy = new Uint8Array(bytes.length)
+  for (let from = 0; from < bytes.length; from += COPY_BYTES) {
+    if (from > 0) await nextTurn()
+    copy.set(bytes.subarray(from, from + COPY_BYTES), from)
+  }
+  return copy
+}
+
+interface Asker {
+  answers: DnsAnswers
+  /** Resolves when each question has its answer, at the latest when the time is over. */
+  ask(questions: DnsQuestion[]): Promise<void>
+  close(): void
+}
+
+const NOT_ASKED: DnsAnswer = { unknown: "it was not asked" }
+
+/** Asks each question once, and only until the time is over. */
+function openAsker(dns: Resolver, ms: number): Asker {
+  const answers: DnsAnswers = {}
+  const asked = new Map<string, Promise<void>>()
+  const over = Promise.withResolvers<DnsAnswer>()
+  const end = monotonic() + ms
+  const timer = setTimeout(() => over.resolve({ unknown: `no answer in ${ms} ms` }), ms)
+  const askOne = async (question: DnsQuestion) => {
+    if (asked.size > MAX_QUESTIONS) {
+      answers[keyOf(question)] = { unknown: `the mail asks for more than ${MAX_QUESTIONS} names` }
+    } else if (monotonic() >= end) answers[keyOf(question)] = await over.promise
+    else answers[keyOf(question)] = await Promise.race([lookUp(dns, question), over.promise])
+  }
+  return {
+    answers,
+    async ask(questions) {
+      const waits = questions.map((question) => {
+        const key = keyOf(question)
+        const known = asked.get(key)
+        if (known) return known
+        // The key counts at once, so that one call cannot ask more than the limit.
+        const answered = Promise.resolve().then(() => askOne(question))
+        asked.set(key, answered)
+        return answered
+      })
+      await Promise.all(waits)
+    },
+    close: () => clearTimeout(timer),
+  }
+}
+
+async function lookUp(dns: Resolver, { name, type }: DnsQuestion): Promise<DnsAnswer> {
+  try {
+    if (type === "TXT") return { rows: await dns.txt(name) }
+    if (type === "MX") return { rows: await dns.mx(name) }
+    if (type === "PTR") return { rows: await dns.ptr(name) }
+    return { rows: type === "A" ? await dns.a(name) : await dns.aaaa(name) }
+  } catch (error) {
+    if (!(error instanceof DnsError)) throw error
+    // What cannot be a name has no records.
+    return error.transient ? { unknown: error.message } : { rows: [] }
+  }
+}
