@@ -1,5 +1,5 @@
 import { serveTasks } from "./core/worker-task"
-import type { MailToCompose } from "./emails/compose-task"
+import type { MailToCompose, MailToSign } from "./emails/compose-task"
 import type { PartsToParse } from "./http/json"
 import type { VerifyStep } from "./inbound/verify-task"
 import type { FileToCheck } from "./store/file-tasks"
@@ -15,17 +15,25 @@ serveTasks({
     const { checkFile } = await import("./store/file-tasks")
     return checkFile(file)
   },
-  compose: async (mail: MailToCompose) => {
+  compose: async (mail: MailToCompose | MailToSign) => {
     const { composeAndPack } = await import("./emails/compose-task")
     return composeAndPack(mail)
   },
-  "compose-batch": async (mails: MailToCompose[]) => {
+  "compose-batch": async (mails: (MailToCompose | MailToSign)[]) => {
     const { composeAll } = await import("./emails/compose-task")
     return composeAll(mails)
   },
   parse: async (raw: Uint8Array) => {
     const { parseMail } = await import("./mailbox/parse-task")
     return parseMail(raw)
+  },
+  "read-parts": async (place: Uint8Array | string) => {
+    const { readParts } = await import("./emails/parts-task")
+    return readParts(place)
+  },
+  "read-file": async (file: { place: Uint8Array | string; number: number }) => {
+    const { readMailFile } = await import("./emails/parts-task")
+    return readMailFile(file)
   },
   "parse-body": async (body: PartsToParse) => {
     const { parseBody } = await import("./http/json")

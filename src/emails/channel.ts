@@ -62,7 +62,7 @@ export function emailChannel(parts: EmailChannelParts): Channel {
         reports_to: () => envelopeSender(store.read, secrets, message),
         to,
         raw: bytes,
-        smtputf8: namedInHeader(message).some(needsSmtputf8),
+        smtputf8: isWide(message),
       })
       return withHeld(outcome, held)
     },
@@ -87,6 +87,10 @@ const forOpen = (
   recipients
     .filter(({ status }) => isOpen(status))
     .map(({ email }) => ({ ...outcome, email, bounce_subtype: null, reply: NO_REPLY }))
+
+/** What was submitted as bytes was asked when it came. */
+const isWide = (message: Message): boolean =>
+  message.envelope?.submitted?.wide ?? namedInHeader(message).some(needsSmtputf8)
 
 /** No header names a bcc, so its address is a matter of its own RCPT only. */
 function namedInHeader({ envelope, recipients }: Message): string[] {

@@ -5,16 +5,16 @@ import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
 import type { Workers } from "../core/workers"
 import { type OpenedKey, signingKeys } from "../domains/signing"
-import { unpack } from "../lib/compression"
 import type { Ready } from "../messages/channel"
 import { type Message, OWN_SOURCE } from "../messages/facts"
 import { messageRaws, type Recipient } from "../messages/tables"
 import { firstProvider } from "../providers/routing"
 import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
-import type { Composed, ComposedMail, MailToCompose } from "./compose-task"
-import type { EmailContent, SendRules } from "./prepare"
+import type { Composed, ComposedMail, MailToCompose, MailToSign } from "./compose-task"
+import type { EmailContent, SendRules, SubmittedContent } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
+import { isSubmitted, keptBytes, placeOf } from "./submitted"
 
 export interface ComposeParts {
   store: Store
@@ -30,7 +30,7 @@ export interface ComposeParts {
 export type MessageBytes = Uint8Array | { reason: string }
 
 interface ToCompose {
-  /** As it is stored: EmailContent, or sealed. */
+  /** As it is stored: EmailContent, sealed, or bytes. */
   content: unknown
   attempt: number
   warnUnsigned: UnsignedWarner
@@ -46,30 +46,39 @@ export async function bytesOf(
   message: Message,
   { content: stored, attempt, warnUnsigned }: ToCompose,
 ): Promise<Ready & { content: MessageBytes }> {
-  const content = stored as EmailContent | SealedContent
+  const content = stored as EmailContent | SealedContent | SubmittedContent
   const is_sealed = "sealed" in content
-  const kept = is_sealed || attempt === 1 ? undefined : await findKept(store, message.id)
+  const kept = is_sealed || attempt === 1 ? undefined : await findKept(store, message, blobs)
   if (kept) return { content: kept }
   const opened = is_sealed ? openContent(secrets, message.id, content) : content
   // The instance, which writes in the name of a hidden project, has no keys there.
   const owner = message.source === OWN_SOURCE ? null : message.project_id
   const dkim = await signingKeys(store.read, secrets, owner, message.sender_domain ?? "")
   await warnUnsigned(message, dkim)
-  const made = await composed(workers, { ...toCompose(message, opened, blobs), dkim })
+  const mail = isSubmitted(opened)
+    ? toSign(message, opened, blobs)
+    : toCompose(message, opened, blobs)
+  const made = await composed(workers, { ...mail, dkim })
   if (!("raw" in made)) return { content: made }
   const { raw, packed } = made
   if (is_sealed) return { content: raw }
   return { content: raw, keep: Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength) }
 }
 
-async function findKept(store: Store, message_id: string): Promise<Uint8Array | undefined> {
-  const [kept] = await findRaw(store.read, { message_id })
-  return kept && unpack(kept.raw)
+async function findKept(store: Store, message: Message, blobs: Blobs) {
+  const [kept] = await findRaw(store.read, { message_id: message.id })
+  return kept && keptBytes(message, kept.raw, blobs)
 }
 
 const findRaw = prepared({ message_id: messageRaws.message_id }, (db: Reader, slot) =>
   db.select().from(messageRaws).where(eq(messageRaws.message_id, slot.message_id)),
 )
+
+const toSign = (message: Message, content: SubmittedContent, blobs: Blobs) => ({
+  message_id: message.id,
+  created_at: message.created_at,
+  bytes: placeOf(message, content, blobs),
+})
 
 function toCompose(
   message: Message,
@@ -107,7 +116,7 @@ export const named = (recipients: Recipient[], kind: Recipient["kind"]) =>
 /** Throws for a fault of this machine or a file of another node, because the job comes again. */
 async function composed(
   workers: Workers,
-  mail: MailToCompose,
+  mail: MailToCompose | MailToSign,
 ): Promise<ComposedMail | { reason: string }> {
   const { message_id } = mail
   try {
@@ -119,7 +128,7 @@ async function composed(
     }
     if (codeOf(error) === "ENOENT") {
       const where = "storage.blobs.dir must be one folder that all nodes share"
-      log.error(`an attachment is not on this node: ${where}`, { message_id, error })
+      log.error(`a file of the message is not on this node: ${where}`, { message_id, error })
     }
     throw error
   }
@@ -137,7 +146,7 @@ const COMPOSE_DEADLINE_MS = 10_000
  * row. Rejects with WorkerTimeout after ten seconds, with Uncomposable where the input cannot
  * become a message, and with the original error otherwise (a missing file has the code ENOENT).
  */
-export function compose(workers: Workers, mail: MailToCompose): Promise<ComposedMail> {
+export function compose(workers: Workers, mail: MailToCompose | MailToSign): Promise<ComposedMail> {
   if (isSmall(mail)) return batchesOf(workers).add(mail)
   return workers.run<ComposedMail>("compose", mail, { deadline_ms: COMPOSE_DEADLINE_MS })
 }
@@ -154,8 +163,11 @@ function batchesOf(workers: Workers): ComposeBatches {
 const MAX_SMALL = 64 * 1024
 
 /** Whether a mail is so small that the way to a thread counts. */
-const isSmall = ({ html, text, attachments }: MailToCompose): boolean =>
-  attachments.length === 0 && (html?.length ?? 0) + (text?.length ?? 0) <= MAX_SMALL
+function isSmall(mail: MailToCompose | MailToSign): boolean {
+  if ("bytes" in mail) return mail.bytes.length <= MAX_SMALL && typeof mail.bytes !== "string"
+  const { html, text, attachments } = mail
+  return attachments.length === 0 && (html?.length ?? 0) + (text?.length ?? 0) <= MAX_SMALL
+}
 
 /** A thread gets at most this many mails at once. The others wait. */
 const MAX_BATCH = 16
@@ -164,7 +176,7 @@ const MAX_BATCH = 16
 const MAX_IN_FLIGHT = 2
 
 interface WaitingMail {
-  mail: MailToCompose
+  mail: MailToCompose | MailToSign
   resolve(composed: ComposedMail): void
   reject(error: Error): void
 }
@@ -182,7 +194,7 @@ class ComposeBatches {
     this.#workers = workers
   }
 
-  add(mail: MailToCompose): Promise<ComposedMail> {
+  add(mail: MailToCompose | MailToSign): Promise<ComposedMail> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ mail, resolve, reject })
       // The mail of one turn of the event loop goes together.

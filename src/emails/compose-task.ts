@@ -50,6 +50,12 @@ export interface SigningKey extends Omit<DkimSigner, "key" | "time" | "rsa"> {
   private_key: string
 }
 
+/** A message that has its bytes already: it is only signed. */
+export interface MailToSign extends Pick<MailToCompose, "message_id" | "created_at" | "dkim"> {
+  /** Themselves, or the path of the file that holds them. */
+  bytes: Uint8Array | string
+}
+
 /** A message as it leaves, and as it is kept. */
 export interface ComposedMail {
   raw: Uint8Array
@@ -83,14 +89,25 @@ export async function composeMail(input: MailToCompose): Promise<Uint8Array> {
   return signed(raw, input.dkim, Math.floor(Date.parse(input.created_at) / 1000))
 }
 
-/** As `composeMail`, with the form in which it is kept. */
-export async function composeAndPack(mail: MailToCompose): Promise<ComposedMail> {
-  const raw = await composeMail(mail)
-  return { raw, packed: pack(raw) }
+/**
+ * As `composeMail`, with the form in which it is kept. Of a message whose bytes are a file, only what
+ * comes before them is kept, since the file stays.
+ */
+export async function composeAndPack(mail: MailToCompose | MailToSign): Promise<ComposedMail> {
+  if (!("bytes" in mail)) {
+    const raw = await composeMail(mail)
+    return { raw, packed: pack(raw) }
+  }
+  const { bytes, dkim, created_at } = mail
+  const submitted = typeof bytes === "string" ? await readFile(bytes) : bytes
+  if (!isClean(submitted)) throw new Uncomposable("the message holds a bare CR, LF or NUL")
+  const raw = signed(submitted, dkim, Math.floor(Date.parse(created_at) / 1000))
+  const before = new Uint8Array(raw.subarray(0, raw.length - submitted.length))
+  return { raw, packed: typeof bytes === "string" ? before : pack(raw) }
 }
 
 /** As `composeAndPack` for each; what goes wrong with one is told beside what became of the others. */
-export async function composeAll(mails: MailToCompose[]): Promise<Composed[]> {
+export async function composeAll(mails: (MailToCompose | MailToSign)[]): Promise<Composed[]> {
   const all: Composed[] = []
   for (const mail of mails) {
     try {

@@ -3,13 +3,13 @@ import type { Blobs } from "../core/blobs"
 import { fail } from "../core/errors"
 import { firstIdAt, isUuid, newId } from "../core/ids"
 import { millisFrom, now } from "../core/time"
+import type { Workers } from "../core/workers"
 import * as feed from "../events/feed"
 import type { Page } from "../http/page"
 import type { Caller } from "../identity/caller"
 import { changeUnclaimed } from "../jobs/claims"
 import type { JobHandler } from "../jobs/jobs"
 import { comparable, type Mailbox } from "../lib/address"
-import { unpack } from "../lib/compression"
 import { partOf } from "../lib/text"
 import type { Message } from "../messages/facts"
 import { messageRows, type NewMessage } from "../messages/pipeline"
@@ -31,7 +31,8 @@ import type { ListWindow } from "../store/rows"
 import { newestFirst, oldestFirst } from "../store/rows"
 import type { Reader, Store } from "../store/store"
 import { eventEntry, listed, whole } from "./email-record"
-import type { EmailContent, SendRules } from "./prepare"
+import type { EmailContent, SendRules, SubmittedContent } from "./prepare"
+import { fileOf, isSubmitted, keptBytes, partsOf, renamed } from "./submitted"
 import { textFromHtml } from "./text-from-html"
 
 const gone = () => fail("not_found", "There is no such email.")
@@ -48,12 +49,20 @@ export async function find(db: Reader, project_id: string, id: string): Promise<
   return message ?? gone()
 }
 
+/** What reads messages, and takes those apart that came as bytes. */
+export interface EmailReading {
+  store: Pick<Store, "read">
+  workers: Workers
+  blobs: Blobs
+}
+
 /** The whole record. */
-export async function get(db: Reader, project_id: string, id: string) {
+export async function get(reading: EmailReading, project_id: string, id: string) {
+  const db = reading.store.read
   const [message] = await asTheyStand(db, [await find(db, project_id, id)])
   if (!message) return gone()
-  const [content, story] = [await lookupContent(db, id), await feed.about(db, project_id, id)]
-  return whole(message, content, story)
+  const content = await readContent(reading, message)
+  return whole(message, content, await feed.about(db, project_id, id))
 }
 
 export async function events(db: Reader, project_id: string, id: string) {
@@ -62,29 +71,42 @@ export async function events(db: Reader, project_id: string, id: string) {
   return { email_id: id, status, events: story.map(eventEntry) }
 }
 
-export async function content(db: Reader, project_id: string, id: string) {
-  const { subject } = await find(db, project_id, id)
+export async function content(reading: EmailReading, project_id: string, id: string) {
+  const message = await find(reading.store.read, project_id, id)
   const kept =
-    (await lookupContent(db, id)) ??
+    (await readContent(reading, message)) ??
     fail("not_found", "The content of this email is no longer stored.")
-  return { subject: subject as string, html: kept.html, text: kept.text, headers: kept.headers }
+  const { html, text, headers } = kept
+  return { subject: message.subject as string, html, text, headers }
 }
 
 /** The bytes that were handed over; there are none before the first attempt. */
-export async function raw(db: Reader, project_id: string, id: string): Promise<Uint8Array> {
-  await find(db, project_id, id)
-  const [row] = await db.select().from(messageRaws).where(eq(messageRaws.message_id, id))
+export async function raw({ store, blobs }: EmailReading, project_id: string, id: string) {
+  const message = await find(store.read, project_id, id)
+  const [row] = await store.read.select().from(messageRaws).where(eq(messageRaws.message_id, id))
   return row
-    ? unpack(row.raw)
+    ? keptBytes(message, row.raw, blobs)
     : fail("not_found", "The message has not been composed yet. Try again in a few seconds.")
 }
 
-export async function attachment(db: Reader, blobs: Blobs, project_id: string, ids: FileIds) {
-  const { envelope } = await find(db, project_id, ids.email_id)
-  const row = envelope?.attachments.find(({ id }) => id === ids.attachment_id)
-  const bytes = row && (await blobs.get(row.sha256))
+export async function attachment(reading: EmailReading, project_id: string, ids: FileIds) {
+  const message = await find(reading.store.read, project_id, ids.email_id)
+  const files = message.envelope?.attachments ?? []
+  const number = files.findIndex(({ id }) => id === ids.attachment_id)
+  const row = files[number]
+  const bytes = row && (await bytesOfFile(reading, message, { ...row, number }))
   if (!row || !bytes) return fail("not_found", "There is no such attachment.")
   return { ...row, bytes }
+}
+
+async function bytesOfFile(
+  { store, workers, blobs }: EmailReading,
+  message: Message,
+  { sha256, number }: { sha256: string; number: number },
+): Promise<Uint8Array | undefined> {
+  if (!message.envelope?.submitted) return blobs.get(sha256)
+  const stored = await lookupContent(store.read, message.id)
+  return isSubmitted(stored) ? fileOf(workers, message, stored, { number, blobs }) : undefined
 }
 
 interface FileIds {
@@ -123,9 +145,9 @@ export async function attemptOf(db: Reader, message_id: string, number: string) 
 }
 
 /** Ends a message that still waits. One that is on its way, or settled, is a 409. */
-export async function cancel(store: Store, project_id: string, id: string) {
+export async function cancel(store: Store, project_id: string, id: string): Promise<void> {
   await find(store.read, project_id, id)
-  return changeUnclaimed(store, messageRows, [id], async (tx, [unclaimed]) => {
+  await changeUnclaimed(store, messageRows, [id], async (tx, [unclaimed]) => {
     const message = await find(tx, project_id, id)
     const status = unclaimed || message.status !== "queued" ? message.status : "sending"
     if (status !== "queued") {
@@ -135,20 +157,19 @@ export async function cancel(store: Store, project_id: string, id: string) {
       })
     }
     await abandon(tx, message, "cancelled", "The email was cancelled before it was sent.")
-    return get(tx, project_id, id)
   })
 }
 
 /** A new message with the frozen content of an old one: to all its recipients again, or to one address alone. */
 export async function again(
-  db: Reader,
+  { store, blobs }: Pick<EmailReading, "store" | "blobs">,
   caller: Caller,
   id: string,
   to: Mailbox | undefined,
   idempotency_key: string | null,
 ): Promise<NewMessage> {
-  const message = await find(db, caller.project_id, id)
-  const kept = await lookupContent(db, id)
+  const message = await find(store.read, caller.project_id, id)
+  const kept = await lookupContent(store.read, id)
   if (!kept)
     return fail("conflict", "The content of this email is no longer stored.", {
       reason: "expired",
@@ -157,8 +178,10 @@ export async function again(
   const wanted = to ? [{ ...to, kind: "to" as const }] : message.recipients
   const recipients = wanted.map(({ email, name, kind }) => ({ email, name, kind, ...WAITING }))
   const fresh = newId()
+  const rfc_message_id = `<${fresh}@${message.sender_domain}>`
   return {
     ...message,
+    ...(await sameContent(message, kept, rfc_message_id, blobs)),
     id: fresh,
     recipient: comparable(recipients[0]?.email ?? ""),
     recipients,
@@ -167,19 +190,41 @@ export async function again(
     api_key_id: caller.key_id,
     sandbox: caller.project_settings.sandbox,
     idempotency_key,
-    rfc_message_id: `<${fresh}@${message.sender_domain}>`,
+    rfc_message_id,
     created_at: now(),
-    content: kept,
   }
+}
+
+/** Bytes name the Message-ID themselves, so they are written once more. */
+async function sameContent(
+  message: Message,
+  content: EmailContent | SubmittedContent,
+  rfc_message_id: string,
+  blobs: Blobs,
+): Promise<Pick<NewMessage, "content" | "envelope">> {
+  const { envelope } = message
+  if (!envelope || !isSubmitted(content)) return { content, envelope }
+  const { submitted, ...stored } = await renamed(message, content, rfc_message_id, blobs)
+  return { ...stored, envelope: { ...envelope, submitted } }
 }
 
 const WAITING = { status: "queued" as const, status_reason: null }
 
-async function lookupContent(db: Reader, message_id: string): Promise<EmailContent | undefined> {
+async function lookupContent(db: Reader, message_id: string) {
   const rows = db.select().from(messageContents).where(eq(messageContents.message_id, message_id))
   const [row] = await rows.orderBy(desc(messageContents.message_id)).limit(1)
-  const content = row?.content as EmailContent | undefined
-  if (!content || content.text !== null || content.html === null) return content
+  return row?.content as EmailContent | SubmittedContent | undefined
+}
+
+/** The content for people; undefined where it is no longer stored. */
+async function readContent(
+  { store, workers, blobs }: EmailReading,
+  message: Pick<Message, "id" | "envelope">,
+) {
+  const stored = await lookupContent(store.read, message.id)
+  if (!stored) return undefined
+  const content = isSubmitted(stored) ? await partsOf(workers, message, stored, blobs) : stored
+  if (content.text !== null || content.html === null) return content
   return { ...content, text: textFromHtml(content.html) }
 }
 

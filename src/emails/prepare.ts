@@ -7,7 +7,7 @@ import { unavailable } from "../http/envelope"
 import type { Caller } from "../identity/caller"
 import { comparable, domainOf, type Mailbox } from "../lib/address"
 import type { NewMessage } from "../messages/pipeline"
-import type { AttachmentRow, Recipient } from "../messages/tables"
+import type { AttachmentRow, Envelope, Recipient } from "../messages/tables"
 import type { GivenFile } from "./attachments"
 import { type FileRules, fetchFiles } from "./attachments"
 import type { SendEmail } from "./fields"
@@ -24,6 +24,12 @@ export interface EmailContent {
   /** As it was given. What is made from html is made where it is wanted: composing and reading. */
   text: string | null
   headers: Record<string, string>
+}
+
+/** The same of an email that was submitted as bytes. */
+export interface SubmittedContent {
+  /** A character is a byte (ISO 8859-1). Null: the blob that the envelope names holds the bytes. */
+  submitted: string | null
 }
 
 /** From which senders and to which recipients this instance sends: the configuration as rules. */
@@ -72,7 +78,7 @@ export async function prepare(
   const sendable = await rulesFor(rules, project_id, sandbox)
   await refuseUnsendable(caller, domainOf(from.email), recipients, sendable)
   const files = await fetchFiles(email.attachments, { project_id, rules: rules.files, signal })
-  refuseSize(email, files)
+  refuseSize(sizeOf(email, files))
   const fallback = default_reply_to === null ? [] : [{ email: default_reply_to, name: null }]
   const { html, text, headers, ...rest } = email
   return newEmail({
@@ -162,10 +168,13 @@ function refuseUnreachable(recipients: Mailbox[], rules: SendRules) {
   throw unavailable(message, "no_provider", 60)
 }
 
-function refuseSize({ html, text }: SendEmail, attachments: GivenFile[]) {
+function sizeOf({ html, text }: SendEmail, attachments: GivenFile[]): number {
   const bodies = Buffer.byteLength(html ?? "") + Buffer.byteLength(text ?? "")
-  const files = attachments.reduce((sum, { bytes }) => sum + bytes.length, 0)
-  const received_bytes = bodies + files
+  return bodies + attachments.reduce((sum, { bytes }) => sum + bytes.length, 0)
+}
+
+/** Throws 413 where bodies and files together are too much. */
+export function refuseSize(received_bytes: number) {
   if (received_bytes <= MAX_MESSAGE_BYTES) return
   throw new ApiError(
     "payload_too_large",
@@ -197,14 +206,17 @@ interface NewEmail
     Pick<SendEmail, "to" | "cc" | "bcc" | "reply_to"> {
   from: Mailbox
   attachments: AttachmentRow[]
-  content: EmailContent
+  content: EmailContent | SubmittedContent
+  submitted?: Envelope["submitted"]
+  /** As the author gave it; else it is made of the message's own id. */
+  rfc_message_id?: string
   /** Of the conversation that the email goes on with. */
   thread_id?: string | null
 }
 
 /** The message as it can be accepted. Its id is made here, and the Message-ID follows from it. */
 export function newEmail(email: NewEmail): NewMessage {
-  const { to, cc, bcc, from, reply_to, attachments, ...message } = email
+  const { to, cc, bcc, from, reply_to, attachments, submitted, ...message } = email
   const id = newId()
   const sender_domain = domainOf(from.email)
   return {
@@ -215,8 +227,8 @@ export function newEmail(email: NewEmail): NewMessage {
     recipients: recipientsOf(email),
     sender: comparable(from.email),
     sender_domain,
-    envelope: { from, reply_to, attachments },
-    rfc_message_id: `<${id}@${sender_domain}>`,
+    envelope: { from, reply_to, attachments, ...(submitted && { submitted }) },
+    rfc_message_id: email.rfc_message_id ?? `<${id}@${sender_domain}>`,
     thread_id: email.thread_id ?? null,
     created_at: now(),
   }

@@ -1,5 +1,4 @@
 import type { Static } from "@sinclair/typebox"
-import type { Blobs } from "../core/blobs"
 import { keepAnswer } from "../http/idempotency"
 import {
   asPage,
@@ -26,9 +25,8 @@ import * as schemas from "./schemas"
 const SEND_LIMIT_BYTES = 15_728_640
 const BATCH_LIMIT_BYTES = 33_554_432
 
-export interface EmailParts {
+export interface EmailParts extends emails.EmailReading {
   store: Store
-  blobs: Blobs
   intake: Intake
   rules: SendRules
   cursors: Cursors
@@ -120,7 +118,7 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
       summary: "Show one email, with bodies and timeline",
       description: "The whole record. Bodies that are no longer stored are null.",
       response: schemas.Email,
-      handle: async (call) => ({ data: await emails.get(store.read, ...named(call)) }),
+      handle: async (call) => ({ data: await emails.get(parts, ...named(call)) }),
     }),
     ...(["GET", "POST"] as const).map((method) =>
       route({
@@ -145,14 +143,14 @@ function readRoutes(parts: EmailParts): AnyRoute[] {
   ]
 }
 
-function partRoutes({ store, blobs }: EmailParts): AnyRoute[] {
+function partRoutes(parts: EmailParts): AnyRoute[] {
   return [
     route({
       ...projectRow("GET", `${ONE}/content`, "email:read"),
       summary: "Show the subject, bodies and headers of an email",
       description: "The content as it was accepted. 404 means that it is no longer stored.",
       response: schemas.EmailContent,
-      handle: async (call) => ({ data: await emails.content(store.read, ...named(call)) }),
+      handle: async (call) => ({ data: await emails.content(parts, ...named(call)) }),
     }),
     route({
       ...projectRow("GET", `${ONE}/raw`, "email:read"),
@@ -160,7 +158,7 @@ function partRoutes({ store, blobs }: EmailParts): AnyRoute[] {
       description:
         "The exact bytes, with headers and signature. They exist after the first attempt.",
       produces: "message/rfc822",
-      handle: async (call) => message(await emails.raw(store.read, ...named(call))),
+      handle: async (call) => message(await emails.raw(parts, ...named(call))),
     }),
     route({
       ...projectRow("GET", `${ONE}/attachments/{attachment_id}`, "email:read"),
@@ -168,13 +166,12 @@ function partRoutes({ store, blobs }: EmailParts): AnyRoute[] {
       description: "The file as a download, with the content type of the send request.",
       produces: "*/*",
       handle: async ({ project_id, params }) =>
-        file(await emails.attachment(store.read, blobs, project_id, params)),
+        file(await emails.attachment(parts, project_id, params)),
     }),
   ]
 }
 
 function repeatRoutes(parts: EmailParts): AnyRoute[] {
-  const { store } = parts
   return [
     route({
       ...projectRow("POST", `${ONE}/cancel`, "email:send"),
@@ -183,9 +180,10 @@ function repeatRoutes(parts: EmailParts): AnyRoute[] {
         "Only a `queued` email can be cancelled. It becomes `failed` with the reason `cancelled`.",
       response: schemas.Email,
       errors: ["conflict"],
-      handle: async (call) => ({
-        data: await emails.cancel(store, ...named(call)),
-      }),
+      handle: async (call) => {
+        await emails.cancel(parts.store, ...named(call))
+        return { data: await emails.get(parts, ...named(call)) }
+      },
     }),
     route({
       ...projectRow("POST", `${ONE}/resend`, "email:send", 201),
@@ -250,10 +248,10 @@ async function sendBatch({ store, rules, blobs }: EmailParts, call: Call<EmailBa
 }
 
 async function sendAgain(parts: EmailParts, call: OfEmail<{ to: Mailbox | undefined }>) {
-  const { store, intake, rules } = parts
+  const { intake, rules } = parts
   const { caller, claim, body, params } = call
   const key = claim?.key ?? null
-  const email = await emails.again(store.read, caller, params.email_id, body.to, key)
+  const email = await emails.again(parts, caller, params.email_id, body.to, key)
   const sendable = await rulesFor(rules, caller.project_id, email.sandbox)
   await refuseUnsendable(caller, email.sender_domain ?? "", email.recipients, sendable)
   const answer = resentReply(email)

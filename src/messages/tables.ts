@@ -60,6 +60,16 @@ export interface Envelope {
   /** The mailboxes that answers go to. */
   reply_to: Mailbox[]
   attachments: AttachmentRow[]
+  /** Only of a message that was submitted as bytes: then its attachments are parts of those. */
+  submitted?: SubmittedEnvelope
+}
+
+interface SubmittedEnvelope {
+  size: number
+  /** The blob that holds the bytes; null where the content holds them. */
+  sha256: string | null
+  /** The header cannot be sent without SMTPUTF8 (RFC 6531). */
+  wide: boolean
 }
 
 /**

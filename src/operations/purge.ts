@@ -136,7 +136,7 @@ export async function purgeAccountNow({ store, blobs }: PurgeParts, id: string):
 }
 
 /**
- * Removes the attachments that only messages of this project name: files are shared by content, so
+ * Removes the files that only messages of this project name: files are shared by content, so
  * a file that another project names too stays. Called before the messages go, and again after a crash.
  */
 async function purgeFiles(db: Reader, blobs: Blobs, project_id: string): Promise<void> {
@@ -160,6 +160,10 @@ async function* filesNamed(db: Reader, whose: SQL): AsyncGenerator<string> {
       .orderBy(asc(messages.id))
       .limit(AT_ONCE)
     for (const { envelope } of rows) {
+      if (envelope?.submitted) {
+        if (envelope.submitted.sha256) yield envelope.submitted.sha256
+        continue // its attachments are parts of that file
+      }
       for (const { sha256 } of envelope?.attachments ?? []) yield sha256
     }
     found = rows.length

@@ -1,0 +1,173 @@
+import { readFile } from "node:fs/promises"
+import type { Blobs } from "../core/blobs"
+import { fail } from "../core/errors"
+import { newId } from "../core/ids"
+import type { Workers } from "../core/workers"
+import { domainOf, type Mailbox } from "../lib/address"
+import { unpack } from "../lib/compression"
+import type { Message } from "../messages/facts"
+import type { NewMessage } from "../messages/pipeline"
+import type { Envelope } from "../messages/tables"
+import type { ReadParts } from "./parts-task"
+import {
+  newEmail,
+  refuseSize,
+  refuseUnsendable,
+  rulesFor,
+  type Sender,
+  type SendRules,
+  type SubmittedContent,
+} from "./prepare"
+
+/** Larger mail, or mail to many, is a file; what is smaller costs less in the row of its message. */
+const MOST_IN_ROW = 64 * 1024
+const MOST_IN_ROWS = 512 * 1024
+
+/** An email as the bytes that are to be sent, and what they say. */
+export interface EmailBytes {
+  /** With CRLF line ends, without Bcc, ready to be signed. */
+  raw: Uint8Array
+  from: Mailbox
+  reply_to: Mailbox[]
+  subject: string
+  rfc_message_id: string
+  files: Omit<Envelope["attachments"][number], "id">[]
+  /** Of all parts, decoded. */
+  decoded_bytes: number
+  /** The header cannot be sent without SMTPUTF8. */
+  wide: boolean
+  tags: string[]
+  metadata: Record<string, unknown>
+}
+
+/**
+ * As `prepare`, for bytes instead of fields: one message for each recipient. All of them name the same
+ * bytes, which are on disk when this resolves, or small enough to stand in the rows.
+ */
+export async function prepareBytes(
+  email: EmailBytes,
+  recipients: Mailbox[],
+  { caller, signal: _, ...origin }: Sender,
+  rules: SendRules,
+  blobs: Blobs,
+): Promise<NewMessage[]> {
+  const { account_id, project_id, key_id, project_settings } = caller
+  const { sandbox } = project_settings
+  const { raw, from, reply_to, subject, rfc_message_id, tags, metadata } = email
+  const sendable = await rulesFor(rules, project_id, sandbox)
+  await refuseUnsendable(caller, domainOf(from.email), recipients, sendable)
+  refuseSize(email.decoded_bytes)
+  const { content, submitted } = await stored(raw, email.wide, recipients.length, blobs)
+  const attachments = email.files.map((file) => ({ id: newId(), ...file }))
+  return recipients.map((to) =>
+    newEmail({
+      ...origin,
+      ...{ account_id, project_id, api_key_id: key_id, sandbox, stream: "transactional" },
+      ...{ to, cc: [], bcc: [], from, reply_to, subject, rfc_message_id, tags, metadata },
+      ...{ attachments, content, submitted },
+    }),
+  )
+}
+
+interface StoredBytes {
+  content: SubmittedContent
+  submitted: NonNullable<Envelope["submitted"]>
+}
+
+async function stored(
+  raw: Uint8Array,
+  wide: boolean,
+  messages: number,
+  blobs: Blobs,
+): Promise<StoredBytes> {
+  const size = raw.length
+  if (size <= MOST_IN_ROW && size * messages <= MOST_IN_ROWS) {
+    const submitted = Buffer.from(raw.buffer, raw.byteOffset, size).toString("latin1")
+    return { content: { submitted }, submitted: { size, sha256: null, wide } }
+  }
+  const { sha256 } = await blobs.put(raw)
+  return { content: { submitted: null }, submitted: { size, sha256, wide } }
+}
+
+export const isSubmitted = (content: unknown): content is SubmittedContent =>
+  typeof content === "object" && content !== null && "submitted" in content
+
+/** Where the submitted bytes of a message are: themselves, or the path of the file that holds them. */
+export function placeOf(
+  { envelope }: Pick<Message, "envelope">,
+  { submitted }: SubmittedContent,
+  blobs: Blobs,
+): Uint8Array | string {
+  if (submitted !== null) return Buffer.from(submitted, "latin1")
+  const sha256 = envelope?.submitted?.sha256
+  if (!sha256) throw new Error("the message does not say where its bytes are")
+  return blobs.path(sha256)
+}
+
+async function bytesAt(place: Uint8Array | string): Promise<Uint8Array> {
+  return typeof place === "string" ? readFile(place) : place
+}
+
+/**
+ * The bytes that were handed over, from what is kept of them. Of a message whose bytes are a file
+ * only what stands before them is kept. Rejects with ENOENT where the file is gone.
+ */
+export async function keptBytes(
+  { envelope }: Pick<Message, "envelope">,
+  kept: Uint8Array,
+  blobs: Blobs,
+): Promise<Uint8Array> {
+  const sha256 = envelope?.submitted?.sha256
+  if (!sha256) return unpack(kept)
+  return Buffer.concat([kept, await readFile(blobs.path(sha256))])
+}
+
+const READ_DEADLINE_MS = 10_000
+
+type Readable = Pick<Message, "envelope">
+
+/** Bodies and header fields of a submitted message, read in a worker. */
+export async function partsOf(
+  workers: Workers,
+  message: Readable,
+  content: SubmittedContent,
+  blobs: Blobs,
+): Promise<ReadParts> {
+  const place = placeOf(message, content, blobs)
+  return workers.run<ReadParts>("read-parts", place, { deadline_ms: READ_DEADLINE_MS })
+}
+
+/** One file of a submitted message, by its number among the files. */
+export async function fileOf(
+  workers: Workers,
+  message: Readable,
+  content: SubmittedContent,
+  { number, blobs }: { number: number; blobs: Blobs },
+): Promise<Uint8Array | undefined> {
+  const place = placeOf(message, content, blobs)
+  const options = { deadline_ms: READ_DEADLINE_MS }
+  return workers.run<Uint8Array | undefined>("read-file", { place, number }, options)
+}
+
+const MESSAGE_ID_FIELD = /^message-id[ \t]*:.*(?:\r\n[ \t].*)*/im
+
+/**
+ * The same bytes under another Message-ID, for a message that is sent again: receivers drop a second
+ * mail with an id that they know.
+ */
+export async function renamed(
+  message: Readable,
+  content: SubmittedContent,
+  rfc_message_id: string,
+  blobs: Blobs,
+): Promise<StoredBytes> {
+  const before = Buffer.from(await bytesAt(placeOf(message, content, blobs)))
+  const end = before.indexOf("\r\n\r\n")
+  const head = before.toString("latin1", 0, end)
+  if (end === -1 || !MESSAGE_ID_FIELD.test(head)) return fail("internal_error", NO_ID)
+  const after = head.replace(MESSAGE_ID_FIELD, () => `Message-ID: ${rfc_message_id}`)
+  const raw = Buffer.concat([Buffer.from(after, "latin1"), before.subarray(end)])
+  return stored(raw, message.envelope?.submitted?.wide ?? false, 1, blobs)
+}
+
+const NO_ID = "The stored message has no Message-ID."

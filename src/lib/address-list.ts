@@ -1,0 +1,140 @@
+import { isMailbox, type Mailbox } from "./address"
+import { decodeWords } from "./mail-head"
+
+/** What an address field of a foreign mail names. */
+interface AddressList {
+  /** Those that can be read, in their order; the members of groups as well. */
+  mailboxes: Mailbox[]
+  /** Whether the field is one or more plain mailboxes: no group, no route, and nothing that cannot be read. */
+  is_plain: boolean
+}
+
+/** A field with more text is cut: a bound on the work, not a rule of the format. */
+const MAX_VALUE = 256 * 1024
+
+/** One encoded word (RFC 2047), which may hold commas that separate nothing. */
+const ENCODED_WORD = /=\?[^?\s]+\?[bqBQ]\?[^?\s]*\?=/y
+
+/**
+ * Reads the address list of a header field as other programs write it: comments, quoted names,
+ * encoded words, groups and source routes (RFC 5322, 3.4 and 4.4). `value` is unfolded, its encoded
+ * words are not decoded yet. It never throws.
+ */
+export function readAddressList(value: string): AddressList {
+  const reader = new ListReader()
+  const text = value.slice(0, MAX_VALUE)
+  for (let at = 0; at < text.length; ) at = reader.take(text, at)
+  return reader.end()
+}
+
+class ListReader {
+  readonly #mailboxes: Mailbox[] = []
+  #is_plain = true
+  /** Of the mailbox that is being read: the words of a name, and the same as it stands. */
+  #phrase = ""
+  #bare = ""
+  #comment = ""
+  #angle: string | undefined
+
+  /** Reads one token, and returns where the next one begins. */
+  take(text: string, at: number): number {
+    const char = text[at] ?? ""
+    if (char === "(") return this.#takeComment(text, at)
+    if (char === '"') return this.#takeQuoted(text, at)
+    if (char === "<") return this.#takeAngle(text, at)
+    if (char === "," || char === ";") {
+      if (char === ";") this.#is_plain = false
+      this.#finish()
+      return at + 1
+    }
+    if (char === ":") {
+      this.#is_plain = false // the name of a group ends here
+      this.#begin()
+      return at + 1
+    }
+    ENCODED_WORD.lastIndex = at
+    const word = char === "=" ? (ENCODED_WORD.exec(text)?.[0] ?? char) : char
+    this.#phrase += word
+    if (!/\s/.test(word)) {
+      this.#bare += word
+      if (this.#angle !== undefined) this.#is_plain = false // text behind the address
+    }
+    return at + word.length
+  }
+
+  end(): AddressList {
+    this.#finish()
+    return { mailboxes: this.#mailboxes, is_plain: this.#is_plain }
+  }
+
+  #takeComment(text: string, from: number): number {
+    let depth = 0
+    let at = from
+    for (; at < text.length; at++) {
+      if (text[at] === "\\") at++
+      else if (text[at] === "(") depth++
+      else if (text[at] === ")" && --depth === 0) break
+    }
+    if (depth > 0) this.#is_plain = false
+    this.#comment = text.slice(from + 1, at)
+    return at + 1
+  }
+
+  #takeQuoted(text: string, from: number): number {
+    let at = from + 1
+    while (at < text.length && text[at] !== '"') at += text[at] === "\\" ? 2 : 1
+    if (at >= text.length) this.#is_plain = false
+    const inside = text.slice(from + 1, at)
+    this.#phrase += inside.replace(/\\(.)/gu, "$1")
+    this.#bare += `"${inside}"`
+    return at + 1
+  }
+
+  #takeAngle(text: string, from: number): number {
+    const end = closing(text, from + 1)
+    if (end === -1 || this.#angle !== undefined) this.#is_plain = false
+    const inside = text.slice(from + 1, end === -1 ? text.length : end).trim()
+    const route = /^@[^:]*:/.exec(inside)?.[0] ?? "" // it names hosts on the way
+    if (route !== "") this.#is_plain = false
+    this.#angle ??= inside.slice(route.length)
+    return end === -1 ? text.length : end + 1
+  }
+
+  #finish() {
+    const name = this.#phrase.trim()
+    const found =
+      this.#angle === undefined
+        ? { email: this.#bare, name: nameOf(this.#comment) }
+        : { email: this.#angle, name: nameOf(name) ?? nameOf(this.#comment) }
+    const is_empty = this.#angle === undefined && this.#bare === ""
+    if (isMailbox(found.email)) this.#mailboxes.push(found)
+    else if (!is_empty) this.#is_plain = false
+    this.#begin()
+  }
+
+  #begin() {
+    this.#phrase = ""
+    this.#bare = ""
+    this.#comment = ""
+    this.#angle = undefined
+  }
+}
+
+/** Where the angle bracket closes, outside quoted text. */
+function closing(text: string, from: number): number {
+  let quoted = false
+  for (let at = from; at < text.length; at++) {
+    if (text[at] === "\\") at++
+    else if (text[at] === '"') quoted = !quoted
+    else if (text[at] === ">" && !quoted) return at
+  }
+  return -1
+}
+
+const MAX_NAME = 998
+
+/** A name for people: decoded, on one line. */
+function nameOf(text: string): string | null {
+  const plain = decodeWords(text).replace(/[\p{Cc}\u2028\u2029\s]+/gu, " ")
+  return plain.trim().slice(0, MAX_NAME).toWellFormed() || null
+}
