@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises"
-import { headerFields } from "../lib/mail-head"
+import { headerFields } from "../lib/mail-text"
 import { contentOf, isFile, leafText, type MailLeaf, readTree } from "../lib/mail-tree"
 
 /** What a person reads of a message that came as bytes. */

@@ -1,5 +1,5 @@
 import { isMailbox, type Mailbox } from "./address"
-import { decodeWords } from "./mail-head"
+import { decodeWords } from "./mail-text"
 
 /** What an address field of a foreign mail names. */
 interface AddressList {

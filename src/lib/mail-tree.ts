@@ -1,4 +1,4 @@
-import { decodeWords } from "./mail-head"
+import { decodeWords } from "./mail-text"
 
 /** Deeper or larger messages are made to hurt: no mail program writes them (contract 22, section 2). */
 export const MAX_DEPTH = 50
