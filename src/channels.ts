@@ -5,7 +5,7 @@ import { sesProvider } from "./emails/providers/ses"
 import { smtpProvider } from "./emails/providers/smtp"
 import type { Channel } from "./messages/channel"
 import type { Channels } from "./messages/pipeline"
-import type { ProviderDescriptor } from "./providers/descriptor"
+import type { ProviderDescriptor } from "./providers/provider"
 
 /** Every channel there is. A message can only be accepted for one that is built. */
 export const channelTable = (email: EmailChannelParts): Channels => ({

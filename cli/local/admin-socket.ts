@@ -35,7 +35,7 @@ export async function runOrder<Data>(
     const { administer } = await import("../../src/operations/admin")
     const { sessionParts } = await import("../../src/tenancy/setup")
     const { PROVIDERS } = await import("../../src/channels")
-    const { ownEmailProvider } = await import("../../src/providers/descriptor")
+    const { ownEmailProvider } = await import("../../src/providers/provider")
     const { ApiError } = await import("../../src/core/errors")
     const secrets = openSecrets()
     const parts = { store, secrets, data_dir, sign_up, base_url: () => base_url ?? "" }

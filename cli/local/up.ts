@@ -169,7 +169,7 @@ const pair = (name: string, value: string, paint: Paint) => `${paint.dim(name.pa
 
 async function deliveryOf(values: Settings): Promise<string> {
   const { PROVIDERS } = await import("../../src/channels")
-  const { ownEmailProvider } = await import("../../src/providers/descriptor")
+  const { ownEmailProvider } = await import("../../src/providers/provider")
   const { descriptor, credentials } = ownEmailProvider(PROVIDERS, values)
   return descriptor.banner?.(credentials) ?? descriptor.about
 }

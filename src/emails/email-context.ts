@@ -9,7 +9,7 @@ import type { Outcome } from "../providers/provider"
 import type { ConfigRow } from "../providers/tables"
 import type { Store } from "../store/store"
 import type { EmailContext } from "./providers/provider"
-import { smtpSchedule } from "./schedule"
+import { smtpSchedule } from "./providers/provider"
 import {
   ConcurrencyLimit,
   type DeniedBacklog,

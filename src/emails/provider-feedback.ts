@@ -7,9 +7,8 @@ import { comparable } from "../lib/address"
 import { type Fact, isOpen, type Message } from "../messages/facts"
 import { feedback } from "../messages/settle"
 import { messages, type Status } from "../messages/tables"
-import { INSTANCE_NAME } from "../providers/callback-token"
-import type { ProviderNotice } from "../providers/descriptor"
-import { messageFor, type ProviderFeedback } from "../providers/receipts"
+import { INSTANCE_NAME, messageFor, type ProviderFeedback } from "../providers/callbacks"
+import type { ProviderNotice } from "../providers/provider"
 import type { Reader, Store } from "../store/store"
 
 const KEPT_SECONDS = 600

@@ -1,7 +1,7 @@
 import type { Tx } from "../store/store"
 
 /** A mail of the instance itself: invitations, password resets, alerts. */
-interface SystemLetter {
+export interface SystemLetter {
   to: string
   subject: string
   text: string

@@ -7,7 +7,7 @@ import { check } from "../http/validate"
 import { enqueue } from "../jobs/jobs"
 import { held } from "../store/dialect"
 import type { Store } from "../store/store"
-import { findByToken, shownId } from "./callback-token"
+import { findByToken, providerFeedback, shownId } from "./callbacks"
 import {
   channelOf,
   findDescriptor,
@@ -16,8 +16,7 @@ import {
   type ProviderDescriptor,
   type ProviderEnvironment,
   type ProviderKind,
-} from "./descriptor"
-import { providerFeedback } from "./receipts"
+} from "./provider"
 import { type ConfigRow, INSTANCE, providerConfigs } from "./tables"
 
 const Received = t.Object({ received: t.Literal(true) }, { title: "Received" })

@@ -1,9 +1,9 @@
 import * as audit from "../audit-log/audit-log"
 import type { Secrets } from "../core/secrets"
 import type { Tx } from "../store/store"
-import { callbackToken, INSTANCE_NAME } from "./callback-token"
+import { callbackToken, INSTANCE_NAME } from "./callbacks"
 import { masked, openCredentials } from "./credentials"
-import { channelOf, findDescriptor, type ProviderDescriptor } from "./descriptor"
+import { channelOf, findDescriptor, type ProviderDescriptor } from "./provider"
 import { type ConfigRow, INSTANCE } from "./tables"
 
 /** What a project may say of a configuration, besides how to get in. */

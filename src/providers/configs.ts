@@ -7,7 +7,7 @@ import { now } from "../core/time"
 import { held } from "../store/dialect"
 import { type Keyset, newestFirst } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
-import { callbackHash, callbackToken } from "./callback-token"
+import { callbackHash, callbackToken } from "./callbacks"
 import {
   type ConfigSettings,
   changedSettings,
@@ -16,13 +16,13 @@ import {
   tell,
 } from "./config-record"
 import { openCredentials, publicFields, sealCredentials } from "./credentials"
+import { enqueueResumed, HEALTHY } from "./health"
 import {
   type Credentials,
   findDescriptor,
   type ProviderDescriptor,
   type ProviderKind,
-} from "./descriptor"
-import { enqueueResumed, HEALTHY } from "./health"
+} from "./provider"
 import { type ConfigRow, providerConfigs } from "./tables"
 
 export interface NewProviderConfig {

@@ -2,7 +2,7 @@ import { type TObject, Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
 import type { Secrets } from "../core/secrets"
 import { check } from "../http/validate"
-import type { Credentials, ProviderDescriptor } from "./descriptor"
+import type { Credentials, ProviderDescriptor } from "./provider"
 
 const schemas = new WeakMap<ProviderDescriptor, TObject>()
 

@@ -1,15 +1,19 @@
 import { log } from "../core/log"
-import { providerHold } from "../jobs/holds"
 import { DeferredError } from "../jobs/work-item"
 import type { Store } from "../store/store"
-import { shownId } from "./callback-token"
-import type { ProviderKind } from "./descriptor"
-import { FailoverAttempt, type SortedAnswer, sortAnswer } from "./failover-attempt"
+import { keepReceipt, shownId } from "./callbacks"
 import { ProviderMonitor } from "./monitor"
 import type { OpenProviders, ProviderLease } from "./open-providers"
-import { type Outcome, type OutgoingMessage, type Provider, ProviderBusyError } from "./provider"
-import { keepReceipt } from "./receipts"
-import { isOwn, type LoginRefusal, refusalFor, refusalOf, routing, waitingReason } from "./routing"
+import {
+  type Fault,
+  type Outcome,
+  type OutgoingMessage,
+  type Provider,
+  ProviderBusyError,
+  type ProviderKind,
+  type RecipientOutcome,
+} from "./provider"
+import { heldBy, isOwn, refusalFor, routing, usable } from "./routing"
 import { type ConfigRow, INSTANCE } from "./tables"
 
 const WAIT_SECONDS = 60
@@ -221,45 +225,12 @@ export class Failover<Message extends OutgoingMessage> implements Provider<Messa
     const has_asked = refusal
       ? await monitor.refused(message.message_id, config, refusal.reason)
       : await monitor.answered(config, lease, { faults, has_worked: !is_away })
-    await this.#keepReceipt(message, config, provider_message_id)
+    if (provider_message_id !== undefined) {
+      await keepReceipt(this.#parts.store, message, config, provider_message_id)
+    }
     return has_asked
   }
-
-  async #keepReceipt(message: Message, config: ConfigRow, provider_message_id?: string) {
-    if (provider_message_id === undefined) return
-    const { message_id, project_id } = message
-    const receipt = { config_id: config.id, project_id, provider_message_id, message_id }
-    // The message is on its way: what came of it must be recorded, or it would be sent again.
-    const written = this.#parts.store.tx((tx) => keepReceipt(tx, receipt))
-    await written.catch((error) =>
-      log.error("the receipt of a provider could not be stored", {
-        config_id: shownId(config),
-        error,
-      }),
-    )
-  }
 }
-
-/**
- * The providers that may be asked for a message: those that are not paused, and one that waits to be
- * asked by this very message. Throws DeferredError where there is none.
- */
-function usable(
-  rows: ConfigRow[],
-  { message_id, project_id }: { message_id: string; project_id: string },
-) {
-  const open = rows.filter(
-    ({ paused_until, probe_message_id }) =>
-      paused_until === null || probe_message_id === message_id,
-  )
-  const refusal = open.length > 0 ? undefined : refusalOf(rows)
-  if (refusal) throw heldBy(project_id, refusal)
-  return open
-}
-
-/** It waits until a provider is resumed, because looking again and again would only be in the way. */
-const heldBy = (project_id: string, refusal: LoginRefusal) =>
-  new DeferredError(waitingReason(refusal), null, providerHold(project_id))
 
 const noProvider = () => new DeferredError(NO_PROVIDER_NOW, WAIT_SECONDS)
 
@@ -297,3 +268,101 @@ function hasRoom({ lease }: ProviderCandidate): boolean {
     throw error
   }
 }
+
+interface Faulty extends RecipientOutcome {
+  fault: Fault
+}
+
+/** An answer: what is final, and the recipients that another provider may reach. */
+interface SortedAnswer {
+  final: RecipientOutcome[]
+  faults: Faulty[]
+}
+
+function sortAnswer(outcome: Outcome): SortedAnswer {
+  const sorted: SortedAnswer = { final: [], faults: [] }
+  for (const one of [first(outcome), ...outcome.others]) {
+    if (one.fault) sorted.faults.push({ ...one, fault: one.fault })
+    else sorted.final.push(one)
+  }
+  return sorted
+}
+
+function first(outcome: Outcome): RecipientOutcome {
+  const { provider: _, others: __, transcript: ___, schedule: ____, ...one } = outcome
+  const { provider_message_id: _____, ...plain } = one
+  return plain
+}
+
+/** One attempt of a message over several providers: collects each recipient's last answer. */
+class FailoverAttempt<Message extends OutgoingMessage> {
+  readonly #message: Message
+  readonly #final = new Map<string, [RecipientOutcome, Outcome]>()
+  readonly #faults = new Map<string, [Faulty, Outcome][]>()
+  readonly #transcript: string[] = []
+  #asked = 0
+
+  constructor(message: Message) {
+    this.#message = message
+  }
+
+  /** The message for the recipients without a final answer. */
+  rest(): Message {
+    return { ...this.#message, to: this.#open }
+  }
+
+  get is_done(): boolean {
+    return this.#open.length === 0
+  }
+
+  get #open() {
+    return this.#message.to.filter((email) => !this.#final.has(email))
+  }
+
+  add(name: string, outcome: Outcome, { final, faults }: SortedAnswer) {
+    this.#asked++
+    if (this.#asked > 1) this.#transcript.push(`* trying the next provider: ${name}`)
+    this.#transcript.push(...outcome.transcript)
+    for (const one of final) this.#final.set(one.email, [one, outcome])
+    for (const one of faults) {
+      this.#faults.set(one.email, [...(this.#faults.get(one.email) ?? []), [one, outcome]])
+    }
+    const [fault] = faults
+    if (this.#asked > 1 || !fault) return
+    const reason = fault.reason ?? "no reason was given"
+    this.#transcript.push(`* ${name}: ${fault.fault}: ${reason}`)
+  }
+
+  /** Every provider refused our login, so nothing was said of the message. */
+  get is_refused(): boolean {
+    if (this.#final.size > 0) return false
+    return this.#message.to.every((email) => this.#last(email)[0].fault === "authentication")
+  }
+
+  outcome(): Outcome {
+    const settled = this.#message.to.map((email) => this.#final.get(email) ?? this.#last(email))
+    const [[first, whole] = [], ...others] = settled
+    if (!first || !whole) throw new TypeError("the message has no recipient")
+    return {
+      ...retried(first),
+      others: others.map(([one]) => retried(one)),
+      provider: whole.provider,
+      transcript: this.#transcript,
+      schedule: whole.schedule,
+    }
+  }
+
+  /** A recipient that one provider could not try is tried again: another's refusal is not final then. */
+  #last(email: string): [RecipientOutcome, Outcome] {
+    const all = this.#faults.get(email) ?? []
+    const found = all.find(([{ status }]) => status === "retry") ?? all.at(-1)
+    if (!found) throw new Error(`no provider answered for ${email}`)
+    return found
+  }
+}
+
+/** Refused credentials are mended, and burn nothing meanwhile. */
+const retried = (one: RecipientOutcome): RecipientOutcome =>
+  one.fault === "authentication" && one.status === "failed"
+    ? { ...one, status: "retry", code: null }
+    : one

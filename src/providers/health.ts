@@ -8,14 +8,14 @@ import { PRIORITIES } from "../jobs/work-item"
 import { short } from "../lib/text"
 import { held } from "../store/dialect"
 import type { Store, Tx } from "../store/store"
-import { callbackHash, callbackToken, shownId } from "./callback-token"
+import { callbackHash, callbackToken, shownId } from "./callbacks"
 import { callbackPath, tell } from "./config-record"
 import {
   type OwnProvider,
   PROVIDER_KINDS,
   type ProviderDescriptor,
   type ProviderKind,
-} from "./descriptor"
+} from "./provider"
 import { type ConfigRow, INSTANCE, providerConfigs } from "./tables"
 
 /*

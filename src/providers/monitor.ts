@@ -1,7 +1,6 @@
 import { log } from "../core/log"
 import { monotonic, now } from "../core/time"
 import type { Store, Tx } from "../store/store"
-import type { ProviderKind } from "./descriptor"
 import {
   type LoggedProvider,
   logEnd,
@@ -15,7 +14,7 @@ import {
   type TroubleKind,
 } from "./health"
 import type { OpenProviders, ProviderLease } from "./open-providers"
-import { type Provider, ProviderError, type RecipientOutcome } from "./provider"
+import { type Provider, ProviderError, type ProviderKind, type RecipientOutcome } from "./provider"
 import { routing } from "./routing"
 import type { ConfigRow } from "./tables"
 

@@ -8,7 +8,7 @@ import { keepAnswer } from "../http/idempotency"
 import { asPage, type Cursors, keyById, windowOf } from "../http/page"
 import { type AnyRoute, type Call, consoleRow, projectRow, route } from "../http/route"
 import type { Store } from "../store/store"
-import { INSTANCE_NAME } from "./callback-token"
+import { INSTANCE_NAME } from "./callbacks"
 import { callbackRoutes } from "./callbacks-routes"
 import { instanceRecord, record } from "./config-record"
 import * as configs from "./configs"
@@ -21,7 +21,7 @@ import {
   type ProviderDescriptor,
   type ProviderEnvironment,
   type ProviderKind,
-} from "./descriptor"
+} from "./provider"
 import { routing } from "./routing"
 import * as schemas from "./schemas"
 import { type ConfigRow, INSTANCE } from "./tables"

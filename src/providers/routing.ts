@@ -1,7 +1,9 @@
 import { and, asc, eq } from "drizzle-orm"
+import { providerHold } from "../jobs/holds"
+import { DeferredError } from "../jobs/work-item"
 import { cached } from "../store/cached"
 import type { Reader } from "../store/store"
-import type { ProviderKind } from "./descriptor"
+import type { ProviderKind } from "./provider"
 import { type ConfigRow, INSTANCE, providerConfigs } from "./tables"
 
 /** How long another node's accepts may go on believing what this one knows to have changed. */
@@ -58,7 +60,7 @@ export async function firstProvider(
 }
 
 /** A provider refuses our login, and messages wait for it. */
-export interface LoginRefusal {
+interface LoginRefusal {
   name: string
   /** Its own words. */
   reason: string
@@ -91,3 +93,24 @@ export function refusalOf(rows: ConfigRow[]): LoginRefusal | undefined {
   })
   return refusals.sort((a, b) => (a.next_probe_at < b.next_probe_at ? -1 : 1))[0]
 }
+
+/**
+ * The providers that may be asked for a message: those that are not paused, and one that waits to be
+ * asked by this very message. Throws DeferredError where there is none.
+ */
+export function usable(
+  rows: ConfigRow[],
+  { message_id, project_id }: { message_id: string; project_id: string },
+) {
+  const open = rows.filter(
+    ({ paused_until, probe_message_id }) =>
+      paused_until === null || probe_message_id === message_id,
+  )
+  const refusal = open.length > 0 ? undefined : refusalOf(rows)
+  if (refusal) throw heldBy(project_id, refusal)
+  return open
+}
+
+/** It waits until a provider is resumed, because looking again and again would only be in the way. */
+export const heldBy = (project_id: string, refusal: LoginRefusal) =>
+  new DeferredError(waitingReason(refusal), null, providerHold(project_id))

@@ -5,7 +5,7 @@ import { pageQuery } from "../http/page"
 import { check } from "../http/validate"
 import { anything, count, EXAMPLE_ID, flag, rarely, text, time, word } from "../lib/record-fields"
 import { OWN_MECHANISM, ownFault } from "../lib/spf"
-import { PROVIDER_KINDS, type ProviderDescriptor } from "./descriptor"
+import { PROVIDER_KINDS, type ProviderDescriptor } from "./provider"
 
 const Spf = t.String({ pattern: OWN_MECHANISM })
 

@@ -12,7 +12,7 @@ import {
   time,
   uniqueIndex,
 } from "../store/columns"
-import type { ProviderKind } from "./descriptor"
+import type { ProviderKind } from "./provider"
 
 /**
  * The instance's own provider is one more configuration, of no project. The Max UUID (RFC 9562, 5.10)

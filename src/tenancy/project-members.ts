@@ -3,6 +3,7 @@ import * as audit from "../audit-log/audit-log"
 import { fail } from "../core/errors"
 import { isUuid } from "../core/ids"
 import { now } from "../core/time"
+import type { SystemLetter, SystemMail } from "../identity/system-mail"
 import type { AccountRole } from "../identity/tables"
 import {
   accountMembers,
@@ -38,6 +39,26 @@ export async function list(
     .limit(window.limit)
     .offset(window.offset)
   return rows.map(memberRecord)
+}
+
+/**
+ * Mails every active admin of the project, by an own role or by that in the account. `write` makes the
+ * mail from the project's name. Nobody is told of a project that is being deleted.
+ */
+export async function mailAdmins(
+  tx: Tx,
+  mail: SystemMail,
+  home: ProjectHome,
+  write: (project: string) => Omit<SystemLetter, "to">,
+): Promise<void> {
+  const [project] = await tx.select().from(projects).where(eq(projects.id, home.project_id))
+  if (!project || project.deleting_at) return
+  const active = eq(consoleUsers.status, "active")
+  const team = await people(tx, home).where(and(inProject(home), active))
+  const letter = write(project.name)
+  for (const { role, email } of team.map(memberRecord)) {
+    if (role === "admin") await mail.send(tx, { ...letter, to: email })
+  }
 }
 
 export async function total(db: Reader, home: ProjectHome): Promise<number> {

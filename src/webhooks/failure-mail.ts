@@ -1,9 +1,7 @@
-import { and, eq } from "drizzle-orm"
 import type { SystemMail } from "../identity/system-mail"
-import { consoleUsers, projectMembers, projects } from "../identity/tables"
-import { emailsInAccount } from "../identity/users"
 import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
-import type { Reader, Store, Tx } from "../store/store"
+import type { Store, Tx } from "../store/store"
+import { mailAdmins } from "../tenancy/project-members"
 import type { WebhookRow } from "./webhooks"
 
 /** Failures in a row at which the admins get a mail while the endpoint is still active. */
@@ -44,33 +42,13 @@ export async function warn(
 /** Mails every admin of the project that an endpoint fails, or was disabled for its failures. */
 export const tellAdmins = (store: Store, mail: SystemMail): JobHandler<WebhookFailure> => ({
   run: async (warning) => {
-    await store.tx(async (tx) => {
-      const { project_id, account_id } = warning
-      const [project] = await tx.select().from(projects).where(eq(projects.id, project_id))
-      if (!project || project.deleting_at) return
-      const addresses = new Set([
-        ...(await emailsInAccount(tx, account_id, ["owner", "admin"])),
-        ...(await projectAdmins(tx, project_id)).map(({ email }) => email),
-      ])
-      const letter = { kind: "webhook_warning", ...text(project.name, warning) }
-      for (const to of addresses) await mail.send(tx, { ...letter, to })
-    })
+    const kind = "webhook_warning"
+    await store.tx((tx) =>
+      mailAdmins(tx, mail, warning, (project) => ({ kind, ...text(project, warning) })),
+    )
     return {}
   },
 })
-
-const projectAdmins = (db: Reader, project_id: string) =>
-  db
-    .select({ email: consoleUsers.email })
-    .from(projectMembers)
-    .innerJoin(consoleUsers, eq(consoleUsers.id, projectMembers.user_id))
-    .where(
-      and(
-        eq(projectMembers.project_id, project_id),
-        eq(projectMembers.role, "admin"),
-        eq(consoleUsers.status, "active"),
-      ),
-    )
 
 function text(project: string, { url, failures, reason, webhook_id }: WebhookFailure) {
   if (reason === null) {

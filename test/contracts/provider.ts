@@ -10,7 +10,7 @@ import {
   readCredentials,
   sealCredentials,
 } from "../../src/providers/credentials"
-import type { ProviderChannel, ProviderDescriptor } from "../../src/providers/descriptor"
+import type { ProviderChannel, ProviderDescriptor } from "../../src/providers/provider"
 import {
   type Outcome,
   type OutgoingMessage,

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { mailboxSchedule, smtpSchedule } from "../../src/emails/schedule"
+import { mailboxSchedule, smtpSchedule } from "../../src/emails/providers/provider"
 import type { RetrySchedule } from "../../src/jobs/work-item"
 
 const HOUR = 3600

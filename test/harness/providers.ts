@@ -3,16 +3,16 @@ import { type Settings, settings } from "../../src/core/config"
 import type { Secrets } from "../../src/core/secrets"
 import { ProviderPermits } from "../../src/emails/email-context"
 import type { EmailContext, EmailProvider, OutgoingMail } from "../../src/emails/providers/provider"
-import { smtpSchedule } from "../../src/emails/schedule"
+import { smtpSchedule } from "../../src/emails/providers/provider"
 import { ConcurrencyLimit } from "../../src/emails/smtp/destination-limits"
+import { Failover } from "../../src/providers/failover"
+import { openInstance } from "../../src/providers/health"
+import { OpenProviders } from "../../src/providers/open-providers"
 import type {
   CallbackNetwork,
   ProviderDescriptor,
   ProviderEnvironment,
-} from "../../src/providers/descriptor"
-import { Failover } from "../../src/providers/failover"
-import { openInstance } from "../../src/providers/health"
-import { OpenProviders } from "../../src/providers/open-providers"
+} from "../../src/providers/provider"
 import type { Store } from "../../src/store/store"
 
 /** Relays of tests live on the loopback, where those of tenants may not. */

@@ -9,7 +9,7 @@ import { secondsFromNow } from "../../src/core/time"
 import * as apiKeys from "../../src/identity/api-keys"
 import { projects } from "../../src/identity/tables"
 import { purgeAccountNow, purgeProjectNow } from "../../src/operations/purge"
-import { keepReceipt } from "../../src/providers/receipts"
+import { keepReceipt } from "../../src/providers/callbacks"
 import type { Reader } from "../../src/store/store"
 import { movableClock } from "../harness/clock"
 import { root } from "../harness/migrations"
@@ -77,9 +77,8 @@ async function delivering(
   const here = { "x-account-id": account_id, "x-project-id": project_id }
   const path = "/v1/providers/email_provider/config"
   const made = await person.post(path, { provider: "direct" }, here)
-  const config_id = made.body.data.id
-  const receipt = { config_id, project_id, message_id, provider_message_id: "ses-1" }
-  await store.tx((tx) => keepReceipt(tx, receipt))
+  const config = { id: made.body.data.id, project_id }
+  await keepReceipt(store, { message_id, project_id }, config, "ses-1")
 }
 
 describe("a deleted project", () => {

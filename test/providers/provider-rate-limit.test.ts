@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { DeferredError } from "../../src/jobs/work-item"
-import { ProviderRateLimit } from "../../src/providers/provider-rate-limit"
+import { ProviderRateLimit } from "../../src/providers/open-providers"
 
 /** A clock in milliseconds, and a pace that reads it. */
 function pace(per_second: number) {

@@ -3,9 +3,8 @@ import { log } from "../../core/log"
 import { millis, millisFrom } from "../../core/time"
 import { DeferredError, type RetrySchedule } from "../../jobs/work-item"
 import { domainOf } from "../../lib/address"
-import type { ProviderDescriptor } from "../../providers/descriptor"
+import type { ProviderDescriptor } from "../../providers/provider"
 import { NO_REPLY, outcomeOf, type RecipientOutcome } from "../../providers/provider"
-import { smtpSchedule } from "../schedule"
 import {
   ConcurrencyLimit,
   isDenied,
@@ -20,6 +19,7 @@ import { NOWHERE, unanswered } from "../smtp/outcome"
 import { type HostPoolOptions, HostPools } from "../smtp/pool"
 import { attemptDomain, type MailNetwork, type SmtpAttemptResult } from "../smtp/smtp-attempt"
 import type { EmailContext, EmailProvider, OutgoingMail } from "./provider"
+import { smtpSchedule } from "./provider"
 
 export interface DirectOptions {
   dns: MxOptions["dns"] & MtaStsOptions["dns"]

@@ -1,7 +1,7 @@
-import type { ProviderDescriptor } from "../../providers/descriptor"
+import type { ProviderDescriptor } from "../../providers/provider"
 import { ProviderError } from "../../providers/provider"
-import { mailboxSchedule } from "../schedule"
 import type { EmailContext, EmailProvider, OutgoingMail } from "./provider"
+import { mailboxSchedule } from "./provider"
 import { relay } from "./smtp"
 
 /** Longer than the 20 s of the simulator's `slow@`, which is delivered in the end. */

@@ -36,3 +36,30 @@ export interface EmailContext {
     onBacklog?: PerDestinationOptions["onBacklog"]
   }
 }
+
+const MINUTE = 60
+const HOUR = 60 * MINUTE
+
+const FIRST_WAITS = [1, 5, 15, 30, 60, 120, 240, 480].map((minutes) => minutes * MINUTE)
+const EVERY_LATER_WAIT = 8 * HOUR
+const JITTER = 0.1
+
+const DEFAULT_MAX_AGE_SECONDS = 48 * HOUR
+
+const MAILBOX_WAITS = [1, 2, 4]
+
+/**
+ * 1, 5, 15, 30 minutes, 1, 2, 4, 8 hours, then every 8 hours, each ±10 % so that a relay that
+ * was away is not met by all messages at once. Gives up where the next attempt would begin later
+ * than `max_age_seconds` after queueing.
+ */
+export const smtpSchedule =
+  (max_age_seconds = DEFAULT_MAX_AGE_SECONDS, random: () => number = Math.random): RetrySchedule =>
+  (attempt, age_seconds) => {
+    const wait = FIRST_WAITS[attempt - 1] ?? EVERY_LATER_WAIT
+    const seconds = wait * (1 + JITTER * (2 * random() - 1))
+    return age_seconds + seconds > max_age_seconds ? undefined : seconds
+  }
+
+/** 1, 2, 4 seconds, so that every outcome of the embedded mailbox shows within seconds. */
+export const mailboxSchedule: RetrySchedule = (attempt) => MAILBOX_WAITS[attempt - 1]

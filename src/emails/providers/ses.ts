@@ -5,16 +5,16 @@ import { log } from "../../core/log"
 import { NetError } from "../../core/net"
 import type { RetrySchedule } from "../../jobs/work-item"
 import { needsSmtputf8, wireForm } from "../../lib/address"
-import type { CallbackNetwork, ProviderDescriptor } from "../../providers/descriptor"
+import type { CallbackNetwork, ProviderDescriptor } from "../../providers/provider"
 import {
   type Outcome,
   outcomeOf,
   ProviderError,
   type RecipientOutcome,
 } from "../../providers/provider"
-import { smtpSchedule } from "../schedule"
 import { mistakeIn } from "../smtp/session"
 import type { EmailContext, EmailProvider, OutgoingMail } from "./provider"
+import { smtpSchedule } from "./provider"
 import {
   callSes,
   hostOf,

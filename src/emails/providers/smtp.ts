@@ -1,15 +1,15 @@
 import { Type as t } from "@sinclair/typebox"
 import { oneOf } from "../../http/field-schemas"
 import type { RetrySchedule } from "../../jobs/work-item"
-import type { ProviderDescriptor } from "../../providers/descriptor"
+import type { ProviderDescriptor } from "../../providers/provider"
 import { outcomeOf, ProviderError } from "../../providers/provider"
-import { smtpSchedule } from "../schedule"
 import { type ReplyPolicy, relayFaultOf, relayPolicy } from "../smtp/outcome"
 import { ConnectionPool, type PoolLimits } from "../smtp/pool"
 import { SmtpRefusal, type Timeouts } from "../smtp/session"
 import { attemptRelay } from "../smtp/smtp-attempt"
 import { isUntrusted, SmtpConnectionError, TRUST_ADVICE } from "../smtp/wire"
 import type { EmailContext, EmailProvider, OutgoingMail } from "./provider"
+import { smtpSchedule } from "./provider"
 
 const TIMEOUTS: Timeouts = {
   connect: 10_000,

@@ -3,7 +3,7 @@ import { AwsV4Signer } from "aws4fetch"
 import type { Settings } from "../../../core/config"
 import { type NetAnswer, request } from "../../../core/net"
 import { now } from "../../../core/time"
-import type { IdentityStatus, SenderIdentity } from "../../../providers/descriptor"
+import type { IdentityStatus, SenderIdentity } from "../../../providers/provider"
 
 const TIMEOUT_MS = 20_000
 const ANSWER_BYTES = 256 * 1024

@@ -1,4 +1,4 @@
-import type { ProviderNotice, ProviderReport } from "../../../providers/descriptor"
+import type { ProviderNotice, ProviderReport } from "../../../providers/provider"
 
 interface BouncedRecipient {
   emailAddress?: unknown

@@ -3,7 +3,7 @@ import { rootCertificates } from "node:tls"
 import { type Static, Type as t } from "@sinclair/typebox"
 import { type NetAnswer, request } from "../../../core/net"
 import { millis } from "../../../core/time"
-import type { CallbackNetwork } from "../../../providers/descriptor"
+import type { CallbackNetwork } from "../../../providers/provider"
 
 /** What Amazon SNS posts, as far as it is read here. */
 export const SnsEnvelope = t.Object({

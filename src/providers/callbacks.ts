@@ -1,0 +1,96 @@
+import { and, eq } from "drizzle-orm"
+import { log } from "../core/log"
+import type { Secrets } from "../core/secrets"
+import { now } from "../core/time"
+import type { JobKind } from "../jobs/jobs"
+import { newRowInserter } from "../store/statements"
+import type { Reader, Store } from "../store/store"
+import type { OutgoingMessage, ProviderKind, ProviderReport } from "./provider"
+import { type ConfigRow, INSTANCE, providerConfigs, providerReceipts } from "./tables"
+
+/** How the instance's own provider is called where people read it. */
+export const INSTANCE_NAME = "instance"
+
+export const shownId = ({ id, project_id }: Pick<ConfigRow, "id" | "project_id">): string =>
+  project_id === INSTANCE ? INSTANCE_NAME : id
+
+/**
+ * The secret part of a callback's address. It is made from the id, so that it can be shown again
+ * though only its hash is kept.
+ */
+export const callbackToken = (
+  secrets: Secrets,
+  row: Pick<ConfigRow, "id" | "project_id">,
+): string => secrets.mac("provider callback", shownId(row)).toString("base64url")
+
+export const callbackHash = (token: string): string =>
+  new Bun.CryptoHasher("sha256").update(token).digest("hex")
+
+const TOKEN = /^[A-Za-z0-9_-]{43}$/
+
+/** The configuration that a callback's address belongs to; undefined for any other. */
+export async function findByToken(
+  db: Reader,
+  kind: ProviderKind,
+  { provider = "", config_token = "" }: Record<string, string | undefined>,
+): Promise<ConfigRow | undefined> {
+  if (!TOKEN.test(config_token)) return undefined
+  const rows = db.select().from(providerConfigs)
+  // Hashes are compared, so that the time it takes says nothing of the token.
+  const [row] = await rows.where(
+    and(
+      eq(providerConfigs.callback_token_hash, callbackHash(config_token)),
+      eq(providerConfigs.kind, kind),
+      eq(providerConfigs.provider, provider),
+    ),
+  )
+  return row
+}
+
+/** What a provider told about a message after it took it. */
+export interface ProviderFeedback extends ProviderReport {
+  config_id: string
+  /** Null for the instance's own provider. */
+  project_id: string | null
+}
+
+/** A notification waits in the queue until its message is known, ten minutes at most. */
+export const providerFeedback: JobKind<ProviderFeedback> = {
+  name: "provider.feedback",
+  schedule: (attempt, age) => (age > 86_400 ? undefined : Math.min(2 ** attempt, 60)),
+}
+
+/**
+ * Remembers under which id the provider took a message. Never rejects: the message is on its way, and
+ * what came of it must be recorded, or it would be sent again.
+ */
+export async function keepReceipt(
+  store: Store,
+  { message_id, project_id }: Pick<OutgoingMessage, "message_id" | "project_id">,
+  config: Pick<ConfigRow, "id" | "project_id">,
+  provider_message_id: string,
+): Promise<void> {
+  const receipt = { config_id: config.id, project_id, provider_message_id, message_id }
+  try {
+    await store.tx((tx) => insertReceipt(tx, [{ ...receipt, created_at: now() }]))
+  } catch (error) {
+    const config_id = shownId(config)
+    log.error("the receipt of a provider could not be stored", { config_id, error })
+  }
+}
+
+const insertReceipt = newRowInserter(providerReceipts, "provider_message_id")
+
+/** The message that a provider means, and its project; undefined while it is unknown. */
+export async function messageFor(db: Reader, told: Omit<ProviderFeedback, "notices">) {
+  const { config_id, project_id, provider_message_id } = told
+  const rows = db.select().from(providerReceipts)
+  const [row] = await rows.where(
+    and(
+      eq(providerReceipts.config_id, config_id),
+      eq(providerReceipts.provider_message_id, provider_message_id),
+      project_id === null ? undefined : eq(providerReceipts.project_id, project_id),
+    ),
+  )
+  return row && { id: row.message_id, project_id: row.project_id }
+}
