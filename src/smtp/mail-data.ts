@@ -1,0 +1,186 @@
+const CR = 13
+const LF = 10
+
+/** RFC 5321 4.5.3.1.6 asks for 1,000; a longer line than this is no mail. */
+const MOST_LINE_BYTES = 2048
+
+/** What no SMTP stream may hold. */
+export type ByteFault = "a bare CR or LF" | "a NUL" | "a line over 2,048 bytes"
+
+/**
+ * Checks what a client sends, chunk by chunk: CR and LF only as a pair, no NUL, and no line over
+ * 2,048 bytes. So nobody else can see the end of a mail where this server sees none.
+ */
+export class ByteCheck {
+  #line_bytes = 0
+  #has_cr = false
+
+  /** The first fault, or undefined. After a fault the check is of no more use. */
+  feed(chunk: Uint8Array): ByteFault | undefined {
+    if (chunk.length === 0) return undefined
+    if (chunk.includes(0)) return "a NUL"
+    let from = 0
+    if (this.#has_cr) {
+      if (chunk[0] !== LF) return BARE
+      this.#end()
+      from = 1
+    }
+    while (from < chunk.length) {
+      const cr = chunk.indexOf(CR, from)
+      const end = cr === -1 ? chunk.length : cr
+      const lf = chunk.indexOf(LF, from)
+      if (lf !== -1 && lf < end) return BARE
+      this.#line_bytes += end - from
+      if (this.#line_bytes > MOST_LINE_BYTES) return "a line over 2,048 bytes"
+      if (cr === -1) return undefined
+      this.#has_cr = cr === chunk.length - 1
+      if (this.#has_cr) return undefined
+      if (lf !== cr + 1) return BARE
+      this.#end()
+      from = lf + 1
+    }
+    return undefined
+  }
+
+  #end() {
+    this.#has_cr = false
+    this.#line_bytes = 0
+  }
+}
+
+const BARE = "a bare CR or LF" as const
+
+/** How many bytes all mails that are being received may take together. */
+export class MailMemory {
+  readonly #most: number
+  #used = 0
+
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  get used(): number {
+    return this.#used
+  }
+
+  hasRoom(bytes: number): boolean {
+    return this.#used + bytes <= this.#most
+  }
+
+  /** Whether there was room; then it is taken. */
+  take(bytes: number): boolean {
+    if (!this.hasRoom(bytes)) return false
+    this.#used += bytes
+    return true
+  }
+
+  give(bytes: number): void {
+    this.#used -= bytes
+  }
+}
+
+const LINE_END = Buffer.from("\r\n")
+const DOT_AT_LINE_START = "\r\n."
+const FIRST_BYTES = 16 * 1024
+
+/**
+ * Takes what follows the 354 of DATA until the line with the single dot, without the dots that the
+ * client doubled (RFC 5321, 4.5.2). It relies on the byte check before it: CR and LF come as pairs.
+ */
+export class MailCollector {
+  /** Of the message, also of what was not kept. */
+  size = 0
+  state: "kept" | "too_large" | "no_memory" = "kept"
+
+  readonly #most: number
+  readonly #memory: MailMemory
+  #bytes: Buffer = Buffer.alloc(0)
+  /** A start of CRLF dot CRLF at the end of the last chunk; DATA begins at the start of a line. */
+  #held: Buffer = LINE_END
+  #is_first = true
+
+  constructor(most: number, memory: MailMemory) {
+    this.#most = most
+    this.#memory = memory
+  }
+
+  /** What came behind the end of the message, or undefined while it has not ended. */
+  feed(chunk: Buffer): Buffer | undefined {
+    const bytes = this.#held.length > 0 ? Buffer.concat([this.#held, chunk]) : chunk
+    let from = 0
+    let dot = bytes.indexOf(DOT_AT_LINE_START)
+    while (dot !== -1) {
+      const behind = dot + 3
+      const next = bytes[behind]
+      if (next === undefined || (next === CR && behind + 1 === bytes.length)) {
+        this.#keep(bytes.subarray(from, dot))
+        this.#held = bytes.subarray(dot)
+        return undefined
+      }
+      this.#keep(bytes.subarray(from, dot + 2))
+      if (next === CR) return bytes.subarray(behind + 2)
+      from = behind // the dot was added by the client
+      dot = bytes.indexOf(DOT_AT_LINE_START, behind)
+    }
+    const held = lineEndOf(bytes.subarray(from))
+    this.#keep(bytes.subarray(from, bytes.length - held))
+    this.#held = bytes.subarray(bytes.length - held)
+    return undefined
+  }
+
+  /** The message in memory of its own, where it was kept whole. */
+  raw(): Uint8Array {
+    return new Uint8Array(this.#bytes.subarray(0, this.size))
+  }
+
+  /** Gives the memory back. The message is of no more use then. */
+  release(): void {
+    this.#memory.give(this.#bytes.length)
+    this.#bytes = Buffer.alloc(0)
+  }
+
+  #keep(part: Buffer) {
+    const bytes = this.#is_first && part.length > 0 ? part.subarray(LINE_END.length) : part
+    if (part.length > 0) this.#is_first = false
+    const size = this.size + bytes.length
+    if (this.state === "kept" && size > this.#most) this.#drop("too_large")
+    if (this.state === "kept" && size > this.#bytes.length && !this.#grow(size)) {
+      this.#drop("no_memory")
+    }
+    if (this.state === "kept") bytes.copy(this.#bytes, this.size)
+    this.size = size
+  }
+
+  #drop(why: "too_large" | "no_memory") {
+    this.state = why
+    this.release()
+  }
+
+  /** Doubles the room where there is memory for it, so that a message is copied only a few times. */
+  #grow(size: number): boolean {
+    const had = this.#bytes.length
+    const roomy = Math.max(FIRST_BYTES, size, Math.min(2 * had, this.#most))
+    const wanted = this.#memory.hasRoom(roomy - had) ? roomy : size
+    if (!this.#memory.take(wanted - had)) return false
+    const larger = Buffer.allocUnsafe(wanted)
+    this.#bytes.copy(larger, 0, 0, this.size)
+    this.#bytes = larger
+    return true
+  }
+}
+
+/** How many bytes at the end may belong to the end of the message: CRLF, CR or none. */
+function lineEndOf(bytes: Buffer): number {
+  if (bytes.at(-1) === CR) return 1
+  return bytes.at(-1) === LF ? 2 : 0
+}
+
+const HEAD_END = "\r\n\r\n"
+
+/** How many servers say in the header that the message passed them (RFC 5321, 4.4). */
+export function countReceived(raw: Uint8Array): number {
+  const message = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
+  const end = message.indexOf(HEAD_END)
+  const head = message.toString("latin1", 0, end === -1 ? message.length : end)
+  return head.match(/(?:^|\r\n)received[ \t]*:/gi)?.length ?? 0
+}

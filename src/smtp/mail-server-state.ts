@@ -1,0 +1,136 @@
+import type { Socket } from "node:net"
+import { log } from "../core/log"
+import { monotonic } from "../core/time"
+import { ClientLimits } from "./client-limits"
+import {
+  type ConnectionContext,
+  draining,
+  type MailConnection,
+  type SmtpCounts,
+} from "./mail-connection"
+import { MailMemory } from "./mail-data"
+import { type MailServerOptions, refusalText } from "./mail-session"
+
+const DEADLINES = { greeting: 30_000, command: 60_000, data_idle: 180_000, data: 900_000 }
+const MAIL_MEMORY_BYTES = 128 * 1024 * 1024
+/** Between two looks at the deadlines. */
+const LOOK_MILLISECONDS = 1000
+const TELL_MILLISECONDS = 60_000
+
+export interface MailServerCounts extends SmtpCounts {
+  open_connections: number
+  /** Of the messages that are being received now. */
+  buffered_bytes: number
+}
+
+export interface OpenSocket {
+  socket: Socket
+  /** By `monotonic`: until then the client has to reach its greeting. */
+  greeting_ends_at: number
+  connection?: MailConnection
+  /** TLS on top of the socket while its handshake runs. */
+  destroy: () => void
+  free: () => void
+}
+
+/** What both ports of one server share: limits, connections, counters. */
+export class MailServerState implements ConnectionContext {
+  readonly options: MailServerOptions
+  readonly deadlines
+  readonly memory: MailMemory
+  readonly clients: ClientLimits
+  readonly sockets = new Set<OpenSocket>()
+  readonly look_ms: number
+  readonly tally: SmtpCounts = {
+    sessions: 0,
+    refused_connections: 0,
+    failed_handshakes: 0,
+    failed_logins: 0,
+    timeouts: 0,
+    accepted_mails: 0,
+    refused_mails: 0,
+    accepted_recipients: 0,
+    refused_recipients: 0,
+    received_bytes: 0,
+  }
+  #is_draining = false
+  #told_at = Number.NEGATIVE_INFINITY
+  #untold = 0
+  #whenEmpty: (() => void) | undefined
+
+  constructor(options: MailServerOptions) {
+    this.options = options
+    this.deadlines = { ...DEADLINES, ...options.deadlines }
+    this.memory = new MailMemory(options.memory ?? MAIL_MEMORY_BYTES)
+    this.clients = new ClientLimits(options.limits)
+    this.look_ms = Math.min(LOOK_MILLISECONDS, ...Object.values(this.deadlines).map((ms) => ms / 4))
+  }
+
+  isDraining = () => this.#is_draining
+
+  counts(): MailServerCounts {
+    return {
+      ...this.tally,
+      open_connections: this.sockets.size,
+      buffered_bytes: this.memory.used,
+    }
+  }
+
+  drain() {
+    this.#is_draining = true
+    for (const { connection } of this.sockets) {
+      if (connection?.is_idle) connection.endWith("drain", 421, draining())
+    }
+  }
+
+  /** Resolves when no connection is open. */
+  emptied(): Promise<void> {
+    if (this.sockets.size === 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#whenEmpty = resolve
+    })
+  }
+
+  destroy() {
+    for (const open of this.sockets) open.destroy()
+  }
+
+  gone(open: OpenSocket) {
+    open.free()
+    this.sockets.delete(open)
+    if (this.sockets.size === 0) this.#whenEmpty?.()
+  }
+
+  /** Ends what passed its deadline, and forgets sockets whose end nobody told. */
+  look() {
+    const now = monotonic()
+    for (const open of this.sockets) {
+      const { socket, connection, greeting_ends_at } = open
+      if (socket.destroyed) this.gone(open)
+      else if (connection && now >= connection.deadline) {
+        this.tally.timeouts += 1
+        connection.deadline = Number.POSITIVE_INFINITY
+        connection.endWith("timeout", 421, `4.4.2 ${refusalText("timeout", "Too slow")}`)
+      } else if (!connection && now >= greeting_ends_at) {
+        this.tally.timeouts += 1
+        open.destroy()
+      }
+    }
+  }
+
+  /** At most one line a minute: an attacker may open any number of connections. */
+  refusedConnection(address: string, reason: string) {
+    this.tally.refused_connections += 1
+    this.#untold += 1
+    if (monotonic() - this.#told_at < TELL_MILLISECONDS) return
+    const { kind } = this.options
+    log.warn("a mail server refused connections", {
+      server: kind,
+      address,
+      reason,
+      refused: this.#untold,
+    })
+    this.#told_at = monotonic()
+    this.#untold = 0
+  }
+}
