@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import fc from "fast-check"
-import { dotStuffed } from "../../src/lib/mail-lines"
+import { dotStuffed } from "../../src/lib/mail-text"
 import { ByteCheck, countReceived, MailCollector, MailMemory } from "../../src/smtp/mail-data"
 
 const MEMORY = 1_000_000
