@@ -63,7 +63,7 @@ export interface Components {
   RevokedApiKey: { id: string; project_id: string; name: string; mode: "live"; prefix: string; last4: string; scopes: string[]; domain_id: string | null; status: "active" | "revoked" | "expired"; ip_addresses: string[]; expires_at: string | null; last_used_at: string | null; last_used_ip: string | null; created_by: { type: "key" | "user" | "local" | "system"; id: string | null }; created_at: string; revoked_at: string | null; deleted: true }
   RotatedWebhookSecret: { secret: string; previous_secret_expires_at: string | null }
   Session: { access_token: string; refresh_token: string; token_type: "Bearer"; expires_in: number; user: Components["ConsoleUser"]; accounts: ({ id: string; name: string; role: "owner" | "admin" | "billing_admin" | "member" })[] }
-  Settings: { default_from: { email: string; name: string | null } | null; default_reply_to: string | null; sandbox: boolean; allow_subdomains: boolean }
+  Settings: { default_from: { email: string; name: string | null } | null; default_reply_to: string | null; sandbox: boolean; allow_subdomains: boolean; reply_tracking: boolean; inbound: { mode: "catch_all" | "routes" } }
   SetupResult: { session: Components["Session"]; account: Components["Account"]; project: Components["Project"]; api_key: Components["ApiKeyWithSecret"] }
   SetupState: { required: boolean; version: string }
   Success: { success: true }

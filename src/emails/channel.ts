@@ -7,7 +7,6 @@ import { queueOfDomain } from "../jobs/pauses"
 import type { Hold } from "../jobs/work-item"
 import { DeferredError, type RetrySchedule } from "../jobs/work-item"
 import { domainOf, needsSmtputf8 } from "../lib/address"
-import { readReturnPath, returnPath } from "../lib/return-path"
 import { Semaphore } from "../lib/semaphore"
 import type { Channel } from "../messages/channel"
 import { isOpen, type Message, OWN_SOURCE } from "../messages/facts"
@@ -17,6 +16,7 @@ import type { Reader, Store } from "../store/store"
 import { bytesOf, type ComposeParts, type MessageBytes, unsignedWarner } from "./compose-email"
 import { MAILBOX_DOMAIN } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
+import { localPartFor } from "./token-addresses"
 
 export interface EmailChannelParts extends ComposeParts {
   /** What an operator paused. */
@@ -172,8 +172,6 @@ export async function senderObstacle(
 /** Looked at again soon at first, then every hour, for as long as the domain is waited for. */
 const schedule: RetrySchedule = (attempt) => Math.min(5 * MINUTE * attempt, LONGEST_WAIT)
 
-const PURPOSE = "return path"
-
 /**
  * Where reports about a message are to go: an address of its own (VERP) at the return path of the
  * sending domain while its MX record is there, else at the host of this instance; with neither, the
@@ -186,12 +184,8 @@ async function envelopeSender(
 ): Promise<string> {
   const host = (await returnPathHost(db, project_id, sender_domain)) ?? settings()["domains.host"]
   if (host === null) return envelope?.from.email ?? ""
-  return `${returnPath(id, (text) => secrets.mac(PURPOSE, text))}@${host.toLowerCase()}`
+  return `${localPartFor(secrets, "b", id)}@${host.toLowerCase()}`
 }
-
-/** The message whose reports go to this local part, if it is one that we made. */
-export const messageOf = (secrets: Secrets, local: string): string | undefined =>
-  readReturnPath(local, (text) => secrets.mac(PURPOSE, text))
 
 async function returnPathHost(db: Reader, project_id: string, name: string | null) {
   const row = name === null ? undefined : await covering(db, project_id, name)

@@ -57,6 +57,8 @@ export const PROJECT_DEFAULTS: ProjectSettings = {
   default_reply_to: null,
   sandbox: false,
   allow_subdomains: false,
+  reply_tracking: false,
+  inbound: { mode: "catch_all" },
 }
 
 /** Only what was changed is stored. */

@@ -61,7 +61,15 @@ export interface ProjectSettings {
   sandbox: boolean
   /** A verified domain may also be sent from below. */
   allow_subdomains: boolean
+  /** Answers to emails without `reply_to` come back to an address that names the email. */
+  reply_tracking: boolean
+  /** Which addresses of receiving domains take mail: all, or those that a route matches. */
+  inbound: { mode: InboundMode }
 }
+
+export const INBOUND_MODES = ["catch_all", "routes"] as const
+
+export type InboundMode = (typeof INBOUND_MODES)[number]
 
 /** An isolated environment within an account: every other row names one. */
 export const projects = table(

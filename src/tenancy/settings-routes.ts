@@ -1,10 +1,11 @@
 import { Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
 import { readAddress } from "../emails/fields"
-import { orNull } from "../http/field-schemas"
+import { oneOf, orNull } from "../http/field-schemas"
 import { type AnyRoute, projectRow, route } from "../http/route"
 import { PROJECT_DEFAULTS } from "../identity/caller"
-import { flag, maybe, text } from "../lib/record-fields"
+import { INBOUND_MODES } from "../identity/tables"
+import { flag, maybe, text, word } from "../lib/record-fields"
 import type { Store } from "../store/store"
 import { type ProjectSettingsChange, patch } from "./settings"
 
@@ -25,6 +26,17 @@ const Settings = t.Object(
       "Whether all mail goes to the embedded mailbox. Such mail does not count for the quota.",
     ),
     allow_subdomains: flag(false, "Whether subdomains of verified domains may send, too."),
+    reply_tracking: flag(
+      false,
+      "Whether emails without `reply_to` get a Reply-To address of their own, so that an answer names the email.",
+    ),
+    inbound: t.Object(
+      { mode: word(INBOUND_MODES) },
+      {
+        description:
+          "Which addresses of receiving domains take mail: every one (`catch_all`), or those that a route matches (`routes`).",
+      },
+    ),
   },
   { title: "Settings" },
 )
@@ -34,6 +46,8 @@ const SettingsPatch = t.Object({
   default_reply_to: t.Optional(orNull(address)),
   sandbox: t.Optional(t.Union([t.Boolean(), t.Null()])),
   allow_subdomains: t.Optional(t.Union([t.Boolean(), t.Null()])),
+  reply_tracking: t.Optional(t.Union([t.Boolean(), t.Null()])),
+  inbound: t.Optional(t.Union([t.Object({ mode: oneOf(...INBOUND_MODES) }), t.Null()])),
 })
 
 export const settingsRoutes = ({ store }: { store: Store }): AnyRoute[] => [
@@ -78,13 +92,29 @@ function readPatch(body: unknown, problems: Problems): ProjectSettingsChange {
   const reply_to = readOrNull("default_reply_to", default_reply_to, problems)
   if (from !== undefined) wanted.default_from = from
   if (reply_to !== undefined) wanted.default_reply_to = reply_to?.email ?? null
-  for (const name of ["sandbox", "allow_subdomains"] as const) {
+  for (const name of ["sandbox", "allow_subdomains", "reply_tracking"] as const) {
     const given = rest[name]
     if (given === null || typeof given === "boolean") wanted[name] = given
     else if (given !== undefined)
       problems.add(name, "invalid", "The value must be true, false or null.")
   }
+  const inbound = readInbound(rest.inbound, problems)
+  if (inbound !== undefined) wanted.inbound = inbound
   return wanted
+}
+
+function readInbound(given: unknown, problems: Problems): ProjectSettingsChange["inbound"] {
+  if (given === null || given === undefined) return given
+  const object = typeof given === "object" ? (given as Record<string, unknown>) : {}
+  const { mode = "", ...others } = object
+  if (mode === null) return null
+  for (const name of Object.keys(others)) {
+    problems.add(`inbound.${name}`, "unknown_field", "There is no such setting. There is mode.")
+  }
+  const known = INBOUND_MODES.find((one) => one === mode)
+  if (known) return { mode: known }
+  problems.add("inbound.mode", "invalid", `The value must be ${INBOUND_MODES.join(" or ")}.`)
+  return undefined
 }
 
 const readOrNull = (name: string, given: unknown, problems: Problems) =>

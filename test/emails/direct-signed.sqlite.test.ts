@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test"
 import { type KeyOwner, keyRows, makeKeys } from "../../src/domains/keys"
 import { dkimKeys, domains, type RecordCheck } from "../../src/domains/tables"
-import { messageOf } from "../../src/emails/channel"
+import { readLocalPart } from "../../src/emails/token-addresses"
 import { testDomain } from "../domains/subject"
 import { mail } from "../harness/mail"
 import { postfixReceiver, withoutReceiver } from "../harness/postfix-receiver"
@@ -52,7 +52,7 @@ describe.skipIf(withoutReceiver())(
       const sender = /^Return-Path: <(.+)>$/m.exec(stored)?.[1] ?? ""
       const [local = "", host = ""] = sender.split("@")
       expect(host).toBe(`${row.return_path}.acme.test`)
-      expect(messageOf(it.parts.secrets, local)).toBe(body.id)
+      expect(readLocalPart(it.parts.secrets, local)).toEqual({ kind: "b", message_id: body.id })
 
       const raw = Buffer.from(stored.replaceAll("\n", "\r\n"), "latin1")
       const records: Record<string, string> = {

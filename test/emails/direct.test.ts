@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test"
 import { asc, inArray, like } from "drizzle-orm"
 import { domains } from "../../src/domains/tables"
-import { messageOf } from "../../src/emails/channel"
+import { readLocalPart } from "../../src/emails/token-addresses"
 import { HELD } from "../../src/jobs/work-item"
 import { asTheyStand } from "../../src/messages/standing"
 import { attempts, messages } from "../../src/messages/tables"
@@ -171,5 +171,5 @@ test("reports go to an address of the message's own, at the return path that was
   await delivering(it, on.provider, () => settled(it, "quick.test"))
   const line = sink.lines.find((one) => one.startsWith("MAIL"))
   const local = /^MAIL FROM:<(b\+[a-z2-7]+)@bounce\.example\.test>/.exec(line ?? "")?.[1]
-  expect(messageOf(it.parts.secrets, local ?? "")).toBe(body.id)
+  expect(readLocalPart(it.parts.secrets, local ?? "")).toEqual({ kind: "b", message_id: body.id })
 })

@@ -13,6 +13,8 @@ const DEFAULTS = {
   default_reply_to: null,
   sandbox: false,
   allow_subdomains: false,
+  reply_tracking: false,
+  inbound: { mode: "catch_all" },
 }
 const path = "/v1/settings"
 
@@ -29,6 +31,15 @@ test("begin with the defaults, and are merged: absent stays, null is the default
   expect((await project.get(path)).body.data).toEqual(changed.body.data)
   expect((await patch(project, { sandbox: true })).body.data).toEqual(changed.body.data)
   const reset = await patch(project, { default_from: null, sandbox: null })
+  expect(reset.body.data).toEqual(DEFAULTS)
+})
+
+test("say which addresses take mail, and whether answers come back to an address of the email", async () => {
+  const project = await service.project()
+  const inbound = { mode: "routes" }
+  const { body } = await patch(project, { inbound, reply_tracking: true })
+  expect(body.data).toEqual({ ...DEFAULTS, inbound, reply_tracking: true })
+  const reset = await patch(project, { inbound: { mode: null }, reply_tracking: null })
   expect(reset.body.data).toEqual(DEFAULTS)
 })
 
@@ -60,6 +71,11 @@ test.each<[string, object, string]>([
   ],
   ["two addresses", { default_reply_to: "a@b.test, c@d.test" }, "default_reply_to"],
   ["a word for a switch", { sandbox: "true" }, "sandbox"],
+  ["a number for a switch", { reply_tracking: 1 }, "reply_tracking"],
+  ["an inbound mode that is not there", { inbound: { mode: "some" } }, "inbound.mode"],
+  ["an inbound that says nothing", { inbound: {} }, "inbound.mode"],
+  ["a text for inbound", { inbound: "routes" }, "inbound.mode"],
+  ["an unknown part of inbound", { inbound: { mode: "routes", port: 25 } }, "inbound.port"],
 ])("refuse %s", async (_, body, field) => {
   const project = await service.project()
   const refused = await patch(project, { default_reply_to: "kept@example.test", ...body })

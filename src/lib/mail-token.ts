@@ -1,0 +1,94 @@
+import { timingSafeEqual } from "node:crypto"
+
+/** 80 bits: forging one token in a trillion tries a second takes thousands of years. */
+const MAC_BYTES = 10
+const ID_BYTES = 16
+
+/** RFC 4648, 6, in lower case: mail servers may change the case of a local part. */
+const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
+
+const FORM = /^([bur])\+([a-z2-7]{42})$/
+const MAC_FORM = /^[a-z2-7]{16}$/
+
+/** What mail to the address is about: a report (`b`), an unsubscription (`u`), a reply (`r`). */
+export type MailTokenKind = "b" | "u" | "r"
+
+/** Each kind has a key of its own, so that the token of one is no token of another. */
+type MacOfKind = (kind: MailTokenKind, text: string) => Uint8Array
+
+type Mac = (text: string) => Uint8Array
+
+/**
+ * The local part of an address for one message, so that mail which comes there names the message and
+ * cannot be made up: kind and `+`, then id and MAC in base32. `message_id` is a UUID.
+ */
+export function tokenAddress(kind: MailTokenKind, message_id: string, mac: MacOfKind): string {
+  const id = idBytes(message_id)
+  return `${kind}+${base32(Buffer.concat([id, macOf(id, (text) => mac(kind, text))]))}`
+}
+
+/** The kind and the message of such a local part; undefined for any other one. */
+export function readTokenAddress(
+  local: string,
+  mac: MacOfKind,
+): { kind: MailTokenKind; message_id: string } | undefined {
+  const [, letter, token] = FORM.exec(local.toLowerCase()) ?? []
+  const bytes = token === undefined ? undefined : unBase32(token)
+  if (!bytes) return undefined
+  const kind = letter as MailTokenKind
+  const id = bytes.subarray(0, ID_BYTES)
+  const right = macOf(id, (text) => mac(kind, text))
+  if (!timingSafeEqual(bytes.subarray(ID_BYTES), right)) return undefined
+  return { kind, message_id: uuidOf(id) }
+}
+
+/** The value of a header field that names a message, with a MAC behind it: `<id>; mac=<16 characters>`. */
+export function markedId(message_id: string, mac: Mac): string {
+  return `${message_id}; mac=${base32(macOf(idBytes(message_id), mac))}`
+}
+
+/** The message that such a value names; undefined for any other value. */
+export function readMarkedId(value: string, mac: Mac): string | undefined {
+  const [, id = "", given = ""] = /^\s*([0-9a-f-]{36})\s*;\s*mac=(\S+)\s*$/i.exec(value) ?? []
+  const message_id = id.toLowerCase()
+  if (!UUID.test(message_id) || !MAC_FORM.test(given)) return undefined
+  const right = base32(macOf(idBytes(message_id), mac))
+  return timingSafeEqual(Buffer.from(given), Buffer.from(right)) ? message_id : undefined
+}
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+function idBytes(message_id: string): Buffer {
+  const id = Buffer.from(message_id.replaceAll("-", ""), "hex")
+  if (id.length !== ID_BYTES) throw new TypeError("a token is made for a UUID")
+  return id
+}
+
+const macOf = (id: Uint8Array, mac: Mac) => Buffer.from(mac(uuidOf(id))).subarray(0, MAC_BYTES)
+
+const uuidOf = (id: Uint8Array) =>
+  Buffer.from(id)
+    .toString("hex")
+    .replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")
+
+function base32(bytes: Uint8Array): string {
+  let text = ""
+  let value = 0
+  let bits = 0
+  for (const byte of bytes) {
+    value = ((value << 8) | byte) & 0xfff
+    for (bits += 8; bits >= 5; bits -= 5) text += ALPHABET[(value >>> (bits - 5)) & 31]
+  }
+  return bits === 0 ? text : text + ALPHABET[(value << (5 - bits)) & 31]
+}
+
+/** Undefined where the bits that fill up the last character are not the zeros that we write. */
+function unBase32(text: string): Buffer | undefined {
+  const bits = [...text].map((one) => ALPHABET.indexOf(one).toString(2).padStart(5, "0")).join("")
+  const length = ID_BYTES + MAC_BYTES
+  if (bits.slice(8 * length).includes("1")) return undefined
+  const bytes = (bits.slice(0, 8 * length).match(/.{8}/g) ?? []).map((byte) =>
+    Number.parseInt(byte, 2),
+  )
+  return Buffer.from(bytes)
+}
