@@ -72,7 +72,7 @@ export async function isOfProject(db: Reader, project_id: string, name: string):
   return rows.length > 0
 }
 
-/** The project that verified this domain or the nearest one above it: whom reports about it concern. */
+/** The project that verified this domain or the nearest one above it. Reports about the name are for that project. */
 export async function ownerOfDomain(db: Reader, name: string) {
   for (const domain of upTo(name, organizational(name))) {
     const { account_id, project_id } = domains

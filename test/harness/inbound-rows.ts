@@ -1,5 +1,6 @@
 import { newId } from "../../src/core/ids"
 import { now } from "../../src/core/time"
+import { domains } from "../../src/domains/tables"
 import {
   type InboundRow,
   inboundContents,
@@ -71,4 +72,33 @@ export async function addInbound(
     await tx.insert(inboundFiles).values(named)
   })
   return row
+}
+
+/** A verified domain of the project that takes mail, past every look at its records. */
+export async function addReceivingDomain(
+  store: Store,
+  owner: { account_id: string; project_id: string },
+  domain = `in-${newId().slice(-12)}.example`,
+): Promise<string> {
+  const moment = now()
+  await store.tx((tx) =>
+    tx.insert(domains).values({
+      id: newId(),
+      account_id: owner.account_id,
+      project_id: owner.project_id,
+      domain,
+      status: "verified",
+      verification_token: "0".repeat(32),
+      receiving: true,
+      return_path: "bounce",
+      records: {},
+      provider_identity_status: "not_required",
+      provider_dkim_status: "not_required",
+      window_began_at: moment,
+      verified_at: moment,
+      created_at: moment,
+      updated_at: moment,
+    }),
+  )
+  return domain
 }
