@@ -3,10 +3,9 @@ import { unavailable } from "../http/envelope"
 import * as idempotency from "../http/idempotency"
 import type { Caller } from "../identity/caller"
 import * as messages from "../messages/pipeline"
-import * as sendBuckets from "../plans/send-buckets"
 import { Batcher } from "../store/batcher"
 import type { Store, Tx } from "../store/store"
-import { giveBack, type QuotaAllowance, reserveEach } from "../tenancy/quotas"
+import { giveBack, type QuotaAllowance, reserveEach, takeFromBucket } from "../tenancy/quotas"
 import { add } from "../tenancy/usage"
 
 /** An email to accept, and the quota it is counted under; null counts nowhere. */
@@ -96,7 +95,7 @@ async function slowDown(
       limit: allowance.sends_per_second,
     }
     const amounts = mode === "apart" ? entries.map(() => 1) : [entries.length]
-    const refusals = await sendBuckets.consume(tx, bucket, amounts)
+    const refusals = await takeFromBucket(tx, bucket, amounts)
     const [whole] = refusals
     if (mode !== "apart" && whole) throw whole
     for (const [at, entry] of entries.entries()) {

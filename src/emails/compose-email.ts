@@ -13,8 +13,9 @@ import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
 import type { Composed, ComposedMail, MailToCompose, MailToSign } from "./compose-task"
 import type { EmailContent, SendRules, SubmittedContent } from "./prepare"
+import { isSubmitted } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
-import { isSubmitted, keptBytes, placeOf } from "./submitted"
+import { keptBytes, placeOf } from "./submitted"
 
 export interface ComposeParts {
   store: Store

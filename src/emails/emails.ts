@@ -32,7 +32,8 @@ import { newestFirst, oldestFirst } from "../store/rows"
 import type { Reader, Store } from "../store/store"
 import { eventEntry, listed, whole } from "./email-record"
 import type { EmailContent, SendRules, SubmittedContent } from "./prepare"
-import { fileOf, isSubmitted, keptBytes, partsOf, renamed } from "./submitted"
+import { isSubmitted } from "./prepare"
+import { fileOf, keptBytes, partsOf, renamed } from "./submitted"
 import { textFromHtml } from "./text-from-html"
 
 const gone = () => fail("not_found", "There is no such email.")

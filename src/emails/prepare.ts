@@ -8,8 +8,7 @@ import type { Caller } from "../identity/caller"
 import { comparable, domainOf, type Mailbox } from "../lib/address"
 import type { NewMessage } from "../messages/pipeline"
 import type { AttachmentRow, Envelope, Recipient } from "../messages/tables"
-import type { GivenFile } from "./attachments"
-import { type FileRules, fetchFiles } from "./attachments"
+import { type FileRules, fetchFiles, type GivenFile } from "./attachments"
 import type { SendEmail } from "./fields"
 
 /** Decoded attachments, html and text together. */
@@ -250,3 +249,6 @@ function recipientsOf({ to, cc, bcc }: NewEmail): Recipient[] {
   }
   return [...found.values()]
 }
+
+export const isSubmitted = (content: unknown): content is SubmittedContent =>
+  typeof content === "object" && content !== null && "submitted" in content

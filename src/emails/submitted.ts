@@ -89,9 +89,6 @@ async function stored(
   return { content: { submitted: null }, submitted: { size, sha256, wide } }
 }
 
-export const isSubmitted = (content: unknown): content is SubmittedContent =>
-  typeof content === "object" && content !== null && "submitted" in content
-
 /** Where the submitted bytes of a message are: themselves, or the path of the file that holds them. */
 export function placeOf(
   { envelope }: Pick<Message, "envelope">,

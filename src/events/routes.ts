@@ -12,7 +12,7 @@ import type { Reader, Store } from "../store/store"
 import { type SimulatedEvent, trigger } from "./emit"
 import * as feed from "./feed"
 import { lastPosition, positionOf } from "./feed"
-import type { MessageWatchers } from "./nodes"
+import type { MessageWatchers } from "./message-watchers"
 import { API_VERSION, askedTypes, CATEGORIES, eventTypes, lookup, noSuchType } from "./registry"
 import { Forwarding, stream } from "./stream"
 

@@ -3,7 +3,7 @@ import { millis, sleep } from "../core/time"
 import { signedHeaders } from "../lib/signature"
 import type { Reader } from "../store/store"
 import { type Event, envelopeOf, type FeedPosition, readWaiting } from "./feed"
-import type { MessageWatchers } from "./nodes"
+import type { MessageWatchers } from "./message-watchers"
 import { matchesType } from "./registry"
 
 const AT_ONCE = 100

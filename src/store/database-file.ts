@@ -1,8 +1,10 @@
+import { Database, SQLiteError } from "bun:sqlite"
 import {
   closeSync,
   existsSync,
   openSync,
   readdirSync,
+  readFileSync,
   readSync,
   statSync,
   writeFileSync,
@@ -181,4 +183,36 @@ function headOf(path: string): Buffer {
   } finally {
     closeSync(file)
   }
+}
+
+/** A data folder that another process works in. `holder` is its process id, if it left one. */
+export class FolderInUse extends Error {
+  readonly holder: string | undefined
+
+  constructor(path: string, holder: string | undefined) {
+    const who = holder ? `the process ${holder}` : "another process"
+    super(`${path} is in use by ${who}. Stop it, or choose another data folder.`)
+    this.name = "FolderInUse"
+    this.holder = holder
+  }
+}
+
+/**
+ * An exclusive transaction on a file of its own: SQLite takes an operating-system lock for it,
+ * which dies with this process however it dies. The pid beside it is only for people.
+ */
+export function lockFolder(path: string): () => void {
+  const pidFile = `${path}.pid`
+  const guard = new Database(`${path}.lock`, { create: true })
+  try {
+    guard.run("PRAGMA locking_mode = EXCLUSIVE")
+    guard.run("BEGIN EXCLUSIVE")
+  } catch (error) {
+    guard.close()
+    if (!(error instanceof SQLiteError) || !error.code?.startsWith("SQLITE_BUSY")) throw error
+    const holder = existsSync(pidFile) ? readFileSync(pidFile, "utf8").trim() : undefined
+    throw new FolderInUse(path, holder || undefined)
+  }
+  writeFileSync(pidFile, `${process.pid}\n`)
+  return () => guard.close()
 }

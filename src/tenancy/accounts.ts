@@ -16,7 +16,6 @@ import { enqueue, type JobKind } from "../jobs/jobs"
 import type { RetrySchedule } from "../jobs/work-item"
 import { slugFrom } from "../lib/text"
 import { limitsOf, type PlanName } from "../plans/plans"
-import * as sendBuckets from "../plans/send-buckets"
 import { bump } from "../store/counters"
 import { held } from "../store/dialect"
 import { holdById, rowById } from "../store/rows"
@@ -131,7 +130,7 @@ async function countAfresh(tx: Tx, before: AccountRow, after: AccountRow) {
   const ours = eq(projects.account_id, after.id)
   const rows = await tx.select({ id: projects.id }).from(projects).where(ours)
   const ids = rows.map(({ id }) => id).sort()
-  if (ids.length > 0) await sendBuckets.empty(tx, ids)
+  if (ids.length > 0) await quotas.emptyBuckets(tx, ids)
 }
 
 export interface AccountPatch {

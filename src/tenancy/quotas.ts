@@ -1,12 +1,11 @@
-import { and, eq, type SQL } from "drizzle-orm"
+import { and, eq, inArray, type SQL } from "drizzle-orm"
 import { ApiError } from "../core/errors"
-import { boundsOf, currentPeriod } from "../core/time"
+import { boundsOf, currentPeriod, millis } from "../core/time"
 import type { SystemMail } from "../identity/system-mail"
 import { accounts } from "../identity/tables"
 import { emailsInAccount } from "../identity/users"
-import type { JobHandler } from "../jobs/jobs"
-import { enqueue, type JobKind } from "../jobs/jobs"
-import { type Metric, quotas } from "../plans/tables"
+import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
+import { type Metric, quotas, sendBuckets } from "../plans/tables"
 import { held } from "../store/dialect"
 import { rowById } from "../store/rows"
 import { prepared } from "../store/statements"
@@ -196,3 +195,79 @@ function letter(name: string, { metric, share, used, limit, period }: UsageAlert
     : "When the quota is used up, Belfry refuses further sends with 402."
   return { subject, text: `${name} has used ${what} in ${period}.\n\n${outlook}\n` }
 }
+
+const SECOND = 1_000_000
+
+/** Longer than any batch needs to drain: what lies further ahead is a clock that stepped back. */
+const LONGEST = 120 * SECOND
+
+export interface SendBucket {
+  project_id: string
+  channel: string
+  /** Sends a second, and the size of the bucket; null is unlimited. */
+  limit: number | null
+}
+
+/**
+ * Takes room for sends, each wish as a whole and in order. A wish larger than the bucket is let in
+ * when the bucket is empty, and then drains for as long as it takes. Returns a refusal (429
+ * `rate_limited`) for each wish without room, and null for the others. Undone with the transaction.
+ */
+export async function takeFromBucket(tx: Tx, { limit, ...key }: SendBucket, wishes: number[]) {
+  if (limit === null) return wishes.map(() => null)
+  const now = millis() * 1000
+  const row = await holdBucket(tx, key, now)
+  const ahead = row.drained - now
+  let drained = ahead > LONGEST ? now : Math.max(now, row.drained)
+  const refusals = wishes.map((units) => {
+    const backlog = drained - now
+    const size = Math.min(units, limit)
+    const excess = limit === 0 ? SECOND : backlog + (size * SECOND) / limit - SECOND
+    if (excess > 1) return bucketFull(limit, excess) // 1: what rounding may leave
+    drained += Math.round((units * SECOND) / limit)
+    return null
+  })
+  if (drained !== row.drained) await writeBucket(tx, { ...key, drained })
+  return refusals
+}
+
+/** Empties the buckets of these projects: what drains by an old limit says nothing of a new one. */
+export const emptyBuckets = (tx: Tx, project_ids: string[]) =>
+  tx.delete(sendBuckets).where(inArray(sendBuckets.project_id, project_ids))
+
+function bucketFull(limit: number, excess: number): ApiError {
+  const retry_after = Math.max(1, Math.ceil(excess / SECOND))
+  const message = `This project may send ${limit} messages a second. Try again in ${retry_after} s.`
+  const details = { retry_after, limit, window_seconds: 1, scope: "sends" }
+  return new ApiError("rate_limited", message, details)
+}
+
+async function holdBucket(tx: Tx, key: { project_id: string; channel: string }, drained: number) {
+  const [known] = await findBucket(tx, key)
+  if (known) return known
+  // Another node may have been faster: then its row stands.
+  await tx
+    .insert(sendBuckets)
+    .values({ ...key, drained })
+    .onConflictDoNothing()
+  const [made] = await findBucket(tx, key)
+  return made ?? { ...key, drained }
+}
+
+const { project_id, channel, drained } = sendBuckets
+
+const findBucket = prepared({ project_id, channel }, (tx: Tx, slot) =>
+  held(
+    tx
+      .select()
+      .from(sendBuckets)
+      .where(and(eq(project_id, slot.project_id), eq(channel, slot.channel))),
+  ),
+)
+
+const writeBucket = prepared({ project_id, channel, drained }, (tx: Tx, slot) =>
+  tx
+    .update(sendBuckets)
+    .set({ drained: slot.drained })
+    .where(and(eq(project_id, slot.project_id), eq(channel, slot.channel))),
+)

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test"
 import { settings } from "../../src/core/config"
-import { MessageWatchers } from "../../src/events/nodes"
+import { MessageWatchers } from "../../src/events/message-watchers"
 import { openStore } from "../../src/store/open"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"

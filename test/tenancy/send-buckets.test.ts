@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test"
 import fc from "fast-check"
 import { newId } from "../../src/core/ids"
 import { clock, millisFrom } from "../../src/core/time"
-import { consume, type SendBucket } from "../../src/plans/send-buckets"
+import { type SendBucket, takeFromBucket } from "../../src/tenancy/quotas"
 import { testStore } from "../harness/store"
 
 const { store, [Symbol.asyncDispose]: close } = await testStore()
@@ -21,7 +21,8 @@ const bucket = (limit: number | null): SendBucket => ({
   limit,
 })
 
-const send = (from: SendBucket, ...wishes: number[]) => store.tx((tx) => consume(tx, from, wishes))
+const send = (from: SendBucket, ...wishes: number[]) =>
+  store.tx((tx) => takeFromBucket(tx, from, wishes))
 
 const admitted = async (from: SendBucket, count: number) =>
   (await send(from, ...Array<number>(count).fill(1))).filter((refusal) => !refusal).length
