@@ -1,3 +1,12 @@
+import { createPrivateKey, X509Certificate } from "node:crypto"
+import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs"
+import { isIP } from "node:net"
+import { join } from "node:path"
+import { createSecureContext } from "node:tls"
+import { ConfigError } from "./config"
+import { log } from "./log"
+import { millis } from "./time"
+
 /** A pair in PEM. The certificate may carry its chain behind it. */
 export interface KeyPair {
   key: string
@@ -10,4 +19,214 @@ export interface Certificate {
   current(): KeyPair | undefined
   /** Called after each change. Returns how to stop listening. */
   onChange(listener: () => void): () => void
+}
+
+export interface KeptCertificate extends Certificate {
+  is_self_signed: boolean
+  /** Reads the files again. Files that cannot be used are logged, and nothing changes. */
+  reload(): void
+  close(): void
+}
+
+interface CertificateOptions {
+  /** The operator's files; read at each look, because a setting may change. */
+  files: () => { cert: string | null; key: string | null }
+  /** Where a certificate of our own is kept. */
+  data_dir: string
+  /** The name that a certificate of our own is for. */
+  host: string
+  /** Between two looks at the files. */
+  look_ms?: number
+}
+
+const LOOK_MILLISECONDS = 10_000
+const FOLDER = "tls"
+const OWN_DAYS = 3650
+const DAY = 86_400_000
+/** A certificate of our own is made again this long before it ends. */
+const RENEW_DAYS = 30
+
+/**
+ * The certificate from the operator's files, or one that is made and signed here at the first
+ * start. Looks for changed files every ten seconds. Throws ConfigError where the files cannot be
+ * read or do not belong together; a pair that has expired is used, and logged as an error.
+ */
+export async function openCertificate(options: CertificateOptions): Promise<KeptCertificate> {
+  const { data_dir, host, look_ms = LOOK_MILLISECONDS } = options
+  const given = givenFiles(options)
+  const own = given ? undefined : await ownPair(join(data_dir, FOLDER), host)
+  const first = given ? readPair(given) : own
+  if (!first) throw new Error("There is no certificate")
+  if (given) tellAge(first.cert, given.cert)
+  const kept = { pair: first, state: given ? stateOf(given) : "", is_self_signed: !given }
+  const listeners = new Set<() => void>()
+
+  const use = (pair: KeyPair, from: { cert: string }) => {
+    if (pair.cert === kept.pair.cert && pair.key === kept.pair.key) return
+    Object.assign(kept, { pair, is_self_signed: false })
+    const { validTo: valid_to, subject } = new X509Certificate(pair.cert)
+    log.warn("a new TLS certificate is in use", { file: from.cert, subject, valid_to })
+    for (const listener of listeners) listener()
+  }
+  const reload = () => {
+    try {
+      const files = givenFiles(options)
+      if (!files) return
+      kept.state = stateOf(files)
+      const pair = readPair(files)
+      if (isPastDate(pair.cert)) throw new Error(`${files.cert} has expired`)
+      use(pair, files)
+    } catch (error) {
+      log.error(UNUSABLE, { reason: error instanceof Error ? error.message : String(error) })
+    }
+  }
+  const look = () => {
+    const { cert, key } = options.files()
+    if (cert !== null && key !== null && stateOf({ cert, key }) !== kept.state) reload()
+  }
+  const timer = setInterval(look, look_ms)
+  timer.unref()
+  return {
+    get is_self_signed() {
+      return kept.is_self_signed
+    },
+    current: () => kept.pair,
+    onChange(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    reload,
+    close: () => clearInterval(timer),
+  }
+}
+
+const UNUSABLE =
+  "The files of tls.cert and tls.key changed, but they cannot be used. The server keeps the certificate that it has."
+
+interface PairFiles {
+  cert: string
+  key: string
+}
+
+function givenFiles({ files }: CertificateOptions): PairFiles | undefined {
+  const { cert, key } = files()
+  if (cert !== null && key !== null) return { cert, key }
+  if (cert === null && key === null) return undefined
+  const [set, missing] = cert === null ? ["tls.key", "tls.cert"] : ["tls.cert", "tls.key"]
+  throw new ConfigError([`${missing} is not set, although ${set} is. Set both or none.`])
+}
+
+/** Changes with every new content, also behind a link that was moved (as certbot does it). */
+function stateOf({ cert, key }: PairFiles): string {
+  return [cert, key]
+    .map((path) => {
+      const found = statSync(path, { throwIfNoEntry: false })
+      return found ? `${found.ino} ${found.mtimeMs} ${found.size}` : "missing"
+    })
+    .join(", ")
+}
+
+/** Throws ConfigError with every fault that has a remedy of its own. */
+function readPair(files: PairFiles): KeyPair {
+  const pair = { cert: readPem("tls.cert", files.cert), key: readPem("tls.key", files.key) }
+  const certificate = parsed("tls.cert", files.cert, () => new X509Certificate(pair.cert))
+  const key = parsed("tls.key", files.key, () => createPrivateKey(pair.key))
+  if (!certificate.checkPrivateKey(key)) {
+    throw new ConfigError([`tls.key: ${files.key} is not the key of the certificate ${files.cert}`])
+  }
+  parsed("tls.cert", files.cert, () => createSecureContext(pair))
+  return pair
+}
+
+function readPem(setting: string, path: string): string {
+  try {
+    return readFileSync(path, "utf8")
+  } catch (error) {
+    throw new ConfigError([`${setting}: ${path} cannot be read: ${(error as Error).message}`])
+  }
+}
+
+function parsed<T>(setting: string, path: string, parse: () => T): T {
+  try {
+    return parse()
+  } catch (error) {
+    const what = setting === "tls.key" ? "private key without a passphrase" : "certificate"
+    const { message } = error as Error
+    throw new ConfigError([`${setting}: ${path} holds no ${what} in PEM: ${message}`])
+  }
+}
+
+const isPastDate = (cert: string) =>
+  new Date(new X509Certificate(cert).validTo).getTime() < millis()
+
+/** A server that does not start would be worse than a certificate that some clients refuse. */
+function tellAge(cert: string, file: string) {
+  const { validTo: valid_to, validFrom: valid_from } = new X509Certificate(cert)
+  const fields = { file, valid_from, valid_to }
+  if (isPastDate(cert)) {
+    log.error("the certificate of tls.cert has expired. Clients may refuse it. Renew it.", fields)
+  } else if (new Date(valid_from).getTime() > millis()) {
+    log.error("the certificate of tls.cert is not valid yet. Clients may refuse it.", fields)
+  }
+}
+
+async function ownPair(folder: string, host: string): Promise<KeyPair> {
+  const files = { cert: join(folder, "cert.pem"), key: join(folder, "key.pem") }
+  const kept = keptPair(files, host)
+  if (kept) return kept
+  const pair = await makePair(host)
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  for (const part of ["key", "cert"] as const) {
+    const draft = `${files[part]}.new`
+    writeFileSync(draft, pair[part], { mode: 0o600 })
+    chmodSync(draft, 0o600) // the mode counts only for a new file
+    renameSync(draft, files[part])
+  }
+  const { fingerprint256: fingerprint } = new X509Certificate(pair.cert)
+  log.warn(SELF_SIGNED, { host, file: files.cert, fingerprint })
+  return pair
+}
+
+const SELF_SIGNED =
+  "The mail servers use a certificate that this server signed itself. Clients that check certificates refuse it. Set tls.cert and tls.key."
+
+/** Undefined where there is none, or where another is needed. */
+function keptPair(files: PairFiles, host: string): KeyPair | undefined {
+  try {
+    const pair = readPair(files)
+    const certificate = new X509Certificate(pair.cert)
+    const ends_at = new Date(certificate.validTo).getTime()
+    const is_for_host = isIP(host) ? certificate.checkIP(host) : certificate.checkHost(host)
+    return is_for_host && ends_at - millis() > RENEW_DAYS * DAY ? pair : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** An ECDSA pair (P-256) for this name and for loopback, valid for ten years. */
+async function makePair(host: string): Promise<KeyPair> {
+  await import("reflect-metadata") // the library needs it first
+  const x509 = await import("@peculiar/x509")
+  const signing = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" }
+  const keys = await crypto.subtle.generateKey(signing, true, ["sign", "verify"])
+  const names = [...new Set([host, "localhost", "127.0.0.1", "::1"])].map((value) => ({
+    type: isIP(value) ? ("ip" as const) : ("dns" as const),
+    value,
+  }))
+  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+    name: [{ CN: [host.slice(0, 64)] }],
+    notBefore: new Date(millis() - DAY),
+    notAfter: new Date(millis() + OWN_DAYS * DAY),
+    keys,
+    signingAlgorithm: signing,
+    extensions: [
+      new x509.SubjectAlternativeNameExtension(names),
+      new x509.BasicConstraintsExtension(false, undefined, true),
+    ],
+  })
+  const key = await crypto.subtle.exportKey("pkcs8", keys.privateKey)
+  return {
+    cert: `${certificate.toString("pem")}\n`,
+    key: `${x509.PemConverter.encode(key, "PRIVATE KEY")}\n`,
+  }
 }

@@ -1,0 +1,164 @@
+import { afterEach, expect, spyOn, test } from "bun:test"
+import { execFileSync } from "node:child_process"
+import { X509Certificate } from "node:crypto"
+import { mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { openCertificate } from "../../src/core/certificate"
+import { log } from "../../src/core/log"
+import { selfSigned } from "../fakes/smtp-certificate"
+import { cert, key } from "./certificate"
+
+const told = {
+  warn: spyOn(log, "warn").mockImplementation(() => {}),
+  error: spyOn(log, "error").mockImplementation(() => {}),
+}
+const folders: string[] = []
+afterEach(() => {
+  for (const spy of Object.values(told)) spy.mockClear()
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true })
+})
+
+function scratch() {
+  const folder = mkdtempSync(join(tmpdir(), "belfry-tls-"))
+  folders.push(folder)
+  const files = { cert: join(folder, "cert.pem"), key: join(folder, "key.pem") }
+  const write = (pair: { cert: string; key: string }) => {
+    for (const part of ["cert", "key"] as const) {
+      writeFileSync(`${files[part]}.new`, pair[part])
+      renameSync(`${files[part]}.new`, files[part])
+    }
+  }
+  return { folder, files, write }
+}
+
+const open = (
+  data_dir: string,
+  files: { cert: string | null; key: string | null } = { cert: null, key: null },
+  host = "mail.test",
+) => openCertificate({ files: () => files, data_dir, host, look_ms: 20 })
+
+const commonName = (pair: { cert: string } | undefined) =>
+  new X509Certificate(pair?.cert ?? "").subject
+
+test("the first start makes a certificate of its own, says so, and the next one finds it", async () => {
+  const { folder } = scratch()
+  const first = await open(folder)
+  first.close()
+  expect(first.is_self_signed).toBe(true)
+  const certificate = new X509Certificate(first.current()?.cert ?? "")
+  expect(certificate.subject).toBe("CN=mail.test")
+  expect(certificate.checkHost("mail.test")).toBe("mail.test")
+  expect(certificate.checkHost("localhost")).toBe("localhost")
+  expect(certificate.checkIP("127.0.0.1")).toBe("127.0.0.1")
+  expect(statSync(join(folder, "tls/key.pem")).mode & 0o777).toBe(0o600)
+  expect(told.warn).toHaveBeenCalledTimes(1)
+  expect(told.warn.mock.calls[0]?.[0]).toContain("signed itself")
+
+  const again = await open(folder)
+  again.close()
+  expect(again.current()).toEqual(first.current())
+  expect(told.warn).toHaveBeenCalledTimes(1)
+
+  const renamed = await open(folder, undefined, "other.test")
+  renamed.close()
+  expect(commonName(renamed.current())).toBe("CN=other.test")
+})
+
+test("openssl reads what we made", async () => {
+  const { folder } = scratch()
+  const made = await open(folder)
+  made.close()
+  const file = join(folder, "tls/cert.pem")
+  const verified = execFileSync("openssl", ["verify", "-CAfile", file, file]).toString()
+  expect(verified).toContain(": OK")
+  const checked = execFileSync("openssl", [
+    "pkey",
+    "-in",
+    join(folder, "tls/key.pem"),
+    "-noout",
+    "-check",
+  ])
+  expect(checked.toString()).toContain("valid")
+})
+
+test("a certificate from files changes when they change, and wrong files change nothing", async () => {
+  const { folder, files, write } = scratch()
+  write({ cert, key })
+  const it = await open(folder, files)
+  let changes = 0
+  it.onChange(() => {
+    changes += 1
+  })
+  expect(it.is_self_signed).toBe(false)
+  expect(commonName(it.current())).toBe("CN=hooks.test")
+
+  writeFileSync(files.key, selfSigned("stranger.test").key)
+  await until(() => told.error.mock.calls.length > 0)
+  expect(JSON.stringify(told.error.mock.calls[0])).toContain("is not the key of the certificate")
+  expect([commonName(it.current()), changes]).toEqual(["CN=hooks.test", 0])
+
+  write(selfSigned("new.test"))
+  await until(() => changes > 0)
+  expect(commonName(it.current())).toBe("CN=new.test")
+
+  it.close()
+  write({ cert, key })
+  it.reload()
+  expect(commonName(it.current())).toBe("CN=hooks.test")
+})
+
+test("files that cannot be used are named at the start", async () => {
+  const { folder, files, write } = scratch()
+  const fault = async (given: { cert: string | null; key: string | null }) => {
+    const error = await open(folder, given).then(
+      () => undefined,
+      (reason: Error) => reason,
+    )
+    expect(error?.name).toBe("ConfigError")
+    return error?.message
+  }
+  expect(await fault(files)).toContain(`tls.cert: ${files.cert} cannot be read`)
+  expect(await fault({ cert: files.cert, key: null })).toContain("tls.key is not set")
+  write({ cert, key: selfSigned("other.test").key })
+  expect(await fault(files)).toContain(`tls.key: ${files.key} is not the key of the certificate`)
+  write({ cert: "no certificate", key })
+  expect(await fault(files)).toContain(`tls.cert: ${files.cert} holds no certificate`)
+  write({ cert, key: "no key" })
+  expect(await fault(files)).toContain(`tls.key: ${files.key} holds no private key`)
+})
+
+test("an expired certificate is used at the start, with an error in the log, but never taken later", async () => {
+  const { folder, files, write } = scratch()
+  const expired = pastPair(folder)
+  write(expired)
+  const it = await open(folder, files)
+  expect(it.current()?.cert).toBe(expired.cert)
+  expect(told.error.mock.calls[0]?.[0]).toContain("has expired")
+  write({ cert, key })
+  await until(() => commonName(it.current()) === "CN=hooks.test")
+  told.error.mockClear()
+  write(expired)
+  await until(() => told.error.mock.calls.length > 0)
+  expect(commonName(it.current())).toBe("CN=hooks.test")
+  it.close()
+})
+
+/** Valid for one day of the year 2020. */
+function pastPair(folder: string) {
+  const [key_file, cert_file] = [join(folder, "past-key.pem"), join(folder, "past.pem")]
+  const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+  const request = join(folder, "past.csr")
+  const run = (...words: string[]) => execFileSync("openssl", words, { stdio: "ignore" })
+  run("req", ...kind, "-keyout", key_file, "-subj", "/CN=past.test", "-out", request)
+  run("x509", "-req", "-in", request, "-signkey", key_file, "-days", "-1", "-out", cert_file)
+  return { key: readFileSync(key_file, "utf8"), cert: readFileSync(cert_file, "utf8") }
+}
+
+async function until(isTrue: () => boolean) {
+  const ends_at = Date.now() + 10_000
+  while (!isTrue()) {
+    if (Date.now() > ends_at) throw new Error("It never came true")
+    await Bun.sleep(5)
+  }
+}
