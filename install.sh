@@ -145,6 +145,8 @@ wanted_packages() {
   [ -n "$(find /usr/lib/postgresql/*/bin/initdb 2>/dev/null)" ] || has initdb || echo postgresql
   { has smtp-sink && has smtp-source; } || echo postfix
   has dkimverify || echo python3-dkim
+  /usr/bin/python3 -c 'import authheaders, nacl, spf' >/dev/null 2>&1 ||
+    echo python3-authheaders python3-nacl python3-spf
   { has knotd && has knotc; } || echo knot
   has php || echo php-cli
   has go || echo golang-go

@@ -132,7 +132,8 @@ function inWords({ result, domain, dkim_aligned, spf_aligned }: DmarcResult): st
     ...(spf_aligned ? ["SPF"] : []),
     ...dkim_aligned.map((name) => `the DKIM signature of ${name}`),
   ]
-  return `${proofs.join(" and ")} ${proofs.length > 1 ? "speak" : "speaks"} for ${domain}.`
+  const text = `${proofs.join(" and ")} ${proofs.length > 1 ? "speak" : "speaks"} for ${domain}.`
+  return text[0]?.toUpperCase() + text.slice(1)
 }
 
 type PolicyTags = Map<string, string>

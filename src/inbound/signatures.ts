@@ -195,7 +195,7 @@ function dkimResult(found: SignatureResult): DkimResult {
 function ruling(found: SignatureResult): Pick<DkimResult, "result" | "reason"> {
   const { status, modulusLength = 0 } = found
   if (status.result === "temperror") {
-    return { result: "temperror", reason: `DNS did not answer for the key: ${lastWords(status)}` }
+    return { result: "temperror", reason: "DNS did not answer for the key of the signature." }
   }
   const reason = faultOf(found)
   if (reason === undefined) {

@@ -12,4 +12,6 @@ export const sizes = {
   kills: full ? 50 : 10,
   /** Events in the largest feed, jobs in the largest backlog. */
   events: full ? 100_000 : 10_000,
+  /** Received mails whose verdicts are compared with those of others. */
+  verdicts: full ? 300 : 60,
 }
