@@ -1,0 +1,166 @@
+import { expanded, isGzip, isZip } from "./archive"
+import { isAddress } from "./ip-ranges"
+import { onOneLine } from "./report-fields"
+import type { MailPart, SeenMail } from "./seen-mail"
+import { childOf, childrenOf, readXml, type XmlElement } from "./xml"
+
+/** What a receiver saw under a domain within a day (RFC 7489, appendix C; RFC 9990). */
+export interface DmarcReport {
+  org_name: string | null
+  email: string | null
+  report_id: string | null
+  /** ISO 8601, UTC. */
+  begin: string | null
+  end: string | null
+  domain: string
+  policy: {
+    p: string | null
+    sp: string | null
+    pct: number | null
+    adkim: string | null
+    aspf: string | null
+  }
+  /** Over all records, also those that are left out. */
+  messages: number
+  /** Of these, messages with DKIM or SPF aligned. */
+  aligned: number
+  records: DmarcRecord[]
+  /** More records stood in the report than are kept. */
+  truncated: boolean
+}
+
+export interface DmarcRecord {
+  source_ip: string | null
+  count: number
+  disposition: string | null
+  dkim: string | null
+  spf: string | null
+  header_from: string | null
+  envelope_from: string | null
+  dkim_results: { domain: string | null; selector: string | null; result: string | null }[]
+  spf_results: { domain: string | null; result: string | null }[]
+}
+
+/** Of one report. The largest of real ones unpack to 5 MB. */
+const LIMITS = { bytes: 10 * 1024 * 1024, ratio: 200, entries: 10 }
+const XML_LIMITS = { elements: 400_000, depth: 20 }
+
+const MOST_RECORDS = 1_000
+const MOST_RESULTS = 10
+const MOST_CANDIDATES = 3
+const MOST_VALUE = 300
+
+/**
+ * The aggregate report in a mail: XML, gzip or zip, by content and not by its declared type. Undefined
+ * when there is none, or when it is damaged or larger than the limits. Never throws.
+ */
+export function readDmarcReport(mail: SeenMail): DmarcReport | undefined {
+  for (const part of mail.parts.filter(mayBeReport).slice(0, MOST_CANDIDATES)) {
+    const xml = expanded(part.content, LIMITS, (name) => /\.xml$/i.test(name))
+    const report = xml && fromXml(xml)
+    if (report) return report
+  }
+  return undefined
+}
+
+const NAMED = /\.(?:xml|xml\.gz|gz|gzip|zip|xml\.zip)$/i
+const TYPED = /^(?:application\/(?:gzip|x-gzip|gunzip|zip|x-zip(?:-compressed)?|xml)|text\/xml)$/
+
+function mayBeReport({ content_type, filename, params, content }: MailPart): boolean {
+  const is_named = TYPED.test(content_type) || NAMED.test(filename ?? params.name ?? "")
+  return is_named && (isGzip(content) || isZip(content) || beginsLikeXml(content))
+}
+
+const beginsLikeXml = (content: Uint8Array) => /^\s*(?:\xef\xbb\xbf)?\s*</.test(start(content))
+const start = (content: Uint8Array) => Buffer.from(content.subarray(0, 200)).toString("latin1")
+
+function fromXml(bytes: Uint8Array): DmarcReport | undefined {
+  if (
+    !/<(?:[\w.-]+:)?feedback[\s>]/.test(Buffer.from(bytes.subarray(0, 4_000)).toString("latin1"))
+  ) {
+    return undefined
+  }
+  const root = readXml(new TextDecoder().decode(bytes), XML_LIMITS)
+  const policy = childOf(root, "policy_published")
+  const domain = textIn(policy, "domain")
+  if (root?.name !== "feedback" || domain === null) return undefined
+  const metadata = childOf(root, "report_metadata")
+  const range = childOf(metadata, "date_range")
+  const rows = childrenOf(root, "record")
+  const records = rows.slice(0, MOST_RECORDS).map(recordOf)
+  const counts = rows.map((row) => ({ count: countOf(row), aligned: isAligned(row) }))
+  return {
+    org_name: textIn(metadata, "org_name"),
+    email: textIn(metadata, "email"),
+    report_id: textIn(metadata, "report_id"),
+    begin: instant(textIn(range, "begin")),
+    end: instant(textIn(range, "end")),
+    domain: domain.toLowerCase(),
+    policy: {
+      p: textIn(policy, "p"),
+      sp: textIn(policy, "sp"),
+      pct: numberIn(policy, "pct"),
+      adkim: textIn(policy, "adkim"),
+      aspf: textIn(policy, "aspf"),
+    },
+    messages: sum(counts),
+    aligned: sum(counts.filter(({ aligned }) => aligned)),
+    records,
+    truncated: rows.length > MOST_RECORDS,
+  }
+}
+
+function recordOf(record: XmlElement): DmarcRecord {
+  const row = childOf(record, "row")
+  const evaluated = childOf(row, "policy_evaluated")
+  const identifiers = childOf(record, "identifiers")
+  const results = childOf(record, "auth_results")
+  const source_ip = textIn(row, "source_ip")
+  return {
+    source_ip: source_ip !== null && isAddress(source_ip) ? source_ip : null,
+    count: countOf(record),
+    disposition: textIn(evaluated, "disposition"),
+    dkim: textIn(evaluated, "dkim"),
+    spf: textIn(evaluated, "spf"),
+    header_from: textIn(identifiers, "header_from"),
+    envelope_from: textIn(identifiers, "envelope_from"),
+    dkim_results: childrenOf(results, "dkim")
+      .slice(0, MOST_RESULTS)
+      .map((one) => ({
+        domain: textIn(one, "domain"),
+        selector: textIn(one, "selector"),
+        result: textIn(one, "result"),
+      })),
+    spf_results: childrenOf(results, "spf")
+      .slice(0, MOST_RESULTS)
+      .map((one) => ({ domain: textIn(one, "domain"), result: textIn(one, "result") })),
+  }
+}
+
+const countOf = (record: XmlElement) => numberIn(childOf(record, "row"), "count") ?? 0
+
+function isAligned(record: XmlElement): boolean {
+  const evaluated = childOf(childOf(record, "row"), "policy_evaluated")
+  return textIn(evaluated, "dkim") === "pass" || textIn(evaluated, "spf") === "pass"
+}
+
+const sum = (rows: { count: number }[]) => rows.reduce((total, { count }) => total + count, 0)
+
+function textIn(element: XmlElement | undefined, name: string): string | null {
+  const text = onOneLine((childOf(element, name)?.text ?? "").slice(0, MOST_VALUE))
+  return text === "" ? null : text
+}
+
+const MOST_COUNT = 1_000_000_000
+
+function numberIn(element: XmlElement | undefined, name: string): number | null {
+  const text = textIn(element, name) ?? ""
+  return /^\d{1,10}$/.test(text) ? Math.min(Number(text), MOST_COUNT) : null
+}
+
+/** Seconds since 1970; some reporters write milliseconds. */
+function instant(seconds: string | null): string | null {
+  if (seconds === null || !/^\d{9,13}$/.test(seconds)) return null
+  const value = Number(seconds)
+  return new Date(value > 100_000_000_000 ? value : value * 1000).toISOString()
+}

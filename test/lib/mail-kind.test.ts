@@ -1,0 +1,24 @@
+import { describe, expect, test } from "bun:test"
+import { classify } from "../../src/lib/mail-kind"
+import { FEEDBACK } from "../fixtures/reports/arf"
+import { AUTO_REPLIES, NO_AUTO_REPLIES } from "../fixtures/reports/auto-replies"
+import { STANDARD_DSNS } from "../fixtures/reports/dsn-standard"
+import { TEXT_DSNS } from "../fixtures/reports/dsn-text"
+import { seen } from "../fixtures/reports/mime"
+
+const bounces = [...STANDARD_DSNS, ...TEXT_DSNS].map((one) => ({ ...one, kind: "bounce" }))
+const corpus = [...bounces, ...FEEDBACK, ...AUTO_REPLIES, ...NO_AUTO_REPLIES]
+
+describe("the kind of", () => {
+  test.each(corpus.map((one) => [one.name, one] as const))(
+    "%s",
+    async (_, { raw, envelope_from, kind }) => {
+      expect(classify(await seen(raw, envelope_from)).kind).toBe(kind as never)
+    },
+  )
+
+  test("at least 60 reports and 20 automatic replies", () => {
+    expect(bounces.length + FEEDBACK.length).toBeGreaterThanOrEqual(60)
+    expect(AUTO_REPLIES.length).toBeGreaterThanOrEqual(20)
+  })
+})
