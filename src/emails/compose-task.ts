@@ -7,7 +7,7 @@ import { pack } from "../lib/compression"
 import { type DkimSigner, sign, signable } from "../lib/dkim"
 import { canonical, countFields, isClean } from "../lib/mail-text"
 import { encodedBody, mailboxField, textField } from "../lib/mime"
-import { textFromHtml } from "./text-from-html"
+import { textFromHtml } from "../lib/text-from-html"
 
 export interface MailToCompose {
   message_id: string

@@ -11,6 +11,7 @@ import { changeUnclaimed } from "../jobs/claims"
 import type { JobHandler } from "../jobs/jobs"
 import { comparable, type Mailbox } from "../lib/address"
 import { partOf } from "../lib/text"
+import { textFromHtml } from "../lib/text-from-html"
 import type { Message } from "../messages/facts"
 import { messageRows, type NewMessage } from "../messages/pipeline"
 import { abandon } from "../messages/settle"
@@ -34,7 +35,6 @@ import { eventEntry, listed, whole } from "./email-record"
 import type { EmailContent, SendRules, SubmittedContent } from "./prepare"
 import { isSubmitted } from "./prepare"
 import { fileOf, keptBytes, partsOf, renamed } from "./submitted"
-import { textFromHtml } from "./text-from-html"
 
 const gone = () => fail("not_found", "There is no such email.")
 

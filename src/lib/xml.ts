@@ -1,4 +1,4 @@
-import { decodeEntities } from "./entities"
+import { decodeEntities } from "./text-from-html"
 
 /** An element without its attributes. `text` is its own, without that of its children. */
 export interface XmlElement {

@@ -186,7 +186,7 @@ const NAMES: Record<string, string> = {
 }
 
 /** Character references of html, numeric ones and the usual names. */
-const decodeEntities = (text: string): string =>
+export const decodeEntities = (text: string): string =>
   text.replace(/&(?:#x([0-9a-f]{1,6})|#(\d{1,7})|([a-z]{2,8}));/gi, (all, hex, decimal, name) => {
     if (name !== undefined) return Object.hasOwn(NAMES, name) ? (NAMES[name] ?? all) : all
     const code = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16)
