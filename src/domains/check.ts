@@ -1,17 +1,22 @@
 import { monotonic } from "../core/time"
-import type { NameServers } from "./authoritative"
-import { type Authority, authorityOf, isReached } from "./authoritative"
+import {
+  type Authority,
+  authorityOf,
+  isReached,
+  LAME,
+  type NameServers,
+  type ZoneFault,
+} from "./authoritative"
 import { checkDkim } from "./check-dkim"
 import { checkDmarc, isDmarc } from "./check-dmarc"
 import { checkAlias, checkMx } from "./check-hosts"
 import { checkVerification, type RecordResult, undecided } from "./check-result"
 import { checkSpf } from "./check-spf"
-import { consensus, noServers, unanswered } from "./consensus"
 import { type DomainRow, type Expected, expectedRecords, type KeyRow } from "./expected-records"
 import { findMisplaced } from "./misplaced-record"
 import { organizational } from "./names"
 import type { RecordTargets } from "./record-targets"
-import type { RecordCheck, RecordChecks } from "./tables"
+import type { RecordCheck, RecordChecks, ServerAnswer } from "./tables"
 
 /** A little less than the ten seconds that a check may take for its caller. */
 const CHECK_MS = 9000
@@ -95,12 +100,6 @@ async function examine(
   return found && !found.ok ? { ...reading, mistake: found.mistake, hint: found.hint } : reading
 }
 
-const LATE = "The target of the record did not answer in time. The next check asks again."
-const lateAbove = unanswered(
-  [],
-  "The DMARC policy of the organization's domain was not found in time. The next check asks again.",
-)
-
 /** Other texts of the name count for nothing: then what is above holds (RFC 7489 6.6.3). */
 const hasNoPolicy = ({ status, found }: RecordCheck) =>
   status === "missing" || (status === "mismatch" && !found.some(isDmarc))
@@ -160,3 +159,104 @@ async function atApex(
   const hint = `${domain} itself is an alias (CNAME) of ${alias}. A CNAME allows no other record beside it. Use an A record or ALIAS instead.`
   return { ok: false, status: "missing", mistake: "alias_at_apex", hint }
 }
+
+/**
+ * Combines the answers of all servers. A record is present when every reachable server has it,
+ * and the result is unknown when no server can be reached.
+ */
+async function consensus(
+  answers: ServerAnswer[],
+  check: (values: string[]) => Promise<RecordResult>,
+): Promise<RecordCheck> {
+  const reached = answers.filter(isReached)
+  if (reached.length === 0) return unresolved(answers) ?? unanswered(answers, silence(answers))
+  const results = new Map<string, Promise<RecordResult>>()
+  const resultOf = ({ values }: ServerAnswer) => {
+    const text = JSON.stringify([...values].sort())
+    const result = results.get(text) ?? check(values)
+    results.set(text, result)
+    return result
+  }
+  const checked = await Promise.all(
+    reached.map(async (answer) => ({ ...answer, result: await resultOf(answer) })),
+  )
+  const found = [...new Set(reached.flatMap(({ values }) => values))]
+  const bad = checked.filter(({ result }) => !result.ok)
+  // What is wrong for certain at one server is not put right by what is open at another.
+  const wrong = bad.filter(({ result }) => !result.ok && result.status !== "pending")
+  const worst = wrong[0] ?? bad[0]
+  if (!worst || worst.result.ok) {
+    return { ...fine(checked[0]?.result, answers), found, answers }
+  }
+  const { status, mistake, hint, difference = null } = worst.result
+  const base = { found, answers, difference }
+  const good = checked.filter(({ result }) => result.ok)
+  if (status === "pending") return { ...base, status, mistake, hint }
+  if (good.length > 0) {
+    const text = `${names(good)} has the record, but ${names(wrong)} has another version of the zone. ${hint}`
+    return { ...base, status: "mismatch", mistake: "servers_disagree", hint: text }
+  }
+  const via = status === "mismatch" || reached.some(({ alias }) => alias) ? aliasOf(reached) : null
+  if (via) {
+    const text = `The name is an alias (CNAME) of ${via}, so the records there count. ${hint}`
+    return { ...base, status, mistake: "alias_in_the_way", hint: text }
+  }
+  return { ...base, status, mistake, hint }
+}
+
+function fine(result: RecordResult | undefined, answers: ServerAnswer[]) {
+  const silent = answers.filter((answer) => !isReached(answer))
+  const [first] = silent
+  const base = { status: "verified" as const, difference: null }
+  if (result?.ok && result.mistake) {
+    return { ...base, mistake: result.mistake, hint: result.hint ?? null }
+  }
+  if (!first) return { ...base, mistake: null, hint: null }
+  const hint = `${names(silent)} did not answer (${first.answer}). Have it repaired, because receivers ask it, too.`
+  return { ...base, mistake: "server_failing", hint }
+}
+
+/** No server answered about the name, so the state of the record is unknown. */
+export const unanswered = (answers: ServerAnswer[], hint: string): RecordCheck => ({
+  status: "pending",
+  found: [],
+  hint,
+  mistake: "unanswered",
+  difference: null,
+  answers,
+})
+
+const LATE = "The target of the record did not answer in time. The next check asks again."
+const lateAbove = unanswered(
+  [],
+  "The DMARC policy of the organization's domain was not found in time. The next check asks again.",
+)
+
+/** The name is an alias, and the alias could not be resolved. */
+function unresolved(answers: ServerAnswer[]): RecordCheck | undefined {
+  const led = answers.find(({ alias }) => alias !== null)
+  if (!led) return undefined
+  const hint = `The name is an alias (CNAME) of ${led.alias}, which cannot be resolved (${led.server}: ${led.answer}). Nothing is lost; the next check asks again.`
+  return { ...unanswered(answers, hint), mistake: "alias_unresolved" }
+}
+
+/** No server could be asked: every record gets this result. */
+const noServers = ({ status, mistake, hint }: ZoneFault): RecordCheck => ({
+  ...unanswered([], hint),
+  status,
+  mistake,
+})
+
+const LAME_ANSWERS = ["REFUSED", "NOTAUTH", LAME]
+
+function silence(answers: ServerAnswer[]): string {
+  const said = answers.map(({ server, answer }) => `${server}: ${answer}`).join("; ")
+  const lame = answers.length > 0 && answers.every(({ answer }) => LAME_ANSWERS.includes(answer))
+  if (lame)
+    return `The name servers of the domain do not know it (${said}). Check that the zone is set up there.`
+  return `No name server of the domain answers (${said}). Nothing is lost; the next check asks again.`
+}
+
+const aliasOf = (reached: ServerAnswer[]) => reached.find(({ alias }) => alias)?.alias ?? null
+
+const names = (answers: ServerAnswer[]) => answers.map(({ server }) => server).join(", ")

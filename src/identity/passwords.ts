@@ -2,8 +2,8 @@ import { and, desc, eq, isNull } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { newId } from "../core/ids"
 import { now } from "../core/time"
-import { lacking } from "../lib/password-strength"
 import { Semaphore } from "../lib/semaphore"
+import { countCharacters } from "../lib/text"
 import type { Reader, Tx } from "../store/store"
 import { consoleUsers, passwordHistory, passwordResets } from "./tables"
 
@@ -80,6 +80,23 @@ function demandStrength(password: string): void {
     "A password needs at least 8 characters, with an upper-case letter, a lower-case letter, a digit and a symbol."
   fail("weak_password", text, { missing })
 }
+
+const LEAST_CHARACTERS = 8
+
+/** Longer than any typed password; it bounds the work of hashing. */
+export const MOST_PASSWORD_CHARACTERS = 1024
+
+const RULES: [name: string, met: (text: string) => boolean][] = [
+  ["length", (text) => countCharacters(text) >= LEAST_CHARACTERS],
+  ["upper", (text) => /\p{Lu}/u.test(text)],
+  ["lower", (text) => /\p{Ll}/u.test(text)],
+  ["digit", (text) => /\p{Nd}/u.test(text)],
+  ["symbol", (text) => /[^\p{L}\p{N}\p{M}]/u.test(text)],
+]
+
+/** What a password lacks: `length` (8 characters), `upper`, `lower`, `digit`, `symbol`. */
+export const lacking = (password: string): string[] =>
+  RULES.filter(([, met]) => !met(password)).map(([name]) => name)
 
 /** Throws 422 `password_recently_used` for one of the last five, the present one included. */
 async function demandUnused(db: Reader, user_id: string, password: string): Promise<void> {

@@ -1,26 +1,19 @@
 import { and, count, eq, gt, inArray } from "drizzle-orm"
+import { fail } from "../core/errors"
+import { log } from "../core/log"
 import { now } from "../core/time"
+import { wireDomain } from "../lib/address"
 import type { Reader, Store, Tx } from "../store/store"
+import { blank, type CountQueues, type QueueLine, QueueLines, type QueueTotals } from "./counts"
+import { pausedQueues } from "./tables"
 import { wakeUpOf } from "./wake-ups"
-import { READY, type WorkRow } from "./work-item"
+import { type Hold, READY, type WorkRow } from "./work-item"
 import { isHeld, type WorkRows } from "./work-rows"
 
 /** A table of work with any kind of rows. */
 export type AnyWorkRows = Pick<WorkRows<WorkRow>, "name" | "table" | "freeOf">
 
 const AT_ONCE = 500
-
-const PROVIDER_HOLD = "provider:"
-
-/**
- * The name under which a project's mail is held while no provider can deliver it; an operator's
- * pause has another name.
- */
-export const providerHold = (project_id: string) => `${PROVIDER_HOLD}${project_id}`
-
-/** The project whose mail is held so; undefined where another hold holds it. */
-export const heldProject = (by: string): string | undefined =>
-  by.startsWith(PROVIDER_HOLD) ? by.slice(PROVIDER_HOLD.length) : undefined
 
 const FREE = { state: READY, owner: null }
 
@@ -75,4 +68,166 @@ export async function unhold(store: Store, rows: AnyWorkRows, by: string): Promi
     tx.afterCommit(wakeUpOf(tx, name).wakeUp)
   })
   return some.length
+}
+
+const PROVIDER_HOLD = "provider:"
+
+/**
+ * The name under which a project's mail is held while no provider can deliver it; an operator's
+ * pause has another name.
+ */
+export const providerHold = (project_id: string) => `${PROVIDER_HOLD}${project_id}`
+
+/** The project whose mail is held so; undefined where another hold holds it. */
+export const heldProject = (by: string): string | undefined =>
+  by.startsWith(PROVIDER_HOLD) ? by.slice(PROVIDER_HOLD.length) : undefined
+
+const LOOK_MILLISECONDS = 1000
+
+export const pauseReason = (queue: string) => `The queue ${queue} is paused by an operator.`
+
+/** The queue of what goes to one domain, which can be paused alone. */
+export const queueOfDomain = (domain: string): string => OF_DOMAIN + domain
+
+const OF_DOMAIN = "email:"
+
+/** What is written with a pause or its end, in the same transaction. */
+export type TellPause = (
+  tx: Tx,
+  action: "queue.paused" | "queue.resumed",
+  queue: string,
+) => Promise<void>
+
+const tellNobody: TellPause = async () => {}
+
+interface Paused {
+  /** The queues that can be paused, besides single domains. */
+  names: string[]
+  /** The tables that hold their work. */
+  tables: AnyWorkRows[]
+  counts: CountQueues[]
+}
+
+/**
+ * What an operator paused. Work of a paused queue is held when it is due, once a row, and
+ * released when the pause ends; what runs goes on to its end. Other nodes learn of it in a second.
+ */
+export class QueuePauses {
+  readonly #store: Store
+  readonly #lines: QueueLines
+  #names: ReadonlySet<string>
+  readonly #tables: AnyWorkRows[]
+  #paused = new Set<string>()
+
+  constructor(store: Store, { names, tables, counts }: Paused) {
+    this.#store = store
+    this.#lines = new QueueLines(store.read, counts)
+    this.#names = new Set(names)
+    this.#tables = tables
+  }
+
+  /** More queues that can be paused. */
+  add(names: string[]) {
+    this.#names = new Set([...this.#names, ...names])
+  }
+
+  /** Knows the pauses when it resolves, and follows them until the returned function is called. */
+  async start(): Promise<() => void> {
+    await this.#load()
+    let looking = false
+    const look = async () => {
+      if (looking) return
+      looking = true
+      try {
+        await this.#load()
+        await this.#release()
+      } catch (error) {
+        log.warn("the paused queues could not be read", { error })
+      }
+      looking = false
+    }
+    const timer = setInterval(look, LOOK_MILLISECONDS)
+    return () => clearInterval(timer)
+  }
+
+  /** Why work of the queue waits; undefined while it does not. */
+  holdOf(queue: string): Hold | undefined {
+    if (!this.#paused.has(queue)) return undefined
+    return { until: null, reason: pauseReason(queue), by: queue }
+  }
+
+  /** Throws 404 for a queue there is none of, 409 for one that is paused. */
+  async pause(given: string, paused_by: string | null, tell = tellNobody): Promise<QueueLine> {
+    const queue = this.#demand(given)
+    const row = { queue, paused_by, paused_at: now() }
+    const made = await this.#store.tx(async (tx) => {
+      const rows = await tx.insert(pausedQueues).values(row).onConflictDoNothing().returning()
+      if (rows.length > 0) await tell(tx, "queue.paused", queue)
+      return rows
+    })
+    if (made.length === 0) fail("conflict", `The queue ${queue} is paused.`, { reason: "paused" })
+    log.info("a queue was paused", { queue, paused_by })
+    await this.#load()
+    return this.#find(queue)
+  }
+
+  /** Throws 404 for a queue there is none of, 409 for one that is not paused. */
+  async resume(given: string, tell = tellNobody): Promise<QueueLine> {
+    const queue = this.#demand(given)
+    const ended = await this.#store.tx(async (tx) => {
+      const rows = await tx.delete(pausedQueues).where(eq(pausedQueues.queue, queue)).returning()
+      if (rows.length > 0) await tell(tx, "queue.resumed", queue)
+      return rows
+    })
+    if (ended.length === 0) {
+      fail("conflict", `The queue ${queue} is not paused.`, { reason: "not_paused" })
+    }
+    log.info("a queue was resumed", { queue })
+    await this.#load()
+    // The first of them now, all others by `start`, within a second.
+    for (const rows of this.#tables) await unhold(this.#store, rows, queue)
+    return this.#find(queue)
+  }
+
+  /** Every queue, and every domain that is paused, by name. */
+  async list(): Promise<QueueLine[]> {
+    const lines = await this.#lines.all()
+    const domains = [...this.#paused].filter((queue) => queue.startsWith(OF_DOMAIN))
+    return [...this.#names, ...domains].sort().map((queue) => this.#line(lines, queue))
+  }
+
+  async #find(queue: string): Promise<QueueLine> {
+    return this.#line(await this.#lines.all(), queue)
+  }
+
+  #line(lines: QueueTotals, queue: string): QueueLine {
+    const counts = lines.get(queue) ?? blank()
+    return { queue, ...counts, paused: this.#paused.has(queue) }
+  }
+
+  /** The name as it is kept. Domains compare as A-labels. */
+  #demand(given: string): string {
+    if (this.#names.has(given)) return given
+    const text = given.startsWith(OF_DOMAIN) ? given.slice(OF_DOMAIN.length) : ""
+    if (text === "") return fail("not_found", `There is no queue ${given}.`)
+    const domain = wireDomain(text.replace(/\.$/, ""))
+    if (domain !== undefined) return queueOfDomain(domain)
+    return fail("not_found", `"${text}" is not a domain name. Give one such as example.com.`)
+  }
+
+  async #load() {
+    const rows = await this.#store.read.select().from(pausedQueues)
+    this.#paused = new Set(rows.map(({ queue }) => queue))
+  }
+
+  /** What is held by a pause that ended while a process died, or on another node. */
+  async #release() {
+    for (const rows of this.#tables) {
+      for (const by of await holders(this.#store.read, rows)) {
+        const is_pause = this.#names.has(by) || by.startsWith(OF_DOMAIN)
+        if (!is_pause || this.#paused.has(by)) continue
+        while ((await unhold(this.#store, rows, by)) > 0);
+      }
+    }
+  }
 }

@@ -6,7 +6,7 @@ import type { Caller } from "../identity/caller"
 import { recordInAccounts } from "../identity/users"
 import { count, flag, text } from "../lib/record-fields"
 import { pageInMemory } from "../store/rows"
-import type { QueuePauses, TellPause } from "./pauses"
+import type { QueuePauses, TellPause } from "./holds"
 
 const Queue = t.Object(
   {

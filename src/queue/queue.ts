@@ -1,7 +1,6 @@
 import { and, asc, eq, inArray, type SQL, sql } from "drizzle-orm"
 import { millis, millisFrom, now } from "../core/time"
-import { countHeld, providerHold } from "../jobs/holds"
-import { pauseReason } from "../jobs/pauses"
+import { countHeld, pauseReason, providerHold } from "../jobs/holds"
 import { pausedQueues } from "../jobs/tables"
 import { HELD } from "../jobs/work-item"
 import { isHeld, isLeased, isReady } from "../jobs/work-rows"

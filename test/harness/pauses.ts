@@ -1,6 +1,6 @@
 import { type CountQueues, countJobs } from "../../src/jobs/counts"
+import { QueuePauses } from "../../src/jobs/holds"
 import { jobRows } from "../../src/jobs/jobs"
-import { QueuePauses } from "../../src/jobs/pauses"
 import { countMessages, messageRows } from "../../src/messages/pipeline"
 import type { Store } from "../../src/store/store"
 

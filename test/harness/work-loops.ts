@@ -1,6 +1,6 @@
+import type { QueuePauses } from "../../src/jobs/holds"
 import { type JobHandlers, jobTable } from "../../src/jobs/jobs"
 import { WorkLoop } from "../../src/jobs/loop"
-import type { QueuePauses } from "../../src/jobs/pauses"
 import { type Channels, messageTable } from "../../src/messages/pipeline"
 import type { Store } from "../../src/store/store"
 import { jobHandlers } from "../../src/work"

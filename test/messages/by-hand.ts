@@ -1,5 +1,5 @@
 import { claimsOf } from "../../src/jobs/claims"
-import type { QueuePauses } from "../../src/jobs/pauses"
+import type { QueuePauses } from "../../src/jobs/holds"
 import { Settler } from "../../src/jobs/settler"
 import { DeferredError, type Hold, PRIORITIES, type WorkResult } from "../../src/jobs/work-item"
 import type { Message } from "../../src/messages/facts"

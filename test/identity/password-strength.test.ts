@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { lacking } from "../../src/lib/password-strength"
+import { lacking } from "../../src/identity/passwords"
 
 test.each([
   ["", ["length", "upper", "lower", "digit", "symbol"]],
