@@ -16,6 +16,7 @@ import type { OutgoingMail } from "./emails/providers/provider"
 import { MessageWatchers } from "./events/message-watchers"
 import { RecentTraffic } from "./http/listener"
 import { Cursors } from "./http/page"
+import { RateLimits, SharedWindows } from "./http/rate-limits"
 import { ServerHealth, type Vitals } from "./http/server-health"
 import { countJobs } from "./jobs/counts"
 import { QueuePauses } from "./jobs/holds"
@@ -123,6 +124,7 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
     watching: new MessageWatchers(store),
     webhooks: hooks.parts,
     intake: new Intake(store),
+    limits: new RateLimits(store.isAlone ? undefined : new SharedWindows(store)),
     cursors: new Cursors(secrets),
     ...sessionParts({ store, secrets, data_dir, sign_up, base_url }),
     ...{ mail, rules, domains, queues: pauses, open_providers, providers },

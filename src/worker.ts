@@ -2,6 +2,7 @@ import { serveTasks } from "./core/worker-task"
 import type { MailToCompose, MailToSign } from "./emails/compose-task"
 import type { PartsToParse } from "./http/json"
 import type { VerifyStep } from "./inbound/verify-task"
+import type { MailToRead } from "./smtp/submitted-mail"
 import type { FileToCheck } from "./store/file-tasks"
 import type { RenderTask } from "./templates/render"
 
@@ -34,6 +35,10 @@ serveTasks({
   "read-file": async (file: { place: Uint8Array | string; number: number }) => {
     const { readMailFile } = await import("./emails/parts-task")
     return readMailFile(file)
+  },
+  "read-submitted": async (mail: MailToRead) => {
+    const { readSubmitted } = await import("./smtp/submitted-mail")
+    return readSubmitted(mail)
   },
   "parse-body": async (body: PartsToParse) => {
     const { parseBody } = await import("./http/json")

@@ -9,7 +9,7 @@ import { giveBack, type QuotaAllowance, reserveEach, takeFromBucket } from "../t
 import { add } from "../tenancy/usage"
 
 /** An email to accept, and the quota it is counted under; null counts nowhere. */
-interface EmailEntry {
+export interface EmailEntry {
   message: messages.NewMessage
   allowance: (QuotaAllowance & { sends_per_second: number | null }) | null
 }
@@ -23,7 +23,8 @@ export const entryOf = (message: messages.NewMessage, caller: Caller): EmailEntr
   allowance: message.sandbox ? null : allowanceOf(caller),
 })
 
-const allowanceOf = ({ account_id, quota_subject, limits, plan }: Caller) => ({
+/** The quota of the month that emails of this caller count under. */
+export const allowanceOf = ({ account_id, quota_subject, limits, plan }: Caller) => ({
   account_id,
   subject: quota_subject,
   metric: "email" as const,

@@ -165,7 +165,7 @@ const OWN_HEADERS = new RegExp(
 )
 
 /** `["a"]`, or `[{name, value}]` which becomes `name:value`. */
-function readTags(value: unknown, problems: Problems): string[] {
+export function readTags(value: unknown, problems: Problems): string[] {
   if (value == null) return []
   if (!Array.isArray(value) || value.length > MOST_TAGS) {
     const hint = `The value must be a list of at most ${MOST_TAGS} tags.`
@@ -184,7 +184,7 @@ function pair(item: unknown): string | undefined {
   return typeof name === "string" && typeof value === "string" ? `${name}:${value}` : undefined
 }
 
-function readMetadata(value: unknown, problems: Problems): Record<string, unknown> {
+export function readMetadata(value: unknown, problems: Problems): Record<string, unknown> {
   if (value == null) return {}
   if (typeof value !== "object" || Array.isArray(value)) {
     return problems.add("metadata", "invalid", "The value must be an object.") ?? {}

@@ -50,19 +50,30 @@ export class Guard {
   async admit(asking: Admission): Promise<void> {
     const known = await this.#counted(asking.ip, () => this.#identify(asking))
     const { caller } = known
-    const limit = caller.account_id ? caller.limits.requests_per_minute : USER_PER_MINUTE
-    const name = `caller:${caller.key_id ?? caller.user_id}`
     asking.caller = caller
-    asking.quota = this.#limits.peek(name, limit)
+    asking.quota = this.#limits.peek(...windowOf(caller))
     refuseAddress(caller)
     refuseAccount(caller)
-    asking.quota = await this.#limits.take(name, limit)
+    asking.quota = await this.countRequest(caller)
     refuseDelivery(asking)
     const settled = await known.settle()
     authorize(settled, asking.route, asking.params)
     asking.caller = settled
     this.#touch(settled)
   }
+
+  /** For callers that speak another protocol: the checks of `admit` for an API key, but for its window. */
+  async admitKey(key: string, ip: string, scope: string): Promise<Caller> {
+    const caller = await this.#counted(ip, () => authenticate(this.#store.read, key, ip))
+    refuseAddress(caller)
+    refuseAccount(caller)
+    authorize(caller, { scope, callers: ["key"] }, {})
+    this.#touch(caller)
+    return caller
+  }
+
+  /** Counts one request of the caller. Throws 429 `rate_limit_exceeded`. */
+  countRequest = (caller: Caller): Promise<Quota> => this.#limits.take(...windowOf(caller))
 
   /** Whether an open connection would still be let in. Counts and records nothing. */
   async stillAdmits(asking: Admission): Promise<boolean> {
@@ -161,6 +172,12 @@ export class Guard {
       .catch((error) => log.debug("the last use of a credential was not recorded", { error }))
   }
 }
+
+/** The window in which the requests of a caller are counted, and how many it admits. */
+const windowOf = (caller: Caller): [name: string, limit: number | null] => [
+  `caller:${caller.key_id ?? caller.user_id}`,
+  caller.account_id ? caller.limits.requests_per_minute : USER_PER_MINUTE,
+]
 
 interface Known {
   caller: Caller
@@ -270,8 +287,10 @@ function mayStayOutside(scope: string, caller: Caller, project_id: string | null
   return wanted.includes("role:operator") && caller.operator && project_id === null
 }
 
+type RouteGate = Pick<AnyRoute, "scope" | "callers" | "self">
+
 /** Throws 403 `forbidden` with the scope or the role that is missing. */
-function authorize(caller: Caller, { scope, callers, self }: AnyRoute, params: Params) {
+function authorize(caller: Caller, { scope, callers, self }: RouteGate, params: Params) {
   const wanted = scope.split("|")
   if (caller.kind === "console" && callers.includes("console")) {
     if (wanted.some((one) => consoleHas(caller, one))) return

@@ -54,7 +54,7 @@ export function claimOf(
 ): Claim | undefined {
   const key = request.headers.get("idempotency-key")
   if (key === null) return undefined
-  if (!FORM.test(key)) throw invalid("Idempotency-Key", "invalid", KEY_RULE)
+  demandKeyForm(key)
   const { project_id, account_id, user_id, key_id } = caller
   const { status, sealed } = route
   const owner_id = project_id || account_id || (user_id ?? "")
@@ -68,6 +68,11 @@ export function claimOf(
     status: status[0],
     secrets: sealed ? secrets : undefined,
   }
+}
+
+/** Throws 422 `validation_error`. */
+export function demandKeyForm(key: string): void {
+  if (!FORM.test(key)) throw invalid("Idempotency-Key", "invalid", KEY_RULE)
 }
 
 const KEY_RULE = "The value must have 1 to 255 visible ASCII characters."

@@ -22,7 +22,7 @@ import { asApiError, type HeaderFields, respond, respondError } from "./envelope
 import { type Admission, Guard, type VerifyAccess } from "./guard"
 import * as idempotency from "./idempotency"
 import type { RecentTraffic } from "./listener"
-import { quotaHeaders, RateLimits, SharedWindows } from "./rate-limits"
+import { quotaHeaders, type RateLimits } from "./rate-limits"
 import type { AnyRoute, Call, RouteAnswer } from "./route"
 import type { ServerHealth } from "./server-health"
 import { demandUpgrade, Sockets, type SocketTimes, Upgrade, type Upgrader } from "./sockets"
@@ -38,6 +38,8 @@ export interface RequestHandlerOptions {
   /** Read at every request: it may change while the server runs. */
   trusted_proxies: string[]
   verifyAccess: VerifyAccess
+  /** Of every server that callers of this process reach. */
+  limits: RateLimits
   meter: Meter
   requests: Pick<RequestLog, "add">
   traffic: Pick<RecentTraffic, "note">
@@ -127,7 +129,7 @@ class RequestHandler {
     const { store, verifyAccess, body_memory_mb: memory_mb } = options
     this.#bodies = new BodyMemory({ memory_mb })
     this.#sockets = new Sockets(options.socket_times)
-    this.#limits = new RateLimits(store.isAlone ? undefined : new SharedWindows(store))
+    this.#limits = options.limits
     this.#guard = new Guard(store, this.#limits, verifyAccess)
   }
 

@@ -9,7 +9,7 @@ import { type Metric, quotas, sendBuckets } from "../plans/tables"
 import { held } from "../store/dialect"
 import { rowById } from "../store/rows"
 import { prepared } from "../store/statements"
-import type { Store, Tx } from "../store/store"
+import type { Reader, Store, Tx } from "../store/store"
 import { recount } from "./usage"
 
 /** Shares of a quota, in percent, that the owners are told of. */
@@ -38,6 +38,14 @@ export async function reserveEach(tx: Tx, allowance: QuotaAllowance, wishes: num
   const { admitted, used, passed } = await reserve(tx, allowance, wishes)
   await alertOwners(tx, { ...allowance, limit, used }, passed)
   return admitted.map((fits) => (fits ? null : usedUp({ ...allowance, limit, used })))
+}
+
+/** Throws 402 where the month has no room for so many more. Reserves nothing. */
+export async function demandRoomFor(db: Reader, allowance: QuotaAllowance, units: number) {
+  const { limit, subject, metric } = allowance
+  if (limit === null) return
+  const [row] = await look(db, { subject, metric, period: currentPeriod() })
+  if (row && units > limit - row.used) throw usedUp({ ...allowance, limit, used: row.used })
 }
 
 interface Reservation {
@@ -137,6 +145,10 @@ const { subject, metric, period, used, alerted } = quotas
 
 const find = prepared({ subject, metric, period }, (tx: Tx, slot) =>
   held(tx.select().from(quotas).where(isRow(slot))),
+)
+
+const look = prepared({ subject, metric, period }, (db: Reader, slot) =>
+  db.select().from(quotas).where(isRow(slot)),
 )
 
 const write = prepared({ subject, metric, period, used, alerted }, (tx: Tx, row) =>

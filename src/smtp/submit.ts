@@ -1,0 +1,204 @@
+import { createHash } from "node:crypto"
+import type { Blobs } from "../core/blobs"
+import { ApiError, Problems } from "../core/errors"
+import { newId } from "../core/ids"
+
+import type { Workers } from "../core/workers"
+import { accept, type EmailEntry, entryOf, type Intake } from "../emails/accept"
+import { NOT_OFFERED, readMetadata, readTags } from "../emails/fields"
+import type { SendRules } from "../emails/prepare"
+import { prepareBytes } from "../emails/submitted"
+import { AlreadyAnswered, type Claim, demandKeyForm, lookup, take } from "../http/idempotency"
+import { refuseNotOffered } from "../http/validate"
+import type { Caller } from "../identity/caller"
+import { comparable, type Mailbox } from "../lib/address"
+import type { NewMessage } from "../messages/pipeline"
+import type { Store, Tx } from "../store/store"
+import type { ReceivedMail } from "./mail-session"
+import { SubmissionRefusal } from "./submission-replies"
+import {
+  type MailRefusal,
+  type MailToRead,
+  readSubmitted,
+  type SubmittedMail,
+  type SubmittedOptions,
+} from "./submitted-mail"
+
+export interface SubmitParts {
+  store: Store
+  blobs: Blobs
+  workers: Workers
+  intake: Intake
+  rules: SendRules
+  /** The name of this instance in the `Received` header that it adds. */
+  host: string
+}
+
+/**
+ * Accepts one submitted mail: a message for each recipient, all or none, under one `batch_id`. Resolves
+ * with their ids once they are on disk; a repetition within a day gets the ids of the first time.
+ */
+export async function submit(
+  parts: SubmitParts,
+  received: ReceivedMail,
+  caller: Caller,
+): Promise<string[]> {
+  const id = newId()
+  const { raw, smtputf8, received_at } = received
+  const mail = await readMail(parts, { raw, smtputf8, received_at, id, host: parts.host })
+  if ("refused" in mail) {
+    const { code, enhanced, api_code, message } = mail.refused
+    throw new SubmissionRefusal(code, enhanced, api_code, message)
+  }
+  const options = readOptions(mail)
+  const email = { ...mail, ...options }
+  const sender = {
+    ...{ caller, source: "smtp" as const, batch_id: id },
+    idempotency_key: mail.idempotency_key,
+  }
+  const recipients = recipientsOf(received.to, mail.named)
+  const messages = await prepareBytes(email, recipients, sender, parts.rules, parts.blobs)
+  const entries = messages.map((message) => submissionEntry(message, caller, mail))
+  return untilAnswered(() => enterAll(parts, entries))
+}
+
+/** Larger mail is read in a worker; for smaller mail the way there would cost more. */
+const MAX_READ_HERE = 32 * 1024
+const READ_DEADLINE_MS = 10_000
+
+async function readMail(
+  { workers }: SubmitParts,
+  mail: MailToRead,
+): Promise<SubmittedMail | MailRefusal> {
+  const { raw } = mail
+  if (raw.length <= MAX_READ_HERE) return readSubmitted(mail)
+  const { buffer } = raw
+  const is_own = buffer instanceof ArrayBuffer && buffer.byteLength === raw.byteLength
+  const options = { deadline_ms: READ_DEADLINE_MS, transfer: is_own ? [buffer] : [] }
+  return workers.run("read-submitted", mail, options)
+}
+
+/** What the option headers say. One that cannot be obeyed is a refusal, as in the body of a request. */
+function readOptions({ options, idempotency_key }: SubmittedMail) {
+  const { tags: given, metadata: values, others }: SubmittedOptions = options
+  const problems = new Problems()
+  for (const [name, value] of others) {
+    const field = name.slice("X-Svc-".length).toLowerCase().replaceAll("-", "_")
+    if (NOT_OFFERED.includes(field)) refuseNotOffered(name, value, problems)
+  }
+  const tags = readTags(given, problems)
+  const metadata = readMetadata(values, problems)
+  try {
+    problems.throwIfAny()
+    if (idempotency_key !== null) demandKeyForm(idempotency_key)
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    throw new SubmissionRefusal(501, "5.5.4", "validation_error", error.message)
+  }
+  return { tags, metadata }
+}
+
+/** Each address once, with the name that To or Cc give it. */
+function recipientsOf(to: string[], named: Mailbox[]): Mailbox[] {
+  const names = new Map(named.map(({ email, name }) => [comparable(email), name]))
+  const once = new Map(to.map((email) => [comparable(email), email]))
+  return [...once].map(([key, email]) => ({ email, name: names.get(key) ?? null }))
+}
+
+interface SubmissionEntry extends EmailEntry {
+  claim: Claim | undefined
+}
+
+const submissionEntry = (
+  message: NewMessage,
+  caller: Caller,
+  mail: SubmittedMail,
+): SubmissionEntry => ({
+  ...entryOf(message, caller),
+  claim: claimOf(mail, caller, message.recipient),
+})
+
+/**
+ * A claim for each recipient: a relay that repeats a mail may put other recipients together, and one
+ * with many recipients sends the same mail several times. Without Message-ID and Idempotency-Key a
+ * mail says nothing of being a repetition.
+ */
+function claimOf(
+  { idempotency_key, given_message_id }: SubmittedMail,
+  { project_id, key_id }: Caller,
+  recipient: string,
+): Claim | undefined {
+  const key = idempotency_key ?? given_message_id
+  if (key === null) return undefined
+  const named = idempotency_key === null ? ["message-id", key_id, key] : ["key", key]
+  const digest = createHash("sha256")
+    .update(JSON.stringify([...named, recipient]))
+    .digest("hex")
+  const request = `${project_id} SMTP DATA ${digest}`
+  return { request, project_id, key, body_hash: "", status: 201, secrets: undefined }
+}
+
+/** So often another session may have been faster with the same mail, or a claim of yesterday is renewed. */
+const MOST_TRIES = 3
+
+async function untilAnswered(enter: () => Promise<string[]>): Promise<string[]> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await enter()
+    } catch (error) {
+      if (!(error instanceof AlreadyAnswered) || tries === MOST_TRIES) throw error
+    }
+  }
+}
+
+const NEVER = new AbortController().signal
+
+/** One message enters with those of other sessions; several enter together or not at all. */
+async function enterAll(parts: SubmitParts, entries: SubmissionEntry[]): Promise<string[]> {
+  const { store, intake } = parts
+  const [first, ...others] = entries
+  if (!first || others.length > 0) return store.tx((tx) => enterTogether(tx, entries))
+  const { claim, message } = first
+  try {
+    await intake.submit(first, { claim, signal: NEVER }, answerOf(message.id))
+    return [message.id]
+  } catch (error) {
+    if (!(error instanceof AlreadyAnswered)) throw error
+    const known = await lookup(store.read, error.claim)
+    if (known) return [idOf(known)]
+    throw error // the claim knows now that it takes the place of an old one
+  }
+}
+
+const answerOf = (id: string) => ({ data: { id } })
+const idOf = ({ data }: { data: unknown }) => (data as { id: string }).id
+
+async function enterTogether(tx: Tx, entries: SubmissionEntry[]): Promise<string[]> {
+  const ids = new Map<SubmissionEntry, string>()
+  const fresh: SubmissionEntry[] = []
+  for (const entry of entries) {
+    const known = entry.claim && (await lookup(tx, entry.claim))
+    if (known) ids.set(entry, idOf(known))
+    else fresh.push(entry)
+  }
+  await takeClaims(tx, fresh)
+  const answers = fresh.length > 0 ? await accept(tx, fresh, "strict") : []
+  for (const [at, answer] of answers.entries()) {
+    if (answer instanceof ApiError) throw answer
+    const entry = fresh[at]
+    if (entry) ids.set(entry, answer.id)
+  }
+  return entries.map((entry) => ids.get(entry) ?? "")
+}
+
+/** In one order everywhere, so that no two transactions wait for each other's rows. */
+async function takeClaims(tx: Tx, entries: SubmissionEntry[]) {
+  const claims = entries.flatMap(({ claim, message }) => {
+    const stored = { status: 201, answer: JSON.stringify(answerOf(message.id)) }
+    return claim ? [{ claim, stored }] : []
+  })
+  claims.sort((one, other) => (one.claim.request < other.claim.request ? -1 : 1))
+  const taken = await take(tx, claims)
+  const lost = claims.find(({ claim }) => !taken.has(claim.request))
+  if (lost) throw new AlreadyAnswered(lost.claim)
+}
