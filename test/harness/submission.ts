@@ -1,7 +1,9 @@
 import { now } from "../../src/core/time"
+import { openMailServer } from "../../src/smtp/mail-server"
 import { type MailSession, SmtpReplyError } from "../../src/smtp/mail-session"
 import { submissionHandlers } from "../../src/smtp/submission"
 import type { SubmissionIdentity } from "../../src/smtp/submission-login"
+import { cert, key as tls_key } from "../core/certificate"
 import type { TestService } from "./service"
 
 export type TestSession = MailSession<SubmissionIdentity>
@@ -43,6 +45,28 @@ export function testSubmission({ parts }: Pick<TestService, "parts">) {
   }
 
   return { handlers, login, submit }
+}
+
+/** The submission server on two free ports of the loopback; the second begins with TLS. */
+export async function openSubmission(service: Pick<TestService, "parts">) {
+  const { handlers } = testSubmission(service)
+  const server = await openMailServer({
+    ...handlers,
+    kind: "submission",
+    host: "mx.belfry.test",
+    listen: { host: "127.0.0.1", port: 0 },
+    implicit: { host: "127.0.0.1", port: 0 },
+    certificate: { current: () => ({ key: tls_key, cert }), onChange: () => () => {} },
+    limits: { size: 15_728_640, recipients: 100, connections: 500, per_address: 20 },
+    trusted_proxies: () => [],
+    isReady: () => undefined,
+  })
+  const { port, implicit_port } = server
+  return {
+    port,
+    implicit_port: implicit_port ?? 0,
+    [Symbol.asyncDispose]: () => server.close(0),
+  }
 }
 
 /** The ids that the 250 names. */

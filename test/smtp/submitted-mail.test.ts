@@ -24,8 +24,7 @@ const sent = (mail: SubmittedMail) => Buffer.from(mail.raw).toString()
 /** Behind the field that this server adds at the top. */
 const kept = (mail: SubmittedMail) => sent(mail).replace(/^Received: .*\r\n\t.*\r\n/, "")
 
-const RECEIVED =
-  `Received: by mx.belfry.test with ESMTPSA id ${ID};\r\n` + "\tSun, 22 Nov 2026 10:00:00 +0000\r\n"
+const RECEIVED = `Received: by mx.belfry.test with ESMTPSA id ${ID};\r\n\tSun, 22 Nov 2026 10:00:00 +0000\r\n`
 
 const PLAIN = `Received: from a by b; Sun, 22 Nov 2026 09:00:00 +0000
 From: Bell <bell@example.test>
