@@ -36,6 +36,7 @@ interface Openable extends OwnProvider {
 interface Entry {
   version: string
   provider: Provider
+  is_shared: boolean
   limit: ProviderRateLimit | undefined
   uses: number
   is_retired: boolean
@@ -78,7 +79,7 @@ export class OpenProviders {
     let is_over = false
     return {
       provider: entry.provider,
-      is_shared: this.isShared(row),
+      is_shared: entry.is_shared,
       pace: (is_urgent) => entry.limit?.take(is_urgent),
       reached: (is_reached) => note(entry, is_reached),
       release: () => {
@@ -96,8 +97,6 @@ export class OpenProviders {
   /** The name of the instance's own provider; undefined where a channel has none. */
   ownName = (kind: ProviderKind): string | undefined =>
     this.environment.own[channelOf(kind)]?.descriptor.name
-
-  isShared = (row: ConfigRow): boolean => this.#descriptorOf(row)?.is_shared === true
 
   /** What the provider thinks of a sending domain; undefined where it keeps no identities. Rejects where it cannot be asked. */
   async identityOf(row: ConfigRow, domain: string): Promise<SenderIdentity | undefined> {
@@ -121,6 +120,7 @@ export class OpenProviders {
     const fresh: Entry = {
       version,
       provider: this.#open(row),
+      is_shared: this.#descriptorOf(row)?.is_shared === true,
       limit: typeof max_per_second === "number" ? new ProviderRateLimit(max_per_second) : undefined,
       uses: 0,
       is_retired: false,

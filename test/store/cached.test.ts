@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test"
-import { cached, perStore } from "../../src/store/cached"
+import { cached, perStore, perTable } from "../../src/store/cached"
 import { total } from "../../src/store/counters"
 import type { Reader, Store } from "../../src/store/store"
 import { counters, instanceValues } from "../../src/store/tables"
@@ -127,4 +127,15 @@ test("what another node was found to have changed is forgotten, too", async () =
   await store.tx(async (tx) => tx.noteChange("counters"))
   await look.of(store.read)
   expect(look.reads).toBe(2)
+})
+
+test("each table of a store has one of what is kept for it, for the reader and every transaction", async () => {
+  await using one = await testStore()
+  await using other = await testStore()
+  const keptFor = perTable((_, table) => ({ table }))
+  const first = keptFor(one.store.read, "messages")
+  expect(first).toEqual({ table: "messages" })
+  expect(await one.store.tx(async (tx) => keptFor(tx, "messages"))).toBe(first)
+  expect(keptFor(one.store.read, "jobs")).toEqual({ table: "jobs" })
+  expect(keptFor(other.store.read, "messages")).not.toBe(first)
 })
