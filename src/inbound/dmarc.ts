@@ -38,25 +38,34 @@ type LookUpTxt = (name: string) => Promise<DnsAnswer>
 
 /**
  * DMARC (RFC 7489). Of several authors each is judged, and the worst result counts (6.6.1). A mail
- * with several From fields never passes, because readers differ in which one they show.
+ * with several From fields never passes, because readers differ in which one they show. Nor does one
+ * whose header is too large.
  */
 export async function evaluateDmarc(
-  { fields, domains }: MailAuthors,
+  { fields, domains, is_cut }: MailAuthors,
   known: Authenticated,
   lookUp: LookUpTxt,
 ): Promise<DmarcResult> {
+  if (is_cut) return { ...forged(domains), reason: "The header is too large to find its author." }
+  if (fields > 1) {
+    const reason = `The mail has ${fields} From fields, and only one is allowed (RFC 5322 3.6).`
+    return { ...forged(domains), reason }
+  }
   if (domains.length > MAX_AUTHOR_DOMAINS) {
     return { ...forged(domains), reason: "The mail names too many authors." }
   }
   const results = await Promise.all(domains.map((domain) => ofAuthor(domain, known, lookUp)))
-  if (fields > 1) {
-    const reason = `The mail has ${fields} From fields, and only one is allowed (RFC 5322 3.6).`
-    return { ...(worst(results) ?? forged(domains)), ...forged(domains), reason }
-  }
   const reason =
     fields === 0 ? "The mail has no From field." : "The From field names no domain to ask."
   return worst(results) ?? { ...none(""), reason }
 }
+
+/** The result where nothing is known. */
+export const undecided = (reason: string): DmarcResult => ({
+  ...none(""),
+  result: "temperror",
+  reason,
+})
 
 const none = (domain: string): DmarcResult => ({
   result: "none",

@@ -1,25 +1,32 @@
 import { domainToASCII } from "node:url"
-import type { HeaderRow } from "mailauth/lib/dkim/dkim-verifier"
+import type { MailHeader } from "./header-rows"
 
-/** Longer ones name more authors than a policy is looked up for. */
+/** A longer From field is not read. */
 const MAX_FROM_BYTES = 64 * 1024
+
+/** RFC 1035 2.3.4. Nothing can be published for a longer name. */
+const MAX_NAME = 253
 
 export interface MailAuthors {
   /** How many From fields the mail has. RFC 5322 3.6 wants one. */
   fields: number
   /** The domains of all addresses in them, as A-labels in lower case, each once. */
   domains: string[]
+  /** Over a limit, so there may be more authors. */
+  is_cut: boolean
 }
 
 /** The authors that a reader may be shown. A mailbox without a domain adds none. */
-export function authorsOf(rows: HeaderRow[]): MailAuthors {
+export function authorsOf({ rows, too_large }: MailHeader): MailAuthors {
   const fields = rows.filter(({ key }) => key === "from").map(({ line }) => line)
-  const domains = fields.flatMap((line) => domainsOf(bodyOf(line)))
-  return { fields: fields.length, domains: [...new Set(domains)] }
+  const short = fields.filter((line) => line.length <= MAX_FROM_BYTES)
+  const domains = short.flatMap((line) => domainsOf(bodyOf(line)))
+  const is_cut = too_large || short.length < fields.length
+  return { fields: fields.length, domains: [...new Set(domains)], is_cut }
 }
 
 function bodyOf(line: Buffer): string {
-  const text = line.subarray(0, MAX_FROM_BYTES).toString("utf8")
+  const text = line.toString("utf8")
   return text.slice(text.indexOf(":") + 1).replaceAll("\r\n", "")
 }
 
@@ -65,5 +72,5 @@ function withoutNames(text: string): string {
 function wireName(text: string): string[] {
   const bare = text.replace(/[ \t]+/g, "").replace(/\.$/, "")
   const name = /^[!-~]*$/.test(bare) ? bare.toLowerCase() : domainToASCII(bare)
-  return name === "" ? [] : [name]
+  return name === "" || name.length > MAX_NAME ? [] : [name]
 }

@@ -46,6 +46,15 @@ declare module "mailauth/lib/dkim/dkim-verifier" {
     messageSignature?: SignatureResult
   }
 
+  interface BodyHash {
+    digest(encoding: "base64"): string
+    getMimeStructureStart(): number
+    byteLength: number
+    /** What the hash is of, and how much there is: `l=` may cover a part only. */
+    bodyHashedBytes: number
+    canonicalizedLength: number
+  }
+
   export class DkimVerifier {
     constructor(options: {
       resolver: (name: string, type: string) => Promise<unknown[]>
@@ -59,7 +68,8 @@ declare module "mailauth/lib/dkim/dkim-verifier" {
     results: SignatureResult[]
     arc: { chain: ArcSet[] | false; lastEntry?: ArcSet; error?: Error; keyCache: unknown }
     messageHeaders(headers: { parsed: HeaderRow[] }): Promise<void>
-    nextChunk(chunk: Buffer): Promise<void>
+    /** By canonicalization, hash and `l=`: `relaxed:sha256:`. */
+    bodyHashes: Map<string, BodyHash>
     finalChunk(): Promise<void>
   }
 }

@@ -8,6 +8,7 @@ import {
   type SignatureField,
   type SignatureResult,
 } from "mailauth/lib/dkim/dkim-verifier"
+import { relaxedBody } from "../lib/dkim"
 import { answering, type DnsAnswers, type DnsQuestion, UNKNOWN } from "./dns-answers"
 import { HEAD_BYTES, headerRows, type MailHeader } from "./header-rows"
 import { authorsOf, type MailAuthors } from "./mail-authors"
@@ -49,7 +50,8 @@ export interface ArcResult {
 export interface ReadHeader {
   /** The key records that its signatures name. */
   keys: DnsQuestion[]
-  authors: MailAuthors
+  /** Null where the header could not be read in time. */
+  authors: MailAuthors | null
   /** 0 to 99, the same for the same header: for policies that hold for a part of the mail. */
   sample: number
 }
@@ -70,7 +72,7 @@ export async function readHeader(raw: Uint8Array): Promise<ReadHeader> {
   for (const { line } of header.rows) hash.update(line)
   return {
     keys: [...new Set(names)].map((name) => ({ name, type: "TXT" })),
-    authors: authorsOf(header.rows),
+    authors: authorsOf(header),
     sample: hash.digest().readUInt32BE(0) % 100,
   }
 }
@@ -101,8 +103,7 @@ export async function judgeSignatures(
 ): Promise<JudgedSignatures> {
   const header = headerRows(raw)
   const { verifier, refused, resolver } = await verifierOf(header, answers, missing, now)
-  const body = raw.subarray(header.body_at)
-  await verifier.nextChunk(Buffer.from(body.buffer, body.byteOffset, body.byteLength))
+  hashBody(verifier, raw.subarray(header.body_at))
   await verifier.finalChunk()
   const judged = verifier.results.flatMap((result) =>
     result.status.result === "none" ? [] : dkimResult(result),
@@ -112,6 +113,40 @@ export async function judgeSignatures(
     arc: refused.arc ?? (await arcResult(verifier, resolver)),
   }
 }
+
+/**
+ * Puts the hashes that the signatures ask for in the place of mailauth's own, which reads line by
+ * line: 25 MB of short lines took it 13 seconds.
+ */
+function hashBody({ bodyHashes }: DkimVerifier, raw: Uint8Array): void {
+  const body = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
+  const canonical: Record<string, Buffer> = {}
+  for (const key of bodyHashes.keys()) {
+    const [canon = "", hash = "", limit] = key.split(":")
+    canonical[canon] ??= canon === "relaxed" ? relaxed(body) : simple(body)
+    const whole = canonical[canon]
+    const covered = limit ? whole.subarray(0, Number(limit)) : whole
+    const digest = createHash(hash).update(covered).digest("base64")
+    bodyHashes.set(key, {
+      digest: () => digest,
+      getMimeStructureStart: () => 0,
+      byteLength: body.length,
+      bodyHashedBytes: covered.length,
+      canonicalizedLength: whole.length,
+    })
+  }
+}
+
+const relaxed = (body: Buffer) => Buffer.from(relaxedBody(body.toString("latin1")), "latin1")
+
+/** RFC 6376 3.4.3: one line end in the place of all at the end. */
+function simple(body: Buffer): Buffer {
+  let end = body.length
+  while (end >= 2 && body[end - 2] === 13 && body[end - 1] === 10) end -= 2
+  return end < body.length ? body.subarray(0, end + 2) : Buffer.concat([body, LINE_END])
+}
+
+const LINE_END = Buffer.from("\r\n")
 
 interface RefusedFields {
   dkim: DkimResult[]
@@ -147,11 +182,10 @@ function withinLimits({ rows, too_large }: MailHeader) {
   const arc = rows.filter(({ key }) => ARC_FIELDS.includes(key))
   const taken = too_large ? [] : dkim.filter(isReadable).slice(0, MAX_SIGNATURES)
   const isLarge = too_large || !arc.slice(0, MAX_ARC_FIELDS).every(isReadable)
-  const why = (row: HeaderRow) => {
-    if (too_large) return "The header is too large, so its signatures were not judged."
-    if (!isReadable(row)) return "The signature is too long, so it was not judged."
-    return `Only the first ${MAX_SIGNATURES} signatures of a mail are judged.`
-  }
+  const why = (row: HeaderRow) =>
+    isReadable(row)
+      ? `Only the first ${MAX_SIGNATURES} signatures of a mail are judged.`
+      : "The signature is too long, so it was not judged."
   const left = dkim.filter((row) => !taken.includes(row)).slice(0, MAX_SIGNATURES)
   const chain: ArcResult = {
     result: "fail",
@@ -159,11 +193,13 @@ function withinLimits({ rows, too_large }: MailHeader) {
     reason: "The ARC fields are too large, so the chain was not judged.",
   }
   const refused: RefusedFields = {
-    dkim: left.map((row) => failed(why(row))),
+    dkim: too_large ? [failed(HIDDEN)] : left.map((row) => failed(why(row))),
     arc: isLarge && arc.length > 0 ? chain : undefined,
   }
   return { judged: [...taken, ...(isLarge ? [] : arc.slice(0, MAX_ARC_FIELDS))], refused }
 }
+
+const HIDDEN = "The header is too large, so its signatures were not judged."
 
 const ARC_FIELDS = ["arc-seal", "arc-message-signature", "arc-authentication-results"]
 

@@ -1,9 +1,9 @@
 import type { Mx, Resolver } from "../core/dns"
-import { DnsError } from "../core/dns"
-import { millis, millisFrom, monotonic, nextTurn } from "../core/time"
+import { millis, millisFrom, nextTurn } from "../core/time"
 import { type Workers, WorkerTimeout } from "../core/workers"
-import { type DmarcResult, evaluateDmarc } from "./dmarc"
-import { type DnsAnswer, type DnsAnswers, type DnsQuestion, keyOf } from "./dns-answers"
+import { type DmarcResult, evaluateDmarc, undecided } from "./dmarc"
+import { type DnsAnswers, type DnsQuestion, keyOf } from "./dns-answers"
+import { type DnsAsker, openDnsAsker } from "./dns-asker"
 import { HEAD_BYTES } from "./header-rows"
 import type { SpfResult, SpfSender } from "./sender-policy"
 import type { ArcResult, DkimResult, JudgedSignatures, ReadHeader } from "./signatures"
@@ -15,8 +15,7 @@ const DNS_MS = 10_000
 /** For one step in a thread; the largest mail takes a second. */
 const STEP_MS = 10_000
 
-/** SPF may ask for 10 terms and 10 hosts in each, DKIM for 10 keys, ARC for 51. */
-const MAX_QUESTIONS = 200
+const SLOW = "The mail took too long to read."
 
 /** Each round of SPF follows one more include or redirect, or asks for one more term. */
 const MAX_ROUNDS = 60
@@ -78,7 +77,7 @@ export async function verify(
   arrival: MailArrival,
   { workers, dns, host, dns_ms = DNS_MS }: VerdictTools,
 ): Promise<MailVerdicts> {
-  const asker = openAsker(dns, dns_ms)
+  const asker = openDnsAsker(dns, dns_ms)
   try {
     const { received_at, ...session } = arrival
     const now = received_at === undefined ? millis() : millisFrom(received_at)
@@ -86,10 +85,9 @@ export async function verify(
       spfOf({ ...session, host }, workers, asker),
       contentOf(mail, now, workers, asker),
     ])
-    const dmarc = await evaluateDmarc(header.authors, { spf, dkim }, async (name) => {
-      await asker.ask([{ name, type: "TXT" }])
-      return asker.answers[keyOf({ name, type: "TXT" })] ?? NOT_ASKED
-    })
+    const dmarc = header.authors
+      ? await evaluateDmarc(header.authors, { spf, dkim }, (name) => asker.txt(name))
+      : undecided(SLOW)
     return summary({ spf, dkim, dmarc: { ...dmarc, sample: header.sample }, arc })
   } finally {
     asker.close()
@@ -134,7 +132,7 @@ const SPF_VERDICTS: Record<SpfResult["result"], MailVerdict> = {
   temperror: "temperror",
 }
 
-async function contentOf(mail: MailSource, now: number, workers: Workers, asker: Asker) {
+async function contentOf(mail: MailSource, now: number, workers: Workers, asker: DnsAsker) {
   const header = await readHeader(mail, workers)
   await asker.ask(header.keys)
   return { header, ...(await signaturesOf(mail, now, workers, asker)) }
@@ -144,13 +142,13 @@ async function readHeader(mail: MailSource, workers: Workers): Promise<ReadHeade
   const head = mail instanceof Uint8Array ? new Uint8Array(mail.subarray(0, HEAD_BYTES)) : mail
   const { value } = await run<ReadHeader>(workers, { step: "header", mail: head }, () => ({
     keys: [],
-    authors: { fields: 1, domains: [] },
+    authors: null,
     sample: 0,
   }))
   return value
 }
 
-async function spfOf(sender: SpfSender, workers: Workers, asker: Asker): Promise<SpfResult> {
+async function spfOf(sender: SpfSender, workers: Workers, asker: DnsAsker): Promise<SpfResult> {
   const at = sender.mail_from.lastIndexOf("@")
   const domain = at === -1 ? sender.helo : sender.mail_from.slice(at + 1)
   const timed_out = (): SpfResult => ({
@@ -172,14 +170,20 @@ async function signaturesOf(
   mail: MailSource,
   now: number,
   workers: Workers,
-  asker: Asker,
+  asker: DnsAsker,
 ): Promise<JudgedSignatures> {
-  const reason = "The mail took too long to read."
   const timed_out = (): JudgedSignatures => ({
     dkim: [
-      { result: "temperror", domain: "", selector: "", algorithm: "", key_bits: null, reason },
+      {
+        result: "temperror",
+        domain: "",
+        selector: "",
+        algorithm: "",
+        key_bits: null,
+        reason: SLOW,
+      },
     ],
-    arc: { result: "temperror", sealers: [], reason },
+    arc: { result: "temperror", sealers: [], reason: SLOW },
   })
   return settled(asker, timed_out, async (answers) => {
     const copy = mail instanceof Uint8Array ? await copyOf(mail) : mail
@@ -193,7 +197,7 @@ async function signaturesOf(
 
 /** Does a step again until DNS has been asked for all that it wants to know. */
 async function settled<T>(
-  asker: Asker,
+  asker: DnsAsker,
   timed_out: () => T,
   step: (answers: DnsAnswers) => Promise<VerifyStepResult<T>>,
   hosts?: "A" | "AAAA",
@@ -208,7 +212,7 @@ async function settled<T>(
 }
 
 /** SPF asks for the hosts of an MX record one by one (RFC 7208 5.4); here they are asked at once. */
-function hostsOf(question: DnsQuestion, { answers }: Asker, type: "A" | "AAAA"): DnsQuestion[] {
+function hostsOf(question: DnsQuestion, { answers }: DnsAsker, type: "A" | "AAAA"): DnsQuestion[] {
   const answer = answers[keyOf(question)]
   if (question.type !== "MX" || !answer || "unknown" in answer) return []
   const names = (answer.rows as Mx[]).slice(0, MAX_HOSTS).map(({ exchange }) => exchange)
@@ -244,57 +248,4 @@ async function copyOf(bytes: Uint8Array): Promise<Uint8Array> {
     copy.set(bytes.subarray(from, from + COPY_BYTES), from)
   }
   return copy
-}
-
-interface Asker {
-  answers: DnsAnswers
-  /** Resolves when each question has its answer, at the latest when the time is over. */
-  ask(questions: DnsQuestion[]): Promise<void>
-  close(): void
-}
-
-const NOT_ASKED: DnsAnswer = { unknown: "it was not asked" }
-
-/** Asks each question once, and only until the time is over. */
-function openAsker(dns: Resolver, ms: number): Asker {
-  const answers: DnsAnswers = {}
-  const asked = new Map<string, Promise<void>>()
-  const over = Promise.withResolvers<DnsAnswer>()
-  const end = monotonic() + ms
-  const timer = setTimeout(() => over.resolve({ unknown: `no answer in ${ms} ms` }), ms)
-  const askOne = async (question: DnsQuestion) => {
-    if (asked.size > MAX_QUESTIONS) {
-      answers[keyOf(question)] = { unknown: `the mail asks for more than ${MAX_QUESTIONS} names` }
-    } else if (monotonic() >= end) answers[keyOf(question)] = await over.promise
-    else answers[keyOf(question)] = await Promise.race([lookUp(dns, question), over.promise])
-  }
-  return {
-    answers,
-    async ask(questions) {
-      const waits = questions.map((question) => {
-        const key = keyOf(question)
-        const known = asked.get(key)
-        if (known) return known
-        // The key counts at once, so that one call cannot ask more than the limit.
-        const answered = Promise.resolve().then(() => askOne(question))
-        asked.set(key, answered)
-        return answered
-      })
-      await Promise.all(waits)
-    },
-    close: () => clearTimeout(timer),
-  }
-}
-
-async function lookUp(dns: Resolver, { name, type }: DnsQuestion): Promise<DnsAnswer> {
-  try {
-    if (type === "TXT") return { rows: await dns.txt(name) }
-    if (type === "MX") return { rows: await dns.mx(name) }
-    if (type === "PTR") return { rows: await dns.ptr(name) }
-    return { rows: type === "A" ? await dns.a(name) : await dns.aaaa(name) }
-  } catch (error) {
-    if (!(error instanceof DnsError)) throw error
-    // What cannot be a name has no records.
-    return error.transient ? { unknown: error.message } : { rows: [] }
-  }
 }

@@ -1,0 +1,70 @@
+import { DnsError, type Resolver } from "../core/dns"
+import { monotonic } from "../core/time"
+import { type DnsAnswer, type DnsAnswers, type DnsQuestion, keyOf } from "./dns-answers"
+
+/** For one mail. SPF may ask for 10 terms with 10 hosts each, DKIM for 10 keys, ARC for 51. */
+const MAX_QUESTIONS = 200
+
+/** Asks DNS for one mail, each question once. */
+export interface DnsAsker {
+  /** What is known until now. */
+  answers: DnsAnswers
+  /** Resolves when each question has its answer, at the latest when the time is over. */
+  ask(questions: DnsQuestion[]): Promise<void>
+  txt(name: string): Promise<DnsAnswer>
+  close(): void
+}
+
+/** After `ms` milliseconds nothing is asked any more, and what is open has no answer. */
+export function openDnsAsker(dns: Resolver, ms: number): DnsAsker {
+  const answers: DnsAnswers = {}
+  const asked = new Map<string, Promise<void>>()
+  const over = Promise.withResolvers<DnsAnswer>()
+  const end = monotonic() + ms
+  const late = { unknown: `no answer in ${ms} ms` }
+  const timer = setTimeout(() => over.resolve(late), ms)
+  const answerTo = async (question: DnsQuestion): Promise<DnsAnswer> => {
+    if (monotonic() >= end) return late
+    return Promise.race([lookUp(dns, question), over.promise])
+  }
+  const once = (question: DnsQuestion): Promise<void> => {
+    const key = keyOf(question)
+    const known = asked.get(key)
+    if (known) return known
+    if (asked.size >= MAX_QUESTIONS) {
+      answers[key] = { unknown: `the mail asks for more than ${MAX_QUESTIONS} names` }
+      return Promise.resolve()
+    }
+    const answered = answerTo(question).then((answer) => {
+      answers[key] = answer
+    })
+    asked.set(key, answered)
+    return answered
+  }
+  const ask = async (questions: DnsQuestion[]) => {
+    await Promise.all(questions.map(once))
+  }
+  return {
+    answers,
+    ask,
+    async txt(name) {
+      const question = { name, type: "TXT" } as const
+      await ask([question])
+      return answers[keyOf(question)] ?? late
+    },
+    close: () => clearTimeout(timer),
+  }
+}
+
+async function lookUp(dns: Resolver, { name, type }: DnsQuestion): Promise<DnsAnswer> {
+  try {
+    if (type === "TXT") return { rows: await dns.txt(name) }
+    if (type === "MX") return { rows: await dns.mx(name) }
+    if (type === "PTR") return { rows: await dns.ptr(name) }
+    return { rows: type === "A" ? await dns.a(name) : await dns.aaaa(name) }
+  } catch (error) {
+    if (!(error instanceof DnsError)) throw error
+    // What cannot be a name has no records. The message of the error names our name servers.
+    return error.transient ? { unknown: "no name server gave an answer" } : { rows: [] }
+  }
+}
