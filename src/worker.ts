@@ -20,6 +20,10 @@ serveTasks({
     const { composeAndPack } = await import("./emails/compose-task")
     return composeAndPack(mail)
   },
+  "compose-seven-bit": async (mail: MailToSign) => {
+    const { composeSevenBit } = await import("./emails/compose-task")
+    return composeSevenBit(mail)
+  },
   "compose-batch": async (mails: (MailToCompose | MailToSign)[]) => {
     const { composeAll } = await import("./emails/compose-task")
     return composeAll(mails)

@@ -1,3 +1,4 @@
+import { isAscii as isSevenBit } from "node:buffer"
 import { and, eq } from "drizzle-orm"
 import { settings } from "../core/config"
 import type { Secrets } from "../core/secrets"
@@ -13,7 +14,13 @@ import { isOpen, type Message, OWN_SOURCE } from "../messages/facts"
 import { NO_REPLY, type Outcome, outcomeOf, type RecipientOutcome } from "../providers/provider"
 import { prepared } from "../store/statements"
 import type { Reader, Store } from "../store/store"
-import { bytesOf, type ComposeParts, type MessageBytes, unsignedWarner } from "./compose-email"
+import {
+  bytesOf,
+  type ComposeParts,
+  inSevenBits,
+  type MessageBytes,
+  unsignedWarner,
+} from "./compose-email"
 import { MAILBOX_DOMAIN } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
 import { localPartFor } from "./token-addresses"
@@ -63,6 +70,7 @@ export function emailChannel(parts: EmailChannelParts): Channel {
         to,
         raw: bytes,
         smtputf8: isWide(message),
+        ...(!isSevenBit(bytes) && { inSevenBits: () => inSevenBits(parts, message, bytes) }),
       })
       return withHeld(outcome, held)
     },

@@ -52,9 +52,7 @@ export async function bytesOf(
   const kept = is_sealed || attempt === 1 ? undefined : await findKept(store, message, blobs)
   if (kept) return { content: kept }
   const opened = is_sealed ? openContent(secrets, message.id, content) : content
-  // The instance, which writes in the name of a hidden project, has no keys there.
-  const owner = message.source === OWN_SOURCE ? null : message.project_id
-  const dkim = await signingKeys(store.read, secrets, owner, message.sender_domain ?? "")
+  const dkim = await keysOf({ store, secrets }, message)
   await warnUnsigned(message, dkim)
   const mail = isSubmitted(opened)
     ? toSign(message, opened, blobs)
@@ -64,6 +62,25 @@ export async function bytesOf(
   const { raw, packed } = made
   if (is_sealed) return { content: raw }
   return { content: raw, keep: Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength) }
+}
+
+/** The instance, which writes in the name of a hidden project, has no keys there. */
+const keysOf = (
+  { store, secrets }: Pick<ComposeParts, "store" | "secrets">,
+  { source, project_id, sender_domain }: Message,
+) =>
+  signingKeys(store.read, secrets, source === OWN_SOURCE ? null : project_id, sender_domain ?? "")
+
+/** What was composed, once more without bytes outside ASCII in its bodies, and signed anew. */
+export async function inSevenBits(
+  { store, secrets, workers }: Pick<ComposeParts, "store" | "secrets" | "workers">,
+  message: Message,
+  raw: Uint8Array,
+): Promise<Uint8Array> {
+  const dkim = await keysOf({ store, secrets }, message)
+  const mail = { bytes: raw, dkim, message_id: message.id, created_at: message.created_at }
+  const options = { deadline_ms: COMPOSE_DEADLINE_MS }
+  return workers.run<Uint8Array>("compose-seven-bit", mail, options)
 }
 
 async function findKept(store: Store, message: Message, blobs: Blobs) {

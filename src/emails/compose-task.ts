@@ -7,6 +7,7 @@ import { pack } from "../lib/compression"
 import { type DkimSigner, sign, signable } from "../lib/dkim"
 import { canonical, countFields, isClean } from "../lib/mail-text"
 import { encodedBody, mailboxField, textField } from "../lib/mime"
+import { sevenBit } from "../lib/seven-bit"
 import { textFromHtml } from "../lib/text-from-html"
 
 export interface MailToCompose {
@@ -104,6 +105,21 @@ export async function composeAndPack(mail: MailToCompose | MailToSign): Promise<
   const raw = signed(submitted, dkim, Math.floor(Date.parse(created_at) / 1000))
   const before = new Uint8Array(raw.subarray(0, raw.length - submitted.length))
   return { raw, packed: typeof bytes === "string" ? before : pack(raw) }
+}
+
+const OWN_SIGNATURES = /^(?:dkim-signature:.*\r\n(?:[ \t].*\r\n)*)+/i
+
+/** A signed message, its bodies in 7 bits, under new signatures in the place of its first ones. */
+export async function composeSevenBit({
+  bytes,
+  dkim,
+  created_at,
+}: MailToSign): Promise<Uint8Array> {
+  const raw = typeof bytes === "string" ? await readFile(bytes) : Buffer.from(bytes)
+  const end = raw.indexOf("\r\n\r\n") + 2
+  const signatures = OWN_SIGNATURES.exec(raw.toString("latin1", 0, end))?.[0].length ?? 0
+  const unsigned = new Uint8Array(sevenBit(raw.subarray(signatures)))
+  return signed(unsigned, dkim, Math.floor(Date.parse(created_at) / 1000))
 }
 
 /** As `composeAndPack` for each; what goes wrong with one is told beside what became of the others. */

@@ -17,7 +17,8 @@ import { keep, type NewMailboxMail, sealRaw } from "./mailbox"
 import { DEFERRED, deferOnce, plan, refusalOf, roleOf, type SimulatedRefusal } from "./simulator"
 
 const MAX_CLIENTS = 100
-const MAX_MESSAGE_BYTES = 15_728_640
+/** The largest that may be submitted, and room for what is added to it: signatures and a trace. */
+const MAX_MESSAGE_BYTES = 15_728_640 + 64 * 1024
 
 /** Of all messages that are being received at this moment. */
 const MAX_BUFFERED_BYTES = 128 * 1024 * 1024
@@ -143,7 +144,8 @@ function receiver(
     if (roles.includes("slow")) await sleep(slow_ms, stopping)
     if (stopping.aborted) return { code: 421, text: "4.3.2 The server is stopping" }
 
-    const owner = await ownerOf(options, mail.message_id)
+    // Of submitted mail the Message-ID is its author's, and several messages may have the same.
+    const owner = await ownerOf(options, session.envelope.dsn?.envid || mail.message_id)
     if (!owner) return { code: 550, text: "5.7.1 No project here takes this mail" }
     const { message_id: _, ...rest } = mail
     const { hidden, ...of } = owner
@@ -191,7 +193,7 @@ function describe(raw: Buffer, recipients: string[], mail_from: string) {
   }
 }
 
-/** By Message-ID, which holds the message's own id; otherwise the project of the last resort. */
+/** By the id of the message; for mail of strangers the project of the last resort. */
 async function ownerOf({ store, fallback_project }: MailboxOptions, message_id: string) {
   if (isUuid(message_id)) {
     const { id: email_id, project_id, account_id } = messages

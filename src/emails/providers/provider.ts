@@ -15,6 +15,8 @@ export interface OutgoingMail extends OutgoingMessage {
   reports_to?: () => Promise<string>
   /** The message with CRLF line ends and nothing stuffed. */
   raw: Uint8Array
+  /** The same message in 7 bits, signed anew, for a server without 8BITMIME; where `raw` is not ASCII. */
+  inSevenBits?: () => Promise<Uint8Array>
   /** The header needs SMTPUTF8 (RFC 6531). Addresses that need it are noticed without this. */
   smtputf8: boolean
 }

@@ -112,7 +112,8 @@ export class SmtpSession {
   }
 
   /** Throws SmtpRefusal at MAIL, Unsendable, or SmtpConnectionError before any recipient was answered. */
-  async deliver(envelope: SmtpEnvelope): Promise<Transaction> {
+  async deliver(given: SmtpEnvelope): Promise<Transaction> {
+    const envelope = await this.#withinReach(given)
     const { mail, recipients } = commandsFor(envelope, this.#extensions)
     const lines = [mail, ...recipients.filter((line) => line !== undefined), "DATA"]
     this.used++
@@ -144,6 +145,14 @@ export class SmtpSession {
       result.failure = error
     }
     return result
+  }
+
+  /** The mail as this server takes it: one without 8BITMIME gets every part in 7 bits (RFC 6152, 3). */
+  async #withinReach(envelope: SmtpEnvelope): Promise<SmtpEnvelope> {
+    const { raw, inSevenBits } = envelope
+    if (this.#extensions.has("8BITMIME") || !inSevenBits || isSevenBit(raw)) return envelope
+    this.#note("* the server does not offer 8BITMIME: parts outside ASCII go in base64")
+    return { ...envelope, raw: await inSevenBits() }
   }
 
   async #content(raw: Uint8Array): Promise<SmtpReply> {
@@ -277,6 +286,7 @@ interface SmtpEnvelope {
   to: string[]
   raw: Uint8Array
   smtputf8: boolean
+  inSevenBits?: (() => Promise<Uint8Array>) | undefined
 }
 
 /** Mistakes of ours that must not reach a command line of SMTP, where they would be another command. */
