@@ -1,8 +1,15 @@
 import { millis, monotonic, now } from "../core/time"
 import type { Store, Tx } from "../store/store"
-import { type InFlightRows, inFlightOf, type LookAhead, lookAheadOf } from "./in-flight"
+import {
+  type InFlightRows,
+  inFlightOf,
+  type LookAhead,
+  lookAheadOf,
+  type RecentRows,
+  recentRowsOf,
+} from "./in-flight"
 import { LEASED, type WorkRow } from "./work-item"
-import type { Lease, WorkRows } from "./work-rows"
+import type { DueShare, Lease, WorkRows } from "./work-rows"
 import type { Share, WorkTable } from "./work-table"
 
 /** How a process says that a row is its own. */
@@ -69,13 +76,24 @@ const FRESH_MILLISECONDS = 1000
 interface Moment {
   epoch_ms: number
   monotonic_ms: number
+  /** As `changeCount` gave it when the row was read. */
+  changes: number | undefined
 }
 
 const moments = new WeakMap<WorkRow, Moment>()
 
-const noteClaims = (rows: WorkRow[]) => {
-  const at = { epoch_ms: millis(), monotonic_ms: monotonic() }
+const noteClaims = (rows: WorkRow[], changes?: number) => {
+  const at = { epoch_ms: millis(), monotonic_ms: monotonic(), changes }
   for (const row of rows) moments.set(row, at)
+}
+
+/**
+ * Whether the claimed row is still what a read would give, but for what the claim itself changed:
+ * nobody else has changed the table since.
+ */
+export function isCurrent(tx: Tx, table: string, row: WorkRow): boolean {
+  const changes = moments.get(row)?.changes
+  return changes !== undefined && changes === tx.changeCount(table)
 }
 
 /** Whether the row was claimed just now. A clock that was set back says no. */
@@ -96,12 +114,14 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
   readonly #table: Claimable<Row>
   readonly #inFlight: InFlightRows
   readonly #ahead: LookAhead<Row> | undefined
+  readonly #recent: RecentRows<Row> | undefined
 
   constructor(store: Store, table: Claimable<Row>, inFlight: InFlightRows, owner: string) {
     this.#store = store
     this.#table = table
     this.#inFlight = inFlight
     this.owner = owner
+    this.#recent = recentRowsOf<Row>(store.read, table.rows.name)
     if (table.looks_ahead) this.#ahead = lookAheadOf<Row>(store.read, table.rows.name)
   }
 
@@ -124,57 +144,75 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
     }
   }
 
-  async #claim(rows: Row[], { partition, limit, filter }: Share) {
+  async #claim(rows: Row[], share: DueShare) {
+    const { partition, limit, filter } = share
     const ahead = filter === undefined ? this.#ahead : undefined
     const found = ahead?.remove(partition, limit) ?? []
     rows.push(...found.filter(({ id }) => !this.#inFlight.has(id)))
     this.#own(rows, partition)
     const missing = limit - rows.length
     if (missing === 0) return
-    const changes = ahead?.changes ?? 0
     // The index of due rows still contains the rows in flight, so the query asks for that many more.
     const most = missing + this.#inFlight.countOf(partition) + (ahead?.extraFor(partition) ?? 0)
+    if (!this.#recent?.size) return this.#claimAtOnce(rows, share, { missing, most })
     const looked_at = now()
     const due = await this.#table.rows.due(this.#store.read, { partition, limit: most, filter })
-    const free = due.filter((id) => !this.#inFlight.has(id))
+    const free = due.filter((id) => !this.#inFlight.has(id)).slice(0, missing)
     // A row that was settled since then may be due later.
     const isDue = ({ run_at }: Row) => run_at <= looked_at
-    const ids = ahead ? free : free.slice(0, missing)
-    const { claimed, rest } = await this.#claimIds(ids, partition, missing, isDue)
-    ahead?.keep(partition, rest, due.length < most, changes)
-    rows.push(...claimed)
+    rows.push(...(await this.#claimIds(free, partition, isDue)))
+  }
+
+  /** Nothing is committed between the look and the claim, so nobody can have changed the rows. */
+  #claimAtOnce(
+    rows: Row[],
+    { partition, filter }: DueShare,
+    { missing, most }: { missing: number; most: number },
+  ) {
+    const { read } = this.#store
+    const changes = read.changeCount(this.#table.rows.name)
+    const due = this.#table.rows.dueAtOnce(read, { partition, limit: most, filter })
+    const free = due.filter(({ id }) => !this.#inFlight.has(id))
+    const rest = free.splice(missing)
+    this.#own(free, partition, changes)
+    rows.push(...free)
+    if (filter === undefined)
+      this.#ahead?.keep(partition, rest, due.length < most, this.#ahead.changes)
   }
 
   async claimOne(id: string): Promise<Row | undefined> {
     if (this.#inFlight.has(id)) return undefined
-    const { claimed } = await this.#claimIds([id], undefined, 1, () => true)
-    return claimed[0]
+    const [claimed] = await this.#claimIds([id], undefined, () => true)
+    return claimed
   }
 
   /** Kept from others first, then read: what was cancelled or ended in between is not among them. */
-  async #claimIds(ids: string[], partition: unknown, limit: number, which: (row: Row) => boolean) {
-    if (ids.length === 0) return { claimed: [], rest: [] }
+  async #claimIds(ids: string[], partition: unknown, which: (row: Row) => boolean) {
+    if (ids.length === 0) return []
     const order = new Map(ids.map((id, at) => [id, at]))
     const { free, end } = this.#inFlight.reserve(ids)
+    const { read } = this.#store
     try {
-      const found = (await this.#table.rows.ready(this.#store.read, free)).filter(which)
+      const changes = read.changeCount(this.#table.rows.name)
+      const known = free.flatMap((id) => this.#recent?.remove(id) ?? [])
+      const missing = known.length === 0 ? free : without(free, known)
+      const found = [...known, ...(await this.#table.rows.ready(read, missing))].filter(which)
       const claimed = found.sort((a, b) => (order.get(a.id) ?? 0) - (order.get(b.id) ?? 0))
-      const rest = claimed.splice(limit)
-      this.#own(claimed, partition)
-      return { claimed, rest }
+      this.#own(claimed, partition, changes)
+      return claimed
     } finally {
       end()
     }
   }
 
-  #own(rows: Row[], partition: unknown) {
+  #own(rows: Row[], partition: unknown, changes?: number) {
     for (const row of rows) {
       row.attempt += 1
       row.state = LEASED
       row.owner = this.owner
       this.#inFlight.claim(row.id, partition, row)
     }
-    noteClaims(rows)
+    noteClaims(rows, changes)
   }
 
   async held(_: Tx, rows: Row[]): Promise<Set<Row>> {
@@ -186,6 +224,7 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
     const [found] = await this.#table.rows.ready(this.#store.read, [row.id])
     if (!found || !this.#inFlight.holds(row.id, row)) return undefined
     const { attempt, state, owner } = row
+    moments.delete(row) // of its first read
     return Object.assign(row, found, { attempt, state, owner })
   }
 
@@ -201,6 +240,12 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
   async keep() {}
 
   async sweep() {}
+}
+
+function without(ids: string[], known: WorkRow[]): string[] {
+  if (known.length === ids.length) return []
+  const found = new Set(known.map(({ id }) => id))
+  return ids.filter((id) => !found.has(id))
 }
 
 /** Claims among several processes: a lease in the row, which ends unless it is kept. */

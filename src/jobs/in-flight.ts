@@ -1,65 +1,69 @@
+import { monotonic } from "../core/time"
 import { perTable } from "../store/cached"
 import type { Reader } from "../store/store"
 import type { WorkRow } from "./work-item"
 
+interface InFlightRow {
+  /** Nothing for a row that is kept from being claimed. */
+  claim: object | undefined
+  partition: unknown
+}
+
 /** Rows of one table that this process works on. Where it is alone, that is all of them. */
 export class InFlightRows {
-  /** By id: the claim, or nothing for a row that is kept from being claimed. */
-  readonly #claims = new Map<string, object | undefined>()
-  readonly #partitions = new Map<unknown, number>()
-  readonly #partition_of = new Map<string, unknown>()
+  readonly #rows = new Map<string, InFlightRow>()
+  /** How many are claimed, by partition. */
+  readonly #counts = new Map<unknown, number>()
 
   /** Whether the row is claimed, or kept from it. */
   has(id: string): boolean {
-    return this.#claims.has(id)
+    return this.#rows.has(id)
   }
 
   isClaimed(id: string): boolean {
-    return this.#claims.get(id) !== undefined
+    return this.#rows.get(id)?.claim !== undefined
   }
 
   /** Whether this very claim still counts. */
   holds(id: string, claim: object): boolean {
-    return this.#claims.get(id) === claim
+    return this.#rows.get(id)?.claim === claim
   }
 
   /** How many of the partition are claimed. */
   countOf(partition: unknown): number {
-    return this.#partitions.get(partition) ?? 0
+    return this.#counts.get(partition) ?? 0
   }
 
   /** The rows that are claimed. */
   ids(): string[] {
-    return [...this.#claims].flatMap(([id, claim]) => (claim ? [id] : []))
+    return [...this.#rows].flatMap(([id, { claim }]) => (claim ? [id] : []))
   }
 
   claims<Row extends object>(): Row[] {
-    return [...this.#claims.values()].filter((claim) => claim !== undefined) as Row[]
+    return [...this.#rows.values()].flatMap(({ claim }) => (claim ? [claim as Row] : []))
   }
 
   claim(id: string, partition: unknown, claim: object) {
-    this.release(id)
-    this.#claims.set(id, claim)
-    this.#partition_of.set(id, partition)
-    this.#partitions.set(partition, this.countOf(partition) + 1)
+    if (this.isClaimed(id)) this.release(id)
+    this.#rows.set(id, { claim, partition })
+    this.#counts.set(partition, this.countOf(partition) + 1)
   }
 
   release(id: string) {
-    this.#claims.delete(id)
-    if (!this.#partition_of.has(id)) return
-    const partition = this.#partition_of.get(id)
-    this.#partition_of.delete(id)
-    const left = this.countOf(partition) - 1
-    if (left > 0) this.#partitions.set(partition, left)
-    else this.#partitions.delete(partition)
+    const row = this.#rows.get(id)
+    this.#rows.delete(id)
+    if (!row?.claim) return
+    const left = this.countOf(row.partition) - 1
+    if (left > 0) this.#counts.set(row.partition, left)
+    else this.#counts.delete(row.partition)
   }
 
   /** Keeps rows from being claimed that are not, until the returned function is called. */
   reserve(ids: string[]): { free: string[]; end: () => void } {
-    const free = ids.filter((id) => !this.#claims.has(id))
-    for (const id of free) this.#claims.set(id, undefined)
+    const free = ids.filter((id) => !this.has(id))
+    for (const id of free) this.#rows.set(id, { claim: undefined, partition: undefined })
     const end = () => {
-      for (const id of free) if (!this.isClaimed(id)) this.#claims.delete(id)
+      for (const id of free) if (!this.isClaimed(id)) this.#rows.delete(id)
     }
     return { free, end }
   }
@@ -134,3 +138,54 @@ export const lookAheadOf = <Row extends WorkRow>(db: Reader, table: string) =>
   foundAhead(db, table) as unknown as LookAhead<Row>
 
 const foundAhead = perTable((db, table) => new LookAhead<never>(db, table))
+
+/** Rows wait for less time than this where work keeps up; in a longer queue the memory is of no use. */
+const RECENT_MILLISECONDS = 10_000
+const MOST_RECENT = 2000
+
+/**
+ * Rows that were just written, as a read would give them, so that the claim need not read them. Only
+ * where the process is alone. Every change of the table forgets them, but for quiet writes.
+ */
+export class RecentRows<Row extends WorkRow> {
+  readonly #kept = new Map<string, { row: Row; at: number }>()
+
+  constructor(db: Reader, table: string) {
+    db.onChanged([table], () => this.#kept.clear())
+  }
+
+  get size(): number {
+    return this.#kept.size
+  }
+
+  /** After the commit. Where there are too many, the next claims need the first ones. */
+  keep(rows: Row[]) {
+    const at = monotonic()
+    for (const row of rows) {
+      if (this.#kept.size >= MOST_RECENT) this.#forgetOld(at - RECENT_MILLISECONDS)
+      if (this.#kept.size >= MOST_RECENT) return
+      this.#kept.set(row.id, { row, at })
+    }
+  }
+
+  /** Removes a row and returns a copy, which is the claim's own. */
+  remove(id: string): Row | undefined {
+    const found = this.#kept.get(id)
+    if (!found) return undefined
+    this.#kept.delete(id)
+    return { ...found.row }
+  }
+
+  #forgetOld(before: number) {
+    for (const [id, { at }] of this.#kept) {
+      if (at >= before) return
+      this.#kept.delete(id)
+    }
+  }
+}
+
+const recentRows = perTable((db, table) => new RecentRows<never>(db, table))
+
+/** The rows of a table that were just written; undefined where other processes share the database. */
+export const recentRowsOf = <Row extends WorkRow>(db: Reader, table: string) =>
+  db.isAlone ? (recentRows(db, table) as unknown as RecentRows<Row>) : undefined

@@ -1,6 +1,6 @@
 import { newId } from "../core/ids"
 import { log } from "../core/log"
-import { isoFrom, millis, monotonic, nextTurn, secondsFromNow, sleep } from "../core/time"
+import { isoFrom, millis, monotonic, nextTurn, sleep } from "../core/time"
 import type { Store } from "../store/store"
 import { type Claims, claimsOf } from "./claims"
 import { CRASH_HOLD, type CrashGuard } from "./crash-guard"
@@ -10,6 +10,7 @@ import {
   DeferredError,
   HELD,
   type Hold,
+  holdFor,
   PRIORITIES,
   type WorkResult,
   type WorkRow,
@@ -199,6 +200,10 @@ export class WorkLoop<Row extends WorkRow, End> {
       if (!row) return
       this.#begin(row)
     }
+    const { alone, prefetches = true } = this.#options
+    if (!alone || !prefetches || this.#stopping || this.#prefetched.length > 0) return
+    // A full claim has begun at once: the next one need not wait for a free slot.
+    if (monotonic() - this.#claimed_at < SHORT_MILLISECONDS) await this.#claim()
   }
 
   async #letRequestsIn() {
@@ -389,11 +394,6 @@ const everyPriority = (limit: number) => ({
   shares: Object.values(PRIORITIES).map((partition) => ({ partition, limit })),
   due: undefined,
 })
-
-function holdFor({ message: reason, seconds, by }: DeferredError): Hold {
-  const until = seconds === null ? null : secondsFromNow(seconds)
-  return { until, reason, ...(by !== undefined && { by }) }
-}
 
 const isLate = (row: WorkRow | undefined) =>
   row !== undefined && millis() - Date.parse(row.run_at) > LATE_MILLISECONDS

@@ -3,7 +3,7 @@ import { log } from "../core/log"
 import { monotonic, now, secondsFromNow, sleep } from "../core/time"
 import { Batcher } from "../store/batcher"
 import type { Store, Tx } from "../store/store"
-import type { Claims } from "./claims"
+import { type Claims, isCurrent } from "./claims"
 import {
   DEAD,
   HELD,
@@ -27,7 +27,7 @@ const MOST_TRIES_TOGETHER = 4
 
 const MOST_TOGETHER = 100
 
-/** So many results at once do not wait for a later transaction. */
+/** Where results are written apart, so many share a transaction, and do not wait for a later one. */
 const MOST_APART = 512
 
 const NOT_TOGETHER = "results could not be recorded together"
@@ -67,7 +67,8 @@ export class Settler<Row extends WorkRow, End> {
       await this.#write(tx, batch)
       return batch.map(() => undefined)
     }
-    this.#batcher = new Batcher({ store, write, most: MOST_TOGETHER })
+    const most = table.settles_apart_ms ? MOST_APART : MOST_TOGETHER
+    this.#batcher = new Batcher({ store, write, most })
   }
 
   /** Resolves when the result is on disk, or after the last try to write it. Never rejects. */
@@ -99,7 +100,8 @@ export class Settler<Row extends WorkRow, End> {
   async #together(entry: Entry<Row, End>): Promise<boolean> {
     for (let tries = 1; ; tries++) {
       try {
-        await this.#keepApart()
+        const pause = this.#untilNext()
+        if (pause) await pause
         await this.#batcher.add(entry)
         this.#claims.end([entry.row])
         return true
@@ -124,15 +126,14 @@ export class Settler<Row extends WorkRow, End> {
   }
 
   /** Each commit blocks for an fsync: where that takes longer, they are as far apart as one takes. */
-  async #keepApart() {
-    if (!this.#table.settles_apart_ms || this.#is_closed) return
+  #untilNext(): Promise<void> | undefined {
+    if (!this.#table.settles_apart_ms || this.#is_closed) return undefined
     const early = this.#next_at - monotonic()
-    if (early <= 0) return
-    if (this.#settling.size >= MOST_APART) return
+    if (early <= 0 || this.#settling.size >= MOST_APART) return undefined
     this.#pause ??= sleep(early).finally(() => {
       this.#pause = undefined
     })
-    await this.#pause
+    return this.#pause
   }
 
   async #alone(row: Row, given: WorkResult<End>) {
@@ -168,7 +169,11 @@ export class Settler<Row extends WorkRow, End> {
     )
     const settled = list.filter(({ row }) => ours.has(row))
     if (settled.length === 0) return
-    const written = settled.map(({ row, result }) => this.#settled(row, result))
+    const { name } = this.#table.rows
+    const written = settled.map(({ row, result }) => ({
+      ...this.#settled(row, result),
+      is_current: isCurrent(tx, name, row),
+    }))
     await this.#table.settle(tx, written)
     for (const { result } of settled) await result.done?.(tx)
   }

@@ -1,3 +1,4 @@
+import { secondsFromNow } from "../core/time"
 import type { Tx } from "../store/store"
 
 /**
@@ -44,6 +45,12 @@ export class DeferredError extends Error {
   }
 }
 
+/** The hold of work that was deferred. */
+export function holdFor({ message: reason, seconds, by }: DeferredError): Hold {
+  const until = seconds === null ? null : secondsFromNow(seconds)
+  return { until, reason, ...(by !== undefined && { by }) }
+}
+
 /** The work columns of a row. */
 export interface WorkColumns {
   state: number
@@ -86,4 +93,6 @@ export interface Settled<Row extends WorkRow, End> {
   after: WorkColumns
   /** Why it waits or is dead; null where it is over. */
   reason: string | null
+  /** The row is as a read would give it, but for the work columns. */
+  is_current?: boolean
 }

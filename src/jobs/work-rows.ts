@@ -15,7 +15,7 @@ import {
 } from "drizzle-orm"
 import { millis, now, secondsFromNow } from "../core/time"
 import { held, idList, isAmong, skipLocked } from "../store/dialect"
-import { prepared } from "../store/statements"
+import { prepared, preparedAtOnce } from "../store/statements"
 import type { Reader, Store, Tx } from "../store/store"
 import type { jobs } from "./tables"
 import { DEAD, LEASED, READY, type WorkRow } from "./work-item"
@@ -29,7 +29,7 @@ export const isHeld = sql`state = 3`
 const SWEEP_LIMIT = 500
 const FREE = { state: READY, owner: null, lease_until: null }
 
-interface DueShare {
+export interface DueShare {
   partition: string | number
   limit: number
   filter?: string | undefined
@@ -97,6 +97,12 @@ export class WorkRows<Row extends WorkRow> {
   async due(db: Reader, { partition, limit, filter }: DueShare): Promise<string[]> {
     const values = { partition: partition as number, now: now(), limit }
     return (await this.#due(filter).find(db, values)).map(({ id }) => id)
+  }
+
+  /** Due rows, the oldest first, where the process is alone. */
+  dueAtOnce(db: Reader, { partition, limit, filter }: DueShare): Row[] {
+    const values = { partition: partition as number, now: now(), limit }
+    return this.#due(filter).findAtOnce(db, values) as unknown as Row[]
   }
 
   /** The rows of these that still wait, in no order. */
@@ -246,6 +252,14 @@ function dueStatements(
     and(isReady, eq(partition, slot.partition), lte(run_at, slot.now), filter)
   const due = { partition, now: run_at, limit: attempt }
   return {
+    findAtOnce: preparedAtOnce(due, (db, slot) =>
+      db
+        .select(claimed)
+        .from(table)
+        .where(isDue(slot))
+        .orderBy(run_at, id)
+        .limit(slot.limit as unknown as number),
+    ),
     find: prepared(due, (db: Reader, slot) =>
       db
         .select({ id })

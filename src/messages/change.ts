@@ -44,8 +44,13 @@ export const load = async (tx: Tx, message_id: string) =>
 /**
  * Status, events, totals of messages that are loaded, each named once. A recipient that is further than the step keeps its status.
  */
-export async function changeAll(tx: Tx, list: StatusChange[]) {
+export async function changeAll(
+  tx: Tx,
+  list: StatusChange[],
+  { are_claimed = false }: { are_claimed?: boolean } = {},
+) {
   const changed = list.flatMap(changeOf)
+  const update = are_claimed ? updateClaimed : updateWatched
   await update(
     tx,
     changed.map(({ after }) => after),
@@ -266,8 +271,8 @@ const findMessages = prepared({ ids: idList }, (tx: Tx, slot) =>
   ),
 )
 
-const update = updater(messages, {
-  where: ["id"],
+const COLUMNS = {
+  where: ["id"] as "id"[],
   set: [
     "recipients",
     "status",
@@ -285,6 +290,11 @@ const update = updater(messages, {
     "delivered_at",
     "bounced_at",
     "updated_at",
-  ],
+  ] satisfies (keyof Tracked | "updated_at")[],
   clear: [],
-})
+}
+
+const updateWatched = updater(messages, COLUMNS)
+
+/** Their claims know what becomes of them (`jobs/claims.ts`). */
+const updateClaimed = updater(messages, { ...COLUMNS, quiet: true })

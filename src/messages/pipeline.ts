@@ -3,6 +3,7 @@ import { log } from "../core/log"
 import { monotonic, now } from "../core/time"
 import { emitAll } from "../events/emit"
 import { countTable } from "../jobs/counts"
+import { recentRowsOf } from "../jobs/in-flight"
 import { wakeUpOf } from "../jobs/wake-ups"
 import {
   DeferredError,
@@ -101,6 +102,7 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
   tx.afterCommit(() => {
     const recent = recentOf(tx)
     for (const { id, content } of list) recent.keep(id, content)
+    recentRowsOf<Message>(tx, messageRows.name)?.keep(accepted)
     wakeUpOf(tx, "messages").wakeUp()
   })
   return accepted
@@ -241,7 +243,7 @@ function countsOf(accepted: Message[]): Map<string, Changes> {
   return counts
 }
 
-const insertMessages = inserter(messages)
+const insertMessages = inserter(messages, { quiet: true }) // see `jobs/in-flight.ts`
 
 const insertContents = inserter(messageContents)
 

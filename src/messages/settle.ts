@@ -36,7 +36,7 @@ export interface DeliveryAttempt {
 
 /** What came of one claim of a message; `end` is missing where nothing was tried. */
 export type SettledMessage = Omit<Settled<Message, DeliveryAttempt>, "row"> & {
-  row: Pick<Message, "id" | "attempt">
+  row: Message | Pick<Message, "id" | "attempt">
 }
 
 /**
@@ -44,10 +44,7 @@ export type SettledMessage = Omit<Settled<Message, DeliveryAttempt>, "row"> & {
  * messages. What belongs to a message that is gone is left out.
  */
 export async function settle(tx: Tx, list: SettledMessage[]) {
-  const found = await loadAll(
-    tx,
-    list.map(({ row }) => row.id),
-  )
+  const found = await subjectsOf(tx, list)
   const known = list.flatMap((one): Known[] => {
     const message = found.get(one.row.id)
     return message
@@ -56,10 +53,21 @@ export async function settle(tx: Tx, list: SettledMessage[]) {
   })
   await insertAttempts(tx, known.flatMap(attemptRow))
   await keepRaws(tx, known)
-  await changeAll(tx, known.map(changeOf))
+  await changeAll(tx, known.map(changeOf), { are_claimed: true })
   for (const one of known) {
     if (isRefused(one)) await forgetOldRefusals(tx, one.message.id, one.after.attempt)
   }
+}
+
+/** By id. What was claimed and is unchanged need not be read again. */
+async function subjectsOf(tx: Tx, list: SettledMessage[]): Promise<Map<string, Tracked>> {
+  const current = list.flatMap(({ row, is_current }) =>
+    is_current && "recipients" in row ? [row] : [],
+  )
+  const found = new Map<string, Tracked>(current.map((row) => [row.id, row]))
+  const unknown = list.flatMap(({ row }) => (found.has(row.id) ? [] : [row.id]))
+  if (unknown.length === 0) return found
+  return new Map([...found, ...(await loadAll(tx, unknown))])
 }
 
 /**

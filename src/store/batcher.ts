@@ -40,14 +40,13 @@ export class Batcher<Entry, Result> {
   add(entry: Entry): Promise<Result> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ entry, resolve, reject })
-      void this.#run()
+      const lanes = this.#options.store.isAlone ? 1 : 2
+      if (!this.#is_open && this.#running < lanes) void this.#run()
     })
   }
 
   /** On Postgres one batch fills while the other waits for its commit. SQLite has one writer. */
   async #run() {
-    const lanes = this.#options.store.isAlone ? 1 : 2
-    if (this.#is_open || this.#running >= lanes) return
     this.#running += 1
     while (this.#waiting.length > 0 && !this.#is_open) await this.#writeSome()
     this.#running -= 1

@@ -91,6 +91,9 @@ const CHANGE = /\b(?:insert into|update|delete from) "(\w+)"/
 /** Tells listeners of commits that changed a table. Each store has one. */
 export class TableChanges {
   readonly #listeners = new Map<string, Set<Effect>>()
+  readonly #counts = new Map<string, number>()
+  /** The tables that transactions under way have changed. */
+  readonly #uncommitted = new Set<string>()
 
   /** Calls `hear` after each commit that changed one of the tables, until the function is called. */
   listen(tables: string[], hear: Effect): () => void {
@@ -105,10 +108,27 @@ export class TableChanges {
 
   /** Adds to what follows the commit of the transaction that changed the table. */
   note(table: string, effects: Effect[]): void {
+    this.#counts.set(table, this.countOf(table) + 1)
+    this.#uncommitted.add(table)
     for (const hear of this.#listeners.get(table) ?? []) effects.push(hear)
   }
 
-  /** The same for the table that a statement changes, if it is one of a transaction and does. */
+  /** How often the table was changed, changes included that are not committed or were undone. */
+  countOf(table: string): number {
+    return this.#counts.get(table) ?? 0
+  }
+
+  /** The same, as long as a reader sees all of these changes. */
+  committedCountOf(table: string): number | undefined {
+    return this.#uncommitted.has(table) ? undefined : this.countOf(table)
+  }
+
+  /** No transaction is under way any more. */
+  ended() {
+    this.#uncommitted.clear()
+  }
+
+  /** As `note`, for the table that a statement changes, if it is one of a transaction and does. */
   noteStatement(text: string, effects: Effect[] | undefined): void {
     const table = effects && CHANGE.exec(text)?.[1]
     if (table) this.note(table, effects)

@@ -48,14 +48,16 @@ const orNull =
     value === null ? (null as To) : convert(value)
 
 /** Most times of a row, and of a group of rows, are one and the same. */
-const latest = { iso: "1970-01-01T00:00:00.000Z", milliseconds: 0 }
+let latest = { iso: "1970-01-01T00:00:00.000Z", milliseconds: 0 }
+let second_latest = latest
 
 function parseTime(iso: string): number {
   if (iso === latest.iso) return latest.milliseconds
+  if (iso === second_latest.iso) return second_latest.milliseconds
   const milliseconds = Date.parse(iso)
   if (Number.isNaN(milliseconds)) throw new TypeError(`"${iso}" is not a time`)
-  latest.iso = iso
-  latest.milliseconds = milliseconds
+  second_latest = latest
+  latest = { iso, milliseconds }
   return milliseconds
 }
 

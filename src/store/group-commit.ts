@@ -130,11 +130,13 @@ export class GroupCommit {
       const answers: (() => void)[] = []
       for (const entry of group) answers.push(await this.#attempt(entry, effects))
       commit()
+      this.changes.ended()
       this.stats.commits += 1
       this.stats.closures += group.length
       for (const answer of answers) answer()
     } catch (error) {
       this.#recover(error)
+      this.changes.ended()
       for (const { reject } of group) reject(error)
       return
     }

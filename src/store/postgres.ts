@@ -71,6 +71,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     identity: changes,
     isAlone: false,
     onChanged: (tables: string[], hear: () => void) => changes.listen(tables, hear),
+    changeCount: () => undefined,
   }
   const logger = {
     logQuery: (text: string) => changes.noteStatement(text, running.getStore()?.effects),

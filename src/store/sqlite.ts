@@ -83,11 +83,15 @@ function open(options: SqliteOptions, release: () => void) {
   }
   const tx: Tx = Object.assign(drizzle(writer, { logger: group }) as unknown as Tx, {
     ...access,
+    changeCount: (table: string) => group.changes.countOf(table),
     afterCommit: (effect: () => void) => void demandPermit().effects.push(effect),
     noteChange: (table: string) => group.changes.note(table, demandPermit().effects),
   })
   rawSqlite.set(tx, writer)
-  const read: Reader = Object.assign(drizzle(reader) as unknown as Reader, access)
+  const read: Reader = Object.assign(drizzle(reader) as unknown as Reader, {
+    ...access,
+    changeCount: (table: string) => group.changes.committedCountOf(table),
+  })
   rawSqlite.set(read, reader)
 
   const store: Store = {

@@ -53,6 +53,29 @@ export function prepared<Db extends Reader, Named extends Holes, Rows>(
   }
 }
 
+/**
+ * As `prepared`, where the process is alone: the answer is there at once, so that nothing is committed
+ * between a read and what its caller makes of it.
+ */
+export function preparedAtOnce<Named extends Holes, Row>(
+  holes: Named,
+  build: (database: Reader, slots: Slots<Named>) => { prepare(): Statement<Row[]> },
+) {
+  const compiled = new WeakMap<Reader, (values: Given) => Row[]>()
+  const slots = slotsFor(holes)
+
+  return (database: Reader, values: Values<Named>): Row[] => {
+    const known = compiled.get(database)
+    if (known) return known(values)
+    const execute = directly(build(database, slots).prepare()) as
+      | ((values: Given) => Row[])
+      | undefined
+    if (!execute) throw new Error("This statement cannot be read at once")
+    compiled.set(database, execute)
+    return execute(values)
+  }
+}
+
 type Row<Table extends SQLiteTable> = Table["$inferInsert"]
 
 /**

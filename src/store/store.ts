@@ -15,6 +15,12 @@ interface Access {
    * function is called. What another node changes is not heard of.
    */
   onChanged(tables: string[], hear: () => void): () => void
+
+  /**
+   * Where this process is alone: how often a table was changed, quiet writes left out. For a reader
+   * undefined while a change is not committed; for a transaction changes count at once.
+   */
+  changeCount(table: string): number | undefined
 }
 
 /** Sees what is committed. It cannot write, and the compiler says so. */

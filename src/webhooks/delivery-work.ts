@@ -40,7 +40,8 @@ export class DeliveryTable implements WorkTable<ClaimedDelivery, EndedAttempt> {
   readonly #receivers: EndpointCache<Receiver>
   readonly #envelopes = new Envelopes()
   readonly #throttle = new ConnectionThrottle()
-  readonly #claimed = new WeakMap<
+  /** Until the result is on disk. */
+  readonly #claimed = new Map<
     ClaimedDelivery,
     { loaded: Promise<Loaded>; running: RunningAttempt }
   >()
@@ -79,6 +80,7 @@ export class DeliveryTable implements WorkTable<ClaimedDelivery, EndedAttempt> {
       return await this.#attempt(row, running, await loaded)
     } catch (error) {
       running.end()
+      this.#claimed.delete(row)
       throw error
     }
   }
@@ -88,7 +90,10 @@ export class DeliveryTable implements WorkTable<ClaimedDelivery, EndedAttempt> {
     running: RunningAttempt,
     { receivers, envelopes }: Loaded,
   ): Promise<WorkResult<EndedAttempt>> {
-    const settled = () => running.end()
+    const settled = () => {
+      running.end()
+      this.#claimed.delete(row)
+    }
     const receiver = receivers.get(row.webhook_id)
     const envelope = envelopes.get(row.event_id)
     const body =

@@ -167,6 +167,10 @@ test("rows that were found ahead are free for the next claim when a look at the 
     override due(...given: Parameters<typeof jobRows.due>) {
       return is_broken ? Promise.reject(new Error("a bad page")) : super.due(...given)
     }
+    override dueAtOnce(...given: Parameters<typeof jobRows.dueAtOnce>) {
+      if (is_broken) throw new Error("a bad page")
+      return super.dueAtOnce(...given)
+    }
   }
   const rows = new Breakable(jobs, jobs.priority, {})
   const lease = { owner: "me", lease_ms: 30_000, alone: true }
@@ -191,6 +195,11 @@ test("urgent jobs that were claimed are not lost because the claim of the others
       const is_broken = share.partition === PRIORITIES.normal && ran.length < 2
       if (is_broken) return Promise.reject(new Error("one level is broken"))
       return super.due(db, share)
+    }
+    override dueAtOnce(...[db, share]: Parameters<typeof jobRows.dueAtOnce>) {
+      const is_broken = share.partition === PRIORITIES.normal && ran.length < 2
+      if (is_broken) throw new Error("one level is broken")
+      return super.dueAtOnce(db, share)
     }
   }
   const work = {

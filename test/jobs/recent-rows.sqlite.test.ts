@@ -1,0 +1,101 @@
+import { describe, expect, test } from "bun:test"
+import { newId } from "../../src/core/ids"
+import { claimsOf, isCurrent } from "../../src/jobs/claims"
+import { recentRowsOf } from "../../src/jobs/in-flight"
+import { type JobRow, jobRows } from "../../src/jobs/jobs"
+import { jobs } from "../../src/jobs/tables"
+import { LEASED, PRIORITIES } from "../../src/jobs/work-item"
+import type { Store, Tx } from "../../src/store/store"
+import { quietLog } from "../harness/quiet"
+import { testStore } from "../harness/store"
+import { allJobs, bellOf, enqueueRings } from "./rings"
+
+quietLog()
+
+const claimsBy = (store: Store, alone: boolean) =>
+  claimsOf<JobRow>(store, { rows: jobRows }, { owner: "me", lease_ms: 30_000, alone })
+
+const normal = (limit: number) => ({ partition: PRIORITIES.normal, limit })
+
+describe("rows that were just written", () => {
+  const known = (store: Store) => recentRowsOf<JobRow>(store.read, "jobs")
+  const marked = async (store: Store) => {
+    const rows = await allJobs(store)
+    known(store)?.keep(rows.map((row) => ({ ...row, last_error: "of memory" })))
+    return rows
+  }
+
+  test("are claimed from memory, in the order of the database, once", async () => {
+    await using it = await testStore()
+    await enqueueRings(it.store, 3)
+    await marked(it.store)
+    await enqueueRings(it.store, 1, {}, 3)
+    await marked(it.store)
+    const claims = claimsBy(it.store, true)
+    const claimed = await claims.claim(normal(10))
+    expect(claimed.map(bellOf)).toEqual([0, 1, 2, 3])
+    expect(claimed.map(({ last_error }) => last_error)).toEqual(Array(4).fill("of memory"))
+    expect(claimed[0]).toMatchObject({ attempt: 1, state: LEASED, owner: "me" })
+    await claims.release(claimed)
+    const [again] = await claims.claim(normal(1))
+    expect(again).toMatchObject({ attempt: 1, last_error: null })
+  })
+
+  test("are read where the table has changed since", async () => {
+    await using it = await testStore()
+    await enqueueRings(it.store, 2)
+    await marked(it.store)
+    await it.store.tx((tx) => tx.update(jobs).set({ last_error: "torn" }))
+    const claimed = await claimsBy(it.store, true).claim(normal(2))
+    expect(claimed.map(({ last_error }) => last_error)).toEqual(["torn", "torn"])
+  })
+
+  test("are few: the first ones stay, because they are claimed first", async () => {
+    await using it = await testStore()
+    const recent = known(it.store)
+    const rows = Array.from({ length: 2_500 }, () => ({ id: newId() }) as JobRow)
+    recent?.keep(rows)
+    expect(recent?.size).toBe(2_000)
+    expect(recent?.remove(rows[0]?.id ?? "")).toEqual(rows[0])
+    expect(recent?.remove(rows.at(-1)?.id ?? "")).toBeUndefined()
+  })
+})
+
+describe("a claimed row", () => {
+  test("is current until the table is changed, also in the same transaction", async () => {
+    await using it = await testStore()
+    const { store } = it
+    await enqueueRings(store, 2)
+    const claims = claimsBy(store, true)
+    const [one, other] = await claims.claim(normal(2))
+    if (!one || !other) throw new Error("there is no job")
+    const change = (tx: Tx) => tx.update(jobs).set({ last_error: "torn" })
+    const found = await store.tx(async (tx) => {
+      const before = isCurrent(tx, "jobs", one)
+      await change(tx)
+      return [before, isCurrent(tx, "jobs", one)]
+    })
+    expect(found).toEqual([true, false])
+    expect(await store.tx(async (tx) => isCurrent(tx, "jobs", other))).toBe(false)
+    await claims.release([one, other])
+    const [again] = await claims.claim(normal(1))
+    if (!again) throw new Error("there is no job")
+    expect(await store.tx(async (tx) => isCurrent(tx, "jobs", again))).toBe(true)
+  })
+
+  test("is not current where it was claimed while a change was not committed", async () => {
+    await using it = await testStore()
+    const { store } = it
+    await enqueueRings(store, 1)
+    const claims = claimsBy(store, true)
+    const claimed: JobRow[] = []
+    await store.tx(async (tx) => {
+      await tx.update(jobs).set({ last_error: "torn" })
+      claimed.push(...(await claims.claim(normal(1))))
+    })
+    const [row] = claimed
+    if (!row) throw new Error("there is no job")
+    expect(row.last_error).toBeNull()
+    expect(await store.tx(async (tx) => isCurrent(tx, "jobs", row))).toBe(false)
+  })
+})
