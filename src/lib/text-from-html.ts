@@ -61,7 +61,7 @@ class Writer {
     else if (name === "hr") this.#parts.push("\n---\n")
     else if (name === "li") this.#parts.push(closing ? "" : "\n- ")
     else if (name === "td" || name === "th") this.#parts.push(" ")
-    else if (name === "img") this.text(attribute(attributes, "alt"))
+    else if (name === "img") this.text(attributeOf(attributes, "alt"))
     else if (name === "a") this.#anchor(closing, attributes)
     else if (PARAGRAPH.has(name)) this.#parts.push("\n\n")
     else if (LINE.has(name) && !this.#atLineStart) this.#parts.push("\n")
@@ -79,7 +79,7 @@ class Writer {
       if (link && words !== link.address) this.#parts.push(` (${link.address})`)
       return
     }
-    const address = decodeEntities(attribute(attributes, "href")).trim()
+    const address = decodeEntities(attributeOf(attributes, "href")).trim()
     if (/^(?:https?:|tel:)/i.test(address)) this.#link = { address, from: this.#parts.length }
   }
 
@@ -91,7 +91,7 @@ class Writer {
 }
 
 /** The tag that begins at `open`, if one does. A quote that never ends swallows the rest. */
-function readTag(html: string, open: number): Tag | undefined {
+export function readTag(html: string, open: number): Tag | undefined {
   const closing = html[open + 1] === "/"
   const start = open + (closing ? 2 : 1)
   const name = /[a-z!?][a-z0-9]*/iy
@@ -111,7 +111,7 @@ function readTag(html: string, open: number): Tag | undefined {
   return { name: asciiLower(found), closing, attributes, end: end + 1 }
 }
 
-function attribute(attributes: string, name: string): string {
+export function attributeOf(attributes: string, name: string): string {
   const pattern = new RegExp(`(?:^|\\s)${name}\\s*=\\s*(?:"([^"]*)"|'([^']*)'|([^\\s"'>]+))`, "i")
   const found = pattern.exec(attributes)
   return found?.[1] ?? found?.[2] ?? found?.[3] ?? ""
