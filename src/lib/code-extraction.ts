@@ -41,10 +41,13 @@ function cleaned(text: string): string {
     .replace(/[\w.+-]{1,64}@[\w.-]{1,253}/g, " ")
     .replace(/#[0-9a-f]{3,8}\b(?!\s*(?:is|ist))/gi, " ")
     .replace(/\b(?:19|20)\d{2}[-/.](?:0?[1-9]|1[0-2])[-/.](?:0?[1-9]|[12]\d|3[01])(?!\d)/g, " ")
-    .replace(/\b\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}\b/g, " ")
+    .replace(DAY, " ")
     .replace(/\b\d{1,2}:\d{2}(?::\d{2})?\b/g, " ")
     .replace(/\b\d{1,3}(?:\.\d{1,3}){3}\b/g, " ")
 }
+
+const DAY =
+  /\b(?:0?[1-9]|[12]\d|3[01])[-/.](?:0?[1-9]|[12]\d|3[01])[-/.](?:\d{2}|(?:19|20)\d{2})\b/g
 
 interface CodeCandidate {
   code: string
@@ -56,10 +59,10 @@ const LEAST_SCORE = 7
 
 /** Digits with separators, digits alone, groups of capitals and digits. */
 const TOKEN =
-  /(?<![\p{L}\p{N}+#$€£¥.,_/-])(?:G-(\d{6})|(\d(?: \d){3,7})|(\d{3,4}[ -]\d{3,4}|\d{2} \d{2} \d{2})|(\d{4,8})|([A-Z0-9]{3,4}-[A-Z0-9]{3,4})|([A-Za-z0-9]{4,8}))(?![\p{L}\p{N}_/]|[-.,]\d|-\p{L}|\.\p{L}| ?[€£¥$%])/gu
+  /(?<![\p{L}\p{N}+#$€£¥.,_/-])(?:G-(\d{6})|(\d(?: \d){3,7})|(\d{3,4}[ -]\d{3,4}|\d{2}[ -]\d{2}[ -]\d{2})|(\d{4,8})|([A-Z0-9]{3,4}-[A-Z0-9]{3,4})|([A-Za-z0-9]{4,8}))(?![\p{L}\p{N}_/]|[-.,]\d|-\p{L}|\.\p{L}| ?[€£¥$%])/gu
 
 const BEFORE = 90
-const AFTER = 60
+const AFTER = 90
 
 function candidatesIn(text: string): CodeCandidate[] {
   const found: CodeCandidate[] = []
@@ -117,8 +120,16 @@ function scoreOf({ code, is_number, before, after }: CodeContext): number {
   const length = is_number ? (code.length === 6 ? 3 : 1) : 0
   const year = /^(?:19|20)\d{2}$/.test(code) && !alone && !named ? -6 : 0
   const shaped = is_number || /\d/.test(code) ? 1 : 0
-  return near + (alone ? 4 : 0) + (named ? 5 : 0) + length + year + shaped
+  const asked = /\b(?:enter|use|type|insert|geben sie|gib|saisissez|introduce|inserisci)\s$/i.test(
+    before,
+  )
+  const sold = DISCOUNT.test(before) ? -6 : 0
+  return near + sold + (asked ? 2 : 0) + (alone ? 4 : 0) + (named ? 5 : 0) + length + year + shaped
 }
+
+/** What a shop calls a code takes a part off a price. */
+const DISCOUNT =
+  /\d ?% ?(?:off|discount|rabatt|de (?:remise|descuento)|di sconto)|\b(?:discount|coupon|voucher|promo|gutschein|rabatt|sale)\b/i
 
 /** The word stands right in front: `code: 1234`, `code is 1234`, `Ihr Code lautet 1234`. */
 const NAMES_IT =

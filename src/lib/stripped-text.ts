@@ -32,6 +32,7 @@ function withoutQuotes(lines: string[]): string[] {
   let at = 0
   while (at < lines.length) {
     const line = lines[at] ?? ""
+    if (FORWARDED.test(line.slice(0, 200))) return [...kept, ...lines.slice(at)]
     if (endsReply(lines, at)) break
     const introduction = QUOTED.test(line) ? 0 : introductionAt(lines, at)
     if (introduction > 0) {
@@ -84,6 +85,10 @@ const ORIGINAL = [
   "元のメッセージ",
   "원본 메일",
 ].join("|")
+
+/** What is forwarded is meant to be read: from here on everything stays. */
+const FORWARDED =
+  /^\s{0,3}(?:begin forwarded message:|anfang der weitergeleiteten nachricht:|-{2,12}\s*(?:forwarded message|(?:weitergeleitete|anfang der weitergeleiteten) nachricht|message transf[ée]r[ée]|mensaje reenviado|messaggio inoltrato|mensagem encaminhada|doorgestuurd bericht|vidarebefordrat meddelande|пересылаемое сообщение|转发的邮件|转发邮件信息)\s*-{2,12})/iu
 
 const SEPARATOR = new RegExp(
   `^\\s{0,3}(?:-{2,12}\\s*(?:${ORIGINAL})\\s*-{2,12}|\\W{0,10}(?:please )?(?:type|write|reply)(?: your reply)? above this line\\b)`,
@@ -144,7 +149,7 @@ const WROTE = [
 
 const MAILBOX = "[^\\s<>]{1,100}@[^\\s<>]{1,200}"
 
-/** It says when and by whom, and ends in a colon: `On 22 Nov 2026, at 10:14, Ann <ann@b.test> wrote:` */
+/** It names a time and a writer, and ends in a colon: `On 22 Nov 2026, at 10:14, Ann <ann@b.test> wrote:` */
 const INTRODUCTIONS = [
   new RegExp(`(?:${WROTE})\\s{0,2}[:：]$`, "iu"),
   /\s(?:schrieb|schreef|skrev|napisał(?:\(a\))?)\s.{1,200}[:：]$/iu,
