@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import type { Elysia } from "elysia"
-import { createApp } from "./app"
+import { type AppParts, createApp } from "./app"
 import { compose, type Loop } from "./compose"
 import { type Blobs, openBlobs } from "./core/blobs"
 import { hostAndPort, type Loaded, type Settings } from "./core/config"
@@ -22,6 +22,7 @@ import { openAdminSocket } from "./operations/admin"
 import { demandMasterKey, demandSharedBlobs, followCluster, probe } from "./operations/instance"
 import { type KeptCheck, keepChecked } from "./operations/keep-checked"
 import { keepTidy } from "./operations/tidy"
+import { type MailServers, openMailServers } from "./smtp/mail-servers"
 import type { BeginMode } from "./store/database-file"
 import { BOOT_PATIENCE_MS, explained, openStore } from "./store/open"
 import type { Store } from "./store/store"
@@ -46,6 +47,8 @@ export interface Running {
   watch(watcher: (activity: MessageActivity) => void): () => void
   /** Resolves when the storage lost what was written: nothing may be acknowledged any more. */
   failed: Promise<Error>
+  /** Reads again what may change beside the settings: the files of the TLS certificate. */
+  reload(): void
   /** Takes no more work, lets what runs end (20 s at most), gives the rest back, and closes. */
   stop(): Promise<void>
 }
@@ -72,9 +75,10 @@ export async function start(options: StartOptions): Promise<Running> {
 }
 
 async function assemble(
-  { loaded: { values: settings }, mode, begin = "if_new" }: StartOptions,
+  { loaded, mode, begin = "if_new" }: StartOptions,
   undo: (() => unknown)[],
 ): Promise<Running> {
+  const { values: settings } = loaded
   const { data_dir } = settings
   const workers = openWorkers({ size: WORKER_THREADS })
   const { checking, ...storage } = await openStorage(settings, begin, workers, undo)
@@ -82,6 +86,7 @@ async function assemble(
   undo.push(() => workers.close())
   const mailbox = await startMailbox(settings, { store, secrets }, undo)
   const address = { url: settings.base_url }
+  const mail: { servers?: MailServers } = {}
   const { parts, loops, ...composed } = await compose({
     ...storage,
     settings,
@@ -89,7 +94,7 @@ async function assemble(
     workers,
     base_url: () => address.url ?? "",
     mailbox_port: mailbox?.port ?? null,
-    health: { checking, smtp: () => mailbox?.isListening() ?? true },
+    health: { checking, smtp: () => smtpState(mailbox, mail.servers) },
   })
   undo.push(composed.close)
   if (mode === "serve") warnOfHost(parts.domains.targets.host)
@@ -98,6 +103,9 @@ async function assemble(
   const listener = openListener(createApp(parts) as unknown as Elysia, settings)
   undo.push(() => listener.stop())
   address.url ??= listener.url
+  const mail_servers = await startMailServers(loaded, mode, parts)
+  mail.servers = mail_servers
+  undo.push(() => mail_servers.close(0))
   undo.push(openAdminSocket(join(data_dir, "admin.sock"), parts))
   await composed.start(undo)
   for (const loop of loops) {
@@ -115,15 +123,41 @@ async function assemble(
   return {
     url: listener.url,
     port: listener.port,
-    smtp: { submission: null, inbound: null, mailbox: mailbox?.port ?? null },
+    smtp: { ...mail_servers.ports, mailbox: mailbox?.port ?? null },
     data_dir,
     store,
     secrets,
     setup,
     watch: (watcher) => watch(read, watcher),
     failed: disk.died,
-    stop: stopper(parts.health, listener, loops, undo),
+    reload: () => mail_servers.reload(),
+    stop: stopper(parts.health, { listener, loops, mail_servers }, undo),
   }
+}
+
+/** Every mail server whose handlers exist, as the settings want it. */
+function startMailServers(
+  { values: settings, explain }: Loaded,
+  mode: StartOptions["mode"],
+  { domains, health }: AppParts,
+): Promise<MailServers> {
+  return openMailServers({
+    settings,
+    host: settings["smtp.host"] ?? domains.targets.host,
+    handlers: {},
+    isExplicit: (setting) => explain(setting).source !== "default",
+    otherwise: mode === "up" ? "free_port" : "off",
+    trouble: () => health.trouble,
+  })
+}
+
+/** Of `/readyz`: first the embedded mailbox, then the mail servers. */
+function smtpState(
+  mailbox: { isListening(): boolean } | undefined,
+  servers: MailServers | undefined,
+): string {
+  if (mailbox && !mailbox.isListening()) return "not listening"
+  return servers?.state() ?? "ok"
 }
 
 function warnOfHost(host: string) {
@@ -211,8 +245,18 @@ const FEW_DESCRIPTORS =
 /** How long running work may take to end at a stop. The rest is released. */
 export const DRAIN_MILLISECONDS = 20_000
 
-/** Requests first, then the loops: what they accepted may still be on its way to the relay. */
-function stopper(health: ServerHealth, listener: Listener, loops: Loop[], undo: (() => unknown)[]) {
+interface Servers {
+  listener: Listener
+  loops: Loop[]
+  mail_servers: MailServers
+}
+
+/** Requests and mails first, then the loops: what they accepted may still be on its way to the relay. */
+function stopper(
+  health: ServerHealth,
+  { listener, loops, mail_servers }: Servers,
+  undo: (() => unknown)[],
+) {
   let stopped: Promise<void> | undefined
   const stop = async () => {
     const counts = loops.map(({ running }) => running)
@@ -220,7 +264,12 @@ function stopper(health: ServerHealth, listener: Listener, loops: Loop[], undo: 
     const running_jobs = counts.reduce((sum, running) => sum + running, 0)
     log.info("stopping", { running_jobs, running_deliveries })
     health.drain()
-    await Promise.all([listener.stop(), ...loops.map((loop) => loop.stop(DRAIN_MILLISECONDS))])
+    mail_servers.drain()
+    await Promise.all([
+      listener.stop(),
+      mail_servers.close(DRAIN_MILLISECONDS),
+      ...loops.map((loop) => loop.stop(DRAIN_MILLISECONDS)),
+    ])
     for (const step of undo.reverse()) await step()
     log.info("stopped")
   }

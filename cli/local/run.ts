@@ -19,10 +19,12 @@ export async function startServer(
   useSettings(loaded)
   outliveReaders()
   keepLogWhole()
-  process.on("SIGHUP", () => void reloadSettings(loaded))
+  let running: Running | undefined
+  process.on("SIGHUP", () => void reloadSettings(loaded).then(() => running?.reload()))
   try {
     const { start } = await import("../../src/server")
-    return await start({ loaded, mode, begin })
+    running = await start({ loaded, mode, begin })
+    return running
   } catch (error) {
     throw startFailure(error, { listen: loaded.values["http.listen"], ...loaded.values })
   }

@@ -16,6 +16,8 @@ import { begins, localSettings } from "./settings"
 import { startFailure } from "./start-errors"
 
 const DEFAULT_PORT = 8080
+const SUBMISSION_PORT = 2587
+const INBOUND_PORT = 2525
 const TICK = 250
 /** What a slow reader of our output may leave waiting in memory. */
 const MAX_WAITING_BYTES = 4 * 1024 * 1024
@@ -63,6 +65,8 @@ export async function upSettings(
   const defaults: Partial<Settings> = {
     data_dir: defaultDataDir(environment, "belfry-up"),
     "http.listen": `${LOOPBACK}:${DEFAULT_PORT}`,
+    "smtp.submission.listen": `${LOOPBACK}:${SUBMISSION_PORT}`,
+    "smtp.inbound.listen": `${LOOPBACK}:${INBOUND_PORT}`,
     "log.level": "warn",
     // For a first try the receivers of webhooks are on the same machine.
     "webhooks.require_https": false,
@@ -76,8 +80,12 @@ export async function upSettings(
   if (port !== wanted) log.warn(`port ${wanted} is taken, so the server uses a free one`)
   const set = [`http.listen=${LOOPBACK}:${port}`]
 
+  // A free HTTP port means several servers side by side: none gets the usual SMTP ports.
+  const mail_ports = ["smtp.submission.listen", "smtp.inbound.listen"] as const
+  for (const name of requested === 0 ? mail_ports : []) {
+    if (base.explain(name).source === "default") set.push(`${name}=${LOOPBACK}:0`)
+  }
   if (base.explain("mailbox.listen").source === "default") {
-    // A free HTTP port means several servers side by side: none gets the usual SMTP port.
     const usual = hostAndPort(base.values["mailbox.listen"]).port
     const smtp = requested === 0 ? 0 : await settledPort(usual, false)
     set.push(`mailbox.listen=${LOOPBACK}:${smtp}`)
@@ -153,6 +161,7 @@ function banner(running: Running, { api_key, delivery, from }: BannerTexts, pain
     `${paint.bold(`belfry ${version} · up`)}       data ${data_dir}      loopback only`,
     pair("API", `${url}/v1`, paint),
     pair("Docs", `${url}/docs`, paint),
+    ...mailLines(smtp, paint),
     ...(smtp.mailbox === null ? [] : [pair("Mailbox", `SMTP on port ${smtp.mailbox}`, paint)]),
     pair("Delivery", delivery, paint),
     pair("API key", keyText(api_key), paint),
@@ -163,6 +172,14 @@ function banner(running: Running, { api_key, delivery, from }: BannerTexts, pain
     "",
   ]
   return lines.map((line) => (line === "" ? "" : `  ${line}`)).join("\n")
+}
+
+function mailLines({ submission, inbound }: Running["smtp"], paint: Paint): string[] {
+  const login = `localhost:${submission} (STARTTLS, user svc, password = API key)`
+  return [
+    ...(submission === null ? [] : [pair("SMTP", login, paint)]),
+    ...(inbound === null ? [] : [pair("Inbound", `SMTP on port ${inbound}`, paint)]),
+  ]
 }
 
 const pair = (name: string, value: string, paint: Paint) => `${paint.dim(name.padEnd(9))}  ${value}`

@@ -15,32 +15,18 @@ import {
   nameServers,
   networks,
   oneOf,
-  type SettingKind,
   spfMechanisms,
   text,
   webUrl,
   whole,
 } from "./config-kinds"
 import { PLAN_NAMES, type PlanLimit, planLimits } from "./config-plans"
+import { key, optional, type SettingKey } from "./config-setting"
+import { smtpKeys } from "./config-smtp"
 
 const SECOND = 1000
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
-
-/** One setting: the values it takes, its default, and its meaning in one or two sentences. */
-interface SettingKey<V> {
-  readonly kind: SettingKind<NonNullable<V>>
-  readonly fallback: V
-  readonly about: string
-  /** Its value is never printed. */
-  readonly secret: boolean
-}
-
-const key = <V>(kind: SettingKind<V>, fallback: V, about: string): SettingKey<V> =>
-  ({ kind, fallback, about, secret: false }) as SettingKey<V>
-
-const optional = <V>(kind: SettingKind<V>, about: string, secret = false): SettingKey<V | null> =>
-  ({ kind, fallback: null, about, secret }) as SettingKey<V | null>
 
 /** Every setting there is. `data_dir`'s own default depends on the environment: config-sources. */
 export const keys = {
@@ -264,6 +250,8 @@ export const keys = {
     "127.0.0.1:1025",
     "Address and port where the embedded mailbox accepts mail by SMTP.",
   ),
+
+  ...smtpKeys,
 
   "domains.host": optional(
     hostName,

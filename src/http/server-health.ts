@@ -12,7 +12,8 @@ export interface Vitals {
   disk: Disk
   /** When, by `monotonic`, the job loop last looked for work. */
   progressedAt: () => number
-  smtp: () => boolean
+  /** `ok`, `off: <reason>`, or what is wrong with the mail servers. */
+  smtp: () => string
   /** How far a check of the database beside the work is, if there is one. */
   checking?: { readonly progress: string | undefined } | undefined
   /** Asks the database something small; without it only failed writes tell of its trouble. */
@@ -20,6 +21,8 @@ export interface Vitals {
   /** Troubles that are no reason to send requests elsewhere. */
   warnings?: () => Promise<string[]>
 }
+
+export type ServerTrouble = "draining" | "damaged" | "away" | "unwritable" | "disk_low"
 
 /** Whether this process may take work, and what is wrong when it may not. */
 export class ServerHealth {
@@ -70,7 +73,7 @@ export class ServerHealth {
       database: this.#database(),
       jobs: stalled ? "no progress for 60 s" : "ok",
       disk: disk.state() === "ok" ? "ok" : "below storage.min_free_mb",
-      smtp: smtp() ? "ok" : "not listening",
+      smtp: smtp(),
     }
   }
 
@@ -90,7 +93,18 @@ export class ServerHealth {
 
   get status(): "ok" | "draining" | "unavailable" {
     if (this.#draining) return "draining"
-    return Object.values(this.checks()).every((check) => /^ok\b/.test(check)) ? "ok" : "unavailable"
+    const isFine = (check: string) => /^(ok|off)\b/.test(check)
+    return Object.values(this.checks()).every(isFine) ? "ok" : "unavailable"
+  }
+
+  /** Why nothing new may be written. The first that applies. */
+  get trouble(): ServerTrouble | undefined {
+    const { disk } = this.#vitals
+    if (this.#draining) return "draining"
+    if (disk.isDamaged()) return "damaged"
+    if (!this.#answers) return "away"
+    if (!disk.healthy()) return "unwritable"
+    return disk.state() === "low" ? "disk_low" : undefined
   }
 
   /** Reads go on as long as they can; what would write is refused before it is read. */

@@ -307,7 +307,10 @@ export class MailConnection extends SMTPConnection {
     if (error instanceof SmtpReplyError) return error
     const { id } = this.mail_session
     log.error("a mail server could not answer a command", { session: id, error })
-    return new SmtpReplyError(451, "4.3.0", refusalText("internal_error", "Try again later"))
+    const not_ready = this.#context.options.isReady() // a full disk is the usual reason
+    return not_ready
+      ? asError(not_ready)
+      : new SmtpReplyError(451, "4.3.0", refusalText("internal_error", "Try again later"))
   }
 
   override _onClose(): void {

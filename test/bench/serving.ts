@@ -72,6 +72,8 @@ function launch(folder: string, args: string[], environment: Record<string, stri
       BELFRY_DATA_DIR: join(folder, "data"),
       BELFRY_HTTP_LISTEN: "127.0.0.1:0",
       BELFRY_MAILBOX_LISTEN: "127.0.0.1:0",
+      BELFRY_SMTP_SUBMISSION_LISTEN: "127.0.0.1:0",
+      BELFRY_SMTP_INBOUND_LISTEN: "127.0.0.1:0",
       ...environment,
     },
     stdin: "ignore",

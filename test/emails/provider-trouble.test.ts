@@ -118,7 +118,7 @@ const VITALS = {
     isDamaged: () => false,
   } as unknown as ConstructorParameters<typeof ServerHealth>[0]["disk"],
   progressedAt: () => performance.now(),
-  smtp: () => true,
+  smtp: () => "ok",
   ask: async () => undefined,
 }
 

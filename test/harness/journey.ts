@@ -28,6 +28,8 @@ test("the emails travel", async () => {
     data_dir: join(folder, "data"),
     "http.listen": "127.0.0.1:0",
     "mailbox.listen": "127.0.0.1:0",
+    "smtp.submission.listen": "127.0.0.1:0",
+    "smtp.inbound.listen": "127.0.0.1:0",
     "log.level": "error",
     "webhooks.require_https": false,
     "webhooks.allow_private": ["127.0.0.0/8"],

@@ -36,6 +36,8 @@ async function use(data_dir: string, database_url: string | null) {
     "storage.ballast_mb": 0,
     "http.listen": "127.0.0.1:0",
     "mailbox.listen": "127.0.0.1:0",
+    "smtp.submission.listen": "127.0.0.1:0",
+    "smtp.inbound.listen": "127.0.0.1:0",
     "log.level": "error",
     "webhooks.require_https": false,
     "webhooks.allow_private": ["127.0.0.0/8"],

@@ -7,7 +7,12 @@ const READY_TIMEOUT_MS = 30_000
 const STOP_TIMEOUT_MS = 30_000
 
 /** Settings that no test of another thing wants to wait for. */
-export const lean = { BELFRY_STORAGE_BALLAST_MB: "0", BELFRY_STORAGE_MIN_FREE_MB: "0" }
+export const lean = {
+  BELFRY_STORAGE_BALLAST_MB: "0",
+  BELFRY_STORAGE_MIN_FREE_MB: "0",
+  BELFRY_SMTP_SUBMISSION_LISTEN: "127.0.0.1:0",
+  BELFRY_SMTP_INBOUND_LISTEN: "127.0.0.1:0",
+}
 
 /** The settings of a relay on this machine, which may be written to from example.test. */
 export const relaySettings = (port: number, more: Record<string, string> = {}) => ({

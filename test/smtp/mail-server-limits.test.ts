@@ -193,6 +193,21 @@ test("while the storage is away nothing is accepted", async () => {
   await client.end()
 })
 
+test("a mail that fails because the disk is full is told so, and the session goes on", async () => {
+  let is_full = false
+  await using it = await openTestMailServer({
+    isReady: () => (is_full ? { code: 452, enhanced: "4.3.1", text: "full" } : undefined),
+    onMail: async () => {
+      is_full = true
+      throw new Error("SQLITE_FULL")
+    },
+  })
+  using client = await loggedIn(it)
+  expect(await client.talk(...envelope, "DATA", MAIL)).toBe("452 4.3.1 full")
+  is_full = false
+  expect(await client.say("NOOP")).toStartWith("250 ")
+})
+
 test("without a certificate there is no TLS, and thus no login", async () => {
   await using it = await openTestMailServer({ pair: undefined })
   using client = SmtpDialogue.connect(it.server.port)

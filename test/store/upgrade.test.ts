@@ -74,6 +74,8 @@ const settingsOf = ({ folder, database_url }: { folder: string; database_url: st
       "storage.ballast_mb": 0,
       "http.listen": "127.0.0.1:0",
       "mailbox.listen": "127.0.0.1:0",
+      "smtp.submission.listen": "127.0.0.1:0",
+      "smtp.inbound.listen": "127.0.0.1:0",
       "log.level": "error",
     },
   })

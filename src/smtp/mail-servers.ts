@@ -1,0 +1,203 @@
+import { type KeptCertificate, openCertificate } from "../core/certificate"
+import { hostAndPort, type Settings } from "../core/config"
+import { log } from "../core/log"
+import type { ServerTrouble } from "../http/server-health"
+import { type MailServer, openMailServer } from "./mail-server"
+import type { MailServerCounts } from "./mail-server-state"
+import { type MailServerOptions, type NotReady, refusalText } from "./mail-session"
+
+type MailServerKind = MailServerOptions["kind"]
+
+/** What a mail server asks. */
+export type MailHandlers<Identity = unknown> = Pick<
+  MailServerOptions<Identity>,
+  "authenticate" | "onSender" | "onRecipient" | "onMail"
+>
+
+/** What happens where a port is taken or refused. An explicit setting always fails. */
+type PortFallback = "free_port" | "off"
+
+/** Each server has identities of its own kind. */
+interface MailServersOptions<Submitter = unknown, Sender = unknown> {
+  settings: Settings
+  /** In greetings, and in a certificate of our own. */
+  host: string
+  /** Without handlers there is no such server. */
+  handlers: { submission?: MailHandlers<Submitter>; inbound?: MailHandlers<Sender> }
+  isExplicit: (setting: keyof Settings) => boolean
+  otherwise: PortFallback
+  trouble: () => ServerTrouble | undefined
+}
+
+export interface MailServers {
+  /** Null where a server does not run. */
+  ports: Record<MailServerKind, number | null>
+  /** For `/readyz`: `ok`, `off: <reason>`, or what is wrong. */
+  state(): string
+  counts(): Partial<Record<MailServerKind, MailServerCounts>>
+  /** Reads the files of the certificate again. */
+  reload(): void
+  drain(): void
+  close(drain_ms: number): Promise<void>
+}
+
+const SUBMISSION_BYTES = 15_728_640
+const INBOUND_BYTES = 26_214_400
+const SUBMISSION_RECIPIENTS = 100
+
+/**
+ * Opens the mail servers that are enabled. A port that is taken or refused leaves its server off,
+ * unless a setting names it: then it rejects.
+ */
+export async function openMailServers<Submitter, Sender>(
+  given: MailServersOptions<Submitter, Sender>,
+): Promise<MailServers> {
+  const options = given as unknown as MailServersOptions // handlers get back what they gave
+  const { settings, handlers } = options
+  const wanted = (["submission", "inbound"] as const).filter(
+    (kind) => handlers[kind] !== undefined && settings[`smtp.${kind}.enabled`],
+  )
+  const servers: Partial<Record<MailServerKind, MailServer>> = {}
+  const off: string[] = []
+  const certificate = wanted.length > 0 ? await openPair(options) : undefined
+  const close = async (drain_ms: number) => {
+    await Promise.all(Object.values(servers).map((server) => server.close(drain_ms)))
+    certificate?.close()
+  }
+  try {
+    for (const kind of wanted) {
+      const opened = certificate && (await openOne(kind, certificate, options))
+      if (typeof opened === "string") off.push(opened)
+      else if (opened) servers[kind] = opened
+    }
+  } catch (error) {
+    await close(0)
+    throw error
+  }
+  return {
+    ports: {
+      submission: servers.submission?.port ?? null,
+      inbound: servers.inbound?.port ?? null,
+    },
+    state() {
+      const down = Object.values(servers).some((server) => !server.isListening())
+      if (down) return "not listening"
+      return off.length > 0 ? `off: ${off.join("; ")}` : "ok"
+    },
+    counts: () =>
+      Object.fromEntries(Object.entries(servers).map(([kind, server]) => [kind, server.counts()])),
+    reload: () => certificate?.reload(),
+    drain() {
+      for (const server of Object.values(servers)) server.drain()
+    },
+    close,
+  }
+}
+
+const openPair = ({ settings, host }: MailServersOptions): Promise<KeptCertificate> =>
+  openCertificate({
+    files: () => ({ cert: settings["tls.cert"], key: settings["tls.key"] }),
+    data_dir: settings.data_dir,
+    host,
+  })
+
+/** The server, or why there is none. */
+async function openOne(
+  kind: MailServerKind,
+  certificate: KeptCertificate,
+  options: MailServersOptions,
+): Promise<MailServer | string> {
+  const { settings, isExplicit, otherwise } = options
+  const setting = `smtp.${kind}.listen` as const
+  const listen = hostAndPort(settings[setting])
+  const wanted = { ...serverOptions(kind, certificate, options), listen }
+  try {
+    return await openMailServer(wanted)
+  } catch (error) {
+    // An error of the second port is always one of a setting: it has no default.
+    const is_usual = !isExplicit(setting) && portOf(error) === listen.port
+    if (!is_usual) throw asListenError(error, listen)
+    if (otherwise === "free_port") {
+      return openMailServer({ ...wanted, listen: { ...listen, port: 0 } })
+    }
+    const reason = reasonOf(error)
+    log.warn(OFF, {
+      server: kind,
+      listen: settings[setting],
+      reason,
+      ways: waysTo(kind, listen.port),
+    })
+    return `${kind} on port ${listen.port}: ${reason}`
+  }
+}
+
+const OFF = "A mail server is off, because it cannot listen on its port. HTTP is not affected."
+
+/** Each of them is enough. */
+const waysTo = (kind: MailServerKind, port: number) => [
+  "give the service CAP_NET_BIND_SERVICE (systemd: AmbientCapabilities=CAP_NET_BIND_SERVICE)",
+  `allow the port to every user: sysctl net.ipv4.ip_unprivileged_port_start=${port}`,
+  `listen on another port with smtp.${kind}.listen, and redirect port ${port} to it (firewall or systemd-socket-proxyd)`,
+]
+
+const portOf = (error: unknown) => (error as { port?: unknown }).port
+
+function reasonOf(error: unknown): string {
+  const { code, message } = error as { code?: unknown; message?: string }
+  if (code === "EADDRINUSE") return "another program has the port"
+  if (code === "EACCES" || code === "EPERM") return "the user of this process may not take the port"
+  return message ?? String(error)
+}
+
+/** With the fields by which the command line tells what is wrong with a port. */
+function asListenError(error: unknown, { host, port }: { host: string; port: number }): unknown {
+  if (!(error instanceof Error) || !("code" in error)) return error
+  const own = portOf(error)
+  const address = { address: host, port: typeof own === "number" ? own : port }
+  return Object.assign(error, { syscall: "listen", ...address })
+}
+
+function serverOptions(
+  kind: MailServerKind,
+  certificate: KeptCertificate,
+  { settings, host, handlers, trouble }: MailServersOptions,
+): Omit<MailServerOptions, "listen"> {
+  const { onRecipient, onMail, ...rest } = handlers[kind] as MailHandlers
+  const implicit = settings["smtp.submission.implicit_listen"]
+  const is_submission = kind === "submission"
+  const limits = {
+    size: is_submission ? SUBMISSION_BYTES : INBOUND_BYTES,
+    recipients: is_submission ? SUBMISSION_RECIPIENTS : settings["smtp.inbound.max_recipients"],
+    connections: settings[`smtp.${kind}.max_connections`],
+    per_address: settings[`smtp.${kind}.per_ip`],
+    ...(!is_submission && { per_minute: settings["smtp.inbound.per_minute"] }),
+  }
+  return {
+    kind,
+    host,
+    certificate,
+    limits,
+    ...(is_submission && implicit !== null && { implicit: hostAndPort(implicit) }),
+    trusted_proxies: () => settings["smtp.trusted_proxies"],
+    isReady: () => refusalFor(trouble()),
+    onRecipient,
+    onMail,
+    ...rest,
+  }
+}
+
+/** What a client hears while the server stops, or while mail could not be stored. */
+function refusalFor(trouble: ServerTrouble | undefined): NotReady | undefined {
+  if (trouble === undefined) return undefined
+  const reply = (code: number, enhanced: string, message: string) => ({
+    code,
+    enhanced,
+    text: refusalText("service_unavailable", message),
+  })
+  if (trouble === "draining") return reply(421, "4.3.2", "The server is stopping. Try again later")
+  if (trouble === "damaged" || trouble === "away") {
+    return reply(421, "4.3.0", "The storage is away. Try again later")
+  }
+  if (trouble === "disk_low") return reply(452, "4.3.1", "The disk of the server is almost full")
+  return reply(452, "4.3.1", "The storage cannot be written. Try again later")
+}
