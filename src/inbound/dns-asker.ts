@@ -1,9 +1,13 @@
 import { DnsError, type Resolver } from "../core/dns"
 import { monotonic } from "../core/time"
+import { Semaphore } from "../lib/semaphore"
 import { type DnsAnswer, type DnsAnswers, type DnsQuestion, keyOf } from "./dns-answers"
 
 /** For one mail. SPF may ask for 10 terms with 10 hosts each, DKIM for 10 keys, ARC for 51. */
 const MAX_QUESTIONS = 200
+
+/** Each question that is open holds a socket. */
+const MAX_OPEN = 10
 
 /** Asks DNS for one mail, each question once. */
 export interface DnsAsker {
@@ -23,9 +27,15 @@ export function openDnsAsker(dns: Resolver, ms: number): DnsAsker {
   const end = monotonic() + ms
   const late = { unknown: `no answer in ${ms} ms` }
   const timer = setTimeout(() => over.resolve(late), ms)
+  const permits = new Semaphore(MAX_OPEN)
   const answerTo = async (question: DnsQuestion): Promise<DnsAnswer> => {
-    if (monotonic() >= end) return late
-    return Promise.race([lookUp(dns, question), over.promise])
+    const release = await permits.acquire()
+    try {
+      if (monotonic() >= end) return late
+      return await Promise.race([lookUp(dns, question), over.promise])
+    } finally {
+      release()
+    }
   }
   const once = (question: DnsQuestion): Promise<void> => {
     const key = keyOf(question)

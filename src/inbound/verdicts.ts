@@ -21,7 +21,7 @@ const SLOW = "The mail took too long to read."
 const MAX_ROUNDS = 60
 
 /** Copied in parts, because the copy of 25 MB holds the main thread for up to 40 ms. */
-const COPY_BYTES = 2 * 1024 * 1024
+const COPY_BYTES = 512 * 1024
 
 export type MailVerdict = "pass" | "fail" | "none" | "temperror"
 

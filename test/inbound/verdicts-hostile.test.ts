@@ -4,7 +4,9 @@ import { resolver } from "../../src/core/dns"
 import { openWorkers, type Workers } from "../../src/core/workers"
 import { type MailArrival, type MailVerdicts, verify } from "../../src/inbound/verdicts"
 import { type NameServer, nameServer, type Say } from "../core/name-server"
+import { sizes } from "../harness/sizes"
 import { type ArcFields, arcSet, bytesOf, type DraftMail, dkimField } from "./mail-signing"
+import { sampleMails } from "./sample-mails"
 import { txtRows } from "./sample-spf"
 
 const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 })
@@ -121,6 +123,34 @@ describe("a header", () => {
     expect(verdicts.detail.dmarc).toMatchObject({ result: "fail", policy: "reject" })
   })
 })
+
+test("mails with random damage are judged, whatever is in them", async () => {
+  const random = fuzzNumbers(7)
+  for (const { raw, arrival, zone } of sampleMails(7, sizes.verdicts)) {
+    const damaged = Buffer.from(raw)
+    for (let count = 0; count < 20; count++) {
+      const at = random(damaged.length)
+      damaged[at] = random(4) === 0 ? random(256) : (raw[random(raw.length)] ?? 0)
+    }
+    const cut = damaged.subarray(0, random(3) === 0 ? random(damaged.length) : undefined)
+    const { spf, dkim, dmarc, arc } = await judge(
+      cut,
+      (name, kind) => zone[`${kind} ${name}`] ?? [],
+      arrival,
+    )
+    for (const verdict of [spf, dkim, dmarc, arc]) {
+      expect(["pass", "fail", "none", "temperror"]).toContain(verdict)
+    }
+  }
+}, 120_000)
+
+function fuzzNumbers(seed: number) {
+  let state = seed
+  return (limit: number) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+    return Math.floor((state / 2 ** 32) * limit)
+  }
+}
 
 describe("a chain", () => {
   function chain(hops: number): DraftMail {

@@ -8,6 +8,8 @@ import { openWorkers, type Workers } from "../../src/core/workers"
 import { dmarcRefusal, type MailArrival, verify } from "../../src/inbound/verdicts"
 import { sign, signable } from "../../src/lib/dkim"
 import { type NameServer, nameServer, type Say } from "../core/name-server"
+import { noKnot, startKnot } from "../harness/knot"
+import { arcSet, bytesOf, dkimField } from "./mail-signing"
 
 const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 })
 const published = publicKey.export({ type: "spki", format: "der" }).toString("base64")
@@ -36,9 +38,9 @@ afterAll(async () => {
 
 const LETTER = "From: Ann <ann@acme.test>\r\nTo: bob@b.test\r\nSubject: Hello\r\n\r\nHello Bob,\r\n"
 
-function signed(letter = LETTER, domain = "acme.test"): Buffer {
+function signed(letter = LETTER, domain = "acme.test", key = privateKey): Buffer {
   const time = Math.floor(Date.now() / 1000) - 60
-  const signer = { domain, selector: "s", algorithm: "rsa", key: privateKey, time } as const
+  const signer = { domain, selector: "s", algorithm: "rsa", key, time } as const
   return Buffer.from(sign(signable(Buffer.from(letter)), signer) + letter)
 }
 
@@ -94,6 +96,139 @@ describe("a mail", () => {
     const two = await judge(Buffer.from(`From: x@other.test\r\n${LETTER}`))
     expect(two).toMatchObject({ spf: "pass", dmarc: "fail", verified: false })
     expect(dmarcRefusal(two)).toContain("2 From fields")
+  })
+})
+
+describe("a signature", () => {
+  const at = (received_at: string): MailArrival => ({ ...STRANGER, received_at })
+
+  test("that has expired since the mail came in still counts", async () => {
+    const mail = { fields: ["From: ann@acme.test"], body: "Hello.\r\n" }
+    const tags = { domain: "acme.test", selector: "s", canon: "relaxed/simple", h: ["From"] }
+    const more = ["t=1700000000", "x=1700003600"]
+    const key = { algorithm: "rsa-sha256", key: privateKey } as const
+    const raw = bytesOf({
+      ...mail,
+      fields: [dkimField(mail, { ...tags, more }, key), ...mail.fields],
+    })
+    const then = await judge(raw, at("2023-11-14T23:00:00.000Z"))
+    expect(then).toMatchObject({ dkim: "pass", dmarc: "pass" })
+    const later = await judge(raw, at("2023-11-14T23:30:00.000Z"))
+    expect(later).toMatchObject({ dkim: "fail", dmarc: "fail" })
+    expect(later.detail.dkim[0]?.reason).toBe("The signature expired at 2023-11-14T23:13:20.000Z.")
+  })
+
+  test("with a key of more than 4,096 bits does not count", async () => {
+    const large = generateKeyPairSync("rsa", { modulusLength: 4224 })
+    const der = large.publicKey.export({ type: "spki", format: "der" }).toString("base64")
+    const key = { "TXT s._domainkey.acme.test": txt(`v=DKIM1; p=${der}`) }
+    const verdicts = await judge(signed(LETTER, "acme.test", large.privateKey), OWN, key)
+    expect(verdicts).toMatchObject({ dkim: "fail", spf: "pass", dmarc: "pass" })
+    expect(verdicts.detail.dkim[0]).toMatchObject({
+      key_bits: 4224,
+      reason: "The RSA key has 4224 bits. At most 4096 are taken.",
+    })
+  })
+
+  test("that is wrong counts like none where the key only tests", async () => {
+    const key = { "TXT s._domainkey.acme.test": txt(`${KEY}; t=y`) }
+    const changed = Buffer.from(signed().toString().replace("Hello\r", "Hallo\r"))
+    const verdicts = await judge(changed, OWN, key)
+    expect(verdicts).toMatchObject({ dkim: "none", dmarc: "pass" })
+    expect(verdicts.detail.dkim[0]?.reason).toContain("(t=y)")
+    expect(await judge(signed(), STRANGER, key)).toMatchObject({ dkim: "pass", dmarc: "pass" })
+  })
+})
+
+describe("a chain", () => {
+  test("passes with an Ed25519 key, and changes nothing else", async () => {
+    const pair = generateKeyPairSync("ed25519")
+    const bare = pair.publicKey.export({ type: "spki", format: "der" }).subarray(-32)
+    const mail = { fields: ["From: ann@acme.test"], body: "Hello.\r\n" }
+    const set = arcSet(
+      mail,
+      [],
+      {
+        domain: "list.test",
+        selector: "arc",
+        canon: "relaxed/relaxed",
+        h: ["From"],
+        instance: 1,
+        cv: "none",
+        results: "mx.list.test; dkim=pass header.d=acme.test",
+      },
+      { algorithm: "ed25519-sha256", key: pair.privateKey },
+    )
+    const raw = bytesOf({ ...mail, fields: [set.aar, set.ams, set.as, ...mail.fields] })
+    const record = txt(`v=DKIM1; k=ed25519; p=${bare.toString("base64")}`)
+    const name = "TXT arc._domainkey.list.test"
+    const verdicts = await judge(raw, STRANGER, { [name]: record })
+    expect(verdicts).toMatchObject({ arc: "pass", dkim: "none", dmarc: "fail" })
+    expect(verdicts.detail.arc.sealers).toEqual(["list.test"])
+    expect(await judge(raw, STRANGER, { [name]: "SERVFAIL" })).toMatchObject({ arc: "temperror" })
+    expect(await judge(raw, STRANGER)).toMatchObject({ arc: "fail" })
+  })
+})
+
+describe("what is refused when the policies of others are enforced:", () => {
+  const policies: [string, boolean][] = [
+    ["v=DMARC1; p=none", false],
+    ["v=DMARC1; p=quarantine", false],
+    ["v=DMARC1; p=reject", true],
+    ["v=DMARC1; p=reject; t=y", false],
+    ["v=DMARC1; p=reject; pct=0", false],
+  ]
+  test.each(policies)("%s: %p", async (policy, refused) => {
+    const more = { "TXT _dmarc.acme.test": txt(policy) }
+    const verdicts = await judge(Buffer.from(LETTER), STRANGER, more)
+    expect(verdicts.dmarc).toBe("fail")
+    expect(dmarcRefusal(verdicts) !== undefined).toBe(refused)
+    expect(dmarcRefusal(await judge(signed(), STRANGER, more))).toBeUndefined()
+  })
+
+  test("with pct= a part of the mail, and the same mail again", async () => {
+    const more = { "TXT _dmarc.acme.test": txt("v=DMARC1; p=reject; pct=40") }
+    const refused = async (number: number) => {
+      const letter = LETTER.replace("Hello", `Hello ${number}`)
+      return dmarcRefusal(await judge(Buffer.from(letter), STRANGER, more)) !== undefined
+    }
+    const all = async () => {
+      const answers: boolean[] = []
+      for (let number = 0; number < 100; number++) answers.push(await refused(number))
+      return answers
+    }
+    const first = await all()
+    expect(await all()).toEqual(first)
+    const share = first.filter(Boolean).length
+    expect(share).toBeGreaterThan(20)
+    expect(share).toBeLessThan(60)
+  })
+})
+
+test("the null sender is judged by its HELO name", async () => {
+  const helo = "mx.acme.test"
+  const records = {
+    [`TXT ${helo}`]: txt("v=spf1 a -all"),
+    [`A ${helo}`]: [{ address: "192.0.2.1" }],
+  }
+  const verdicts = await judge(Buffer.from(LETTER), { ...OWN, mail_from: "" }, records)
+  expect(verdicts.detail.spf).toMatchObject({ result: "pass", domain: helo })
+  expect(verdicts.dmarc).toBe("pass")
+})
+
+describe.skipIf(noKnot)("with a name server of others", () => {
+  test("keys, includes and mail servers are found", async () => {
+    await using knot = await startKnot({
+      "acme.test": [
+        `s._domainkey TXT "${KEY}"`,
+        '@ TXT "v=spf1 include:other.test -all"',
+        '_dmarc TXT "v=DMARC1; p=reject"',
+      ],
+      "other.test": ['@ TXT "v=spf1 mx -all"', "@ MX 10 mail", "mail A 192.0.2.1"],
+    })
+    const tools = { workers, dns: resolver({ servers: [knot.address] }), host: "mx.here.test" }
+    const verdicts = await verify(signed(), OWN, tools)
+    expect(verdicts).toMatchObject({ spf: "pass", dkim: "pass", dmarc: "pass", verified: true })
   })
 })
 
