@@ -1,36 +1,14 @@
 import { expect, test } from "bun:test"
-import { eq } from "drizzle-orm"
-import { keyRows, makeKeys } from "../../src/domains/keys"
-import { dkimKeys, domains } from "../../src/domains/tables"
 import { systemMail } from "../../src/emails/instance-mail"
-import { testDomain } from "../domains/subject"
 import { deliverAll } from "../harness/delivery"
 import { mail } from "../harness/mail"
 import { type TestService, testService } from "../harness/service"
+import { domainKeys } from "./published-keys"
 import { byMailauth } from "./verifiers"
 
-const PAIR = await makeKeys()
-const RECORDS: Record<string, string> = {
-  "acme.test": "v=spf1 ip4:192.0.2.10 -all",
-  "_dmarc.acme.test": "v=DMARC1; p=reject",
-}
-for (const { algorithm, public_key } of PAIR) {
-  const selector = algorithm === "rsa" ? "svc1" : "svc1-ed"
-  RECORDS[`${selector}._domainkey.acme.test`] = `v=DKIM1; k=${algorithm}; p=${public_key}`
-}
-
-/** acme.test is verified for this project, and both its keys are published. */
-async function publish({ parts: { store, secrets } }: TestService, project_id: string) {
-  const row = testDomain("acme.test", { project_id, status: "verified" })
-  const owner = { project_id, domain_id: row.id }
-  await store.tx(async (tx) => {
-    await tx.insert(domains).values(row)
-    const keys = keyRows(secrets, owner, PAIR, { selector: "svc1", state: "active" })
-    await tx.insert(dkimKeys).values(keys)
-    const all = eq(dkimKeys.domain_id, row.id)
-    await tx.update(dkimKeys).set({ state: "active" }).where(all)
-  })
-}
+const KEYS = await domainKeys("acme.test")
+const { records: RECORDS } = KEYS
+const publish = (service: TestService, project_id: string) => KEYS.publish(service, project_id)
 
 test("mail of a verified domain leaves signed by each key, and what is kept is what left", async () => {
   await using service = await testService()

@@ -23,6 +23,12 @@ export async function deliverAll({ parts }: TestService, answer = delivered) {
     },
     close: async () => {},
   }
+  await deliverBy(parts, provider)
+  return handed
+}
+
+/** Runs the queue until every message is settled, by this provider. */
+export async function deliverBy(parts: TestService["parts"], provider: EmailProvider) {
   const { store } = parts
   const loop = new WorkLoops({
     store,
@@ -41,7 +47,6 @@ export async function deliverAll({ parts }: TestService, answer = delivered) {
   } finally {
     await loop.stop(5_000)
   }
-  return handed
 }
 
 async function isAnyOpen({ store }: TestService["parts"]): Promise<boolean> {

@@ -6,6 +6,8 @@ export const sizes = {
   fuzz: full ? 5_000 : 1_000,
   /** Letters that are composed, signed and verified by others. */
   letters: full ? 1_000 : 100,
+  /** Mails of every shape that are submitted, relayed to Postfix, and verified by others. */
+  submissions: full ? 500 : 100,
   /** URLs that are to lead the one way out to where nobody may go. */
   inward: full ? 10_000 : 1_000,
   /** Times that the binary is killed with SIGKILL under load. */

@@ -1,13 +1,9 @@
 import { describe, expect, test } from "bun:test"
 import { createHash } from "node:crypto"
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
-import { connect } from "node:net"
-import { tmpdir, userInfo } from "node:os"
-import { join } from "node:path"
 import PostalMime from "postal-mime"
 import { startBelfry } from "../harness/binary"
 import { locate, missing } from "../harness/peers"
-import { freePort } from "../harness/ports"
+import { startSmtpSink } from "../harness/postfix-sink"
 import { type Caught, get, reaches, send, until } from "./mails"
 import { lean, relaySettings } from "./serve"
 
@@ -134,40 +130,6 @@ describe.skipIf(missing("smtp-sink", "python3"))("Postfix's smtp-sink as the rel
     expect(stored).toMatch(/^X-Mail-Args: <me@example.test>/m)
   })
 })
-
-/** A scratch folder that the sink's own user may write to, and a sink that writes there. */
-async function startSmtpSink() {
-  const folder = mkdtempSync(join(tmpdir(), "belfry-sink-"))
-  chmodSync(folder, 0o777)
-  const port = await freePort()
-  const user = userInfo().uid === 0 ? ["-u", "nobody"] : []
-  const child = Bun.spawn({
-    cmd: [locate("smtp-sink") ?? "", ...user, "-d", "mail.", `127.0.0.1:${port}`, "100"],
-    cwd: folder,
-    stdio: ["ignore", "ignore", "inherit"],
-  })
-  await until("smtp-sink listens", () => answers(port))
-  return {
-    port,
-    files: () =>
-      readdirSync(folder).map((name) => readFileSync(join(folder, name)).toString("latin1")),
-    async [Symbol.asyncDispose]() {
-      child.kill()
-      await child.exited
-      rmSync(folder, { recursive: true, force: true })
-    },
-  }
-}
-
-function answers(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, "127.0.0.1", () => {
-      socket.destroy()
-      resolve(true)
-    })
-    socket.once("error", () => resolve(false))
-  })
-}
 
 describe.skipIf(missing("swaks"))("swaks", () => {
   test("sends to the embedded mailbox, and the project reads it", async () => {
