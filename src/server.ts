@@ -23,6 +23,7 @@ import { demandMasterKey, demandSharedBlobs, followCluster, probe } from "./oper
 import { type KeptCheck, keepChecked } from "./operations/keep-checked"
 import { keepTidy } from "./operations/tidy"
 import { type MailServers, openMailServers } from "./smtp/mail-servers"
+import { submissionHandlers } from "./smtp/submission"
 import type { BeginMode } from "./store/database-file"
 import { BOOT_PATIENCE_MS, explained, openStore } from "./store/open"
 import type { Store } from "./store/store"
@@ -139,12 +140,14 @@ async function assemble(
 function startMailServers(
   { values: settings, explain }: Loaded,
   mode: StartOptions["mode"],
-  { domains, health }: AppParts,
+  parts: AppParts,
 ): Promise<MailServers> {
+  const { domains, health } = parts
+  const host = settings["smtp.host"] ?? domains.targets.host
   return openMailServers({
     settings,
-    host: settings["smtp.host"] ?? domains.targets.host,
-    handlers: {},
+    host,
+    handlers: { submission: submissionHandlers({ ...parts, host }) },
     isExplicit: (setting) => explain(setting).source !== "default",
     otherwise: mode === "up" ? "free_port" : "off",
     trouble: () => health.trouble,
