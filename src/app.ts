@@ -16,6 +16,7 @@ import { credentialRoutes } from "./identity/credential-routes"
 import { type SessionParts, sessionRoutes } from "./identity/session-routes"
 import type { Sessions } from "./identity/sessions"
 import { type UserParts, userRoutes } from "./identity/user-routes"
+import { type InboundParts, inboundEmailRoutes } from "./inbound/routes"
 import { type QueueControlParts, queueControlRoutes } from "./jobs/pause-routes"
 import { longJobRoutes } from "./jobs/routes"
 import { mailboxRoutes } from "./mailbox/routes"
@@ -38,6 +39,7 @@ import { type WebhookRouteParts, webhookRoutes } from "./webhooks/routes"
 export interface AppParts
   extends DomainParts,
     EmailParts,
+    InboundParts,
     InvitationParts,
     SessionParts,
     UserParts,
@@ -75,6 +77,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...longJobRoutes(parts),
     ...domainRoutes(parts),
     ...emailRoutes(parts),
+    ...inboundEmailRoutes(parts),
     ...providerRoutes(parts, PROVIDERS),
     ...mailboxRoutes(parts),
     ...eventRoutes(store, health),

@@ -87,7 +87,7 @@ interface Composition {
 
 /** Wires everything from the settings, for the server and for tests. Nothing listens or works yet. */
 export async function compose(ground: Ground, overrides: Overrides = {}): Promise<Composition> {
-  const { settings, store, secrets, workers, blobs, disk, base_url } = ground
+  const { settings, store, secrets, workers, blobs, inbound_blobs, disk, base_url } = ground
   const { data_dir, sign_up } = settings
   const traffic = new RecentTraffic()
   const alone = settings.database_url === null
@@ -116,6 +116,7 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
     store,
     secrets,
     blobs,
+    inbound_blobs,
     workers,
     health,
     traffic,

@@ -32,9 +32,9 @@ const isRemote = (file: AttachedInput): file is RemoteFile => "url" in file
 const MOST_FILES = 50
 const MAX_NAME = 255
 const UNKNOWN_TYPE = "application/octet-stream"
-const MEDIA_TYPE =
+export const MEDIA_TYPE =
   /^[A-Za-z0-9!#$&^_.+-]{1,127}\/[A-Za-z0-9!#$&^_.+-]{1,127}(; ?[\x20-\x7e]{1,200})?$/
-const CONTENT_ID = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~.@-]{1,255}$/
+export const CONTENT_ID = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~.@-]{1,255}$/
 
 /** Control characters, path separators, quotes, and what turns the reading direction around. */
 const UNSAFE_NAME = /[\p{Cc}\u2028\u2029/\\"\u202a-\u202e\u2066-\u2069]/u

@@ -51,9 +51,11 @@ export interface SendRules {
 
 export interface Sender {
   caller: Caller
-  source: "api" | "smtp"
+  source: "api" | "smtp" | "inbound_reply"
   batch_id: string | null
   idempotency_key: string | null
+  /** Of the conversation that the email goes on with. */
+  thread_id?: string | null
   /** Aborted when the caller waits for the answer no more. */
   signal?: AbortSignal
 }

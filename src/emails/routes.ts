@@ -1,4 +1,5 @@
 import type { Static } from "@sinclair/typebox"
+import { download, rawMessage } from "../http/download"
 import { keepAnswer } from "../http/idempotency"
 import {
   asPage,
@@ -51,19 +52,6 @@ const SEND_EXAMPLE = {
   metadata: { order: "1042" },
 }
 
-/** Of everything that accepts emails (contract 20, 1.3). */
-const SEND_ERRORS = [
-  "invalid_email",
-  "invalid_url",
-  "sender_not_configured",
-  "domain_not_verified",
-  "suppressed_recipient",
-  "payment_required",
-  "account_frozen",
-  "account_throttled",
-  "rate_limited",
-] as const
-
 function sendRoutes(parts: EmailParts): AnyRoute[] {
   return [
     route({
@@ -77,7 +65,7 @@ function sendRoutes(parts: EmailParts): AnyRoute[] {
       read: readSendEmail,
       response: schemas.Accepted,
       top: schemas.acceptedTop,
-      errors: SEND_ERRORS,
+      errors: schemas.SEND_ERRORS,
       limit: SEND_LIMIT_BYTES,
       idempotent: true,
       handle: (call) => sendOne(parts, call),
@@ -93,7 +81,7 @@ function sendRoutes(parts: EmailParts): AnyRoute[] {
       headers: schemas.batchHeaders,
       read: readBatch,
       envelope: schemas.BatchAnswer,
-      errors: SEND_ERRORS,
+      errors: schemas.SEND_ERRORS,
       limit: BATCH_LIMIT_BYTES,
       idempotent: true,
       handle: (call) => sendBatch(parts, call),
@@ -158,7 +146,7 @@ function partRoutes(parts: EmailParts): AnyRoute[] {
       description:
         "The exact bytes, with headers and signature. They exist after the first attempt.",
       produces: "message/rfc822",
-      handle: async (call) => message(await emails.raw(parts, ...named(call))),
+      handle: async (call) => rawMessage(await emails.raw(parts, ...named(call))),
     }),
     route({
       ...projectRow("GET", `${ONE}/attachments/{attachment_id}`, "email:read"),
@@ -166,7 +154,7 @@ function partRoutes(parts: EmailParts): AnyRoute[] {
       description: "The file as a download, with the content type of the send request.",
       produces: "*/*",
       handle: async ({ project_id, params }) =>
-        file(await emails.attachment(parts, project_id, params)),
+        download(await emails.attachment(parts, project_id, params)),
     }),
   ]
 }
@@ -196,7 +184,7 @@ function repeatRoutes(parts: EmailParts): AnyRoute[] {
       read: readResend,
       response: schemas.Resent,
       top: schemas.acceptedTop,
-      errors: SEND_ERRORS,
+      errors: schemas.SEND_ERRORS,
       idempotent: true,
       handle: (call) => sendAgain(parts, call),
     }),
@@ -269,32 +257,3 @@ async function list({ store, cursors }: EmailParts, call: Call<unknown, EmailQue
   const page = await emails.list(store.read, project_id, wanted, window)
   return asPage(call, cursors, page)
 }
-
-/** A stored message as its own media type (RFC 822 bytes, untouched). */
-export const message = (bytes: Uint8Array) =>
-  new Response(bytes as Uint8Array<ArrayBuffer>, {
-    headers: { "content-type": "message/rfc822", "x-content-type-options": "nosniff" },
-  })
-
-interface StoredFile {
-  filename: string
-  content_type: string
-  bytes: Uint8Array
-}
-
-/** Always as a download: what a stranger attached must not run in our origin. */
-export const file = ({ filename, content_type, bytes }: StoredFile) =>
-  new Response(bytes as Uint8Array<ArrayBuffer>, {
-    headers: {
-      "content-type": content_type,
-      "content-disposition": `attachment; filename*=UTF-8''${extValue(filename)}`,
-      "x-content-type-options": "nosniff",
-    },
-  })
-
-/** RFC 8187, 3.2.1: four characters that a URL may hold are no part of such a value. */
-const extValue = (text: string) =>
-  encodeURIComponent(text).replace(
-    /['()*]/g,
-    (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
-  )

@@ -28,7 +28,43 @@ const STATUSES: Status[] = [
 ]
 
 const mailbox = t.Object({ email: t.String(), name: t.Optional(t.Union([t.String(), t.Null()])) })
-const address = t.Union([t.String({ maxLength: 998 }), mailbox])
+/** Where one mailbox is given. */
+export const address = t.Union([t.String({ maxLength: 998 }), mailbox])
+
+export const attachments = t.Optional(
+  t.Array(
+    t.Object({
+      filename: t.String({ maxLength: 255 }),
+      content: t.Optional(
+        t.String({ description: "The file in strict base64. Give `content` or `path`." }),
+      ),
+      path: t.Optional(
+        t.String({
+          description: "https:// URL of a file of at most 10 MB. The server fetches it at once.",
+        }),
+      ),
+      content_type: t.Optional(t.String()),
+      content_id: t.Optional(t.String()),
+    }),
+    {
+      maxItems: 50,
+      description: "Decoded attachments, `html` and `text` together may have at most 10 MB.",
+    },
+  ),
+)
+
+/** Of everything that accepts emails (contract 20, 1.3). */
+export const SEND_ERRORS = [
+  "invalid_email",
+  "invalid_url",
+  "sender_not_configured",
+  "domain_not_verified",
+  "suppressed_recipient",
+  "payment_required",
+  "account_frozen",
+  "account_throttled",
+  "rate_limited",
+] as const
 
 export const SendEmail = t.Object({
   to: t.Union([address, t.Array(address, { minItems: 1, maxItems: 1 })], {
@@ -58,27 +94,7 @@ export const SendEmail = t.Object({
         "At most 25 further headers. Headers that the service writes itself are refused.",
     }),
   ),
-  attachments: t.Optional(
-    t.Array(
-      t.Object({
-        filename: t.String({ maxLength: 255 }),
-        content: t.Optional(
-          t.String({ description: "The file in strict base64. Give `content` or `path`." }),
-        ),
-        path: t.Optional(
-          t.String({
-            description: "https:// URL of a file of at most 10 MB. The server fetches it at once.",
-          }),
-        ),
-        content_type: t.Optional(t.String()),
-        content_id: t.Optional(t.String()),
-      }),
-      {
-        maxItems: 50,
-        description: "Decoded attachments, `html` and `text` together may have at most 10 MB.",
-      },
-    ),
-  ),
+  attachments,
   ...Object.fromEntries(NOT_OFFERED.map((name) => [name, notOffered()])),
 })
 
@@ -124,7 +140,7 @@ export const emailQuery = pageQuery({
 const ADDRESS = "ann@example.com"
 const MESSAGE_ID = "<0199a1c2-7d40-7c3e-9b5a-3f1d2e4c5b6a@example.com>"
 
-const NamedAddress = t.Object(
+export const NamedAddress = t.Object(
   { email: sample(ADDRESS), name: maybe(sample("Ann")) },
   { title: "NamedAddress" },
 )

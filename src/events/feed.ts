@@ -65,25 +65,53 @@ export async function readWaiting(
   wait_ms: number,
   signal: AbortSignal,
 ): Promise<Event[]> {
+  const look = async () => {
+    const rows = await read(db, project_id, query)
+    return rows.length > 0 ? rows : undefined
+  }
+  return (await untilFound(db, project_id, { wait_ms, signal, look })) ?? []
+}
+
+/** A wait for something that comes with events. */
+interface EventWait<Found> {
+  wait_ms: number
+  /** Ends the wait when it is aborted. */
+  signal: AbortSignal
+  /** Undefined: it is not there yet. */
+  look(): Promise<Found | undefined>
+}
+
+/**
+ * What `look` finds, at once or as soon as it is there: it looks again after each commit of events of
+ * the project, and once a second for what another node did not tell. Undefined when the time is over.
+ */
+export async function untilFound<Found>(
+  db: Reader,
+  project_id: string,
+  { wait_ms, signal, look }: EventWait<Found>,
+): Promise<Found | undefined> {
   const end = monotonic() + wait_ms
   while (true) {
     const wait = nextEvent(db, project_id, Math.min(POLL_MILLISECONDS, end - monotonic()), signal)
-    const rows = await read(db, project_id, query)
-    if (rows.length > 0 || signal.aborted || monotonic() >= end) {
+    const found = await look()
+    if (found !== undefined || signal.aborted || monotonic() >= end) {
       wait.cancel()
-      return rows
+      return found
     }
     await wait.ended
   }
 }
 
-/** Throws 404; also for one that is too old to be read. */
-export async function find(db: Reader, project_id: string, id: string): Promise<Event> {
+/** Undefined also for one that is too old to be read. */
+export async function lookup(db: Reader, project_id: string, id: string) {
   const ours = and(eq(events.project_id, project_id), eq(events.id, id))
   const rows = isEventId(id) ? await db.select().from(events).where(ours) : []
-  const [event] = rows.filter(({ created_at }) => millisFrom(created_at) >= oldestReadable())
-  return event ?? fail("not_found", "There is no such event.")
+  return rows.find(({ created_at }) => millisFrom(created_at) >= oldestReadable())
 }
+
+/** As `lookup`. Throws 404. */
+export const find = async (db: Reader, project_id: string, id: string): Promise<Event> =>
+  (await lookup(db, project_id, id)) ?? fail("not_found", "There is no such event.")
 
 /** All events about one subject, oldest first. */
 export async function about(db: Reader, project_id: string, subject_id: string): Promise<Event[]> {

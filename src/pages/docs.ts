@@ -18,7 +18,7 @@ export function docsPage(description: OpenApi): string {
     name,
     entries: entries.filter(({ operation }) => operation.tags.includes(name)),
   }))
-  const shown: Shown = new Map()
+  const shown: ShownAnswer[] = []
   const page = html`<!doctype html>
 <html lang="en">
 <head>
@@ -98,10 +98,19 @@ ${areas.map(
 )}
 </nav>`
 
-/** The fields of answers that the page has shown, and where. */
-type Shown = Map<string, Operation>
+/** The fields of an answer that the page has shown, and where. */
+interface ShownAnswer {
+  fields: Field[]
+  operation: Operation
+  /** Every field stands there, and not only what another answer lacks. */
+  is_whole: boolean
+}
 
-function article({ method, path, operation }: Entry, description: OpenApi, shown: Shown): Markup {
+function article(
+  { method, path, operation }: Entry,
+  description: OpenApi,
+  shown: ShownAnswer[],
+): Markup {
   const { operationId, summary, parameters } = operation
   const all = parameters.flatMap((one) => resolved(one, description))
   const is_list = all.some(({ name }) => name === "per_page")
@@ -161,7 +170,7 @@ function bodyPart({ requestBody }: Operation, description: OpenApi): Markup | un
   return schema && html`<h4>Body</h4>${fieldTable(withoutReferences(schema, description), true)}`
 }
 
-function answerPart(operation: Operation, description: OpenApi, shown: Shown): Markup[] {
+function answerPart(operation: Operation, description: OpenApi, shown: ShownAnswer[]): Markup[] {
   const { responses } = operation
   const successes = Object.entries(responses).filter(([status]) => /^[123]/.test(status))
   return successes.map(([status, response]) =>
@@ -190,22 +199,37 @@ function answer(
   status: string,
   { content = {} }: Answered,
   operation: Operation,
-  shown: Shown,
+  shown: ShownAnswer[],
 ): Markup {
   const [type = "", { schema } = { schema: {} }] = Object.entries(content)[0] ?? []
   const properties = (schema.properties ?? {}) as Record<string, Schema>
   const data = properties.meta ? (properties.data ?? {}) : schema
-  const fields = fieldTable(data, false)
+  const fields = fieldsOf(data, "", 0)
   const label = html`${status} ${type === "application/json" ? shapeOf(data, properties) : type}`
-  if (!fields) return html`<h4>Answer: ${label}</h4>`
+  if (fields.length === 0) return html`<h4>Answer: ${label}</h4>`
   // Most records are the answer of several routes; one table of each keeps the page small.
-  const first = shown.get(fields.text)
-  if (first && first !== operation) {
-    const place = html`<a href="#${first.operationId}">${first.summary}</a>`
-    return html`<h4>Answer: ${label}</h4><p>The fields are the same as in: ${place}</p>`
-  }
-  shown.set(fields.text, operation)
-  return html`<details><summary>Answer: ${label}</summary>${fields}</details>`
+  const others = shown.filter((one) => one.operation !== operation && isWithin(one.fields, fields))
+  const same = others.find((one) => one.fields.length === fields.length)
+  const part = same ?? others.find(({ is_whole }) => is_whole)
+  if (!same) shown.push({ fields, operation, is_whole: !part })
+  if (!part)
+    return html`<details><summary>Answer: ${label}</summary>${table(fields, false)}</details>`
+  const { operationId, summary } = part.operation
+  const place = html`<a href="#${operationId}">${summary}</a>`
+  if (same) return html`<h4>Answer: ${label}</h4><p>The fields are the same as in: ${place}</p>`
+  const known = new Set(part.fields.map(textOf))
+  const more = fields.filter((field) => !known.has(textOf(field)))
+  return html`<details><summary>Answer: ${label}</summary><p>The fields are those of: ${place}. And
+these:</p>${table(more, false)}</details>`
+}
+
+const textOf = (field: Field) => JSON.stringify(field)
+
+/** Whether a record has every field of a part, and few beside them. */
+function isWithin(part: Field[], fields: Field[]): boolean {
+  if (part.length < fields.length / 2) return false
+  const all = new Set(fields.map(textOf))
+  return part.every((field) => all.has(textOf(field)))
 }
 
 const shapeOf = (data: Schema, { meta }: Record<string, Schema>) =>

@@ -1,5 +1,5 @@
 import type { Static } from "@sinclair/typebox"
-import { and, eq, getTableColumns, gte, isNotNull, type SQL, sql } from "drizzle-orm"
+import { and, eq, getTableColumns, gte, inArray, isNotNull, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { firstIdAt, isUuid } from "../core/ids"
 import { millisFrom, now, secondsFromNow } from "../core/time"
@@ -53,6 +53,13 @@ interface DeliveryFilter {
 interface OfWebhook {
   project_id: string
   webhook_id: string
+}
+
+/** The records of deliveries that were just planned. */
+export async function named(db: Reader, ids: string[]) {
+  if (ids.length === 0) return []
+  const rows = db.select(summary).from(deliveries).where(inArray(deliveries.id, ids))
+  return (await rows.orderBy(deliveries.id)).map((row) => deliveryRecord(db, row))
 }
 
 /** Newest first. */

@@ -9,10 +9,10 @@ import { enqueue, type JobHandler, type JobKind } from "../jobs/jobs"
 import * as longJob from "../jobs/long-jobs"
 import { LEASED, PRIORITIES, READY } from "../jobs/work-item"
 import type { Reader, Tx } from "../store/store"
-import { createdSince, oneMore, SKEW_MILLISECONDS } from "./deliveries"
+import { createdSince, named, oneMore, SKEW_MILLISECONDS } from "./deliveries"
 import { deliveryWakeUp, notInFlight } from "./delivery-rows"
 import { releaseHeld } from "./held"
-import { deliveryOf, plan, subscribesTo } from "./route-events"
+import { deliveryOf, endpointsOf, plan, subscribesTo } from "./route-events"
 import { deliveries } from "./tables"
 import * as webhooks from "./webhooks"
 
@@ -76,6 +76,21 @@ export async function replay(
   }
   const status: ResendPayload["status"] = what === "failed" ? ["failed", "exhausted"] : []
   return start(tx, caller, webhook, "webhook.replay", { what, status, ...span })
+}
+
+/**
+ * Plans one more delivery of an event to every endpoint that would get it today, or to `only` one of
+ * them. Returns the deliveries.
+ */
+export async function deliverAgain(tx: Tx, event: feed.Event, only: string | null) {
+  const endpoints = await endpointsOf(tx, event.project_id)
+  const chosen = endpoints
+    .filter(({ id }) => only === null || id === only)
+    .filter((endpoint) => subscribesTo(endpoint, event))
+  const planned = chosen.map((endpoint) => deliveryOf(endpoint, event, "replay"))
+  await plan(tx, planned)
+  const ids = planned.map(({ id }) => id)
+  return named(tx, ids)
 }
 
 /** Releases the held deliveries that did not leave with the activation of their endpoint. */

@@ -99,7 +99,8 @@ const withoutOf = perStore((db) => {
 
 const MOST_CACHED = 10_000
 
-async function endpointsOf(tx: Tx, project_id: string): Promise<SubscribedEndpoint[]> {
+/** The endpoints of a project, which stay as they are until the transaction ends. */
+export async function endpointsOf(tx: Tx, project_id: string): Promise<SubscribedEndpoint[]> {
   const without = withoutOf(tx)
   if (without?.has(project_id)) return []
   const found = await current(tx, project_id)

@@ -2,6 +2,7 @@ import { newId } from "../../src/core/ids"
 import { now } from "../../src/core/time"
 import { domains } from "../../src/domains/tables"
 import {
+  type InboundContent,
   type InboundRow,
   inboundContents,
   inboundEmails,
@@ -14,6 +15,7 @@ export async function addInbound(
   store: Store,
   owner: { account_id: string; project_id: string },
   more: Partial<InboundRow> = {},
+  bodies: Partial<InboundContent> = {},
 ): Promise<InboundRow> {
   const row: InboundRow = {
     id: newId(),
@@ -63,7 +65,12 @@ export async function addInbound(
     created_at: now(),
     ...more,
   }
-  const content = { text_body: "Where is it?", html_body: null, stripped_text: "Where is it?" }
+  const content = {
+    text_body: "Where is it?",
+    html_body: null,
+    stripped_text: "Where is it?",
+    ...bodies,
+  }
   const files = [row.raw_sha256, ...(row.parsed?.attachments ?? []).map(({ sha256 }) => sha256)]
   await store.tx(async (tx) => {
     await tx.insert(inboundEmails).values(row)

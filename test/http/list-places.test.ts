@@ -9,6 +9,7 @@ import { attempts } from "../../src/messages/tables"
 import { seat } from "../../src/tenancy/accounts"
 import { freshName } from "../domains/acme"
 import { complaints, type Reply, refusal } from "../harness/client"
+import { addInbound } from "../harness/inbound-rows"
 import { mail, NOBODY } from "../harness/mail"
 import { type Person, person, type Team, team } from "../harness/people"
 import { sharedService } from "../harness/shared-service"
@@ -93,6 +94,9 @@ async function more(owner: Person, at: number) {
   const invited = { email: `${newId()}@people.test`, role: "member" }
   await post("/v1/accounts/me/members/invite", invited)
   await post("/v1/projects", { name: `${at}` })
+  const match = { to: `${at}@in.example.test` }
+  await post("/v1/inbound-routes", { match, action: "drop" })
+  await addInbound(store, { account_id, project_id })
   const other = await team(service)
   await store.tx(async (tx) => {
     await keep(tx, received(account_id, project_id))

@@ -55,19 +55,21 @@ const WORDS = ["kind", "provider"]
 export const namesIn = (route: AnyRoute): string[] => [
   ...[...route.path.matchAll(/\{(\w+)\}/g)]
     .map(([, name = ""]) => name)
-    .filter((name) => !WORDS.includes(name)),
+    .filter((name) => !WORDS.includes(name) && !(name in (rowOf(route).fixed ?? {}))),
   ...(rowOf(route).inBody ?? []),
   ...(rowOf(route).inQuery ?? []),
 ]
 
 function pathOf(route: AnyRoute, ids: Ids): string {
+  const { fixed = {}, query } = rowOf(route)
   const known = (name: string) => {
-    const id = ids[name]
+    const id = fixed[name] ?? ids[name]
     if (id === undefined) throw new Error(`the matrix has no id for {${name}}`)
     return id
   }
   const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => known(name))
-  const named = (rowOf(route).inQuery ?? []).map((name) => `${name}=${known(name)}`)
+  const ours = (rowOf(route).inQuery ?? []).map((name) => `${name}=${known(name)}`)
+  const named = query === undefined ? ours : [...ours, query]
   return named.length > 0 ? `${path}?${named.join("&")}` : path
 }
 

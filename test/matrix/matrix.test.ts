@@ -67,10 +67,11 @@ async function stateOf({ owner, account_id, project_id, ids }: World): Promise<s
   const here = { "x-account-id": account_id, "x-project-id": project_id }
   const paths = ["accounts/me/members", "accounts/me/invitations", "projects", "api-keys"]
   const mail = ["settings", "emails", "mailbox", "providers", "webhooks", "queue"]
+  const incoming = ["inbound-emails", "inbound-routes"]
   const own = [`projects/${project_id}/members`, `webhooks/${ids.webhook_id}/deliveries`]
   const more = [...mail, "audit-log", ...own, `jobs/${ids.job_id}`]
   const all: unknown[] = []
-  for (const path of [...paths, ...more]) {
+  for (const path of [...paths, ...incoming, ...more]) {
     const { body } = await owner.get(`/v1/${path}`, here)
     all.push(body.data)
   }

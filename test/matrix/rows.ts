@@ -10,6 +10,10 @@ export interface Row {
   inBody?: string[]
   /** The same of the query, where the route knows such a parameter. */
   inQuery?: string[]
+  /** Parameters of the path that are numbers within what another one names, and nobody's ids. */
+  fixed?: Ids
+  /** Parameters without which the route answers nothing. */
+  query?: string
 }
 
 const plain: Row = {}
@@ -145,6 +149,30 @@ export const ROWS: Record<string, Row> = {
   "GET /v1/emails/{email_id}/attachments/{attachment_id}": plain,
   "POST /v1/emails/{email_id}/cancel": plain,
   "POST /v1/emails/{email_id}/resend": with_({}),
+  "GET /v1/inbound-emails": plain,
+  "GET /v1/inbound-emails/wait": { query: "to=a@in.example.test&timeout=0" },
+  "GET /v1/inbound-emails/{inbound_id}": plain,
+  "GET /v1/inbound-emails/{inbound_id}/raw": plain,
+  "GET /v1/inbound-emails/{inbound_id}/attachments/{attachment_id}": {
+    fixed: { attachment_id: "0" },
+  },
+  "GET /v1/files/{token}": plain,
+  "POST /v1/inbound-emails/{inbound_id}/reply": with_({ text: "Thank you." }),
+  "POST /v1/inbound-emails/{inbound_id}/forward": with_({ to: "kim@example.test" }),
+  "POST /v1/inbound-emails/{inbound_id}/redeliver": plain,
+  "DELETE /v1/inbound-emails/{inbound_id}": plain,
+  "GET /v1/inbound-routes": plain,
+  "POST /v1/inbound-routes": {
+    body: ({ webhook_id }) => ({
+      match: { to: "new@in.example.test" },
+      action: "webhook",
+      target: webhook_id,
+    }),
+    inBody: ["webhook_id"],
+  },
+  "GET /v1/inbound-routes/{route_id}": plain,
+  "PATCH /v1/inbound-routes/{route_id}": with_({ priority: 5 }),
+  "DELETE /v1/inbound-routes/{route_id}": plain,
   "POST /v1/providers/{kind}/config": with_({
     provider: "smtp",
     credentials: { host: "127.0.0.1", port: 2525, tls: "none" },

@@ -4,6 +4,7 @@ import { isoFrom, millis, now } from "../../src/core/time"
 import * as apiKeys from "../../src/identity/api-keys"
 import { SCOPES } from "../../src/identity/scopes"
 import { accounts, consoleSessions } from "../../src/identity/tables"
+import { inboundRoutes } from "../../src/inbound/tables"
 import * as longJobs from "../../src/jobs/long-jobs"
 import { keep } from "../../src/mailbox/mailbox"
 import { deliveries } from "../../src/webhooks/tables"
@@ -11,6 +12,7 @@ import { deliverAll } from "../harness/delivery"
 import { mail } from "../harness/mail"
 import { type Person, person, type Team, team } from "../harness/people"
 import type { TestService } from "../harness/service"
+import * as inbound from "../inbound/received"
 import type { ProjectRole } from "./roles"
 import type { Ids } from "./rows"
 
@@ -56,6 +58,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
   const invitation = await owner.post("/v1/accounts/me/members/invite", invited, here)
   const emails = await sent(service, owner, mark, here)
   const mail_id = await received(service, home, mark)
+  const incoming = await receivedMail(service, home, mark)
   const hooks = await told(service, owner, mark, here)
   const job = await service.store.tx((tx) =>
     longJobs.begin(tx, project_id, { type: `${mark}.job` }),
@@ -91,6 +94,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
       domain_id: domain.body.data.id,
       ...emails,
       mail_id,
+      ...incoming,
       ...hooks,
       job_id: job.id,
       queue: "email", // of the instance: the same for everybody
@@ -178,6 +182,27 @@ async function received({ store }: TestService, home: Home, mark: string): Promi
   }
   await store.tx((tx) => keep(tx, row))
   return id
+}
+
+/** A received mail with a file, and a route. */
+async function receivedMail(service: TestService, home: Home, mark: string): Promise<Ids> {
+  const { id: inbound_id } = await inbound.received(service, home, {
+    subject: `${mark} mail`,
+    bodies: { text_body: mark },
+    files: [{ content: mark, filename: `${mark}.txt` }],
+  })
+  const route = { match_to: `${mark.toLowerCase()}@in.example.test`, action: "drop" } as const
+  const at = { created_at: now(), updated_at: now() }
+  const row = {
+    id: newId(),
+    project_id: home.project_id,
+    target: null,
+    priority: 1,
+    ...route,
+    ...at,
+  }
+  await service.store.tx((tx) => tx.insert(inboundRoutes).values(row))
+  return { inbound_id, route_id: row.id }
 }
 
 /** An endpoint, an event, and the delivery of the one to the other, as it may look afterwards. */

@@ -1,0 +1,107 @@
+import type { Blobs } from "../core/blobs"
+import { fail, type Problems } from "../core/errors"
+import { CONTENT_ID, type GivenFile, MEDIA_TYPE } from "../emails/attachments"
+import { readAddress, type SendEmail } from "../emails/fields"
+import type { Mailbox } from "../lib/address"
+import { safeFilename } from "../lib/file-names"
+import { authorsOf, EMPTY, oneLine, prefixed } from "./inbound-reply"
+import type { InboundContent, InboundFile, InboundRow, ParsedInbound } from "./tables"
+
+/** Reads the body of a forward. */
+export function readForward(body: unknown, problems: Problems) {
+  const { to, from } = (body ?? {}) as Record<string, unknown>
+  if (to == null) problems.add("to", "required", "The field is required.")
+  const one = Array.isArray(to) && to.length === 1 ? to[0] : to
+  return {
+    to: (to == null ? undefined : readAddress(one, "to", problems)) ?? { email: "", name: null },
+    from: from == null ? undefined : readAddress(from, "from", problems),
+  }
+}
+
+/**
+ * A mail passed on, as an email that can be sent: its text under a few lines that say where it comes
+ * from, with its attachments; answers go to its author. A mail that could not be read, or with more than
+ * 50 attachments, goes along whole as a file. Throws 404 for a file that is no longer stored.
+ */
+export async function forwardOf(
+  row: InboundRow,
+  content: InboundContent | undefined,
+  blobs: Blobs,
+  { to, from }: { to: Mailbox; from: Mailbox },
+): Promise<SendEmail> {
+  const { parsed, parse_error, raw_sha256 } = row
+  const is_unread = parse_error || !parsed
+  const own = is_unread ? [] : parsed.attachments
+  const files = is_unread || own.length > MOST_FILES ? [whole(raw_sha256)] : own
+  const attachments: GivenFile[] = []
+  for (const file of files) attachments.push(await givenFile(file, blobs))
+  const said = provenance(row)
+  const { text_body, html_body } = (is_unread ? undefined : content) ?? NO_TEXT
+  return {
+    ...{ ...EMPTY, to, from, cc: [], reply_to: authorsOf(row).slice(0, 10), attachments },
+    subject: prefixed("Fwd:", row.subject),
+    text: `${said.join("\n")}\n\n${clean(text_body ?? "")}`,
+    html: html_body === null ? null : `${htmlLines(said)}${clean(html_body)}`,
+    headers: { "X-Loop": wireSafe(row.to_email) },
+  }
+}
+
+/** A send takes no more. */
+const MOST_FILES = 50
+
+/** Whether this mail was passed on from its recipient before: passing it on again would never end. */
+export const wasForwarded = ({ parsed, to_email }: InboundRow): boolean =>
+  parsed?.headers["x-loop"]?.includes(wireSafe(to_email)) ?? false
+
+/** As text of a header in ASCII. */
+const wireSafe = (email: string) => encodeURI(email).replaceAll(/%40/g, "@")
+
+const NO_TEXT = { text_body: null, html_body: null }
+
+const whole = (sha256: string) => ({
+  filename: "message.eml",
+  content_type: "application/octet-stream",
+  content_id: null,
+  sha256,
+})
+
+type KnownFile = Pick<InboundFile, "filename" | "content_type" | "content_id" | "sha256">
+
+/** As a request could name it: what a stranger wrote as name, type or id may be anything. */
+async function givenFile(file: KnownFile, blobs: Blobs): Promise<GivenFile> {
+  const bytes =
+    (await blobs.get(file.sha256)) ??
+    fail("not_found", "An attachment of this mail is no longer stored.")
+  const content_id = file.content_id?.replace(/^<|>$/g, "") ?? ""
+  const [type = ""] = file.content_type.split(";")
+  return {
+    filename: safeFilename(file.filename),
+    content_type: MEDIA_TYPE.test(type) ? type : "application/octet-stream",
+    content_id: CONTENT_ID.test(content_id) ? content_id : null,
+    bytes,
+  }
+}
+
+function provenance({ from_email, from_name, subject, created_at, to_email, parsed }: InboundRow) {
+  const address = ({ email, name }: Mailbox) => (name ? `${name} <${email}>` : email)
+  const to = listOf(parsed, to_email).map(address)
+  return [
+    "---------- Forwarded message ----------",
+    `From: ${from_email === null ? "unknown" : address({ email: from_email, name: from_name })}`,
+    `Date: ${created_at}`,
+    `Subject: ${subject ?? ""}`,
+    `To: ${to.join(", ")}`,
+  ].map(oneLine)
+}
+
+const MOST_NAMED = 10
+
+const listOf = (parsed: ParsedInbound | null, to_email: string): Mailbox[] =>
+  parsed?.to.length ? parsed.to.slice(0, MOST_NAMED) : [{ email: to_email, name: null }]
+
+const clean = (text: string) => text.replaceAll("\0", "").toWellFormed()
+
+const ESCAPES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" }
+
+const htmlLines = (lines: string[]) =>
+  `<div>${lines.map((line) => line.replace(/[&<>"]/g, (one) => ESCAPES[one] ?? one)).join("<br>")}</div><br>`

@@ -1,0 +1,240 @@
+import { and, desc, eq, gte, lt, ne, type SQL, sql } from "drizzle-orm"
+import * as audit from "../audit-log/audit-log"
+import type { Blobs } from "../core/blobs"
+import { fail } from "../core/errors"
+import { firstIdAt, isUuid } from "../core/ids"
+import { millisFrom } from "../core/time"
+import * as feed from "../events/feed"
+import type { Page } from "../http/page"
+import type { Caller } from "../identity/caller"
+import { extractCode } from "../lib/code-extraction"
+import { extractLink } from "../lib/link-extraction"
+import { textFromHtml } from "../lib/text-from-html"
+import { isAskedId } from "../store/dialect"
+import { type ListWindow, newestFirst } from "../store/rows"
+import type { Reader, Tx } from "../store/store"
+import { deliverAgain } from "../webhooks/resend"
+import { listed, whole } from "./inbound-record"
+import { remove as removeRows } from "./inbound-retention"
+import { lookup as lookupRoute } from "./inbound-route"
+import {
+  type InboundContent,
+  type InboundFile,
+  type InboundKind,
+  type InboundRow,
+  inboundContents,
+  inboundEmails,
+} from "./tables"
+
+const gone = () => fail("not_found", "There is no such received mail.")
+
+/** A received mail of the project. An absent one and a foreign one answer alike: 404. */
+export async function find(db: Reader, project_id: string, id: string): Promise<InboundRow> {
+  const ours = and(eq(inboundEmails.id, id), eq(inboundEmails.project_id, project_id))
+  const [row] = isUuid(id) ? await db.select().from(inboundEmails).where(ours) : []
+  return row ?? gone()
+}
+
+/** The whole record. */
+export async function get(db: Reader, project_id: string, id: string) {
+  const row = await find(db, project_id, id)
+  return whole(row, await contentOf(db, id))
+}
+
+export async function contentOf(db: Reader, id: string): Promise<InboundContent | undefined> {
+  const rows = db.select().from(inboundContents).where(eq(inboundContents.inbound_id, id))
+  return (await rows)[0]?.content
+}
+
+/** Addresses in the form in which they compare. */
+export interface InboundFilter {
+  to?: string | undefined
+  from?: string | undefined
+  kind?: InboundKind | undefined
+  thread_id?: string | undefined
+  after: string | undefined
+  before: string | undefined
+}
+
+/** Newest first. */
+export async function list(
+  db: Reader,
+  project_id: string,
+  filter: InboundFilter,
+  window: ListWindow,
+) {
+  const wanted = matching(project_id, filter)
+  const { where, order } = newestFirst(inboundEmails.id, window)
+  const rows = db.select().from(inboundEmails).where(and(wanted, where)).orderBy(order)
+  const some = await rows.limit(window.limit).offset(window.offset)
+  const total = async () => {
+    const n = sql<number>`count(*)`
+    const [counted] = await db.select({ n }).from(inboundEmails).where(wanted)
+    return Number(counted?.n ?? 0)
+  }
+  return { rows: some.map(listed), total } satisfies Page<object>
+}
+
+function matching(project_id: string, filter: InboundFilter): SQL | undefined {
+  const { to, from, kind, thread_id, after, before } = filter
+  return and(
+    eq(inboundEmails.project_id, project_id),
+    to === undefined ? undefined : eq(inboundEmails.to_email, to),
+    from === undefined ? undefined : eq(inboundEmails.from_email, from),
+    kind && eq(inboundEmails.kind, kind),
+    thread_id === undefined ? undefined : isAskedId(inboundEmails.thread_id, thread_id),
+    after === undefined ? undefined : cameSince(after),
+    before === undefined ? undefined : lt(inboundEmails.created_at, before),
+  )
+}
+
+/** An id is made a little before or after the row's time is read. */
+const SKEW_MILLISECONDS = 60_000
+
+/** The bound once more as an id, so that the index can skip what is older. */
+const cameSince = (since: string) =>
+  and(
+    gte(inboundEmails.created_at, since),
+    gte(inboundEmails.id, firstIdAt(millisFrom(since) - SKEW_MILLISECONDS)),
+  )
+
+/** What a caller waits for. */
+interface Awaited {
+  /** In the form in which addresses compare. */
+  to: string
+  since: string | undefined
+  extract: "otp" | "link" | undefined
+}
+
+/** The newest mails among which a code is looked for. */
+const MOST_SEARCHED = 20
+
+/**
+ * The newest mail to an address, as soon as it is processed: each commit of an event of the project
+ * wakes the wait. With `extract` it is the newest mail that has such a code or link; when the time is
+ * over, the newest one without it. Undefined where no mail came.
+ */
+export async function wait(
+  db: Reader,
+  project_id: string,
+  wanted: Awaited,
+  { wait_ms, signal }: { wait_ms: number; signal: AbortSignal },
+) {
+  let without: InboundRow | undefined
+  const look = async () => {
+    const rows = await newestTo(db, project_id, wanted)
+    without = rows[0]
+    if (!wanted.extract) return without && answerOf(db, without, undefined)
+    for (const row of rows) {
+      const answer = await answerOf(db, row, wanted.extract)
+      if (answer.extracted !== null) return answer
+    }
+    return undefined
+  }
+  const found = await feed.untilFound(db, project_id, { wait_ms, signal, look })
+  return found ?? (without && (await answerOf(db, without, undefined)))
+}
+
+function newestTo(db: Reader, project_id: string, { to, since, extract }: Awaited) {
+  const wanted = and(
+    eq(inboundEmails.project_id, project_id),
+    eq(inboundEmails.to_email, to),
+    ne(inboundEmails.status, "received"), // not processed yet
+    since === undefined ? undefined : cameSince(since),
+  )
+  const rows = db.select().from(inboundEmails).where(wanted).orderBy(desc(inboundEmails.id))
+  return rows.limit(extract ? MOST_SEARCHED : 1)
+}
+
+async function answerOf(db: Reader, row: InboundRow, extract: Awaited["extract"]) {
+  const record = whole(row, await contentOf(db, row.id))
+  const { text_body, html_body: html, subject } = record
+  const text = text_body ?? (html && textFromHtml(html))
+  const texts = { subject, text, html }
+  const extracted = extract === "otp" ? extractCode(texts)?.code : extractLink(texts)?.url
+  return { ...record, extracted: (extract && extracted) ?? null }
+}
+
+/** The raw message. Throws 404 once it is no longer stored. */
+export async function raw(db: Reader, blobs: Blobs, project_id: string, id: string) {
+  const { raw_sha256 } = await find(db, project_id, id)
+  return (await blobs.get(raw_sha256)) ?? fail("not_found", "The raw message is no longer stored.")
+}
+
+/** One attachment of a mail, as it was parsed. Throws 404. */
+export async function attachment(
+  db: Reader,
+  project_id: string,
+  id: string,
+  attachment_id: string,
+): Promise<InboundFile> {
+  const { parsed } = await find(db, project_id, id)
+  return fileOf(parsed?.attachments, attachment_id)
+}
+
+const fileOf = (files: InboundFile[] | undefined, attachment_id: string): InboundFile =>
+  files?.find((file) => file.id === attachment_id) ??
+  fail("not_found", "There is no such attachment.")
+
+/** A stored file with the name and type under which it can be saved. */
+interface StoredInboundFile {
+  filename: string | null
+  content_type: string
+  bytes: Uint8Array
+}
+
+const NO_FILE = "There is no such file, or its address has expired."
+
+/** The file that a token names; 404 for one that is no longer stored. */
+export async function fileNamed(
+  db: Reader,
+  blobs: Blobs,
+  named: { inbound_id: string; file: string } | undefined,
+): Promise<StoredInboundFile> {
+  if (!named) return fail("not_found", NO_FILE)
+  const [row] = await db.select().from(inboundEmails).where(eq(inboundEmails.id, named.inbound_id))
+  const found =
+    named.file === "raw"
+      ? row && { filename: `${row.id}.eml`, content_type: RAW_TYPE, sha256: row.raw_sha256 }
+      : row?.parsed?.attachments.find(({ id }) => id === named.file)
+  const bytes = found && (await blobs.get(found.sha256))
+  return found && bytes ? { ...found, bytes } : fail("not_found", NO_FILE)
+}
+
+const RAW_TYPE = "message/rfc822"
+
+/**
+ * Sends the event of a mail again, under its own id: to the endpoint of the route that took the mail,
+ * otherwise to all that subscribe. Throws 409 where there is no event (yet, or any more).
+ */
+export async function redeliver(tx: Tx, project_id: string, id: string) {
+  const { event_id, route_id, status } = await find(tx, project_id, id)
+  const event = event_id && (await feed.lookup(tx, project_id, event_id))
+  if (!event) {
+    const reason = event_id ? "expired" : status === "received" ? "not_processed" : "dropped"
+    return fail("conflict", REFUSALS[reason], { reason, id })
+  }
+  const route = route_id ? await lookupRoute(tx, project_id, route_id) : undefined
+  const only = route?.action === "webhook" ? route.target : null
+  return { deliveries: await deliverAgain(tx, event, only) }
+}
+
+const REFUSALS = {
+  expired: "The event of this mail has expired. There is nothing left to send.",
+  not_processed: "The mail is not processed yet. Try again in a few seconds.",
+  dropped: "A route dropped this mail, so it has no event.",
+}
+
+/** Deletes a mail. Its files go soon after, unless another mail has them, too. */
+export async function remove(tx: Tx, caller: Caller, id: string): Promise<void> {
+  const { account_id, project_id } = caller
+  const { from_email, to_email, subject } = await find(tx, project_id, id)
+  await removeRows(tx, [id])
+  await audit.record(tx, caller, {
+    account_id,
+    project_id,
+    action: "inbound_email.deleted",
+    target: { type: "inbound_email", id },
+    before: { from_email, to_email, subject },
+  })
+}

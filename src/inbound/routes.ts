@@ -1,0 +1,257 @@
+import type { Static } from "@sinclair/typebox"
+import { Type as t } from "@sinclair/typebox"
+import type { Blobs } from "../core/blobs"
+import { Problems } from "../core/errors"
+import type { Secrets } from "../core/secrets"
+import { entryOf, type Intake, reply } from "../emails/accept"
+import { MEDIA_TYPE } from "../emails/attachments"
+import type { SendEmail } from "../emails/fields"
+import { prepare, type SendRules } from "../emails/prepare"
+import { Accepted, acceptedTop, SEND_ERRORS } from "../emails/schemas"
+import { download, rawMessage } from "../http/download"
+import { Deleted, deleted } from "../http/field-schemas"
+import { answerOnce } from "../http/idempotency"
+import {
+  asPage,
+  type Cursors,
+  comparableFilters,
+  datesOf,
+  keyById,
+  readTime,
+  windowOf,
+} from "../http/page"
+import { type AnyRoute, type Call, type Method, projectRow, route } from "../http/route"
+import type { ServerHealth } from "../http/server-health"
+import type { Mailbox } from "../lib/address"
+import { safeFilename } from "../lib/file-names"
+import type { Store } from "../store/store"
+import { Delivery } from "../webhooks/schemas"
+import { fileUrl, readFileToken } from "./file-tokens"
+import { forwardOf, readForward } from "./forward"
+import * as inbound from "./inbound-emails"
+import { ownAddress, readReply, replyTo } from "./inbound-reply"
+import { inboundRouteRoutes } from "./inbound-routes"
+import * as schemas from "./schemas"
+
+const REPLY_LIMIT_BYTES = 15_728_640
+
+export interface InboundParts {
+  store: Store
+  secrets: Secrets
+  cursors: Cursors
+  health: ServerHealth
+  blobs: Blobs
+  /** Of received mail. */
+  inbound_blobs: Blobs
+  intake: Intake
+  rules: SendRules
+  base_url: () => string
+}
+
+export const inboundEmailRoutes = (parts: InboundParts): AnyRoute[] => [
+  ...readRoutes(parts),
+  ...fileRoutes(parts),
+  ...answerRoutes(parts),
+  ...changeRoutes(parts),
+  ...inboundRouteRoutes(parts),
+]
+
+const ALL = "/v1/inbound-emails"
+const ONE = `${ALL}/{inbound_id}` as const
+
+const reads = <const Path extends string>(path: Path) =>
+  projectRow("GET", path, "inbound:read|email:read")
+
+type OfMail<Body = unknown, Query = unknown> = Call<Body, Query, { inbound_id: string }>
+
+const named = ({ project_id, params }: OfMail): [string, string] => [project_id, params.inbound_id]
+
+const readRoutes = (parts: InboundParts): AnyRoute[] => [
+  route({
+    ...reads(ALL),
+    summary: "List received mail, newest first",
+    description:
+      "The list has no bodies. Filters can be combined. `kind` selects replies, bounces, reports and so on.",
+    query: schemas.inboundQuery,
+    response: schemas.InboundSummary,
+    errors: ["invalid_email"],
+    handle: (call) => list(parts, call),
+  }),
+  route({
+    ...reads(`${ALL}/wait`),
+    summary: "Wait for a mail to an address",
+    description:
+      "Answers with the newest mail to the address as soon as there is one, or with `data: null` at the end of `timeout`. Give `since` to pass by older mail. With `extract` it waits for a mail with a one-time code or a link, and `extracted` has it.",
+    query: schemas.waitQuery,
+    response: t.Union([schemas.AwaitedEmail, t.Null()]),
+    errors: ["invalid_email"],
+    unlogged: true,
+    handle: (call) => wait(parts, call),
+  }),
+  route({
+    ...reads(ONE),
+    summary: "Show one received mail, with its bodies",
+    description: "The whole record. Bodies that are no longer stored are null.",
+    response: schemas.InboundEmail,
+    handle: async (call) => ({ data: await inbound.get(parts.store.read, ...named(call)) }),
+  }),
+]
+
+async function list(
+  { store, cursors }: InboundParts,
+  call: Call<unknown, Static<typeof schemas.inboundQuery>>,
+) {
+  const { project_id, query } = call
+  const { kind, thread_id } = query
+  const filter = { kind, thread_id, ...comparableFilters(query), ...datesOf(query) }
+  const byId = keyById((id) => inbound.find(store.read, project_id, id))
+  const window = await windowOf(call, cursors, byId)
+  return asPage(call, cursors, await inbound.list(store.read, project_id, filter, window))
+}
+
+async function wait(
+  { store, health }: InboundParts,
+  call: Call<unknown, Static<typeof schemas.waitQuery>>,
+) {
+  const { project_id, query, request, signal } = call
+  const problems = new Problems()
+  const since = query.since === undefined ? undefined : readTime("since", query.since, problems)
+  problems.throwIfAny()
+  const { to = "" } = comparableFilters({ to: query.to })
+  const draining = new AbortController()
+  const off = health.onDrain(() => draining.abort()) // a wait must not hold up the stop
+  const stop = AbortSignal.any([signal, request.signal, draining.signal])
+  const wanted = { to, since, extract: query.extract }
+  const limits = { wait_ms: query.timeout * 1000, signal: stop }
+  const found = await inbound.wait(store.read, project_id, wanted, limits).finally(off)
+  return { data: found ?? null }
+}
+
+const fileRoutes = ({ store, secrets, inbound_blobs, base_url }: InboundParts): AnyRoute[] => [
+  route({
+    ...reads(`${ONE}/raw`),
+    summary: "Show a received mail as it came in",
+    description: "The exact bytes. 404 means that they are no longer stored.",
+    produces: "message/rfc822",
+    handle: async (call) =>
+      rawMessage(await inbound.raw(store.read, inbound_blobs, ...named(call))),
+  }),
+  route({
+    ...reads(`${ONE}/attachments/{attachment_id}`),
+    summary: "Show one attachment of a received mail, with an address to fetch it from",
+    description: "The `url` needs no key, and it is valid for one hour.",
+    response: schemas.FileLink,
+    handle: async ({ project_id, params }) => {
+      const { inbound_id, attachment_id: file } = params
+      const found = await inbound.attachment(store.read, project_id, inbound_id, file)
+      const { id, filename, content_type, size } = found
+      const link = fileUrl(secrets, base_url(), { inbound_id, file })
+      return { data: { id, filename, content_type, size, ...link } }
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/v1/files/{token}",
+    scope: "-",
+    callers: ["none"],
+    status: [200],
+    credentials: ["token"],
+    summary: "Fetch a file of a received mail by its signed address",
+    description:
+      "The addresses stand in `email.received` and in the record of an attachment. The file is always a download. A wrong or expired token is a 404.",
+    produces: "*/*",
+    errors: ["not_found"],
+    handle: async ({ params }) => {
+      const wanted = readFileToken(secrets, params.token)
+      const { filename, content_type, bytes } = await inbound.fileNamed(
+        store.read,
+        inbound_blobs,
+        wanted,
+      )
+      const type = MEDIA_TYPE.test(content_type) ? content_type : "application/octet-stream"
+      return download({ filename: safeFilename(filename), content_type: type, bytes })
+    },
+  }),
+]
+
+const sends = <const Path extends string>(path: Path) => ({
+  ...projectRow("POST" as Method, path, "inbound:write|email:send", 201),
+  sends: true as const,
+  response: Accepted,
+  top: acceptedTop,
+  errors: [...SEND_ERRORS, "conflict"] as const,
+  idempotent: true,
+})
+
+const answerRoutes = (parts: InboundParts): AnyRoute[] => [
+  route({
+    ...sends(`${ONE}/reply`),
+    summary: "Reply to a received mail",
+    description:
+      "Sends an email to the author, in the same thread. The sender is the address that received the mail. 409 means that the mail must not be answered: a program sent it, or it has the null sender.",
+    body: schemas.Reply,
+    example: { text: "Thank you for your question. Your order left this morning." },
+    read: readReply,
+    limit: REPLY_LIMIT_BYTES,
+    handle: async (call) => {
+      const row = await inbound.find(parts.store.read, ...named(call))
+      const from = call.body.from ?? (await ownAddress(parts.store.read, parts.rules.domains, row))
+      return send(parts, call, replyTo(row, call.body, from), row.thread_id ?? row.id)
+    },
+  }),
+  route({
+    ...sends(`${ONE}/forward`),
+    summary: "Forward a received mail to another address",
+    description:
+      "Sends the text of the mail with its attachments to `to`. The author of the mail gets the answers.",
+    body: schemas.Forward,
+    example: { to: "kim@example.com" },
+    read: readForward,
+    handle: async (call) => {
+      const { store, inbound_blobs, rules } = parts
+      const row = await inbound.find(store.read, ...named(call))
+      const content = await inbound.contentOf(store.read, row.id)
+      const from = call.body.from ?? (await ownAddress(store.read, rules.domains, row))
+      const email = await forwardOf(row, content, inbound_blobs, { to: call.body.to, from })
+      return send(parts, call, email, null)
+    },
+  }),
+]
+
+/** Through the door of every email: quotas, rules and the idempotency key apply. */
+async function send(
+  { intake, rules, blobs }: InboundParts,
+  call: OfMail<{ from: Mailbox | undefined }>,
+  email: SendEmail,
+  thread_id: string | null,
+) {
+  const { caller, claim, signal } = call
+  const origin = { source: "inbound_reply", batch_id: null } as const
+  const sender = { caller, signal, thread_id, idempotency_key: claim?.key ?? null, ...origin }
+  const message = await prepare(email, sender, rules, blobs)
+  await intake.submit(entryOf(message, caller), call)
+  return reply(message)
+}
+
+const changeRoutes = ({ store }: InboundParts): AnyRoute[] => [
+  route({
+    ...projectRow("POST", `${ONE}/redeliver`, "inbound:write|webhooks:write"),
+    summary: "Send the event of a received mail to the webhook endpoints again",
+    description:
+      "The event keeps its id. 409 means that there is no event: the mail is not processed yet, a route dropped it, or the event has expired.",
+    response: t.Object({ deliveries: t.Array(Delivery) }, { title: "Redelivered" }),
+    errors: ["conflict"],
+    idempotent: true,
+    handle: (call) => answerOnce(store, call.claim, (tx) => inbound.redeliver(tx, ...named(call))),
+  }),
+  route({
+    ...projectRow("DELETE", ONE, "inbound:write"),
+    summary: "Delete a received mail",
+    description: "The record, its bodies and its files go. Events that name it stay.",
+    response: Deleted,
+    handle: async (call) => {
+      await store.tx((tx) => inbound.remove(tx, call.caller, call.params.inbound_id))
+      return deleted(call.params.inbound_id)
+    },
+  }),
+]
