@@ -8,6 +8,7 @@ import {
   type SignatureField,
   type SignatureResult,
 } from "mailauth/lib/dkim/dkim-verifier"
+import { millisFrom } from "../core/time"
 import { relaxedBody } from "../lib/dkim"
 import { answering, type DnsAnswers, type DnsQuestion, UNKNOWN } from "./dns-answers"
 import { HEAD_BYTES, headerRows, type MailHeader } from "./header-rows"
@@ -105,12 +106,16 @@ export async function judgeSignatures(
   const { verifier, refused, resolver } = await verifierOf(header, answers, missing, now)
   hashBody(verifier, raw.subarray(header.body_at))
   await verifier.finalChunk()
-  const judged = verifier.results.flatMap((result) =>
-    result.status.result === "none" ? [] : dkimResult(result),
+  const authors = header.rows.filter(({ key }) => key === "from").length
+  const fields = verifier.signatureHeaders.filter(({ type }) => type === "DKIM")
+  const judged = verifier.results.flatMap((result, at) =>
+    result.status.result === "none"
+      ? []
+      : dkimResult(result, sureFault(result, fields[at], authors, now)),
   )
   return {
     dkim: [...judged, ...refused.dkim],
-    arc: refused.arc ?? (await arcResult(verifier, resolver)),
+    arc: refused.arc ?? (await arcResult(verifier, resolver, authors, now)),
   }
 }
 
@@ -147,6 +152,15 @@ function simple(body: Buffer): Buffer {
 }
 
 const LINE_END = Buffer.from("\r\n")
+
+/**
+ * Whether a signature covers every From field of the mail. One that was added in front is not
+ * covered, and readers may show it (RFC 6376 8.15).
+ */
+function isWhole(field: SignatureField | undefined, authors: number): boolean {
+  const names = String(field?.parsed.h?.value ?? "").toLowerCase()
+  return names.split(":").filter((name) => name.trim() === "from").length >= authors
+}
 
 interface RefusedFields {
   dkim: DkimResult[]
@@ -215,7 +229,7 @@ const failed = (reason: string): DkimResult => ({
   reason,
 })
 
-function dkimResult(found: SignatureResult): DkimResult {
+function dkimResult(found: SignatureResult, sure: string | undefined): DkimResult {
   const domain = domainToASCII(found.signingDomain ?? "") || (found.signingDomain ?? "")
   const result: DkimResult = {
     ...failed(""),
@@ -224,16 +238,19 @@ function dkimResult(found: SignatureResult): DkimResult {
     algorithm: found.algo ?? "",
     key_bits: found.modulusLength ?? null,
   }
-  return { ...result, ...ruling(found) }
+  return { ...result, ...ruling(found, sure) }
 }
 
 /** mailauth's words, and our own limits, as one of four results with its reason. */
-function ruling(found: SignatureResult): Pick<DkimResult, "result" | "reason"> {
+function ruling(
+  found: SignatureResult,
+  sure: string | undefined,
+): Pick<DkimResult, "result" | "reason"> {
   const { status, modulusLength = 0 } = found
-  if (status.result === "temperror") {
+  if (status.result === "temperror" && !sure) {
     return { result: "temperror", reason: "DNS did not answer for the key of the signature." }
   }
-  const reason = faultOf(found)
+  const reason = sure ?? faultOf(found)
   if (reason === undefined) {
     const size = modulusLength > 0 ? ` with a key of ${modulusLength} bits` : ""
     return { result: "pass", reason: `The signature is right${size}.` }
@@ -244,21 +261,35 @@ function ruling(found: SignatureResult): Pick<DkimResult, "result" | "reason"> {
     : { result: "fail", reason }
 }
 
-function faultOf({ status, modulusLength = 0, expiresAfter }: SignatureResult): string | undefined {
+/** What makes a signature worth nothing, whatever its key may be. */
+function sureFault(
+  { status, expiresAfter }: SignatureResult,
+  field: SignatureField | undefined,
+  authors: number,
+  now: Date,
+): string | undefined {
+  if (status.comment === "From field not signed") return FAULTS[status.comment]
+  if (!isWhole(field, authors)) return "The signature does not cover every From field of the mail."
+  if (expiresAfter && millisFrom(expiresAfter) < now.getTime()) {
+    return `The signature expired at ${expiresAfter}.`
+  }
+  if (status.underSized) {
+    return `The signature leaves the last ${status.underSized} bytes of the body open (l=).`
+  }
+  return undefined
+}
+
+function faultOf({ status, modulusLength = 0 }: SignatureResult): string | undefined {
   const rule = status.policy?.["dkim-rules"]
   if (rule === "weak-key") return `The RSA key has less than ${MIN_KEY_BITS} bits.`
   if (rule === "weak-algorithm") return "The signature uses SHA-1, which is not safe (RFC 8301)."
   if (status.result !== "pass") {
     const known = FAULTS[String(status.comment)]
     if (known) return known
-    if (status.comment === "expired") return `The signature expired at ${expiresAfter}.`
     return `The signature is not valid: ${lastWords(status)}`
   }
   if (modulusLength > MAX_KEY_BITS) {
     return `The RSA key has ${modulusLength} bits. At most ${MAX_KEY_BITS} are taken.`
-  }
-  if (status.underSized) {
-    return `The signature leaves the last ${status.underSized} bytes of the body open (l=).`
   }
   return undefined
 }
@@ -280,14 +311,20 @@ const FAULTS: Record<string, string> = {
 
 const lastWords = ({ comment }: SignatureResult["status"]) => `${comment || "no reason given"}.`
 
-async function arcResult(verifier: DkimVerifier, resolver: unknown): Promise<ArcResult> {
+async function arcResult(
+  verifier: DkimVerifier,
+  resolver: unknown,
+  authors: number,
+  now: Date,
+): Promise<ArcResult> {
   const { chain, lastEntry, error, keyCache } = verifier.arc
   if (error) return { result: "fail", sealers: [], reason: chainFault(error) }
   if (!chain || !lastEntry) {
     return { result: "none", sealers: [], reason: "The mail has no ARC fields." }
   }
   const sealers = chain.map(sealer)
-  const newest = lastEntry.messageSignature && ruling(lastEntry.messageSignature)
+  const { messageSignature: found, "arc-message-signature": field } = lastEntry
+  const newest = found && ruling(found, sureFault(found, field, authors, now))
   if (newest?.result !== "pass") {
     const why = newest?.reason ?? "Its algorithm is not known."
     const result = newest?.result === "temperror" ? "temperror" : "fail"

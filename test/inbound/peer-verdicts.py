@@ -10,6 +10,7 @@ import json
 import logging
 import sys
 import warnings
+from email.utils import getaddresses
 
 warnings.simplefilter("ignore")
 logging.disable(logging.CRITICAL)
@@ -110,19 +111,28 @@ def policy_record(name):
     return records[0] if len(records) == 1 else None
 
 
+def dmarc_of(domain, spf_word, identity, helo, signed):
+    words = []
+    for one in signed or [None]:
+        by_spf = SPFAuthenticationResult(result=spf_word, smtp_mailfrom=identity, smtp_helo=helo)
+        by_dkim = one and DKIMAuthenticationResult(result=one["result"], header_d=one["domain"])
+        words.append(authheaders.dmarc_per_from(domain, by_spf, by_dkim, policy_record)[0])
+    return "pass" if "pass" in words else words[0]
+
+
 def dmarc(raw, spf_word, mail_from, helo, signed):
+    """The worst result of all authors. Its own loop over them breaks what it is given."""
+    fields, _ = dkim.rfc822_parse(raw)
+    texts = [value.decode(errors="ignore").strip() for name, value in fields if name.lower() == b"from"]
+    authors = [authheaders.get_domain_part(address) for _, address in getaddresses(texts)]
     identity = mail_from or "postmaster@" + helo
     try:
-        words = []
-        for one in signed or [None]:
-            by_spf = SPFAuthenticationResult(result=spf_word, smtp_mailfrom=identity, smtp_helo=helo)
-            by_dkim = one and DKIMAuthenticationResult(result=one["result"], header_d=one["domain"])
-            words.append(authheaders.check_dmarc(raw, by_spf, by_dkim, dnsfunc=policy_record).result)
+        words = [dmarc_of(domain, spf_word, identity, helo, signed) for domain in sorted(set(authors))]
     except Unanswered:
         return "temperror"
     except Exception as error:
         return repr(error)
-    return "pass" if "pass" in words else words[0]
+    return next((word for word in ("fail", "none", "pass") if word in words), "none")
 
 
 def judged(mail):

@@ -229,6 +229,12 @@ const CHANGES: Record<string, (mail: DraftMail, random: Random) => void> = {
         (_, one, rest) => `b=${one === "A" ? "B" : "A"}${rest}`,
       )
   },
+  "another From in front": (mail) => {
+    mail.fields.unshift("From: ceo@provider.com")
+  },
+  "another From behind": (mail) => {
+    mail.fields.push("From: ceo@provider.com")
+  },
   "another subject in front": (mail) => {
     mail.fields.unshift("Subject: You won")
   },
@@ -341,7 +347,7 @@ function sampleMail(seed: number, number: number): SampleMail {
   const author = random.pick([base, base, `news.${base}`, `a.b.${base}`])
   const mail: DraftMail = {
     fields: [
-      `From: ${random.pick(["Ann <ann@%>", '"Ann, of sales" <ann@%>', "ann@%", "Ann (a<b@x.test>) <ann@%>"]).replace("%", author)}`,
+      `From: ${random.pick(["Ann <ann@%>", '"Ann, of sales" <ann@%>', "ann@%", "Ann (a<b@x.test>) <ann@%>", "Ann <ann@%>, bob@%"]).replaceAll("%", author)}`,
       "To: bob@b.test",
       "Subject: Hello  and goodbye",
       "Date: Mon, 01 Jan 2024 10:00:00 +0000",

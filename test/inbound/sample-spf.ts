@@ -150,6 +150,60 @@ export const SPF_SAMPLES: Record<string, SpfSample> = {
     }),
     address: V6,
   },
+  "parts of a name, turned": {
+    record: "v=spf1 exists:%{d1r}.%{o1}.m.D -all",
+    more: ({ D }) => {
+      const first = D.split(".")[0]
+      const last = D.split(".").at(-1)
+      return { [`A ${first}.${last}.m.${D}`]: a("127.0.0.2") }
+    },
+  },
+  "other delimiters": {
+    record: "v=spf1 exists:%{l1r-+}.m.D -all",
+    more: ({ D }) => ({ [`A ann.m.${D}`]: a("127.0.0.2") }),
+  },
+  "escaped signs": {
+    record: "v=spf1 exists:%{L}%%-%-.m.D ~all",
+    more: ({ D }) => ({ [`A ann%-%20.m.${D}`]: a("127.0.0.2") }),
+  },
+  "a macro for explanations only": { record: "v=spf1 exists:%{c}.D -all" },
+  "a macro without parts": { record: "v=spf1 exists:%{d0}.D -all" },
+  "a macro without an end": { record: "v=spf1 exists:%{d.D -all" },
+  "a percent sign alone": { record: "v=spf1 exists:%.D -all" },
+  "a dot at the end": {
+    record: "v=spf1 a:out.D. -all",
+    more: ({ D }) => ({ [`A out.${D}`]: a(CLIENT) }),
+  },
+  "a network of everything": {
+    record: "v=spf1 a/0 -all",
+    more: ({ D }) => ({ [`A ${D}`]: a("198.51.100.1") }),
+  },
+  "both lengths": {
+    record: "v=spf1 mx/24//48 -all",
+    more: ({ D }) => ({ [`MX ${D}`]: mx(`mx.${D}`), [`A mx.${D}`]: a("192.0.2.250") }),
+  },
+  "a length without a number": { record: "v=spf1 a/ -all" },
+  "a name of one label": { record: "v=spf1 a:localhost -all" },
+  "a name that is a number": { record: "v=spf1 a:D.123 -all" },
+  "an address for a name": { record: "v=spf1 a:192.0.2.10 -all" },
+  "a colon for an equals sign": { record: "v=spf1 redirect:X" },
+  "an equals sign for a colon": { record: "v=spf1 include=X -all" },
+  "all with a value": { record: "v=spf1 all:X" },
+  "two spaces": { record: "v=spf1  ip4:192.0.2.10   -all " },
+  "a tab": { record: "v=spf1\tip4:192.0.2.10 -all" },
+  "a letter outside ASCII": { record: "v=spf1 a:b\xfccher.D -all" },
+  "terms behind all": {
+    record: "v=spf1 -all include:X",
+    more: ({ X }) => ({ [`TXT ${X}`]: txtRows("v=spf1 +all") }),
+  },
+  "an include that redirects": {
+    record: "v=spf1 include:X -all",
+    more: ({ X }) => ({
+      [`TXT ${X}`]: txtRows(`v=spf1 redirect=r.${X}`),
+      [`TXT r.${X}`]: txtRows("v=spf1 ip4:192.0.2.10 -all"),
+    }),
+  },
+  "a null mx": { record: "v=spf1 mx -all", more: ({ D }) => ({ [`MX ${D}`]: mx("") }) },
   "an unknown macro": { record: "v=spf1 exists:%{z}.D -all" },
   ptr: {
     record: "v=spf1 ptr -all",

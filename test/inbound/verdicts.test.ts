@@ -140,6 +140,19 @@ describe("a signature", () => {
   })
 })
 
+test("a signature that leaves a From field open is worth nothing", async () => {
+  const added = await judge(Buffer.from(`From: ceo@bank.test\r\n${signed()}`))
+  expect(added).toMatchObject({ dkim: "fail", dmarc: "fail" })
+  const mail = { fields: ["From: a@acme.test", "From: b@acme.test"], body: "Hello.\r\n" }
+  const by = async (h: string[]) => {
+    const tags = { domain: "acme.test", selector: "s", canon: "relaxed/relaxed", h }
+    const key = { algorithm: "rsa-sha256", key: privateKey } as const
+    return judge(bytesOf({ ...mail, fields: [dkimField(mail, tags, key), ...mail.fields] }))
+  }
+  expect((await by(["From"])).detail.dkim[0]?.reason).toContain("every From field")
+  expect(await by(["From", "From"])).toMatchObject({ dkim: "pass", dmarc: "fail" })
+})
+
 describe("a chain", () => {
   test("passes with an Ed25519 key, and changes nothing else", async () => {
     const pair = generateKeyPairSync("ed25519")
