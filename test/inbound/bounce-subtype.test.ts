@@ -7,8 +7,8 @@ import { seen } from "../fixtures/reports/mime"
 
 test.each([...STANDARD_DSNS, ...TEXT_DSNS].map((one) => [one.name, one] as const))(
   "the failures of %s have the subtype that the label names",
-  async (_, { raw, envelope_from, recipients }) => {
-    const read = readDsn(await seen(raw, envelope_from))?.recipients ?? []
+  (_, { raw, envelope_from, recipients }) => {
+    const read = readDsn(seen(raw, envelope_from))?.recipients ?? []
     const failed = read.filter(({ action }) => action === "failed")
     const wanted = recipients.filter(({ action }) => action === "failed")
     expect(failed.map(bounceSubtype)).toEqual(wanted.map(({ subtype }) => subtype ?? ""))

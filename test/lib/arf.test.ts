@@ -4,8 +4,8 @@ import { readArf } from "../../src/lib/arf"
 import { FEEDBACK } from "../fixtures/reports/arf"
 import { seen } from "../fixtures/reports/mime"
 
-test.each(FEEDBACK.map((one) => [one.name, one] as const))("%s", async (_, label) => {
-  const arf = readArf(await seen(label.raw, label.envelope_from))
+test.each(FEEDBACK.map((one) => [one.name, one] as const))("%s", (_, label) => {
+  const arf = readArf(seen(label.raw, label.envelope_from))
   expect(arf?.feedback_type).toBe(label.feedback_type)
   expect(arf?.original_recipients).toEqual(label.recipients)
   expect(arf?.source_ip ?? null).toBe(label.source_ip)

@@ -4,7 +4,7 @@ import { FEEDBACK } from "../fixtures/reports/arf"
 import { AUTO_REPLIES, NO_AUTO_REPLIES } from "../fixtures/reports/auto-replies"
 import { STANDARD_DSNS } from "../fixtures/reports/dsn-standard"
 import { TEXT_DSNS } from "../fixtures/reports/dsn-text"
-import { seen } from "../fixtures/reports/mime"
+import { seen, seenByMailparser } from "../fixtures/reports/mime"
 
 const bounces = [...STANDARD_DSNS, ...TEXT_DSNS].map((one) => ({ ...one, kind: "bounce" }))
 const corpus = [...bounces, ...FEEDBACK, ...AUTO_REPLIES, ...NO_AUTO_REPLIES]
@@ -13,7 +13,9 @@ describe("the kind of", () => {
   test.each(corpus.map((one) => [one.name, one] as const))(
     "%s",
     async (_, { raw, envelope_from, kind }) => {
-      expect(classify(await seen(raw, envelope_from)).kind).toBe(kind as never)
+      const found = classify(seen(raw, envelope_from))
+      expect(found.kind).toBe(kind as never)
+      expect(classify(await seenByMailparser(raw, envelope_from))).toEqual(found)
     },
   )
 
