@@ -1,5 +1,5 @@
 import { serveTasks } from "./core/worker-task"
-import type { MailToCompose, MailToSign } from "./emails/compose-task"
+import type { MailToCompose, MailToNarrow, MailToSign } from "./emails/compose-task"
 import type { PartsToParse } from "./http/json"
 import type { VerifyStep } from "./inbound/verify-task"
 import type { MailToRead } from "./smtp/submitted-mail"
@@ -20,7 +20,7 @@ serveTasks({
     const { composeAndPack } = await import("./emails/compose-task")
     return composeAndPack(mail)
   },
-  "compose-seven-bit": async (mail: MailToSign) => {
+  "compose-seven-bit": async (mail: MailToNarrow) => {
     const { composeSevenBit } = await import("./emails/compose-task")
     return composeSevenBit(mail)
   },

@@ -16,6 +16,7 @@ import type { EmailContent, SendRules, SubmittedContent } from "./prepare"
 import { isSubmitted } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
 import { keptBytes, placeOf } from "./submitted"
+import { EMAIL_ID_HEADER, emailIdHeader } from "./token-addresses"
 
 export interface ComposeParts {
   store: Store
@@ -55,7 +56,7 @@ export async function bytesOf(
   const dkim = await keysOf({ store, secrets }, message)
   await warnUnsigned(message, dkim)
   const mail = isSubmitted(opened)
-    ? toSign(message, opened, blobs)
+    ? toSign(message, opened, { secrets, blobs })
     : toCompose(message, opened, blobs)
   const made = await composed(workers, { ...mail, dkim })
   if (!("raw" in made)) return { content: made }
@@ -78,7 +79,7 @@ export async function inSevenBits(
   raw: Uint8Array,
 ): Promise<Uint8Array> {
   const dkim = await keysOf({ store, secrets }, message)
-  const mail = { bytes: raw, dkim, message_id: message.id, created_at: message.created_at }
+  const mail = { raw, dkim, created_at: message.created_at }
   const options = { deadline_ms: COMPOSE_DEADLINE_MS }
   return workers.run<Uint8Array>("compose-seven-bit", mail, options)
 }
@@ -92,10 +93,15 @@ const findRaw = prepared({ message_id: messageRaws.message_id }, (db: Reader, sl
   db.select().from(messageRaws).where(eq(messageRaws.message_id, slot.message_id)),
 )
 
-const toSign = (message: Message, content: SubmittedContent, blobs: Blobs) => ({
+const toSign = (
+  message: Message,
+  content: SubmittedContent,
+  { secrets, blobs }: Pick<ComposeParts, "secrets" | "blobs">,
+) => ({
   message_id: message.id,
   created_at: message.created_at,
   bytes: placeOf(message, content, blobs),
+  fields: `${EMAIL_ID_HEADER}: ${emailIdHeader(secrets, message.id)}\r\n`,
 })
 
 function toCompose(

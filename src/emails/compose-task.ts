@@ -55,6 +55,13 @@ export interface SigningKey extends Omit<DkimSigner, "key" | "time" | "rsa"> {
 export interface MailToSign extends Pick<MailToCompose, "message_id" | "created_at" | "dkim"> {
   /** Themselves, or the path of the file that holds them. */
   bytes: Uint8Array | string
+  /** Header fields that go before the bytes, with their line ends. */
+  fields: string
+}
+
+/** A message that was signed already. */
+export interface MailToNarrow extends Pick<MailToCompose, "created_at" | "dkim"> {
+  raw: Uint8Array
 }
 
 /** A message as it leaves, and as it is kept. */
@@ -99,10 +106,11 @@ export async function composeAndPack(mail: MailToCompose | MailToSign): Promise<
     const raw = await composeMail(mail)
     return { raw, packed: pack(raw) }
   }
-  const { bytes, dkim, created_at } = mail
+  const { bytes, fields, dkim, created_at } = mail
   const submitted = typeof bytes === "string" ? await readFile(bytes) : bytes
   if (!isClean(submitted)) throw new Uncomposable("the message holds a bare CR, LF or NUL")
-  const raw = signed(submitted, dkim, Math.floor(Date.parse(created_at) / 1000))
+  const whole = Buffer.concat([Buffer.from(fields), submitted])
+  const raw = signed(whole, dkim, Math.floor(Date.parse(created_at) / 1000))
   const before = new Uint8Array(raw.subarray(0, raw.length - submitted.length))
   return { raw, packed: typeof bytes === "string" ? before : pack(raw) }
 }
@@ -110,12 +118,8 @@ export async function composeAndPack(mail: MailToCompose | MailToSign): Promise<
 const OWN_SIGNATURES = /^(?:dkim-signature:.*\r\n(?:[ \t].*\r\n)*)+/i
 
 /** A signed message, its bodies in 7 bits, under new signatures in the place of its first ones. */
-export async function composeSevenBit({
-  bytes,
-  dkim,
-  created_at,
-}: MailToSign): Promise<Uint8Array> {
-  const raw = typeof bytes === "string" ? await readFile(bytes) : Buffer.from(bytes)
+export function composeSevenBit({ raw: given, dkim, created_at }: MailToNarrow): Uint8Array {
+  const raw = Buffer.from(given.buffer, given.byteOffset, given.byteLength)
   const end = raw.indexOf("\r\n\r\n") + 2
   const signatures = OWN_SIGNATURES.exec(raw.toString("latin1", 0, end))?.[0].length ?? 0
   const unsigned = new Uint8Array(sevenBit(raw.subarray(signatures)))

@@ -8,6 +8,7 @@ import { newId } from "../../src/core/ids"
 import { secondsFromNow } from "../../src/core/time"
 import * as apiKeys from "../../src/identity/api-keys"
 import { projects } from "../../src/identity/tables"
+import { messages } from "../../src/messages/tables"
 import { purgeAccountNow, purgeProjectNow } from "../../src/operations/purge"
 import { keepReceipt } from "../../src/providers/callbacks"
 import type { Reader } from "../../src/store/store"
@@ -16,6 +17,7 @@ import { root } from "../harness/migrations"
 import { type Team, team } from "../harness/people"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
+import { testSubmission } from "../harness/submission"
 
 const service = await sharedService()
 const { store, anybody, parts } = service
@@ -166,6 +168,23 @@ describe("the files of a deleted project", () => {
     clock.advance({ seconds: WEEK })
     await purgeProjectNow(parts, theirs.project_id)
     expect(await kept(shared, foreign)).toEqual([false, false])
+  })
+
+  test("go with it where they are mail that was submitted", async () => {
+    const project = await service.project()
+    const { login, submit } = testSubmission(service)
+    const raw = `From: a@mailbox.test\n\n${"large \n".repeat(20_000)}`
+    const both = ["ann@mailbox.test", "ben@mailbox.test"]
+    await submit(await login(project.key), { to: both, raw })
+    const ours = eq(messages.project_id, project.project_id)
+    const rows = await store.read.select().from(messages).where(ours)
+    const [sha256, ...others] = rows.map(({ envelope }) => envelope?.submitted?.sha256 ?? "")
+    expect(others).toEqual([sha256])
+    expect(await parts.blobs.get(sha256 ?? "")).toBeDefined()
+    await deleted(project)
+    clock.advance({ seconds: WEEK })
+    await purgeProjectNow(parts, project.project_id)
+    expect(await parts.blobs.get(sha256 ?? "")).toBeUndefined()
   })
 
   test("stay while somebody is sending them again", async () => {
