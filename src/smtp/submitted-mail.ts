@@ -2,6 +2,7 @@ import { createHash } from "node:crypto"
 import type { ErrorCode } from "../core/errors"
 import { domainOf, isAscii, type Mailbox, needsSmtputf8, wireForm } from "../lib/address"
 import { readAddressList } from "../lib/address-list"
+import { safeFilename } from "../lib/file-names"
 import { decodeWords } from "../lib/mail-text"
 import {
   contentOf,
@@ -267,8 +268,8 @@ function describe(leaves: MailLeaf[]): Pick<SubmittedMail, "files" | "decoded_by
     if (!isFile(leaf)) continue
     files.push({
       filename: fileNameOf(leaf, files.length + 1),
-      content_type: leaf.content_type.slice(0, MAX_FILE_NAME),
-      content_id: leaf.content_id?.slice(0, MAX_FILE_NAME) ?? null,
+      content_type: leaf.content_type.slice(0, MAX_WORD),
+      content_id: leaf.content_id?.slice(0, MAX_WORD) ?? null,
       size: content.length,
       sha256: createHash("sha256").update(content).digest("hex"),
     })
@@ -276,13 +277,10 @@ function describe(leaves: MailLeaf[]): Pick<SubmittedMail, "files" | "decoded_by
   return { files, decoded_bytes }
 }
 
-const MAX_FILE_NAME = 255
+const MAX_WORD = 255
 
-/** Path separators, and what turns the reading direction around. */
-const UNSAFE_NAME = /[\p{Cc}\u2028\u2029/\\"\u202a-\u202e\u2066-\u2069]+/gu
-
-function fileNameOf({ filename, content_type }: MailLeaf, number: number): string {
-  const safe = (filename ?? "").replace(UNSAFE_NAME, "_").slice(0, MAX_FILE_NAME).toWellFormed()
-  if (safe !== "" && safe !== "." && safe !== "..") return safe
-  return content_type === "message/rfc822" ? `message-${number}.eml` : `attachment-${number}`
-}
+const fileNameOf = ({ filename, content_type }: MailLeaf, number: number): string =>
+  safeFilename(
+    filename,
+    content_type === "message/rfc822" ? `message-${number}.eml` : `attachment-${number}`,
+  )

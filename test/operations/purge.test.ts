@@ -178,13 +178,13 @@ describe("the files of a deleted project", () => {
     await submit(await login(project.key), { to: both, raw })
     const ours = eq(messages.project_id, project.project_id)
     const rows = await store.read.select().from(messages).where(ours)
-    const [sha256, ...others] = rows.map(({ envelope }) => envelope?.submitted?.sha256 ?? "")
+    const [sha256 = "", ...others] = rows.map(({ envelope }) => envelope?.submitted?.sha256 ?? "")
     expect(others).toEqual([sha256])
-    expect(await parts.blobs.get(sha256 ?? "")).toBeDefined()
+    expect(await parts.blobs.get(sha256)).toBeDefined()
     await deleted(project)
     clock.advance({ seconds: WEEK })
     await purgeProjectNow(parts, project.project_id)
-    expect(await parts.blobs.get(sha256 ?? "")).toBeUndefined()
+    expect(await parts.blobs.get(sha256)).toBeUndefined()
   })
 
   test("stay while somebody is sending them again", async () => {

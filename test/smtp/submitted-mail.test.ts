@@ -229,7 +229,7 @@ inner
 `)
   const sha256 = createHash("sha256").update("hello").digest("hex")
   expect(mail.files).toMatchObject([
-    { filename: ".._r_port.pdf", content_type: "application/pdf", size: 5, sha256 },
+    { filename: "r_port.pdf", content_type: "application/pdf", size: 5, sha256 },
     { filename: "message-2.eml", content_type: "message/rfc822" },
   ])
   expect(mail.decoded_bytes).toBe(5 + 5 + "From: x@y.test\r\n\r\ninner".length)
