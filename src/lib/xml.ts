@@ -27,7 +27,8 @@ export function readXml(text: string, limits: XmlLimits): XmlElement | undefined
     const mark = text.indexOf("<", at)
     const here = open.at(-1)
     if (!here) return undefined
-    if (open.length > 1) here.text += decodeEntities(text.slice(at, mark === -1 ? undefined : mark))
+    const words = open.length > 1 ? text.slice(at, mark === -1 ? undefined : mark) : ""
+    if (words.trim() !== "") here.text += decodeEntities(words)
     if (mark === -1) break
     const skipped = skipMarkup(text, mark, here)
     if (skipped === undefined) return undefined
@@ -70,14 +71,17 @@ function after(text: string, mark: string, from: number): number | undefined {
 }
 
 /** A name, then attributes: quoted values may hold anything but `<`. */
-const TAG = /<(\/?)(?:[\w.-]{1,80}:)?([\w.-]{1,80})((?:[^<>"']|"[^"<]*"|'[^'<]*')*)>/y
+const TAG = /^<(\/?)(?:[\w.-]{1,80}:)?([\w.-]{1,80})((?:[^<>"']|"[^"<]*"|'[^'<]*')*)>/
 
+/** Attributes of reports are short; a longer tag is refused. */
 const MOST_TAG = 4_000
 
 function readTag(text: string, mark: number) {
-  // The cut keeps an endless tag from being read again and again.
-  TAG.lastIndex = 0
-  const found = TAG.exec(text.slice(mark, mark + MOST_TAG))
+  const first_end = text.indexOf(">", mark)
+  if (first_end === -1 || first_end - mark > MOST_TAG) return undefined
+  const short = text.slice(mark, first_end + 1)
+  const has_values = short.includes('"') || short.includes("'")
+  const found = TAG.exec(has_values ? text.slice(mark, mark + MOST_TAG) : short)
   if (!found) return undefined
   const [all, slash, name = "", rest = ""] = found
   const is_empty = slash === "" && rest.endsWith("/")

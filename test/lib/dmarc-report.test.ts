@@ -3,76 +3,45 @@ import { gzipSync } from "node:zlib"
 import fc from "fast-check"
 import { readDmarcReport } from "../../src/lib/dmarc-report"
 import { classify } from "../../src/lib/mail-kind"
-import { base64, multipart, part, seen } from "../fixtures/reports/mime"
+import {
+  DMARC_HEAD,
+  DMARC_NAME,
+  dmarcMail,
+  feedback,
+  RECORDS,
+  record,
+} from "../fixtures/reports/aggregates"
+import { base64, seen } from "../fixtures/reports/mime"
 import { zip } from "../fixtures/reports/zip"
-
-const record = (ip: string, count: number, dkim: string, spf: string) => `
-  <record>
-    <row>
-      <source_ip>${ip}</source_ip>
-      <count>${count}</count>
-      <policy_evaluated><disposition>none</disposition><dkim>${dkim}</dkim><spf>${spf}</spf></policy_evaluated>
-    </row>
-    <identifiers><envelope_from>mail.sender.test</envelope_from><header_from>sender.test</header_from></identifiers>
-    <auth_results>
-      <dkim><domain>sender.test</domain><selector>b1</selector><result>${dkim}</result></dkim>
-      <spf><domain>mail.sender.test</domain><result>${spf}</result></spf>
-    </auth_results>
-  </record>`
-
-const feedback = (records: string, namespace = "") => `<?xml version="1.0" encoding="UTF-8" ?>
-<feedback${namespace}>
-  <report_metadata>
-    <org_name>Große Post &amp; Co</org_name>
-    <email>noreply-dmarc@post.example</email>
-    <report_id>1234567890</report_id>
-    <date_range><begin>1795219200</begin><end>1795305599</end></date_range>
-  </report_metadata>
-  <policy_published>
-    <domain>Sender.test</domain><adkim>r</adkim><aspf>s</aspf><p>quarantine</p><sp>reject</sp><pct>100</pct>
-  </policy_published>${records}
-</feedback>`
-
-const RECORDS =
-  record("192.0.2.20", 12, "pass", "pass") + record("198.51.100.66", 3, "fail", "fail")
-const NAME = "post.example!sender.test!1795219200!1795305599"
-const HEAD = `From: noreply-dmarc@post.example\nTo: dmarc@sender.test\nSubject: Report Domain: sender.test Submitter: post.example Report-ID: 1234567890`
-
-const file = (type: string, name: string, content: Uint8Array | string) =>
-  part(
-    `Content-Type: ${type}; name="${name}"\nContent-Disposition: attachment; filename="${name}"\nContent-Transfer-Encoding: base64`,
-    base64(content),
-  )
-const mailWith = (type: string, name: string, content: Uint8Array | string) =>
-  multipart(HEAD, "multipart/mixed", [
-    part("Content-Type: text/plain", "This is an aggregate report."),
-    file(type, name, content),
-  ])
 
 describe("an aggregate report is read", () => {
   const xml = feedback(RECORDS)
   test.each([
-    ["as gzip", mailWith("application/gzip", `${NAME}.xml.gz`, gzipSync(xml))],
+    ["as gzip", dmarcMail("application/gzip", `${DMARC_NAME}.xml.gz`, gzipSync(xml))],
     [
       "as zip",
-      mailWith("application/zip", `${NAME}.zip`, zip([{ name: `${NAME}.xml`, content: xml }])),
+      dmarcMail(
+        "application/zip",
+        `${DMARC_NAME}.zip`,
+        zip([{ name: `${DMARC_NAME}.xml`, content: xml }]),
+      ),
     ],
-    ["as XML", mailWith("text/xml", `${NAME}.xml`, xml)],
+    ["as XML", dmarcMail("text/xml", `${DMARC_NAME}.xml`, xml)],
     [
       "under a type that says nothing",
-      mailWith("application/octet-stream", `${NAME}.xml.gz`, gzipSync(xml)),
+      dmarcMail("application/octet-stream", `${DMARC_NAME}.xml.gz`, gzipSync(xml)),
     ],
     [
       "as zip under another type",
-      mailWith(
+      dmarcMail(
         "application/x-zip-compressed",
-        `${NAME}.zip`,
-        zip([{ name: `${NAME}.xml`, content: xml }]),
+        `${DMARC_NAME}.zip`,
+        zip([{ name: `${DMARC_NAME}.xml`, content: xml }]),
       ),
     ],
     [
       "with a namespace",
-      mailWith(
+      dmarcMail(
         "application/gzip",
         "r.xml.gz",
         gzipSync(feedback(RECORDS, ' xmlns="urn:ietf:params:xml:ns:dmarc-2.0"')),
@@ -80,7 +49,7 @@ describe("an aggregate report is read", () => {
     ],
     [
       "as the only part of the mail",
-      `${HEAD.replaceAll("\n", "\r\n")}\r\nMIME-Version: 1.0\r\nContent-Type: application/gzip; name="${NAME}.xml.gz"\r\nContent-Transfer-Encoding: base64\r\n\r\n${base64(gzipSync(xml))}`,
+      `${DMARC_HEAD.replaceAll("\n", "\r\n")}\r\nMIME-Version: 1.0\r\nContent-Type: application/gzip; name="${DMARC_NAME}.xml.gz"\r\nContent-Transfer-Encoding: base64\r\n\r\n${base64(gzipSync(xml))}`,
     ],
   ])("%s", (_, raw) => {
     const mail = seen(raw, "noreply-dmarc@post.example")
@@ -121,7 +90,7 @@ describe("an aggregate report is read", () => {
 
 test("of a long report 1,000 records are kept, and all are counted", () => {
   const xml = feedback(record("2001:db8::1", 2, "pass", "fail").repeat(1_500))
-  const report = readDmarcReport(seen(mailWith("application/gzip", "r.xml.gz", gzipSync(xml)), ""))
+  const report = readDmarcReport(seen(dmarcMail("application/gzip", "r.xml.gz", gzipSync(xml)), ""))
   expect(report).toMatchObject({ messages: 3_000, aligned: 3_000, truncated: true })
   expect(report?.records).toHaveLength(1_000)
 })
@@ -129,10 +98,10 @@ test("of a long report 1,000 records are kept, and all are counted", () => {
 describe("no report is", () => {
   const entities = `<!DOCTYPE feedback [<!ENTITY a "${"x".repeat(100)}">]>`
   test.each([
-    ["a gzip bomb", mailWith("application/gzip", "r.xml.gz", gzipSync(Buffer.alloc(100_000_000)))],
+    ["a gzip bomb", dmarcMail("application/gzip", "r.xml.gz", gzipSync(Buffer.alloc(100_000_000)))],
     [
       "a zip bomb",
-      mailWith(
+      dmarcMail(
         "application/zip",
         "r.zip",
         zip([{ name: "r.xml", content: Buffer.alloc(100_000_000) }]),
@@ -140,7 +109,7 @@ describe("no report is", () => {
     ],
     [
       "an archive with a claim of 4 GB",
-      mailWith(
+      dmarcMail(
         "application/zip",
         "r.zip",
         zip([{ name: "r.xml", content: feedback(RECORDS), claimed: 0xffffffff }]),
@@ -148,7 +117,7 @@ describe("no report is", () => {
     ],
     [
       "XML with entities",
-      mailWith(
+      dmarcMail(
         "text/xml",
         "r.xml",
         feedback(RECORDS).replace("<feedback>", `${entities}<feedback>`),
@@ -156,13 +125,13 @@ describe("no report is", () => {
     ],
     [
       "XML of another kind",
-      mailWith("text/xml", "invoice.xml", "<invoice><total>3</total></invoice>"),
+      dmarcMail("text/xml", "invoice.xml", "<invoice><total>3</total></invoice>"),
     ],
-    ["a report without a domain", mailWith("text/xml", "r.xml", "<feedback><record/></feedback>")],
-    ["half a report", mailWith("text/xml", "r.xml", feedback(RECORDS).slice(0, 900))],
+    ["a report without a domain", dmarcMail("text/xml", "r.xml", "<feedback><record/></feedback>")],
+    ["half a report", dmarcMail("text/xml", "r.xml", feedback(RECORDS).slice(0, 900))],
     [
       "a picture in an archive",
-      mailWith("application/zip", "r.zip", zip([{ name: "a.png", content: "x" }])),
+      dmarcMail("application/zip", "r.zip", zip([{ name: "a.png", content: "x" }])),
     ],
   ])("%s", (_, raw) => {
     const mail = seen(raw, "noreply-dmarc@post.example")
