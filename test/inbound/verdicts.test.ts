@@ -153,6 +153,26 @@ test("a signature that leaves a From field open is worth nothing", async () => {
   expect(await by(["From", "From"])).toMatchObject({ dkim: "pass", dmarc: "fail" })
 })
 
+test("a signature that leaves a part of the body open is worth nothing", async () => {
+  const mail = { fields: ["From: ann@acme.test"], body: "Hello.\r\nSend money.\r\n" }
+  const by = async (length: number) => {
+    const tags = {
+      domain: "acme.test",
+      selector: "s",
+      canon: "relaxed/relaxed",
+      h: ["From"],
+      length,
+    }
+    const key = { algorithm: "rsa-sha256", key: privateKey } as const
+    return judge(bytesOf({ ...mail, fields: [dkimField(mail, tags, key), ...mail.fields] }))
+  }
+  expect((await by(mail.body.length)).dkim).toBe("pass")
+  expect(await by(8)).toMatchObject({
+    dkim: "fail",
+    detail: { dkim: [{ reason: "The signature leaves the last 13 bytes of the body open (l=)." }] },
+  })
+})
+
 describe("a chain", () => {
   test("passes with an Ed25519 key, and changes nothing else", async () => {
     const pair = generateKeyPairSync("ed25519")
@@ -180,6 +200,9 @@ describe("a chain", () => {
     expect(verdicts.detail.arc.sealers).toEqual(["list.test"])
     expect(await judge(raw, STRANGER, { [name]: "SERVFAIL" })).toMatchObject({ arc: "temperror" })
     expect(await judge(raw, STRANGER)).toMatchObject({ arc: "fail" })
+
+    const changed = Buffer.concat([raw, Buffer.from("Added.\r\n")])
+    expect(await judge(changed, STRANGER, { [name]: record })).toMatchObject({ arc: "fail" })
   })
 })
 
@@ -215,6 +238,23 @@ describe("what is refused when the policies of others are enforced:", () => {
     const share = first.filter(Boolean).length
     expect(share).toBeGreaterThan(20)
     expect(share).toBeLessThan(60)
+  })
+})
+
+describe("the words of SPF:", () => {
+  const records: [string, string, string][] = [
+    ["v=spf1 ip4:192.0.2.1 -all", "pass", "pass"],
+    ["v=spf1 -all", "fail", "fail"],
+    ["v=spf1 ~all", "softfail", "none"],
+    ["v=spf1 ?all", "neutral", "none"],
+    ["v=spf1 nonsense -all", "permerror", "none"],
+    ["another text", "none", "none"],
+  ]
+  test.each(records)("%s is %s, and counts as %s", async (record, word, verdict) => {
+    const { spf, verified, detail } = await judge(signed(), OWN, { "TXT acme.test": txt(record) })
+    expect(detail.spf.result as string).toBe(word)
+    expect(spf as string).toBe(verdict)
+    expect(verified).toBe(verdict !== "fail")
   })
 })
 
