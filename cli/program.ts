@@ -19,6 +19,7 @@ import * as profiles from "./commands/profiles"
 import * as providers from "./commands/providers"
 import * as queue from "./commands/queue"
 import * as setup from "./commands/setup"
+import * as smtp from "./commands/smtp"
 import * as tui from "./commands/tui"
 import * as usage from "./commands/usage"
 import * as webhooks from "./commands/webhooks"
@@ -97,7 +98,19 @@ export function createProgram(
     .configureHelp({ optionTerm: (option) => term(option), subcommandTerm, formatHelp })
     .addHelpCommand(helpCommand())
     .version(version, "-V, --version", "print the version")
-  const mail = [emails, domains, providers, mailbox, events, webhooks, deliveries, jobs, keys, logs]
+  const mail = [
+    emails,
+    domains,
+    providers,
+    mailbox,
+    smtp,
+    events,
+    webhooks,
+    deliveries,
+    jobs,
+    keys,
+    logs,
+  ]
   const people = [login, setup, me, accounts, usage, admin, queue]
   const nouns = [local, tui, ...mail, ...people, profiles, config, listen, completion]
   addResources(program, resources, isNeeded)
@@ -132,7 +145,7 @@ const exitLines = (): string =>
 const groups: Record<string, string> = {
   "Run a server:": "up serve init migrate config status admin",
   "Sign in:": "login logout whoami setup signup password me profiles",
-  "Send and read mail:": "emails domains providers mailbox",
+  "Send and read mail:": "emails domains providers mailbox smtp",
   "Follow what happens:": "tui events webhooks listen trigger logs",
   "Keys, people and projects:": "keys projects accounts members invitations settings",
   "Work and use:": "queue jobs usage audit",

@@ -13,7 +13,7 @@ import { ACCESS_TOKEN, ACCOUNT, REFRESH_TOKEN, session, signedInHome } from "./s
 
 /** These open data or files of this machine, or ask a receiver of the user's, and no server. */
 const local =
-  /^(up|serve|init|migrate|version|tui|completion|profiles .*|config .*|admin .*|webhooks verify)$/
+  /^(up|serve|init|migrate|version|tui|completion|profiles .*|config .*|admin .*|webhooks verify|smtp .*)$/
 
 const PASSWORD = "Correct-Horse-7"
 const { access_token, refresh_token } = session()

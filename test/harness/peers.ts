@@ -4,7 +4,12 @@ import { appendFileSync, existsSync } from "node:fs"
 const packages = {
   "smtp-sink": "postfix",
   "smtp-source": "postfix",
+  postfix: "postfix",
+  postmap: "postfix",
   swaks: "swaks",
+  msmtp: "msmtp",
+  "s-nail": "s-nail",
+  mutt: "mutt",
   wrk: "wrk",
   strace: "strace",
   python3: "python3",
