@@ -204,3 +204,45 @@ test.skipIf(missing("postmap"))("Postfix reads the configuration as it is printe
   const [, map = ""] = /smtp_sasl_password_maps = (.*)/.exec(settings) ?? []
   expect(await read("postmap", "-c", folder, "-q", "[127.0.0.1]:2587", map)).toBe(`svc:${KEY}`)
 })
+
+test.skipIf(missing("php", "python3"))("PHP and Python read their configurations", async () => {
+  const accepted = async (command: string[], text: string) => {
+    const child = Bun.spawn(command, { stdin: new Blob([text]), stdout: "ignore", stderr: "pipe" })
+    return [await child.exited, await child.stderr.text()]
+  }
+  for (const server of [at(), "mail.example.com", "mail.example.com:465"]) {
+    const php = await credentials(server, "--for", "wordpress")
+    expect(await accepted(["php", "-l"], php)).toEqual([0, ""])
+    const python = "import ast, sys; ast.parse(sys.stdin.read())"
+    const django = await credentials(server, "--for", "django")
+    expect(await accepted(["python3", "-c", python], django)).toEqual([0, ""])
+    const ini =
+      "import configparser, sys; configparser.ConfigParser().read_string(sys.stdin.read())"
+    const grafana = await credentials(server, "--for", "grafana")
+    expect(await accepted(["python3", "-c", ini], grafana)).toEqual([0, ""])
+  }
+})
+
+test.skipIf(missing("python3"))(
+  "Python trusts the certificate that a server signed itself",
+  async () => {
+    const pair = selfSigned("localhost")
+    const path = join(folder, "own.pem")
+    writeFileSync(path, pair.cert)
+    await using own = await openTestMailServer({ pair })
+    const program = [
+      "import smtplib, ssl, sys",
+      "client = smtplib.SMTP('localhost', int(sys.argv[1]))",
+      "client.starttls(context=ssl.create_default_context())",
+      "client.login('svc', 'right')",
+      "client.sendmail('me@example.test', ['ann@example.test'], 'Subject: x\\n\\nhi\\n')",
+      "client.quit()",
+    ].join("\n")
+    const child = Bun.spawn(["python3", "-c", program, String(own.server.port)], {
+      env: { PATH: process.env.PATH ?? "", SSL_CERT_FILE: path },
+      stderr: "pipe",
+    })
+    expect([await child.exited, await child.stderr.text()]).toEqual([0, ""])
+    expect(own.mails).toHaveLength(1)
+  },
+)
