@@ -6,6 +6,12 @@ import { type Resolver, resolver } from "./dns"
 /** The host and port that a URL names. */
 export interface Destination {
   url: URL
+  /** Of the URL, read once: each look into a URL object costs as much as the rest of a request's start. */
+  protocol: string
+  /** As the field Host says it. */
+  authority: string
+  /** What follows the host in the URL. */
+  tail: string
   host: string
   port: number
   /** The host is an address: no name server is asked. */
@@ -18,7 +24,10 @@ export function destinationOf(text: string): Destination {
   if (known) return known
   const url = checkedUrl(text)
   const host = hostOf(url)
-  const place = { url, host, port: portOf(url), is_literal: isLiteral(host) }
+  const { protocol, host: authority, port, pathname, search } = url
+  const tail = `${port && `:${port}`}${pathname}${search}`
+  const is_literal = isLiteral(host)
+  const place = { url, protocol, authority, tail, host, port: portOf(url), is_literal }
   if (places.size >= MOST_PLACES) places.clear()
   places.set(text, place)
   return place

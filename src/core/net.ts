@@ -118,8 +118,8 @@ const STALE_MS = 1000
  * that from becoming a failure.
  */
 async function send(place: Destination, address: string, options: NetRequest, signal: AbortSignal) {
-  const target = pinned(place.url, address)
-  const there = `${place.url.protocol}${address} ${place.port}`
+  const target = pinned(place, address)
+  const there = `${place.protocol}${address} ${place.port}`
   const request = init(place, options, signal)
   const begun = monotonic()
   try {
@@ -134,33 +134,33 @@ async function send(place: Destination, address: string, options: NetRequest, si
   }
 }
 
-function pinned(url: URL, address: string): string {
+function pinned({ protocol, tail }: Destination, address: string): string {
   const host = address.includes(":") ? `[${address}]` : address
-  return `${url.protocol}//${host}${url.port && `:${url.port}`}${url.pathname}${url.search}`
+  return `${protocol}//${host}${tail}`
 }
 
 function init(place: Destination, options: NetRequest, signal: AbortSignal): BunFetchRequestInit {
   const { method = "GET", body, ca } = options
-  const { url, host, is_literal } = place
+  const { protocol, authority, host, is_literal } = place
   const authorities = ca === undefined ? {} : { ca }
   // Without the server's name the certificate would be checked against the pinned address.
   const tls = is_literal ? authorities : { ...authorities, serverName: host }
   return {
     method,
-    headers: headersFor(url, options.headers ?? {}),
+    headers: headersFor(authority, options.headers ?? {}),
     redirect: "manual",
     decompress: false,
     // "" and null would still let the environment's proxy resolve the name for us.
     proxy: false,
     signal,
     ...(body !== undefined && { body }),
-    ...(url.protocol === "https:" && { tls }),
+    ...(protocol === "https:" && { tls }),
   }
 }
 
 const OURS = new Set(["host", "connection", "content-length", "transfer-encoding"])
 
-function headersFor(url: URL, given: Record<string, string>): Record<string, string> {
+function headersFor(authority: string, given: Record<string, string>): Record<string, string> {
   const headers: Record<string, string> = {
     "user-agent": "Belfry",
     "accept-encoding": "identity",
@@ -170,7 +170,7 @@ function headersFor(url: URL, given: Record<string, string>): Record<string, str
     const name = given_name.toLowerCase()
     if (!OURS.has(name)) headers[name] = value
   }
-  headers.host = url.host
+  headers.host = authority
   return headers
 }
 

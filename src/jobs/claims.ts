@@ -9,7 +9,7 @@ import {
   recentRowsOf,
 } from "./in-flight"
 import { LEASED, type WorkRow } from "./work-item"
-import type { DueShare, Lease, WorkRows } from "./work-rows"
+import type { DuePosition, DueShare, Lease, WorkRows } from "./work-rows"
 import type { Share, WorkTable } from "./work-table"
 
 /** How a process says that a row is its own. */
@@ -105,6 +105,20 @@ function isFresh(row: WorkRow): boolean {
 }
 
 /**
+ * How long looks go on from where the one before ended. A row that becomes due before that place is
+ * found when this time is over, or as soon as a look finds too little.
+ */
+const POSITION_MILLISECONDS = 500
+
+/** The last row that a look claimed. What is due before it was in flight then. */
+interface ReadPosition extends DuePosition {
+  /** By `monotonic`. */
+  until: number
+  /** As `changeCount` gave it at the look. */
+  changes: number
+}
+
+/**
  * Claims where no other process can be: they are kept in memory and write nothing. A process that
  * dies has attempted nothing, as far as the rows can tell.
  */
@@ -115,6 +129,7 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
   readonly #inFlight: InFlightRows
   readonly #ahead: LookAhead<Row> | undefined
   readonly #recent: RecentRows<Row> | undefined
+  readonly #positions = new Map<unknown, ReadPosition>()
 
   constructor(store: Store, table: Claimable<Row>, inFlight: InFlightRows, owner: string) {
     this.#store = store
@@ -140,6 +155,7 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
       return rows
     } catch (error) {
       this.end(rows) // no attempt will run, so they would stay claimed for ever
+      this.#positions.clear()
       throw error
     }
   }
@@ -152,32 +168,67 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
     this.#own(rows, partition)
     const missing = limit - rows.length
     if (missing === 0) return
+    const after = ahead || filter !== undefined ? undefined : this.#positionOf(partition)
     // The index of due rows still contains the rows in flight, so the query asks for that many more.
-    const most = missing + this.#inFlight.countOf(partition) + (ahead?.extraFor(partition) ?? 0)
-    if (!this.#recent?.size) return this.#claimAtOnce(rows, share, { missing, most })
+    const skipped = after
+      ? 0
+      : this.#inFlight.countOf(partition) + (ahead?.extraFor(partition) ?? 0)
+    const look = { partition, filter, after, limit: missing + skipped }
+    const before = rows.length
+    if (this.#recent?.size) await this.#claimKnown(rows, look, missing)
+    else this.#claimAtOnce(rows, look, missing)
+    if (!after || rows.length - before === missing) return
+    this.#positions.delete(partition)
+    if (rows.length === before) await this.#claim(rows, { ...share, limit: missing })
+  }
+
+  /** Where the next look may begin; undefined where it must begin with the first row. */
+  #positionOf(partition: unknown): ReadPosition | undefined {
+    const position = this.#positions.get(partition)
+    if (!position) return undefined
+    const changes = this.#store.read.changeCount(this.#table.rows.name)
+    if (position.changes === changes && monotonic() < position.until) return position
+    this.#positions.delete(partition)
+    return undefined
+  }
+
+  /** After a look that found enough: what is due before its last row is in flight. */
+  #notePosition(
+    { partition, filter, after }: DueShare<ReadPosition>,
+    last: Row | undefined,
+    changes?: number,
+  ) {
+    if (this.#ahead || filter !== undefined || !last || changes === undefined) return
+    const until = after?.until ?? monotonic() + POSITION_MILLISECONDS
+    this.#positions.set(partition, { run_at: last.run_at, id: last.id, until, changes })
+  }
+
+  /** Rows that were just written need not be read, only their order. */
+  async #claimKnown(rows: Row[], look: DueShare<ReadPosition>, missing: number) {
     const looked_at = now()
-    const due = await this.#table.rows.due(this.#store.read, { partition, limit: most, filter })
+    const changes = this.#store.read.changeCount(this.#table.rows.name)
+    const due = await this.#table.rows.due(this.#store.read, look)
     const free = due.filter((id) => !this.#inFlight.has(id)).slice(0, missing)
     // A row that was settled since then may be due later.
     const isDue = ({ run_at }: Row) => run_at <= looked_at
-    rows.push(...(await this.#claimIds(free, partition, isDue)))
+    const claimed = await this.#claimIds(free, look.partition, isDue)
+    rows.push(...claimed)
+    if (claimed.length === missing) this.#notePosition(look, claimed.at(-1), changes)
   }
 
   /** Nothing is committed between the look and the claim, so nobody can have changed the rows. */
-  #claimAtOnce(
-    rows: Row[],
-    { partition, filter }: DueShare,
-    { missing, most }: { missing: number; most: number },
-  ) {
+  #claimAtOnce(rows: Row[], look: DueShare<ReadPosition>, missing: number) {
+    const { partition, limit, filter } = look
     const { read } = this.#store
     const changes = read.changeCount(this.#table.rows.name)
-    const due = this.#table.rows.dueAtOnce(read, { partition, limit: most, filter })
+    const due = this.#table.rows.dueAtOnce(read, look)
     const free = due.filter(({ id }) => !this.#inFlight.has(id))
     const rest = free.splice(missing)
     this.#own(free, partition, changes)
     rows.push(...free)
+    if (free.length === missing) this.#notePosition(look, free.at(-1), changes)
     if (filter === undefined)
-      this.#ahead?.keep(partition, rest, due.length < most, this.#ahead.changes)
+      this.#ahead?.keep(partition, rest, due.length < limit, this.#ahead.changes)
   }
 
   async claimOne(id: string): Promise<Row | undefined> {
@@ -234,6 +285,7 @@ class MemoryClaims<Row extends WorkRow> implements Claims<Row> {
 
   async release(rows: Row[]) {
     this.end(rows)
+    this.#positions.clear()
     this.#table.onRelease?.(rows)
   }
 

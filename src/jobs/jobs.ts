@@ -128,9 +128,10 @@ export async function purgeDead(store: Store): Promise<number> {
 }
 
 const insertJobs = inserter(jobs)
-const deleteJobs = remover(jobs, ["id"])
+const deleteJobs = remover(jobs, ["id"], { quiet: true }) // see `jobs/in-flight.ts`
 const updateJobs = updater(jobs, {
   where: ["id"],
   set: ["state", "run_at", "attempt", "owner", "last_error"],
   clear: ["lease_until"],
+  quiet: true,
 })

@@ -29,11 +29,22 @@ export const isHeld = sql`state = 3`
 const SWEEP_LIMIT = 500
 const FREE = { state: READY, owner: null, lease_until: null }
 
-export interface DueShare {
+/** A place in the order of due rows. */
+export interface DuePosition {
+  run_at: string
+  id: string
+}
+
+export interface DueShare<Position extends DuePosition = DuePosition> {
   partition: string | number
   limit: number
   filter?: string | undefined
+  /** Only rows behind this place. */
+  after?: Position | undefined
 }
+
+/** Before every row. */
+const FIRST: DuePosition = { run_at: new Date(0).toISOString(), id: "" }
 
 /** The owner of a claim in the row, and for how long. */
 export interface Lease {
@@ -94,15 +105,13 @@ export class WorkRows<Row extends WorkRow> {
   }
 
   /** The ids of due rows, the oldest first. */
-  async due(db: Reader, { partition, limit, filter }: DueShare): Promise<string[]> {
-    const values = { partition: partition as number, now: now(), limit }
-    return (await this.#due(filter).find(db, values)).map(({ id }) => id)
+  async due(db: Reader, share: DueShare): Promise<string[]> {
+    return (await this.#due(share.filter).find(db, dueValues(share))).map(({ id }) => id)
   }
 
   /** Due rows, the oldest first, where the process is alone. */
-  dueAtOnce(db: Reader, { partition, limit, filter }: DueShare): Row[] {
-    const values = { partition: partition as number, now: now(), limit }
-    return this.#due(filter).findAtOnce(db, values) as unknown as Row[]
+  dueAtOnce(db: Reader, share: DueShare): Row[] {
+    return this.#due(share.filter).findAtOnce(db, dueValues(share)) as unknown as Row[]
   }
 
   /** The rows of these that still wait, in no order. */
@@ -241,6 +250,14 @@ export class WorkRows<Row extends WorkRow> {
   }
 }
 
+const dueValues = ({ partition, limit, after = FIRST }: DueShare) => ({
+  partition: partition as number,
+  now: now(),
+  limit,
+  after_run_at: after.run_at,
+  after_id: after.id,
+})
+
 function dueStatements(
   table: Table,
   partition: Table["priority"],
@@ -251,20 +268,23 @@ function dueStatements(
   const isDue = (slot: { partition: SQL; now: SQL }) =>
     and(isReady, eq(partition, slot.partition), lte(run_at, slot.now), filter)
   const due = { partition, now: run_at, limit: attempt }
+  const look = { ...due, after_run_at: run_at, after_id: id }
+  const isBehind = (slot: { after_run_at: SQL; after_id: SQL }) =>
+    sql`(${run_at}, ${id}) > (${slot.after_run_at}, ${slot.after_id})`
   return {
-    findAtOnce: preparedAtOnce(due, (db, slot) =>
+    findAtOnce: preparedAtOnce(look, (db, slot) =>
       db
         .select(claimed)
         .from(table)
-        .where(isDue(slot))
+        .where(and(isDue(slot), isBehind(slot)))
         .orderBy(run_at, id)
         .limit(slot.limit as unknown as number),
     ),
-    find: prepared(due, (db: Reader, slot) =>
+    find: prepared(look, (db: Reader, slot) =>
       db
         .select({ id })
         .from(table)
-        .where(isDue(slot))
+        .where(and(isDue(slot), isBehind(slot)))
         .orderBy(run_at, id)
         .limit(slot.limit as unknown as number),
     ),

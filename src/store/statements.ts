@@ -144,11 +144,13 @@ export function updater<
 /**
  * Deletes many rows on a hot path: each is found by all of the columns of `where`, of which the
  * first is the primary key. Returns the keys of the rows that were there. On Postgres it locks them
- * in the order of their keys, so that two transactions with common rows cannot deadlock.
+ * in the order of their keys, so that two transactions with common rows cannot deadlock. `quiet`: as
+ * for `inserter`.
  */
 export function remover<Table extends SQLiteTable, Where extends keyof Row<Table> & string>(
   table: Table,
   where: Where[],
+  { quiet = false } = {},
 ) {
   const all = getTableColumns(table)
   const columns = where.flatMap((name): [string, Column][] =>
@@ -165,7 +167,7 @@ export function remover<Table extends SQLiteTable, Where extends keyof Row<Table
   const given = match((column) => unpack(column, "given."))
   const locked = `ON ${given} ORDER BY ${row} FOR UPDATE OF "${own}") AS locked`
   const tail = `::text::jsonb) AS given(${kinds}) ${locked} WHERE ${row} = locked."${key}" RETURNING ${row}`
-  const run = rowsRunner(own, columns, { one, head, tail, key })
+  const run = rowsRunner(own, columns, { one, head, tail, key, quiet })
   return (tx: Tx, rows: Pick<Row<Table>, Where>[]) => run(tx, rows)
 }
 
