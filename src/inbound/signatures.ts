@@ -9,7 +9,7 @@ import {
   type SignatureResult,
 } from "mailauth/lib/dkim/dkim-verifier"
 import { millisFrom } from "../core/time"
-import { relaxedBody } from "../lib/dkim"
+import { relaxedParts, simpleParts } from "../lib/dkim"
 import { answering, type DnsAnswers, type DnsQuestion, UNKNOWN } from "./dns-answers"
 import { HEAD_BYTES, headerRows, type MailHeader } from "./header-rows"
 import { authorsOf, type MailAuthors } from "./mail-authors"
@@ -125,33 +125,48 @@ export async function judgeSignatures(
  */
 function hashBody({ bodyHashes }: DkimVerifier, raw: Uint8Array): void {
   const body = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
-  const canonical: Record<string, Buffer> = {}
-  for (const key of bodyHashes.keys()) {
-    const [canon = "", hash = "", limit] = key.split(":")
-    canonical[canon] ??= canon === "relaxed" ? relaxed(body) : simple(body)
-    const whole = canonical[canon]
-    const covered = limit ? whole.subarray(0, Number(limit)) : whole
-    const digest = createHash(hash).update(covered).digest("base64")
-    bodyHashes.set(key, {
-      digest: () => digest,
-      getMimeStructureStart: () => 0,
-      byteLength: body.length,
-      bodyHashedBytes: covered.length,
-      canonicalizedLength: whole.length,
-    })
+  for (const [canon, parts] of Object.entries(CANONICAL)) {
+    const keys = [...bodyHashes.keys()].filter((key) => key.startsWith(`${canon}:`))
+    const hashes = keys.map(partialHash)
+    if (keys.length === 0) continue
+    for (const part of parts(body)) {
+      for (const hash of hashes) hash.add(part)
+    }
+    for (const [at, key] of keys.entries()) {
+      const hash = hashes[at]
+      if (hash) bodyHashes.set(key, { ...hash.end(), byteLength: body.length })
+    }
   }
 }
 
-const relaxed = (body: Buffer) => Buffer.from(relaxedBody(body.toString("latin1")), "latin1")
+const CANONICAL = { relaxed: relaxedParts, simple: simpleParts }
 
-/** RFC 6376 3.4.3: one line end in the place of all at the end. */
-function simple(body: Buffer): Buffer {
-  let end = body.length
-  while (end >= 2 && body[end - 2] === 13 && body[end - 1] === 10) end -= 2
-  return end < body.length ? body.subarray(0, end + 2) : Buffer.concat([body, LINE_END])
+/** Of as many bytes as `l=` says. `key` is `relaxed:sha256:1000`, without a number for all. */
+function partialHash(key: string) {
+  const [, algorithm = "", limit] = key.split(":")
+  const hash = createHash(algorithm)
+  let left = limit ? Number(limit) : Number.POSITIVE_INFINITY
+  let hashed = 0
+  let whole = 0
+  return {
+    add(part: Buffer) {
+      const covered = part.length > left ? part.subarray(0, left) : part
+      hash.update(covered)
+      left -= covered.length
+      hashed += covered.length
+      whole += part.length
+    },
+    end() {
+      const digest = hash.digest("base64")
+      return {
+        digest: () => digest,
+        getMimeStructureStart: () => 0,
+        bodyHashedBytes: hashed,
+        canonicalizedLength: whole,
+      }
+    },
+  }
 }
-
-const LINE_END = Buffer.from("\r\n")
 
 /**
  * Whether a signature covers every From field of the mail. One that was added in front is not

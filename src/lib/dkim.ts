@@ -126,12 +126,60 @@ export const bodyHash = (body: string): string =>
  * Runs of white space become one space; none stays at a line's end, and no empty line at the end.
  */
 export function relaxedBody(body: string): string {
+  const lines = relaxedLines(body)
+  const end = contentEnd(lines)
+  return end === 0 ? "" : `${lines.slice(0, end)}\r\n`
+}
+
+/** Whole lines with single spaces, and with none at their ends. Empty lines stay. */
+function relaxedLines(text: string): string {
   // In this order, because a pattern for both would look at each run again from each of its spaces.
-  const single = /\t| {2}/.test(body) ? body.replace(/[ \t]{2,}|\t/g, " ") : body
+  const single = /\t| {2}/.test(text) ? text.replace(/[ \t]{2,}|\t/g, " ") : text
   const trimmed = single.replaceAll(" \r\n", "\r\n")
-  let end = trimmed.endsWith(" ") ? trimmed.length - 1 : trimmed.length
-  while (end >= 2 && trimmed.startsWith("\r\n", end - 2)) end -= 2
-  return end === 0 ? "" : `${trimmed.slice(0, end)}\r\n`
+  return trimmed.endsWith(" ") ? trimmed.slice(0, -1) : trimmed
+}
+
+/** Where the empty lines at the end of a text begin. */
+function contentEnd(text: string): number {
+  let end = text.length
+  while (end >= 2 && text.startsWith("\r\n", end - 2)) end -= 2
+  return end
+}
+
+const PART_BYTES = 256 * 1024
+const LINE_ENDS = Buffer.from("\r\n".repeat(8192))
+
+/** `relaxedBody` of a large body, part by part, so that no second copy of it is in memory. */
+export function* relaxedParts(body: Buffer): Generator<Buffer> {
+  let ends = 0
+  let is_empty = true
+  for (let from = 0; from < body.length; ) {
+    const found = body.indexOf("\r\n", from + PART_BYTES)
+    const to = found === -1 ? body.length : found + 2
+    const lines = relaxedLines(body.toString("latin1", from, to))
+    const end = contentEnd(lines)
+    if (end > 0) {
+      yield* lineEnds(ends)
+      yield Buffer.from(lines.slice(0, end), "latin1")
+      ends = 0
+      is_empty = false
+    }
+    ends += (lines.length - end) / 2
+    from = to
+  }
+  if (!is_empty) yield* lineEnds(1)
+}
+
+/** RFC 6376, 3.4.3, in parts: the empty lines at the end become one line end. */
+export function* simpleParts(body: Buffer): Generator<Buffer> {
+  let end = body.length
+  while (end >= 2 && body[end - 2] === 13 && body[end - 1] === 10) end -= 2
+  yield body.subarray(0, end)
+  yield* lineEnds(1)
+}
+
+function* lineEnds(count: number): Generator<Buffer> {
+  for (let left = count * 2; left > 0; left -= LINE_ENDS.length) yield LINE_ENDS.subarray(0, left)
 }
 
 function relaxedField(field: string): Field {

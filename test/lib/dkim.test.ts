@@ -5,9 +5,11 @@ import {
   dataToSign,
   fieldsOf,
   relaxedBody,
+  relaxedParts,
   sign,
   signable,
   signatureOf,
+  simpleParts,
 } from "../../src/lib/dkim"
 
 const crlf = (text: string) => text.replaceAll("\n", "\r\n")
@@ -114,6 +116,29 @@ describe("relaxed canonicalization", () => {
 
   test("of an empty body hashes to what RFC 6376, 3.4.4 says", () => {
     expect(bodyHash("")).toBe("47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=")
+  })
+
+  test("in parts is that of the whole, wherever the parts end", () => {
+    const joined = (parts: Iterable<Buffer>) => Buffer.concat([...parts]).toString("latin1")
+    const pieces = ["a", " ", "\t", "\r\n", "\r\n".repeat(20_000), "\xfc \r\n", " \t".repeat(9_000)]
+    const filler = "0123456789 abcdefg\r\n"
+    for (let number = 0; number < 100; number++) {
+      // Around the end of a part: 256 KB, and twice that.
+      const front = filler
+        .repeat(13_000 * (1 + (number % 2)))
+        .slice(0, 262_144 * (1 + (number % 2)))
+      const length = front.length - (number % 7)
+      const tail = [number, number >> 1, number >> 2, number >> 3].map((at) => pieces[at % 7])
+      const body = front.slice(0, length) + tail.join("")
+      expect(joined(relaxedParts(Buffer.from(body, "latin1"))) === relaxedBody(body)).toBe(true)
+      let end = body.length
+      while (end > 0 && body.startsWith("\r\n", end - 2)) end -= 2
+      const simple = `${body.slice(0, end)}\r\n`
+      expect(joined(simpleParts(Buffer.from(body, "latin1"))) === simple).toBe(true)
+    }
+    expect(joined(relaxedParts(Buffer.alloc(0)))).toBe("")
+    expect(joined(relaxedParts(Buffer.from("\r\n".repeat(300_000))))).toBe("")
+    expect(joined(simpleParts(Buffer.alloc(0)))).toBe("\r\n")
   })
 
   test("of a megabyte of spaces does not take the square of it", () => {
