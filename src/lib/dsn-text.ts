@@ -16,6 +16,7 @@ const MOST_LINES = 1_000
 const MOST_LINE = 1_000
 const MOST_DIAGNOSTIC_LINES = 40
 const MOST_RECIPIENTS = 100
+const MOST_SENTENCES = 40
 
 /**
  * The bounces of mail servers that know no RFC 3464, or do not use it: qmail (QSBMF) and its heirs,
@@ -29,10 +30,17 @@ export function dsnFromText(mail: SeenMail): TextBounce | undefined {
   const action = actionIn(`${firstOf(mail.headers, "subject")}\n${words}`, mail)
   if (!action) return undefined
   const lines = words.split(/\r?\n/, MOST_LINES).map((line) => line.slice(0, MOST_LINE))
-  const recipients = recipientsIn(lines, action)
-  const named = recipients.length > 0 ? recipients : recipientsInHeader(mail, lines, action)
-  if (named.length === 0) return undefined
-  return { recipients: named, reporting_mta: REPORTING.exec(words)?.[1] ?? null, returned }
+  const readings = [
+    () => recipientsIn(lines, action, recipientLine),
+    () => recipientsInHeader(mail, lines, action),
+    () => recipientsIn(lines.slice(0, MOST_SENTENCES), action, recipientInSentence),
+  ]
+  const recipients = readings.reduce<DsnRecipient[]>(
+    (found, reading) => (found.length > 0 ? found : reading()),
+    [],
+  )
+  if (recipients.length === 0) return undefined
+  return { recipients, reporting_mta: REPORTING.exec(words)?.[1] ?? null, returned }
 }
 
 const REPORTING =
@@ -44,14 +52,15 @@ const DAEMON =
 /** Whether a mail server wrote it: no sender to answer, or one that is nobody's. */
 export function isFromServer(mail: SeenMail): boolean {
   const from = firstOf(mail.headers, "from").slice(0, MOST_LINE)
-  if (DAEMON.test(from)) return true
+  // A forwarder may have put its own address in place of the null sender.
+  if (/mailer-?daemon/i.test(from)) return true
   const is_answer = /auto-(?:replied|generated)/i.test(firstOf(mail.headers, "auto-submitted"))
-  return mail.envelope_from === "" && !is_answer
+  return mail.envelope_from === "" && (DAEMON.test(from) || !is_answer)
 }
 
 /** The lines behind which the servers put the message that they return. */
 const ORIGINAL =
-  /^[ \t]*(?:-{2,}[ \t]*(?:below this line|(?:this is|here is|the following is) a copy|original|unsent|returned|message (?:header|text|body)|the (?:header|body)|enclosed|begin|forwarded|copy of|included)|(?:below|the following) is a copy of|original message follows|the (?:header|full header|original message|message header)s? (?:of|is|follow)|message headers? follows?:?[ \t]*$|--- ?the header)[^\n]*$/im
+  /^[ \t]*(?:\|?-{2,}[ \t]*(?:below this line|(?:this is|here is|the following is) a copy|original|unsent|returned|message (?:header|text|body)|the (?:header|body)|enclosed|begin|forwarded|copy of|included)|(?:below|the following) is a copy of|original message follows|the (?:header|full header|original message|message header)s? (?:of|is|follow)|message headers? follows?:?[ \t]*$|--- ?the header)[^\n]*$/im
 
 function cutAtOriginal(text: string): { words: string; returned: HeaderLists } {
   const mark = ORIGINAL.exec(text)
@@ -70,10 +79,10 @@ function withoutRules(text: string): string {
 }
 
 const DELAYED =
-  /warning (?:message )?only|has not (?:yet )?been delivered|has been delayed|is delayed|message delayed|delivery delayed|delivery status notification \(delay\)|could not send message for past|do not need to resend|will be retried|will continue to (?:try|be)|no action is required|noch nicht zugestellt|verzögert|n'a pas encore été|todavía no se ha|non è stato ancora|ещё не доставлено|еще не доставлено|задерж|暂未送达/i
+  /warning (?:message )?only|has not yet been delivered|has been delayed|is delayed|message delayed|delivery delayed|delivery status notification \(delay\)|could not send message for past|do not need to resend|will be retried|will continue to (?:try|be)|no action is required|noch nicht zugestellt|verzögert|n'a pas encore été|todavía no se ha|non è stato ancora|ещё не доставлено|еще не доставлено|задерж|暂未送达/i
 
 const FAILED =
-  /undeliver|not be delivered|(?:un|not )able to deliver|wasn't able to deliver|(?:delivery|mail|message|transmission|sending)(?: \w+){0,6} (?:has )?failed|failed (?:permanently|recipient)|delivery (?:failure|error|has failed|problem|unsuccessful)|failure notice|returned (?:mail|to sender|message)|returning message|(?:could|can|was|were|did) ?not (?:be )?(?:deliver|sent|reach|process)|permanent (?:fatal )?error|fatal errors?|had (?:fatal|permanent)|errors? (?:has |have )?occurred (?:while|when)|bounced|recipients? (?:were|was) in error|unknown user|user unknown|exceeds allowed size|giv(?:en|ing) up|nicht (?:zugestellt|ausgeliefert|übermittelt)|unzustellbar|n'a (?:pas )?pu être|échec de|non remis|non distribuible|no (?:se )?(?:pudo|ha podido|puede) (?:ser )?entrega|no se pudo entregar|non recapita|non è stato possibile (?:recapitare|consegnare)|mancato recapito|não (?:pôde|pode) ser entregue|kon niet worden (?:bezorgd|afgeleverd)|onbestelbaar|nie (?:może|mogła) zostać dostarczon|не (?:может быть|удалось|было|была) достав|недоставлен|退信|退回|无法(?:投递|送达|发送)|配信(?:できません|不能)|配達できません|送信できません|배달하지 못|반송/i
+  /undeliver|not (?:be|been) delivered|fail(?:ed|ure) to deliver|blocked by|\bbounce\b|(?:un|not )able to deliver|wasn't able to deliver|(?:delivery|mail|message|transmission|sending)(?: \w+){0,6} (?:has )?failed|failed (?:permanently|recipient)|delivery (?:failure|error|has failed|problem|unsuccessful)|failure notice|returned (?:mail|to sender|message)|returning message|(?:could|can|was|were|did) ?not (?:be )?(?:deliver|sent|reach|process)|permanent (?:fatal )?error|fatal errors?|had (?:fatal|permanent)|errors? (?:has |have )?occurred (?:while|when)|bounced|recipients? (?:were|was) in error|unknown user|user unknown|exceeds allowed size|giv(?:en|ing) up|nicht (?:zugestellt|ausgeliefert|übermittelt)|unzustellbar|n'a (?:pas )?pu être|échec de|non remis|non distribuible|no (?:se )?(?:pudo|ha podido|puede) (?:ser )?entrega|no se pudo entregar|non recapita|non è stato possibile (?:recapitare|consegnare)|mancato recapito|não (?:pôde|pode) ser entregue|kon niet worden (?:bezorgd|afgeleverd)|onbestelbaar|nie (?:może|mogła) zostać dostarczon|не (?:может быть|удалось|было|была) достав|недоставлен|退信|退回|无法(?:投递|送达|发送)|配信(?:できません|不能)|配達できません|送信できません|배달하지 못|반송/i
 
 function actionIn(words: string, mail: SeenMail): DsnAction | undefined {
   const start = words.slice(0, 8_000)
@@ -90,7 +99,7 @@ const LABEL =
 
 /** An address alone on a line, with what may stand behind it: a colon, the reason, the time. */
 const ALONE =
-  /^(?:"[^"]{0,100}"\s*)?<?((?:smtp[=:])?[^\s<>()[\]:;,"：（）。，；、]{1,64}@[^\s<>()[\]:;,"@：（）。，；、]{1,253})>?(?:\s*\(([^()]{1,300})\))?\s*(?:$|[:;,.]+\s*(.{0,900})$|-{1,2}\s+(.{0,900})$|on\s+\w{3},.{0,100}$)/iu
+  /^(?:"[^"]{0,100}"\s*)?[<[]?((?:smtp[=:])?[^\s<>()[\]:;,"：（）。，；、]{1,64}@[^\s<>()[\]:;,"@：（）。，；、]{1,253})[>\]]?(?:\s*\(([^()]{1,300})\))?\s*(?:\.?$|[:;,]+\s*(.{0,900})$|\.{3}\s*(.{0,900})$|-{1,2}\s+(.{0,900})$|on\s+\w{3},.{0,100}$)/iu
 
 interface RecipientLine {
   at: number
@@ -112,14 +121,30 @@ function recipientLine(line: string, at: number): RecipientLine | undefined {
 /** Exchange 5.5: `c=US;a= ;p=Org;dda:SMTP=a@b.test; on Tue, …`. */
 function x400Line(line: string, at: number): RecipientLine | undefined {
   const [, email] = /\bdda:(?:rfc-822|smtp)=([^\s;]{3,320}); on /i.exec(line) ?? []
-  return email === undefined ? undefined : { at, email: email.replace("(a)", "@"), reason: "" }
+  const address = addressIn(email?.replace("(a)", "@") ?? "")
+  return address === undefined ? undefined : { at, email: address, reason: "" }
 }
 
-function recipientsIn(lines: string[], action: DsnAction): DsnRecipient[] {
+/** The address within a sentence: `Your message to <a@b.test> was undeliverable`, `Rcpt=[a@b.test]`. */
+const IN_SENTENCE =
+  /\b(?:deliver(?:ed|y)?|undeliverable|message|e?-?mail|recipient|rcpt|address|sent|to)\b[^@]{0,60}?[\s<[('"‘“=:]([^\s<>()[\]:;,"'=‘“]{1,64}@[^\s<>()[\]:;,"'=’”@]{1,253})/iu
+
+const OF_NO_RECIPIENT =
+  /^\s*(?:from|reply-to|sender|subject|message-id|date)\s*:|(?:postmaster|mailer-daemon|abuse|support|help\w*)@/i
+
+function recipientInSentence(line: string, at: number): RecipientLine | undefined {
+  const found = OF_NO_RECIPIENT.test(line) ? undefined : IN_SENTENCE.exec(line)?.[1]
+  const email = found && addressIn(found)
+  return email ? { at, email, reason: "" } : undefined
+}
+
+type ReadLine = (line: string, at: number) => RecipientLine | undefined
+
+function recipientsIn(lines: string[], action: DsnAction, readLine: ReadLine): DsnRecipient[] {
   const found: RecipientLine[] = []
   const known = new Set<string>()
   for (const [at, line] of lines.entries()) {
-    const one = line.includes("@") ? recipientLine(line, at) : undefined
+    const one = line.includes("@") ? readLine(line, at) : undefined
     if (!one || known.has(one.email.toLowerCase()) || found.length === MOST_RECIPIENTS) continue
     known.add(one.email.toLowerCase())
     found.push(one)
@@ -160,7 +185,7 @@ const REMOTE =
   /\b(?:host|talking to|connect to|domain \S{1,253} by) ((?:[a-z0-9-]{1,63}\.){1,9}[a-z]{2,20})\b/i
 
 /** A reply of a server within a line: at its beginning, or behind what introduces it. */
-const REPLY = /(?:^|[:>"(]\s*|\bsaid\s|\berror\s|\bwas\s)([45]\d\d(?:[ -]|#|: ?)\s?\S.*)$/
+const REPLY = /(?:^|[:>"'([=]\s*|\bsaid\s|\berror\s|\bwas\s)([45]\d\d(?:[ -]|#|: ?)\s?\S.*)$/
 
 const MOST_REPLY_LINES = 6
 

@@ -109,3 +109,15 @@ test("of a long report the beginning counts, and it stays readable where the cut
     expect(readDsn(seen(raw, ""))?.recipients[0]?.email).toBe("jörg@b.test")
   }
 })
+
+test("a postmaster who answers as a person reports nothing", () => {
+  const head = "From: Postmaster <postmaster@example.com>\nSubject: Re: Your question"
+  const text = "Your mail was not delivered because it was blocked.\n\nann@example.com can get it now."
+  expect(readDsn(seen(plain(head, text), "postmaster@example.com"))).toBeUndefined()
+})
+
+test("a forwarder may have replaced the null sender", () => {
+  const [bounce] = TEXT_DSNS
+  const dsn = readDsn(seen(bounce?.raw ?? "", "SRS0=x=y=mx.example.com=@forwarder.example"))
+  expect(dsn?.recipients).toHaveLength(1)
+})
