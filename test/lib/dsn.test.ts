@@ -112,7 +112,8 @@ test("of a long report the beginning counts, and it stays readable where the cut
 
 test("a postmaster who answers as a person reports nothing", () => {
   const head = "From: Postmaster <postmaster@example.com>\nSubject: Re: Your question"
-  const text = "Your mail was not delivered because it was blocked.\n\nann@example.com can get it now."
+  const text =
+    "Your mail was not delivered because it was blocked.\n\nann@example.com can get it now."
   expect(readDsn(seen(plain(head, text), "postmaster@example.com"))).toBeUndefined()
 })
 
