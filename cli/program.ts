@@ -7,6 +7,7 @@ import * as deliveries from "./commands/deliveries"
 import * as domains from "./commands/domains"
 import * as emails from "./commands/emails"
 import * as events from "./commands/events"
+import * as inbound from "./commands/inbound"
 import * as jobs from "./commands/jobs"
 import * as keys from "./commands/keys"
 import * as listen from "./commands/listen"
@@ -100,6 +101,7 @@ export function createProgram(
     .version(version, "-V, --version", "print the version")
   const mail = [
     emails,
+    inbound,
     domains,
     providers,
     mailbox,
@@ -145,7 +147,7 @@ const exitLines = (): string =>
 const groups: Record<string, string> = {
   "Run a server:": "up serve init migrate config status admin",
   "Sign in:": "login logout whoami setup signup password me profiles",
-  "Send and read mail:": "emails domains providers mailbox smtp",
+  "Send and read mail:": "emails inbound domains providers mailbox smtp",
   "Follow what happens:": "tui events webhooks listen trigger logs",
   "Keys, people and projects:": "keys projects accounts members invitations settings",
   "Work and use:": "queue jobs usage audit",

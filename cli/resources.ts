@@ -1,6 +1,7 @@
 import { accountRows } from "./commands/accounts"
 import { domainRows } from "./commands/domains"
 import { triggerRow } from "./commands/events"
+import { inboundRouteRows, inboundRows } from "./commands/inbound-rows"
 import { shownJob } from "./commands/jobs"
 import { keyRows } from "./commands/keys"
 import { providerRows } from "./commands/providers"
@@ -53,6 +54,17 @@ export const resources: readonly Resource[] = [
         shown: emailText,
       }),
     ],
+  },
+  {
+    noun: "inbound",
+    about: "read, wait for and answer received mail",
+    example: ["inbound list", "inbound wait --to ann@in.acme.test --since 1m --extract otp"],
+    rows: inboundRows,
+  },
+  {
+    noun: "inbound routes",
+    about: "decide what happens with mail to an address",
+    rows: inboundRouteRows,
   },
   {
     noun: "domains",

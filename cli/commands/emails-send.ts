@@ -99,7 +99,8 @@ const send: Action<SendOptions> = async (context, options) => {
 const keyHeader = (key: string | undefined): Record<string, string> =>
   key ? { "idempotency-key": key } : {}
 
-async function queued({ output, paint }: Context, sent: SentEmail): Promise<undefined> {
+/** After a send: the email, and how to follow it. */
+export async function queued({ output, paint }: Context, sent: SentEmail): Promise<undefined> {
   const hint = paint.dim(`   → ${output.again(`belfry emails tail ${sent.id}`)}`)
   await output.record(sent, () => `${paint.green("✓")} ${sent.status}  ${sent.id}${hint}`)
 }
@@ -150,10 +151,8 @@ type SendBody = Record<string, unknown>
 
 /** The body of POST /v1/emails: the file first, then every option on top. Reads files and stdin. */
 async function composeBody(options: SendOptions): Promise<SendBody> {
-  const { text, html, textFile, htmlFile, attach, metadata, header } = options
-  if (text !== undefined && textFile !== undefined) throw usage("give either --text or --text-file")
-  if (html !== undefined && htmlFile !== undefined) throw usage("give either --html or --html-file")
-
+  const { attach, metadata, header } = options
+  const content = await contentOf(options)
   const body: SendBody = {
     ...(options.file === undefined ? {} : await readObject(options.file)),
     ...given({
@@ -162,15 +161,14 @@ async function composeBody(options: SendOptions): Promise<SendBody> {
       cc: options.cc,
       bcc: options.bcc,
       subject: options.subject,
-      text: await bodyOf(text, textFile, "--text"),
-      html: await bodyOf(html, htmlFile, "--html"),
+      ...content,
       reply_to: options.replyTo,
       tags: options.tag,
     }),
   }
   if (metadata) body.metadata = { ...asObject(body.metadata), ...pairs(metadata, "--metadata") }
   if (header) body.headers = { ...asObject(body.headers), ...headerFields(header) }
-  if (attach) body.attachments = [...asList(body.attachments), ...(await attachments(attach))]
+  if (attach) body.attachments = [...asList(body.attachments), ...(await attachedFiles(attach))]
   return body
 }
 
@@ -185,6 +183,19 @@ async function readObject(path: string): Promise<SendBody> {
   return body as SendBody
 }
 
+/** Text and html of the flags, each inline or from a file; `-` reads stdin. */
+export async function contentOf(
+  options: Pick<SendOptions, "text" | "html" | "textFile" | "htmlFile">,
+) {
+  const { text, html, textFile, htmlFile } = options
+  if (text !== undefined && textFile !== undefined) throw usage("give either --text or --text-file")
+  if (html !== undefined && htmlFile !== undefined) throw usage("give either --html or --html-file")
+  return {
+    text: await bodyOf(text, textFile, "--text"),
+    html: await bodyOf(html, htmlFile, "--html"),
+  }
+}
+
 async function bodyOf(inline: string | undefined, file: string | undefined, option: string) {
   if (file !== undefined) return await readText(file, `${option}-file`)
   return inline === "-" ? await readText("-", option) : inline
@@ -193,7 +204,8 @@ async function bodyOf(inline: string | undefined, file: string | undefined, opti
 const asObject = (value: unknown) => (typeof value === "object" && value !== null ? value : {})
 const asList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
-const attachments = (paths: string[]) =>
+/** The files of --attach, as a request names them. */
+export const attachedFiles = (paths: string[]) =>
   Promise.all(
     paths.map(async (path) => {
       const bytes = await readBytes(path, "--attach")

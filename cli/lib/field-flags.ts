@@ -33,7 +33,7 @@ const PLACEHOLDERS: Readonly<Record<string, readonly string[]>> = {
   "<address>": ["email", "from", "ip", "to"],
   "<format>": ["signature"],
   "<hours>": ["overlap"],
-  "<id>": ["actor", "batch", "key", "request-id", "user"],
+  "<id>": ["actor", "batch", "key", "request-id", "thread", "user"],
   "<label>": ["return-path", "tracking"],
   "<language>": ["locale"],
   "<name>": ["action", "name"],

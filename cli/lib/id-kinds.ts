@@ -42,6 +42,16 @@ export const id_kinds = {
   domain: { plural: "domains", route: "GET /v1/domains", label: ({ domain }) => [domain] },
   email: { plural: "emails", route: "GET /v1/emails", label: of_mail },
   event: { plural: "events", route: "GET /v1/events", label: ({ type }) => [type] },
+  inbound: {
+    plural: "received mails",
+    route: "GET /v1/inbound-emails",
+    label: ({ from, subject }) => [address(from), subject],
+  },
+  inbound_route: {
+    plural: "routes",
+    route: "GET /v1/inbound-routes",
+    label: ({ match, action }) => [(match as { to?: string }).to, action],
+  },
   invitation: {
     plural: "invitations",
     route: "GET /v1/accounts/me/invitations",
@@ -71,11 +81,13 @@ const of_noun: Partial<Record<string, IdKindName>> = {
   accounts: "account",
   emails: "email",
   events: "event",
+  inbound: "inbound",
   invitations: "invitation",
   keys: "api_key",
   mailbox: "mail",
   projects: "project",
   providers: "provider",
+  routes: "inbound_route",
   sessions: "session",
   webhooks: "webhook",
 }
@@ -94,6 +106,7 @@ const of_flag: Partial<Record<string, IdKindName>> = {
   "--key": "api_key",
   "--project": "project",
   "--user": "member",
+  "--webhook": "webhook",
 }
 
 /** Whose id an argument of a command is; undefined for every other argument. */

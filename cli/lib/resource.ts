@@ -74,7 +74,9 @@ interface PlainParts<Name extends OperationName> {
   /** The id of what the first argument names. */
   id?: (client: Client, name: string) => Promise<string>
   /** Of a list. */
-  columns?: Columns<RowOf<Name>> | ((context: Context) => Columns<RowOf<Name>>)
+  columns?:
+    | Columns<RowOf<Name>>
+    | ((context: Context, options: PlainOptions) => Columns<RowOf<Name>>)
   /** A record for people. Default: all of its fields. */
   shown?: (data: DataOf<Name>, paint: Paint, width: number) => string
   /** What was done, as one line for people. */
@@ -272,7 +274,8 @@ function actionOf(noun: string, one: PlainCommand): Action<PlainOptions> {
     const found = paged
       ? await listUpTo(client, route, limitOf(limit), input)
       : { rows: ((await client.send(route, input)) as ListAnswer).data, more: false, warnings: [] }
-    const columns = typeof parts.columns === "function" ? parts.columns(context) : parts.columns
+    const columns =
+      typeof parts.columns === "function" ? parts.columns(context, options) : parts.columns
     await context.output.list(found.rows as ListAnswer["data"], (columns ?? {}) as Columns<object>)
     await parts.after?.(context, { data: found.rows, warnings: found.warnings } as never)
     if (!found.more) return await next(context, parts.next?.(found.rows as never, words, options))

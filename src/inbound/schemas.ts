@@ -128,10 +128,12 @@ export const FileLink = t.Object({ ...file, ...link }, { title: "InboundFileLink
 
 const address = t.String({ maxLength: 254 })
 
+const KIND = oneOf(...INBOUND_KINDS)
+
 export const inboundQuery = pageQuery({
   to: t.Optional(address),
   from: t.Optional(address),
-  kind: t.Optional(oneOf(...INBOUND_KINDS)),
+  kind: t.Optional({ ...KIND, description: "Only mail of this kind." } as typeof KIND),
   thread_id: t.Optional(t.String({ maxLength: 36 })),
   ...dateFilters,
 })

@@ -1,4 +1,4 @@
-import { email, FakeApi, ID } from "./fake-api"
+import { email, FakeApi, ID, received } from "./fake-api"
 import { ACCOUNT, session } from "./signed-in"
 
 const PERSON = "0199a1c2-0000-7000-8000-000000000002"
@@ -22,6 +22,25 @@ export const calls: Record<string, string[]> = {
   "emails tail": [ID, "--since", "1h"],
   "emails cancel": [ID],
   "emails resend": [ID, "--to", "x@b.c"],
+  "inbound list": [
+    ...["--to", "a@b.c", "--from", "m@b.c", "--kind", "dmarc_report", "--thread", ID],
+    ...["--since", "1h", "--until", "1m", "--limit", "3"],
+  ],
+  "inbound get": [ID],
+  "inbound raw": [ID],
+  "inbound attachments": [ID, "0"],
+  "inbound wait": ["--to", "a@b.c", "--since", "1h", "--extract", "otp"],
+  "inbound reply": [
+    ...[ID, "--text", "hi", "--from", "m@b.c", "--subject", "s", "--idempotency-key", "k1"],
+  ],
+  "inbound forward": [ID, "--to", "a@b.c", "--from", "m@b.c"],
+  "inbound redeliver": [ID],
+  "inbound rm": [ID],
+  "inbound routes list": ["--limit", "2"],
+  "inbound routes create": ["*@b.c", "--forward", "a@b.c", "--priority", "5"],
+  "inbound routes get": [ID],
+  "inbound routes update": [ID, "--match", "a@b.c", "--drop"],
+  "inbound routes rm": [ID],
   "mailbox list": ["--to", "a@b.c", "--from", "m@b.c", "--search", "s", "--since", "1h"],
   "mailbox get": [ID],
   "mailbox wait": ["--to", "a@b.c", "--from", "m@b.c", "--subject", "hi", "--since", "1h"],
@@ -164,6 +183,8 @@ export const calls: Record<string, string[]> = {
 
 /** The same commands with words that lead them to another route. */
 export const further: [string, string[]][] = [
+  ["inbound attachments", [ID]],
+  ["inbound attachments", [ID, "0", "--save-as", "-"]],
   ["webhooks deliveries", [ID, ID]],
   ["webhooks retry", [ID, "--all", "--since", "1d"]],
 ]
@@ -186,6 +207,7 @@ export function everything(): FakeApi {
   answerJobs(api)
   answerQueues(api)
   answerMail(api)
+  answerInbound(api)
   answerHooks(api)
   answerKeys(api)
   answerProviders(api)
@@ -215,6 +237,29 @@ function answerMail(api: FakeApi): void {
   api.data("DELETE /v1/mailbox", { deleted: 1 })
   api.data("GET /v1/events", [])
   answerFollowers(api)
+}
+
+function answerInbound(api: FakeApi): void {
+  const one = `/v1/inbound-emails/${ID}`
+  const file = { id: "0", filename: "a.txt", content_type: "text/plain", size: 1 }
+  const mail = received({ attachments: [file] })
+  api.data("GET /v1/inbound-emails", [mail])
+  api.data("GET /v1/inbound-emails/wait", { ...mail, extracted: "493027" })
+  api.data(`GET ${one}`, mail)
+  api.data(`DELETE ${one}`, { id: ID, deleted: true })
+  api.answer(`GET ${one}/raw`, { body: "Subject: Hi" })
+  api.data(`GET ${one}/attachments/0`, { ...file, url: "http://b.c/v1/files/v1.a.b" })
+  api.answer("GET /v1/files/v1.a.b", { body: "x" })
+  for (const verb of ["reply", "forward"]) {
+    api.data(`POST ${one}/${verb}`, { id: ID, status: "queued" })
+  }
+  api.data(`POST ${one}/redeliver`, { deliveries: [] })
+  const route = { id: ID, match: { to: "*@b.c" }, action: "drop", target: null, priority: 5 }
+  api.data("GET /v1/inbound-routes", [route])
+  api.data("POST /v1/inbound-routes", route)
+  api.data(`GET /v1/inbound-routes/${ID}`, route)
+  api.data(`PATCH /v1/inbound-routes/${ID}`, route)
+  api.data(`DELETE /v1/inbound-routes/${ID}`, { id: ID, deleted: true })
 }
 
 function answerFollowers(api: FakeApi): void {

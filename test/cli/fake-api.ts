@@ -111,3 +111,30 @@ export const email = (more: object = {}) => ({
   created_at: new Date(Date.now() - 65_000).toISOString(),
   ...more,
 })
+
+/** A received mail as the API shows it. */
+export const received = (more: object = {}) => ({
+  id: ID,
+  from: { email: "ann@elsewhere.test", name: "Ann" },
+  to_email: "support@in.acme.test",
+  envelope: { from: "ann@elsewhere.test", to: ["support@in.acme.test"] },
+  subject: "Where is it?",
+  text_body: "Where is my order?",
+  html_body: null,
+  kind: "new",
+  status: "processed",
+  thread_id: ID,
+  replied_to_message_id: null,
+  mailbox_hash: null,
+  spf_verdict: "pass",
+  dkim_verdict: "pass",
+  dmarc_verdict: "fail",
+  arc_verdict: "none",
+  verified: false,
+  spam: { score: 1.5, flagged: false, rules: [{ rule: "dmarc_fail", points: 1.5 }] },
+  report: null,
+  attachments: [],
+  size: 512,
+  created_at: new Date(Date.now() - 65_000).toISOString(),
+  ...more,
+})

@@ -1,0 +1,223 @@
+import { writeFileSync } from "node:fs"
+import type { Command } from "commander"
+import type { AnswerOf } from "../../src/client/client"
+import type { Components } from "../../src/client/components"
+import { fieldsOf } from "../lib/client"
+import type { Action, Context } from "../lib/context"
+import { exits, Failure, usage } from "../lib/errors"
+import { IDEMPOTENCY_KEY, SINCE } from "../lib/flags"
+import { inboundText } from "../lib/inbound-text"
+import { given } from "../lib/input"
+import { groupOf, ID } from "../lib/resource"
+import { examples, run } from "../lib/run"
+import { type Columns, wide } from "../lib/table"
+import { cleanText } from "../lib/terminal"
+import { millis, moment, pause } from "../lib/time"
+import { attachedFiles, contentOf, queued } from "./emails-send"
+
+/** Reading, waiting for and answering received mail. The plain commands stand in the table of resources. */
+export function define(program: Command): void {
+  const inbound = groupOf(program, "inbound")
+  defineReading(inbound)
+  inbound
+    .command("wait")
+    .description("wait for a mail and print it, or its code; exit 1 at --timeout (default: 30s)")
+    .requiredOption("--to <address>", "recipient of the mail")
+    .option(...SINCE)
+    .option("--extract <form>", "print only the code or the link of the mail: otp or link")
+    .addHelpText(
+      "after",
+      examples(
+        "inbound wait --to ann@in.acme.test --since 1m --timeout 60s --json=id,text_body",
+        "inbound wait --to ann@in.acme.test --since 1m --extract otp",
+      ),
+    )
+    .action(run(wait))
+
+  inbound
+    .command("reply <id>")
+    .description("send a reply in the thread of a received mail; a file named `-` is stdin")
+    .option("--text <text>", "plain text body; `-` reads stdin")
+    .option("--html <html>", "HTML body; `-` reads stdin")
+    .option("--text-file <file>", "file with the plain text body")
+    .option("--html-file <file>", "file with the HTML body")
+    .option("--from <address>", "sender (default: the address that received the mail)")
+    .option("--subject <text>", "subject (default: Re: and the old subject)")
+    .option("--attach <file...>", "files to attach")
+    .option(...IDEMPOTENCY_KEY)
+    .addHelpText(
+      "after",
+      examples(
+        `inbound reply ${ID} --text "It left this morning."`,
+        `inbound reply ${ID} --text-file - --attach invoice.pdf < answer.txt`,
+      ),
+    )
+    .action(run(reply))
+}
+
+function defineReading(inbound: Command): void {
+  inbound
+    .command("raw <id>")
+    .description("print a received mail as it came in (RFC 5322)")
+    .addHelpText("after", examples(`inbound raw ${ID} > mail.eml`))
+    .action(run(raw))
+
+  inbound
+    .command("attachments <id> [attachment]")
+    .description("list the attachments of a received mail, or show one with its signed address")
+    .option("--save-as <file>", "file to write the attachment to; `-` is stdout")
+    .addHelpText(
+      "after",
+      examples(`inbound attachments ${ID}`, `inbound attachments ${ID} 0 --save-as invoice.pdf`),
+    )
+    .action(run(attachments))
+}
+
+/** The bytes as they came; on a terminal without what could move the cursor. */
+const raw: Action<object> = async (context, _, inbound_id = "") => {
+  const name = "GET /v1/inbound-emails/{inbound_id}/raw"
+  const bytes = await context.call(name, { params: { inbound_id } })
+  const shown = context.terminal.out ? cleanText(new TextDecoder().decode(bytes)) : bytes
+  await context.output.raw(shown)
+}
+
+const columns: Columns<Components["InboundAttachment"]> = {
+  ID: "id",
+  NAME: wide(({ filename }) => filename ?? "unnamed"),
+  TYPE: "content_type",
+  SIZE: "size",
+}
+
+const attachments: Action<{ saveAs?: string }> = async (
+  context,
+  { saveAs },
+  inbound_id = "",
+  attachment_id,
+) => {
+  if (attachment_id === undefined) {
+    if (saveAs !== undefined) throw usage("name the attachment to save", "give its number")
+    const name = "GET /v1/inbound-emails/{inbound_id}"
+    const { data } = await context.call(name, { params: { inbound_id } })
+    await context.output.list(data.attachments, columns)
+    const [first] = data.attachments
+    const next = `belfry inbound attachments ${inbound_id} ${first?.id} --save-as `
+    if (first) await context.output.next(`${next}${first.id === "0" ? "file" : first.id}`)
+    return
+  }
+  const name = "GET /v1/inbound-emails/{inbound_id}/attachments/{attachment_id}"
+  const { data } = await context.call(name, { params: { inbound_id, attachment_id } })
+  if (saveAs === undefined) {
+    await context.output.record(data, () => data.url)
+    return
+  }
+  await save(context, data, saveAs)
+}
+
+/** From this server, whatever host the signed address names. */
+async function save(context: Context, { id, url }: Components["InboundFileLink"], path: string) {
+  const { output, paint } = context
+  const token = new URL(url).pathname.split("/").at(-1) ?? ""
+  const bytes = await context.call("GET /v1/files/{token}", { params: { token } })
+  if (path === "-") return await output.raw(bytes)
+  try {
+    writeFileSync(path, bytes)
+  } catch (error) {
+    throw new Failure(exits.storage, "storage", `${path} cannot be written: ${String(error)}`)
+  }
+  const record = { id, path, size: bytes.length }
+  await output.record(record, () => `${paint.green("✓")} ${path} (${bytes.length} bytes)`)
+}
+
+interface WaitOptions {
+  to: string
+  since?: string
+  extract?: string
+}
+
+const WAIT_MILLISECONDS = 30_000
+
+/** Of one request; the server allows no more. */
+const LONGEST_SECONDS = 25
+
+const PAUSE_MILLISECONDS = 200
+
+/** Beside the wait itself, for the way to the server and back. */
+const SLACK_MILLISECONDS = 5000
+
+/** Asks again and again until the time is over. With --extract the code alone is printed. */
+const wait: Action<WaitOptions> = async (context, options) => {
+  const { to, since } = options
+  const extract = formOf(options.extract)
+  const limit = context.timeout ?? WAIT_MILLISECONDS
+  const deadline = millis() + limit
+  const query = given({ to, since: since && moment(since, "--since"), extract })
+  const client = context.client(LONGEST_SECONDS * 1000 + SLACK_MILLISECONDS)
+  while (true) {
+    const left = Math.max(0, Math.ceil((deadline - millis()) / 1000))
+    const timeout = Math.min(left, LONGEST_SECONDS)
+    const asked = { query: { ...query, to, timeout } }
+    const { data } = await client.call("GET /v1/inbound-emails/wait", asked)
+    const is_found = data && (extract === undefined || data.extracted !== null)
+    if (is_found) return await told(context, data, extract !== undefined)
+    if (millis() >= deadline) throw nothingCame(context, options, limit, data?.id)
+    await pause(PAUSE_MILLISECONDS) // a server that stops answers before the time is over
+  }
+}
+
+function formOf(text: string | undefined): "otp" | "link" | undefined {
+  if (text === undefined || text === "otp" || text === "link") return text
+  throw usage(`--extract: "${text}" is not one of otp and link`)
+}
+
+type Awaited = NonNullable<AnswerOf<"GET /v1/inbound-emails/wait">["data"]>
+
+async function told(context: Context, mail: Awaited, is_code: boolean): Promise<number> {
+  const { output, paint } = context
+  const { extracted } = mail
+  const wants_json = context.flags.json !== undefined || output.form === "ndjson"
+  if (is_code && extracted !== null && !wants_json) {
+    await output.raw(`${context.terminal.out ? cleanText(extracted) : extracted}\n`)
+  } else await output.record(mail, () => inboundText(mail, paint))
+  return exits.done
+}
+
+function nothingCame(
+  { output }: Context,
+  { to, extract }: WaitOptions,
+  limit: number,
+  id: string | undefined,
+): Failure {
+  const what = extract === "link" ? "link" : "code"
+  const message = id
+    ? `The newest mail to ${to} has no ${what} that could be found.`
+    : `No mail to ${to} came within ${limit / 1000} s.`
+  const hint = `\`${output.again(id ? `belfry inbound get ${id}` : "belfry inbound list")}\` shows what came in`
+  const details = { to, limit_ms: limit, ...(id && { inbound_id: id }) }
+  return new Failure(exits.failed, "timeout", message, { details, hint })
+}
+
+interface ReplyOptions {
+  text?: string
+  html?: string
+  textFile?: string
+  htmlFile?: string
+  from?: string
+  subject?: string
+  attach?: string[]
+  idempotencyKey?: string
+}
+
+const reply: Action<ReplyOptions> = async (context, options, inbound_id = "") => {
+  const name = "POST /v1/inbound-emails/{inbound_id}/reply"
+  context.output.promises(fieldsOf(name))
+  const { from, subject, attach, idempotencyKey: key } = options
+  const content = await contentOf(options)
+  if (content.text === undefined && content.html === undefined) {
+    throw usage("give the reply with --text, --html or a file", "see --help")
+  }
+  const files = attach && (await attachedFiles(attach))
+  const body = given({ ...content, from, subject, attachments: files })
+  const headers: Record<string, string> = key ? { "idempotency-key": key } : {}
+  const { data } = await context.call(name, { params: { inbound_id }, body, headers })
+  await queued(context, data)
+}

@@ -1,0 +1,174 @@
+import type { Components } from "../../src/client/components"
+import { address } from "./email-text"
+import { ago, type Columns, fields, idColumn, wide } from "./table"
+import { cleanLine, cleanText, type Paint } from "./terminal"
+
+type InboundSummary = Components["InboundEmailSummary"]
+
+/** What reports say, as far as tables show it. */
+interface ReportFacts {
+  recipients: { email?: string; action?: string; status?: string; diagnostic?: string }[]
+  original_recipients: string[]
+  policies: { policy_domain?: string; failures?: { result_type?: string }[] }[]
+  policy: { p?: string }
+  [name: string]: unknown
+}
+
+const NO_FACTS: ReportFacts = { recipients: [], original_recipients: [], policies: [], policy: {} }
+
+const factsOf = ({ report }: Pick<InboundSummary, "report">): ReportFacts => ({
+  ...NO_FACTS,
+  ...report,
+})
+
+const ID = idColumn<InboundSummary>("inbound")
+const AGE = ago<InboundSummary>(({ created_at }) => created_at)
+
+const usual: Columns<InboundSummary> = {
+  ID,
+  FROM: wide(({ from, envelope }) => (from ? address(from) : envelope.from), "first"),
+  TO: wide(({ to_email }) => to_email, "last"),
+  SUBJECT: wide(({ subject }) => subject, "first"),
+  KIND: "kind",
+  VERIFIED: { cell: ({ verified }) => yesOrNo(verified), paint: paintVerified, spare: 1 },
+  SPAM: { cell: ({ spam }) => (spam.flagged ? `${spam.score} ✗` : String(spam.score)), spare: 2 },
+  AGE,
+}
+
+const bounces: Columns<InboundSummary> = {
+  ID,
+  RECIPIENT: wide((mail) => factsOf(mail).recipients[0]?.email, "last"),
+  ACTION: (mail) => factsOf(mail).recipients[0]?.action,
+  CODE: (mail) => factsOf(mail).recipients[0]?.status,
+  WORDS: wide((mail) => factsOf(mail).recipients[0]?.diagnostic, "first"),
+  SERVER: { ...wide((mail) => factsOf(mail).reporting_mta), spare: 1 },
+  AGE,
+}
+
+const complaints: Columns<InboundSummary> = {
+  ID,
+  RECIPIENT: wide((mail) => factsOf(mail).original_recipients[0], "last"),
+  TYPE: (mail) => factsOf(mail).feedback_type,
+  PROGRAM: wide((mail) => factsOf(mail).user_agent, "first"),
+  SOURCE: { cell: (mail) => textOf(factsOf(mail).source_ip), spare: 1 },
+  AGE,
+}
+
+const dmarc: Columns<InboundSummary> = {
+  ID,
+  REPORTER: wide((mail) => factsOf(mail).org_name, "first"),
+  DOMAIN: wide((mail) => factsOf(mail).domain, "last"),
+  POLICY: (mail) => factsOf(mail).policy.p,
+  MAILS: (mail) => factsOf(mail).messages,
+  ALIGNED: { cell: (mail) => shareOf(factsOf(mail)), paint: paintShare },
+  FROM: { cell: (mail) => dayOf(factsOf(mail).begin), spare: 1 },
+  TO: { cell: (mail) => dayOf(factsOf(mail).end), spare: 2 },
+  AGE,
+}
+
+const tls: Columns<InboundSummary> = {
+  ID,
+  REPORTER: wide((mail) => factsOf(mail).organization_name, "first"),
+  DOMAIN: wide((mail) => factsOf(mail).policies[0]?.policy_domain, "last"),
+  OK: (mail) => factsOf(mail).successful_sessions,
+  FAILED: (mail) => factsOf(mail).failed_sessions,
+  WHY: wide((mail) => failuresOf(factsOf(mail))),
+  FROM: { cell: (mail) => dayOf(factsOf(mail).begin), spare: 1 },
+  AGE,
+}
+
+const by_kind: Partial<Record<string, Columns<InboundSummary>>> = {
+  bounce: bounces,
+  complaint: complaints,
+  dmarc_report: dmarc,
+  tls_report: tls,
+}
+
+/** Columns of a list of received mail; of one kind of report, what these reports say. */
+export const inboundColumns = (kind: string | undefined): Columns<InboundSummary> =>
+  by_kind[kind ?? ""] ?? usual
+
+const textOf = (value: unknown) => String(value ?? "")
+
+const yesOrNo = (value: boolean | null) => (value === null ? "" : value ? "yes" : "no ✗")
+
+function paintVerified(text: string, { verified }: InboundSummary, paint: Paint): string {
+  return verified === false ? paint.red(text) : text
+}
+
+const dayOf = (time: unknown) => textOf(time).slice(0, "2026-11-21".length)
+
+/** `96 %` of the messages passed DMARC; rounded down, so that only all of them are 100 %. */
+function shareOf({ messages, aligned }: ReportFacts): string {
+  const all = Number(messages ?? 0)
+  return all === 0 ? "" : `${Math.floor((100 * Number(aligned ?? 0)) / all)} %`
+}
+
+function paintShare(text: string, mail: InboundSummary, paint: Paint): string {
+  return ["100 %", ""].includes(shareOf(factsOf(mail))) ? text : paint.yellow(text)
+}
+
+const MOST_REASONS = 3
+
+function failuresOf({ policies }: ReportFacts): string {
+  const all = policies.flatMap(({ failures = [] }) =>
+    failures.map(({ result_type }) => result_type),
+  )
+  return [...new Set(all)].slice(0, MOST_REASONS).join(", ")
+}
+
+/** `spf pass  dkim pass  dmarc fail  arc none`. */
+export const verdictsOf = (
+  mail: Pick<InboundSummary, `${"spf" | "dkim" | "dmarc" | "arc"}_verdict`>,
+) =>
+  (["spf", "dkim", "dmarc", "arc"] as const)
+    .flatMap((name) => (mail[`${name}_verdict`] ? `${name} ${mail[`${name}_verdict`]}` : []))
+    .join("  ")
+
+type Shown = InboundSummary & Partial<Pick<Components["InboundEmail"], "text_body" | "html_body">>
+
+/** One received mail for people: what it is, what was checked, and its text. */
+export function inboundText(mail: Shown, paint: Paint): string {
+  const { spam, attachments, report } = mail
+  const rules = spam.rules.map(({ rule, points }) => `${rule} ${points}`).join(", ")
+  const head = fields(
+    [
+      ["id", mail.id],
+      ["from", address(mail.from) || mail.envelope.from],
+      ["to", mail.to_email],
+      ["subject", mail.subject],
+      ["kind", mail.kind],
+      ["status", mail.status === "processed" ? null : mail.status],
+      ["answers", mail.replied_to_message_id],
+      ["thread", mail.thread_id],
+      ["hash", mail.mailbox_hash],
+      ["checked", verdictsOf(mail)],
+      ["verified", yesOrNo(mail.verified)],
+      ["spam", rules ? `${spam.score} (${rules})` : spam.score],
+      [
+        "attached",
+        attachments.map(({ id, filename }) => `${id} ${filename ?? "unnamed"}`).join(", "),
+      ],
+      ["size", mail.size],
+      ["received", mail.created_at],
+    ],
+    paint,
+  )
+  const said = report ? [reportText(mail)] : []
+  const body = cleanText(mail.text_body ?? mail.html_body ?? "").trimEnd()
+  return [head, ...said, ...(body ? [body] : [])].join("\n\n")
+}
+
+const MOST_LINES = 20
+
+/** What a report says, line by line; all of it stands in the JSON. */
+function reportText(mail: InboundSummary): string {
+  const facts = factsOf(mail)
+  const failed = facts.recipients.map(({ email, action, status, diagnostic }) =>
+    [email, action, status, diagnostic].filter(Boolean).join("  "),
+  )
+  const plain = Object.entries(facts).flatMap(([name, value]) =>
+    ["string", "number"].includes(typeof value) ? `${name}  ${value}` : [],
+  )
+  return [...failed.slice(0, MOST_LINES), ...plain].map(cleanLine).join("\n")
+}
