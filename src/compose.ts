@@ -13,11 +13,13 @@ import { systemMail } from "./emails/instance-mail"
 import { MAILBOX_DOMAIN, type SendRules } from "./emails/prepare"
 import { mailbox } from "./emails/providers/mailbox"
 import type { OutgoingMail } from "./emails/providers/provider"
+import { localPartFor } from "./emails/token-addresses"
 import { MessageWatchers } from "./events/message-watchers"
 import { RecentTraffic } from "./http/listener"
 import { Cursors } from "./http/page"
 import { RateLimits, SharedWindows } from "./http/rate-limits"
 import { ServerHealth, type Vitals } from "./http/server-health"
+import { inboundHandlers } from "./inbound/inbound-server"
 import { countJobs } from "./jobs/counts"
 import { QueuePauses } from "./jobs/holds"
 import { jobRows, jobTable } from "./jobs/jobs"
@@ -80,6 +82,8 @@ interface Composition {
   parts: AppParts
   /** Not started. The loop of the webhooks is the last one. */
   loops: Loop[]
+  /** What the mail server on port 25 asks. */
+  inbound: ReturnType<typeof inboundHandlers>
   /** Starts what stands around the loops, and pushes what stops it. */
   start(undo: (() => unknown)[]): Promise<void>
   close(): Promise<void>
@@ -95,7 +99,9 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
   const pauses = queuePauses(store)
   const email = await composeEmail(ground, overrides, pauses)
   const { open_providers, providers, domains, rules, mail } = email
-  const handlers = jobHandlers({ store, blobs, domains, rules, open_providers }, { mail, base_url })
+  const inbound = { ...ground, ...inboundParts(ground, domains), rules }
+  const work = { store, blobs, domains, rules, open_providers, inbound }
+  const handlers = jobHandlers(work, { mail, base_url })
   pauses.add(Object.keys(handlers))
   const isPaused = () => pauses.holdOf(WEBHOOKS) !== undefined
   const hooks = openWebhooks({ store, secrets, workers, settings, node, isPaused })
@@ -137,12 +143,24 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
   return {
     parts,
     loops,
+    inbound: inboundHandlers(inbound),
     async start(undo) {
       undo.push(parts.meter.start(), parts.requests.start(), parts.watching.start())
       undo.push(watch(store.read, (activity) => parts.watching.tell(activity)))
       undo.push(await pauses.start(), await node.join([messageRows, deliveryRows, jobRows]))
     },
     close: email.close,
+  }
+}
+
+/** How received mail is judged, and under which names this server has addresses. */
+function inboundParts({ settings, workers }: Ground, { net, targets }: AppParts["domains"]) {
+  const { host } = targets
+  const hosts = [settings["smtp.host"] ?? host, host].map((name) => name.toLowerCase())
+  return {
+    hosts: [...new Set(hosts)],
+    verdicts: { workers, dns: net.dns, host },
+    enforces_dmarc: () => settings["inbound.enforce_dmarc"],
   }
 }
 
@@ -153,14 +171,21 @@ async function composeEmail(ground: Ground, overrides: Overrides, queues: QueueP
   const { provider, open_providers, providers, identityOf } = opened
   // Where projects in the sandbox send to, whichever provider delivers otherwise.
   const sandbox = mailbox_port === null ? undefined : mailbox({ port: mailbox_port })
-  const rules = { ...sendRules(settings, mode, store), ...overrides.rules }
+  const domains = overrides.domains ?? { ...openChecks(store, settings, PROVIDERS), identityOf }
+  const { host, receives } = domains.targets
+  const replyAddress = (id: string) => `${localPartFor(secrets, "r", id)}@${host}`
+  const rules: SendRules = {
+    ...sendRules(settings, mode, store),
+    ...(receives && { replyAddress }),
+    ...overrides.rules,
+  }
   const { system_from, "delivery.concurrency": concurrency } = settings
   return {
     provider,
     open_providers,
     providers,
     rules,
-    domains: overrides.domains ?? { ...openChecks(store, settings, PROVIDERS), identityOf },
+    domains,
     mail: overrides.mail ?? systemMail(secrets, { system_from, to_mailbox: rules.to_mailbox }),
     channels: channelTable({ ...ground, provider, sandbox, rules, queues, concurrency }),
     async close() {

@@ -22,7 +22,7 @@ import { openAdminSocket } from "./operations/admin"
 import { demandMasterKey, demandSharedBlobs, followCluster, probe } from "./operations/instance"
 import { type KeptCheck, keepChecked } from "./operations/keep-checked"
 import { keepTidy } from "./operations/tidy"
-import { type MailServers, openMailServers } from "./smtp/mail-servers"
+import { type MailHandlers, type MailServers, openMailServers } from "./smtp/mail-servers"
 import { submissionHandlers } from "./smtp/submission"
 import type { BeginMode } from "./store/database-file"
 import { BOOT_PATIENCE_MS, explained, openStore } from "./store/open"
@@ -104,7 +104,7 @@ async function assemble(
   const listener = openListener(createApp(parts) as unknown as Elysia, settings)
   undo.push(() => listener.stop())
   address.url ??= listener.url
-  const mail_servers = await startMailServers(loaded, mode, parts)
+  const mail_servers = await startMailServers(loaded, mode, parts, composed.inbound)
   mail.servers = mail_servers
   undo.push(() => mail_servers.close(0))
   undo.push(openAdminSocket(join(data_dir, "admin.sock"), parts))
@@ -141,13 +141,14 @@ function startMailServers(
   { values: settings, explain }: Loaded,
   mode: StartOptions["mode"],
   parts: AppParts,
+  inbound: MailHandlers,
 ): Promise<MailServers> {
   const { domains, health } = parts
   const host = settings["smtp.host"] ?? domains.targets.host
   return openMailServers({
     settings,
     host,
-    handlers: { submission: submissionHandlers({ ...parts, host }) },
+    handlers: { submission: submissionHandlers({ ...parts, host }), inbound },
     isExplicit: (setting) => explain(setting).source !== "default",
     otherwise: mode === "up" ? "free_port" : "off",
     trouble: () => health.trouble,

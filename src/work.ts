@@ -7,6 +7,8 @@ import { applyFeedback } from "./emails/provider-feedback"
 import { probeProvider, wakeWaiting } from "./emails/provider-jobs"
 import { passwordForgotten, sendReset } from "./identity/password-recovery"
 import type { ConsoleMail } from "./identity/system-mail"
+import { type ProcessParts, processInbound } from "./inbound/process"
+import { inboundProcess } from "./inbound/process-job"
 import { bind, type JobHandlers } from "./jobs/jobs"
 import { complain, mailboxComplain } from "./mailbox/simulator"
 import { type PurgeParts, purgeAccountNow, purgeProjectNow } from "./operations/purge"
@@ -24,6 +26,7 @@ interface JobParts extends PurgeParts {
   open_providers: OpenProviders
   domains: CheckParts
   rules: Pick<SendRules, "sending_domains">
+  inbound: ProcessParts
 }
 
 /**
@@ -31,7 +34,7 @@ interface JobParts extends PurgeParts {
  * own tables.
  */
 export const jobHandlers = (
-  { store, blobs, domains, rules, open_providers }: JobParts,
+  { store, blobs, domains, rules, open_providers, inbound }: JobParts,
   post: ConsoleMail,
 ): JobHandlers => ({
   ...bind(mailboxComplain, complain(store)),
@@ -42,6 +45,7 @@ export const jobHandlers = (
   ...bind(providerProbe, probeProvider(store, open_providers)),
   ...bind(providersResumed, wakeWaiting(store)),
   ...bind(providerFeedback, applyFeedback(store)),
+  ...bind(inboundProcess, processInbound(inbound)),
   ...bind(webhookResend, resend),
   ...bind(webhookWarning, tellAdmins(store, post.mail)),
   ...bind(passwordForgotten, sendReset(store, post)),

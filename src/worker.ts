@@ -1,6 +1,7 @@
 import { serveTasks } from "./core/worker-task"
 import type { MailToCompose, MailToNarrow, MailToSign } from "./emails/compose-task"
 import type { PartsToParse } from "./http/json"
+import type { InboundToRead } from "./inbound/parse-inbound-task"
 import type { VerifyStep } from "./inbound/verify-task"
 import type { MailToRead } from "./smtp/submitted-mail"
 import type { FileToCheck } from "./store/file-tasks"
@@ -51,6 +52,10 @@ serveTasks({
   render: async (task: RenderTask) => {
     const { renderTemplate } = await import("./templates/render-task")
     return renderTemplate(task)
+  },
+  "parse-inbound": async (mail: InboundToRead) => {
+    const { readInbound } = await import("./inbound/parse-inbound-task")
+    return readInbound(mail)
   },
   "verify-mail": async (step: VerifyStep) => {
     const { verifyStep } = await import("./inbound/verify-task")

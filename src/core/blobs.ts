@@ -3,7 +3,7 @@ import { type FileHandle, open, readdir, readFile, rename, rm } from "node:fs/pr
 import { join } from "node:path"
 import { codeOf } from "./faults"
 import { newId } from "./ids"
-import { millis } from "./time"
+import { millis, nextTurn } from "./time"
 
 /** Files are spread over them by the first two digits of their hashes. */
 export const FOLDERS = 256
@@ -13,8 +13,11 @@ const STALE_DRAFT_MS = 3_600_000
 const YOUNG_MS = 3_600_000
 
 export interface Blobs {
-  /** Resolves when the bytes are on disk under their hash; the same bytes twice are one file. */
-  put(bytes: Uint8Array): Promise<{ sha256: string; size: number }>
+  /**
+   * Resolves when the bytes are on disk under their hash; the same bytes twice are one file. `known`
+   * is the hash where it was computed already, in a worker for example.
+   */
+  put(bytes: Uint8Array, known?: string): Promise<{ sha256: string; size: number }>
   /** The bytes, or undefined when no file has that hash. */
   get(sha256: string): Promise<Uint8Array | undefined>
   /**
@@ -40,8 +43,8 @@ export function openBlobs(dir: string, onFault: (error: unknown) => void = () =>
   }
   return {
     path,
-    async put(bytes) {
-      const sha256 = new Bun.CryptoHasher("sha256").update(bytes).digest("hex")
+    async put(bytes, known) {
+      const sha256 = known ?? (await hashOf(bytes))
       try {
         if (!isPutAgain(path(sha256), bytes.length)) {
           await write(join(drafts, newId()), path(sha256), bytes)
@@ -78,6 +81,18 @@ function prepare(dir: string): string {
   }
   for (const name of readdirSync(drafts)) removeStale(join(drafts, name))
   return drafts
+}
+
+/** Between two turns of the event loop: hashing 25 MB at once would hold it for 50 ms. */
+const HASHED_AT_ONCE = 1024 * 1024
+
+async function hashOf(bytes: Uint8Array): Promise<string> {
+  const hasher = new Bun.CryptoHasher("sha256")
+  for (let at = 0; at < bytes.length; at += HASHED_AT_ONCE) {
+    if (at > 0) await nextTurn()
+    hasher.update(bytes.subarray(at, at + HASHED_AT_ONCE))
+  }
+  return hasher.digest("hex")
 }
 
 const nameOf = (folder: number) => folder.toString(16).padStart(2, "0")

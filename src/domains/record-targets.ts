@@ -30,8 +30,8 @@ export interface RecordTargets {
   tracks: boolean
 }
 
-/** Neither server is part of Belfry yet: a record that leads to one would lose mail or links. */
-const RUNS = { receives: false, tracks: false }
+/** Links are not tracked yet: a record that leads to a server which does not run would lose them. */
+const tracks = false
 
 /** From the settings. The host is `domains.host`, else that of `base_url`, else the machine's name. */
 export function recordTargets(
@@ -52,7 +52,8 @@ export function recordTargets(
   const ed25519 = settings["domains.ed25519"]
   const keeps_identities = descriptor.identity !== undefined
   const spf = { mechanisms, of_direct, providers }
-  return { host: name, tracking_host, ...spf, ed25519, keeps_identities, ...RUNS }
+  const receives = settings["smtp.inbound.enabled"]
+  return { host: name, tracking_host, ...spf, ed25519, keeps_identities, receives, tracks }
 }
 
 const mechanismFor = (host: string) => {

@@ -16,7 +16,7 @@ import type { EmailContent, SendRules, SubmittedContent } from "./prepare"
 import { isSubmitted } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
 import { keptBytes, placeOf } from "./submitted"
-import { EMAIL_ID_HEADER, emailIdHeader } from "./token-addresses"
+import { EMAIL_ID_HEADER, emailIdHeader, readLocalPart } from "./token-addresses"
 
 export interface ComposeParts {
   store: Store
@@ -57,7 +57,7 @@ export async function bytesOf(
   await warnUnsigned(message, dkim)
   const mail = isSubmitted(opened)
     ? toSign(message, opened, { secrets, blobs })
-    : toCompose(message, opened, blobs)
+    : toCompose(message, opened, { secrets, blobs })
   const made = await composed(workers, { ...mail, dkim })
   if (!("raw" in made)) return { content: made }
   const { raw, packed } = made
@@ -101,13 +101,21 @@ const toSign = (
   message_id: message.id,
   created_at: message.created_at,
   bytes: placeOf(message, content, blobs),
-  fields: `${EMAIL_ID_HEADER}: ${emailIdHeader(secrets, message.id)}\r\n`,
+  fields: `${EMAIL_ID_HEADER}: ${emailIdHeader(secrets, message.id)}\r\n${trackedReplies(secrets, message)}`,
 })
+
+/** What was submitted has no Reply-To then: the address was made for the message. */
+function trackedReplies(secrets: Secrets, { id, envelope }: Message): string {
+  const [first] = envelope?.reply_to ?? []
+  const token = first && readLocalPart(secrets, first.email.split("@", 1)[0] ?? "")
+  const made = token?.kind === "r" && token.message_id === id ? first : undefined
+  return made ? `Reply-To: ${made.email}\r\n` : ""
+}
 
 function toCompose(
   message: Message,
   { html, text, headers }: EmailContent,
-  blobs: Blobs,
+  { secrets, blobs }: Pick<ComposeParts, "secrets" | "blobs">,
 ): Omit<MailToCompose, "dkim"> {
   const { id, created_at, subject, sender_domain, envelope, recipients } = message
   const [to] = named(recipients, "to")
@@ -123,7 +131,7 @@ function toCompose(
     subject: subject ?? "",
     text,
     html,
-    headers,
+    headers: { ...withoutMark(headers), [EMAIL_ID_HEADER]: emailIdHeader(secrets, id) },
     attachments: envelope.attachments.map(({ sha256, filename, content_type, content_id }) => ({
       filename,
       content_type,
@@ -132,6 +140,14 @@ function toCompose(
     })),
   }
 }
+
+/** Only we say which message it is. */
+const withoutMark = (headers: Record<string, string>) =>
+  Object.fromEntries(
+    Object.entries(headers).filter(
+      ([name]) => name.toLowerCase() !== EMAIL_ID_HEADER.toLowerCase(),
+    ),
+  )
 
 /** The recipients of one kind, as mailboxes. */
 export const named = (recipients: Recipient[], kind: Recipient["kind"]) =>

@@ -47,6 +47,8 @@ export interface SendRules {
   mailbox_takes_all: boolean
   /** The embedded mailbox runs, so that projects in the sandbox have somewhere to send to. */
   has_mailbox: boolean
+  /** Where answers go to that name the message; undefined where no server takes them. */
+  replyAddress?: ((message_id: string) => string) | undefined
 }
 
 export interface Sender {
@@ -72,7 +74,7 @@ export async function prepare(
 ): Promise<NewMessage> {
   const { caller, signal, ...origin } = sender
   const { account_id, project_id, key_id } = caller
-  const { default_from, default_reply_to, sandbox } = caller.project_settings
+  const { default_from, default_reply_to, reply_tracking, sandbox } = caller.project_settings
   const from =
     email.from ?? default_from ?? fail("sender_not_configured", NO_SENDER, { channel: "email" })
   const recipients = [email.to, ...email.cc, ...email.bcc]
@@ -80,7 +82,9 @@ export async function prepare(
   await refuseUnsendable(caller, domainOf(from.email), recipients, sendable)
   const files = await fetchFiles(email.attachments, { project_id, rules: rules.files, signal })
   refuseSize(sizeOf(email, files))
-  const fallback = default_reply_to === null ? [] : [{ email: default_reply_to, name: null }]
+  const replyAddress = reply_tracking ? rules.replyAddress : undefined
+  const is_untracked = default_reply_to !== null && !replyAddress
+  const fallback = is_untracked ? [{ email: default_reply_to, name: null }] : []
   const { html, text, headers, ...rest } = email
   return newEmail({
     ...rest,
@@ -91,6 +95,7 @@ export async function prepare(
     sandbox,
     from,
     reply_to: email.reply_to.length > 0 ? email.reply_to : fallback,
+    replyAddress,
     attachments: await store(files, blobs),
     content: { html, text, headers },
     stream: "transactional",
@@ -213,12 +218,16 @@ interface NewEmail
   rfc_message_id?: string
   /** Of the conversation that the email goes on with. */
   thread_id?: string | null
+  /** Where answers go to when `reply_to` is empty. */
+  replyAddress?: ((message_id: string) => string) | undefined
 }
 
 /** The message as it can be accepted. Its id is made here, and the Message-ID follows from it. */
 export function newEmail(email: NewEmail): NewMessage {
-  const { to, cc, bcc, from, reply_to, attachments, submitted, ...message } = email
+  const { to, cc, bcc, from, attachments, submitted, replyAddress, ...message } = email
   const id = newId()
+  const tracked = replyAddress ? [{ email: replyAddress(id), name: null }] : []
+  const reply_to = email.reply_to.length > 0 ? email.reply_to : tracked
   const sender_domain = domainOf(from.email)
   return {
     ...message,

@@ -1,11 +1,10 @@
 import { and, eq } from "drizzle-orm"
 import { log } from "../core/log"
-import { events } from "../events/tables"
 import type { JobHandler, JobResult } from "../jobs/jobs"
 import { ageSeconds } from "../jobs/work-rows"
 import { comparable } from "../lib/address"
 import { type Fact, isOpen, type Message } from "../messages/facts"
-import { feedback } from "../messages/settle"
+import { feedback, wasTold } from "../messages/settle"
 import { messages, type Status } from "../messages/tables"
 import { INSTANCE_NAME, messageFor, type ProviderFeedback } from "../providers/callbacks"
 import type { ProviderNotice } from "../providers/provider"
@@ -21,7 +20,8 @@ export const applyFeedback = (store: Store): JobHandler<ProviderFeedback> => ({
       return {
         done: async (tx) => {
           for (const fact of factsOf(message, told.notices)) {
-            if (!(await isTold(tx, message, fact))) await feedback(tx, message.id, fact)
+            // SNS may say everything twice, and the second time anything may have happened since.
+            if (!(await wasTold(tx, message, fact))) await feedback(tx, message.id, fact)
           }
         },
       }
@@ -35,13 +35,6 @@ export const applyFeedback = (store: Store): JobHandler<ProviderFeedback> => ({
     return {}
   },
 })
-
-/** SNS may say everything twice, and the second time anything may have happened since. */
-async function isTold(db: Reader, { id, channel }: Message, { type, recipient_email }: Fact) {
-  const same = and(eq(events.subject_id, id), eq(events.type, `${channel}.${type}`))
-  const rows = await db.select({ data: events.data }).from(events).where(same)
-  return rows.some(({ data }) => data.recipient_email === recipient_email)
-}
 
 async function find(
   db: Reader,

@@ -52,7 +52,8 @@ export async function prepareBytes(
   blobs: Blobs,
 ): Promise<NewMessage[]> {
   const { account_id, project_id, key_id, project_settings } = caller
-  const { sandbox } = project_settings
+  const { sandbox, reply_tracking } = project_settings
+  const replyAddress = reply_tracking ? rules.replyAddress : undefined
   const { raw, from, reply_to, subject, rfc_message_id, tags, metadata } = email
   const sendable = await rulesFor(rules, project_id, sandbox)
   await refuseUnsendable(caller, domainOf(from.email), recipients, sendable)
@@ -64,7 +65,7 @@ export async function prepareBytes(
       ...origin,
       ...{ account_id, project_id, api_key_id: key_id, sandbox, stream: "transactional" },
       ...{ to, cc: [], bcc: [], from, reply_to, subject, rfc_message_id, tags, metadata },
-      ...{ attachments, content, submitted },
+      ...{ attachments, content, submitted, replyAddress },
     }),
   )
 }

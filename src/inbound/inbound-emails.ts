@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, lt, ne, type SQL, sql } from "drizzle-orm"
+import { and, desc, eq, gte, lt, ne, type SQL } from "drizzle-orm"
 import * as audit from "../audit-log/audit-log"
 import type { Blobs } from "../core/blobs"
 import { fail } from "../core/errors"
@@ -10,19 +10,20 @@ import type { Caller } from "../identity/caller"
 import { extractCode } from "../lib/code-extraction"
 import { extractLink } from "../lib/link-extraction"
 import { textFromHtml } from "../lib/text-from-html"
+import { total } from "../store/counters"
 import { isAskedId } from "../store/dialect"
-import { type ListWindow, newestFirst } from "../store/rows"
+import { countRows, type ListWindow, newestFirst } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { deliverAgain } from "../webhooks/resend"
 import { listed, whole } from "./inbound-record"
 import { remove as removeRows } from "./inbound-retention"
 import { lookup as lookupRoute } from "./inbound-route"
+import { mailContent } from "./mail-content"
 import {
-  type InboundContent,
+  INBOUND_COUNTER,
   type InboundFile,
   type InboundKind,
   type InboundRow,
-  inboundContents,
   inboundEmails,
 } from "./tables"
 
@@ -36,14 +37,9 @@ export async function find(db: Reader, project_id: string, id: string): Promise<
 }
 
 /** The whole record. */
-export async function get(db: Reader, project_id: string, id: string) {
+export async function get(db: Reader, blobs: Blobs, project_id: string, id: string) {
   const row = await find(db, project_id, id)
-  return whole(row, await contentOf(db, id))
-}
-
-export async function contentOf(db: Reader, id: string): Promise<InboundContent | undefined> {
-  const rows = db.select().from(inboundContents).where(eq(inboundContents.inbound_id, id))
-  return (await rows)[0]?.content
+  return whole(row, await mailContent(db, blobs, id))
 }
 
 /** Addresses in the form in which they compare. */
@@ -67,12 +63,10 @@ export async function list(
   const { where, order } = newestFirst(inboundEmails.id, window)
   const rows = db.select().from(inboundEmails).where(and(wanted, where)).orderBy(order)
   const some = await rows.limit(window.limit).offset(window.offset)
-  const total = async () => {
-    const n = sql<number>`count(*)`
-    const [counted] = await db.select({ n }).from(inboundEmails).where(wanted)
-    return Number(counted?.n ?? 0)
-  }
-  return { rows: some.map(listed), total } satisfies Page<object>
+  const is_all = Object.values(filter).every((value) => value === undefined)
+  const count = () =>
+    is_all ? total(db, project_id, INBOUND_COUNTER) : countRows(db, inboundEmails, wanted)
+  return { rows: some.map(listed), total: count } satisfies Page<object>
 }
 
 function matching(project_id: string, filter: InboundFilter): SQL | undefined {
@@ -116,6 +110,7 @@ const MOST_SEARCHED = 20
  */
 export async function wait(
   db: Reader,
+  blobs: Blobs,
   project_id: string,
   wanted: Awaited,
   { wait_ms, signal }: { wait_ms: number; signal: AbortSignal },
@@ -124,15 +119,15 @@ export async function wait(
   const look = async () => {
     const rows = await newestTo(db, project_id, wanted)
     without = rows[0]
-    if (!wanted.extract) return without && answerOf(db, without, undefined)
+    if (!wanted.extract) return without && answerOf(db, blobs, without, undefined)
     for (const row of rows) {
-      const answer = await answerOf(db, row, wanted.extract)
+      const answer = await answerOf(db, blobs, row, wanted.extract)
       if (answer.extracted !== null) return answer
     }
     return undefined
   }
   const found = await feed.untilFound(db, project_id, { wait_ms, signal, look })
-  return found ?? (without && (await answerOf(db, without, undefined)))
+  return found ?? (without && (await answerOf(db, blobs, without, undefined)))
 }
 
 function newestTo(db: Reader, project_id: string, { to, since, extract }: Awaited) {
@@ -146,8 +141,8 @@ function newestTo(db: Reader, project_id: string, { to, since, extract }: Awaite
   return rows.limit(extract ? MOST_SEARCHED : 1)
 }
 
-async function answerOf(db: Reader, row: InboundRow, extract: Awaited["extract"]) {
-  const record = whole(row, await contentOf(db, row.id))
+async function answerOf(db: Reader, blobs: Blobs, row: InboundRow, extract: Awaited["extract"]) {
+  const record = whole(row, await mailContent(db, blobs, row.id))
   const { text_body, html_body: html, subject } = record
   const text = text_body ?? (html && textFromHtml(html))
   const texts = { subject, text, html }

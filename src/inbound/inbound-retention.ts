@@ -2,8 +2,9 @@ import { inArray, lt } from "drizzle-orm"
 import { type Blobs, FOLDERS } from "../core/blobs"
 import { firstIdAt } from "../core/ids"
 import { millis, sleep } from "../core/time"
+import { bumpEach, type Changes } from "../store/counters"
 import type { Store, Tx } from "../store/store"
-import { inboundContents, inboundEmails, inboundFiles } from "./tables"
+import { INBOUND_COUNTER, inboundContents, inboundEmails, inboundFiles } from "./tables"
 
 /** The default of the project setting `retention.inbound_days`, which nobody can change yet. */
 const KEPT_MS = 30 * 86_400_000
@@ -30,7 +31,18 @@ export async function purgeInbound(store: Store): Promise<number> {
 export async function remove(tx: Tx, ids: string[]): Promise<void> {
   await tx.delete(inboundFiles).where(inArray(inboundFiles.inbound_id, ids))
   await tx.delete(inboundContents).where(inArray(inboundContents.inbound_id, ids))
-  await tx.delete(inboundEmails).where(inArray(inboundEmails.id, ids))
+  const { id, project_id, status } = inboundEmails
+  const gone = await tx
+    .delete(inboundEmails)
+    .where(inArray(id, ids))
+    .returning({ project_id, status })
+  await bumpEach(tx, lessOf(gone.filter((row) => row.status !== "received")))
+}
+
+/** The total of each project goes down by its mails. */
+function lessOf(gone: { project_id: string }[]): Map<string, Changes> {
+  const groups = Map.groupBy(gone, ({ project_id }) => project_id)
+  return new Map([...groups].map(([id, { length }]) => [id, new Map([[INBOUND_COUNTER, -length]])]))
 }
 
 /**

@@ -31,6 +31,7 @@ import { forwardOf, readForward } from "./forward"
 import * as inbound from "./inbound-emails"
 import { ownAddress, readReply, replyTo } from "./inbound-reply"
 import { inboundRouteRoutes } from "./inbound-routes"
+import { mailContent } from "./mail-content"
 import * as schemas from "./schemas"
 
 const REPLY_LIMIT_BYTES = 15_728_640
@@ -93,7 +94,9 @@ const readRoutes = (parts: InboundParts): AnyRoute[] => [
     summary: "Show one received mail, with its bodies",
     description: "The whole record. Bodies that are no longer stored are null.",
     response: schemas.InboundEmail,
-    handle: async (call) => ({ data: await inbound.get(parts.store.read, ...named(call)) }),
+    handle: async (call) => ({
+      data: await inbound.get(parts.store.read, parts.inbound_blobs, ...named(call)),
+    }),
   }),
 ]
 
@@ -110,7 +113,7 @@ async function list(
 }
 
 async function wait(
-  { store, health }: InboundParts,
+  { store, health, inbound_blobs }: InboundParts,
   call: Call<unknown, Static<typeof schemas.waitQuery>>,
 ) {
   const { project_id, query, request, signal } = call
@@ -123,7 +126,9 @@ async function wait(
   const stop = AbortSignal.any([signal, request.signal, draining.signal])
   const wanted = { to, since, extract: query.extract }
   const limits = { wait_ms: query.timeout * 1000, signal: stop }
-  const found = await inbound.wait(store.read, project_id, wanted, limits).finally(off)
+  const found = await inbound
+    .wait(store.read, inbound_blobs, project_id, wanted, limits)
+    .finally(off)
   return { data: found ?? null }
 }
 
@@ -210,7 +215,7 @@ const answerRoutes = (parts: InboundParts): AnyRoute[] => [
     handle: async (call) => {
       const { store, inbound_blobs, rules } = parts
       const row = await inbound.find(store.read, ...named(call))
-      const content = await inbound.contentOf(store.read, row.id)
+      const content = await mailContent(store.read, inbound_blobs, row.id)
       const from = call.body.from ?? (await ownAddress(store.read, rules.domains, row))
       const email = await forwardOf(row, content, inbound_blobs, { to: call.body.to, from })
       return send(parts, call, email, null)

@@ -117,13 +117,21 @@ export const inboundEmails = table(
   ],
 )
 
+/** The total of a project: its mails that were processed, or given up. */
+export const INBOUND_COUNTER = "inbound_emails"
+
 export type InboundRow = typeof inboundEmails.$inferSelect
 
 /** Large and cold: lists do not show the bodies. */
 export const inboundContents = table("inbound_contents", {
   inbound_id: id().references(() => inboundEmails.id, { onDelete: "cascade" }),
-  content: json<InboundContent>().notNull(),
+  content: json<InboundContent | StoredElsewhere>().notNull(),
 })
+
+/** A content that is too large for a row: the hash of the file that has it as JSON. */
+export interface StoredElsewhere {
+  sha256: string
+}
 
 export interface InboundContent {
   text_body: string | null

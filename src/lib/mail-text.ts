@@ -4,14 +4,18 @@ const MAX_HEAD_BYTES = 64 * 1024
  * The header fields of a message, names in lower case, unfolded, encoded words decoded, in the
  * order of the message. Reads the first 64 KB and never throws: what is no field is left out.
  */
-export function headerFields(raw: Uint8Array): [name: string, value: string][] {
+export const headerFields = (raw: Uint8Array): [name: string, value: string][] =>
+  encodedFields(raw).map(([name, value]) => [name, decodeWords(value).trim()])
+
+/** The same with encoded words as they stand: in a list of addresses a word may hold a comma. */
+export function encodedFields(raw: Uint8Array): [name: string, value: string][] {
   const start = Buffer.from(raw.buffer, raw.byteOffset, Math.min(raw.byteLength, MAX_HEAD_BYTES))
   const end = start.indexOf("\r\n\r\n")
   const head = start.subarray(0, end === -1 ? start.length : end).toString("utf8")
   const fields: [string, string][] = []
   for (const line of head.replace(/\r\n(?=[ \t])/g, "").split("\r\n")) {
     const [, name, value] = /^([!-9;-~]+)[ \t]*:(.*)$/s.exec(line) ?? []
-    if (name !== undefined) fields.push([name.toLowerCase(), decodeWords(value ?? "").trim()])
+    if (name !== undefined) fields.push([name.toLowerCase(), value ?? ""])
   }
   return fields
 }

@@ -1,9 +1,10 @@
 import { and, eq, lte } from "drizzle-orm"
+import { events } from "../events/tables"
 import { DEAD, HELD, OVER, type Settled, type WorkColumns } from "../jobs/work-item"
 import { short } from "../lib/text"
 import type { Outcome, RecipientOutcome } from "../providers/provider"
 import { newRowInserter } from "../store/statements"
-import type { Tx } from "../store/store"
+import type { Reader, Tx } from "../store/store"
 import {
   BROKEN,
   changeAll,
@@ -126,18 +127,39 @@ export async function abandon(tx: Tx, message: Tracked, reason: string, text: st
   await changeAll(tx, [{ before: message, steps, after }])
 }
 
+/** Something that is found out after a message left. A deferral on its further way changes no status. */
+export type LateFact = Fact & { type: Status | "soft_bounced" }
+
 /**
  * What the world says after the fact: a complaint, a late bounce, a delivery report. What is known
  * already is not told again, and a recipient that waits for another attempt goes on waiting.
  */
-export async function feedback(tx: Tx, message_id: string, fact: Fact & { type: Status }) {
+export async function feedback(tx: Tx, message_id: string, fact: LateFact) {
   const message = await load(tx, message_id)
   const known = message?.recipients.find(({ email }) => email === fact.recipient_email)
   if (!message || !known || known.status === fact.type) return
   const reason = short(fact.error?.message ?? known.status_reason)
-  const { recipient_email: email, type: status } = fact
-  const steps = [{ email, status, reason, facts: [fact] }]
+  const { recipient_email: email, type } = fact
+  const status = type === "soft_bounced" ? known.status : type
+  const steps = [{ email, status, reason, facts: [fact], ...errorIn(fact) }]
   await changeAll(tx, [{ before: message, steps }])
+}
+
+function errorIn({ error, detail }: Fact): Pick<Step, "error"> {
+  if (!error) return {}
+  const { smtp_code = null, enhanced_code = null } = detail ?? {}
+  return { error: { ...error, smtp_code, enhanced_code } }
+}
+
+/** Whether an event of the message has told this fact before, however its status changed since. */
+export async function wasTold(
+  db: Reader,
+  { id, channel }: Pick<Message, "id" | "channel">,
+  { type, recipient_email }: Fact,
+): Promise<boolean> {
+  const same = and(eq(events.subject_id, id), eq(events.type, `${channel}.${type}`))
+  const rows = await db.select({ data: events.data }).from(events).where(same)
+  return rows.some(({ data }) => data.recipient_email === recipient_email)
 }
 
 interface Known extends SettledMessage {

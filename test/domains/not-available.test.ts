@@ -5,7 +5,7 @@ import { refusal } from "../harness/client"
 import { sharedService } from "../harness/shared-service"
 import { addDomain, type DnsRecord, freshName, read } from "./acme"
 
-/** As it is started: neither server runs. */
+/** Neither server runs. */
 const service = await sharedService()
 const path = "/v1/domains"
 

@@ -18,9 +18,11 @@ describe("what records name", () => {
       tracking_host: "mail.acme.test",
       mechanisms: ["a:mail.acme.test"],
       ed25519: false,
-      receives: false, // neither server runs yet
-      tracks: false,
+      receives: true,
+      tracks: false, // that server does not run yet
     })
+    const without = { ...host, "smtp.inbound.enabled": "false" }
+    expect(targets(without).receives).toBe(false)
     expect(targets({ ...host, "domains.host": "mx.acme.test" }).mechanisms).toEqual([
       "a:mx.acme.test",
     ])

@@ -2,12 +2,14 @@ import { newId } from "../../src/core/ids"
 import { now } from "../../src/core/time"
 import { domains } from "../../src/domains/tables"
 import {
+  INBOUND_COUNTER,
   type InboundContent,
   type InboundRow,
   inboundContents,
   inboundEmails,
   inboundFiles,
 } from "../../src/inbound/tables"
+import { bump } from "../../src/store/counters"
 import type { Store } from "../../src/store/store"
 
 /** A received mail as it stands in the database, past every server. */
@@ -77,6 +79,7 @@ export async function addInbound(
     await tx.insert(inboundContents).values({ inbound_id: row.id, content })
     const named = [...new Set(files)].map((sha256) => ({ sha256, inbound_id: row.id }))
     await tx.insert(inboundFiles).values(named)
+    if (row.status !== "received") await bump(tx, row.project_id, INBOUND_COUNTER, 1)
   })
   return row
 }

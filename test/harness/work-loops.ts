@@ -11,12 +11,14 @@ export interface TestWork {
   handlers: JobHandlers
 }
 
-/** The work of the server, with other channels. */
+type Given = Parameters<typeof jobHandlers>
+
+/** The work of the server, with other channels. No mail comes in. */
 export const workOf = (
-  parts: Parameters<typeof jobHandlers>[0],
+  parts: Omit<Given[0], "inbound">,
   channels: Channels,
-  post: Parameters<typeof jobHandlers>[1],
-): TestWork => ({ channels, handlers: jobHandlers(parts, post) })
+  post: Given[1],
+): TestWork => ({ channels, handlers: jobHandlers({ ...parts, inbound: {} as never }, post) })
 
 export interface TestLoopOptions {
   store: Store

@@ -66,6 +66,7 @@ describe.each([
     })
     expect(seen.bcc).toBeUndefined()
     expect(seen.headers.filter(({ key }) => key.startsWith("x-"))).toMatchObject([
+      { key: "x-svc-email-id" },
       { key: "x-kind", value: "bell" },
     ])
     const contents = seen.attachments.map(({ content }) => Buffer.from(content as ArrayBuffer))

@@ -1,0 +1,188 @@
+import type { Blobs } from "../core/blobs"
+import { faultOf } from "../core/faults"
+import { newId } from "../core/ids"
+import { log } from "../core/log"
+import { enqueueAll } from "../jobs/jobs"
+import { comparable, domainOf } from "../lib/address"
+import {
+  type MailServerOptions,
+  type MailSession,
+  type ReceivedMail,
+  refusalText,
+  SmtpReplyError,
+} from "../smtp/mail-session"
+import { Batcher } from "../store/batcher"
+import { inserter } from "../store/statements"
+import type { Store, Tx } from "../store/store"
+import { type AddressParts, type InboundTarget, inboundTarget } from "./addresses"
+import { inboundProcess } from "./process-job"
+import { type InboundRow, inboundEmails, inboundFiles } from "./tables"
+import { dmarcRefusal, type MailVerdicts, type VerdictTools, verify } from "./verdicts"
+
+export interface InboundServerParts extends Omit<AddressParts, "read"> {
+  store: Store
+  inbound_blobs: Blobs
+  verdicts: VerdictTools
+  /** Whether mail is refused that fails DMARC, where its domain asks for that. */
+  enforces_dmarc: () => boolean
+}
+
+/** Mails of one transaction: those that come at the same time. */
+const MOST_AT_ONCE = 50
+
+type Handlers = Pick<MailServerOptions, "onRecipient" | "onMail">
+
+/**
+ * What the mail server on port 25 asks: which recipients it takes, and a whole mail, which is on disk
+ * with a row for each recipient and the job that reads it before the client is told 250.
+ */
+export function inboundHandlers(parts: InboundServerParts): Handlers {
+  const { store, secrets, hosts } = parts
+  const addresses: AddressParts = { read: store.read, secrets, hosts }
+  const arrivals = new Batcher({ store, most: MOST_AT_ONCE, write: writeAll })
+  return {
+    async onRecipient(address) {
+      const target = await inboundTarget(addresses, address)
+      if ("enhanced" in target) throw refused(target.enhanced, target.text)
+    },
+    async onMail(mail, session) {
+      const found = await targetsOf(addresses, mail.to)
+      const verdicts = parts.enforces_dmarc() ? await judged(parts, mail, session) : undefined
+      const raw = withTrace(mail, session, hosts[0] ?? "")
+      const arrival = { mail, session, found, verdicts, size: raw.length }
+      const ids = await kept(async () => {
+        const { sha256 } = await parts.inbound_blobs.put(raw)
+        return arrivals.add(rowsOf(arrival, sha256))
+      })
+      return `2.0.0 Ok: queued as ${ids.join(" ")}`
+    },
+  }
+}
+
+const refused = (enhanced: string, text: string) =>
+  new SmtpReplyError(
+    550,
+    enhanced,
+    refusalText(enhanced === "5.1.1" ? "not_found" : "forbidden", text),
+  )
+
+interface TakenRecipient {
+  address: string
+  target: InboundTarget
+}
+
+/** Asked again: a domain may have been deleted since RCPT. */
+async function targetsOf(parts: AddressParts, to: string[]): Promise<TakenRecipient[]> {
+  const taken = new Map<string, TakenRecipient>()
+  for (const address of to) {
+    const target = await inboundTarget(parts, address)
+    if (!("enhanced" in target)) taken.set(comparable(address), { address, target })
+  }
+  if (taken.size === 0) throw refused("5.1.1", "None of the recipients takes mail any more.")
+  return [...taken.values()]
+}
+
+async function judged(
+  { verdicts: tools }: InboundServerParts,
+  { raw, from: mail_from, received_at }: ReceivedMail,
+  { address, helo }: MailSession,
+): Promise<MailVerdicts> {
+  const verdicts = await verify(raw, { address, helo, mail_from, received_at }, tools)
+  const refusal = dmarcRefusal(verdicts)
+  if (refusal !== undefined) throw refused("5.7.1", refusal)
+  return verdicts
+}
+
+/** With what a server that delivers puts in front (RFC 5321, 4.4). */
+function withTrace(mail: ReceivedMail, session: MailSession, host: string): Uint8Array {
+  const { from, smtputf8, raw, received_at } = mail
+  const helo = session.helo.replace(/[^A-Za-z0-9.:[\]_-]/g, "?").slice(0, MOST_HELO) || "unknown"
+  const protocol = `${smtputf8 ? "UTF8SMTP" : "ESMTP"}${session.tls ? "S" : ""}`
+  const { version, cipher } = session.tls ?? { version: "", cipher: "" }
+  const tls = session.tls ? `\r\n\t(${version} ${cipher})` : ""
+  const date = new Date(received_at).toUTCString().replace("GMT", "+0000")
+  const lines = [
+    `Return-Path: <${from}>`,
+    `Received: from ${helo} ([${session.address}])\r\n\tby ${host} with ${protocol}${tls}\r\n\tid ${session.id}; ${date}`,
+  ]
+  return Buffer.concat([Buffer.from(`${lines.join("\r\n")}\r\n`), raw])
+}
+
+const MOST_HELO = 255
+
+interface Arrival {
+  mail: ReceivedMail
+  session: MailSession
+  found: TakenRecipient[]
+  verdicts: MailVerdicts | undefined
+  size: number
+}
+
+/** One row for each recipient. The ids say that they belong together: one job reads them all. */
+function rowsOf({ mail, session, found, verdicts, size }: Arrival, sha256: string): InboundRow[] {
+  const { address, helo, tls } = session
+  const to = found.map((one) => one.address)
+  return found.map(({ address: recipient, target }) => ({
+    id: newId(),
+    account_id: target.owner?.account_id ?? "",
+    project_id: target.owner?.project_id ?? "",
+    domain: domainOf(recipient),
+    to_email: comparable(recipient),
+    from_email: null,
+    from_name: null,
+    subject: null,
+    rfc_message_id: null,
+    kind: "new",
+    status: "received",
+    thread_id: null,
+    in_reply_to: null,
+    replied_to_message_id: null,
+    mailbox_hash: null,
+    auto_submitted: null,
+    verified: verdicts?.verified ?? null,
+    spf_verdict: verdicts?.spf ?? null,
+    dkim_verdict: verdicts?.dkim ?? null,
+    dmarc_verdict: verdicts?.dmarc ?? null,
+    arc_verdict: verdicts?.arc ?? null,
+    parse_error: false,
+    size,
+    raw_sha256: sha256,
+    session: { address, helo, mail_from: mail.from, to, tls },
+    parsed: null,
+    route_id: null,
+    event_id: null,
+    created_at: mail.received_at,
+  }))
+}
+
+/** Several mails at once, each whole. Answers with the ids of each. */
+async function writeAll(tx: Tx, list: InboundRow[][]): Promise<string[][]> {
+  const rows = list.flat()
+  await insertEmails(tx, rows)
+  await insertFiles(
+    tx,
+    rows.map(({ id, raw_sha256 }) => ({ sha256: raw_sha256, inbound_id: id })),
+  )
+  const ids = list.map((mail) => mail.map(({ id }) => id))
+  await enqueueAll(
+    tx,
+    inboundProcess,
+    ids.map((ids) => ({ payload: { ids }, project_id: null })),
+  )
+  return ids
+}
+
+const insertEmails = inserter(inboundEmails)
+const insertFiles = inserter(inboundFiles)
+
+/** A storage that does not write is a reason to come back, and no fault of the mail. */
+async function kept<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!faultOf(error)) throw error
+    log.warn("a mail was not taken, because the storage does not write", { error })
+    const text = refusalText("service_unavailable", "The storage takes nothing at the moment.")
+    throw new SmtpReplyError(452, "4.3.1", text)
+  }
+}

@@ -1,0 +1,125 @@
+import { and, eq } from "drizzle-orm"
+import type { Blobs } from "../core/blobs"
+import { ApiError } from "../core/errors"
+import { log } from "../core/log"
+import { accept, type EmailEntry, entryOf } from "../emails/accept"
+import { prepare, type SendRules } from "../emails/prepare"
+import { emitAll, type NewEvent, type Recorded, record } from "../events/emit"
+import { accountFacts, type Caller, nobody, withDefaults } from "../identity/caller"
+import { accounts, projects } from "../identity/tables"
+import type { Reader, Store, Tx } from "../store/store"
+import { deliveryOf, plan } from "../webhooks/route-events"
+import { webhooks } from "../webhooks/tables"
+import { forwardOf, wasForwarded } from "./forward"
+import { ownAddress } from "./inbound-reply"
+import { routeFor } from "./route-match"
+import type { InboundContent, InboundRow } from "./tables"
+
+export interface RouteParts {
+  store: Store
+  rules: SendRules
+  /** Of the attachments of sent mail. */
+  blobs: Blobs
+  inbound_blobs: Blobs
+}
+
+/** What happens with a mail. `route_id` is null where no route matches. */
+export type Decision =
+  | { action: "tell"; route_id: string | null }
+  | { action: "tell_one"; route_id: string; webhook_id: string }
+  | { action: "forward"; route_id: string; entry: EmailEntry }
+  | { action: "drop"; route_id: string }
+
+/** What the routes of the project say about a mail to one of its receiving domains. */
+export async function decide(
+  parts: RouteParts,
+  row: InboundRow,
+  content: InboundContent,
+): Promise<Decision> {
+  const route = await routeFor(parts.store.read, row.project_id, row.to_email)
+  if (!route) return { action: "tell", route_id: null }
+  const { id: route_id, action, target } = route
+  if (action === "drop") return { action, route_id }
+  if (action === "webhook") {
+    return target === null
+      ? { action: "tell", route_id }
+      : { action: "tell_one", route_id, webhook_id: target }
+  }
+  const entry = target === null ? undefined : await forwarded(parts, row, content, target)
+  return entry ? { action, route_id, entry } : { action: "tell", route_id }
+}
+
+/** The mail as it is passed on; undefined, with the reason in the log, where it cannot be. */
+async function forwarded(
+  { store, rules, blobs, inbound_blobs }: RouteParts,
+  row: InboundRow,
+  content: InboundContent,
+  target: string,
+): Promise<EmailEntry | undefined> {
+  const stays = (reason: string) => {
+    log.warn("a mail was not forwarded", { inbound_id: row.id, to: target, reason })
+    return undefined
+  }
+  if (wasForwarded(row)) return stays("It was forwarded from this address before.")
+  const caller = await callerOf(store.read, row)
+  if (!caller) return stays("The account does not send.")
+  try {
+    const from = await ownAddress(store.read, rules.domains, row)
+    const to = { email: target, name: null }
+    const email = await forwardOf(row, content, inbound_blobs, { to, from })
+    const sender = {
+      caller,
+      source: "inbound_reply" as const,
+      batch_id: null,
+      idempotency_key: null,
+    }
+    const message = await prepare(email, { ...sender, thread_id: row.thread_id }, rules, blobs)
+    return entryOf(message, caller)
+  } catch (error) {
+    if (error instanceof ApiError && error.status < 500) return stays(error.message)
+    throw error
+  }
+}
+
+/** The project itself, with the limits of its account. */
+async function callerOf(read: Reader, { project_id }: InboundRow): Promise<Caller | undefined> {
+  const [found] = await read
+    .select({ account: accounts, settings: projects.settings })
+    .from(projects)
+    .innerJoin(accounts, eq(accounts.id, projects.account_id))
+    .where(and(eq(projects.id, project_id), eq(accounts.status, "active")))
+  if (!found) return undefined
+  const { account, settings } = found
+  const project_settings = withDefaults(settings)
+  return { ...nobody(""), ...accountFacts(account), project_id, project_settings }
+}
+
+/**
+ * Carries the decision out, in the transaction that makes the mail processed. A forward that the
+ * quota refuses becomes an ordinary event. Answers with the event, if there is one.
+ */
+export async function carryOut(
+  tx: Tx,
+  decision: Decision,
+  event: NewEvent,
+): Promise<Recorded | undefined> {
+  if (decision.action === "drop") return undefined
+  if (decision.action === "tell_one") return tellOne(tx, decision.webhook_id, event)
+  if (decision.action === "forward") {
+    const [answer] = await accept(tx, [decision.entry])
+    if (!(answer instanceof ApiError)) return (await record(tx, [event]))[0]
+    const { route_id } = decision
+    log.warn("a mail was not forwarded", { route_id, reason: answer.message })
+  }
+  return (await emitAll(tx, [event]))[0]
+}
+
+/** The endpoint of a route is told whatever it subscribes to. Where it is gone, no endpoint is. */
+async function tellOne(tx: Tx, webhook_id: string, event: NewEvent) {
+  const [recorded] = await record(tx, [event])
+  const { id, project_id } = webhooks
+  const ours = and(eq(id, webhook_id), eq(project_id, event.project_id))
+  const [endpoint] = await tx.select().from(webhooks).where(ours)
+  if (recorded && endpoint) await plan(tx, [deliveryOf(endpoint, recorded, "event")])
+  return recorded
+}

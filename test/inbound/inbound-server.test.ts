@@ -1,0 +1,174 @@
+import { afterAll, describe, expect, test } from "bun:test"
+import { eq } from "drizzle-orm"
+import { type Blobs, openBlobs } from "../../src/core/blobs"
+import { domains } from "../../src/domains/tables"
+import { localPartFor } from "../../src/emails/token-addresses"
+import { inboundProcess } from "../../src/inbound/process-job"
+import { inboundEmails, inboundFiles } from "../../src/inbound/tables"
+import { jobs } from "../../src/jobs/tables"
+import { addReceivingDomain } from "../harness/inbound-rows"
+import { HOST, idsIn, inboundServer } from "../harness/inbound-server"
+import { mail } from "../harness/mail"
+import { quietLog } from "../harness/quiet"
+import { sharedService } from "../harness/shared-service"
+import { SmtpDialogue } from "../harness/smtp-dialogue"
+
+quietLog()
+
+const service = await sharedService()
+const { store, parts } = service
+const server = await inboundServer(service)
+afterAll(() => server[Symbol.asyncDispose]())
+
+const RAW = "From: Ann <ann@elsewhere.test>\nSubject: Hello\n\nText\n"
+const jobsOf = async (id: string) => {
+  const rows = await store.read.select().from(jobs).where(eq(jobs.name, inboundProcess.name))
+  return rows.filter(({ payload }) => (payload as { ids: string[] }).ids.includes(id))
+}
+
+test("a mail is on disk with a row for each recipient and one job before the 250", async () => {
+  const [one, two] = [await service.project(), await service.project()]
+  const first = await addReceivingDomain(store, one)
+  const second = await addReceivingDomain(store, two)
+  const to = [`Support+Tag@${first}`, `info@${second}`]
+  const reply = await server.offer({ to, raw: RAW, helo: "mx1.elsewhere.test" })
+  expect(reply).toMatch(/^2\.0\.0 Ok: queued as [0-9a-f-]{36} [0-9a-f-]{36}$/)
+
+  const rows = await server.rowsOf(idsIn(reply))
+  expect(rows).toMatchObject([
+    { project_id: one.project_id, to_email: `support+tag@${first}`, domain: first },
+    { project_id: two.project_id, to_email: `info@${second}`, domain: second },
+  ])
+  const [row] = rows
+  expect(row).toMatchObject({
+    status: "received",
+    parsed: null,
+    session: {
+      address: "127.0.0.1",
+      helo: "mx1.elsewhere.test",
+      mail_from: "ann@elsewhere.test",
+      to,
+    },
+  })
+  const raw = Buffer.from((await parts.inbound_blobs.get(row?.raw_sha256 ?? "")) ?? []).toString()
+  expect(raw).toMatch(
+    /^Return-Path: <ann@elsewhere\.test>\r\nReceived: from mx1\.elsewhere\.test \(\[127\.0\.0\.1\]\)\r\n\tby mx\.belfry\.test with ESMTP\r\n\tid \S+; .* \+0000\r\nFrom: Ann/,
+  )
+  expect(raw.endsWith("\r\n\r\nText\r\n")).toBe(true)
+  expect(raw.length).toBe(row?.size ?? 0)
+  const named = eq(inboundFiles.sha256, row?.raw_sha256 ?? "")
+  expect(await store.read.select().from(inboundFiles).where(named)).toHaveLength(2)
+  expect(await jobsOf(row?.id ?? "")).toMatchObject([
+    { payload: { ids: rows.map(({ id }) => id) } },
+  ])
+})
+
+test("one address that is named twice has one row", async () => {
+  const domain = await addReceivingDomain(store, await service.project())
+  const reply = await server.offer({ to: [`a@${domain}`, `A@${domain.toUpperCase()}`], raw: RAW })
+  expect(idsIn(reply)).toHaveLength(1)
+})
+
+describe("a recipient is answered at RCPT:", () => {
+  const rcpt = async (address: string, from = "<>") => {
+    using dialogue = await SmtpDialogue.open(server.server.port)
+    await dialogue.talk("EHLO elsewhere.test", `MAIL FROM:${from}`)
+    return await dialogue.say(`RCPT TO:<${address}>`)
+  }
+
+  test.each([
+    "victim@elsewhere.test",
+    "victim%elsewhere.test@DOMAIN",
+    "elsewhere.test!victim@DOMAIN",
+    "@DOMAIN:victim@elsewhere.test",
+    '"victim@elsewhere.test"@DOMAIN',
+    '"any one"@DOMAIN',
+    "victim@elsewhere.test@DOMAIN",
+    "victim@[127.0.0.1]",
+    "victim@sub.DOMAIN",
+    "victim",
+  ])("%p is 550 5.7.1, also from the null sender", async (form) => {
+    const domain = await addReceivingDomain(store, await service.project())
+    for (const from of ["<>", "<ann@elsewhere.test>"]) {
+      const answer = await rcpt(form.replaceAll("DOMAIN", domain), from)
+      expect(answer).toMatch(/^550 5\.7\.1 forbidden: .* \(req_[0-9a-f]{32}\)$/)
+    }
+  })
+
+  test("an address that nobody has is 550 5.1.1, and what is taken 250", async () => {
+    const project = await service.project()
+    const domain = await addReceivingDomain(store, project)
+    expect(await rcpt(`any@${domain}`)).toMatch(/^250 /)
+    const { body } = await project.post("/v1/emails", mail())
+    expect(await rcpt(`${localPartFor(parts.secrets, "b", body.id)}@${HOST}`)).toMatch(/^250 /)
+    expect(await rcpt(`postmaster@${HOST}`)).toMatch(/^250 /)
+    expect(await rcpt(`nobody@${HOST}`)).toMatch(/^550 5\.1\.1 not_found: /)
+  })
+})
+
+test("a domain that stops between RCPT and DATA gets no mail any more", async () => {
+  const project = await service.project()
+  const gone = await addReceivingDomain(store, project)
+  const stays = await addReceivingDomain(store, project)
+  using dialogue = await SmtpDialogue.open(server.server.port)
+  await dialogue.talk("EHLO elsewhere.test", "MAIL FROM:<ann@elsewhere.test>")
+  await dialogue.talk(`RCPT TO:<a@${gone}>`, `RCPT TO:<a@${stays}>`, "DATA")
+  const ours = eq(domains.domain, gone)
+  await store.tx((tx) => tx.update(domains).set({ receiving: false }).where(ours))
+  if (service.database_url !== null) await Bun.sleep(1100) // what another node may believe
+  const reply = await dialogue.say(`${RAW.replaceAll("\n", "\r\n")}.`)
+  const rows = await server.rowsOf(idsIn(reply.slice("250 ".length)))
+  expect(rows.map(({ domain }) => domain)).toEqual([stays])
+})
+
+describe("a storage that does not write", () => {
+  const broken = (reason: string): Blobs => ({
+    ...openBlobs(`${service.folder}/broken`),
+    put: async () => {
+      throw Object.assign(new Error(reason), { code: reason })
+    },
+  })
+
+  test.each(["ENOSPC", "EDQUOT", "EIO"])(
+    "is 452 4.3.1 (%s), and the session goes on",
+    async (code) => {
+      const domain = await addReceivingDomain(store, await service.project())
+      await using full = await inboundServer(service, { inbound_blobs: broken(code) })
+      const before = await store.read.select().from(inboundEmails)
+      const reply = await full.offer({ to: `a@${domain}`, raw: RAW })
+      expect(reply).toMatch(/^4\.3\.1 service_unavailable: .* \(req_[0-9a-f]{32}\)$/)
+      expect(await store.read.select().from(inboundEmails)).toHaveLength(before.length)
+    },
+  )
+
+  test("that heals takes the mail at the next try", async () => {
+    const domain = await addReceivingDomain(store, await service.project())
+    const blobs = openBlobs(`${service.folder}/healing`)
+    let is_full = true
+    const healing: Blobs = {
+      ...blobs,
+      put: async (bytes, known) => {
+        if (is_full) throw Object.assign(new Error("full"), { code: "ENOSPC" })
+        return blobs.put(bytes, known)
+      },
+    }
+    await using it = await inboundServer(service, { inbound_blobs: healing })
+    expect(await it.offer({ to: `a@${domain}`, raw: RAW })).toMatch(/^4\.3\.1/)
+    is_full = false
+    expect(idsIn(await it.offer({ to: `a@${domain}`, raw: RAW }))).toHaveLength(1)
+  })
+})
+
+test("many mails at once are each whole", async () => {
+  const domain = await addReceivingDomain(store, await service.project())
+  const numbers = Array.from({ length: 40 }, (_, at) => at)
+  const replies = await Promise.all(
+    numbers.map((at) => server.offer({ to: `a${at}@${domain}`, raw: `Subject: ${at}\n\n${at}\n` })),
+  )
+  for (const [at, reply] of replies.entries()) {
+    const [row] = await server.rowsOf(idsIn(reply))
+    expect(row?.to_email).toBe(`a${at}@${domain}`)
+    const raw = await parts.inbound_blobs.get(row?.raw_sha256 ?? "")
+    expect(Buffer.from(raw ?? []).toString()).toEndWith(`Subject: ${at}\r\n\r\n${at}\r\n`)
+  }
+})
