@@ -1,10 +1,8 @@
 import { authenticate } from "mailauth"
+import { DEBIAN_PYTHON } from "../harness/peers"
 
 /** Where the mail comes from, as SPF sees it. */
 const CLIENT = { ip: "192.0.2.10", helo: "mail.example.test", mta: "mx.example.net" }
-
-/** Debian's own: the package python3-dkim belongs to no other Python. */
-const PYTHON = "/usr/bin/python3"
 
 const SCRIPT = `
 import base64, dkim, json, sys
@@ -34,7 +32,7 @@ export async function byPythonDkim(
 ): Promise<(boolean | string)[][]> {
   const given = { records, messages: messages.map((raw) => Buffer.from(raw).toString("base64")) }
   const child = Bun.spawn({
-    cmd: [PYTHON, "-c", SCRIPT],
+    cmd: [DEBIAN_PYTHON, "-c", SCRIPT],
     stdin: Buffer.from(JSON.stringify(given)),
     stdout: "pipe",
     stderr: "inherit",

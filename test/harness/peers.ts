@@ -55,6 +55,29 @@ export function missing(...peers: Peer[]): boolean {
   return absent.length > 0
 }
 
+/** Modules of Debian's Python, and the package that brings each. */
+const modules = {
+  dkim: "python3-dkim",
+  spf: "python3-spf",
+  authheaders: "python3-authheaders",
+  nacl: "python3-nacl",
+} as const
+
+/** Debian's own Python: the packages belong to no other. */
+export const DEBIAN_PYTHON = "/usr/bin/python3"
+
+const FIND =
+  "import importlib.util as i, sys; print(*[n for n in sys.argv[1:] if not i.find_spec(n)])"
+
+/** As `missing`, for modules that a script of `DEBIAN_PYTHON` needs. */
+export function missingModules(...names: (keyof typeof modules)[]): boolean {
+  const there = existsSync(DEBIAN_PYTHON)
+  const found = there ? Bun.spawnSync([DEBIAN_PYTHON, "-c", FIND, ...names]).stdout.toString() : ""
+  const absent = there ? names.filter((name) => found.split(/\s+/).includes(name)) : names
+  for (const name of absent) note(`needs ${modules[name]} (apt-get install ${modules[name]})`)
+  return absent.length > 0
+}
+
 /** Has the runner print `not run: <reason>` beside its totals. */
 export function note(reason: string) {
   if (noted.has(reason)) return
