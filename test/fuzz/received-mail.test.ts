@@ -52,3 +52,15 @@ test(
   },
   PATIENCE_MS,
 )
+
+/** A pattern that looks back again and again takes hours for so much, and one that does not a second. */
+const REPEATED_BYTES = "2000000"
+
+test(
+  "a text that repeats one thing is read in one pass",
+  async () => {
+    const [summary] = await linesOf("read-repetitions.ts", REPEATED_BYTES)
+    expect(summary.read).toBeGreaterThan(200)
+  },
+  PATIENCE_MS,
+)
