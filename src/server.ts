@@ -150,7 +150,7 @@ function startMailServers(
     host,
     handlers: { submission: submissionHandlers({ ...parts, host }), inbound },
     isExplicit: (setting) => explain(setting).source !== "default",
-    otherwise: mode === "up" ? "free_port" : "off",
+    mode,
     trouble: () => health.trouble,
   })
 }

@@ -47,7 +47,7 @@ export const up: Action<UpOptions> = async (context, options) => {
   try {
     const delivery = await deliveryOf(loaded.values)
     const first = is_human
-      ? `\n${banner(running, { api_key, delivery, from: senderOf(loaded.values) }, paint)}\n`
+      ? `\n${banner(running, { api_key, delivery, ...bannerTexts(loaded.values) }, paint)}\n`
       : `${JSON.stringify({ url, api_key, project_id, data_dir, smtp, setup_token })}\n`
     await Promise.all([stopped, output.raw(first)])
   } finally {
@@ -152,16 +152,24 @@ interface BannerTexts {
   delivery: string
   /** The sender of the example. */
   from: string
+  /** How the mail servers got their certificate. */
+  certificate: string
 }
 
+const bannerTexts = (values: Settings): Pick<BannerTexts, "from" | "certificate"> => ({
+  from: senderOf(values),
+  certificate: values["tls.cert"] === null ? "self-signed certificate" : "certificate of tls.cert",
+})
+
 /** What a person needs after `up`: only what answers today. */
-function banner(running: Running, { api_key, delivery, from }: BannerTexts, paint: Paint): string {
+function banner(running: Running, texts: BannerTexts, paint: Paint): string {
+  const { api_key, delivery, from, certificate } = texts
   const { url, smtp, data_dir } = running
   const lines = [
     `${paint.bold(`belfry ${version} · up`)}       data ${data_dir}      loopback only`,
     pair("API", `${url}/v1`, paint),
     pair("Docs", `${url}/docs`, paint),
-    ...mailLines(smtp, paint),
+    ...mailLines(smtp, certificate, paint),
     ...(smtp.mailbox === null ? [] : [pair("Mailbox", `SMTP on port ${smtp.mailbox}`, paint)]),
     pair("Delivery", delivery, paint),
     pair("API key", keyText(api_key), paint),
@@ -174,8 +182,12 @@ function banner(running: Running, { api_key, delivery, from }: BannerTexts, pain
   return lines.map((line) => (line === "" ? "" : `  ${line}`)).join("\n")
 }
 
-function mailLines({ submission, inbound }: Running["smtp"], paint: Paint): string[] {
-  const login = `localhost:${submission} (STARTTLS, user svc, password = API key)`
+function mailLines(
+  { submission, inbound }: Running["smtp"],
+  certificate: string,
+  paint: Paint,
+): string[] {
+  const login = `localhost:${submission} (STARTTLS, ${certificate}; user svc, password = API key)`
   return [
     ...(submission === null ? [] : [pair("SMTP", login, paint)]),
     ...(inbound === null ? [] : [pair("Inbound", `SMTP on port ${inbound}`, paint)]),

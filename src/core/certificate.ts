@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto"
 import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs"
 import { isIP } from "node:net"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { createSecureContext } from "node:tls"
 import { ConfigError } from "./config"
 import { log } from "./log"
@@ -22,7 +22,8 @@ export interface Certificate {
 }
 
 export interface KeptCertificate extends Certificate {
-  is_self_signed: boolean
+  /** Of a certificate that this server signed itself. Clients that check certificates refuse it. */
+  self_signed: { file: string; fingerprint: string } | undefined
   /** Reads the files again. Files that cannot be used are logged, and nothing changes. */
   reload(): void
   close(): void
@@ -54,16 +55,15 @@ const RENEW_DAYS = 30
 export async function openCertificate(options: CertificateOptions): Promise<KeptCertificate> {
   const { data_dir, host, look_ms = LOOK_MILLISECONDS } = options
   const given = givenFiles(options)
-  const own = given ? undefined : await ownPair(join(data_dir, FOLDER), host)
-  const first = given ? readPair(given) : own
-  if (!first) throw new Error("There is no certificate")
+  const own = { cert: join(data_dir, FOLDER, "cert.pem"), key: join(data_dir, FOLDER, "key.pem") }
+  const first = given ? readPair(given) : await ownPair(own, host)
   if (given) tellAge(first.cert, given.cert)
-  const kept = { pair: first, state: given ? stateOf(given) : "", is_self_signed: !given }
+  const kept = { pair: first, state: given ? stateOf(given) : "", is_own: !given }
   const listeners = new Set<() => void>()
 
   const use = (pair: KeyPair, from: { cert: string }) => {
     if (pair.cert === kept.pair.cert && pair.key === kept.pair.key) return
-    Object.assign(kept, { pair, is_self_signed: false })
+    Object.assign(kept, { pair, is_own: false })
     const { validTo: valid_to, subject } = new X509Certificate(pair.cert)
     log.warn("a new TLS certificate is in use", { file: from.cert, subject, valid_to })
     for (const listener of listeners) listener()
@@ -87,8 +87,10 @@ export async function openCertificate(options: CertificateOptions): Promise<Kept
   const timer = setInterval(look, look_ms)
   timer.unref()
   return {
-    get is_self_signed() {
-      return kept.is_self_signed
+    get self_signed() {
+      if (!kept.is_own) return undefined
+      const { fingerprint256: fingerprint } = new X509Certificate(kept.pair.cert)
+      return { file: own.cert, fingerprint }
     },
     current: () => kept.pair,
     onChange(listener) {
@@ -170,25 +172,19 @@ function tellAge(cert: string, file: string) {
   }
 }
 
-async function ownPair(folder: string, host: string): Promise<KeyPair> {
-  const files = { cert: join(folder, "cert.pem"), key: join(folder, "key.pem") }
+async function ownPair(files: PairFiles, host: string): Promise<KeyPair> {
   const kept = keptPair(files, host)
   if (kept) return kept
   const pair = await makePair(host)
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  mkdirSync(dirname(files.key), { recursive: true, mode: 0o700 })
   for (const part of ["key", "cert"] as const) {
     const draft = `${files[part]}.new`
     writeFileSync(draft, pair[part], { mode: 0o600 })
     chmodSync(draft, 0o600) // the mode counts only for a new file
     renameSync(draft, files[part])
   }
-  const { fingerprint256: fingerprint } = new X509Certificate(pair.cert)
-  log.warn(SELF_SIGNED, { host, file: files.cert, fingerprint })
   return pair
 }
-
-const SELF_SIGNED =
-  "The mail servers use a certificate that this server signed itself. Clients that check certificates refuse it. Set tls.cert and tls.key."
 
 /** Undefined where there is none, or where another is needed. */
 function keptPair(files: PairFiles, host: string): KeyPair | undefined {

@@ -14,9 +14,6 @@ export type MailHandlers<Identity = unknown> = Pick<
   "authenticate" | "onSender" | "onRecipient" | "onMail"
 >
 
-/** What happens where a port is taken or refused. An explicit setting always fails. */
-type PortFallback = "free_port" | "off"
-
 /** Each server has identities of its own kind. */
 interface MailServersOptions<Submitter = unknown, Sender = unknown> {
   settings: Settings
@@ -25,7 +22,8 @@ interface MailServersOptions<Submitter = unknown, Sender = unknown> {
   /** Without handlers there is no such server. */
   handlers: { submission?: MailHandlers<Submitter>; inbound?: MailHandlers<Sender> }
   isExplicit: (setting: keyof Settings) => boolean
-  otherwise: PortFallback
+  /** Under `up` a free port takes the place of one that is taken. */
+  mode: "up" | "serve"
   trouble: () => ServerTrouble | undefined
 }
 
@@ -94,12 +92,20 @@ export async function openMailServers<Submitter, Sender>(
   }
 }
 
-const openPair = ({ settings, host }: MailServersOptions): Promise<KeptCertificate> =>
-  openCertificate({
+async function openPair({ settings, host, mode }: MailServersOptions): Promise<KeptCertificate> {
+  const certificate = await openCertificate({
     files: () => ({ cert: settings["tls.cert"], key: settings["tls.key"] }),
     data_dir: settings.data_dir,
     host,
   })
+  const { self_signed } = certificate
+  // Under `up` the banner says it, and only this machine connects.
+  if (self_signed && mode === "serve") log.warn(SELF_SIGNED, { host, ...self_signed })
+  return certificate
+}
+
+const SELF_SIGNED =
+  "The mail servers use a certificate that this server signed itself. Clients that check certificates refuse it. Set tls.cert and tls.key."
 
 /** The server, or why there is none. */
 async function openOne(
@@ -107,7 +113,7 @@ async function openOne(
   certificate: KeptCertificate,
   options: MailServersOptions,
 ): Promise<MailServer | string> {
-  const { settings, isExplicit, otherwise } = options
+  const { settings, isExplicit, mode } = options
   const setting = `smtp.${kind}.listen` as const
   const listen = hostAndPort(settings[setting])
   const wanted = { ...serverOptions(kind, certificate, options), listen }
@@ -117,7 +123,7 @@ async function openOne(
     // An error of the second port is always one of a setting: it has no default.
     const is_usual = !isExplicit(setting) && portOf(error) === listen.port
     if (!is_usual) throw asListenError(error, listen)
-    if (otherwise === "free_port") {
+    if (mode === "up") {
       return openMailServer({ ...wanted, listen: { ...listen, port: 0 } })
     }
     const reason = reasonOf(error)

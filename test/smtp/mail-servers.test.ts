@@ -27,19 +27,19 @@ const login = { ...handlers, authenticate: async () => "me" }
 interface Given {
   flags?: Record<string, string | boolean | number>
   defaults?: Record<string, string>
-  otherwise?: "free_port" | "off"
+  mode?: "up" | "serve"
   trouble?: () => ServerTrouble | undefined
   with?: { submission?: typeof login; inbound?: typeof handlers }
 }
 
-function open({ flags = free, defaults = {}, otherwise = "off", trouble, ...given }: Given = {}) {
+function open({ flags = free, defaults = {}, mode = "serve", trouble, ...given }: Given = {}) {
   const loaded = loadSettings({ environment: {}, flags: { data_dir, ...flags }, defaults })
   return openMailServers({
     settings: loaded.values,
     host: "mail.test",
     handlers: given.with ?? { submission: login, inbound: handlers },
     isExplicit: (setting) => loaded.explain(setting).source !== "default",
-    otherwise,
+    mode,
     trouble: trouble ?? (() => undefined),
   })
 }
@@ -66,6 +66,19 @@ test("both servers run on their ports, each with its own limits", async () => {
   expect(servers.counts()).toMatchObject({ submission: { sessions: 1 }, inbound: { sessions: 1 } })
   await servers.close(0)
   expect(servers.state()).toBe("not listening")
+})
+
+test("a certificate that the server signed itself is said loudly, with its fingerprint", async () => {
+  const servers = await open()
+  await servers.close(0)
+  const [text, fields] = warn?.mock.calls[0] ?? []
+  expect(text).toContain("signed itself")
+  expect(fields).toMatchObject({ host: "mail.test", file: join(data_dir, "tls/cert.pem") })
+  expect(fields?.fingerprint).toMatch(/^([0-9A-F]{2}:){31}[0-9A-F]{2}$/)
+  warn?.mockClear()
+  const local = await open({ mode: "up" }) // there the banner says it
+  await local.close(0)
+  expect(warn).not.toHaveBeenCalled()
 })
 
 test("a server without handlers, or that is not enabled, is not there", async () => {
@@ -95,7 +108,7 @@ test("a usual port that is taken leaves its server off, with the ways to get it"
 test("under up a free port takes the place of a usual one", async () => {
   using taken = await occupied()
   const defaults = { ...free, "smtp.submission.listen": `127.0.0.1:${taken.port}` }
-  const servers = await open({ flags: {}, defaults, otherwise: "free_port" })
+  const servers = await open({ flags: {}, defaults, mode: "up" })
   expect(servers.ports.submission).not.toBe(taken.port)
   expect(servers.state()).toBe("ok")
   await servers.close(0)
@@ -105,7 +118,7 @@ test("a port that a setting names must be free", async () => {
   using taken = await occupied()
   const listen = `127.0.0.1:${taken.port}`
   for (const name of ["submission.listen", "inbound.listen", "submission.implicit_listen"]) {
-    const refused = open({ flags: { ...free, [`smtp.${name}`]: listen }, otherwise: "free_port" })
+    const refused = open({ flags: { ...free, [`smtp.${name}`]: listen }, mode: "up" })
     const error = { code: "EADDRINUSE", syscall: "listen", port: taken.port }
     await expect(refused).rejects.toMatchObject(error)
   }
