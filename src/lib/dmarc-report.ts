@@ -45,7 +45,8 @@ export interface DmarcRecord {
 const LIMITS = { bytes: 10 * 1024 * 1024, ratio: 200, entries: 10 }
 const XML_LIMITS = { elements: 400_000, depth: 20 }
 
-const MOST_RECORDS = 1_000
+/** The report stands in a row of the database and in an event; the raw message has all of it. */
+const MOST_RECORDS = 200
 const MOST_RESULTS = 10
 const MOST_CANDIDATES = 3
 const MOST_VALUE = 300
@@ -87,7 +88,7 @@ function fromXml(bytes: Uint8Array): DmarcReport | undefined {
   const metadata = childOf(root, "report_metadata")
   const range = childOf(metadata, "date_range")
   const rows = childrenOf(root, "record")
-  const records = rows.slice(0, MOST_RECORDS).map(recordOf)
+  const records = largest(rows).map(recordOf)
   const counts = rows.map((row) => ({ count: countOf(row), aligned: isAligned(row) }))
   return {
     org_name: textIn(metadata, "org_name"),
@@ -109,6 +110,12 @@ function fromXml(bytes: Uint8Array): DmarcReport | undefined {
     truncated: rows.length > MOST_RECORDS,
   }
 }
+
+/** All records, or those of the most messages. */
+const largest = (rows: XmlElement[]): XmlElement[] =>
+  rows.length <= MOST_RECORDS
+    ? rows
+    : rows.toSorted((a, b) => countOf(b) - countOf(a)).slice(0, MOST_RECORDS)
 
 function recordOf(record: XmlElement): DmarcRecord {
   const row = childOf(record, "row")

@@ -38,8 +38,9 @@ export interface TlsFailure {
 
 const LIMITS = { bytes: 5 * 1024 * 1024, ratio: 200, entries: 1 }
 
-const MOST_POLICIES = 100
-const MOST_FAILURES = 1_000
+/** The report stands in a row of the database and in an event; the raw message has all of it. */
+const MOST_POLICIES = 50
+const MOST_FAILURES = 20
 const MOST_STRINGS = 50
 const MOST_VALUE = 300
 const MOST_CANDIDATES = 3

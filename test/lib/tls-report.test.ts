@@ -48,7 +48,7 @@ test("of a long report the first policies and failures are kept, and all session
   const mail = seen(tlsMail("application/tlsrpt+json", TLS_NAME, JSON.stringify(long)), "")
   const report = readTlsReport(mail)
   expect(report).toMatchObject({ failed_sessions: 150 * 303, truncated: true })
-  expect(report?.policies).toHaveLength(100)
+  expect(report?.policies).toHaveLength(50)
 })
 
 describe("no report is", () => {
