@@ -13,11 +13,10 @@ const STALE_DRAFT_MS = 3_600_000
 const YOUNG_MS = 3_600_000
 
 export interface Blobs {
-  /**
-   * Resolves when the bytes are on disk under their hash; the same bytes twice are one file. `known`
-   * is the hash where it was computed already, in a worker for example.
-   */
-  put(bytes: Uint8Array, known?: string): Promise<{ sha256: string; size: number }>
+  /** The folder, for a worker that writes there itself. */
+  dir: string
+  /** Resolves when the bytes are on disk under their hash; the same bytes twice are one file. */
+  put(...parts: Uint8Array[]): Promise<{ sha256: string; size: number }>
   /** The bytes, or undefined when no file has that hash. */
   get(sha256: string): Promise<Uint8Array | undefined>
   /**
@@ -36,18 +35,26 @@ export interface Blobs {
  * failed write: a full disk, a lost fsync.
  */
 export function openBlobs(dir: string, onFault: (error: unknown) => void = () => {}): Blobs {
-  const drafts = prepare(dir)
+  prepare(dir)
+  return blobsIn(dir, onFault)
+}
+
+/** The same in a folder that was opened before, by another thread for example. */
+export function blobsIn(dir: string, onFault: (error: unknown) => void = () => {}): Blobs {
+  const drafts = join(dir, "drafts")
   const path = (sha256: string): string => {
     if (!/^[0-9a-f]{64}$/.test(sha256)) throw new Error("a blob is named by 64 hex digits")
     return join(dir, sha256.slice(0, 2), sha256)
   }
   return {
+    dir,
     path,
-    async put(bytes, known) {
-      const sha256 = known ?? (await hashOf(bytes))
+    async put(...parts) {
+      const sha256 = await hashOf(parts)
+      const size = parts.reduce((sum, { length }) => sum + length, 0)
       try {
-        if (!isPutAgain(path(sha256), bytes.length)) {
-          await write(join(drafts, newId()), path(sha256), bytes)
+        if (!isPutAgain(path(sha256), size)) {
+          await write(join(drafts, newId()), path(sha256), parts)
         }
         // Also for a file that was there: the request that stored it may not have synced the folder yet.
         await syncFolder(join(dir, sha256.slice(0, 2)))
@@ -55,7 +62,7 @@ export function openBlobs(dir: string, onFault: (error: unknown) => void = () =>
         onFault(error)
         throw error
       }
-      return { sha256, size: bytes.length }
+      return { sha256, size }
     },
     list: async (folder) => (await readdir(join(dir, nameOf(folder)))).sort(),
     remove: (sha256) => remove(path(sha256), join(drafts, newId())),
@@ -71,7 +78,7 @@ export function openBlobs(dir: string, onFault: (error: unknown) => void = () =>
 }
 
 /** All folders are made at the start, so that `put` never has to sync more than one of them. */
-function prepare(dir: string): string {
+function prepare(dir: string) {
   const drafts = join(dir, "drafts")
   mkdirSync(drafts, { recursive: true, mode: 0o700 })
   const there = new Set(readdirSync(dir))
@@ -80,17 +87,18 @@ function prepare(dir: string): string {
     if (!there.has(name)) mkdirSync(join(dir, name), { recursive: true, mode: 0o700 })
   }
   for (const name of readdirSync(drafts)) removeStale(join(drafts, name))
-  return drafts
 }
 
 /** Between two turns of the event loop: hashing 25 MB at once would hold it for 50 ms. */
 const HASHED_AT_ONCE = 1024 * 1024
 
-async function hashOf(bytes: Uint8Array): Promise<string> {
+async function hashOf(parts: Uint8Array[]): Promise<string> {
   const hasher = new Bun.CryptoHasher("sha256")
-  for (let at = 0; at < bytes.length; at += HASHED_AT_ONCE) {
-    if (at > 0) await nextTurn()
-    hasher.update(bytes.subarray(at, at + HASHED_AT_ONCE))
+  for (const part of parts) {
+    for (let at = 0; at < part.length; at += HASHED_AT_ONCE) {
+      if (at > 0) await nextTurn()
+      hasher.update(part.subarray(at, at + HASHED_AT_ONCE))
+    }
   }
   return hasher.digest("hex")
 }
@@ -140,10 +148,10 @@ function isYoung(path: string): boolean {
   return found !== undefined && found.mtimeMs > millis() - YOUNG_MS
 }
 
-async function write(draft: string, path: string, bytes: Uint8Array): Promise<void> {
+async function write(draft: string, path: string, parts: Uint8Array[]): Promise<void> {
   try {
     await using(await open(draft, "wx", 0o600), async (file) => {
-      await file.writeFile(bytes)
+      for (const part of parts) await file.writeFile(part)
       await file.sync()
     })
     await rename(draft, path)

@@ -1,6 +1,6 @@
 import type { Static } from "@sinclair/typebox"
 import type { InboundEmail, InboundInEvent, InboundSummary } from "./schemas"
-import type { InboundContent, InboundRow, ParsedInbound } from "./tables"
+import type { InboundContent, InboundRow, ParsedInbound, StoredElsewhere } from "./tables"
 
 /** Of both bodies together, in an event. */
 const MAX_EVENT_BODIES = 262_144
@@ -60,6 +60,10 @@ export const whole = (
   content: InboundContent | undefined,
 ): Static<typeof InboundEmail> => ({ ...listed(row), ...(content ?? NO_BODIES) })
 
+/** Whether the bodies are too long for an event, and for a row. */
+export const isTooLong = ({ text_body, html_body }: InboundContent): boolean =>
+  Buffer.byteLength(text_body ?? "") + Buffer.byteLength(html_body ?? "") > MAX_EVENT_BODIES
+
 /** Where an attachment can be fetched without a key, and until when. */
 export interface InboundFileUrl {
   url: string
@@ -72,13 +76,11 @@ export interface InboundFileUrl {
  */
 export function recordInEvent(
   row: InboundRow,
-  content: InboundContent,
+  content: InboundContent | StoredElsewhere,
   urlOf: (attachment_id: string) => InboundFileUrl,
 ): Static<typeof InboundInEvent> {
-  const record = whole(row, content)
-  const { text_body, html_body } = content
-  const size = Buffer.byteLength(text_body ?? "") + Buffer.byteLength(html_body ?? "")
-  const truncated = size > MAX_EVENT_BODIES
+  const truncated = "sha256" in content || isTooLong(content)
+  const record = whole(row, truncated ? NO_BODIES : (content as InboundContent))
   const attachments = record.attachments.map((one) => ({ ...one, ...urlOf(one.id) }))
-  return { ...record, ...(truncated && NO_BODIES), truncated, attachments }
+  return { ...record, truncated, attachments }
 }

@@ -48,11 +48,10 @@ export function inboundHandlers(parts: InboundServerParts): Handlers {
     async onMail(mail, session) {
       const found = await targetsOf(addresses, mail.to)
       const verdicts = parts.enforces_dmarc() ? await judged(parts, mail, session) : undefined
-      const raw = withTrace(mail, session, hosts[0] ?? "")
-      const arrival = { mail, session, found, verdicts, size: raw.length }
+      const trace = traceOf(mail, session, hosts[0] ?? "")
       const ids = await kept(async () => {
-        const { sha256 } = await parts.inbound_blobs.put(raw)
-        return arrivals.add(rowsOf(arrival, sha256))
+        const file = await parts.inbound_blobs.put(trace, mail.raw)
+        return arrivals.add(rowsOf({ mail, session, found, verdicts, ...file }))
       })
       return `2.0.0 Ok: queued as ${ids.join(" ")}`
     },
@@ -93,9 +92,9 @@ async function judged(
   return verdicts
 }
 
-/** With what a server that delivers puts in front (RFC 5321, 4.4). */
-function withTrace(mail: ReceivedMail, session: MailSession, host: string): Uint8Array {
-  const { from, smtputf8, raw, received_at } = mail
+/** What a server that delivers puts in front of a mail (RFC 5321, 4.4). */
+function traceOf(mail: ReceivedMail, session: MailSession, host: string): Uint8Array {
+  const { from, smtputf8, received_at } = mail
   const helo = session.helo.replace(/[^A-Za-z0-9.:[\]_-]/g, "?").slice(0, MOST_HELO) || "unknown"
   const protocol = `${smtputf8 ? "UTF8SMTP" : "ESMTP"}${session.tls ? "S" : ""}`
   const { version, cipher } = session.tls ?? { version: "", cipher: "" }
@@ -105,7 +104,7 @@ function withTrace(mail: ReceivedMail, session: MailSession, host: string): Uint
     `Return-Path: <${from}>`,
     `Received: from ${helo} ([${session.address}])\r\n\tby ${host} with ${protocol}${tls}\r\n\tid ${session.id}; ${date}`,
   ]
-  return Buffer.concat([Buffer.from(`${lines.join("\r\n")}\r\n`), raw])
+  return Buffer.from(`${lines.join("\r\n")}\r\n`)
 }
 
 const MOST_HELO = 255
@@ -115,11 +114,12 @@ interface Arrival {
   session: MailSession
   found: TakenRecipient[]
   verdicts: MailVerdicts | undefined
+  sha256: string
   size: number
 }
 
 /** One row for each recipient. The ids say that they belong together: one job reads them all. */
-function rowsOf({ mail, session, found, verdicts, size }: Arrival, sha256: string): InboundRow[] {
+function rowsOf({ mail, session, found, verdicts, sha256, size }: Arrival): InboundRow[] {
   const { address, helo, tls } = session
   const to = found.map((one) => one.address)
   return found.map(({ address: recipient, target }) => ({

@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm"
 import type { Blobs } from "../core/blobs"
 import type { Reader } from "../store/store"
-import { type InboundContent, inboundContents } from "./tables"
+import { type InboundContent, inboundContents, type StoredElsewhere } from "./tables"
 
 const NOTHING: InboundContent = { text_body: null, html_body: null, stripped_text: null }
 
@@ -13,8 +13,15 @@ export async function mailContent(
 ): Promise<InboundContent> {
   const wanted = eq(inboundContents.inbound_id, inbound_id)
   const [row] = await db.select().from(inboundContents).where(wanted)
-  if (!row) return NOTHING
-  if (!("sha256" in row.content)) return row.content
-  const bytes = await inbound_blobs.get(row.content.sha256)
+  return row ? wholeContent(inbound_blobs, row.content) : NOTHING
+}
+
+/** The bodies themselves, where they are in a file as well. */
+export async function wholeContent(
+  inbound_blobs: Blobs,
+  content: InboundContent | StoredElsewhere,
+): Promise<InboundContent> {
+  if (!("sha256" in content)) return content
+  const bytes = await inbound_blobs.get(content.sha256)
   return bytes ? (JSON.parse(Buffer.from(bytes).toString()) as InboundContent) : NOTHING
 }

@@ -1,5 +1,5 @@
-import { createHash } from "node:crypto"
 import { readFile } from "node:fs/promises"
+import { type Blobs, blobsIn } from "../core/blobs"
 import type { Mailbox } from "../lib/address"
 import { readAddressList } from "../lib/address-list"
 import { autoSubmitted } from "../lib/auto-reply"
@@ -17,13 +17,16 @@ import {
 import { firstOf, type HeaderLists, seenMail } from "../lib/seen-mail"
 import { strippedText } from "../lib/stripped-text"
 import { textFromHtml } from "../lib/text-from-html"
+import { isTooLong } from "./inbound-record"
 import { type SpamScore, spamScore } from "./spam-score"
 import type { SpamVerdicts } from "./spam-signs"
-import type { InboundContent, InboundFile } from "./tables"
+import type { InboundContent, InboundFile, StoredElsewhere } from "./tables"
 
 /** What the thread is given: the file of the raw message, and what is known of it. */
 export interface InboundToRead {
   path: string
+  /** The folder of the blobs, where files are put. */
+  blobs_dir: string
   mail_from: string
   verdicts: SpamVerdicts
   /** False: only its header, because the rest was too much for a thread before. */
@@ -41,10 +44,10 @@ export interface ReadMail {
   in_reply_to: string | null
   references: string[]
   headers: HeaderLists
-  content: InboundContent
-  /** The content as JSON, where it is too large for a row. */
-  large_content: { bytes: Uint8Array; sha256: string } | null
-  files: { file: InboundFile; bytes: Uint8Array }[]
+  /** The bodies, or the file that has them as JSON, where they are too large for a row. */
+  content: InboundContent | StoredElsewhere
+  /** On disk. */
+  files: InboundFile[]
   kind: MailKind
   auto_submitted: string | null
   /** The header of the message that a report returns. */
@@ -54,21 +57,15 @@ export interface ReadMail {
   parse_error: boolean
 }
 
-/** Of all bodies together. Larger ones become a file, so that a row stays a row. */
-const MOST_ROW_BYTES = 256 * 1024
-
 const MOST_REFERENCES = 100
 const MOST_ADDRESSES = 200
 const MOST_SUBJECT = 998
 const MOST_MESSAGE_ID = 998
 
 /** Runs in the worker thread, because a mail may be large or made to hurt. Rejects only where there is no file. */
-export async function readInbound({
-  path,
-  mail_from,
-  verdicts,
-  whole,
-}: InboundToRead): Promise<ReadMail> {
+export async function readInbound(given: InboundToRead): Promise<ReadMail> {
+  const { path, blobs_dir, mail_from, verdicts, whole } = given
+  const blobs = blobsIn(blobs_dir)
   const raw = await readFile(path)
   const read: MailTree = whole ? readTree(raw) : { leaves: [], problem: "parts" }
   const tree: MailTree = countFields(raw) > MAX_FIELDS ? { leaves: [], problem: "fields" } : read
@@ -93,8 +90,8 @@ export async function readInbound({
     in_reply_to: messageIds(firstOf(headers, "in-reply-to")).at(0) ?? null,
     references: messageIds(firstOf(headers, "references")).slice(-MOST_REFERENCES),
     headers,
-    ...fitted(content),
-    files: tree.problem === null ? filesOf(tree.leaves) : [],
+    content: await fitted(content, blobs),
+    files: tree.problem === null ? await filesOf(tree.leaves, blobs) : [],
     kind: classify(seen),
     auto_submitted: autoSubmitted(seen),
     returned: returnedHeaders(seen) ?? null,
@@ -124,35 +121,38 @@ function addressesOf(fields: [string, string][], name: string): Mailbox[] {
 const messageIds = (value: string): string[] =>
   (value.match(/<[^<>\s]+>/g) ?? []).filter((id) => id.length <= MOST_MESSAGE_ID)
 
-function fitted(content: InboundContent): Pick<ReadMail, "content" | "large_content"> {
-  const json = JSON.stringify(content)
-  if (json.length <= MOST_ROW_BYTES) return { content, large_content: null }
-  const bytes = new Uint8Array(Buffer.from(json))
-  const none = { text_body: null, html_body: null, stripped_text: null }
-  return { content: none, large_content: { bytes, sha256: hashOf(bytes) } }
+async function fitted(content: InboundContent, blobs: Blobs): Promise<ReadMail["content"]> {
+  if (!isTooLong(content)) return content
+  const { sha256 } = await blobs.put(Buffer.from(JSON.stringify(content)))
+  return { sha256 }
 }
 
 /** As many as the readers of reports look at. */
 const MOST_FILES = 1_000
 
-const filesOf = (leaves: MailLeaf[]) =>
-  leaves
-    .filter(isFile)
-    .slice(0, MOST_FILES)
-    .map((leaf, at) => fileOf(leaf, new Uint8Array(contentOf(leaf)), at))
+/** Files that are written at the same time. */
+const AT_ONCE = 8
 
-function fileOf(leaf: MailLeaf, bytes: Uint8Array, at: number) {
+async function filesOf(leaves: MailLeaf[], blobs: Blobs): Promise<InboundFile[]> {
+  const wanted = leaves.filter(isFile).slice(0, MOST_FILES)
+  const files: InboundFile[] = []
+  for (let at = 0; at < wanted.length; at += AT_ONCE) {
+    const some = wanted.slice(at, at + AT_ONCE)
+    files.push(...(await Promise.all(some.map((leaf, more) => fileOf(leaf, at + more, blobs)))))
+  }
+  return files
+}
+
+async function fileOf(leaf: MailLeaf, at: number, blobs: Blobs): Promise<InboundFile> {
   const { filename, content_type, content_id, disposition } = leaf
-  const file: InboundFile = {
+  const { sha256, size } = await blobs.put(contentOf(leaf))
+  return {
     id: String(at),
     filename: filename === null ? null : clean(filename),
     content_type,
-    size: bytes.length,
+    size,
     content_id: content_id === null ? null : clean(content_id),
     disposition,
-    sha256: hashOf(bytes),
+    sha256,
   }
-  return { file, bytes }
 }
-
-const hashOf = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex")

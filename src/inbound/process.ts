@@ -121,9 +121,9 @@ async function planned(parts: ProcessParts, row: InboundRow, stored: StoredMail)
     message?.thread_id ?? message?.id ?? (await threadOfAncestor(read, project_id, mail)) ?? row.id
   const after = processedRow(mine, stored, { found, message, thread_id })
   const decision: Decision = (await isRouted(parts, row))
-    ? await decide(parts, after, stored.content)
+    ? await decide(parts, after, mail.content)
     : { action: "tell", route_id: null }
-  const event = eventOf(parts, after, stored)
+  const event = eventOf(parts, after, mail)
   const is_unsettled = facts.length > 0 && (about?.recipients.some(isWaiting) ?? false)
   const decided = { ...after, route_id: decision.route_id }
   return { row: decided, stored, decision, event, about: message, facts, is_unsettled }
@@ -184,7 +184,7 @@ function processedRow(
     reply_to: mail.reply_to,
     headers: mail.headers,
     references: mail.references,
-    attachments: mail.files.map(({ file }) => file),
+    attachments: mail.files,
     // Only the address is a proof: anybody may name a Message-ID.
     reply_to_metadata: found?.proof === "r" ? found.message.metadata : null,
     spam: mail.spam,
@@ -231,7 +231,7 @@ function mailboxHash({ session, to_email }: InboundRow): string | null {
   return plus === -1 ? null : local.slice(plus + 1)
 }
 
-function eventOf(parts: ProcessParts, row: InboundRow, { content }: StoredMail): NewEvent {
+function eventOf(parts: ProcessParts, row: InboundRow, { content }: ReadMail): NewEvent {
   const urlOf = (file: string) =>
     fileUrl(parts.secrets, parts.base_url(), { inbound_id: row.id, file })
   const { id, account_id, project_id, to_email: recipient_email, created_at: timestamp } = row
@@ -247,7 +247,7 @@ async function finish(tx: Tx, change: Change) {
     tx.select({ status }).from(inboundEmails).where(eq(inboundEmails.id, row.id)),
   )
   if (now?.status !== "received") return // processed by a run before, or deleted meanwhile
-  await insertContents(tx, [{ inbound_id: row.id, content: stored.stored_content }])
+  await insertContents(tx, [{ inbound_id: row.id, content: stored.mail.content }])
   const files = stored.files.filter((sha256) => sha256 !== row.raw_sha256)
   await insertFiles(
     tx,

@@ -4,7 +4,7 @@ import { codeOf } from "../core/faults"
 import { log } from "../core/log"
 import type { Workers } from "../core/workers"
 import type { InboundToRead, ReadMail } from "./parse-inbound-task"
-import type { InboundContent, InboundRow, StoredElsewhere } from "./tables"
+import type { InboundRow } from "./tables"
 import { type VerdictTools, verify } from "./verdicts"
 
 export interface MailReaderParts {
@@ -16,9 +16,6 @@ export interface MailReaderParts {
 /** The largest mail takes a second. */
 const DEADLINE_MS = 20_000
 
-/** Files that are written at the same time. */
-const AT_ONCE = 8
-
 type Verdicts = Pick<
   InboundRow,
   "verified" | "spf_verdict" | "dkim_verdict" | "dmarc_verdict" | "arc_verdict"
@@ -28,9 +25,7 @@ type Verdicts = Pick<
 export interface StoredMail {
   mail: ReadMail
   verdicts: Verdicts
-  content: InboundContent
-  stored_content: InboundContent | StoredElsewhere
-  /** The hashes of its files, the raw message included. */
+  /** The hashes of the files that were made of it, each once. */
   files: string[]
 }
 
@@ -46,18 +41,12 @@ export async function readStoredMail(parts: MailReaderParts, row: InboundRow): P
   const { arc_verdict: arc } = verdicts
   const judged = { spf, dkim, dmarc, arc, verified }
   const { mail_from } = row.session
-  const mail = await read(parts, { path, mail_from, verdicts: judged, whole: true }, row.id)
-  await keepFiles(parts.inbound_blobs, mail)
-  const { large_content, content, files } = mail
-  const hashes = [row.raw_sha256, ...files.map(({ file }) => file.sha256)]
-  if (large_content) hashes.push(large_content.sha256)
-  return {
-    mail,
-    verdicts,
-    content: large_content ? JSON.parse(Buffer.from(large_content.bytes).toString()) : content,
-    stored_content: large_content ? { sha256: large_content.sha256 } : content,
-    files: [...new Set(hashes)],
-  }
+  const { dir } = parts.inbound_blobs
+  const wanted = { path, blobs_dir: dir, mail_from, verdicts: judged, whole: true }
+  const mail = await read(parts, wanted, row.id)
+  const hashes = mail.files.map(({ sha256 }) => sha256)
+  if ("sha256" in mail.content) hashes.push(mail.content.sha256)
+  return { mail, verdicts, files: [...new Set(hashes)] }
 }
 
 async function verdictsOf(
@@ -93,14 +82,5 @@ async function read(
     if (!mail.whole || error instanceof ApiError || codeOf(error) !== undefined) throw error
     log.warn("a mail could not be read, only its header", { inbound_id: id, error })
     return read({ workers } as MailReaderParts, { ...mail, whole: false }, id)
-  }
-}
-
-async function keepFiles(blobs: Blobs, { files, large_content }: ReadMail) {
-  const all = files.map(({ file, bytes }) => ({ sha256: file.sha256, bytes }))
-  if (large_content) all.push(large_content)
-  for (let at = 0; at < all.length; at += AT_ONCE) {
-    const some = all.slice(at, at + AT_ONCE)
-    await Promise.all(some.map(({ bytes, sha256 }) => blobs.put(bytes, sha256)))
   }
 }

@@ -12,8 +12,9 @@ import { deliveryOf, plan } from "../webhooks/route-events"
 import { webhooks } from "../webhooks/tables"
 import { forwardOf, wasForwarded } from "./forward"
 import { ownAddress } from "./inbound-reply"
+import { wholeContent } from "./mail-content"
 import { routeFor } from "./route-match"
-import type { InboundContent, InboundRow } from "./tables"
+import type { InboundContent, InboundRow, StoredElsewhere } from "./tables"
 
 export interface RouteParts {
   store: Store
@@ -34,7 +35,7 @@ export type Decision =
 export async function decide(
   parts: RouteParts,
   row: InboundRow,
-  content: InboundContent,
+  content: InboundContent | StoredElsewhere,
 ): Promise<Decision> {
   const route = await routeFor(parts.store.read, row.project_id, row.to_email)
   if (!route) return { action: "tell", route_id: null }
@@ -53,7 +54,7 @@ export async function decide(
 async function forwarded(
   { store, rules, blobs, inbound_blobs }: RouteParts,
   row: InboundRow,
-  content: InboundContent,
+  content: InboundContent | StoredElsewhere,
   target: string,
 ): Promise<EmailEntry | undefined> {
   const stays = (reason: string) => {
@@ -66,7 +67,8 @@ async function forwarded(
   try {
     const from = await ownAddress(store.read, rules.domains, row)
     const to = { email: target, name: null }
-    const email = await forwardOf(row, content, inbound_blobs, { to, from })
+    const bodies = await wholeContent(inbound_blobs, content)
+    const email = await forwardOf(row, bodies, inbound_blobs, { to, from })
     const sender = {
       caller,
       source: "inbound_reply" as const,

@@ -147,9 +147,9 @@ describe("a storage that does not write", () => {
     let is_full = true
     const healing: Blobs = {
       ...blobs,
-      put: async (bytes, known) => {
+      put: async (...given) => {
         if (is_full) throw Object.assign(new Error("full"), { code: "ENOSPC" })
-        return blobs.put(bytes, known)
+        return blobs.put(...given)
       },
     }
     await using it = await inboundServer(service, { inbound_blobs: healing })
