@@ -7,14 +7,26 @@ type InboundSummary = Components["InboundEmailSummary"]
 
 /** What reports say, as far as tables show it. */
 interface ReportFacts {
-  recipients: { email?: string; action?: string; status?: string; diagnostic?: string }[]
+  recipients: Partial<Record<"email" | "action" | "status" | "diagnostic" | "remote_mta", string>>[]
   original_recipients: string[]
-  policies: { policy_domain?: string; failures?: { result_type?: string }[] }[]
+  policies: {
+    policy_domain?: string
+    successful_sessions?: number
+    failed_sessions?: number
+    failures?: { result_type?: string }[]
+  }[]
+  records: Partial<Record<"source_ip" | "count" | "disposition" | "dkim" | "spf", string>>[]
   policy: { p?: string }
   [name: string]: unknown
 }
 
-const NO_FACTS: ReportFacts = { recipients: [], original_recipients: [], policies: [], policy: {} }
+const NO_FACTS: ReportFacts = {
+  recipients: [],
+  original_recipients: [],
+  policies: [],
+  records: [],
+  policy: {},
+}
 
 const factsOf = ({ report }: Pick<InboundSummary, "report">): ReportFacts => ({
   ...NO_FACTS,
@@ -72,7 +84,7 @@ const tls: Columns<InboundSummary> = {
   DOMAIN: wide((mail) => factsOf(mail).policies[0]?.policy_domain, "last"),
   OK: (mail) => factsOf(mail).successful_sessions,
   FAILED: (mail) => factsOf(mail).failed_sessions,
-  WHY: wide((mail) => failuresOf(factsOf(mail))),
+  WHY: wide((mail) => failuresOf(factsOf(mail).policies)),
   FROM: { cell: (mail) => dayOf(factsOf(mail).begin), spare: 1 },
   AGE,
 }
@@ -110,7 +122,7 @@ function paintShare(text: string, mail: InboundSummary, paint: Paint): string {
 
 const MOST_REASONS = 3
 
-function failuresOf({ policies }: ReportFacts): string {
+function failuresOf(policies: ReportFacts["policies"]): string {
   const all = policies.flatMap(({ failures = [] }) =>
     failures.map(({ result_type }) => result_type),
   )
@@ -154,21 +166,49 @@ export function inboundText(mail: Shown, paint: Paint): string {
     ],
     paint,
   )
-  const said = report ? [reportText(mail)] : []
+  const said = report ? [reportLines(mail).join("\n")] : []
   const body = cleanText(mail.text_body ?? mail.html_body ?? "").trimEnd()
   return [head, ...said, ...(body ? [body] : [])].join("\n\n")
 }
 
+/** Of the checks that decide whether a mail is verified, those that failed. */
+export const failedChecks = (mail: Pick<InboundSummary, "spf_verdict" | "dmarc_verdict">) =>
+  (["spf", "dmarc"] as const).filter((name) => mail[`${name}_verdict`] === "fail")
+
 const MOST_LINES = 20
 
-/** What a report says, line by line; all of it stands in the JSON. */
-function reportText(mail: InboundSummary): string {
+/** What a report says, a line for each thing; all of it stands in the JSON. */
+export function reportLines(mail: Pick<InboundSummary, "report">): string[] {
+  if (!mail.report) return []
   const facts = factsOf(mail)
-  const failed = facts.recipients.map(({ email, action, status, diagnostic }) =>
-    [email, action, status, diagnostic].filter(Boolean).join("  "),
-  )
   const plain = Object.entries(facts).flatMap(([name, value]) =>
-    ["string", "number"].includes(typeof value) ? `${name}  ${value}` : [],
+    ["string", "number"].includes(typeof value) ? `${name.replaceAll("_", " ")}: ${value}` : [],
   )
-  return [...failed.slice(0, MOST_LINES), ...plain].map(cleanLine).join("\n")
+  const lines = [
+    ...plain,
+    ...facts.original_recipients.map((email) => `recipient: ${email}`),
+    ...facts.recipients.flatMap(recipientLines),
+    ...facts.policies.map(policyLine),
+    ...facts.records.map(recordLine),
+  ]
+  const more = lines.length - MOST_LINES
+  const shown = lines.slice(0, MOST_LINES).map(cleanLine)
+  return more > 0 ? [...shown, `… ${more} more lines`] : shown
 }
+
+type DsnFacts = ReportFacts["recipients"][number]
+
+function recipientLines({ email, action, status, diagnostic, remote_mta }: DsnFacts): string[] {
+  const words = diagnostic ? [`  ${diagnostic}`] : []
+  const at = remote_mta ? [`  at ${remote_mta}`] : []
+  return [[email, action, status].filter(Boolean).join("  "), ...words, ...at]
+}
+
+const policyLine = (policy: ReportFacts["policies"][number]) => {
+  const { policy_domain, successful_sessions: ok, failed_sessions: failed } = policy
+  const why = failuresOf([policy])
+  return `${policy_domain ?? ""}  ${ok ?? 0} ok  ${failed ?? 0} failed${why ? `  ${why}` : ""}`
+}
+
+const recordLine = ({ source_ip, count, disposition, dkim, spf }: ReportFacts["records"][number]) =>
+  `${source_ip ?? ""}  ${count ?? 0}  ${disposition ?? ""}  dkim ${dkim ?? ""}  spf ${spf ?? ""}`

@@ -1,3 +1,4 @@
+import type { Components } from "../../src/client/components"
 import type { Client } from "../lib/client"
 import { exits, Failure } from "../lib/errors"
 import { given } from "../lib/input"
@@ -57,7 +58,7 @@ function messageOf({ exit, message, details }: Failure, intent: Intent): string 
   if (exit === exits.unauthorized && typeof details.required_scope === "string") {
     return `this needs a key with the scope ${details.required_scope}`
   }
-  const is_screen = intent.do === "load_endpoints" || intent.do === "load_queue"
+  const is_screen = ["load_endpoints", "load_queue", "load_inbound"].includes(intent.do)
   if (exit === exits.not_found && is_screen) return "this server does not have this screen"
   return message
 }
@@ -73,6 +74,10 @@ function problemOf(intent: Intent, problem: string, { details }: Failure): News 
       return { is: "delivery", id: intent.id, found: null, problem }
     case "load_queue":
       return { is: "queue", problem }
+    case "load_inbound":
+      return { is: "inbound", problem }
+    case "load_inbound_mail":
+      return { is: "inbound_mail", id: intent.id, found: null, problem }
     default:
       return details.required_scope === "webhooks:write"
         ? { is: "read_only", why: problem }
@@ -113,7 +118,17 @@ async function perform(world: ActionParts, cursors: Cursors, intent: Intent): Pr
     }
     case "load_queue":
       return dispatch({ is: "queue", work: (await client.call("GET /v1/queue")).data })
+    case "load_inbound": {
+      const { data } = await client.call("GET /v1/inbound-emails", { query: { per_page: PAGE } })
+      return dispatch({ is: "inbound", mails: data })
+    }
+    case "load_inbound_mail": {
+      const params = { inbound_id: intent.id }
+      const { data } = await client.call("GET /v1/inbound-emails/{inbound_id}", { params })
+      return dispatch({ is: "inbound_mail", id: intent.id, found: data })
+    }
     case "resend":
+    case "redeliver":
     case "retry":
     case "replay":
     case "test":
@@ -153,7 +168,8 @@ async function partsOf(client: Client, id: string, tab: Tab): Promise<MessagePar
         client.call("GET /v1/emails/{email_id}", input),
         client.call("GET /v1/emails/{email_id}/attempts", input),
       ])
-      return { email: found.data, attempts: attempts.data }
+      const reports = await reportsOn(client, found.data)
+      return { email: found.data, attempts: attempts.data, reports }
     }
     case "Events":
       return { events: (await client.call("GET /v1/emails/{email_id}/events", input)).data }
@@ -166,7 +182,22 @@ async function partsOf(client: Client, id: string, tab: Tab): Promise<MessagePar
   }
 }
 
-type Change = Extract<Intent, { do: "resend" | "retry" | "replay" | "test" }>
+/** Servers report on a message, at the latest when it has bounced. A key may not read received mail. */
+async function reportsOn(client: Client, { id, thread_id, timeline }: Components["Email"]) {
+  if (!timeline.some(({ type }) => REPORTED.test(type))) return []
+  const query = { thread_id: thread_id ?? id, kind: "bounce", per_page: PAGE } as const
+  try {
+    const { data } = await client.call("GET /v1/inbound-emails", { query })
+    return data.filter(({ replied_to_message_id }) => replied_to_message_id === id).reverse()
+  } catch (error) {
+    if (error instanceof Failure) return []
+    throw error
+  }
+}
+
+const REPORTED = /^email\.(soft_)?bounced$/
+
+type Change = Extract<Intent, { do: "resend" | "redeliver" | "retry" | "replay" | "test" }>
 
 /** Does it, and answers what to say about it. */
 async function change(client: Client, intent: Change): Promise<string> {
@@ -177,6 +208,12 @@ async function change(client: Client, intent: Change): Promise<string> {
         body: {},
       })
       return `sent again as ${data.id}`
+    }
+    case "redeliver": {
+      const params = { inbound_id: intent.id }
+      const name = "POST /v1/inbound-emails/{inbound_id}/redeliver"
+      const { deliveries } = (await client.call(name, { params })).data
+      return `${number(deliveries.length)} ${deliveries.length === 1 ? "delivery is" : "deliveries are"} sent again`
     }
     case "retry":
       await client.call("POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry", {

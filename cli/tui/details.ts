@@ -1,9 +1,10 @@
 import type { Components } from "../../src/client/components"
 import { address } from "../lib/email-text"
+import { reportLines, verdictsOf } from "../lib/inbound-text"
 import { cleanLine, cleanText, painter } from "../lib/terminal"
 import { clockTime } from "../lib/time"
 import { fitted, remembered, spanText, wrapped } from "./cells"
-import type { DeliveryView, MessageDetail, MessageParts, Tab } from "./state"
+import type { DeliveryView, InboundView, MessageDetail, MessageParts, Tab } from "./state"
 import {
   deliveryBrush,
   deliveryWord,
@@ -19,6 +20,7 @@ type EmailAttempt = Components["EmailAttempt"]
 type Email = Components["Email"]
 type EmailEvent = Components["EmailEvents"]["events"][number]
 type DeliveryDetail = Components["DeliveryDetail"]
+type InboundEmail = Components["InboundEmail"]
 type TimelineEntry = Components["Email"]["timeline"][number]
 
 /** A longer text is cut. */
@@ -35,6 +37,15 @@ export const deliveryLines = ({ found, problem }: DeliveryView, width: number, c
 /** A screen is drawn again and again while what is opened in it stays the same. */
 const linesOfMessage = remembered((parts: MessageParts, tab: Tab, width: number, colour: boolean) =>
   painted(parts.problems?.[tab], content[tab](parts), width, colour),
+)
+
+/** What came in, what was checked, what it reports, and its text. */
+export const inboundLines = ({ found, problem }: InboundView, width: number, colour: boolean) =>
+  linesOfInbound(found, problem, width, colour)
+
+const linesOfInbound = remembered(
+  (found: InboundEmail | null, problem: string | null, width: number, colour: boolean) =>
+    painted(problem, found && inboundParts(found), width, colour),
 )
 
 const linesOfDelivery = remembered(
@@ -63,7 +74,8 @@ function painted(
 
 /** Undefined: not read yet. */
 const content: Record<Tab, (parts: MessageParts) => StyledLine[] | undefined> = {
-  Timeline: ({ email, attempts }) => email && timeline(email, attempts ?? []),
+  Timeline: ({ email, attempts, reports }) =>
+    email && [...timeline(email, attempts ?? []), ...(reports ?? []).flatMap(dsnLines)],
   Headers: ({ raw }) => (raw === undefined ? undefined : headers(raw)),
   Text: ({ content: found }) => found && text(found.html ? textOfHtml(found.html) : found.text),
   Raw: ({ raw }) => (raw === undefined ? undefined : text(raw)),
@@ -84,8 +96,48 @@ function timeline(email: Email, attempts: readonly EmailAttempt[]): StyledLine[]
     ...pair("error", error && `${error.code}: ${error.message}`),
     ...pair("attached", (email.attachments ?? []).map(({ filename }) => filename).join(", ")),
     styled(""),
-    ...(email.timeline ?? []).map((entry) => styled(factLine(entry))),
+    ...(email.timeline ?? []).flatMap(storyLines),
     ...(attempts.length > 0 ? [styled(""), ...attempts.flatMap(attemptLines)] : []),
+  ]
+}
+
+/** A fact, and the words of the server that caused it. */
+function storyLines(entry: TimelineEntry): StyledLine[] {
+  const { response, mx } = entry.detail ?? {}
+  const is_bad = /bounced|complained|failed/.test(entry.type)
+  if (!is_bad || !response) return [styled(factLine(entry))]
+  const said = cleanLine(mx ? `${mx}: ${response}` : response)
+  return [styled(factLine(entry)), styled(`  ${said}`, "dim")]
+}
+
+/** What a receiving server reported afterwards (RFC 3464). */
+function dsnLines(mail: Components["InboundEmailSummary"]): StyledLine[] {
+  return [
+    styled(""),
+    styled(`DSN  ${clockTime(mail.created_at)}  ${cleanLine(mail.id)}`, "bold"),
+    ...reportLines(mail).map((line) => styled(`  ${line}`)),
+  ]
+}
+
+function inboundParts(mail: InboundEmail): StyledLine[] {
+  const { spam, stripped_text, text_body, html_body } = mail
+  const rules = spam.rules.map(({ rule, points }) => `${rule} ${points}`).join(", ")
+  const body = text_body ?? (html_body && textOfHtml(html_body)) ?? stripped_text
+  const report = reportLines(mail)
+  return [
+    ...pair("from", address(mail.from) || mail.envelope.from || "<>"),
+    ...pair("to", mail.to_email),
+    ...pair("subject", mail.subject),
+    ...pair("received", mail.created_at),
+    ...pair("status", mail.status === "processed" ? null : mail.status),
+    ...pair("answers", mail.replied_to_message_id),
+    ...pair("thread", mail.thread_id),
+    styled(`checked    ${verdictsOf(mail)}`, mail.verified === false ? "red" : "green"),
+    ...pair("spam", rules ? `${spam.score} (${rules})` : spam.score),
+    ...pair("attached", mail.attachments.map(({ filename }) => filename ?? "unnamed").join(", ")),
+    ...(report.length > 0 ? [styled(""), ...report.map((line) => styled(line))] : []),
+    styled(""),
+    ...text(body),
   ]
 }
 

@@ -1,6 +1,7 @@
 import { cleanLine, type Paint } from "../lib/terminal"
 import { ageText, fitted, head, number, percent, sparkline, widthOf, wrapped } from "./cells"
-import { deliveryLines, messageLines } from "./details"
+import { deliveryLines, inboundLines, messageLines } from "./details"
+import { inboundInfo, inboundTable } from "./inbound-screen"
 import { everywhere, type KeyHelp, keysOf } from "./keys"
 import { layoutOf } from "./layout"
 import { perSecond } from "./message-rows"
@@ -73,8 +74,10 @@ export function tabLine({ screen, link, columns }: State, paint: Paint): string 
     screens[at] === screen ? paint.inverse(`[${name}]`) : ` ${name} `,
   )
   const size = names.reduce((sum, name) => sum + name.length + 3, -1)
-  const gap = columns - 4 - size - widthOf(word)
-  return `${shown.join(" ")}${" ".repeat(Math.max(1, gap))}${paint[brush](word)}`
+  const room = columns - 4 - size - 1 // a narrow terminal shows the beginning of the word
+  const state = widthOf(word) > room ? fitted(word, room) : word
+  const gap = columns - 4 - size - widthOf(state)
+  return `${shown.join(" ")}${" ".repeat(gap)}${paint[brush](state)}`
 }
 
 export const bordered = (line: string, paint: Paint): string =>
@@ -100,8 +103,14 @@ function questionLine({ text, choices }: Question, width: number): string {
 }
 
 function infoOf(state: State): string {
-  if (state.screen === "messages") return listInfo(state)
-  return state.screen === "webhooks" ? webhookInfo(state) : queueInfo(state)
+  return INFO[state.screen](state)
+}
+
+const INFO = {
+  messages: listInfo,
+  webhooks: webhookInfo,
+  queue: queueInfo,
+  inbound: inboundInfo,
 }
 
 const asked = { filter: "/", command: ":", replay: "replay since: " }
@@ -164,10 +173,12 @@ function screenLines(state: State, width: number, paint: Paint): string[] {
       return webhookLines(state, width, paint)
     case "queue":
       return queueLines(state, width, paint)
+    case "inbound":
+      return inboundTable(state, width, paint)
   }
 }
 
-/** What is opened of the list: a message or a delivery; undefined when nothing is. */
+/** What is opened of the list: a message, a received mail or a delivery; undefined when nothing is. */
 function openedLines(state: State, paint: Paint, colour: boolean): string[] | undefined {
   const { detail_width: width } = layoutOf(state)
   const message = state.screen === "messages" ? state.messages.detail : null
@@ -177,6 +188,12 @@ function openedLines(state: State, paint: Paint, colour: boolean): string[] | un
     const title = names.join(" ") + " ".repeat(Math.max(0, width - size))
     const lines = messageLines(message, width, colour)
     return withTitle(state, message.id, title, lines, message.top, paint)
+  }
+  const mail = state.screen === "inbound" ? state.inbound.detail : null
+  if (mail) {
+    const under = paint.dim(fitted(mail.found ? cleanLine(mail.found.kind) : "", width))
+    const lines = inboundLines(mail, width, colour)
+    return withTitle(state, `received mail ${mail.id}`, under, lines, mail.top, paint)
   }
   const delivery = state.screen === "webhooks" ? state.webhooks.detail : null
   if (!delivery) return undefined

@@ -98,15 +98,40 @@ const delivery: KeyHelp[] = [
   copy,
 ]
 
+const redeliver = key(
+  "R",
+  "redeliver",
+  "send the event of this mail to the endpoints again (asks first)",
+)
+const answered = key("m", "answered", "open the message that this mail answers or reports on")
+
+const inbound: KeyHelp[] = [
+  moving,
+  key("⏎", "detail", "open the mail: verdicts, spam score, report and text"),
+  answered,
+  redeliver,
+  copy,
+]
+
+const inboundMail: KeyHelp[] = [
+  key("Esc", "back", "go back to the list"),
+  key("↑↓", "scroll", "scroll the text"),
+  answered,
+  redeliver,
+  key("n", "next", "open the next mail"),
+  key("p", "previous", "open the previous mail"),
+  copy,
+]
+
 const queue: KeyHelp[] = [key("↑↓", "scroll", "scroll the text")]
 
 /** Keys of every screen; the line of keys ends with the last two anyway. */
 export const everywhere: KeyHelp[] = [
-  key("1 2 3", "", "open Messages, Webhooks or Queue"),
+  key("1 2 3 4", "", "open Messages, Webhooks, Queue or Inbound"),
   key(
     ":",
     "",
-    "type a command: messages, webhooks, queue, filter, clear, replay, resend, retry, test, copy, enable, disable, follow, pause, help, quit",
+    "type a command: messages, webhooks, queue, inbound, filter, clear, replay, resend, redeliver, answered, retry, test, copy, enable, disable, follow, pause, help, quit",
   ),
   key("Esc", "", "go back; in the list: remove the filter. Ctrl-L redraws the screen"),
   key("?", "", "show this help"),
@@ -118,6 +143,7 @@ export function keysOf(state: State): KeyHelp[] {
   const { screen, messages: list, webhooks } = state
   if (screen === "messages") return list.detail ? detail : messages
   if (screen === "queue") return queue
+  if (screen === "inbound") return state.inbound.detail ? inboundMail : inbound
   const keys = keysOnWebhooks(webhooks)
   return webhooks.read_only === null ? keys : keys.filter(({ changes }) => !changes)
 }

@@ -202,6 +202,7 @@ async function shown(colour: boolean, store: MonitorStore, life: MonitorRun): Pr
 function ask(store: MonitorStore): void {
   const { screen, webhooks } = store.state()
   store.ask({ do: "load_queue" })
+  if (screen === "inbound") store.ask({ do: "load_inbound" })
   if (screen !== "webhooks") return
   store.ask({ do: "load_endpoints" })
   if (webhooks.detail) store.ask({ do: "load_delivery", ...idsOf(webhooks.detail) })

@@ -2,6 +2,7 @@ import { Failure } from "../lib/errors"
 import { moment } from "../lib/time"
 import { withoutLast } from "./cells"
 import { type MessageFilter, parseFilter } from "./filter"
+import { pressOnInbound } from "./inbound-screen"
 import { chosen } from "./layout"
 import { pressOnMessages } from "./messages-screen"
 import {
@@ -70,8 +71,16 @@ function pressAnywhere(state: State, key: string): StateStep | undefined {
 
 function opened(state: State, screen: State["screen"]): StateStep {
   const next = { ...state, screen }
-  if (screen === "webhooks") return step(next, { do: "load_endpoints" })
-  return screen === "queue" ? step(next, { do: "load_queue" }) : step(next)
+  switch (screen) {
+    case "webhooks":
+      return step(next, { do: "load_endpoints" })
+    case "queue":
+      return step(next, { do: "load_queue" })
+    case "inbound":
+      return step(next, { do: "load_inbound" })
+    case "messages":
+      return step(next)
+  }
 }
 
 function pressOnScreen(state: State, key: string): StateStep {
@@ -80,6 +89,8 @@ function pressOnScreen(state: State, key: string): StateStep {
       return pressOnMessages(state, key)
     case "webhooks":
       return pressOnWebhooks(state, key)
+    case "inbound":
+      return pressOnInbound(state, key)
     case "queue":
       return step({ ...state, queue: { ...state.queue, top: queueTop(state, key) } })
   }
@@ -173,30 +184,34 @@ const on_both = { copy: "y", resend: "r", retry: "r" }
 const on_messages = { ...on_both, follow: "f", pause: " " }
 const on_webhooks = { ...on_both, disable: "d", enable: "e", pause: "p", test: "t" }
 
+const on_inbound = { copy: "y", redeliver: "R", answered: "m" }
+
 /** Words behind `:`, and the key that does the same, by the screen where they mean something. */
 const as_keys = {
   messages: new Map(Object.entries(on_messages)),
   webhooks: new Map(Object.entries(on_webhooks)),
   queue: new Map<string, string>(),
+  inbound: new Map(Object.entries(on_inbound)),
 }
 
 export const command_words = [
   ...new Set([
     ...[...screens, "filter", "clear", "replay", "help", "quit"],
-    ...Object.keys({ ...on_messages, ...on_webhooks }),
+    ...Object.keys({ ...on_messages, ...on_webhooks, ...on_inbound }),
   ]),
 ].sort()
 
 function asKey(state: State, word: string, places: string[], refused: Refuse): StateStep {
   const key = as_keys[state.screen].get(word)
   if (key === undefined) return refused(`${word} works in ${places.join(" and ")}: open it first`)
+  if (state.screen === "inbound") return pressOnInbound(state, key)
   return state.screen === "webhooks" ? pressOnEither(state, key) : pressOnMessages(state, key)
 }
 
 function command(state: State, text: string, refused: Refuse): StateStep {
   const [word = "", ...rest] = text.split(/\s+/)
   const screen = screens.find((name) => name === word)
-  if (screen) return step({ ...state, screen })
+  if (screen) return opened(state, screen)
   const places = screens.filter((name) => as_keys[name].has(word))
   if (places.length > 0) return asKey(state, word, places, refused)
   switch (word) {

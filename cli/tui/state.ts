@@ -12,9 +12,11 @@ type Email = Components["Email"]
 type EmailEvents = Components["EmailEvents"]
 type Webhook = Components["Webhook"]
 type OpenWork = Components["OpenWork"]
+type InboundEmail = Components["InboundEmail"]
+type InboundSummary = Components["InboundEmailSummary"]
 
 /** In the order of their number keys. */
-export const screens = ["messages", "webhooks", "queue"] as const
+export const screens = ["messages", "webhooks", "queue", "inbound"] as const
 type ScreenName = (typeof screens)[number]
 
 export const tabs = ["Timeline", "Headers", "Text", "Raw", "Events"] as const
@@ -30,6 +32,8 @@ export interface MessageParts {
   events?: EmailEvents
   content?: EmailContent
   raw?: string
+  /** Reports of other servers about the message (DSN). */
+  reports?: InboundSummary[]
   /** Why a tab could not be loaded. */
   problems?: Partial<Record<Tab, string>>
 }
@@ -83,6 +87,21 @@ interface QueueState {
   top: number
 }
 
+export interface InboundView {
+  id: string
+  top: number
+  found: InboundEmail | null
+  problem: string | null
+}
+
+export interface InboundState {
+  /** Null: not read yet. */
+  mails: readonly InboundSummary[] | null
+  problem: string | null
+  position: ListPosition
+  detail: InboundView | null
+}
+
 /** One line that is being typed. */
 export interface PromptState {
   asks: "filter" | "command" | "replay"
@@ -99,6 +118,7 @@ type ReplayPortion = (typeof replay_portions)[number]
 /** Done by a key that asked first. */
 type AskedAction =
   | { do: "resend"; id: string }
+  | { do: "redeliver"; id: string }
   | { do: "retry"; webhook_id: string; id: string }
   | { do: "replay"; webhook_id: string; since: string; status: ReplayPortion }
   | { do: "enable"; webhook_id: string; replay: "held" | "none" }
@@ -131,6 +151,7 @@ export interface State {
   messages: MessagesState
   webhooks: WebhooksState
   queue: QueueState
+  inbound: InboundState
   prompt: PromptState | null
   question: Question | null
   help: boolean
@@ -169,6 +190,7 @@ export function initialState(columns: number, lines: number, now: number, title:
       read_only: null,
     },
     queue: { work: null, problem: null, top: 0 },
+    inbound: { mails: null, problem: null, position: TOP_OF_LIST, detail: null },
     prompt: null,
     question: null,
     help: false,
@@ -185,6 +207,8 @@ export type Intent =
   | { do: "load_deliveries"; webhook_id: string }
   | { do: "load_delivery"; webhook_id: string; id: string }
   | { do: "load_queue" }
+  | { do: "load_inbound" }
+  | { do: "load_inbound_mail"; id: string }
   | { do: "test"; webhook_id: string }
   | { do: "copy"; text: string }
   | { do: "redraw" }
@@ -211,4 +235,9 @@ export const withMessages = (state: State, changes: Partial<MessagesState>): Sta
 export const withWebhooks = (state: State, changes: Partial<WebhooksState>): State => ({
   ...state,
   webhooks: { ...state.webhooks, ...changes },
+})
+
+export const withInbound = (state: State, changes: Partial<InboundState>): State => ({
+  ...state,
+  inbound: { ...state.inbound, ...changes },
 })

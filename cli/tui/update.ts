@@ -10,6 +10,7 @@ import {
   type StateStep,
   step,
   type Tab,
+  withInbound,
   withMessages,
   withWebhooks,
 } from "./state"
@@ -18,6 +19,8 @@ type Delivery = Components["Delivery"]
 type DeliveryDetail = Components["DeliveryDetail"]
 type Webhook = Components["Webhook"]
 type OpenWork = Components["OpenWork"]
+type InboundEmail = Components["InboundEmail"]
+type InboundSummary = Components["InboundEmailSummary"]
 
 /** Everything that changes the state, except keys. */
 export type News =
@@ -34,6 +37,8 @@ export type News =
   | { is: "delivery"; id: string; found: DeliveryDetail | null; problem?: string }
   | { is: "read_only"; why: string }
   | { is: "queue"; work?: OpenWork; problem?: string }
+  | { is: "inbound"; mails?: readonly InboundSummary[]; problem?: string }
+  | { is: "inbound_mail"; id: string; found: InboundEmail | null; problem?: string }
   | { is: "notice"; text: string }
 
 type NewsOf<Kind extends News["is"]> = Extract<News, { is: Kind }>
@@ -65,6 +70,10 @@ export function applyNews(state: State, news: News): StateStep {
       const { work = state.queue.work, problem = null } = news
       return step({ ...state, queue: { ...state.queue, work, problem } })
     }
+    case "inbound":
+      return step(withMails(state, news))
+    case "inbound_mail":
+      return step(withMail(state, news))
     case "message":
       return step(withParts(state, news))
     case "endpoints":
@@ -127,8 +136,9 @@ function ticked(state: State, now: number): State {
 }
 
 function resized(state: State): State {
-  const { messages, webhooks } = state
+  const { messages, webhooks, inbound } = state
   const { height } = layoutOf(state)
+  const mails = inbound.mails ?? []
   const [upper, lower] = webhookHeights(height, webhooks.endpoints?.length ?? 0)
   const { position, shown } = messages
   const { endpoints, deliveries } = webhooks
@@ -136,12 +146,29 @@ function resized(state: State): State {
   return {
     ...state,
     messages: { ...messages, position: kept(position, shown, shown, tableRows(height)) },
+    inbound: { ...inbound, position: kept(inbound.position, mails, mails, tableRows(height)) },
     webhooks: {
       ...webhooks,
       position: kept(webhooks.position, list, list, tableRows(upper)),
       delivery_position: kept(webhooks.delivery_position, deliveries, deliveries, tableRows(lower)),
     },
   }
+}
+
+/** The chosen mail stays chosen when newer ones come; at the top of the list the newest is. */
+function withMails(state: State, news: NewsOf<"inbound">): State {
+  const before = state.inbound
+  const { mails = before.mails, problem = null } = news
+  const rows = tableRows(layoutOf(state).height)
+  const position = kept(before.position, before.mails ?? [], mails ?? [], rows)
+  return withInbound(state, { mails, problem, position })
+}
+
+function withMail(state: State, { id, found, problem }: NewsOf<"inbound_mail">): State {
+  const { detail } = state.inbound
+  if (detail?.id !== id) return state
+  const next = { ...detail, found: found ?? detail.found, problem: problem ?? null }
+  return withInbound(state, { detail: next })
 }
 
 function withParts(state: State, { id, tab, parts, problem }: NewsOf<"message">): State {

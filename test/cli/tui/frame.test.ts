@@ -8,7 +8,7 @@ import { press } from "../../../cli/tui/press"
 import type { State } from "../../../cli/tui/state"
 import { openStore } from "../../../cli/tui/store"
 import { applyNews } from "../../../cli/tui/update"
-import { endpoint, fact, monitorWith } from "./rows"
+import { endpoint, fact, inboundMail, monitorWith } from "./rows"
 
 const after = (state: State, ...keys: string[]) =>
   keys.reduce((now, key) => press(now, key).state, state)
@@ -20,6 +20,18 @@ function withEndpoint(state: State): State {
   const endpoints = [endpoint("a", { url, ...off })]
   return applyNews(after(state, "2"), { is: "endpoints", endpoints }).state
 }
+
+const HARD = inboundMail("m1", {
+  from: { email: "ビジネス@例え.test", name: "漢字 🎉" },
+  subject: "👩‍👩‍👧 é \u001b[2J",
+  verified: false,
+  spam: { score: 9.9, flagged: true, rules: [{ rule: "too_much", points: 9.9 }] },
+  report: { recipients: [{ email: "例え@x.test", diagnostic: "550 連接 ".repeat(40) }] },
+})
+
+/** On the screen of received mail, with some that is hard to measure. */
+const withMail = (state: State): State =>
+  applyNews(after(state, "4"), { is: "inbound", mails: [HARD, inboundMail("m2")] }).state
 
 /** A monitor in every posture, with text that is hard to measure. */
 function postures(columns: number, lines: number): State[] {
@@ -49,6 +61,13 @@ function postures(columns: number, lines: number): State[] {
     after(withEndpoint(start), "e"),
     applyNews(after(start, "3"), { is: "queue", work: empty }).state,
     applyNews(after(start, "3"), { is: "queue", work: busy }).state,
+    after(start, "4"),
+    after(withMail(start), "?"),
+    withMail(start),
+    after(withMail(start), "<enter>"),
+    applyNews(after(withMail(start), "<enter>"), { is: "inbound_mail", id: HARD.id, found: HARD })
+      .state,
+    after(withMail(start), "R"),
   ]
 }
 

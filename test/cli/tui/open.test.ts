@@ -9,13 +9,14 @@ function server(): FakeApi {
   api.data(`GET /v1/emails/${ID}/events`, { email_id: ID, status: "delivered", events })
   api.data("GET /v1/webhooks", [])
   api.data("GET /v1/queue", { by_state: [], by_domain: [] })
+  api.data("GET /v1/inbound-emails", [])
   return api
 }
 
 test("no address of any request holds the key, and every request carries it", async () => {
   using api = server()
   const words = ["tui", "--url", api.url, "--api-key", KEY]
-  const { exit, out } = await onTerminal(words, { until: "ann@mailbox.test", type: "23q" })
+  const { exit, out } = await onTerminal(words, { until: "ann@mailbox.test", type: "234q" })
   expect([exit, out]).toEqual([0, expect.stringContaining("\u001b[?1049l")])
   expect(api.seen.map(({ path }) => path)).toContain("/v1/events/stream")
   for (const { url, headers } of api.seen) {

@@ -26,7 +26,9 @@ test("number keys are the screens that exist, and the others do nothing", () => 
   expect(pressed(start, "2").intents).toEqual([{ do: "load_endpoints" }])
   expect(pressed(start, "3").state.screen).toBe("queue")
   expect(pressed(start, "3", "1").state.screen).toBe("messages")
-  for (const key of ["4", "9", "0"]) expect(pressed(start, key).state).toEqual(start)
+  expect(pressed(start, "4").state.screen).toBe("inbound")
+  expect(pressed(start, "4").intents).toEqual([{ do: "load_inbound" }])
+  for (const key of ["5", "9", "0"]) expect(pressed(start, key).state).toEqual(start)
 })
 
 test("q ends it, and so does Ctrl-C, also from within a prompt", () => {

@@ -4,6 +4,7 @@ import { applyNews } from "../../../cli/tui/update"
 import type { Components } from "../../../src/client/components"
 
 type Webhook = Components["Webhook"]
+type InboundEmail = Components["InboundEmail"]
 
 export const NOW = Date.UTC(2026, 10, 21, 12, 0, 0)
 
@@ -73,5 +74,46 @@ export const endpoint = (id: string, more: Partial<Webhook> = {}): Webhook => ({
   last_failure_at: null,
   created_at: "2026-11-21T12:00:00.000Z",
   updated_at: "2026-11-21T12:00:00.000Z",
+  ...more,
+})
+
+/** A received mail that was checked and answers nothing. */
+export const inboundMail = (id: string, more: Partial<InboundEmail> = {}): InboundEmail => ({
+  id,
+  project_id: idAt(NOW),
+  rfc_message_id: `<${id}@elsewhere.test>`,
+  from: { email: "ann@elsewhere.test", name: "Ann" },
+  to_email: "support@in.acme.test",
+  to: [],
+  cc: [],
+  reply_to: [],
+  envelope: { from: "ann@elsewhere.test", to: ["support@in.acme.test"] },
+  domain: "in.acme.test",
+  subject: "Where is it?",
+  headers: {},
+  attachments: [],
+  in_reply_to: null,
+  references: [],
+  replied_to_message_id: null,
+  reply_to_metadata: null,
+  mailbox_hash: null,
+  thread_id: id,
+  kind: "new",
+  auto_submitted: null,
+  spf_verdict: "pass",
+  dkim_verdict: "pass",
+  dmarc_verdict: "pass",
+  arc_verdict: "none",
+  verified: true,
+  spam: { score: 0, flagged: false, rules: [] },
+  report: null,
+  status: "processed",
+  parse_error: false,
+  truncated: false,
+  size: 512,
+  created_at: "2026-11-21T12:00:00.000Z",
+  text_body: "Where is my order?",
+  html_body: null,
+  stripped_text: "Where is my order?",
   ...more,
 })
