@@ -106,7 +106,8 @@ export function dmarcRefusal({ dmarc, detail }: MailVerdicts): string | undefine
   return `The DMARC policy of ${domain} has this mail refused. ${reason}`
 }
 
-function summary(detail: VerdictDetail): MailVerdicts {
+function summary(found: VerdictDetail): MailVerdicts {
+  const detail = printable(found)
   const { spf, dmarc, arc } = detail
   const dkim = detail.dkim.map(({ result }) => result)
   const first = (["pass", "temperror", "fail"] as const).find((result) => dkim.includes(result))
@@ -120,6 +121,18 @@ function summary(detail: VerdictDetail): MailVerdicts {
     detail,
   }
 }
+
+/** The mail may put anything into a name: kept are 300 characters that every terminal may show. */
+function printable<T>(value: T): T {
+  if (typeof value === "string") {
+    return value.slice(0, MAX_SHOWN).replace(/[^ -~]/g, "?") as T
+  }
+  if (Array.isArray(value)) return value.map(printable) as T
+  if (typeof value !== "object" || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, printable(one)])) as T
+}
+
+const MAX_SHOWN = 300
 
 /** Only a definite `-all` is a failure. The other words give no answer that one could rely on. */
 const SPF_VERDICTS: Record<SpfResult["result"], MailVerdict> = {

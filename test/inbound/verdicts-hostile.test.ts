@@ -117,6 +117,16 @@ describe("a header", () => {
     expect(verdicts.dmarc).toBe("none")
   })
 
+  test("of escape sequences and long names tells them in a form that may be shown", async () => {
+    const field = `DKIM-Signature: v=1; a=\x1b[2Jrsa; d=${"d.".repeat(3_000)}\xff; s=\x07; h=from; bh=; b=x`
+    const helo = `${"\x1b]0;x\x07".repeat(100)}.test`
+    const { detail } = await judge(mailOf([field]), usual, { ...ARRIVAL, helo, mail_from: "" })
+    const told = JSON.stringify(detail)
+    expect(told).not.toMatch(/[^ -~]|\\u00/)
+    expect(told.length).toBeLessThan(4_000)
+    expect(detail.dkim[0]?.domain).toHaveLength(300)
+  })
+
   test("with more authors than may be asked for fails", async () => {
     const list = Array.from({ length: 1_000 }, (_, number) => `a@d${number}.test`).join(",")
     const verdicts = await judge(bytesOf({ ...base, fields: [`From: ${list}`] }))
