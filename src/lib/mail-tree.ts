@@ -1,3 +1,4 @@
+import { isAscii } from "node:buffer"
 import { decodeWords } from "./mail-text"
 
 /** Deeper or larger messages are made to hurt: no mail program writes them (contract 22, section 2). */
@@ -202,7 +203,9 @@ const UNNAMED = /^(us-ascii|ascii|ansi_x3\.4-1968|utf-?8|)$/i
 /** Bytes as text. A label that says nothing, or names no charset, is UTF-8 where that fits. */
 export function textOf(bytes: Uint8Array, charset: string): string {
   const label = charset.trim()
-  if (!UNNAMED.test(label)) {
+  const is_unnamed = UNNAMED.test(label)
+  if (is_unnamed && isAscii(bytes)) return latin1(bytes) // nearly all heads, at a tenth of the cost
+  if (!is_unnamed) {
     const named = decoderFor(label)
     if (named) return named.decode(bytes)
   }
@@ -212,6 +215,9 @@ export function textOf(bytes: Uint8Array, charset: string): string {
     return new TextDecoder("windows-1252").decode(bytes)
   }
 }
+
+const latin1 = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1")
 
 /** The label comes from the message, so it may name anything. */
 function decoderFor(label: string): TextDecoder | undefined {
