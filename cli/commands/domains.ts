@@ -38,7 +38,8 @@ export const domainRows = [
       return_path: "host label of the envelope sender (default: bounce)",
       dkim_selector: "selector of the DKIM key (default: svc1)",
     },
-    options: (command) => command.option("--receiving", "also receive mail (not supported yet)"),
+    options: (command) =>
+      command.option("--receiving", "also receive mail: its MX record leads to this server"),
     body: ({ receiving }) => (receiving ? { receiving } : {}),
     done: ({ domain }) => `added ${domain}. Its zone needs these records:`,
     shown: shownAdded,
@@ -58,7 +59,7 @@ export const domainRows = [
   row("update <domain>", "PATCH /v1/domains/{domain_id}", {
     example: "--return-path mail",
     flags: {
-      receiving: "also receive mail (`on` is not supported yet)",
+      receiving: "also receive mail: on or off",
       tracking_subdomain: "host label of tracked links (only `none` works yet)",
       return_path: "host label of the envelope sender",
     },

@@ -29,6 +29,8 @@ export interface Receiver extends AsyncDisposable {
   port: number
   /** Of its certificate, which is good for `mx.<the first domain>`. */
   certificate: string
+  /** The folder of an address, a Maildir. */
+  mailbox(address: string): string
   /** The mails that lie in the mailbox of an address, as they were stored. Waits for `count` of them. */
   mails(address: string, count: number): Promise<string[]>
   /** What Postfix logged so far. */
@@ -37,9 +39,12 @@ export interface Receiver extends AsyncDisposable {
 
 /**
  * A real Postfix with a mailbox for each of the addresses, in a folder of its own. In their domains
- * nobody else exists, and it sends nothing anywhere.
+ * nobody else exists, and it sends nothing anywhere, as far as `own` settings say nothing else.
  */
-export async function postfixReceiver(addresses: string[]): Promise<Receiver> {
+export async function postfixReceiver(
+  addresses: string[],
+  own: PostfixSettings = {},
+): Promise<Receiver> {
   const domains = [...new Set(addresses.map((address) => address.split("@")[1] ?? ""))]
   const folder = mkdtempSync(join(tmpdir(), "belfry-postfix-"))
   chmodSync(folder, 0o755) // its daemons run under a user of their own
@@ -49,7 +54,12 @@ export async function postfixReceiver(addresses: string[]): Promise<Receiver> {
     const path = join(folder, "mail.log")
     return existsSync(path) ? readFileSync(path, "utf8") : ""
   }
-  const settings = { ...mailboxes(folder, addresses, domains), ...withTls(folder, certificate) }
+  const boxes = mailboxes(folder, addresses, domains)
+  const settings = { ...boxes, ...withTls(folder, certificate), ...own }
+  const mailbox = (address: string) => {
+    const [user = "", domain = ""] = address.split("@")
+    return join(folder, "mail", domain, user)
+  }
   const postfix = await startPostfix(folder, settings).catch((error) => {
     remove()
     throw error
@@ -58,9 +68,9 @@ export async function postfixReceiver(addresses: string[]): Promise<Receiver> {
     port: postfix.port,
     certificate: certificate.cert,
     log,
+    mailbox,
     async mails(address, count) {
-      const [user = "", domain = ""] = address.split("@")
-      const inbox = join(folder, "mail", domain, user, "new")
+      const inbox = join(mailbox(address), "new")
       const deadline = performance.now() + ARRIVES_MS
       const kept = () => (existsSync(inbox) ? readdirSync(inbox) : [])
       while (kept().length < count) {
