@@ -35,6 +35,8 @@ export interface Profile {
   project_id?: string | null
   /** Of a server by `belfry up`: its first project, which no other data folder has. */
   instance?: string
+  /** Of a server by `belfry up`: where it takes mail by SMTP. */
+  submission_port?: number
 }
 
 export interface Profiles {
@@ -54,6 +56,8 @@ export interface Connection {
   signed_in: boolean
   account_id: string | null
   project_id: string | null
+  /** Where the server takes mail by SMTP, if the profile knows it. */
+  submission_port?: number
 }
 
 /** A connection that no profile speaks for. */
@@ -120,6 +124,7 @@ export function connection(flags: Chosen, environment: Environment): Connection 
     signed_in: given_key === undefined && Boolean(own?.session),
     account_id: own?.account_id ?? null,
     project_id: own?.project_id ?? null,
+    ...(own?.submission_port !== undefined && { submission_port: own.submission_port }),
   }
 }
 

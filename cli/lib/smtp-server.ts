@@ -20,7 +20,7 @@ export function submissionServer(
   text: string | undefined,
   given_tls: string | undefined,
 ): SubmissionServer {
-  const named = text === undefined ? { host: hostOfProfile(context) } : parsed(text)
+  const named = text === undefined ? ofProfile(context, given_tls) : parsed(text)
   const { host } = named
   const is_local = /^(localhost|127(\.\d+){3}|::1)$/.test(host)
   const tls = modeOf(given_tls, named.port)
@@ -28,8 +28,12 @@ export function submissionServer(
   return { host, port: named.port ?? (tls === "implicit" ? PORTS.implicit : usual), tls, is_local }
 }
 
-const hostOfProfile = (context: Context) =>
-  new URL(context.connection().url).hostname.replace(/^\[|\]$/g, "")
+function ofProfile(context: Context, tls: string | undefined): { host: string; port?: number } {
+  const { url, submission_port } = context.connection()
+  const host = new URL(url).hostname.replace(/^\[|\]$/g, "")
+  const is_known = submission_port !== undefined && tls !== "implicit"
+  return { host, ...(is_known && { port: submission_port }) }
+}
 
 function parsed(text: string): { host: string; port?: number } {
   const [, bracketed, plain, port] =

@@ -35,9 +35,9 @@ export const up: Action<UpOptions> = async (context, options) => {
   const loaded = await upSettings(context.flags, options)
   const running = await startServer(loaded, { mode: "up", begin: begins(options) })
   const { project_id, api_key } = await firstKey(running, options.newKey === true)
-  const leaveProfile = takeProfile({ url: running.url, api_key, instance: project_id })
-
   const { url, data_dir, smtp } = running
+  const mail = smtp.submission === null ? {} : { submission_port: smtp.submission }
+  const leaveProfile = takeProfile({ url, api_key, instance: project_id, ...mail })
   const setup_token = running.setup?.token ?? null
   const { output, paint } = context
   const is_human = output.form === "human"
@@ -67,6 +67,8 @@ export async function upSettings(
     "http.listen": `${LOOPBACK}:${DEFAULT_PORT}`,
     "smtp.submission.listen": `${LOOPBACK}:${SUBMISSION_PORT}`,
     "smtp.inbound.listen": `${LOOPBACK}:${INBOUND_PORT}`,
+    // Programs under test connect as often as they like.
+    "smtp.inbound.per_minute": 100_000,
     "log.level": "warn",
     // For a first try the receivers of webhooks are on the same machine.
     "webhooks.require_https": false,

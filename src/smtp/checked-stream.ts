@@ -31,7 +31,7 @@ export class CheckedStream extends SMTPStream {
     this.#mail = { collector, received }
   }
 
-  override _feedDataStream(chunk: Buffer, next: () => void) {
+  override _feedDataStream(chunk: Buffer, next: (error?: Error) => void) {
     const mail = this.#mail
     this.onMailByte()
     const rest = this.isClosed ? undefined : mail?.collector.feed(chunk)
@@ -39,7 +39,7 @@ export class CheckedStream extends SMTPStream {
     this._dataMode = false
     this._remainder = ""
     this.#mail = undefined
-    mail.received().then(() => this._write(rest, "buffer", next))
+    mail.received().then(() => this._write(rest, "buffer", next), next)
   }
 }
 

@@ -112,10 +112,12 @@ export class MailConnection extends SMTPConnection {
 
   /** Runs a handler and answers the command with what it throws. */
   async judge(work: () => Promise<void>, done: (refusal?: Error) => void): Promise<void> {
-    const refusal = await work().then(
-      () => undefined,
-      (error) => this.#refusalOf(error),
-    )
+    let refusal: SmtpReplyError | undefined
+    try {
+      await work()
+    } catch (error) {
+      refusal = this.#refusalOf(error)
+    }
     done(refusal && Object.assign(new Error(worded(refusal)), { responseCode: refusal.code }))
     if (refusal?.close) this.close()
   }
@@ -227,7 +229,7 @@ export class MailConnection extends SMTPConnection {
     const parser = this._parser as CheckedStream | false
     if (!parser) return callback()
     if (this.session.envelope.rcptTo.length === 0) {
-      this.send(503, "5.5.1 Send RCPT first")
+      this.send(503, "Send RCPT first")
       return callback()
     }
     const not_ready = this.#context.options.isReady()

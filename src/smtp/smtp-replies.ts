@@ -56,7 +56,9 @@ function reworded(
     return [501, "5.1.3", refusalText("validation_error", "This is no address")]
   }
   if (code === 451) return [451, "4.3.0", refusalText("internal_error", "Try again later")]
-  return [code, STANDARD[code] ?? `${Math.floor(code / 100)}.5.0`, text.replace(/^Error: /, "")]
+  const api_code = code === 421 ? "rate_limit_exceeded" : "validation_error"
+  const enhanced = STANDARD[code] ?? `${Math.floor(code / 100)}.5.0`
+  return [code, enhanced, refusalText(api_code, text.replace(/^Error: /, ""))]
 }
 
 const LOG_IN = "Log in with AUTH first; the password is an API key"

@@ -60,7 +60,7 @@ test("from up to a delivered email, with no setting but the home", async () => {
   expect(ready.url).toMatch(/^http:\/\/(127\.0\.0\.1|localhost):\d+$/)
   expect(ready.data_dir).toBe(join(home, ".local/share/belfry-up"))
   const port = expect.any(Number)
-  expect(ready.smtp).toEqual({ submission: port, inbound: null, mailbox: port })
+  expect(ready.smtp).toEqual({ submission: port, inbound: port, mailbox: port })
   expect(statSync(join(home, ".config/belfry/profiles.json")).mode & 0o777).toBe(0o600)
 
   const words = ["emails", "send", "--from", "me@mailbox.test", "--to", "ann@mailbox.test"]
@@ -87,6 +87,18 @@ test("from up to a delivered email, with no setting but the home", async () => {
   }
   expect(statuses).toEqual(["queued", "sending", "sent", "delivered"])
   expect(await server.stop()).toBe(0)
+}, 30_000)
+
+test("a mail by SMTP goes the same way, and no port needs to be known", async () => {
+  await using server = await startUp(freshHome())
+  const addresses = ["--from", "me@mailbox.test", "--to", "kim@mailbox.test"]
+  const sent = await server.cli("smtp", "test", ...addresses, "--subject", "By SMTP")
+  const { outcome, reply, server: where } = JSON.parse(sent.out)
+  expect([sent.exit, outcome]).toEqual([0, "accepted"])
+  expect(where).toEndWith(`:${server.ready.smtp.submission}`)
+  const [, id] = /^250 2\.0\.0 Ok: queued as ([0-9a-f-]{36})$/.exec(reply) ?? []
+  const mail = await server.cli("mailbox", "wait", "--to", "kim@mailbox.test", "--timeout", "9s")
+  expect(JSON.parse(mail.out)).toMatchObject({ email_id: id, subject: "By SMTP" })
 }, 30_000)
 
 test("a key made on the command line may do what it was made for, until it is revoked", async () => {
