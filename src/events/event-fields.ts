@@ -90,32 +90,67 @@ const failed: ExampleField[] = [
   always("error.message", "The relay refused it.", "A text for people."),
 ]
 
-/** The InboundEmail of the API, shortened: attachments come with an address to fetch them from. */
+/** The InboundEmail of the API. Its attachments come with an address to fetch them from. */
 const inbound = {
   id: `${EXAMPLE_ID}01`,
+  project_id: `${EXAMPLE_ID}18`,
+  rfc_message_id: "<CAF3k9@mail.example.com>",
   from: { email: "ann@example.com", name: "Ann" },
-  to_email: "support@in.example.org",
-  to: ["support@in.example.org"],
+  to_email: "support+1042@in.example.org",
+  envelope: { from: "ann@example.com", to: ["support+1042@in.example.org"] },
+  domain: "in.example.org",
   subject: "Re: Your receipt",
-  text_body: "Thank you!",
-  html_body: null,
+  to: [{ email: "support+1042@in.example.org", name: null }],
+  cc: [],
+  reply_to: [],
+  headers: { subject: ["Re: Your receipt"] },
+  references: [`<${EXAMPLE_ID}19@example.org>`],
   attachments: [
     {
       id: "0",
       filename: "note.txt",
       content_type: "text/plain",
       size: 12,
+      content_id: null,
+      disposition: "attachment",
+      sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
       url: "https://belfry.example.org/v1/files/example",
       expires_at: "2026-02-01T11:30:00.000Z",
     },
   ],
+  reply_to_metadata: null,
+  spam: { score: 0, flagged: false, rules: [{ rule: "dmarc_pass", points: -1 }] },
+  report: null,
+  in_reply_to: `<${EXAMPLE_ID}19@example.org>`,
+  replied_to_message_id: `${EXAMPLE_ID}19`,
+  mailbox_hash: "1042",
+  thread_id: `${EXAMPLE_ID}19`,
+  kind: "reply",
+  auto_submitted: null,
+  spf_verdict: "pass",
+  dkim_verdict: "pass",
+  dmarc_verdict: "pass",
+  arc_verdict: "none",
+  verified: true,
+  status: "processed",
+  parse_error: false,
   truncated: false,
+  size: 2048,
   created_at: EXAMPLE_TIME,
+  text_body: "Thank you!\n\n> Here is your receipt.",
+  html_body: null,
+  stripped_text: "Thank you!",
 }
 
 const received: ExampleField[] = [
-  ...first,
-  always("inbound", inbound, "The inbound email. Its bodies have at most 256 KiB together."),
+  always("message_id", `${EXAMPLE_ID}01`, "The id of the received mail."),
+  always("recipient_email", "support+1042@in.example.org", "The address that received the mail."),
+  timestamp,
+  always(
+    "inbound",
+    inbound,
+    "The received mail, as `GET /v1/inbound-emails/{inbound_id}` shows it. Each attachment has a `url` for one hour. Beyond 256 KiB the bodies are null, and `truncated` is true.",
+  ),
 ]
 
 const push: ExampleField[] = [
@@ -306,7 +341,6 @@ export const examplesByType: Record<string, Record<string, unknown>> = {
   "email.soft_bounced": { bounce_type: "Transient", bounce_subtype: "MailboxFull" },
   "email.complained": { complaint_feedback_type: "abuse" },
   "email.clicked": { url: "https://example.com/orders/1042" },
-  "email.received": { recipient_email: "support@in.example.org" },
   "push.failed": { error_code: "invalid_token", error_message: "The token is not valid any more." },
   "sms.undelivered": { error_code: "30005", error_message: "The number is not in use." },
   "sms.failed": { error_code: "21211", error_message: "The number is not valid." },

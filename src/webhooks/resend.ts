@@ -79,14 +79,14 @@ export async function replay(
 }
 
 /**
- * Plans one more delivery of an event to every endpoint that would get it today, or to `only` one of
- * them. Returns the deliveries.
+ * Plans one more delivery of an event to every endpoint that would get it today. With `only` that
+ * endpoint alone gets it, whatever it subscribes to. Returns the deliveries.
  */
 export async function deliverAgain(tx: Tx, event: feed.Event, only: string | null) {
   const endpoints = await endpointsOf(tx, event.project_id)
-  const chosen = endpoints
-    .filter(({ id }) => only === null || id === only)
-    .filter((endpoint) => subscribesTo(endpoint, event))
+  const chosen = endpoints.filter((endpoint) =>
+    only === null ? subscribesTo(endpoint, event) : endpoint.id === only,
+  )
   const planned = chosen.map((endpoint) => deliveryOf(endpoint, event, "replay"))
   await plan(tx, planned)
   const ids = planned.map(({ id }) => id)
