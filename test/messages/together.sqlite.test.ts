@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
+import { READY } from "../../src/jobs/work-item"
 import { feedback } from "../../src/messages/settle"
 import { messages } from "../../src/messages/tables"
 import { quietLog } from "../harness/quiet"
@@ -16,14 +17,11 @@ const delivered = () => outcome([told(TO, { status: "delivered" })])
 async function delivers({ store, work }: Awaited<ReturnType<typeof postOffice>>, id: string) {
   const loop = new WorkLoops({ store, work, concurrency: 5, lease_ms: 30_000, alone: true })
   await loop.start()
-  const open = () =>
-    store.read
-      .select({ id: messages.id })
-      .from(messages)
-      .where(eq(messages.id, id))
-      .then(async (rows) => rows.length > 0 && loop.running > 0)
-  await Bun.sleep(20)
-  while (await open()) await Bun.sleep(1)
+  const waits = async () => {
+    const [row] = await store.read.select().from(messages).where(eq(messages.id, id))
+    return row?.state === READY // also while it is claimed in memory
+  }
+  while ((await waits()) || loop.running > 0) await Bun.sleep(1)
   await loop.stop(1000)
 }
 
