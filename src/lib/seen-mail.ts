@@ -39,7 +39,7 @@ export function seenMail(raw: Uint8Array, tree: MailTree, envelope_from: string)
   const leaves = tree.problem === null ? tree.leaves.slice(0, MOST_PARTS) : []
   const bodies = leaves.filter((leaf) => !isFile(leaf))
   return {
-    headers: headerLists(headerFields(raw).map(([name, value]) => [name, storable(value)])),
+    headers: headerLists(headerFields(raw)),
     text: joined(bodies, "text/plain"),
     html: joined(bodies, "text/html"),
     parts: leaves.filter(isFile).map(seenPart),
@@ -68,8 +68,8 @@ export function headerLists(fields: [name: string, value: string][]): HeaderList
   const lists: HeaderLists = Object.create(null)
   for (const [name, value] of fields.slice(0, MOST_FIELDS)) {
     const list = lists[name]
-    if (list) list.push(value)
-    else lists[name] = [value]
+    if (list) list.push(storable(value))
+    else lists[name] = [storable(value)]
   }
   return lists
 }
