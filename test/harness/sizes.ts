@@ -12,6 +12,10 @@ export const sizes = {
   inward: full ? 10_000 : 1_000,
   /** Times that the binary is killed with SIGKILL under load. */
   kills: full ? 50 : 10,
+  /** Times that both mail servers are killed under load. */
+  mail_kills: full ? 30 : 4,
+  /** SMTP dialogues that are made up, and broken mails that come by SMTP, for both mail servers. */
+  dialogues: full ? 20_000 : 1_000,
   /** Events in the largest feed, jobs in the largest backlog. */
   events: full ? 100_000 : 10_000,
   /** Received mails whose verdicts are compared with those of others. */
