@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test"
+import { isAscii } from "node:buffer"
 import { createHash } from "node:crypto"
 import { smtp } from "../../src/emails/providers/smtp"
 import { dotStuffed } from "../../src/lib/mail-text"
@@ -76,29 +77,37 @@ const leavesOf = (raw: Buffer): [string, string | null][] =>
     return [leaf.content_type, createHash("sha256").update(bytes).digest("hex")]
   })
 
+/** Submits the mails, and relays them to smtp-sink: what it stored, by Message-ID. */
+async function relayed(mails: DiverseMail[], ...options: string[]) {
+  await using service = await testService()
+  const project = await service.project()
+  const keys = await domainKeys("example.test")
+  await keys.publish(service, project.project_id)
+  await using server = await openSubmission(service)
+  await submitAll(server.port, project.key, mails)
+
+  await using sink = await startSmtpSink(...options)
+  const provider = smtp({ host: "127.0.0.1", port: sink.port, tls: "none" })
+  await deliverBy(service.parts, provider)
+  await provider.close()
+
+  const arrived = new Map<string, Buffer>()
+  for (const stored of sink.files()) {
+    const raw = stored.slice(stored.indexOf("\nDKIM-Signature: ") + 1, -1)
+    const mail = Buffer.from(raw.replaceAll("\n", "\r\n"), "latin1")
+    const [message_id = ""] = /<[\d.]+@client\.test>/.exec(raw) ?? []
+    arrived.set(message_id, mail)
+  }
+  expect(arrived.size).toBe(mails.length)
+  const verdicts = await byPythonDkim([...arrived.values()], keys.records)
+  expect(verdicts.filter((all) => all.join() !== "true,true")).toEqual([])
+  return arrived
+}
+
 describe.skipIf(missing("smtp-sink", "python3", "dkimverify"))("mails of every shape", () => {
   test("arrive at Postfix as they were submitted, with signatures that hold", async () => {
     const mails = diverseMails(sizes.submissions)
-    await using service = await testService()
-    const project = await service.project()
-    const keys = await domainKeys("example.test")
-    await keys.publish(service, project.project_id)
-    await using server = await openSubmission(service)
-    await submitAll(server.port, project.key, mails)
-
-    await using sink = await startSmtpSink()
-    const provider = smtp({ host: "127.0.0.1", port: sink.port, tls: "none" })
-    await deliverBy(service.parts, provider)
-    await provider.close()
-
-    const arrived = new Map<string, Buffer>()
-    for (const stored of sink.files()) {
-      const raw = stored.slice(stored.indexOf("\nDKIM-Signature: ") + 1, -1)
-      const mail = Buffer.from(raw.replaceAll("\n", "\r\n"), "latin1")
-      const [message_id = ""] = /<[\d.]+@client\.test>/.exec(raw) ?? []
-      arrived.set(message_id, mail)
-    }
-    expect(arrived.size).toBe(mails.length)
+    const arrived = await relayed(mails)
     for (const { message_id, kept } of mails) {
       const whole = arrived.get(message_id)?.toString("latin1") ?? ""
       const [own = ""] = OWN_FIELDS.exec(whole) ?? []
@@ -108,8 +117,17 @@ describe.skipIf(missing("smtp-sink", "python3", "dkimverify"))("mails of every s
       // DATA ends with a line end, so that a mail without one gets it.
       expect(rest.replace(TRACE, "")).toBe(given.endsWith("\r\n") ? given : `${given}\r\n`)
     }
-    const verdicts = await byPythonDkim([...arrived.values()], keys.records)
-    expect(verdicts.filter((all) => all.join() !== "true,true")).toEqual([])
+  }, 300_000)
+
+  test("arrive in seven bits where Postfix offers no 8BITMIME, and say the same", async () => {
+    const mails = diverseMails(Math.ceil(sizes.submissions / 4), 3)
+    expect(mails.some(({ kept }) => !isAscii(kept))).toBe(true)
+    const arrived = await relayed(mails, "-8")
+    for (const { message_id, kept } of mails) {
+      const narrow = arrived.get(message_id) ?? Buffer.alloc(0)
+      expect(isAscii(narrow)).toBe(true)
+      expect(leavesOf(narrow)).toEqual(leavesOf(kept))
+    }
   }, 300_000)
 
   test("are taken apart as Python takes them apart", async () => {

@@ -4,9 +4,10 @@ import { count, eq } from "drizzle-orm"
 import type { Blobs } from "../../src/core/blobs"
 import * as apiKeys from "../../src/identity/api-keys"
 import { messages } from "../../src/messages/tables"
+import { domainKeys } from "../emails/published-keys"
 import { movableClock } from "../harness/clock"
 import { deliverAll } from "../harness/delivery"
-import type { ProjectOptions } from "../harness/service"
+import { type ProjectOptions, testService } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 import { idsOf, replyOf, session, testSubmission } from "../harness/submission"
 
@@ -352,6 +353,33 @@ test("the From domain decides, whatever Sender and the envelope say", async () =
     "From: bell@example.test\nSender: other@stranger.test\nResent-From: x@stranger.test\n"
   const [id = ""] = idsOf(await send(`${head}\nHi\n`, "ann@example.test", { from: "" }))
   expect(await find(id)).toMatchObject({ from: { email: "bell@example.test" }, status: "queued" })
+})
+
+test("a header in UTF-8 asks for SMTPUTF8, one in encoded words does not", async () => {
+  await using own = await testService()
+  const client = testSubmission(own)
+  const one = await client.login((await own.project()).key)
+  const raw = Buffer.from("From: bell@example.test\r\nSubject: Grüße\r\n\r\nx\r\n")
+  await client.submit(one, { raw, to: "ann@example.test", smtputf8: true })
+  await client.submit(one, { raw, to: "ben@example.test" })
+  const asked = (await deliverAll(own)).map(({ to, smtputf8 }) => [to[0], smtputf8])
+  expect(Object.fromEntries(asked)).toEqual({ "ann@example.test": true, "ben@example.test": false })
+})
+
+test("a key that is bound to a domain sends from no other: 550 5.7.1", async () => {
+  const { account_id, project_id } = await client()
+  const domain = "acme.test"
+  await (await domainKeys(domain)).publish(service, project_id)
+  const domain_id = await service.parts.rules.domains.idOf(project_id, domain)
+  const created_by = { type: "local" as const, id: null }
+  const unlimited = { expires_at: null, ip_addresses: [] }
+  const wanted = { name: "bound", scopes: ["email:send"], domain_id, ...unlimited }
+  const owner = { account_id, project_id, created_by }
+  const { key } = await store.tx((tx) => apiKeys.create(tx, owner, wanted))
+  const bound = await login(key)
+  await submit(bound, { raw: "From: a@acme.test\n\nx\n", to: "ann@example.test" })
+  const other = submit(bound, { raw: letter(), to: "ann@example.test" })
+  expect(await replyOf(other)).toBe("550 5.7.1 forbidden")
 })
 
 test("mail of the sandbox counts no quota", async () => {
