@@ -8,6 +8,7 @@ import type { JobRow } from "../../src/jobs/jobs"
 import { jobs } from "../../src/jobs/tables"
 import { canonical, dotStuffed } from "../../src/lib/mail-text"
 import { openTestMailServer } from "../smtp/open-mail-server"
+import { emptyDns } from "./empty-dns"
 import type { TestService } from "./service"
 import { SmtpDialogue } from "./smtp-dialogue"
 
@@ -27,8 +28,9 @@ export async function inboundServer(
   options: Partial<InboundServerParts> = {},
 ) {
   const { secrets, workers, inbound_blobs, blobs, rules, base_url } = parts
-  const dns = resolver({ servers: ["127.0.0.1:9"], try_ms: 50 })
-  const verdicts = { workers, dns, host: HOST, dns_ms: 100 }
+  const names = await emptyDns()
+  const dns = resolver({ servers: [names.server] })
+  const verdicts = { workers, dns, host: HOST }
   const server_parts = { store, secrets, inbound_blobs, hosts: [HOST], verdicts }
   const handlers = inboundHandlers({ ...server_parts, enforces_dmarc: () => false, ...options })
   const it = await openTestMailServer({
@@ -96,7 +98,10 @@ export async function inboundServer(
       await work()
       return rowsOf(ids)
     },
-    [Symbol.asyncDispose]: () => it[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await it[Symbol.asyncDispose]()
+      names[Symbol.dispose]()
+    },
   }
 }
 
