@@ -66,7 +66,31 @@ export function openDnsAsker(dns: Resolver, ms: number): DnsAsker {
   }
 }
 
-async function lookUp(dns: Resolver, { name, type }: DnsQuestion): Promise<DnsAnswer> {
+/** Mail comes in bursts from few senders, whose records are asked for again and again. */
+const KEPT_MS = 30_000
+const MOST_KEPT = 5_000
+
+interface KeptAnswer {
+  answer: DnsAnswer
+  until: number
+}
+
+const memories = new WeakMap<Resolver, Map<string, KeptAnswer>>()
+
+/** As `ask`, but what DNS said within the last 30 s is not asked again. A failure is never kept. */
+async function lookUp(dns: Resolver, question: DnsQuestion): Promise<DnsAnswer> {
+  const memory = memories.get(dns) ?? new Map<string, KeptAnswer>()
+  memories.set(dns, memory)
+  const key = keyOf(question)
+  const kept = memory.get(key)
+  if (kept && kept.until > monotonic()) return kept.answer
+  const answer = await ask(dns, question)
+  if (memory.size >= MOST_KEPT) memory.clear()
+  if (!("unknown" in answer)) memory.set(key, { answer, until: monotonic() + KEPT_MS })
+  return answer
+}
+
+async function ask(dns: Resolver, { name, type }: DnsQuestion): Promise<DnsAnswer> {
   try {
     if (type === "TXT") return { rows: await dns.txt(name) }
     if (type === "MX") return { rows: await dns.mx(name) }

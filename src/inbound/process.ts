@@ -9,8 +9,8 @@ import { isOpen } from "../messages/facts"
 import { feedback, type LateFact, wasTold } from "../messages/settle"
 import { messages } from "../messages/tables"
 import { bump } from "../store/counters"
-import { held } from "../store/dialect"
-import { inserter, updater } from "../store/statements"
+import { held, idList, isAmong } from "../store/dialect"
+import { inserter, prepared, updater } from "../store/statements"
 import type { Reader, Tx } from "../store/store"
 import { inboundTarget } from "./addresses"
 import {
@@ -87,12 +87,18 @@ export const processInbound = (parts: ProcessParts): JobHandler<{ ids: string[] 
   },
 })
 
-const waiting = (read: Reader, ids: string[]): Promise<InboundRow[]> =>
-  read
+async function waiting(read: Reader, ids: string[]): Promise<InboundRow[]> {
+  const rows = await findRows(read, { ids })
+  return rows.filter(({ status }) => status === "received")
+}
+
+const findRows = prepared({ ids: idList }, (db: Reader, slot) =>
+  db
     .select()
     .from(inboundEmails)
-    .where(and(inArray(inboundEmails.id, ids), eq(inboundEmails.status, "received")))
-    .orderBy(inboundEmails.id)
+    .where(isAmong(db, inboundEmails.id, slot.ids))
+    .orderBy(inboundEmails.id),
+)
 
 /** All that is written of one recipient's mail. */
 interface Change {
@@ -242,10 +248,7 @@ function eventOf(parts: ProcessParts, row: InboundRow, { content }: ReadMail): N
 
 async function finish(tx: Tx, change: Change) {
   const { row, stored, decision, event, about, facts } = change
-  const { status } = inboundEmails
-  const [now] = await held(
-    tx.select({ status }).from(inboundEmails).where(eq(inboundEmails.id, row.id)),
-  )
+  const [now] = await holdStatus(tx, { id: row.id })
   if (now?.status !== "received") return // processed by a run before, or deleted meanwhile
   await insertContents(tx, [{ inbound_id: row.id, content: stored.mail.content }])
   const files = stored.files.filter((sha256) => sha256 !== row.raw_sha256)
@@ -269,6 +272,15 @@ const beginThread = (tx: Tx, id: string) =>
     .update(messages)
     .set({ thread_id: id })
     .where(and(eq(messages.id, id), isNull(messages.thread_id)))
+
+const holdStatus = prepared({ id: inboundEmails.id }, (tx: Tx, slot) =>
+  held(
+    tx
+      .select({ status: inboundEmails.status })
+      .from(inboundEmails)
+      .where(eq(inboundEmails.id, slot.id)),
+  ),
+)
 
 const insertContents = inserter(inboundContents)
 const insertFiles = inserter(inboundFiles)

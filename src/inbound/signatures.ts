@@ -11,7 +11,7 @@ import {
 import { millisFrom } from "../core/time"
 import { relaxedParts, simpleParts } from "../lib/dkim"
 import { answering, type DnsAnswers, type DnsQuestion, UNKNOWN } from "./dns-answers"
-import { HEAD_BYTES, headerRows, type MailHeader } from "./header-rows"
+import { HEAD_BYTES, headerRows, type MailHeader, NO_CHAIN } from "./header-rows"
 import { authorsOf, type MailAuthors } from "./mail-authors"
 
 /** Only the first (newest) ones are judged. Real mail has one to four. */
@@ -55,6 +55,8 @@ export interface ReadHeader {
   authors: MailAuthors | null
   /** 0 to 99, the same for the same header: for policies that hold for a part of the mail. */
   sample: number
+  /** It has no field of DKIM or ARC, so that there is nothing to judge. */
+  is_unsigned: boolean
 }
 
 export interface JudgedSignatures {
@@ -75,6 +77,7 @@ export async function readHeader(raw: Uint8Array): Promise<ReadHeader> {
     keys: [...new Set(names)].map((name) => ({ name, type: "TXT" })),
     authors: authorsOf(header),
     sample: hash.digest().readUInt32BE(0) % 100,
+    is_unsigned: !header.too_large && !header.rows.some(({ key }) => SIGNED.has(key)),
   }
 }
 
@@ -231,6 +234,7 @@ function withinLimits({ rows, too_large }: MailHeader) {
 const HIDDEN = "The header is too large, so its signatures were not judged."
 
 const ARC_FIELDS = ["arc-seal", "arc-message-signature", "arc-authentication-results"]
+const SIGNED = new Set(["dkim-signature", ...ARC_FIELDS])
 
 const isReadable = ({ line }: HeaderRow) =>
   line.length <= MAX_FIELD_BYTES && !LONG_SPACE.test(line.toString("latin1"))
@@ -335,7 +339,7 @@ async function arcResult(
   const { chain, lastEntry, error, keyCache } = verifier.arc
   if (error) return { result: "fail", sealers: [], reason: chainFault(error) }
   if (!chain || !lastEntry) {
-    return { result: "none", sealers: [], reason: "The mail has no ARC fields." }
+    return { result: "none", sealers: [], reason: NO_CHAIN }
   }
   const sealers = chain.map(sealer)
   const { messageSignature: found, "arc-message-signature": field } = lastEntry

@@ -4,7 +4,7 @@ import { type Workers, WorkerTimeout } from "../core/workers"
 import { type DmarcResult, evaluateDmarc, undecided } from "./dmarc"
 import { type DnsAnswers, type DnsQuestion, keyOf } from "./dns-answers"
 import { type DnsAsker, openDnsAsker } from "./dns-asker"
-import { HEAD_BYTES } from "./header-rows"
+import { HEAD_BYTES, NO_CHAIN } from "./header-rows"
 import type { SpfResult, SpfSender } from "./sender-policy"
 import type { ArcResult, DkimResult, JudgedSignatures, ReadHeader } from "./signatures"
 import type { MailSource, VerifyStep, VerifyStepResult } from "./verify-task"
@@ -147,8 +147,15 @@ const SPF_VERDICTS: Record<SpfResult["result"], MailVerdict> = {
 
 async function contentOf(mail: MailSource, now: number, workers: Workers, asker: DnsAsker) {
   const header = await readHeader(mail, workers)
+  if (header.is_unsigned) return { header, ...UNSIGNED }
   await asker.ask(header.keys)
   return { header, ...(await signaturesOf(mail, now, workers, asker)) }
+}
+
+/** What a thread would say of it. */
+const UNSIGNED: JudgedSignatures = {
+  dkim: [],
+  arc: { result: "none", sealers: [], reason: NO_CHAIN },
 }
 
 async function readHeader(mail: MailSource, workers: Workers): Promise<ReadHeader> {
@@ -157,6 +164,7 @@ async function readHeader(mail: MailSource, workers: Workers): Promise<ReadHeade
     keys: [],
     authors: null,
     sample: 0,
+    is_unsigned: false,
   }))
   return value
 }
@@ -171,6 +179,7 @@ async function spfOf(sender: SpfSender, workers: Workers, asker: DnsAsker): Prom
     reason: "The SPF record took too long to read.",
   })
   const hosts = sender.address.includes(":") ? "AAAA" : "A"
+  await asker.ask([{ name: domain, type: "TXT" }]) // what a thread would want to know first
   return settled(
     asker,
     timed_out,
