@@ -27,7 +27,7 @@ export async function forwardOf(
   row: InboundRow,
   content: InboundContent | undefined,
   blobs: Blobs,
-  { to, from }: { to: Mailbox; from: Mailbox },
+  { to, from }: { to: Mailbox; from: Mailbox | undefined },
 ): Promise<SendEmail> {
   const { parsed, parse_error, raw_sha256 } = row
   const is_unread = parse_error || !parsed

@@ -38,7 +38,11 @@ const NOBODY = "nobody@mailbox.test"
  * (RFC 5322, 3.6.4). Throws 409 for a mail that no answer may go to: an automatic one (RFC 3834), one
  * with the null sender, one without an author.
  */
-export function replyTo(row: InboundRow, fields: ReplyFields, from: Mailbox): SendEmail {
+export function replyTo(
+  row: InboundRow,
+  fields: ReplyFields,
+  from: Mailbox | undefined,
+): SendEmail {
   refuseLoop(row)
   const [to, ...cc] = authorsOf(row)
   if (!to) return refuse(row, "no_sender", "The mail names no address that a reply could go to.")
@@ -123,12 +127,14 @@ function threadHeaders({ rfc_message_id, in_reply_to, parsed }: InboundRow) {
 /**
  * The address in whose name an answer goes out: the one that received the mail. Where that was an
  * address of the instance (`r+<token>` of `reply_tracking`), it is the sender of the answered email.
+ * Undefined for a bare `postmaster`, which is no address to send from.
  */
 export async function ownAddress(
   db: Reader,
   domains: SenderDomains,
   { project_id, to_email, replied_to_message_id }: InboundRow,
-): Promise<Mailbox> {
+): Promise<Mailbox | undefined> {
+  if (!isMailbox(to_email)) return undefined
   const received: Mailbox = { email: to_email, name: null }
   if (replied_to_message_id === null) return received
   if (await domains.isVerified(project_id, domainOf(to_email), true)) return received

@@ -156,6 +156,14 @@ describe("a reply is refused", () => {
     expect(refusal(other)).toEqual([400, "domain_not_verified"])
   })
 
+  test("from a bare postmaster, unless the project or the request names a sender", async () => {
+    const project = await service.project()
+    const { id } = await received(service, project, { to_email: "postmaster", domain: "" })
+    expect(refusal(await replyTo(project, id))).toEqual([400, "sender_not_configured"])
+    const named = { text: "x", from: "bell@example.test" }
+    expect((await replyTo(project, id, named)).status).toBe(201)
+  })
+
   test.each<[object, string]>([
     [{}, "html"],
     [{ text: "" }, "html"],
