@@ -22,7 +22,12 @@ import { openAdminSocket } from "./operations/admin"
 import { demandMasterKey, demandSharedBlobs, followCluster, probe } from "./operations/instance"
 import { type KeptCheck, keepChecked } from "./operations/keep-checked"
 import { keepTidy } from "./operations/tidy"
-import { type MailHandlers, type MailServers, openMailServers } from "./smtp/mail-servers"
+import {
+  type MailHandlers,
+  type MailServers,
+  mailConnections,
+  openMailServers,
+} from "./smtp/mail-servers"
 import { submissionHandlers } from "./smtp/submission"
 import type { BeginMode } from "./store/database-file"
 import { BOOT_PATIENCE_MS, explained, openStore } from "./store/open"
@@ -152,6 +157,7 @@ function startMailServers(
     isExplicit: (setting) => explain(setting).source !== "default",
     mode,
     trouble: () => health.trouble,
+    descriptors: descriptorLimit(),
   })
 }
 
@@ -231,11 +237,12 @@ function openListener(app: Elysia, settings: Settings): Listener {
   return listen(app, { host, port, idle_seconds, limits, trustedProxies })
 }
 
-/** Database, log, worker threads, files of requests; then each delivery has a socket and a file. */
+/** Database, log, threads, files of requests; each delivery has a socket and a file; mail servers. */
 function limitsOf(settings: Settings) {
   const descriptors = descriptorLimit()
   const deliveries = 2 * settings["delivery.concurrency"] + settings["webhooks.concurrency"]
-  const reserve = OWN_DESCRIPTORS + deliveries
+  const mail = mailConnections(settings, descriptors)
+  const reserve = OWN_DESCRIPTORS + deliveries + mail.submission + mail.inbound
   const { "http.max_connections": most, "http.per_ip": per_address } = settings
   const limits = connectionLimits({ descriptors, reserve, most, per_address })
   if (descriptors < 2 * reserve) log.warn(FEW_DESCRIPTORS, { nofile: descriptors, ...limits })

@@ -25,6 +25,8 @@ interface MailServersOptions<Submitter = unknown, Sender = unknown> {
   /** Under `up` a free port takes the place of one that is taken. */
   mode: "up" | "serve"
   trouble: () => ServerTrouble | undefined
+  /** Files and sockets that this process may have open. */
+  descriptors: number
 }
 
 export interface MailServers {
@@ -39,6 +41,9 @@ export interface MailServers {
   close(drain_ms: number): Promise<void>
 }
 
+/** Of the descriptors of this process, what the connections of one mail server may take. */
+const SHARE_OF_DESCRIPTORS = 1 / 8
+const FEWEST_CONNECTIONS = 16
 const SUBMISSION_BYTES = 15_728_640
 const INBOUND_BYTES = 26_214_400
 const SUBMISSION_RECIPIENTS = 100
@@ -58,9 +63,17 @@ export async function openMailServers<Submitter, Sender>(
   const servers: Partial<Record<MailServerKind, MailServer>> = {}
   const off: string[] = []
   const certificate = wanted.length > 0 ? await openPair(options) : undefined
-  const close = async (drain_ms: number) => {
+  const closeAll = async (drain_ms: number) => {
     await Promise.all(Object.values(servers).map((server) => server.close(drain_ms)))
     certificate?.close()
+    for (const [kind, server] of Object.entries(servers)) {
+      log.info("mail server closed", { server: kind, ...server.counts() })
+    }
+  }
+  let closed: Promise<void> | undefined
+  const close = (drain_ms: number) => {
+    closed ??= closeAll(drain_ms)
+    return closed
   }
   try {
     for (const kind of wanted) {
@@ -106,6 +119,17 @@ async function openPair({ settings, host, mode }: MailServersOptions): Promise<K
 
 const SELF_SIGNED =
   "The mail servers use a certificate that this server signed itself. Clients that check certificates refuse it. Set tls.cert and tls.key."
+
+/** How many connections a mail server may have: the setting, or less where few files may be open. */
+export function mailConnections(
+  settings: Settings,
+  descriptors: number,
+): Record<MailServerKind, number> {
+  const share = Math.max(FEWEST_CONNECTIONS, Math.floor(descriptors * SHARE_OF_DESCRIPTORS))
+  const most = (kind: MailServerKind) =>
+    settings[`smtp.${kind}.enabled`] ? Math.min(settings[`smtp.${kind}.max_connections`], share) : 0
+  return { submission: most("submission"), inbound: most("inbound") }
+}
 
 /** The server, or why there is none. */
 async function openOne(
@@ -166,7 +190,7 @@ function asListenError(error: unknown, { host, port }: { host: string; port: num
 function serverOptions(
   kind: MailServerKind,
   certificate: KeptCertificate,
-  { settings, host, handlers, trouble }: MailServersOptions,
+  { settings, host, handlers, trouble, descriptors }: MailServersOptions,
 ): Omit<MailServerOptions, "listen"> {
   const { onRecipient, onMail, ...rest } = handlers[kind] as MailHandlers
   const implicit = settings["smtp.submission.implicit_listen"]
@@ -174,7 +198,7 @@ function serverOptions(
   const limits = {
     size: is_submission ? SUBMISSION_BYTES : INBOUND_BYTES,
     recipients: is_submission ? SUBMISSION_RECIPIENTS : settings["smtp.inbound.max_recipients"],
-    connections: settings[`smtp.${kind}.max_connections`],
+    connections: mailConnections(settings, descriptors)[kind],
     per_address: settings[`smtp.${kind}.per_ip`],
     ...(!is_submission && { per_minute: settings["smtp.inbound.per_minute"] }),
   }

@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { loadSettings } from "../../src/core/config"
 import { log } from "../../src/core/log"
 import type { ServerTrouble } from "../../src/http/server-health"
-import { openMailServers } from "../../src/smtp/mail-servers"
+import { mailConnections, openMailServers } from "../../src/smtp/mail-servers"
 import { SmtpDialogue } from "../harness/smtp-dialogue"
 
 const spies = [spyOn(log, "info"), spyOn(log, "warn")].map((spy) =>
@@ -41,6 +41,7 @@ function open({ flags = free, defaults = {}, mode = "serve", trouble, ...given }
     isExplicit: (setting) => loaded.explain(setting).source !== "default",
     mode,
     trouble: trouble ?? (() => undefined),
+    descriptors: 20_000,
   })
 }
 
@@ -140,4 +141,13 @@ test("mail is refused for now while it could not be stored", async () => {
   expect(await reply("away")).toStartWith("421 4.3.0 service_unavailable: ")
   expect(await reply("draining")).toStartWith("421 4.3.2 service_unavailable: ")
   await servers.close(0)
+})
+
+test("few open files allow few connections", () => {
+  const { values } = loadSettings({ environment: {}, flags: { data_dir } })
+  expect(mailConnections(values, 20_000)).toEqual({ submission: 500, inbound: 500 })
+  expect(mailConnections(values, 1024)).toEqual({ submission: 128, inbound: 128 })
+  expect(mailConnections(values, 64)).toEqual({ submission: 16, inbound: 16 })
+  const off = { ...values, "smtp.inbound.enabled": false }
+  expect(mailConnections(off, 20_000)).toEqual({ submission: 500, inbound: 0 })
 })
