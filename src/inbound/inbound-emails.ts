@@ -15,7 +15,7 @@ import { isAskedId } from "../store/dialect"
 import { countRows, type ListWindow, newestFirst } from "../store/rows"
 import type { Reader, Tx } from "../store/store"
 import { deliverAgain } from "../webhooks/resend"
-import { listed, whole } from "./inbound-record"
+import { type InboundFileUrl, listed, whole } from "./inbound-record"
 import { remove as removeRows } from "./inbound-retention"
 import { lookup as lookupRoute } from "./inbound-route"
 import { mailContent } from "./mail-content"
@@ -199,10 +199,16 @@ export async function fileNamed(
 const RAW_TYPE = "message/rfc822"
 
 /**
- * Sends the event of a mail again, under its own id: to the endpoint of the route that took the mail,
- * otherwise to all that subscribe. Throws 409 where there is no event (yet, or any more).
+ * Sends the event of a mail again, under its own id and with fresh addresses of its files: to the
+ * endpoint of the route that took the mail, otherwise to all that subscribe. Throws 409 where there is
+ * no event (yet, or any more).
  */
-export async function redeliver(tx: Tx, project_id: string, id: string) {
+export async function redeliver(
+  tx: Tx,
+  project_id: string,
+  id: string,
+  urlOf: (attachment_id: string) => InboundFileUrl,
+) {
   const { event_id, route_id, status } = await find(tx, project_id, id)
   const event = event_id && (await feed.lookup(tx, project_id, event_id))
   if (!event) {
@@ -211,7 +217,18 @@ export async function redeliver(tx: Tx, project_id: string, id: string) {
   }
   const route = route_id ? await lookupRoute(tx, project_id, route_id) : undefined
   const only = route?.action === "webhook" ? route.target : null
-  return { deliveries: await deliverAgain(tx, event, only) }
+  return { deliveries: await deliverAgain(tx, event, { only, data: renewed(event.data, urlOf) }) }
+}
+
+/** The data of an event whose addresses have ended by now; undefined where it has none. */
+function renewed(
+  { inbound, ...data }: Record<string, unknown>,
+  urlOf: (attachment_id: string) => InboundFileUrl,
+): Record<string, unknown> | undefined {
+  const { attachments = [] } = (inbound ?? {}) as { attachments?: { id: string }[] }
+  if (attachments.length === 0) return undefined
+  const fresh = attachments.map((one) => ({ ...one, ...urlOf(one.id) }))
+  return { ...data, inbound: { ...(inbound as object), attachments: fresh } }
 }
 
 const REFUSALS = {

@@ -238,16 +238,20 @@ async function send(
   return reply(message)
 }
 
-const changeRoutes = ({ store }: InboundParts): AnyRoute[] => [
+const changeRoutes = ({ store, secrets, base_url }: InboundParts): AnyRoute[] => [
   route({
     ...projectRow("POST", `${ONE}/redeliver`, "inbound:write|webhooks:write"),
     summary: "Send the event of a received mail to the webhook endpoints again",
     description:
-      "The event keeps its id. 409 means that there is no event: the mail is not processed yet, a route dropped it, or the event has expired.",
+      "The event keeps its id, and its attachments get fresh addresses. 409 means that there is no event: the mail is not processed yet, a route dropped it, or the event has expired.",
     response: t.Object({ deliveries: t.Array(Delivery) }, { title: "Redelivered" }),
     errors: ["conflict"],
     idempotent: true,
-    handle: (call) => answerOnce(store, call.claim, (tx) => inbound.redeliver(tx, ...named(call))),
+    handle: (call) => {
+      const { inbound_id } = call.params
+      const urlOf = (file: string) => fileUrl(secrets, base_url(), { inbound_id, file })
+      return answerOnce(store, call.claim, (tx) => inbound.redeliver(tx, ...named(call), urlOf))
+    },
   }),
   route({
     ...projectRow("DELETE", ONE, "inbound:write"),

@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, gte, inArray, lt, ne, type SQL, sql } from "drizzle-orm"
+import { and, asc, eq, gt, gte, inArray, isNotNull, lt, ne, type SQL, sql } from "drizzle-orm"
 import { fail } from "../core/errors"
 import { firstIdAt } from "../core/ids"
 import { millisFrom, now } from "../core/time"
@@ -13,7 +13,7 @@ import { createdSince, named, oneMore, SKEW_MILLISECONDS } from "./deliveries"
 import { deliveryWakeUp, notInFlight } from "./delivery-rows"
 import { releaseHeld } from "./held"
 import { deliveryOf, endpointsOf, plan, subscribesTo } from "./route-events"
-import { deliveries } from "./tables"
+import { deliveries, webhooks as endpoints } from "./tables"
 import * as webhooks from "./webhooks"
 
 /** Deliveries of one transaction, so that other transactions run between two batches. */
@@ -78,19 +78,39 @@ export async function replay(
   return start(tx, caller, webhook, "webhook.replay", { what, status, ...span })
 }
 
+interface Again {
+  /** This endpoint alone gets it, whatever it subscribes to. */
+  only: string | null
+  /** Of the event, where its stored data has grown old. Endpoints with a transform get the stored one. */
+  data?: Record<string, unknown> | undefined
+}
+
 /**
- * Plans one more delivery of an event to every endpoint that would get it today. With `only` that
- * endpoint alone gets it, whatever it subscribes to. Returns the deliveries.
+ * Plans one more delivery of an event, under its own id, to every endpoint that would get it today.
+ * Returns the deliveries.
  */
-export async function deliverAgain(tx: Tx, event: feed.Event, only: string | null) {
-  const endpoints = await endpointsOf(tx, event.project_id)
-  const chosen = endpoints.filter((endpoint) =>
+export async function deliverAgain(tx: Tx, event: feed.Event, { only, data }: Again) {
+  const all = await endpointsOf(tx, event.project_id)
+  const chosen = all.filter((endpoint) =>
     only === null ? subscribesTo(endpoint, event) : endpoint.id === only,
   )
-  const planned = chosen.map((endpoint) => deliveryOf(endpoint, event, "replay"))
+  const transformed = data && (await transforming(tx, event.project_id))
+  const text = data && JSON.stringify(feed.envelopeOf({ ...event, data }))
+  const planned = chosen.map((endpoint) => ({
+    ...deliveryOf(endpoint, event, "replay"),
+    ...(text && !transformed?.has(endpoint.id) && { body: text }),
+  }))
   await plan(tx, planned)
   const ids = planned.map(({ id }) => id)
   return named(tx, ids)
+}
+
+/** The endpoints of a project that make a body of their own. */
+async function transforming(db: Reader, project_id: string): Promise<Set<string>> {
+  const { id, transform } = endpoints
+  const ours = and(eq(endpoints.project_id, project_id), isNotNull(transform))
+  const rows = await db.select({ id }).from(endpoints).where(ours)
+  return new Set(rows.map((row) => row.id))
 }
 
 /** Releases the held deliveries that did not leave with the activation of their endpoint. */

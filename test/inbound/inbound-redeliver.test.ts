@@ -2,6 +2,7 @@ import { expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { events } from "../../src/events/tables"
 import { inboundRoutes } from "../../src/inbound/tables"
+import { deliveries } from "../../src/webhooks/tables"
 import { refusal } from "../harness/client"
 import type { TestProject } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
@@ -39,6 +40,27 @@ test("the event of a mail goes to every endpoint again, under its own id", async
   expect(await rows).toHaveLength(1)
 })
 
+test("the addresses of its files are fresh, but for an endpoint that makes its own body", async () => {
+  const project = await service.project()
+  const plain = await endpoint(project)
+  const shaped = await endpoint(project, { transform: '{"id": {{json id}} }' })
+  const { id, event_id } = await mailWithEvent(project, { files: [{ content: "Ding" }] })
+  await redeliver(project, id)
+  const rows = await service.store.read
+    .select()
+    .from(deliveries)
+    .where(eq(deliveries.event_id, event_id))
+  const again = rows.filter(({ trigger }) => trigger === "replay")
+  const bodyOf = (webhook_id: string) => again.find((row) => row.webhook_id === webhook_id)?.body
+  expect(bodyOf(shaped.id)).toBeNull()
+  const sent = JSON.parse(bodyOf(plain.id) ?? "null")
+  expect(sent.id).toBe(event_id)
+  const [file] = sent.data.inbound.attachments
+  expect(file).toMatchObject({ id: "0", filename: "note.txt" })
+  const fetched = await service.anybody.get(new URL(file.url).pathname)
+  expect([fetched.status, fetched.text]).toEqual([200, "Ding"])
+})
+
 test("without an endpoint nothing is planned", async () => {
   const project = await service.project()
   const { id } = await mailWithEvent(project)
@@ -57,8 +79,8 @@ test("a route to one endpoint is followed again", async () => {
   })
   const route_id = made.body.data.id
   const { id } = await mailWithEvent(project, { route_id })
-  const { deliveries } = (await redeliver(project, id)).body.data
-  expect(deliveries.map(({ webhook_id }: { webhook_id: string }) => webhook_id)).toEqual([one.id])
+  const { deliveries: planned } = (await redeliver(project, id)).body.data
+  expect(planned.map(({ webhook_id }: { webhook_id: string }) => webhook_id)).toEqual([one.id])
   await service.store.tx((tx) => tx.delete(inboundRoutes).where(eq(inboundRoutes.id, route_id)))
   const [rest] = (await redeliver(project, id)).body.data.deliveries
   expect(rest.webhook_id).toBe(other.id)
