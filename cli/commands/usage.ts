@@ -69,7 +69,11 @@ export function define(program: Command): void {
     .description("change settings; null restores the default")
     .addHelpText(
       "after",
-      examples("settings set sandbox=true", "settings set default_from=me@example.test"),
+      examples(
+        "settings set sandbox=true",
+        "settings set default_from=me@example.test",
+        "settings set inbound.mode=routes",
+      ),
     )
     .action(run(setSettings))
 }
@@ -109,9 +113,19 @@ const getSettings: Action<object> = async (context, _, name = "") => {
   await context.output.record(shown, () => settingLines(shown, context.paint))
 }
 
-/** `name=value`: JSON where it is some, else the text itself; `null` is the default again. */
+/**
+ * `name=value`: JSON where it is some, else the text itself; `null` is the default again. A dot leads
+ * into a setting that is an object: `inbound.mode=routes`.
+ */
 const setSettings: Action<object> = async (context, _, ...pairs) => {
-  const body = Object.fromEntries(pairs.map(pair))
+  const body: Record<string, unknown> = {}
+  for (const [name, value] of pairs.map(pair)) {
+    const [first = "", ...rest] = name.split(".")
+    const inner = rest.reduceRight((whole: unknown, part) => ({ [part]: whole }), value)
+    const before = body[first]
+    const both = rest.length > 0 && typeof before === "object" && before !== null
+    body[first] = both ? { ...before, ...(inner as object) } : inner
+  }
   context.output.promises(fieldsOf("PATCH /v1/settings"))
   const { data } = await context.call("PATCH /v1/settings", { body })
   await context.output.record(data, () => settingLines(data, context.paint))

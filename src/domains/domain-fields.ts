@@ -66,7 +66,8 @@ export function refuseSame(return_path: string, tracking: string | null, problem
 export function refuseUnavailable({ receives, tracks }: RecordTargets, wanted: DomainPatch) {
   const problems = new Problems()
   if (wanted.receiving && !receives) {
-    const text = "This server does not receive mail yet. Set it to false, or leave it out."
+    const text =
+      "This server does not receive mail (smtp.inbound.enabled). Set it to false, or leave it out."
     problems.add("receiving", "not_available", text)
   }
   if (wanted.tracking_subdomain && !tracks) {

@@ -109,3 +109,13 @@ test.each([
   expect([exit, api.seen]).toEqual([2, []])
   expect(JSON.parse(err).error.message).toContain('no field "ide"')
 })
+
+test("settings set leads into an object by a dot", async () => {
+  using api = new FakeApi()
+  api.data("PATCH /v1/settings", { inbound: { mode: "routes" } })
+  const flags = ["--url", api.url, "--api-key", KEY, "--yes", "--json"]
+  const pairs = ["inbound.mode=routes", "sandbox=true", "a.b=1", "a.c=null"]
+  expect((await belfry(["settings", "set", ...pairs, ...flags])).exit).toBe(0)
+  const body = { inbound: { mode: "routes" }, sandbox: true, a: { b: 1, c: null } }
+  expect(api.seen.map((one) => one.body)).toEqual([body])
+})

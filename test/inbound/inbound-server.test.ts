@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from "bun:test"
 import { eq } from "drizzle-orm"
 import { type Blobs, openBlobs } from "../../src/core/blobs"
+import type { Resolver } from "../../src/core/dns"
 import { domains } from "../../src/domains/tables"
 import { localPartFor } from "../../src/emails/token-addresses"
 import { inboundProcess } from "../../src/inbound/process-job"
@@ -156,6 +157,35 @@ describe("a storage that does not write", () => {
     expect(await it.offer({ to: `a@${domain}`, raw: RAW })).toMatch(/^4\.3\.1/)
     is_full = false
     expect(idsIn(await it.offer({ to: `a@${domain}`, raw: RAW }))).toHaveLength(1)
+  })
+})
+
+describe("with inbound.enforce_dmarc", () => {
+  /** A name server that knows one DMARC policy, and no other record. */
+  const policyOf = (domain: string, policy: string) => {
+    const none = async () => []
+    const txt = async (name: string) =>
+      name === `_dmarc.${domain}` ? [[`v=DMARC1; p=${policy}`]] : []
+    return { txt, mx: none, ptr: none, a: none, aaaa: none } as unknown as Resolver
+  }
+  const offered = async (policy: string, enforces: boolean) => {
+    const domain = await addReceivingDomain(store, await service.project())
+    const dns = policyOf("elsewhere.test", policy)
+    const verdicts = { workers: parts.workers, dns, host: HOST }
+    await using it = await inboundServer(service, { verdicts, enforces_dmarc: () => enforces })
+    const reply = await it.offer({ to: `a@${domain}`, raw: RAW })
+    return { reply, rows: reply.startsWith("2.") ? await it.rowsOf(idsIn(reply)) : [] }
+  }
+
+  test("forged mail of a domain that wants it refused is 550 5.7.1 behind DATA", async () => {
+    const { reply } = await offered("reject", true)
+    expect(reply).toMatch(/^5\.7\.1 forbidden: .*elsewhere\.test.* \(req_[0-9a-f]{32}\)$/)
+  })
+
+  test("other mail is taken, with the verdicts in its row already", async () => {
+    const { rows } = await offered("none", true)
+    expect(rows).toMatchObject([{ status: "received", dmarc_verdict: "fail", verified: false }])
+    expect((await offered("reject", false)).rows).toMatchObject([{ dmarc_verdict: null }])
   })
 })
 
