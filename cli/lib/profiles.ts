@@ -56,8 +56,6 @@ export interface Connection {
   signed_in: boolean
   account_id: string | null
   project_id: string | null
-  /** Where the server takes mail by SMTP, if the profile knows it. */
-  submission_port?: number
 }
 
 /** A connection that no profile speaks for. */
@@ -124,7 +122,6 @@ export function connection(flags: Chosen, environment: Environment): Connection 
     signed_in: given_key === undefined && Boolean(own?.session),
     account_id: own?.account_id ?? null,
     project_id: own?.project_id ?? null,
-    ...(own?.submission_port !== undefined && { submission_port: own.submission_port }),
   }
 }
 
@@ -173,6 +170,14 @@ function withScheme(text: string): string | undefined {
 
 export const sameServer = (one: string, other: string): boolean =>
   URL.canParse(one) && originOf(one) === originOf(other)
+
+/** Where the server at this address takes mail by SMTP, if it is one of `belfry up`. */
+export function submissionPortOf(url: string, environment: Environment): number | undefined {
+  const { profiles, hidden } = readProfiles(profilesPath(environment))
+  const known = [...Object.values(profiles), ...hidden]
+  return known.find((one) => one.submission_port !== undefined && sameServer(one.url, url))
+    ?.submission_port
+}
 
 /** The server of an address, with one name for all ways to write this machine. */
 export function originOf(address: string): string {

@@ -1,5 +1,7 @@
 import type { Context } from "./context"
+import { environment } from "./environment"
 import { usage } from "./errors"
+import { submissionPortOf } from "./profiles"
 
 export type TlsMode = "starttls" | "implicit" | "none"
 
@@ -29,10 +31,10 @@ export function submissionServer(
 }
 
 function ofProfile(context: Context, tls: string | undefined): { host: string; port?: number } {
-  const { url, submission_port } = context.connection()
+  const { url } = context.connection()
   const host = new URL(url).hostname.replace(/^\[|\]$/g, "")
-  const is_known = submission_port !== undefined && tls !== "implicit"
-  return { host, ...(is_known && { port: submission_port }) }
+  const port = tls === "implicit" ? undefined : submissionPortOf(url, environment)
+  return { host, ...(port !== undefined && { port }) }
 }
 
 function parsed(text: string): { host: string; port?: number } {
