@@ -19,6 +19,7 @@ export const download = ({ filename, content_type, bytes }: Download) =>
       "content-type": content_type,
       "content-disposition": asDownload(filename),
       "content-security-policy": "sandbox; default-src 'none'",
+      "cache-control": "private, no-store",
       "x-content-type-options": "nosniff",
     },
   })

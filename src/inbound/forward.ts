@@ -42,16 +42,33 @@ export async function forwardOf(
     subject: prefixed("Fwd:", row.subject),
     text: `${said.join("\n")}\n\n${clean(text_body ?? "")}`,
     html: html_body === null ? null : `${htmlLines(said)}${clean(html_body)}`,
-    headers: { "X-Loop": wireSafe(row.to_email) },
+    headers: { "X-Loop": [...hopsOf(row), wireSafe(row.to_email)].join(", ") },
   }
 }
 
 /** A send takes no more. */
 const MOST_FILES = 50
 
-/** Whether this mail was passed on from its recipient before: passing it on again would never end. */
-export const wasForwarded = ({ parsed, to_email }: InboundRow): boolean =>
-  parsed?.headers["x-loop"]?.includes(wireSafe(to_email)) ?? false
+/** Addresses that a mail was passed on from. A longer way is a loop. */
+const MOST_HOPS = 10
+
+/**
+ * Whether this mail was passed on from its recipient before, on whatever way: passing it on again would
+ * never end.
+ */
+export function wasForwarded(row: InboundRow): boolean {
+  const hops = hopsOf(row)
+  return hops.length >= MOST_HOPS || hops.includes(wireSafe(row.to_email))
+}
+
+const HOP = /^[!-+\--~]{1,254}$/
+
+/** What the mail says itself, which servers on the way have kept. */
+const hopsOf = ({ parsed }: InboundRow): string[] =>
+  (parsed?.headers["x-loop"] ?? [])
+    .flatMap((value) => value.split(",").map((hop) => hop.trim()))
+    .filter((hop) => HOP.test(hop))
+    .slice(0, MOST_HOPS)
 
 /** As text of a header in ASCII. */
 const wireSafe = (email: string) => encodeURI(email).replaceAll(/%40/g, "@")

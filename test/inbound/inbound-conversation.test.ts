@@ -103,6 +103,28 @@ test("an automatic answer of the other side ends the conversation", async () => 
   }
 })
 
+test("two routes that forward to each other end after one round", async () => {
+  const { project, domain } = await receiving()
+  const [one, two] = [`one@${domain}`, `two@${domain}`]
+  const pass = (from: string, target: string) =>
+    project.post("/v1/inbound-routes", { match: { to: from }, action: "forward", target })
+  expect([(await pass(one, two)).status, (await pass(two, one)).status]).toEqual([201, 201])
+  const fields = { From: "a@b.test", To: one, Subject: "Round", "Message-ID": "<4@b.test>" }
+  await server.receive({ to: one, raw: letter(fields, "and round") })
+  let rounds = 0
+  for (let to = two; rounds < 5; rounds++) {
+    const [handed] = await deliverAll(service)
+    if (!handed) break
+    expect(handed.to).toEqual([to])
+    await server.receive({ to, from: `b+x@${domain}`, raw: handed.raw as Uint8Array })
+    to = to === two ? one : two
+  }
+  expect(rounds).toBe(2)
+  const kept = (await project.get("/v1/inbound-emails")).body.data
+  expect(kept.map(({ to_email }: { to_email: string }) => to_email)).toEqual([one, two, one])
+  expect(kept[0].headers["x-loop"]).toEqual([`${one}, ${two}`])
+})
+
 test("the event has the mail as the schema says, and addresses that fetch its files", async () => {
   const { project, domain } = await receiving()
   const to = `support@${domain}`
