@@ -194,10 +194,14 @@ function clean(fields: HeadField[], mail: MailToRead, from: Mailbox) {
   return { head, message_id, given_message_id, wide: written.some(({ wide }) => wide) }
 }
 
+/** In bytes, since it is the key of an index. */
 const MAX_MESSAGE_ID = 998
 
-const messageIdOf = (value: string): string =>
-  oneLine(/<[^<>\s]+>/.exec(value)?.[0] ?? value).slice(0, MAX_MESSAGE_ID)
+function messageIdOf(value: string): string {
+  const text = oneLine(/<[^<>\s]+>/.exec(value)?.[0] ?? value)
+  if (Buffer.byteLength(text) <= MAX_MESSAGE_ID) return text
+  return Buffer.from(text).toString("utf8", 0, MAX_MESSAGE_ID)
+}
 
 interface WrittenField {
   text: string

@@ -117,6 +117,14 @@ test("Message-ID and Date are added where they are missing or empty", () => {
   )
 })
 
+test("of a Message-ID only what an index can hold is remembered", () => {
+  const given = `<${"ü".repeat(900)}@client.test>`
+  const mail = read(`From: bell@example.test\nMessage-ID: ${given}\n\nHi\n`)
+  expect(Buffer.byteLength(mail.rfc_message_id)).toBeLessThanOrEqual(1_000)
+  expect(given).toStartWith(mail.rfc_message_id.slice(0, 400))
+  expect(kept(mail)).toContain(given)
+})
+
 test("a message that is all header keeps its fields", () => {
   const mail = read(Buffer.from("From: bell@example.test\r\nSubject: no body"))
   expect(mail.subject).toBe("no body")
