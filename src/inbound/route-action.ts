@@ -78,7 +78,7 @@ async function forwarded(
     const message = await prepare(email, { ...sender, thread_id: row.thread_id }, rules, blobs)
     return entryOf(message, caller)
   } catch (error) {
-    if (error instanceof ApiError && error.status < 500) return stays(error.message)
+    if (error instanceof ApiError) return stays(error.message)
     throw error
   }
 }

@@ -13,6 +13,7 @@ import { purgeAccountNow, purgeProjectNow } from "../../src/operations/purge"
 import { keepReceipt } from "../../src/providers/callbacks"
 import type { Reader } from "../../src/store/store"
 import { movableClock } from "../harness/clock"
+import { addInbound } from "../harness/inbound-rows"
 import { root } from "../harness/migrations"
 import { type Team, team } from "../harness/people"
 import type { TestProject } from "../harness/service"
@@ -67,6 +68,7 @@ async function lived({ owner: person, account_id, project_id }: Team) {
   const sent = await anybody.post("/v1/emails", mail, headers)
   expect(sent.status).toBe(201)
   await delivering({ account_id, project_id }, person, sent.body.id)
+  await addInbound(store, { account_id, project_id })
   await service.parts.requests.flush()
 }
 
