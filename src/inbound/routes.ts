@@ -86,7 +86,6 @@ const readRoutes = (parts: InboundParts): AnyRoute[] => [
     query: schemas.waitQuery,
     response: t.Union([schemas.AwaitedEmail, t.Null()]),
     errors: ["invalid_email"],
-    unlogged: true,
     handle: (call) => wait(parts, call),
   }),
   route({

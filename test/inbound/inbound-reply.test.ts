@@ -184,7 +184,7 @@ describe("what a stranger wrote", () => {
     const project = await service.project()
     const { id } = await received(service, project, {
       ...HERE,
-      subject: "Hi\r\nBcc: victim@elsewhere.test\r\n\r\nbody\u2028\u0000",
+      subject: "Hi\r\nBcc: victim@elsewhere.test\r\n\r\nbody\u2028\u0001",
       from_name: 'Ann\r\nX-Evil: 1 <b@c.test>"',
     })
     const { body } = await replyTo(project, id)
