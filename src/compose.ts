@@ -25,6 +25,7 @@ import { QueuePauses } from "./jobs/holds"
 import { jobRows, jobTable } from "./jobs/jobs"
 import { WorkLoop } from "./jobs/loop"
 import { type WorkNode, workNode } from "./jobs/work-nodes"
+import { isMailbox } from "./lib/address"
 import { watch } from "./messages/facts"
 import type { Channels } from "./messages/pipeline"
 import { countMessages, messageRows, messageTable } from "./messages/pipeline"
@@ -174,9 +175,10 @@ async function composeEmail(ground: Ground, overrides: Overrides, queues: QueueP
   const domains = overrides.domains ?? { ...openChecks(store, settings, PROVIDERS), identityOf }
   const { host, receives } = domains.targets
   const replyAddress = (id: string) => `${localPartFor(secrets, "r", id)}@${host}`
+  const tracks_replies = receives && isMailbox(`r@${host}`) // not where the host has one label
   const rules: SendRules = {
     ...sendRules(settings, mode, store),
-    ...(receives && { replyAddress }),
+    ...(tracks_replies && { replyAddress }),
     ...overrides.rules,
   }
   const { system_from, "delivery.concurrency": concurrency } = settings

@@ -41,7 +41,9 @@ export function expectedRecords(
   const { domain, verification_token, return_path, tracking_subdomain } = row
   const bounce = `${return_path}.${domain}`
   const spf = `v=spf1 ${targets.mechanisms.join(" ")} ~all`
-  const dmarc = `v=DMARC1; p=none; rua=mailto:dmarc@${organizational(domain)}`
+  const receives = row.receiving && targets.receives
+  const reports = receives ? domain : organizational(domain) // a receiving domain reads its reports
+  const dmarc = `v=DMARC1; p=none; rua=mailto:dmarc@${reports}`
   const mine = `svc-domain-verification=${verification_token}`
   const aliases = targets.keeps_identities ? (row.provider_dkim ?? []) : []
   const ours = keys.filter((key) => isShown(key, targets))
@@ -56,7 +58,7 @@ export function expectedRecords(
     ...(tracking_subdomain && targets.tracks
       ? [trackingRecord(`${tracking_subdomain}.${domain}`, targets)]
       : []),
-    ...(row.receiving && targets.receives
+    ...(receives
       ? [{ ...NONE, ...mx, key: "receiving", purpose: "receiving", host: domain } as const]
       : []),
   ]

@@ -118,10 +118,13 @@ interface Arrival {
   size: number
 }
 
-/** One row for each recipient. The ids say that they belong together: one job reads them all. */
+/**
+ * One row for each recipient. The ids say that they belong together: one job reads them all. A row
+ * names the recipients of its own project only, so no project learns the addresses of others.
+ */
 function rowsOf({ mail, session, found, verdicts, sha256, size }: Arrival): InboundRow[] {
   const { address, helo, tls } = session
-  const to = found.map((one) => one.address)
+  const of_project = Map.groupBy(found, ({ target }) => target.owner?.project_id ?? "")
   return found.map(({ address: recipient, target }) => ({
     id: newId(),
     account_id: target.owner?.account_id ?? "",
@@ -147,7 +150,10 @@ function rowsOf({ mail, session, found, verdicts, sha256, size }: Arrival): Inbo
     parse_error: false,
     size,
     raw_sha256: sha256,
-    session: { address, helo, mail_from: mail.from, to, tls },
+    session: {
+      ...{ address, helo, mail_from: mail.from, tls },
+      to: (of_project.get(target.owner?.project_id ?? "") ?? []).map((one) => one.address),
+    },
     parsed: null,
     route_id: null,
     event_id: null,

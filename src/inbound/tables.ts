@@ -36,7 +36,7 @@ export interface InboundSession {
   helo: string
   /** Empty for the null sender. */
   mail_from: string
-  /** Every recipient of the transaction that was accepted, as the client wrote it. */
+  /** The accepted recipients of the same project, as the client wrote them. */
   to: string[]
   tls: { version: string; cipher: string } | null
 }

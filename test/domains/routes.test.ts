@@ -60,7 +60,7 @@ describe("adding", () => {
     expect(values[0]).toBe(`svc-domain-verification=${data.verification_token}`)
     expect(values[1]).toBe("v=spf1 a:mx.belfry.test ~all")
     expect(values[2]).toMatch(/^v=DKIM1; k=rsa; p=MII[A-Za-z0-9+/=]{389}$/)
-    expect(values[3]).toBe("v=DMARC1; p=none; rua=mailto:dmarc@acme.test")
+    expect(values[3]).toBe("v=DMARC1; p=none; rua=mailto:dmarc@mail.acme.test")
     expect(values.slice(4)).toEqual([PLACE.host, PLACE.tracking_host, PLACE.host])
   })
 

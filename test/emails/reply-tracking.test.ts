@@ -3,7 +3,7 @@ import { simpleParser } from "mailparser"
 import { localPartFor, readEmailIdHeader, readLocalPart } from "../../src/emails/token-addresses"
 import { deliverAll } from "../harness/delivery"
 import { mail } from "../harness/mail"
-import type { TestProject } from "../harness/service"
+import { NO_NAMES, PLACE, type TestProject, testService } from "../harness/service"
 import { sharedService } from "../harness/shared-service"
 
 const HOST = "mx.belfry.test"
@@ -58,4 +58,20 @@ test("it stands in for default_reply_to, and an email's own reply_to stays", asy
 
 test("without the setting nothing is added", async () => {
   expect((await left(await service.project())).replies).toEqual([])
+})
+
+test.each([
+  ["mx.belfry.test", "r+"],
+  ["box", undefined],
+  ["[127.0.0.1]", undefined],
+])("at a server with the host %p mail leaves in every case", async (host, start) => {
+  const targets = { ...PLACE, host }
+  await using one = await testService({ domains: { ...NO_NAMES, targets } })
+  const project = await one.project()
+  await project.call("PATCH", "/v1/settings", { body: { reply_tracking: true } })
+  await project.post("/v1/emails", mail())
+  const [handed] = await deliverAll(one)
+  const { subject, replyTo } = await simpleParser(Buffer.from(handed?.raw ?? ""))
+  expect(subject).toBe(mail().subject)
+  expect(replyTo?.value[0]?.address?.slice(0, 2)).toBe(start)
 })

@@ -31,15 +31,19 @@ test("a mail is on disk with a row for each recipient and one job before the 250
   const [one, two] = [await service.project(), await service.project()]
   const first = await addReceivingDomain(store, one)
   const second = await addReceivingDomain(store, two)
-  const to = [`Support+Tag@${first}`, `info@${second}`]
+  const to = [`Support+Tag@${first}`, `info@${second}`, `second@${first}`]
   const reply = await server.offer({ to, raw: RAW, helo: "mx1.elsewhere.test" })
-  expect(reply).toMatch(/^2\.0\.0 Ok: queued as [0-9a-f-]{36} [0-9a-f-]{36}$/)
+  expect(reply).toMatch(/^2\.0\.0 Ok: queued as [0-9a-f-]{36} [0-9a-f-]{36} [0-9a-f-]{36}$/)
 
   const rows = await server.rowsOf(idsIn(reply))
   expect(rows).toMatchObject([
     { project_id: one.project_id, to_email: `support+tag@${first}`, domain: first },
     { project_id: two.project_id, to_email: `info@${second}`, domain: second },
+    { project_id: one.project_id, to_email: `second@${first}`, domain: first },
   ])
+  // A project does not learn which addresses of others got the mail.
+  const seen = rows.map(({ session }) => session.to)
+  expect(seen).toEqual([[to[0] ?? "", to[2] ?? ""], [to[1] ?? ""], [to[0] ?? "", to[2] ?? ""]])
   const [row] = rows
   expect(row).toMatchObject({
     status: "received",
@@ -48,7 +52,6 @@ test("a mail is on disk with a row for each recipient and one job before the 250
       address: "127.0.0.1",
       helo: "mx1.elsewhere.test",
       mail_from: "ann@elsewhere.test",
-      to,
     },
   })
   const raw = Buffer.from((await parts.inbound_blobs.get(row?.raw_sha256 ?? "")) ?? []).toString()
@@ -58,7 +61,7 @@ test("a mail is on disk with a row for each recipient and one job before the 250
   expect(raw.endsWith("\r\n\r\nText\r\n")).toBe(true)
   expect(raw.length).toBe(row?.size ?? 0)
   const named = eq(inboundFiles.sha256, row?.raw_sha256 ?? "")
-  expect(await store.read.select().from(inboundFiles).where(named)).toHaveLength(2)
+  expect(await store.read.select().from(inboundFiles).where(named)).toHaveLength(3)
   expect(await jobsOf(row?.id ?? "")).toMatchObject([
     { payload: { ids: rows.map(({ id }) => id) } },
   ])
