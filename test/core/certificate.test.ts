@@ -1,4 +1,4 @@
-import { afterEach, expect, spyOn, test } from "bun:test"
+import { afterAll, afterEach, expect, spyOn, test } from "bun:test"
 import { execFileSync } from "node:child_process"
 import { X509Certificate } from "node:crypto"
 import { mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
@@ -17,6 +17,10 @@ const folders: string[] = []
 afterEach(() => {
   for (const spy of Object.values(told)) spy.mockClear()
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true })
+})
+
+afterAll(() => {
+  for (const spy of Object.values(told)) spy.mockRestore()
 })
 
 function scratch() {

@@ -1,4 +1,4 @@
-import { afterEach, expect, spyOn, test } from "bun:test"
+import { afterAll, afterEach, expect, spyOn, test } from "bun:test"
 import { connect as connectTls } from "node:tls"
 import { log } from "../../src/core/log"
 import { selfSigned } from "../fakes/smtp-certificate"
@@ -11,6 +11,10 @@ const MAIL = "Subject: x\r\n\r\nhi\r\n."
 const told = [spyOn(log, "info"), spyOn(log, "warn")].map((spy) => spy.mockImplementation(() => {}))
 afterEach(() => {
   for (const spy of told) spy.mockClear()
+})
+
+afterAll(() => {
+  for (const spy of told) spy.mockRestore()
 })
 
 const lines = (text: string) =>
