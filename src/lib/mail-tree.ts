@@ -127,30 +127,51 @@ function leafOf(
 /** Of parameters. A file name of 255 characters has room in it, however it is encoded. */
 const MAX_PARAMETERS = 8 * 1024
 
-const PARAMETER = /;[\s;]*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"?|([^;]*))/g
+const GAP = /[\s;]+/y
+const PARAMETER = /([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"?|([^;]*))/y
+
+/** What stands behind each run of semicolons. A single pattern would look at a long run again and again. */
+function* parametersIn(text: string): Generator<RegExpExecArray> {
+  for (let at = text.indexOf(";"); at !== -1; at = text.indexOf(";", at)) {
+    GAP.lastIndex = at
+    GAP.test(text)
+    at = GAP.lastIndex
+    PARAMETER.lastIndex = at
+    const found = PARAMETER.exec(text)
+    if (!found) continue
+    at = PARAMETER.lastIndex
+    yield found
+  }
+}
 
 /** A value and its parameters, those of RFC 2231 put together and decoded, names in lower case. */
 export function parameterized(text: string): { value: string; params: Record<string, string> } {
   const params: Record<string, string> = Object.create(null)
-  const pieces = new Map<string, { at: number; text: string; coded: boolean }[]>()
+  const pieces = new Map<string, ParameterPiece[]>()
   const [value = ""] = text.split(";", 1)
-  for (const [, given = "", quoted, plain] of text
-    .slice(value.length, value.length + MAX_PARAMETERS)
-    .matchAll(PARAMETER)) {
+  const rest = text.slice(value.length, value.length + MAX_PARAMETERS)
+  for (const [, given = "", quoted, plain] of parametersIn(rest)) {
     const content = quoted?.replace(/\\(.)/g, "$1") ?? plain?.trim() ?? ""
     const [, name = "", at = "0", star = ""] = /^([^*]+)(?:\*(\d{1,3}))?(\*?)$/.exec(given) ?? []
     const key = name.toLowerCase()
     if (given.includes("*") && key) {
       const known = pieces.get(key) ?? []
-      pieces.set(key, [...known, { at: Number(at), text: content, coded: star === "*" }])
+      known.push({ at: Number(at), text: content, coded: star === "*" })
+      pieces.set(key, known)
     } else if (key) params[key] ??= content
   }
   for (const [name, list] of pieces) params[name] = joined(list)
   return { value: value.trim().toLowerCase(), params }
 }
 
+interface ParameterPiece {
+  at: number
+  text: string
+  coded: boolean
+}
+
 /** RFC 2231, 3 and 4: pieces in the order of their numbers, octets in percent, the charset first. */
-function joined(list: { at: number; text: string; coded: boolean }[]): string {
+function joined(list: ParameterPiece[]): string {
   const sorted = list.sort((one, other) => one.at - other.at)
   const [, charset = "utf-8", first = sorted[0]?.text ?? ""] =
     /^([^']*)'[^']*'(.*)$/s.exec(sorted[0]?.text ?? "") ?? []

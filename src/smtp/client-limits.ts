@@ -2,9 +2,8 @@ import { monotonic } from "../core/time"
 import { subscriberOf } from "../lib/ip-ranges"
 
 const MINUTE = 60_000
-/** So many addresses are remembered before those of the last minute are looked through. */
-const MOST_REMEMBERED = 10_000
-
+/** A flood of more addresses within a minute makes the oldest ones forgotten. */
+const MOST_REMEMBERED = 50_000
 interface ClientLimitOptions {
   per_address: number
   per_minute?: number | undefined
@@ -14,6 +13,7 @@ interface ClientLimitOptions {
 export class ClientLimits {
   readonly #options: ClientLimitOptions
   readonly #open = new Map<string, number>()
+  /** The oldest minute first. */
   readonly #opened = new Map<string, { since: number; count: number }>()
 
   constructor(options: ClientLimitOptions) {
@@ -41,17 +41,18 @@ export class ClientLimits {
     const { per_minute } = this.#options
     if (per_minute === undefined) return true
     const now = monotonic()
-    if (this.#opened.size > MOST_REMEMBERED) this.#forget(now)
-    const known = this.#opened.get(client)
-    const minute = known && now - known.since < MINUTE ? known : { since: now, count: 0 }
+    this.#forget(now)
+    const minute = this.#opened.get(client) ?? { since: now, count: 0 }
     minute.count += 1
     this.#opened.set(client, minute)
     return minute.count <= per_minute
   }
 
+  /** Any number of addresses may come: only those are looked at whose minute is over. */
   #forget(now: number) {
     for (const [client, { since }] of this.#opened) {
-      if (now - since >= MINUTE) this.#opened.delete(client)
+      if (now - since < MINUTE && this.#opened.size < MOST_REMEMBERED) return
+      this.#opened.delete(client)
     }
   }
 }

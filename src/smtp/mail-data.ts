@@ -176,11 +176,14 @@ function lineEndOf(bytes: Buffer): number {
 }
 
 const HEAD_END = "\r\n\r\n"
+/** Each server writes its line at the top; reading on would hold everybody up for a header of 25 MB. */
+const MOST_HEAD_BYTES = 256 * 1024
 
 /** How many servers say in the header that the message passed them (RFC 5321, 4.4). */
 export function countReceived(raw: Uint8Array): number {
   const message = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
-  const end = message.indexOf(HEAD_END)
-  const head = message.toString("latin1", 0, end === -1 ? message.length : end)
+  const start = message.subarray(0, MOST_HEAD_BYTES)
+  const end = start.indexOf(HEAD_END)
+  const head = start.toString("latin1", 0, end === -1 ? start.length : end)
   return head.match(/(?:^|\r\n)received[ \t]*:/gi)?.length ?? 0
 }

@@ -134,6 +134,14 @@ describe("what is made to hurt", () => {
       expect(readTree(Buffer.from(qp + long)).leaves.map(leafText)).toHaveLength(1)
     }
   })
+
+  test("a thousand parts with long parameters end as well", () => {
+    for (const run of [";", "; ", ";a*0*=a", ';a="', ";a "]) {
+      const part = `--a\r\nContent-Type: text/plain${run.repeat(7_000 / run.length)}\r\n\r\nx\r\n`
+      const raw = `Content-Type: multipart/mixed; boundary=a\r\n\r\n${part.repeat(999)}--a--\r\n`
+      expect(readTree(Buffer.from(raw)).leaves).toHaveLength(999)
+    }
+  })
 })
 
 test("whatever the bytes, reading never throws", () => {
