@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray } from "drizzle-orm"
+import { and, eq, inArray, sql } from "drizzle-orm"
 import { isUuid } from "../core/ids"
 import type { Secrets } from "../core/secrets"
 import { EMAIL_ID_HEADER, readEmailIdHeader, readLocalPart } from "../emails/token-addresses"
@@ -121,11 +121,11 @@ async function byMessageId(
       and(
         eq(messages.project_id, project_id),
         eq(messages.rfc_message_id, rfc_message_id),
-        eq(messages.source, "smtp"), // as the index has it
+        sql`source = 'smtp'`, // as the index has it: a bound value would rule it out
       ),
     )
-    .orderBy(asc(messages.id))
     .limit(MOST_SHARED)
+  shared.sort((one, other) => (one.id < other.id ? -1 : 1))
   const from = author === undefined ? "" : comparable(author)
   const wrote = ({ recipients }: SeenMessage) =>
     recipients.some(({ email }) => comparable(email) === from)

@@ -1,8 +1,12 @@
 import { beforeAll, describe, expect, test } from "bun:test"
 import { inArray } from "drizzle-orm"
+import type { Secrets } from "../../src/core/secrets"
 import * as emails from "../../src/emails/emails"
 import * as feed from "../../src/events/feed"
 import * as idempotency from "../../src/http/idempotency"
+import { answered, threadOfAncestor } from "../../src/inbound/correlate"
+import type { InboundFilter } from "../../src/inbound/inbound-emails"
+import * as inbound from "../../src/inbound/inbound-emails"
 import { purgeDead } from "../../src/jobs/jobs"
 import * as pipeline from "../../src/messages/pipeline"
 import { messages } from "../../src/messages/tables"
@@ -39,6 +43,13 @@ const follow = async (store: Store) => {
   const [first] = await feed.read(store.read, PROJECT, { limit: 1, types: [] })
   await feed.read(store.read, PROJECT, { after: first?.id, limit: 25, types: [] })
 }
+
+const listInbound = (filter: Partial<InboundFilter>) => (store: Store) =>
+  inbound.list(store.read, PROJECT, { ...all, ...filter }, page)
+
+const NO_SECRETS = { mac: () => Buffer.alloc(32) } as unknown as Secrets
+const TO_US = { project_id: PROJECT, to_email: "a@in.test" }
+const ANSWER = { in_reply_to: "<1@x.test>", references: [], from: null, returned: null }
 
 const paths: Path[] = [
   {
@@ -95,6 +106,42 @@ const paths: Path[] = [
     index: "messages_by_recipient",
     table: "messages",
     walk: list({ to: "to@example.test" }),
+  },
+  {
+    name: "the email that an answer names",
+    index: "messages_by_message_id",
+    table: "messages",
+    walk: (store) => answered({ ...store, secrets: NO_SECRETS }, TO_US, ANSWER),
+  },
+  {
+    name: "the received mail that another one names",
+    index: "inbound_emails_by_message_id",
+    table: "inbound_emails",
+    walk: (store) => threadOfAncestor(store.read, PROJECT, ANSWER),
+  },
+  {
+    name: "the list of all received mail",
+    index: "inbound_emails_by_project",
+    table: "inbound_emails",
+    walk: listInbound({}),
+  },
+  {
+    name: "the list of received mail to an address",
+    index: "inbound_emails_by_recipient",
+    table: "inbound_emails",
+    walk: listInbound({ to: "a@in.test" }),
+  },
+  {
+    name: "the list of received mail of a kind",
+    index: "inbound_emails_by_kind",
+    table: "inbound_emails",
+    walk: listInbound({ kind: "dmarc_report" }),
+  },
+  {
+    name: "the list of a thread",
+    index: "inbound_emails_by_thread",
+    table: "inbound_emails",
+    walk: listInbound({ thread_id: idFor("thread") }),
   },
   {
     name: "old answers",
