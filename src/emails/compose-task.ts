@@ -7,8 +7,8 @@ import { pack } from "../lib/compression"
 import { type DkimSigner, sign, signable } from "../lib/dkim"
 import { canonical, countFields, isClean } from "../lib/mail-text"
 import { encodedBody, mailboxField, textField } from "../lib/mime"
-import { sevenBit } from "../lib/seven-bit"
 import { textFromHtml } from "../lib/text-from-html"
+import { sevenBit } from "../lib/transport-encoding"
 
 export interface MailToCompose {
   message_id: string

@@ -14,6 +14,7 @@ import {
   textOf,
 } from "../lib/mail-tree"
 import { mailboxField, textField } from "../lib/mime"
+import { hasLongLine, shortLines } from "../lib/transport-encoding"
 
 /** A mail as a client submitted it. */
 export interface MailToRead {
@@ -95,7 +96,7 @@ export function readSubmitted(mail: MailToRead): SubmittedMail | MailRefusal {
   if (subjects.length > 1) return unreadable("The message has more than one Subject header.")
   const cleaned = clean(fields, mail, from)
   return {
-    raw: Buffer.concat([Buffer.from(cleaned.head, "latin1"), body]),
+    raw: inShortLines(Buffer.concat([Buffer.from(cleaned.head, "latin1"), body])),
     from,
     reply_to: mailboxesOf(fields, "reply-to"),
     subject: oneLine(decodeWords(subjects[0] ?? "")),
@@ -108,6 +109,8 @@ export function readSubmitted(mail: MailToRead): SubmittedMail | MailRefusal {
     wide: cleaned.wide,
   }
 }
+
+const inShortLines = (raw: Buffer): Buffer => (hasLongLine(raw) ? shortLines(raw) : raw)
 
 const unreadable = (message: string): MailRefusal => ({
   refused: { code: 554, enhanced: "5.6.0", api_code: "validation_error", message },

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test"
 import { createHash } from "node:crypto"
+import { leafText, readTree } from "../../src/lib/mail-tree"
 import { type MailToRead, readSubmitted, type SubmittedMail } from "../../src/smtp/submitted-mail"
 
 const ID = "019a0000-0000-7000-8000-000000000001"
@@ -194,6 +195,21 @@ describe("a header outside ASCII", () => {
     expect(kept(mail)).toContain("Cc: Eve <eve@xn--mnchen-3ya.de>\r\n")
     expect(mail.wide).toBe(false)
   })
+})
+
+test("a line over 998 bytes makes base64 of its part, which says the same", () => {
+  const text = `Grüße ${"x".repeat(1_500)}\n`
+  const mail = read(`From: bell@example.test\nContent-Type: text/plain; charset=utf-8\n\n${text}`)
+  expect(sent(mail)).toContain("Content-Transfer-Encoding: base64\r\n")
+  expect(
+    Math.max(
+      ...sent(mail)
+        .split("\r\n")
+        .map(({ length }) => length),
+    ),
+  ).toBeLessThan(100)
+  const [leaf] = readTree(mail.raw).leaves
+  expect(leaf && leafText(leaf)).toBe(text)
 })
 
 test("option headers are read, those of other features by name", () => {

@@ -1,6 +1,6 @@
-import { expect, test } from "bun:test"
+import { describe, expect, test } from "bun:test"
 import PostalMime from "postal-mime"
-import { sevenBit } from "../../src/lib/seven-bit"
+import { hasLongLine, sevenBit, shortLines } from "../../src/lib/transport-encoding"
 
 const bytes = (...lines: string[]) => Buffer.from(lines.join("\r\n"), "latin1")
 
@@ -64,7 +64,7 @@ test("bodies outside ASCII become base64, and say the same", async () => {
 test("a part without fields of its own gets one", () => {
   const raw = bytes("Content-Type: multipart/mixed; boundary=a", "", "--a", "", "\xfc", "--a--", "")
   expect(sevenBit(raw).toString()).toBe(
-    "Content-Type: multipart/mixed; boundary=a\r\n\r\n--a\r\n" +
+    "Content-Type: multipart/mixed; boundary=a\r\nMIME-Version: 1.0\r\n\r\n--a\r\n" +
       "Content-Transfer-Encoding: base64\r\n\r\n/A==\r\n\r\n--a--\r\n",
   )
 })
@@ -74,6 +74,60 @@ test("what is ASCII, or only outside ASCII in its header, stays as it is", () =>
   expect(sevenBit(ascii)).toEqual(ascii)
   const wide = bytes("Subject: \xfc", "", "b", "")
   expect(sevenBit(wide)).toEqual(wide)
+})
+
+describe("lines longer than SMTP allows", () => {
+  const long = "x".repeat(999)
+
+  test("are seen", () => {
+    const fits = "x".repeat(998)
+    expect(hasLongLine(bytes(fits, fits, fits))).toBe(false)
+    expect(hasLongLine(bytes("a", long, "b"))).toBe(true)
+    expect(hasLongLine(bytes(long))).toBe(true)
+    expect(hasLongLine(bytes(fits, long))).toBe(true)
+    expect(hasLongLine(bytes("a".repeat(500), "", "", fits, "b".repeat(900), fits))).toBe(false)
+  })
+
+  test("make base64 of their part alone, whatever its encoding was", async () => {
+    const soft = Buffer.from("<p>Grüße</p>".repeat(300)).toString("base64")
+    const raw = bytes(
+      "Content-Transfer-Encoding: 8bit",
+      "Content-Type: multipart/alternative; boundary=a",
+      "",
+      "--a",
+      "Content-Type: text/plain; charset=iso-8859-1",
+      "Content-Transfer-Encoding: 8bit",
+      "",
+      `Gr\xfc\xdfe ${long}`,
+      "--a",
+      "Content-Type: text/html; charset=utf-8",
+      "Content-Transfer-Encoding: base64",
+      "",
+      soft,
+      "--a",
+      "Content-Type: text/plain; charset=iso-8859-1; x=short",
+      "Content-Transfer-Encoding: 8bit",
+      "",
+      "caf\xe9",
+      "--a--",
+      "",
+    )
+    const short = shortLines(raw)
+    expect(hasLongLine(short)).toBe(false)
+    expect(short.toString("latin1")).toContain(
+      "x=short\r\nContent-Transfer-Encoding: 8bit\r\n\r\ncaf\xe9",
+    )
+    expect(short.toString("latin1")).toStartWith("Content-Transfer-Encoding: 8bit\r\n")
+    const mail = await PostalMime.parse(short)
+    expect(mail.text).toContain(`Grüße ${long}`)
+    expect(mail.html?.trim()).toBe("<p>Grüße</p>".repeat(300))
+  })
+
+  test("a message without them stays as it is", () => {
+    expect(shortLines(MIXED).equals(MIXED)).toBe(false)
+    const plain = bytes("Subject: a", "", "b", "")
+    expect(shortLines(plain)).toEqual(plain)
+  })
 })
 
 test("whatever the bytes, it never throws", () => {
@@ -87,6 +141,7 @@ test("whatever the bytes, it never throws", () => {
     for (let change = 0; change < 8; change++) {
       copy[Math.floor(random() * copy.length)] = Math.floor(random() * 256)
     }
+    shortLines(copy)
     sevenBit(copy.subarray(0, Math.floor(random() * copy.length)))
   }
 })

@@ -1,0 +1,130 @@
+import { isAscii } from "node:buffer"
+import { contentOf, parameterized } from "./mail-tree"
+
+const HEAD_END = "\r\n\r\n"
+const CONTENT_TYPE = /^content-type[ \t]*:(.*(?:\r\n[ \t].*)*)/im
+const ENCODING = /^content-transfer-encoding[ \t]*:(.*(?:\r\n[ \t].*)*)/im
+const BASE64_LINE = 76
+
+/** Deeper parts stay as they are. */
+const MAX_DEPTH = 50
+
+/** RFC 5322, 2.1.1: octets of a line, without its end. */
+const MAX_LINE = 998
+
+/** Which bodies are written in base64. */
+interface Rewriting {
+  isUnfit: (body: Uint8Array) => boolean
+  /** What parts that hold parts say of themselves afterwards; null: what they said before. */
+  composite: "7bit" | null
+}
+
+/**
+ * The same message for a server that takes 7-bit mail alone (RFC 6152, 3): the bodies of parts outside
+ * ASCII are written in base64. Header fields, boundaries and all other parts stay as they are.
+ */
+export const sevenBit = (raw: Uint8Array): Buffer =>
+  rewriteMessage(raw, { isUnfit: (body) => !isAscii(body), composite: "7bit" })
+
+/**
+ * The same message with the bodies of parts in base64 whose lines are longer than SMTP allows. A server
+ * on the way may break such lines, and the signature with them. Everything else stays as it is.
+ */
+export const shortLines = (raw: Uint8Array): Buffer =>
+  rewriteMessage(raw, { isUnfit: hasLongLine, composite: null })
+
+/** The whole message, which then says that it is MIME (RFC 2045, 4): without that an encoding is nothing. */
+function rewriteMessage(raw: Uint8Array, how: Rewriting): Buffer {
+  const before = bufferOf(raw)
+  const after = rewritten(before, how, 0)
+  const end = after.indexOf(HEAD_END)
+  if (after === before || MIME_VERSION.test(after.toString("latin1", 0, end))) return after
+  return Buffer.concat([after.subarray(0, end), Buffer.from(MIME), after.subarray(end)])
+}
+
+const MIME_VERSION = /^mime-version[ \t]*:/im
+const MIME = "\r\nMIME-Version: 1.0"
+
+const bufferOf = (raw: Uint8Array) => Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
+
+/** Whether a line has more than 998 bytes. */
+export function hasLongLine(bytes: Uint8Array): boolean {
+  const text = bufferOf(bytes)
+  let from = 0
+  while (text.length - from > MAX_LINE) {
+    // The last line end within reach; the next line begins behind it.
+    const end = text.lastIndexOf("\r\n", from + MAX_LINE)
+    if (end < from) return true
+    from = end + 2
+  }
+  return false
+}
+
+function rewritten(part: Buffer, how: Rewriting, depth: number): Buffer {
+  if (!how.isUnfit(part) || depth > MAX_DEPTH) return part
+  const is_bare = part[0] === 13 && part[1] === 10 // no field, the empty line comes first
+  const end = is_bare ? 0 : part.indexOf(HEAD_END)
+  if (end === -1) return part
+  const head = part.toString("latin1", 0, end)
+  const body = part.subarray(is_bare ? 2 : end + HEAD_END.length)
+  if (!how.isUnfit(body)) return part
+  const { value, params } = parameterized(
+    (CONTENT_TYPE.exec(head)?.[1] ?? "text/plain").replaceAll("\r\n", ""),
+  )
+  const composite = how.composite === null ? head : encodedAs(head, how.composite)
+  if (value.startsWith("multipart/") && params.boundary) {
+    return joined(composite, multipart(body, params.boundary, how, depth))
+  }
+  if (value === "message/rfc822" || value === "message/global") {
+    return joined(composite, rewritten(body, how, depth + 1))
+  }
+  const encoding = ENCODING.exec(head)?.[1]?.trim().toLowerCase() ?? "7bit"
+  const content = contentOf({ encoding, encoded: body }).toString("base64")
+  const lines = content.replace(new RegExp(`.{${BASE64_LINE}}`, "g"), "$&\r\n")
+  const text = lines.endsWith("\r\n") ? lines : `${lines}\r\n`
+  return joined(encodedAs(head, "base64"), Buffer.from(text))
+}
+
+const joined = (head: string, body: Buffer): Buffer =>
+  Buffer.concat([Buffer.from(`${head}${HEAD_END}`, "latin1"), body])
+
+/** The head with its encoding replaced, or with one at the end where it names none. */
+function encodedAs(head: string, encoding: string): string {
+  const field = `Content-Transfer-Encoding: ${encoding}`
+  if (ENCODING.test(head)) return head.replace(ENCODING, field)
+  if (encoding === "7bit") return head // what no field says
+  return head === "" ? field : `${head}\r\n${field}`
+}
+
+/** Each part between two delimiter lines. Text outside the parts is for nobody. */
+function multipart(body: Buffer, boundary: string, how: Rewriting, depth: number): Buffer {
+  const delimiter = Buffer.from(`--${boundary}`, "latin1")
+  const pieces: Buffer[] = []
+  let from = 0
+  let is_part = false
+  const close = (to: number) => {
+    const piece = body.subarray(from, to)
+    const fits = !how.isUnfit(piece)
+    pieces.push(fits ? piece : is_part ? rewritten(piece, how, depth + 1) : fitting(piece))
+  }
+  for (let at = body.indexOf(delimiter); at !== -1; at = body.indexOf(delimiter, at + 1)) {
+    if (at > 0 && body[at - 1] !== 10) continue
+    const line = body.indexOf("\r\n", at)
+    const end = line === -1 ? body.length : line + 2
+    const rest = body.toString("latin1", at + delimiter.length, end).trim()
+    if (rest !== "" && rest !== "--") continue
+    // The line end before a delimiter belongs to it (RFC 2046, 5.1.1).
+    const before = Math.max(from, at - 2)
+    close(before)
+    pieces.push(body.subarray(before, end))
+    from = end
+    is_part = rest === ""
+  }
+  close(body.length)
+  return Buffer.concat(pieces)
+}
+
+const fitting = (text: Buffer): Buffer => {
+  const ascii = text.toString("latin1").replace(/[^\x00-\x7f]/g, "?")
+  return Buffer.from(ascii.replace(new RegExp(`.{${MAX_LINE}}`, "g"), "$&\r\n"), "latin1")
+}
