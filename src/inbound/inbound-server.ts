@@ -3,6 +3,7 @@ import { faultOf } from "../core/faults"
 import { newId } from "../core/ids"
 import { log } from "../core/log"
 import { enqueueAll } from "../jobs/jobs"
+import { PRIORITIES } from "../jobs/work-item"
 import { comparable, domainOf } from "../lib/address"
 import {
   type MailServerOptions,
@@ -173,7 +174,8 @@ async function writeAll(tx: Tx, list: InboundRow[][]): Promise<string[][]> {
   await enqueueAll(
     tx,
     inboundProcess,
-    ids.map((ids) => ({ payload: { ids }, project_id: null })),
+    // Strangers decide how much of it there is: what the instance needs itself goes first.
+    ids.map((ids) => ({ payload: { ids }, project_id: null, priority: PRIORITIES.bulk })),
   )
   return ids
 }

@@ -1,6 +1,6 @@
 import type { Blobs } from "../core/blobs"
 import { ApiError } from "../core/errors"
-import { codeOf } from "../core/faults"
+import { codeOf, faultOf } from "../core/faults"
 import { log } from "../core/log"
 import type { Workers } from "../core/workers"
 import type { InboundToRead, ReadMail } from "./parse-inbound-task"
@@ -60,7 +60,7 @@ async function verdictsOf(
   }
   const { address, helo, mail_from } = row.session
   const arrival = { address, helo, mail_from, received_at: row.created_at }
-  const found = await verify({ path }, arrival, tools)
+  const found = await patiently(tools, (own) => verify({ path }, arrival, own))
   const { spf, dkim, dmarc, arc } = found
   return {
     verified: found.verified,
@@ -71,16 +71,63 @@ async function verdictsOf(
   }
 }
 
+/** Mails whose senders' name servers may take their time; of more than these, only a short one. */
+const MOST_PATIENT = 8
+const SHORT_MS = 1_500
+
+const waiting = new WeakMap<VerdictTools, number>()
+
+/**
+ * Each mail holds a place of the job loop while DNS is asked. A sender whose name servers do not answer
+ * must not hold all of them.
+ */
+async function patiently<Result>(
+  tools: VerdictTools,
+  work: (tools: VerdictTools) => Promise<Result>,
+): Promise<Result> {
+  const others = waiting.get(tools) ?? 0
+  waiting.set(tools, others + 1)
+  try {
+    return await work(others < MOST_PATIENT ? tools : { ...tools, dns_ms: SHORT_MS })
+  } finally {
+    waiting.set(tools, (waiting.get(tools) ?? 1) - 1)
+  }
+}
+
 async function read(
-  { workers }: MailReaderParts,
+  { workers }: Pick<MailReaderParts, "workers">,
   mail: InboundToRead,
-  id: string,
+  inbound_id: string,
 ): Promise<ReadMail> {
   try {
     return await workers.run<ReadMail>("parse-inbound", mail, { deadline_ms: DEADLINE_MS })
   } catch (error) {
-    if (!mail.whole || error instanceof ApiError || codeOf(error) !== undefined) throw error
-    log.warn("a mail could not be read, only its header", { inbound_id: id, error })
-    return read({ workers } as MailReaderParts, { ...mail, whole: false }, id)
+    if (isPassing(error)) throw error
+    log.warn("a mail could not be read", { inbound_id, whole: mail.whole, error })
+    return mail.whole ? read({ workers }, { ...mail, whole: false }, inbound_id) : UNREADABLE
   }
+}
+
+/** It is no fault of the mail: the threads are overrun, the server stops, or the storage has trouble. */
+const isPassing = (error: unknown) =>
+  error instanceof ApiError || faultOf(error) !== undefined || codeOf(error) === "ENOENT"
+
+/** Of a mail of which not even the header can be read. The raw message is there. */
+const UNREADABLE: ReadMail = {
+  from: null,
+  to: [],
+  cc: [],
+  reply_to: [],
+  subject: null,
+  rfc_message_id: null,
+  in_reply_to: null,
+  references: [],
+  headers: {},
+  content: { text_body: null, html_body: null, stripped_text: null },
+  files: [],
+  kind: { kind: "other" },
+  auto_submitted: null,
+  returned: null,
+  spam: { score: 0, flagged: false, rules: [] },
+  parse_error: true,
 }

@@ -1,5 +1,6 @@
 import { eq, inArray } from "drizzle-orm"
 import { resolver } from "../../src/core/dns"
+import type { Workers } from "../../src/core/workers"
 import { type InboundServerParts, inboundHandlers } from "../../src/inbound/inbound-server"
 import { processInbound } from "../../src/inbound/process"
 import { inboundProcess } from "../../src/inbound/process-job"
@@ -25,7 +26,7 @@ interface GivenMail {
 /** The server on port 25 of a test service, on a free port, and the job that reads what it took. */
 export async function inboundServer(
   { store, parts }: TestService,
-  options: Partial<InboundServerParts> = {},
+  options: Partial<InboundServerParts & { workers: Workers }> = {},
 ) {
   const { secrets, workers, inbound_blobs, blobs, rules, base_url } = parts
   const names = await emptyDns()
@@ -42,6 +43,7 @@ export async function inboundServer(
   const handler = processInbound({
     ...{ store, secrets, workers, inbound_blobs, blobs, rules, base_url },
     verdicts: options.verdicts ?? verdicts,
+    ...(options.workers && { workers: options.workers }),
   })
 
   /** The reply to the end of DATA, or the first refusal before. */

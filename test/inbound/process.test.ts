@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, test } from "bun:test"
 import { and, eq } from "drizzle-orm"
+import { resolver } from "../../src/core/dns"
 import { emailIdHeader, localPartFor } from "../../src/emails/token-addresses"
 import { events } from "../../src/events/tables"
 import { mailContent } from "../../src/inbound/mail-content"
@@ -224,6 +225,67 @@ describe("a mail", () => {
     expect(await typesOf(row.id)).toEqual(["email.received"])
   })
 })
+
+describe("a thread that fails", () => {
+  const failing = (fails: (whole: boolean) => Error | undefined) => ({
+    ...parts.workers,
+    run: async <T>(task: string, input: unknown, options: { deadline_ms: number }) => {
+      const error = task === "parse-inbound" && fails((input as { whole: boolean }).whole)
+      if (error) throw error
+      return parts.workers.run<T>(task, input, options)
+    },
+  })
+  const bug = (code?: string) => Object.assign(new RangeError("a bug"), code ? { code } : {})
+
+  test.each<[string, (whole: boolean) => Error | undefined, string | null]>([
+    ["over the bodies", (whole) => (whole ? bug("ERR_OUT_OF_RANGE") : undefined), "Grüße"],
+    ["over the header, too", () => bug(), null],
+  ])("%s leaves a mail with parse_error, which is told", async (_, fails, subject) => {
+    const { domain } = await receiving()
+    await using it = await inboundServer(service, { workers: failing(fails) })
+    const [row] = await it.receive({ to: `a@${domain}`, raw: NEW })
+    expect(row).toMatchObject({ status: "processed", parse_error: true, subject })
+    expect(await typesOf(row?.id ?? "")).toEqual(["email.received"])
+  })
+
+  test("for want of room does not settle the mail: it is read again", async () => {
+    const { domain } = await receiving()
+    let is_full = true
+    const full = () => (is_full ? bug("ENOSPC") : undefined)
+    await using it = await inboundServer(service, { workers: failing(full) })
+    const ids = idsIn(await it.offer({ to: `a@${domain}`, raw: NEW }))
+    await expect(it.work()).rejects.toThrow("a bug")
+    is_full = false
+    await it.work()
+    expect(await it.rowsOf(ids)).toMatchObject([{ status: "processed", parse_error: false }])
+  })
+})
+
+test("a flood of mail whose name servers are silent holds no place for long", async () => {
+  const { domain } = await receiving()
+  const silent = resolver({ servers: ["127.0.0.1:9"], try_ms: 30_000 })
+  const verdicts = { workers: parts.workers, dns: silent, host: HOST, dns_ms: 3_000 }
+  await using it = await inboundServer(service, { verdicts })
+  const many = Array.from({ length: 20 }, (_, at) => ({
+    to: `a@${domain}`,
+    from: `x@flood${at}.test`,
+    raw: "Subject: s\n\nx\n",
+  }))
+  const ids = (await Promise.all(many.map((one) => it.offer(one)))).flatMap(idsIn)
+  const job = { created_at: new Date().toISOString() } as never
+  const order: number[] = []
+  await Promise.all(
+    ids.map(async (id, at) => {
+      const { done } = await it.handler.run({ ids: [id] }, job)
+      await store.tx(async (tx) => done?.(tx))
+      order.push(at)
+    }),
+  )
+  // The first eight wait for all of their time, the others do not.
+  expect(new Set(order.slice(-8))).toEqual(new Set([0, 1, 2, 3, 4, 5, 6, 7]))
+  const rows = await it.rowsOf(ids)
+  expect(rows.every(({ spf_verdict }) => spf_verdict === "temperror")).toBe(true)
+}, 20_000)
 
 const MULTIPART = 'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="b"\n'
 
