@@ -71,8 +71,8 @@ export async function start(options: StartOptions): Promise<Running> {
   const undo: (() => unknown)[] = []
   try {
     const running = await assemble(options, undo)
-    const { url, data_dir } = running
-    log.info("started", { url, mode: options.mode, data_dir })
+    const { url, smtp, data_dir } = running
+    log.info("started", { url, smtp, mode: options.mode, data_dir })
     return running
   } catch (error) {
     for (const step of undo.reverse()) await step()
