@@ -258,12 +258,14 @@ async function finish(tx: Tx, change: Change) {
   )
   const recorded = await carryOut(tx, decision, event)
   await updateEmails(tx, [{ ...row, event_id: recorded?.id ?? null }])
+  if (about?.thread_id === null) await beginThread(tx, about.id)
+  for (const fact of facts) await settleReported(tx, about, fact)
+  // Behind the totals of emails, as in every other transaction that changes both.
   await bump(tx, row.project_id, INBOUND_COUNTER, 1)
-  if (!about) return
-  if (about.thread_id === null) await beginThread(tx, about.id)
-  for (const fact of facts) {
-    if (!(await wasTold(tx, about, fact))) await feedback(tx, about.id, fact)
-  }
+}
+
+async function settleReported(tx: Tx, about: SeenMessage | undefined, fact: LateFact) {
+  if (about && !(await wasTold(tx, about, fact))) await feedback(tx, about.id, fact)
 }
 
 /** The first message of a thread names it from its first answer on. */
