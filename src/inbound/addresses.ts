@@ -21,7 +21,7 @@ export type InboundTarget =
   | { is: "token"; kind: MailTokenKind; message_id: string; owner: MailOwner }
   | { is: "instance"; owner: null }
 
-/** Why it is not: `5.7.1` is no address of ours, `5.1.1` one that nobody has. */
+/** Why it is not: `5.7.1` is no address of ours, `5.1.1` one of a domain for which no route takes it. */
 export interface RecipientRefusal {
   enhanced: "5.7.1" | "5.1.1"
   text: string
@@ -60,7 +60,7 @@ export async function inboundTarget(
   const token = readLocalPart(secrets, local)
   if (token) {
     const [message] = await findMessage(read, { id: token.message_id })
-    if (!message) return { enhanced: "5.1.1", text: UNKNOWN }
+    if (!message) return { enhanced: "5.7.1", text: NOT_OURS }
     const { account_id, project_id } = message
     if (is_host || (await isOfProject(read, project_id, domain))) {
       return { is: "token", ...token, owner: { account_id, project_id } }
@@ -69,13 +69,8 @@ export async function inboundTarget(
   }
   if (owner) return inReceiving(read, owner, comparable(address))
   if (is_host && REPORT_ADDRESSES.has(local)) return { is: "instance", owner: null }
-  return is_host && !TOKEN_FORM.test(local)
-    ? { enhanced: "5.1.1", text: UNKNOWN }
-    : { enhanced: "5.7.1", text: NOT_OURS }
+  return { enhanced: "5.7.1", text: NOT_OURS }
 }
-
-/** Of a kind that has a MAC, which was wrong. */
-const TOKEN_FORM = /^[bur]\+/
 
 async function inReceiving(
   read: Reader,

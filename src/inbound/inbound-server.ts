@@ -78,7 +78,7 @@ async function targetsOf(parts: AddressParts, to: string[]): Promise<TakenRecipi
     const target = await inboundTarget(parts, address)
     if (!("enhanced" in target)) taken.set(comparable(address), { address, target })
   }
-  if (taken.size === 0) throw refused("5.1.1", "None of the recipients takes mail any more.")
+  if (taken.size === 0) throw refused("5.7.1", "None of the recipients takes mail any more.")
   return [...taken.values()]
 }
 

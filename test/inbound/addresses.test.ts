@@ -152,8 +152,8 @@ describe("an address with a MAC", () => {
     expect(await ask(`${wrong}@${strict}`)).toMatchObject(UNKNOWN)
   })
 
-  test("of a message that is gone is unknown", async () => {
-    expect(await ask(`${localPartFor(secrets, "b", newId())}@${HOST}`)).toMatchObject(UNKNOWN)
+  test("of a message that is gone is not taken", async () => {
+    expect(await ask(`${localPartFor(secrets, "b", newId())}@${HOST}`)).toMatchObject(NOT_OURS)
   })
 })
 
@@ -163,6 +163,6 @@ test("the instance takes reports and what RFC 2142 wants, and nothing else", asy
     expect(await ask(`${local}@${HOST}`)).toMatchObject({ is: "instance" })
   expect(await ask("Postmaster")).toMatchObject({ is: "instance" })
   for (const local of ["root", "info", "noreply"]) {
-    expect(await ask(`${local}@${HOST}`)).toMatchObject(UNKNOWN)
+    expect(await ask(`${local}@${HOST}`)).toMatchObject(NOT_OURS)
   }
 })

@@ -99,14 +99,21 @@ describe("a recipient is answered at RCPT:", () => {
     }
   })
 
-  test("an address that nobody has is 550 5.1.1, and what is taken 250", async () => {
+  test("an address that no route takes is 550 5.1.1, another one of the instance 550 5.7.1, and what is taken 250", async () => {
     const project = await service.project()
     const domain = await addReceivingDomain(store, project)
     expect(await rcpt(`any@${domain}`)).toMatch(/^250 /)
     const { body } = await project.post("/v1/emails", mail())
     expect(await rcpt(`${localPartFor(parts.secrets, "b", body.id)}@${HOST}`)).toMatch(/^250 /)
     expect(await rcpt(`postmaster@${HOST}`)).toMatch(/^250 /)
-    expect(await rcpt(`nobody@${HOST}`)).toMatch(/^550 5\.1\.1 not_found: /)
+    expect(await rcpt(`nobody@${HOST}`)).toMatch(/^550 5\.7\.1 forbidden: /)
+    const strict = await service.project()
+    const routed = await addReceivingDomain(store, strict)
+    const body_of_mode = { inbound: { mode: "routes" } }
+    await strict.call("PATCH", "/v1/settings", { body: body_of_mode })
+    expect(await rcpt(`nobody@${routed}`)).toMatch(
+      /^550 5\.1\.1 not_found: .* \(req_[0-9a-f]{32}\)$/,
+    )
   })
 })
 
