@@ -1,7 +1,7 @@
 import { and, eq, inArray, isNull } from "drizzle-orm"
 import { log } from "../core/log"
 import type { Secrets } from "../core/secrets"
-import type { NewEvent } from "../events/emit"
+import { emitted, type NewEvent } from "../events/emit"
 import type { JobHandler } from "../jobs/jobs"
 import { ageSeconds } from "../jobs/work-rows"
 import { comparable } from "../lib/address"
@@ -257,6 +257,7 @@ async function finish(tx: Tx, change: Change) {
     files.map((sha256) => ({ sha256, inbound_id: row.id })),
   )
   const recorded = await carryOut(tx, decision, event)
+  if (!recorded) tx.afterCommit(emitted(tx).wakeUp) // a call may wait for a mail without an event
   await updateEmails(tx, [{ ...row, event_id: recorded?.id ?? null }])
   if (about?.thread_id === null) await beginThread(tx, about.id)
   for (const fact of facts) await settleReported(tx, about, fact)

@@ -47,6 +47,8 @@ test("commands and flags come from the tree", async () => {
 test("values come from what the flag says of itself", async () => {
   expect(await offered("emails list --status b")).toEqual(["bounced"])
   expect(await offered("domains update acme.test --receiving ")).toEqual(["on", "off"])
+  expect(await offered("inbound list --kind d")).toEqual(["dmarc_report"])
+  expect(await offered("inbound wait --extract ")).toEqual(["otp", "link"])
   expect(await offered("-o ")).toEqual(["table", "json", "ndjson"])
   expect(await offered("completion ")).toEqual(["bash", "zsh", "fish"])
   expect(await offered("keys create --scope email:")).toEqual(["send", "read"]) // bash breaks at :

@@ -1,11 +1,13 @@
 import { afterAll, expect, test } from "bun:test"
 import { Value } from "@sinclair/typebox/value"
 import PostalMime from "postal-mime"
+import { nextTurn } from "../../src/core/time"
+import * as feed from "../../src/events/feed"
 import { lookup } from "../../src/events/registry"
 import { InboundInEvent } from "../../src/inbound/schemas"
 import { deliverAll } from "../harness/delivery"
 import { addReceivingDomain } from "../harness/inbound-rows"
-import { inboundServer } from "../harness/inbound-server"
+import { idsIn, inboundServer } from "../harness/inbound-server"
 import { mail } from "../harness/mail"
 import { quietLog } from "../harness/quiet"
 import { sharedService } from "../harness/shared-service"
@@ -35,6 +37,30 @@ test("a wait is woken by the mail that arrives, and has its code", async () => {
   await server.receive({ to, raw: letter(fields, "Your verification code is 493027.") })
   const { status, body } = await waiting
   expect([status, body.data.extracted, body.data.subject]).toEqual([200, "493027", "Sign in"])
+})
+
+test("a wait is woken by a mail without an event, too", async () => {
+  const { project, domain } = await receiving()
+  const to = `dropped@${domain}`
+  await project.post("/v1/inbound-routes", { match: { to }, action: "drop" })
+  let looks = 0
+  let is_read = false
+  const look = async () => {
+    looks += 1
+    return is_read || undefined
+  }
+  const { signal } = new AbortController()
+  const wait = { wait_ms: 30_000, signal, look }
+  const waiting = feed.untilFound(service.store.read, project.project_id, wait)
+  const fields = { From: "a@b.test", To: to, Subject: "Ad", "Message-ID": "<5@b.test>" }
+  const ids = idsIn(await server.offer({ to, raw: letter(fields, "Buy!") }))
+  const before = looks
+  is_read = true
+  await server.work()
+  await nextTurn()
+  expect([looks > before, await waiting]).toEqual([true, true])
+  const [row] = await server.rowsOf(ids)
+  expect([row?.status, row?.event_id]).toEqual(["processed", null])
 })
 
 test("an email, its answer, our reply and the answer to that are one thread", async () => {
