@@ -3,8 +3,9 @@ import type { TLSSocket } from "node:tls"
 import { SMTPConnection } from "smtp-server/lib/smtp-connection.js"
 import { log } from "../core/log"
 import { monotonic, now } from "../core/time"
+import { subscriberOf } from "../lib/ip-ranges"
 import { CheckedStream } from "./checked-stream"
-import { countReceived, MailCollector, type MailMemory } from "./mail-data"
+import { countReceived, MailCollector, type MailMemory, type MailRoom } from "./mail-data"
 import {
   type MailServerOptions,
   type MailSession,
@@ -58,6 +59,7 @@ export class MailConnection extends SMTPConnection {
   deadline: number
 
   readonly #context: ConnectionContext
+  readonly #room: MailRoom
   readonly #opened_at: number
   readonly #proxy: string | undefined
   #data: { collector: MailCollector; ends_at: number } | undefined
@@ -80,6 +82,7 @@ export class MailConnection extends SMTPConnection {
   ) {
     super(server, socket, { id: from.id, remoteAddress: from.address })
     this.#context = context
+    this.#room = context.memory.roomOf(subscriberOf(from.address))
     this.#opened_at = from.opened_at
     this.#proxy = from.proxy
     this.deadline = from.opened_at + context.deadlines.greeting
@@ -126,7 +129,7 @@ export class MailConnection extends SMTPConnection {
   demandRoom(size = 0): void {
     const not_ready = this.#context.options.isReady()
     if (not_ready) throw asError(not_ready)
-    if (!this.#context.memory.hasRoom(size)) throw noMemory()
+    if (!this.#room.hasRoom(size)) throw noMemory()
   }
 
   override _createParser(): CheckedStream {
@@ -237,8 +240,8 @@ export class MailConnection extends SMTPConnection {
       this.send(not_ready.code, `${not_ready.enhanced} ${not_ready.text}`)
       return callback()
     }
-    const { deadlines, memory, options } = this.#context
-    const collector = new MailCollector(options.limits.size, memory)
+    const { deadlines, options } = this.#context
+    const collector = new MailCollector(options.limits.size, this.#room)
     this.#data = { collector, ends_at: monotonic() + deadlines.data }
     this.#gotMailByte()
     parser.startMail(collector, () => this.#received(collector))

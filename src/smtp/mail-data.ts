@@ -41,13 +41,24 @@ export class ByteCheck {
 
 const BARE = "a bare CR or LF" as const
 
-/** How many bytes all mails that are being received may take together. */
-export class MailMemory {
+/** Memory that mails take while they are received. */
+export interface MailRoom {
+  hasRoom(bytes: number): boolean
+  /** Whether there was room; then it is taken. */
+  take(bytes: number): boolean
+  give(bytes: number): void
+}
+
+/** How many bytes all mails that are being received may take together, and those of one client. */
+export class MailMemory implements MailRoom {
   readonly #most: number
+  readonly #most_of_client: number
+  readonly #by_client = new Map<string, number>()
   #used = 0
 
-  constructor(most: number) {
+  constructor(most: number, most_of_client = most) {
     this.#most = most
+    this.#most_of_client = most_of_client
   }
 
   get used(): number {
@@ -58,7 +69,6 @@ export class MailMemory {
     return this.#used + bytes <= this.#most
   }
 
-  /** Whether there was room; then it is taken. */
   take(bytes: number): boolean {
     if (!this.hasRoom(bytes)) return false
     this.#used += bytes
@@ -67,6 +77,30 @@ export class MailMemory {
 
   give(bytes: number): void {
     this.#used -= bytes
+  }
+
+  /** The part that one client may use, so that its mails do not keep the mail of others away. */
+  roomOf(client: string): MailRoom {
+    const usedBy = () => this.#by_client.get(client) ?? 0
+    const note = (bytes: number) => {
+      const used = usedBy() + bytes
+      if (used > 0) this.#by_client.set(client, used)
+      else this.#by_client.delete(client)
+    }
+    const hasRoom = (bytes: number) =>
+      usedBy() + bytes <= this.#most_of_client && this.hasRoom(bytes)
+    return {
+      hasRoom,
+      take: (bytes) => {
+        const has_room = hasRoom(bytes) && this.take(bytes)
+        if (has_room) note(bytes)
+        return has_room
+      },
+      give: (bytes) => {
+        this.give(bytes)
+        note(-bytes)
+      },
+    }
   }
 }
 
@@ -84,13 +118,13 @@ export class MailCollector {
   state: "kept" | "too_large" | "no_memory" = "kept"
 
   readonly #most: number
-  readonly #memory: MailMemory
+  readonly #memory: MailRoom
   #bytes: Buffer = Buffer.alloc(0)
   /** A start of CRLF dot CRLF at the end of the last chunk; DATA begins at the start of a line. */
   #held: Buffer = LINE_END
   #is_first = true
 
-  constructor(most: number, memory: MailMemory) {
+  constructor(most: number, memory: MailRoom) {
     this.#most = most
     this.#memory = memory
   }

@@ -13,6 +13,8 @@ import { type MailServerOptions, refusalText } from "./mail-session"
 
 const DEADLINES = { greeting: 30_000, command: 60_000, data_idle: 180_000, data: 900_000 }
 const MAIL_MEMORY_BYTES = 128 * 1024 * 1024
+/** So many addresses at least it takes to fill the memory without a login. */
+const STRANGERS_SHARE = 4
 /** Between two looks at the deadlines. */
 const LOOK_MILLISECONDS = 1000
 const TELL_MILLISECONDS = 60_000
@@ -61,7 +63,10 @@ export class MailServerState implements ConnectionContext {
   constructor(options: MailServerOptions) {
     this.options = options
     this.deadlines = { ...DEADLINES, ...options.deadlines }
-    this.memory = new MailMemory(options.memory ?? MAIL_MEMORY_BYTES)
+    const { memory = MAIL_MEMORY_BYTES, authenticate, limits } = options
+    // A stranger gets a part of it, and always enough for one mail; a login makes no stranger.
+    const share = authenticate ? memory : Math.max(memory / STRANGERS_SHARE, limits.size)
+    this.memory = new MailMemory(memory, share)
     this.clients = new ClientLimits(options.limits)
     this.look_ms = Math.min(LOOK_MILLISECONDS, ...Object.values(this.deadlines).map((ms) => ms / 4))
   }

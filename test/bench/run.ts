@@ -20,13 +20,14 @@ import { jobs } from "./jobs"
 import { limits } from "./limits"
 import { monitor } from "./monitor"
 import { render, write } from "./results"
+import { slowSmtp } from "./slow-smtp"
 import { webhooks } from "./webhooks"
 
 const FULL: Effort = { rounds: 5, seconds: 5 }
 const QUICK: Effort = { rounds: 2, seconds: 2 }
 
 const mail = [accept, batch, deliver, backlog, cold, acceptPostgres, limits, bodies]
-const benches: Bench[] = [...mail, jobs, webhooks, monitor]
+const benches: Bench[] = [...mail, slowSmtp, jobs, webhooks, monitor]
 
 const words = process.argv.slice(2)
 const quick = words.includes("--quick")

@@ -196,6 +196,34 @@ test("mails that arrive together share the memory", async () => {
   expect(it.server.counts().buffered_bytes).toBe(0)
 })
 
+test("a stranger fills a part of the memory, and the mail of others goes on", async () => {
+  await using it = await openTestMailServer({
+    kind: "inbound",
+    memory: 400_000,
+    limits: { size: 100_000 },
+  })
+  const inData = async (local: string) => {
+    const client = await SmtpDialogue.open(it.server.port, { local })
+    await client.say("EHLO me.test")
+    await client.talk(...envelope, "DATA")
+    return client
+  }
+  using holding = await inData("127.0.0.1")
+  holding.write("a\r\n".repeat(30_000))
+  await until(() => it.server.counts().buffered_bytes >= 89_998)
+  for (let at = 0; at < 5; at += 1) {
+    using more = await inData("127.0.0.1")
+    expect(await more.say(`${"a\r\n".repeat(9000)}.`)).toStartWith(
+      "452 4.3.1 service_unavailable: ",
+    )
+    expect(await more.say("MAIL FROM:<a@b.test> SIZE=90000")).toStartWith("452 4.3.1 ")
+  }
+  using other = await inData("127.0.0.2")
+  expect(await other.say(`${"a\r\n".repeat(30_000)}.`)).toStartWith("250 ")
+  expect(await holding.say(".")).toStartWith("250 ")
+  expect(it.server.counts().buffered_bytes).toBe(0)
+})
+
 test("a mail that passed more than 20 servers is refused", async () => {
   await using it = await openTestMailServer({ kind: "inbound" })
   using client = await SmtpDialogue.open(it.server.port)
