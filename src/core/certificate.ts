@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync
 import { isIP } from "node:net"
 import { dirname, join } from "node:path"
 import { createSecureContext } from "node:tls"
+import { selfSignedPair } from "../lib/self-signed"
 import { ConfigError } from "./config"
 import { log } from "./log"
 import { millis } from "./time"
@@ -43,6 +44,8 @@ interface CertificateOptions {
 const LOOK_MILLISECONDS = 10_000
 const FOLDER = "tls"
 const OWN_DAYS = 3650
+/** Also good for clients on this machine, under whichever name. */
+const LOOPBACK = ["localhost", "127.0.0.1", "::1"]
 const DAY = 86_400_000
 /** A certificate of our own is made again this long before it ends. */
 const RENEW_DAYS = 30
@@ -52,11 +55,11 @@ const RENEW_DAYS = 30
  * start. Looks for changed files every ten seconds. Throws ConfigError where the files cannot be
  * read or do not belong together; a pair that has expired is used, and logged as an error.
  */
-export async function openCertificate(options: CertificateOptions): Promise<KeptCertificate> {
+export function openCertificate(options: CertificateOptions): KeptCertificate {
   const { data_dir, host, look_ms = LOOK_MILLISECONDS } = options
   const given = givenFiles(options)
   const own = { cert: join(data_dir, FOLDER, "cert.pem"), key: join(data_dir, FOLDER, "key.pem") }
-  const first = given ? readPair(given) : await ownPair(own, host)
+  const first = given ? readPair(given) : ownPair(own, host)
   if (given) tellAge(first.cert, given.cert)
   const kept = { pair: first, state: given ? stateOf(given) : "", is_own: !given }
   const listeners = new Set<() => void>()
@@ -172,10 +175,14 @@ function tellAge(cert: string, file: string) {
   }
 }
 
-async function ownPair(files: PairFiles, host: string): Promise<KeyPair> {
+function ownPair(files: PairFiles, host: string): KeyPair {
   const kept = keptPair(files, host)
   if (kept) return kept
-  const pair = await makePair(host)
+  const pair = selfSignedPair({
+    names: [host, ...LOOPBACK.filter((name) => name !== host)],
+    not_before: new Date(millis() - DAY),
+    not_after: new Date(millis() + OWN_DAYS * DAY),
+  })
   mkdirSync(dirname(files.key), { recursive: true, mode: 0o700 })
   for (const part of ["key", "cert"] as const) {
     const draft = `${files[part]}.new`
@@ -196,33 +203,5 @@ function keptPair(files: PairFiles, host: string): KeyPair | undefined {
     return is_for_host && ends_at - millis() > RENEW_DAYS * DAY ? pair : undefined
   } catch {
     return undefined
-  }
-}
-
-/** An ECDSA pair (P-256) for this name and for loopback, valid for ten years. */
-async function makePair(host: string): Promise<KeyPair> {
-  await import("reflect-metadata") // the library needs it first
-  const x509 = await import("@peculiar/x509")
-  const signing = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" }
-  const keys = await crypto.subtle.generateKey(signing, true, ["sign", "verify"])
-  const names = [...new Set([host, "localhost", "127.0.0.1", "::1"])].map((value) => ({
-    type: isIP(value) ? ("ip" as const) : ("dns" as const),
-    value,
-  }))
-  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
-    name: [{ CN: [host.slice(0, 64)] }],
-    notBefore: new Date(millis() - DAY),
-    notAfter: new Date(millis() + OWN_DAYS * DAY),
-    keys,
-    signingAlgorithm: signing,
-    extensions: [
-      new x509.SubjectAlternativeNameExtension(names),
-      new x509.BasicConstraintsExtension(false, undefined, true),
-    ],
-  })
-  const key = await crypto.subtle.exportKey("pkcs8", keys.privateKey)
-  return {
-    cert: `${certificate.toString("pem")}\n`,
-    key: `${x509.PemConverter.encode(key, "PRIVATE KEY")}\n`,
   }
 }

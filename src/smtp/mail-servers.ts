@@ -62,7 +62,7 @@ export async function openMailServers<Submitter, Sender>(
   )
   const servers: Partial<Record<MailServerKind, MailServer>> = {}
   const off: string[] = []
-  const certificate = wanted.length > 0 ? await openPair(options) : undefined
+  const certificate = wanted.length > 0 ? openPair(options) : undefined
   const closeAll = async (drain_ms: number) => {
     await Promise.all(Object.values(servers).map((server) => server.close(drain_ms)))
     certificate?.close()
@@ -105,8 +105,8 @@ export async function openMailServers<Submitter, Sender>(
   }
 }
 
-async function openPair({ settings, host, mode }: MailServersOptions): Promise<KeptCertificate> {
-  const certificate = await openCertificate({
+function openPair({ settings, host, mode }: MailServersOptions): KeptCertificate {
+  const certificate = openCertificate({
     files: () => ({ cert: settings["tls.cert"], key: settings["tls.key"] }),
     data_dir: settings.data_dir,
     host,

@@ -36,7 +36,7 @@ function scratch() {
   return { folder, files, write }
 }
 
-const open = (
+const open = async (
   data_dir: string,
   files: { cert: string | null; key: string | null } = { cert: null, key: null },
   host = "mail.test",
