@@ -29,6 +29,8 @@ export interface SmtpCounts {
   accepted_recipients: number
   refused_recipients: number
   received_bytes: number
+  /** Sessions that have ended, by the `verdict` of their log line. */
+  ended: Record<string, number>
 }
 
 /** What a server and its connections share. */
@@ -324,8 +326,11 @@ export class MailConnection extends SMTPConnection {
     if (this.#is_told) return
     this.#is_told = true
     this.onGone()
-    const { options } = this.#context
+    const { options, tally } = this.#context
     const { id, address, helo, tls, identity } = this.mail_session
+    const verdict =
+      this.#ended_by ?? (this.#mails > 0 ? "accepted" : this.#last_refusal ? "refused" : "none")
+    tally.ended[verdict] = (tally.ended[verdict] ?? 0) + 1
     log.info("smtp session", {
       server: options.kind,
       session: id,
@@ -339,8 +344,7 @@ export class MailConnection extends SMTPConnection {
       bytes: this.#bytes,
       refusals: this.#refusals,
       ...(this.#last_refusal !== undefined && { last_refusal: this.#last_refusal }),
-      verdict:
-        this.#ended_by ?? (this.#mails > 0 ? "accepted" : this.#last_refusal ? "refused" : "none"),
+      verdict,
       duration_ms: Math.round(monotonic() - this.#opened_at),
     })
   }

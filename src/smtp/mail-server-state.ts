@@ -54,6 +54,7 @@ export class MailServerState implements ConnectionContext {
     accepted_recipients: 0,
     refused_recipients: 0,
     received_bytes: 0,
+    ended: {},
   }
   #is_draining = false
   #told_at = Number.NEGATIVE_INFINITY
@@ -76,6 +77,7 @@ export class MailServerState implements ConnectionContext {
   counts(): MailServerCounts {
     return {
       ...this.tally,
+      ended: { ...this.tally.ended },
       open_connections: this.sockets.size,
       buffered_bytes: this.memory.used,
     }

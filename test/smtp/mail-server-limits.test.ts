@@ -304,7 +304,12 @@ test("a session is one line in the log, and says no secret", async () => {
     refused_recipients: 1,
     received_bytes: 18,
     open_connections: 0,
+    ended: { accepted: 1 },
   })
+  using idle = await SmtpDialogue.open(it.server.port)
+  await idle.talk("MAIL FROM:<a@example.test>", "QUIT")
+  await until(() => it.server.counts().open_connections === 0)
+  expect(it.server.counts().ended).toEqual({ accepted: 1, refused: 1 })
 })
 
 test("a port that is taken is an error, and nothing stays open", async () => {
