@@ -1,8 +1,9 @@
 import { expect, test } from "bun:test"
 import { countingRelay } from "../fakes/counting-relay"
 import { type Belfry, startBelfry } from "../harness/binary"
+import { freePort } from "../harness/ports"
 import { SmtpDialogue } from "../harness/smtp-dialogue"
-import { relaySettings } from "../scenarios/serve"
+import { relaySettings, startServe } from "../scenarios/serve"
 import {
   idOf,
   MAIL_HOST,
@@ -73,19 +74,25 @@ test(`${2 * SLOW_OF_A_PORT} slow clients, and the good ones are served`, async (
 }, 120_000)
 
 test("by default 500 connections, 20 of an address, and 60 a minute of one that delivers", async () => {
-  using relay = countingRelay()
-  const env = relaySettings(relay.port, { BELFRY_SMTP_HOST: MAIL_HOST })
-  await using server = await startBelfry({ env })
+  // `up` is for one machine's own programs, so the limits are those of `serve`.
+  const smtp = { inbound: await freePort(), submission: await freePort() }
+  await using server = await startServe({
+    env: {
+      BELFRY_SMTP_INBOUND_LISTEN: `127.0.0.1:${smtp.inbound}`,
+      BELFRY_SMTP_SUBMISSION_LISTEN: `127.0.0.1:${smtp.submission}`,
+    },
+  })
+  expect((await server.request("/readyz")).status).toBe(200)
   const ports = ["inbound", "submission"] as const
   for (const [at, kind] of ports.entries()) {
-    const port = server.smtp[kind] ?? 0
+    const port = smtp[kind]
     using all = await slowClients({ kind, port, count: 500, from: spread(30 + at, 20) })
     expect(all.open()).toBe(500)
     using late = SmtpDialogue.connect(port, { local: "127.40.0.1" })
     expect(await late.end()).toStartWith("421 4.3.2 service_unavailable: ")
   }
   for (const [at, kind] of ports.entries()) {
-    const port = server.smtp[kind] ?? 0
+    const port = smtp[kind]
     const local = `127.${50 + at}.0.1`
     {
       using twenty = await slowClients({ kind, port, count: 20, from: () => local })
