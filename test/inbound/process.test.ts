@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from "bun:test"
 import { and, eq } from "drizzle-orm"
-import { resolver } from "../../src/core/dns"
+import type { Resolver } from "../../src/core/dns"
 import { emailIdHeader, localPartFor } from "../../src/emails/token-addresses"
 import { events } from "../../src/events/tables"
 import { mailContent } from "../../src/inbound/mail-content"
@@ -8,6 +8,7 @@ import { type InboundRow, inboundEmails, inboundFiles } from "../../src/inbound/
 import { messages } from "../../src/messages/tables"
 import { total } from "../../src/store/counters"
 import { deliverAll } from "../harness/delivery"
+import { until } from "../harness/hooks"
 import { addReceivingDomain } from "../harness/inbound-rows"
 import { HOST, idsIn, inboundServer } from "../harness/inbound-server"
 import { mail } from "../harness/mail"
@@ -261,30 +262,37 @@ describe("a thread that fails", () => {
   })
 })
 
-test("a flood of mail whose name servers are silent holds no place for long", async () => {
+test("a flood of mail whose name servers are silent holds eight places, not all of them", async () => {
   const { domain } = await receiving()
-  const silent = resolver({ servers: ["127.0.0.1:9"], try_ms: 30_000 })
-  const verdicts = { workers: parts.workers, dns: silent, host: HOST, dns_ms: 3_000 }
+  const answer = Promise.withResolvers<never[]>()
+  const silent = () => answer.promise
+  const dns = {
+    txt: silent,
+    mx: silent,
+    ptr: silent,
+    a: silent,
+    aaaa: silent,
+  } as unknown as Resolver
+  const verdicts = { workers: parts.workers, dns, host: HOST, dns_ms: 60_000 }
   await using it = await inboundServer(service, { verdicts })
-  const many = Array.from({ length: 20 }, (_, at) => ({
-    to: `a@${domain}`,
-    from: `x@flood${at}.test`,
-    raw: "Subject: s\n\nx\n",
-  }))
-  const ids = (await Promise.all(many.map((one) => it.offer(one)))).flatMap(idsIn)
+  const ids: string[] = []
+  for (let at = 0; at < 20; at++) {
+    const raw = "Subject: s\n\nx\n"
+    ids.push(...idsIn(await it.offer({ to: `a@${domain}`, from: `x@flood${at}.test`, raw })))
+  }
   const job = { created_at: new Date().toISOString() } as never
-  const order: number[] = []
-  await Promise.all(
-    ids.map(async (id, at) => {
-      const { done } = await it.handler.run({ ids: [id] }, job)
-      await store.tx(async (tx) => done?.(tx))
-      order.push(at)
-    }),
-  )
-  // The first eight wait for all of their time, the others do not.
-  expect(new Set(order.slice(-8))).toEqual(new Set([0, 1, 2, 3, 4, 5, 6, 7]))
+  let over = 0
+  const runs = ids.map(async (id) => {
+    const { done } = await it.handler.run({ ids: [id] }, job)
+    await store.tx(async (tx) => done?.(tx))
+    over += 1
+  })
+  await until(() => over >= 12)
+  expect(over).toBe(12)
+  answer.resolve([])
+  await Promise.all(runs)
   const rows = await it.rowsOf(ids)
-  expect(rows.every(({ spf_verdict }) => spf_verdict === "temperror")).toBe(true)
+  expect(rows.filter(({ spf_verdict }) => spf_verdict === "temperror")).toHaveLength(12)
 }, 20_000)
 
 const MULTIPART = 'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="b"\n'
