@@ -61,6 +61,7 @@ test("ids are UUIDs, and keys sort by byte, whatever the locale of the database 
   expect(others.sort()).toEqual([
     "audit_log.target_id: of the database",
     "idempotency.request: C",
+    "inbound_emails.rfc_message_id: of the database",
     "instance_values.name: C",
     "messages.rfc_message_id: of the database",
     "mfa_challenges.token_hash: C",
