@@ -420,3 +420,41 @@ test("SIGTERM: idle and new clients hear 421, a mail on its way gets its 250 and
     rmSync(home, { recursive: true, force: true })
   }
 })
+
+test("SIGTERM under load: each mail is either acknowledged and kept, or told 421 and not there", async () => {
+  const home = makeHome()
+  using relay = countingRelay()
+  const options = { home, env: relaySettings(relay.port, mailSettings) }
+  const acknowledged: Record<MailPort, string[]> = { submission: [], inbound: [] }
+  try {
+    {
+      await using server = await startBelfry(options)
+      let served = 0
+      const client = async (port: MailPort) => {
+        using it = await openClient(server, port)
+        for (;;) {
+          const key = newKey()
+          const reply = await offer(it, port, rawMail(port, key, sizeOf(key))).catch(() => it.said)
+          if (!reply.startsWith("2.0.0")) break
+          acknowledged[port].push(idOf(reply))
+          served++
+        }
+        expect(await it.end()).toMatch(/\r\n421 4\.3\.2 service_unavailable: .*\r\n$/)
+      }
+      const all = PORTS.flatMap((port) => Array<MailPort>(CLIENTS_OF_A_PORT).fill(port))
+      const clients = Promise.all(all.map(client))
+      await until("mails were taken", () => served > 5 * all.length)
+      server.kill("SIGTERM")
+      await clients
+      expect(await server.exited).toBe(0)
+    }
+    await using next = await startBelfry(options)
+    await drained(next)
+    expect(await countOf(next)).toBe(acknowledged.submission.length)
+    expect([...relay.counts().values()]).toEqual(acknowledged.submission.map(() => 1))
+    const received = await allRead(next, acknowledged.inbound)
+    expect(received.map(({ id }) => id).sort()).toEqual(acknowledged.inbound.sort())
+  } finally {
+    rmSync(home, { recursive: true, force: true })
+  }
+})
