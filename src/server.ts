@@ -109,7 +109,10 @@ async function assemble(
   const listener = openListener(createApp(parts) as unknown as Elysia, settings)
   undo.push(() => listener.stop())
   address.url ??= listener.url
-  const mail_servers = await startMailServers(loaded, mode, parts, composed.inbound)
+  const mail_servers = await startMailServers(loaded, mode, parts, {
+    inbound: composed.inbound,
+    disk,
+  })
   mail.servers = mail_servers
   undo.push(() => mail_servers.close(0))
   undo.push(openAdminSocket(join(data_dir, "admin.sock"), parts))
@@ -141,14 +144,19 @@ async function assemble(
   }
 }
 
+/** Mail of strangers ends at so many times the floor of the disk: it must not stop the sending. */
+const STRANGERS_FLOORS = 2
+
 /** Every mail server whose handlers exist, as the settings want it. */
 function startMailServers(
   { values: settings, explain }: Loaded,
   mode: StartOptions["mode"],
   parts: AppParts,
-  inbound: MailHandlers,
+  { inbound, disk }: { inbound: MailHandlers; disk: Disk },
 ): Promise<MailServers> {
   const { domains, health } = parts
+  const strangers_floor = STRANGERS_FLOORS * settings["storage.min_free_mb"] * 1024 * 1024
+  const isTight = () => disk.free_bytes() < strangers_floor
   const host = settings["smtp.host"] ?? domains.targets.host
   return openMailServers({
     settings,
@@ -156,7 +164,7 @@ function startMailServers(
     handlers: { submission: submissionHandlers({ ...parts, host }), inbound },
     isExplicit: (setting) => explain(setting).source !== "default",
     mode,
-    trouble: () => health.trouble,
+    trouble: (kind) => health.trouble ?? (kind === "inbound" && isTight() ? "disk_low" : undefined),
     descriptors: descriptorLimit(),
   })
 }

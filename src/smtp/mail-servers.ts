@@ -24,7 +24,8 @@ interface MailServersOptions<Submitter = unknown, Sender = unknown> {
   isExplicit: (setting: keyof Settings) => boolean
   /** Under `up` a free port takes the place of one that is taken. */
   mode: "up" | "serve"
-  trouble: () => ServerTrouble | undefined
+  /** Why a server takes nothing now. */
+  trouble: (kind: MailServerKind) => ServerTrouble | undefined
   /** Files and sockets that this process may have open. */
   descriptors: number
 }
@@ -209,7 +210,7 @@ function serverOptions(
     limits,
     ...(is_submission && implicit !== null && { implicit: hostAndPort(implicit) }),
     trusted_proxies: () => settings["smtp.trusted_proxies"],
-    isReady: () => refusalFor(trouble()),
+    isReady: () => refusalFor(trouble(kind)),
     onRecipient,
     onMail,
     ...rest,

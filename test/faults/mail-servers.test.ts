@@ -324,6 +324,32 @@ describe.skipIf(cannot_mount)("a small disk", () => {
     },
   )
 
+  test("above the floor, mail of strangers is refused first, and sends go on", async () => {
+    using disk = smallDisk(80)
+    using relay = countingRelay()
+    if (!disk) throw new Error("mounting worked a moment ago")
+    const floor = { BELFRY_STORAGE_MIN_FREE_MB: "16", BELFRY_STORAGE_BALLAST_MB: "0" }
+    const env = relaySettings(relay.port, { ...mailSettings, ...floor })
+    await using server = await startBelfry({ env, args: ["--data-dir", disk.folder] })
+    using delivering = await openClient(server, "inbound")
+    using submitting = await openClient(server, "submission")
+    const first = newKey()
+    const all = new Map([
+      [first, idOf(await offer(delivering, "inbound", rawMail("inbound", first, 200)))],
+    ])
+    disk.fill(24 * MB)
+    const refused = await untilRefused(delivering, "inbound", 200)
+    for (const [key, id] of refused.acknowledged) all.set(key, id)
+    expect(refused.refusal).toMatch(REFUSED)
+    const key = newKey()
+    const id = idOf(await offer(submitting, "submission", rawMail("submission", key, 200)))
+    expect((await server.request("/readyz")).status).toBe(200)
+    disk.free()
+    all.set(refused.key, await takesAgain(delivering, "inbound", refused.key, 200))
+    await expectKept(server, "inbound", all, relay)
+    await expectKept(server, "submission", new Map([[key, id]]), relay)
+  })
+
   test("below the floor both servers refuse at MAIL, before a byte is sent", async () => {
     using disk = smallDisk(64)
     using relay = countingRelay()
