@@ -16,18 +16,21 @@ import type { Bench, Effort } from "./bench"
 import { bodies } from "./bodies"
 import { cold } from "./cold"
 import { deliver } from "./deliver"
+import { inbound } from "./inbound"
 import { jobs } from "./jobs"
 import { limits } from "./limits"
 import { monitor } from "./monitor"
 import { render, write } from "./results"
 import { slowSmtp } from "./slow-smtp"
+import { submission } from "./submission"
 import { webhooks } from "./webhooks"
 
 const FULL: Effort = { rounds: 5, seconds: 5 }
 const QUICK: Effort = { rounds: 2, seconds: 2 }
 
 const mail = [accept, batch, deliver, backlog, cold, acceptPostgres, limits, bodies]
-const benches: Bench[] = [...mail, slowSmtp, jobs, webhooks, monitor]
+const smtp = [submission, inbound, slowSmtp]
+const benches: Bench[] = [...mail, ...smtp, jobs, webhooks, monitor]
 
 const words = process.argv.slice(2)
 const quick = words.includes("--quick")

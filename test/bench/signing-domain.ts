@@ -14,9 +14,10 @@ export const rsaKey = (): string =>
 
 /**
  * Writes a verified domain with an RSA-2048 key into the database of a folder that was initialised and
- * is not served: benchmarks have no name server that could vouch for it.
+ * is not served: benchmarks have no name server that could vouch for it. Mail to it is taken where
+ * `receiving` says so.
  */
-export function addSigningDomain(folder: string, domain: string) {
+export function addSigningDomain(folder: string, domain: string, receiving = false) {
   const secrets = openSecrets({ data_dir: join(folder, "data"), master_key: null })
   using database = databaseOf(folder)
   const owner = database.query(
@@ -32,7 +33,7 @@ export function addSigningDomain(folder: string, domain: string) {
     domain,
     status: "verified",
     verification_token: "none",
-    receiving: 0,
+    receiving: Number(receiving),
     return_path: "bounce",
     records: "{}",
     provider_identity_status: "not_required",

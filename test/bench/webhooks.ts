@@ -100,7 +100,8 @@ async function startRedis(folder: string, sync: "everysec" | "always") {
   return { port, [Symbol.asyncDispose]: () => end(child) }
 }
 
-async function startReceiver() {
+/** The receiver of webhooks, a process of its own. */
+export async function startReceiver() {
   const script = join(import.meta.dir, "hook-receiver.ts")
   const child = Bun.spawn({ cmd: [process.execPath, script], stdout: "pipe", stderr: "inherit" })
   const port = Number(await readLines(child.stdout).first(() => true, READY_MS))
@@ -117,7 +118,7 @@ interface Receiver {
 }
 
 /** What arrived since the last time: by path and event, when. */
-async function arrivals({ port }: Receiver): Promise<Map<string, number>> {
+export async function arrivals({ port }: Receiver): Promise<Map<string, number>> {
   const response = await fetch(`http://127.0.0.1:${port}/stats`)
   const told = (await response.json()) as {
     arrivals: { key: string; at: number }[]
