@@ -86,6 +86,7 @@ async function oursTakes(dns: string, seconds: number) {
   await arrived(receiver, told.taken)
   const taken_s = (performance.now() - begun) / 1000
   const processor_ms = (processorMs(server.pid) - before) / told.taken
+  await sessions[Symbol.asyncDispose]() // before the server, whose end would be an error to them
   await server.kill()
   using database = databaseOf(scratch.path)
   const processed = "inbound_emails WHERE status = 'processed'"
