@@ -282,6 +282,8 @@ export class MailConnection extends SMTPConnection {
     else this.send(answer.code, worded(answer))
     if (typeof answer !== "string" && answer.close) this.close()
     this.deadline = monotonic() + this.#context.deadlines.command
+    // A client that keeps its connection for later would hold up the stop.
+    if (this.#context.isDraining()) this.endWith("drain", 421, draining())
   }
 
   #noteMail(recipients: number) {
