@@ -141,7 +141,7 @@ while (work.length > 0) {
   }
   await Promise.all(Array.from({ length: AT_A_TIME }, client))
   await inbound.work()
-  if (settled === 0 && done >= total / 4) settled = rss()
+  if (settled === 0 && done >= total / 2) settled = rss()
 }
 const ends_at = Date.now() + 20_000
 while (inbound.server.counts().open_connections > 0 && Date.now() < ends_at) await Bun.sleep(20)
