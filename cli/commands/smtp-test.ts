@@ -1,4 +1,5 @@
 import { hostname } from "node:os"
+import { certificateFault } from "../lib/certificate-words"
 import type { Action, Context } from "../lib/context"
 import { exits, usage } from "../lib/errors"
 import { readBytes } from "../lib/input"
@@ -203,7 +204,7 @@ class Dialogue {
     if (!session) return
     const { version, cipher, certificate } = session
     const { subject, issuer, valid_to, trusted, reason } = certificate
-    const verdict = trusted ? "trusted" : `not trusted: ${reason}`
+    const verdict = trusted ? "trusted" : `not trusted: ${certificateFault(reason ?? "")}`
     const { paint } = this.#context
     await this.#tell(paint.dim(`  ${version}, ${cipher}`))
     const text = `  certificate of ${subject}, by ${issuer}, until ${valid_to}: ${verdict}`

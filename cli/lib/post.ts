@@ -1,3 +1,4 @@
+import { certificateFault } from "./certificate-words"
 import { millis } from "./time"
 
 interface PostRequest {
@@ -65,7 +66,8 @@ const isHere = (url: string) =>
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error.name === "TimeoutError") return "timeout"
-  if ("code" in error && typeof error.code === "string") return REASONS[error.code] ?? error.code
+  if ("code" in error && typeof error.code === "string")
+    return REASONS[error.code] ?? certificateFault(error.code)
   return error.message
 }
 
@@ -75,5 +77,4 @@ const REASONS: Record<string, string> = {
   ECONNRESET: "connection closed",
   ConnectionClosed: "connection closed",
   FailedToOpenSocket: "no connection",
-  DEPTH_ZERO_SELF_SIGNED_CERT: "self-signed certificate",
 }
