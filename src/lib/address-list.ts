@@ -27,12 +27,18 @@ export function readAddressList(value: string): AddressList {
   return reader.end()
 }
 
+const JOINS = new Set([".", "@"])
+
 class ListReader {
   readonly #mailboxes: Mailbox[] = []
   #is_plain = true
   /** Of the mailbox that is being read: the words of a name, and the same as it stands. */
   #phrase = ""
   #bare = ""
+  /** White space came behind the bare text. RFC 5322 allows it there only around a dot or the at sign. */
+  #has_gap = false
+  #is_split = false
+  #last = ""
   #comment = ""
   #angle: string | undefined
 
@@ -55,11 +61,20 @@ class ListReader {
     ENCODED_WORD.lastIndex = at
     const word = char === "=" ? (ENCODED_WORD.exec(text)?.[0] ?? char) : char
     this.#phrase += word
-    if (!/\s/.test(word)) {
-      this.#bare += word
+    if (/\s/.test(word)) this.#has_gap = true
+    else {
+      this.#addBare(word)
       if (this.#angle !== undefined) this.#is_plain = false // text behind the address
     }
     return at + word.length
+  }
+
+  #addBare(text: string) {
+    const is_joined = this.#last === "" || JOINS.has(this.#last) || JOINS.has(text)
+    if (this.#has_gap && !is_joined) this.#is_split = true
+    this.#has_gap = false
+    this.#last = text // the bare text itself would be copied each time that it is looked at
+    this.#bare += text
   }
 
   end(): AddressList {
@@ -86,7 +101,7 @@ class ListReader {
     if (at >= text.length) this.#is_plain = false
     const inside = text.slice(from + 1, at)
     this.#phrase += inside.replace(/\\(.)/gu, "$1")
-    this.#bare += `"${inside}"`
+    this.#addBare(`"${inside}"`)
     return at + 1
   }
 
@@ -104,7 +119,7 @@ class ListReader {
     const name = this.#phrase.trim()
     const found =
       this.#angle === undefined
-        ? { email: this.#bare, name: nameOf(this.#comment) }
+        ? { email: this.#is_split ? "" : this.#bare, name: nameOf(this.#comment) }
         : { email: this.#angle, name: nameOf(name) ?? nameOf(this.#comment) }
     const is_empty = this.#angle === undefined && this.#bare === ""
     if (isMailbox(found.email)) this.#mailboxes.push(found)
@@ -115,6 +130,9 @@ class ListReader {
   #begin() {
     this.#phrase = ""
     this.#bare = ""
+    this.#has_gap = false
+    this.#is_split = false
+    this.#last = ""
     this.#comment = ""
     this.#angle = undefined
   }

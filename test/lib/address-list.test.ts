@@ -15,6 +15,7 @@ const plain: [string, { email: string; name: string | null }[]][] = [
   ["Jörg <jörg@münchen.de>", [{ email: "jörg@münchen.de", name: "Jörg" }]],
   ['"a b"@example.test', [{ email: '"a b"@example.test', name: null }]],
   ["ben @ example . test", [ben]],
+  ["ben@example.\ttest (Ben) ", [{ ...ben, name: "Ben" }]],
   ["ben@example.test,, ", [ben]],
   ["(a (nested) comment) ben@example.test", [{ ...ben, name: "a (nested) comment" }]],
   ["", []],
@@ -37,6 +38,12 @@ const odd: [string, string[]][] = [
   ["(Ann ann@example.test", []],
   ["ann@example.test@evil.test", []],
   ["ann@[127.0.0.1]", []],
+  ["Ann ann@example.test", []],
+  ["ann@example.test Ann", []],
+  ["an n@example.test", []],
+  ['"Ann" ann@example.test', []],
+  ["=?utf-8?q?eve=40evil.test?= ann@example.test", []],
+  ["ann@example.test ben@example.test, <ben@example.test>", ["ben@example.test"]],
 ]
 
 test.each(odd)("%p is read as far as it goes, and is not plain", (text, emails) => {
@@ -53,7 +60,7 @@ test("a name has no control characters and keeps whole characters", () => {
 })
 
 test("hostile lists end within the time of a test", () => {
-  for (const piece of ["(", "<", '"', "\\", ",", ":", "=?a?q?"]) {
+  for (const piece of ["(", "<", '"', "\\", ",", ":", "=?a?q?", "a ", ". ", '" ']) {
     expect(readAddressList(piece.repeat(300_000)).mailboxes).toEqual([])
   }
 })
