@@ -18,6 +18,13 @@ const MINUTE = 60 * SECOND
 
 /** Nothing in these knows a database: once is enough. */
 const ENGINELESS = /^test\/(lib|core|cli|client|docs|contracts|harness|emails\/providers)\//
+/** Nor in these, whose neighbours do. */
+const ENGINELESS_FILES = [
+  /^test\/smtp\/(mail-data|mail-server|mail-server-limits|submitted-mail)\.test\.ts$/,
+  /^test\/inbound\/(verdicts(-hostile|-peers)?|dmarc|sender-policy|dns-asker)\.test\.ts$/,
+  /^test\/inbound\/(bounce-subtype|header-rows|mail-authors|spam-score)\.test\.ts$/,
+  /^test\/fuzz\/received-mail\.test\.ts$/,
+]
 const ON_BINARY = /^test\/(scenarios|faults)\//
 const NOT_TESTS = /^test\/(bench|fakes)\//
 
@@ -73,5 +80,7 @@ const within = (files: string[], place: string) => files.filter((path) => path.s
 const onSqlite = (path: string) => !path.endsWith(".postgres.test.ts")
 
 const onPostgres = (path: string) =>
-  !path.endsWith(".sqlite.test.ts") &&
-  (!ENGINELESS.test(path) || path.endsWith(".postgres.test.ts"))
+  !path.endsWith(".sqlite.test.ts") && (!isEngineless(path) || path.endsWith(".postgres.test.ts"))
+
+const isEngineless = (path: string) =>
+  [ENGINELESS, ...ENGINELESS_FILES].some((form) => form.test(path))
