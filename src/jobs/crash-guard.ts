@@ -41,7 +41,7 @@ interface Slot {
 
 /** What the guard needs of the loop that it guards. */
 interface Guarded {
-  /** The rows of these that still wait. */
+  /** The rows with these ids, without those that wait no more. */
   ready(ids: string[]): Promise<WorkRow[]>
   /** Works on the row; resolves at its end. */
   run(id: string): Promise<void>
@@ -81,7 +81,7 @@ export class AloneFirst {
  * attempt. At its end the row itself shows that: its attempt is counted, or it is over.
  *
  * A row that was in flight at two deaths is attempted alone. Only a death while it is alone counts
- * against it, and after three of these it is held.
+ * against it, and the third such death holds it.
  */
 export class CrashGuard {
   /** Undefined where the file could not be opened: then nothing is remembered. */

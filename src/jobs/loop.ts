@@ -57,7 +57,7 @@ interface WorkLoopOptions<Row extends WorkRow, End> {
   alone: boolean
   /** The node, in the rows that it claims. */
   owner?: string
-  /** Chooses what is claimed; without it the most urgent, and of these the oldest. */
+  /** Chooses what is claimed. Without it the most urgent rows are first, the oldest before the others. */
   picker?: Picker
   /** Claims beyond the free slots, so that the next rows are at hand. Default: true. */
   prefetches?: boolean

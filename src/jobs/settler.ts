@@ -27,7 +27,7 @@ const MOST_TRIES_TOGETHER = 4
 
 const MOST_TOGETHER = 100
 
-/** Where results are written apart, so many share a transaction, and do not wait for a later one. */
+/** The most results of one transaction where transactions are kept apart. Then no more are waited for. */
 const MOST_APART = 512
 
 const NOT_TOGETHER = "results could not be recorded together"

@@ -114,7 +114,7 @@ export class WorkRows<Row extends WorkRow> {
     return this.#due(share.filter).findAtOnce(db, dueValues(share)) as unknown as Row[]
   }
 
-  /** The rows of these that still wait, in no order. */
+  /** The rows with these ids, in no order, without those that wait no more. */
   async ready(db: Reader, ids: string[]): Promise<Row[]> {
     if (ids.length === 0) return []
     return (await this.#statements.findReady(db, { ids })) as unknown as Row[]

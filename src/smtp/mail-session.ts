@@ -47,7 +47,7 @@ export interface ReceivedMail {
   received_at: string
 }
 
-/** What refuses a client for now: `421` also ends its session. */
+/** The reply to a client that may come again later. `421` also ends its session. */
 export interface NotReady {
   code: number
   enhanced: string

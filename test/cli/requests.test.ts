@@ -76,7 +76,7 @@ test("no address of any request holds the key, or any other flag that is not for
       expect([name, headers.authorization]).toEqual([name, undefined])
     }
   })
-}, 240_000)
+}, 60_000)
 
 /** Pages, other names of what a command reaches, and what `login --device` and refreshing ask. */
 const without_command = `
@@ -126,7 +126,7 @@ test("no address holds a token either, and every route is reached, for whom is s
     }
   })
   expect(unreached(asked).sort()).toEqual(without_command.trim().split("\n"))
-}, 240_000)
+}, 60_000)
 
 test("the client refuses a query field that it does not know", async () => {
   using api = everything()
