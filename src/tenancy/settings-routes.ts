@@ -1,54 +1,99 @@
-import { Type as t } from "@sinclair/typebox"
+import { type TSchema, Type as t } from "@sinclair/typebox"
 import type { Problems } from "../core/errors"
 import { readAddress } from "../emails/fields"
 import { oneOf, orNull } from "../http/field-schemas"
 import { type AnyRoute, projectRow, route } from "../http/route"
-import { PROJECT_DEFAULTS } from "../identity/caller"
-import { INBOUND_MODES } from "../identity/tables"
+import { INBOUND_MODES, type ProjectSettings } from "../identity/tables"
 import { flag, maybe, text, word } from "../lib/record-fields"
 import type { Store } from "../store/store"
 import { type ProjectSettingsChange, patch } from "./settings"
 
+/** One setting of a project: how answers show it, what a change may give, and how that is read. */
+interface SettingRow<Value> {
+  answer: TSchema
+  /** Null, which every setting takes for its default, stands in the schema too. */
+  patch: TSchema
+  /** A value that is neither null nor absent. Undefined after a problem. */
+  read(given: unknown, path: string, problems: Problems): Value | null | undefined
+}
+
+type SettingRows = { [Name in keyof ProjectSettings]: SettingRow<ProjectSettings[Name]> }
+
+/** A setting that is true or false. */
+const flagRow = (example: boolean, description: string): SettingRow<boolean> => ({
+  answer: flag(example, description),
+  patch: t.Union([t.Boolean(), t.Null()]),
+  read(given, path, problems) {
+    if (typeof given === "boolean") return given
+    return problems.add(path, "invalid", "The value must be true, false or null.")
+  },
+})
+
 const address = t.String({ description: "An email address, such as a@example.com." })
 const sender = t.Object({ email: address, name: t.Optional(orNull(t.String())) })
 
-const Settings = t.Object(
-  {
-    default_from: maybe(
+/** Every setting that this server acts upon, in the order of answers. Another one is refused. */
+const SETTING_ROWS: SettingRows = {
+  default_from: {
+    answer: maybe(
       t.Object(
         { email: text("hello@example.com"), name: maybe(text("Acme")) },
         { description: "The sender of emails without `from`." },
       ),
     ),
-    default_reply_to: maybe(text("support@example.com")),
-    sandbox: flag(
-      false,
-      "Whether all mail goes to the embedded mailbox. Such mail does not count for the quota.",
-    ),
-    allow_subdomains: flag(false, "Whether subdomains of verified domains may send, too."),
-    reply_tracking: flag(
-      false,
-      "Whether emails without `reply_to` get a Reply-To address of their own, so that an answer names the email.",
-    ),
-    inbound: t.Object(
+    patch: t.Union([sender, address, t.Null()]),
+    read: readAddress,
+  },
+  default_reply_to: {
+    answer: maybe(text("support@example.com")),
+    patch: orNull(address),
+    read: (given, path, problems) => readAddress(given, path, problems)?.email,
+  },
+  sandbox: flagRow(
+    false,
+    "Whether all mail goes to the embedded mailbox. Such mail does not count for the quota.",
+  ),
+  allow_subdomains: flagRow(false, "Whether subdomains of verified domains may send, too."),
+  reply_tracking: flagRow(
+    false,
+    "Whether emails without `reply_to` get a Reply-To address of their own, so that an answer names the email.",
+  ),
+  inbound: {
+    answer: t.Object(
       { mode: word(INBOUND_MODES) },
       {
         description:
           "Which addresses of receiving domains take mail: every one (`catch_all`), or those that a route matches (`routes`).",
       },
     ),
+    patch: t.Union([t.Object({ mode: oneOf(...INBOUND_MODES) }), t.Null()]),
+    read: readInbound,
   },
-  { title: "Settings" },
+}
+
+function readInbound(given: unknown, path: string, problems: Problems) {
+  const object = typeof given === "object" ? (given as Record<string, unknown>) : {}
+  const { mode = "", ...others } = object
+  if (mode === null) return null
+  for (const name of Object.keys(others)) {
+    problems.add(`${path}.${name}`, "unknown_field", "There is no such setting. There is mode.")
+  }
+  const known = INBOUND_MODES.find((one) => one === mode)
+  if (known) return { mode: known }
+  return problems.add(`${path}.mode`, "invalid", `The value must be ${INBOUND_MODES.join(" or ")}.`)
+}
+
+const fieldsOf = (schemaOf: (row: (typeof SETTING_ROWS)[keyof ProjectSettings]) => TSchema) =>
+  Object.fromEntries(Object.entries(SETTING_ROWS).map(([name, row]) => [name, schemaOf(row)]))
+
+const Settings = t.Unsafe<ProjectSettings>(
+  t.Object(
+    fieldsOf(({ answer }) => answer),
+    { title: "Settings" },
+  ),
 )
 
-const SettingsPatch = t.Object({
-  default_from: t.Optional(t.Union([sender, address, t.Null()])),
-  default_reply_to: t.Optional(orNull(address)),
-  sandbox: t.Optional(t.Union([t.Boolean(), t.Null()])),
-  allow_subdomains: t.Optional(t.Union([t.Boolean(), t.Null()])),
-  reply_tracking: t.Optional(t.Union([t.Boolean(), t.Null()])),
-  inbound: t.Optional(t.Union([t.Object({ mode: oneOf(...INBOUND_MODES) }), t.Null()])),
-})
+const SettingsPatch = t.Object(fieldsOf(({ patch }) => t.Optional(patch)))
 
 export const settingsRoutes = ({ store }: { store: Store }): AnyRoute[] => [
   route({
@@ -80,42 +125,17 @@ function readPatch(body: unknown, problems: Problems): ProjectSettingsChange {
     problems.add("body", "invalid", "The body must be an object of settings.")
     return {}
   }
-  const wanted: ProjectSettingsChange = {}
-  for (const name of Object.keys(body)) {
-    if (!Object.hasOwn(PROJECT_DEFAULTS, name)) {
-      const known = Object.keys(PROJECT_DEFAULTS).join(", ")
+  const wanted: Record<string, unknown> = {}
+  for (const [name, given] of Object.entries(body)) {
+    if (!isSetting(name)) {
+      const known = Object.keys(SETTING_ROWS).join(", ")
       problems.add(name, "unknown_field", `There is no such setting. The settings are ${known}.`)
+      continue
     }
+    const value = given === null ? null : SETTING_ROWS[name].read(given, name, problems)
+    if (value !== undefined) wanted[name] = value
   }
-  const { default_from, default_reply_to, ...rest } = body as Record<string, unknown>
-  const from = readOrNull("default_from", default_from, problems)
-  const reply_to = readOrNull("default_reply_to", default_reply_to, problems)
-  if (from !== undefined) wanted.default_from = from
-  if (reply_to !== undefined) wanted.default_reply_to = reply_to?.email ?? null
-  for (const name of ["sandbox", "allow_subdomains", "reply_tracking"] as const) {
-    const given = rest[name]
-    if (given === null || typeof given === "boolean") wanted[name] = given
-    else if (given !== undefined)
-      problems.add(name, "invalid", "The value must be true, false or null.")
-  }
-  const inbound = readInbound(rest.inbound, problems)
-  if (inbound !== undefined) wanted.inbound = inbound
   return wanted
 }
 
-function readInbound(given: unknown, problems: Problems): ProjectSettingsChange["inbound"] {
-  if (given === null || given === undefined) return given
-  const object = typeof given === "object" ? (given as Record<string, unknown>) : {}
-  const { mode = "", ...others } = object
-  if (mode === null) return null
-  for (const name of Object.keys(others)) {
-    problems.add(`inbound.${name}`, "unknown_field", "There is no such setting. There is mode.")
-  }
-  const known = INBOUND_MODES.find((one) => one === mode)
-  if (known) return { mode: known }
-  problems.add("inbound.mode", "invalid", `The value must be ${INBOUND_MODES.join(" or ")}.`)
-  return undefined
-}
-
-const readOrNull = (name: string, given: unknown, problems: Problems) =>
-  given === null || given === undefined ? given : readAddress(given, name, problems)
+const isSetting = (name: string): name is keyof ProjectSettings => Object.hasOwn(SETTING_ROWS, name)
