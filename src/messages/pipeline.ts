@@ -41,23 +41,28 @@ export type Channels = Record<ChannelName, Channel>
 /** A message on its way in: complete but for what every new message has in common. */
 export interface NewMessage
   extends Omit<
-    Message,
-    | "status"
-    | "subject_key"
-    | "status_reason"
-    | "provider"
-    | "priority"
-    | keyof WorkColumns
-    | "error"
-    | "last_event_type"
-    | "last_event_at"
-    | "sent_at"
-    | "delivered_at"
-    | "bounced_at"
-    | "updated_at"
-  > {
+      Message,
+      | "status"
+      | "subject_key"
+      | "status_reason"
+      | "provider"
+      | "priority"
+      | keyof WorkColumns
+      | "error"
+      | "last_event_type"
+      | "last_event_at"
+      | "sent_at"
+      | "delivered_at"
+      | "bounced_at"
+      | "updated_at"
+      | keyof SomeMessages
+    >,
+    Partial<SomeMessages> {
   content: unknown
 }
+
+/** What only some messages have. */
+type SomeMessages = Pick<Message, "scheduled_at" | "template_id">
 
 /** Speaks only where our own fault stopped an attempt: an outcome brings the schedule of its provider. */
 const BROKEN_SCHEDULE: RetrySchedule = (attempt, age) =>
@@ -198,6 +203,8 @@ function asMessage({ content: _, ...fresh }: NewMessage): Message {
   const { created_at } = fresh
   return {
     ...fresh,
+    scheduled_at: fresh.scheduled_at ?? null,
+    template_id: fresh.template_id ?? null,
     subject_key: fresh.subject === null ? null : searchable(fresh.subject),
     status: "queued",
     status_reason: null,

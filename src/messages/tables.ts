@@ -54,7 +54,10 @@ export interface AttachmentRow {
   sha256: string
 }
 
-/** What lists show besides the columns: never searched, written once. */
+/**
+ * What lists show besides the columns: never searched, written once. An optional field that is not set
+ * is absent, so that a plain message is no larger for it.
+ */
 export interface Envelope {
   from: Mailbox
   /** The mailboxes that answers go to. */
@@ -62,6 +65,15 @@ export interface Envelope {
   attachments: AttachmentRow[]
   /** Only of a message that was submitted as bytes: then its attachments are parts of those. */
   submitted?: SubmittedEnvelope
+  /** The template that the content was rendered from. The row has its id, too. */
+  template?: { id: string; name: string; version: number }
+  /** The category whose unsubscriptions count. */
+  category?: string
+  subscriber_id?: string
+  /** What is tracked of a message whose pixel or links are written into it. */
+  track?: { opens: boolean; clicks: boolean }
+  /** The token of the link with which its recipient unsubscribes. */
+  unsubscribe?: string
 }
 
 interface SubmittedEnvelope {
@@ -109,6 +121,9 @@ export const messages = table(
     provider: text(),
     priority: int().notNull(),
     ...workColumns(),
+    /** The moment that the sender asked for; `run_at` may be later. Null: as soon as possible. */
+    scheduled_at: time(),
+    template_id: ref(),
     error: json<MessageError | null>(),
     last_event_type: text(),
     last_event_at: time(),
@@ -126,6 +141,12 @@ export const messages = table(
     index("messages_by_message_id")
       .on(message.project_id, message.rfc_message_id)
       .where(sql`source = 'smtp'`),
+    index("messages_scheduled")
+      .on(message.project_id, message.id)
+      .where(sql`scheduled_at IS NOT NULL`),
+    index("messages_by_template")
+      .on(message.project_id, message.template_id, message.id)
+      .where(sql`template_id IS NOT NULL`),
     ...workIndexes("messages", message, message.priority),
   ],
 )

@@ -102,6 +102,7 @@ async function fillTable(store: Store, table: SQLiteTable) {
   for (const [name, column] of Object.entries(getTableColumns(table))) row[name] = sample(column)
   for (const { reference } of getTableConfig(table).foreignKeys) {
     const { columns, foreignTable } = reference()
+    await fillTable(store, foreignTable)
     const [parent] = await store.read.select().from(foreignTable).limit(1)
     for (const { name } of columns) row[name] = parent?.id
   }
@@ -159,7 +160,7 @@ const BREAK = "--> statement-breakpoint\n"
 
 /** What others refer to comes first. */
 const inOrder = (tables: string[]) => {
-  const first = ["messages", "domains", "mailbox_mails"]
+  const first = ["messages", "domains", "mailbox_mails", "inbound_emails"]
   return [...first, ...tables.filter((name) => !first.includes(name)).sort()]
 }
 
