@@ -7,6 +7,8 @@ export interface Group {
   engine: "sqlite" | "postgres"
   /** They run the compiled binary, so it has to be up to date first. */
   needsBinary: boolean
+  /** Their files stand on a real disk. */
+  onDisk: boolean
   /** So many files at a time, each in a process of its own. */
   processes: number
   testTimeoutMs: number
@@ -44,16 +46,18 @@ export function stages(root: string, wanted: string[], full: boolean): Group[][]
   const inside = files.filter((path) => !ON_BINARY.test(path) && !architecture.includes(path))
   const quick = {
     needsBinary: false,
+    onDisk: false,
     processes: 1,
     testTimeoutMs: 40 * SECOND,
-    groupTimeoutMs: 15 * MINUTE,
+    groupTimeoutMs: 30 * MINUTE,
   }
   const slow = {
     engine: "sqlite" as const,
     needsBinary: true,
+    onDisk: false,
     processes: 1,
     testTimeoutMs: (full ? 20 : 3) * MINUTE,
-    groupTimeoutMs: (full ? 60 : 20) * MINUTE,
+    groupTimeoutMs: (full ? 90 : 30) * MINUTE,
   }
   const pair = { processes: 2 } // about as many as to end when Postgres does, which has one
   const waiting = { ...slow, processes: 3 } // they wait more than they work
@@ -65,7 +69,7 @@ export function stages(root: string, wanted: string[], full: boolean): Group[][]
     ],
     [
       { name: "scenarios on the binary", files: within(files, "test/scenarios/"), ...waiting },
-      { name: "faults on the binary", files: within(files, "test/faults/"), ...slow },
+      { name: "faults on the binary", files: within(files, "test/faults/"), ...slow, onDisk: true },
     ],
   ]
   return all

@@ -27,9 +27,10 @@ if (unknown.length > 0) {
 const full = words.includes("--full")
 const wanted = words.filter((word) => word !== "--full")
 
-/** The tests' TMPDIR too: what an interrupted one leaves behind goes with it. */
-const scratch = mkdtempSync(join(tmpdir(), "belfry-tests-"))
-chmodSync(scratch, 0o755) // peers run as `nobody`
+/** Reports, and the TMPDIR of tests that end programs or fill disks. */
+const scratch = scratchIn(tmpdir())
+/** The TMPDIR of all others: in memory, where there is room, nothing waits for a disk. */
+const quick_scratch = scratchIn(memoryFolder() ?? tmpdir())
 const notes = join(scratch, "notes")
 process.env.BELFRY_TEST_NOTES = notes // for `missing`, here and in the tests
 const failures: Failure[] = []
@@ -39,7 +40,9 @@ let postgres: Postgres | undefined
 const running = new Set<Subprocess>()
 let interrupted = false
 
-process.once("exit", () => rmSync(scratch, { recursive: true, force: true }))
+process.once("exit", () => {
+  for (const folder of [scratch, quick_scratch]) rmSync(folder, { recursive: true, force: true })
+})
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.once(signal, () => interrupt(signal))
 }
@@ -51,6 +54,13 @@ try {
 }
 summary()
 process.exit(interrupted ? 130 : failures.length === 0 && passed > 0 ? 0 : 1)
+
+/** What an interrupted test leaves behind goes with it. */
+function scratchIn(place: string): string {
+  const folder = mkdtempSync(join(place, "belfry-tests-"))
+  chmodSync(folder, 0o755) // peers run as `nobody`
+  return folder
+}
 
 async function runAll() {
   const chosen = stages(root, wanted, full)
@@ -114,7 +124,8 @@ function heading({ name, files }: Group): string {
 
 function run(group: Group, aloud: boolean): Promise<Ended> {
   if (aloud) console.log(heading(group))
-  const env = { ...childEnvironment(), ...(postgres ? postgresFor(group, postgres) : {}) }
+  const TMPDIR = group.onDisk ? scratch : quick_scratch
+  const env = { ...childEnvironment(), TMPDIR, ...(postgres ? postgresFor(group, postgres) : {}) }
   return bunTest(group, { env, scratch, aloud, onStart: keep })
 }
 
@@ -145,7 +156,6 @@ function childEnvironment(): Record<string, string> {
   )
   return {
     ...Object.fromEntries(kept.map(([name, value]) => [name, value ?? ""])),
-    TMPDIR: scratch,
     ...(full ? { BELFRY_TEST_FULL: "1" } : {}),
   }
 }
