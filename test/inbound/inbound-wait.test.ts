@@ -87,8 +87,14 @@ describe("a wait", () => {
   test("answers what it has when the server drains", async () => {
     await using own = await testService()
     const project = await own.project()
+    const begun = Promise.withResolvers<void>()
+    const onDrain = own.health.onDrain.bind(own.health)
+    own.health.onDrain = (listener) => {
+      begun.resolve()
+      return onDrain(listener)
+    }
     const waiting = waitFor(project, `${TO}&timeout=25`)
-    await sleep(20)
+    await begun.promise // a request that comes to a draining server is refused
     own.health.drain()
     const { status, body } = await waiting
     expect([status, body.data]).toEqual([200, null])
