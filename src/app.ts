@@ -26,6 +26,7 @@ import { queueRoutes } from "./queue/routes"
 import type { RequestLog } from "./request-log/request-log"
 import { requestLogRoutes } from "./request-log/routes"
 import type { Store } from "./store/store"
+import { suppressionRoutes } from "./suppressions/routes"
 import { accountRoutes } from "./tenancy/account-routes"
 import { type InvitationParts, invitationRoutes } from "./tenancy/invitation-routes"
 import { memberRoutes } from "./tenancy/member-routes"
@@ -78,6 +79,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...domainRoutes(parts),
     ...emailRoutes(parts),
     ...inboundEmailRoutes(parts),
+    ...suppressionRoutes(parts),
     ...providerRoutes(parts, PROVIDERS),
     ...mailboxRoutes(parts),
     ...eventRoutes(store, health),

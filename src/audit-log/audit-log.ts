@@ -40,9 +40,26 @@ export interface NewAuditEntry extends AuditChange {
  * Writes down a change, in the transaction that makes it. Fields whose names mean a secret are left out,
  * so that a whole row may be given.
  */
-export async function record(tx: Tx, { actor, ip }: By, entry: NewAuditEntry): Promise<void> {
+export const record = (tx: Tx, by: By, entry: NewAuditEntry): Promise<void> =>
+  recordAll(tx, by, entry.account_id, [entry])
+
+/** As `record`, for many changes of one account at once. */
+export async function recordAll(
+  tx: Tx,
+  by: By,
+  account_id: string,
+  list: Omit<NewAuditEntry, "account_id">[],
+): Promise<void> {
+  await insertEntries(
+    tx,
+    list.map((entry) => rowOf(by, { ...entry, account_id })),
+  )
+  await bump(tx, account_id, COUNTER, list.length)
+}
+
+function rowOf({ actor, ip }: By, entry: NewAuditEntry) {
   const { account_id, project_id = null, action, target, before, after } = entry
-  const row = {
+  return {
     id: newId(),
     account_id,
     project_id,
@@ -56,8 +73,6 @@ export async function record(tx: Tx, { actor, ip }: By, entry: NewAuditEntry): P
     after: after === undefined ? null : withoutSecrets(after),
     created_at: now(),
   }
-  await insertEntries(tx, [row])
-  await bump(tx, account_id, COUNTER, 1)
 }
 
 interface AuditedRow {

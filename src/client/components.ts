@@ -10,6 +10,8 @@ export interface Components {
   BareBatchAnswer: { id: string; errors: ({ index: number; code: string; message: string })[]; data: ({ id: string; status: "queued"; index: number })[]; meta: { request_id: string; total: number; succeeded: number; failed: number } }
   BatchAnswer: { id: string; data: Components["BatchResult"]; meta: { request_id: string } }
   BatchResult: { id: string; total: number; succeeded: number; failed: number; results: ({ index: number; id: string; status: "queued" } | { index: number; error: { code: string; message: string; details: Record<string, unknown> } })[] }
+  BulkAdded: { added: number; existing: number; failed: ({ index: number; error: { code: string; message: string; details: Record<string, unknown> } })[] }
+  BulkRemoved: { removed: number; not_found: string[] }
   ConsoleSession: { id: string; current: boolean; ip: string | null; user_agent: string | null; client_name: string | null; created_at: string; last_used_at: string; expires_at: string }
   ConsoleUser: { id: string; email: string; name: string | null; locale: string | null; timezone: string | null; mfa_enabled: boolean; operator: boolean; created_at: string; last_login_at: string | null }
   Deleted: { id: string; deleted: true }
@@ -53,6 +55,7 @@ export interface Components {
   MfaChallenge: { mfa_required: true; mfa_challenge: { token: string; methods: ("totp" | "backup_code")[]; expires_at: string } }
   MfaEnrolment: { secret: string; otpauth_url: string; qr_code: string; backup_codes: string[] }
   NamedAddress: { email: string; name: string | null }
+  NewSuppression: { email?: string; phone?: string; reason?: "bounce" | "complaint" | "unsubscribe" | "manual"; note?: string | null; expires_at?: string | null }
   OpenApiDocument: Record<string, unknown>
   OpenWork: { by_state: ({ queue: string; state: "retrying" | "waiting" | "running" | "held"; reason: string | null; count: number; oldest_seconds: number; next_attempt_at: string | null; lease_until: string | null })[]; by_domain: ({ domain: string; waiting: number; running: number; paused_until: string | null; reason: string | null })[] }
   Project: { id: string; account_id: string; name: string; slug: string; status: "active" | "deleting"; sandbox: boolean; created_at: string; updated_at: string }
@@ -76,6 +79,9 @@ export interface Components {
   SetupState: { required: boolean; version: string }
   SpamScore: { score: number; flagged: boolean; rules: ({ rule: string; points: number })[] }
   Success: { success: true }
+  Suppression: { id: string; channel: "email" | "sms"; address: string; reason: "bounce" | "complaint" | "unsubscribe" | "manual"; origin: "event" | "api" | "console" | "import" | "page"; scope: Components["SuppressionScope"]; source_message_id: string | null; note: string | null; expires_at: string | null; created_at: string }
+  SuppressionCheck: { address: string; suppressed: boolean; suppression: Components["Suppression"] | null }
+  SuppressionScope: { type: "project" | "topic" | "category" | "broadcast"; key: string | null }
   Usage: { period: { start: string; end: string }; email: Components["UsageShare"]; push: Components["UsageShare"]; sms: Components["UsageShare"]; in_app: Components["UsageShare"]; mau: Components["UsageShare"]; api_requests: number; by_day: ({ date: string; email: number; push: number; sms: number; in_app: number })[] }
   UsageReconciliation: { period: string; before: { email: number; push: number; sms: number; in_app: number; mau: number }; after: { email: number; push: number; sms: number; in_app: number; mau: number }; drift: { email: number; push: number; sms: number; in_app: number; mau: number }; projects_touched: number }
   UsageShare: { used: number; limit: number | null; remaining: number | null }

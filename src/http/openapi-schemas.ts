@@ -84,6 +84,7 @@ const BY_FORMAT: Record<string, string> = {
 /** What is no JSON, by its content type. */
 export const TEXTS: Record<string, string> = {
   "text/plain": '_dmarc 3600 IN TXT "v=DMARC1; p=none"\n',
+  "text/csv": "id,channel,address,reason\r\n…,email,ann@example.com,bounce\r\n",
   "text/html": "<!doctype html>…",
   "message/rfc822": "From: hello@example.com\r\nTo: ann@example.com\r\n\r\nThank you.\r\n",
   "*/*": "%PDF-1.7 …",

@@ -17,6 +17,7 @@ import { requestLog } from "../request-log/tables"
 import { held } from "../store/dialect"
 import type { Reader, Store, Tx } from "../store/store"
 import { counters } from "../store/tables"
+import { softFailures, suppressions } from "../suppressions/tables"
 import { purgeAccount } from "../tenancy/accounts"
 import { purgeProject } from "../tenancy/projects"
 import { invitations, usageDays } from "../tenancy/tables"
@@ -42,6 +43,7 @@ const large: { rows: TableWithId & { project_id: SQLiteColumn }; named_by: SQLit
   { rows: inboundEmails, named_by: [inboundContents.inbound_id, inboundFiles.inbound_id] },
   { rows: events, named_by: [deliveries.event_id] },
   { rows: requestLog, named_by: [] },
+  { rows: suppressions, named_by: [] },
 ]
 
 /** Deletes some of the owner's rows and what names them. Returns how many rows went. */
@@ -82,6 +84,7 @@ async function rest(tx: Tx, project_id: string) {
     projectMembers,
     counters,
     sendBuckets,
+    softFailures,
     longJobs,
   ]
   for (const table of few) {

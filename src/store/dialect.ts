@@ -33,6 +33,15 @@ export const isAmong = (db: Reader, id: Column, list: SQL): SQL =>
     : sql`${id} IN (SELECT right(value, 36)::uuid
         FROM jsonb_array_elements_text((${list})::text::jsonb) AS list(value))`
 
+/** Types the hole of a prepared statement that takes a list for `isAmongTexts`. */
+export const textList = idList
+
+/** As `isAmong`, for a column of text. */
+export const isAmongTexts = (db: Reader, column: Column, list: SQL): SQL =>
+  db.isAlone
+    ? sql`${column} IN (SELECT value FROM json_each(${list}))`
+    : sql`${column} = ANY (ARRAY(SELECT jsonb_array_elements_text((${list})::text::jsonb)))`
+
 /** Whether the column equals the given id. A text that is no id matches no row. */
 export function isAskedId(column: Column, id: string): SQL {
   try {

@@ -37,6 +37,7 @@ export interface Things {
   verified: string
   webhook: string
   key: string
+  suppression: string
   attachment: string
 }
 
@@ -111,6 +112,10 @@ const GIVEN: Record<string, (things: Things) => unknown[]> = {
   "webhooks.update": ({ webhook }) => [webhook, { events: ["email.delivery_delayed"] }],
   "webhooks.remove": ({ webhook }) => [webhook],
   "webhooks.rotateSigningSecret": ({ webhook }) => [webhook],
+  "suppressions.add": () => [{ email: "gone@example.test" }],
+  "suppressions.list": () => [{ limit: 2 }],
+  "suppressions.get": ({ suppression }) => [suppression],
+  "suppressions.remove": ({ suppression }) => [suppression],
   "events.list": () => [{ limit: 2 }],
   "usage.get": () => [],
   "topics.list": () => [],

@@ -57,6 +57,7 @@ async function things(): Promise<Things> {
   const change = { status: "verified" } as const
   await service.store.tx((tx) => tx.update(domains).set(change).where(eq(domains.id, verified.id)))
   const key = await project.post("/v1/api-keys", { name: "k", scopes: ["email:send"] })
+  const suppressed = await project.post("/v1/suppressions", { email: "former@example.test" })
   return {
     email,
     waiting,
@@ -64,6 +65,7 @@ async function things(): Promise<Things> {
     verified: verified.id,
     webhook: (await endpoint(project)).id,
     key: key.body.data.id,
+    suppression: suppressed.body.data.id,
     attachment: record.attachments[0].id,
   }
 }

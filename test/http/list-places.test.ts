@@ -96,6 +96,7 @@ async function more(owner: Person, at: number) {
   await post("/v1/projects", { name: `${at}` })
   const match = { to: `${at}@in.example.test` }
   await post("/v1/inbound-routes", { match, action: "drop" })
+  await post("/v1/suppressions", { email: `${at}@example.test` })
   await addInbound(store, { account_id, project_id })
   const other = await team(service)
   await store.tx(async (tx) => {

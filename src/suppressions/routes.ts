@@ -1,0 +1,134 @@
+import type { Static } from "@sinclair/typebox"
+import { Problems } from "../core/errors"
+import { Deleted, deleted } from "../http/field-schemas"
+import { answerOnce } from "../http/idempotency"
+import { type ListParts, listPage } from "../http/page"
+import { type AnyRoute, type Call, type Method, projectRow, route } from "../http/route"
+import { exported } from "./export"
+import * as schemas from "./schemas"
+import * as list from "./suppression-list"
+import { shown } from "./suppressions"
+
+const BULK_LIMIT_BYTES = 8_388_608
+
+const ALL = "/v1/suppressions"
+const ONE = `${ALL}/{suppression_id}` as const
+
+const by = <const Path extends string>(method: Method, path: Path, status = 200) =>
+  projectRow(method, path, method === "GET" ? "suppressions:read" : "suppressions:write", status)
+
+export const suppressionRoutes = (parts: ListParts): AnyRoute[] => [
+  ...listRoutes(parts),
+  ...bulkRoutes(parts),
+  ...oneRoutes(parts),
+]
+
+const listRoutes = ({ store, cursors }: ListParts): AnyRoute[] => [
+  route({
+    ...by("GET", ALL),
+    summary: "List suppressed addresses, newest first",
+    description: "A suppressed address gets no messages. Filters can be combined.",
+    query: schemas.suppressionQuery,
+    response: schemas.Suppression,
+    handle: (call) => {
+      const { reason, channel, address, origin } = call.query
+      const filter = { reason, channel, address, origin }
+      return listPage(call, cursors, list.list(store.read, call.project_id, filter), shown)
+    },
+  }),
+  route({
+    ...by("POST", ALL, 201),
+    summary: "Suppress an address",
+    description:
+      "Nothing is sent to the address any more. 409 means that it is suppressed already.",
+    body: schemas.NewSuppression,
+    example: { email: "ann@example.com", note: "Asked by telephone." },
+    read: list.readSuppression,
+    response: schemas.Suppression,
+    errors: ["conflict", "invalid_email", "invalid_phone_number"],
+    idempotent: true,
+    handle: ({ caller, body, claim }) =>
+      answerOnce(store, claim, (tx) => list.create(tx, caller, body)),
+  }),
+]
+
+const bulkRoutes = ({ store }: ListParts): AnyRoute[] => [
+  route({
+    ...by("POST", `${ALL}/bulk`),
+    summary: "Suppress up to 1,000 addresses",
+    description:
+      "Addresses that are suppressed already stay as they are. `failed` names those that cannot be read.",
+    body: schemas.BulkSuppressions,
+    example: { emails: [{ email: "ann@example.com", reason: "unsubscribe" }] },
+    read: list.readBulk,
+    response: schemas.BulkAdded,
+    limit: BULK_LIMIT_BYTES,
+    idempotent: true,
+    handle: ({ project_id, body, claim }) =>
+      answerOnce(store, claim, (tx) => list.addAll(tx, project_id, body)),
+  }),
+  route({
+    ...by("POST", `${ALL}/bulk-remove`),
+    summary: "Remove the suppressions of up to 1,000 email addresses",
+    description: "`not_found` names the addresses that were not suppressed.",
+    body: schemas.BulkRemoval,
+    example: { emails: ["ann@example.com", "ben@example.com"] },
+    read: list.readRemoval,
+    response: schemas.BulkRemoved,
+    limit: BULK_LIMIT_BYTES,
+    idempotent: true,
+    handle: ({ caller, body, claim }) =>
+      answerOnce(store, claim, (tx) => list.removeAll(tx, caller, body)),
+  }),
+  route({
+    ...projectRow("GET", `${ALL}/check`, "suppressions:read|email:read"),
+    summary: "Ask whether an address is suppressed",
+    description:
+      "Without `category` and `topic` the answer is about mail without them: only what holds for the whole project counts.",
+    query: schemas.checkQuery,
+    response: schemas.SuppressionCheck,
+    errors: ["invalid_email", "invalid_phone_number"],
+    handle: async (call) => ({ data: await checked(call, store.read) }),
+  }),
+  route({
+    ...by("GET", `${ALL}/export`),
+    summary: "Export all suppressions as CSV, oldest first",
+    description:
+      "A spreadsheet would run a cell that begins with =, +, - or @ as a formula. Such a cell begins with an apostrophe instead.",
+    produces: "text/csv",
+    handle: ({ project_id, request }) => exported(store.read, project_id, request.signal),
+  }),
+]
+
+async function checked(
+  { project_id, query }: Call<unknown, Static<typeof schemas.checkQuery>>,
+  read: ListParts["store"]["read"],
+) {
+  const problems = new Problems()
+  const contact = list.readContact(query, problems)
+  problems.throwIfAny()
+  const { category, topic } = query
+  return list.check(read, project_id, contact ?? list.NO_CONTACT, { category, topic })
+}
+
+const oneRoutes = ({ store }: ListParts): AnyRoute[] => [
+  route({
+    ...by("GET", ONE),
+    summary: "Show one suppression",
+    description: "Why the address is suppressed, and until when.",
+    response: schemas.Suppression,
+    handle: async ({ project_id, params }) => ({
+      data: shown(await list.find(store.read, project_id, params.suppression_id)),
+    }),
+  }),
+  route({
+    ...by("DELETE", ONE),
+    summary: "Remove a suppression",
+    description: "The address gets messages again. The audit log keeps what was removed.",
+    response: Deleted,
+    handle: async ({ caller, params }) => {
+      await store.tx((tx) => list.remove(tx, caller, params.suppression_id))
+      return deleted(params.suppression_id)
+    },
+  }),
+]

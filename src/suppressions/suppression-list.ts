@@ -1,0 +1,245 @@
+import type { Static } from "@sinclair/typebox"
+import { and, eq, inArray, type SQL } from "drizzle-orm"
+import { type ApiError, fail, Problems, problemError } from "../core/errors"
+import { isPast } from "../core/time"
+import { readTime } from "../http/page"
+import { check as checkFields } from "../http/validate"
+import type { Caller } from "../identity/caller"
+import { comparable, notOneAddress, parseMailbox } from "../lib/address"
+import { total } from "../store/counters"
+import { held } from "../store/dialect"
+import { holdById, rowById, rowList } from "../store/rows"
+import type { Reader, Tx } from "../store/store"
+import { amongRows, type MailScope, standing } from "./look-up"
+import * as schemas from "./schemas"
+import {
+  counterOf,
+  type NewSuppression,
+  removeRows,
+  shown,
+  suppress,
+  suppressAll,
+} from "./suppressions"
+import {
+  type SuppressionChannel,
+  type SuppressionOrigin,
+  type SuppressionReason,
+  type SuppressionRow,
+  suppressions,
+} from "./tables"
+
+/** What one person may be reached by. */
+interface Contact {
+  channel: SuppressionChannel
+  /** In comparable form. */
+  address: string
+}
+
+/** E.164 (contract 00, section 2). */
+const PHONE = /^\+[1-9]\d{6,14}$/
+const NOT_A_PHONE = "The value must be a phone number of E.164, such as +4915112345678."
+const ONE_OF_TWO = "Give either email or phone."
+
+/** Reads `email` or `phone`, of which there is to be one. */
+export function readContact(
+  { email, phone }: { email?: string | undefined; phone?: string | undefined },
+  problems: Problems,
+): Contact | undefined {
+  if (email !== undefined && phone !== undefined)
+    return problems.add("phone", "invalid", ONE_OF_TWO)
+  if (phone !== undefined) {
+    if (PHONE.test(phone)) return { channel: "sms", address: phone }
+    return problems.add("phone", "invalid_phone_number", NOT_A_PHONE)
+  }
+  if (email === undefined) return problems.add("email", "required", "The field is required.")
+  const mailbox = parseMailbox(email)
+  if (mailbox) return { channel: "email", address: comparable(mailbox.email) }
+  return problems.add("email", "invalid_email", notOneAddress(email))
+}
+
+type GivenSuppression = Omit<NewSuppression, "origin">
+
+/** Reads the body of a new suppression. */
+export function readSuppression(body: unknown, problems: Problems): GivenSuppression {
+  checkFields(schemas.NewSuppression, body, problems)
+  const given = (problems.any ? {} : body) as Static<typeof schemas.NewSuppression>
+  const contact = problems.any ? undefined : readContact(given, problems)
+  const { reason = "manual", note = null } = given
+  return {
+    ...NO_CONTACT,
+    ...contact,
+    reason,
+    note,
+    expires_at: readEnd(given.expires_at, problems),
+  }
+}
+
+/** Stands where a contact could not be read. */
+export const NO_CONTACT: Contact = { channel: "email", address: "" }
+
+function readEnd(text: string | null | undefined, problems: Problems): string | null {
+  if (text === undefined || text === null) return null
+  const end = readTime("expires_at", text, problems)
+  if (end !== undefined && isPast(end)) {
+    problems.add("expires_at", "invalid", "The time has passed. Give a time in the future.")
+  }
+  return end ?? null
+}
+
+const originOf = ({ kind }: Caller): SuppressionOrigin => (kind === "console" ? "console" : "api")
+
+/** Throws 409 where the address is suppressed in the whole project already. */
+export async function create(tx: Tx, caller: Caller, given: GivenSuppression) {
+  const { project_id } = caller
+  const [known] = await ofWholeProject(tx, project_id, given)
+  if (known) return isThere(known)
+  const added = await suppress(tx, project_id, { ...given, origin: originOf(caller) })
+  if (added) return shown(added)
+  const [faster] = await ofWholeProject(tx, project_id, given)
+  return faster ? isThere(faster) : fail("not_found", "There is no such project.")
+}
+
+const ofWholeProject = async (db: Reader, project_id: string, { channel, address }: Contact) =>
+  (await standing(db, project_id, channel, [comparable(address)])).filter(
+    ({ scope_type }) => scope_type === "project",
+  )
+
+const isThere = ({ id, address }: SuppressionRow): never =>
+  fail("conflict", `${address} is suppressed already.`, { reason: "exists", id })
+
+/** A list of addresses to suppress, with what is wrong with some of them. */
+interface BulkBody {
+  given: GivenSuppression[]
+  failed: { index: number; error: ApiError }[]
+}
+
+/** Only the size of the list is checked as a whole; each address keeps its own problems. */
+export function readBulk(body: unknown, problems: Problems): BulkBody {
+  const read: BulkBody = { given: [], failed: [] }
+  const { emails } = (body ?? {}) as { emails?: unknown }
+  if (emails === undefined) problems.add("emails", "required", "The field is required.")
+  else if (!Array.isArray(emails) || emails.length > schemas.MOST_AT_ONCE) {
+    problems.add("emails", "invalid", TOO_MANY)
+  } else {
+    for (const [index, item] of emails.entries()) readItem(read, index, item)
+  }
+  return read
+}
+
+const TOO_MANY = `The value must be a list of at most ${schemas.MOST_AT_ONCE} addresses.`
+
+function readItem({ given, failed }: BulkBody, index: number, item: unknown) {
+  const own = new Problems(`emails.${index}.`)
+  const is_object = typeof item === "object" && item !== null && !Array.isArray(item)
+  if (is_object) checkFields(schemas.BulkSuppression, item, own)
+  else own.add("email", "invalid", "An item must be an object with the field email.")
+  const {
+    email,
+    reason = "manual",
+    note = null,
+  } = (own.any ? {} : item) as Static<typeof schemas.BulkSuppression>
+  const contact = own.any ? undefined : readContact({ email }, own)
+  if (contact) given.push({ ...contact, reason, note })
+  else failed.push({ index, error: problemError(own.list) })
+}
+
+/** Suppresses many addresses in the whole project. Those that are there stay, and count as existing. */
+export async function addAll(tx: Tx, project_id: string, { given, failed }: BulkBody) {
+  const list = given.map((one) => ({ ...one, origin: "import" as const }))
+  const { length: added } = await suppressAll(tx, project_id, list)
+  const errors = failed.map(({ index, error: { code, message, details } }) => ({
+    index,
+    error: { code, message, details: details as Record<string, unknown> },
+  }))
+  return { added, existing: given.length - added, failed: errors }
+}
+
+/** Reads the addresses to remove. One that is no address was never suppressed, so it is not found. */
+export function readRemoval(body: unknown, problems: Problems): string[] {
+  checkFields(schemas.BulkRemoval, body, problems)
+  return problems.any ? [] : (body as Static<typeof schemas.BulkRemoval>).emails
+}
+
+/** Removes every suppression of these email addresses, whatever its scope. */
+export async function removeAll(tx: Tx, caller: Caller, emails: string[]) {
+  const { project_id } = caller
+  const addresses = new Map(emails.map((email) => [email, addressIn(email)]))
+  const wanted = [...new Set(addresses.values())].filter((address) => address !== "")
+  const ours = and(
+    eq(suppressions.project_id, project_id),
+    eq(suppressions.channel, "email"),
+    inArray(suppressions.address, wanted),
+  )
+  const rows = await held(tx.select().from(suppressions).where(ours).orderBy(suppressions.id))
+  await removeRows(tx, project_id, rows, caller)
+  const removed = new Set(rows.map(({ address }) => address))
+  const not_found = [...addresses].flatMap(([email, address]) =>
+    removed.has(address) ? [] : [email],
+  )
+  return { removed: removed.size, not_found }
+}
+
+const addressIn = (email: string): string => {
+  const mailbox = parseMailbox(email)
+  return mailbox ? comparable(mailbox.email) : ""
+}
+
+/** Removes one, and audits that. Throws 404. */
+export async function remove(tx: Tx, caller: Caller, id: string): Promise<void> {
+  const { project_id } = caller
+  const row = await holdById(tx, suppressions, id, ofProject(project_id))
+  await removeRows(tx, project_id, [row ?? gone()], caller)
+}
+
+const gone = () => fail("not_found", "There is no such suppression.")
+
+const ofProject = (project_id: string) => eq(suppressions.project_id, project_id)
+
+/** Throws 404. */
+export const find = async (db: Reader, project_id: string, id: string): Promise<SuppressionRow> =>
+  (await rowById(db, suppressions, id, ofProject(project_id))) ?? gone()
+
+/** Whether an address gets messages of this kind, and which suppression says no. */
+export async function check(
+  db: Reader,
+  project_id: string,
+  { channel, address }: Contact,
+  scope: MailScope,
+) {
+  const found = amongRows(await standing(db, project_id, channel, [address]), scope).get(address)
+  return { address, suppressed: found !== undefined, suppression: found ? shown(found) : null }
+}
+
+interface SuppressionFilter {
+  reason?: SuppressionReason | undefined
+  channel?: SuppressionChannel | undefined
+  address?: string | undefined
+  origin?: SuppressionOrigin | undefined
+}
+
+/** Newest first. Totals are counters where at most one filter is given that has one. */
+export function list(db: Reader, project_id: string, filter: SuppressionFilter) {
+  const rows = rowList(db, suppressions, {
+    of: ofProject(project_id),
+    filter: matching(filter),
+    missing: gone,
+  })
+  const given = Object.entries(filter).filter(([, value]) => value !== undefined)
+  const [only] = given
+  if (given.length > 1 || only?.[0] === "address") return rows
+  const counter = only ? counterOf(`${only[0]}.${only[1]}`) : counterOf()
+  return { ...rows, total: () => total(db, project_id, counter) }
+}
+
+const CHANNELS: SuppressionChannel[] = ["email", "sms"]
+
+function matching({ reason, channel, address, origin }: SuppressionFilter): SQL | undefined {
+  // An address alone is looked up in each channel, because the channel comes first in the index.
+  const channels = channel ? [channel] : address === undefined ? undefined : CHANNELS
+  return and(
+    reason && eq(suppressions.reason, reason),
+    channels && inArray(suppressions.channel, channels),
+    address === undefined ? undefined : eq(suppressions.address, comparable(address)),
+    origin && eq(suppressions.origin, origin),
+  )
+}
