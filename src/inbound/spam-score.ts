@@ -24,7 +24,7 @@ import {
   SHORTENERS,
   THREAT,
   URGENCY,
-} from "./spam-words"
+} from "../lib/spam-words"
 
 export interface SpamScore {
   /** From 0 to 10, with one decimal. */
