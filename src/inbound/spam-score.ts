@@ -1,14 +1,5 @@
 import { isZip } from "../lib/archive"
 import type { SeenMail } from "../lib/seen-mail"
-import { textFromHtml } from "../lib/text-from-html"
-import {
-  INVISIBLE,
-  registrable,
-  type SpamLink,
-  type SpamSigns,
-  type SpamVerdicts,
-  spamSigns,
-} from "./spam-signs"
 import {
   ADVANCE_FEE,
   BRANDS,
@@ -25,6 +16,15 @@ import {
   THREAT,
   URGENCY,
 } from "../lib/spam-words"
+import { textFromHtml } from "../lib/text-from-html"
+import {
+  INVISIBLE,
+  registrable,
+  type SpamLink,
+  type SpamSigns,
+  type SpamVerdicts,
+  spamSigns,
+} from "./spam-signs"
 
 export interface SpamScore {
   /** From 0 to 10, with one decimal. */
