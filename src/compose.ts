@@ -1,5 +1,6 @@
 import type { AppParts } from "./app"
 import { channelTable, PROVIDERS } from "./channels"
+import { unsubscribeLinksAt } from "./consents/unsubscribe-links"
 import type { Blobs } from "./core/blobs"
 import type { Settings } from "./core/config"
 import type { Disk } from "./core/disk"
@@ -167,7 +168,7 @@ function inboundParts({ settings, workers }: Ground, { net, targets }: AppParts[
 
 /** Providers, rules and channels of email. */
 async function composeEmail(ground: Ground, overrides: Overrides, queues: QueuePauses) {
-  const { settings, mode, store, secrets, mailbox_port } = ground
+  const { settings, mode, store, secrets, base_url, mailbox_port } = ground
   const opened = await openEmailProviders(settings, ground, overrides.providers)
   const { provider, open_providers, providers, identityOf } = opened
   // Where projects in the sandbox send to, whichever provider delivers otherwise.
@@ -175,10 +176,11 @@ async function composeEmail(ground: Ground, overrides: Overrides, queues: QueueP
   const domains = overrides.domains ?? { ...openChecks(store, settings, PROVIDERS), identityOf }
   const { host, receives } = domains.targets
   const replyAddress = (id: string) => `${localPartFor(secrets, "r", id)}@${host}`
-  const tracks_replies = receives && isMailbox(`r@${host}`) // not where the host has one label
+  const takes_mail = receives && isMailbox(`r@${host}`) // not where the host has one label
   const rules: SendRules = {
     ...sendRules(settings, mode, store),
-    ...(tracks_replies && { replyAddress }),
+    unsubscribe: unsubscribeLinksAt({ secrets, base_url, mail_host: takes_mail ? host : null }),
+    ...(takes_mail && { replyAddress }),
     ...overrides.rules,
   }
   const { system_from, "delivery.concurrency": concurrency } = settings
@@ -226,7 +228,11 @@ export async function openEmailProviders(
 }
 
 /** What may be sent from here, by the settings; `up` lets the mailbox take mail for every address. */
-function sendRules(settings: Settings, mode: "up" | "serve", store: Store): SendRules {
+function sendRules(
+  settings: Settings,
+  mode: "up" | "serve",
+  store: Store,
+): Omit<SendRules, "unsubscribe"> {
   const to_mailbox = settings["delivery.provider"] === "mailbox"
   return {
     files: { allow_private: settings["attachments.allow_private"] },

@@ -11,7 +11,7 @@ const levels = [
   ["identity"],
   ["tenancy"],
   ["http"],
-  ["subscribers", "topics", "templates", "domains", "suppressions", "providers", "webhooks"],
+  ["subscribers", "topics", "templates", "domains", "suppressions", "consents", "providers", "webhooks"],
   ["messages"],
   ["emails", "push", "sms", "inbox", "queue"],
   ["smtp", "inbound", "broadcasts", "workflows", "auth", "ai", "operations", "pages", "mailbox"],

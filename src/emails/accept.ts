@@ -1,3 +1,4 @@
+import { keepLinks } from "../consents/unsubscribe-links"
 import { ApiError } from "../core/errors"
 import { unavailable } from "../http/envelope"
 import * as idempotency from "../http/idempotency"
@@ -7,6 +8,7 @@ import { Batcher } from "../store/batcher"
 import type { Store, Tx } from "../store/store"
 import { giveBack, type QuotaAllowance, reserveEach, takeFromBucket } from "../tenancy/quotas"
 import { add } from "../tenancy/usage"
+import { linksIn } from "./email-category"
 
 /** An email to accept, and the quota it is counted under; null counts nowhere. */
 export interface EmailEntry {
@@ -47,10 +49,10 @@ export async function accept(
   await slowDown(tx, list, mode, refused)
   const admitted = list.filter((entry) => !refused.has(entry))
   await add(tx, admitted.filter(isCounted).map(usageOf))
-  const accepted = await messages.accept(
-    tx,
-    admitted.map(({ message }) => message),
-  )
+  const entering = admitted.map(({ message }) => message)
+  const links = linksIn(entering)
+  if (links.length > 0) await keepLinks(tx, links)
+  const accepted = await messages.accept(tx, entering)
   const byId = new Map(accepted.map((message) => [message.id, message]))
   return list.map((entry) => {
     const answer = refused.get(entry) ?? byId.get(entry.message.id)

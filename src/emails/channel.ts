@@ -21,7 +21,7 @@ import {
   type MessageBytes,
   unsignedWarner,
 } from "./compose-email"
-import { MAILBOX_DOMAIN } from "./prepare"
+import { MAILBOX_DOMAIN, type SendRules } from "./prepare"
 import type { EmailProvider } from "./providers/provider"
 import { localPartFor } from "./token-addresses"
 
@@ -158,7 +158,7 @@ const LONGEST_WAIT = 60 * MINUTE
  * waits; or it was deleted, then it fails. Undefined where nothing stands in the way.
  */
 export async function senderObstacle(
-  { store, rules }: Pick<EmailChannelParts, "rules"> & { store: Pick<Store, "read"> },
+  { store, rules }: { store: Pick<Store, "read">; rules: Pick<SendRules, "sending_domains"> },
   message: Message,
   provider: string,
 ): Promise<Outcome | undefined> {

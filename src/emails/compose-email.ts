@@ -7,6 +7,7 @@ import type { Workers } from "../core/workers"
 import { type OpenedKey, signingKeys } from "../domains/keys"
 import type { Ready } from "../messages/channel"
 import { type Message, OWN_SOURCE } from "../messages/facts"
+import { textField } from "../lib/mime"
 import { messageRaws, type Recipient } from "../messages/tables"
 import { firstProvider } from "../providers/routing"
 import { prepared } from "../store/statements"
@@ -25,7 +26,7 @@ export interface ComposeParts {
   blobs: Blobs
   /** The instance's own. A project may have another one. */
   provider: EmailProvider
-  rules: Pick<SendRules, "sending_domains">
+  rules: Pick<SendRules, "sending_domains" | "unsubscribe">
 }
 
 /** The message as it leaves, or why there can be none. */
@@ -44,7 +45,7 @@ interface ToCompose {
  * composed at each attempt, since the bytes must not lie open beside it.
  */
 export async function bytesOf(
-  { store, secrets, workers, blobs }: ComposeParts,
+  { store, secrets, workers, blobs, rules }: ComposeParts,
   message: Message,
   { content: stored, attempt, warnUnsigned }: ToCompose,
 ): Promise<Ready & { content: MessageBytes }> {
@@ -56,8 +57,8 @@ export async function bytesOf(
   const dkim = await keysOf({ store, secrets }, message)
   await warnUnsigned(message, dkim)
   const mail = isSubmitted(opened)
-    ? toSign(message, opened, { secrets, blobs })
-    : toCompose(message, opened, { secrets, blobs })
+    ? toSign(message, opened, { secrets, blobs, rules })
+    : toCompose(message, opened, { secrets, blobs, rules })
   const made = await composed(workers, { ...mail, dkim })
   if (!("raw" in made)) return { content: made }
   const { raw, packed } = made
@@ -96,13 +97,27 @@ const findRaw = prepared({ message_id: messageRaws.message_id }, (db: Reader, sl
 const toSign = (
   message: Message,
   content: SubmittedContent,
-  { secrets, blobs }: Pick<ComposeParts, "secrets" | "blobs">,
+  { secrets, blobs, rules }: WritingParts,
 ) => ({
   message_id: message.id,
   created_at: message.created_at,
   bytes: placeOf(message, content, blobs),
-  fields: `${EMAIL_ID_HEADER}: ${emailIdHeader(secrets, message.id)}\r\n${trackedReplies(secrets, message)}`,
+  fields: [
+    `${EMAIL_ID_HEADER}: ${emailIdHeader(secrets, message.id)}\r\n`,
+    trackedReplies(secrets, message),
+    ...Object.entries(unsubscribeFields(message, rules)).map(([name, value]) =>
+      textField(name, value),
+    ),
+  ].join(""),
 })
+
+type WritingParts = Pick<ComposeParts, "secrets" | "blobs" | "rules">
+
+/** None on mail without a category. */
+function unsubscribeFields({ envelope }: Message, { unsubscribe }: ComposeParts["rules"]) {
+  const token = envelope?.unsubscribe
+  return token === undefined ? {} : unsubscribe.headersOf(token)
+}
 
 /** What was submitted has no Reply-To then: the address was made for the message. */
 function trackedReplies(secrets: Secrets, { id, envelope }: Message): string {
@@ -115,7 +130,7 @@ function trackedReplies(secrets: Secrets, { id, envelope }: Message): string {
 function toCompose(
   message: Message,
   { html, text, headers }: EmailContent,
-  { secrets, blobs }: Pick<ComposeParts, "secrets" | "blobs">,
+  { secrets, blobs, rules }: WritingParts,
 ): Omit<MailToCompose, "dkim"> {
   const { id, created_at, subject, sender_domain, envelope, recipients } = message
   const [to] = named(recipients, "to")
@@ -131,7 +146,11 @@ function toCompose(
     subject: subject ?? "",
     text,
     html,
-    headers: { ...withoutMark(headers), [EMAIL_ID_HEADER]: emailIdHeader(secrets, id) },
+    headers: {
+      ...withoutMark(headers),
+      [EMAIL_ID_HEADER]: emailIdHeader(secrets, id),
+      ...unsubscribeFields(message, rules),
+    },
     attachments: envelope.attachments.map(({ sha256, filename, content_type, content_id }) => ({
       filename,
       content_type,

@@ -25,6 +25,7 @@ export function listed(message: MessageView) {
       last_event_type && last_event_at ? { type: last_event_type, timestamp: last_event_at } : null,
     queued_at: message.created_at,
     ...NOT_KEPT_YET,
+    category: envelope?.category ?? null,
   }
 }
 
@@ -44,7 +45,6 @@ const NOT_KEPT_YET = {
   opened_at: null,
   last_opened_at: null,
   clicked_at: null,
-  category: null,
   subscriber_id: null,
   scheduled_at: null,
 }

@@ -32,6 +32,7 @@ import type { ListWindow } from "../store/rows"
 import { newestFirst, oldestFirst } from "../store/rows"
 import type { Reader, Store } from "../store/store"
 import { eventEntry, listed, whole } from "./email-record"
+import { categoryFields } from "./email-category"
 import type { EmailContent, SendRules, SubmittedContent } from "./prepare"
 import { isSubmitted } from "./prepare"
 import { fileOf, keptBytes, partsOf, renamed } from "./submitted"
@@ -161,9 +162,13 @@ export async function cancel(store: Store, project_id: string, id: string): Prom
   })
 }
 
+interface Repeating extends Pick<EmailReading, "store" | "blobs"> {
+  rules: Pick<SendRules, "unsubscribe">
+}
+
 /** A new message with the frozen content of an old one: to all its recipients again, or to one address alone. */
 export async function again(
-  { store, blobs }: Pick<EmailReading, "store" | "blobs">,
+  { store, blobs, rules }: Repeating,
   caller: Caller,
   id: string,
   to: Mailbox | undefined,
@@ -180,11 +185,16 @@ export async function again(
   const recipients = wanted.map(({ email, name, kind }) => ({ email, name, kind, ...WAITING }))
   const fresh = newId()
   const rfc_message_id = `<${fresh}@${message.sender_domain}>`
+  const recipient = comparable(recipients[0]?.email ?? "")
+  const { content, envelope } = await sameContent(message, kept, rfc_message_id, blobs)
+  const about = { project_id: message.project_id, address: recipient }
+  const kind = categoryFields(envelope?.category, about, rules.unsubscribe)
   return {
     ...message,
-    ...(await sameContent(message, kept, rfc_message_id, blobs)),
+    content,
+    envelope: envelope && { ...envelope, ...kind },
     id: fresh,
-    recipient: comparable(recipients[0]?.email ?? ""),
+    recipient,
     recipients,
     batch_id: null,
     source: "api",

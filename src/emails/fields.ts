@@ -4,6 +4,7 @@ import { refuseNotOffered } from "../http/validate"
 import { type Mailbox, notOneAddress, parseMailbox } from "../lib/address"
 import { isLonger } from "../lib/text"
 import { type AttachedInput, readAttachments } from "./attachments"
+import { readCategory, refuseOwnFields } from "./email-category"
 
 /** A send request, read and checked as far as its own fields go. */
 export interface SendEmail {
@@ -20,6 +21,7 @@ export interface SendEmail {
   metadata: Record<string, unknown>
   headers: Record<string, string>
   attachments: AttachedInput[]
+  category: string | null
 }
 
 const MAX_SUBJECT = 998
@@ -49,7 +51,9 @@ export function readSendEmail(body: unknown, problems: Problems): SendEmail {
     metadata: readMetadata(given.metadata, problems),
     headers: readHeaders(given.headers, problems),
     attachments: readAttachments(given.attachments, problems),
+    category: readCategory(given.category, "category", problems),
   }
+  if (email.category !== null) refuseOwnFields(email.headers, problems)
   if (!hasTemplate && isNothing(given.html) && isNothing(given.text)) {
     problems.add("html", "required", "An email needs html or text. Give one or both.")
   }
@@ -231,7 +235,6 @@ export const NOT_OFFERED = [
   "track_opens",
   "track_clicks",
   "scheduled_at",
-  "category",
   "subscriber_id",
   "topic_id",
   "topicId",

@@ -1,3 +1,4 @@
+import type { UnsubscribeLinks } from "../consents/unsubscribe-links"
 import type { Blobs } from "../core/blobs"
 import { ApiError, fail } from "../core/errors"
 import { newId } from "../core/ids"
@@ -9,6 +10,7 @@ import { comparable, domainOf, type Mailbox } from "../lib/address"
 import type { NewMessage } from "../messages/pipeline"
 import type { AttachmentRow, Envelope, Recipient } from "../messages/tables"
 import { type FileRules, fetchFiles, type GivenFile } from "./attachments"
+import { type CategoryFields, categoryFields } from "./email-category"
 import type { SendEmail } from "./fields"
 
 /** Decoded attachments, html and text together. */
@@ -47,6 +49,8 @@ export interface SendRules {
   mailbox_takes_all: boolean
   /** The embedded mailbox runs, so that projects in the sandbox have somewhere to send to. */
   has_mailbox: boolean
+  /** By which recipients end the category of a mail. */
+  unsubscribe: UnsubscribeLinks
   /** Where answers go to that name the message; undefined where no server takes them. */
   replyAddress?: ((message_id: string) => string) | undefined
 }
@@ -85,7 +89,7 @@ export async function prepare(
   const replyAddress = reply_tracking ? rules.replyAddress : undefined
   const is_untracked = default_reply_to !== null && !replyAddress
   const fallback = is_untracked ? [{ email: default_reply_to, name: null }] : []
-  const { html, text, headers, ...rest } = email
+  const { html, text, headers, category, ...rest } = email
   return newEmail({
     ...rest,
     ...origin,
@@ -96,6 +100,7 @@ export async function prepare(
     from,
     reply_to: email.reply_to.length > 0 ? email.reply_to : fallback,
     replyAddress,
+    kind: categoryFields(category, { project_id, address: email.to.email }, rules.unsubscribe),
     attachments: await store(files, blobs),
     content: { html, text, headers },
     stream: "transactional",
@@ -214,6 +219,7 @@ interface NewEmail
   attachments: AttachmentRow[]
   content: EmailContent | SubmittedContent
   submitted?: Envelope["submitted"]
+  kind?: CategoryFields
   /** As the author gave it; else it is made of the message's own id. */
   rfc_message_id?: string
   /** Of the conversation that the email goes on with. */
@@ -224,7 +230,7 @@ interface NewEmail
 
 /** The message as it can be accepted. Its id is made here, and the Message-ID follows from it. */
 export function newEmail(email: NewEmail): NewMessage {
-  const { to, cc, bcc, from, attachments, submitted, replyAddress, ...message } = email
+  const { to, cc, bcc, from, attachments, submitted, kind, replyAddress, ...message } = email
   const id = newId()
   const tracked = replyAddress ? [{ email: replyAddress(id), name: null }] : []
   const reply_to = email.reply_to.length > 0 ? email.reply_to : tracked
@@ -237,7 +243,7 @@ export function newEmail(email: NewEmail): NewMessage {
     recipients: recipientsOf(email),
     sender: comparable(from.email),
     sender_domain,
-    envelope: { from, reply_to, attachments, ...(submitted && { submitted }) },
+    envelope: { from, reply_to, attachments, ...(submitted && { submitted }), ...kind },
     rfc_message_id: email.rfc_message_id ?? `<${id}@${sender_domain}>`,
     thread_id: email.thread_id ?? null,
     created_at: now(),

@@ -15,6 +15,7 @@ import {
   word,
 } from "../lib/record-fields"
 import type { Status } from "../messages/tables"
+import { CATEGORY } from "./email-category"
 import { NOT_OFFERED } from "./fields"
 
 const STATUSES: Status[] = [
@@ -95,6 +96,13 @@ export const SendEmail = t.Object({
     }),
   ),
   attachments,
+  category: t.Optional(
+    t.String({
+      pattern: CATEGORY,
+      description:
+        "The kind of mail that this is, such as `newsletter`. The email then has one-click unsubscribe links, and an address that unsubscribed from the category is refused.",
+    }),
+  ),
   ...Object.fromEntries(NOT_OFFERED.map((name) => [name, notOffered()])),
 })
 

@@ -8,6 +8,7 @@ import { unpack } from "../lib/compression"
 import type { Message } from "../messages/facts"
 import type { NewMessage } from "../messages/pipeline"
 import type { Envelope } from "../messages/tables"
+import { categoryFields } from "./email-category"
 import type { ReadParts } from "./parts-task"
 import {
   newEmail,
@@ -38,6 +39,7 @@ export interface EmailBytes {
   wide: boolean
   tags: string[]
   metadata: Record<string, unknown>
+  category: string | null
 }
 
 /**
@@ -54,18 +56,20 @@ export async function prepareBytes(
   const { account_id, project_id, key_id, project_settings } = caller
   const { sandbox, reply_tracking } = project_settings
   const replyAddress = reply_tracking ? rules.replyAddress : undefined
-  const { raw, from, reply_to, subject, rfc_message_id, tags, metadata } = email
+  const { raw, from, reply_to, subject, rfc_message_id, tags, metadata, category } = email
   const sendable = await rulesFor(rules, project_id, sandbox)
   await refuseUnsendable(caller, domainOf(from.email), recipients, sendable)
   refuseSize(email.decoded_bytes)
   const { content, submitted } = await stored(raw, email.wide, recipients.length, blobs)
   const attachments = email.files.map((file) => ({ id: newId(), ...file }))
+  const kindOf = ({ email: address }: Mailbox) =>
+    categoryFields(category, { project_id, address }, rules.unsubscribe)
   return recipients.map((to) =>
     newEmail({
       ...origin,
       ...{ account_id, project_id, api_key_id: key_id, sandbox, stream: "transactional" },
       ...{ to, cc: [], bcc: [], from, reply_to, subject, rfc_message_id, tags, metadata },
-      ...{ attachments, content, submitted, replyAddress },
+      ...{ attachments, content, submitted, replyAddress, kind: kindOf(to) },
     }),
   )
 }

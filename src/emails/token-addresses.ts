@@ -10,7 +10,6 @@ import {
 /** What the MAC of each kind is made for. Addresses are in mail that left long ago: never change it. */
 const PURPOSES: Record<MailTokenKind, string> = {
   b: "return path",
-  u: "unsubscribe address",
   r: "reply address",
 }
 

@@ -1,4 +1,5 @@
 import { eq } from "drizzle-orm"
+import { type FoundLink, linkOfLocalPart } from "../consents/unsubscribe-links"
 import type { Secrets } from "../core/secrets"
 import { isOfProject, type ReceivingDomain, receivingDomain } from "../domains/receiving"
 import { readLocalPart } from "../emails/token-addresses"
@@ -19,6 +20,7 @@ interface MailOwner {
 export type InboundTarget =
   | { is: "receiving"; owner: ReceivingDomain }
   | { is: "token"; kind: MailTokenKind; message_id: string; owner: MailOwner }
+  | { is: "unsubscribe"; link: FoundLink; owner: MailOwner }
   | { is: "instance"; owner: null }
 
 /** Why it is not: `5.7.1` is no address of ours, `5.1.1` one of a domain for which no route takes it. */
@@ -43,7 +45,10 @@ const REPORT_ADDRESSES = new Set(["postmaster", "abuse", "dmarc", "tls-reports",
 /** What MAIL and RCPT were made for: relaying through others. No address of ours looks like it. */
 const RELAY_FORM = /[%!:"\\[\]]|@.*@/
 
-const NOT_OURS = "This server does not take mail for this address."
+const NONE_OF_OURS: RecipientRefusal = {
+  enhanced: "5.7.1",
+  text: "This server does not take mail for this address.",
+}
 const UNKNOWN = "There is no such address here."
 
 /** Whether mail to this address is taken, as the client wrote it in RCPT. */
@@ -52,24 +57,33 @@ export async function inboundTarget(
   address: string,
 ): Promise<InboundTarget | RecipientRefusal> {
   if (address.toLowerCase() === "postmaster") return { is: "instance", owner: null } // RFC 5321, 4.5.1
-  if (RELAY_FORM.test(address) || !isMailbox(address)) return { enhanced: "5.7.1", text: NOT_OURS }
+  if (RELAY_FORM.test(address) || !isMailbox(address)) return NONE_OF_OURS
   const domain = domainOf(address)
   const [local = ""] = comparable(address).split("@")
   const is_host = hosts.includes(domain)
   const owner = await receivingDomain(read, domain)
-  const token = readLocalPart(secrets, local)
-  if (token) {
-    const [message] = await findMessage(read, { id: token.message_id })
-    if (!message) return { enhanced: "5.7.1", text: NOT_OURS }
-    const { account_id, project_id } = message
-    if (is_host || (await isOfProject(read, project_id, domain))) {
-      return { is: "token", ...token, owner: { account_id, project_id } }
-    }
-    return { enhanced: "5.7.1", text: NOT_OURS }
+  const made = await madeAddress(read, secrets, local)
+  if (made) {
+    const { owner: sender } = made
+    const is_here = is_host || (sender && (await isOfProject(read, sender.project_id, domain)))
+    return sender && is_here ? { ...made, owner: sender } : NONE_OF_OURS
   }
   if (owner) return inReceiving(read, owner, comparable(address))
   if (is_host && REPORT_ADDRESSES.has(local)) return { is: "instance", owner: null }
-  return { enhanced: "5.7.1", text: NOT_OURS }
+  return NONE_OF_OURS
+}
+
+/** What an address that was made for mail of ours is about. Its owner is null where that is gone. */
+async function madeAddress(read: Reader, secrets: Secrets, local: string) {
+  const link = await linkOfLocalPart(read, local)
+  if (link) {
+    const { account_id, project_id } = link
+    return { is: "unsubscribe" as const, link, owner: { account_id, project_id } }
+  }
+  const token = readLocalPart(secrets, local)
+  if (!token) return undefined
+  const [owner = null] = await findMessage(read, { id: token.message_id })
+  return { is: "token" as const, ...token, owner }
 }
 
 async function inReceiving(

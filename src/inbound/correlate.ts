@@ -47,7 +47,7 @@ export async function answered(
 ): Promise<Answered | undefined> {
   const { project_id } = row
   const token = readLocalPart(secrets, row.to_email.split("@", 1)[0] ?? "")
-  if (token && token.kind !== "u") {
+  if (token) {
     const message = await messageById(read, token.message_id, project_id)
     if (message) return { message, proof: token.kind }
   }

@@ -53,7 +53,7 @@ export function replyTo(
   }
 }
 
-export const EMPTY = { bcc: [], reply_to: [], tags: [], metadata: {} }
+export const EMPTY = { bcc: [], reply_to: [], tags: [], metadata: {}, category: null }
 
 /** Kinds of mail that a program wrote. */
 const AUTOMATIC = new Set(["bounce", "complaint", "auto_reply", "dmarc_report", "tls_report"])

@@ -1,17 +1,15 @@
 import { timingSafeEqual } from "node:crypto"
+import { base32, unBase32 } from "./base32"
 
 /** 80 bits: forging one token in a trillion tries a second takes thousands of years. */
 const MAC_BYTES = 10
 const ID_BYTES = 16
 
-/** RFC 4648, 6, in lower case: mail servers may change the case of a local part. */
-const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
-
-const FORM = /^([bur])\+([a-z2-7]{42})$/
+const FORM = /^([br])\+([a-z2-7]{42})$/
 const MAC_FORM = /^[a-z2-7]{16}$/
 
-/** What mail to the address is about: a report (`b`), an unsubscription (`u`), a reply (`r`). */
-export type MailTokenKind = "b" | "u" | "r"
+/** What mail to the address is about: a report (`b`) or a reply (`r`). */
+export type MailTokenKind = "b" | "r"
 
 /** Each kind has a key of its own, so that the token of one is no token of another. */
 type MacOfKind = (kind: MailTokenKind, text: string) => Uint8Array
@@ -33,7 +31,7 @@ export function readTokenAddress(
   mac: MacOfKind,
 ): { kind: MailTokenKind; message_id: string } | undefined {
   const [, letter, token] = FORM.exec(local.toLowerCase()) ?? []
-  const bytes = token === undefined ? undefined : unBase32(token)
+  const bytes = token === undefined ? undefined : unBase32(token, ID_BYTES + MAC_BYTES)
   if (!bytes) return undefined
   const kind = letter as MailTokenKind
   const id = bytes.subarray(0, ID_BYTES)
@@ -70,25 +68,3 @@ const uuidOf = (id: Uint8Array) =>
   Buffer.from(id)
     .toString("hex")
     .replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")
-
-function base32(bytes: Uint8Array): string {
-  let text = ""
-  let value = 0
-  let bits = 0
-  for (const byte of bytes) {
-    value = ((value << 8) | byte) & 0xfff
-    for (bits += 8; bits >= 5; bits -= 5) text += ALPHABET[(value >>> (bits - 5)) & 31]
-  }
-  return bits === 0 ? text : text + ALPHABET[(value << (5 - bits)) & 31]
-}
-
-/** Undefined where the bits that fill up the last character are not the zeros that we write. */
-function unBase32(text: string): Buffer | undefined {
-  const bits = [...text].map((one) => ALPHABET.indexOf(one).toString(2).padStart(5, "0")).join("")
-  const length = ID_BYTES + MAC_BYTES
-  if (bits.slice(8 * length).includes("1")) return undefined
-  const bytes = (bits.slice(0, 8 * length).match(/.{8}/g) ?? []).map((byte) =>
-    Number.parseInt(byte, 2),
-  )
-  return Buffer.from(bytes)
-}

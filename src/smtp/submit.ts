@@ -5,6 +5,7 @@ import { newId } from "../core/ids"
 
 import type { Workers } from "../core/workers"
 import { accept, type EmailEntry, entryOf, type Intake } from "../emails/accept"
+import { readCategory } from "../emails/email-category"
 import { NOT_OFFERED, readMetadata, readTags } from "../emails/fields"
 import type { SendRules } from "../emails/prepare"
 import { prepareBytes } from "../emails/submitted"
@@ -82,9 +83,11 @@ async function readMail(
 function readOptions({ options, idempotency_key }: SubmittedMail) {
   const { tags: given, metadata: values, others }: SubmittedOptions = options
   const problems = new Problems()
+  let category: string | null = null
   for (const [name, value] of others) {
     const field = name.slice("X-Svc-".length).toLowerCase().replaceAll("-", "_")
-    if (NOT_OFFERED.includes(field)) refuseNotOffered(name, value, problems)
+    if (field === "category") category = readCategory(value, name, problems)
+    else if (NOT_OFFERED.includes(field)) refuseNotOffered(name, value, problems)
   }
   const tags = readTags(given, problems)
   const metadata = readMetadata(values, problems)
@@ -95,7 +98,7 @@ function readOptions({ options, idempotency_key }: SubmittedMail) {
     if (!(error instanceof ApiError)) throw error
     throw new SubmissionRefusal(501, "5.5.4", "validation_error", error.message)
   }
-  return { tags, metadata }
+  return { tags, metadata, category }
 }
 
 /** Each address once, with the name that To or Cc give it. */

@@ -176,14 +176,20 @@ function authorOf(fields: HeadField[]): Mailbox | string {
 const REMOVED =
   /^(?:(?:resent-)?bcc|return-path|delivered-to|authentication-results|arc-.*|dkim-signature|x-ses-.*|x-svc-.*|idempotency-key)$/
 
+const CATEGORY = "x-svc-category"
+
+/** Mail with a category gets fields of the service, and must not have them twice. */
+const REMOVED_OF_CATEGORY = new RegExp(`${REMOVED.source}|^list-unsubscribe(?:-post)?$`)
+
 function clean(fields: HeadField[], mail: MailToRead, from: Mailbox) {
   const { id, host, received_at } = mail
   const date = `${new Date(received_at).toUTCString().replace("GMT", "+0000")}\r\n`
   const given = fields.find(({ name, text }) => name === "message-id" && /:\s*\S/.test(text))
   const given_message_id = given ? messageIdOf(fieldValue(given)) : null
   const message_id = given_message_id ?? `<${id}@${domainOf(from.email)}>`
+  const removed = fields.some(({ name }) => name === CATEGORY) ? REMOVED_OF_CATEGORY : REMOVED
   const kept = fields.filter(
-    ({ name }) => !REMOVED.test(name) && (name !== "message-id" || given !== undefined),
+    ({ name }) => !removed.test(name) && (name !== "message-id" || given !== undefined),
   )
   const written = kept.map((field) => (mail.smtputf8 ? asItIs(field) : inAscii(field)))
   const protocol = mail.smtputf8 ? "UTF8SMTPSA" : "ESMTPSA"

@@ -18,6 +18,7 @@ import type { NewMessage } from "../../src/messages/pipeline"
 import { messages } from "../../src/messages/tables"
 import { openStore } from "../../src/store/open"
 import { ensureFirst } from "../../src/tenancy/setup"
+import { testLinks } from "../harness/unsubscribe"
 
 const IN_FLIGHT = 64
 
@@ -36,6 +37,7 @@ const rules = {
   mailbox_takes_all: false,
   files: { allow_private: [] },
   has_mailbox: false,
+  unsubscribe: testLinks,
 }
 const intake = new Intake(store)
 const email = readSendEmail(await Bun.file(body).json(), new Problems())

@@ -10,6 +10,7 @@ import { accept } from "../../src/messages/pipeline"
 import { testPauses } from "../harness/pauses"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
+import { testLinks } from "../harness/unsubscribe"
 import { letter } from "../messages/letters"
 import { refusal } from "../store/facts"
 import { MAIL } from "./composed"
@@ -31,7 +32,7 @@ async function delivering(composing: () => Promise<unknown>) {
   const workers = { run: composing, close: async () => {} } as Workers
   const blobs = openBlobs(`${it.folder}/blobs`)
   const secrets = openSecrets({ data_dir: it.folder, master_key: null })
-  const rules = { sending_domains: new Set(["example.test"]) }
+  const rules = { sending_domains: new Set(["example.test"]), unsubscribe: testLinks }
   const channel = emailChannel({
     store: it.store,
     secrets,

@@ -142,7 +142,6 @@ describe("contents", () => {
     "track_opens",
     "track_clicks",
     "scheduled_at",
-    "category",
     "subscriber_id",
     "topic_id",
     "topicId",
@@ -151,6 +150,27 @@ describe("contents", () => {
     expect(read({ [name]: false }).complaints).toEqual([`${name} not_available`])
     expect(read({ [name]: null }).complaints).toEqual([])
   })
+
+  test.each(["news", "a", "0", "product_news-2", "x".repeat(64)])("the category %j", (category) => {
+    const { email, complaints } = read({ category })
+    expect([email.category, complaints]).toEqual([category, []])
+  })
+
+  test.each(["", "News", "-news", "_news", "a b", "a.b", "ä", "x".repeat(65), "news\n", 5, ["a"]])(
+    "the category %j is refused",
+    (category) => {
+      expect(read({ category }).complaints).toEqual(["category invalid"])
+    },
+  )
+
+  test.each(["List-Unsubscribe", "list-unsubscribe-post"])(
+    "with a category, the header %s is refused, because the service writes it",
+    (name) => {
+      const headers = { [name]: "<https://example.test/out>" }
+      expect(read({ headers }).complaints).toEqual([])
+      expect(read({ headers, category: "news" }).complaints).toEqual([`headers.${name} invalid`])
+    },
+  )
 
   test.each(["template", "template_id"])(
     "%s is what is missing, not what it stands for",

@@ -13,6 +13,7 @@ import { movableClock } from "../harness/clock"
 import { testPauses } from "../harness/pauses"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
+import { testLinks } from "../harness/unsubscribe"
 import { byHand } from "../messages/by-hand"
 import { letter, outcome, read, told } from "../messages/letters"
 
@@ -47,7 +48,7 @@ async function oneMail(...script: ("retry" | "delivered")[]) {
     workers,
     blobs: openBlobs(`${folder}/blobs`),
     provider,
-    rules: { sending_domains: new Set(["example.test"]) },
+    rules: { sending_domains: new Set(["example.test"]), unsubscribe: testLinks },
     sandbox: undefined,
     queues: testPauses(store),
     concurrency: 1,

@@ -8,6 +8,7 @@ import { accept } from "../../src/messages/pipeline"
 import { testPauses } from "../harness/pauses"
 import { quietLog } from "../harness/quiet"
 import { testStore } from "../harness/store"
+import { testLinks } from "../harness/unsubscribe"
 import { letter } from "../messages/letters"
 
 const logged = quietLog()
@@ -34,7 +35,7 @@ async function composing(name: string, domains: string[], sandbox = false) {
     workers,
     blobs: openBlobs(`${it.folder}/blobs`),
     provider,
-    rules: { sending_domains: new Set(domains) },
+    rules: { sending_domains: new Set(domains), unsubscribe: testLinks },
     sandbox: provider,
     queues: testPauses(it.store),
     concurrency: 1,

@@ -14,7 +14,7 @@ const macWith = (key: string) => (kind: MailTokenKind, text: string) =>
 const mac = macWith("ours")
 const ID = "0199a1c2-7d3e-7abc-8def-0123456789ab"
 
-describe.each(["b", "u", "r"] as const)("an address of kind %s", (kind) => {
+describe.each(["b", "r"] as const)("an address of kind %s", (kind) => {
   test("names its message, in whatever case it comes back", () => {
     const local = tokenAddress(kind, ID, mac)
     expect(local).toMatch(new RegExp(`^${kind}\\+[a-z2-7]{42}$`))
@@ -30,7 +30,7 @@ describe.each(["b", "u", "r"] as const)("an address of kind %s", (kind) => {
       expect(readTokenAddress(changed, mac)).toBeUndefined()
     }
     expect(readTokenAddress(tokenAddress(kind, ID, macWith("theirs")), mac)).toBeUndefined()
-    for (const other of ["b", "u", "r"].filter((one) => one !== kind)) {
+    for (const other of ["b", "r"].filter((one) => one !== kind)) {
       expect(readTokenAddress(local.replace(kind, other), mac)).toBeUndefined()
     }
   })

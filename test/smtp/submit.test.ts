@@ -222,7 +222,7 @@ describe("refused", () => {
     ["open tracking", "501 5.5.4 validation_error", letter("X-Svc-Track-Opens: true\n")],
     ["click tracking", "501 5.5.4 validation_error", letter("x-svc-track-clicks: false\n")],
     ["a time", "501 5.5.4 validation_error", letter("X-Svc-Scheduled-At: 2027-01-01T00:00:00Z\n")],
-    ["a category", "501 5.5.4 validation_error", letter("X-Svc-Category: news\n")],
+    ["a bad category", "501 5.5.4 validation_error", letter("X-Svc-Category: The News\n")],
     ["a subscriber", "501 5.5.4 validation_error", letter("X-Svc-Subscriber-Id: 1\n")],
     ["a long tag", "501 5.5.4 validation_error", letter(`X-Svc-Tag: ${"x".repeat(101)}\n`)],
     ["too many tags", "501 5.5.4 validation_error", letter("X-Svc-Tag: a\n".repeat(11))],

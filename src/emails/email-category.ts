@@ -1,0 +1,55 @@
+import type { NewUnsubscribeLink, UnsubscribeLinks } from "../consents/unsubscribe-links"
+import type { Problems } from "../core/errors"
+import type { NewMessage } from "../messages/pipeline"
+import type { Envelope } from "../messages/tables"
+
+/** A slug (contract 43, section 2). */
+export const CATEGORY = "^[a-z0-9][a-z0-9_-]{0,63}$"
+
+const FORM = new RegExp(CATEGORY)
+
+/** The category of a send; null where it has none. */
+export function readCategory(value: unknown, path: string, problems: Problems): string | null {
+  if (value == null) return null
+  if (typeof value === "string" && FORM.test(value)) return value
+  const hint =
+    "The value must be 1 to 64 lower-case letters, digits, hyphens and underscores. It must begin with a letter or digit."
+  return problems.add(path, "invalid", hint) ?? null
+}
+
+/** Header fields that the service writes on mail with a category. */
+export const UNSUBSCRIBE_FIELD = /^list-unsubscribe(?:-post)?$/i
+
+/** Refuses what would stand twice in the mail. */
+export function refuseOwnFields(headers: object, problems: Problems) {
+  for (const name of Object.keys(headers)) {
+    if (UNSUBSCRIBE_FIELD.test(name)) problems.add(`headers.${name}`, "invalid", WRITTEN)
+  }
+}
+
+const WRITTEN =
+  "The service writes this header on an email with a category. Leave the header out, or the category."
+
+export type CategoryFields = Pick<Envelope, "category" | "unsubscribe">
+
+/**
+ * What the envelope keeps of the category: its name, and the token by which its recipient ends it. A mail
+ * with copies carries the token of `to`. Nothing for mail without a category.
+ */
+export function categoryFields(
+  category: string | null | undefined,
+  { project_id, address }: { project_id: string; address: string },
+  links: Pick<UnsubscribeLinks, "tokenFor">,
+): CategoryFields {
+  if (category == null) return {}
+  const scope = { type: "category" as const, key: category }
+  return { category, unsubscribe: links.tokenFor({ project_id, address, scope }) }
+}
+
+/** The links that these messages carry. */
+export const linksIn = (list: NewMessage[]): NewUnsubscribeLink[] =>
+  list.flatMap(({ project_id, recipient: address, envelope }) => {
+    const { unsubscribe: token, category } = envelope ?? {}
+    if (token === undefined || category === undefined) return []
+    return [{ token, project_id, address, scope: { type: "category" as const, key: category } }]
+  })
