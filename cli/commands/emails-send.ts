@@ -41,6 +41,7 @@ function defineSend(emails: Command): void {
     .option("--attach <file...>", "files to attach")
     .option("--reply-to <address>", "address that gets the answers")
     .option("--tag <tag>", "label of the email; may be repeated", several)
+    .option("--category <category>", "kind of the mail, which its recipient can unsubscribe from")
     .option(...METADATA, several)
     .option(...HEADER, several)
     .option("--file <file>", "JSON body of POST /v1/emails; other flags replace its fields")
@@ -140,6 +141,7 @@ interface SendOptions {
   attach?: string[]
   replyTo?: string
   tag?: string[]
+  category?: string
   metadata?: string[]
   header?: string[]
   file?: string
@@ -164,6 +166,7 @@ async function composeBody(options: SendOptions): Promise<SendBody> {
       ...content,
       reply_to: options.replyTo,
       tags: options.tag,
+      category: options.category,
     }),
   }
   if (metadata) body.metadata = { ...asObject(body.metadata), ...pairs(metadata, "--metadata") }

@@ -10,7 +10,7 @@ import type { EmailEvents, ListedEmail } from "./schemas"
 export function listed(message: MessageView) {
   const { account_id: _, channel: __, recipient: ___, sender: ____, ...row } = message
   const { sender_domain: _____, subject_key: ______, envelope, ...rest } = row
-  const { last_event_type, last_event_at, ...fields } = rest
+  const { last_event_type, last_event_at, template_id: _______, ...fields } = rest
   const [to] = message.recipients
   return {
     ...fields,

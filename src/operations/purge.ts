@@ -1,6 +1,7 @@
 import { and, asc, eq, gt, inArray, lte, ne, notInArray, type SQL } from "drizzle-orm"
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core"
 import { auditLog } from "../audit-log/tables"
+import { consents, unsubscribeLinks } from "../consents/tables"
 import type { Blobs } from "../core/blobs"
 import { now, sleep } from "../core/time"
 import { dkimKeys, domains } from "../domains/tables"
@@ -28,8 +29,16 @@ const AT_ONCE = 200
 
 type TableWithId = SQLiteTable & { id: SQLiteColumn }
 
-/** What a project has by the hundred, with the columns that name such a row elsewhere. */
-const large: { rows: TableWithId & { project_id: SQLiteColumn }; named_by: SQLiteColumn[] }[] = [
+interface LargeTable {
+  rows: TableWithId & { project_id: SQLiteColumn }
+  /** The columns that name such a row elsewhere. */
+  named_by: SQLiteColumn[]
+  /** The order that an index of the project gives, where it is not that of ids. */
+  order?: SQLiteColumn
+}
+
+/** What a project has by the hundred. */
+const large: LargeTable[] = [
   {
     rows: messages,
     named_by: [
@@ -44,6 +53,8 @@ const large: { rows: TableWithId & { project_id: SQLiteColumn }; named_by: SQLit
   { rows: events, named_by: [deliveries.event_id] },
   { rows: requestLog, named_by: [] },
   { rows: suppressions, named_by: [] },
+  { rows: unsubscribeLinks, named_by: [], order: unsubscribeLinks.address },
+  { rows: consents, named_by: [] },
 ]
 
 /** Deletes some of the owner's rows and what names them. Returns how many rows went. */
@@ -51,9 +62,9 @@ async function purgeSome(
   tx: Tx,
   rows: TableWithId,
   owner: SQL,
-  named_by: SQLiteColumn[] = [],
+  { named_by = [], order = rows.id }: Partial<LargeTable> = {},
 ): Promise<number> {
-  const some = tx.select({ id: rows.id }).from(rows).where(owner).orderBy(rows.id).limit(AT_ONCE)
+  const some = tx.select({ id: rows.id }).from(rows).where(owner).orderBy(order).limit(AT_ONCE)
   const ids = (await held(some)).map(({ id }) => id) // in the order in which others lock them
   if (ids.length === 0) return 0
   for (const column of named_by) await tx.delete(column.table).where(inArray(column, ids))
@@ -109,9 +120,9 @@ export async function purgeProjectNow({ store, blobs }: PurgeParts, id: string):
 
 async function empty({ store, blobs }: PurgeParts, project_id: string) {
   await purgeFiles(store.read, blobs, project_id) // while the messages still say which they are
-  for (const { rows, named_by } of large) {
-    const ours = eq(rows.project_id, project_id)
-    while ((await store.tx((tx) => purgeSome(tx, rows, ours, named_by))) > 0);
+  for (const one of large) {
+    const ours = eq(one.rows.project_id, project_id)
+    while ((await store.tx((tx) => purgeSome(tx, one.rows, ours, one))) > 0);
   }
   while ((await store.tx((tx) => purgeTags(tx, project_id))) > 0);
   await store.tx((tx) => rest(tx, project_id))

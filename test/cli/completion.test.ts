@@ -98,9 +98,12 @@ test("every flag that takes one of a few words offers them", () => {
   const silent = leaves(createProgram()).flatMap(({ options }) =>
     options.filter((one) => few.test(one.flags) && enumerated(one.description).length < 2),
   )
-  // Statuses of requests are numbers and classes of them.
+  // Statuses of requests are numbers and classes of them, and senders name categories themselves.
   expect(new Set(silent.map(({ description }) => description))).toEqual(
-    new Set(["show only this status code or class: 404, 4xx"]),
+    new Set([
+      "show only this status code or class: 404, 4xx",
+      "kind of the mail, which its recipient can unsubscribe from",
+    ]),
   )
 })
 

@@ -156,12 +156,12 @@ describe("contents", () => {
     expect([email.category, complaints]).toEqual([category, []])
   })
 
-  test.each(["", "News", "-news", "_news", "a b", "a.b", "ä", "x".repeat(65), "news\n", 5, ["a"]])(
-    "the category %j is refused",
-    (category) => {
-      expect(read({ category }).complaints).toEqual(["category invalid"])
-    },
-  )
+  test("any other category is refused", () => {
+    const wrong = ["", "News", "-news", "_news", "a b", "a.b", "ä", long(65), "news\n", 5, ["a"]]
+    for (const category of wrong) {
+      expect([category, ...read({ category }).complaints]).toEqual([category, "category invalid"])
+    }
+  })
 
   test.each(["List-Unsubscribe", "list-unsubscribe-post"])(
     "with a category, the header %s is refused, because the service writes it",

@@ -7,6 +7,7 @@ import { localPartFor } from "../../src/emails/token-addresses"
 import { projects } from "../../src/identity/tables"
 import { inboundTarget } from "../../src/inbound/addresses"
 import { inboundRoutes } from "../../src/inbound/tables"
+import { messages } from "../../src/messages/tables"
 import { addReceivingDomain } from "../harness/inbound-rows"
 import { mail } from "../harness/mail"
 import type { TestProject } from "../harness/service"
@@ -141,6 +142,24 @@ describe("an address with a MAC", () => {
       expect(await ask(`${local}@${theirs}`)).toMatchObject(NOT_OURS)
     },
   )
+
+  test("u+ is taken at the instance and at domains of the project, whatever became of the mail", async () => {
+    const { project, domain } = await receiving({ mode: "routes" })
+    const { body } = await project.post("/v1/emails", mail({ category: "news" }))
+    const [row] = await store.read.select().from(messages).where(eq(messages.id, body.id))
+    const local = `u+${row?.envelope?.unsubscribe}`
+    await store.tx((tx) => tx.delete(messages).where(eq(messages.id, body.id)))
+    const owner = { project_id: project.project_id, account_id: project.account_id }
+    const scope = { type: "category", key: "news" }
+    for (const host of [HOST, domain, `bounce.${domain}`]) {
+      const target = await ask(`${local.toUpperCase()}@${host}`)
+      expect(target).toMatchObject({ is: "unsubscribe", owner, link: { ...owner, scope } })
+    }
+    const { domain: theirs } = await receiving()
+    for (const host of ["elsewhere.test", theirs]) {
+      expect(await ask(`${local}@${host}`)).toMatchObject(NOT_OURS)
+    }
+  })
 
   test("that is wrong is no address of the instance, and any other in a domain that takes all", async () => {
     const { project, domain } = await receiving()

@@ -24,11 +24,15 @@ const project = await service.project()
 const domain = await addReceivingDomain(store, project)
 let id = ""
 let other_id = ""
+let unsubscribe = ""
 
 beforeAll(async () => {
-  const made = [await project.post("/v1/emails", mail()), await project.post("/v1/emails", mail())]
+  const news = mail({ category: "news" })
+  const made = [await project.post("/v1/emails", news), await project.post("/v1/emails", mail())]
   await deliverAll(service)
   ;[id = "", other_id = ""] = made.map(({ body }) => body.id)
+  const [message] = await store.read.select().from(messages).where(eq(messages.id, id))
+  unsubscribe = `u+${message?.envelope?.unsubscribe}`
 })
 
 /** Everything that a report could have changed. A mail that names a message may join its thread. */
@@ -42,7 +46,7 @@ async function stateOf() {
   return { rows, told }
 }
 
-const KINDS = ["b", "u", "r"] as const
+const KINDS = ["b", "r"] as const
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 
 /** Each character of the token replaced by others: with one bit changed, and with the neighbours. */
@@ -74,16 +78,21 @@ async function answersTo(addresses: string[]): Promise<string[]> {
   return replies
 }
 
-describe.each(KINDS)("a forged address %s+…", (kind) => {
-  test("is refused at RCPT, whatever character is wrong", async () => {
-    const local = localPartFor(secrets, kind, id)
+test.each(["b", "r", "u"] as const)(
+  "a forged address %s+… is refused at RCPT, whatever character is wrong",
+  async (kind) => {
+    const local = kind === "u" ? unsubscribe : localPartFor(secrets, kind, id)
     expect(await answersTo([`${local}@${HOST}`])).toEqual(["250 2.1.5"])
     expect(await answersTo([`${local.toUpperCase()}@${HOST.toUpperCase()}`])).toEqual(["250 2.1.5"])
     const forged = forgeriesOf(local)
-    expect(forged.length).toBeGreaterThan(300)
+    expect(forged.length).toBeGreaterThan(200)
     const replies = await answersTo(forged.map((one) => `${one}@${HOST}`))
     expect(forged.filter((_, at) => replies[at] !== "550 5.7.1")).toEqual([])
-  }, 60_000)
+  },
+  60_000,
+)
+
+describe.each(KINDS)("a forged address %s+…", (kind) => {
 
   test("is none of another kind, another message, another secret or another host", async () => {
     const token = localPartFor(secrets, kind, id).slice(2)
@@ -91,6 +100,9 @@ describe.each(KINDS)("a forged address %s+…", (kind) => {
     const others = KINDS.filter((one) => one !== kind)
     const forged = [
       ...others.map((one) => `${one}+${token}@${HOST}`),
+      `u+${token}@${HOST}`,
+      `u+${token.slice(0, 26)}@${HOST}`,
+      `${kind}+${unsubscribe.slice(2)}@${HOST}`,
       `${kind}+${other.slice(0, 25)}${token.slice(25)}@${HOST}`,
       `${kind}+${token.slice(0, 26)}${"a".repeat(16)}@${HOST}`,
       `${kind}+${mac}${token.slice(0, 26)}@${HOST}`,
@@ -149,7 +161,7 @@ describe("forged reports change nothing", () => {
       ...[`bounces@${domain}`, `b+x@${domain}`, `postmaster@${HOST}`, `mailer-daemon@${domain}`],
       `${forgeriesOf(localPartFor(secrets, "b", id))[0]}@${domain}`,
       `${localPartFor(secrets, "r", id)}@${HOST}`,
-      `${localPartFor(secrets, "u", id)}@${HOST}`,
+      `${unsubscribe}@${HOST}`,
     ]
     for (const address of to) {
       const raw = reportOf("bounce", {
