@@ -17,7 +17,12 @@ const { store } = service
 
 const linksWith = (key: string, mail_host: string | null = "mx.belfry.test") =>
   unsubscribeLinksAt({
-    secrets: { mac: (purpose, text) => createHmac("sha256", key + purpose).update(text).digest() },
+    secrets: {
+      mac: (purpose, text) =>
+        createHmac("sha256", key + purpose)
+          .update(text)
+          .digest(),
+    },
     base_url: () => "https://belfry.test",
     mail_host,
   })

@@ -36,9 +36,8 @@ const fieldsIn = (raw: Buffer) => {
     .filter((line) => /^list-/i.test(line))
 }
 
-const tokenIn = (raw: Buffer) => /<http:\/\/belfry\.test\/u\/([a-z2-7]{26})>/.exec(
-  fieldsIn(raw).join(),
-)?.[1] ?? ""
+const tokenIn = (raw: Buffer) =>
+  /<http:\/\/belfry\.test\/u\/([a-z2-7]{26})>/.exec(fieldsIn(raw).join())?.[1] ?? ""
 
 const both = (token: string) => [
   `List-Unsubscribe: <http://belfry.test/u/${token}>, <mailto:u+${token}@mx.belfry.test>`,

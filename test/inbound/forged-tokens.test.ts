@@ -93,7 +93,6 @@ test.each(["b", "r", "u"] as const)(
 )
 
 describe.each(KINDS)("a forged address %s+…", (kind) => {
-
   test("is none of another kind, another message, another secret or another host", async () => {
     const token = localPartFor(secrets, kind, id).slice(2)
     const [mac, other] = [token.slice(26), localPartFor(secrets, kind, other_id).slice(2)]

@@ -29,6 +29,9 @@ test("any bytes are read back, and of each value there is one spelling", () => {
   )
 })
 
-test.each(["mzxw", "mzxw6y", "MZXW6", "mzxw1", "mzx 6", "mzxw="])("%j is no three bytes", (text) => {
-  expect(unBase32(text, 3)).toBeUndefined()
-})
+test.each(["mzxw", "mzxw6y", "MZXW6", "mzxw1", "mzx 6", "mzxw="])(
+  "%j is no three bytes",
+  (text) => {
+    expect(unBase32(text, 3)).toBeUndefined()
+  },
+)
