@@ -27,6 +27,7 @@ import type { RequestLog } from "./request-log/request-log"
 import { requestLogRoutes } from "./request-log/routes"
 import type { Store } from "./store/store"
 import { suppressionRoutes } from "./suppressions/routes"
+import { type TemplateParts, templateRoutes } from "./templates/routes"
 import { accountRoutes } from "./tenancy/account-routes"
 import { type InvitationParts, invitationRoutes } from "./tenancy/invitation-routes"
 import { memberRoutes } from "./tenancy/member-routes"
@@ -46,6 +47,7 @@ export interface AppParts
     UserParts,
     SetupParts,
     StreamParts,
+    TemplateParts,
     WebhookRouteParts,
     ProviderParts,
     QueueControlParts,
@@ -78,6 +80,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...longJobRoutes(parts),
     ...domainRoutes(parts),
     ...emailRoutes(parts),
+    ...templateRoutes(parts),
     ...inboundEmailRoutes(parts),
     ...suppressionRoutes(parts),
     ...providerRoutes(parts, PROVIDERS),

@@ -38,6 +38,7 @@ import { ownEmailProvider, type ProviderEnvironment } from "./providers/provider
 import { firstProvider } from "./providers/routing"
 import { RequestLog } from "./request-log/request-log"
 import type { Store } from "./store/store"
+import { noUses } from "./templates/template-uses"
 import { firstProject, sessionParts } from "./tenancy/setup"
 import { Meter } from "./tenancy/usage"
 import { countDeliveries, deliveryRows, WEBHOOKS } from "./webhooks/delivery-rows"
@@ -129,6 +130,7 @@ export async function compose(ground: Ground, overrides: Overrides = {}): Promis
     health,
     traffic,
     meter: new Meter(store),
+    template_uses: noUses,
     requests: new RequestLog({ store, hasRoom: () => disk.healthy() && disk.state() === "ok" }),
     watching: new MessageWatchers(store),
     webhooks: hooks.parts,

@@ -6,6 +6,7 @@ import type { VerifyStep } from "./inbound/verify-task"
 import type { MailToRead } from "./smtp/submitted-mail"
 import type { FileToCheck } from "./store/file-tasks"
 import type { RenderTask } from "./templates/render"
+import type { TemplateText } from "./templates/texts"
 
 /** The thread for work that costs CPU, or waits for the disk. Libraries load with the first task that needs them. */
 serveTasks({
@@ -52,6 +53,10 @@ serveTasks({
   render: async (task: RenderTask) => {
     const { renderTemplate } = await import("./templates/render-task")
     return renderTemplate(task)
+  },
+  "judge-template": async (texts: TemplateText[]) => {
+    const { judgeTemplate } = await import("./templates/judge-task")
+    return judgeTemplate(texts)
   },
   "parse-inbound": async (mail: InboundToRead) => {
     const { readInbound } = await import("./inbound/parse-inbound-task")

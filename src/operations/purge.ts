@@ -19,6 +19,7 @@ import { held } from "../store/dialect"
 import type { Reader, Store, Tx } from "../store/store"
 import { counters } from "../store/tables"
 import { softFailures, suppressions } from "../suppressions/tables"
+import { templates, templateVersions } from "../templates/tables"
 import { purgeAccount } from "../tenancy/accounts"
 import { purgeProject } from "../tenancy/projects"
 import { invitations, usageDays } from "../tenancy/tables"
@@ -55,6 +56,7 @@ const large: LargeTable[] = [
   { rows: suppressions, named_by: [] },
   { rows: unsubscribeLinks, named_by: [], order: unsubscribeLinks.address },
   { rows: consents, named_by: [] },
+  { rows: templates, named_by: [templateVersions.template_id] },
 ]
 
 /** Deletes some of the owner's rows and what names them. Returns how many rows went. */

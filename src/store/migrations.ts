@@ -4,11 +4,13 @@ import sqlite1 from "../../migrations/sqlite/0001_inbound_mail.sql" with { type:
 import sqlite2 from "../../migrations/sqlite/0002_message_schedule_and_template.sql" with { type: "text" }
 import sqlite3 from "../../migrations/sqlite/0003_suppressions.sql" with { type: "text" }
 import sqlite4 from "../../migrations/sqlite/0004_unsubscribe_links_and_consents.sql" with { type: "text" }
+import sqlite5 from "../../migrations/sqlite/0005_templates.sql" with { type: "text" }
 import postgres0 from "../../migrations/postgres/0000_initial_schema.sql" with { type: "text" }
 import postgres1 from "../../migrations/postgres/0001_inbound_mail.sql" with { type: "text" }
 import postgres2 from "../../migrations/postgres/0002_message_schedule_and_template.sql" with { type: "text" }
 import postgres3 from "../../migrations/postgres/0003_suppressions.sql" with { type: "text" }
 import postgres4 from "../../migrations/postgres/0004_unsubscribe_links_and_consents.sql" with { type: "text" }
+import postgres5 from "../../migrations/postgres/0005_templates.sql" with { type: "text" }
 
 /** One step of the schema. `when` decides the order: milliseconds since 1970. */
 export interface Migration {
@@ -25,6 +27,7 @@ export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
     { tag: "0002_message_schedule_and_template", when: 1795376985773, sql: sqlite2 },
     { tag: "0003_suppressions", when: 1795377682118, sql: sqlite3 },
     { tag: "0004_unsubscribe_links_and_consents", when: 1795377770291, sql: sqlite4 },
+    { tag: "0005_templates", when: 1795378120477, sql: sqlite5 },
   ],
   postgres: [
     { tag: "0000_initial_schema", when: 1795360094293, sql: postgres0 },
@@ -32,5 +35,6 @@ export const embedded: { sqlite: Migration[]; postgres: Migration[] } = {
     { tag: "0002_message_schedule_and_template", when: 1795376986340, sql: postgres2 },
     { tag: "0003_suppressions", when: 1795377682490, sql: postgres3 },
     { tag: "0004_unsubscribe_links_and_consents", when: 1795377770691, sql: postgres4 },
+    { tag: "0005_templates", when: 1795378120800, sql: postgres5 },
   ],
 }

@@ -1,15 +1,10 @@
 import { ApiError } from "../core/errors"
 import { type Workers, WorkerTimeout } from "../core/workers"
+import type { RenderMode, TemplateProblem } from "./handlebars"
 
 export const SOURCE_BYTES = 262_144
-const OUTPUT_BYTES = 2_097_152
-const DEADLINE_MS = 500
-
-/**
- * What `{{x}}` is escaped for: HTML, nothing, or the inside of a JSON string. In `json` there is
- * also `{{json x}}`, which writes any value as JSON.
- */
-export type RenderMode = "html" | "text" | "json"
+export const OUTPUT_BYTES = 2_097_152
+export const DEADLINE_MS = 500
 
 /** What goes to the worker. The data is JSON; without it the source is only judged. */
 export interface RenderTask {
@@ -17,16 +12,6 @@ export interface RenderTask {
   source: string
   data: string | undefined
   max_bytes: number
-}
-
-export interface TemplateProblem {
-  /** `missing`: a name without a value; `failed`: anything else that happened while rendering. */
-  reason: "syntax" | "missing" | "too_large" | "timeout" | "failed"
-  /** For people, without the source around it. */
-  message: string
-  /** Where it is in the source, both from 1, where that is known. */
-  line: number | null
-  column: number | null
 }
 
 export type Rendered = { text: string } | { problem: TemplateProblem }

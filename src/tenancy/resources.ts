@@ -2,7 +2,7 @@ import { and, count, gt, inArray, isNull, or } from "drizzle-orm"
 import { now } from "../core/time"
 import { apiKeys } from "../identity/tables"
 import { limitsOf, METRICS } from "../plans/plans"
-import { total } from "../store/counters"
+import { totals } from "../store/counters"
 import type { Reader } from "../store/store"
 import type { AccountRow } from "./accounts"
 import * as members from "./members"
@@ -12,7 +12,7 @@ import { days } from "./usage"
 type CountByProject = Map<string, number>
 
 /** What a project has, in numbers. What is not built yet is not there. */
-const NOTHING = { templates: 0, subscribers: 0 }
+const NOTHING = { subscribers: 0 }
 
 /** A month of every project, oldest first, each with what it used and what it has. */
 export async function breakdown(
@@ -22,13 +22,17 @@ export async function breakdown(
   domains: CountByProject,
 ) {
   const rows = await projects.active(db, account_id)
-  const [usage, { keys, webhooks }] = await Promise.all([
+  const [usage, { keys, webhooks, templates }] = await Promise.all([
     usageByProject(db, account_id, period),
     countResources(db, rows),
   ])
   return rows.map(({ id, name }) => {
     const used = METRICS.map((metric) => [metric, usage.get(`${id} ${metric}`) ?? 0])
-    const own = { webhooks: webhooks.get(id) ?? 0, api_keys: keys.get(id) ?? 0 }
+    const own = {
+      webhooks: webhooks.get(id) ?? 0,
+      templates: templates.get(id) ?? 0,
+      api_keys: keys.get(id) ?? 0,
+    }
     const resources = { ...NOTHING, ...own, domains: domains.get(id) ?? 0 }
     return { project_id: id, name, usage: Object.fromEntries(used), resources }
   })
@@ -44,8 +48,8 @@ async function usageByProject(db: Reader, account_id: string, period: string) {
 }
 
 /**
- * Keys that work, which are few and rarely asked for, so they are counted; and webhooks, which have a
- * total (see webhooks/webhooks.ts).
+ * Keys that work, which are few and rarely asked for, so they are counted; webhooks and templates have
+ * totals (see webhooks/webhooks.ts and templates/templates.ts).
  */
 async function countResources(db: Reader, rows: { id: string }[]) {
   const ids = rows.map(({ id }) => id)
@@ -57,8 +61,13 @@ async function countResources(db: Reader, rows: { id: string }[]) {
     .groupBy(apiKeys.project_id)
   const keys: CountByProject = new Map(counted.map((row) => [row.id, row.keys]))
   const webhooks: CountByProject = new Map()
-  for (const id of ids) webhooks.set(id, await total(db, id, "webhooks"))
-  return { keys, webhooks }
+  const templates: CountByProject = new Map()
+  for (const id of ids) {
+    const all = await totals(db, id, ["webhooks", "templates"])
+    webhooks.set(id, all.get("webhooks") ?? 0)
+    templates.set(id, all.get("templates") ?? 0)
+  }
+  return { keys, webhooks, templates }
 }
 
 const sum = (counts: CountByProject) => [...counts.values()].reduce((all, one) => all + one, 0)
@@ -67,13 +76,13 @@ const sum = (counts: CountByProject) => [...counts.values()].reduce((all, one) =
 export async function resourceCounts(db: Reader, account: AccountRow, domains: CountByProject) {
   const limits = limitsOf(account)
   const rows = await projects.active(db, account.id)
-  const { keys, webhooks } = await countResources(db, rows)
+  const { keys, webhooks, templates } = await countResources(db, rows)
   return {
     projects: { used: rows.length, limit: limits.projects },
     webhooks: { used: sum(webhooks), limit: limits.webhooks },
     domains: { used: sum(domains), limit: null },
     subscribers: { used: 0, limit: null },
-    templates: { used: 0, limit: null },
+    templates: { used: sum(templates), limit: null },
     api_keys: { used: sum(keys), limit: null },
     organizations: { used: 0, limit: limits.organizations },
     members: { used: await members.count(db, account.id), limit: null },

@@ -64,6 +64,8 @@ export async function world(service: TestService, mark: string): Promise<World> 
     longJobs.begin(tx, project_id, { type: `${mark}.job` }),
   )
   const domain = await owner.post("/v1/domains", { domain: `${mark}.test` }, here)
+  const texts = { name: `${mark.toLowerCase()}-mail`, html: `<p>${mark}</p>`, tags: [mark] }
+  const template = await owner.post("/v1/templates", texts, here)
   const sessions = await owner.get("/v1/users/me/sessions")
   const provider = {
     provider: "smtp",
@@ -95,6 +97,7 @@ export async function world(service: TestService, mark: string): Promise<World> 
       key_id: whole.id,
       domain_id: domain.body.data.id,
       ...emails,
+      template_id: template.body.data.id,
       mail_id,
       ...incoming,
       suppression_id: suppression.body.data.id,

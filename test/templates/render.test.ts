@@ -1,13 +1,8 @@
 import { afterAll, describe, expect, test } from "bun:test"
 import fc from "fast-check"
 import { openWorkers } from "../../src/core/workers"
-import {
-  problemIn,
-  type RenderMode,
-  renderText,
-  SOURCE_BYTES,
-  type TemplateProblem,
-} from "../../src/templates/render"
+import type { RenderMode, TemplateProblem } from "../../src/templates/handlebars"
+import { problemIn, renderText, SOURCE_BYTES } from "../../src/templates/render"
 import { renderTemplate } from "../../src/templates/render-task"
 
 const workers = openWorkers({ size: 1 })
@@ -61,9 +56,9 @@ describe("renders", () => {
 
 describe("a mistake has a reason and a place", () => {
   test.each<[string, string, number | null, number | null]>([
-    ["{{#if a}}x", "syntax", 1, null],
-    ["a\nb {{ c d", "syntax", 2, null],
-    ["{{else}}", "syntax", 1, null],
+    ["{{#if a}}x", "syntax", 1, 11],
+    ["a\nb {{ c d", "syntax", 2, 8],
+    ["{{else}}", "syntax", 1, 1],
     ["\n{{#if a}}{{/each}}", "syntax", 2, 4],
     ["x {{upper name}}", "syntax", 1, 3],
     ["{{log 1}}", "syntax", 1, 1],

@@ -1,0 +1,269 @@
+import { type Static, Type as t } from "@sinclair/typebox"
+import { ACTOR_TYPES } from "../audit-log/tables"
+import { aliasOf, nameText, notOffered, oneOf } from "../http/field-schemas"
+import { pageQuery } from "../http/page"
+import {
+  count,
+  EXAMPLE_ID,
+  flag,
+  id,
+  maybe,
+  rarely,
+  text as sample,
+  time,
+  word,
+} from "../lib/record-fields"
+import { TEMPLATE_STATUSES, VARIABLE_TYPES } from "./tables"
+
+export const TEMPLATE_NAME = "^[a-z0-9][a-z0-9_.-]{0,99}$"
+
+const LONGEST_DESCRIPTION = 500
+const LONGEST_KEY = 100
+const LONGEST_TAG = 100
+const LONGEST_LOCALE = 35
+const MOST_TAGS = 10
+const MOST_VARIABLES = 200
+const MOST_LOCALES = 50
+
+export const CHANNELS = ["email", "push", "sms", "in_app"] as const
+
+const nothing = t.Null()
+const texts = (description: string) => t.Optional(t.Union([t.String({ description }), nothing]))
+const line = t.String({ minLength: 1 })
+
+const subject = texts("Handlebars. The rendered subject must be one line.")
+const html = texts("Handlebars. Values are escaped for HTML.")
+const text = texts("Handlebars. Without it, the text is made from `html`.")
+
+const channelFields = {
+  email: t.Object({
+    subject,
+    html,
+    text,
+    preheader: texts("The line that mail programs show beside the subject."),
+  }),
+  push: t.Object({
+    title: line,
+    body: line,
+    image_url: texts("URL of an image."),
+    data: t.Optional(t.Record(t.String(), t.String())),
+    url: texts("Where a tap leads to."),
+  }),
+  sms: t.Object({ body: line }),
+  in_app: t.Object({
+    title: line,
+    body: texts("Text below the title."),
+    action_url: texts("Where the button leads to."),
+    action_label: texts("Text of the button."),
+  }),
+}
+
+const orNothing = <Schema extends Parameters<typeof t.Optional>[0]>(schema: Schema) =>
+  t.Optional(t.Union([schema, nothing]))
+
+const channels = t.Optional(
+  t.Object(
+    {
+      email: orNothing(channelFields.email),
+      push: orNothing(channelFields.push),
+      sms: orNothing(channelFields.sms),
+      in_app: orNothing(channelFields.in_app),
+    },
+    { description: "The texts of each channel. `subject`, `html` and `text` are those of email." },
+  ),
+)
+
+const variable = t.Object({
+  key: t.String({ minLength: 1, maxLength: LONGEST_KEY }),
+  type: oneOf(...VARIABLE_TYPES),
+  required: t.Optional(t.Boolean({ default: false })),
+  fallback: t.Optional(t.Unknown({ description: "The value of a variable that is not given." })),
+  fallback_value: aliasOf("fallback", t.Unknown()),
+  description: t.Optional(t.Union([t.String({ maxLength: LONGEST_DESCRIPTION }), nothing])),
+})
+
+const localeTag = t.String({ minLength: 2, maxLength: LONGEST_LOCALE })
+
+const name = t.String({
+  pattern: TEMPLATE_NAME,
+  description: "1 to 100 characters: a-z, 0-9, `_`, `.` and `-`. Unique in the project.",
+})
+
+const fields = {
+  name,
+  description: t.Optional(t.Union([nameText(LONGEST_DESCRIPTION), nothing])),
+  subject,
+  html,
+  text,
+  channels,
+  variables: t.Optional(t.Array(variable, { maxItems: MOST_VARIABLES })),
+  layout_id: t.Optional(
+    t.Union([t.String({ description: "A template whose html has {{{content}}}." }), nothing]),
+  ),
+  locale: t.Optional(t.Union([localeTag, nothing])),
+  locales: t.Optional(
+    t.Record(localeTag, t.Object({ subject, html, text, channels }), {
+      maxProperties: MOST_LOCALES,
+      description: "Texts of other languages, by BCP 47 tag.",
+    }),
+  ),
+  tags: t.Optional(t.Array(nameText(LONGEST_TAG), { maxItems: MOST_TAGS })),
+  draft: t.Optional(
+    t.Boolean({ default: false, description: "`true` does not publish the new version." }),
+  ),
+  alias: notOffered(),
+  from: notOffered(),
+  reply_to: notOffered(),
+}
+
+export const TemplateInput = t.Object(fields)
+export const TemplatePatch = t.Partial(TemplateInput)
+
+export const templateQuery = pageQuery({
+  search: t.Optional(
+    t.String({ maxLength: 200, description: "A part of the name or of the description." }),
+  ),
+  channel: t.Optional(oneOf(...CHANNELS)),
+  status: t.Optional(oneOf(...TEMPLATE_STATUSES)),
+  tag: t.Optional(t.String({ maxLength: LONGEST_TAG })),
+})
+
+export const versionQuery = pageQuery({})
+
+export const deleteQuery = t.Object({
+  force: t.Optional(t.Boolean({ description: "Delete the template although something uses it." })),
+})
+
+const versionNumber = t.Integer({ minimum: 1, maximum: 1_000_000_000 })
+
+export const Publishing = t.Object({ version: t.Optional(versionNumber) })
+export const Rollback = t.Object({ version: versionNumber })
+export const Duplicating = t.Object({ name: t.Optional(name) })
+
+const HTML = "<p>Hello {{name}}, thank you.</p>"
+const SUBJECT = "Your receipt {{number}}"
+
+const shownTexts = {
+  subject: maybe(sample(SUBJECT)),
+  html: maybe(sample(HTML)),
+  text: rarely(sample("Hello {{name}}, thank you.")),
+}
+
+const EmailTextsRecord = t.Object({ ...shownTexts, preheader: rarely(sample("Thank you")) })
+const PushTextsRecord = t.Object({
+  title: sample("Order {{number}}"),
+  body: sample("It is on its way."),
+  image_url: rarely(sample("https://example.com/order.png")),
+  data: t.Record(t.String(), t.String()),
+  url: rarely(sample("https://example.com/orders")),
+})
+const SmsTextsRecord = t.Object({ body: sample("Your code is {{code}}.") })
+const InAppTextsRecord = t.Object({
+  title: sample("Order {{number}}"),
+  body: rarely(sample("It is on its way.")),
+  action_url: rarely(sample("https://example.com/orders")),
+  action_label: rarely(sample("Show")),
+})
+
+const ChannelTextsRecord = t.Object(
+  {
+    email: t.Optional(EmailTextsRecord),
+    push: t.Optional(PushTextsRecord),
+    sms: t.Optional(SmsTextsRecord),
+    in_app: t.Optional(InAppTextsRecord),
+  },
+  {
+    title: "TemplateChannels",
+    examples: [{ email: { subject: SUBJECT, html: HTML, text: null, preheader: null } }],
+  },
+)
+
+const VariableRecord = t.Object(
+  {
+    key: sample("name"),
+    type: word(VARIABLE_TYPES),
+    required: flag(true),
+    fallback: t.Unknown({ examples: [null] }),
+    description: rarely(sample("The first name")),
+  },
+  { title: "TemplateVariable" },
+)
+
+const uses = (what: string) =>
+  t.Array(t.Object({ id: id(), name: sample("welcome") }), {
+    examples: [[]],
+    description: `The ${what} that use the template.`,
+  })
+
+const UsedBy = t.Object(
+  { workflows: uses("workflows"), broadcasts: uses("broadcasts") },
+  { title: "TemplateUse" },
+)
+
+const summary = {
+  id: id(),
+  project_id: id(),
+  name: sample("receipt"),
+  description: rarely(sample("Sent after an order")),
+  status: word(["published", "draft", "archived"]),
+  version: count(3, "The newest version."),
+  published_version: maybe(count(3, "The version that sends use.")),
+  subject: shownTexts.subject,
+  variables: t.Array(VariableRecord),
+  detected_variables: t.Array(sample("name"), {
+    examples: [["name", "number"]],
+    description: "The variables that the texts use.",
+  }),
+  layout_id: rarely(id()),
+  locale: rarely(sample("en")),
+  tags: t.Array(sample("orders")),
+  used_by: UsedBy,
+  last_sent_at: rarely(time("When the newest stored message of this template was accepted.")),
+  created_at: time(),
+  updated_at: time(),
+  published_at: maybe(time()),
+}
+
+const localeName = sample("de")
+
+export const ListedTemplate = t.Object(
+  { ...summary, locales: t.Array(t.Object({ locale: localeName }), { examples: [[]] }) },
+  { title: "TemplateSummary", description: "A template in a list, without its texts." },
+)
+
+export const TemplateRecord = t.Object(
+  {
+    ...summary,
+    html: shownTexts.html,
+    text: shownTexts.text,
+    channels: ChannelTextsRecord,
+    locales: t.Array(
+      t.Object({ locale: localeName, ...shownTexts, channels: ChannelTextsRecord }),
+      { examples: [[]] },
+    ),
+  },
+  { title: "Template" },
+)
+
+export const TemplateVersion = t.Object(
+  {
+    version: count(3),
+    published: flag(true, "Whether sends use this version."),
+    created_by: t.Object({ type: word(ACTOR_TYPES), id: maybe(id()) }),
+    created_at: time(),
+    note: rarely(sample("Rolled back to version 1.")),
+  },
+  { title: "TemplateVersion" },
+)
+
+export type TemplateAnswer = Static<typeof TemplateRecord>
+
+export const EXAMPLE = {
+  name: "receipt",
+  subject: SUBJECT,
+  html: HTML,
+  variables: [{ key: "name", type: "string", required: true }],
+  tags: ["orders"],
+}
+
+export const EXAMPLE_LAYOUT = EXAMPLE_ID

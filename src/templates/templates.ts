@@ -1,0 +1,311 @@
+import { and, type Column, eq, ne, or, type SQL, sql } from "drizzle-orm"
+import * as audit from "../audit-log/audit-log"
+import { fail } from "../core/errors"
+import { isUuid, newId } from "../core/ids"
+import { now } from "../core/time"
+import type { Page } from "../http/page"
+import type { Caller } from "../identity/caller"
+import { partOf, searchable } from "../lib/text"
+import { bump, total } from "../store/counters"
+import { countRows, holdById, type ListWindow, newestFirst, rowById } from "../store/rows"
+import type { Reader, Tx } from "../store/store"
+import { type TemplateContent, type TemplateStatus, templates, templateVersions } from "./tables"
+import { summaryOf, type TemplateRow } from "./template-record"
+import type { FindUses } from "./template-uses"
+
+/** Of each project. tenancy/resources.ts reads it too. */
+const COUNTER = "templates"
+
+/** Of this project and no other. */
+export const ours = (project_id: string): SQL => eq(templates.project_id, project_id)
+
+export const noTemplate = (): never =>
+  fail("template_not_found", "There is no such template in this project.")
+
+/** By its id alone. Throws 404 `template_not_found`. */
+export const find = async (db: Reader, project_id: string, id: string): Promise<TemplateRow> =>
+  (await rowById(db, templates, id, ours(project_id))) ?? noTemplate()
+
+/** As `find`, and locks the template until the transaction ends. */
+export const hold = async (tx: Tx, project_id: string, id: string): Promise<TemplateRow> =>
+  (await holdById(tx, templates, id, ours(project_id))) ?? noTemplate()
+
+/** By its id or its name. Throws 404 `template_not_found`. */
+export async function findNamed(
+  db: Reader,
+  project_id: string,
+  id_or_name: string,
+): Promise<TemplateRow> {
+  const byId = isUuid(id_or_name)
+    ? await rowById(db, templates, id_or_name, ours(project_id))
+    : undefined
+  return byId ?? (await lookupName(db, project_id, id_or_name)) ?? noTemplate()
+}
+
+async function lookupName(db: Reader, project_id: string, name: string) {
+  const wanted = and(ours(project_id), eq(templates.name, name))
+  const [row] = await db.select().from(templates).where(wanted)
+  return row
+}
+
+/** What a new template and each new version of it say. */
+export interface WrittenVersion {
+  content: TemplateContent
+  /** Whether sends use the version from now on. */
+  publish: boolean
+  note: string | null
+}
+
+/** The fields of a template that are no part of its versions. */
+export interface TemplateLabels {
+  name: string
+  description: string | null
+  tags: string[]
+}
+
+/** Throws 409 `conflict` when the name is taken. */
+export async function create(
+  tx: Tx,
+  caller: Caller,
+  labels: TemplateLabels,
+  written: WrittenVersion,
+): Promise<TemplateRow> {
+  const { account_id, project_id } = caller
+  const { content, publish } = written
+  const moment = now()
+  const row: TemplateRow = {
+    id: newId(),
+    account_id,
+    project_id,
+    ...labels,
+    status: publish ? "published" : "draft",
+    version: 1,
+    published_version: publish ? 1 : null,
+    ...keysOf(labels, content),
+    created_at: moment,
+    updated_at: moment,
+    published_at: publish ? moment : null,
+  }
+  const added = await tx.insert(templates).values(row).onConflictDoNothing().returning()
+  if (added.length === 0) return taken(tx, project_id, labels.name)
+  await addVersion(tx, caller, row, written)
+  await bump(tx, project_id, COUNTER, 1)
+  await log(tx, caller, row, "template.created", { after: told(row) })
+  return row
+}
+
+async function taken(db: Reader, project_id: string, name: string): Promise<never> {
+  const row = await lookupName(db, project_id, name)
+  const message = `This project already has a template with the name ${name}. Choose another name.`
+  return fail("conflict", message, { reason: "name_taken", ...(row && { id: row.id }) })
+}
+
+/** The columns that follow from what the newest version says. */
+function keysOf({ name, description, tags }: TemplateLabels, content: TemplateContent) {
+  return {
+    summary: summaryOf(content),
+    search_key: searchable(`${name}\n${description ?? ""}`),
+    tag_key: wordsKey(tags),
+    channel_key: wordsKey(Object.keys(content.channels)),
+    partial_key: wordsKey(content.partials),
+    layout_id: content.layout_id,
+  }
+}
+
+/** Each word between line breaks, which no word has itself. */
+const wordsKey = (words: string[]) => searchable(["", ...words, ""].join("\n"))
+const hasWord = (column: Column, word: string) =>
+  sql`${column} LIKE ${partOf(`\n${word}\n`)} ESCAPE '\\'`
+
+const addVersion = (
+  tx: Tx,
+  { actor }: Caller,
+  { id, project_id, version, updated_at }: TemplateRow,
+  { content, note }: WrittenVersion,
+) =>
+  tx.insert(templateVersions).values({
+    template_id: id,
+    version,
+    project_id,
+    content,
+    note,
+    created_by: actor,
+    created_at: updated_at,
+  })
+
+/**
+ * Adds a version to a template that the transaction holds. Throws 409 `conflict` when the new name is
+ * taken, or when other templates include this one by its old name.
+ */
+export async function write(
+  tx: Tx,
+  caller: Caller,
+  before: TemplateRow,
+  labels: TemplateLabels,
+  written: WrittenVersion,
+): Promise<TemplateRow> {
+  if (labels.name !== before.name) {
+    const known = await lookupName(tx, before.project_id, labels.name)
+    if (known) return taken(tx, before.project_id, labels.name)
+    await refuseIncluded(tx, before, "renamed")
+  }
+  const version = before.version + 1
+  const moment = now()
+  const published = {
+    status: "published" as const,
+    published_version: version,
+    published_at: moment,
+  }
+  const changes = {
+    ...labels,
+    ...keysOf(labels, written.content),
+    version,
+    ...(written.publish && published),
+    updated_at: moment,
+  }
+  const after = await change(tx, caller, before, changes, "template.updated")
+  await addVersion(tx, caller, after, written)
+  return after
+}
+
+type RowChanges = Partial<Omit<TemplateRow, "id" | "project_id" | "account_id">>
+
+/** Writes columns of a held template, and tells the audit log. */
+export async function change(
+  tx: Tx,
+  by: audit.By,
+  before: TemplateRow,
+  changes: RowChanges,
+  action: string,
+): Promise<TemplateRow> {
+  const after = { ...before, ...changes }
+  await tx
+    .update(templates)
+    .set(changes)
+    .where(and(ours(before.project_id), eq(templates.id, before.id)))
+  await log(tx, by, after, action, { before: told(before), after: told(after) })
+  return after
+}
+
+/** Throws 409 `conflict` while something uses the template, unless `force` is set. */
+export async function remove(
+  tx: Tx,
+  caller: Caller,
+  id: string,
+  { force, usesOf }: { force: boolean; usesOf: FindUses },
+): Promise<void> {
+  const row = await hold(tx, caller.project_id, id)
+  if (!force) await refuseUsed(tx, row, usesOf, "deleted")
+  await tx.delete(templateVersions).where(eq(templateVersions.template_id, row.id))
+  await tx.delete(templates).where(and(ours(row.project_id), eq(templates.id, row.id)))
+  await bump(tx, row.project_id, COUNTER, -1)
+  await log(tx, caller, row, "template.deleted", { before: told(row) })
+}
+
+/** Sends refuse an archived template. Publishing brings it back. Throws 409 while something uses it. */
+export async function archive(
+  tx: Tx,
+  caller: Caller,
+  id: string,
+  usesOf: FindUses,
+): Promise<TemplateRow> {
+  const before = await hold(tx, caller.project_id, id)
+  if (before.status === "archived") return before
+  await refuseUsed(tx, before, usesOf, "archived")
+  const changes = { status: "archived" as TemplateStatus, updated_at: now() }
+  return change(tx, caller, before, changes, "template.archived")
+}
+
+async function refuseUsed(tx: Tx, row: TemplateRow, usesOf: FindUses, verb: string) {
+  const { workflows, broadcasts } = await usesOf(tx, row.project_id, row.id)
+  const count = workflows.length + broadcasts.length
+  if (count === 0) return refuseIncluded(tx, row, verb)
+  const message = `${row.name} cannot be ${verb}, because ${count} workflows or broadcasts use it.`
+  fail("conflict", message, { reason: "used", used_by: { workflows, broadcasts } })
+}
+
+const MOST_NAMED = 20
+
+/** Templates that have this one as their layout, or include it by its name. */
+async function refuseIncluded(tx: Tx, { id, project_id, name }: TemplateRow, verb: string) {
+  const uses = or(eq(templates.layout_id, id), hasWord(templates.partial_key, name))
+  const users = await tx
+    .select({ id: templates.id, name: templates.name })
+    .from(templates)
+    .where(and(ours(project_id), ne(templates.id, id), uses))
+    .limit(MOST_NAMED)
+  if (users.length === 0) return
+  const named = users.map((user) => user.name).join(", ")
+  const message = `${name} cannot be ${verb}, because other templates include it: ${named}.`
+  fail("conflict", message, {
+    reason: "used",
+    used_by: { workflows: [], broadcasts: [], templates: users },
+  })
+}
+
+interface TemplateFilter {
+  search?: string | undefined
+  channel?: string | undefined
+  status?: TemplateStatus | undefined
+  tag?: string | undefined
+}
+
+/** Newest first. */
+export async function list(
+  db: Reader,
+  project_id: string,
+  filter: TemplateFilter,
+  window: ListWindow,
+): Promise<Page<TemplateRow>> {
+  const { where, order } = newestFirst(templates.id, window)
+  const wanted = and(ours(project_id), matching(filter))
+  const rows = db.select().from(templates).where(and(wanted, where))
+  const is_filtered = Object.values(filter).some((value) => value !== undefined)
+  return {
+    rows: await rows.orderBy(order).limit(window.limit).offset(window.offset),
+    total: () => (is_filtered ? countRows(db, templates, wanted) : total(db, project_id, COUNTER)),
+  }
+}
+
+const matching = ({ search, channel, status, tag }: TemplateFilter): SQL | undefined =>
+  and(
+    search === undefined
+      ? undefined
+      : sql`${templates.search_key} LIKE ${partOf(search)} ESCAPE '\\'`,
+    channel === undefined ? undefined : hasWord(templates.channel_key, channel),
+    status && eq(templates.status, status),
+    tag === undefined ? undefined : hasWord(templates.tag_key, tag),
+  )
+
+const COPY = "-copy"
+const LONGEST_NAME = 100
+
+/** `receipt-copy`, then `receipt-copy-2`, and so on: the first that no template has. */
+export async function freeCopyName(tx: Tx, project_id: string, name: string): Promise<string> {
+  const base = name.slice(0, LONGEST_NAME - COPY.length - 6) + COPY
+  const similar = sql`${templates.name} LIKE ${partOf(base)} ESCAPE '\\'`
+  const rows = await tx
+    .select({ name: templates.name })
+    .from(templates)
+    .where(and(ours(project_id), similar))
+  const known = new Set(rows.map((row) => row.name))
+  for (let number = 1; ; number++) {
+    const wish = number === 1 ? base : `${base}-${number}`
+    if (!known.has(wish)) return wish
+  }
+}
+
+const record = audit.recorder("template")
+
+/** Without the texts: the versions keep them. */
+const told = ({ name, description, status, version, published_version, tags }: TemplateRow) => ({
+  name,
+  description,
+  status,
+  version,
+  published_version,
+  tags,
+})
+
+const log = (tx: Tx, by: audit.By, row: TemplateRow, action: string, entry: audit.AuditChange) =>
+  record(tx, by, row, action, entry)
