@@ -130,7 +130,9 @@ export const emailQuery = pageQuery({
   domain: t.Optional(
     t.String({ maxLength: 253, description: "Show only emails from this sender domain." }),
   ),
-  template_id: t.Optional(t.String()),
+  template_id: t.Optional(
+    t.String({ maxLength: 100, description: "Show only emails of this template, by id or name." }),
+  ),
   subject: t.Optional(
     t.String({
       maxLength: 998,

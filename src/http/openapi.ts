@@ -287,10 +287,12 @@ const ABOUT: Record<string, string> = {
   stream: "Only emails of this stream.",
   tag: "Only emails with this tag.",
   target_type: "Only changes of this kind of thing, such as `api_key`.",
-  template_id: "Only emails of this template.",
+  template: "The id or the name of the template.",
+  template_id: "The id of the template.",
   thread_id: "Only mail of this conversation.",
   to: "Only this recipient.",
   token: "The token of the link.",
+  version: "The number of the version.",
   window: "The time span: the last day or the last week.",
 }
 
@@ -340,6 +342,7 @@ const TAGS: Record<string, string> = {
   settings: "The settings of a project.",
   setup: "The first owner of a fresh server.",
   suppressions: "Addresses that get no messages.",
+  templates: "Texts with variables, for all channels.",
   usage: "The usage of a month, and what is left.",
   users: "Yourself: your data, password, second factor and sessions.",
   webhooks: "Endpoints that get events, and their deliveries.",
