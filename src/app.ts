@@ -20,6 +20,7 @@ import { type InboundParts, inboundEmailRoutes } from "./inbound/routes"
 import { type QueueControlParts, queueControlRoutes } from "./jobs/pause-routes"
 import { longJobRoutes } from "./jobs/routes"
 import { mailboxRoutes } from "./mailbox/routes"
+import { scheduledRoutes } from "./messages/scheduled-routes"
 import { docsRoutes, pageRoutes } from "./pages/routes"
 import { type ProviderParts, providerRoutes } from "./providers/routes"
 import { queueRoutes } from "./queue/routes"
@@ -81,6 +82,7 @@ export function routeTable(parts: AppParts): AnyRoute[] {
     ...domainRoutes(parts),
     ...emailRoutes(parts),
     ...templateRoutes(parts),
+    ...scheduledRoutes(parts),
     ...inboundEmailRoutes(parts),
     ...suppressionRoutes(parts),
     ...providerRoutes(parts, PROVIDERS),

@@ -140,20 +140,23 @@ export function resentReply(message: Replied) {
 }
 
 /** The reply to a send, and what a repetition of the request is answered. */
-export function reply({ id, rfc_message_id, recipients, created_at }: Replied) {
+export function reply({ id, rfc_message_id, recipients, scheduled_at, created_at }: Replied) {
   const [to] = recipients
   const data = {
     id,
     status: "queued" as const,
     rfc_message_id: rfc_message_id as string,
     to: { email: to?.email ?? "", name: to?.name ?? null },
-    scheduled_at: null,
+    scheduled_at: scheduled_at ?? null,
     created_at,
   }
   return { top: { id }, data }
 }
 
-type Replied = Pick<messages.NewMessage, "id" | "rfc_message_id" | "recipients" | "created_at">
+type Replied = Pick<
+  messages.NewMessage,
+  "id" | "rfc_message_id" | "recipients" | "scheduled_at" | "created_at"
+>
 
 const MOST_IN_BATCH = 200
 const MOST_WAITING = 5000

@@ -7,7 +7,7 @@ import type { Workers } from "../core/workers"
 import { type OpenedKey, signingKeys } from "../domains/keys"
 import { textField } from "../lib/mime"
 import type { Ready } from "../messages/channel"
-import { type Message, OWN_SOURCE } from "../messages/facts"
+import { type Message, OWN_SOURCE, wantedSince } from "../messages/facts"
 import { messageRaws, type Recipient } from "../messages/tables"
 import { firstProvider } from "../providers/routing"
 import { prepared } from "../store/statements"
@@ -80,7 +80,7 @@ export async function inSevenBits(
   raw: Uint8Array,
 ): Promise<Uint8Array> {
   const dkim = await keysOf({ store, secrets }, message)
-  const mail = { raw, dkim, created_at: message.created_at }
+  const mail = { raw, dkim, created_at: wantedSince(message) }
   const options = { deadline_ms: COMPOSE_DEADLINE_MS }
   return workers.run<Uint8Array>("compose-seven-bit", mail, options)
 }
@@ -100,7 +100,7 @@ const toSign = (
   { secrets, blobs, rules }: WritingParts,
 ) => ({
   message_id: message.id,
-  created_at: message.created_at,
+  created_at: wantedSince(message),
   bytes: placeOf(message, content, blobs),
   fields: [
     `${EMAIL_ID_HEADER}: ${emailIdHeader(secrets, message.id)}\r\n`,
@@ -132,13 +132,13 @@ function toCompose(
   { html, text, headers }: EmailContent,
   { secrets, blobs, rules }: WritingParts,
 ): Omit<MailToCompose, "dkim"> {
-  const { id, created_at, subject, sender_domain, envelope, recipients } = message
+  const { id, subject, sender_domain, envelope, recipients } = message
   const [to] = named(recipients, "to")
   if (!envelope || !to) throw new Error("the message has no sender or no recipient")
   return {
     message_id: id,
     domain: sender_domain ?? "",
-    created_at,
+    created_at: wantedSince(message),
     from: envelope.from,
     to,
     cc: named(recipients, "cc"),

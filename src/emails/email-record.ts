@@ -1,5 +1,6 @@
 import type { Static } from "@sinclair/typebox"
 import type { Event } from "../events/feed"
+import { isScheduled } from "../messages/facts"
 import type { MessageView } from "../messages/standing"
 import { NO_REPLY } from "../providers/provider"
 import { named } from "./compose-email"
@@ -23,7 +24,7 @@ export function listed(message: MessageView) {
     attachments: (envelope?.attachments ?? []).map(({ content_id: _, ...file }) => file),
     last_event:
       last_event_type && last_event_at ? { type: last_event_type, timestamp: last_event_at } : null,
-    queued_at: message.created_at,
+    queued_at: queuedAt(message),
     ...NOT_KEPT_YET,
     category: envelope?.category ?? null,
   }
@@ -46,7 +47,14 @@ const NOT_KEPT_YET = {
   last_opened_at: null,
   clicked_at: null,
   subscriber_id: null,
-  scheduled_at: null,
+}
+
+/** When the email was released to be sent; null before that, and for one that was cancelled before it. */
+function queuedAt(message: MessageView): string | null {
+  const { scheduled_at, created_at, updated_at, status } = message
+  if (scheduled_at === null) return created_at
+  const was_cancelled = status === "failed" && updated_at < scheduled_at
+  return isScheduled(message) || was_cancelled ? null : scheduled_at
 }
 
 /** The whole record, with bodies and timeline. Bodies are null once they are no longer kept. */

@@ -200,6 +200,7 @@ export async function again(
     source: "api",
     api_key_id: caller.key_id,
     sandbox: caller.project_settings.sandbox,
+    scheduled_at: null,
     idempotency_key,
     rfc_message_id,
     created_at: now(),

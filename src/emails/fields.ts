@@ -3,6 +3,7 @@ import { checkMetadata } from "../http/field-schemas"
 import { refuseNotOffered } from "../http/validate"
 import { type Mailbox, notOneAddress, parseMailbox } from "../lib/address"
 import { isLonger } from "../lib/text"
+import { readScheduledAt } from "../messages/schedule"
 import { type AttachedInput, readAttachments } from "./attachments"
 import { readCategory, refuseOwnFields } from "./email-category"
 
@@ -22,6 +23,8 @@ export interface SendEmail {
   headers: Record<string, string>
   attachments: AttachedInput[]
   category: string | null
+  /** When it is to be sent; null, or absent, for as soon as possible. */
+  scheduled_at?: string | null
 }
 
 const MAX_SUBJECT = 998
@@ -52,6 +55,7 @@ export function readSendEmail(body: unknown, problems: Problems): SendEmail {
     headers: readHeaders(given.headers, problems),
     attachments: readAttachments(given.attachments, problems),
     category: readCategory(given.category, "category", problems),
+    scheduled_at: readScheduledAt(given.scheduled_at, "scheduled_at", problems),
   }
   if (email.category !== null) refuseOwnFields(email.headers, problems)
   if (!hasTemplate && isNothing(given.html) && isNothing(given.text)) {
@@ -70,6 +74,13 @@ const isNothing = (value: unknown) => value == null || value === ""
 export function readResend(body: unknown, problems: Problems): { to: Mailbox | undefined } {
   const { to } = asObject(body, problems)
   return { to: to == null ? undefined : readOneAddress(to, "to", problems) }
+}
+
+/** Reads the body of a reschedule. Null in the answer means now. */
+export function readReschedule(body: unknown, problems: Problems): { at: string | null } {
+  const { scheduled_at } = asObject(body, problems)
+  if (scheduled_at == null) problems.add("scheduled_at", "required", REQUIRED)
+  return { at: readScheduledAt(scheduled_at, "scheduled_at", problems) }
 }
 
 function asObject(body: unknown, problems: Problems): Record<string, unknown> {
@@ -234,7 +245,6 @@ export const NOT_OFFERED = [
   "template_data",
   "track_opens",
   "track_clicks",
-  "scheduled_at",
   "subscriber_id",
   "topic_id",
   "topicId",

@@ -14,12 +14,14 @@ import {
 import type { Call } from "../http/route"
 import { type AnyRoute, projectRow, route } from "../http/route"
 import type { Mailbox } from "../lib/address"
+import { reschedule } from "../messages/scheduled"
+import { RescheduleRequest } from "../messages/schemas"
 import type { Store } from "../store/store"
 
 import { accept, entryOf, type Intake, reply, resentReply } from "./accept"
 import { batchReply, type EmailBatch, modeOf, prepareBatch, readBatch, settled } from "./batch"
 import * as emails from "./emails"
-import { readResend, readSendEmail, type SendEmail } from "./fields"
+import { readReschedule, readResend, readSendEmail, type SendEmail } from "./fields"
 import { prepare, refuseUnsendable, rulesFor, type SendRules } from "./prepare"
 import * as schemas from "./schemas"
 
@@ -170,6 +172,23 @@ function repeatRoutes(parts: EmailParts): AnyRoute[] {
       errors: ["conflict"],
       handle: async (call) => {
         await emails.cancel(parts.store, ...named(call))
+        return { data: await emails.get(parts, ...named(call)) }
+      },
+    }),
+    route({
+      ...projectRow("PATCH", ONE, "email:send"),
+      summary: "Give a scheduled email another time",
+      description:
+        "Only an email that waits for its scheduled time can be changed. One that was released answers 409.",
+      body: RescheduleRequest,
+      example: { scheduled_at: "2026-12-01T08:00:00+01:00" },
+      read: readReschedule,
+      response: schemas.Email,
+      errors: ["conflict"],
+      handle: async (call) => {
+        const { project_id, params, body } = call
+        const ours = { project_id, channel: "email" } as const
+        await reschedule(parts.store, ours, params.email_id, body.at)
         return { data: await emails.get(parts, ...named(call)) }
       },
     }),

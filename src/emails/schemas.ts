@@ -1,6 +1,6 @@
 import { Type as t } from "@sinclair/typebox"
 import { codes, type ErrorCode } from "../core/errors"
-import { notOffered } from "../http/field-schemas"
+import { notOffered, orNull } from "../http/field-schemas"
 import { dateFilters, pageQuery } from "../http/page"
 import {
   anything,
@@ -14,6 +14,7 @@ import {
   time,
   word,
 } from "../lib/record-fields"
+import { scheduledAt } from "../messages/schemas"
 import type { Status } from "../messages/tables"
 import { CATEGORY } from "./email-category"
 import { NOT_OFFERED } from "./fields"
@@ -103,6 +104,7 @@ export const SendEmail = t.Object({
         "The kind of mail that this is, such as `newsletter`. The email then has one-click unsubscribe links, and an address that unsubscribed from the category is refused.",
     }),
   ),
+  scheduled_at: t.Optional(orNull(scheduledAt())),
   ...Object.fromEntries(NOT_OFFERED.map((name) => [name, notOffered()])),
 })
 

@@ -40,6 +40,8 @@ export interface EmailBytes {
   tags: string[]
   metadata: Record<string, unknown>
   category: string | null
+  /** When it is to be sent; null, or absent, for as soon as possible. */
+  scheduled_at?: string | null
 }
 
 /**
@@ -69,6 +71,7 @@ export async function prepareBytes(
       ...origin,
       ...{ account_id, project_id, api_key_id: key_id, sandbox, stream: "transactional" },
       ...{ to, cc: [], bcc: [], from, reply_to, subject, rfc_message_id, tags, metadata },
+      scheduled_at: email.scheduled_at ?? null,
       ...{ attachments, content, submitted, replyAddress, kind: kindOf(to) },
     }),
   )

@@ -119,7 +119,7 @@ export const countTable =
     const { table } = rows
     const { run_at, owner } = table
     const queue = sql<string>`${queue_column}`
-    const wanted = { queue, count: COUNT, oldest: sql<number>`min(${table.created_at})` }
+    const wanted = { queue, count: COUNT, oldest: sql<number>`min(${rows.wanted_since})` }
     for await (const found of waiting(db, rows, { wanted, queue: queue_column, at_once })) {
       add(lineOf(found.queue), found)
     }

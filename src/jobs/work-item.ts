@@ -63,6 +63,8 @@ export interface WorkColumns {
 export interface WorkRow extends WorkColumns {
   id: string
   created_at: string
+  /** When it was wanted, in tables that know this: later than it was made. */
+  scheduled_at?: string | null
 }
 
 export type Write = (tx: Tx) => Promise<void>

@@ -73,6 +73,8 @@ export class WorkRows<Row extends WorkRow> {
   readonly name: string
   /** The table, for what only some users of the engine ask of it. */
   readonly table: Table
+  /** Since when a row is wanted: in milliseconds, as SQL. */
+  readonly wanted_since: SQL<number>
   readonly #statements: ReturnType<typeof statementsOf>
   readonly #claimed: ClaimedColumns
   readonly #buried: (reason: string) => object
@@ -87,6 +89,11 @@ export class WorkRows<Row extends WorkRow> {
     this.#claimed = claimed as ClaimedColumns
     this.table = table as Table
     this.name = getTableName(this.table)
+    const { scheduled_at } = getTableColumns(table as Table) as { scheduled_at?: Column }
+    const { created_at } = this.table
+    this.wanted_since = scheduled_at
+      ? sql`coalesce(${scheduled_at}, ${created_at})`
+      : sql`${created_at}`
     const level = partition as Table["priority"]
     this.#statements = statementsOf(this.table, level, this.#claimed)
     const named = Object.entries({ "": undefined, ...filters })
@@ -331,4 +338,5 @@ function statementsOf(table: Table, partition: Table["priority"], claimed: Claim
 }
 
 /** For how many seconds the work has been wanted. */
-export const ageSeconds = ({ created_at }: WorkRow) => (millis() - Date.parse(created_at)) / 1000
+export const ageSeconds = ({ created_at, scheduled_at }: WorkRow) =>
+  (millis() - Date.parse(scheduled_at ?? created_at)) / 1000

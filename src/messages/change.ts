@@ -58,7 +58,7 @@ export async function changeAll(
   await emitAll(
     tx,
     changed.flatMap(({ after, facts }) =>
-      facts.map((fact) => eventOf(after, fact, after.updated_at)),
+      facts.map((fact) => eventOf(after, fact, fact.at ?? after.updated_at)),
     ),
   )
   await bumpEach(tx, countsOf(changed))
@@ -144,9 +144,10 @@ async function forget(tx: Tx, list: Changed[]) {
 
 /** A message that was sent and delivered in one breath is told both. */
 function tellAll(tx: Tx, { after, steps }: Changed) {
-  const facts = steps.find(({ email }) => email === after.recipients[0]?.email)?.facts ?? []
+  const of_first = steps.filter(({ email }) => email === after.recipients[0]?.email)
+  const facts = of_first.flatMap((step) => step.facts)
   for (const { type } of facts) {
-    const status = type === "sent" ? "sent" : after.status
+    const status = type === "sent" || type === "queued" ? type : after.status
     announce(tx, { ...after, status }, `${after.channel}.${type}`)
   }
   if (facts.length === 0) announce(tx, after, null)
@@ -258,6 +259,7 @@ const tracked = {
   sent_at: messages.sent_at,
   delivered_at: messages.delivered_at,
   bounced_at: messages.bounced_at,
+  scheduled_at: messages.scheduled_at,
   created_at: messages.created_at,
 }
 

@@ -52,12 +52,12 @@ export async function deferAll(
 }
 
 const { id, project_id, channel, status, status_reason, recipient, recipients } = messages
-const { state, run_at, attempt, created_at, sandbox } = messages
+const { state, run_at, attempt, scheduled_at, created_at, sandbox } = messages
 
 /** The columns that listeners need; rows have more. */
 const ANNOUNCED = {
   ...{ id, project_id, channel, status, status_reason, recipient, recipients },
-  ...{ state, run_at, attempt, created_at },
+  ...{ state, run_at, attempt, scheduled_at, created_at },
 }
 
 /** The columns that say what a message waits for. */

@@ -32,6 +32,7 @@ export type Tracked = Pick<
   | "sent_at"
   | "delivered_at"
   | "bounced_at"
+  | "scheduled_at"
   | "created_at"
 >
 
@@ -47,6 +48,8 @@ export interface Fact {
   complaint_feedback_type?: string
   error?: { code: string; message: string }
   detail?: EventDetail | null
+  /** When it became true; without it, when it is written. */
+  at?: string
 }
 
 const RANKS: Record<Status, number> = {
@@ -63,6 +66,26 @@ const RANKS: Record<Status, number> = {
 export const outranks = (next: Status, current: Status) => RANKS[next] > RANKS[current]
 
 export const isOpen = (status: Status) => status === "queued" || status === "sending"
+
+/**
+ * Since when the message is wanted: its scheduled time, or when it was accepted. Ages, the Date header
+ * and the time of its signature count from here.
+ */
+export const wantedSince = ({
+  scheduled_at,
+  created_at,
+}: Pick<Message, "scheduled_at" | "created_at">): string => scheduled_at ?? created_at
+
+/**
+ * Whether the message waits for its scheduled time, and no attempt has begun: its first event tells
+ * that it is released. A claimed one is about to be released.
+ */
+export const isScheduled = ({
+  status,
+  scheduled_at,
+  last_event_type,
+}: Pick<Message, "status" | "scheduled_at" | "last_event_type">): boolean =>
+  isOpen(status) && scheduled_at !== null && last_event_type === null
 
 type Evented = Pick<
   Message,
@@ -97,18 +120,20 @@ type Announced = Pick<
   | "status_reason"
   | "recipient"
   | "recipients"
+  | "scheduled_at"
   | "created_at"
   | "state"
   | "run_at"
   | "attempt"
 >
 
-/** When the message is tried again, where an attempt or a deferral has said so. */
-export function nextAttemptAt(
-  message: Pick<Announced, "state" | "run_at" | "attempt" | "status_reason" | "recipients">,
-): string | null {
-  const { state, run_at, attempt, status_reason, recipients } = message
-  if (state !== READY || (attempt === 0 && status_reason === null)) return null
+type Timed = "state" | "run_at" | "attempt" | "status_reason" | "recipients" | "scheduled_at"
+
+/** When the message is tried again, where an attempt, a deferral or its sender has said so. */
+export function nextAttemptAt(message: Pick<Announced, Timed>): string | null {
+  const { state, run_at, attempt, status_reason, recipients, scheduled_at } = message
+  const is_new = attempt === 0 && status_reason === null && scheduled_at === null
+  if (state !== READY || is_new) return null
   return recipients.some(({ status }) => isOpen(status)) ? run_at : null
 }
 
@@ -158,7 +183,7 @@ export function announceStatus(db: Reader, messages: Announced[], status: "queue
 function activityOf(message: Announced, event_type: string | null): MessageActivity {
   const { id, project_id, channel, status, status_reason, recipient } = message
   const next_attempt_at = nextAttemptAt(message)
-  const elapsed_ms = millis() - Date.parse(message.created_at)
+  const elapsed_ms = Math.max(0, millis() - Date.parse(wantedSince(message)))
   const told = { id, project_id, channel, status, status_reason, recipient, next_attempt_at }
   return { ...told, at: now(), event_type, elapsed_ms }
 }

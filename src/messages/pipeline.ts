@@ -92,7 +92,10 @@ export const messageTable = (
   onRelease: (list) => announceStatus(store.read, list, "queued"),
 })
 
-/** The only way in. Messages, contents and events are written together or not at all. */
+/**
+ * The only way in. Messages, contents and events are written together or not at all. A scheduled
+ * message has no event yet: `settle` writes it with the end of the first claim.
+ */
 export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
   const accepted = list.map(asMessage)
   await insertMessages(tx, accepted)
@@ -101,13 +104,14 @@ export async function accept(tx: Tx, list: NewMessage[]): Promise<Message[]> {
     list.map(({ id, content }) => ({ message_id: id, content })),
   )
   await insertTags(tx, accepted.flatMap(tagsOf))
-  await emitAll(tx, accepted.flatMap(queuedEvents))
+  const due = accepted.filter(({ scheduled_at }) => scheduled_at === null)
+  await emitAll(tx, due.flatMap(queuedEvents))
   await bumpEach(tx, countsOf(accepted))
-  for (const message of accepted) announce(tx, message, `${message.channel}.queued`)
+  for (const message of accepted) announce(tx, message, message.last_event_type)
   tx.afterCommit(() => {
     const recent = recentOf(tx)
-    for (const { id, content } of list) recent.keep(id, content)
-    recentRowsOf<Message>(tx, messageRows.name)?.keep(accepted)
+    for (const { id, content, scheduled_at } of list) if (!scheduled_at) recent.keep(id, content)
+    recentRowsOf<Message>(tx, messageRows.name)?.keep(due)
     wakeUpOf(tx, "messages").wakeUp()
   })
   return accepted
@@ -201,9 +205,10 @@ const recentOf = perStore(() => new RecentContents())
 
 function asMessage({ content: _, ...fresh }: NewMessage): Message {
   const { created_at } = fresh
+  const scheduled_at = fresh.scheduled_at ?? null
   return {
     ...fresh,
-    scheduled_at: fresh.scheduled_at ?? null,
+    scheduled_at,
     template_id: fresh.template_id ?? null,
     subject_key: fresh.subject === null ? null : searchable(fresh.subject),
     status: "queued",
@@ -211,13 +216,13 @@ function asMessage({ content: _, ...fresh }: NewMessage): Message {
     provider: null,
     priority: PRIORITY_OF[fresh.stream],
     state: READY,
-    run_at: created_at,
+    run_at: scheduled_at ?? created_at,
     attempt: 0,
     owner: null,
     lease_until: null,
     error: null,
-    last_event_type: `${fresh.channel}.queued`,
-    last_event_at: created_at,
+    last_event_type: scheduled_at === null ? `${fresh.channel}.queued` : null,
+    last_event_at: scheduled_at === null ? created_at : null,
     sent_at: null,
     delivered_at: null,
     bounced_at: null,

@@ -1,4 +1,5 @@
 import { and, eq, lte } from "drizzle-orm"
+import { now } from "../core/time"
 import { events } from "../events/tables"
 import { DEAD, HELD, OVER, type Settled, type WorkColumns } from "../jobs/work-item"
 import { short } from "../lib/text"
@@ -17,7 +18,7 @@ import {
   type Step,
   stepsOf,
 } from "./change"
-import { type Fact, isOpen, type Message, type Tracked } from "./facts"
+import { type Fact, isOpen, isScheduled, type Message, type Tracked } from "./facts"
 import { attempts, messageRaws, type Status } from "./tables"
 
 /** The outcome of an attempt that ended with our login. */
@@ -78,6 +79,21 @@ async function subjectsOf(tx: Tx, list: SettledMessage[]): Promise<Map<string, T
 const isRefused = ({ tried }: Known) => tried?.outcome.login_refused !== undefined
 
 function changeOf(one: Known): StatusChange {
+  const change = changeByResult(one)
+  const { message, tried } = one
+  if (!isScheduled(message)) return change
+  return { ...change, steps: [...releaseSteps(message, tried?.started_at), ...change.steps] }
+}
+
+/** A scheduled message is released by its first claim, whatever came of it: now it is queued. */
+function releaseSteps({ recipients }: Tracked, at = now()): Step[] {
+  return recipients.map(({ email, status, status_reason: reason }) => {
+    const fact = { type: "queued", recipient_email: email, at }
+    return { email, status, reason, facts: [fact] }
+  })
+}
+
+function changeByResult(one: Known): StatusChange {
   const { message, tried, after, reason } = one
   if (!tried) return { before: message, ...untried(one) }
   const { outcome } = tried

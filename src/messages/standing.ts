@@ -41,10 +41,10 @@ function viewOf(db: Reader, row: Message): MessageView {
   const { state, run_at, attempt, owner: _, lease_until: __, priority: ___, ...view } = row
   const in_memory = inFlightOf(db, "messages")?.isClaimed(row.id) ?? false
   const is_claimed = in_memory || state === LEASED
-  const { status, status_reason, recipients } = row
+  const { status, status_reason, recipients, scheduled_at } = row
   const next_attempt_at = is_claimed
     ? null
-    : nextAttemptAt({ state, run_at, attempt, status_reason, recipients })
+    : nextAttemptAt({ state, run_at, attempt, status_reason, recipients, scheduled_at })
   return {
     ...view,
     status: is_claimed && isOpen(status) ? "sending" : status,

@@ -4,7 +4,7 @@ import { countHeld, pauseReason, providerHold } from "../jobs/holds"
 import { pausedQueues } from "../jobs/tables"
 import { HELD } from "../jobs/work-item"
 import { isHeld, isLeased, isReady } from "../jobs/work-rows"
-import { type Message, nextAttemptAt } from "../messages/facts"
+import { isScheduled, type Message, nextAttemptAt, wantedSince } from "../messages/facts"
 import { messageRows } from "../messages/pipeline"
 import { isClaimed } from "../messages/standing"
 import { messages } from "../messages/tables"
@@ -26,7 +26,7 @@ interface Work {
   next_attempt_at: string | null
   /** The end of its lease; null while it is not claimed. */
   lease_until: string | null
-  /** Whose mail server it is for; none for what is no mail. */
+  /** Whose mail server it is for; none for what is no mail, or is scheduled for later. */
   domain?: string
 }
 
@@ -93,12 +93,14 @@ async function openEmail(db: Reader, project_id: string): Promise<Found[]> {
   ]
 }
 
-const { id, status_reason, created_at, recipient, recipients } = messages
+const { id, status, status_reason, created_at, recipient, recipients } = messages
 const { state, run_at, attempt, owner, lease_until } = messages
+const { scheduled_at, last_event_type } = messages
 
 const WAITING_MAIL = {
-  ...{ id, status_reason, created_at, recipient, recipients },
+  ...{ id, status, status_reason, created_at, recipient, recipients },
   ...{ state, run_at, attempt, owner, lease_until },
+  ...{ scheduled_at, last_event_type },
 }
 
 type WaitingMail = Pick<Message, keyof typeof WAITING_MAIL>
@@ -115,10 +117,20 @@ async function heldEmail(db: Reader, project_id: string, rows: WaitingMail[]) {
   return { mails, work, more }
 }
 
-const emailWork = (row: WaitingMail, state: State): Work => ({
+/** Mail that waits for the time that its sender chose holds nothing up, so no domain counts it. */
+const SCHEDULED = "scheduled for a later time"
+
+function emailWork(row: WaitingMail, state: State): Work {
+  const work = dueWork(row, state)
+  if (state !== "waiting" || !isScheduled(row) || row.run_at <= now()) return work
+  const { domain: _, ...timed } = work
+  return { ...timed, reason: row.status_reason ?? SCHEDULED }
+}
+
+const dueWork = (row: WaitingMail, state: State): Work => ({
   state: state === "waiting" && row.status_reason !== null ? "retrying" : state,
   reason: row.status_reason,
-  since: row.created_at,
+  since: wantedSince(row),
   next_attempt_at: state === "running" ? null : nextAttemptAt(row),
   lease_until: state === "running" ? row.lease_until : null,
   domain: row.recipient.slice(row.recipient.lastIndexOf("@") + 1),
@@ -235,7 +247,8 @@ const blank = (queue: string, state: State, reason: string | null): StateLine =>
 function byDomain(work: Work[]): DomainLine[] {
   const domains = new Map<string, Work[]>()
   for (const one of work) {
-    const domain = one.domain ?? ""
+    const { domain } = one
+    if (domain === undefined) continue
     const list = domains.get(domain) ?? []
     list.push(one)
     domains.set(domain, list)

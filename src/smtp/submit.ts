@@ -14,6 +14,7 @@ import { refuseNotOffered } from "../http/validate"
 import type { Caller } from "../identity/caller"
 import { comparable, type Mailbox } from "../lib/address"
 import type { NewMessage } from "../messages/pipeline"
+import { readScheduledAt } from "../messages/schedule"
 import type { Store, Tx } from "../store/store"
 import type { ReceivedMail } from "./mail-session"
 import { SubmissionRefusal } from "./submission-replies"
@@ -84,9 +85,11 @@ function readOptions({ options, idempotency_key }: SubmittedMail) {
   const { tags: given, metadata: values, others }: SubmittedOptions = options
   const problems = new Problems()
   let category: string | null = null
+  let scheduled_at: string | null = null
   for (const [name, value] of others) {
     const field = name.slice("X-Svc-".length).toLowerCase().replaceAll("-", "_")
     if (field === "category") category = readCategory(value, name, problems)
+    else if (field === "scheduled_at") scheduled_at = readScheduledAt(value, name, problems)
     else if (NOT_OFFERED.includes(field)) refuseNotOffered(name, value, problems)
   }
   const tags = readTags(given, problems)
@@ -98,7 +101,7 @@ function readOptions({ options, idempotency_key }: SubmittedMail) {
     if (!(error instanceof ApiError)) throw error
     throw new SubmissionRefusal(501, "5.5.4", "validation_error", error.message)
   }
-  return { tags, metadata, category }
+  return { tags, metadata, category, scheduled_at }
 }
 
 /** Each address once, with the name that To or Cc give it. */

@@ -141,7 +141,6 @@ describe("contents", () => {
     "template_data",
     "track_opens",
     "track_clicks",
-    "scheduled_at",
     "subscriber_id",
     "topic_id",
     "topicId",

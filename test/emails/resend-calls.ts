@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Resend } from "resend"
+import { secondsFromNow } from "../../src/core/time"
 import { freshName } from "../domains/acme"
 import { mail, NOBODY } from "../harness/mail"
 import { root } from "../harness/migrations"
@@ -33,6 +34,7 @@ const isPart = (value: unknown): value is object =>
 export interface Things {
   email: string
   waiting: string
+  scheduled: string
   domain: string
   verified: string
   webhook: string
@@ -84,7 +86,7 @@ const GIVEN: Record<string, (things: Things) => unknown[]> = {
   "emails.create": () => [letter()],
   "emails.get": ({ email }) => [email],
   "emails.list": () => [{ limit: 2 }],
-  "emails.update": ({ waiting }) => [{ id: waiting, scheduledAt: "2026-12-01T00:00:00Z" }],
+  "emails.update": ({ scheduled }) => [{ id: scheduled, scheduledAt: secondsFromNow(7200) }],
   "emails.cancel": ({ waiting }) => [waiting],
   "emails.share": ({ email }) => [email],
   "emails.metrics": () => [],

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Resend } from "resend"
-import { millis } from "../../src/core/time"
+import { millis, secondsFromNow } from "../../src/core/time"
 import { signedHeaders } from "../../src/lib/signature"
 import { freshName } from "../domains/acme"
 import { deliverAll } from "../harness/delivery"
@@ -77,6 +77,24 @@ test("it repeats safely", async () => {
   const second = await resend.emails.send(mail("Ding"), options)
   expect(second.data?.id).toBe(first.data?.id ?? "none")
   expect((await project.get("/v1/emails")).body.meta.total).toBe(1)
+})
+
+test("it schedules, moves the time and cancels", async () => {
+  const { project, resend } = await open()
+  const [first, second] = [secondsFromNow(3600), secondsFromNow(7200)]
+  const sent = await resend.emails.send({ ...mail("Later"), scheduledAt: first })
+  expect(sent.error).toBeNull()
+  const id = sent.data?.id ?? ""
+  const read = async () => (await project.get(`/v1/emails/${id}`)).body.data
+  expect(await read()).toMatchObject({ status: "queued", scheduled_at: first })
+  const moved = await resend.emails.update({ id, scheduledAt: second })
+  expect(moved.error).toBeNull()
+  expect(await read()).toMatchObject({ status: "queued", scheduled_at: second })
+  const cancelled = await resend.emails.cancel(id)
+  expect(cancelled.error).toBeNull()
+  expect(await read()).toMatchObject({ status: "failed", status_reason: "cancelled" })
+  const words = await resend.emails.send({ ...mail("Soon"), scheduledAt: "in 1 min" })
+  expect(words.error).toMatchObject({ name: "validation_error", statusCode: 422 } as object)
 })
 
 test("it sends batches, strict and permissive", async () => {

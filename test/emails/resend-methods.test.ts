@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { eq } from "drizzle-orm"
 import { Resend } from "resend"
+import { secondsFromNow } from "../../src/core/time"
 import { domains } from "../../src/domains/tables"
 import { addDomain } from "../domains/acme"
 import { mail } from "../harness/mail"
@@ -53,6 +54,8 @@ async function things(): Promise<Things> {
   const email: string = sent.body.id
   const record = (await project.get(`/v1/emails/${email}`)).body.data
   const waiting = (await project.post("/v1/emails", mail())).body.id
+  const later = mail({ scheduled_at: secondsFromNow(3600) })
+  const scheduled = (await project.post("/v1/emails", later)).body.id
   const verified = await addDomain(project)
   const change = { status: "verified" } as const
   await service.store.tx((tx) => tx.update(domains).set(change).where(eq(domains.id, verified.id)))
@@ -61,6 +64,7 @@ async function things(): Promise<Things> {
   return {
     email,
     waiting,
+    scheduled,
     domain: (await addDomain(project)).id,
     verified: verified.id,
     webhook: (await endpoint(project)).id,

@@ -1,6 +1,6 @@
-import { inArray } from "drizzle-orm"
+import { and, inArray, isNull, lte, or } from "drizzle-orm"
 import { channelTable } from "../../src/channels"
-import { sleep } from "../../src/core/time"
+import { now, sleep } from "../../src/core/time"
 import type { EmailProvider, OutgoingMail } from "../../src/emails/providers/provider"
 import { messages } from "../../src/messages/tables"
 import type { RecipientOutcome } from "../../src/providers/provider"
@@ -8,7 +8,7 @@ import type { TestService } from "./service"
 import { engine } from "./store"
 import { WorkLoops, workOf } from "./work-loops"
 
-/** Runs the queue until every message is settled. Resolves with what the provider was handed. */
+/** Runs the queue until every message that is due is settled. Resolves with what the provider was handed. */
 export async function deliverAll({ parts }: TestService, answer = delivered) {
   const handed: OutgoingMail[] = []
   const provider: EmailProvider = {
@@ -27,7 +27,7 @@ export async function deliverAll({ parts }: TestService, answer = delivered) {
   return handed
 }
 
-/** Runs the queue until every message is settled, by this provider. */
+/** Runs the queue until every message that is due is settled, by this provider. */
 export async function deliverBy(parts: TestService["parts"], provider: EmailProvider) {
   const { store } = parts
   const loop = new WorkLoops({
@@ -50,8 +50,10 @@ export async function deliverBy(parts: TestService["parts"], provider: EmailProv
 }
 
 async function isAnyOpen({ store }: TestService["parts"]): Promise<boolean> {
+  const { scheduled_at } = messages
   const open = inArray(messages.status, ["queued", "sending"])
-  const rows = await store.read.select({ id: messages.id }).from(messages).where(open).limit(1)
+  const due = and(open, or(isNull(scheduled_at), lte(scheduled_at, now())))
+  const rows = await store.read.select({ id: messages.id }).from(messages).where(due).limit(1)
   return rows.length > 0
 }
 

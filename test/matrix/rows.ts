@@ -1,3 +1,4 @@
+import { secondsFromNow } from "../../src/core/time"
 import { mail } from "../harness/mail"
 
 /** An id of every kind that a path or a body names. */
@@ -148,6 +149,10 @@ export const ROWS: Record<string, Row> = {
   "GET /v1/emails/{email_id}/raw": plain,
   "GET /v1/emails/{email_id}/attachments/{attachment_id}": plain,
   "POST /v1/emails/{email_id}/cancel": plain,
+  "PATCH /v1/emails/{email_id}": with_({ scheduled_at: secondsFromNow(3600) }),
+  "GET /v1/scheduled": plain,
+  "GET /v1/scheduled/{scheduled_id}": plain,
+  "DELETE /v1/scheduled/{scheduled_id}": plain,
   "POST /v1/emails/{email_id}/resend": with_({}),
   "GET /v1/templates": plain,
   "POST /v1/templates": with_({ name: "new", html: "<p>{{a}}</p>" }),

@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm"
 import { newId } from "../../src/core/ids"
-import { isoFrom, millis, now } from "../../src/core/time"
+import { isoFrom, millis, now, secondsFromNow } from "../../src/core/time"
 import * as apiKeys from "../../src/identity/api-keys"
 import { SCOPES } from "../../src/identity/scopes"
 import { accounts, consoleSessions } from "../../src/identity/tables"
@@ -165,7 +165,9 @@ async function sent(service: TestService, owner: Person, mark: string, here: Ids
   const { id: email_id } = (await owner.post("/v1/emails", mail(fields), here)).body
   await deliverAll(service)
   const told = await owner.get(`/v1/emails/${email_id}`, here)
-  return { email_id, attachment_id: told.body.data.attachments[0].id }
+  const later = { ...fields, scheduled_at: secondsFromNow(3600), attachments: [] }
+  const { id: scheduled_id } = (await owner.post("/v1/emails", mail(later), here)).body
+  return { email_id, scheduled_id, attachment_id: told.body.data.attachments[0].id }
 }
 
 async function received({ store }: TestService, home: Home, mark: string): Promise<string> {

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test"
 import { createHash } from "node:crypto"
 import { count, eq } from "drizzle-orm"
 import type { Blobs } from "../../src/core/blobs"
+import { secondsFromNow } from "../../src/core/time"
 import * as apiKeys from "../../src/identity/api-keys"
 import { messages } from "../../src/messages/tables"
 import { domainKeys } from "../emails/published-keys"
@@ -64,6 +65,19 @@ test("one message is made for each recipient, under one batch_id, with the bytes
   expect(ben.batch_id).toBe(ann.batch_id)
   expect(ann.headers).toMatchObject({ to: "Ann <ann@example.test>" })
   expect(ann.headers).not.toHaveProperty("x-svc-tag")
+})
+
+test("X-Svc-Scheduled-At gives every recipient the time, and does not leave", async () => {
+  const { send, find } = await client()
+  const at = secondsFromNow(3600)
+  const given = at.replace("Z", "+00:00")
+  const raw = letter(`X-Svc-Scheduled-At: ${given}\nMessage-ID: <later@client.test>\n`)
+  const ids = idsOf(await send(raw, ["ann@example.test", "ben@example.test"]))
+  for (const id of ids) {
+    const email = await find(id)
+    expect(email).toMatchObject({ status: "queued", scheduled_at: at, timeline: [] })
+    expect(email.headers).not.toHaveProperty("x-svc-scheduled-at")
+  }
 })
 
 const ATTACHED = `MIME-Version: 1.0
@@ -221,8 +235,13 @@ describe("refused", () => {
     ["variables", "501 5.5.4 validation_error", letter("X-Svc-Variables: {}\n")],
     ["open tracking", "501 5.5.4 validation_error", letter("X-Svc-Track-Opens: true\n")],
     ["click tracking", "501 5.5.4 validation_error", letter("x-svc-track-clicks: false\n")],
-    ["a time", "501 5.5.4 validation_error", letter("X-Svc-Scheduled-At: 2027-01-01T00:00:00Z\n")],
     ["a bad category", "501 5.5.4 validation_error", letter("X-Svc-Category: The News\n")],
+    [
+      "a late time",
+      "501 5.5.4 validation_error",
+      letter("X-Svc-Scheduled-At: 2099-01-01T00:00:00Z\n"),
+    ],
+    ["no time", "501 5.5.4 validation_error", letter("X-Svc-Scheduled-At: tomorrow\n")],
     ["a subscriber", "501 5.5.4 validation_error", letter("X-Svc-Subscriber-Id: 1\n")],
     ["a long tag", "501 5.5.4 validation_error", letter(`X-Svc-Tag: ${"x".repeat(101)}\n`)],
     ["too many tags", "501 5.5.4 validation_error", letter("X-Svc-Tag: a\n".repeat(11))],

@@ -1,0 +1,150 @@
+import { and, eq, inArray, isNotNull, isNull, ne, or, type SQL } from "drizzle-orm"
+import { fail } from "../core/errors"
+import { millis, millisFrom, now } from "../core/time"
+import { changeUnclaimed } from "../jobs/claims"
+import { wakeUpOf } from "../jobs/wake-ups"
+import { type RowList, rowById, rowList } from "../store/rows"
+import type { Reader, Store, Tx } from "../store/store"
+import { isScheduled, type Message } from "./facts"
+import { messageRows } from "./pipeline"
+import { abandon } from "./settle"
+import { asTheyStand, hasStatus, type MessageView } from "./standing"
+import { type ChannelName, messages } from "./tables"
+
+export const SCHEDULED_STATUSES = [
+  "scheduled",
+  "processing",
+  "queued",
+  "cancelled",
+  "failed",
+] as const
+
+export type ScheduledStatus = (typeof SCHEDULED_STATUSES)[number]
+
+/** The messages of a project that a caller may see: those of these channels. */
+export interface ScheduledScope {
+  project_id: string
+  channels: ChannelName[]
+}
+
+const CANCELLED = "cancelled"
+
+/** What was handed over is scheduled no more. Its own record tells the rest. */
+const isListed = inArray(messages.status, ["queued", "failed"])
+
+const within = ({ project_id, channels }: ScheduledScope) =>
+  and(
+    eq(messages.project_id, project_id),
+    inArray(messages.channel, channels),
+    isNotNull(messages.scheduled_at),
+  )
+
+const missing = () => fail("not_found", "There is no such scheduled message.")
+
+/** Messages with a scheduled time that were not handed over, newest first. */
+export function list(
+  db: Reader,
+  scope: ScheduledScope,
+  status: ScheduledStatus | undefined,
+): RowList<MessageView> {
+  const filter = and(isListed, status && matching(db, status))
+  const rows = rowList(db, messages, { of: within(scope), filter, missing })
+  return { ...rows, list: async (window) => asTheyStand(db, await rows.list(window)) }
+}
+
+function matching(db: Reader, status: ScheduledStatus): SQL | undefined {
+  const { last_event_type, status_reason } = messages
+  if (status === "processing") return hasStatus(db, "sending")
+  if (status === "scheduled") return and(hasStatus(db, "queued"), isNull(last_event_type))
+  if (status === "queued") return and(hasStatus(db, "queued"), isNotNull(last_event_type))
+  const has_failed = eq(messages.status, "failed")
+  if (status === "cancelled") return and(has_failed, eq(status_reason, CANCELLED))
+  return and(has_failed, or(isNull(status_reason), ne(status_reason, CANCELLED)))
+}
+
+/** Throws 404 for a message that has no scheduled time, or was handed over. */
+export async function find(db: Reader, scope: ScheduledScope, id: string): Promise<MessageView> {
+  const row = await rowById(db, messages, id, and(within(scope), isListed))
+  const [view] = row ? await asTheyStand(db, [row]) : []
+  return view ?? missing()
+}
+
+/** The record of contract 20, section 2. */
+export function scheduledRecord(message: MessageView) {
+  const { id, channel, recipients, recipient, scheduled_at, created_at } = message
+  const to = recipients[0]?.email ?? recipient
+  return {
+    id,
+    channel,
+    status: statusOf(message),
+    to,
+    scheduled_at: scheduled_at ?? "",
+    created_at,
+  }
+}
+
+function statusOf(message: MessageView): ScheduledStatus {
+  const { status, status_reason } = message
+  if (status === "sending") return "processing"
+  if (status === "queued") return isScheduled(message) ? "scheduled" : "queued"
+  return status_reason === CANCELLED ? "cancelled" : "failed"
+}
+
+/** Whole seconds until the message is due; 0 where it is due, or will not be sent. */
+export function secondsUntilSend(message: MessageView): number {
+  if (!isScheduled(message)) return 0
+  const left = millisFrom(message.scheduled_at ?? "") - millis()
+  return Math.max(0, Math.ceil(left / 1000))
+}
+
+/** Cancels a message that waits for its time. Throws 409 for one that was released. */
+export const cancel = (store: Store, scope: ScheduledScope, id: string): Promise<void> =>
+  changeScheduled(store, within(scope), id, (tx, message) =>
+    abandon(tx, message, CANCELLED, "The message was cancelled before it was sent."),
+  )
+
+/**
+ * Gives a message that waits for its time another one; null means now. Throws 404 for a message that the
+ * project does not have, and 409 for one that was released.
+ */
+export const reschedule = (
+  store: Store,
+  { project_id, channel }: Pick<Message, "project_id" | "channel">,
+  id: string,
+  scheduled_at: string | null,
+): Promise<void> => {
+  const ours = and(eq(messages.project_id, project_id), eq(messages.channel, channel))
+  return changeScheduled(store, ours, id, async (tx) => {
+    const at = scheduled_at ?? now()
+    const moved = { scheduled_at: at, run_at: at, status_reason: null, updated_at: now() }
+    await tx
+      .update(messages)
+      .set(moved)
+      .where(and(ours, eq(messages.id, id)))
+    tx.afterCommit(wakeUpOf(tx, messageRows.name).wakeUp)
+  })
+}
+
+/** Changes a message that waits for its time and is not claimed; it stays so until the change is on disk. */
+async function changeScheduled(
+  store: Store,
+  among: SQL | undefined,
+  id: string,
+  change: (tx: Tx, message: Message) => Promise<void>,
+): Promise<void> {
+  if (!(await rowById(store.read, messages, id, among))) missing()
+  await changeUnclaimed(store, messageRows, [id], async (tx, [unclaimed]) => {
+    const message = (await rowById(tx, messages, id, among)) ?? missing()
+    if (unclaimed && isScheduled(message)) return change(tx, message)
+    const what = `The message does not wait for a scheduled time, because it is ${wordFor(message, unclaimed)}.`
+    return fail("conflict", `${what} Only a scheduled message can be changed.`, {
+      reason: "not_scheduled",
+      id,
+    })
+  })
+}
+
+const wordFor = ({ status, status_reason }: Message, unclaimed: string | undefined) => {
+  if (!unclaimed && status === "queued") return "sending"
+  return status_reason === CANCELLED ? CANCELLED : status
+}
